@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: MIT
+"""The identity of a kernel: what it computes (signature), how (algorithm), and for which GPU.
+
+Identity is the SHA-256 of one canonical JSON form that holds every field; the readable label is
+derived from it and never parsed. Two keys that differ in any field differ in digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
+from enum import Enum
+from functools import cached_property
+from typing import Any, TypeVar, cast
+
+from cklang.errors import error
+from cklang.types import DTYPES, DType
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "Algorithm",
+    "DKind",
+    "DOperand",
+    "EpilogueKind",
+    "Family",
+    "KernelKey",
+    "Layout",
+    "Pipeline",
+    "Scheduler",
+    "Signature",
+]
+
+SCHEMA_VERSION = 1
+"""Version of the JSON form; raised whenever a field is added, removed or changes meaning."""
+
+Triple = tuple[int, int, int]
+E = TypeVar("E", bound=Enum)
+
+
+class Family(Enum):
+    """What kind of kernel a signature describes."""
+
+    GEMM = "gemm"
+
+
+class Layout(Enum):
+    """Which axis of a matrix is contiguous: of A [M, K], B [K, N] and E [M, N]."""
+
+    ROW = "r"
+    COL = "c"
+
+
+class DKind(Enum):
+    """How an epilogue operand is read at (m, n)."""
+
+    FULL = "full"
+    """A matrix whose n axis is contiguous."""
+    ROW = "row"
+    """A vector along n, contiguous, the same for every m."""
+    COLUMN = "column"
+    """A vector along m, the same for every n."""
+    SCALAR = "scalar"
+    """One number."""
+    STRIDED = "strided"
+    """A matrix or vector with any other strides."""
+
+
+class Pipeline(Enum):
+    """CK Tile's block GEMM pipelines."""
+
+    COMPV3 = "compv3"
+
+
+class Scheduler(Enum):
+    """How a pipeline interleaves loads and matrix instructions."""
+
+    INTRAWAVE = "intrawave"
+
+
+class EpilogueKind(Enum):
+    """How the accumulator tile reaches global memory."""
+
+    CSHUFFLE = "cshuffle"
+
+
+def _positive(what: str, value: object) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise error("K002", what=what, want="an integer of 1 or more", got=value)
+
+
+def _triple(what: str, value: object) -> None:
+    if not isinstance(value, tuple) or len(value) != 3:
+        raise error("K002", what=what, want="three integers (m, n, k)", got=value)
+    for axis, extent in zip("mnk", value, strict=True):
+        _positive(f"{what} {axis}", extent)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DOperand:
+    """An epilogue operand: its element type and how it is read."""
+
+    dtype: DType
+    kind: DKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signature:
+    """What a kernel computes: E[m, n] = f(sum over k of A[m, k] B[k, n], D0[m, n], ...)."""
+
+    family: Family = Family.GEMM
+    dtype_a: DType
+    dtype_b: DType
+    dtype_acc: DType
+    dtype_e: DType
+    layout_a: Layout
+    layout_b: Layout
+    layout_e: Layout = Layout.ROW
+    d: tuple[DOperand, ...] = ()
+    epilogue: str
+    """SHA-256 of the canonical text of f; empty in the key of a stencil, which leaves f open."""
+
+    @property
+    def layouts(self) -> str:
+        """The layouts of A, B and E as CK Tile people write them: ``rcr``."""
+        return self.layout_a.value + self.layout_b.value + self.layout_e.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Algorithm:
+    """How a kernel computes it: every choice that CK Tile's templates take."""
+
+    tile: Triple
+    """Block tile (m, n, k) in elements."""
+    warps: Triple
+    """Warps of a block along m, n and k."""
+    warp_tile: Triple
+    """Matrix instruction tile of a warp (m, n, k)."""
+    pipeline: Pipeline = Pipeline.COMPV3
+    scheduler: Scheduler = Scheduler.INTRAWAVE
+    epilogue: EpilogueKind = EpilogueKind.CSHUFFLE
+    pad_m: bool = True
+    pad_n: bool = True
+    pad_k: bool = True
+    vector_a: int
+    """Elements of A that one load moves along its contiguous axis."""
+    vector_b: int
+    vector_e: int
+    vector_d: tuple[int, ...] = ()
+    """Elements that one load of each D operand moves along n (1 for kinds not contiguous in n)."""
+    block_per_cu: int = 1
+    split_k: int = 1
+    persistent: bool = False
+    double_buffer: bool = False
+    num_wave_groups: int = 1
+    transpose_c: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("tile", "warps", "warp_tile"):
+            _triple(name, getattr(self, name))
+        for name in ("vector_a", "vector_b", "vector_e", "block_per_cu", "split_k"):
+            _positive(name, getattr(self, name))
+        _positive("num_wave_groups", self.num_wave_groups)
+        for width in self.vector_d:
+            _positive("vector_d", width)
+
+
+@dataclass(frozen=True)
+class KernelKey:
+    """The identity of one kernel on one GPU."""
+
+    signature: Signature
+    algorithm: Algorithm
+    arch: str
+
+    @property
+    def stencil(self) -> KernelKey:
+        """The key of the stencil this kernel is filled from: the same with the epilogue open."""
+        return replace(self, signature=replace(self.signature, epilogue=""))
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 (hex) of the canonical JSON: the identity."""
+        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @cached_property
+    def label(self) -> str:
+        """A readable name, unique through a piece of the digest; never parsed."""
+        s, a = self.signature, self.algorithm
+        dtypes = "_".join(dict.fromkeys(d.name for d in (s.dtype_a, s.dtype_b, s.dtype_e)))
+        shape = "_".join("x".join(map(str, t)) for t in (a.tile, a.warps, a.warp_tile))
+        parts = [s.family.value, dtypes, s.layouts, f"d{len(s.d)}", a.pipeline.value]
+        return "_".join([*parts, a.epilogue.value, shape, self.arch, self.digest[:12]])
+
+    def __str__(self) -> str:
+        return self.label
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the canonical, total, versioned JSON form."""
+        return {
+            "version": SCHEMA_VERSION,
+            "arch": self.arch,
+            "signature": _fields_to_json(self.signature),
+            "algorithm": _fields_to_json(self.algorithm),
+        }
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> KernelKey:
+        """Read the form that :meth:`to_json` writes.
+
+        Raises:
+            CkValueError: K003 for another schema version, K001 for unknown fields or values.
+        """
+        if data.get("version") != SCHEMA_VERSION:
+            raise error("K003", what="kernel key", got=data.get("version"), want=SCHEMA_VERSION)
+        return KernelKey(
+            signature=_signature(data["signature"]),
+            algorithm=_algorithm(data["algorithm"]),
+            arch=str(data["arch"]),
+        )
+
+
+def _to_json(value: object) -> object:
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, DType):
+        return value.name
+    if isinstance(value, DOperand):
+        return {"dtype": value.dtype.name, "kind": value.kind.value}
+    if isinstance(value, tuple):
+        return [_to_json(item) for item in value]
+    return value
+
+
+def _fields_to_json(record: Signature | Algorithm) -> dict[str, object]:
+    return {f.name: _to_json(getattr(record, f.name)) for f in fields(record)}
+
+
+def enum_of(kind: type[E], text: object) -> E:
+    """Return the member of ``kind`` spelled ``text``; K001 with near spellings if there is none."""
+    by_value = {member.value: member for member in kind}
+    if text in by_value:
+        return by_value[cast(str, text)]
+    known = sorted(map(str, by_value))
+    nearest = get_close_matches(str(text), known, n=2) or ["(none)"]
+    raise error(
+        "K001",
+        what=kind.__name__.lower(),
+        got=text,
+        known=", ".join(known),
+        nearest=", ".join(nearest),
+    )
+
+
+def dtype_of(text: object) -> DType:
+    """Return the dtype named ``text``; K001 with near names if there is none."""
+    if isinstance(text, str) and text in DTYPES:
+        return DTYPES[text]
+    nearest = get_close_matches(str(text), DTYPES, n=2) or ["(none)"]
+    raise error("K001", what="dtype", got=text, known=", ".join(DTYPES), nearest=", ".join(nearest))
+
+
+def _expect_fields(what: str, kind: type[Signature | Algorithm], data: dict[str, Any]) -> None:
+    known = [f.name for f in fields(kind)]
+    for name in [*data, *known]:
+        if name not in known or name not in data:
+            raise error(
+                "K001",
+                what=f"{what} field" if name not in known else f"missing {what} field",
+                got=name,
+                known=", ".join(known),
+                nearest=", ".join(get_close_matches(name, known, n=2) or ["(none)"]),
+            )
+
+
+def _signature(data: dict[str, Any]) -> Signature:
+    _expect_fields("signature", Signature, data)
+    return Signature(
+        family=enum_of(Family, data["family"]),
+        dtype_a=dtype_of(data["dtype_a"]),
+        dtype_b=dtype_of(data["dtype_b"]),
+        dtype_acc=dtype_of(data["dtype_acc"]),
+        dtype_e=dtype_of(data["dtype_e"]),
+        layout_a=enum_of(Layout, data["layout_a"]),
+        layout_b=enum_of(Layout, data["layout_b"]),
+        layout_e=enum_of(Layout, data["layout_e"]),
+        d=tuple(
+            DOperand(dtype=dtype_of(d["dtype"]), kind=enum_of(DKind, d["kind"])) for d in data["d"]
+        ),
+        epilogue=str(data["epilogue"]),
+    )
+
+
+def _algorithm(data: dict[str, Any]) -> Algorithm:
+    _expect_fields("algorithm", Algorithm, data)
+    plain = dict(data)
+    for name in ("tile", "warps", "warp_tile", "vector_d"):
+        plain[name] = tuple(plain[name])
+    for name, kind in (
+        ("pipeline", Pipeline),
+        ("scheduler", Scheduler),
+        ("epilogue", EpilogueKind),
+    ):
+        plain[name] = enum_of(kind, plain[name])
+    return Algorithm(**plain)

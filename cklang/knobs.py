@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: MIT
+"""Every environment variable of cklang: typed, documented, read here and nowhere else."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from cklang.errors import error
+
+__all__ = [
+    "ALL",
+    "CACHE_DIR",
+    "CK_DIR",
+    "CLANG",
+    "DEVICE",
+    "JOBS",
+    "LOG",
+    "ROCM_PATH",
+    "SANITIZE",
+    "Knob",
+    "executable_path",
+    "scope",
+    "tool_environment",
+]
+
+T = TypeVar("T")
+
+_overrides: ContextVar[dict[str, str]] = ContextVar("cklang_knobs", default={})  # noqa: B039
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knob(Generic[T]):
+    """One environment variable: its name, how its text is read, and what it is for."""
+
+    name: str
+    default: T
+    parse: Callable[[str], T]
+    doc: str
+
+    def get(self) -> T:
+        """Return the value from :func:`scope`, else the environment, else the default.
+
+        Raises:
+            CkValueError: Z001, the text is not a legal value.
+        """
+        text = _overrides.get().get(self.name, os.environ.get(self.name))
+        if text is None or text == "":
+            return self.default
+        try:
+            return self.parse(text)
+        except ValueError as problem:
+            raise error(
+                "Z001", name=self.name, got=text, problem=str(problem), doc=self.doc
+            ) from problem
+
+
+def _path(text: str) -> Path | None:
+    return Path(text).expanduser()
+
+
+def _text(text: str) -> str | None:
+    return text
+
+
+def _count(text: str) -> int | None:
+    value = int(text)
+    if value < 1:
+        raise ValueError("must be 1 or more")
+    return value
+
+
+def _flag(text: str) -> bool:
+    if text.lower() not in {"0", "1", "true", "false", "on", "off"}:
+        raise ValueError("must be 0 or 1")
+    return text.lower() in {"1", "true", "on"}
+
+
+def _level(text: str) -> str:
+    levels = ("debug", "info", "warning", "error")
+    if text.lower() not in levels:
+        raise ValueError(f"must be one of {', '.join(levels)}")
+    return text.lower()
+
+
+CACHE_DIR: Knob[Path | None] = Knob(
+    name="CKLANG_CACHE_DIR",
+    default=None,
+    parse=_path,
+    doc="folder of the kernel cache (default: the user's cache folder)",
+)
+CLANG: Knob[str | None] = Knob(
+    name="CKLANG_CLANG",
+    default=None,
+    parse=_text,
+    doc="the clang to use: a path to clang (20 or newer) or to zig",
+)
+CK_DIR: Knob[Path | None] = Knob(
+    name="CKLANG_CK_DIR",
+    default=None,
+    parse=_path,
+    doc="a composable_kernel checkout or include folder (the one that holds ck_tile/)",
+)
+DEVICE: Knob[str | None] = Knob(
+    name="CKLANG_DEVICE",
+    default=None,
+    parse=_text,
+    doc="the device to run on: 'emu:gfx942' for an emulated one, 'hip:0' for a real one",
+)
+JOBS: Knob[int | None] = Knob(
+    name="CKLANG_JOBS",
+    default=None,
+    parse=_count,
+    doc="how many compiler processes may run at once (default: the number of cores)",
+)
+SANITIZE: Knob[bool] = Knob(
+    name="CKLANG_SANITIZE",
+    default=False,
+    parse=_flag,
+    doc="check kernels while they run on the emulator (slower)",
+)
+LOG: Knob[str] = Knob(
+    name="CKLANG_LOG", default="warning", parse=_level, doc="log level: debug, info, warning, error"
+)
+ROCM_PATH: Knob[Path | None] = Knob(
+    name="ROCM_PATH", default=None, parse=_path, doc="the ROCm installation (default: /opt/rocm)"
+)
+
+ALL: tuple[Knob[object], ...] = (  # type: ignore[assignment]
+    CACHE_DIR,
+    CLANG,
+    CK_DIR,
+    DEVICE,
+    JOBS,
+    SANITIZE,
+    LOG,
+    ROCM_PATH,
+)
+"""All knobs, in the order in which ``cklang doctor`` prints them."""
+
+
+@contextmanager
+def scope(**values: str) -> Iterator[None]:
+    """Set knobs by environment name for a block, in this thread of control only."""
+    known = {knob.name for knob in ALL}
+    for name in values:
+        if name not in known:
+            raise error(
+                "Z001", name=name, got=values[name], problem="no such knob", doc=", ".join(known)
+            )
+    token = _overrides.set({**_overrides.get(), **values})
+    try:
+        yield
+    finally:
+        _overrides.reset(token)
+
+
+def executable_path() -> list[Path]:
+    """Return the folders in which programs are looked for (PATH)."""
+    return [Path(part) for part in os.environ.get("PATH", "").split(os.pathsep) if part]
+
+
+def tool_environment(**extra: str) -> dict[str, str]:
+    """Return the environment for a child process, with ``extra`` set."""
+    return {**os.environ, **extra}

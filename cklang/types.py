@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: MIT
+"""The types of the language: dtypes, dims, tensor types, and the annotations made of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from cklang.errors import error
+
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = [
+    "DTYPES",
+    "Const",
+    "ConstType",
+    "DType",
+    "DTypeVar",
+    "Dim",
+    "Kind",
+    "TensorType",
+    "TensorVarType",
+    "bf16",
+    "bool_",
+    "const",
+    "dims",
+    "dtype_var",
+    "f16",
+    "f32",
+    "f64",
+    "i8",
+    "i32",
+    "i64",
+]
+
+
+class Kind(Enum):
+    """What numbers a dtype holds."""
+
+    FLOAT = "float"
+    INT = "int"
+    BOOL = "bool"
+
+
+@dataclass(frozen=True)
+class DType:
+    """An element type.
+
+    ``name`` is its spelling in Python, in the IR and in keys; ``ck`` its CK Tile C++ spelling;
+    ``c`` its spelling in the plain C of a fill. Indexing makes an annotation: ``f16[M, K]``.
+    """
+
+    name: str
+    kind: Kind
+    bits: int
+    ck: str
+    c: str
+    numpy_name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"ck.{self.name}"
+
+    def __getitem__(self, shape: object) -> TensorType:
+        return TensorType(dtype=self, shape=_shape(shape))
+
+    @property
+    def bytes(self) -> int:
+        """Size of one element in bytes."""
+        return self.bits // 8
+
+    @cached_property
+    def numpy(self) -> np.dtype[Any]:
+        """The NumPy dtype that holds it (from ml_dtypes where NumPy has none)."""
+        import numpy as np
+
+        if self.numpy_name == "bfloat16":
+            import ml_dtypes
+
+            bfloat16: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+            return bfloat16
+        return np.dtype(self.numpy_name)
+
+
+f16 = DType("f16", Kind.FLOAT, 16, "ck_tile::half_t", "_Float16", "float16")
+bf16 = DType("bf16", Kind.FLOAT, 16, "ck_tile::bf16_t", "__bf16", "bfloat16")
+f32 = DType("f32", Kind.FLOAT, 32, "float", "float", "float32")
+f64 = DType("f64", Kind.FLOAT, 64, "double", "double", "float64")
+i8 = DType("i8", Kind.INT, 8, "ck_tile::int8_t", "signed char", "int8")
+i32 = DType("i32", Kind.INT, 32, "int32_t", "int", "int32")
+i64 = DType("i64", Kind.INT, 64, "int64_t", "long", "int64")
+bool_ = DType("bool", Kind.BOOL, 8, "bool", "_Bool", "bool")
+
+DTYPES: dict[str, DType] = {d.name: d for d in (f16, bf16, f32, f64, i8, i32, i64, bool_)}
+"""All dtypes by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dim:
+    """A symbolic tensor extent; equal names are equal extents within one op."""
+
+    name: str
+
+    def __post_init__(self) -> None:
+        if not self.name.isidentifier():
+            raise error("K002", what="a dim's name", want="an identifier", got=self.name)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def dims(names: str) -> tuple[Dim, ...]:
+    """Make dims from a blank-separated list of names: ``M, N, K = ck.dims("M N K")``."""
+    return tuple(Dim(name) for name in names.replace(",", " ").split())
+
+
+def _shape(shape: object) -> tuple[Dim | int, ...]:
+    items = shape if isinstance(shape, tuple) else (shape,)
+    return tuple(_extent(item) for item in items)
+
+
+def _extent(item: object) -> Dim | int:
+    if isinstance(item, Dim):
+        return item
+    if isinstance(item, int) and not isinstance(item, bool) and item >= 0:
+        return item
+    if isinstance(item, str):
+        return Dim(item)
+    raise error("K002", what="a tensor extent", want="a dim or an integer of 0 or more", got=item)
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """The type of a value: a dtype and a shape of dims and integers; rank 0 is a scalar."""
+
+    dtype: DType
+    shape: tuple[Dim | int, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{', '.join(str(extent) for extent in self.shape)}]"
+
+    @property
+    def rank(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class DTypeVar:
+    """A dtype chosen at the call: ``T = ck.dtype_var("T", ck.f16, ck.bf16)``, then ``T[M, K]``."""
+
+    name: str
+    choices: tuple[DType, ...]
+
+    def __getitem__(self, shape: object) -> TensorVarType:
+        return TensorVarType(var=self, shape=_shape(shape))
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class TensorVarType:
+    """A tensor annotation whose dtype is a variable."""
+
+    var: DTypeVar
+    shape: tuple[Dim | int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.var}[{', '.join(str(extent) for extent in self.shape)}]"
+
+
+def dtype_var(name: str, *choices: DType) -> DTypeVar:
+    """Make a dtype variable; without ``choices`` it may be any of f16, bf16, f32."""
+    return DTypeVar(name, choices or (f16, bf16, f32))
+
+
+@dataclass(frozen=True, slots=True)
+class ConstType:
+    """The annotation of a compile-time constant: ``cap: ck.const[float]``."""
+
+    python: type
+
+    def __str__(self) -> str:
+        return f"const[{self.python.__name__}]"
+
+
+class Const:
+    """``ck.const[T]``: a parameter whose Python value is compiled into the kernel."""
+
+    _legal = (bool, int, float, str)
+
+    def __getitem__(self, python: object) -> ConstType:
+        if not isinstance(python, type) or python not in self._legal:
+            raise error(
+                "K002", what="ck.const[...]", want="one of bool, int, float, str", got=python
+            )
+        return ConstType(python)
+
+
+const = Const()

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT
+"""The error table, and how an error looks."""
+
+from __future__ import annotations
+
+import pickle
+import string
+
+import pytest
+
+from cklang.errors import RULES, CkError, CkValueError, Rule, error
+from cklang.source import Source, Span
+
+SOURCE = Source(name="model.py", text="def f(x):\n    return x +  y\n", first_line=10)
+SPAN = Span(source=SOURCE, line=11, column=16, end_line=11, end_column=17)
+
+
+def fields(rule: Rule) -> dict[str, str]:
+    names = {
+        name.split(".")[0].split("[")[0]
+        for text in (rule.message, rule.hint)
+        for _, name, _, _ in string.Formatter().parse(text)
+        if name
+    }
+    return {name: f"<{name}>" for name in names}
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+def test_every_row_renders_and_pickles(rule: Rule) -> None:
+    made = error(rule.code, at=SPAN, notes=["a note"], **fields(rule))
+    assert type(made) is rule.kind
+    assert f"CK-{rule.code}" in str(made)
+    copy = pickle.loads(pickle.dumps(made))
+    assert (type(copy), str(copy)) == (type(made), str(made))
+
+
+def test_codes_are_unique_and_well_formed() -> None:
+    from cklang import errors
+
+    codes = [rule.code for rule in errors._TABLE]
+    assert len(codes) == len(set(codes))
+    assert all(len(c) == 4 and c[0].isupper() and c[1:].isdigit() for c in codes)
+
+
+def test_an_error_points_with_a_caret() -> None:
+    made = error("K002", at=SPAN, what="y", want="a number", got="z")
+    assert isinstance(made, CkError)
+    assert isinstance(made, ValueError)
+    assert str(made) == (
+        "CK-K002 y must be a number, not 'z'\n"
+        "  --> model.py:11:17\n"
+        "   |\n"
+        "11 |     return x +  y\n"
+        "   |                 ^"
+    )
+
+
+def test_a_missing_value_is_not_hidden() -> None:
+    with pytest.raises(KeyError):
+        error("K002", what="y")
+
+
+def test_to_json_holds_the_place() -> None:
+    made = error("K002", at=SPAN, what="y", want="a number", got="z")
+    assert isinstance(made, CkValueError)
+    assert made.to_json()["at"] == "model.py:11:17"

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: MIT
+"""Kernel identity: total, canonical, lossless."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cklang.errors import CkValueError
+from cklang.keys import (
+    Algorithm,
+    DKind,
+    DOperand,
+    EpilogueKind,
+    Family,
+    KernelKey,
+    Layout,
+    Pipeline,
+    Scheduler,
+    Signature,
+)
+from cklang.types import DTYPES
+
+dtypes = st.sampled_from(list(DTYPES.values()))
+counts = st.integers(1, 8)
+triples = st.tuples(st.integers(1, 512), st.integers(1, 512), st.integers(1, 512))
+operands = st.builds(DOperand, dtype=dtypes, kind=st.sampled_from(DKind))
+signatures = st.builds(
+    Signature,
+    family=st.sampled_from(Family),
+    dtype_a=dtypes,
+    dtype_b=dtypes,
+    dtype_acc=dtypes,
+    dtype_e=dtypes,
+    layout_a=st.sampled_from(Layout),
+    layout_b=st.sampled_from(Layout),
+    layout_e=st.sampled_from(Layout),
+    d=st.lists(operands, max_size=8).map(tuple),
+    epilogue=st.text("0123456789abcdef", max_size=64),
+)
+algorithms = st.builds(
+    Algorithm,
+    tile=triples,
+    warps=triples,
+    warp_tile=triples,
+    pipeline=st.sampled_from(Pipeline),
+    scheduler=st.sampled_from(Scheduler),
+    epilogue=st.sampled_from(EpilogueKind),
+    pad_m=st.booleans(),
+    pad_n=st.booleans(),
+    pad_k=st.booleans(),
+    vector_a=counts,
+    vector_b=counts,
+    vector_e=counts,
+    vector_d=st.lists(counts, max_size=8).map(tuple),
+    block_per_cu=counts,
+    split_k=counts,
+    persistent=st.booleans(),
+    double_buffer=st.booleans(),
+    num_wave_groups=counts,
+    transpose_c=st.booleans(),
+)
+keys = st.builds(KernelKey, signatures, algorithms, st.sampled_from(["gfx90a", "gfx942", "gfx950"]))
+
+
+@given(keys)
+def test_json_round_trip(key: KernelKey) -> None:
+    assert KernelKey.from_json(json.loads(json.dumps(key.to_json()))) == key
+
+
+@given(keys, keys)
+def test_digest_is_equality(a: KernelKey, b: KernelKey) -> None:
+    assert (a.digest == b.digest) == (a == b)
+    assert (a.label == b.label) == (a == b)
+
+
+@given(keys, st.data())
+def test_every_field_is_in_the_identity(key: KernelKey, data: st.DataObject) -> None:
+    for part, strategy in (("signature", signatures), ("algorithm", algorithms)):
+        record: Any = getattr(key, part)
+        other = data.draw(strategy)
+        for f in fields(record):
+            changed = replace(record, **{f.name: getattr(other, f.name)})
+            same = getattr(other, f.name) == getattr(record, f.name)
+            assert (replace(key, **{part: changed}).digest == key.digest) == same
+
+
+@given(keys)
+def test_stencils_differ_from_their_fills_only_by_the_epilogue(key: KernelKey) -> None:
+    stencil = key.stencil
+    assert stencil.signature.epilogue == ""
+    refilled = replace(stencil.signature, epilogue=key.signature.epilogue)
+    assert KernelKey(refilled, stencil.algorithm, stencil.arch) == key
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "code"),
+    [
+        (("version",), 99, "K003"),
+        (("signature", "layout_a"), "row", "K001"),
+        (("signature", "dtype_a"), "fp16", "K001"),
+        (("signature", "colour"), "red", "K001"),
+        (("algorithm", "pipeline"), "compv33", "K001"),
+        (("algorithm", "tile"), [128, 0, 32], "K002"),
+        (("algorithm", "vector_a"), 0, "K002"),
+    ],
+)
+def test_unknown_or_illegal_json_is_refused(
+    path: tuple[str, ...], value: object, code: str
+) -> None:
+    good = KernelKey(
+        Signature(
+            dtype_a=DTYPES["f16"],
+            dtype_b=DTYPES["f16"],
+            dtype_acc=DTYPES["f32"],
+            dtype_e=DTYPES["f16"],
+            layout_a=Layout.ROW,
+            layout_b=Layout.COL,
+            epilogue="",
+        ),
+        Algorithm(
+            tile=(128, 128, 32),
+            warps=(2, 2, 1),
+            warp_tile=(32, 32, 8),
+            vector_a=8,
+            vector_b=8,
+            vector_e=8,
+        ),
+        "gfx942",
+    ).to_json()
+    record: Any = good
+    for step in path[:-1]:
+        record = record[step]
+    record[path[-1]] = value
+    with pytest.raises(CkValueError) as caught:
+        KernelKey.from_json(good)
+    assert caught.value.code == code
+
+
+def test_a_missing_field_is_refused() -> None:
+    with pytest.raises(CkValueError, match="missing signature field"):
+        KernelKey.from_json({"version": 1, "arch": "gfx942", "signature": {}, "algorithm": {}})

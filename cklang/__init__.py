@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: MIT
+"""cklang: a Python language for AMD's CK Tile kernels.
+
+Write an op as a decorated function; call it with NumPy arrays or torch tensors. Without an AMD GPU
+the same compiled kernel runs on an emulated one::
+
+    import cklang as ck
+
+    M, N, K = ck.dims("M N K")
+
+    @ck.op
+    def linear_gelu(
+        x: ck.f16[M, K], w: ck.f16[N, K], bias: ck.f16[N], res: ck.f16[M, N]
+    ) -> ck.f16[M, N]:
+        return ck.gelu(x @ w.T + bias) + res
+"""
+
+from __future__ import annotations
+
+from cklang.errors import CkError
+from cklang.frontend import functions
+from cklang.frontend.functions import *  # noqa: F403 - the names stand in its __all__, once
+from cklang.frontend.helper import Fn, fn
+from cklang.runtime.op import Op, op
+from cklang.types import bf16, bool_, const, dims, dtype_var, f16, f32, i8, i32
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CkError",
+    "Fn",
+    "Op",
+    "bf16",
+    "bool_",
+    "const",
+    "dims",
+    "dtype_var",
+    "f16",
+    "f32",
+    "fn",
+    "i8",
+    "i32",
+    "op",
+    *functions.__all__,
+]

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: MIT
+"""Calls in a program: the language's functions, helpers, and Python functions of constants."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from cklang.errors import CkError
+from cklang.frontend import emit, functions
+from cklang.frontend.functions import Form, Intrinsic
+from cklang.frontend.helper import Definition, Fn
+from cklang.frontend.names import is_python
+from cklang.frontend.scope import ITERATIONS, Scope
+from cklang.frontend.signature import Parameter
+from cklang.frontend.values import Item, Tensor, describe, has_tensor, is_number
+from cklang.ir.nodes import Attr
+from cklang.types import ConstType, Dim, DType, Kind, f32
+
+__all__ = ["call", "cast_method"]
+
+_Call = tuple[tuple[Item, ...], Mapping[str, Item]]
+
+# Functions of tuples, whatever is in them.
+_STRUCTURAL = (enumerate, len, reversed, zip)
+# Python's functions of numbers that a user may try on a tensor, by name.
+_INSTEAD = {
+    "max": "write ck.maximum(x, y)",
+    "min": "write ck.minimum(x, y)",
+    "round": "write ck.floor(x + 0.5)",
+    "float": "write x.to(ck.f32)",
+    "int": "write x.to(ck.i32)",
+    "bool": "compare: x != 0",
+    "len": "extents are known only at the call; name them in the annotation, as in ck.f16[M, K]",
+    "range": "a loop is unrolled: its bound is a constant or a ck.const[int] parameter",
+    "fabs": "write ck.abs(x)",
+}
+
+
+def call(
+    scope: Scope,
+    node: ast.Call,
+    callee: Item,
+    positional: tuple[Item, ...],
+    named: Mapping[str, Item],
+) -> Item:
+    """Return the result of calling ``callee``.
+
+    Raises:
+        CkTypeError: F060 for something that cannot be called, F061 for arguments that do not fit,
+            F062 for a Python function on tensors.
+    """
+    if isinstance(callee, Intrinsic):
+        return _intrinsic(scope, node, callee, (positional, named))
+    if isinstance(callee, Fn):
+        return _helper(scope, node, callee.definition, (positional, named))
+    if callable(callee) and is_python(callee):
+        if callee is builtins.abs and len(positional) == 1 and isinstance(positional[0], Tensor):
+            return emit.pointwise(scope, node, "abs", positional[0])
+        return _python(scope, node, callee, positional, named)
+    advice = "functions are those of ck, helpers made with @ck.fn, and math on constants"
+    if isinstance(callee, DType):
+        advice = f"to convert a tensor, write x.to(ck.{callee})"
+    raise scope.error("F060", node, what=describe(callee), advice=advice)
+
+
+def _bind(scope: Scope, node: ast.Call, name: str, signature: Any, call: _Call) -> dict[str, Item]:
+    try:
+        bound = signature.bind(*call[0], **call[1])
+    except TypeError as exception:
+        shown = f"{name}{signature.replace(return_annotation=signature.empty)}"
+        raise scope.error("F061", node, name=name, problem=exception, call=shown) from exception
+    bound.apply_defaults()
+    return dict(bound.arguments)
+
+
+def cast_method(
+    scope: Scope,
+    node: ast.Call,
+    owner: Tensor,
+    positional: tuple[Item, ...],
+    named: Mapping[str, Item],
+) -> Tensor:
+    """Return ``x.to(dtype)``."""
+    signature = functions.cast.signature
+    method = signature.replace(parameters=list(signature.parameters.values())[1:])
+    bound = _bind(scope, node, "x.to", method, (positional, named))
+    return emit.cast(scope, node, owner, bound["dtype"])
+
+
+def _intrinsic(scope: Scope, node: ast.Call, function: Intrinsic, call: _Call) -> Item:
+    bound = _bind(scope, node, f"ck.{function.name}", function.signature, call)
+    items = list(bound.values())
+    match function.form:
+        case Form.GEMM:
+            return emit.gemm(scope, node, *items)
+        case Form.CAST:
+            return emit.cast(scope, node, *items)
+        case Form.CLAMP:
+            return _clamp(scope, node, *items)
+    attrs = {
+        name: _attribute(scope, node, function, name, bound[name]) for name in function.attributes
+    }
+    return emit.pointwise(scope, node, function.name, *items[: function.operands], **attrs)
+
+
+def _clamp(scope: Scope, node: ast.Call, x: Item, lo: Item, hi: Item) -> Item:
+    is_float = not isinstance(x, Tensor) or x.dtype.kind is Kind.FLOAT
+    if is_float and is_number(lo) and is_number(hi):
+        bounds = {
+            name: emit.constant_number(scope, node, bound, f32)
+            for name, bound in (("lo", lo), ("hi", hi))
+        }
+        return emit.pointwise(scope, node, "clamp", x, **bounds)
+    return emit.pointwise(scope, node, "minimum", emit.pointwise(scope, node, "maximum", x, lo), hi)
+
+
+def _attribute(scope: Scope, node: ast.Call, function: Intrinsic, name: str, value: Item) -> Attr:
+    if not is_number(value):
+        raise scope.error("F063", node, name=name, function=function.name, got=describe(value))
+    return emit.constant_number(scope, node, value, f32)
+
+
+def _python(
+    scope: Scope,
+    node: ast.Call,
+    function: Callable[..., Any],
+    positional: tuple[Item, ...],
+    named: Mapping[str, Item],
+) -> Item:
+    name = function.__name__
+    for item in (*positional, *named.values()):
+        hidden = has_tensor(item) and function not in _STRUCTURAL
+        if isinstance(item, Tensor) or hidden or isinstance(item, Dim):
+            same = f"write ck.{name}(x)" if name in functions.__all__ else None
+            advice = _INSTEAD.get(name) or same or "nothing in ck does the same"
+            words = scope.words(node.func)
+            raise scope.error("F062", node, name=words, got=describe(item), advice=advice)
+        if isinstance(item, range | tuple) and len(item) > ITERATIONS:
+            raise scope.error("F031", node, length=len(item), limit=ITERATIONS)
+    try:
+        result = function(*positional, **named)
+    except Exception as exception:
+        problem = f"{type(exception).__name__}: {exception}"
+        raise scope.error("F055", node, words=scope.words(node), problem=problem) from exception
+    # enumerate, zip and reversed give iterators, which would be used up by one loop.
+    return result if isinstance(result, bool | int | float | str | range) else tuple(result)
+
+
+def _helper(scope: Scope, node: ast.Call, helper: Definition, call: _Call) -> Item:
+    if scope.definition is helper or any(site.helper is helper for site in scope.calls):
+        raise scope.error("F012", node, name=helper.name)
+    bound = _bind(scope, node, helper.name, helper.python, call)
+    for parameter in helper.parameters:
+        item = bound[parameter.name]
+        bound[parameter.name] = _argument(scope, node, helper, parameter, item)
+    result = scope.inline(scope, node, helper, bound)
+    if helper.result is not None:
+        want = scope.concrete(helper.result, node)
+        if not isinstance(result, Tensor) or result.type != want:
+            raise scope.error("F065", node, name=helper.name, want=want, got=describe(result))
+    return result
+
+
+def _argument(
+    scope: Scope, node: ast.Call, helper: Definition, parameter: Parameter, item: Item
+) -> Item:
+    """Return ``item`` as it fits the annotation of a helper's parameter, if it has one."""
+    want = parameter.type
+    if want is None:
+        return item
+    if isinstance(want, ConstType):
+        with suppress(CkError):
+            return parameter.const_value(item)
+    else:
+        want = scope.concrete(want, node)
+        if isinstance(item, Tensor) and item.type == want:
+            return item
+    names = {"name": parameter.name, "helper": helper.name}
+    raise scope.error("F064", node, want=want, got=describe(item), **names)

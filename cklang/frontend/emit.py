@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: MIT
+"""Put ops into the IR: widening, broadcasting, products, casts, views.
+
+Every function takes the scope and the AST node that asked, so that each error has its place.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Sequence
+from itertools import zip_longest
+
+from cklang.frontend.scope import Scope
+from cklang.frontend.text import Located
+from cklang.frontend.values import Item, Number, Tensor, describe, is_number
+from cklang.ir import rules
+from cklang.ir.nodes import Attr, Value
+from cklang.ir.ops import CASTS, OPS
+from cklang.ir.rules import DTypeRule
+from cklang.types import Dim, DType, DTypeVar, Kind, bf16, bool_, f16, f32, i8, i32
+
+__all__ = ["cast", "constant_number", "gemm", "materialise", "pointwise", "transpose"]
+
+_WIDER = {f16: f32, bf16: f32, i8: i32}
+_FLOAT_MAX = float.fromhex("0x1.fffffep127")
+# The Python types whose constants go with a dtype, and the finite values that it holds.
+_CONSTANTS = {f32: (int, float), i32: (int,), bool_: (bool,)}
+_RANGES = {f32: (-_FLOAT_MAX, _FLOAT_MAX), i32: (-(2**31), 2**31 - 1), bool_: (0, 1)}
+
+
+def pointwise(scope: Scope, node: Located, name: str, *items: Item, **attrs: Attr) -> Tensor:
+    """Apply the pointwise op ``name`` to tensors and constants.
+
+    Raises:
+        CkTypeError: F040 for an operand that is no number, F041 for dtypes the op does not take.
+        CkValueError: F042 for shapes that do not broadcast, F043 for a constant out of range.
+    """
+    rule = OPS[name].dtype
+    wide = [_widen(scope, node, item) for item in items]
+    targets = _constant_dtypes(rule, wide)
+    tensors = [
+        item if isinstance(item, Tensor) else _constant(scope, node, item, dtype)
+        for item, dtype in zip(wide, targets, strict=True)
+    ]
+    dtypes = tuple(tensor.dtype for tensor in tensors)
+    if rule.apply(dtypes, attrs) is None:
+        raise _dtype_error(scope, node, name, items, tensors)
+    shape, origins = _common_shape(scope, node, tensors)
+    operands = [_broadcast(scope, node, tensor, shape) for tensor in tensors]
+    value = scope.unit.append(name, *operands, attrs=attrs, span=scope.span(node))
+    return Tensor.plain(value, origins)
+
+
+def _widen(scope: Scope, node: Located, item: Item) -> Item:
+    if not isinstance(item, Tensor):
+        if not is_number(item):
+            raise scope.error("F040", node, what=describe(item), advice=_number_advice(item))
+        return item
+    return _cast(scope, node, item, _WIDER.get(item.dtype, item.dtype))
+
+
+def _number_advice(item: Item) -> str:
+    if isinstance(item, Dim):
+        return "extents are known only at the call: pass the number as a ck.f32 parameter"
+    if callable(item):
+        return "call it"
+    return "operands are tensors, run-time scalars and numbers"
+
+
+def _constant_dtypes(rule: DTypeRule, items: Sequence[Item]) -> list[DType]:
+    """Say which dtype a constant takes in the place of each item."""
+    if rule is rules.LOGICAL_DTYPE:
+        return [bool_] * len(items)
+    if rule is rules.FLOAT_DTYPE or rule is rules.CLASSIFY_DTYPE:
+        return [f32] * len(items)
+    if rule is rules.SELECT_DTYPE:
+        return [bool_, *_peer_dtypes(items[1:])]
+    return _peer_dtypes(items)
+
+
+def _peer_dtypes(items: Sequence[Item]) -> list[DType]:
+    dtypes = {item.dtype for item in items if isinstance(item, Tensor)}
+    # Constants follow the tensors they meet; among themselves they are floats.
+    dtype = dtypes.pop() if len(dtypes) == 1 else f32
+    return [dtype] * len(items)
+
+
+def constant_number(scope: Scope, node: Located, value: Item, dtype: DType) -> Number:
+    """Return the constant ``value`` as a number of ``dtype``: f32, i32 or bool.
+
+    Raises:
+        CkTypeError: F044 for a number of the wrong type.
+        CkValueError: F043 for one that is out of range.
+    """
+    if not isinstance(value, Number) or type(value) not in _CONSTANTS.get(dtype, ()):
+        raise scope.error("F044", node, value=repr(value), dtype=dtype)
+    low, high = _RANGES[dtype]
+    if not low <= value <= high and (isinstance(value, int) or math.isfinite(value)):
+        raise scope.error(
+            "F043", node, value=repr(value), dtype=dtype, low=f"{low:.9g}", high=f"{high:.9g}"
+        )
+    return float(value) if dtype == f32 else value
+
+
+def _constant(scope: Scope, node: Located, value: Item, dtype: DType) -> Tensor:
+    number = constant_number(scope, node, value, dtype)
+    constant = scope.unit.append("constant", span=scope.span(node), attrs={"value": number})
+    return Tensor.plain(constant, ())
+
+
+def _dtype_error(
+    scope: Scope, node: Located, name: str, items: Sequence[Item], tensors: Sequence[Tensor]
+) -> Exception:
+    given = [item for item in items if isinstance(item, Tensor)]
+    got = " and ".join(str(tensor.dtype) for tensor in given)
+    kinds = {tensor.dtype for tensor in tensors}
+    rule = OPS[name].dtype
+    if rule is rules.LOGICAL_DTYPE:
+        advice = "compare first: x > 0 is a boolean"
+    elif rule is rules.SELECT_DTYPE and tensors[0].dtype != bool_:
+        advice = "the first argument of ck.where is a comparison, as in ck.where(x > 0, x, y)"
+    elif bool_ in kinds:
+        advice = "write ck.where(condition, x, 0.0), or cast the condition: .to(ck.f32)"
+    else:
+        advice = "cast to f32 where it is meant: x.to(ck.f32)"
+    return scope.error("F041", node, name=name, got=got, want=rule.text, advice=advice)
+
+
+def _common_shape(
+    scope: Scope, node: Located, tensors: Sequence[Tensor]
+) -> tuple[tuple[Dim | int, ...], tuple[str, ...]]:
+    """Return the shape that all ``tensors`` broadcast to, as NumPy does, and its origins."""
+    sides = [list(zip(tensor.shape, tensor.origins, strict=True))[::-1] for tensor in tensors]
+    result: list[tuple[Dim | int, str]] = []
+    for axis in zip_longest(*sides):
+        extents = [entry for entry in axis if entry is not None]
+        chosen = next((entry for entry in extents if entry[0] != 1), extents[0])
+        for other in extents:
+            if other[0] not in (1, chosen[0]):
+                raise _shape_error(scope, node, tensors, chosen, other)
+        result.append(chosen)
+    result.reverse()
+    return tuple(extent for extent, _ in result), tuple(origin for _, origin in result)
+
+
+def _shape_error(
+    scope: Scope,
+    node: Located,
+    tensors: Sequence[Tensor],
+    one: tuple[Dim | int, str],
+    other: tuple[Dim | int, str],
+) -> Exception:
+    shapes = " and ".join(_brackets(tensor.shape) for tensor in tensors if tensor.shape)
+    notes = [f"{extent} is {origin}" for extent, origin in (one, other)]
+    return scope.error(
+        "F042",
+        node,
+        *notes,
+        shapes=shapes,
+        one=one[0],
+        other=other[0],
+        advice=_shape_advice(scope, node, tensors),
+    )
+
+
+def _shape_advice(scope: Scope, node: Located, tensors: Sequence[Tensor]) -> str:
+    if isinstance(node, ast.BinOp) and len(tensors) == 2:
+        for side, this, that in (
+            (node.left, tensors[0], tensors[1]),
+            (node.right, tensors[1], tensors[0]),
+        ):
+            words = scope.words(side)
+            if not words.isidentifier():
+                continue
+            if len(this.shape) == 1 and len(that.shape) == 2 and this.shape[0] == that.shape[0]:
+                return f"for one number a row, write {words}[:, None]"
+            if len(this.shape) == 2 and this.shape == that.shape[::-1]:
+                return f"write {words}.T"
+    return "axes align at the right and are equal or 1; x[:, None] adds an axis, x.T swaps two"
+
+
+def _brackets(shape: Sequence[Dim | int]) -> str:
+    return f"[{', '.join(str(extent) for extent in shape)}]"
+
+
+def _broadcast(scope: Scope, node: Located, tensor: Tensor, shape: tuple[Dim | int, ...]) -> Value:
+    if tensor.value.type.shape == shape:
+        return tensor.value
+    first = len(shape) - len(tensor.shape)
+    axes = tuple(first + axis for axis in tensor.axes)
+    return scope.unit.append(
+        "broadcast", tensor.value, attrs={"dims": axes}, shape=shape, span=scope.span(node)
+    )
+
+
+def materialise(scope: Scope, node: Located, tensor: Tensor) -> Value:
+    """Return the value of ``tensor`` with all its axes in the IR."""
+    return _broadcast(scope, node, tensor, tensor.shape)
+
+
+def _cast(scope: Scope, node: Located, tensor: Tensor, dtype: DType) -> Tensor:
+    if tensor.dtype == dtype:
+        return tensor
+    value = scope.unit.append("cast", tensor.value, attrs={"to": dtype}, span=scope.span(node))
+    return Tensor(value=value, shape=tensor.shape, axes=tensor.axes, origins=tensor.origins)
+
+
+def cast(scope: Scope, node: Located, item: Item, to: Item) -> Tensor:
+    """Convert a tensor to a dtype: ``x.to(ck.f16)``.
+
+    Raises:
+        CkTypeError: F057 for something that is no dtype, F040 for something that is no tensor,
+            F045 for a conversion that kernels do not make.
+    """
+    if isinstance(to, DTypeVar):
+        to = scope.dtype(to, node)
+    if not isinstance(to, DType):
+        raise scope.error("F057", node, what="the dtype of a cast", got=describe(to))
+    if is_number(item):
+        item = _constant(scope, node, item, f32 if to.kind is Kind.FLOAT else to)
+    if not isinstance(item, Tensor):
+        raise scope.error("F040", node, what=describe(item), advice=_number_advice(item))
+    if item.dtype != to and (item.dtype, to) not in CASTS:
+        raise scope.error("F045", node, source=item.dtype, to=to)
+    return _cast(scope, node, item, to)
+
+
+def transpose(scope: Scope, node: Located, tensor: Tensor) -> Tensor:
+    """Swap the axes of a matrix: ``x.T``.
+
+    Raises:
+        CkTypeError: F046 if the rank is not 2.
+    """
+    if len(tensor.shape) != 2:
+        raise scope.error("F046", node, type=tensor.type, rank=len(tensor.shape))
+    value = materialise(scope, node, tensor)
+    value = scope.unit.append("transpose", value, attrs={"perm": (1, 0)}, span=scope.span(node))
+    return Tensor.plain(value, tensor.origins[::-1])
+
+
+def gemm(scope: Scope, node: Located, left: Item, right: Item) -> Tensor:
+    """Multiply two matrices: ``a @ b``.
+
+    Raises:
+        CkTypeError: F047 for something else than matrices, F048 for the dtypes.
+        CkValueError: F049 if the inner extents differ.
+    """
+    sides = []
+    for item in (left, right):
+        if not isinstance(item, Tensor) or len(item.shape) != 2:
+            advice = "write x * y for a product with a number"
+            if isinstance(item, Tensor):
+                advice = "give both sides two axes in the annotations"
+            raise scope.error("F047", node, got=describe(item), advice=advice)
+        sides.append(item)
+    a, b = sides
+    if a.shape[1] != b.shape[0]:
+        raise _inner_error(scope, node, a, b)
+    if rules.GEMM_DTYPE.apply((a.dtype, b.dtype), {}) is None:
+        advice = _gemm_advice(a.dtype, b.dtype)
+        text = rules.GEMM_DTYPE.text
+        raise scope.error("F048", node, a=a.dtype, b=b.dtype, want=text, advice=advice)
+    operands = [materialise(scope, node, side) for side in sides]
+    value = scope.unit.append("gemm", *operands, span=scope.span(node))
+    return Tensor.plain(value, (a.origins[0], b.origins[1]))
+
+
+def _inner_error(scope: Scope, node: Located, a: Tensor, b: Tensor) -> Exception:
+    right = scope.words(node.right) if isinstance(node, ast.BinOp) else "the second matrix"
+    advice = "the last axis of the first and the first axis of the second must be the same"
+    if a.shape[1] == b.shape[1]:
+        advice = f"write {right}.T" if right.isidentifier() else f"transpose {right} with .T"
+    return scope.error(
+        "F049",
+        node,
+        f"{a.shape[1]} is {a.origins[1]}",
+        f"{b.shape[0]} is {b.origins[0]}",
+        a=_brackets(a.shape),
+        b=_brackets(b.shape),
+        one=a.shape[1],
+        other=b.shape[0],
+        advice=advice,
+    )
+
+
+def _gemm_advice(a: DType, b: DType) -> str:
+    narrow = next((dtype for dtype in (a, b) if dtype in (f16, bf16)), None)
+    if narrow is not None and f32 in (a, b):
+        return f"results of arithmetic are f32: round the f32 side with .to(ck.{narrow})"
+    return "cast one side, as in x.to(ck.f16)"

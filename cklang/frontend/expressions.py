@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: MIT
+"""What each expression of a program is worth: constants are computed, tensors become IR."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from cklang.frontend import calls, emit
+from cklang.frontend.names import nearest
+from cklang.frontend.scope import Scope
+from cklang.frontend.values import Item, Tensor, describe, has_tensor, is_number
+from cklang.types import DTypeVar, bool_
+
+__all__ = ["constant_truth", "evaluate"]
+
+_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+    ast.MatMult: operator.matmul,
+}
+_UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+    ast.Invert: operator.invert,
+    ast.Not: operator.not_,
+}
+_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Is: operator.is_,
+    ast.IsNot: operator.is_not,
+    ast.In: lambda item, group: item in group,
+    ast.NotIn: lambda item, group: item not in group,
+}
+_BINARY_OPS: dict[type[ast.operator], str] = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "div",
+    ast.BitAnd: "logical_and",
+    ast.BitOr: "logical_or",
+}
+_COMPARE_OPS: dict[type[ast.cmpop], str] = {
+    ast.Lt: "lt",
+    ast.LtE: "le",
+    ast.Gt: "gt",
+    ast.GtE: "ge",
+    ast.Eq: "eq",
+    ast.NotEq: "ne",
+}
+# Operators of Python that tensors do not have: how they are called and what to write.
+_NO_OPERATOR: dict[type[ast.AST], tuple[str, str]] = {
+    ast.FloorDiv: ("//", "write ck.floor(x / y)"),
+    ast.Mod: ("%", "write x - ck.floor(x / y) * y"),
+    ast.LShift: ("<<", "multiply by a power of two"),
+    ast.RShift: (">>", "multiply by a power of two"),
+    ast.BitXor: ("^", "write x ** y for a power, (a | b) & ~(a & b) for booleans"),
+    ast.Is: ("is", "`is` compares constants; tensors compare with =="),
+    ast.IsNot: ("is not", "`is not` compares constants; tensors compare with !="),
+    ast.In: ("in", "compare with each constant and join with |"),
+    ast.NotIn: ("not in", "compare with each constant and join with &"),
+    ast.And: ("and", "write a & b: for tensors it works element by element"),
+    ast.Or: ("or", "write a | b: for tensors it works element by element"),
+    ast.Not: ("not", "write ~a: for tensors it works element by element"),
+    ast.Invert: ("~", "write `not a` for constants"),
+}
+# What NumPy users try on a tensor.
+_METHODS = {
+    "t": "write x.T",
+    "astype": "write x.to(ck.f16)",
+    "shape": "extents are known only at the call; name them in the annotation, as in ck.f16[M, K]",
+    "transpose": "write x.T",
+    "reshape": "a tensor keeps its shape; x[:, None] adds an axis, x.T swaps two",
+    "sum": "reductions are no part of a gemm program",
+    "mean": "reductions are no part of a gemm program",
+    "max": "write ck.maximum(x, y) for the larger of two; there is no reduction over an axis",
+    "min": "write ck.minimum(x, y) for the smaller of two; there is no reduction over an axis",
+    "clip": "write ck.clamp(x, lo, hi)",
+    "item": "tensors have no values before the call; use a ck.const parameter",
+}
+_ATTRIBUTES = ("T", "dtype", "ndim", "to")
+
+
+def evaluate(scope: Scope, node: ast.expr) -> Item:
+    """Return what ``node`` is worth in ``scope``."""
+    if node in scope.definition.names:
+        item = scope.definition.names[node]
+        return scope.dtype(item, node) if isinstance(item, DTypeVar) else item
+    return _EXPRESSIONS[type(node)](scope, node)
+
+
+def constant_truth(scope: Scope, node: ast.expr) -> bool:
+    """Return whether the constant condition ``node`` holds.
+
+    Raises:
+        CkTypeError: F050 for a condition that depends on a tensor.
+    """
+    item = evaluate(scope, node)
+    if has_tensor(item):
+        raise scope.error("F050", node, words=scope.words(node), got=describe(item))
+    return bool(item)
+
+
+def _name(scope: Scope, node: ast.Name) -> Item:
+    if node.id not in scope.locals:
+        raise scope.error("F051", node, name=node.id)
+    return scope.locals[node.id]
+
+
+def _constant(_scope: Scope, node: ast.Constant) -> Item:
+    return node.value
+
+
+def _tuple(scope: Scope, node: ast.Tuple) -> Item:
+    return tuple(evaluate(scope, element) for element in node.elts)
+
+
+def _attribute(scope: Scope, node: ast.Attribute) -> Item:
+    item = evaluate(scope, node.value)
+    if isinstance(item, Tensor):
+        if node.attr == "T":
+            return emit.transpose(scope, node, item)
+        if node.attr == "dtype":
+            return item.dtype
+        if node.attr == "ndim":
+            return len(item.shape)
+        advice = _METHODS.get(node.attr) or nearest(node.attr, _ATTRIBUTES, "x.")
+        if node.attr == "to":
+            advice = "call it: x.to(ck.f16)"
+        raise scope.error("F052", node, name=node.attr, what=describe(item), advice=advice)
+    advice = "attributes are those of tensors and of Python modules"
+    raise scope.error("F052", node, name=node.attr, what=describe(item), advice=advice)
+
+
+def _binary(scope: Scope, node: ast.BinOp) -> Item:
+    left = evaluate(scope, node.left)
+    right = evaluate(scope, node.right)
+    kind = type(node.op)
+    if not has_tensor((left, right)):
+        return _compute(scope, node, _BINARY[kind], left, right)
+    if kind is ast.MatMult:
+        return emit.gemm(scope, node, left, right)
+    if kind is ast.Pow:
+        return _power(scope, node, left, right)
+    if kind not in _BINARY_OPS:
+        raise _no_operator(scope, node, kind, left, right)
+    return emit.pointwise(scope, node, _BINARY_OPS[kind], left, right)
+
+
+def _power(scope: Scope, node: ast.BinOp, base: Item, exponent: Item) -> Item:
+    # NumPy computes these powers by the same cheaper ops.
+    special = {2: "square", 0.5: "sqrt", -1: "reciprocal"}
+    if is_number(exponent) and not isinstance(exponent, bool) and exponent in special:
+        return emit.pointwise(scope, node, special[exponent], base)
+    return emit.pointwise(scope, node, "pow", base, exponent)
+
+
+def _unary(scope: Scope, node: ast.UnaryOp) -> Item:
+    item = evaluate(scope, node.operand)
+    kind = type(node.op)
+    if kind is ast.Invert and isinstance(item, bool):
+        # Python's ~True is -2, NumPy's is False.
+        raise _no_operator(scope, node, kind, item)
+    if not has_tensor(item):
+        return _compute(scope, node, _UNARY[kind], item)
+    if kind is ast.Not:
+        raise _no_operator(scope, node, kind, item)
+    if kind is ast.UAdd and isinstance(item, Tensor) and item.dtype != bool_:
+        return item
+    return emit.pointwise(scope, node, "logical_not" if kind is ast.Invert else "neg", item)
+
+
+def _boolean(scope: Scope, node: ast.BoolOp) -> Item:
+    item: Item = None
+    for value in node.values:
+        item = evaluate(scope, value)
+        if has_tensor(item):
+            raise _no_operator(scope, node, type(node.op), item)
+        if bool(item) is isinstance(node.op, ast.Or):
+            break
+    return item
+
+
+def _compare(scope: Scope, node: ast.Compare) -> Item:
+    left = evaluate(scope, node.left)
+    right = evaluate(scope, node.comparators[0])
+    kind = type(node.ops[0])
+    if not has_tensor((left, right)):
+        return _compute(scope, node, _COMPARE[kind], left, right)
+    if kind not in _COMPARE_OPS:
+        raise _no_operator(scope, node, kind, left, right)
+    return emit.pointwise(scope, node, _COMPARE_OPS[kind], left, right)
+
+
+def _choice(scope: Scope, node: ast.IfExp) -> Item:
+    return evaluate(scope, node.body if constant_truth(scope, node.test) else node.orelse)
+
+
+def _call(scope: Scope, node: ast.Call) -> Item:
+    function = node.func
+    method = isinstance(function, ast.Attribute) and function not in scope.definition.names
+    if method and isinstance(function, ast.Attribute) and function.attr == "to":
+        owner = evaluate(scope, function.value)
+        if isinstance(owner, Tensor):
+            return calls.cast_method(scope, node, owner, *_arguments(scope, node))
+    callee = evaluate(scope, function)
+    positional, named = _arguments(scope, node)
+    return calls.call(scope, node, callee, positional, named)
+
+
+def _arguments(scope: Scope, node: ast.Call) -> tuple[tuple[Item, ...], dict[str, Item]]:
+    positional = tuple(evaluate(scope, argument) for argument in node.args)
+    named = {str(keyword.arg): evaluate(scope, keyword.value) for keyword in node.keywords}
+    return positional, named
+
+
+def _subscript(scope: Scope, node: ast.Subscript) -> Item:
+    item = evaluate(scope, node.value)
+    if isinstance(item, Tensor):
+        return _view(scope, node, item)
+    return _compute(scope, node, operator.getitem, item, evaluate(scope, node.slice))
+
+
+def _slice(scope: Scope, node: ast.Slice) -> Item:
+    bounds = (node.lower, node.upper, node.step)
+    return slice(*(None if bound is None else evaluate(scope, bound) for bound in bounds))
+
+
+def _view(scope: Scope, node: ast.Subscript, tensor: Tensor) -> Tensor:
+    """Index a tensor with full slices and None."""
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    rank = len(tensor.shape)
+    place: list[int] = []
+    length = 0
+    for part in parts:
+        if isinstance(part, ast.Slice):
+            if (part.lower, part.upper, part.step) != (None, None, None):
+                raise scope.error("F053", part, words=scope.words(part))
+            place.append(length)
+        elif evaluate(scope, part) is not None:
+            raise scope.error("F053", part, words=scope.words(part))
+        length += 1
+    if len(place) > rank:
+        raise scope.error("F054", node, got=len(place), type=tensor.type, rank=rank)
+    # As in NumPy, axes that the index does not name follow at the end.
+    rest = rank - len(place)
+    place += range(length, length + rest)
+    length += rest
+    at = dict(zip(place, range(rank), strict=True))
+    new = "the axis that None adds"
+    return Tensor(
+        value=tensor.value,
+        shape=tuple(tensor.shape[at[axis]] if axis in at else 1 for axis in range(length)),
+        axes=tuple(place[axis] for axis in tensor.axes),
+        origins=tuple(tensor.origins[at[axis]] if axis in at else new for axis in range(length)),
+    )
+
+
+def _compute(scope: Scope, node: ast.expr, function: Callable[..., Any], *items: Item) -> Item:
+    """Compute on constants in Python."""
+    try:
+        return function(*items)
+    except Exception as exception:
+        problem = f"{type(exception).__name__}: {exception}"
+        raise scope.error("F055", node, words=scope.words(node), problem=problem) from exception
+
+
+def _no_operator(scope: Scope, node: ast.expr, kind: type[ast.AST], *items: Item) -> Exception:
+    sign, advice = _NO_OPERATOR[kind]
+    culprit = next((item for item in items if has_tensor(item)), items[0])
+    return scope.error("F056", node, sign=sign, got=describe(culprit), advice=advice)
+
+
+_EXPRESSIONS: dict[type[ast.expr], Callable[[Scope, Any], Item]] = {
+    ast.Attribute: _attribute,
+    ast.BinOp: _binary,
+    ast.BoolOp: _boolean,
+    ast.Call: _call,
+    ast.Compare: _compare,
+    ast.Constant: _constant,
+    ast.IfExp: _choice,
+    ast.Name: _name,
+    ast.Slice: _slice,
+    ast.Subscript: _subscript,
+    ast.Tuple: _tuple,
+    ast.UnaryOp: _unary,
+}

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: MIT
+"""The functions of the language: names that mean an op of the IR inside ``@ck.op`` and ``@ck.fn``.
+
+Inside a program they become ops. Called anywhere else they compute the same op on NumPy arrays (or
+numbers) with its NumPy meaning, so the undecorated Python function of a program that uses them is
+runnable NumPy.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from cklang.ir.ops import OPS
+
+__all__ = [
+    "abs",
+    "cast",
+    "ceil",
+    "clamp",
+    "elu",
+    "erf",
+    "exp",
+    "exp2",
+    "expm1",
+    "floor",
+    "gelu",
+    "gelu_tanh",
+    "gemm",
+    "hardsigmoid",
+    "hardswish",
+    "isnan",
+    "leaky_relu",
+    "log",
+    "log1p",
+    "log2",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "maximum",
+    "minimum",
+    "mish",
+    "neg",
+    "pow",
+    "reciprocal",
+    "relu",
+    "rsqrt",
+    "sigmoid",
+    "sign",
+    "silu",
+    "softplus",
+    "softsign",
+    "sqrt",
+    "square",
+    "tanh",
+    "where",
+]
+
+
+class Form(Enum):
+    """How a call becomes IR."""
+
+    POINTWISE = "pointwise"
+    CLAMP = "clamp"
+    CAST = "cast"
+    GEMM = "gemm"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Intrinsic:
+    """A function of the language.
+
+    The first ``operands`` parameters of its Python ``signature`` take values; the others take
+    compile-time constants, which become attributes of the op.
+    """
+
+    name: str
+    form: Form
+    signature: inspect.Signature
+    operands: int
+    doc: str
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Compute the op on NumPy arrays; a program being compiled never makes this call."""
+        from cklang.frontend.eager import compute
+
+        bound = self.signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return compute(self, bound.arguments)
+
+    def __repr__(self) -> str:
+        return f"ck.{self.name}{self.signature}"
+
+    @property
+    def __name__(self) -> str:
+        return self.name
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return self.signature
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The names of the parameters that become attributes."""
+        return tuple(self.signature.parameters)[self.operands :]
+
+
+def _intrinsic(name: str, *operands: str, form: Form = Form.POINTWISE) -> Intrinsic:
+    op = OPS[name]
+    rows = op.attrs if form is Form.POINTWISE else ()
+    parameters = [
+        *(_parameter(operand) for operand in operands),
+        *(_parameter(row.name, row.default) for row in rows),
+    ]
+    return Intrinsic(
+        name=name,
+        form=form,
+        signature=inspect.Signature(parameters),
+        operands=len(operands),
+        doc=op.doc,
+    )
+
+
+def _parameter(name: str, default: object = None) -> inspect.Parameter:
+    empty = inspect.Parameter.empty
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return inspect.Parameter(name, kind, default=empty if default is None else default)
+
+
+gemm = _intrinsic("gemm", "a", "b", form=Form.GEMM)
+cast = _intrinsic("cast", "x", "dtype", form=Form.CAST)
+clamp = _intrinsic("clamp", "x", "lo", "hi", form=Form.CLAMP)
+where = _intrinsic("where", "condition", "x", "y")
+
+relu = _intrinsic("relu", "x")
+leaky_relu = _intrinsic("leaky_relu", "x")
+elu = _intrinsic("elu", "x")
+gelu = _intrinsic("gelu", "x")
+gelu_tanh = _intrinsic("gelu_tanh", "x")
+sigmoid = _intrinsic("sigmoid", "x")
+silu = _intrinsic("silu", "x")
+softplus = _intrinsic("softplus", "x")
+softsign = _intrinsic("softsign", "x")
+mish = _intrinsic("mish", "x")
+hardsigmoid = _intrinsic("hardsigmoid", "x")
+hardswish = _intrinsic("hardswish", "x")
+tanh = _intrinsic("tanh", "x")
+erf = _intrinsic("erf", "x")
+
+exp = _intrinsic("exp", "x")
+exp2 = _intrinsic("exp2", "x")
+expm1 = _intrinsic("expm1", "x")
+log = _intrinsic("log", "x")
+log2 = _intrinsic("log2", "x")
+log1p = _intrinsic("log1p", "x")
+sqrt = _intrinsic("sqrt", "x")
+rsqrt = _intrinsic("rsqrt", "x")
+square = _intrinsic("square", "x")
+reciprocal = _intrinsic("reciprocal", "x")
+pow = _intrinsic("pow", "x", "y")  # noqa: A001 - the names NumPy has too
+abs = _intrinsic("abs", "x")  # noqa: A001
+neg = _intrinsic("neg", "x")
+sign = _intrinsic("sign", "x")
+floor = _intrinsic("floor", "x")
+ceil = _intrinsic("ceil", "x")
+minimum = _intrinsic("minimum", "x", "y")
+maximum = _intrinsic("maximum", "x", "y")
+
+isnan = _intrinsic("isnan", "x")
+logical_and = _intrinsic("logical_and", "x", "y")
+logical_or = _intrinsic("logical_or", "x", "y")
+logical_not = _intrinsic("logical_not", "x")

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+"""Decorated functions: their text, checked and with its names resolved; and ``@ck.fn``."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any, cast
+
+from cklang.errors import CkError, CkInternalError, error
+from cklang.frontend.names import NamesOf, resolve_names
+from cklang.frontend.signature import Parameter, read_parameters, read_result
+from cklang.frontend.subset import check_subset
+from cklang.frontend.text import FunctionText, read_function
+from cklang.types import TensorType, TensorVarType
+
+__all__ = ["Definition", "Fn", "brief", "fn"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """A Python function of the language: all that is known without the types of its arguments."""
+
+    function: FunctionType
+    text: FunctionText
+    parameters: tuple[Parameter, ...]
+    result: TensorType | TensorVarType | None
+    names: NamesOf
+    python: inspect.Signature
+
+    @classmethod
+    def read(cls, function: Callable[..., Any], *, op: bool) -> Definition:
+        """Read and check ``function``.
+
+        Raises:
+            CkSyntaxError, CkTypeError: The F errors of each step, at the place of the mistake.
+        """
+        text = read_function(function, "ck.op" if op else "ck.fn")
+        plain = cast("FunctionType", function)
+        parameters = read_parameters(plain, text, op=op)
+        result = read_result(plain, text)
+        try:
+            check_subset(text)
+            names = resolve_names(plain, text)
+        except RecursionError:
+            raise error("F033", at=text.header(), name=plain.__name__) from None
+        return cls(
+            function=plain,
+            text=text,
+            parameters=parameters,
+            result=result,
+            names=names,
+            python=inspect.signature(plain),
+        )
+
+    @property
+    def name(self) -> str:
+        """The name of the function."""
+        return self.function.__name__
+
+
+def brief(mistake: CkError) -> CkError:
+    """Return an error of the user's program without the frames of the compiler that found it."""
+    return mistake if isinstance(mistake, CkInternalError) else mistake.with_traceback(None)
+
+
+class Fn:
+    """A helper made by ``@ck.fn``: inlined where a program calls it.
+
+    Called from plain Python it is the plain Python function.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        try:
+            self.definition = Definition.read(function, op=False)
+        except CkError as mistake:
+            raise brief(mistake) from None
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the Python function, on NumPy arrays for example."""
+        return self.definition.function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<ck.fn {self.definition.name}{self.definition.python}>"
+
+
+def fn(function: Callable[..., Any]) -> Fn:
+    """Make a helper that ops and other helpers can call.
+
+    Its parameters need no annotations; where there are some, arguments must fit them exactly.
+
+    Raises:
+        CkSyntaxError, CkTypeError: The F errors: ``function`` is outside the language.
+    """
+    return Fn(function)

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: MIT
+"""What the names of a program mean: locals, or constants and functions of the Python around it.
+
+Names from outside are looked up once, when the function is decorated; a program never changes its
+meaning because a global was changed later.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import difflib
+import math
+from collections.abc import Iterable, Mapping
+from types import BuiltinFunctionType, FunctionType, MappingProxyType, ModuleType
+
+import numpy as np
+
+from cklang.errors import CkError, error
+from cklang.frontend import functions
+from cklang.frontend.functions import Intrinsic
+from cklang.frontend.text import FunctionText
+from cklang.types import Dim, DType, DTypeVar
+
+__all__ = ["BUILTINS", "NamesOf", "is_helper", "is_python", "nearest", "resolve_names"]
+
+NamesOf = Mapping[ast.expr, object]
+"""For each name, or dotted name of a module's attribute, from outside the program: its value."""
+
+BUILTINS = (abs, bool, enumerate, float, int, len, max, min, range, reversed, round, zip)
+"""The Python builtins that a program may call on compile-time constants."""
+
+_ADVICE = {
+    "print": "a kernel prints nothing: look at the result, or print(op.ir) to see the program",
+    "sum": "add the values with a for loop; reductions over an axis are no part of a gemm program",
+    "any": "write a | b for booleans of tensors, `a or b` for constants",
+    "all": "write a & b for booleans of tensors, `a and b` for constants",
+    "pow": "write x ** y or ck.pow(x, y)",
+    "isinstance": "types are known: write an annotation instead",
+}
+_MISSING = object()
+
+
+def resolve_names(function: FunctionType, text: FunctionText) -> NamesOf:
+    """Return what each outside name in the body of ``function`` stands for.
+
+    Raises:
+        CkSyntaxError: F010 for a name that is not defined, F011 for an unknown attribute of a
+            module, F012 for recursion.
+        CkTypeError: F013 for a Python object that means nothing in a program, F014 for a Python
+            function that is no helper, F015 for a NumPy function.
+    """
+    scope = _Outside(function, text)
+    for statement in text.node.body:
+        scope.visit(statement)
+    return MappingProxyType(scope.found)
+
+
+class _Outside:
+    """The scope around one function, and what was found in it so far."""
+
+    def __init__(self, function: FunctionType, text: FunctionText) -> None:
+        code = function.__code__
+        self.text = text
+        self.name = function.__name__
+        self.locals = frozenset(code.co_varnames + code.co_cellvars)
+        self.names: dict[str, object] = {**vars(builtins), **function.__globals__}
+        for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+            try:
+                self.names[name] = cell.cell_contents
+            except ValueError:  # the enclosing function assigns it later
+                self.names.pop(name, None)
+        self.found: dict[ast.expr, object] = {}
+
+    def visit(self, node: ast.AST) -> None:
+        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
+            value = self.chain(node)
+            if value is not _MISSING:
+                self.found[node] = self.legal(node, value)
+                return
+        for child in ast.iter_child_nodes(node):
+            self.visit(child)
+
+    def chain(self, node: ast.expr) -> object:
+        """Return the value of an outside name or of a module's attribute, or _MISSING."""
+        if isinstance(node, ast.Name):
+            return _MISSING if node.id in self.locals else self.outside(node)
+        if not isinstance(node, ast.Attribute):
+            return _MISSING
+        base = self.chain(node.value)
+        if not isinstance(base, ModuleType):
+            return _MISSING
+        value = getattr(base, node.attr, _MISSING)
+        if value is _MISSING:
+            advice = nearest(node.attr, dir(base), self.text.words(node.value) + ".")
+            module = base.__name__
+            at = self.text.span(node)
+            raise error("F011", at=at, module=module, name=node.attr, advice=advice)
+        return value
+
+    def outside(self, node: ast.Name) -> object:
+        if node.id == self.name:
+            raise error("F012", at=self.text.span(node), name=node.id)
+        value = self.names.get(node.id, _MISSING)
+        if value is _MISSING:
+            raise self.unknown(node)
+        return value
+
+    def unknown(self, node: ast.Name) -> CkError:
+        if node.id in functions.__all__:
+            advice = f"write ck.{node.id}"
+        else:
+            user = [name for name in self.names if not hasattr(builtins, name)]
+            advice = nearest(node.id, [*self.locals, *user])
+        return error("F010", at=self.text.span(node), name=node.id, advice=advice)
+
+    def legal(self, node: ast.Name | ast.Attribute, value: object) -> object:
+        if isinstance(value, ModuleType):
+            return value
+        value = _plain(value)
+        if _is_constant(value) or isinstance(value, Intrinsic) or is_helper(value):
+            return value
+        if isinstance(value, type | BuiltinFunctionType) and is_python(value):
+            return value
+        raise self.illegal(node, value)
+
+    def illegal(self, node: ast.Name | ast.Attribute, value: object) -> CkError:
+        at = self.text.span(node)
+        words = self.text.words(node)
+        name = words.rpartition(".")[2]
+        if getattr(builtins, name, _MISSING) is value:
+            advice = _ADVICE.get(name, "leave it out, or do it outside the function")
+            return error("F016", at=at, name=name, advice=advice)
+        if _from_numpy(value):
+            advice = nearest(name, functions.__all__, "ck.")
+            return error("F015", at=at, words=words, advice=advice)
+        if isinstance(value, FunctionType) or _is_op(value):
+            what = "an op" if _is_op(value) else "a Python function"
+            return error("F014", at=at, words=words, what=what)
+        advice = {
+            list: "write a tuple",
+            dict: "write constants or tuples with names of their own",
+            np.ndarray: "make it a parameter of the function",
+        }.get(type(value), "pass tensors as parameters, and constants as numbers or tuples")
+        return error("F013", at=at, words=words, got=type(value).__name__, advice=advice)
+
+
+def _plain(value: object) -> object:
+    """Return numbers of NumPy and of number-like classes as Python's own."""
+    if isinstance(value, tuple):
+        return tuple(_plain(item) for item in value)
+    if isinstance(value, np.generic):
+        return value.item()
+    for python in (int, float, str):
+        if isinstance(value, python) and not isinstance(value, bool):
+            return python(value)
+    return value
+
+
+def _is_constant(value: object) -> bool:
+    if isinstance(value, tuple):
+        return all(_is_constant(item) for item in value)
+    return value is None or isinstance(value, bool | int | float | str | Dim | DType | DTypeVar)
+
+
+def is_python(value: object) -> bool:
+    """Whether ``value`` is a Python function that programs may call on constants."""
+    is_math = isinstance(value, BuiltinFunctionType) and value.__module__ == math.__name__
+    return is_math or any(value is builtin for builtin in BUILTINS)
+
+
+def is_helper(value: object) -> bool:
+    """Whether ``value`` was decorated with ``@ck.fn``."""
+    from cklang.frontend.helper import Fn
+
+    return isinstance(value, Fn)
+
+
+def _is_op(value: object) -> bool:
+    from cklang.frontend.program import Program
+
+    # The runtime's Op holds its Program.
+    return isinstance(getattr(value, "program", value), Program)
+
+
+def _from_numpy(value: object) -> bool:
+    module = getattr(value, "__module__", None) or type(value).__module__
+    return isinstance(value, np.ufunc) or (callable(value) and str(module).startswith("numpy"))
+
+
+def nearest(name: str, known: Iterable[str], prefix: str = "") -> str:
+    """Return an advice that names what is spelled most like ``name``, or what there is."""
+    public = sorted({word for word in known if not word.startswith("_")})
+    if name in public:
+        return f"write {prefix}{name}"
+    close = difflib.get_close_matches(name, public, n=3, cutoff=0.6)
+    if close:
+        return "did you mean " + " or ".join(prefix + word for word in close) + "?"
+    if not public or len(public) > 12:
+        return "nothing of a like name is known"
+    return "known: " + ", ".join(prefix + word for word in public)

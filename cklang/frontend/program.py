@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: MIT
+"""A program: the Python function below ``@ck.op``, and the IR of each of its specialisations."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from cklang.errors import CkError, error
+from cklang.frontend import emit
+from cklang.frontend.helper import Definition, brief
+from cklang.frontend.names import nearest
+from cklang.frontend.scope import Scope, Unit
+from cklang.frontend.signature import Parameter, check_types, concrete
+from cklang.frontend.statements import Return, inline, run
+from cklang.frontend.values import Item, Tensor, describe
+from cklang.ir.nodes import Function, Value
+from cklang.types import DType, DTypeVar, Kind, TensorType, TensorVarType
+
+__all__ = ["Program", "Signature"]
+
+ResultType = TensorType | TensorVarType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signature:
+    """The face of a program: parameters in order, the result, the dtype variables by name."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    result: ResultType
+    variables: Mapping[str, DTypeVar]
+    python: inspect.Signature
+
+    @property
+    def tensors(self) -> tuple[Parameter, ...]:
+        """The parameters that are tensors or run-time scalars: those of the IR, in order."""
+        return tuple(parameter for parameter in self.parameters if not parameter.is_const)
+
+    @property
+    def consts(self) -> tuple[Parameter, ...]:
+        """The ``ck.const`` parameters, in order."""
+        return tuple(parameter for parameter in self.parameters if parameter.is_const)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """A checked Python function that becomes IR once its dtypes and constants are known."""
+
+    definition: Definition
+    signature: Signature
+    _memo: dict[object, Function] = field(default_factory=dict, compare=False, repr=False)
+
+    @classmethod
+    def from_function(cls, function: Callable[..., Any]) -> Program:
+        """Read ``function``: everything is checked that needs no dtypes and constants.
+
+        Raises:
+            CkSyntaxError, CkTypeError, CkValueError: The F errors, each with its place.
+        """
+        try:
+            definition = Definition.read(function, op=True)
+            result = definition.result
+            if result is None:
+                raise error("F025", at=definition.text.header(), name=definition.name)
+            variables = check_types(definition.parameters, result, definition.text)
+        except CkError as mistake:
+            raise brief(mistake) from None
+        signature = Signature(
+            name=definition.name,
+            parameters=definition.parameters,
+            result=result,
+            variables=variables,
+            python=definition.python,
+        )
+        return cls(definition=definition, signature=signature)
+
+    @property
+    def name(self) -> str:
+        """The name of the function."""
+        return self.definition.name
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The parameters in order."""
+        return self.signature.parameters
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """The Python function; NumPy arrays can be passed to it."""
+        return self.definition.function
+
+    def specialise(
+        self,
+        dtypes: Mapping[str, DType] | None = None,
+        consts: Mapping[str, object] | None = None,
+    ) -> Function:
+        """Return the IR for these dtypes and constants; the same object for the same ones.
+
+        Args:
+            dtypes: The dtype of each dtype variable, by name.
+            consts: Values of ``ck.const`` parameters, by name; the others take their defaults.
+
+        Raises:
+            CkTypeError, CkValueError, CkSyntaxError: F080 to F083 for the arguments, otherwise the
+                F errors of the program, each with its place.
+        """
+        try:
+            return self._specialise(dtypes or {}, consts or {})
+        except CkError as mistake:
+            raise brief(mistake) from None
+
+    def _specialise(self, dtypes: Mapping[str, DType], consts: Mapping[str, object]) -> Function:
+        chosen = self._dtypes(dtypes)
+        values = self._consts(consts)
+        key = (
+            tuple(sorted((name, dtype.name) for name, dtype in chosen.items())),
+            # 1, 1.0 and True are equal in Python, and different programs.
+            tuple(sorted((name, repr(value)) for name, value in values.items())),
+        )
+        known = self._memo.get(key)
+        if known is None:
+            known = self._build(chosen, values)
+            self._memo[key] = known
+        return known
+
+    def _dtypes(self, dtypes: Mapping[str, DType]) -> dict[str, DType]:
+        variables = self.signature.variables
+        for name in dtypes:
+            if name not in variables:
+                known = ", ".join(variables) or "none"
+                raise error(
+                    "F080", program=self.name, what="dtype variable", name=name, known=known
+                )
+        for name, variable in variables.items():
+            if name not in dtypes:
+                at = self.definition.text.header()
+                raise error("F081", at=at, program=self.name, what="dtype variable", name=name)
+            if dtypes[name] not in variable.choices:
+                legal = ", ".join(str(choice) for choice in variable.choices)
+                raise error("F082", program=self.name, name=name, got=dtypes[name], legal=legal)
+        return dict(dtypes)
+
+    def _consts(self, consts: Mapping[str, object]) -> dict[str, object]:
+        parameters = {parameter.name: parameter for parameter in self.signature.consts}
+        for name in consts:
+            if name not in parameters:
+                known = nearest(name, parameters) if parameters else "it has no constants"
+                raise error("F080", program=self.name, what="constant", name=name, known=known)
+        values: dict[str, object] = {}
+        for name, parameter in parameters.items():
+            if name not in consts and not parameter.has_default:
+                raise error(
+                    "F081", at=parameter.span, program=self.name, what="constant", name=name
+                )
+            value = consts.get(name, parameter.default)
+            values[name] = parameter.const_value(value, at=parameter.span)
+        return values
+
+    def _build(self, dtypes: Mapping[str, DType], consts: Mapping[str, object]) -> Function:
+        try:
+            return self._function(dtypes, consts)
+        except RecursionError:
+            at = self.definition.text.header()
+            raise error("F033", at=at, name=self.name) from None
+
+    def _function(self, dtypes: Mapping[str, DType], consts: Mapping[str, object]) -> Function:
+        unit = Unit(self.name, self.definition.text.header(), dtypes)
+        local: dict[str, Item] = dict(consts)
+        for parameter in self.signature.tensors:
+            local[parameter.name] = _tensor(unit, parameter, dtypes)
+        scope = Scope(definition=self.definition, unit=unit, locals=local, inline=inline)
+        return unit.finish(self._result(scope, run(scope)))
+
+    def _result(self, scope: Scope, end: Return) -> Value:
+        want = concrete(self.signature.result, scope.unit.dtypes)
+        item, node = end.item, end.node
+        if not isinstance(item, Tensor):
+            raise scope.error("F083", node, name=self.name, got=describe(item), want=want)
+        if item.shape != want.shape:
+            raise _shape_error(scope, end, item, want)
+        both_float = item.dtype.kind is Kind.FLOAT and want.dtype.kind is Kind.FLOAT
+        if item.dtype != want.dtype and not both_float:
+            raise scope.error("F085", node, got=item.dtype, want=want.dtype)
+        return emit.materialise(scope, node, emit.cast(scope, node, item, want.dtype))
+
+
+def _shape_error(scope: Scope, end: Return, item: Tensor, want: TensorType) -> CkError:
+    notes = [
+        f"axis {axis} is {extent}: {origin}"
+        for axis, (extent, origin) in enumerate(zip(item.shape, item.origins, strict=True))
+    ]
+    return scope.error("F084", end.node, *notes, got=item.type, want=want)
+
+
+def _tensor(unit: Unit, parameter: Parameter, dtypes: Mapping[str, DType]) -> Tensor:
+    if not isinstance(parameter.type, TensorType | TensorVarType):
+        raise error("Z002", what=f"{parameter.name} is not a tensor parameter")
+    type_ = concrete(parameter.type, dtypes)
+    value = unit.builder.param(parameter.name, type_)
+    origins = [f"axis {axis} of {parameter.name} ({type_})" for axis in range(type_.rank)]
+    return Tensor.plain(value, origins)

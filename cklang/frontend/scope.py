@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT
+"""The state of one specialisation: the IR so far, and the names of the function being read."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from cklang.errors import CkError, error
+from cklang.frontend.helper import Definition
+from cklang.frontend.signature import concrete
+from cklang.frontend.text import Located
+from cklang.frontend.values import Item
+from cklang.ir.builder import Builder
+from cklang.ir.nodes import Attr, Function, Value, attr_key, make_attrs
+from cklang.ir.rules import Shape
+from cklang.source import Span
+from cklang.types import DType, DTypeVar, TensorType, TensorVarType
+
+__all__ = ["ITERATIONS", "CallSite", "Scope", "Unit"]
+
+ITERATIONS = 4096
+"""How many loop iterations one specialisation may unroll in all."""
+
+
+class Unit:
+    """The function being built; one per specialisation, shared by all helpers inlined in it.
+
+    Equal operations are appended once: every op is pure.
+    """
+
+    def __init__(self, name: str, span: Span, dtypes: Mapping[str, DType]) -> None:
+        self.builder = Builder(name, span)
+        self.dtypes = dtypes
+        self.iterations = 0
+        self._known: dict[object, Value] = {}
+
+    def append(
+        self,
+        op: str,
+        *operands: Value,
+        span: Span,
+        attrs: Mapping[str, Attr] = MappingProxyType({}),
+        shape: Shape | None = None,
+    ) -> Value:
+        """Return the value of ``op``, appending it unless it is there already."""
+        key = (op, operands, attr_key(make_attrs(**attrs)), shape)
+        known = self._known.get(key)
+        if known is None:
+            known = self.builder.append(op, *operands, shape=shape, span=span, **attrs)
+            self._known[key] = known
+        return known
+
+    def finish(self, result: Value) -> Function:
+        """Return the function without the operations its result does not need."""
+        whole = self.builder.finish(result)
+        needed = {result.name}
+        for operation in reversed(whole.body):
+            if operation.result.name in needed:
+                needed.update(operand.name for operand in operation.operands)
+        builder = Builder(whole.name, whole.span)
+        values = {param.name: builder.param(param.name, param.type) for param in whole.params}
+        for operation in whole.body:
+            if operation.result.name in needed:
+                values[operation.result.name] = builder.append(
+                    operation.op,
+                    *(values[operand.name] for operand in operation.operands),
+                    shape=operation.result.type.shape if operation.op == "broadcast" else None,
+                    span=operation.span,
+                    **dict(operation.attrs),
+                )
+        return builder.finish(values[result.name])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallSite:
+    """A call that is being inlined."""
+
+    span: Span
+    helper: Definition
+
+    def __str__(self) -> str:
+        line = self.span.source.line(self.span.line) or ""
+        return f"in the call of {self.helper.name} at {self.span}: {line.strip()}"
+
+
+@dataclass(slots=True, kw_only=True)
+class Scope:
+    """The names of one function, of the op itself or of a helper inlined in it."""
+
+    definition: Definition
+    unit: Unit
+    locals: dict[str, Item]
+    inline: Callable[[Scope, ast.Call, Definition, Mapping[str, Item]], Item]
+    calls: tuple[CallSite, ...] = field(default=())
+
+    def span(self, node: Located) -> Span:
+        """Return the place of ``node``."""
+        return self.definition.text.span(node)
+
+    def words(self, node: Located) -> str:
+        """Return ``node`` as it was written."""
+        return self.definition.text.words(node)
+
+    def error(self, code: str, node: Located, *notes: str, **values: object) -> CkError:
+        """Make the error of rule ``code`` at ``node``, with the calls that led to it."""
+        trail = [str(call) for call in reversed(self.calls)]
+        return error(code, at=self.span(node), notes=[*notes, *trail], **values)
+
+    def dtype(self, variable: DTypeVar, node: Located) -> DType:
+        """Return the dtype that ``variable`` stands for.
+
+        Raises:
+            CkTypeError: F030 if no parameter is annotated with it.
+        """
+        found = self.unit.dtypes.get(variable.name)
+        if found is None:
+            raise self.error("F030", node, name=variable.name)
+        return found
+
+    def concrete(self, type_: TensorType | TensorVarType, node: Located) -> TensorType:
+        """Return an annotation with its dtype variable, if it has one, replaced by its dtype."""
+        if isinstance(type_, TensorVarType):
+            self.dtype(type_.var, node)
+        return concrete(type_, self.unit.dtypes)
+
+    def count(self, node: Located, length: int) -> None:
+        """Book ``length`` loop iterations.
+
+        Raises:
+            CkValueError: F031 if the program gets too long.
+        """
+        self.unit.iterations += length
+        if self.unit.iterations > ITERATIONS:
+            raise self.error("F031", node, length=self.unit.iterations, limit=ITERATIONS)

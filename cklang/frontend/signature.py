@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: MIT
+"""The parameters of a program: read from the annotations of its Python function, and checked."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from cklang.errors import CkError, error
+from cklang.frontend.names import nearest
+from cklang.frontend.text import FunctionText
+from cklang.ir.ops import CASTS
+from cklang.source import Span
+from cklang.types import ConstType, Dim, DType, DTypeVar, TensorType, TensorVarType
+
+__all__ = ["Annotation", "Parameter", "check_types", "concrete", "read_parameters", "read_result"]
+
+Annotation = TensorType | TensorVarType | ConstType
+"""What a parameter of a program may be annotated with, in one form."""
+
+# What a kernel can widen when it loads it, and round to when it stores it.
+_LOADED = tuple(dict.fromkeys(source for source, _ in CASTS))
+_STORED = tuple(dict.fromkeys(to for _, to in CASTS))
+
+_EMPTY = inspect.Parameter.empty
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """One parameter of an op or a helper.
+
+    ``type`` is None for a parameter of a helper without annotation. ``default`` is
+    ``inspect.Parameter.empty`` if there is none.
+    """
+
+    name: str
+    type: Annotation | None
+    default: object = _EMPTY
+    keyword_only: bool = False
+    span: Span
+
+    @property
+    def is_const(self) -> bool:
+        """Whether its value is compiled into the kernel."""
+        return isinstance(self.type, ConstType)
+
+    @property
+    def has_default(self) -> bool:
+        """Whether a call may leave it out."""
+        return self.default is not _EMPTY
+
+    def const_value(self, value: object, at: Span | None = None) -> bool | int | float | str:
+        """Return ``value`` as the constant that this ``ck.const`` parameter takes.
+
+        An integer is a legal float constant; nothing else is converted.
+
+        Raises:
+            CkTypeError: F024 if it has another type.
+        """
+        if not isinstance(self.type, ConstType):
+            raise error("Z002", what=f"{self.name} is not a constant parameter")
+        if isinstance(value, np.generic):
+            value = value.item()
+        want = self.type.python
+        if want is float and type(value) is int:
+            return float(value)
+        if type(value) is want and isinstance(value, bool | int | float | str):
+            return value
+        raise error(
+            "F024",
+            at=at,
+            name=self.name,
+            want=want.__name__,
+            got=type(value).__name__,
+            value=repr(value),
+        )
+
+
+def read_parameters(
+    function: FunctionType, text: FunctionText, *, op: bool
+) -> tuple[Parameter, ...]:
+    """Return the parameters of ``function``; those of an ``op`` must be annotated.
+
+    Raises:
+        CkSyntaxError: F020 for ``*args`` and ``**kwargs``, F021 for a missing annotation.
+        CkTypeError: F022 for an annotation that is none, F023 for a default of a tensor, F024.
+    """
+    arguments = text.node.args
+    for extra, stars in ((arguments.vararg, "*"), (arguments.kwarg, "**")):
+        if extra is not None:
+            raise error("F020", at=text.span(extra), name=stars + extra.arg)
+    nodes = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    names = _Names.of(function)
+    return tuple(_parameter(function, text, node, names, op=op) for node in nodes)
+
+
+def _parameter(
+    function: FunctionType, text: FunctionText, node: ast.arg, names: _Names, *, op: bool
+) -> Parameter:
+    span = text.span(node)
+    if node.annotation is None:
+        if op:
+            raise error("F021", at=span, name=node.arg)
+        type_ = None
+    else:
+        where = text.span(node.annotation)
+        type_ = _annotation(function, node.arg, text.words(node.annotation), where, names)
+    parameter = inspect.signature(function).parameters[node.arg]
+    if parameter.default is not _EMPTY and isinstance(type_, TensorType | TensorVarType):
+        raise error("F023", at=span, name=node.arg, type=type_, default=repr(parameter.default))
+    result = Parameter(
+        name=node.arg,
+        type=type_,
+        default=parameter.default,
+        keyword_only=parameter.kind is inspect.Parameter.KEYWORD_ONLY,
+        span=span,
+    )
+    if result.is_const and result.has_default:
+        result.const_value(result.default, at=span)
+    return result
+
+
+def read_result(function: FunctionType, text: FunctionText) -> TensorType | TensorVarType | None:
+    """Return the return annotation, or None if there is none.
+
+    Raises:
+        CkTypeError: F022 if it is no tensor annotation.
+    """
+    node = text.node.returns
+    if node is None:
+        return None
+    span = text.span(node)
+    words = text.words(node)
+    type_ = _annotation(function, "return", words, span, _Names.of(function))
+    if isinstance(type_, ConstType):
+        raise _bad_annotation("the result", words, span)
+    return type_
+
+
+def concrete(type_: TensorType | TensorVarType, dtypes: Mapping[str, DType]) -> TensorType:
+    """Return an annotation with its dtype variable, if it has one, replaced by its dtype."""
+    if isinstance(type_, TensorVarType):
+        return TensorType(dtype=dtypes[type_.var.name], shape=type_.shape)
+    return type_
+
+
+def check_types(
+    parameters: Iterable[Parameter], result: TensorType | TensorVarType, text: FunctionText
+) -> Mapping[str, DTypeVar]:
+    """Check that the result's dims and dtype come from parameters; return the dtype variables.
+
+    Raises:
+        CkTypeError: F032 for a dtype that kernels do not have; F026 for a dim and F027 for a
+            dtype variable that nothing decides.
+        CkValueError: F028 for two variables of one name.
+    """
+    dims: set[Dim] = set()
+    variables: dict[str, DTypeVar] = {}
+    for parameter in parameters:
+        type_ = parameter.type
+        if isinstance(type_, TensorType | TensorVarType):
+            _check_dtypes(type_, parameter.name, _LOADED, parameter.span)
+            dims.update(extent for extent in type_.shape if isinstance(extent, Dim))
+        if isinstance(type_, TensorVarType):
+            known = variables.setdefault(type_.var.name, type_.var)
+            if known != type_.var:
+                raise error("F028", at=parameter.span, name=known.name)
+    place = text.node.returns
+    at = text.span(place) if place is not None else text.header()
+    _check_dtypes(result, "the result", _STORED, at)
+    for extent in result.shape:
+        if isinstance(extent, Dim) and extent not in dims:
+            raise error("F026", at=at, dim=extent, known=_listed(dims))
+    if isinstance(result, TensorVarType) and result.var.name not in variables:
+        raise error("F027", at=at, name=result.var.name)
+    return variables
+
+
+def _check_dtypes(
+    type_: TensorType | TensorVarType, what: str, legal: tuple[DType, ...], at: Span
+) -> None:
+    choices = type_.var.choices if isinstance(type_, TensorVarType) else (type_.dtype,)
+    for dtype in choices:
+        if dtype not in legal:
+            known = ", ".join(str(choice) for choice in legal)
+            raise error("F032", at=at, dtype=dtype, what=what, known=known)
+
+
+def _listed(things: Iterable[object]) -> str:
+    return ", ".join(sorted(str(thing) for thing in things)) or "none"
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """Where the names of an annotation that is a string are looked up."""
+
+    globals: dict[str, Any]
+    locals: dict[str, Any]
+
+    @classmethod
+    def of(cls, function: FunctionType) -> _Names:
+        local: dict[str, Any] = {}
+        # Names of the enclosing function that only annotations use are in no closure: take them
+        # from the frame that is just now defining the function.
+        frame = sys._getframe(1)
+        while frame is not None:
+            if any(constant is function.__code__ for constant in frame.f_code.co_consts):
+                local.update(frame.f_locals)
+                break
+            frame = frame.f_back  # type: ignore[assignment]
+        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        for name, cell in cells:
+            try:
+                local[name] = cell.cell_contents
+            except ValueError:  # the enclosing function has not assigned it yet
+                continue
+        return cls(function.__globals__, local)
+
+
+def _annotation(
+    function: FunctionType, name: str, words: str, span: Span, names: _Names
+) -> Annotation:
+    value: object = function.__annotations__[name]
+    try:
+        while isinstance(value, str):
+            value = eval(value, names.globals, names.locals)  # noqa: S307 - it is their own code
+    except CkError as exception:
+        exception.at = exception.at or span
+        raise
+    except Exception as exception:
+        problem = f"{type(exception).__name__}: {exception}"
+        advice = "names of an annotation must be defined before the function"
+        if isinstance(exception, AttributeError):
+            advice = nearest(exception.name or "", dir(exception.obj))
+        raise error("F029", at=span, words=words, problem=problem, advice=advice) from exception
+    if isinstance(value, DType):
+        return TensorType(dtype=value)
+    if isinstance(value, DTypeVar):
+        return TensorVarType(var=value, shape=())
+    if isinstance(value, Annotation):
+        return value
+    what = "the result" if name == "return" else name
+    raise _bad_annotation(what, words, span, value)
+
+
+def _bad_annotation(what: str, words: str, span: Span, value: object = None) -> CkError:
+    advice = "write ck.f16[M, K] (a tensor) or ck.f32 (a run-time scalar)"
+    if value in (bool, int, float, str):
+        name = getattr(value, "__name__", "")
+        advice = f"write ck.const[{name}] for a compile-time constant, ck.f32 for a run-time scalar"
+    elif what != "the result":
+        advice += " or ck.const[float] (a compile-time constant)"
+    return error("F022", at=span, what=what, words=words, advice=advice)

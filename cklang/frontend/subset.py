@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: MIT
+"""The syntax of the language: which Python it is, and what to write instead of the rest.
+
+This check needs no types, so it runs when a function is decorated.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from itertools import pairwise
+
+from cklang.errors import error
+from cklang.frontend.text import FunctionText, Located
+
+__all__ = ["check_subset"]
+
+_STATEMENTS = (
+    ast.Assign,
+    ast.Assert,
+    ast.AugAssign,
+    ast.Break,
+    ast.Continue,
+    ast.Expr,
+    ast.For,
+    ast.If,
+    ast.Pass,
+    ast.Return,
+)
+_EXPRESSIONS = (
+    ast.Attribute,
+    ast.BinOp,
+    ast.BoolOp,
+    ast.Call,
+    ast.Compare,
+    ast.Constant,
+    ast.IfExp,
+    ast.Name,
+    ast.Slice,
+    ast.Subscript,
+    ast.Tuple,
+    ast.UnaryOp,
+)
+
+_FOR = "write `for i in range(n)` over a constant range, or over a constant tuple"
+_TUPLE = "write a tuple of constants"
+_OUTSIDE = "do it outside the function"
+_HELPER = "write a helper at module level and decorate it with @ck.fn"
+_ASSIGN = "assign on a line of its own first"
+
+# What is refused, how it is called, and what to write instead.
+_REFUSED: dict[type[ast.AST], tuple[str, str]] = {
+    ast.While: ("a while loop", _FOR),
+    ast.With: ("a with block", _OUTSIDE),
+    ast.AsyncWith: ("a with block", _OUTSIDE),
+    ast.AsyncFor: ("an async loop", _FOR),
+    ast.Try: ("try", "nothing in a kernel raises; check the arguments before the call"),
+    ast.TryStar: ("try", "nothing in a kernel raises; check the arguments before the call"),
+    ast.Raise: ("raise", "write `assert condition` on compile-time constants"),
+    ast.FunctionDef: ("a nested function", _HELPER),
+    ast.AsyncFunctionDef: ("a nested function", _HELPER),
+    ast.ClassDef: ("a class", _OUTSIDE),
+    ast.Import: ("an import", "import at the top of the module"),
+    ast.ImportFrom: ("an import", "import at the top of the module"),
+    ast.Global: ("global", "return the value instead: a kernel changes no Python names"),
+    ast.Nonlocal: ("nonlocal", "return the value instead: a kernel changes no Python names"),
+    ast.Delete: ("del", "leave it out: values that are not used cost nothing"),
+    ast.Match: ("match", "write if / elif on compile-time constants"),
+    ast.AnnAssign: ("a type on a local name", "leave the type out, or cast: y = x.to(ck.f16)"),
+    ast.NamedExpr: ("the walrus operator", _ASSIGN),
+    ast.Lambda: ("a lambda", _HELPER),
+    ast.Dict: ("a dict", _TUPLE),
+    ast.Set: ("a set", _TUPLE),
+    ast.List: ("a list", _TUPLE),
+    ast.ListComp: ("a list comprehension", _FOR),
+    ast.SetComp: ("a set comprehension", _FOR),
+    ast.DictComp: ("a dict comprehension", _FOR),
+    ast.GeneratorExp: ("a generator expression", _FOR),
+    ast.Await: ("await", "leave it out: a call waits for its values by itself"),
+    ast.Yield: ("yield", "return the value"),
+    ast.YieldFrom: ("yield", "return the value"),
+    ast.JoinedStr: ("an f-string", "write a plain string"),
+    ast.Starred: ("a starred expression", "write the values one by one"),
+}
+_LEAVES = (ast.Return, ast.Break, ast.Continue)
+_LITERALS = (bool, int, float, str, type(None))
+
+
+def check_subset(text: FunctionText) -> None:
+    """Refuse every statement and expression of ``text`` that is not in the language.
+
+    Raises:
+        CkSyntaxError: F004 to F009.
+    """
+    body = text.node.body
+    if ast.get_docstring(text.node, clean=False) is not None:
+        body = body[1:]
+    _block(text, body)
+    if not any(isinstance(node, ast.Return) for part in body for node in ast.walk(part)):
+        raise error("F009", at=text.header(), name=text.node.name)
+
+
+def _block(text: FunctionText, body: Sequence[ast.stmt]) -> None:
+    for index, statement in enumerate(body):
+        _statement(text, statement)
+        if isinstance(statement, _LEAVES) and index + 1 < len(body):
+            word = text.words(statement).split()[0]
+            raise error("F008", at=text.span(body[index + 1]), word=word, line=statement.lineno)
+
+
+def _statement(text: FunctionText, node: ast.stmt) -> None:
+    if not isinstance(node, _STATEMENTS):
+        raise _refusal(text, node)
+    if isinstance(node, ast.Assign | ast.AugAssign | ast.For):
+        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            _target(text, target)
+    if isinstance(node, ast.Expr):
+        _expression(text, node.value)
+        if not isinstance(node.value, ast.Call):
+            raise error("F007", at=text.span(node), words=text.words(node))
+    if isinstance(node, ast.For) and node.orelse:
+        what, instead = "else after a loop", "put the statements after the loop"
+        raise error("F004", at=text.span(node.orelse[0]), what=what, instead=instead)
+    for field in ("value", "test", "iter", "msg"):
+        part = getattr(node, field, None)
+        if part is not None:
+            _expression(text, part)
+    for field in ("body", "orelse"):
+        _block(text, getattr(node, field, ()))
+
+
+def _target(text: FunctionText, node: ast.expr) -> None:
+    if isinstance(node, ast.Tuple):
+        for element in node.elts:
+            _target(text, element)
+    elif isinstance(node, ast.Attribute | ast.Subscript):
+        words = text.words(node)
+        base = text.words(node.value)
+        raise error("F006", at=text.span(node), words=words, base=base)
+    elif not isinstance(node, ast.Name):
+        raise _refusal(text, node)
+
+
+def _expression(text: FunctionText, node: ast.expr) -> None:
+    if not isinstance(node, _EXPRESSIONS):
+        raise _refusal(text, node)
+    if isinstance(node, ast.Constant) and not isinstance(node.value, _LITERALS):
+        what = f"the literal {text.words(node)}"
+        instead = "constants are numbers, booleans, strings and tuples of them"
+        raise error("F004", at=text.span(node), what=what, instead=instead)
+    if isinstance(node, ast.Compare) and len(node.ops) > 1:
+        raise _chained(text, node)
+    if isinstance(node, ast.Call):
+        for keyword in node.keywords:
+            if keyword.arg is None:
+                what, instead = "** in a call", "write the options one by one"
+                raise error("F004", at=text.span(keyword.value), what=what, instead=instead)
+            _expression(text, keyword.value)
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.expr):
+            _expression(text, child)
+
+
+def _chained(text: FunctionText, node: ast.Compare) -> Exception:
+    sides = [node.left, *node.comparators]
+    pairs = [
+        ast.unparse(ast.Compare(left=left, ops=[sign], comparators=[right]))
+        for sign, (left, right) in zip(node.ops, pairwise(sides), strict=True)
+    ]
+    return error(
+        "F005",
+        at=text.span(node),
+        tensors=" & ".join(f"({pair})" for pair in pairs),
+        constants=" and ".join(pairs),
+    )
+
+
+def _refusal(text: FunctionText, node: Located) -> Exception:
+    known = _REFUSED.get(type(node))
+    # A statement or expression of a later Python than this table has a name of its own at least.
+    what, instead = known or (type(node).__name__, "see the language page for what can be written")
+    return error("F004", at=text.span(node), what=what, instead=instead)

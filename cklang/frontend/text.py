@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: MIT
+"""Find the source text of a Python function and turn its AST nodes into spans."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import linecache
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from types import FunctionType
+from typing import Any
+
+from cklang.errors import error
+from cklang.source import Source, Span
+
+__all__ = ["FunctionText", "Located", "read_function"]
+
+Located = ast.expr | ast.stmt | ast.arg | ast.keyword
+"""The kinds of AST node that know their place."""
+
+_Definition = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionText:
+    """The text of one function and its tree, with the line numbers of its file."""
+
+    source: Source
+    node: ast.FunctionDef
+
+    def span(self, node: Located) -> Span:
+        """Return where ``node`` is written, with columns counted in characters."""
+        return _span(self.source, node)
+
+    def header(self) -> Span:
+        """Return the span of ``def name``."""
+        return _header(self.source, self.node)
+
+    def words(self, node: Located) -> str:
+        """Return the text of ``node`` as it was written, on one line."""
+        lines = self.source.text.splitlines()
+        first = node.lineno - self.source.first_line
+        last = (node.end_lineno or node.lineno) - self.source.first_line
+        span = self.span(node)
+        part = lines[first : last + 1]
+        part[-1] = part[-1][: span.end_column]
+        part[0] = part[0][span.column :]
+        return " ".join(line.strip() for line in part)
+
+
+def _span(source: Source, node: Located) -> Span:
+    end_line = node.end_lineno or node.lineno
+    end_offset = node.end_col_offset or node.col_offset
+    return Span(
+        source=source,
+        line=node.lineno,
+        column=_column(source, node.lineno, node.col_offset),
+        end_line=end_line,
+        end_column=_column(source, end_line, end_offset),
+    )
+
+
+def _header(source: Source, node: _Definition) -> Span:
+    start = _span(source, node)
+    keyword = "async def " if isinstance(node, ast.AsyncFunctionDef) else "def "
+    return Span(
+        source=source,
+        line=start.line,
+        column=start.column,
+        end_line=start.line,
+        end_column=start.column + len(keyword) + len(node.name),
+    )
+
+
+def _column(source: Source, line: int, offset: int) -> int:
+    # The ast module counts bytes of UTF-8.
+    text = source.line(line) or ""
+    return len(text.encode()[:offset].decode(errors="replace"))
+
+
+def read_function(function: Callable[..., Any], decorator: str) -> FunctionText:
+    """Return the text of ``function``, which stands below ``decorator`` (``ck.op`` or ``ck.fn``).
+
+    Raises:
+        CkTypeError: F001 if it is not a plain function.
+        CkSyntaxError: F002 without source text; F003 for lambdas, methods and async functions.
+    """
+    if not isinstance(function, FunctionType) or hasattr(function, "__wrapped__"):
+        wrapped = isinstance(function, FunctionType)
+        got = "wrapper made by another decorator" if wrapped else type(function).__name__
+        raise error("F001", decorator=decorator, got=got)
+    name = function.__name__
+    if name == "<lambda>":
+        raise error("F003", what="a lambda", decorator=decorator)
+    code = function.__code__
+    linecache.checkcache(code.co_filename)
+    text = "".join(linecache.getlines(code.co_filename, function.__globals__))
+    found = _find(text, name, code.co_firstlineno) if text else None
+    if found is None:
+        raise error("F002", name=name, file=code.co_filename)
+    node, is_method = found
+    lines = text.splitlines()[code.co_firstlineno - 1 : node.end_lineno]
+    source = Source(
+        name=code.co_filename, text="\n".join(lines) + "\n", first_line=code.co_firstlineno
+    )
+    if isinstance(node, ast.AsyncFunctionDef):
+        what = "an async function"
+    elif inspect.isgeneratorfunction(function):
+        what = "a generator"
+    elif is_method:
+        what = "a method"
+    else:
+        return FunctionText(source=source, node=node)
+    raise error("F003", at=_header(source, node), what=what, decorator=decorator)
+
+
+@lru_cache(maxsize=16)
+def _definitions(text: str) -> tuple[tuple[_Definition, bool], ...]:
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        # The file was changed since it was imported.
+        return ()
+    return tuple(_walk(tree, False))
+
+
+def _walk(parent: ast.AST, in_class: bool) -> Iterator[tuple[_Definition, bool]]:
+    for child in ast.iter_child_nodes(parent):
+        if isinstance(child, _Definition):
+            yield child, in_class
+            yield from _walk(child, False)
+        elif not isinstance(child, ast.expr):
+            yield from _walk(child, isinstance(child, ast.ClassDef) or in_class)
+
+
+def _find(text: str, name: str, first_line: int) -> tuple[_Definition, bool] | None:
+    for node, in_class in _definitions(text):
+        start = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+        if node.name == name and start == first_line:
+            return node, in_class
+    return None

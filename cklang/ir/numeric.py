@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT
+"""NumPy meanings that take more than one NumPy call.
+
+Each works in float64 and in float32 and returns the dtype it was given. Callers silence NumPy's
+warnings: infinities and nan are values here, not accidents.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cklang.types import DType, Kind
+
+__all__ = [
+    "Array",
+    "cast",
+    "erf",
+    "gelu",
+    "gelu_tanh",
+    "hardsigmoid",
+    "round_float",
+    "sigmoid",
+    "silu",
+    "softplus",
+]
+
+Array: TypeAlias = NDArray[Any]
+
+_ERF = np.frompyfunc(math.erf, 1, 1)
+
+# name: (bits of the significand with its hidden bit, least normal exponent, largest finite value)
+_FLOATS = {
+    "f16": (11, -14, 65504.0),
+    "bf16": (8, -126, float.fromhex("0x1.fep127")),
+    "f32": (24, -126, float.fromhex("0x1.fffffep127")),
+    "f64": (53, -1022, float.fromhex("0x1.fffffffffffffp1023")),
+}
+
+
+def erf(x: Array) -> Array:
+    """Return the error function, accurate in float64."""
+    return np.asarray(_ERF(x)).astype(x.dtype)
+
+
+def sigmoid(x: Array) -> Array:
+    """Return 1 / (1 + exp(-x)) without overflow on the way."""
+    small = np.exp(-np.abs(x))
+    return np.asarray(np.where(x < 0, small, 1) / (1 + small))
+
+
+def silu(x: Array) -> Array:
+    """Return x * sigmoid(x)."""
+    return x * sigmoid(x)
+
+
+def softplus(x: Array) -> Array:
+    """Return log(1 + exp(x)) as max(x, 0) + log1p(exp(-|x|)), which large x cannot overflow."""
+    return np.asarray(np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))))
+
+
+def gelu(x: Array) -> Array:
+    """Return 0.5 x (1 + erf(x / sqrt 2))."""
+    return np.asarray(0.5 * x * (1 + erf(x * np.asarray(math.sqrt(0.5), x.dtype))))
+
+
+def gelu_tanh(x: Array) -> Array:
+    """Return the tanh form of gelu: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))."""
+    scale = np.asarray(math.sqrt(2 / math.pi), x.dtype)
+    inside = scale * (x + np.asarray(0.044715, x.dtype) * x * x * x)
+    return np.asarray(0.5 * x * (1 + np.tanh(inside)))
+
+
+def hardsigmoid(x: Array) -> Array:
+    """Return x / 6 + 1/2 limited to 0..1, nan kept."""
+    return np.minimum(np.maximum(x / 6 + 0.5, 0), 1)
+
+
+def round_float(x: Array, dtype: DType) -> Array:
+    """Round to nearest even to the numbers of float ``dtype``, beyond them to infinity.
+
+    The result keeps the dtype of ``x``. One rounding, also from float64 to bf16, where a way
+    through float32 would round twice.
+    """
+    bits, least, largest = _FLOATS[dtype.name]
+    finite = np.where(np.isfinite(x), x, 0)
+    _, exponent = np.frexp(finite)
+    # frexp's fraction is in [0.5, 1): the exponent of the number is one less.
+    shift = np.maximum(exponent - 1, least) - (bits - 1)
+    rounded = np.ldexp(np.rint(np.ldexp(finite, -shift)), shift)
+    rounded = np.where(np.isfinite(x), rounded, x)
+    limited = np.where(np.abs(rounded) > largest, np.copysign(np.inf, x), rounded)
+    return np.asarray(limited, x.dtype)
+
+
+def cast(x: Array, to: DType) -> Array:
+    """Convert ``x`` as the op ``cast`` does.
+
+    To a float: round to nearest even (integers through f32). To i32: toward zero, saturating,
+    nan to 0. To bool: whether it is not zero. Floats stay in the float dtype of ``x`` (float64
+    when ``x`` is no float), integers become int64 so that no arithmetic on them is lossy.
+    """
+    if to.kind is Kind.BOOL:
+        return np.asarray(x != 0)
+    if to.kind is Kind.INT:
+        info = np.iinfo(to.numpy)
+        if x.dtype.kind != "f":
+            return x.astype(to.numpy).astype(np.int64)
+        bounded = np.clip(np.nan_to_num(x, nan=0.0), float(info.min), float(info.max))
+        return np.asarray(np.trunc(bounded), np.int64)
+    if x.dtype.kind != "f":
+        x = np.asarray(x.astype(np.float32), np.float64)
+    return round_float(x, to)

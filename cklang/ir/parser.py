@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: MIT
+"""Text to nodes. Values are resolved; what ops mean is the verifier's business."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import TypeAlias
+
+from lark import Lark, Token, Tree
+from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, UnexpectedToken
+
+from cklang.errors import CkError, error
+from cklang.ir.infer import nearest
+from cklang.ir.mistakes import MISTAKES, Mistake
+from cklang.ir.nodes import Attr, Function, Module, Operation, Value
+from cklang.source import Source, Span
+from cklang.types import DTYPES, Dim, DType, TensorType
+
+__all__ = ["parse", "parse_function"]
+
+_Tree: TypeAlias = Tree[Token]
+_Node: TypeAlias = _Tree | Token
+_WORDS: Mapping[str, bool] = {"true": True, "false": False}
+
+
+def parse(text: str, name: str = "<mini-IR>") -> Module:
+    """Read a module.
+
+    Args:
+        text: The text; :mod:`cklang.ir.nodes` has the grammar.
+        name: What messages call the text, such as a file name.
+
+    Raises:
+        CkSyntaxError: The text is not of the grammar (I003), a dtype is unknown (I004) or a
+            value is used before it is defined (I005).
+        CkValueError: A value is defined twice (I010), or attributes are out of order (I002).
+    """
+    source = Source(name=name, text=text)
+    try:
+        tree = _lark().parse(text)
+    except UnexpectedInput as problem:
+        raise _syntax_error(problem, source) from None
+    reader = _Reader(source)
+    return Module(functions=tuple(reader.function(child) for child in _trees(tree)))
+
+
+def parse_function(text: str, name: str = "<mini-IR>") -> Function:
+    """Read a text that holds exactly one function.
+
+    Raises:
+        CkSyntaxError: As :func:`parse`; also when there are more functions or none (I003).
+    """
+    functions = parse(text, name).functions
+    if len(functions) != 1:
+        problem = f"{name} holds {len(functions)} functions"
+        raise error("I003", problem=problem, fix="legal: one function")
+    return functions[0]
+
+
+@cache
+def _lark() -> Lark:
+    return Lark.open(
+        "grammar.lark",
+        rel_to=__file__,
+        parser="lalr",
+        propagate_positions=True,
+        maybe_placeholders=False,
+    )
+
+
+def _trees(tree: _Tree) -> list[_Tree]:
+    return [child for child in tree.children if isinstance(child, Tree)]
+
+
+def _tokens(tree: _Tree) -> list[Token]:
+    return [child for child in tree.children if isinstance(child, Token)]
+
+
+class _Reader:
+    """Makes nodes of the trees of one source."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    def span(self, node: _Node) -> Span:
+        """Return the place of a tree or token; lark counts columns from 1."""
+        at = node if isinstance(node, Token) else node.meta
+        return Span(
+            source=self.source,
+            line=at.line or 1,
+            column=(at.column or 1) - 1,
+            end_line=at.end_line or 1,
+            end_column=(at.end_column or 1) - 1,
+        )
+
+    def function(self, tree: _Tree) -> Function:
+        """Read a function; a region sees nothing of the function around it."""
+        (symbol,) = _tokens(tree)
+        params, results, *body, ending = _trees(tree)
+        scope: dict[str, Value] = {}
+        values = [self.define(scope, *param.children) for param in _trees(params)]
+        operations = [self.operation(scope, operation) for operation in body]
+        returned = self.uses(scope, _trees(ending)[0])
+        self.check_results(results, returned)
+        return Function(
+            name=str(symbol)[1:],
+            params=tuple(values),
+            body=tuple(operations),
+            results=returned,
+            span=self.span(tree),
+        )
+
+    def check_results(self, tree: _Tree, returned: Sequence[Value]) -> None:
+        """The types after -> are those of the returned values: written twice, they must agree."""
+        types = [self.type(child) for child in _trees(tree)]
+        if types != [value.type for value in returned]:
+            declared = ", ".join(str(each) for each in types) or "()"
+            got = ", ".join(str(value.type) for value in returned) or "()"
+            raise error(
+                "I003",
+                at=self.span(tree) if tree.children else None,
+                problem=f"the function is declared to return {declared} but returns {got}",
+                fix=f"write: -> {got}",
+            )
+
+    def operation(self, scope: dict[str, Value], tree: _Tree) -> Operation:
+        """Read one operation and define its result."""
+        name, op = _tokens(tree)
+        tensor, operands, attrs = _trees(tree)
+        # Operands are resolved first: a value is not defined by itself.
+        used = self.uses(scope, operands)
+        pairs = [(str(pair.children[0]), self.attr(pair.children[1])) for pair in _trees(attrs)]
+        names = [key for key, _ in pairs]
+        if len(set(names)) != len(names):
+            raise error("I002", at=self.span(attrs), op=op, names=", ".join(names))
+        return Operation(
+            op=str(op),
+            operands=used,
+            attrs=tuple(sorted(pairs, key=lambda pair: pair[0])),
+            result=self.define(scope, name, tensor),
+            span=self.span(tree),
+        )
+
+    def define(self, scope: dict[str, Value], *named: _Node) -> Value:
+        """Add a value to the scope from its name's token and its type's tree."""
+        token, tensor = named
+        if not isinstance(token, Token) or isinstance(tensor, Token):
+            raise error("Z002", what="grammar.lark and parser.py disagree on a definition")
+        value = Value(name=str(token)[1:], type=self.type(tensor))
+        if value.name in scope:
+            raise error("I010", at=self.span(token), name=value.name)
+        scope[value.name] = value
+        return value
+
+    def uses(self, scope: Mapping[str, Value], tree: _Tree) -> tuple[Value, ...]:
+        """Look up the values that are named."""
+        tokens = _tokens(tree)
+        for token in tokens:
+            if str(token)[1:] not in scope:
+                known = ", ".join(f"%{name}" for name in scope) or "nothing"
+                raise error("I005", at=self.span(token), name=str(token)[1:], known=known)
+        return tuple(scope[str(token)[1:]] for token in tokens)
+
+    def type(self, tree: _Tree) -> TensorType:
+        """Read a type."""
+        dtype, *extents = _tokens(tree)
+        return TensorType(
+            dtype=self.dtype(dtype), shape=tuple(self.extent(token) for token in extents)
+        )
+
+    def extent(self, token: Token) -> Dim | int:
+        """Read an extent."""
+        if token.type == "NAME":
+            return Dim(str(token))
+        if int(token) < 0:
+            raise error(
+                "I003",
+                at=self.span(token),
+                problem=f"an extent cannot be {token}",
+                fix="legal: 0 or more",
+            )
+        return int(token)
+
+    def dtype(self, token: Token) -> DType:
+        """Look up a dtype."""
+        if token in DTYPES:
+            return DTYPES[token]
+        known = ", ".join(DTYPES)
+        raise error(
+            "I004",
+            at=self.span(token),
+            what="dtype",
+            got=str(token),
+            known=known,
+            nearest=nearest(token, DTYPES),
+        )
+
+    def attr(self, node: _Node) -> Attr:
+        """Read the value of an attribute."""
+        if not isinstance(node, Token):
+            if node.data == "function":
+                return self.function(node)
+            return tuple(self.attr(child) for child in node.children)
+        match node.type:
+            case "INT":
+                return int(node)
+            case "FLOAT":
+                return float(node)
+            case "STRING":
+                return self.string(node)
+        return _WORDS[node] if node in _WORDS else self.dtype(node)
+
+    def string(self, token: Token) -> str:
+        """Read a string; its escapes are JSON's."""
+        try:
+            return str(json.loads(token))
+        except json.JSONDecodeError as problem:
+            raise error(
+                "I003",
+                at=self.span(token),
+                problem=f"the string is not legal: {problem.msg}",
+                fix="escapes are JSON's: \\\" \\\\ \\n \\u00e9",
+            ) from None
+
+
+def _syntax_error(problem: UnexpectedInput, source: Source) -> CkError:
+    """Turn lark's complaint into ours: the known mistake it looks like, or what may come next."""
+    span = _span_of(problem, source)
+    if isinstance(problem, UnexpectedCharacters):
+        seen = f"{problem.char!r} begins nothing in the mini-IR"
+        return error("I003", at=span, problem=seen, fix="comments start with #, values with %")
+    if isinstance(problem, UnexpectedEOF) or _at_end(problem):
+        return error("I003", at=span, problem="the text ends inside a function", fix="close it: }")
+    row = _known_mistake(problem)
+    if row is not None:
+        return error("I003", at=span, problem=row.problem, fix=row.fix)
+    expected = ", ".join(sorted(getattr(problem, "accepts", None) or ())) or "nothing more"
+    seen = f"{str(getattr(problem, 'token', ''))!r} is not expected here"
+    return error("I003", at=span, problem=seen, fix=f"expected: {expected}")
+
+
+def _place(problem: UnexpectedInput) -> tuple[object, str] | None:
+    """Where the grammar stood and what it met: the same for the same mistake in any text."""
+    if not isinstance(problem, UnexpectedToken):
+        return None
+    return (problem.state.position, problem.token.type)
+
+
+@cache
+def _mistakes() -> Mapping[tuple[object, str], Mistake]:
+    places: dict[tuple[object, str], Mistake] = {}
+    for row in MISTAKES:
+        for text in row.examples:
+            try:
+                _lark().parse(text)
+            except UnexpectedInput as problem:
+                place = _place(problem)
+                if place is not None:
+                    places.setdefault(place, row)
+    return places
+
+
+def _known_mistake(problem: UnexpectedInput) -> Mistake | None:
+    """Return the row with an example of the same place and token, else of the same place."""
+    place = _place(problem)
+    if place is None:
+        return None
+    rows = _mistakes()
+    near = (row for (position, _), row in rows.items() if position == place[0])
+    return rows.get(place) or next(near, None)
+
+
+def _at_end(problem: UnexpectedInput) -> bool:
+    return isinstance(problem, UnexpectedToken) and problem.token.type == "$END"
+
+
+def _span_of(problem: UnexpectedInput, source: Source) -> Span:
+    if isinstance(problem, UnexpectedEOF) or _at_end(problem) or problem.line < 1:
+        lines = source.text.splitlines() or [""]
+        line, column, width = len(lines), len(lines[-1]), 1
+    else:
+        line, column = problem.line, problem.column - 1
+        width = len(getattr(problem, "token", "x")) or 1
+    return Span(source=source, line=line, column=column, end_line=line, end_column=column + width)

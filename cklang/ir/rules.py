@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: MIT
+"""The closed set of shape rules, dtype rules and attribute kinds that rows of the op table name.
+
+A rule is its sentence, shown when it is broken, and a function that gives the result or None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from itertools import pairwise
+from typing import TypeAlias
+
+from cklang.ir.nodes import Attr, Function
+from cklang.types import Dim, DType, bool_, f32, i32
+
+__all__ = [
+    "AttrKind",
+    "DTypeRule",
+    "Shape",
+    "ShapeRule",
+    "attr_fits",
+]
+
+Shape: TypeAlias = tuple[Dim | int, ...]
+AttrMap: TypeAlias = Mapping[str, Attr]
+
+
+class AttrKind(Enum):
+    """What an attribute of a row holds; the value is how messages call it."""
+
+    FLOAT = "a float"
+    INT = "an integer"
+    NUMBER = "a float, an integer or a bool"
+    DTYPE = "a dtype"
+    AXES = "a list of axis numbers"
+    REGION = "a function"
+
+
+def _is_int(attr: Attr) -> bool:
+    return isinstance(attr, int) and not isinstance(attr, bool)
+
+
+_FITS: Mapping[AttrKind, Callable[[Attr], bool]] = {
+    AttrKind.FLOAT: lambda attr: isinstance(attr, float),
+    AttrKind.INT: _is_int,
+    AttrKind.NUMBER: lambda attr: isinstance(attr, (bool, int, float)),
+    AttrKind.DTYPE: lambda attr: isinstance(attr, DType),
+    AttrKind.AXES: lambda attr: isinstance(attr, tuple) and all(_is_int(item) for item in attr),
+    AttrKind.REGION: lambda attr: isinstance(attr, Function),
+}
+
+
+def attr_fits(kind: AttrKind, attr: Attr) -> bool:
+    """Tell whether ``attr`` is of ``kind``."""
+    return _FITS[kind](attr)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DTypeRule:
+    """How the result's dtype follows from the operands'."""
+
+    text: str
+    apply: Callable[[tuple[DType, ...], AttrMap], DType | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShapeRule:
+    """How the result's shape follows from the operands'.
+
+    ``apply`` takes the operands' shapes, the attributes and the declared result shape, which only
+    a rule with ``declared`` may use: there the shape is written, not inferred.
+    """
+
+    text: str
+    apply: Callable[[tuple[Shape, ...], AttrMap, Shape | None], Shape | None]
+    declared: bool = False
+
+
+def _same(dtypes: tuple[DType, ...], legal: tuple[DType, ...]) -> DType | None:
+    return dtypes[0] if len(set(dtypes)) == 1 and dtypes[0] in legal else None
+
+
+def _gemm_dtype(dtypes: tuple[DType, ...], _attrs: AttrMap) -> DType | None:
+    same = dtypes[0] == dtypes[1] and dtypes[0].name in ("f16", "bf16", "f32")
+    return f32 if same else None
+
+
+def _select_dtype(dtypes: tuple[DType, ...], _attrs: AttrMap) -> DType | None:
+    return _same(dtypes[1:], (f32, i32, bool_)) if dtypes[0] == bool_ else None
+
+
+_CONSTANT_TYPES: Mapping[type, DType] = {float: f32, int: i32, bool: bool_}
+
+
+def _constant_dtype(_dtypes: tuple[DType, ...], attrs: AttrMap) -> DType | None:
+    value = attrs["value"]
+    if type(value) is int and not -(2**31) <= value < 2**31:
+        return None
+    return _CONSTANT_TYPES[type(value)]
+
+
+def _cast_dtype(dtypes: tuple[DType, ...], attrs: AttrMap) -> DType | None:
+    from cklang.ir.ops import CASTS
+
+    to = attrs["to"]
+    return to if isinstance(to, DType) and (dtypes[0], to) in CASTS else None
+
+
+GEMM_DTYPE = DTypeRule(
+    text="both operands f16, both bf16 or both f32; gives f32", apply=_gemm_dtype
+)
+FLOAT_DTYPE = DTypeRule(text="f32 operands", apply=lambda dtypes, _: _same(dtypes, (f32,)))
+NUMBER_DTYPE = DTypeRule(
+    text="operands all f32 or all i32", apply=lambda dtypes, _: _same(dtypes, (f32, i32))
+)
+COMPARE_DTYPE = DTypeRule(
+    text="operands both f32 or both i32; gives bool",
+    apply=lambda dtypes, _: bool_ if _same(dtypes, (f32, i32)) else None,
+)
+CLASSIFY_DTYPE = DTypeRule(
+    text="an f32 operand; gives bool",
+    apply=lambda dtypes, _: bool_ if _same(dtypes, (f32,)) else None,
+)
+LOGICAL_DTYPE = DTypeRule(text="bool operands", apply=lambda dtypes, _: _same(dtypes, (bool_,)))
+SELECT_DTYPE = DTypeRule(
+    text="a bool, then two operands both f32, both i32 or both bool", apply=_select_dtype
+)
+CONSTANT_DTYPE = DTypeRule(
+    text="a float gives f32, an integer of 32 bits i32, a bool bool", apply=_constant_dtype
+)
+CAST_DTYPE = DTypeRule(
+    text="from f16, bf16, f32, i8, i32 or bool to f16, bf16, f32, i32 or bool", apply=_cast_dtype
+)
+KEEP_DTYPE = DTypeRule(text="any dtype, kept", apply=lambda dtypes, _: dtypes[0])
+
+
+def _same_shape(
+    shapes: tuple[Shape, ...], _attrs: AttrMap, _declared: Shape | None
+) -> Shape | None:
+    return shapes[0] if len(set(shapes)) == 1 else None
+
+
+def _gemm_shape(
+    shapes: tuple[Shape, ...], _attrs: AttrMap, _declared: Shape | None
+) -> Shape | None:
+    a, b = shapes
+    if len(a) != 2 or len(b) != 2 or a[1] != b[0]:
+        return None
+    return (a[0], b[1])
+
+
+def _transpose_shape(
+    shapes: tuple[Shape, ...], attrs: AttrMap, _declared: Shape | None
+) -> Shape | None:
+    perm = attrs["perm"]
+    if not isinstance(perm, tuple) or sorted(perm) != list(range(len(shapes[0]))):  # type: ignore[type-var]
+        return None
+    return tuple(shapes[0][axis] for axis in perm if isinstance(axis, int))
+
+
+def _broadcast_shape(
+    shapes: tuple[Shape, ...], attrs: AttrMap, declared: Shape | None
+) -> Shape | None:
+    dims = attrs["dims"]
+    if declared is None or not isinstance(dims, tuple) or len(dims) != len(shapes[0]):
+        return None
+    axes = [axis for axis in dims if isinstance(axis, int)]
+    rising = all(low < high for low, high in pairwise(axes))
+    inside = all(0 <= axis < len(declared) for axis in axes)
+    if not rising or not inside:
+        return None
+    pairs = zip(shapes[0], (declared[axis] for axis in axes), strict=True)
+    return declared if all(extent in (1, result) for extent, result in pairs) else None
+
+
+SAME_SHAPE = ShapeRule(text="operands of one shape", apply=_same_shape)
+GEMM_SHAPE = ShapeRule(text="[M, K] and [K, N] give [M, N]", apply=_gemm_shape)
+TRANSPOSE_SHAPE = ShapeRule(
+    text="perm names each axis of the operand once; result axis i is operand axis perm[i]",
+    apply=_transpose_shape,
+)
+BROADCAST_SHAPE = ShapeRule(
+    text="dims rises, one entry for each operand axis: the result axis with the same extent, "
+    "or any extent where the operand's is 1",
+    apply=_broadcast_shape,
+    declared=True,
+)
+SCALAR_SHAPE = ShapeRule(text="rank 0", apply=lambda _shapes, _attrs, _declared: ())

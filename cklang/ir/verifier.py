@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: MIT
+"""Check modules and functions against the rules of the language; collect all violations.
+
+======== ========= ==========================================================
+rule     code      the rule
+======== ========= ==========================================================
+ssa      I010      a name is defined once
+ssa      I011      a value is defined before it is used, in the same function
+ssa      I012      a value is used with the type it is defined with
+op       I013      an op is a row of the op table
+operands I014      an op has as many operands as its row says
+attrs    I015-I017 an op has the attributes of its row, all, each of its kind
+dtype    I018      operand dtypes obey the row's dtype rule
+shape    I019      operand shapes obey the row's shape rule
+type     I020      the declared result type is the one that the rules give
+unused   I021      the result of an operation is used
+module   I022      function names are unique
+======== ========= ==========================================================
+
+Regions (functions in attributes) are checked like functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from cklang.errors import CkError, error
+from cklang.ir.infer import problems, result_type
+from cklang.ir.nodes import Attr, Function, Module, Operation, Value
+from cklang.ir.ops import OPS, Op
+
+__all__ = ["verify", "verify_module", "violations", "violations_of_module"]
+
+
+def verify(
+    function: Function, *, table: Mapping[str, Op] = OPS, allow_unused: bool = False
+) -> Function:
+    """Return ``function`` if it obeys all rules.
+
+    Args:
+        function: What to check.
+        table: The op table.
+        allow_unused: Leave out the rule ``unused``; passes clean up after themselves with it.
+
+    Raises:
+        CkError: The one violation, or I023 with all of them as notes.
+    """
+    found = violations(function, table=table)
+    if allow_unused:
+        found = [violation for violation in found if violation.code != "I021"]
+    _raise(found, function.name)
+    return function
+
+
+def verify_module(module: Module, *, table: Mapping[str, Op] = OPS) -> Module:
+    """Return ``module`` if it and its functions obey all rules; raises as :func:`verify`."""
+    found = violations_of_module(module, table=table)
+    _raise(found, ", @".join(function.name for function in module.functions))
+    return module
+
+
+def violations(function: Function, *, table: Mapping[str, Op] = OPS) -> list[CkError]:
+    """Return all violations in ``function``, in order of the text."""
+    scope: dict[str, Value] = {}
+    found: list[CkError] = []
+    for param in function.params:
+        found += _define(scope, param, None)
+    for operation in function.body:
+        found += _operation(scope, operation, table)
+        found += _define(scope, operation.result, operation)
+    found += _uses(scope, function.results, None)
+    return found + _unused(function)
+
+
+def violations_of_module(module: Module, *, table: Mapping[str, Op] = OPS) -> list[CkError]:
+    """Return all violations in ``module``."""
+    names = [function.name for function in module.functions]
+    found = [
+        error("I022", at=function.span, name=function.name)
+        for index, function in enumerate(module.functions)
+        if function.name in names[:index]
+    ]
+    for function in module.functions:
+        found += violations(function, table=table)
+    return found
+
+
+def _raise(found: Sequence[CkError], name: str) -> None:
+    if len(found) == 1:
+        raise found[0]
+    if found:
+        raise error("I023", notes=[str(each) for each in found], name=name, count=len(found))
+
+
+def _define(scope: dict[str, Value], value: Value, by: Operation | None) -> list[CkError]:
+    if value.name in scope:
+        return [error("I010", at=by.span if by else None, name=value.name)]
+    scope[value.name] = value
+    return []
+
+
+def _uses(
+    scope: Mapping[str, Value], values: Sequence[Value], by: Operation | None
+) -> Iterator[CkError]:
+    at = by.span if by else None
+    for value in values:
+        known = scope.get(value.name)
+        if known is None:
+            names = ", ".join(f"%{name}" for name in scope) or "nothing"
+            yield error("I011", at=at, name=value.name, known=names)
+        elif known.type != value.type:
+            yield error("I012", at=at, name=value.name, got=value.type, want=known.type)
+
+
+def _operation(
+    scope: Mapping[str, Value], operation: Operation, table: Mapping[str, Op]
+) -> list[CkError]:
+    found = list(_uses(scope, operation.operands, operation))
+    for _, attr in operation.attrs:
+        for region in _regions(attr):
+            found += violations(region, table=table)
+    return found + _against_row(operation, table)
+
+
+def _against_row(operation: Operation, table: Mapping[str, Op]) -> list[CkError]:
+    types = [operand.type for operand in operation.operands]
+    attrs = dict(operation.attrs)
+    declared = operation.result.type
+    at = operation.span
+    found = problems(operation.op, types, attrs, shape=declared.shape, at=at, table=table)
+    if found:
+        return found
+    want = result_type(table[operation.op], types, attrs, declared.shape)
+    if want == declared:
+        return []
+    return [
+        error("I020", at=at, name=operation.result.name, got=declared, op=operation.op, want=want)
+    ]
+
+
+def _regions(attr: Attr) -> Iterator[Function]:
+    if isinstance(attr, Function):
+        yield attr
+    elif isinstance(attr, tuple):
+        for item in attr:
+            yield from _regions(item)
+
+
+def _unused(function: Function) -> list[CkError]:
+    used = {value.name for value in function.results}
+    used |= {value.name for operation in function.body for value in operation.operands}
+    return [
+        error("I021", at=operation.span, name=operation.result.name)
+        for operation in function.body
+        if operation.result.name not in used
+    ]

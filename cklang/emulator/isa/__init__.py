@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""Instruction tables of AMD GPU families, as data."""

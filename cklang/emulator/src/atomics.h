@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+//
+// The read-modify-write operations, as functions of the old value and the data, and how they are
+// applied to memory that other threads share.
+#pragma once
+
+#include <type_traits>
+
+#include "lanes.h"
+#include "rounding.h"
+
+namespace ckemu::atomic {
+
+constexpr auto add = [](auto old, auto data) { return static_cast<decltype(old)>(old + data); };
+constexpr auto sub = [](auto old, auto data) { return static_cast<decltype(old)>(old - data); };
+constexpr auto rsub = [](auto old, auto data) { return static_cast<decltype(old)>(data - old); };
+constexpr auto swap = [](auto, auto data) { return data; };
+constexpr auto bit_and = [](auto old, auto data) { return old & data; };
+constexpr auto bit_or = [](auto old, auto data) { return old | data; };
+constexpr auto bit_xor = [](auto old, auto data) { return old ^ data; };
+constexpr auto minimum = [](auto old, auto data) { return data < old ? data : old; };
+constexpr auto maximum = [](auto old, auto data) { return data > old ? data : old; };
+constexpr auto increment = [](auto old, auto data) {
+  return static_cast<decltype(old)>(old >= data ? 0 : old + 1);
+};
+constexpr auto decrement = [](auto old, auto data) {
+  return static_cast<decltype(old)>(old == 0 || old > data ? data : old - 1);
+};
+constexpr auto pk_add_f16 = [](u32 old, u32 data) {
+  const u16 low = to_f16(from_f16(static_cast<u16>(old)) + from_f16(static_cast<u16>(data)));
+  const u16 high = to_f16(from_f16(static_cast<u16>(old >> 16)) + from_f16(static_cast<u16>(data >> 16)));
+  return u32{low} | u32{high} << 16;
+};
+constexpr auto pk_add_bf16 = [](u32 old, u32 data) {
+  const u16 low = to_bf16(from_bf16(static_cast<u16>(old)) + from_bf16(static_cast<u16>(data)));
+  const u16 high = to_bf16(from_bf16(static_cast<u16>(old >> 16)) + from_bf16(static_cast<u16>(data >> 16)));
+  return u32{low} | u32{high} << 16;
+};
+
+template <class T>
+using BitsOf = std::conditional_t<sizeof(T) == 8, u64, u32>;
+
+/// Replaces the value at `place` by op(value, data), indivisibly; the old value.
+/// Sets `changed` if memory has another value now.
+template <class T, auto op>
+T apply(u8* place, T data, bool& changed) {
+  using Bits = BitsOf<T>;
+  auto* word = reinterpret_cast<Bits*>(place);
+  Bits old = __atomic_load_n(word, __ATOMIC_RELAXED);
+  Bits wanted;
+  do {
+    wanted = bits_as<Bits>(static_cast<T>(op(bits_as<T>(old), data)));
+  } while (!__atomic_compare_exchange_n(word, &old, wanted, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+  changed |= wanted != old;
+  return bits_as<T>(old);
+}
+
+/// Compare-and-swap: stores `data` where `expected` was.
+template <class T>
+T compare_swap(u8* place, T expected, T data, bool& changed) {
+  using Bits = BitsOf<T>;
+  Bits old = bits_as<Bits>(expected);
+  if (__atomic_compare_exchange_n(reinterpret_cast<Bits*>(place), &old, bits_as<Bits>(data), false,
+                                  __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+    changed |= old != bits_as<Bits>(data);
+  }
+  return bits_as<T>(old);
+}
+
+}  // namespace ckemu::atomic

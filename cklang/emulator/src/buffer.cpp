@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT
+//
+// Buffer accesses through a 128-bit resource descriptor. Range checks are per dword (per element
+// for narrower accesses), over the whole element: what is out of range reads 0, is not written, and
+// its address is never touched.
+#include "access.h"
+#include "atomics.h"
+#include "fault.h"
+#include "handlers.h"
+
+namespace ckemu {
+
+namespace {
+
+struct Resource {
+  u64 base;
+  u32 stride, records;
+  bool swizzle, add_lane;
+  u32 index_stride, element;
+};
+
+Resource resource_of(const Wave& w, const Code& c) {
+  const u32* word = &w.s[c.src[1].index];
+  constexpr u32 strides[4] = {8, 16, 32, 64};
+  constexpr u32 elements[4] = {2, 4, 8, 16};
+  return {.base = word[0] | u64{word[1] & 0xffff} << 32,
+          .stride = word[1] >> 16 & 0x3fff,
+          .records = word[2],
+          .swizzle = (word[1] >> 31) != 0,
+          .add_lane = (word[3] >> 23 & 1) != 0,
+          .index_stride = strides[word[3] >> 21 & 3],
+          .element = elements[word[3] >> 19 & 3]};
+}
+
+/// Everything about one buffer instruction that is the same for all lanes.
+struct Buffer {
+  Resource resource;
+  const u32 *index = nullptr, *offset = nullptr;
+  u64 immediate;
+  u64 scalar;
+
+  CKEMU_INLINE u64 lane_offset(int l) const {
+    return immediate + (offset != nullptr ? offset[l] : 0);
+  }
+  CKEMU_INLINE u64 lane_index(int l) const {
+    return (index != nullptr ? index[l] : 0) + (resource.add_lane ? static_cast<u32>(l) : 0);
+  }
+  bool raw() const { return resource.stride == 0 && !resource.swizzle && !resource.add_lane; }
+
+  /// The address of `bytes` at `skip` behind the lane's offset; null if out of range.
+  [[gnu::noinline]] u8* place(int l, u32 skip, u32 bytes) const {
+    const u64 at = lane_offset(l) + skip, number = lane_index(l);
+    const Resource& r = resource;
+    if (r.stride != 0 && (index != nullptr || r.add_lane)) {
+      if (number >= r.records || (r.swizzle && at + bytes > r.stride && !r.add_lane)) return nullptr;
+    } else if (number * r.stride + at + scalar + bytes > r.records) {
+      return nullptr;
+    }
+    u64 linear = number * r.stride + at;
+    if (r.swizzle) {
+      linear = (number / r.index_stride * r.stride + at / r.element * r.element) * r.index_stride +
+               number % r.index_stride * r.element + at % r.element;
+    }
+    return reinterpret_cast<u8*>(r.base + scalar + linear);
+  }
+};
+
+Buffer buffer_of(Wave& w, const Code& c) {
+  Buffer buffer{.resource = resource_of(w, c),
+                .immediate = static_cast<u32>(c.offset),
+                .scalar = c.src[2].kind == Kind::None ? 0 : scalar32(w, c.src[2])};
+  const u32* address = c.src[0].kind == Kind::None ? nullptr : source_row(w, c, 0);
+  if (c.inst->idxen) buffer.index = address;
+  if (c.inst->offen) buffer.offset = c.inst->idxen ? address + kLanes : address;
+  return buffer;
+}
+
+/// Whether every enabled lane is in range as a whole, so that one check serves the wave.
+CKEMU_INLINE bool all_inside(const Wave& w, const Buffer& buffer, u32 bytes) {
+  if (!buffer.raw()) return false;
+  U8v highest = 0;
+  for (int g = 0; buffer.offset != nullptr && g < 8; ++g) {
+    const U8v enabled = __builtin_bit_cast(U8v, spread_mask(w.exec() >> (8 * g) & 0xff));
+    highest = __builtin_elementwise_max(highest, load8(buffer.offset, g) & enabled);
+  }
+  const u64 last = __builtin_reduce_max(highest);
+  return last + buffer.immediate + buffer.scalar + bytes <= buffer.resource.records;
+}
+
+/// Handles one element after the other: `found(lane, skip, place)`, place null if out of range.
+template <Access access, class Found>
+[[gnu::noinline]] void each_element(Wave& w, const Buffer& buffer, Found found) {
+  constexpr u32 unit = access.bytes < 4 ? access.bytes : 4;
+  each_lane(w, [&](int l) {
+    w.lane = l;
+    u8* places[access.dwords()];
+    for (u32 n = 0; n < access.dwords(); ++n) places[n] = buffer.place(l, n * unit, unit);
+    for (u32 n = 0; n < access.dwords(); ++n) found(l, n, places[n]);
+  });
+  w.lane = -1;
+}
+
+template <Access access>
+constexpr Access kElement = access.bytes < 4 ? access : Access{4};
+
+template <Access access>
+void load_to_lds(Wave& w, const Code& c) {
+  const Buffer buffer = buffer_of(w, c);
+  constexpr u32 size = access.bytes < 4 ? 4 : access.bytes;
+  const u64 base = u64{w.s[kM0] & 0xffff} + static_cast<u32>(c.offset);
+  each_element<access>(w, buffer, [&](int l, u32 n, const u8* place) {
+    u32 value[kLanes] = {};
+    if (place != nullptr) load_lane<kElement<access>>(value, 0, place);
+    const u64 to = base + u64{size} * static_cast<u32>(l) + 4 * n;
+    if (to + 4 <= w.lds_bytes) std::memcpy(w.lds + to, value, 4);
+  });
+  count_load(w, access.bytes);
+}
+
+template <Access access>
+void load(Wave& w, const Code& c) {
+  if (c.inst->lds) return load_to_lds<access>(w, c);
+  const Buffer buffer = buffer_of(w, c);
+  u32* rows = w.v[c.dst];
+  count_load(w, access.bytes);
+  if (all_inside(w, buffer, access.bytes)) [[likely]] {
+    const u8* base = reinterpret_cast<u8*>(buffer.resource.base + buffer.scalar + buffer.immediate);
+    const u32* offset = buffer.offset;
+    if (offset == nullptr) {
+      load_lanes<access>(w, rows, [&](int) { return base; });
+    } else {
+      load_lanes<access>(w, rows, [&](int l) { return base + offset[l]; });
+    }
+    return;
+  }
+  each_element<access>(w, buffer, [&](int l, u32 n, const u8* place) {
+    if (place != nullptr) {
+      load_lane<kElement<access>>(rows + n * kLanes, l, place);
+    } else {
+      load_zero<kElement<access>>(rows + n * kLanes, l);
+    }
+  });
+}
+
+template <Access access>
+void store(Wave& w, const Code& c) {
+  const Buffer buffer = buffer_of(w, c);
+  const u32* rows = source_row(w, c, 3);
+  count_store(w, access.bytes);
+  if (all_inside(w, buffer, access.bytes)) [[likely]] {
+    u8* base = reinterpret_cast<u8*>(buffer.resource.base + buffer.scalar + buffer.immediate);
+    const u32* offset = buffer.offset;
+    if (offset == nullptr) {
+      store_lanes<access>(w, rows, [&](int) { return base; });
+    } else {
+      store_lanes<access>(w, rows, [&](int l) { return base + offset[l]; });
+    }
+    return;
+  }
+  each_element<access>(w, buffer, [&](int l, u32 n, u8* place) {
+    if (place != nullptr) store_lane<kElement<access>>(rows + n * kLanes, l, place);
+  });
+  w.counters->progress++;
+}
+
+void check_alignment(Wave& w, const u8* place, size_t size) {
+  if (reinterpret_cast<u64>(place) % size != 0) {
+    raise(w, FaultKind::Address, "atomic access to 0x%llx, which is not aligned to %zu",
+          static_cast<unsigned long long>(reinterpret_cast<u64>(place)), size);
+  }
+}
+
+/// sc0 (glc) returns the old value in the data registers.
+template <class T, auto op>
+void update(Wave& w, const Code& c) {
+  const Buffer buffer = buffer_of(w, c);
+  u32* data = w.v[c.src[3].index];
+  bool changed = false;
+  each_lane(w, [&](int l) {
+    w.lane = l;
+    u8* place = buffer.place(l, 0, sizeof(T));
+    T old = 0;
+    if (place != nullptr) {
+      check_alignment(w, place, sizeof(T));
+      old = atomic::apply<T, op>(place, get_lane<T>(data, l), changed);
+    }
+    if (c.inst->sc0) set_lane<T>(data, l, old);
+  });
+  w.lane = -1;
+  w.counters->progress += changed;
+}
+template <class T>
+void compare_swap(Wave& w, const Code& c) {
+  const Buffer buffer = buffer_of(w, c);
+  u32* data = w.v[c.src[3].index];
+  bool changed = false;
+  each_lane(w, [&](int l) {
+    w.lane = l;
+    u8* place = buffer.place(l, 0, sizeof(T));
+    T old = 0;
+    if (place != nullptr) {
+      check_alignment(w, place, sizeof(T));
+      old = atomic::compare_swap<T>(place, get_lane<T>(data + sizeof(T) / 4 * kLanes, l),
+                                    get_lane<T>(data, l), changed);
+    }
+    if (c.inst->sc0) set_lane<T>(data, l, old);
+  });
+  w.lane = -1;
+  w.counters->progress += changed;
+}
+
+void no_operation(Wave&, const Code&) {}  // caches are always coherent here
+
+// clang-format off
+#define ATOMIC(name, T, op) {Op::buffer_atomic_##name, update<T, atomic::op>},
+#define ATOMIC_BOTH(name, narrow, wide, op) ATOMIC(name, narrow, op) ATOMIC(name##_x2, wide, op)
+
+constexpr HandlerRow kRows[] = {
+    {Op::buffer_load_ubyte, load<Access{1}>},
+    {Op::buffer_load_sbyte, load<Access{1, Extend::Sign}>},
+    {Op::buffer_load_ushort, load<Access{2}>},
+    {Op::buffer_load_sshort, load<Access{2, Extend::Sign}>},
+    {Op::buffer_load_dword, load<Access{4}>},
+    {Op::buffer_load_dwordx2, load<Access{8}>},
+    {Op::buffer_load_dwordx3, load<Access{12}>},
+    {Op::buffer_load_dwordx4, load<Access{16}>},
+    {Op::buffer_load_ubyte_d16, load<Access{1, Extend::LowHalf}>},
+    {Op::buffer_load_ubyte_d16_hi, load<Access{1, Extend::HighHalf}>},
+    {Op::buffer_load_sbyte_d16, load<Access{1, Extend::SignLow}>},
+    {Op::buffer_load_sbyte_d16_hi, load<Access{1, Extend::SignHigh}>},
+    {Op::buffer_load_short_d16, load<Access{2, Extend::LowHalf}>},
+    {Op::buffer_load_short_d16_hi, load<Access{2, Extend::HighHalf}>},
+    {Op::buffer_store_byte, store<Access{1}>},
+    {Op::buffer_store_byte_d16_hi, store<Access{1, Extend::HighHalf}>},
+    {Op::buffer_store_short, store<Access{2}>},
+    {Op::buffer_store_short_d16_hi, store<Access{2, Extend::HighHalf}>},
+    {Op::buffer_store_dword, store<Access{4}>},
+    {Op::buffer_store_dwordx2, store<Access{8}>},
+    {Op::buffer_store_dwordx3, store<Access{12}>},
+    {Op::buffer_store_dwordx4, store<Access{16}>},
+    {Op::buffer_wbl2, no_operation},
+    {Op::buffer_inv, no_operation},
+    ATOMIC_BOTH(swap, u32, u64, swap)
+    ATOMIC_BOTH(add, u32, u64, add)
+    ATOMIC_BOTH(sub, u32, u64, sub)
+    ATOMIC_BOTH(smin, i32, i64, minimum)
+    ATOMIC_BOTH(umin, u32, u64, minimum)
+    ATOMIC_BOTH(smax, i32, i64, maximum)
+    ATOMIC_BOTH(umax, u32, u64, maximum)
+    ATOMIC_BOTH(and, u32, u64, bit_and)
+    ATOMIC_BOTH(or, u32, u64, bit_or)
+    ATOMIC_BOTH(xor, u32, u64, bit_xor)
+    ATOMIC_BOTH(inc, u32, u64, increment)
+    ATOMIC_BOTH(dec, u32, u64, decrement)
+    ATOMIC(add_f32, float, add)
+    ATOMIC(add_f64, double, add)
+    ATOMIC(min_f64, double, minimum)
+    ATOMIC(max_f64, double, maximum)
+    ATOMIC(pk_add_f16, u32, pk_add_f16)
+    {Op::buffer_atomic_cmpswap, compare_swap<u32>},
+    {Op::buffer_atomic_cmpswap_x2, compare_swap<u64>},
+};
+// clang-format on
+
+}  // namespace
+
+HandlerRows buffer_handlers() { return kRows; }
+
+}  // namespace ckemu

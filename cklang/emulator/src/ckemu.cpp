@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+#include "ckemu.h"
+
+#include <map>
+#include <string>
+
+#include "decode.h"
+#include "hip_types.h"
+#include "matrix.h"
+#include "module.h"
+
+namespace ckemu {
+
+namespace {
+
+/// Which counter an instruction belongs to.
+uint64_t ckemu_stats::* counter_of(const Inst& inst) {
+  switch (inst.enc) {
+    case Encoding::SOP1:
+    case Encoding::SOP2:
+    case Encoding::SOPK:
+    case Encoding::SOPC:
+    case Encoding::SOPP: return &ckemu_stats::salu;
+    case Encoding::SMEM: return &ckemu_stats::scalar_memory;
+    case Encoding::DS: return &ckemu_stats::lds;
+    case Encoding::FLAT:
+    case Encoding::GLOBAL:
+    case Encoding::SCRATCH:
+    case Encoding::MUBUF:
+    case Encoding::MTBUF: return &ckemu_stats::memory;
+    default: return inst.matrix != nullptr ? &ckemu_stats::mfma : &ckemu_stats::valu;
+  }
+}
+
+/// Calls `body(inst, count)` for each instruction that the last launch executed.
+template <class Body>
+bool each_executed(Device* gpu, Body body) {
+  if (gpu == nullptr || !gpu->last.program) return false;
+  const LastLaunch& last = gpu->last;
+  for (size_t slot = 0; slot < last.result.executed.size(); ++slot) {
+    const u64 count = last.result.executed[slot];
+    const Code* code = count != 0 ? last.program->decoded(slot) : nullptr;
+    if (code != nullptr && code->inst != nullptr) body(*code->inst, count);
+  }
+  return true;
+}
+
+}  // namespace
+
+CKEMU_EXPORT const char* ckemu_last_error() { return last_message().c_str(); }
+
+CKEMU_EXPORT const char* ckemu_fault(int number) {
+  const Device* gpu = device(number);
+  return gpu != nullptr ? gpu->fault.c_str() : "";
+}
+
+CKEMU_EXPORT int ckemu_get_stats(int number, ::ckemu_stats* stats) {
+  *stats = ::ckemu_stats{};
+  Device* gpu = device(number);
+  const bool known = each_executed(gpu, [&](const Inst& inst, u64 count) {
+    stats->instructions += count;
+    stats->*counter_of(inst) += count;
+    if (inst.matrix != nullptr) stats->mfma_flops += count * matrix_flops(*inst.matrix);
+  });
+  if (!known) return -1;
+  const LastLaunch& last = gpu->last;
+  stats->workgroups = last.workgroups;
+  stats->waves = last.waves;
+  stats->bytes_loaded = last.result.bytes_loaded;
+  stats->bytes_stored = last.result.bytes_stored;
+  stats->nanoseconds = last.result.nanoseconds;
+  return 0;
+}
+
+CKEMU_EXPORT int ckemu_fidelity(int number, void (*emit)(void*, const char*, uint64_t), void* context) {
+  std::map<std::string, u64> counts;
+  if (!each_executed(device(number), [&](const Inst& inst, u64 count) { counts[mnemonic(inst.op)] += count; })) return -1;
+  for (const auto& [name, count] : counts) emit(context, name.c_str(), count);
+  return 0;
+}
+
+CKEMU_EXPORT int ckemu_get_kernel(void* handle, ::ckemu_kernel* facts) {
+  const Function* function = function_of(handle);
+  if (function == nullptr) return -1;
+  const Kernel& kernel = *function->kernel;
+  *facts = {kernel.sgprs, kernel.vgprs, kernel.agprs, kernel.sgpr_spills, kernel.vgpr_spills,
+            kernel.lds_bytes, kernel.private_bytes, kernel.kernarg_bytes, kernel.max_threads};
+  return 0;
+}
+
+}  // namespace ckemu

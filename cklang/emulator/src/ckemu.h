@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the emulator tells beyond HIP. Plain C; every function may be called from any thread.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The last launch of a device. Instructions are counted per wave. */
+struct ckemu_stats {
+  uint64_t instructions;
+  uint64_t valu, salu, mfma, lds, memory, scalar_memory;
+  uint64_t workgroups, waves;
+  uint64_t mfma_flops;
+  uint64_t bytes_loaded, bytes_stored; /* buffer, global, flat and scalar accesses */
+  uint64_t nanoseconds;                /* wall time in the engine */
+};
+
+/* Registers and memory of a kernel, as its code object states them. */
+struct ckemu_kernel {
+  uint32_t sgprs, vgprs, agprs;       /* agprs are included in vgprs on GPUs with one register file */
+  uint32_t sgpr_spills, vgpr_spills;
+  uint32_t lds_bytes, scratch_bytes, kernarg_bytes, max_threads;
+};
+
+/* The long text of the calling thread's last failed call or faulted launch; "" if none. */
+const char* ckemu_last_error(void);
+
+/* The text of the fault that made `device` fail; "" if it has not. */
+const char* ckemu_fault(int device);
+
+/* 0, or -1 if there is no such device or it has launched nothing. */
+int ckemu_get_stats(int device, struct ckemu_stats* stats);
+
+/* Calls `emit` with each distinct operation of the last launch and how often waves executed it. */
+int ckemu_fidelity(int device, void (*emit)(void* context, const char* operation, uint64_t count),
+                   void* context);
+
+/* Facts of a kernel from its hipFunction_t; 0, or -1 if it is no function. */
+int ckemu_get_kernel(void* function, struct ckemu_kernel* facts);
+
+#ifdef __cplusplus
+}
+#endif

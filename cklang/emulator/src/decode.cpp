@@ -1,0 +1,593 @@
+// SPDX-License-Identifier: MIT
+//
+// The decoder: match the encoding, find the row, take the fields apart, resolve the operands. Every
+// bit of an instruction is claimed by the encoding's identity, its opcode or a field; a field that
+// the row does not use must be zero.
+#include "decode.h"
+
+#include "base.h"
+#include "decode_tables.h"
+
+namespace ckemu {
+namespace {
+
+/// One decode in progress.
+class Decoder {
+ public:
+  Decoder(const FamilySpec& family, const u32* words, size_t count, Inst& inst, DecodeError& error)
+      : family_(family), words_(words), count_(count), inst_(inst), error_(error) {}
+
+  bool run() {
+    inst_ = Inst{};
+    return find_row() && take_second_word() && claim_all_bits() && resolve_operands() &&
+           one_scalar_value() && fill_modifiers() && fill_memory() && fill_immediate() && check_unused_fields();
+  }
+
+ private:
+  bool fail(const char* format, ...) __attribute__((format(printf, 2, 3)));
+
+  // Words and fields
+  bool find_row();
+  void take_fields(const EncodingSpec& spec);
+  bool take_second_word();
+  bool take_literal();
+  bool claim_all_bits();
+  bool has_field(Field field) const { return present_[static_cast<size_t>(field)]; }
+  u32 value(Field field) const { return values_[static_cast<size_t>(field)]; }
+  u32 use(Field field) {
+    used_[static_cast<size_t>(field)] = true;
+    return value(field);
+  }
+  const char* name_of(Field field) const { return kFieldNames[static_cast<size_t>(field)]; }
+  bool check_unused_fields();
+
+  // Operands
+  bool resolve_operands();
+  bool resolve(const OperandSpec& spec, Operand& operand);
+  bool resolve_code(const OperandSpec& spec, u32 code, Operand& operand);
+  bool vector_register(u32 index, bool accumulator, Operand& operand);
+  bool scalar_register(u32 code, Operand& operand);
+  bool constant(const OperandSpec& spec, u32 code, Operand& operand);
+  bool accumulator_bit(const OperandSpec& spec);
+  bool absent(const OperandSpec& spec, Operand& operand, bool& skip);
+  bool smem_offset(const OperandSpec& spec, Operand& operand);
+  bool sdwa_source(const OperandSpec& spec, Operand& operand);
+  bool one_scalar_value();
+
+  // Everything else
+  bool fill_modifiers();
+  bool mask_allowed(Field field, u32 allowed, u8& mask);
+  bool fill_op_sel_hi();
+  bool fill_dpp();
+  bool fill_sdwa();
+  bool fill_memory();
+  bool fill_immediate();
+
+  bool has(u32 flag) const { return row_->flags & flag; }
+  bool is(Encoding enc) const { return spec_->enc == enc; }
+  bool is_flat() const { return is(Encoding::GLOBAL) || is(Encoding::SCRATCH); }
+
+  static constexpr size_t kFieldCount = static_cast<size_t>(Field::kCount);
+
+  const FamilySpec& family_;
+  const u32* words_;
+  size_t count_;
+  Inst& inst_;
+  DecodeError& error_;
+  const EncodingSpec* spec_ = nullptr;
+  const Row* row_ = nullptr;
+  u32 dwords_ = 0;
+  u32 values_[kFieldCount] = {};
+  bool present_[kFieldCount] = {};
+  bool used_[kFieldCount] = {};
+  u32 claimed_[4] = {};
+  bool literal_taken_ = false;
+  u32 literal_ = 0;
+};
+
+bool Decoder::fail(const char* format, ...) {
+  error_.word_count = count_ < 4 ? static_cast<u32>(count_) : 4;
+  for (u32 i = 0; i < error_.word_count; ++i) error_.words[i] = words_[i];
+  va_list arguments;
+  va_start(arguments, format);
+  const int used = row_ ? std::snprintf(error_.reason, sizeof error_.reason, "%s: ",
+                                        mnemonic(row_->op))
+                        : 0;
+  std::vsnprintf(error_.reason + used, sizeof error_.reason - static_cast<size_t>(used), format,
+                 arguments);
+  va_end(arguments);
+  return false;
+}
+
+bool Decoder::find_row() {
+  if (count_ == 0) return fail("no words");
+  const EncodingSpec* closest = nullptr;  // the most specific encoding that matches
+  u32 closest_opcode = 0;
+  for (u8 i = 0; i < family_.encoding_count; ++i) {
+    const EncodingSpec& spec = family_.encodings[i];
+    if (spec.opcode_width == 0 || (words_[0] & spec.mask[0]) != spec.match[0]) continue;
+    bool matches = true;
+    for (u32 w = 1; w < spec.dwords; ++w)
+      matches = matches && (spec.mask[w] == 0 ||
+                            (w < count_ && (words_[w] & spec.mask[w]) == spec.match[w]));
+    if (!matches || spec.opcode_low / 32 >= count_) continue;
+    const u32 opcode = bits_at(words_, spec.opcode_low, spec.opcode_width);
+    const Row* row = family_.row(spec.enc, opcode);
+    if (!row) {
+      const bool closer = !closest || __builtin_popcount(spec.mask[0]) >
+                                          __builtin_popcount(closest->mask[0]);
+      closest = closer ? &spec : closest;
+      closest_opcode = closer ? opcode : closest_opcode;
+      continue;
+    }
+    row_ = row;
+    spec_ = &spec;
+    if (count_ < spec.dwords) return fail("needs %d words, %zu are left", spec.dwords, count_);
+    dwords_ = spec.dwords;
+    take_fields(spec);
+    inst_.op = row->op;
+    inst_.enc = spec.enc;
+    inst_.row = row;
+    inst_.matrix = row->matrix < 0 ? nullptr : &family_.matrices[row->matrix];
+    return true;
+  }
+  if (closest)
+    return fail("%s has no %s opcode %u", family_.arch, encoding_name(closest->enc),
+                closest_opcode);
+  return fail("no encoding of %s starts with 0x%08x", family_.arch, words_[0]);
+}
+
+void Decoder::take_fields(const EncodingSpec& spec) {
+  for (u32 w = 0; w < 4; ++w) claimed_[w] |= spec.mask[w] | spec.ignored[w];
+  auto claim = [&](u32 low, u32 width) {
+    if (width) claimed_[low / 32] |= (0xffffffffu >> (32 - width)) << low % 32;
+  };
+  claim(spec.opcode_low, spec.opcode_width);
+  for (u8 i = 0; i < spec.fields; ++i) {
+    const FieldSpec& field = family_.fields[spec.first_field + i];
+    claim(field.low, field.width);
+    claim(field.low2, field.width2);
+    values_[static_cast<size_t>(field.field)] =
+        bits_at(words_, field.low, field.width) |
+        bits_at(words_, field.low2, field.width2) << field.width;
+    present_[static_cast<size_t>(field.field)] = true;
+  }
+}
+
+bool Decoder::take_second_word() {
+  const u32 code = value(Field::src0);
+  const bool sdwa = code == kSdwaCode && spec_->sdwa != spec_->enc;
+  const bool dpp = code == kDppCode && spec_->dpp != spec_->enc;
+  if (!sdwa && !dpp) return true;
+  if (!has(sdwa ? kFlagSdwa : kFlagDpp))
+    return fail("has no %s form", sdwa ? "SDWA" : "DPP");
+  if (count_ < 2) return fail("needs 2 words, 1 is left");
+  inst_.form = sdwa ? Form::Sdwa : Form::Dpp;
+  dwords_ = 2;
+  take_fields(*family_.encoding(sdwa ? spec_->sdwa : spec_->dpp));
+  return true;
+}
+
+bool Decoder::claim_all_bits() {
+  for (u32 w = 0; w < dwords_; ++w)
+    if (const u32 reserved = words_[w] & ~claimed_[w])
+      return fail("reserved bit %d is set", static_cast<int>(w * 32) + __builtin_ctz(reserved));
+  return true;
+}
+
+bool Decoder::take_literal() {
+  if (literal_taken_) return true;
+  if (count_ <= dwords_) return fail("the literal constant is missing");
+  literal_ = words_[dwords_++];
+  return literal_taken_ = true;
+}
+
+bool Decoder::check_unused_fields() {
+  inst_.bytes = static_cast<u8>(dwords_ * 4);
+  for (size_t f = 0; f < kFieldCount; ++f)
+    if (present_[f] && !used_[f] && values_[f] != 0)
+      return fail("field %s is %u, but this instruction does not use it", kFieldNames[f],
+                  values_[f]);
+  return true;
+}
+
+bool Decoder::resolve_operands() {
+  const bool returns = !has(kFlagAtomic) || value(Field::sc0);
+  for (u8 i = 0; i < row_->operands; ++i) {
+    const OperandSpec& spec = family_.operands[row_->first_operand + i];
+    Operand& operand = spec.slot < 2 ? inst_.dst[spec.slot] : inst_.src[spec.slot - 2];
+    if (spec.slot == 0 && (!returns || value(Field::lds))) continue;
+    operand.type = spec.type;
+    operand.elements = spec.elements;
+    operand.dwords = spec.dwords;
+    if (!resolve(spec, operand)) return false;
+  }
+  return true;
+}
+
+/// Address operands that mode bits switch off or resize. `skip` is set if nothing is left to do.
+bool Decoder::absent(const OperandSpec& spec, Operand& operand, bool& skip) {
+  skip = false;
+  switch (spec.field) {
+    case Field::vaddr: {
+      const u32 parts = use(Field::offen) + use(Field::idxen);
+      operand.dwords = static_cast<u8>(parts);
+      skip = parts == 0;
+      break;
+    }
+    case Field::saddr: skip = is_flat() && use(Field::saddr) == 0x7f; break;
+    case Field::addr:
+      if (is(Encoding::GLOBAL)) operand.dwords = value(Field::saddr) == 0x7f ? 2 : 1;
+      if (is(Encoding::SCRATCH))
+        skip = has_field(Field::sve) ? !use(Field::sve) : value(Field::saddr) != 0x7f;
+      break;
+    case Field::soffset: return is(Encoding::SMEM) ? smem_offset(spec, operand) && (skip = true) : true;
+    default: break;
+  }
+  if (skip) operand = Operand{};
+  return true;
+}
+
+/// An SMEM offset is an immediate, a register, or both; alone the register sits in the immediate.
+bool Decoder::smem_offset(const OperandSpec& spec, Operand& operand) {
+  const bool immediate = use(Field::imm), both = use(Field::soffset_en);
+  const u32 offset = use(Field::offset);
+  if (!immediate && both) return fail("soffset_en without imm");
+  inst_.offset = immediate ? sign_extend(offset, 21) : 0;
+  if (both) return resolve_code(spec, use(Field::soffset), operand);
+  if (!immediate) {
+    if (offset > 127) return fail("offset register %u", offset);
+    return resolve_code(spec, offset, operand);
+  }
+  operand = Operand{};
+  return true;
+}
+
+bool Decoder::resolve(const OperandSpec& spec, Operand& operand) {
+  bool skip = false;
+  if (!absent(spec, operand, skip)) return false;
+  if (skip) return true;
+  if (spec.operand_class == Class::Vcc) {
+    if (inst_.form == Form::Sdwa && spec.slot == 0 && use(Field::sdst_en))
+      return scalar_register(use(Field::sdst), operand);
+    return scalar_register(kVcc, operand);
+  }
+  if (spec.operand_class == Class::Literal) {
+    if (!take_literal()) return false;
+    return constant(spec, kLiteralCode, operand);
+  }
+  if (inst_.form == Form::Sdwa && spec.slot >= 2) return sdwa_source(spec, operand);
+  if (inst_.form == Form::Dpp && spec.field == Field::src0)
+    return vector_register(use(Field::src0), false, operand);
+  u32 code = use(spec.field);
+  if (spec.field == Field::sdata && (code == kM0 || code >= kExec))
+    return fail("data cannot be m0 or exec");
+  if (spec.field == Field::saddr && is(Encoding::GLOBAL) && code >= kExec)
+    return fail("saddr cannot be exec");
+  if (spec.field == Field::sbase) code *= 2;
+  if (spec.field == Field::srsrc) code *= 4;
+  return resolve_code(spec, code, operand);
+}
+
+bool Decoder::sdwa_source(const OperandSpec& spec, Operand& operand) {
+  const bool first = spec.field == Field::src0;
+  const u32 scalar = use(first ? Field::scalar0 : Field::scalar1), code = use(spec.field);
+  if (!scalar) return vector_register(code, false, operand);
+  OperandSpec source = spec;
+  source.operand_class = Class::Scalar;
+  if (code == kLiteralCode) return fail("SDWA takes no literal constant");
+  return resolve_code(source, code, operand);
+}
+
+/// Whether a data operand lives in the accumulation registers.
+bool Decoder::accumulator_bit(const OperandSpec& spec) {
+  if (!has_field(Field::acc_cd)) return use(Field::acc);
+  if (spec.field == Field::src0) return use(Field::acc) & 1;
+  if (spec.field == Field::src1) return use(Field::acc) & 2;
+  return use(Field::acc_cd);
+}
+
+bool Decoder::resolve_code(const OperandSpec& spec, u32 code, Operand& operand) {
+  if (spec.type == Type::F8F6F4) {
+    const u32 format = use(spec.field == Field::src0 ? Field::cbsz : Field::blgp);
+    if (format >= sizeof kF8F6F4Dwords) return fail("matrix format %u", format);
+    operand.dwords = kF8F6F4Dwords[format];
+  }
+  // Scalar fields have at most 8 bits; in the 9-bit ones 256 and up are vector registers.
+  u32 width = 0;
+  for (u8 i = 0; i < spec_->fields; ++i) {
+    const FieldSpec& field = family_.fields[spec_->first_field + i];
+    if (field.field == spec.field) width = field.width;
+  }
+  const bool vector_code = width < 9 || code >= 256;
+  const u32 index = width < 9 ? code : code - 256;
+  switch (spec.operand_class) {
+    case Class::Vgpr:
+    case Class::Agpr:
+    case Class::Data:
+      if (!vector_code) return fail("%s must be a vector register", name_of(spec.field));
+      return vector_register(
+          index,
+          spec.operand_class == Class::Agpr ||
+              (spec.operand_class == Class::Data && accumulator_bit(spec)),
+          operand);
+    case Class::Any:
+    case Class::Acc:
+      if (width == 9 && code >= 256)
+        return vector_register(index, spec.operand_class == Class::Acc && accumulator_bit(spec),
+                               operand);
+      if (spec.operand_class == Class::Acc && has_field(Field::acc_cd)) use(Field::acc_cd);
+      if (spec.operand_class == Class::Acc && code < 128)
+        return fail("%s must be a vector register or a constant", name_of(spec.field));
+      break;
+    case Class::Sreg:
+      if (code >= 128) return fail("%s must be a scalar register", name_of(spec.field));
+      return scalar_register(code, operand);
+    case Class::Lane:
+      if (code >= 209) return fail("%s must be a scalar register or an integer", name_of(spec.field));
+      break;
+    case Class::Imm:
+      if (spec.field == Field::ssrc1 && code > 15) return fail("immediate %u is above 15", code);
+      operand.kind = Kind::Constant;
+      operand.bits = code;
+      return true;
+    default: break;
+  }
+  if (code < 128) return scalar_register(code, operand);
+  return constant(spec, code, operand);
+}
+
+bool Decoder::vector_register(u32 index, bool accumulator, Operand& operand) {
+  operand.kind = accumulator ? Kind::Agpr : Kind::Vgpr;
+  operand.index = static_cast<u16>(index);
+  const char file = accumulator ? 'a' : 'v';
+  if (index + operand.dwords > 256)
+    return fail("%c[%u:%u] is beyond register 255", file, index, index + operand.dwords - 1);
+  if (operand.dwords > 1 && index % 2)
+    return fail("%c[%u:%u] must start at an even register", file, index,
+                index + operand.dwords - 1);
+  return true;
+}
+
+bool Decoder::scalar_register(u32 code, Operand& operand) {
+  operand.kind = Kind::Sgpr;
+  operand.index = static_cast<u16>(code);
+  for (const ScalarGroup& group : kScalarGroups) {
+    if (code < group.first || code >= group.end) continue;
+    if (code + operand.dwords > group.end)
+      return fail("scalar registers %u..%u are not one group", code, code + operand.dwords - 1);
+    const u32 alignment = operand.dwords > 2 ? 4 : operand.dwords;
+    if (alignment > 1 && code % alignment)
+      return fail("scalar register %u is not aligned to %u", code, alignment);
+    return true;
+  }
+  return fail("scalar register code %u is reserved", code);
+}
+
+bool Decoder::constant(const OperandSpec& spec, u32 code, Operand& operand) {
+  operand.kind = Kind::Constant;
+  operand.index = static_cast<u16>(code);
+  const bool wide = spec.bits == 64;
+  if (code <= 208) {
+    operand.literal = Literal::InlineInt;
+    operand.bits = static_cast<u64>(code <= 192 ? static_cast<i64>(code) - 128
+                                                : 192 - static_cast<i64>(code));
+    return true;
+  }
+  if (code >= 240 && code <= 248) {
+    const InlineFloat& number = kInlineFloats[code - 240];
+    operand.literal = Literal::InlineFloat;
+    const bool packed_integer = spec.elements > 1 && is_integer(spec.type);
+    operand.bits = wide                          ? number.dual
+                   : spec.type == Type::BF16     ? number.bfloat
+                   : spec.bits == 16 && !packed_integer ? number.half
+                                                 : number.single;
+    return true;
+  }
+  if (code == kLiteralCode) {
+    if (!spec_->literal && spec.operand_class != Class::Literal)
+      return fail("%s cannot be a literal constant", name_of(spec.field));
+    if (!take_literal()) return false;
+    operand.literal = Literal::Literal32;
+    operand.bits = spec.type == Type::F64   ? static_cast<u64>(literal_) << 32
+                   : spec.type == Type::I64 ? static_cast<u64>(static_cast<i64>(
+                                                  static_cast<i32>(literal_)))
+                                            : literal_;
+    return true;
+  }
+  const bool special = (code >= kSharedBase && code <= kPopsExitingWaveId) ||
+                       (code >= kVccz && code <= kScc);
+  if (!special) return fail("source code %u is reserved", code);
+  operand.kind = Kind::Special;
+  operand.index = static_cast<u16>(code);
+  return true;
+}
+
+/// A vector instruction has one scalar read port: one register, special source or literal.
+bool Decoder::one_scalar_value() {
+  if (!is_vector_alu(spec_->enc)) return true;
+  const Operand* read = nullptr;
+  for (const Operand& o : inst_.src) {
+    const bool literal = o.kind == Kind::Constant && o.literal == Literal::Literal32;
+    if (o.kind != Kind::Sgpr && o.kind != Kind::Special && !literal) continue;
+    if (read && (read->kind != o.kind || read->index != o.index || read->dwords != o.dwords))
+      return fail("reads two scalar values, only one is possible");
+    read = &o;
+  }
+  return true;
+}
+
+bool Decoder::mask_allowed(Field field, u32 allowed, u8& mask) {
+  if (!has_field(field)) return true;
+  const u32 bits = use(field);
+  if (bits & ~allowed)
+    return fail("%s 0x%x on an operand that does not take it", name_of(field), bits);
+  mask = static_cast<u8>(bits);
+  return true;
+}
+
+/// VOP3P sets op_sel_hi where an operand does not take it.
+bool Decoder::fill_op_sel_hi() {
+  if (!has_field(Field::op_sel_hi)) return true;
+  const u32 bits = use(Field::op_sel_hi), allowed = row_->allowed.op_sel_hi;
+  const u32 rest = is(Encoding::VOP3P) ? 7u & ~allowed : 0;
+  if ((bits & ~allowed) != rest) return fail("op_sel_hi 0x%x, not allowed here", bits);
+  inst_.op_sel_hi = static_cast<u8>(bits & allowed);
+  return true;
+}
+
+bool Decoder::fill_modifiers() {
+  const Allowed& allowed = row_->allowed;
+  if (has(kFlagBitop3))
+    inst_.bitop3 = static_cast<u8>(use(Field::neg) | use(Field::abs) << 3 | use(Field::omod) << 6);
+  else if (!mask_allowed(Field::neg, allowed.neg, inst_.neg) ||
+           !mask_allowed(Field::abs, allowed.abs, inst_.abs))
+    return false;
+  if (!mask_allowed(Field::neg_hi, allowed.neg_hi, inst_.neg_hi) ||
+      !mask_allowed(Field::op_sel, allowed.op_sel, inst_.op_sel) || !fill_op_sel_hi())
+    return false;
+  struct Plain {
+    Field field;
+    bool allowed;
+    u8* into;
+  };
+  u8 clamp = 0;
+  if (inst_.form == Form::Dpp) return fill_dpp();
+  if (inst_.form == Form::Sdwa) return fill_sdwa();
+  const Plain plain[] = {{Field::clamp, allowed.clamp, &clamp},
+                         {Field::omod, allowed.omod, &inst_.omod},
+                         {Field::cbsz, allowed.cbsz, &inst_.cbsz},
+                         {Field::abid, allowed.abid, &inst_.abid},
+                         {Field::blgp, allowed.blgp, &inst_.blgp}};
+  for (const Plain& p : plain) {
+    if (!p.allowed || !has_field(p.field)) continue;
+    *p.into = static_cast<u8>(use(p.field));
+  }
+  inst_.clamp = clamp;
+  if (is(Encoding::MAI) && allowed.neg) inst_.neg = static_cast<u8>(use(Field::blgp));
+  if (has(kFlagMix)) {
+    inst_.abs = inst_.neg_hi;
+    inst_.neg_hi = 0;
+  }
+  return true;
+}
+
+bool Decoder::fill_dpp() {
+  inst_.dpp_ctrl = static_cast<u16>(use(Field::dpp_ctrl));
+  inst_.bound_ctrl = use(Field::bound_ctrl);
+  inst_.row_mask = static_cast<u8>(use(Field::row_mask));
+  inst_.bank_mask = static_cast<u8>(use(Field::bank_mask));
+  const u32 neg = use(Field::neg0) | use(Field::neg1) << 1;
+  const u32 abs = use(Field::abs0) | use(Field::abs1) << 1;
+  if ((neg & ~row_->allowed.neg) || (abs & ~row_->allowed.abs))
+    return fail("neg or abs on an operand that does not take it");
+  inst_.neg = static_cast<u8>(neg);
+  inst_.abs = static_cast<u8>(abs);
+  bool known = false;
+  for (const DppRange& range : kDppControls)
+    known = known || (inst_.dpp_ctrl >= range.first && inst_.dpp_ctrl <= range.last);
+  if (!known) return fail("dpp_ctrl 0x%x is reserved", inst_.dpp_ctrl);
+  const bool wide = inst_.dst[0].dwords == 2 || inst_.src[0].dwords == 2;
+  if (wide && inst_.dpp_ctrl < kRowNewBroadcast)
+    return fail("64-bit DPP takes row_newbcast only, not dpp_ctrl 0x%x", inst_.dpp_ctrl);
+  return true;
+}
+
+bool Decoder::fill_sdwa() {
+  const bool two = inst_.src[1].kind != Kind::None;
+  inst_.src_sel[0] = static_cast<u8>(use(Field::src0_sel));
+  if (two) inst_.src_sel[1] = static_cast<u8>(use(Field::src1_sel));
+  if (has_field(Field::dst_sel)) {
+    inst_.dst_sel = static_cast<u8>(use(Field::dst_sel));
+    inst_.dst_unused = static_cast<u8>(use(Field::dst_unused));
+  }
+  if (has_field(Field::clamp)) {
+    inst_.clamp = use(Field::clamp);
+    inst_.omod = static_cast<u8>(use(Field::omod));
+    if (inst_.omod && (!row_->allowed.omod || is_integer(inst_.dst[0].type)))
+      return fail("omod on an integer result");
+  }
+  if (has(kFlagNodstsel) && (inst_.dst_sel != 6 || inst_.dst_unused != 0))
+    return fail("SDWA cannot select the destination");
+  if (inst_.dst_sel > 6 || inst_.src_sel[0] > 6 || inst_.src_sel[1] > 6 || inst_.dst_unused > 2)
+    return fail("reserved SDWA selector");
+  const u32 neg = use(Field::neg0) | use(Field::neg1) << 1;
+  const u32 abs = use(Field::abs0) | use(Field::abs1) << 1;
+  const u32 sext = use(Field::sext0) | use(Field::sext1) << 1;
+  if ((neg & ~row_->allowed.neg) || (abs & ~row_->allowed.abs))
+    return fail("neg or abs on an operand that does not take it");
+  for (u32 i = 0; i < 2; ++i)
+    if ((sext >> i & 1) && ((row_->allowed.neg >> i & 1) || !is_integer(inst_.src[i].type)))
+      return fail("sext on an operand that does not take it");
+  inst_.neg = static_cast<u8>(neg);
+  inst_.abs = static_cast<u8>(abs);
+  inst_.sext = static_cast<u8>(sext);
+  return true;
+}
+
+bool Decoder::fill_memory() {
+  struct Flag {
+    Field field;
+    bool* into;
+  };
+  const Flag flags[] = {{Field::sc0, &inst_.sc0},    {Field::sc1, &inst_.sc1},
+                        {Field::nt, &inst_.nt},      {Field::gds, &inst_.gds},
+                        {Field::offen, &inst_.offen}, {Field::idxen, &inst_.idxen},
+                        {Field::lds, &inst_.lds}};
+  for (const Flag& flag : flags)
+    if (has_field(flag.field)) *flag.into = use(flag.field);
+  if (inst_.gds != has(kFlagGds)) return fail(inst_.gds ? "takes no gds" : "needs gds");
+  if (inst_.lds && !has(kFlagLds)) return fail("cannot load to LDS");
+  if (has(kFlagNocache) && (inst_.sc0 || inst_.nt || inst_.sc1)) return fail("takes no cache bits");
+  if (has(kFlagScope) && inst_.nt) return fail("takes no nt bit");
+  if (has_field(Field::dfmt)) {
+    inst_.dfmt = static_cast<u8>(use(Field::dfmt));
+    inst_.nfmt = static_cast<u8>(use(Field::nfmt));
+  }
+  if (is(Encoding::DS)) {
+    const u32 low = use(Field::offset0), high = use(Field::offset1);
+    inst_.offset = static_cast<i32>(has(kFlagOffset2) ? low : low | high << 8);
+    inst_.offset1 = static_cast<u8>(has(kFlagOffset2) ? high : 0);
+  } else if (is_flat()) {
+    inst_.offset = sign_extend(use(Field::offset), 13);
+  } else if (!is(Encoding::SMEM) && has_field(Field::offset)) {
+    inst_.offset = static_cast<i32>(use(Field::offset));
+  }
+  if (has(kFlagNooffset) && (inst_.offset || inst_.offen || inst_.idxen))
+    return fail("takes no offset");
+  return true;
+}
+
+bool Decoder::fill_immediate() {
+  if (!has_field(Field::simm16) || row_->immediate == Immediate::None) return true;
+  const u32 bits = use(Field::simm16);
+  const bool is_signed =
+      row_->immediate == Immediate::Simm16 || row_->immediate == Immediate::Label;
+  if (row_->immediate == Immediate::Uimm4 && bits > 15) return fail("immediate %u is above 15", bits);
+  inst_.simm = is_signed ? sign_extend(bits, 16) : static_cast<i32>(bits);
+  return true;
+}
+
+}  // namespace
+
+bool family_of(const char* arch, Family& family) {
+  for (size_t i = 0; i < sizeof kFamilies / sizeof *kFamilies; ++i) {
+    if (std::strcmp(kFamilies[i].arch, arch) != 0) continue;
+    family = static_cast<Family>(i);
+    return true;
+  }
+  return false;
+}
+
+bool decode(Family family, const uint32_t* words, size_t count, Inst& inst, DecodeError& error) {
+  return Decoder(kFamilies[static_cast<size_t>(family)], words, count, inst, error).run();
+}
+
+const char* mnemonic(Op op) { return kMnemonics[static_cast<size_t>(op)]; }
+
+CacheNames cache_names(Family family) {
+  const FamilySpec& spec = kFamilies[static_cast<size_t>(family)];
+  return {spec.sc0, spec.nt, spec.sc1};
+}
+
+}  // namespace ckemu

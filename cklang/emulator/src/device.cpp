@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+#include "device.h"
+
+#include <algorithm>
+
+namespace ckemu {
+
+namespace {
+
+constexpr DeviceSpec kSpecs[] = {
+#include "devices.inc"
+};
+constexpr int kDevices = sizeof kSpecs / sizeof *kSpecs;
+
+struct Devices {
+  Device device[kDevices];
+  Devices() {
+    for (int n = 0; n < kDevices; ++n) device[n].spec = &kSpecs[n];
+  }
+};
+Devices& devices() {
+  static Devices all;
+  return all;
+}
+
+thread_local int t_device = 0;
+
+}  // namespace
+
+int device_count() { return kDevices; }
+Device* device(int number) {
+  return number >= 0 && number < kDevices ? &devices().device[number] : nullptr;
+}
+Device& current_device() { return *device(t_device); }
+int current_device_number() { return t_device; }
+void set_current_device(int number) { t_device = number; }
+
+u32 blocks_per_unit(const DeviceSpec& spec, const Kernel& kernel, u32 threads, u32 dynamic_lds) {
+  const u32 waves = std::max<u32>(1, (threads + kLanes - 1) / kLanes);
+  const u32 by_registers = spec.vgprs_per_simd_lane / std::max<u32>(1, kernel.register_rows);
+  const u32 per_simd = std::min(by_registers, spec.max_waves_per_simd);
+  const u32 lds = kernel.lds_bytes + dynamic_lds;
+  const u32 by_waves = per_simd * spec.simds_per_cu / waves;
+  return lds == 0 ? by_waves : std::min(by_waves, spec.lds_bytes / lds);
+}
+
+}  // namespace ckemu

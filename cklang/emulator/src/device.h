@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+//
+// The emulated GPUs of this process: what each is, what it holds, and what its last launch did.
+#pragma once
+
+#include <pthread.h>
+
+#include <memory>
+#include <vector>
+
+#include "hip_types.h"
+#include "launch.h"
+
+namespace ckemu {
+
+/// Facts of one GPU, generated from arch_specs.
+struct DeviceSpec {
+  const char* arch;
+  const char* product;
+  u32 compute_units, simds_per_cu, max_waves_per_simd, max_threads_per_block, lds_bytes;
+  u32 vgprs_per_simd_lane, vgpr_granule, sgprs_per_wave, l2_bytes;
+  u64 memory_bytes;
+  u32 clock_khz, memory_clock_khz, memory_bus_bits;
+  u32 major, minor;
+};
+
+class Mutex {
+ public:
+  void lock() { pthread_mutex_lock(&mutex_); }
+  void unlock() { pthread_mutex_unlock(&mutex_); }
+
+ private:
+  pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
+};
+struct Guard {
+  explicit Guard(Mutex& mutex) : mutex_(mutex) { mutex_.lock(); }
+  ~Guard() { mutex_.unlock(); }
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
+  Mutex& mutex_;
+};
+
+/// The last launch of a device, kept for ckemu_stats.
+struct LastLaunch {
+  Ref<Program> program;
+  LaunchResult result;
+  u64 workgroups = 0, waves = 0;
+};
+
+struct Device {
+  const DeviceSpec* spec = nullptr;
+  Mutex running;                    // one kernel at a time
+  hipError_t sticky = hipSuccess;   // a fault stays until the device is reset
+  Message fault;
+  LastLaunch last;
+  u64 allocated = 0;
+};
+
+int device_count();
+/// Null for a number that is no device.
+Device* device(int number);
+/// The calling thread's device.
+Device& current_device();
+int current_device_number();
+void set_current_device(int number);
+
+/// How many workgroups of `kernel` one compute unit holds at a time (0: it does not fit).
+u32 blocks_per_unit(const DeviceSpec& spec, const Kernel& kernel, u32 threads, u32 dynamic_lds);
+
+}  // namespace ckemu

@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: MIT
+#include "disasm.h"
+
+#include "decode.h"
+
+namespace ckemu {
+namespace {
+
+constexpr const char* kInlineFloatTexts[] = {"0.5", "-0.5", "1.0", "-1.0",      "2.0",
+                                             "-2.0", "4.0", "-4.0", "0.15915494"};
+constexpr const char* kSelectors[] = {"BYTE_0", "BYTE_1", "BYTE_2", "BYTE_3",
+                                      "WORD_0", "WORD_1", "DWORD"};
+constexpr const char* kUnused[] = {"UNUSED_PAD", "UNUSED_SEXT", "UNUSED_PRESERVE"};
+constexpr const char* kOutputModifiers[] = {"", " mul:2", " mul:4", " div:2"};
+
+struct NamedRegister {
+  u16 index;
+  u8 dwords;
+  const char* name;
+};
+constexpr NamedRegister kNamedRegisters[] = {
+    {kFlatScratch, 1, "flat_scratch_lo"}, {kFlatScratch + 1, 1, "flat_scratch_hi"},
+    {kFlatScratch, 2, "flat_scratch"},    {kXnackMask, 1, "xnack_mask_lo"},
+    {kXnackMask + 1, 1, "xnack_mask_hi"}, {kXnackMask, 2, "xnack_mask"},
+    {kVcc, 1, "vcc_lo"},                  {kVcc + 1, 1, "vcc_hi"},
+    {kVcc, 2, "vcc"},                     {kM0, 1, "m0"},
+    {kExec, 1, "exec_lo"},                {kExec + 1, 1, "exec_hi"},
+    {kExec, 2, "exec"},
+};
+
+struct NamedSource {
+  u16 code;
+  const char* name;
+};
+constexpr NamedSource kNamedSources[] = {
+    {kSharedBase, "src_shared_base"},   {kSharedLimit, "src_shared_limit"},
+    {kPrivateBase, "src_private_base"}, {kPrivateLimit, "src_private_limit"},
+    {kPopsExitingWaveId, "src_pops_exiting_wave_id"},
+    {kVccz, "src_vccz"},                {kExecz, "src_execz"},
+    {kScc, "src_scc"},
+};
+
+struct DppText {
+  u16 first, last;
+  const char* format;  // takes control - first + base
+  u16 base;
+};
+constexpr DppText kDppTexts[] = {
+    {0x101, 0x10f, " row_shl:%u", 1},     {0x111, 0x11f, " row_shr:%u", 1},
+    {0x121, 0x12f, " row_ror:%u", 1},     {0x130, 0x130, " wave_shl:%u", 1},
+    {0x134, 0x134, " wave_rol:%u", 1},    {0x138, 0x138, " wave_shr:%u", 1},
+    {0x13c, 0x13c, " wave_ror:%u", 1},    {0x140, 0x140, " row_mirror", 0},
+    {0x141, 0x141, " row_half_mirror", 0}, {0x142, 0x142, " row_bcast:%u", 15},
+    {0x143, 0x143, " row_bcast:%u", 31},  {0x150, 0x15f, " row_newbcast:%u", 0},
+};
+
+class Printer {
+ public:
+  Printer(Family family, const Inst& inst, AsmText& text)
+      : names_(cache_names(family)), inst_(inst), text_(text) {}
+
+  void run();
+
+ private:
+  void list(const Operand& operand, const char* absent = nullptr);
+  void separator() { text_.add(first_ ? " " : ", "), first_ = false; }
+  void operand(const Operand& operand);
+  void registers(char file, const Operand& operand);
+  void scalar(const Operand& operand);
+  void constant(const Operand& operand);
+  void source(size_t index);
+  void suffix();
+  void alu();
+  void modifiers();
+  void half_list(const char* name, u32 mask, size_t count);
+  void dpp();
+  void sdwa();
+  void matrix();
+  void immediate();
+  void waitcnt();
+  void scalar_memory();
+  void lds();
+  void flat();
+  void buffer();
+  void cache();
+  size_t sources() const;
+  bool has(u32 flag) const { return inst_.row->flags & flag; }
+
+  CacheNames names_;
+  const Inst& inst_;
+  AsmText& text_;
+  bool first_ = true;
+};
+
+void Printer::run() {
+  text_.add("%s", mnemonic(inst_.op));
+  switch (inst_.enc) {
+    case Encoding::SMEM: return scalar_memory();
+    case Encoding::DS: return lds();
+    case Encoding::FLAT:
+    case Encoding::GLOBAL:
+    case Encoding::SCRATCH: return flat();
+    case Encoding::MUBUF:
+    case Encoding::MTBUF: return buffer();
+    default: return alu();
+  }
+}
+
+void Printer::list(const Operand& o, const char* absent) {
+  if (o.kind == Kind::None && !absent) return;
+  separator();
+  if (o.kind == Kind::None) {
+    text_.add("%s", absent);
+    return;
+  }
+  operand(o);
+}
+
+void Printer::operand(const Operand& o) {
+  switch (o.kind) {
+    case Kind::None: return;
+    case Kind::Sgpr: return scalar(o);
+    case Kind::Vgpr: return registers('v', o);
+    case Kind::Agpr: return registers('a', o);
+    case Kind::Constant: return constant(o);
+    case Kind::Special:
+      for (const NamedSource& s : kNamedSources)
+        if (s.code == o.index) text_.add("%s", s.name);
+  }
+}
+
+void Printer::registers(char file, const Operand& o) {
+  if (o.dwords == 1)
+    text_.add("%c%u", file, o.index);
+  else
+    text_.add("%c[%u:%u]", file, o.index, o.index + o.dwords - 1u);
+}
+
+void Printer::scalar(const Operand& o) {
+  for (const NamedRegister& r : kNamedRegisters)
+    if (r.index == o.index && r.dwords == o.dwords) {
+      text_.add("%s", r.name);
+      return;
+    }
+  const bool trap = o.index >= kTtmp0;
+  const u32 index = trap ? o.index - static_cast<u32>(kTtmp0) : o.index;
+  const char* file = trap ? "ttmp" : "s";
+  if (o.dwords == 1)
+    text_.add("%s%u", file, index);
+  else
+    text_.add("%s[%u:%u]", file, index, index + o.dwords - 1u);
+}
+
+void Printer::constant(const Operand& o) {
+  switch (o.literal) {
+    case Literal::InlineInt: text_.add("%d", static_cast<i32>(o.bits)); return;
+    case Literal::InlineFloat:
+      if (o.index == 248 && o.dwords == 2 && o.elements == 1)
+        text_.add("0.15915494309189532");
+      else
+        text_.add("%s", kInlineFloatTexts[o.index - 240]);
+      return;
+    case Literal::Literal32:
+      text_.add("0x%x", static_cast<u32>(o.type == Type::F64 ? o.bits >> 32 : o.bits));
+  }
+}
+
+void Printer::source(size_t index) {
+  const Operand& o = inst_.src[index];
+  if (o.kind == Kind::None) return;
+  separator();
+  const bool packed = inst_.enc == Encoding::MAI ||
+                      (inst_.enc == Encoding::VOP3P && !has(kFlagMix));
+  const bool neg = !packed && (inst_.neg >> index & 1), abs = inst_.abs >> index & 1;
+  const bool sext = inst_.sext >> index & 1;
+  const bool call = neg && o.kind == Kind::Constant && !abs;
+  text_.add("%s%s%s", sext ? "sext(" : "", call ? "neg(" : neg ? "-" : "", abs ? "|" : "");
+  operand(o);
+  text_.add("%s%s%s", abs ? "|" : "", call ? ")" : "", sext ? ")" : "");
+}
+
+size_t Printer::sources() const {
+  size_t count = 0;
+  while (count < 5 && inst_.src[count].kind != Kind::None) ++count;
+  return count;
+}
+
+void Printer::suffix() {
+  const bool compact = inst_.enc == Encoding::VOP1 || inst_.enc == Encoding::VOP2 ||
+                       inst_.enc == Encoding::VOPC;
+  if (inst_.form == Form::Sdwa) text_.add("_sdwa");
+  else if (inst_.form == Form::Dpp) text_.add("_dpp");
+  else if (has(kFlagTwoSizes)) text_.add(compact ? "_e32" : "_e64");
+}
+
+void Printer::alu() {
+  suffix();
+  for (const Operand& o : inst_.dst) list(o);
+  if (inst_.enc == Encoding::SOPK && inst_.row->immediate == Immediate::Hwreg &&
+      inst_.dst[0].kind == Kind::None) {
+    immediate();
+    for (size_t i = 0; i < sources(); ++i) source(i);
+    return;
+  }
+  for (size_t i = 0; i < sources(); ++i) source(i);
+  immediate();
+  if (inst_.enc == Encoding::MAI || inst_.enc == Encoding::MAI_SCALED) matrix();
+  else modifiers();
+}
+
+void Printer::half_list(const char* name, u32 mask, size_t count) {
+  text_.add(" %s:[", name);
+  for (size_t i = 0; i < count; ++i) text_.add("%s%u", i ? "," : "", mask >> i & 1);
+  text_.add("]");
+}
+
+void Printer::modifiers() {
+  const size_t count = sources();
+  const u32 all = (1u << count) - 1;
+  if (inst_.enc == Encoding::VOP3P) {
+    const u32 usual = has(kFlagMix) ? 0 : inst_.row->allowed.op_sel_hi;
+    if (inst_.op_sel) half_list("op_sel", inst_.op_sel, count);
+    if (inst_.op_sel_hi != usual) half_list("op_sel_hi", inst_.op_sel_hi, count);
+    if (inst_.neg && !has(kFlagMix)) half_list("neg_lo", inst_.neg & all, count);
+    if (inst_.neg_hi) half_list("neg_hi", inst_.neg_hi & all, count);
+  } else if (has(kFlagLanectl)) {
+    if (inst_.op_sel & 2) text_.add(" bound_ctrl:1");
+    if (inst_.op_sel & 1) text_.add(" fi:1");
+  } else if (inst_.op_sel) {
+    // The destination's half, bit 3, comes last; byte selectors use bits that no source has.
+    const u32 allowed = inst_.row->allowed.op_sel;
+    const bool raw = allowed & ~all & 7u;
+    const u32 halves = (inst_.op_sel & all) | (inst_.op_sel >> 3 & 1u) << count;
+    half_list("op_sel", raw ? inst_.op_sel : halves, raw ? 4 : count + (allowed >> 3 & 1u));
+  }
+  if (has(kFlagBitop3)) text_.add(" bitop3:0x%x", inst_.bitop3);
+  if (inst_.clamp) text_.add(" clamp");
+  text_.add("%s", kOutputModifiers[inst_.omod]);
+  if (inst_.form == Form::Dpp) dpp();
+  if (inst_.form == Form::Sdwa) sdwa();
+}
+
+void Printer::dpp() {
+  const u32 control = inst_.dpp_ctrl;
+  if (control < 0x100)
+    text_.add(" quad_perm:[%u,%u,%u,%u]", control & 3, control >> 2 & 3, control >> 4 & 3,
+              control >> 6 & 3);
+  for (const DppText& d : kDppTexts)
+    if (control >= d.first && control <= d.last) text_.add(d.format, control - d.first + d.base);
+  text_.add(" row_mask:0x%x bank_mask:0x%x", inst_.row_mask, inst_.bank_mask);
+  if (inst_.bound_ctrl) text_.add(" bound_ctrl:1");
+}
+
+void Printer::sdwa() {
+  if (inst_.enc != Encoding::VOPC && !has(kFlagNodstsel))
+    text_.add(" dst_sel:%s dst_unused:%s", kSelectors[inst_.dst_sel], kUnused[inst_.dst_unused]);
+  text_.add(" src0_sel:%s", kSelectors[inst_.src_sel[0]]);
+  if (inst_.enc != Encoding::VOP1) text_.add(" src1_sel:%s", kSelectors[inst_.src_sel[1]]);
+}
+
+void Printer::matrix() {
+  if (inst_.op_sel) half_list("op_sel", inst_.op_sel, 2);
+  if (inst_.op_sel_hi) half_list("op_sel_hi", inst_.op_sel_hi, 2);
+  if (inst_.cbsz) text_.add(" cbsz:%u", inst_.cbsz);
+  if (inst_.abid) text_.add(" abid:%u", inst_.abid);
+  if (inst_.blgp) text_.add(" blgp:%u", inst_.blgp);
+  if (inst_.neg) half_list("neg", inst_.neg, 3);
+}
+
+void Printer::immediate() {
+  const u32 half = static_cast<u32>(inst_.simm) & 0xffff;
+  switch (inst_.row->immediate) {
+    case Immediate::None: return;
+    case Immediate::Waitcnt: return waitcnt();
+    case Immediate::Hwreg:
+      separator();
+      text_.add("hwreg(%u, %u, %u)", half & 63, half >> 6 & 31, (half >> 11) + 1);
+      return;
+    case Immediate::Label:
+      separator();
+      text_.add("%u", half);
+      return;
+    default:
+      separator();
+      text_.add(inst_.enc == Encoding::SOPP ? "%u" : "0x%x", half);
+  }
+}
+
+/// vmcnt has six bits in two places; a counter at its maximum is not waited for.
+void Printer::waitcnt() {
+  const u32 bits = static_cast<u32>(inst_.simm) & 0xffff;
+  const u32 vm = (bits & 15) | (bits >> 10 & 0x30), exp = bits >> 4 & 7, lgkm = bits >> 8 & 15;
+  const bool none = vm == 63 && exp == 7 && lgkm == 15;
+  if (bits & 0x3080) {
+    text_.add(" 0x%x", bits);
+    return;
+  }
+  if (vm != 63 || none) text_.add(" vmcnt(%u)", vm);
+  if (exp != 7 || none) text_.add(" expcnt(%u)", exp);
+  if (lgkm != 15 || none) text_.add(" lgkmcnt(%u)", lgkm);
+}
+
+void Printer::scalar_memory() {
+  const bool stores = inst_.src[2].kind != Kind::None;
+  list(stores ? inst_.src[2] : inst_.dst[0]);
+  list(inst_.src[0]);
+  if (inst_.src[0].kind != Kind::None) {
+    const bool reg = inst_.src[1].kind != Kind::None;
+    list(inst_.src[1]);
+    const i32 offset = inst_.offset;
+    const char* sign = offset < 0 ? "-" : "";
+    const u32 size = static_cast<u32>(offset < 0 ? -offset : offset);
+    if (!reg) text_.add(", %s0x%x", sign, size);
+    else if (offset) text_.add(" offset:%s0x%x", sign, size);
+  }
+  if (inst_.sc0) text_.add(" glc");
+}
+
+void Printer::lds() {
+  list(inst_.dst[0]);
+  for (size_t i = 0; i < 3; ++i) list(inst_.src[i]);
+  if (has(kFlagOffset2)) {
+    if (inst_.offset) text_.add(" offset0:%d", inst_.offset);
+    if (inst_.offset1) text_.add(" offset1:%u", inst_.offset1);
+  } else if (inst_.offset) {
+    text_.add(" offset:%d", inst_.offset);
+  }
+  if (inst_.gds) text_.add(" gds");
+}
+
+void Printer::flat() {
+  list(inst_.dst[0]);
+  list(inst_.src[0], inst_.enc == Encoding::SCRATCH ? "off" : nullptr);
+  list(inst_.src[2]);
+  if (inst_.enc != Encoding::FLAT) list(inst_.src[1], "off");
+  if (inst_.offset) text_.add(" offset:%d", inst_.offset);
+  cache();
+}
+
+void Printer::buffer() {
+  if (inst_.src[1].kind != Kind::None) {
+    const bool stores = inst_.src[3].kind != Kind::None;
+    list(stores ? inst_.src[3] : inst_.dst[0]);
+    list(inst_.src[0], "off");
+    list(inst_.src[1]);
+    list(inst_.src[2]);
+    if (inst_.enc == Encoding::MTBUF)
+      text_.add(" format:%u", static_cast<u32>(inst_.dfmt) | static_cast<u32>(inst_.nfmt) << 4);
+    if (inst_.idxen) text_.add(" idxen");
+    if (inst_.offen) text_.add(" offen");
+    if (inst_.offset) text_.add(" offset:%d", inst_.offset);
+  }
+  cache();
+  if (inst_.lds) text_.add(" lds");
+}
+
+void Printer::cache() {
+  if (inst_.sc0) text_.add(" %s", names_.sc0);
+  if (inst_.nt) text_.add(" %s", names_.nt);
+  if (inst_.sc1) text_.add(" %s", names_.sc1);
+}
+
+}  // namespace
+
+void disasm(Family family, const Inst& inst, AsmText& text) {
+  text.clear();
+  Printer(family, inst, text).run();
+}
+
+}  // namespace ckemu
+
+extern "C" int ckemu_disassemble(const char* arch, const void* code, size_t bytes,
+                                 void (*emit)(void* context, uint64_t offset, const char* text),
+                                 void* context) {
+  using namespace ckemu;
+  Family family;
+  if (!family_of(arch, family)) return -1;
+  size_t offset = 0;
+  while (offset + 4 <= bytes) {
+    u32 words[4] = {};
+    const size_t left = (bytes - offset) / 4, count = left < 4 ? left : 4;
+    std::memcpy(words, static_cast<const char*>(code) + offset, count * 4);
+    Inst inst;
+    DecodeError error;
+    if (!decode(family, words, count, inst, error)) {
+      emit(context, offset, error.reason);
+      break;
+    }
+    AsmText text;
+    disasm(family, inst, text);
+    emit(context, offset, text.c_str());
+    offset += inst.bytes;
+  }
+  return static_cast<int>(offset);
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+//
+// How a kernel stops wrongly: an instruction that cannot be executed, or an access to memory that
+// is not there. A fault leaves the wave at once (siglongjmp) and ends the launch with a report.
+#pragma once
+
+#include <csetjmp>
+
+#include "base.h"
+#include "wave.h"
+
+namespace ckemu {
+
+enum class FaultKind : u8 { None, Instruction, Address, Deadlock, Abort };
+
+/// What a worker thread found; `message` is the whole report.
+struct Fault {
+  FaultKind kind = FaultKind::None;
+  Message message;
+};
+
+/// Where faults of this thread land, and the wave that is running.
+struct FaultFrame {
+  sigjmp_buf landing;
+  Wave* wave = nullptr;
+  Fault fault;
+};
+
+/// The frame of the calling thread; null outside of kernel execution.
+FaultFrame*& fault_frame();
+
+/// Ends the running wave's launch with an error at the current instruction.
+[[noreturn]] void raise(Wave& wave, FaultKind kind, const char* format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/// Describes where `wave` is: kernel, workgroup, wave, lane, pc, instruction, source line.
+void describe_place(const Wave& wave, Message& out);
+
+/// Installs the SIGSEGV and SIGBUS handlers, which chain to those found, unless they are in place.
+void install_signal_handlers();
+
+}  // namespace ckemu

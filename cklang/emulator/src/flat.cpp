@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: MIT
+//
+// Flat, global and scratch accesses. Global addresses are host addresses; a flat address in the
+// shared or private aperture means local memory or scratch; scratch is dword-interleaved by lane.
+#include "access.h"
+#include "atomics.h"
+#include "fault.h"
+#include "handlers.h"
+
+namespace ckemu {
+
+namespace {
+
+/// Per-lane 64-bit addresses of FLAT and GLOBAL instructions.
+struct Addresses {
+  const u32 *low, *high;  // high is null for a 32-bit offset to `base`
+  u64 base;
+  CKEMU_INLINE u64 operator()(int l) const {
+    return base + (high != nullptr ? low[l] | u64{high[l]} << 32 : low[l]);
+  }
+};
+Addresses addresses_of(Wave& w, const Code& c) {
+  const u64 offset = static_cast<u64>(static_cast<i64>(c.offset));
+  const u32* low = source_row(w, c, 0);
+  if (c.src[1].kind == Kind::None) return {low, low + kLanes, offset};
+  return {low, nullptr, scalar64(w, c.src[1]) + offset};
+}
+
+template <Access access>
+void global_load(Wave& w, const Code& c) {
+  const Addresses at = addresses_of(w, c);
+  load_lanes<access>(w, w.v[c.dst], [&](int l) { return reinterpret_cast<const u8*>(at(l)); });
+  count_load(w, access.bytes);
+}
+template <Access access>
+void global_store(Wave& w, const Code& c) {
+  const Addresses at = addresses_of(w, c);
+  store_lanes<access>(w, source_row(w, c, 2), [&](int l) { return reinterpret_cast<u8*>(at(l)); });
+  count_store(w, access.bytes);
+}
+
+/// Scratch bytes are reached dword by dword; an access must not straddle one unless it is aligned.
+u8* scratch_place(Wave& w, int lane, u64 offset, u32 bytes) {
+  w.lane = lane;
+  if (offset + bytes > w.scratch_bytes) {
+    raise(w, FaultKind::Address, "scratch access at byte %llu of %u per lane",
+          static_cast<unsigned long long>(offset), w.scratch_bytes);
+  }
+  if (offset % 4 + (bytes < 4 ? bytes : 4) > 4) {
+    raise(w, FaultKind::Instruction, "unaligned scratch access at byte %llu is not emulated",
+          static_cast<unsigned long long>(offset));
+  }
+  return w.scratch + (offset / 4 * kLanes + static_cast<u32>(lane)) * 4 + offset % 4;
+}
+constexpr size_t kScratchStride = kLanes * 4;
+
+struct ScratchOffsets {
+  const u32* lanes;  // null without a vector offset
+  i64 base;
+  CKEMU_INLINE u64 operator()(int l) const {
+    return static_cast<u64>(base + (lanes != nullptr ? static_cast<i64>(lanes[l]) : 0));
+  }
+};
+ScratchOffsets scratch_offsets(Wave& w, const Code& c) {
+  i64 base = c.offset;
+  if (c.src[1].kind != Kind::None) base += scalar32(w, c.src[1]);
+  return {c.src[0].kind == Kind::None ? nullptr : source_row(w, c, 0), base};
+}
+
+template <Access access>
+void scratch_load(Wave& w, const Code& c) {
+  const ScratchOffsets at = scratch_offsets(w, c);
+  u32* rows = w.v[c.dst];
+  each_lane(w, [&](int l) {
+    load_lane<access>(rows, l, scratch_place(w, l, at(l), access.bytes), kScratchStride);
+  });
+  w.lane = -1;
+}
+template <Access access>
+void scratch_store(Wave& w, const Code& c) {
+  const ScratchOffsets at = scratch_offsets(w, c);
+  const u32* rows = source_row(w, c, 2);
+  each_lane(w, [&](int l) {
+    store_lane<access>(rows, l, scratch_place(w, l, at(l), access.bytes), kScratchStride);
+  });
+  w.lane = -1;
+}
+
+/// Where a flat address leads, and the distance of its dwords there.
+struct Place {
+  u8* at;
+  size_t stride;
+};
+Place flat_place(Wave& w, int lane, u64 address, u32 bytes) {
+  w.lane = lane;
+  const u64 aperture = address >> 32;
+  if (aperture == kSharedAperture >> 32) {
+    const u64 offset = static_cast<u32>(address);
+    if (offset + bytes > w.lds_bytes) {
+      raise(w, FaultKind::Address, "flat access at byte %llu of %u bytes of LDS",
+            static_cast<unsigned long long>(offset), w.lds_bytes);
+    }
+    return {w.lds + offset, 4};
+  }
+  if (aperture == kPrivateAperture >> 32) {
+    return {scratch_place(w, lane, static_cast<u32>(address), bytes), kScratchStride};
+  }
+  return {reinterpret_cast<u8*>(address), 4};
+}
+
+template <Access access>
+void flat_load(Wave& w, const Code& c) {
+  const Addresses at = addresses_of(w, c);
+  u32* rows = w.v[c.dst];
+  each_lane(w, [&](int l) {
+    const Place place = flat_place(w, l, at(l), access.bytes);
+    load_lane<access>(rows, l, place.at, place.stride);
+  });
+  w.lane = -1;
+  count_load(w, access.bytes);
+}
+template <Access access>
+void flat_store(Wave& w, const Code& c) {
+  const Addresses at = addresses_of(w, c);
+  const u32* rows = source_row(w, c, 2);
+  each_lane(w, [&](int l) {
+    const Place place = flat_place(w, l, at(l), access.bytes);
+    store_lane<access>(rows, l, place.at, place.stride);
+  });
+  w.lane = -1;
+  w.counters->progress++;
+  count_store(w, access.bytes);
+}
+
+/// Loads to LDS: lane l's value goes to m0 + offset + 4 l.
+template <Access access>
+void global_load_lds(Wave& w, const Code& c) {
+  const Addresses at = addresses_of(w, c);
+  const u64 base = u64{w.s[kM0] & 0xffff} + static_cast<u64>(static_cast<i64>(c.offset));
+  each_lane(w, [&](int l) {
+    w.lane = l;
+    u32 value[access.bytes >= 4 ? access.bytes / 4 * kLanes : kLanes];
+    load_lane<access>(value, 0, reinterpret_cast<const u8*>(at(l)));
+    constexpr u32 size = access.bytes < 4 ? 4 : access.bytes;
+    const u64 place = base + u64{size} * static_cast<u32>(l);
+    if (place + size <= w.lds_bytes) store_lane<Access{size}>(value, 0, w.lds + place);
+  });
+  w.lane = -1;
+  count_load(w, access.bytes);
+}
+
+void check_alignment(Wave& w, const u8* place, size_t size) {
+  if (reinterpret_cast<u64>(place) % size != 0) {
+    raise(w, FaultKind::Address, "atomic access to 0x%llx, which is not aligned to %zu",
+          static_cast<unsigned long long>(reinterpret_cast<u64>(place)), size);
+  }
+}
+
+/// sc0 (glc) asks for the old value.
+template <class T, auto op>
+void update(Wave& w, const Code& c) {
+  const Addresses at = addresses_of(w, c);
+  const u32* data = source_row(w, c, 2);
+  bool changed = false;
+  each_lane(w, [&](int l) {
+    u8* place = flat_place(w, l, at(l), sizeof(T)).at;
+    check_alignment(w, place, sizeof(T));
+    const T old = atomic::apply<T, op>(place, get_lane<T>(data, l), changed);
+    if (c.dst_kind != Kind::None) set_lane<T>(w.v[c.dst], l, old);
+  });
+  w.lane = -1;
+  w.counters->progress += changed;
+}
+template <class T>
+void compare_swap(Wave& w, const Code& c) {  // data: new value, then the expected one
+  const Addresses at = addresses_of(w, c);
+  const u32* data = source_row(w, c, 2);
+  constexpr int words = sizeof(T) / 4;
+  bool changed = false;
+  each_lane(w, [&](int l) {
+    u8* place = flat_place(w, l, at(l), sizeof(T)).at;
+    check_alignment(w, place, sizeof(T));
+    const T old = atomic::compare_swap<T>(place, get_lane<T>(data + words * kLanes, l),
+                                          get_lane<T>(data, l), changed);
+    if (c.dst_kind != Kind::None) set_lane<T>(w.v[c.dst], l, old);
+  });
+  w.lane = -1;
+  w.counters->progress += changed;
+}
+
+// clang-format off
+#define LOADS(space)                                                                    \
+  {Op::space##_load_ubyte, space##_load<Access{1}>},                                    \
+  {Op::space##_load_sbyte, space##_load<Access{1, Extend::Sign}>},                      \
+  {Op::space##_load_ushort, space##_load<Access{2}>},                                   \
+  {Op::space##_load_sshort, space##_load<Access{2, Extend::Sign}>},                     \
+  {Op::space##_load_dword, space##_load<Access{4}>},                                    \
+  {Op::space##_load_dwordx2, space##_load<Access{8}>},                                  \
+  {Op::space##_load_dwordx3, space##_load<Access{12}>},                                 \
+  {Op::space##_load_dwordx4, space##_load<Access{16}>},                                 \
+  {Op::space##_load_ubyte_d16, space##_load<Access{1, Extend::LowHalf}>},               \
+  {Op::space##_load_ubyte_d16_hi, space##_load<Access{1, Extend::HighHalf}>},           \
+  {Op::space##_load_sbyte_d16, space##_load<Access{1, Extend::SignLow}>},               \
+  {Op::space##_load_sbyte_d16_hi, space##_load<Access{1, Extend::SignHigh}>},           \
+  {Op::space##_load_short_d16, space##_load<Access{2, Extend::LowHalf}>},               \
+  {Op::space##_load_short_d16_hi, space##_load<Access{2, Extend::HighHalf}>},           \
+  {Op::space##_store_byte, space##_store<Access{1}>},                                   \
+  {Op::space##_store_byte_d16_hi, space##_store<Access{1, Extend::HighHalf}>},          \
+  {Op::space##_store_short, space##_store<Access{2}>},                                  \
+  {Op::space##_store_short_d16_hi, space##_store<Access{2, Extend::HighHalf}>},         \
+  {Op::space##_store_dword, space##_store<Access{4}>},                                  \
+  {Op::space##_store_dwordx2, space##_store<Access{8}>},                                \
+  {Op::space##_store_dwordx3, space##_store<Access{12}>},                               \
+  {Op::space##_store_dwordx4, space##_store<Access{16}>},
+#define ATOMIC(name, T, op)                                \
+  {Op::flat_atomic_##name, update<T, atomic::op>},         \
+  {Op::global_atomic_##name, update<T, atomic::op>},
+#define ATOMIC_BOTH(name, narrow, wide, op) ATOMIC(name, narrow, op) ATOMIC(name##_x2, wide, op)
+
+constexpr HandlerRow kRows[] = {
+    LOADS(global)
+    LOADS(flat)
+    LOADS(scratch)
+    {Op::global_load_lds_ubyte, global_load_lds<Access{1}>},
+    {Op::global_load_lds_sbyte, global_load_lds<Access{1, Extend::Sign}>},
+    {Op::global_load_lds_ushort, global_load_lds<Access{2}>},
+    {Op::global_load_lds_sshort, global_load_lds<Access{2, Extend::Sign}>},
+    {Op::global_load_lds_dword, global_load_lds<Access{4}>},
+    ATOMIC_BOTH(swap, u32, u64, swap)
+    ATOMIC_BOTH(add, u32, u64, add)
+    ATOMIC_BOTH(sub, u32, u64, sub)
+    ATOMIC_BOTH(smin, i32, i64, minimum)
+    ATOMIC_BOTH(umin, u32, u64, minimum)
+    ATOMIC_BOTH(smax, i32, i64, maximum)
+    ATOMIC_BOTH(umax, u32, u64, maximum)
+    ATOMIC_BOTH(and, u32, u64, bit_and)
+    ATOMIC_BOTH(or, u32, u64, bit_or)
+    ATOMIC_BOTH(xor, u32, u64, bit_xor)
+    ATOMIC_BOTH(inc, u32, u64, increment)
+    ATOMIC_BOTH(dec, u32, u64, decrement)
+    ATOMIC(add_f32, float, add)
+    ATOMIC(add_f64, double, add)
+    ATOMIC(min_f64, double, minimum)
+    ATOMIC(max_f64, double, maximum)
+    ATOMIC(pk_add_f16, u32, pk_add_f16)
+    ATOMIC(pk_add_bf16, u32, pk_add_bf16)
+    {Op::flat_atomic_cmpswap, compare_swap<u32>},
+    {Op::global_atomic_cmpswap, compare_swap<u32>},
+    {Op::flat_atomic_cmpswap_x2, compare_swap<u64>},
+    {Op::global_atomic_cmpswap_x2, compare_swap<u64>},
+};
+// clang-format on
+
+}  // namespace
+
+HandlerRows flat_handlers() { return kRows; }
+
+}  // namespace ckemu

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+#include "handlers.h"
+
+#include "program.h"
+
+namespace ckemu {
+
+namespace {
+
+constexpr size_t kOps = 1 << 16;
+
+struct Table {
+  Handler fn[kOps] = {};
+  Table() {
+    for (const HandlerRows rows :
+         {scalar_handlers(), scalar_bit_handlers(), control_handlers(), scalar_memory_handlers(),
+          f32_handlers(), integer_handlers(), carry_handlers(), half_handlers(), wide_handlers(),
+          packed_handlers(), compare_handlers(), convert_handlers(), division_handlers(),
+          transcendental_handlers(), cross_lane_handlers(), lds_handlers(), lds_atomic_handlers(),
+          buffer_handlers(), flat_handlers()}) {
+      for (const HandlerRow& row : rows) fn[static_cast<u16>(row.op)] = row.fn;
+    }
+  }
+};
+
+}  // namespace
+
+Handler handler_of(Op op) {
+  static const Table table;
+  return table.fn[static_cast<u16>(op)];
+}
+
+}  // namespace ckemu

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+//
+// The rows from which the table operation → handler is made, one list per file of handlers.
+#pragma once
+
+#include <span>
+
+#include "wave.h"
+
+namespace ckemu {
+
+struct HandlerRow {
+  Op op;
+  Handler fn;
+};
+using HandlerRows = std::span<const HandlerRow>;
+
+HandlerRows scalar_handlers();
+HandlerRows scalar_bit_handlers();
+HandlerRows control_handlers();
+HandlerRows scalar_memory_handlers();
+HandlerRows f32_handlers();
+HandlerRows integer_handlers();
+HandlerRows carry_handlers();
+HandlerRows half_handlers();
+HandlerRows wide_handlers();
+HandlerRows packed_handlers();
+HandlerRows compare_handlers();
+HandlerRows convert_handlers();
+HandlerRows division_handlers();
+HandlerRows transcendental_handlers();
+HandlerRows cross_lane_handlers();
+HandlerRows lds_handlers();
+HandlerRows lds_atomic_handlers();
+HandlerRows buffer_handlers();
+HandlerRows flat_handlers();
+
+}  // namespace ckemu

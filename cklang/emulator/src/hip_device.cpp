@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT
+//
+// HIP: devices, their properties and attributes.
+#include "device.h"
+#include "hip_types.h"
+
+namespace ckemu {
+
+namespace {
+
+constexpr int kMaxGrid = 0x7fffffff, kMaxGridYZ = 65535;
+
+void fill(const DeviceSpec& spec, int number, hipDeviceProperties& p) {
+  p = hipDeviceProperties{};
+  std::snprintf(p.name, sizeof p.name, "%s (emulated)", spec.product);
+  std::snprintf(p.uuid, sizeof p.uuid, "emu-%s", spec.arch);
+  std::snprintf(p.gcnArchName, sizeof p.gcnArchName, "%s:sramecc+:xnack-", spec.arch);
+  const int threads = static_cast<int>(spec.max_threads_per_block);
+  const int registers = static_cast<int>(spec.vgprs_per_simd_lane * spec.simds_per_cu * kLanes);
+  p.totalGlobalMem = spec.memory_bytes;
+  p.sharedMemPerBlock = p.sharedMemPerMultiprocessor = spec.lds_bytes;
+  p.sharedMemPerBlockOptin = p.maxSharedMemoryPerMultiProcessor = spec.lds_bytes;
+  p.regsPerBlock = p.regsPerMultiprocessor = registers;
+  p.warpSize = kLanes;
+  p.memPitch = 0x7fffffff;
+  p.maxThreadsPerBlock = threads;
+  for (int axis = 0; axis < 3; ++axis) p.maxThreadsDim[axis] = threads;
+  p.maxGridSize[0] = kMaxGrid;
+  p.maxGridSize[1] = p.maxGridSize[2] = kMaxGridYZ;
+  p.clockRate = static_cast<int>(spec.clock_khz);
+  p.memoryClockRate = static_cast<int>(spec.memory_clock_khz);
+  p.memoryBusWidth = static_cast<int>(spec.memory_bus_bits);
+  p.totalConstMem = 0x7fffffff;
+  p.major = static_cast<int>(spec.major);
+  p.minor = static_cast<int>(spec.minor);
+  p.textureAlignment = p.texturePitchAlignment = 256;
+  p.multiProcessorCount = static_cast<int>(spec.compute_units);
+  p.canMapHostMemory = p.concurrentKernels = p.unifiedAddressing = p.managedMemory = 1;
+  p.hostNativeAtomicSupported = p.pageableMemoryAccess = p.concurrentManagedAccess = 1;
+  p.canUseHostPointerForRegisteredMem = p.cooperativeLaunch = p.hostRegisterSupported = 1;
+  p.pageableMemoryAccessUsesHostPageTables = p.directManagedMemAccessFromHost = p.isLargeBar = 1;
+  p.pciBusID = number + 1;
+  p.l2CacheSize = static_cast<int>(spec.l2_bytes);
+  p.maxThreadsPerMultiProcessor = static_cast<int>(spec.simds_per_cu * spec.max_waves_per_simd * kLanes);
+  p.maxBlocksPerMultiProcessor = static_cast<int>(spec.simds_per_cu * spec.max_waves_per_simd);
+  p.singleToDoublePrecisionPerfRatio = 1;
+  p.clockInstructionRate = 100000;
+  p.arch = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1, 0, 0, 1, 0};
+}
+
+/// Numbers of hipDeviceAttribute_t and the property that answers them.
+struct AttributeRow {
+  int attribute;
+  int (*value)(const hipDeviceProperties&);
+};
+#define ATTRIBUTE(number, field) \
+  {number, [](const hipDeviceProperties& p) { return static_cast<int>(p.field); }}
+constexpr AttributeRow kAttributes[] = {
+    ATTRIBUTE(2, asyncEngineCount),
+    ATTRIBUTE(3, canMapHostMemory),
+    ATTRIBUTE(4, canUseHostPointerForRegisteredMem),
+    ATTRIBUTE(5, clockRate),
+    ATTRIBUTE(6, computeMode),
+    ATTRIBUTE(8, concurrentKernels),
+    ATTRIBUTE(9, concurrentManagedAccess),
+    ATTRIBUTE(10, cooperativeLaunch),
+    ATTRIBUTE(11, cooperativeMultiDeviceLaunch),
+    ATTRIBUTE(13, directManagedMemAccessFromHost),
+    ATTRIBUTE(15, hostNativeAtomicSupported),
+    ATTRIBUTE(16, integrated),
+    ATTRIBUTE(18, kernelExecTimeoutEnabled),
+    ATTRIBUTE(19, l2CacheSize),
+    ATTRIBUTE(23, major),
+    ATTRIBUTE(24, managedMemory),
+    ATTRIBUTE(25, maxBlocksPerMultiProcessor),
+    ATTRIBUTE(26, maxThreadsDim[0]),
+    ATTRIBUTE(27, maxThreadsDim[1]),
+    ATTRIBUTE(28, maxThreadsDim[2]),
+    ATTRIBUTE(29, maxGridSize[0]),
+    ATTRIBUTE(30, maxGridSize[1]),
+    ATTRIBUTE(31, maxGridSize[2]),
+    ATTRIBUTE(56, maxThreadsPerBlock),
+    ATTRIBUTE(57, maxThreadsPerMultiProcessor),
+    ATTRIBUTE(58, memPitch),
+    ATTRIBUTE(59, memoryBusWidth),
+    ATTRIBUTE(60, memoryClockRate),
+    ATTRIBUTE(61, minor),
+    ATTRIBUTE(63, multiProcessorCount),
+    ATTRIBUTE(65, pageableMemoryAccess),
+    ATTRIBUTE(66, pageableMemoryAccessUsesHostPageTables),
+    ATTRIBUTE(67, pciBusID),
+    ATTRIBUTE(68, pciDeviceID),
+    ATTRIBUTE(69, pciDomainID),
+    ATTRIBUTE(71, regsPerBlock),
+    ATTRIBUTE(72, regsPerMultiprocessor),
+    ATTRIBUTE(74, sharedMemPerBlock),
+    ATTRIBUTE(75, sharedMemPerBlockOptin),
+    ATTRIBUTE(76, sharedMemPerMultiprocessor),
+    ATTRIBUTE(83, totalConstMem),
+    ATTRIBUTE(85, unifiedAddressing),
+    ATTRIBUTE(87, warpSize),
+    ATTRIBUTE(88, memoryPoolsSupported),
+    ATTRIBUTE(90, hostRegisterSupported),
+    ATTRIBUTE(10002, maxSharedMemoryPerMultiProcessor),
+    ATTRIBUTE(10011, isLargeBar),
+    ATTRIBUTE(10015, multiProcessorCount),
+    ATTRIBUTE(10017, clockInstructionRate),
+};
+#undef ATTRIBUTE
+
+}  // namespace
+
+CKEMU_EXPORT hipError_t hipGetDeviceCount(int* count) {
+  if (count == nullptr) return finish(hipErrorInvalidValue);
+  *count = device_count();
+  return hipSuccess;
+}
+CKEMU_EXPORT hipError_t hipSetDevice(int number) {
+  if (device(number) == nullptr) return finish(hipErrorInvalidDevice);
+  set_current_device(number);
+  return hipSuccess;
+}
+CKEMU_EXPORT hipError_t hipGetDevice(int* number) {
+  if (number == nullptr) return finish(hipErrorInvalidValue);
+  *number = current_device_number();
+  return hipSuccess;
+}
+CKEMU_EXPORT hipError_t hipDeviceGet(int* handle, int number) {
+  if (handle == nullptr) return finish(hipErrorInvalidValue);
+  if (device(number) == nullptr) return finish(hipErrorInvalidDevice);
+  *handle = number;
+  return hipSuccess;
+}
+CKEMU_EXPORT hipError_t hipGetDevicePropertiesR0600(hipDeviceProperties* properties, int number) {
+  if (properties == nullptr) return finish(hipErrorInvalidValue);
+  if (device(number) == nullptr) return finish(hipErrorInvalidDevice);
+  fill(*device(number)->spec, number, *properties);
+  return hipSuccess;
+}
+CKEMU_EXPORT hipError_t hipDeviceGetAttribute(int* value, int attribute, int number) {
+  if (value == nullptr) return finish(hipErrorInvalidValue);
+  if (device(number) == nullptr) return finish(hipErrorInvalidDevice);
+  hipDeviceProperties properties;
+  fill(*device(number)->spec, number, properties);
+  for (const AttributeRow& row : kAttributes) {
+    if (row.attribute != attribute) continue;
+    *value = row.value(properties);
+    return hipSuccess;
+  }
+  return finish(hipErrorInvalidValue);
+}
+CKEMU_EXPORT hipError_t hipDeviceGetName(char* name, int length, int number) {
+  if (name == nullptr || length <= 0) return finish(hipErrorInvalidValue);
+  if (device(number) == nullptr) return finish(hipErrorInvalidDevice);
+  std::snprintf(name, static_cast<size_t>(length), "%s (emulated)", device(number)->spec->product);
+  return hipSuccess;
+}
+CKEMU_EXPORT hipError_t hipDeviceTotalMem(size_t* bytes, int number) {
+  if (bytes == nullptr) return finish(hipErrorInvalidValue);
+  if (device(number) == nullptr) return finish(hipErrorInvalidDevice);
+  *bytes = device(number)->spec->memory_bytes;
+  return hipSuccess;
+}
+CKEMU_EXPORT hipError_t hipDeviceComputeCapability(int* major, int* minor, int number) {
+  if (major == nullptr || minor == nullptr) return finish(hipErrorInvalidValue);
+  if (device(number) == nullptr) return finish(hipErrorInvalidDevice);
+  *major = static_cast<int>(device(number)->spec->major);
+  *minor = static_cast<int>(device(number)->spec->minor);
+  return hipSuccess;
+}
+
+/// Launches have ended when they return, so waiting is only asking how they ended.
+CKEMU_EXPORT hipError_t hipDeviceSynchronize() { return finish(current_device().sticky); }
+CKEMU_EXPORT hipError_t hipDeviceReset() {
+  Device& gpu = current_device();
+  const Guard guard(gpu.running);
+  gpu.sticky = hipSuccess;
+  gpu.fault.clear();
+  return hipSuccess;
+}
+
+}  // namespace ckemu

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+//
+// HIP: versions, initialisation, and the calling thread's last error.
+#include "device.h"
+#include "hip_types.h"
+
+namespace ckemu {
+
+namespace {
+
+constexpr int kHipVersion = 60443484;  // 6.4: the interface whose structures hip_types.h lays out
+
+thread_local hipError_t t_last = hipSuccess;
+
+struct ErrorText {
+  hipError_t code;
+  const char *name, *text;
+};
+#define ROW(name, text) {name, #name, text}
+constexpr ErrorText kErrors[] = {
+    ROW(hipSuccess, "no error"),
+    ROW(hipErrorInvalidValue, "invalid argument"),
+    ROW(hipErrorOutOfMemory, "out of memory"),
+    ROW(hipErrorInvalidConfiguration, "invalid configuration argument"),
+    ROW(hipErrorInvalidDevicePointer, "invalid device pointer"),
+    ROW(hipErrorInvalidMemcpyDirection, "invalid copy direction for memcpy"),
+    ROW(hipErrorInvalidDeviceFunction, "invalid device function"),
+    ROW(hipErrorNoDevice, "no ROCm-capable device is detected"),
+    ROW(hipErrorInvalidDevice, "invalid device ordinal"),
+    ROW(hipErrorInvalidImage, "device kernel image is invalid"),
+    ROW(hipErrorInvalidContext, "invalid device context"),
+    ROW(hipErrorNoBinaryForGpu, "no kernel image is available for execution on the device"),
+    ROW(hipErrorFileNotFound, "file not found"),
+    ROW(hipErrorInvalidHandle, "invalid resource handle"),
+    ROW(hipErrorNotFound, "named symbol not found"),
+    ROW(hipErrorNotReady, "device not ready"),
+    ROW(hipErrorIllegalAddress, "an illegal memory access was encountered"),
+    ROW(hipErrorLaunchOutOfResources, "too many resources requested for launch"),
+    ROW(hipErrorLaunchTimeOut, "the launch timed out and was terminated"),
+    ROW(hipErrorAssert, "device-side assert triggered"),
+    ROW(hipErrorHostMemoryAlreadyRegistered, "part or all of the requested memory range is already mapped"),
+    ROW(hipErrorHostMemoryNotRegistered, "pointer does not correspond to a registered memory region"),
+    ROW(hipErrorLaunchFailure, "unspecified launch failure"),
+    ROW(hipErrorNotSupported, "operation not supported"),
+    ROW(hipErrorUnknown, "unknown error"),
+};
+#undef ROW
+
+const ErrorText& text_of(hipError_t code) {
+  for (const ErrorText& row : kErrors) {
+    if (row.code == code) return row;
+  }
+  return kErrors[sizeof kErrors / sizeof *kErrors - 1];
+}
+
+}  // namespace
+
+hipError_t finish(hipError_t error) {
+  if (error != hipSuccess) t_last = error;
+  return error;
+}
+
+CKEMU_EXPORT const char* hipGetErrorName(hipError_t code) { return text_of(code).name; }
+CKEMU_EXPORT const char* hipGetErrorString(hipError_t code) { return text_of(code).text; }
+CKEMU_EXPORT hipError_t hipDrvGetErrorName(hipError_t code, const char** name) {
+  if (name == nullptr) return finish(hipErrorInvalidValue);
+  *name = text_of(code).name;
+  return hipSuccess;
+}
+CKEMU_EXPORT hipError_t hipDrvGetErrorString(hipError_t code, const char** text) {
+  if (text == nullptr) return finish(hipErrorInvalidValue);
+  *text = text_of(code).text;
+  return hipSuccess;
+}
+CKEMU_EXPORT hipError_t hipGetLastError() {
+  const hipError_t last = t_last;
+  t_last = hipSuccess;
+  return last;
+}
+CKEMU_EXPORT hipError_t hipExtGetLastError() { return hipGetLastError(); }
+CKEMU_EXPORT hipError_t hipPeekAtLastError() { return t_last; }
+
+CKEMU_EXPORT hipError_t hipInit(u32 flags) {
+  return finish(flags == 0 ? hipSuccess : hipErrorInvalidValue);
+}
+CKEMU_EXPORT hipError_t hipRuntimeGetVersion(int* version) {
+  if (version == nullptr) return finish(hipErrorInvalidValue);
+  *version = kHipVersion;
+  return hipSuccess;
+}
+CKEMU_EXPORT hipError_t hipDriverGetVersion(int* version) { return hipRuntimeGetVersion(version); }
+
+}  // namespace ckemu

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT
+//
+// Dense MFMA: D = A * B + C with the numerics "fma": products are added to the accumulator one by
+// one in the order of K, each with one rounding; denormals are kept. A row of D lies in
+// neighbouring lanes of one register, so that the inner loop is a vector FMA with a broadcast of A.
+#include "matrix.h"
+
+#include <type_traits>
+
+#include "fault.h"
+#include "lanes.h"
+#include "matrix_unpack.h"
+
+namespace ckemu {
+
+namespace {
+
+/// Register of row `i` of block `block` of D, and the first of its lanes.
+struct RowPlace {
+  int reg, lane;
+};
+template <int M>
+constexpr RowPlace row_place(int block, int i) {
+  if constexpr (M == 32) return {16 * block + 4 * (i / 8) + i % 4, 32 * (i / 4 % 2)};
+  if constexpr (M == 16) return {4 * block + i % 4, 16 * (i / 4)};
+  return {i, 4 * block};
+}
+
+struct Accumulator {
+  u32* d;
+  const u32* c;
+  size_t c_stride;  // 0 if C is a constant
+};
+
+template <class Vector, int M>
+CKEMU_INLINE Vector get(const Accumulator& acc, int block, int i, int column) {
+  const RowPlace at = row_place<M>(block, i);
+  Vector value;
+  std::memcpy(&value, acc.c + at.reg * acc.c_stride + at.lane + column, sizeof value);
+  return value;
+}
+template <int M, class Vector>
+CKEMU_INLINE void put(const Accumulator& acc, int block, int i, int column, Vector value) {
+  const RowPlace at = row_place<M>(block, i);
+  std::memcpy(acc.d + at.reg * kLanes + at.lane + column, &value, sizeof value);
+}
+
+using F4v = float __attribute__((ext_vector_type(4)));
+using U4v = u32 __attribute__((ext_vector_type(4)));
+
+template <class V>
+CKEMU_INLINE V step(V a, V b, V c) {
+  if constexpr (__is_same(V, F8v) || __is_same(V, F4v)) return __builtin_elementwise_fma(a, b, c);
+  // Integers: wrap around as unsigned ones do.
+  else return a * b + c;
+}
+
+/// Rows [i, i + rows) of D, all columns, in registers: `columns` vectors a row.
+template <class Vector, class Element, int M, int N, int rows>
+CKEMU_INLINE void multiply_rows(const Element* a, const Element* b, int depth, int block, int i,
+                                const Accumulator& acc) {
+  constexpr int width = sizeof(Vector) / 4, columns = N / width;
+  Vector sum[rows][columns];
+  for (int r = 0; r < rows; ++r) {
+    for (int n = 0; n < columns; ++n) sum[r][n] = get<Vector, M>(acc, block, i + r, n * width);
+  }
+  for (int k = 0; k < depth; ++k) {
+    Vector right[columns];
+    std::memcpy(right, b + k * N, sizeof right);
+    for (int r = 0; r < rows; ++r) {
+      const Vector left = Vector(a[k * M + i + r]);
+      for (int n = 0; n < columns; ++n) sum[r][n] = step(left, right[n], sum[r][n]);
+    }
+  }
+  for (int r = 0; r < rows; ++r) {
+    for (int n = 0; n < columns; ++n) put<M>(acc, block, i + r, n * width, sum[r][n]);
+  }
+}
+
+template <class Vector, class Element, int M, int N>
+void multiply(const Panel& a, const Panel& b, int depth, int blocks, const Accumulator& acc) {
+  constexpr int rows = N == 32 ? 2 : 4;  // eight accumulators hide the latency of FMA
+  for (int block = 0; block < blocks; ++block) {
+    const auto* left = reinterpret_cast<const Element*>(a.element) + block * depth * M;
+    const auto* right = reinterpret_cast<const Element*>(b.element) + block * depth * N;
+    for (int i = 0; i < M; i += rows) {
+      multiply_rows<Vector, Element, M, N, rows>(left, right, depth, block, i, acc);
+    }
+  }
+}
+
+using Multiply = void (*)(const Panel&, const Panel&, int, int, const Accumulator&);
+
+template <bool integer>
+Multiply multiply_for(int m) {
+  using Element = std::conditional_t<integer, u32, float>;
+  using V8 = std::conditional_t<integer, U8v, F8v>;
+  using V4 = std::conditional_t<integer, U4v, F4v>;
+  if (m == 32) return multiply<V8, Element, 32, 32>;
+  if (m == 16) return multiply<V8, Element, 16, 16>;
+  return multiply<V4, Element, 4, 4>;
+}
+
+/// The 256 values of each 8-bit float format.
+struct Fp8Values {
+  alignas(64) float value[2][2][256];  // [ocp][wide exponent]
+  Fp8Values() {
+    for (int ocp = 0; ocp < 2; ++ocp) {
+      for (int wide = 0; wide < 2; ++wide) {
+        const Fp8Kind kind{.wide_exponent = wide != 0, .ocp = ocp != 0, .saturate = false};
+        for (u32 code = 0; code < 256; ++code) value[ocp][wide][code] = from_fp8(code, kind);
+      }
+    }
+  }
+};
+
+void unpack_operand(const Wave& w, Type type, const u32* rows, const PanelShape& shape, Panel& panel) {
+  switch (type) {
+    case Type::F32: return unpack<Type::F32>(rows, shape, panel);
+    case Type::XF32: return unpack<Type::XF32>(rows, shape, panel);
+    case Type::F16: return unpack<Type::F16>(rows, shape, panel);
+    case Type::BF16: return unpack<Type::BF16>(rows, shape, panel);
+    case Type::I8: return unpack<Type::I8>(rows, shape, panel);
+    default: break;
+  }
+  static const Fp8Values values;
+  const bool ocp = w.program->family() == Family::Cdna4;
+  unpack_fp8(rows, shape, values.value[ocp][type == Type::BF8], panel);
+}
+
+/// A's blocks under CBSZ and ABID: groups of 2^CBSZ blocks all use the group's block ABID.
+void broadcast_blocks(Panel& panel, const PanelShape& shape, int cbsz, int abid) {
+  const int group = 1 << cbsz, words = shape.depth * shape.size;
+  Panel old = panel;
+  for (int block = 0; block < shape.blocks; ++block) {
+    const int from = block / group * group + abid;
+    std::memcpy(panel.element + block * words, old.element + from * words, 4u * words);
+  }
+}
+
+/// The lane that lane `l` of B is taken from under BLGP.
+int permuted_lane(int blgp, int l) {
+  if (blgp == 1) return l % 32;
+  if (blgp == 2) return 32 + l % 32;
+  if (blgp == 3) return (l + 16) % kLanes;
+  return blgp == 0 ? l : 16 * (blgp - 4) + l % 16;
+}
+void permute_lanes(const u32* rows, int count, int blgp, u32* out) {
+  for (int row = 0; row < count; ++row) {
+    for (int l = 0; l < kLanes; ++l) out[row * kLanes + l] = rows[row * kLanes + permuted_lane(blgp, l)];
+  }
+}
+
+template <bool integer>
+void mfma(Wave& w, const Code& c) {
+  const MatrixShape& shape = *c.inst->matrix;
+  const PanelShape left{shape.m, shape.k, shape.blocks}, right{shape.n, shape.k, shape.blocks};
+  Panel a, b;
+  unpack_operand(w, shape.a, source_row(w, c, 0), left, a);
+  const u32* b_rows = source_row(w, c, 1);
+  alignas(64) u32 permuted[8 * kLanes];
+  if (c.inst->blgp != 0) {
+    permute_lanes(b_rows, c.src[1].dwords, c.inst->blgp, permuted);
+    b_rows = permuted;
+  }
+  unpack_operand(w, shape.b, b_rows, right, b);
+  if (c.inst->cbsz != 0) broadcast_blocks(a, left, c.inst->cbsz, c.inst->abid);
+  const bool constant = c.src[2].kind == Kind::Constant;
+  const Accumulator acc{w.v[c.dst], source_row(w, c, 2), constant ? size_t{0} : size_t{kLanes}};
+  multiply_for<integer>(shape.m)(a, b, shape.k, shape.blocks, acc);
+}
+
+/// Double precision: 16x16x4, and 4x4x4 in four blocks. BLGP negates A, B, C by its bits.
+void mfma_f64(Wave& w, const Code& c) {
+  const MatrixShape& shape = *c.inst->matrix;
+  const int blocks = shape.blocks, size = shape.m;
+  const u32 *a = source_row(w, c, 0), *b = source_row(w, c, 1), *add = source_row(w, c, 2);
+  const bool constant = c.src[2].kind == Kind::Constant;
+  const double sign_a = (c.inst->blgp & 1) != 0 ? -1 : 1, sign_b = (c.inst->blgp & 2) != 0 ? -1 : 1;
+  const double sign_c = (c.inst->blgp & 4) != 0 ? -1 : 1;
+  double result[4][kLanes];
+  const int registers = size / 4;
+  for (int r = 0; r < registers; ++r) {
+    for (int l = 0; l < kLanes; ++l) {
+      const int j = l % size, block = l / size % blocks, i = 4 * r + l / (size * blocks);
+      double sum = sign_c * get_lane<double>(constant ? add : add + 2 * r * kLanes, l);
+      for (int k = 0; k < shape.k; ++k) {
+        const int group = size * (block + blocks * k);
+        sum = __builtin_fma(sign_a * get_lane<double>(a, group + i), sign_b * get_lane<double>(b, group + j), sum);
+      }
+      result[r][l] = sum;
+    }
+  }
+  for (int r = 0; r < registers; ++r) {
+    for (int l = 0; l < kLanes; ++l) set_lane<double>(w.v[c.dst + 2 * r], l, result[r][l]);
+  }
+}
+
+bool known_input(Type type) {
+  return type == Type::F32 || type == Type::XF32 || type == Type::F16 || type == Type::BF16 ||
+         type == Type::FP8 || type == Type::BF8;
+}
+
+}  // namespace
+
+Handler matrix_handler(const Inst& inst) {
+  const MatrixShape& shape = *inst.matrix;
+  if (shape.sparse || shape.scaled || shape.m != shape.n) return nullptr;
+  if (shape.m != 32 && shape.m != 16 && shape.m != 4) return nullptr;
+  if (shape.a == Type::F64) return mfma_f64;
+  if (shape.a == Type::I8 && shape.b == Type::I8) return mfma<true>;
+  return known_input(shape.a) && known_input(shape.b) && shape.d == Type::F32 ? mfma<false> : nullptr;
+}
+
+}  // namespace ckemu

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+//
+// Matrix instructions, chosen by the shape and the types of their data row.
+#pragma once
+
+#include "program.h"
+
+namespace ckemu {
+
+/// The handler of a matrix instruction; null if the emulator lacks its shape, types or modifiers.
+Handler matrix_handler(const Inst& inst);
+
+/// Multiplications and additions that one execution does.
+inline u64 matrix_flops(const MatrixShape& shape) {
+  return u64{2} * shape.m * shape.n * shape.k * shape.blocks;
+}
+
+}  // namespace ckemu

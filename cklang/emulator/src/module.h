@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+//
+// Loaded code objects and their kernels, and how a launch is put together from a HIP call.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "device.h"
+
+namespace ckemu {
+
+struct Module;
+
+/// What a hipFunction_t points to.
+struct Function {
+  const Kernel* kernel = nullptr;
+  Module* module = nullptr;
+  Ref<Program> program;
+};
+
+/// What a hipModule_t points to.
+struct Module {
+  Ref<CodeObject> object;
+  Device* device = nullptr;
+  std::map<std::string, std::unique_ptr<Function>> functions;
+};
+
+/// The function behind a handle; null if it is none of ours (or its module was unloaded).
+Function* function_of(void* handle);
+
+struct LaunchShape {
+  Dim3 groups, block;
+  u32 dynamic_lds;
+};
+
+/// Runs `function` with the explicit arguments in `arguments` (`size` bytes at the offsets of the
+/// kernel's metadata). Faults make the device fail until it is reset.
+hipError_t launch(Function& function, const LaunchShape& shape, const u8* arguments, size_t size);
+
+/// Explicit arguments gathered from pointers to each, as kernelParams gives them.
+std::vector<u8> gather_arguments(const Kernel& kernel, void** parameters);
+
+/// Bytes of the kernel's explicit arguments.
+u32 explicit_bytes(const Kernel& kernel);
+
+/// The reason of the calling thread's last failed call, at length.
+Message& last_message();
+
+}  // namespace ckemu

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+//
+// Workgroups over threads. Up to `resident` workgroups are under way at a time; each runs for a
+// slice and then queues up again, so that workgroups that wait for each other all get time.
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <ctime>
+#include <deque>
+#include <memory>
+
+#include <immintrin.h>
+
+#include "launch.h"
+#include "workgroup.h"
+
+namespace ckemu {
+
+namespace {
+
+constexpr i64 kSlice = 1 << 18;  // instructions
+
+u64 now() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<u64>(time.tv_sec) * 1000000000 + static_cast<u64>(time.tv_nsec);
+}
+
+class Scheduler {
+ public:
+  Scheduler(const Launch& launch, LaunchResult& result) : launch_(launch), result_(result) {}
+
+  /// What each participating thread does until the launch is over.
+  void work() {
+    FaultFrame frame;
+    Counters counters;
+    Broadcasts spread;
+    std::vector<u64> executed(launch_.program->dwords());
+    counters.executed = executed.data();
+    fault_frame() = &frame;
+    pthread_mutex_lock(&lock_);
+    while (std::unique_ptr<Workgroup> group = take()) {
+      pthread_mutex_unlock(&lock_);
+      const u32 before = _mm_getcsr();
+      _mm_setcsr(0x1f80);
+      const bool fine = run(*group, counters, spread, frame);
+      _mm_setcsr(before);
+      pthread_mutex_lock(&lock_);
+      give_back(static_cast<std::unique_ptr<Workgroup>&&>(group), fine, frame);
+    }
+    for (size_t n = 0; n < executed.size(); ++n) result_.executed[n] += executed[n];
+    result_.bytes_loaded += counters.bytes_loaded;
+    result_.bytes_stored += counters.bytes_stored;
+    pthread_mutex_unlock(&lock_);
+    fault_frame() = nullptr;
+  }
+
+ private:
+  /// The next workgroup to run, or null when there is nothing left to do. Called locked.
+  std::unique_ptr<Workgroup> take() {
+    for (;;) {
+      if (result_.fault.kind != FaultKind::None) return nullptr;
+      const bool more = started_ < launch_.total();
+      if (more && running_ + waiting_.size() < launch_.resident) {
+        std::unique_ptr<Workgroup> group = fresh();
+        group->begin(launch_, started_++);
+        ++running_;
+        return group;
+      }
+      if (!waiting_.empty()) {
+        std::unique_ptr<Workgroup> group = static_cast<std::unique_ptr<Workgroup>&&>(waiting_.front());
+        waiting_.pop_front();
+        ++running_;
+        return group;
+      }
+      if (running_ == 0) return nullptr;
+      pthread_cond_wait(&changed_, &lock_);
+    }
+  }
+  std::unique_ptr<Workgroup> fresh() {
+    if (spare_.empty()) return std::make_unique<Workgroup>();
+    std::unique_ptr<Workgroup> group = static_cast<std::unique_ptr<Workgroup>&&>(spare_.back());
+    spare_.pop_back();
+    return group;
+  }
+  void give_back(std::unique_ptr<Workgroup>&& group, bool fine, FaultFrame& frame) {
+    --running_;
+    if (!fine) {
+      if (result_.fault.kind == FaultKind::None) result_.fault = frame.fault;
+    } else if (group->done) {
+      spare_.push_back(static_cast<std::unique_ptr<Workgroup>&&>(group));
+    } else {
+      waiting_.push_back(static_cast<std::unique_ptr<Workgroup>&&>(group));
+    }
+    pthread_cond_broadcast(&changed_);
+  }
+  static bool run(Workgroup& group, Counters& counters, Broadcasts& spread, FaultFrame& frame) {
+    if (sigsetjmp(frame.landing, 0) != 0) return false;
+    group.run(counters, spread, kSlice);
+    frame.wave = nullptr;
+    return true;
+  }
+
+  const Launch& launch_;
+  LaunchResult& result_;
+  pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;
+  pthread_cond_t changed_ = PTHREAD_COND_INITIALIZER;
+  u64 started_ = 0;
+  size_t running_ = 0;
+  std::deque<std::unique_ptr<Workgroup>> waiting_;
+  std::vector<std::unique_ptr<Workgroup>> spare_;
+};
+
+void* enter(void* scheduler) {
+  static_cast<Scheduler*>(scheduler)->work();
+  return nullptr;
+}
+
+}  // namespace
+
+u32 worker_count() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return static_cast<u32>(std::max(1, CPU_COUNT(&set)));
+}
+
+void run_launch(const Launch& launch, LaunchResult& result) {
+  install_signal_handlers();
+  const u64 start = now();
+  result = LaunchResult{};
+  result.executed.resize(launch.program->dwords());
+  Scheduler scheduler(launch, result);
+  const u64 helpers = std::min<u64>(worker_count(), launch.total()) - 1;
+  std::vector<pthread_t> threads;
+  for (u64 n = 0; n < helpers; ++n) {
+    pthread_t thread;
+    if (pthread_create(&thread, nullptr, enter, &scheduler) == 0) threads.push_back(thread);
+  }
+  scheduler.work();
+  for (const pthread_t thread : threads) pthread_join(thread, nullptr);
+  result.nanoseconds = now() - start;
+}
+
+}  // namespace ckemu

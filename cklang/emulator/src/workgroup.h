@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+//
+// A workgroup: its waves, their registers, local memory and scratch. It runs on one host thread at
+// a time; its waves take turns, each until it ends, waits or has had its share.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "launch.h"
+#include "wave.h"
+
+namespace ckemu {
+
+/// Memory from one aligned block, which workgroups that follow each other use again.
+class Arena {
+ public:
+  ~Arena();
+  Arena() = default;
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+  /// At least `bytes` bytes, aligned to 64, contents undefined.
+  u8* reserve(size_t bytes);
+
+ private:
+  u8* memory_ = nullptr;
+  size_t size_ = 0;
+};
+
+struct Workgroup {
+  u32 id[3] = {};
+  const Launch* launch = nullptr;
+  std::vector<Wave> waves;
+  Arena arena;
+  u64 last_progress = 0;
+  bool done = false;
+
+  /// Prepares the workgroup with linear number `number` for its first instruction.
+  void begin(const Launch& launch, u64 number);
+  /// Runs for at most about `budget` instructions.
+  void run(Counters& counters, Broadcasts& spread, i64 budget);
+
+ private:
+  void place(u64 number);
+  void start_wave(u32 wave, u8* registers, u8* scratch);
+  void release_barrier();
+};
+
+}  // namespace ckemu

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: MIT
+"""A plan as text: kernels with what they read and compute, then each decision with its reason."""
+
+from __future__ import annotations
+
+from cklang.fusion.plan import Decision, FusedGemm, FusionPlan, epilogue_hash
+from cklang.ir.printer import print_operation
+
+__all__ = ["explain", "explain_decision", "explain_kernel"]
+
+
+def explain(plan: FusionPlan) -> str:
+    """Return the plan as text for a reader."""
+    count = len(plan.kernels)
+    kernels = "\n".join(explain_kernel(kernel) for kernel in plan.kernels)
+    decisions = "\n".join(f"  {explain_decision(plan, each)}" for each in plan.decisions)
+    title = f"@{plan.function.name}: {count} kernel{'s' if count != 1 else ''}"
+    return f"{title}\n{kernels}\ndecisions\n{decisions}"
+
+
+def explain_kernel(kernel: FusedGemm) -> str:
+    """Return one kernel as text: its product, its reads and its epilogue, line by line."""
+    product = f"{kernel.a} @ {kernel.b}"
+    turned = " (the transpose of the product in the program)" if kernel.transposed else ""
+    lines = [
+        f"kernel {kernel.name}: {kernel.result.type} {kernel.result}",
+        f"  acc = {product}{turned}",
+        *(f"  d{index} = {read}: {read.value.type}" for index, read in enumerate(kernel.reads)),
+        *(f"  {print_operation(operation)}" for operation in kernel.epilogue.body),
+        f"  store {kernel.epilogue.results[0]} as {kernel.result.type.dtype}",
+        f"  epilogue {epilogue_hash(kernel.epilogue)[:12]}",
+    ]
+    return "\n".join(lines)
+
+
+def explain_decision(plan: FusionPlan, decision: Decision) -> str:
+    """Return one decision as a line: edge, verdict, rule and reason."""
+    edge = decision.edge
+    source, target = (plan.graph.nodes[node]["node"] for node in (edge.source, edge.target))
+    user = "return" if target.operation is None else f"{target.operation.op} {target.value}"
+    verdict = "fused" if decision.fused else "not fused"
+    return (
+        f"{source.value} -> {user} [{edge.operand}]: {verdict}, {decision.rule}: {decision.reason}"
+    )

@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: MIT
+"""Make the kernel of one root: walk from it to what it reads, and note each edge passed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from types import MappingProxyType
+
+from cklang.errors import error
+from cklang.fusion.plan import MAX_READS, Decision, Edge, FusedGemm, View
+from cklang.fusion.region import Region
+from cklang.fusion.sites import Axes, Flow, Site, compose, operand_sites, view
+from cklang.ir.nodes import Function, Operation, Value
+from cklang.ir.ops import OPS, Kind
+from cklang.source import Span
+from cklang.types import f32
+
+__all__ = ["RULES", "KernelMaker", "is_outer"]
+
+RULES: Mapping[str, str] = MappingProxyType(
+    {
+        "accumulator": "the epilogue of {anchor} reads its accumulator in registers",
+        "epilogue": "{value} is computed in the epilogue of {anchor}",
+        "constant": "{value} is compiled into the epilogue of {anchor}",
+        "index": "{value} is an index map: no data moves",
+        "view": "{value} is a view: gemm reads the stored matrix with its axes exchanged",
+        "load": "{value} is a parameter, loaded once per element by the epilogue of {anchor}",
+        "operand": "{value} is stored: gemm {anchor} loads it as a matrix",
+        "materialise": "{value} comes from gemm {other}: its kernel writes it, {anchor} loads it",
+        "recompute": "{value} is computed again for {anchor}: a kernel has one result",
+        "store": "{value} is the result: the kernel of {anchor} writes it",
+        "dead": "nothing that is returned depends on it",
+    }
+)
+"""The rules of fusion by id, with the sentence that a decision fills in."""
+
+_FUSED = frozenset({"accumulator", "epilogue", "constant", "index", "view", "recompute"})
+
+
+def is_outer(flow: Flow, root: Value, site: Site) -> bool:
+    """Tell whether the kernel of ``root`` cannot compute ``site``: it belongs to another kernel.
+
+    So does a value of the root's own colour that sees the anchor with its axes the other way
+    round: an element's thread has no such accumulator.
+    """
+    colour = flow.colour(site.value)
+    own = flow.colour(root)
+    if colour is None or colour != own:
+        return colour is not None
+    straight = flow.orientation(root)
+    return all(
+        compose(site.axes, axes) != straight
+        for name, axes in flow.anchors(site.value)
+        if name == own
+    )
+
+
+class KernelMaker:
+    """Makes kernels of a function whose roots are known, and collects decisions."""
+
+    def __init__(self, function: Function, flow: Flow, roots: Collection[str]) -> None:
+        self.function = function
+        self.flow = flow
+        self.roots = frozenset(roots)
+        self.decisions: dict[Decision, None] = {}
+
+    def make(self, root: Value) -> FusedGemm:
+        """Return the kernel that writes ``root``.
+
+        Raises:
+            CkUnsupportedError: Its epilogue reads more than :data:`MAX_READS` values (X004).
+        """
+        walk = _Walk(self, root)
+        anchor = walk.anchor
+        transposed = self.flow.orientation(root) == (1, 0)
+        left, right = (self._view(anchor, index) for index in (0, 1))
+        if transposed:
+            left, right = _exchange(right), _exchange(left)
+        epilogue = walk.run()
+        reads = tuple(walk.region.reads)
+        if len(reads) > MAX_READS:
+            raise error(
+                "X004",
+                at=anchor.span,
+                anchor=anchor.result,
+                count=len(reads),
+                limit=MAX_READS,
+                reads=", ".join(str(read) for read in reads),
+            )
+        return FusedGemm(
+            name=self.function.name,
+            a=left,
+            b=right,
+            epilogue=epilogue,
+            reads=reads,
+            result=root,
+            anchor=anchor.result.name,
+            transposed=transposed,
+            spans=_spans([anchor, *epilogue.body]),
+        )
+
+    def decide(
+        self, rule: str, value: Value, target: int, operand: int, anchor: str, other: str = ""
+    ) -> None:
+        """Note what ``rule`` says about the use of ``value`` by node ``target``."""
+        self.decisions[
+            Decision(
+                edge=Edge(source=self.flow.order[value.name], target=target, operand=operand),
+                fused=rule in _FUSED,
+                rule=rule,
+                reason=RULES[rule].format(value=value, anchor=f"%{anchor}", other=f"%{other}"),
+            )
+        ] = None
+
+    def _view(self, anchor: Operation, index: int) -> View:
+        name = anchor.result.name
+        operand = anchor.operands[index]
+        stored, perm = view(self.flow, operand)
+        target, position = self.flow.order[name], index
+        while operand != stored:
+            self.decide("view", operand, target, position, name)
+            operation = self.flow.made_by(operand)
+            if operation is None:
+                raise error("Z002", what=f"the view of {operand} ends early")
+            target, position = self.flow.order[operand.name], 0
+            operand = operation.operands[0]
+        colour = self.flow.colour(stored)
+        rule = "operand" if colour is None else "materialise"
+        self.decide(rule, stored, target, position, name, colour or "")
+        return View(value=stored, perm=perm)
+
+
+def _exchange(matrix: View) -> View:
+    return View(value=matrix.value, perm=(matrix.perm[1], matrix.perm[0]))
+
+
+def _spans(operations: list[Operation]) -> tuple[Span, ...]:
+    spans = (operation.span for operation in operations)
+    return tuple(dict.fromkeys(span for span in spans if span is not None))
+
+
+class _Walk:
+    """The walk from one root: post-order, so that operands come before their use."""
+
+    def __init__(self, maker: KernelMaker, root: Value) -> None:
+        self.maker = maker
+        self.flow = maker.flow
+        self.root = root
+        self.region = Region()
+        self.done: dict[Site, Value] = {}
+        own = self.flow.made_by(Value(name=self.flow.colour(root) or "", type=root.type))
+        if own is None:
+            raise error("Z002", what=f"{root} is a root without an anchor")
+        self.anchor = own
+
+    def run(self) -> Function:
+        """Return the epilogue."""
+        start, last = self.skip_store()
+        if self.root in self.maker.function.results:
+            self._decide("store", self.root, len(self.flow.order), 0)
+        self.visit(start)
+        span = last.span if last is not None else None
+        return self.region.finish(self.region.cast(self.done[start], f32, span))
+
+    def skip_store(self) -> tuple[Site, Operation | None]:
+        """Return the site below the cast that the store does, and that cast if there is one."""
+        site = Site(value=self.root, axes=(0, 1))
+        while (operation := self.flow.made_by(site.value)) and (
+            OPS[operation.op].kind is Kind.SHAPE
+        ):
+            (below,) = operand_sites(operation, site.axes)
+            self._note(operation, (below,))
+            site = below
+        if operation is not None and operation.op == "cast":
+            sites = operand_sites(operation, site.axes)
+            self._note(operation, sites)
+            return sites[0], operation
+        return site, None
+
+    def visit(self, start: Site) -> None:
+        """Fill ``done`` for ``start`` and all sites below it; a loop, for chains may be long."""
+        stack = [start]
+        while stack:
+            site = stack[-1]
+            if site in self.done:
+                stack.pop()
+                continue
+            leaf = self.leaf(site)
+            if leaf is not None:
+                self.done[site] = leaf
+                continue
+            operation = self._maker_of(site)
+            sites = operand_sites(operation, site.axes)
+            missing = [each for each in sites if each not in self.done]
+            if missing:
+                stack.extend(reversed(missing))
+                continue
+            self._note(operation, sites)
+            self.done[site] = self.apply(operation, tuple(self.done[each] for each in sites))
+
+    def leaf(self, site: Site) -> Value | None:
+        """Return the region's value for a site that needs no operands, else None."""
+        value = site.value
+        if self.flow.made_by(value) is None or self.is_loaded(site):
+            return self.region.read(value, _pair(site.axes))
+        if value.name == self.anchor.result.name:
+            return self.region.accumulator
+        return None
+
+    def is_loaded(self, site: Site) -> bool:
+        """Tell whether another kernel has written ``site``."""
+        return site.value.name in self.maker.roots and is_outer(self.flow, self.root, site)
+
+    def apply(self, operation: Operation, operands: tuple[Value, ...]) -> Value:
+        """Return the region's value for an operation."""
+        kind = OPS[operation.op].kind
+        if kind is Kind.SHAPE:
+            return operands[0]
+        if kind is Kind.CAST:
+            return self.region.cast(operands[0], operation.result.type.dtype, operation.span)
+        if kind is Kind.ANCHOR:
+            raise error("Z002", what=f"{operation.result} is neither written nor an accumulator")
+        return self.region.apply(operation.op, operands, operation.attrs, operation.span)
+
+    def _maker_of(self, site: Site) -> Operation:
+        operation = self.flow.made_by(site.value)
+        if operation is None:
+            raise error("Z002", what=f"{site.value} has no operation")
+        return operation
+
+    def _note(self, operation: Operation, sites: tuple[Site, ...]) -> None:
+        target = self.flow.order[operation.result.name]
+        for index, site in enumerate(sites):
+            self._decide(self._rule(site), site.value, target, index)
+
+    def _rule(self, site: Site) -> str:
+        kind = self.flow.kind(site.value)
+        if kind is None:
+            return "load"
+        if self.is_loaded(site):
+            return "materialise"
+        if kind is Kind.POINTWISE or kind is Kind.CAST:
+            return "recompute" if site.value.name in self.maker.roots else "epilogue"
+        return {Kind.ANCHOR: "accumulator", Kind.SHAPE: "index", Kind.CONSTANT: "constant"}[kind]
+
+    def _decide(self, rule: str, value: Value, target: int, operand: int) -> None:
+        anchor = self.anchor.result.name
+        self.maker.decide(rule, value, target, operand, anchor, self.flow.colour(value) or "")
+
+
+def _pair(axes: Axes) -> tuple[int | None, int | None]:
+    row, column = axes
+    return row, column
+
+
+def edges(function: Function) -> Iterator[tuple[int, int, Value]]:
+    """Yield the uses in ``function`` as (target node, operand index, value)."""
+    first = len(function.params)
+    for place, operation in enumerate(function.body):
+        for index, operand in enumerate(operation.operands):
+            yield first + place, index, operand

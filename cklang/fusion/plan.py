@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: MIT
+"""What fusion decides: the kernels of a function in launch order, and why it is these.
+
+The dataclasses here are what lowering and the runtime consume. :func:`cklang.fusion.partition.plan`
+makes them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from cklang.ir.nodes import Function, Value
+from cklang.ir.printer import print_function
+from cklang.source import Span
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+__all__ = [
+    "MAX_READS",
+    "Decision",
+    "Edge",
+    "FusedGemm",
+    "FusionPlan",
+    "Read",
+    "View",
+    "epilogue_hash",
+    "epilogue_text",
+]
+
+MAX_READS = 8
+"""Most D operands of one kernel; CK Tile's own examples and our host face go no further."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """A D operand: ``value`` read once per element (m, n) of the result.
+
+    ``axes[0]`` is the axis of ``value`` that runs with m, ``axes[1]`` the one with n; None where
+    the value does not change. ``bias[N]`` is ``(None, 0)``, ``bias[:, None]`` ``(0, None)``, a
+    matrix ``(0, 1)``, its transpose ``(1, 0)``, a scalar ``(None, None)``. An axis of ``value``
+    that is in neither has extent 1.
+    """
+
+    value: Value
+    axes: tuple[int | None, int | None]
+
+    def __str__(self) -> str:
+        index = {axis: name for axis, name in zip(self.axes, "mn", strict=True) if axis is not None}
+        inside = ", ".join(index.get(axis, "0") for axis in range(self.value.type.rank))
+        return f"{self.value}[{inside}]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """An A or B operand: ``value`` with its axes in the order ``perm``.
+
+    After ``perm`` an A is [M, K] and a B is [K, N]; ``(1, 0)`` is a transposed view.
+    """
+
+    value: Value
+    perm: tuple[int, int] = (0, 1)
+
+    def __str__(self) -> str:
+        return f"{self.value}{'.T' if self.perm == (1, 0) else ''}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FusedGemm:
+    """One kernel: ``result = cast(epilogue(a @ b, reads…))``.
+
+    ``a``, ``b`` and ``reads`` name parameters of the function or results of earlier kernels.
+    ``epilogue`` is a region of rank-0 values in canonical form: parameters ``%acc`` (f32), then
+    ``%d0``, ``%d1``… one for each read in order (f16 and bf16 arrive widened to f32, others as
+    they are), one f32 result. The store rounds it to ``result.type.dtype``: the only cast that is
+    not in the region. Operations of the region carry the user's spans.
+
+    ``anchor`` is the gemm of the function that this kernel computes (by the name of its result),
+    ``transposed`` whether the kernel computes its transpose, with A and B exchanged.
+    ``spans`` are the user's places in it: the anchor's, then the region's, each once.
+    """
+
+    name: str
+    a: View
+    b: View
+    epilogue: Function
+    reads: tuple[Read, ...]
+    result: Value
+    anchor: str
+    transposed: bool = False
+    spans: tuple[Span, ...] = field(default=(), compare=False)
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """The values it reads, each once, in the order a, b, reads."""
+        values = (self.a.value, self.b.value, *(read.value for read in self.reads))
+        return tuple(dict.fromkeys(values))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edge:
+    """A use of a value in the graph: from node to node, as operand number ``operand``."""
+
+    source: int
+    target: int
+    operand: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What was decided for one edge: ``fused`` if the value stays in registers.
+
+    ``rule`` is the id of the rule that decided (:data:`cklang.fusion.partition.RULES` has their
+    sentences), ``reason`` its sentence for this edge.
+    """
+
+    edge: Edge
+    fused: bool
+    reason: str
+    rule: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FusionPlan:
+    """The kernels of ``function`` in launch order, the decisions, and the graph they are about.
+
+    The last kernel's result is the function's result.
+    """
+
+    function: Function
+    kernels: tuple[FusedGemm, ...]
+    decisions: tuple[Decision, ...]
+    graph: nx.MultiDiGraph = field(compare=False, repr=False)
+
+    def explain(self) -> str:
+        """Return kernels and decisions as text."""
+        from cklang.fusion.explain import explain
+
+        return explain(self)
+
+
+def epilogue_text(epilogue: Function) -> str:
+    """Return the canonical text of a region that fusion made: no spans, one spelling."""
+    return print_function(epilogue)
+
+
+def epilogue_hash(epilogue: Function) -> str:
+    """Return the SHA-256 (hex) of a region's canonical text: its identity in keys."""
+    return hashlib.sha256(epilogue_text(epilogue).encode()).hexdigest()

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: MIT
+"""Write an epilogue as a canonical region: equal epilogues are equal text.
+
+Operations stand in the order in which a walk from the result, first operand first, finishes them;
+so dead code is gone and the user's order of statements does not matter. Equal operations are one.
+Operands of commutative ops stay as written: exchanging them is the user's business.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cklang.errors import error
+from cklang.fusion.plan import Read
+from cklang.fusion.sites import Axes
+from cklang.ir.infer import infer
+from cklang.ir.nodes import Attrs, Function, Operation, Value, attr_key, make_attrs
+from cklang.source import Span
+from cklang.types import DType, Kind, TensorType, f32
+
+__all__ = ["Region"]
+
+
+class Region:
+    """A region under construction."""
+
+    def __init__(self) -> None:
+        self.accumulator = Value(name="acc", type=TensorType(dtype=f32))
+        self.reads: list[Read] = []
+        self._params: dict[tuple[str, Axes], Value] = {}
+        self._body: list[Operation] = []
+        self._known: dict[object, Value] = {}
+
+    def read(self, value: Value, axes: Axes) -> Value:
+        """Return the parameter that holds ``value`` read at ``axes``; floats come widened."""
+        if (value.name, axes) not in self._params:
+            row, column = axes
+            dtype = value.type.dtype
+            held = f32 if dtype.kind is Kind.FLOAT and dtype.bits < 32 else dtype
+            name = f"d{len(self.reads)}"
+            self._params[value.name, axes] = Value(name=name, type=TensorType(dtype=held))
+            self.reads.append(Read(value=value, axes=(row, column)))
+        return self._params[value.name, axes]
+
+    def apply(self, op: str, operands: tuple[Value, ...], attrs: Attrs, span: Span | None) -> Value:
+        """Return the result of an operation on rank-0 values, appended unless it is known."""
+        # Keys hold names only: within the region a name has one type.
+        key = (op, tuple(operand.name for operand in operands), attr_key(attrs))
+        if key not in self._known:
+            types = [operand.type for operand in operands]
+            result = Value(name=str(len(self._body)), type=infer(op, types, dict(attrs), at=span))
+            self._body.append(
+                Operation(op=op, operands=operands, attrs=attrs, result=result, span=span)
+            )
+            self._known[key] = result
+        return self._known[key]
+
+    def cast(self, value: Value, to: DType, span: Span | None) -> Value:
+        """Return ``value`` as ``to``; itself when it has that dtype."""
+        if value.type.dtype == to:
+            return value
+        return self.apply("cast", (value,), make_attrs(to=to), span)
+
+    def finish(self, result: Value) -> Function:
+        """Return the region as a function that gives ``result``, which is f32.
+
+        Parameters, and ``reads`` with them, are put in the order of their first use in the text.
+        """
+        if result.type != TensorType(dtype=f32):
+            raise error("Z002", what=f"an epilogue gives {result.type}, not f32[]")
+        uses = [operand for operation in self._body for operand in operation.operands]
+        params = set(self._params.values())
+        order = [value for value in dict.fromkeys([*uses, result]) if value in params]
+        names = {
+            old.name: Value(name=f"d{index}", type=old.type) for index, old in enumerate(order)
+        }
+        reads = dict(zip(self._params.values(), self.reads, strict=True))
+        self.reads = [reads[value] for value in order]
+        return Function(
+            name="epilogue",
+            params=(self.accumulator, *names.values()),
+            body=tuple(
+                replace(each, operands=tuple(names.get(x.name, x) for x in each.operands))
+                for each in self._body
+            ),
+            results=(names.get(result.name, result),),
+        )

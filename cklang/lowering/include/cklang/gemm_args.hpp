@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+// What the two halves of a GEMM kernel share: its arguments, its LDS, its accumulator tile, and
+// the windows through which it sees matrices.
+#pragma once
+
+#include "cklang/ck_tile.hpp"
+
+namespace cklang {
+
+using ck_tile::index_t;
+using ck_tile::number;
+
+/// CK Tile's arguments, whose stride_Ds is the stride along m, and the D strides along n.
+template <index_t operands>
+struct GemmArgs : ck_tile::UniversalGemmKernelArgs<1, 1, operands>
+{
+    std::array<index_t, operands> stride_Ds_n;
+};
+
+/// The main loop as a function, from the block tile's place (m, n) to the accumulators of one
+/// thread. `shared` has room for mainloop_lds bytes.
+using LoopFunction = void(float* acc,
+                          const void* a,
+                          const void* b,
+                          index_t M,
+                          index_t N,
+                          index_t K,
+                          index_t stride_a,
+                          index_t stride_b,
+                          index_t m,
+                          index_t n,
+                          CK_TILE_LDS_ADDR char* shared);
+
+/// Bytes of LDS that the main loop takes: one tile of A and one of B.
+template <typename Shape, typename A, typename B>
+constexpr index_t mainloop_lds =
+    ck_tile::integer_least_multiple(sizeof(A) * Shape::kM * Shape::kK, 16) +
+    ck_tile::integer_least_multiple(sizeof(B) * Shape::kN * Shape::kK, 16);
+
+/// The accumulator as the main loop leaves it, spread over the registers of a workgroup.
+template <typename Shape, typename A, typename B, typename Acc, bool transpose_c>
+struct AccTile
+{
+    using Warps    = typename Shape::BlockWarps;
+    using WarpTile = typename Shape::WarpTile;
+    using WarpGemm = ck_tile::WarpGemmDispatcher<A,
+                                                 B,
+                                                 Acc,
+                                                 WarpTile::at(number<0>{}),
+                                                 WarpTile::at(number<1>{}),
+                                                 WarpTile::at(number<2>{}),
+                                                 transpose_c>;
+
+    static constexpr index_t warps_m  = Warps::at(number<0>{});
+    static constexpr index_t warps_n  = Warps::at(number<1>{});
+    static constexpr index_t repeat_m = Shape::kM / (warps_m * WarpTile::at(number<0>{}));
+    static constexpr index_t repeat_n = Shape::kN / (warps_n * WarpTile::at(number<1>{}));
+
+    CK_TILE_DEVICE static constexpr auto make()
+    {
+        using namespace ck_tile;
+        using Outer = tile_distribution_encoding<
+            sequence<>,
+            tuple<sequence<repeat_m, warps_m>, sequence<repeat_n, warps_n>>,
+            tuple<sequence<1, 2>>,
+            tuple<sequence<1, 1>>,
+            sequence<1, 2>,
+            sequence<0, 0>>;
+        return make_static_distributed_tensor<Acc>(
+            make_static_tile_distribution(detail::make_embed_tile_distribution_encoding(
+                Outer{}, typename WarpGemm::CWarpDstrEncoding{})));
+    }
+
+    using Type = decltype(make());
+
+    static constexpr index_t size = Type::get_thread_buffer_size();
+};
+
+/// A tile of a matrix whose outer axis has stride `stride` and whose inner axis is contiguous,
+/// both padded to whole tiles where `pads` says so.
+template <typename T, index_t vector, index_t tile_outer, index_t tile_inner, bool... pads>
+CK_TILE_DEVICE auto
+window(T* data, index_t outer, index_t inner, index_t stride, index_t at_outer, index_t at_inner)
+{
+    using namespace ck_tile;
+    const auto view = make_naive_tensor_view<address_space_enum::global>(
+        data, make_tuple(outer, inner), make_tuple(stride, 1), number<vector>{}, number<1>{});
+    constexpr auto tile = make_tuple(number<tile_outer>{}, number<tile_inner>{});
+    return make_tile_window(
+        pad_tensor_view(view, tile, sequence<pads...>{}), tile, {at_outer, at_inner});
+}
+
+} // namespace cklang

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The host face of a GEMM kernel: a small shared library with one function, which answers for one
+ * problem how to launch the kernel or why it will not run. Plain C, so that any language can call
+ * it. The struct layouts are fixed by CK_GEMM_HOST_VERSION. */
+#pragma once
+
+#include <stdint.h>
+
+#define CK_GEMM_HOST_VERSION 1
+#define CK_GEMM_MAX_D 8
+#define CK_GEMM_MAX_KERNARG 512
+
+/* E[m, n] = f(sum over k of A[m, k] * B[k, n], D0[m, n], ...).
+ * Strides count elements. stride_a, stride_b, stride_e belong to the axis that is not contiguous
+ * in the layout the kernel was built for. Strides of axes of extent 1 are ignored. */
+typedef struct ck_gemm_problem
+{
+    int64_t m, n, k;
+    int64_t k_batch; /* parts that K is split into; 1 for kernels with an epilogue function */
+    const void* a;
+    const void* b;
+    void* e;
+    int64_t stride_a, stride_b, stride_e;
+    const void* d[CK_GEMM_MAX_D];
+    int64_t d_stride_m[CK_GEMM_MAX_D];
+    int64_t d_stride_n[CK_GEMM_MAX_D];
+} ck_gemm_problem;
+
+typedef struct ck_gemm_launch
+{
+    const char* refusal; /* null, or the sentence that says why the problem is refused; when it is
+                            not null nothing below is set */
+    uint32_t grid[3];    /* blocks */
+    uint32_t block[3];   /* threads */
+    uint32_t lds_bytes;  /* static LDS of one block; no dynamic LDS is needed */
+    uint32_t kernarg_bytes;
+    uint64_t workspace_bytes;
+    unsigned char kernarg[CK_GEMM_MAX_KERNARG]; /* the kernel's one argument, by value */
+} ck_gemm_launch;
+
+/* Exported by every GEMM host face:
+ *     void ck_gemm_describe(const ck_gemm_problem* problem, ck_gemm_launch* launch);
+ *     uint32_t ck_gemm_host_version(void);   (CK_GEMM_HOST_VERSION) */

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+// The first half of a GEMM kernel: CK Tile's block pipeline over K, for one tile of C.
+//
+// It is a function of its own, from pointers and extents to the accumulators of one thread, so that
+// the two halves can be compiled at the same time; the link inlines it again.
+#pragma once
+
+#include "cklang/gemm_args.hpp"
+#include "cklang/policy.hpp"
+
+namespace cklang {
+
+template <typename Pipeline_, typename Acc_>
+struct Mainloop
+{
+    using Pipeline  = Pipeline_;
+    using Acc       = Acc_; // an AccTile
+    using Shape     = typename Pipeline::BlockGemmShape;
+    using ADataType = typename Pipeline::ADataType;
+    using BDataType = typename Pipeline::BDataType;
+    using RowMajor  = ck_tile::tensor_layout::gemm::RowMajor;
+
+    static_assert(Pipeline::GetSmemSize() <= mainloop_lds<Shape, ADataType, BDataType>);
+
+    CK_TILE_DEVICE static void run(float* acc,
+                                   const void* a,
+                                   const void* b,
+                                   index_t M,
+                                   index_t N,
+                                   index_t K,
+                                   index_t stride_a,
+                                   index_t stride_b,
+                                   index_t m,
+                                   index_t n,
+                                   CK_TILE_LDS_ADDR char* shared)
+    {
+        using namespace ck_tile;
+
+        const index_t k_tiles = amd_wave_read_first_lane(integer_divide_ceil(K, Shape::kK));
+
+        // The hot-loop variant runs at least two tiles of K. Tiles beyond K load zeros, so it is
+        // right for every K from 0 on, and the variants for one and two tiles are not compiled.
+        const auto tile = Pipeline{}(make_tuple(a_window(a, M, K, stride_a, m)),
+                                     typename Pipeline::AElementWise{},
+                                     make_tuple(b_window(b, N, K, stride_b, n)),
+                                     typename Pipeline::BElementWise{},
+                                     k_tiles,
+                                     (char*)shared);
+
+        static_assert(std::is_same_v<remove_cvref_t<decltype(tile)>, typename Acc::Type>);
+#pragma unroll
+        for(index_t i = 0; i < Acc::size; ++i)
+            acc[i] = tile.get_thread_buffer()[i];
+    }
+
+    private:
+    // Rows beyond M or N of an operand whose K axis is contiguous only reach rows or columns of
+    // E that are not stored, and the buffer's range check keeps them inside the allocation. K
+    // itself must read zeros beyond its end: a NaN there would reach every sum.
+    CK_TILE_DEVICE static auto a_window(const void* a, index_t M, index_t K, index_t stride, index_t m)
+    {
+        constexpr index_t vector = Pipeline::GetVectorSizeA();
+        const auto* data         = static_cast<const ADataType*>(a);
+        if constexpr(std::is_same_v<typename Pipeline::ALayout, RowMajor>)
+            return window<const ADataType, vector, Shape::kM, Shape::kK, false, Pipeline::kPadK>(
+                data, M, K, stride, m, 0);
+        else
+            return window<const ADataType,
+                          vector,
+                          Shape::kK,
+                          Shape::kM,
+                          Pipeline::kPadK,
+                          Pipeline::kPadM>(data, K, M, stride, 0, m);
+    }
+
+    CK_TILE_DEVICE static auto b_window(const void* b, index_t N, index_t K, index_t stride, index_t n)
+    {
+        constexpr index_t vector = Pipeline::GetVectorSizeB();
+        const auto* data         = static_cast<const BDataType*>(b);
+        if constexpr(std::is_same_v<typename Pipeline::BLayout, RowMajor>)
+            return window<const BDataType,
+                          vector,
+                          Shape::kK,
+                          Shape::kN,
+                          Pipeline::kPadK,
+                          Pipeline::kPadN>(data, K, N, stride, 0, n);
+        else
+            return window<const BDataType, vector, Shape::kN, Shape::kK, false, Pipeline::kPadK>(
+                data, N, K, stride, n, 0);
+    }
+};
+
+} // namespace cklang

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: MIT
+"""The C of an epilogue: a region of rank-0 values becomes one plain C function.
+
+The text is C23 and HIP C++ alike. As C it fills a stencil; at the end of a kernel's source it is
+the same kernel from source. Each statement carries the user's line (``#line``), so that a compiler
+error or a fault in it points there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from cklang.errors import error
+from cklang.ir.nodes import Attr, Function, Operation, Value
+from cklang.ir.ops import CASTS, OPS, Kind
+from cklang.source import Span
+from cklang.types import DType
+from cklang.types import Kind as DTypeKind
+
+__all__ = ["c_function", "c_type"]
+
+_C_TYPES = {DTypeKind.FLOAT: "float", DTypeKind.INT: "int", DTypeKind.BOOL: "bool"}
+
+
+def c_type(dtype: DType) -> str:
+    """Return the C type that holds a value of ``dtype`` inside an epilogue."""
+    return _C_TYPES[dtype.kind]
+
+
+def c_function(epilogue: Function, symbol: str, comments: Sequence[str] = ()) -> str:
+    """Return the C text that defines ``symbol`` as the region ``epilogue``.
+
+    Args:
+        epilogue: Rank-0 values only: floats, i32 and bools; one f32 result.
+        symbol: Name of the C function.
+        comments: Lines written above it, such as the user's Python.
+
+    Raises:
+        CkUnsupportedError: L001, an op has no C.
+    """
+    params = ", ".join(f"{c_type(p.type.dtype)} {_name(p, epilogue)}" for p in epilogue.params)
+    lines = [
+        '#include "cklang/math.h"',
+        "",
+        *(f"// {line}".rstrip() for line in comments),
+        f"CK_FUNCTION float {symbol}({params})",
+        "{",
+    ]
+    for operation in epilogue.body:
+        lines += _statement(operation, epilogue)
+    lines += [f"    return {_name(epilogue.results[0], epilogue)};", "}", ""]
+    return "\n".join(lines)
+
+
+def _statement(operation: Operation, function: Function) -> Iterator[str]:
+    if operation.span is not None:
+        yield _line(operation.span)
+    result = operation.result
+    declaration = f"const {c_type(result.type.dtype)} {_name(result, function)}"
+    yield f"    {declaration} = {_expression(operation, function)};"
+
+
+def _line(span: Span) -> str:
+    name = span.source.name.replace("\\", "\\\\").replace('"', '\\"')
+    return f'#line {span.line} "{name}"'
+
+
+def _expression(operation: Operation, function: Function) -> str:
+    template = _template(operation)
+    names = [_name(value, function) for value in operation.operands]
+    dtype = operation.result.type.dtype
+    attrs = {
+        key: _literal(value, dtype)
+        for key, value in operation.attrs
+        if isinstance(value, (bool, int, float))
+    }
+    return template.format(*names, **attrs)
+
+
+def _template(operation: Operation) -> str:
+    if operation.op == "cast":
+        pair = (operation.operands[0].type.dtype, operation.result.type.dtype)
+        if pair in CASTS:
+            return CASTS[pair]
+        raise error("L001", at=operation.span, op=f"cast from {pair[0]} to {pair[1]}")
+    row = OPS[operation.op]
+    # where(c, x, y) computes in the type of x and y; a constant in its own.
+    decides = operation.operands[-1] if operation.operands else operation.result
+    integer = decides.type.dtype.kind is DTypeKind.INT
+    template = row.c_i32 if integer else row.c
+    if template is None or row.kind is Kind.ANCHOR:
+        raise error("L001", at=operation.span, op=f"{operation.op} of {decides.type.dtype}")
+    return template
+
+
+def _literal(value: Attr, dtype: DType) -> str:
+    """Return a C literal; negative ones in parentheses, as they may follow an operator."""
+    if dtype.kind is DTypeKind.BOOL and isinstance(value, bool):
+        return "true" if value else "false"
+    if dtype.kind is DTypeKind.INT and isinstance(value, int):
+        return str(value) if value >= 0 else f"({value + 1} - 1)"
+    number = float(np.float32(value))  # type: ignore[arg-type]
+    if math.isnan(number):
+        return '__builtin_nanf("")'
+    if math.isinf(number):
+        return "__builtin_inff()" if number > 0 else "(-__builtin_inff())"
+    # The shortest decimal that reads back as the same f32.
+    text = np.format_float_positional(np.float32(abs(number)), unique=True, trim="0")
+    if not 1e-4 <= abs(number) < 1e7 and number != 0.0:
+        text = np.format_float_scientific(np.float32(abs(number)), unique=True, trim="0")
+    return f"{text}f" if math.copysign(1.0, number) > 0 else f"(-{text}f)"
+
+
+def _name(value: Value, function: Function) -> str:
+    # Parameters keep their names (acc, d0, ...); results are numbered by the region.
+    return value.name if value in function.params else f"v{value.name}"

@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: MIT
+"""Evaluate a function together with how far a right kernel may be from it: the only tolerances.
+
+Every number travels with an absolute error bound; every bool with a mask of where it may be
+either. One mechanism serves all ops: the op's own NumPy meaning is evaluated at the ends (and,
+for one operand, the middles) of its operands' error intervals, and the largest deviation is the
+error passed on. To that an op adds its own rounding: ``ulps`` of the op table times u = 2**-24
+times the scale of the op's formula. A cast is monotone and adds nothing else: its interval's ends,
+rounded, are exactly what a kernel may give, so a result rounds the same way or to a neighbour.
+
+**Sums.** A kernel may add in any order, in blocks, in trees, with fused or separate products and
+inside a matrix unit. Each product passes at most K additions, each at most 2u of the sum of
+magnitudes off: CDNA3's units truncate (published bit-accurate models, arXiv 2511.10909: products
+are aligned and cut at 24 fractional bits, C is added with truncation), which is twice as far as
+rounding to nearest. So |error| <= gamma(K) * sum |a||b| with gamma(K) = (2 K + 8) u for every
+order, the 8 for the final rounding and the second stage of the cut. Nothing is assumed about the
+order, so the bound stands for every tile, split and numerics mode of the emulator.
+
+**Small numbers.** CDNA2's matrix units flush subnormal inputs and hardware's functions flush
+subnormals: an operand that is subnormal in its type counts as uncertain down to zero there.
+
+**Infinities and nan** must be met in kind, unless the bound is infinite: where an error interval
+reaches past the largest f32, or a partial sum may.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cklang.ir.nodes import Function, Operation, Value
+from cklang.ir.numeric import Array
+from cklang.ir.ops import OPS, Kind, Op
+from cklang.reference.evaluate import F32_OVERFLOW, apply, bind, from_wide, limit
+from cklang.types import Dim, DType, f32
+from cklang.types import Kind as NumberKind
+
+__all__ = ["UNIT", "Known", "evaluate_with_bound", "gamma"]
+
+UNIT = 2.0**-24
+"""u: half the distance from 1 to the next f32."""
+
+_LEAST_NORMAL = {"f16": 2.0**-14, "bf16": 2.0**-126, "f32": 2.0**-126, "f64": 2.0**-1022}
+
+# What an inexact function may lose below the normal numbers, hardware flushing its results and
+# the steps of its formula; arithmetic keeps subnormals, so one quantum.
+_FLUSHED = 2.0**-122
+_QUANTUM = 2.0**-149
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """A value and what is known of it.
+
+    For numbers ``error`` is the absolute bound (float64, may be infinite: anything may be there);
+    for bools it is a mask of where the value may be either.
+    """
+
+    value: Array
+    error: Array
+
+    @staticmethod
+    def exact(value: Array) -> Known:
+        """Return a value without error."""
+        kind = np.bool_ if value.dtype == np.bool_ else np.float64
+        return Known(value=value, error=np.zeros(value.shape, kind))
+
+    @property
+    def is_bool(self) -> bool:
+        """Whether the value is a bool."""
+        return bool(self.value.dtype == np.bool_)
+
+
+def gamma(k: int) -> float:
+    """Return the bound of an f32 sum of ``k`` products relative to the sum of magnitudes."""
+    return (2 * k + 8) * UNIT
+
+
+def evaluate_with_bound(
+    function: Function, arrays: Sequence[Any]
+) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    """Return the results of ``function`` and, for each, the absolute error a kernel may have.
+
+    Args:
+        function: A verified function.
+        arrays: One array for each parameter, as for :func:`cklang.reference.evaluate.evaluate`.
+
+    Returns:
+        The results in their dtypes, and float64 bounds of the same shapes: infinite where
+        anything is right (and where a bool may be either).
+
+    Raises:
+        CkError: As :func:`cklang.reference.evaluate.evaluate`.
+    """
+    bound = bind(function, arrays)
+    known = {name: Known.exact(array) for name, array in bound.values.items()}
+    with np.errstate(all="ignore"):
+        for operation in function.body:
+            operands = [known[operand.name] for operand in operation.operands]
+            known[operation.result.name] = _step(operation, operands, bound.dims)
+    results = [(value, known[value.name]) for value in function.results]
+    values = tuple(from_wide(value, each.value) for value, each in results)
+    bounds = tuple(_bound(known, value) for (_, known), value in zip(results, values, strict=True))
+    return values, bounds
+
+
+def _bound(known: Known, given: Array) -> Array:
+    """Return the bound around the value as it is given, which may be rounded to its dtype."""
+    if known.is_bool:
+        return np.where(known.error, np.inf, 0.0)
+    with np.errstate(all="ignore"):
+        moved = np.abs(given.astype(np.float64) - known.value)
+    return known.error + _finite(moved)
+
+
+def _step(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int]) -> Known:
+    row = OPS[operation.op]
+    if row.kind is Kind.ANCHOR:
+        return _gemm(operation, *operands)
+    if row.kind is Kind.SHAPE:
+        (operand,) = operands
+        value = apply(operation, [operand.value], dims)
+        return Known(value=value, error=_shaped(operation, operand.error, dims))
+    if row.kind is Kind.CONSTANT:
+        return Known.exact(apply(operation, [], dims))
+    if row.ulps > 1:
+        operands = [_flushable(each, f32) for each in operands]
+    return _pointwise(operation, row, operands, dims)
+
+
+def _shaped(operation: Operation, error: Array, dims: dict[Dim, int]) -> Array:
+    moved = apply(operation, [error.astype(np.float64)], dims)
+    return moved.astype(error.dtype)
+
+
+def _flushable(known: Known, dtype: DType) -> Known:
+    """Let what is subnormal in ``dtype`` be zero as well."""
+    if known.is_bool or known.value.dtype.kind != "f":
+        return known
+    size = np.abs(known.value)
+    small = (size < _LEAST_NORMAL[dtype.name]) & (size > known.error)
+    return Known(value=known.value, error=np.where(small, size, known.error))
+
+
+# --- gemm
+
+
+def _gemm(operation: Operation, a: Known, b: Known) -> Known:
+    left, right = (
+        _flushable(each, value.type.dtype)
+        for each, value in zip((a, b), operation.operands, strict=True)
+    )
+    value = left.value @ right.value
+    size_a, size_b = _finite(np.abs(left.value)), _finite(np.abs(right.value))
+    error_a, error_b = _finite(left.error), _finite(right.error)
+    k = left.value.shape[1]
+    magnitude = (size_a + error_a) @ (size_b + error_b)
+    exact = not error_a.any() and not error_b.any()
+    passed = 0.0 if exact else magnitude - size_a @ size_b
+    error = gamma(k) * magnitude + passed + k * 2.0**-126
+    # An infinite or unknown element next to an uncertain one may give anything; so may a partial
+    # sum that leaves the range of f32.
+    wild = _counts(~np.isfinite(left.value) | np.isinf(left.error), right.error > 0)
+    wild |= _counts(left.error > 0, ~np.isfinite(right.value) | np.isinf(right.error))
+    wild |= _counts(np.isinf(left.error), np.ones_like(right.value, bool))
+    wild |= _counts(np.ones_like(left.value, bool), np.isinf(right.error))
+    wild |= magnitude * (1 + gamma(k)) >= F32_OVERFLOW
+    error = np.where(np.isfinite(value), error, 0.0)
+    return Known(value=limit(operation.result, value), error=np.where(wild, np.inf, error))
+
+
+def _finite(x: Array) -> Array:
+    return np.where(np.isfinite(x), x, 0.0)
+
+
+def _counts(a: Array, b: Array) -> Array:
+    """Tell for each (m, n) whether some k has both a[m, k] and b[k, n]."""
+    if not a.any() or not b.any():
+        return np.zeros((a.shape[0], b.shape[1]), bool)
+    return np.asarray(a.astype(np.float64) @ b.astype(np.float64) > 0)
+
+
+# --- pointwise ops and casts
+
+
+def _pointwise(
+    operation: Operation, row: Op, operands: Sequence[Known], dims: dict[Dim, int]
+) -> Known:
+    center = apply(operation, [each.value for each in operands], dims)
+    if operation.result.type.dtype.kind is NumberKind.BOOL:
+        return Known(value=center, error=_uncertain(operation, center, operands, dims))
+    error = np.zeros(center.shape)
+    for variant in _variants(operands):
+        error = np.maximum(error, _deviation(apply(operation, variant, dims), center))
+    if operation.op in _ISOLATED:
+        error[_ISOLATED[operation.op](*operands)] = np.inf
+    error += _rounding(operation, row, operands, center, error)
+    return _limited(operation.result, center, error)
+
+
+def _spans(known: Known, point: float) -> Array:
+    """Tell where an uncertain value may be ``point``."""
+    return np.asarray((known.error > 0) & (np.abs(known.value - point) <= known.error))
+
+
+def _pow_breaks(x: Known, y: Known) -> Array:
+    """Tell where pow may jump: its base 0, an exponent that may be an integer, and 1 and 0."""
+    integer = np.signbit(x.value - x.error) & (y.error > 0)
+    ones = (np.isnan(y.value) & _spans(x, 1.0)) | (np.isnan(x.value) & _spans(y, 0.0))
+    return np.asarray(_spans(x, 0.0) | integer | ones)
+
+
+# Poles and isolated points, which lie between the ends of an interval and are not seen from them.
+_ISOLATED: Mapping[str, Callable[..., Array]] = {
+    "reciprocal": lambda x: _spans(x, 0.0),
+    "div": lambda _x, y: _spans(y, 0.0),
+    "pow": _pow_breaks,
+}
+
+
+def _variants(operands: Sequence[Known]) -> list[list[Array]]:
+    """Return operand lists from the ends of the error intervals, without the middle of all."""
+    exact = [not each.error.any() for each in operands]
+    choices = [
+        [each.value] if is_exact else _ends(each, middles=len(operands) == 1)
+        for each, is_exact in zip(operands, exact, strict=True)
+    ]
+    return [list(variant) for variant in itertools.product(*choices)][1:]
+
+
+def _ends(known: Known, *, middles: bool) -> list[Array]:
+    if known.is_bool:
+        return [known.value, known.value ^ known.error]
+    # Where anything may be, two probes stand for it: nan, which reaches every result that depends
+    # on the operand, and 1, which tells a nan that is certain from one that only may be.
+    wild = np.isinf(known.error)
+    error = np.where(wild, 0.0, known.error)
+    steps = (1.0, -1.0, 0.5, -0.5) if middles else (1.0, -1.0)
+    return [
+        known.value,
+        *(np.where(wild, np.nan if s > 0 else 1.0, known.value + s * error) for s in steps),
+    ]
+
+
+def _deviation(variant: Array, center: Array) -> Array:
+    distance = np.abs(variant.astype(np.float64) - center.astype(np.float64))
+    same = (variant == center) | ((variant != variant) & (center != center))
+    return np.where(same, 0.0, np.where(np.isnan(distance), np.inf, distance))
+
+
+def _uncertain(
+    operation: Operation, center: Array, operands: Sequence[Known], dims: dict[Dim, int]
+) -> Array:
+    """Return where a bool result may be either."""
+    if len(operands) == 2 and not operands[0].is_bool:
+        x, y = operands
+        error = x.error + y.error
+        # A comparison with a nan that is surely there is surely what it is.
+        nan = (np.isnan(x.value) & np.isfinite(x.error)) | (
+            np.isnan(y.value) & np.isfinite(y.error)
+        )
+        return np.asarray((error > 0) & ~(np.abs(x.value - y.value) > error) & ~nan)
+    unsure = np.zeros(center.shape, bool)
+    for variant in _variants(operands):
+        unsure |= apply(operation, variant, dims) != center
+    return unsure
+
+
+def _rounding(
+    operation: Operation, row: Op, operands: Sequence[Known], center: Array, error: Array
+) -> Array:
+    """Return the op's own error: ulps of its scale, and what is lost among subnormals.
+
+    A kernel rounds what it has, which is up to ``error`` larger than the reference's value.
+    """
+    if row.ulps == 0 or center.dtype.kind != "f":
+        return np.zeros(center.shape)
+    size = np.abs(center) + error
+    if row.scale is not None:
+        attrs = dict(operation.attrs)
+        size = np.maximum(size, row.scale(*(each.value for each in operands), **attrs))
+    lost = _FLUSHED if row.ulps > 1 else _QUANTUM
+    return np.where(np.isfinite(center), row.ulps * UNIT * _finite(size) + lost, 0.0)
+
+
+def _limited(value: Value, center: Array, error: Array) -> Known:
+    """Give a number the range of its type: near the end of f32 it may be infinite or not."""
+    if value.type.dtype == f32:
+        size = np.abs(center)
+        edge = (size + error >= F32_OVERFLOW) & (size - error < F32_OVERFLOW) & np.isfinite(center)
+        error = np.where(edge, np.inf, error)
+        beyond = (size >= F32_OVERFLOW) & ~edge & ~np.isinf(error)
+        error = np.where(beyond, 0.0, error)
+    return Known(value=limit(value, center), error=error)

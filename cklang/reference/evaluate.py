@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT
+"""Evaluate a function of the mini-IR on NumPy arrays.
+
+Float values are kept in float64 and rounded only where a ``cast`` says so, to nearest even,
+overflow to infinity. A value of type f32 that is beyond the range of f32 becomes infinite, since
+no kernel can hold it. i32 is kept in int64 and wraps at 32 bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cklang.errors import error
+from cklang.ir.nodes import Function, Operation, Value
+from cklang.ir.numeric import Array
+from cklang.ir.ops import OPS
+from cklang.types import Dim, Kind, f32
+
+__all__ = ["F32_OVERFLOW", "Bound", "apply", "bind", "evaluate", "from_wide", "limit", "to_wide"]
+
+F32_OVERFLOW = float.fromhex("0x1.ffffffp127")
+"""The least magnitude that rounds to an infinite f32."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """Arrays bound to the parameters of a function: wide values by name, and each dim's extent."""
+
+    values: dict[str, Array]
+    dims: dict[Dim, int]
+
+
+def evaluate(function: Function, arrays: Sequence[Any]) -> tuple[Array, ...]:
+    """Return the results of ``function``.
+
+    Args:
+        function: A verified function.
+        arrays: One array for each parameter, of its dtype and shape; numbers for rank 0.
+
+    Returns:
+        One array for each result, in the result's dtype.
+
+    Raises:
+        CkValueError: The number of arrays is wrong (I030) or extents disagree (I032).
+        CkTypeError: An array has another dtype or rank than its parameter (I031).
+    """
+    bound = bind(function, arrays)
+    values = dict(bound.values)
+    with np.errstate(all="ignore"):
+        for operation in function.body:
+            operands = [values[operand.name] for operand in operation.operands]
+            result = apply(operation, operands, bound.dims)
+            values[operation.result.name] = limit(operation.result, result)
+    return tuple(from_wide(value, values[value.name]) for value in function.results)
+
+
+def bind(function: Function, arrays: Sequence[Any]) -> Bound:
+    """Check arrays against the parameters; return them widened, with the extents of the dims."""
+    if len(arrays) != len(function.params):
+        raise error("I030", name=function.name, want=len(function.params), got=len(arrays))
+    values: dict[str, Array] = {}
+    dims: dict[Dim, int] = {}
+    first: dict[Dim, str] = {}
+    for param, given in zip(function.params, arrays, strict=True):
+        array = _array(param, given)
+        for axis, (extent, got) in enumerate(zip(param.type.shape, array.shape, strict=True)):
+            want = dims.setdefault(extent, got) if isinstance(extent, Dim) else extent
+            if isinstance(extent, Dim):
+                first.setdefault(extent, param.name)
+            if want != got:
+                since = first[extent] if isinstance(extent, Dim) else param.name
+                raise error(
+                    "I032",
+                    name=param.name,
+                    axis=axis,
+                    extent=extent,
+                    want=want,
+                    got=got,
+                    first=since,
+                )
+        values[param.name] = to_wide(array)
+    return Bound(values=values, dims=dims)
+
+
+def _array(param: Value, given: Any) -> Array:
+    dtype = param.type.dtype.numpy
+    # A Python number has no width: it takes the parameter's.
+    array = np.asarray(given, dtype) if isinstance(given, (bool, int, float)) else np.asarray(given)
+    if array.dtype != dtype or array.ndim != param.type.rank:
+        got = f"{array.dtype} of rank {array.ndim}"
+        raise error("I031", name=param.name, want=param.type, got=got)
+    return array
+
+
+def to_wide(array: Array) -> Array:
+    """Return an array of any dtype of the language in the dtype that the reference computes in."""
+    if array.dtype == np.bool_:
+        return array
+    with np.errstate(invalid="ignore"):  # ml_dtypes reports each nan
+        return array.astype(np.int64 if array.dtype.kind in "iu" else np.float64)
+
+
+def from_wide(value: Value, array: Array) -> Array:
+    """Return a computed array in the dtype of its value."""
+    with np.errstate(all="ignore"):
+        return array.astype(value.type.dtype.numpy)
+
+
+def limit(value: Value, array: Array) -> Array:
+    """Make what is beyond the range of an f32 value infinite."""
+    if value.type.dtype != f32:
+        return array
+    return np.where(np.abs(array) >= F32_OVERFLOW, np.copysign(np.inf, array), array)
+
+
+def apply(operation: Operation, operands: Sequence[Array], dims: dict[Dim, int]) -> Array:
+    """Return the result of one operation on wide operands, not limited to its type's range."""
+    attrs = {name: _attr(attr) for name, attr in operation.attrs}
+    if operation.op == "broadcast":
+        shape = operation.result.type.shape
+        attrs["shape"] = tuple(dims[e] if isinstance(e, Dim) else e for e in shape)
+    result = np.asarray(OPS[operation.op].numpy(*operands, **attrs))
+    if operation.result.type.dtype.kind is Kind.BOOL:
+        return result
+    return result.astype(np.float64) if result.dtype.kind == "f" else result.astype(np.int64)
+
+
+def _attr(attr: object) -> Any:
+    """Float attributes are f32 numbers."""
+    if not isinstance(attr, float):
+        return attr
+    with np.errstate(all="ignore"):
+        return np.float64(np.float32(attr))

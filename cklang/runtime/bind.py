@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: MIT
+"""Put a call's arguments into an op's parameters: dtypes, ranks, dims, places, and the output.
+
+Every mismatch is found before one is raised: the first is the error, the others are its notes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from cklang.errors import CkError, error
+from cklang.frontend.signature import Annotation, Parameter
+from cklang.runtime import arrays
+from cklang.runtime.arrays import HOST, Array, Library
+from cklang.types import ConstType, Dim, DType, Kind, TensorType, TensorVarType
+
+__all__ = ["Binding", "assign", "bind", "check_out"]
+
+_NUMPY_FIX = {"bf16": "ml_dtypes.bfloat16", "bool": "numpy.bool"}
+_TORCH_FIX = {"f16": "torch.float16", "bf16": "torch.bfloat16", "f32": "torch.float32"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binding:
+    """A call whose arguments fit its op."""
+
+    arrays: Mapping[str, Array]
+    """The tensor and run-time scalar arguments by parameter name."""
+    consts: Mapping[str, object]
+    dtypes: Mapping[str, DType]
+    """What each dtype variable stands for."""
+    dims: Mapping[str, int]
+    result_shape: tuple[int, ...]
+    result_dtype: DType
+    library: Library
+    place: str
+
+
+@dataclass(slots=True)
+class _Solver:
+    """Facts learned from arguments so far, each with where it came from, and what contradicts."""
+
+    dims: dict[str, tuple[int, str]] = field(default_factory=dict)
+    dtypes: dict[str, tuple[DType, str]] = field(default_factory=dict)
+    problems: list[CkError] = field(default_factory=list)
+
+    def tensor(self, name: str, array: Array, type_: TensorType | TensorVarType) -> None:
+        self._dtype(name, array, type_)
+        if len(array.shape) != len(type_.shape):
+            self.problems.append(
+                error("A021", name=name, got=len(array.shape), shape=array.shape, type=type_)
+            )
+            return
+        for axis, (got, want) in enumerate(zip(array.shape, type_.shape, strict=True)):
+            self._extent(name, array, axis, got, want)
+
+    def _dtype(self, name: str, array: Array, type_: TensorType | TensorVarType) -> None:
+        got = array.dtype
+        if isinstance(type_, TensorType):
+            if got != type_.dtype:
+                fix = _cast_fix(name, array, type_.dtype)
+                self.problems.append(
+                    error("A020", name=name, got=got, want=type_.dtype, type=type_, fix=fix)
+                )
+            return
+        var = type_.var
+        if got not in var.choices:
+            known = ", ".join(map(str, var.choices))
+            self.problems.append(error("A022", name=name, got=got, var=var, known=known))
+            return
+        first, origin = self.dtypes.setdefault(var.name, (got, name))
+        if got != first:
+            fix = _cast_fix(name, array, first)
+            self.problems.append(
+                error("A023", name=name, got=got, var=var, want=first, origin=origin, fix=fix)
+            )
+
+    def _extent(self, name: str, array: Array, axis: int, got: int, want: Dim | int) -> None:
+        if isinstance(want, int):
+            if got != want:
+                self.problems.append(
+                    error("A024", want=want, name=name, axis=axis, got=got, shape=array.shape)
+                )
+            return
+        origin = f"axis {axis} of {name}"
+        first, place = self.dims.setdefault(want.name, (got, origin))
+        if got != first:
+            self.problems.append(
+                error(
+                    "A025",
+                    dim=want,
+                    want=first,
+                    origin=place,
+                    name=name,
+                    axis=axis,
+                    got=got,
+                    shape=array.shape,
+                )
+            )
+
+
+def assign(
+    op: str, parameters: Sequence[Parameter], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> list[Any]:
+    """Return the value of each parameter of a call, in order, defaults included.
+
+    Raises:
+        CkTypeError: A010 for missing, A011 for unknown, A012 for repeated arguments.
+    """
+    positional = [p for p in parameters if not p.keyword_only]
+    names = ", ".join(p.name for p in parameters)
+    if len(args) > len(positional):
+        raise error("A011", op=op, what=f"{len(args)} positional arguments", names=names)
+    given = {p.name: value for p, value in zip(positional, args, strict=False)}
+    known = {p.name for p in parameters}
+    for name, value in kwargs.items():
+        if name not in known:
+            raise error("A011", op=op, what=f"an argument {name!r}", names=names)
+        if name in given:
+            raise error("A012", op=op, name=name)
+        given[name] = value
+    missing = [p.name for p in parameters if p.name not in given and not p.has_default]
+    if missing:
+        raise error("A010", op=op, missing=", ".join(missing), names=names)
+    return [given.get(p.name, p.default) for p in parameters]
+
+
+def bind(
+    parameters: Sequence[Parameter],
+    result: TensorType | TensorVarType,
+    values: Sequence[Any],
+) -> Binding:
+    """Check the values of a call, one for each of ``parameters``, and solve its dims.
+
+    Raises:
+        CkTypeError: A020-A023 and A027-A028, dtypes and ranks.
+        CkValueError: A024, A025, extents; A026, places; and what reading an array raises.
+    """
+    given = {p.name: value for p, value in zip(parameters, values, strict=True)}
+    solver = _Solver()
+    bound: dict[str, Array] = {}
+    consts: dict[str, object] = {}
+    for parameter in parameters:
+        value = given[parameter.name]
+        if isinstance(parameter.type, ConstType):
+            consts[parameter.name] = parameter.const_value(value)
+            continue
+        type_ = _tensor_type(parameter.type)
+        array = _argument(parameter.name, value, type_, solver)
+        bound[parameter.name] = array
+        solver.tensor(parameter.name, array, type_)
+    _raise_all(solver.problems)
+    dims = {name: value for name, (value, _) in solver.dims.items()}
+    dtypes = {name: value for name, (value, _) in solver.dtypes.items()}
+    tensors = {name: array for name, array in bound.items() if not arrays.is_scalar(given[name])}
+    return Binding(
+        arrays=bound,
+        consts=consts,
+        dtypes=dtypes,
+        dims=dims,
+        result_shape=tuple(dims[e.name] if isinstance(e, Dim) else e for e in result.shape),
+        result_dtype=dtypes[result.var.name] if isinstance(result, TensorVarType) else result.dtype,
+        library=_library(tensors),
+        place=_place(tensors),
+    )
+
+
+def check_out(out: Array, binding: Binding) -> None:
+    """Check that ``out`` may take the result of ``binding``.
+
+    Raises:
+        CkTypeError: A040, its dtype.
+        CkValueError: A041 shape, A042 read-only, A043 overlaps an input, A044 another place,
+            A045 overlaps itself.
+    """
+    if out.dtype != binding.result_dtype:
+        raise error("A040", got=out.dtype, want=binding.result_dtype)
+    if out.shape != binding.result_shape:
+        raise error("A041", got=out.shape, want=binding.result_shape)
+    if not out.writeable:
+        raise error("A042")
+    if out.place != binding.place:
+        raise error("A044", got=out.place, want=binding.place)
+    if any(n > 1 and stride == 0 for n, stride in zip(out.shape, out.strides, strict=True)):
+        raise error("A045", shape=out.shape, strides=out.strides)
+    for name, array in binding.arrays.items():
+        if _overlap(out, array):
+            raise error("A043", name=name)
+
+
+def _tensor_type(annotation: Annotation | None) -> TensorType | TensorVarType:
+    if isinstance(annotation, TensorType | TensorVarType):
+        return annotation
+    raise error("Z002", what=f"a parameter of an op is annotated {annotation}")
+
+
+def _argument(name: str, value: Any, type_: TensorType | TensorVarType, solver: _Solver) -> Array:
+    if not arrays.is_scalar(value) or isinstance(value, np.generic):
+        return arrays.read(name, np.asarray(value) if isinstance(value, np.generic) else value)
+    if type_.shape:
+        raise error("A001", name=name, got=type(value).__name__)
+    return arrays.scalar(name, value, _scalar_dtype(name, value, type_, solver))
+
+
+def _scalar_dtype(
+    name: str, value: Any, type_: TensorType | TensorVarType, solver: _Solver
+) -> DType:
+    """Return the dtype a Python number takes: the declared one if its kind fits."""
+    if isinstance(type_, TensorVarType):
+        known = solver.dtypes.get(type_.var.name)
+        if known is None:
+            raise error("A027", name=name, var=type_.var)
+        dtype = known[0]
+    else:
+        dtype = type_.dtype
+    fits = {
+        Kind.FLOAT: (int, float),
+        Kind.INT: (int,),
+        Kind.BOOL: (bool,),
+    }[dtype.kind]
+    if not isinstance(value, fits) or (isinstance(value, bool) and dtype.kind is not Kind.BOOL):
+        raise error("A028", name=name, value=value, got=type(value).__name__, dtype=dtype)
+    return dtype
+
+
+def _cast_fix(name: str, array: Array, want: DType) -> str:
+    if array.library is Library.TORCH:
+        return f"{name}.to({_TORCH_FIX.get(want.name, 'torch.' + want.numpy_name)})"
+    return f"{name}.astype({_NUMPY_FIX.get(want.name, 'numpy.' + want.numpy_name)})"
+
+
+def _library(tensors: Mapping[str, Array]) -> Library:
+    torch = any(array.library is Library.TORCH for array in tensors.values())
+    return Library.TORCH if torch else Library.NUMPY
+
+
+def _place(tensors: Mapping[str, Array]) -> str:
+    """Return where the arrays are: all on the host or all on one GPU."""
+    places = {array.place: name for name, array in tensors.items()}
+    if len(places) > 1:
+        where = ", ".join(f"{name} on {place}" for place, name in places.items())
+        raise error("A026", where=where)
+    return next(iter(places), HOST)
+
+
+def _overlap(out: Array, other: Array) -> bool:
+    if out.place != other.place:
+        return False
+    low, high = _range(out)
+    other_low, other_high = _range(other)
+    if high <= other_low or other_high <= low:
+        return False
+    if isinstance(out.owner, np.ndarray) and isinstance(other.owner, np.ndarray):
+        # Interleaved views of one buffer may touch no common byte; NumPy can prove it.
+        return bool(np.shares_memory(out.owner, other.owner))
+    return True
+
+
+def _range(array: Array) -> tuple[int, int]:
+    low, high = arrays.extent_of(array.shape, array.strides, array.dtype.bytes)
+    return array.pointer + low, array.pointer + high
+
+
+def _raise_all(problems: Sequence[CkError]) -> None:
+    if not problems:
+        return
+    first, rest = problems[0], problems[1:]
+    notes = [f"also: CK-{other.code} {other.message}" for other in rest]
+    raise type(first)(first.code, first.message, first.hint, first.at, [*first.notes, *notes])

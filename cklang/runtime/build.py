@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: MIT
+"""Kernels from keys: stencil and host face at once, then the fill, many kernels in parallel.
+
+Each step comes from the cache if it is there. Nothing here touches a GPU.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cklang import knobs
+from cklang.errors import CkError, error
+from cklang.ir.nodes import Function
+from cklang.keys import KernelKey
+from cklang.runtime.cache import Entry, Store, digest_of
+from cklang.runtime.log import logger
+from cklang.runtime.paths import cache_root
+from cklang.runtime.progress import Steps
+from cklang.runtime.record import Artifact, Resources
+from cklang.runtime.registry import Registry
+
+if TYPE_CHECKING:
+    from cklang.lowering.gemm import KernelSource
+    from cklang.runtime.toolchain import CkTree, Toolchain
+
+__all__ = ["BuildResult", "Builder", "Wanted", "artifacts_in", "shared_builder"]
+
+Wanted = tuple[KernelKey, Function]
+"""A kernel to build: its key and its epilogue."""
+
+_SOURCE = "kernel.hip.txt"
+_CODE = "kernel.hsaco"
+_HOST = "host.so"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildResult:
+    """What became of one kernel."""
+
+    key: KernelKey
+    artifact: Artifact | None
+    failure: CkError | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Job:
+    """One kernel with the inputs of its three steps."""
+
+    key: KernelKey
+    source: KernelSource
+    stencil: Mapping[str, Any]
+    kernel: Mapping[str, Any]
+
+
+class Builder:
+    """Builds kernels into a store and remembers them in a registry."""
+
+    def __init__(
+        self, store: Store, registry: Registry, toolchain: Toolchain, tree: CkTree
+    ) -> None:
+        self.store = store
+        self.registry = registry
+        self.toolchain = toolchain
+        self.tree = tree
+
+    def source(self, key: KernelKey, epilogue: Function) -> KernelSource:
+        """Return the C++ of a kernel and the C of its epilogue."""
+        from cklang.lowering.gemm import lower
+
+        return lower(key, epilogue)
+
+    def find(self, key: KernelKey, epilogue: Function) -> Artifact | None:
+        """Return a kernel if it is built already."""
+        job = self._job(key, epilogue)
+        entry = self.store.find("kernel", digest_of("kernel", job.kernel))
+        return None if entry is None else _artifact(entry, cached=True, steps={})
+
+    def build_all(
+        self, wanted: Sequence[Wanted], executor: Executor | None = None
+    ) -> list[Artifact]:
+        """Return the kernels of ``wanted`` in order, building those that are not built.
+
+        Raises:
+            CkBuildError: The first failure; the others are its notes.
+        """
+        results = self.build_many(wanted, executor)
+        failures = [result for result in results if result.failure is not None]
+        if failures:
+            raise _summary(failures, len(results))
+        return [result.artifact for result in results if result.artifact is not None]
+
+    def build_many(
+        self, wanted: Sequence[Wanted], executor: Executor | None = None
+    ) -> list[BuildResult]:
+        """Return what became of each kernel of ``wanted``, in order.
+
+        ``executor`` runs the steps (default: threads, ``CKLANG_JOBS`` at once); each step is a
+        compiler process, so threads are enough.
+        """
+        jobs = [self._job(key, epilogue) for key, epilogue in wanted]
+        missing = {id(job): job for job in jobs if self._ready(job) is None}
+        failures: dict[int, CkError] = {}
+        if missing:
+            total = 3 * len(missing)
+            title = f"building {len(missing)} kernel{'s' if len(missing) > 1 else ''}"
+            with Steps(title, total) as steps, _pool(executor) as pool:
+                failures = self._build(list(missing.values()), pool, steps)
+        return [self._result(job, failures.get(id(job)), id(job) in missing) for job in jobs]
+
+    def _job(self, key: KernelKey, epilogue: Function) -> _Job:
+        from cklang.runtime import compile as steps
+
+        source = self.source(key, epilogue)
+        identity = steps.identity(self.toolchain, self.tree)
+        stencil = {"source": source.stencil, "arch": key.arch, "tools": identity}
+        kernel = {**stencil, "fill": source.fill, "key": key.to_json()}
+        return _Job(key=key, source=source, stencil=stencil, kernel=kernel)
+
+    def _ready(self, job: _Job) -> Artifact | None:
+        known = self.registry.find(job.key)
+        if known is not None and known.folder.name == digest_of("kernel", job.kernel):
+            return known
+        entry = self.store.find("kernel", digest_of("kernel", job.kernel))
+        if entry is None:
+            return None
+        artifact = _artifact(entry, cached=True, steps={})
+        self.registry.add(artifact)
+        return artifact
+
+    def _result(self, job: _Job, failure: CkError | None, built: bool) -> BuildResult:
+        artifact = None if failure is not None else self._ready(job)
+        if failure is None and artifact is None:
+            failure = error("B020", label=job.key.label)
+        if artifact is not None and not built:
+            artifact = replace(artifact, cached=True, seconds=0.0)
+        return BuildResult(key=job.key, artifact=artifact, failure=failure)
+
+    def _build(self, jobs: Sequence[_Job], pool: Executor, steps: Steps) -> dict[int, CkError]:
+        """Build every job; several that share a stencil wait for one of it."""
+        stencils: dict[str, Future[tuple[Entry, bool]]] = {}
+        hosts: dict[str, Future[tuple[Entry, bool]]] = {}
+        for job in jobs:
+            address = digest_of("stencil", job.stencil)
+            if address not in stencils:
+                # The longer one first.
+                stencils[address] = pool.submit(self._step, steps, "stencil", job, self._stencil)
+                hosts[address] = pool.submit(self._step, steps, "host", job, self._host)
+        fills: list[tuple[_Job, Future[Artifact]]] = []
+        failures: dict[int, CkError] = {}
+        for job in jobs:
+            address = digest_of("stencil", job.stencil)
+            try:
+                parts = stencils[address].result(), hosts[address].result()
+            except CkError as failure:
+                failures[id(job)] = failure
+                continue
+            fills.append((job, pool.submit(self._fill, steps, job, *parts)))
+        for job, fill in fills:
+            try:
+                self.registry.add(fill.result())
+            except CkError as failure:
+                failures[id(job)] = failure
+        return failures
+
+    def _step(
+        self,
+        steps: Steps,
+        kind: str,
+        job: _Job,
+        build: Callable[[_Job, Path], Mapping[str, Any]],
+    ) -> tuple[Entry, bool]:
+        start = time.perf_counter()
+        entry, cached = self.store.get_or_build(
+            kind, job.stencil, lambda folder: build(job, folder)
+        )
+        steps.done(f"{kind} of {job.key.stencil.label}", time.perf_counter() - start)
+        return entry, cached
+
+    def _stencil(self, job: _Job, folder: Path) -> Mapping[str, Any]:
+        from cklang.runtime.compile import compile_stencil
+
+        step = compile_stencil(
+            job.source.stencil,
+            job.key.arch,
+            folder,
+            self.toolchain,
+            self.tree,
+            precompiled=self._precompiled(job),
+        )
+        return {"seconds": step.seconds, "key": job.key.stencil.to_json()}
+
+    def _precompiled(self, job: _Job) -> Path | None:
+        """Return CK Tile's headers precompiled for the job's GPU, or None if that fails."""
+        from cklang.lowering import headers
+        from cklang.runtime.compile import compile_headers
+
+        def build(folder: Path) -> Mapping[str, Any]:
+            step = compile_headers(job.key.arch, folder, self.toolchain, self.tree)
+            return {"seconds": step.seconds}
+
+        # The compiler refuses a precompiled header when a file that went into it looks touched.
+        places = (self.tree.include / "ck_tile", headers.folder(), headers.folder().parent)
+        stamps = [_stamp(place) for place in places]
+        inputs = {"arch": job.key.arch, "tools": job.stencil["tools"], "stamps": stamps}
+        try:
+            entry, _ = self.store.get_or_build("headers", inputs, build)
+            return entry.file("headers.pch")
+        except CkError as problem:
+            logger("build").info("headers are not precompiled: %s", problem)
+            return None
+
+    def _host(self, job: _Job, folder: Path) -> Mapping[str, Any]:
+        from cklang.runtime.compile import compile_host
+
+        step = compile_host(job.source.stencil, job.key.arch, folder, self.toolchain, self.tree)
+        return {"seconds": step.seconds}
+
+    def _fill(
+        self, steps: Steps, job: _Job, stencil: tuple[Entry, bool], host: tuple[Entry, bool]
+    ) -> Artifact:
+        def build(folder: Path) -> Mapping[str, Any]:
+            from cklang.runtime import codeobject
+            from cklang.runtime.compile import link_fill
+
+            bitcode = stencil[0].file("stencil.bc")
+            step = link_fill(bitcode, job.source.fill, job.key.arch, folder, self.toolchain)
+            _share(host[0].file(_HOST), folder / _HOST)
+            (folder / _SOURCE).write_text(job.source.inline)
+            facts = codeobject.read(folder / _CODE).kernel(job.source.kernel)
+            return {
+                "seconds": step.seconds,
+                "symbol": job.source.kernel,
+                "resources": {f.name: getattr(facts, f.name) for f in fields(Resources)},
+            }
+
+        start = time.perf_counter()
+        entry, cached = self.store.get_or_build("kernel", job.kernel, build)
+        seconds = time.perf_counter() - start
+        steps.done(f"fill of {job.key.label}", seconds)
+        report = {
+            "stencil": {"seconds": stencil[0].seconds, "cached": stencil[1]},
+            "host": {"seconds": host[0].seconds, "cached": host[1]},
+            "fill": {"seconds": entry.seconds, "cached": cached},
+        }
+        return _artifact(entry, cached=cached, steps=report)
+
+
+def _artifact(entry: Entry, *, cached: bool, steps: Mapping[str, Any]) -> Artifact:
+    facts = entry.facts
+    return Artifact(
+        key=KernelKey.from_json(entry.record["inputs"]["key"]),
+        folder=entry.folder,
+        code_object=entry.file(_CODE),
+        host_face=entry.file(_HOST),
+        source=entry.file(_SOURCE),
+        symbol=str(facts["symbol"]),
+        resources=Resources(**facts["resources"]),
+        seconds=_critical_path(steps),
+        cached=cached,
+        steps=steps,
+    )
+
+
+def _critical_path(steps: Mapping[str, Any]) -> float:
+    """Return the seconds that were waited for: stencil and host face are built at once."""
+    spent = {
+        name: 0.0 if step["cached"] else float(step["seconds"]) for name, step in steps.items()
+    }
+    return max(spent.get("stencil", 0.0), spent.get("host", 0.0)) + spent.get("fill", 0.0)
+
+
+def artifacts_in(store: Store) -> Iterator[Artifact]:
+    """Yield every kernel of a store; those of other schema versions are passed over."""
+    for entry in store.entries("kernel"):
+        try:
+            yield _artifact(entry, cached=True, steps={})
+        except CkError as problem:
+            if problem.code not in ("C002", "K003"):
+                raise
+
+
+def _stamp(folder: Path) -> str:
+    """Return a digest of where the headers below ``folder`` are and when they were written."""
+    files = sorted(path for path in folder.rglob("*.h*") if path.is_file())
+    lines = "\n".join(f"{path} {path.stat().st_mtime_ns}" for path in files)
+    return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def _share(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
+
+
+class _Borrowed:
+    """An executor that its owner shuts down."""
+
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor
+
+    def __enter__(self) -> Executor:
+        return self._executor
+
+    def __exit__(self, *problem: object) -> None:
+        return None
+
+
+def _pool(executor: Executor | None) -> Executor | _Borrowed:
+    if executor is not None:
+        return _Borrowed(executor)
+    # Two even on one core: a step may wait for another process's lock.
+    return ThreadPoolExecutor(max(2, knobs.JOBS.get() or os.cpu_count() or 2), "cklang-build")
+
+
+def _summary(failures: Iterable[BuildResult], total: int) -> CkError:
+    first, *rest = [(result.key, result.failure) for result in failures if result.failure]
+    key, failure = first
+    notes = [*failure.notes, f"while building {key.label}"]
+    notes += [f"{other.label} failed too: {problem.message}" for other, problem in rest]
+    if total > 1:
+        notes.append(f"{len(rest) + 1} of {total} kernels failed")
+    return type(failure)(failure.code, failure.message, failure.hint, failure.at, notes)
+
+
+def shared_builder() -> Builder:
+    """Return this process's builder for the current cache folder and toolchain."""
+    from cklang.runtime.toolchain import find_ck_tree, find_toolchain
+
+    return _shared(cache_root(), find_toolchain(), find_ck_tree())
+
+
+@cache
+def _shared(root: Path, toolchain: Toolchain, tree: CkTree) -> Builder:
+    return Builder(Store(root), Registry("kernels"), toolchain, tree)

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: MIT
+"""What an AMD GPU code object says about its kernels: registers, LDS, spills, argument size.
+
+The facts stand in the ELF note ``NT_AMDGPU_METADATA``, written as MessagePack; function symbols
+show whether a call was left over. Format: LLVM's AMDGPU usage guide, "Code Object Metadata".
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cklang.errors import error
+
+__all__ = ["CodeObject", "KernelFacts", "count_instructions", "read"]
+
+_NOTE_TYPE = 32
+"""NT_AMDGPU_METADATA."""
+
+_SYMBOL_TABLE = 2
+_NOTE = 7
+_FUNCTION = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelFacts:
+    """The resources of one kernel; registers are counted per lane (vector) or wave (scalar)."""
+
+    name: str
+    vgprs: int
+    """Vector registers, the accumulation ones among them where the GPU has one file of both."""
+    agprs: int
+    sgprs: int
+    vgpr_spills: int
+    sgpr_spills: int
+    lds_bytes: int
+    """Static LDS of one workgroup."""
+    scratch_bytes: int
+    """Private memory of one lane."""
+    kernarg_bytes: int
+    max_threads: int
+    """Most threads of a workgroup."""
+    wave_size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeObject:
+    """One code object."""
+
+    target: str
+    """The GPU it is for: ``gfx942``."""
+    kernels: tuple[KernelFacts, ...]
+    functions: tuple[str, ...]
+    """All functions in it by name; more than there are kernels means that calls were left."""
+
+    def kernel(self, name: str) -> KernelFacts:
+        """Return the facts of kernel ``name``.
+
+        Raises:
+            CkBuildError: B012, there is no such kernel.
+        """
+        for facts in self.kernels:
+            if facts.name == name:
+                return facts
+        known = ", ".join(facts.name for facts in self.kernels)
+        raise error("B012", path=name, problem=f"its kernels are: {known}")
+
+
+def read(path: Path) -> CodeObject:
+    """Read the code object in ``path``.
+
+    Raises:
+        CkBuildError: B012, the file is no AMD GPU code object.
+    """
+    data = path.read_bytes()
+    try:
+        return _read(data)
+    except (struct.error, IndexError, KeyError, ValueError) as problem:
+        raise error("B012", path=path, problem=f"{problem}") from problem
+
+
+def _read(data: bytes) -> CodeObject:
+    if data[:6] != b"\x7fELF\x02\x01":
+        raise ValueError("it is not a little-endian 64-bit ELF file")
+    sections = list(_sections(data))
+    metadata = next(_metadata(data, sections), None)
+    if metadata is None:
+        raise ValueError("it has no AMDGPU metadata")
+    target = str(metadata.get("amdhsa.target", "")).rpartition("--")[2]
+    return CodeObject(
+        target=target,
+        kernels=tuple(_facts(kernel) for kernel in metadata["amdhsa.kernels"]),
+        functions=tuple(_functions(data, sections)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    type: int
+    offset: int
+    size: int
+    link: int
+
+
+def _sections(data: bytes) -> Iterator[_Section]:
+    table, entry, count = (
+        struct.unpack_from("<Q", data, 0x28)[0],
+        *struct.unpack_from("<HH", data, 0x3A),
+    )
+    for i in range(count):
+        _, kind, _, _, offset, size, link = struct.unpack_from("<IIQQQQI", data, table + i * entry)
+        yield _Section(kind, offset, size, link)
+
+
+def _metadata(data: bytes, sections: list[_Section]) -> Iterator[dict[str, Any]]:
+    for section in (s for s in sections if s.type == _NOTE):
+        position, end = section.offset, section.offset + section.size
+        while position < end:
+            name_size, size, kind = struct.unpack_from("<III", data, position)
+            start = position + 12 + _padded(name_size)
+            name = data[position + 12 : position + 12 + name_size].rstrip(b"\0")
+            if kind == _NOTE_TYPE and name == b"AMDGPU":
+                yield _unpack(data[start : start + size], 0)[0]
+            position = start + _padded(size)
+
+
+def _padded(size: int) -> int:
+    return (size + 3) & ~3
+
+
+def _functions(data: bytes, sections: list[_Section]) -> Iterator[str]:
+    for section in (s for s in sections if s.type == _SYMBOL_TABLE):
+        names = sections[section.link]
+        for position in range(section.offset, section.offset + section.size, 24):
+            name, info = struct.unpack_from("<IB", data, position)
+            if info & 0xF == _FUNCTION:
+                start = names.offset + name
+                yield data[start : data.index(b"\0", start)].decode()
+
+
+def _facts(kernel: dict[str, Any]) -> KernelFacts:
+    return KernelFacts(
+        name=kernel[".name"],
+        vgprs=kernel[".vgpr_count"],
+        agprs=kernel.get(".agpr_count", 0),
+        sgprs=kernel[".sgpr_count"],
+        vgpr_spills=kernel.get(".vgpr_spill_count", 0),
+        sgpr_spills=kernel.get(".sgpr_spill_count", 0),
+        lds_bytes=kernel[".group_segment_fixed_size"],
+        scratch_bytes=kernel[".private_segment_fixed_size"],
+        kernarg_bytes=kernel[".kernarg_segment_size"],
+        max_threads=kernel[".max_flat_workgroup_size"],
+        wave_size=kernel[".wavefront_size"],
+    )
+
+
+# MessagePack: the first byte is a type, or a type with a small value or length in its low bits.
+_FIXED = {
+    0xCA: ">f",
+    0xCB: ">d",
+    0xCC: ">B",
+    0xCD: ">H",
+    0xCE: ">I",
+    0xCF: ">Q",
+    0xD0: ">b",
+    0xD1: ">h",
+    0xD2: ">i",
+    0xD3: ">q",
+}
+_CONSTANTS = {0xC0: None, 0xC2: False, 0xC3: True}
+_STRINGS = {0xC4: ">B", 0xC5: ">H", 0xC6: ">I", 0xD9: ">B", 0xDA: ">H", 0xDB: ">I"}
+_ARRAYS = {0xDC: ">H", 0xDD: ">I"}
+_MAPS = {0xDE: ">H", 0xDF: ">I"}
+
+
+def _unpack(data: bytes, at: int) -> tuple[Any, int]:
+    """Return the value at ``at`` and the position behind it."""
+    first = data[at]
+    if first < 0x80:
+        return first, at + 1
+    if first >= 0xE0:
+        return first - 0x100, at + 1
+    if first < 0x90:
+        return _map(data, at + 1, first & 0x0F)
+    if first < 0xA0:
+        return _array(data, at + 1, first & 0x0F)
+    if first < 0xC0:
+        return _string(data, at + 1, first & 0x1F)
+    if first in _CONSTANTS:
+        return _CONSTANTS[first], at + 1
+    if first in _FIXED:
+        return _number(data, at + 1, _FIXED[first])
+    for table, reader in ((_STRINGS, _string), (_ARRAYS, _array), (_MAPS, _map)):
+        if first in table:
+            size, start = _number(data, at + 1, table[first])
+            return reader(data, start, size)
+    raise ValueError(f"its metadata has an unknown MessagePack type {first:#x}")
+
+
+def _number(data: bytes, at: int, form: str) -> tuple[Any, int]:
+    return struct.unpack_from(form, data, at)[0], at + struct.calcsize(form)
+
+
+def _string(data: bytes, at: int, size: int) -> tuple[str, int]:
+    return data[at : at + size].decode(), at + size
+
+
+def _array(data: bytes, at: int, size: int) -> tuple[list[Any], int]:
+    items = []
+    for _ in range(size):
+        item, at = _unpack(data, at)
+        items.append(item)
+    return items, at
+
+
+def _map(data: bytes, at: int, size: int) -> tuple[dict[Any, Any], int]:
+    flat, at = _array(data, at, 2 * size)
+    return dict(zip(flat[::2], flat[1::2], strict=True)), at
+
+
+_INSTRUCTION = re.compile(r"^\t([a-z][a-z0-9_]+)(?:\s|$)", re.M)
+
+
+def count_instructions(assembly: str) -> Counter[str]:
+    """Count the machine instructions of an assembly text by mnemonic.
+
+    Only what clang puts in the text section counts: lines that start with a tab and no dot.
+    """
+    return Counter(_INSTRUCTION.findall(assembly))

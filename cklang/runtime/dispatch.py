@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: MIT
+"""From a bound call to launches: made once for a problem, then repeated without looking again.
+
+A :class:`CallPlan` holds the launches of a call in order with their argument bytes. A repeated
+call writes its addresses into them and launches; nothing else is touched.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cklang.arch import ArchSpec
+from cklang.fusion.plan import FusedGemm, FusionPlan, epilogue_hash
+from cklang.keys import Algorithm
+from cklang.runtime import arrays
+from cklang.runtime.arrays import HOST, Array
+from cklang.runtime.bind import Binding
+from cklang.runtime.device import Device, Effort, Launch
+from cklang.runtime.launch import loaded
+from cklang.runtime.problem import Problem, Storage, problem_of
+from cklang.runtime.record import LaunchRecord
+from cklang.runtime.select import Selection, select
+from cklang.runtime.transfer import Region, staged
+from cklang.types import Dim
+
+if TYPE_CHECKING:
+    from cklang.runtime.build import Builder
+
+__all__ = ["CallPlan", "Choice", "choose", "prepare"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """One kernel of a call with its problem and the algorithm that was selected for it."""
+
+    kernel: FusedGemm
+    problem: Problem
+    selection: Selection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """One launch: where each address goes in the argument words."""
+
+    launch: Launch
+    patches: tuple[tuple[int, int], ...]
+    """(index of a 64-bit word, index of an address)."""
+    record: LaunchRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Touched:
+    """What a call touches of one argument, relative to its address."""
+
+    low: int
+    high: int
+    written: bool
+
+
+class CallPlan:
+    """The launches of one call; addresses are those of the arguments, then that of the result."""
+
+    def __init__(
+        self,
+        device: Device,
+        steps: Sequence[_Step],
+        touched: Sequence[_Touched],
+        temporaries: Sequence[int],
+        place: str,
+    ) -> None:
+        self.device = device
+        self.touched = tuple(touched)
+        self.place = place
+        self._steps = tuple(steps)
+        self._temporaries = tuple(temporaries)
+        self._copies = place == HOST and not device.host_memory
+        self._lock = threading.Lock()
+
+    @property
+    def records(self) -> tuple[LaunchRecord, ...]:
+        """What is launched, in order."""
+        return tuple(step.record for step in self._steps)
+
+    def overlaps(self, addresses: Sequence[int]) -> bool:
+        """Whether the span of the result meets that of an argument."""
+        result, start = self.touched[-1], addresses[-1]
+        low, high = start + result.low, start + result.high
+        return any(
+            address + piece.low < high and low < address + piece.high
+            for address, piece in zip(addresses[:-1], self.touched, strict=False)
+        )
+
+    def run(self, addresses: list[int], stream: int | None) -> Effort | None:
+        """Launch everything; results in host memory are there when this returns.
+
+        Returns:
+            What emulating all launches but the last took; the last one's is asked for only when
+            somebody wants to know.
+        """
+        if not self._steps:
+            return None
+        if self._copies:
+            return self._run_with_copies(addresses, stream)
+        held = [self.device.allocate(size) for size in self._temporaries]
+        try:
+            effort = self._launch([*addresses, *held] if held else addresses, stream)
+            if self.place == HOST or held:
+                self.device.synchronize(stream)
+            return effort
+        finally:
+            for memory in held:
+                self.device.free(memory)
+
+    def _run_with_copies(self, addresses: Sequence[int], stream: int | None) -> Effort | None:
+        regions = [
+            Region(pointer=address, low=piece.low, high=piece.high, written=piece.written)
+            for address, piece in zip(addresses, self.touched, strict=True)
+        ]
+        # Temporaries are staged like an argument that nobody reads back.
+        held = [self.device.allocate(size) for size in self._temporaries]
+        try:
+            with staged(self.device, regions) as copies:
+                effort = self._launch([*copies, *held], stream)
+                self.device.synchronize(stream)
+            return effort
+        finally:
+            for memory in held:
+                self.device.free(memory)
+
+    def _launch(self, addresses: Sequence[int], stream: int | None) -> Effort | None:
+        device, before = self.device, None
+        with self._lock:
+            device.activate()
+            for index, step in enumerate(self._steps):
+                if index and device.emulated:
+                    before = self._effort_so_far(before, stream)
+                words = step.launch.words
+                for word, address in step.patches:
+                    words[word] = addresses[address]
+                step.launch(stream)
+            device.calls[0] += 1
+        return before
+
+    def _effort_so_far(self, before: Effort | None, stream: int | None) -> Effort | None:
+        self.device.synchronize(stream)
+        effort = self.device.effort()
+        return effort if before is None or effort is None else before + effort
+
+
+def choose(
+    plan: FusionPlan,
+    binding: Binding,
+    out: Array | None,
+    spec: ArchSpec,
+    algorithm: Algorithm | None,
+) -> list[Choice]:
+    """Return a problem and an algorithm for each kernel whose result has an element.
+
+    Raises:
+        CkValueError: A030-A033, strides; CkUnsupportedError: K101, K102, no algorithm.
+    """
+    from cklang.lowering.gemm import default_algorithms
+
+    storage = _storage(plan, binding, out)
+    chosen = []
+    for kernel in plan.kernels:
+        problem = problem_of(kernel, storage, binding.dims, epilogue_hash(kernel.epilogue))
+        if problem is None:
+            continue
+        if algorithm is not None:
+            selection = select(problem, spec, [algorithm], asked=True)
+        else:
+            candidates = default_algorithms(problem.signature, spec.name)
+            selection = select(problem, spec, candidates)
+        chosen.append(Choice(kernel=kernel, problem=problem, selection=selection))
+    return chosen
+
+
+def prepare(
+    plan: FusionPlan,
+    binding: Binding,
+    out: Array,
+    device: Device,
+    builder: Builder,
+    algorithm: Algorithm | None,
+) -> CallPlan:
+    """Return the launches of a call, with every kernel built and loaded."""
+    choices = choose(plan, binding, out, device.spec, algorithm)
+    artifacts = builder.build_all(
+        [(choice.selection.key, choice.kernel.epilogue) for choice in choices]
+    )
+    slots = _slots(plan, binding)
+    steps = []
+    for choice, artifact in zip(choices, artifacts, strict=True):
+        shape = loaded(device, artifact).prepare(choice.problem)
+        function = loaded(device, artifact).function
+        launch = device.launch(function, shape.grid, shape.block, shape.kernarg)
+        values = [choice.problem.a.value, choice.problem.b.value, choice.problem.e.value]
+        values += [d.value for d in choice.problem.d]
+        patches = [
+            (word, slots[value])
+            for value, words in zip(values, shape.pointers, strict=True)
+            for word in words
+        ]
+        record = LaunchRecord(
+            artifact=artifact, problem=choice.problem, grid=shape.grid, block=shape.block
+        )
+        steps.append(_Step(launch=launch, patches=tuple(patches), record=record))
+    touched = [_touched(array, written=False) for array in binding.arrays.values()]
+    return CallPlan(
+        device,
+        steps,
+        [*touched, _touched(out, written=True)],
+        _temporaries(plan, binding.dims),
+        binding.place,
+    )
+
+
+def _touched(array: Array, *, written: bool) -> _Touched:
+    low, high = arrays.extent_of(array.shape, array.strides, array.dtype.bytes)
+    return _Touched(low=low, high=high, written=written)
+
+
+def _slots(plan: FusionPlan, binding: Binding) -> dict[str, int]:
+    """Return the index of each value's address: arguments, result, then temporaries."""
+    names = [*binding.arrays, plan.kernels[-1].result.name]
+    names += [kernel.result.name for kernel in plan.kernels[:-1]]
+    return {name: index for index, name in enumerate(names)}
+
+
+def _shape(kernel: FusedGemm, dims: Mapping[str, int]) -> tuple[int, ...]:
+    shape = kernel.result.type.shape
+    return tuple(dims[extent.name] if isinstance(extent, Dim) else extent for extent in shape)
+
+
+def _temporaries(plan: FusionPlan, dims: Mapping[str, int]) -> list[int]:
+    """Return the size in bytes of what each kernel but the last writes."""
+    sizes = []
+    for kernel in plan.kernels[:-1]:
+        rows, columns = _shape(kernel, dims)
+        sizes.append(rows * columns * kernel.result.type.dtype.bytes)
+    return sizes
+
+
+def _storage(plan: FusionPlan, binding: Binding, out: Array | None) -> dict[str, Storage]:
+    storage = {name: _stored(name, array) for name, array in binding.arrays.items()}
+    for kernel in plan.kernels:
+        name = kernel.result.name
+        storage[name] = _packed(name, kernel, binding.dims)
+    if out is not None:
+        name = plan.kernels[-1].result.name
+        storage[name] = _stored("out", out)
+    return storage
+
+
+def _stored(name: str, array: Array) -> Storage:
+    return Storage(
+        name=name,
+        dtype=array.dtype,
+        shape=array.shape,
+        strides=array.strides,
+        alignment=arrays.alignment_of(array.pointer),
+    )
+
+
+def _packed(name: str, kernel: FusedGemm, dims: Mapping[str, int]) -> Storage:
+    rows, columns = _shape(kernel, dims)
+    return Storage(
+        name=name,
+        dtype=kernel.result.type.dtype,
+        shape=(rows, columns),
+        strides=(columns, 1),
+        alignment=arrays.alignment_of(0),
+    )

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: MIT
+"""What a call would run, and why, as text."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from cklang.fusion.plan import FusionPlan
+from cklang.keys import Algorithm
+from cklang.runtime.arrays import Array
+from cklang.runtime.bind import Binding
+from cklang.runtime.build import shared_builder
+from cklang.runtime.device import Target, target_of
+from cklang.runtime.dispatch import Choice, choose
+
+__all__ = ["explain", "inspect"]
+
+
+def explain(
+    plan: FusionPlan,
+    binding: Binding,
+    out: Array | None,
+    device: str | None,
+    algorithm: Algorithm | None,
+) -> str:
+    """Return the IR, the fusion decisions, each kernel's key and why that algorithm, the device."""
+    target = target_of(device)
+    choices = choose(plan, binding, out, target.spec, algorithm)
+    parts = [str(plan.function), plan.explain()]
+    parts += [_kernel(index, choice) for index, choice in enumerate(choices)]
+    if not choices:
+        parts.append("the result has no element: nothing is launched")
+    parts.append(_device(target))
+    return "\n\n".join(part.rstrip() for part in parts) + "\n"
+
+
+def inspect(
+    plan: FusionPlan,
+    binding: Binding,
+    out: Array | None,
+    device: str | None,
+    algorithm: Algorithm | None,
+) -> str:
+    """Return the generated C++ of each kernel with its functions in place."""
+    choices = choose(plan, binding, out, target_of(device).spec, algorithm)
+    builder = shared_builder()
+    return "\n".join(
+        builder.source(choice.selection.key, choice.kernel.epilogue).inline for choice in choices
+    )
+
+
+def _kernel(index: int, choice: Choice) -> str:
+    problem, selection = choice.problem, choice.selection
+    key, chosen = selection.key, selection.key.algorithm
+    lines = [
+        f"kernel {index} computes {choice.kernel.result}: {problem}",
+        f"  key        {key.digest}",
+        f"  label      {key.label}",
+        f"  algorithm  {_words(chosen)}",
+        f"  because    {_because(choice)}",
+    ]
+    reasons = Counter(str(rejection) for rejection in selection.rejections)
+    lines += [f"  rejected   {count} x {reason}" for reason, count in reasons.items()]
+    artifact = shared_builder().find(key, choice.kernel.epilogue)
+    if artifact is None:
+        lines.append("  built      no")
+    else:
+        lines.append(f"  built      {artifact.code_object}")
+        lines.append(f"  resources  {artifact.resources}")
+    return "\n".join(lines)
+
+
+def _because(choice: Choice) -> str:
+    selection = choice.selection
+    if selection.asked:
+        return "you named it, and no rule objects"
+    place = f"candidate {selection.position + 1} of {selection.candidates} in fixed order"
+    return f"{place}, the first to which no rule objects"
+
+
+def _words(algorithm: Algorithm) -> str:
+    tile, warps, warp_tile = (
+        "x".join(map(str, triple))
+        for triple in (algorithm.tile, algorithm.warps, algorithm.warp_tile)
+    )
+    vectors = f"A {algorithm.vector_a}, B {algorithm.vector_b}, E {algorithm.vector_e}"
+    if algorithm.vector_d:
+        vectors += f", D {', '.join(map(str, algorithm.vector_d))}"
+    return (
+        f"tile {tile}, warps {warps}, warp tile {warp_tile}, {algorithm.pipeline.value}, "
+        f"{algorithm.scheduler.value}, {algorithm.epilogue.value}, vectors {vectors}"
+    )
+
+
+def _device(target: Target) -> str:
+    if not target.emulated:
+        return f"device: {target}"
+    return (
+        f"device: {target} ({target.spec.product}): there is no GPU in this run; its instructions "
+        "are executed on the CPU"
+    )

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: MIT
+"""A function of the mini-IR where a Python program is expected, so that IR text runs as an op."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cklang.errors import error
+from cklang.frontend.program import Signature
+from cklang.frontend.signature import Parameter
+from cklang.ir.nodes import Function
+from cklang.source import Source, Span
+from cklang.types import DType
+
+__all__ = ["IrProgram"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IrProgram:
+    """A verified function: no dtype variables, no constants, one result.
+
+    Raises:
+        CkValueError: K002, the function has not exactly one result.
+    """
+
+    ir: Function
+
+    def __post_init__(self) -> None:
+        count = len(self.ir.results)
+        if count != 1:
+            raise error("K002", what=f"@{self.name}", want="a function of one result", got=count)
+
+    @property
+    def name(self) -> str:
+        """The name of the function."""
+        return self.ir.name
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Its parameters, as those of a Python program."""
+        source = Source(name=f"@{self.name}", text=str(self.ir))
+        span = Span(source=source, line=1, column=0, end_line=1, end_column=1)
+        return tuple(
+            Parameter(name=value.name, type=value.type, span=span) for value in self.ir.params
+        )
+
+    @property
+    def signature(self) -> Signature:
+        """Its face, as that of a Python program."""
+        return Signature(
+            name=self.name,
+            parameters=self.parameters,
+            result=self.ir.results[0].type,
+            variables={},
+            python=inspect.Signature(),
+        )
+
+    def specialise(self, dtypes: Mapping[str, DType], consts: Mapping[str, object]) -> Function:
+        """Return the function: there is nothing to choose."""
+        del dtypes, consts
+        return self.ir

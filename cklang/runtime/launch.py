@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: MIT
+"""Built kernels in this process: loaded on a device, asked through their host face how to launch.
+
+Only the host face knows how a kernel's arguments are laid out. Where it puts addresses is found
+by giving it marks that no argument is likely to hold.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+from dataclasses import dataclass
+
+from cklang.errors import error
+from cklang.lowering.hostface import GemmOperand, GemmProblem, HostFace, LaunchShape
+from cklang.runtime.device import Device, Function
+from cklang.runtime.problem import Problem
+from cklang.runtime.record import Artifact
+
+__all__ = ["Loaded", "Prepared", "loaded"]
+
+_WORD = 8
+# Multiples of a page far above any address that a process has, and with no bit pattern of a size.
+_MARK, _MARK_STEP = 0x5EED_C0DE_0000_0000, 0x0000_0001_0000_1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """How to launch a kernel for one problem."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    kernarg: bytes
+    pointers: tuple[tuple[int, ...], ...]
+    """For A, B, E and then each D: the 64-bit words of ``kernarg`` that hold its address."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """A kernel on a device, and its host face."""
+
+    artifact: Artifact
+    function: Function
+    face: HostFace
+
+    def prepare(self, problem: Problem) -> Prepared:
+        """Ask how to launch it for ``problem``.
+
+        Raises:
+            CkUnsupportedError: D007, CK Tile's own check or ours refuses the problem.
+            CkInternalError: D008, an operand's address is in no argument.
+        """
+        marks = [_MARK + i * _MARK_STEP for i in range(3 + len(problem.d))]
+        shape = self.face.describe(_question(problem, marks))
+        if isinstance(shape, str):
+            label = self.artifact.key.label
+            raise error("D007", label=label, problem=problem, verdict=shape)
+        return Prepared(
+            grid=shape.grid,
+            block=shape.block,
+            kernarg=shape.kernarg,
+            pointers=tuple(self._words(shape, index, mark) for index, mark in enumerate(marks)),
+        )
+
+    def _words(self, shape: LaunchShape, index: int, mark: int) -> tuple[int, ...]:
+        text = struct.pack("<Q", mark)
+        found = tuple(
+            at // _WORD
+            for at in range(0, len(shape.kernarg) - _WORD + 1, _WORD)
+            if shape.kernarg[at : at + _WORD] == text
+        )
+        if not found:
+            raise error("D008", label=self.artifact.key.label, index=index)
+        return found
+
+
+def _question(problem: Problem, marks: list[int]) -> GemmProblem:
+    a, b, e, *ds = marks
+    return GemmProblem(
+        m=problem.m,
+        n=problem.n,
+        k=problem.k,
+        a=a,
+        b=b,
+        e=e,
+        stride_a=problem.a.stride,
+        stride_b=problem.b.stride,
+        stride_e=problem.e.stride,
+        d=tuple(
+            GemmOperand(pointer=mark, stride_m=d.stride_m, stride_n=d.stride_n)
+            for mark, d in zip(ds, problem.d, strict=True)
+        ),
+    )
+
+
+_loaded: dict[tuple[int, str], Loaded] = {}
+_lock = threading.Lock()
+
+
+def loaded(device: Device, artifact: Artifact) -> Loaded:
+    """Return a kernel loaded on ``device``; each is loaded once a process."""
+    where = (device.index, str(artifact.folder))
+    with _lock:
+        known = _loaded.get(where)
+        if known is None:
+            known = _loaded[where] = Loaded(
+                artifact=artifact,
+                function=device.load(artifact.code_object.read_bytes(), artifact.symbol),
+                face=HostFace(artifact.host_face),
+            )
+        return known

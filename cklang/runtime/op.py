@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: MIT
+"""``ck.op``: a Python function that runs as CK Tile kernels.
+
+A call is looked up by what its plan depends on: dtypes, shapes, strides, address alignment and
+device. A known one goes straight to the launch; otherwise it is bound, planned and built first.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cklang import knobs
+from cklang.errors import error
+from cklang.frontend.program import Program
+from cklang.ir.nodes import Function
+from cklang.keys import Algorithm
+from cklang.runtime import arrays, quick
+from cklang.runtime.arrays import HOST, Library
+from cklang.runtime.bind import Binding, assign, bind, check_out
+from cklang.runtime.irprogram import IrProgram
+from cklang.runtime.record import Artifact, CallRecord
+from cklang.types import DType
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+    from cklang.fusion.plan import FusionPlan
+    from cklang.runtime.device import Effort
+    from cklang.runtime.dispatch import CallPlan
+
+__all__ = ["Op", "op", "op_from_ir"]
+
+_MEMO_LIMIT = 4096
+_OPTIONS = ("out", "device")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ready:
+    """Everything a repeated call needs; it holds no array of the call that made it."""
+
+    plan: CallPlan
+    shape: tuple[int, ...]
+    dtype: DType
+    library: Library
+    place: str
+    number_dtypes: tuple[np.dtype[Any], ...]
+    """The dtype that each address's memory has, for plain numbers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Last:
+    """The raw facts of the last call; :attr:`Op.last` makes a record of them when asked."""
+
+    ready: _Ready
+    before: Effort | None
+    """What all launches but the last took."""
+    call: int
+    """The device's count of calls after it."""
+    memoised: bool
+
+
+class Op:
+    """A program and its kernels; made by :func:`op`, called like the function."""
+
+    def __init__(self, program: Program | IrProgram, algorithm: Algorithm | None = None) -> None:
+        if isinstance(program, Program):
+            functools.update_wrapper(self, program.function)
+        self.program = program
+        self.algorithm = algorithm
+        self._parameters = program.parameters
+        for parameter in program.parameters:
+            if parameter.name in _OPTIONS:
+                raise error("A013", at=parameter.span, op=program.name, name=parameter.name)
+        fixed = not any(parameter.keyword_only for parameter in program.parameters)
+        self._positional = len(program.parameters) if fixed else -1
+        self._memo: dict[object, _Ready] = {}
+        self._fusions: dict[int, tuple[Function, FusionPlan]] = {}
+        self._lock = threading.RLock()
+        self._last: _Last | None = None
+
+    def __repr__(self) -> str:
+        return f"<cklang op {self.program.name}>"
+
+    def __call__(
+        self, *args: Any, out: Any = None, device: str | None = None, **kwargs: Any
+    ) -> Any:
+        """Run it.
+
+        Args:
+            *args: Arrays (NumPy, torch, DLPack, array interface), numbers for rank-0 parameters,
+                Python values for ``ck.const`` parameters; by position or by name.
+            out: An array to write the result into; its last axis must have stride 1.
+            device: ``"emu:gfx942"`` or ``"hip:0"``; default ``CKLANG_DEVICE``, else the first GPU,
+                else an emulated one.
+            **kwargs: As ``args``.
+
+        Returns:
+            The result: ``out`` if given, else a new array of the arguments' library. If K is 0
+            every sum is 0, as in NumPy; a result without elements launches nothing.
+
+        Raises:
+            CkTypeError, CkValueError: The arguments (A rows), the program (F rows).
+            CkUnsupportedError: K101, K102: no kernel of this installation can compute it.
+            CkBuildError: B rows: a compiler failed.
+            CkDeviceError: D and E rows.
+        """
+        values = self._values(args, kwargs)
+        seen = quick.glance(self._parameters, values, out, device or knobs.DEVICE.get())
+        ready = self._memo.get(seen.key)
+        memoised = ready is not None
+        if ready is None:
+            ready = self._prepare(values, out, device)
+            self._remember(seen.key, ready)
+        return self._run(ready, seen, values, out, memoised)
+
+    def _run(
+        self, ready: _Ready, seen: quick.Glance, values: Sequence[Any], out: Any, memoised: bool
+    ) -> Any:
+        plan, addresses = ready.plan, seen.addresses
+        for index, number in seen.numbers:
+            cell = np.array(number, ready.number_dtypes[index])
+            seen.held.append(cell)
+            addresses[index] = quick.address(cell)
+        result = out
+        if out is None:
+            result = arrays.empty(ready.shape, ready.dtype, ready.library, ready.place)
+            addresses.append(quick.address(result))
+        elif plan.overlaps(addresses):
+            check_out(arrays.read("out", out), self._bind(values))
+        stream = None if ready.place == HOST else arrays.current_stream(ready.library)
+        before = plan.run(addresses, stream)
+        call = plan.device.calls[0]
+        self._last = _Last(ready=ready, before=before, call=call, memoised=memoised)
+        return result
+
+    def _prepare(self, values: Sequence[Any], out: Any, device_name: str | None) -> _Ready:
+        from cklang.runtime.build import shared_builder
+        from cklang.runtime.device import open_device
+        from cklang.runtime.dispatch import prepare
+
+        binding = self._bind(values)
+        if out is None:
+            made = arrays.empty(
+                binding.result_shape, binding.result_dtype, binding.library, binding.place
+            )
+            target = arrays.read("out", made)
+        else:
+            target = arrays.read("out", out)
+            check_out(target, binding)
+        device = open_device(device_name, binding.place)
+        plan = prepare(
+            self._fuse(binding), binding, target, device, shared_builder(), self.algorithm
+        )
+        return _Ready(
+            plan=plan,
+            shape=binding.result_shape,
+            dtype=binding.result_dtype,
+            library=binding.library,
+            place=binding.place,
+            number_dtypes=tuple(array.dtype.numpy for array in binding.arrays.values()),
+        )
+
+    def _remember(self, key: object, ready: _Ready) -> None:
+        with self._lock:
+            while len(self._memo) >= _MEMO_LIMIT:
+                self._memo.pop(next(iter(self._memo)))
+            self._memo[key] = ready
+
+    def _values(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Sequence[Any]:
+        if kwargs or len(args) != self._positional:
+            return assign(self.program.name, self._parameters, args, kwargs)
+        return args
+
+    def _bind(self, values: Sequence[Any]) -> Binding:
+        return bind(self._parameters, self.program.signature.result, values)
+
+    def _fuse(self, binding: Binding) -> FusionPlan:
+        function = self.program.specialise(binding.dtypes, binding.consts)
+        with self._lock:
+            known = self._fusions.get(id(function))
+            if known is None:
+                from cklang.fusion.partition import plan
+
+                # The function is kept with its plan, so its id is not given to another one.
+                known = self._fusions[id(function)] = (function, plan(function))
+            return known[1]
+
+    def using(self, algorithm: Algorithm) -> Op:
+        """Return this op with every kernel by ``algorithm``; rules still check each problem."""
+        if not isinstance(algorithm, Algorithm):
+            raise error("K002", what="using(...)", want="a cklang.Algorithm", got=algorithm)
+        return Op(self.program, algorithm)
+
+    def ir(self, *args: Any, **kwargs: Any) -> Function:
+        """Return the IR for these arguments; ``str()`` of it is its text."""
+        binding = self._bind(self._values(args, kwargs))
+        return self.program.specialise(binding.dtypes, binding.consts)
+
+    def fusion(self, *args: Any, **kwargs: Any) -> FusionPlan:
+        """Return the kernels that compute it for these arguments, with a reason for each choice."""
+        return self._fuse(self._bind(self._values(args, kwargs)))
+
+    def graph(self, *args: Any, **kwargs: Any) -> nx.MultiDiGraph:
+        """Return the graph of the IR that fusion decided on."""
+        return self.fusion(*args, **kwargs).graph
+
+    def explain(self, *args: Any, out: Any = None, device: str | None = None, **kwargs: Any) -> str:
+        """Say what a call would run and why, without building or running anything."""
+        from cklang.runtime.explain import explain
+
+        binding, target = self._offered(args, kwargs, out)
+        return explain(self._fuse(binding), binding, target, device, self.algorithm)
+
+    def inspect(self, *args: Any, out: Any = None, device: str | None = None, **kwargs: Any) -> str:
+        """Return the C++ of the kernels of a call, each with its functions in place."""
+        from cklang.runtime.explain import inspect
+
+        binding, target = self._offered(args, kwargs, out)
+        return inspect(self._fuse(binding), binding, target, device, self.algorithm)
+
+    def build(
+        self, *args: Any, out: Any = None, device: str | None = None, **kwargs: Any
+    ) -> tuple[Artifact, ...]:
+        """Build the kernels of a call without running them; touches no GPU."""
+        from cklang.runtime.build import shared_builder
+        from cklang.runtime.device import target_of
+        from cklang.runtime.dispatch import choose
+
+        binding, target = self._offered(args, kwargs, out)
+        spec = target_of(device).spec
+        choices = choose(self._fuse(binding), binding, target, spec, self.algorithm)
+        wanted = [(choice.selection.key, choice.kernel.epilogue) for choice in choices]
+        return tuple(shared_builder().build_all(wanted))
+
+    def _offered(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any
+    ) -> tuple[Binding, arrays.Array | None]:
+        binding = self._bind(self._values(args, kwargs))
+        if out is None:
+            return binding, None
+        target = arrays.read("out", out)
+        check_out(target, binding)
+        return binding, target
+
+    @property
+    def last(self) -> CallRecord | None:
+        """The record of the last finished call, or None."""
+        last = self._last
+        if last is None:
+            return None
+        plan = last.ready.plan
+        effort = None
+        if plan.records and plan.device.calls[0] == last.call:
+            effort = plan.device.effort()
+            if effort is not None and last.before is not None:
+                effort = last.before + effort
+        return CallRecord(
+            op=self.program.name,
+            device=str(plan.device),
+            emulated=plan.device.emulated,
+            launches=plan.records,
+            instructions=None if effort is None else effort.instructions,
+            engine_ns=None if effort is None else effort.engine_ns,
+            memoised=last.memoised,
+        )
+
+
+def op(function: Callable[..., Any]) -> Op:
+    """Make a kernel of a Python function; the decorator ``ck.op``.
+
+    Example:
+        >>> import cklang as ck
+        >>> M, N, K = ck.dims("M N K")
+        >>> @ck.op
+        ... def linear(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
+        ...     return x @ w.T
+
+    Raises:
+        CkSyntaxError, CkTypeError: F rows: the function is outside the language.
+    """
+    return Op(Program.from_function(function))
+
+
+def op_from_ir(function: Function | str) -> Op:
+    """Make a kernel of a function of the mini-IR, given as such or as its text.
+
+    Raises:
+        CkSyntaxError, CkTypeError: I rows: the text or the function is not legal.
+    """
+    if isinstance(function, str):
+        from cklang.ir.parser import parse_function
+
+        function = parse_function(function)
+    return Op(IrProgram(ir=function))

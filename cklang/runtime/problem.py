@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: MIT
+"""One launch as numbers: extents, layouts, strides and alignments of the arrays of a fused GEMM.
+
+What the strides decide is decided here: which layout A and B have, and how each epilogue operand
+is read. Axes of extent 1 and their arbitrary strides are made regular first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cklang.errors import error
+from cklang.keys import DKind, DOperand, Layout, Signature
+from cklang.types import Dim, DType, f32
+
+if TYPE_CHECKING:
+    from cklang.fusion.plan import FusedGemm, Read, View
+
+__all__ = ["Matrix", "Operand", "Problem", "ReadAccess", "Storage", "problem_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Storage:
+    """How one value of a program lies in memory; strides in elements."""
+
+    name: str
+    """How messages call it."""
+    dtype: DType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    alignment: int
+    """Largest power of two up to 4 that divides its address, in bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operand:
+    """What is common to all operands of a launch: whose memory it is."""
+
+    value: str
+    """Name of the value in the program."""
+    dtype: DType
+    alignment: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matrix(Operand):
+    """A [M, K], B [K, N] or E [M, N] with one contiguous axis."""
+
+    layout: Layout
+    rows: int
+    columns: int
+    stride: int
+    """Elements from one row (row layout) or column (column layout) to the next."""
+
+    @property
+    def contiguous(self) -> int:
+        """Extent of the contiguous axis."""
+        return self.columns if self.layout is Layout.ROW else self.rows
+
+    @property
+    def span(self) -> int:
+        """Elements from the first to the last, gaps included."""
+        other = self.rows if self.layout is Layout.ROW else self.columns
+        return max(other - 1, 0) * self.stride + self.contiguous
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadAccess(Operand):
+    """An epilogue operand at (m, n): pointer + m * stride_m + n * stride_n."""
+
+    kind: DKind
+    stride_m: int
+    stride_n: int
+    span: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One launch of a fused GEMM; everything that rules and the host face ask."""
+
+    m: int
+    n: int
+    k: int
+    a: Matrix
+    b: Matrix
+    e: Matrix
+    d: tuple[ReadAccess, ...]
+    epilogue: str
+    """SHA-256 of the canonical text of the epilogue."""
+
+    @property
+    def signature(self) -> Signature:
+        """The signature of the kernels that can compute it."""
+        return Signature(
+            dtype_a=self.a.dtype,
+            dtype_b=self.b.dtype,
+            dtype_acc=f32,
+            dtype_e=self.e.dtype,
+            layout_a=self.a.layout,
+            layout_b=self.b.layout,
+            layout_e=self.e.layout,
+            d=tuple(DOperand(dtype=d.dtype, kind=d.kind) for d in self.d),
+            epilogue=self.epilogue,
+        )
+
+    def __str__(self) -> str:
+        a, b, e = self.a, self.b, self.e
+        return (
+            f"M={self.m} N={self.n} K={self.k} {a.layout.value}{b.layout.value}{e.layout.value} "
+            f"strides A={a.stride} B={b.stride} E={e.stride}"
+        )
+
+
+def problem_of(
+    kernel: FusedGemm, storage: Mapping[str, Storage], dims: Mapping[str, int], epilogue: str
+) -> Problem | None:
+    """Return the problem of one launch, or None if its result has no element.
+
+    Args:
+        kernel: The fused GEMM.
+        storage: Where each value that it reads or writes lies, by value name.
+        dims: The extent of each dim of the program.
+        epilogue: SHA-256 of the canonical text of its epilogue.
+
+    Raises:
+        CkValueError: A030-A033, strides that no kernel reads or writes.
+    """
+    m, n = (_extent(extent, dims) for extent in kernel.result.type.shape)
+    if m == 0 or n == 0:
+        return None
+    e = _result(kernel.result.name, storage[kernel.result.name])
+    a_storage, b_storage = storage[kernel.a.value.name], storage[kernel.b.value.name]
+    k = a_storage.shape[kernel.a.perm[1]]
+    a, b = _matrix(kernel.a, a_storage), _matrix(kernel.b, b_storage)
+    reads = tuple(_access(read, storage[read.value.name], m, n) for read in kernel.reads)
+    return Problem(m=m, n=n, k=k, a=a, b=b, e=e, d=reads, epilogue=epilogue)
+
+
+def _extent(extent: Dim | int, dims: Mapping[str, int]) -> int:
+    return dims[extent.name] if isinstance(extent, Dim) else extent
+
+
+def _matrix(view: View, storage: Storage) -> Matrix:
+    rows, columns = (storage.shape[axis] for axis in view.perm)
+    by_row, by_column = (storage.strides[axis] for axis in view.perm)
+    _refuse_negative(storage)
+    if rows == 0 or columns == 0:
+        # An empty sum reads nothing; any layout will do, so take the one that was written down.
+        layout, stride = (Layout.ROW if view.perm == (0, 1) else Layout.COL), 0
+    elif columns == 1 or by_column == 1:
+        layout, stride = Layout.ROW, by_row if rows > 1 else columns
+    elif rows == 1 or by_row == 1:
+        layout, stride = Layout.COL, by_column
+    else:
+        raise error("A030", name=storage.name, shape=storage.shape, strides=storage.strides)
+    return Matrix(
+        value=view.value.name,
+        dtype=storage.dtype,
+        alignment=storage.alignment,
+        layout=layout,
+        rows=rows,
+        columns=columns,
+        stride=stride,
+    )
+
+
+def _result(value: str, storage: Storage) -> Matrix:
+    rows, columns = storage.shape
+    by_row, by_column = storage.strides
+    _refuse_negative(storage)
+    if columns > 1 and by_column != 1:
+        raise error("A032", name=storage.name, shape=storage.shape, strides=storage.strides)
+    stride = by_row if rows > 1 else columns
+    if stride < columns:
+        raise error("A033", name=storage.name, stride=stride, columns=columns)
+    return Matrix(
+        value=value,
+        dtype=storage.dtype,
+        alignment=storage.alignment,
+        layout=Layout.ROW,
+        rows=rows,
+        columns=columns,
+        stride=stride,
+    )
+
+
+def _refuse_negative(storage: Storage) -> None:
+    axes = zip(storage.shape, storage.strides, strict=True)
+    if any(extent > 1 and stride < 0 for extent, stride in axes):
+        raise error("A031", name=storage.name, strides=storage.strides)
+
+
+def _access(read: Read, storage: Storage, m: int, n: int) -> ReadAccess:
+    _refuse_negative(storage)
+    stride_m, stride_n = (_stride_along(axis, storage) for axis in read.axes)
+    along_m, along_n = (axis is not None for axis in read.axes)
+    if along_n and n == 1:
+        stride_n = 1
+    if along_m and m == 1:
+        stride_m = n if along_n else 1
+    return ReadAccess(
+        value=read.value.name,
+        dtype=storage.dtype,
+        alignment=storage.alignment,
+        kind=_kind(along_m, along_n, stride_n),
+        stride_m=stride_m,
+        stride_n=stride_n,
+        span=1 + (m - 1) * stride_m + (n - 1) * stride_n,
+    )
+
+
+def _stride_along(axis: int | None, storage: Storage) -> int:
+    return 0 if axis is None else storage.strides[axis]
+
+
+def _kind(along_m: bool, along_n: bool, stride_n: int) -> DKind:
+    if along_n and stride_n != 1:
+        return DKind.STRIDED
+    return {
+        (True, True): DKind.FULL,
+        (False, True): DKind.ROW,
+        (True, False): DKind.COLUMN,
+        (False, False): DKind.SCALAR,
+    }[along_m, along_n]

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: MIT
+"""What a call's plan depends on, as a key, and the addresses it needs: the path of every call.
+
+Reading a NumPy array in full takes microseconds; this reads only what decides the plan.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from cklang.frontend.signature import Parameter
+from cklang.runtime import arrays
+from cklang.runtime.arrays import Array, torch_module
+
+__all__ = ["Glance", "address", "glance"]
+
+# A NumPy array object starts with Python's object header and then the address of its data; its
+# public attributes for that address build an object at each access and take ten times as long.
+_DATA = object.__basicsize__
+_word = ctypes.c_size_t.from_address
+
+
+def _layout_holds() -> bool:
+    sample = np.empty(3, np.float16)
+    return int(_word(id(sample) + _DATA).value) == sample.ctypes.data
+
+
+if _layout_holds():
+
+    def _numpy_address(array: np.ndarray[Any, Any]) -> int:
+        return _word(id(array) + _DATA).value
+
+else:  # pragma: no cover - another Python than CPython
+
+    def _numpy_address(array: np.ndarray[Any, Any]) -> int:
+        return array.ctypes.data
+
+
+@dataclass(slots=True)
+class Glance:
+    """A call seen quickly."""
+
+    key: tuple[Any, ...]
+    addresses: list[int]
+    """One for each tensor or scalar argument; 0 for plain numbers."""
+    numbers: list[tuple[int, Any]] = field(default_factory=list)
+    """(index in ``addresses``, value) of plain numbers."""
+    held: list[Any] = field(default_factory=list)
+    """What keeps memory alive that was borrowed for this call."""
+
+
+def address(array: Any) -> int:
+    """Return the address of a NumPy array's or torch tensor's first element."""
+    if isinstance(array, np.ndarray):
+        return _numpy_address(array)
+    return int(array.data_ptr())
+
+
+def glance(
+    parameters: Sequence[Parameter], values: Sequence[Any], out: Any, device: str | None
+) -> Glance:
+    """Look at a call's values, one for each parameter.
+
+    Two calls with equal keys have the same plan.
+
+    Raises:
+        CkTypeError, CkValueError: A001-A006, a value that is no readable array.
+    """
+    key: list[Any] = [device]
+    seen = Glance((), [])
+    for parameter, value in zip(parameters, values, strict=True):
+        kind = type(value)
+        if kind is np.ndarray:
+            pointer = _numpy_address(value)
+            key += (value.dtype, value.shape, value.strides, pointer & 7)
+            seen.addresses.append(pointer)
+        elif parameter.is_const:
+            # 1, 1.0 and True are equal in Python, and different programs.
+            key += (kind, repr(value))
+        elif kind is float or kind is int or kind is bool:
+            key.append(kind)
+            seen.numbers.append((len(seen.addresses), value))
+            seen.addresses.append(0)
+        else:
+            _other(parameter.name, value, key, seen)
+    if out is not None:
+        _out(out, key, seen)
+    seen.key = tuple(key)
+    return seen
+
+
+def _out(out: Any, key: list[Any], seen: Glance) -> None:
+    key.append("out")
+    if type(out) is np.ndarray:
+        pointer = _numpy_address(out)
+        key += (out.dtype, out.shape, out.strides, pointer & 7, out.flags.writeable)
+        seen.addresses.append(pointer)
+    else:
+        _other("out", out, key, seen)
+
+
+def _other(name: str, value: Any, key: list[Any], seen: Glance) -> None:
+    torch = torch_module()
+    if torch is not None and type(value) is torch.Tensor and _is_plain(value, torch):
+        pointer = value.data_ptr()
+        key += (value.dtype, value.shape, value.stride(), pointer & 7, value.device)
+        seen.addresses.append(pointer)
+        return
+    array = arrays.read(name, np.asarray(value) if isinstance(value, np.generic) else value)
+    key += _face(array)
+    seen.addresses.append(array.pointer)
+    seen.held.append(array.owner)
+
+
+def _is_plain(tensor: Any, torch: Any) -> bool:
+    return not tensor.requires_grad and tensor.layout is torch.strided and not tensor.is_neg()
+
+
+def _face(array: Array) -> tuple[Any, ...]:
+    return (
+        array.dtype,
+        array.shape,
+        array.strides,
+        array.pointer & 7,
+        array.place,
+        array.library,
+        array.writeable,
+    )

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""Compare a result with its reference: every element within its own bound, or a report."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cklang.errors import error
+from cklang.ir.numeric import Array
+from cklang.reference.bounds import gamma
+from cklang.types import DType
+
+__all__ = ["assert_close", "largest_ratio", "tolerance"]
+
+# Half the distance between neighbours, relative to the number.
+_HALF_ULP = {"f16": 2.0**-11, "bf16": 2.0**-8, "f32": 2.0**-24}
+
+
+def assert_close(got: Any, reference: Any, bound: Any, *, what: str = "the result") -> None:
+    """Check that ``got`` is within ``bound`` of ``reference``, element by element.
+
+    Infinities and nan must be met in kind, unless the bound is infinite there.
+    :func:`cklang.reference.bounds.evaluate_with_bound` gives reference and bound.
+
+    Args:
+        got: An array of any dtype of the language.
+        reference: An array of the same shape and dtype.
+        bound: Absolute errors that are allowed: an array of the shape, or one number.
+        what: How messages call ``got``.
+
+    Raises:
+        CkMismatchError: Shapes or dtypes differ (T002), or elements are outside (T001): the
+            message has their number and the worst one with its index, both values, its bound
+            and the ratio of error to bound. It is an AssertionError.
+    """
+    got, reference = np.asarray(got), np.asarray(reference)
+    for name in ("shape", "dtype"):
+        if getattr(got, name) != getattr(reference, name):
+            raise error("T002", what=name, got=getattr(got, name), want=getattr(reference, name))
+    ratios = _ratios(got, reference, np.broadcast_to(bound, got.shape))
+    outside = int((ratios > 1).sum())
+    if outside:
+        raise error(
+            "T001", count=outside, size=got.size, worst=_worst(got, reference, bound, ratios, what)
+        )
+
+
+def largest_ratio(got: Any, reference: Any, bound: Any) -> float:
+    """Return the largest error in units of its bound: at most 1 where :func:`assert_close` passes.
+
+    0 for an empty array; infinite where a bound of 0 or a kind (nan, infinity) is missed.
+    """
+    got, reference = np.asarray(got), np.asarray(reference)
+    return float(np.max(_ratios(got, reference, np.broadcast_to(bound, got.shape)), initial=0.0))
+
+
+def tolerance(dtype: DType, k: int) -> float:
+    """Return how far a product of depth ``k`` stored as ``dtype`` may be from the exact one.
+
+    The result is relative to the sum of magnitudes: ``|error| <= tolerance * sum_k |a| |b|``,
+    for any order of summation. It is for tests that have no reference bound at hand.
+
+    Raises:
+        CkValueError: ``dtype`` is not f16, bf16 or f32 (T003).
+    """
+    if dtype.name not in _HALF_ULP:
+        raise error("T003", got=dtype, known=", ".join(_HALF_ULP))
+    return gamma(k) + (1 + gamma(k)) * _HALF_ULP[dtype.name]
+
+
+def _ratios(got: Array, reference: Array, bound: Array) -> Array:
+    """Return error / bound; 0 where equal, infinite where nothing allows the difference."""
+    limit = np.asarray(bound, np.float64)
+    with np.errstate(all="ignore"):
+        x, y = got.astype(np.float64), reference.astype(np.float64)
+        distance = np.abs(x - y)
+        same = (x == y) | (np.isnan(x) & np.isnan(y))
+        ratio = np.where(limit > 0, distance / limit, np.inf)
+    ratio = np.where(np.isnan(ratio), np.inf, ratio)
+    return np.where(same | np.isinf(limit), 0.0, ratio)
+
+
+def _worst(got: Array, reference: Array, bound: Any, ratios: Array, what: str) -> str:
+    index = np.unravel_index(int(np.argmax(ratios)), ratios.shape)
+    place = ", ".join(str(int(axis)) for axis in index)
+    limit = np.broadcast_to(bound, got.shape)[index]
+    distance = abs(float(got[index]) - float(reference[index]))
+    return "\n".join(
+        [
+            f"worst at [{place}] of {what}, {got.dtype}{list(got.shape)}",
+            f"got      {float(got[index])!r}",
+            f"expected {float(reference[index])!r}",
+            f"error    {distance:.6g}, bound {float(limit):.6g}, ratio {float(ratios[index]):.4g}",
+        ]
+    )

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: MIT
+"""Hold the result of an op against its reference: how far it is, and how far it may be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cklang.reference.bounds import evaluate_with_bound
+from cklang.runtime.op import Op
+from cklang.testing.compare import assert_close, largest_ratio
+
+__all__ = ["Report", "report"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """A result beside its reference."""
+
+    got: Any
+    expected: Any
+    bound: Any
+    """The absolute error that each element may have."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether every element is within its bound."""
+        return largest_ratio(self.got, self.expected, self.bound) <= 1
+
+    def check(self) -> None:
+        """Raise unless every element is within its bound.
+
+        Raises:
+            CkMismatchError: T001, with the worst element; T002, another shape or dtype.
+        """
+        assert_close(self.got, self.expected, self.bound)
+
+    def __str__(self) -> str:
+        with np.errstate(invalid="ignore"):
+            distance = np.abs(self.got.astype(np.float64) - self.expected.astype(np.float64))
+        finite = np.where(np.isfinite(distance), distance, 0.0)
+        if not finite.size:
+            return "no element to compare"
+        worst = np.unravel_index(int(np.argmax(finite)), finite.shape)
+        ratio = largest_ratio(self.got, self.expected, self.bound)
+        return (
+            f"largest error {finite[worst]:.3g} at [{', '.join(str(int(i)) for i in worst)}], "
+            f"its bound {self.bound[worst]:.3g}; "
+            f"largest error in units of its bound {ratio:.2f} (legal: 1)"
+        )
+
+
+def report(op: Op, args: Sequence[Any], result: Any, **kwargs: Any) -> Report:
+    """Compare what ``op(*args, **kwargs)`` returned with the reference of the same program.
+
+    Args:
+        op: The op that was called.
+        args: Its arguments: NumPy arrays, numbers or CPU tensors, unchanged since the call.
+        result: What the call returned.
+        kwargs: The call's compile-time options.
+
+    Raises:
+        CkError: As the call itself would for arguments that do not fit the op.
+    """
+    function = op.ir(*args, **kwargs)
+    arrays = [np.asarray(each) for each in args[: len(function.params)]]
+    (expected,), (bound,) = evaluate_with_bound(function, arrays)
+    return Report(got=np.asarray(result), expected=expected, bound=bound)

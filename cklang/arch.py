@@ -7,14 +7,14 @@ No other place holds a GPU's numbers, and no code compares arch names: it asks a
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from cklang.errors import error
 
-__all__ = ["ArchSpec", "WarpTile", "all_archs", "arch"]
+__all__ = ["ArchSpec", "MatrixRate", "Variant", "WarpTile", "all_archs", "arch"]
 
 # In a wheel the specs are package data; in a checkout they are the folder beside the package.
 _FOLDERS = (Path(__file__).parent / "arch_specs", Path(__file__).parent.parent / "arch_specs")
@@ -30,6 +30,25 @@ class WarpTile:
     m: int
     n: int
     k: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixRate:
+    """How fast the matrix instructions of one compute unit are with these element types."""
+
+    dtype: str
+    """The type of A and B; ``fp8`` stands for all 8-bit floating-point types."""
+    flops_per_clock: int
+    """Multiplications and additions, counted one each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """A product with the same instruction set and compute unit, but a different number of them."""
+
+    product: str
+    compute_units: int
+    chiplets: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +83,16 @@ class ArchSpec:
     clock_hz: float
     memory_clock_hz: float
     memory_bus_bits: int
+    chiplets: int
+    """Dies with compute units (XCDs), each with an L2 of its own."""
+    vector_flops_per_clock: int
+    """Peak f32 rate of the vector units of one compute unit."""
+    lds_bytes_per_clock: int
+    """Peak read rate of the LDS of one compute unit."""
+    l1_bytes_per_clock: int
+    """Peak rate from the L1 cache into one compute unit."""
+    matrix_rates: tuple[MatrixRate, ...]
+    variants: tuple[Variant, ...]
     fp8: str
     """The fp8 encoding of its matrix instructions: ``fnuz``, ``ocp`` or ``none``."""
     buffer_resource_word3: int
@@ -71,6 +100,29 @@ class ArchSpec:
     warp_tiles: tuple[WarpTile, ...]
     source: str
     """Where the numbers come from."""
+
+    def with_compute_units(self, count: int) -> ArchSpec:
+        """Return the product of this architecture that has ``count`` compute units.
+
+        Raises:
+            CkValueError: K006, there is none.
+        """
+        if count == self.compute_units:
+            return self
+        for variant in self.variants:
+            if variant.compute_units == count:
+                return replace(
+                    self,
+                    product=variant.product,
+                    compute_units=count,
+                    chiplets=variant.chiplets,
+                )
+        known = [f"{self.compute_units} ({self.product})"]
+        known += [f"{v.compute_units} ({v.product})" for v in self.variants]
+        raise error("K006", name=self.name, got=count, known=", ".join(known))
+
+
+_TUPLES = {"warp_tiles": WarpTile, "matrix_rates": MatrixRate, "variants": Variant}
 
 
 @cache
@@ -91,8 +143,10 @@ def _read(path: Path) -> ArchSpec:
     for name in sorted(known ^ set(data)):
         fault = "is missing" if name in known else "is not a field"
         raise error("K005", name=path.stem, problem=f"{name!r} {fault}")
-    tiles = data.pop("warp_tiles")
-    return ArchSpec(warp_tiles=tuple(WarpTile(**tile) for tile in tiles), **data)
+    tuples: dict[str, Any] = {
+        name: tuple(kind(**row) for row in data.pop(name)) for name, kind in _TUPLES.items()
+    }
+    return ArchSpec(**tuples, **data)
 
 
 @cache

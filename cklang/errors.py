@@ -346,6 +346,16 @@ _TABLE: tuple[Rule, ...] = (
     _row("D008", CkInternalError, "the arguments of {label} hold no address of operand {index}"),
     _row("D006", CkValueError, "the arrays lie on {place}, but the call is to run on {device}"),
     # E: emulator
+    _row(
+        "E001",
+        CkUnsupportedError,
+        "the emulator needs a CPU with AVX2, FMA and F16C; this one lacks {missing}",
+        "run on an x86-64 machine of 2015 or newer, or on a real GPU",
+    ),
+    _row("E002", CkDeviceError, "the emulator's library {path} does not load: {problem}"),
+    _row("E003", CkDeviceError, "device {device} of the emulator has not launched a kernel"),
+    _row("E004", CkDeviceError, "{function} is no kernel of a loaded module"),
+    _row("E005", CkDeviceError, "the emulator has no instruction tables for {arch!r}"),
     # F: frontend (001-019 text and names, 020-039 parameters, 040-049 tensors, 050-069
     # expressions and calls, 070-079 statements, 080-089 specialisation and results)
     _row(
@@ -665,6 +675,7 @@ _TABLE: tuple[Rule, ...] = (
         "known GPUs: {known}",
     ),
     _row("K005", CkValueError, "arch_specs/{name}.json: {problem}"),
+    _row("K006", CkValueError, "no {name} has {got} compute units", "known: {known}"),
     _row(
         "K101",
         CkUnsupportedError,
@@ -689,6 +700,22 @@ _TABLE: tuple[Rule, ...] = (
         "kernels with {name}={got} cannot be generated",
         "legal: {name}={want}",
     ),
+    # N: tuning
+    _row(
+        "N001",
+        CkUnsupportedError,
+        "the cost model has no fitted constants for {gpu} with {units} compute units",
+        "fitted: {known}; benchmarks/fit_cost_model.py fits them from measurements",
+    ),
+    _row(
+        "N002",
+        CkUnsupportedError,
+        "arch_specs gives {gpu} no matrix rate for {dtype}",
+        "rates are known for: {known}",
+    ),
+    _row("N003", CkValueError, "tuning constants {name}: {problem}"),
+    _row("N004", CkValueError, "the kernels to rank are for {got} and for {want}", "rank each GPU's by itself"),
+    _row("N005", CkValueError, "there is no kernel to rank"),
     # T: testing
     _row("T001", CkMismatchError, "{count} of {size} elements are outside their bound", "{worst}"),
     _row("T002", CkMismatchError, "got {what} {got}, but the reference has {want}"),
@@ -703,15 +730,16 @@ _TABLE: tuple[Rule, ...] = (
     _row(
         "X002",
         CkUnsupportedError,
-        "no kernel computes {op}: it depends on no anchor",
-        "legal: pointwise ops below an anchor; the anchors are: {anchors}",
+        "no kernel computes {op}: it does not depend on an anchor",
+        "legal: an anchor and what follows from its result; the anchors are: {anchors}\n"
+        "fix: compute it with NumPy or torch, or next to a product such as x @ w",
     ),
     _row(
         "X003",
         CkUnsupportedError,
-        "operand {operand} of gemm is made by {op}, above which there is no anchor",
-        "legal: a parameter, the result of a gemm and its epilogue, or a transpose of these\n"
-        "fix: pass {value} in as an argument, computed before the call",
+        "operand {operand} of gemm is made by {op}, which depends on no anchor: no kernel makes it",
+        "legal: a parameter, what follows from the result of another gemm, or a transpose of these\n"
+        "fix: compute it before the call and pass it as an argument",
     ),
     _row(
         "X004",
@@ -740,7 +768,7 @@ _TABLE: tuple[Rule, ...] = (
     ),
     # Z: knobs and internal errors
     _row("Z001", CkValueError, "{name}={got!r}: {problem}", "{doc}"),
-    _row("Z010", CkValueError, "{name!r} names no op: {problem}"),
+    _row("Z010", CkValueError, "{name!r} was not found: {problem}"),
     _row("Z002", CkInternalError, "internal error: {what}", "please report it with this text"),
 )
 

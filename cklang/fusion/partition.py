@@ -22,7 +22,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cklang.errors import CkError, error
-from cklang.fusion.graph import build_graph
 from cklang.fusion.kernel import KernelMaker, edges, is_outer
 from cklang.fusion.plan import FusedGemm, FusionPlan
 from cklang.fusion.sites import Flow, Site, operand_sites, view
@@ -62,7 +61,6 @@ def plan(function: Function) -> FusionPlan:
         function=function,
         kernels=_named(function.name, kernels),
         decisions=tuple(ordered),
-        graph=build_graph(function),
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from cklang.ir.nodes import Function, Value
@@ -132,13 +133,24 @@ class FusionPlan:
     function: Function
     kernels: tuple[FusedGemm, ...]
     decisions: tuple[Decision, ...]
-    graph: nx.MultiDiGraph = field(compare=False, repr=False)
+
+    @property
+    def graph(self) -> nx.MultiDiGraph:
+        """The graph of the function; made when it is first asked for, since a call needs none."""
+        return _graph(self.function)
 
     def explain(self) -> str:
         """Return kernels and decisions as text."""
         from cklang.fusion.explain import explain
 
         return explain(self)
+
+
+@lru_cache(maxsize=64)
+def _graph(function: Function) -> nx.MultiDiGraph:
+    from cklang.fusion.graph import build_graph
+
+    return build_graph(function)
 
 
 def epilogue_text(epilogue: Function) -> str:

@@ -8,6 +8,7 @@ user's arrays are torch tensors, the user has imported it.
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from dataclasses import dataclass
 from enum import Enum
@@ -30,6 +31,7 @@ __all__ = [
     "is_scalar",
     "read",
     "scalar",
+    "to_numpy",
     "torch_module",
 ]
 
@@ -233,6 +235,23 @@ def _from_dlpack(name: str, value: Any) -> Array:
 def _expect_whole_elements(name: str, pointer: int, strides: Any, size: int) -> None:
     if pointer % size or any(stride % size for stride in strides):
         raise error("A004", name=name, size=size, pointer=hex(pointer), strides=tuple(strides))
+
+
+def to_numpy(name: str, value: object) -> np.ndarray[Any, Any]:
+    """Return the elements of a host array or tensor as a NumPy array of their own.
+
+    Raises:
+        CkTypeError, CkValueError: As :func:`read`; A006 for an array that is not in host memory.
+    """
+    array = read(name, value)
+    if array.place != HOST:
+        raise error("A006", name=name, what=f"an array on {array.place}")
+    if array.size == 0:
+        return np.empty(array.shape, array.dtype.numpy)
+    low, high = extent_of(array.shape, array.strides, array.dtype.bytes)
+    memory = (ctypes.c_char * (high - low)).from_address(array.pointer + low)
+    strides = [stride * array.dtype.bytes for stride in array.strides]
+    return np.ndarray(array.shape, array.dtype.numpy, memory, -low, strides).copy()
 
 
 def _known() -> str:

@@ -9,7 +9,7 @@ stencil        ``stencil.bc``: the CK Tile kernel   ten seconds on two cores:
 host           ``host.so``: the host face           four seconds
 fill           ``kernel.hsaco``: stencil and        a third of a second
                epilogue function as a code object
-headers        ``headers.pch``: CK Tile's headers   four seconds; saves as much in
+headers        ``headers.pch``: CK Tile's headers   four seconds; saves a third of
                read once for an architecture        every stencil
 =============  ===================================  =============================
 
@@ -28,7 +28,7 @@ from pathlib import Path
 
 from cklang.errors import error
 from cklang.lowering import headers
-from cklang.runtime import codeobject, pch
+from cklang.runtime import codeobject
 from cklang.runtime.toolchain import CkTree, Toolchain, run_tool
 
 __all__ = [
@@ -95,18 +95,21 @@ def compile_stencil(
     folder: Path,
     toolchain: Toolchain,
     tree: CkTree,
+    *,
+    precompiled: Path | None = None,
 ) -> Step:
     """Compile a kernel with its epilogue open to LLVM bitcode: ``stencil.bc``.
 
     The two halves of the source, main loop and epilogue, are compiled at the same time and joined.
-    The first stencil for a GPU precompiles CK Tile's headers, which later ones reuse.
+    ``precompiled`` is a :func:`compile_headers` file of the same arch, toolchain and tree; it
+    saves a third of the work.
 
     Raises:
         CkBuildError: B010, the compiler failed; the same for the other steps.
     """
     start = time.perf_counter()
     file = _write(folder, "stencil.hip", source)
-    reuse = ("-Xclang", "-include-pch", "-Xclang", str(_headers(arch, toolchain, tree)))
+    reuse = ("-Xclang", "-include-pch", "-Xclang", str(precompiled)) if precompiled else ()
     device = _device_command(arch, folder, toolchain, tree)
     command = [*device, *_HALF, *reuse, "-emit-llvm", "-c"]
 
@@ -183,13 +186,6 @@ def assembly(
     backend = _backend(arch, toolchain)
     commands.append([*backend, str(stencil), *linked, "-S", "-o", str(output)])
     return _run(commands, output, toolchain)
-
-
-def _headers(arch: str, toolchain: Toolchain, tree: CkTree) -> Path:
-    # The file names its headers by path, so their places are part of its identity.
-    places = (arch, toolchain.program, tree.include, headers.folder())
-    name = "\n".join([identity(toolchain, tree), *map(str, places)])
-    return pch.shared(name, lambda folder: compile_headers(arch, folder, toolchain, tree).file)
 
 
 def _compile_fill(fill: str, arch: str, folder: Path, toolchain: Toolchain) -> list[str]:

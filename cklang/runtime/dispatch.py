@@ -73,6 +73,7 @@ class CallPlan:
     ) -> None:
         self.device = device
         self.touched = tuple(touched)
+        self._spans = tuple((piece.low, piece.high) for piece in touched)
         self.place = place
         self._steps = tuple(steps)
         self._temporaries = tuple(temporaries)
@@ -86,12 +87,12 @@ class CallPlan:
 
     def overlaps(self, addresses: Sequence[int]) -> bool:
         """Whether the span of the result meets that of an argument."""
-        result, start = self.touched[-1], addresses[-1]
-        low, high = start + result.low, start + result.high
-        return any(
-            address + piece.low < high and low < address + piece.high
-            for address, piece in zip(addresses[:-1], self.touched, strict=False)
-        )
+        low, high = self._spans[-1]
+        low, high = low + addresses[-1], high + addresses[-1]
+        for address, (first, last) in zip(addresses[:-1], self._spans, strict=False):
+            if address + first < high and low < address + last:
+                return True
+        return False
 
     def run(self, addresses: list[int], stream: int | None) -> Effort | None:
         """Launch everything; results in host memory are there when this returns.

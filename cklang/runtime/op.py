@@ -11,7 +11,7 @@ import functools
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -53,8 +53,7 @@ class _Ready:
     """The dtype that each address's memory has, for plain numbers."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Last:
+class _Last(NamedTuple):
     """The raw facts of the last call; :attr:`Op.last` makes a record of them when asked."""
 
     ready: _Ready
@@ -136,7 +135,7 @@ class Op:
         stream = None if ready.place == HOST else arrays.current_stream(ready.library)
         before = plan.run(addresses, stream)
         call = plan.device.calls[0]
-        self._last = _Last(ready=ready, before=before, call=call, memoised=memoised)
+        self._last = _Last(ready, before, call, memoised)
         return result
 
     def _prepare(self, values: Sequence[Any], out: Any, device_name: str | None) -> _Ready:

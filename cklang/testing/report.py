@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from cklang.reference.bounds import evaluate_with_bound
+from cklang.runtime.arrays import to_numpy
 from cklang.runtime.op import Op
 from cklang.testing.compare import assert_close, largest_ratio
 
@@ -66,6 +67,10 @@ def report(op: Op, args: Sequence[Any], result: Any, **kwargs: Any) -> Report:
         CkError: As the call itself would for arguments that do not fit the op.
     """
     function = op.ir(*args, **kwargs)
-    arrays = [np.asarray(each) for each in args[: len(function.params)]]
+    given = zip(function.params, args, strict=False)  # compile-time constants may follow
+    arrays = [
+        each if isinstance(each, (bool, int, float)) else to_numpy(param.name, each)
+        for param, each in given
+    ]
     (expected,), (bound,) = evaluate_with_bound(function, arrays)
-    return Report(got=np.asarray(result), expected=expected, bound=bound)
+    return Report(got=to_numpy("result", result), expected=expected, bound=bound)

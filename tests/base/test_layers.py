@@ -20,7 +20,7 @@ ALLOWED: dict[str, set[str]] = {
     "fusion": {"base", "ir", "frontend"},
     "lowering": {"base", "ir", "frontend", "fusion"},
     "tuning": {"base", "ir", "frontend", "fusion", "lowering"},
-    "emulator": {"base", "runtime.toolchain"},
+    "emulator": {"base", "runtime.paths", "runtime.toolchain"},
     "runtime": {"base", "ir", "frontend", "fusion", "lowering", "tuning", "emulator", "reference"},
     "testing": {"base", "ir", "frontend", "fusion", "lowering", "runtime", "emulator", "reference"},
     "cli": {"base", "ir", "frontend", "fusion", "lowering", "tuning", "runtime", "emulator"},

@@ -73,7 +73,7 @@ def functions(draw: st.DrawFn, depth: int = 1) -> Function:
     return Function(name=draw(names), params=params, body=tuple(body), results=results)
 
 
-@given(st.lists(functions(), max_size=3).map(lambda fs: Module(functions=tuple(fs))))
+@given(st.lists(functions(), max_size=2).map(lambda fs: Module(functions=tuple(fs))))
 def test_round_trip_of_any_module(module: Module) -> None:
     assert parse(print_module(module)) == module
 

@@ -87,7 +87,8 @@ T div_fixup(T quotient, T denominator, T numerator) {
   if (denominator == 0 || std::isinf(numerator)) return with_sign(infinity);
   if (std::isinf(denominator) || numerator == 0) return with_sign(T(0));
   if (exponent(numerator) - exponent(denominator) < Format<T>::underflow) return with_sign(T(0));
-  return with_sign(std::fabs(quotient));
+  // The steps before make NaN of a quotient that overflows.
+  return with_sign(quotient == quotient ? std::fabs(quotient) : infinity);
 }
 
 template <class T>

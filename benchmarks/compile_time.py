@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+"""Where compile time goes: each build step, beside upstream's own unit for one kernel.
+
+Everything is compiled by the same clang with the same HIP headers, in one run on this machine.
+Wall seconds and processor seconds are both printed: on a busy machine compare the latter.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import upstream_unit
+
+from cklang.ir.parser import parse
+from cklang.keys import DKind, DOperand, KernelKey, Layout, Signature
+from cklang.lowering.gemm import default_algorithms, lower
+from cklang.runtime.compile import (
+    compile_headers,
+    compile_host,
+    compile_stencil,
+    link_fill,
+)
+from cklang.runtime.toolchain import find_ck_tree, find_toolchain
+from cklang.types import f16, f32
+
+ARCH = "gfx942"
+
+EPILOGUE = """
+func @epilogue(%acc: f32[], %d0: f32[], %d1: f32[]) -> f32[] {
+  %0: f32[] = add(%acc, %d0)
+  %1: f32[] = gelu(%0)
+  %2: f32[] = add(%1, %d1)
+  return %2
+}
+"""
+
+
+def _key() -> KernelKey:
+    signature = Signature(
+        dtype_a=f16,
+        dtype_b=f16,
+        dtype_acc=f32,
+        dtype_e=f16,
+        layout_a=Layout.ROW,
+        layout_b=Layout.COL,
+        d=(DOperand(dtype=f16, kind=DKind.ROW), DOperand(dtype=f16, kind=DKind.FULL)),
+        epilogue=hashlib.sha256(EPILOGUE.encode()).hexdigest(),
+    )
+    return KernelKey(signature, default_algorithms(signature, ARCH)[0], ARCH)
+
+
+def timed(step: Callable[[], object]) -> tuple[float, float]:
+    """Run ``step``; return wall seconds and the processor seconds of its child processes."""
+    before, start = os.times(), time.perf_counter()
+    step()
+    wall, after = time.perf_counter() - start, os.times()
+    used = after.children_user + after.children_system
+    return wall, used - before.children_user - before.children_system
+
+
+def main() -> None:
+    """Print the table."""
+    toolchain, tree = find_toolchain(), find_ck_tree()
+    source = lower(_key(), parse(EPILOGUE).functions[0])
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        headers = folder / "headers.pch"
+
+        def first(precompiled: Path | None) -> None:
+            with ThreadPoolExecutor(2) as pool:
+                host = pool.submit(compile_host, source.stencil, ARCH, folder, toolchain, tree)
+                compile_stencil(
+                    source.stencil, ARCH, folder, toolchain, tree, precompiled=precompiled
+                )
+                host.result()
+            fill()
+
+        def fill() -> None:
+            link_fill(folder / "stencil.bc", source.fill, ARCH, folder, toolchain)
+
+        rows = {
+            "headers, once per GPU": lambda: compile_headers(ARCH, folder, toolchain, tree),
+            "first kernel of a tile": lambda: first(None),
+            "the same, headers precompiled": lambda: first(headers),
+            "host face alone": lambda: compile_host(source.stencil, ARCH, folder, toolchain, tree),
+            "new epilogue on a stencil": fill,
+            "upstream's unit for one kernel": upstream_unit.measure,
+        }
+        print(f"{'':34}{'wall s':>9}{'cpu s':>9}")
+        for label, step in rows.items():
+            wall, used = timed(step)
+            print(f"{label:34}{wall:9.2f}{used:9.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""The command ``cklang``. Nothing is imported here."""

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: MIT
+"""``cklang cache``: list, check, locate or empty the kernel cache."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from cklang.runtime.cache import Store
+
+__all__ = ["add", "run"]
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.add_argument(
+        "action",
+        choices=["ls", "clear", "path", "verify"],
+        help="ls: list entries; clear: remove all; path: print the folder; verify: check each byte",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do the action; verify returns 1 if an entry is damaged."""
+    status: int = {"ls": _list, "clear": _clear, "path": _path, "verify": _verify}[options.action](
+        Store()
+    )
+    return status
+
+
+def _list(store: Store) -> int:
+    total = count = 0
+    for entry in store.entries():
+        name = entry.record["inputs"].get("arch", "")
+        line = f"{entry.kind:8} {entry.digest[:12]} {entry.bytes:10,d} B {entry.seconds:7.2f} s"
+        sys.stdout.write(f"{line}  {entry.record['created']}  {name}\n")
+        total, count = total + entry.bytes, count + 1
+    sys.stdout.write(f"{count} entries, {total:,d} bytes in {store.root}\n")
+    return 0
+
+
+def _clear(store: Store) -> int:
+    store.clear()
+    sys.stdout.write(f"cleared {store.root}\n")
+    return 0
+
+
+def _path(store: Store) -> int:
+    sys.stdout.write(f"{store.root}\n")
+    return 0
+
+
+def _verify(store: Store) -> int:
+    whole, damaged = store.verify()
+    for damage in damaged:
+        sys.stdout.write(f"damaged: {damage.folder}: {damage.problem}\n")
+    sys.stdout.write(f"{whole} entries are whole, {len(damaged)} damaged\n")
+    return 1 if damaged else 0

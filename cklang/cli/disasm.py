@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: MIT
+"""``cklang disasm``: print the instructions of a code object or of a cached kernel."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from cklang.errors import error
+from cklang.runtime import codeobject
+from cklang.runtime.build import artifacts_in
+from cklang.runtime.cache import Store
+
+__all__ = ["add", "run"]
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.add_argument("kernel", help="a code object file, or the start of a cached kernel's key")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the assembly text."""
+    from cklang import emulator
+
+    path = _find(options.kernel)
+    target = codeobject.read(path).target
+    sys.stdout.write(emulator.disassemble(target, path.read_bytes()))
+    return 0
+
+
+def _find(name: str) -> Path:
+    path = Path(name)
+    if path.is_file():
+        return path
+    found = [a.code_object for a in artifacts_in(Store()) if a.key.digest.startswith(name)]
+    if len(found) != 1:
+        problem = "several kernels" if found else "neither a file nor a kernel of the cache"
+        raise error("Z010", name=name, problem=f"{name!r} is {problem}")
+    return found[0]

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: MIT
+"""A GPU made of CPU: AMD code objects run at ISA level, behind HIP's own interface.
+
+:func:`load` makes ``libamdhip64.so``, if this machine does not have it yet, and loads it into the
+process; from then on hip-python, or any other user of HIP, talks to emulated devices. The other
+functions tell what HIP has no call for.
+"""
+
+from __future__ import annotations
+
+from cklang.emulator.build import library_path
+from cklang.emulator.library import (
+    KernelFacts,
+    Stats,
+    disassemble,
+    fault,
+    fidelity,
+    kernel_facts,
+    last_error,
+    load,
+    stats,
+)
+
+__all__ = [
+    "KernelFacts",
+    "Stats",
+    "disassemble",
+    "fault",
+    "fidelity",
+    "kernel_facts",
+    "last_error",
+    "library_path",
+    "load",
+    "stats",
+]

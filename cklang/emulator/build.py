@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: MIT
+"""Compile the emulator for this machine's CPU, once.
+
+The library lies in the cache under a key of everything it is made of: the C++ sources, the
+instruction tables, the GPUs' facts, the compiler, its flags and the CPU's features.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from pathlib import Path
+
+from cklang import knobs
+from cklang.arch import ArchSpec, all_archs
+from cklang.emulator.isa.tables import generate
+from cklang.errors import error
+from cklang.runtime.paths import cache_root
+from cklang.runtime.toolchain import Kind, Toolchain, find_toolchain, run_tool
+
+__all__ = ["LIBRARY", "library_path"]
+
+LIBRARY = "libamdhip64.so"
+"""The name under which hip-python, and every HIP program, looks for the HIP library."""
+
+_HERE = Path(__file__).parent
+_FAMILIES = ("cdna2", "cdna3", "cdna4")
+_NEEDED = ("avx2", "fma", "f16c")
+_FLAGS = (
+    "-O3",
+    "-march=native",
+    "-fno-exceptions",
+    "-fno-rtti",
+    # A value keeps its bits whatever type it is read as; integers wrap; nothing is fused or
+    # reordered that the instruction set does not fuse or reorder.
+    "-fno-strict-aliasing",
+    "-fwrapv",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-Wall",
+    "-Wextra",
+)
+_EXPORTS = "{ global: hip*; ckemu_*; local: *; };\n"
+# What takes longest is compiled first, so that the cores finish together.
+_SLOW_FIRST = ("buffer", "compare", "lds_atomic", "flat", "lds", "packed", "decode")
+
+
+def library_path() -> Path:
+    """Return the emulator's library, compiled now if this machine does not have it yet.
+
+    Raises:
+        CkUnsupportedError: E001, the CPU lacks the vector instructions the emulator is made of.
+        CkBuildError: B001 or B010, there is no compiler, or it failed.
+    """
+    toolchain = find_toolchain()
+    folder = cache_root() / "emulator" / _key(toolchain)
+    library = folder / LIBRARY
+    if library.is_file():
+        return library
+    _check_cpu()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    from filelock import FileLock
+
+    with FileLock(f"{folder}.lock"):
+        if not library.is_file():
+            _build(toolchain, folder)
+    return library
+
+
+def _sources() -> list[Path]:
+    def order(path: Path) -> tuple[bool, str]:
+        return (path.stem not in _SLOW_FIRST, path.name)
+
+    return sorted((_HERE / "src").glob("*.cpp"), key=order)
+
+
+def _key(toolchain: Toolchain) -> str:
+    digest = hashlib.sha256()
+    tables = [*(_HERE / "isa").glob("*.json"), *(_HERE / "isa").glob("*.py")]
+    for path in sorted([*_sources(), *(_HERE / "src").glob("*.h"), *tables]):
+        digest.update(f"{path.name}\0".encode() + path.read_bytes() + b"\0")
+    facts = (_devices(), toolchain.identity, *_FLAGS, _EXPORTS, " ".join(sorted(_cpu_features())))
+    digest.update("\0".join(facts).encode())
+    return digest.hexdigest()[:32]
+
+
+def _cpu_features() -> set[str]:
+    for line in Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace").splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() == "flags":
+            return set(value.split())
+    return set()
+
+
+def _check_cpu() -> None:
+    missing = sorted(set(_NEEDED) - _cpu_features())
+    if missing:
+        raise error("E001", missing=", ".join(missing))
+
+
+def _devices() -> str:
+    """The device table of device.cpp: one initialiser for each GPU the emulator knows."""
+    return "".join(_device(spec) for spec in all_archs() if spec.family in _FAMILIES)
+
+
+def _device(spec: ArchSpec) -> str:
+    major, minor = int(spec.name[3:-2]), int(spec.name[-2], 16)
+    values = (
+        *(f'"{text}"' for text in (spec.name, spec.product)),
+        spec.compute_units,
+        spec.simds_per_cu,
+        spec.max_waves_per_simd,
+        spec.max_threads_per_block,
+        spec.lds_bytes,
+        spec.vgprs_per_simd_lane,
+        spec.vgpr_granule,
+        spec.sgprs_per_wave,
+        spec.l2_bytes,
+        spec.memory_bytes,
+        int(spec.clock_hz / 1000),
+        int(spec.memory_clock_hz / 1000),
+        spec.memory_bus_bits,
+        major,
+        minor,
+    )
+    return f"{{{', '.join(map(str, values))}}},\n"
+
+
+def _build(toolchain: Toolchain, folder: Path) -> None:
+    """Compile and link in a temporary folder, then publish it under its final name."""
+    work = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
+    try:
+        generate(work)
+        (work / "devices.inc").write_text(_devices())
+        objects = _compile(toolchain, work)
+        _link(toolchain, objects, work)
+        _gather_logs(work)
+        shutil.rmtree(folder, ignore_errors=True)
+        work.rename(folder)
+    except BaseException:
+        if any(work.glob("*.log")):
+            _gather_logs(work)
+            shutil.copy(work / "build.log", f"{folder}.failed.log")
+        shutil.rmtree(work, ignore_errors=True)
+        raise
+
+
+def _compile(toolchain: Toolchain, work: Path) -> list[Path]:
+    sources, headers = _sources(), work / "common.pch"
+    flags = (*_FLAGS, "-I", str(work), "-I", str(_HERE / "src"))
+
+    def run(source: Path, output: Path, more: tuple[str, ...]) -> Path:
+        command = toolchain.compile_cxx(source, output, flags=(*flags, *more))
+        run_tool(command, log=work / f"{output.stem}.log", environment=toolchain.environment())
+        return output
+
+    def one(source: Path) -> Path:
+        return run(source, work / f"{source.stem}.o", ("-include-pch", str(headers)))
+
+    run(_HERE / "src" / "common.h", headers, ("-x", "c++-header"))
+    jobs = knobs.JOBS.get() or os.cpu_count() or 1
+    with ThreadPoolExecutor(jobs) as pool, _progress(len(sources)) as advance:
+        running = [pool.submit(one, source) for source in sources]
+        try:
+            for done in as_completed(running):
+                done.result()
+                advance()
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    return [done.result() for done in running]
+
+
+def _link(toolchain: Toolchain, objects: list[Path], work: Path) -> None:
+    exports = work / "exports.map"
+    exports.write_text(_EXPORTS)
+    command = toolchain.link_plain(objects, work / LIBRARY)
+    # `link_plain` calls the linker itself with zig, and the compiler driver elsewhere.
+    options = (f"--soname={LIBRARY}", f"--version-script={exports}")
+    direct = toolchain.kind is Kind.ZIG
+    command += options if direct else [f"-Wl,{option}" for option in options]
+    run_tool(command, log=work / "link.log", environment=toolchain.environment())
+
+
+def _gather_logs(work: Path) -> None:
+    """Join the logs of all steps, and drop what only the build needed."""
+    logs = sorted(work.glob("*.log"))
+    text = "".join(path.read_text(encoding="utf-8") for path in logs)
+    for path in [*logs, *work.glob("*.o"), *work.glob("*.pch"), *work.glob("isa_tables.*")]:
+        path.unlink()
+    (work / "build.log").write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[], None]]:
+    """A bar on stderr; the value is called when a file is done."""
+    from rich.console import Console
+    from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    title = "cklang: compiling the GPU emulator for this CPU (once)"
+    columns = (TextColumn(title), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task("", total=total)
+        yield lambda: progress.advance(task)

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: MIT
+"""The loaded emulator: the part of its C interface that is not HIP (``src/ckemu.h``)."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import Any
+
+from cklang.emulator.build import library_path
+from cklang.errors import error
+
+__all__ = [
+    "KernelFacts",
+    "Stats",
+    "disassemble",
+    "fault",
+    "fidelity",
+    "kernel_facts",
+    "last_error",
+    "load",
+    "stats",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stats:
+    """What the last launch on a device took; instructions are counted once a wave."""
+
+    instructions: int
+    valu: int
+    salu: int
+    mfma: int
+    lds: int
+    memory: int
+    """Buffer, global, flat and scratch instructions."""
+    scalar_memory: int
+    workgroups: int
+    waves: int
+    mfma_flops: int
+    """Floating-point operations of matrix instructions, an addition and a product each."""
+    bytes_loaded: int
+    bytes_stored: int
+    nanoseconds: int
+    """Wall time in the engine."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelFacts:
+    """Registers and memory of a kernel, as its code object states them."""
+
+    sgprs: int
+    vgprs: int
+    agprs: int
+    sgpr_spills: int
+    vgpr_spills: int
+    lds_bytes: int
+    scratch_bytes: int
+    """Private memory of each lane."""
+    kernarg_bytes: int
+    max_threads: int
+
+
+class _Stats(ctypes.Structure):
+    _fields_ = [(field.name, ctypes.c_uint64) for field in fields(Stats)]
+
+
+class _KernelFacts(ctypes.Structure):
+    _fields_ = [(field.name, ctypes.c_uint32) for field in fields(KernelFacts)]
+
+
+_FIDELITY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64)
+_EMIT = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_char_p)
+
+_PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "ckemu_last_error": (ctypes.c_char_p, ()),
+    "ckemu_fault": (ctypes.c_char_p, (ctypes.c_int,)),
+    "ckemu_get_stats": (ctypes.c_int, (ctypes.c_int, ctypes.POINTER(_Stats))),
+    "ckemu_fidelity": (ctypes.c_int, (ctypes.c_int, _FIDELITY, ctypes.c_void_p)),
+    "ckemu_get_kernel": (ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(_KernelFacts))),
+    "ckemu_disassemble": (
+        ctypes.c_int,
+        (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t, _EMIT, ctypes.c_void_p),
+    ),
+}
+
+
+@cache
+def load() -> ctypes.CDLL:
+    """Return the emulator's library, built if needed, loaded so that hip-python finds it.
+
+    Call it before the first use of HIP: a HIP library that the process has loaded already stays.
+
+    Raises:
+        CkUnsupportedError: E001, the CPU lacks the vector instructions the emulator is made of.
+        CkBuildError: B001 or B010, there is no compiler, or it failed.
+        CkDeviceError: E002, the library does not load.
+    """
+    path = library_path()
+    try:
+        library = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
+    except OSError as problem:
+        raise error("E002", path=path, problem=str(problem)) from problem
+    for name, (result, arguments) in _PROTOTYPES.items():
+        function = getattr(library, name)
+        function.restype = result
+        function.argtypes = arguments
+    return library
+
+
+def _text(value: bytes | None) -> str:
+    return (value or b"").decode(errors="replace")
+
+
+def last_error() -> str:
+    """Return the long text of this thread's last failed HIP call or faulted launch, or ''."""
+    return _text(load().ckemu_last_error())
+
+
+def fault(device: int) -> str:
+    """Return the text of the fault that made HIP device number ``device`` fail, or ''."""
+    return _text(load().ckemu_fault(device))
+
+
+def stats(device: int) -> Stats:
+    """Return what the last launch on HIP device number ``device`` took.
+
+    Raises:
+        CkDeviceError: E003, the device has launched nothing.
+    """
+    raw = _Stats()
+    if load().ckemu_get_stats(device, ctypes.byref(raw)) != 0:
+        raise error("E003", device=device)
+    return Stats(**{field.name: getattr(raw, field.name) for field in fields(Stats)})
+
+
+def fidelity(device: int) -> dict[str, int]:
+    """Return each distinct operation of the device's last launch and how often waves ran it.
+
+    Raises:
+        CkDeviceError: E003, the device has launched nothing.
+    """
+    counts: dict[str, int] = {}
+
+    def emit(_: object, name: bytes, count: int) -> None:
+        counts[name.decode()] = count
+
+    if load().ckemu_fidelity(device, _FIDELITY(emit), None) != 0:
+        raise error("E003", device=device)
+    return counts
+
+
+def kernel_facts(function: int) -> KernelFacts:
+    """Return the facts of the kernel behind the address of a ``hipFunction_t``.
+
+    Raises:
+        CkDeviceError: E004, it is no function of a loaded module.
+    """
+    raw = _KernelFacts()
+    if load().ckemu_get_kernel(function, ctypes.byref(raw)) != 0:
+        raise error("E004", function=hex(function))
+    return KernelFacts(**{field.name: getattr(raw, field.name) for field in fields(KernelFacts)})
+
+
+def disassemble(arch: str, code: bytes) -> str:
+    """Return the assembly text of ``code``: a code object, or bare instruction words.
+
+    One line an instruction: its byte offset and its text. Where something cannot be decoded the
+    last line says why.
+
+    Raises:
+        CkDeviceError: E005, the emulator has no instruction tables for ``arch``.
+    """
+    words = _text_section(code) if code[:4] == b"\x7fELF" else code
+    lines: list[str] = []
+
+    def emit(_: object, offset: int, text: bytes) -> None:
+        lines.append(f"{offset:6x}: {text.decode(errors='replace')}\n")
+
+    short = arch.split("--")[-1].split(":")[0]
+    if load().ckemu_disassemble(short.encode(), words, len(words), _EMIT(emit), None) < 0:
+        raise error("E005", arch=arch)
+    return "".join(lines)
+
+
+def _text_section(image: bytes) -> bytes:
+    """The instructions of an ELF file."""
+    table, size, count, names = struct.unpack_from("<Q10xHHH", image, 0x28)
+    headers = [struct.unpack_from("<II16xQQ", image, table + n * size) for n in range(count)]
+    strings = headers[names][2]
+    for name, _, offset, length in headers:
+        if image[strings + name :].startswith(b".text\0"):
+            return image[offset : offset + length]
+    return b""

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: MIT
+"""Small hand-written kernels for the emulator's tests: assembled, loaded and run through HIP."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cklang import emulator
+from cklang.runtime.toolchain import find_toolchain, run_tool
+
+DEVICES = ("gfx942", "gfx950", "gfx90a")
+
+_KERNEL = """
+.text
+.globl {name}
+.p2align 8
+.type {name},@function
+{name}:
+{body}
+  s_endpgm
+.size {name}, .-{name}
+.rodata
+.p2align 6
+.amdhsa_kernel {name}
+  .amdhsa_group_segment_fixed_size {lds}
+  .amdhsa_private_segment_fixed_size 0
+  .amdhsa_kernarg_size 32
+  .amdhsa_user_sgpr_kernarg_segment_ptr 1
+  .amdhsa_system_sgpr_workgroup_id_x 1
+  .amdhsa_next_free_vgpr 128
+  .amdhsa_next_free_sgpr 64
+  .amdhsa_accum_offset 96
+  .amdhsa_float_denorm_mode_32 {denormals}
+.end_amdhsa_kernel
+"""
+
+_METADATA = """
+  - .args:
+      - {{.offset: 0, .size: 8, .value_kind: global_buffer, .address_space: global}}
+      - {{.offset: 8, .size: 8, .value_kind: global_buffer, .address_space: global}}
+    .group_segment_fixed_size: {lds}
+    .kernarg_segment_align: 8
+    .kernarg_segment_size: 32
+    .max_flat_workgroup_size: 1024
+    .name: {name}
+    .private_segment_fixed_size: 0
+    .sgpr_count: 64
+    .symbol: {name}.kd
+    .vgpr_count: 128
+    .agpr_count: 32
+    .wavefront_size: 64
+"""
+
+
+def assemble(
+    folder: Path, bodies: Mapping[str, str], arch: str = "gfx942", lds: int = 0, denormals: int = 3
+) -> bytes:
+    """Return a code object with one kernel for each body; each takes two pointers.
+
+    `denormals` is the f32 denormal mode: 3 keeps them, 0 flushes them.
+    """
+    text = "".join(
+        _KERNEL.format(name=name, body=body, lds=lds, denormals=denormals)
+        for name, body in bodies.items()
+    )
+    kernels = "".join(_METADATA.format(name=name, lds=lds) for name in bodies)
+    text += f".amdgpu_metadata\n---\namdhsa.version: [1, 2]\namdhsa.kernels:{kernels}...\n"
+    text += ".end_amdgpu_metadata\n"
+    source, output = folder / f"{arch}.s", folder / f"{arch}.co"
+    source.write_text(text)
+    tools = find_toolchain()
+    target = ("--target=amdgcn-amd-amdhsa", f"-mcpu={arch}", "-x", "assembler", "-c")
+    log = folder / "log"
+    middle = folder / f"{arch}.o"
+    run_tool(
+        [*tools.clang, *target, str(source), "-o", str(middle)],
+        log=log,
+        environment=tools.environment(),
+    )
+    run_tool(tools.link_device([middle], output), log=log, environment=tools.environment())
+    return output.read_bytes()
+
+
+def hip() -> Any:
+    """hip-python, talking to the emulator."""
+    emulator.load()
+    return importlib.import_module("hip").hip
+
+
+def ok(answer: Sequence[Any]) -> Any:
+    """The value of a HIP call that must succeed."""
+    status, *values = answer
+    assert status == hip().hipError_t.hipSuccess, f"{status.name}: {emulator.last_error()}"
+    return values[0] if values else None
+
+
+class Module:
+    """A loaded code object on one device."""
+
+    def __init__(self, image: bytes, device: str = "gfx942") -> None:
+        self.device = DEVICES.index(device)
+        ok(hip().hipSetDevice(self.device))
+        self.handle = ok(hip().hipModuleLoadData(image))
+
+    def launch(
+        self, name: str, *arrays: np.ndarray, grid: int = 1, block: int = 64, lds: int = 0
+    ) -> Any:
+        """Run a kernel on arrays, in place; the status of waiting for it."""
+        ok(hip().hipSetDevice(self.device))
+        function = ok(hip().hipModuleGetFunction(self.handle, name.encode()))
+        words = (ctypes.c_uint64 * 4)(*(array.ctypes.data for array in arrays))
+        size = ctypes.c_size_t(32)
+        extra = (ctypes.c_void_p * 5)(1, ctypes.addressof(words), 2, ctypes.addressof(size), 3)
+        shape = (grid, 1, 1, block, 1, 1, lds, None, None, extra)
+        ok(hip().hipModuleLaunchKernel(function, *shape))
+        return hip().hipDeviceSynchronize()[0].name

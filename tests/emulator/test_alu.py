@@ -1,0 +1,377 @@
+# SPDX-License-Identifier: MIT
+"""Vector ALU semantics: one assembled instruction against one line of NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from assembly import Module, assemble
+
+U32, I32, F32, F64 = np.uint32, np.int32, np.float32, np.float64
+Oracle = Callable[..., np.ndarray]
+
+# a in v[2:3], b in v[4:5], c in v[6:7]; the result, and its old value, in v[8:9].
+_BODY = """
+  s_load_dwordx4 s[4:7], s[0:1], 0x0
+  v_lshlrev_b32_e32 v1, 5, v0
+  s_waitcnt lgkmcnt(0)
+  global_load_dwordx4 v[2:5], v1, s[4:5]
+  global_load_dwordx4 v[6:9], v1, s[4:5] offset:16
+  s_waitcnt vmcnt(0)
+  s_mov_b32 vcc_lo, 0x0f0f3355
+  s_mov_b32 vcc_hi, 0x00ff00ff
+  s_mov_b64 exec, {exec}
+  {text}
+  s_mov_b64 exec, -1
+  v_mov_b32_e32 v10, vcc_lo
+  v_mov_b32_e32 v11, vcc_hi
+  v_lshlrev_b32_e32 v1, 4, v0
+  global_store_dwordx4 v1, v[8:11], s[6:7]
+"""
+VCC = 0x00FF00FF0F0F3355
+VCC_LANES = np.array([VCC >> lane & 1 for lane in range(64)], bool)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """An instruction, its oracle over arrays of `dtype`, and the result's dtype."""
+
+    text: str
+    oracle: Oracle
+    dtype: type = U32
+    result: type | None = None
+    mask: bool = False
+    """The result is a lane mask in vcc."""
+    exec: str = "-1"
+    halves: bool = False
+    """The result holds f16 values, whose NaNs have no fixed bits."""
+
+
+def wide(values: np.ndarray) -> np.ndarray:
+    return values.astype(np.uint64)
+
+
+def half(values: np.ndarray) -> np.ndarray:
+    return (values & 0xFFFF).astype(np.uint16).view(np.float16)
+
+
+def from_half(values: np.ndarray) -> np.ndarray:
+    return values.astype(np.float16).view(np.uint16).astype(U32)
+
+
+def perm(a: np.ndarray, b: np.ndarray, s: np.ndarray) -> np.ndarray:
+    data = wide(a) << np.uint64(32) | wide(b)
+    result = np.zeros(64, U32)
+    for n in range(4):
+        pick = wide(s >> (8 * n) & 0xFF)
+        byte = np.where(pick < 8, data >> (8 * (pick & 7)) & 0xFF, 0)
+        sign = (data >> (16 * ((pick - 8) & 3) + 15) & 1) * 0xFF
+        byte = np.where((pick >= 8) & (pick < 12), sign, byte)
+        result |= np.where(pick > 12, 0xFF, byte).astype(U32) << U32(8 * n)
+    return result
+
+
+def clamp01(x: np.ndarray) -> np.ndarray:
+    return np.where(np.isnan(x), F32(0), np.clip(x, 0, 1)).astype(F32) + F32(0)
+
+
+def smaller(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The lesser number of each pair; -0 is less than +0, and NaN is no number."""
+    zeros = (a == 0) & (b == 0)
+    return np.where(zeros, np.where(np.signbit(a), a, b), np.fmin(a, b)).astype(F32)
+
+
+CASES = {
+    "mov": Case(text="v_mov_b32 v8, v2", oracle=lambda a, b, c, d: a),
+    "add_u32": Case(text="v_add_u32 v8, v2, v4", oracle=lambda a, b, c, d: a + b),
+    "sub_u32": Case(text="v_sub_u32 v8, v2, v4", oracle=lambda a, b, c, d: a - b),
+    "add_masked": Case(
+        text="v_add_u32 v8, v2, v4",
+        exec="0x55555555",
+        oracle=lambda a, b, c, d: np.where(
+            (np.arange(64) < 32) & (np.arange(64) % 2 == 0), a + b, d
+        ),
+    ),
+    "add_co": Case(
+        text="v_add_co_u32 v8, vcc, v2, v4",
+        mask=True,
+        oracle=lambda a, b, c, d: (wide(a) + wide(b)) >> np.uint64(32) != 0,
+    ),
+    "addc_co": Case(
+        text="v_addc_co_u32 v8, vcc, v2, v4, vcc", oracle=lambda a, b, c, d: a + b + VCC_LANES
+    ),
+    "subb_co": Case(
+        text="v_subb_co_u32 v8, vcc, v2, v4, vcc", oracle=lambda a, b, c, d: a - b - VCC_LANES
+    ),
+    "cndmask": Case(
+        text="v_cndmask_b32 v8, v2, v4, vcc", oracle=lambda a, b, c, d: np.where(VCC_LANES, b, a)
+    ),
+    "mul_lo": Case(text="v_mul_lo_u32 v8, v2, v4", oracle=lambda a, b, c, d: a * b),
+    "mul_hi": Case(
+        text="v_mul_hi_u32 v8, v2, v4",
+        oracle=lambda a, b, c, d: (wide(a) * wide(b) >> np.uint64(32)).astype(U32),
+    ),
+    "mul_u24": Case(
+        text="v_mul_u32_u24 v8, v2, v4", oracle=lambda a, b, c, d: (a & 0xFFFFFF) * (b & 0xFFFFFF)
+    ),
+    "lshlrev": Case(text="v_lshlrev_b32 v8, v2, v4", oracle=lambda a, b, c, d: b << (a & 31)),
+    "ashrrev": Case(
+        text="v_ashrrev_i32 v8, v2, v4",
+        oracle=lambda a, b, c, d: (b.view(I32) >> (a & 31).view(I32)).view(U32),
+    ),
+    "lshl_add": Case(
+        text="v_lshl_add_u32 v8, v2, v4, v6", oracle=lambda a, b, c, d: (a << (b & 31)) + c
+    ),
+    "and_or": Case(text="v_and_or_b32 v8, v2, v4, v6", oracle=lambda a, b, c, d: a & b | c),
+    "add3": Case(text="v_add3_u32 v8, v2, v4, v6", oracle=lambda a, b, c, d: a + b + c),
+    "bfe_u": Case(
+        text="v_bfe_u32 v8, v2, v4, v6",
+        oracle=lambda a, b, c, d: a >> (b & 31) & ((U32(1) << (c & 31)) - U32(1)),
+    ),
+    "bfi": Case(text="v_bfi_b32 v8, v2, v4, v6", oracle=lambda a, b, c, d: a & b | ~a & c),
+    "alignbit": Case(
+        text="v_alignbit_b32 v8, v2, v4, v6",
+        oracle=lambda a, b, c, d: ((wide(a) << np.uint64(32) | wide(b)) >> wide(c & 31)).astype(
+            U32
+        ),
+    ),
+    "perm": Case(text="v_perm_b32 v8, v2, v4, v6", oracle=lambda a, b, c, d: perm(a, b, c)),
+    "perm_plain": Case(
+        text="v_and_b32 v6, 0x07070707, v6\n  v_perm_b32 v8, v2, v4, v6",
+        oracle=lambda a, b, c, d: perm(a, b, c & 0x07070707),
+    ),
+    "clamp_add": Case(
+        text="v_add_u32_e64 v8, v2, v4 clamp",
+        oracle=lambda a, b, c, d: np.minimum(wide(a) + wide(b), 0xFFFFFFFF).astype(U32),
+    ),
+    "cmp_lt_u32": Case(text="v_cmp_lt_u32 vcc, v2, v4", mask=True, oracle=lambda a, b, c, d: a < b),
+    "cmp_gt_i16": Case(
+        text="v_cmp_gt_i16 vcc, v2, v4",
+        mask=True,
+        oracle=lambda a, b, c, d: a.astype(np.int16) > b.astype(np.int16),
+    ),
+    "cmp_lt_f32": Case(
+        text="v_cmp_lt_f32 vcc, v2, v4", dtype=F32, mask=True, oracle=lambda a, b, c, d: a < b
+    ),
+    "cmp_nge_f32": Case(
+        text="v_cmp_nge_f32 vcc, v2, v4", dtype=F32, mask=True, oracle=lambda a, b, c, d: ~(a >= b)
+    ),
+    "cmp_o_f32": Case(
+        text="v_cmp_o_f32 vcc, v2, v4",
+        dtype=F32,
+        mask=True,
+        oracle=lambda a, b, c, d: ~(np.isnan(a) | np.isnan(b)),
+    ),
+    "cmp_class_inf": Case(
+        text="v_mov_b32 v4, 0x204\n  v_cmp_class_f32 vcc, v2, v4",
+        dtype=F32,
+        mask=True,
+        oracle=lambda a, b, c, d: np.isinf(a),
+    ),
+    # cmpx keeps the lanes that pass, and only those, enabled.
+    "cmpx": Case(
+        text="v_cmpx_lt_u32 vcc, v2, v4\n  v_mov_b32 v8, v2",
+        oracle=lambda a, b, c, d: np.where(a < b, a, d),
+    ),
+    "add_f32": Case(text="v_add_f32 v8, v2, v4", dtype=F32, oracle=lambda a, b, c, d: a + b),
+    "sub_neg_abs": Case(
+        text="v_add_f32_e64 v8, -v2, |v4|", dtype=F32, oracle=lambda a, b, c, d: np.abs(b) - a
+    ),
+    "mul_f32": Case(text="v_mul_f32 v8, v2, v4", dtype=F32, oracle=lambda a, b, c, d: a * b),
+    "mul_constant": Case(
+        text="v_mul_f32 v8, 0.5, v2", dtype=F32, oracle=lambda a, b, c, d: a * F32(0.5)
+    ),
+    "mul_literal": Case(
+        text="v_mul_f32 v8, 0x40490fdb, v2", dtype=F32, oracle=lambda a, b, c, d: a * F32(np.pi)
+    ),
+    "mul_clamp": Case(
+        text="v_mul_f32_e64 v8, v2, v4 clamp", dtype=F32, oracle=lambda a, b, c, d: clamp01(a * b)
+    ),
+    "min_f32": Case(
+        text="v_min_f32 v8, v2, v4", dtype=F32, oracle=lambda a, b, c, d: smaller(a, b)
+    ),
+    "max_f32": Case(
+        text="v_max_f32 v8, v2, v4", dtype=F32, oracle=lambda a, b, c, d: -smaller(-a, -b)
+    ),
+    "rndne": Case(text="v_rndne_f32 v8, v2", dtype=F32, oracle=lambda a, b, c, d: np.rint(a)),
+    "floor": Case(text="v_floor_f32 v8, v2", dtype=F32, oracle=lambda a, b, c, d: np.floor(a)),
+    "rcp": Case(text="v_rcp_f32 v8, v2", dtype=F32, oracle=lambda a, b, c, d: F32(1) / a),
+    "sqrt": Case(text="v_sqrt_f32 v8, v2", dtype=F32, oracle=lambda a, b, c, d: np.sqrt(a)),
+    "exp": Case(
+        text="v_exp_f32 v8, v2",
+        dtype=F32,
+        oracle=lambda a, b, c, d: np.exp2(a.astype(F64)).astype(F32),
+    ),
+    "log": Case(
+        text="v_log_f32 v8, v2",
+        dtype=F32,
+        oracle=lambda a, b, c, d: np.log2(a.astype(F64)).astype(F32),
+    ),
+    "cvt_f16": Case(
+        halves=True,
+        text="v_cvt_f16_f32 v8, v2",
+        dtype=F32,
+        result=U32,
+        oracle=lambda a, b, c, d: from_half(a),
+    ),
+    "cvt_f32_f16": Case(
+        text="v_cvt_f32_f16 v8, v2", result=F32, oracle=lambda a, b, c, d: half(a).astype(F32)
+    ),
+    "cvt_f32_u32": Case(
+        text="v_cvt_f32_u32 v8, v2", result=F32, oracle=lambda a, b, c, d: a.astype(F32)
+    ),
+    "cvt_i32_f32": Case(
+        text="v_cvt_i32_f32 v8, v2",
+        dtype=F32,
+        result=I32,
+        oracle=lambda a, b, c, d: np.clip(
+            np.nan_to_num(np.trunc(a.astype(F64)), nan=0), -(2**31), 2**31 - 1
+        ).astype(I32),
+    ),
+    "add_f16": Case(
+        halves=True,
+        text="v_add_f16 v8, v2, v4",
+        oracle=lambda a, b, c, d: from_half(half(a) + half(b)),
+    ),
+    "pk_add_f16": Case(
+        halves=True,
+        text="v_pk_add_f16 v8, v2, v4",
+        oracle=lambda a, b, c, d: (
+            from_half(half(a) + half(b)) | from_half(half(a >> 16) + half(b >> 16)) << 16
+        ),
+    ),
+    "pk_mul_swapped": Case(
+        halves=True,
+        text="v_pk_mul_f16 v8, v2, v4 op_sel:[0,1] op_sel_hi:[1,0] neg_lo:[1,0]",
+        oracle=lambda a, b, c, d: (
+            from_half(-half(a) * half(b >> 16)) | from_half(half(a >> 16) * half(b)) << 16
+        ),
+    ),
+    "add_f64": Case(
+        text="v_add_f64 v[8:9], v[2:3], v[4:5]", dtype=F64, oracle=lambda a, b, c, d: a + b
+    ),
+    "mul_f64": Case(
+        text="v_mul_f64 v[8:9], v[2:3], v[4:5]", dtype=F64, oracle=lambda a, b, c, d: a * b
+    ),
+    "dpp_mirror": Case(
+        text="v_mov_b32_dpp v8, v2 row_mirror row_mask:0xf bank_mask:0xf",
+        oracle=lambda a, b, c, d: a.reshape(4, 16)[:, ::-1].ravel(),
+    ),
+    "dpp_shr": Case(
+        text="v_mov_b32_dpp v8, v2 row_shr:1 row_mask:0xf bank_mask:0xf",
+        oracle=lambda a, b, c, d: np.where(np.arange(64) % 16 == 0, d, np.roll(a, 1)),
+    ),
+    "dpp_shr_zero": Case(
+        text="v_mov_b32_dpp v8, v2 row_shr:1 row_mask:0xf bank_mask:0xf bound_ctrl:0",
+        oracle=lambda a, b, c, d: np.where(np.arange(64) % 16 == 0, 0, np.roll(a, 1)),
+    ),
+    "sdwa": Case(
+        text="v_add_u32_sdwa v8, v2, v4 dst_sel:WORD_1 dst_unused:UNUSED_PRESERVE "
+        "src0_sel:BYTE_1 src1_sel:WORD_1",
+        oracle=lambda a, b, c, d: d & 0xFFFF | ((a >> 8 & 0xFF) + (b >> 16)) << 16,
+    ),
+    "bpermute_wraps": Case(
+        text="v_lshlrev_b32 v3, 2, v2\n  ds_bpermute_b32 v8, v3, v4\n  s_waitcnt lgkmcnt(0)",
+        oracle=lambda a, b, c, d: b[(a % 64).astype(int)],
+    ),
+    "readfirstlane": Case(
+        text="v_readfirstlane_b32 s8, v2\n  v_mov_b32 v8, s8",
+        exec="0xf0",
+        oracle=lambda a, b, c, d: np.where((np.arange(64) >= 4) & (np.arange(64) < 8), a[4], d),
+    ),
+    "mbcnt": Case(
+        text="v_mbcnt_lo_u32_b32 v8, -1, 0\n  v_mbcnt_hi_u32_b32 v8, -1, v8",
+        oracle=lambda a, b, c, d: np.arange(64, dtype=U32),
+    ),
+    "agpr": Case(
+        text="v_accvgpr_write_b32 a3, v2\n  v_mov_b32 v2, 0\n  v_accvgpr_read_b32 v8, a3",
+        oracle=lambda a, b, c, d: a,
+    ),
+    "getpc": Case(
+        text="s_getpc_b64 s[8:9]\n  s_add_u32 s8, s8, 16\n  s_addc_u32 s9, s9, 0\n"
+        "  s_setpc_b64 s[8:9]\n  s_branch .\n  v_mov_b32 v8, v2",
+        oracle=lambda a, b, c, d: a,
+    ),
+}
+CASES["divide"] = Case(
+    dtype=F32,
+    text="""v_div_scale_f32 v12, s[8:9], v4, v4, v2
+  v_div_scale_f32 v13, vcc, v2, v4, v2
+  v_rcp_f32 v14, v12
+  v_fma_f32 v15, -v12, v14, 1.0
+  v_fma_f32 v14, v15, v14, v14
+  v_mul_f32 v15, v13, v14
+  v_fma_f32 v16, -v12, v15, v13
+  v_fma_f32 v15, v16, v14, v15
+  v_fma_f32 v16, -v12, v15, v13
+  v_div_fmas_f32 v16, v16, v14, v15
+  v_div_fixup_f32 v8, v16, v4, v2""",
+    oracle=lambda a, b, c, d: a / b,
+)
+
+SPECIAL = np.array(
+    [0, 1 << 31, 0x7F800000, 0xFF800000, 0x7FC00000, 1, 0x80000001, 0x007FFFFF, 0x7F7FFFFF,
+     0x3F800000, 0xBF800000, 0x3F000000, 0x40200000, 0x4F000000, 0xCF000000, 0x33800000,
+     0x7C007BFF, 0xFC01, 0x03FF8400, 0xFFFFFFFF],
+    U32,
+)  # fmt: skip
+
+
+def inputs(seed: int, dtype: type) -> np.ndarray:
+    """64 lanes of a, b, c and the old result, 8 bytes each: special values and random bits."""
+    rng = np.random.default_rng(seed)
+    if dtype == F64:
+        values = rng.normal(size=(64, 4)) * 10.0 ** rng.integers(-300, 300, (64, 4))
+        values[:4, 0] = [np.inf, -0.0, np.nan, 5e-324]
+        return values.view(U32)
+    data = rng.integers(0, 2**32, (64, 8), dtype=U32)
+    data[:40, ::2] = rng.choice(SPECIAL, (40, 4))
+    if dtype == F32:
+        data[32:, ::2] = rng.normal(size=(32, 4)).astype(F32).view(U32)
+    return data
+
+
+@pytest.fixture(scope="module")
+def kernels(tmp_path_factory: pytest.TempPathFactory) -> Module:
+    bodies = {name: _BODY.format(text=case.text, exec=case.exec) for name, case in CASES.items()}
+    return Module(assemble(tmp_path_factory.mktemp("alu"), bodies))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", CASES)
+def test_instruction(kernels: Module, name: str, seed: int) -> None:
+    case = CASES[name]
+    data = np.ascontiguousarray(inputs(seed, case.dtype))
+    output = np.zeros((64, 4), U32)
+    assert kernels.launch(name, data, output) == "hipSuccess"
+    lanes = data.view(F64).T if case.dtype == F64 else data[:, ::2].T.copy().view(case.dtype)
+    with np.errstate(all="ignore"):
+        expected = case.oracle(*lanes)
+    if case.mask:
+        got = int(output[0, 2]) | int(output[0, 3]) << 32
+        np.testing.assert_array_equal([got >> lane & 1 for lane in range(64)], expected)
+        return
+    result = case.result or case.dtype
+    got = (
+        np.ascontiguousarray(output[:, :2]).view(F64)[:, 0]
+        if result == F64
+        else output[:, 0].copy().view(result)
+    )
+    if np.dtype(result).kind == "f":
+        np.testing.assert_array_equal(got, expected.astype(result))
+        fine = ~np.isnan(expected)
+        np.testing.assert_array_equal(np.signbit(got[fine]), np.signbit(expected[fine]))
+        return
+    expected = expected.astype(result)
+    if case.halves:
+        got, expected = one_nan(got), one_nan(expected)
+    np.testing.assert_array_equal(got, expected)
+
+
+def one_nan(bits: np.ndarray) -> np.ndarray:
+    """Both halves of each lane, with every NaN the same."""
+    halves = np.stack([bits & 0xFFFF, bits >> 16])
+    return np.where(halves & 0x7FFF > 0x7C00, 0x7E00, halves)

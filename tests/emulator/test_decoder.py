@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: MIT
+"""The decoder against clang's assembler: decode, print, assemble, and get the same bytes back.
+
+Three sources of code: every row of the tables with random operands, the same with one bit flipped
+(what the decoder still accepts clang must accept too), and kernels that clang compiled.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from cklang import emulator
+from cklang.emulator.isa import schema, tables
+from cklang.emulator.isa.sample import forms, sample
+from cklang.emulator.isa.schema import FAMILIES
+from cklang.runtime.toolchain import Toolchain, find_toolchain
+
+TABLES = {schema.load(family).arch: schema.load(family) for family in FAMILIES}
+SOURCES = Path(schema.__file__).parents[1] / "src"
+KERNELS = Path(__file__).parent / "data" / "decoder_kernels.cl"
+TRIPLE = "--target=amdgcn-amd-amdhsa"
+
+Emit = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_char_p)
+Disassemble = Callable[[str, bytes], tuple[int, list[tuple[int, str]]]]
+
+#: A run is one assembler call over some 1,800 instructions; a smaller seed says nothing more.
+FUZZ = settings(
+    max_examples=4,
+    deadline=None,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+
+#: Where the decoder accepts what clang's assembler refuses or writes differently, and why.
+LENIENT = (
+    (r"^s_\w*buffer.*(offset:|, )-0x", "the assembler takes no negative buffer offset"),
+    (r"_(b?f16|i16|u16|b16)\w* .*0x[0-9a-f]{5,}", "16-bit operands use the literal's low half"),
+    (r"^v_div_fmas", "the assembler counts the implicit vcc as a scalar value"),
+    (r"^v_s?mfma", "a result that overlaps its addend is a hazard, not an encoding"),
+    (r"^(global|flat|buffer)_atomic_.*sc", "the assembler drops the scope bit of some atomics"),
+    (r"^global_atomic_(add_f32|pk_add_f16) .*a\d", "the assembler knows no AGPR form"),
+    (r"^ds_gws_.* [av]\d*[13579]\b", "the assembler wants an even register"),
+    (r"^s_(sendmsg|sendmsghalt|[gs]etreg)", "the assembler checks message and register numbers"),
+    (r"^v_read(first)?lane_b32 (m0|exec)", "the assembler takes no m0 or exec result"),
+    (r"_sdwa .*0\.15915494", "the assembler takes 1/(2 pi) in float SDWA only"),
+    (r"^v_mfma_scale", "bits 13 and 14 of the scale word are not read, so not printed"),
+    (r"^s_waitcnt (?!0x)", "bits that no counter has are printed only as a number"),
+)
+
+
+def _assemble(toolchain: Toolchain, arch: str, lines: list[str], folder: Path) -> list[bytes | str]:
+    """The bytes of each line, or the assembler's message about it."""
+    result: list[bytes | str] = [""] * len(lines)
+    left = list(range(len(lines)))
+    while left:
+        body = "".join(f"{lines[i]}\n.Lend{i}:\n" for i in left)
+        ends = "".join(f".long .Lend{i}-.Lstart\n" for i in left)
+        source, output = folder / "lines.s", folder / "lines.o"
+        source.write_text(f".text\n.Lstart:\n{body}.section .ends\n{ends}", "utf-8")
+        run = _clang(toolchain, arch, "-x", "assembler", "-c", str(source), "-o", str(output))
+        if run.returncode == 0:
+            text, marks = _section(output, b".text"), _section(output, b".ends")
+            start = 0
+            for i, end in zip(left, memoryview(marks).cast("I"), strict=True):
+                result[i], start = text[start:end], end
+            break
+        failed = {}
+        for line, message in re.findall(r"lines\.s:(\d+):\d+: error: (.*)", run.stderr):
+            failed[left[(int(line) - 3) // 2]] = message
+        assert failed, run.stderr
+        for i, message in failed.items():
+            result[i] = message
+        left = [i for i in left if i not in failed]
+    return result
+
+
+def _clang(toolchain: Toolchain, arch: str, *flags: str) -> subprocess.CompletedProcess[str]:
+    command = [*toolchain.clang, TRIPLE, f"-mcpu={arch}", "-nogpulib", *flags]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, env=toolchain.environment()
+    )
+
+
+def _section(path: Path, name: bytes) -> bytes:
+    """The content of one section of a little-endian 64-bit ELF file."""
+    data = path.read_bytes()
+
+    def at(offset: int, size: int) -> int:
+        return int.from_bytes(data[offset : offset + size], "little")
+
+    headers = [at(0x28, 8) + 64 * i for i in range(at(0x3C, 2))]
+    names = at(headers[at(0x3E, 2)] + 0x18, 8)
+    for header in headers:
+        start = names + at(header, 4)
+        if data[start : start + len(name) + 1] == name + b"\0":
+            offset = at(header + 0x18, 8)
+            return data[offset : offset + at(header + 0x20, 8)]
+    raise AssertionError(f"{path} has no section {name!r}")
+
+
+@pytest.fixture(scope="session")
+def toolchain() -> Toolchain:
+    return find_toolchain()
+
+
+@pytest.fixture(scope="session")
+def disassemble(toolchain: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> Disassemble:
+    """The decoder and the printer alone, built from the sources of this tree."""
+    folder = tmp_path_factory.mktemp("decoder")
+    tables.generate(folder)
+    objects = []
+    flags = ("-O1", "-fno-exceptions", "-fno-rtti", "-Wall", "-Wextra", "-Werror", f"-I{folder}")
+    for name in ("decode", "disasm"):
+        source, target = SOURCES / f"{name}.cpp", folder / f"{name}.o"
+        command = toolchain.compile_cxx(source, target, flags=flags)
+        subprocess.run(command, check=True, env=toolchain.environment())
+        objects.append(target)
+    library = folder / "decoder.so"
+    subprocess.run(toolchain.link_plain(objects, library), check=True, env=toolchain.environment())
+    function = ctypes.CDLL(str(library)).ckemu_disassemble
+    function.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t, Emit, ctypes.c_void_p]
+
+    def call(arch: str, code: bytes) -> tuple[int, list[tuple[int, str]]]:
+        found: list[tuple[int, str]] = []
+
+        def emit(_context: int, offset: int, text: bytes) -> None:
+            found.append((offset, text.decode()))
+
+        return function(arch.encode(), code, len(code), Emit(emit), None), found
+
+    return call
+
+
+def _samples(arch: str, random: Random) -> list[tuple[str, bytes]]:
+    table = TABLES[arch]
+    return [
+        (f"{row.name} as {name} {form}".rstrip(), sample(table, row, encoding, form, random))
+        for row in table.rows
+        for name, _ in row.opcodes
+        for encoding in (table.encoding(name),)
+        for form in forms(row, encoding)
+    ]
+
+
+@pytest.mark.parametrize("arch", TABLES)
+@given(seed=st.integers(0, 2**32 - 1))
+@FUZZ
+def test_every_row_makes_the_round_trip(
+    arch: str, seed: int, disassemble: Disassemble, toolchain: Toolchain, tmp_path: Path
+) -> None:
+    """Each row in each encoding and form, random operands and modifiers: bytes → text → bytes."""
+    samples = _samples(arch, Random(seed))
+    assert len(samples) > 1700
+    texts = []
+    for label, code in samples:
+        used, found = disassemble(arch, code)
+        assert used == len(code), (label, code.hex(), found)
+        assert len(found) == 1, (label, code.hex(), found)
+        texts.append(found[0][1])
+    assembled = _assemble(toolchain, arch, texts, tmp_path)
+    wrong = [
+        (label, text, code.hex(), got if isinstance(got, str) else got.hex())
+        for (label, code), text, got in zip(samples, texts, assembled, strict=True)
+        if got != code
+    ]
+    assert not wrong, wrong[:10]
+
+
+@pytest.mark.parametrize("arch", TABLES)
+@given(seed=st.integers(0, 2**32 - 1))
+@FUZZ
+def test_what_is_accepted_is_what_clang_means(
+    arch: str, seed: int, disassemble: Disassemble, toolchain: Toolchain, tmp_path: Path
+) -> None:
+    """One flipped bit gives another instruction that clang agrees on, or is refused."""
+    random = Random(seed)
+    accepted, refused = [], 0
+    for _, code in _samples(arch, random):
+        flipped = bytearray(code)
+        bit = random.randrange(8 * len(code))
+        flipped[bit // 8] ^= 1 << bit % 8
+        used, found = disassemble(arch, bytes(flipped) + bytes(8))
+        first = found[1][0] if len(found) > 1 else used
+        if first == 0:
+            refused += 1
+        elif first <= len(code):
+            accepted.append((bytes(flipped[:first]), found[0][1]))
+    assert refused > 50
+    assembled = _assemble(toolchain, arch, [text for _, text in accepted], tmp_path)
+    wrong = [
+        (text, code.hex(), got if isinstance(got, str) else got.hex())
+        for (code, text), got in zip(accepted, assembled, strict=True)
+        if got != code and not any(re.search(pattern, text) for pattern, _ in LENIENT)
+    ]
+    assert not wrong, wrong[:10]
+
+
+@pytest.mark.parametrize("arch", TABLES)
+def test_compiled_kernels_read_as_clang_writes_them(
+    arch: str, disassemble: Disassemble, toolchain: Toolchain, tmp_path: Path
+) -> None:
+    """The object's code, decoded, is the text of the same compilation, line by line."""
+    compile_flags = ("-cl-no-stdinc", "-cl-std=CL2.0", "-O3", "-x", "cl", str(KERNELS))
+    for flag, name in (("-c", "kernels.o"), ("-S", "kernels.s")):
+        run = _clang(toolchain, arch, *compile_flags, flag, "-o", str(tmp_path / name))
+        assert run.returncode == 0, run.stderr
+    code = _section(tmp_path / "kernels.o", b".text")
+    used, found = disassemble(arch, code)
+    assert used == len(code), found[-1]
+    ours = [text for _, text in found]
+    theirs = re.findall(r"^\t([a-z]\w+.*?)(?:\s*;.*)?$", (tmp_path / "kernels.s").read_text(), re.M)
+    assert len(theirs) > 500
+    assert _without_padding(ours) == [
+        _without_label(line) for line in theirs if "s_nop" not in line
+    ]
+    assembled = _assemble(toolchain, arch, ours, tmp_path)
+    assert b"".join(piece for piece in assembled if isinstance(piece, bytes)) == code
+
+
+def _without_label(line: str) -> str:
+    """Branch targets are labels in clang's text and numbers in ours."""
+    line = re.sub(r"\s+", " ", line.strip())
+    return re.sub(r"^(s_c?branch\w*) .*", r"\1", line)
+
+
+def _without_padding(lines: list[str]) -> list[str]:
+    """Drop the nops, which also fill the space between kernels."""
+    return [_without_label(line) for line in lines if not line.startswith("s_nop")]
+
+
+@pytest.mark.parametrize(
+    ("arch", "words", "reason"),
+    [
+        ("gfx942", [0xBE80FF00], "gfx942 has no SOP1 opcode 255"),
+        ("gfx90a", [0x7E0070FF, 1], "gfx90a has no VOP1 opcode 56"),
+        ("gfx942", [0xFC000000], "no encoding of gfx942 starts with 0xfc000000"),
+        ("gfx942", [0x020402FF], "v_add_f32: the literal constant is missing"),
+        ("gfx942", [0xD1010000], "v_add_f32: needs 2 words, 1 are left"),
+        ("gfx942", [0x7E0002D1], "v_mov_b32: source code 209 is reserved"),
+        ("gfx942", [0x8000007D], "s_add_u32: scalar register code 125 is reserved"),
+        ("gfx942", [0xBE800101], "s_mov_b64: scalar register 1 is not aligned to 2"),
+        ("gfx942", [0xBE800165], "s_mov_b64: scalar registers 101..102 are not one group"),
+        ("gfx942", [0xD1010000, 0x80000000], "v_add_f32: neg 0x4 on an operand that does not"),
+        ("gfx942", [0xD1130000, 0x20000000], "v_and_b32: neg 0x1 on an operand that does not"),
+        ("gfx942", [0xD1130000, 0x08000000], "v_and_b32: field omod is 1, but"),
+        ("gfx942", [0xD1010000, 0x00000C04], "v_add_f32: reads two scalar values"),
+        ("gfx942", [0xD3CC8001, 0x04020902], r"a\[1:16\] must start at an even register"),
+        ("gfx942", [0x7E0002FA, 0xFF011000], "v_mov_b32: dpp_ctrl 0x110 is reserved"),
+        ("gfx942", [0x7E00A4FA, 0xFF00E400], "v_accvgpr_mov_b32: has no DPP form"),
+        ("gfx942", [0xDC502000, 0x007F0000], "scratch_load_dword|reserved bit 13 is set"),
+        ("gfx942", [0xBF8A0001], "s_barrier: field simm16 is 1"),
+        ("gfx942", [0xD86D0000, 0], "ds_read_b32: takes no gds"),
+        ("gfx942", [0xE0710000, 0x80010000], "buffer_store_dword: cannot load to LDS"),
+    ],
+)
+def test_refusals_name_the_reason(
+    arch: str, words: list[int], reason: str, disassemble: Disassemble
+) -> None:
+    code = b"".join(word.to_bytes(4, "little") for word in words)
+    used, found = disassemble(arch, code)
+    assert used == 0
+    message = found[-1][1]
+    assert re.search(reason, message), message
+
+
+def test_unknown_arch(disassemble: Disassemble) -> None:
+    assert disassemble("gfx1100", bytes(4)) == (-1, [])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", TABLES)
+def test_the_emulators_library_has_the_same_decoder(arch: str, disassemble: Disassemble) -> None:
+    code = b"".join(code for _, code in _samples(arch, Random(1)))
+    used, found = disassemble(arch, code)
+    assert used == len(code)
+    ours = [f"{offset:6x}: {text}" for offset, text in found]
+    assert emulator.disassemble(arch, code).splitlines() == ours

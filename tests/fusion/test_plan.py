@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: MIT
+"""What fuses, what does not, and the reasons given."""
+
+from __future__ import annotations
+
+import pytest
+
+from cklang.errors import CkUnsupportedError
+from cklang.fusion.draw import annotated_graph, to_dot, to_mermaid
+from cklang.fusion.kernel import RULES
+from cklang.fusion.partition import plan
+from cklang.fusion.plan import FusionPlan, epilogue_hash
+from cklang.ir.parser import parse_function
+
+PARAMS = """%x: f16[M, K], %w: f16[K, N], %v: f16[N, K], %res: f16[M, N], %rt: f32[N, M],
+  %bias: f16[N], %col: f32[M], %s: f32[], %sq: f16[M, M], %m1: f32[M, 1], %k: i32[N]"""
+
+
+def planned(body: str, result: str = "f32[M, N]", params: str = PARAMS) -> FusionPlan:
+    return plan(parse_function(f"func @f({params}) -> {result} {{ {body} return %r }}"))
+
+
+def reads(found: FusionPlan) -> list[str]:
+    return [str(read) for read in found.kernels[-1].reads]
+
+
+def epilogue(found: FusionPlan) -> list[str]:
+    return str(found.kernels[-1].epilogue).split("\n")[1:-1]
+
+
+def rules(found: FusionPlan) -> set[str]:
+    return {each.rule for each in found.decisions}
+
+
+G = "%g: f32[M, N] = gemm(%x, %w) "
+
+
+def test_a_bare_gemm() -> None:
+    found = planned("%r: f32[M, N] = gemm(%x, %w)")
+    (kernel,) = found.kernels
+    assert (str(kernel.a), str(kernel.b), kernel.reads) == ("%x", "%w", ())
+    assert str(kernel.epilogue) == "func @epilogue(%acc: f32[]) -> f32[] {\n  return %acc\n}"
+    assert kernel.name == "f"
+    assert rules(found) == {"operand", "store"}
+
+
+def test_transposed_operands_are_views() -> None:
+    found = planned("%t: f16[K, N] = transpose(%v) {perm = [1, 0]} %r: f32[M, N] = gemm(%x, %t)")
+    (kernel,) = found.kernels
+    assert kernel.b.perm == (1, 0)
+    assert kernel.b.value.name == "v"
+    assert "view" in rules(found)
+
+
+def test_two_transposes_are_none() -> None:
+    found = planned(
+        "%a: f16[N, K] = transpose(%w) {perm = [1, 0]}"
+        "%b: f16[K, N] = transpose(%a) {perm = [1, 0]} %r: f32[M, N] = gemm(%x, %b)"
+    )
+    assert found.kernels[0].b.perm == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("read", "want"),
+    [
+        (
+            "%d: f32[N] = cast(%bias) {to = f32} %e: f32[M, N] = broadcast(%d) {dims = [1]}",
+            "%bias[n]",
+        ),
+        ("%e: f32[M, N] = broadcast(%col) {dims = [0]}", "%col[m]"),
+        ("%e: f32[M, N] = broadcast(%s) {dims = []}", "%s[]"),
+        ("%e: f32[M, N] = broadcast(%m1) {dims = [0, 1]}", "%m1[m, 0]"),
+        ("%e: f32[M, N] = cast(%res) {to = f32}", "%res[m, n]"),
+        ("%e: f32[M, N] = transpose(%rt) {perm = [1, 0]}", "%rt[n, m]"),
+        (
+            (
+                "%t: f32[1, M] = transpose(%m1) {perm = [1, 0]} %u: f32[M, 1] = transpose(%t) "
+                "{perm = [1, 0]} %e: f32[M, N] = broadcast(%u) {dims = [0, 1]}"
+            ),
+            "%m1[m, 0]",
+        ),
+        (
+            "%d: f32[N] = cast(%k) {to = f32} %e: f32[M, N] = broadcast(%d) {dims = [1]}",
+            "%k[n]",
+        ),
+    ],
+)
+def test_reads_carry_their_index_map(read: str, want: str) -> None:
+    found = planned(f"{G} {read} %r: f32[M, N] = add(%g, %e)")
+    assert reads(found) == [want]
+    (param,) = found.kernels[0].epilogue.params[1:]
+    assert str(param.type) == ("i32[]" if "%k" in read else "f32[]")
+
+
+def test_one_value_at_two_maps_is_two_reads() -> None:
+    params = "%a: f16[M, K], %b: f16[K, M], %d: f32[M, M], %row: f32[M]"
+    found = planned(
+        "%g: f32[M, M] = gemm(%a, %b) %t: f32[M, M] = transpose(%d) {perm = [1, 0]}"
+        "%h: f32[M, M] = mul(%g, %d) %i: f32[M, M] = mul(%h, %t)"
+        "%n: f32[M, M] = broadcast(%row) {dims = [1]} %m: f32[M, M] = broadcast(%row) {dims = [0]}"
+        "%j: f32[M, M] = mul(%i, %n) %r: f32[M, M] = mul(%j, %m)",
+        "f32[M, M]",
+        params,
+    )
+    assert reads(found) == ["%d[m, n]", "%d[n, m]", "%row[n]", "%row[m]"]
+
+
+def test_pointwise_ops_on_a_read_are_computed_in_the_epilogue() -> None:
+    found = planned(
+        f"{G} %d: f32[N] = cast(%bias) {{to = f32}} %e: f32[N] = exp(%d)"
+        "%b: f32[M, N] = broadcast(%e) {dims = [1]} %r: f32[M, N] = mul(%b, %g)"
+    )
+    assert epilogue(found) == [
+        "  %0: f32[] = exp(%d0)",
+        "  %1: f32[] = mul(%0, %acc)",
+        "  return %1",
+    ]
+
+
+def test_the_region_is_canonical() -> None:
+    one = planned(
+        f"{G} %dead: f32[M, N] = exp(%g) %a: f32[M, N] = sigmoid(%g) %b: f32[M, N] = sigmoid(%g)"
+        "%e: f32[M, N] = broadcast(%col) {dims = [0]} %p: f32[M, N] = mul(%a, %e)"
+        "%r: f32[M, N] = add(%p, %b)"
+    )
+    other = planned(
+        "%e: f32[M, N] = broadcast(%col) {dims = [0]} %h: f32[M, N] = gemm(%x, %w)"
+        "%b: f32[M, N] = sigmoid(%h) %q: f32[M, N] = mul(%b, %e) %r: f32[M, N] = add(%q, %b)"
+    )
+    assert epilogue(one) == [
+        "  %0: f32[] = sigmoid(%acc)",
+        "  %1: f32[] = mul(%0, %d0)",
+        "  %2: f32[] = add(%1, %0)",
+        "  return %2",
+    ]
+    region = one.kernels[0].epilogue
+    assert region == other.kernels[0].epilogue
+    assert epilogue_hash(region) == epilogue_hash(other.kernels[0].epilogue)
+    assert len(epilogue_hash(region)) == 64
+    assert "dead" in rules(one)
+    swapped = planned(f"{G} %e: f32[M, N] = sigmoid(%g) %r: f32[M, N] = add(%e, %g)")
+    straight = planned(f"{G} %e: f32[M, N] = sigmoid(%g) %r: f32[M, N] = add(%g, %e)")
+    assert epilogue_hash(swapped.kernels[0].epilogue) != (
+        epilogue_hash(straight.kernels[0].epilogue)
+    )
+
+
+def test_the_last_cast_is_the_store_and_others_stay() -> None:
+    found = planned(
+        f"{G} %h: f16[M, N] = cast(%g) {{to = f16}} %i: f32[M, N] = cast(%h) {{to = f32}}"
+        "%r: bf16[M, N] = cast(%i) {to = bf16}",
+        "bf16[M, N]",
+    )
+    assert epilogue(found) == [
+        "  %0: f16[] = cast(%acc) {to = f16}",
+        "  %1: f32[] = cast(%0) {to = f32}",
+        "  return %1",
+    ]
+
+
+def test_an_integer_result_goes_to_the_store_as_f32() -> None:
+    found = planned(
+        f"{G} %h: i32[M, N] = cast(%g) {{to = i32}} %r: f16[M, N] = cast(%h) {{to = f16}}",
+        "f16[M, N]",
+    )
+    assert epilogue(found)[-2:] == ["  %1: f32[] = cast(%0) {to = f32}", "  return %1"]
+
+
+def test_the_accumulator_may_be_unused() -> None:
+    found = planned(
+        f"{G} %y: bool[M, N] = ne(%g, %g) %d: f32[M, N] = cast(%res) {{to = f32}}"
+        "%z: f32[M, N] = where(%y, %d, %d) %r: f32[M, N] = exp(%z)"
+    )
+    assert reads(found) == ["%res[m, n]"]
+
+
+def test_a_transposed_result_exchanges_a_and_b() -> None:
+    found = planned(
+        f"{G} %b: f32[M, N] = broadcast(%col) {{dims = [0]}} %h: f32[M, N] = add(%g, %b)"
+        "%r: f32[N, M] = transpose(%h) {perm = [1, 0]}",
+        "f32[N, M]",
+    )
+    (kernel,) = found.kernels
+    assert kernel.transposed
+    assert (str(kernel.a), str(kernel.b)) == ("%w.T", "%x.T")
+    assert reads(found) == ["%col[n]"]
+
+
+CHAIN = """%g: f32[M, N] = gemm(%x, %w) %a: f32[M, N] = relu(%g)
+  %h: f16[M, N] = cast(%a) {to = f16} %g2: f32[M, K] = gemm(%h, %v)"""
+
+
+def test_a_chain_of_gemms_is_cut_at_the_operand() -> None:
+    found = planned(f"{CHAIN} %r: f32[M, K] = exp(%g2)", "f32[M, K]")
+    first, second = found.kernels
+    assert first.result.name == "h"
+    assert second.a.value == first.result
+    assert (first.name, second.name) == ("f_0", "f_1")
+    (cut,) = [each for each in found.decisions if each.rule == "materialise"]
+    assert not cut.fused
+    assert cut.reason == "%h comes from gemm %g: its kernel writes it, %g2 loads it"
+
+
+def test_a_value_read_by_a_later_kernel_is_written_narrow() -> None:
+    found = planned(
+        "%g: f32[M, M] = gemm(%sq, %sq) %h: f16[M, M] = cast(%g) {to = f16}"
+        "%i: f32[M, M] = cast(%h) {to = f32} %t: f32[M, M] = transpose(%i) {perm = [1, 0]}"
+        "%j: f32[M, M] = gemm(%sq, %sq) %r: f32[M, M] = add(%t, %j)",
+        "f32[M, M]",
+    )
+    assert [str(kernel.result.type) for kernel in found.kernels] == ["f16[M, M]", "f32[M, M]"]
+    assert reads(found) == ["%h[n, m]"]
+
+
+def test_several_crossings_follow_from_one_value() -> None:
+    found = planned(
+        "%g: f32[M, M] = gemm(%sq, %sq) %p: f32[M, M] = neg(%g) %a: f32[M, M] = exp(%p)"
+        "%b: f32[M, M] = tanh(%p) %j: f32[M, M] = gemm(%sq, %sq) %c: f32[M, M] = mul(%a, %j)"
+        "%r: f32[M, M] = add(%c, %b)",
+        "f32[M, M]",
+    )
+    assert [kernel.result.name for kernel in found.kernels] == ["p", "r"]
+    assert len(found.kernels[-1].epilogue.body) == 4
+
+
+def test_a_bool_crossing_is_computed_by_its_reader() -> None:
+    found = planned(
+        "%g: f32[M, M] = gemm(%sq, %sq) %p: bool[M, M] = lt(%g, %g)"
+        "%j: f32[M, M] = gemm(%sq, %sq) %r: f32[M, M] = where(%p, %j, %j)",
+        "f32[M, M]",
+    )
+    assert [kernel.result.name for kernel in found.kernels] == ["g", "r"]
+
+
+def test_an_anchor_is_computed_twice_when_one_result_cannot_serve() -> None:
+    found = planned(
+        "%g: f32[M, M] = gemm(%sq, %sq) %e: f32[M, M] = exp(%g)"
+        "%t: f32[M, M] = transpose(%e) {perm = [1, 0]} %r: f32[M, M] = add(%e, %t)",
+        "f32[M, M]",
+    )
+    assert [kernel.anchor for kernel in found.kernels] == ["g", "g"]
+    assert reads(found) == ["%e[n, m]"]
+    assert "recompute" in rules(found)
+
+
+def test_every_edge_has_a_decision_and_every_rule_a_sentence() -> None:
+    found = planned(f"{CHAIN} %r: f32[M, K] = exp(%g2)", "f32[M, K]")
+    decided = {(e.edge.source, e.edge.target, e.edge.operand) for e in found.decisions}
+    assert decided == set(found.graph.edges(keys=True))
+    assert rules(found) <= set(RULES)
+    text = found.explain()
+    for each in found.decisions:
+        assert each.reason in text
+
+
+def test_the_graph_has_parallel_edges() -> None:
+    found = planned(f"{G} %r: f32[M, N] = mul(%g, %g)")
+    node = next(n for n, d in found.graph.nodes(data="node") if d.value.name == "r")
+    assert found.graph.number_of_edges(node - 1, node) == 2
+    graph = annotated_graph(found)
+    assert graph.edges[node - 1, node, 1]["rule"] == "accumulator"
+    assert "mul %r" in to_dot(found)
+    assert to_mermaid(found).startswith("flowchart TD")
+
+
+@pytest.mark.parametrize(
+    ("code", "body", "result"),
+    [
+        ("X002", "%r: f16[K, N] = transpose(%v) {perm = [1, 0]}", "f16[K, N]"),
+        ("X002", "%r: f32[M] = exp(%col)", "f32[M]"),
+        (
+            "X003",
+            (
+                "%c: f32[M, K] = cast(%x) {to = f32} %e: f32[M, K] = exp(%c)"
+                "%h: f16[M, K] = cast(%e) {to = f16} %r: f32[M, N] = gemm(%h, %w)"
+            ),
+            "f32[M, N]",
+        ),
+        (
+            "X005",
+            "%b: f16[K, N] = broadcast(%bias) {dims = [1]} %r: f32[M, N] = gemm(%x, %b)",
+            "f32[M, N]",
+        ),
+        ("X006", f"{G} %r: bool[M, N] = lt(%g, %g)", "bool[M, N]"),
+        (
+            "X007",
+            "%o: f16[1, N] = broadcast(%bias) {dims = [1]} %r: f32[M, N] = exp(%col)",
+            "f32[M, N]",
+        ),
+    ],
+)
+def test_refusals(code: str, body: str, result: str) -> None:
+    if code == "X007":
+        params = "%x: f16[M, K], %w: f16[K, 1], %d: f32[M, N]"
+        body = (
+            "%g: f32[M, 1] = gemm(%x, %w) %b: f32[M, N] = broadcast(%g) {dims = [0, 1]}"
+            "%r: f32[M, N] = add(%b, %d)"
+        )
+    else:
+        params = PARAMS
+    with pytest.raises(CkUnsupportedError) as caught:
+        planned(body, result, params)
+    assert caught.value.code == code
+    assert caught.value.at is not None
+    assert "legal" in caught.value.hint
+
+
+def test_several_results_are_refused() -> None:
+    with pytest.raises(CkUnsupportedError) as caught:
+        plan(
+            parse_function(
+                "func @f(%x: f32[M, M]) -> f32[M, M], f32[M, M] {"
+                "%g: f32[M, M] = gemm(%x, %x) %h: f32[M, M] = exp(%g) return %g, %h }"
+            )
+        )
+    assert caught.value.code == "X001"
+
+
+def _sum_of(count: int) -> FusionPlan:
+    params = ", ".join(
+        ["%x: f16[M, K]", "%w: f16[K, N]"] + [f"%d{i}: f32[M, N]" for i in range(count)]
+    )
+    steps = [f"%s{i}: f32[M, N] = add({f'%s{i - 1}' if i else '%g'}, %d{i})" for i in range(count)]
+    text = f"{G} {' '.join(steps)} %r: f32[M, N] = neg(%s{count - 1})"
+    return planned(text, params=params)
+
+
+def test_eight_reads_are_the_limit() -> None:
+    assert len(_sum_of(8).kernels[0].reads) == 8
+    with pytest.raises(CkUnsupportedError) as caught:
+        _sum_of(9)
+    assert caught.value.code == "X004"
+    assert "reads 9 values; the limit of a kernel is 8" in caught.value.message
+    assert "%d8[m, n]" in caught.value.hint
+
+
+def test_long_chains_are_planned() -> None:
+    steps = [f"%c{i + 1}: f32[M, N] = exp(%c{i})" for i in range(3000)]
+    found = planned(f"%c0: f32[M, N] = gemm(%x, %w) {' '.join(steps)} %r: f32[M, N] = neg(%c3000)")
+    assert len(found.kernels[0].epilogue.body) == 3001

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: MIT
+"""The kernels of a plan, evaluated one after another, compute the function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cklang.errors import CkUnsupportedError
+from cklang.fusion.partition import plan
+from cklang.fusion.plan import MAX_READS, FusionPlan, epilogue_text
+from cklang.fusion.unfuse import kernel_function
+from cklang.ir.nodes import Function
+from cklang.ir.parser import parse_function
+from cklang.ir.verifier import verify
+from cklang.reference.bounds import evaluate_with_bound
+from cklang.reference.evaluate import evaluate
+from cklang.testing import assert_close
+from cklang.testing.programs import arguments, epilogues, gemm_functions, programs
+
+
+def run(found: FusionPlan, arrays: tuple[Any, ...]) -> Any:
+    """Evaluate kernels in launch order; each reads parameters and what came before."""
+    known = dict(zip((value.name for value in found.function.params), arrays, strict=True))
+    for kernel in found.kernels:
+        function = verify(kernel_function(kernel), allow_unused=True)
+        inputs = [known[value.name] for value in kernel.inputs]
+        (known[kernel.result.name],) = evaluate(function, inputs)
+        assert function.results[0].type == kernel.result.type
+    return known[found.kernels[-1].result.name]
+
+
+@given(st.data())
+def test_one_kernel_is_the_function_bit_for_bit(data: st.DataObject) -> None:
+    function = data.draw(gemm_functions())
+    found = plan(function)
+    assert len(found.kernels) == 1
+    arrays = data.draw(arguments(function, largest=9))
+    (want,) = evaluate(function, arrays)
+    assert_close(run(found, arrays), want, 0.0)
+
+
+@given(st.data())
+def test_kernels_after_one_another_are_the_function(data: st.DataObject) -> None:
+    function = data.draw(programs())
+    found = planned(function)
+    if found is None:
+        return
+    arrays = data.draw(arguments(function, largest=9))
+    (want,), (bound,) = evaluate_with_bound(function, arrays)
+    assert_close(run(found, arrays), want, bound)
+    check_shape(found)
+
+
+def planned(function: Function) -> FusionPlan | None:
+    """Plan a random program; None when it reads more than a kernel can."""
+    try:
+        return plan(function)
+    except CkUnsupportedError as refusal:
+        if refusal.code != "X004":
+            raise
+        return None
+
+
+def check_shape(found: FusionPlan) -> None:
+    """What every plan promises."""
+    function = found.function
+    ready = {value.name for value in function.params}
+    for kernel in found.kernels:
+        assert {value.name for value in kernel.inputs} <= ready
+        assert len(kernel.reads) <= MAX_READS
+        assert len(set(kernel.reads)) == len(kernel.reads)
+        verify(kernel.epilogue, allow_unused=True)
+        ready.add(kernel.result.name)
+    assert found.kernels[-1].result == function.results[0]
+    edges = {(each.edge.source, each.edge.target, each.edge.operand) for each in found.decisions}
+    assert edges == set(found.graph.edges(keys=True))
+
+
+@given(epilogues())
+def test_epilogues_are_canonical(region: Function) -> None:
+    assert parse_function(epilogue_text(region)) == region
+    names = [value.name for value in region.params]
+    assert names == ["acc", *(f"d{index}" for index in range(len(names) - 1))]
+    assert [operation.result.name for operation in region.body] == [
+        str(index) for index in range(len(region.body))
+    ]
+    uses = [operand.name for operation in region.body for operand in operation.operands]
+    order = dict.fromkeys(name for name in [*uses, region.results[0].name] if name[0] == "d")
+    assert list(order) == names[1:]
+    keys = [(operation.op, operation.operands, operation.identity[2]) for operation in region.body]
+    assert len(set(keys)) == len(keys)
+
+
+@given(gemm_functions())
+def test_fusing_a_fused_kernel_changes_nothing(function: Function) -> None:
+    (kernel,) = plan(function).kernels
+    again = plan(kernel_function(kernel)).kernels[-1]
+    assert again.epilogue == kernel.epilogue
+    assert again.reads == kernel.reads
+    assert (again.a, again.b) == (kernel.a, kernel.b)
+
+
+@given(programs())
+def test_plans_are_deterministic(function: Function) -> None:
+    assert planned(function) == planned(parse_function(str(function)))

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: MIT
+"""The generated C++ as text, and the algorithms that lowering offers."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cklang.errors import CkInternalError, CkUnsupportedError
+from cklang.ir.nodes import Function
+from cklang.ir.parser import parse
+from cklang.keys import DKind, DOperand, KernelKey, Layout, Signature
+from cklang.lowering.gemm import HOLE, default_algorithms, lower
+from cklang.types import DType, bf16, f16, f32, i32
+
+GOLDEN = Path(__file__).parent / "golden"
+
+GELU = """
+func @epilogue(%acc: f32[], %d0: f32[], %d1: f32[]) -> f32[] {
+  %0: f32[] = add(%acc, %d0)
+  %1: f32[] = gelu(%0)
+  %2: f32[] = add(%1, %d1)
+  return %2
+}
+"""
+RELU = GELU.replace("gelu", "relu")
+
+
+def region(text: str) -> Function:
+    return parse(text).functions[0]
+
+
+def signature(
+    dtype: DType = f16, layouts: str = "rc", d: tuple[tuple[DType, str], ...] = ()
+) -> Signature:
+    return Signature(
+        dtype_a=dtype,
+        dtype_b=dtype,
+        dtype_acc=f32,
+        dtype_e=dtype,
+        layout_a=Layout(layouts[0]),
+        layout_b=Layout(layouts[1]),
+        d=tuple(DOperand(dtype=t, kind=DKind(kind)) for t, kind in d),
+        epilogue="0" * 64,
+    )
+
+
+def key(arch: str = "gfx942", place: int = 0) -> KernelKey:
+    s = signature(d=((f16, "row"), (f16, "full")))
+    return KernelKey(s, default_algorithms(s, arch)[place], arch)
+
+
+def test_golden_source(request: pytest.FixtureRequest) -> None:
+    text = lower(key(), region(GELU), ["return ck.gelu(x @ w.T + bias) + res"]).inline
+    assert text == (GOLDEN / "linear_gelu.hip").read_text()
+
+
+def test_the_stencil_does_not_know_the_epilogue() -> None:
+    gelu = lower(key(), region(GELU))
+    relu = lower(
+        replace(key(), signature=replace(key().signature, epilogue="1" * 64)), region(RELU)
+    )
+    assert gelu.stencil == relu.stencil
+    assert gelu.fill != relu.fill
+    assert gelu.hole == HOLE
+
+
+def test_inline_is_stencil_and_fill() -> None:
+    source = lower(key(), region(GELU))
+    assert source.inline == f"{source.stencil}\n{source.fill}"
+
+
+def test_the_key_stands_in_the_source() -> None:
+    text = lower(key(), region(GELU)).stencil
+    (line,) = re.findall(r"^// Key: (.*)$", text, re.M)
+    assert KernelKey.from_json(json.loads(line)) == key().stencil
+
+
+@pytest.mark.parametrize(("arch", "major"), [("gfx90a", 9), ("gfx942", 9), ("gfx950", 9)])
+def test_every_gpu_names_its_generation(arch: str, major: int) -> None:
+    assert f"#define CKLANG_GFX_MAJOR {major}\n" in lower(key(arch), region(GELU)).stencil
+
+
+def test_region_must_fit_the_signature() -> None:
+    one = "func @epilogue(%acc: f32[]) -> f32[] {\n  return %acc\n}"
+    with pytest.raises(CkInternalError) as caught:
+        lower(key(), region(one))
+    assert caught.value.code == "L002"
+
+
+@pytest.mark.parametrize(
+    "change", [{"split_k": 2}, {"persistent": True}, {"transpose_c": True}, {"double_buffer": True}]
+)
+def test_choices_without_a_spelling_are_refused(change: dict[str, object]) -> None:
+    changed = replace(key(), algorithm=replace(key().algorithm, **change))  # type: ignore[arg-type]
+    with pytest.raises(CkUnsupportedError) as caught:
+        lower(changed, region(GELU))
+    assert caught.value.code == "L003"
+    assert next(iter(change)) in caught.value.message
+
+
+signatures = st.builds(
+    signature,
+    st.sampled_from([f16, bf16, f32]),
+    st.sampled_from(["rc", "rr", "cc", "cr"]),
+    st.lists(
+        st.tuples(st.sampled_from([f16, bf16, f32]), st.sampled_from([k.value for k in DKind])),
+        max_size=8,
+    ).map(tuple),
+)
+
+
+@given(signatures, st.sampled_from(["gfx90a", "gfx942", "gfx950"]))
+def test_algorithms_end_with_one_that_fits_everything(s: Signature, arch: str) -> None:
+    offered = default_algorithms(s, arch)
+    assert len(set(offered)) == len(offered)
+    last = offered[-1]
+    assert {last.vector_a, last.vector_b, last.vector_e, *last.vector_d} == {1}
+    assert all(a.pad_m and a.pad_n and a.pad_k for a in offered)
+    for a in offered:
+        assert a.vector_a * s.dtype_a.bytes <= 16
+        assert all(
+            vector == 1 or d.kind in (DKind.FULL, DKind.ROW)
+            for d, vector in zip(s.d, a.vector_d, strict=True)
+        )
+        assert all(a.vector_e % vector == 0 for vector in a.vector_d)
+
+
+@given(signatures, st.sampled_from(["gfx90a", "gfx942", "gfx950"]))
+def test_algorithms_fit_ck_tiles_access_pattern(s: Signature, arch: str) -> None:
+    for a in default_algorithms(s, arch):
+        threads = 64 * a.warps[0] * a.warps[1] * a.warps[2]
+        m, n, k = a.tile
+        for extent, vector in ((m, a.vector_a), (n, a.vector_b)):
+            assert extent * k // threads >= vector
+            assert extent % threads == 0 or threads % extent == 0
+
+
+def test_no_algorithms_where_nothing_is_known() -> None:
+    assert default_algorithms(signature(i32), "gfx942") == ()
+    assert default_algorithms(signature(f16), "gfx1100") == ()

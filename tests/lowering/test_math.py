@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: MIT
+"""The functions of ``cklang/math.h``, compiled for this machine's CPU, against double precision."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from cklang.lowering import headers
+from cklang.runtime.toolchain import find_toolchain, run_tool
+
+Array = NDArray[np.floating]
+
+UNARY = ("tanh", "erf", "expm1", "log1p", "floor", "rsqrt", "rcp", "round_f16")
+BINARY = ("pow", "min", "max")
+
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 3.0, -3.0, 2.5, -2.5, 1e-40, -1e-40]
+SPECIAL += [np.inf, -np.inf, np.nan, 3.4e38, -3.4e38, 1e-10, -1e-10, 16777216.0, 16777217.0, 88.8]
+
+# Largest error allowed, in units in the last place of the exact result.
+BOUNDS = {"tanh": 1.4, "erf": 1.2, "expm1": 1.5, "log1p": 0.9, "pow": 1.2}
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    folder = tmp_path_factory.mktemp("math")
+    lines = ['#include "cklang/math.h"']
+    for name in UNARY:
+        lines.append(
+            f"void {name}s(const float *x, float *y, long n)"
+            f"{{ for (long i = 0; i < n; ++i) y[i] = ck_{name}(x[i]); }}"
+        )
+    for name in BINARY:
+        lines.append(
+            f"void {name}s(const float *x, const float *z, float *y, long n)"
+            f"{{ for (long i = 0; i < n; ++i) y[i] = ck_{name}(x[i], z[i]); }}"
+        )
+    source = folder / "math.c"
+    source.write_text("\n".join(lines))
+    toolchain = find_toolchain()
+    flags = ("-x", "c", "-std=c23", "-O2", "-mfma", "-mf16c", "-fPIC", "-fno-math-errno")
+    compile_ = [*toolchain.clang, *flags, "-c", str(source), "-o", str(folder / "math.o")]
+    include = ["-I", str(headers.folder()), *toolchain.host_headers()]
+    log = folder / "log.txt"
+    run_tool([*compile_, *include], log=log)
+    run_tool(toolchain.link_plain([folder / "math.o"], folder / "math.so"), log=log)
+    # The C library's expf is found in this process.
+    return ctypes.CDLL(str(folder / "math.so"))
+
+
+def call(library: ctypes.CDLL, name: str, *inputs: Array) -> NDArray[np.float32]:
+    arrays = [np.ascontiguousarray(x, np.float32) for x in np.broadcast_arrays(*inputs)]
+    out = np.empty_like(arrays[0])
+    pointers = [ctypes.c_void_p(x.ctypes.data) for x in (*arrays, out)]
+    getattr(library, f"{name}s")(*pointers, ctypes.c_long(out.size))
+    return out
+
+
+def ulps(got: Array, exact: Array) -> float:
+    """The largest error in units in the last place of the exact value; both finite or equal."""
+    wide = exact.astype(np.float64)
+    rounded = wide.astype(np.float32)
+    normal = np.isfinite(rounded)
+    same = (got == rounded) | (np.isnan(got) & np.isnan(rounded))
+    assert np.all(same | normal), (got[~(same | normal)], wide[~(same | normal)])
+    error = np.abs(got[normal].astype(np.float64) - wide[normal])
+    unit = np.spacing(np.maximum(np.abs(rounded[normal]), np.float32(1.2e-38))).astype(np.float64)
+    return float(np.max(error / unit))
+
+
+def samples(low: float, high: float, count: int = 400_000) -> NDArray[np.float32]:
+    rng = np.random.default_rng(7)
+    uniform = rng.uniform(low, high, count)
+    tiny = rng.choice([-1.0, 1.0], count) * np.exp2(rng.uniform(-126, 3, count))
+    return np.concatenate([uniform, tiny]).astype(np.float32)
+
+
+_erf = np.vectorize(math.erf)
+
+
+@pytest.mark.parametrize(
+    ("name", "exact", "low", "high"),
+    [
+        ("tanh", np.tanh, -12.0, 12.0),
+        ("erf", _erf, -5.0, 5.0),
+        ("expm1", np.expm1, -30.0, 89.0),
+        ("log1p", np.log1p, -0.999999, 100.0),
+        ("log1p", np.log1p, 0.0, 3e38),
+    ],
+)
+def test_accuracy(
+    library: ctypes.CDLL, name: str, exact: Callable[[Array], Array], low: float, high: float
+) -> None:
+    x = samples(low, high)
+    x = x[x > -1] if name == "log1p" else x
+    worst = ulps(call(library, name, x), exact(x.astype(np.float64)))
+    assert worst <= BOUNDS[name], worst
+
+
+@pytest.mark.parametrize(
+    ("name", "exact"), [("tanh", np.tanh), ("erf", _erf), ("expm1", np.expm1), ("log1p", np.log1p)]
+)
+def test_special_values(library: ctypes.CDLL, name: str, exact: Callable[[Array], Array]) -> None:
+    x = np.array(SPECIAL, np.float32)
+    with np.errstate(all="ignore"):
+        want = exact(x.astype(np.float64)).astype(np.float32)
+    got = call(library, name, x)
+    np.testing.assert_allclose(got, want, rtol=3e-7)
+    np.testing.assert_array_equal(np.signbit(got[:2]), np.signbit(want[:2]))
+
+
+def test_pow_special_values(library: ctypes.CDLL) -> None:
+    x, y = np.meshgrid(np.array(SPECIAL, np.float32), np.array(SPECIAL, np.float32))
+    with np.errstate(all="ignore"):
+        want = np.power(x, y, dtype=np.float32)
+    got = call(library, "pow", x, y)
+    np.testing.assert_allclose(got, want, rtol=5e-7, atol=2e-45)
+    zero = (want == 0) & (got == 0)
+    np.testing.assert_array_equal(np.signbit(got[zero]), np.signbit(want[zero]))
+
+
+def test_pow_accuracy(library: ctypes.CDLL) -> None:
+    rng = np.random.default_rng(3)
+    x = np.exp2(rng.uniform(-120, 120, 1_000_000)).astype(np.float32)
+    x[::2] = rng.uniform(0.4, 2.5, x[::2].size)
+    y = (rng.uniform(-126, 127.9, x.size) / np.log2(x.astype(np.float64))).astype(np.float32)
+    with np.errstate(all="ignore"):
+        want = np.power(x.astype(np.float64), y.astype(np.float64))
+    normal = (want > 1.2e-38) & (want < 3.4e38)
+    worst = ulps(call(library, "pow", x, y)[normal], want[normal])
+    assert worst <= BOUNDS["pow"], worst
+
+
+@pytest.mark.parametrize("name", ["min", "max"])
+def test_min_and_max_propagate_nan(library: ctypes.CDLL, name: str) -> None:
+    x, y = np.meshgrid(np.array(SPECIAL, np.float32), np.array(SPECIAL, np.float32))
+    want = getattr(np, f"{name}imum")(x, y)
+    np.testing.assert_array_equal(call(library, name, x, y), want)
+
+
+def test_narrowing_rounds_to_nearest_even(library: ctypes.CDLL) -> None:
+    x = np.concatenate([samples(-70000.0, 70000.0, 50_000), np.array(SPECIAL, np.float32)])
+    with np.errstate(all="ignore"):
+        half = x.astype(np.float16).astype(np.float32)
+    np.testing.assert_array_equal(call(library, "round_f16", x), half)
+
+
+def test_header_has_every_helper_of_the_op_table() -> None:
+    import re
+
+    from cklang.ir.ops import CASTS, OPS
+
+    expressions = [e for op in OPS.values() for e in (op.c, op.c_i32) if e] + list(CASTS.values())
+    used = {name for text in expressions for name in re.findall(r"\bck_\w+", text)}
+    header = (headers.folder() / "cklang" / "math.h").read_text()
+    defined = set(re.findall(r"^CK_MATH \w+ (ck_\w+)\(", header, re.M))
+    assert used <= defined, used - defined
+
+
+def test_header_folder_is_part_of_the_identity(tmp_path: Path) -> None:
+    assert len(headers.identity()) == 64
+    assert (headers.folder() / "hip" / "hip_runtime.h").is_file()

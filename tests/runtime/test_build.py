@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: MIT
+"""What is built and what is found: shared stencils, failures, several kernels; no real compiler."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cklang.errors import CkError, error
+from cklang.ir.nodes import Function, Operation, Value
+from cklang.keys import Algorithm, KernelKey, Layout, Signature
+from cklang.runtime import build, codeobject
+from cklang.runtime import compile as steps
+from cklang.runtime.build import Builder, artifacts_in
+from cklang.runtime.cache import Store
+from cklang.runtime.record import Resources
+from cklang.runtime.registry import Registry
+from cklang.types import TensorType, f16, f32
+
+ALGORITHM = Algorithm(
+    tile=(128, 128, 32),
+    warps=(2, 2, 1),
+    warp_tile=(32, 32, 8),
+    vector_a=8,
+    vector_b=8,
+    vector_e=8,
+)
+RESOURCES = Resources(
+    vgprs=1,
+    agprs=2,
+    sgprs=3,
+    lds_bytes=4,
+    scratch_bytes=5,
+    vgpr_spills=0,
+    sgpr_spills=0,
+    kernarg_bytes=8,
+)
+
+
+ONE_OF_EACH = {"headers.pch": 1, "stencil.bc": 1, "host.so": 1, "kernel.hsaco": 1}
+
+
+def epilogue(op: str) -> Function:
+    acc = Value(name="acc", type=TensorType(dtype=f32))
+    result = Value(name="0", type=TensorType(dtype=f32))
+    body = (Operation(op=op, operands=(acc,), result=result),)
+    return Function(name="epilogue", params=(acc,), body=body, results=(result,))
+
+
+def wanted(op: str, **changes: Any) -> tuple[KernelKey, Function]:
+    signature = Signature(
+        dtype_a=f16,
+        dtype_b=f16,
+        dtype_acc=f32,
+        dtype_e=f16,
+        layout_a=Layout.ROW,
+        layout_b=Layout.COL,
+        epilogue=op,
+    )
+    return KernelKey(signature, replace(ALGORITHM, **changes), "gfx942"), epilogue(op)
+
+
+class Steps:
+    """Stands for the compiler: writes the files a step makes, and counts."""
+
+    def __init__(self) -> None:
+        self.count = {"headers.pch": 0, "stencil.bc": 0, "host.so": 0, "kernel.hsaco": 0}
+        self.precompiled: list[Path | None] = []
+        self.refuse: Callable[[str], bool] = lambda text: False
+        self.lock = threading.Lock()
+
+    def make(self, name: str, folder: Path, text: str) -> Any:
+        with self.lock:
+            self.count[name] += 1
+        (folder / "log.txt").write_text(f"log of {name}")
+        if self.refuse(text):
+            raise error("B010", tool="clang", status=1, log=folder / "log.txt")
+        (folder / name).write_text(text)
+        return SimpleNamespace(seconds=0.0)
+
+    def stencil(self, source: str, arch: str, folder: Path, *rest: Any, **options: Any) -> Any:
+        self.precompiled.append(options["precompiled"])
+        return self.make("stencil.bc", folder, source)
+
+
+@pytest.fixture
+def compiler(monkeypatch: pytest.MonkeyPatch) -> Steps:
+    fake = Steps()
+    monkeypatch.setattr(steps, "identity", lambda toolchain, tree: toolchain.name)
+    monkeypatch.setattr(
+        steps,
+        "compile_headers",
+        lambda arch, folder, *rest: fake.make("headers.pch", folder, arch),
+    )
+    monkeypatch.setattr(steps, "compile_stencil", fake.stencil)
+    monkeypatch.setattr(
+        steps,
+        "compile_host",
+        lambda source, arch, folder, *rest: fake.make("host.so", folder, source),
+    )
+    monkeypatch.setattr(
+        steps,
+        "link_fill",
+        lambda stencil, fill, arch, folder, *rest: fake.make("kernel.hsaco", folder, fill),
+    )
+    read = SimpleNamespace(kernel=lambda name: RESOURCES)
+    monkeypatch.setattr(codeobject, "read", lambda path: read)
+    return fake
+
+
+def builder(folder: Path, tools: Any = "tools") -> Builder:
+    tree = SimpleNamespace(include=Path(__file__).parent / "no_headers")
+    toolchain = SimpleNamespace(program=Path("clang"), name=tools)
+    return Builder(Store(folder), Registry("test"), toolchain, tree)  # type: ignore[arg-type]
+
+
+def test_a_kernel_takes_three_steps_and_is_then_found(tmp_path: Path, compiler: Steps) -> None:
+    first = builder(tmp_path)
+    (made,) = first.build_all([wanted("relu")])
+    assert compiler.count == ONE_OF_EACH
+    assert not made.cached
+    assert made.resources == RESOURCES
+    assert made.code_object.is_file()
+    assert made.host_face.is_file()
+    assert "ck_epilogue" in made.source.read_text()
+    (again,) = first.build_all([wanted("relu")])
+    assert again.cached
+    assert again.seconds == 0.0
+    (elsewhere,) = builder(tmp_path).build_all([wanted("relu")])
+    assert elsewhere.cached
+    assert elsewhere.folder == made.folder
+    assert compiler.count == ONE_OF_EACH
+
+
+def test_another_epilogue_takes_the_same_stencil(tmp_path: Path, compiler: Steps) -> None:
+    made = builder(tmp_path).build_all([wanted("relu"), wanted("exp"), wanted("tanh")])
+    assert len({artifact.folder for artifact in made}) == 3
+    assert compiler.count == {**ONE_OF_EACH, "kernel.hsaco": 3}
+
+
+def test_another_tile_or_another_compiler_takes_another(tmp_path: Path, compiler: Steps) -> None:
+    builder(tmp_path).build_all([wanted("relu"), wanted("relu", tile=(64, 64, 32))])
+    assert compiler.count["stencil.bc"] == 2
+    builder(tmp_path, tools="newer").build_all([wanted("relu")])
+    assert compiler.count["stencil.bc"] == 3
+
+
+def test_failures_are_told_per_kernel_and_nothing_of_them_is_kept(
+    tmp_path: Path, compiler: Steps
+) -> None:
+    compiler.refuse = lambda text: "ck_exp(" in text or "ck_tanh(" in text
+    jobs = [wanted("exp"), wanted("relu"), wanted("tanh")]
+    results = builder(tmp_path).build_many(jobs)
+    assert [result.failure is None for result in results] == [False, True, False]
+    with pytest.raises(CkError) as caught:
+        builder(tmp_path).build_all(jobs)
+    text = str(caught.value)
+    assert "2 of 3 kernels failed" in text
+    log = Path(text.split("the whole output: ")[1].split("\n")[0])
+    assert log.read_text() == "log of kernel.hsaco"
+    assert len(list(artifacts_in(Store(tmp_path)))) == 1
+    compiler.refuse = lambda text: False
+    assert len(builder(tmp_path).build_all(jobs)) == 3
+
+
+def test_a_failing_stencil_fails_every_kernel_of_it(tmp_path: Path, compiler: Steps) -> None:
+    compiler.refuse = lambda text: "128, 128" in text and "CK_FUNCTION" not in text
+    results = builder(tmp_path).build_many(
+        [wanted("exp"), wanted("relu"), wanted("relu", tile=(64, 64, 32))]
+    )
+    assert [result.failure is None for result in results] == [False, False, True]
+
+
+def test_headers_are_precompiled_once_for_a_gpu(tmp_path: Path, compiler: Steps) -> None:
+    builder(tmp_path).build_all([wanted("relu"), wanted("relu", tile=(64, 64, 32))])
+    assert compiler.count["headers.pch"] == 1
+    assert {path.name for path in compiler.precompiled if path} == {"headers.pch"}
+
+
+def test_without_precompiled_headers_the_rest_goes_on(
+    tmp_path: Path, compiler: Steps, caplog: pytest.LogCaptureFixture
+) -> None:
+    compiler.refuse = lambda text: text == "gfx942"
+    with caplog.at_level("INFO", "cklang"):
+        assert len(builder(tmp_path).build_all([wanted("relu")])) == 1
+    assert compiler.precompiled == [None]
+    assert "headers are not precompiled" in caplog.text
+
+
+def test_any_executor_will_do(tmp_path: Path, compiler: Steps) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        made = builder(tmp_path).build_all([wanted("relu"), wanted("exp")], pool)
+        assert len(made) == 2
+        assert pool.submit(lambda: 1).result() == 1, "the executor is its owner's to shut down"
+
+
+def test_a_truncated_artifact_is_built_again(
+    tmp_path: Path, compiler: Steps, caplog: pytest.LogCaptureFixture
+) -> None:
+    (made,) = builder(tmp_path).build_all([wanted("relu")])
+    made.code_object.write_text("")
+    (again,) = builder(tmp_path).build_all([wanted("relu")])
+    assert again.code_object.read_text() != ""
+    assert "built again" in caplog.text
+    assert compiler.count == {**ONE_OF_EACH, "kernel.hsaco": 2}
+
+
+def test_a_registry_is_refilled_from_disk(tmp_path: Path, compiler: Steps) -> None:
+    builder(tmp_path).build_all([wanted("relu"), wanted("exp")])
+    registry = Registry("other")
+    assert registry.refill(artifacts_in(Store(tmp_path))) == 2
+    assert registry.refill(artifacts_in(Store(tmp_path))) == 0
+    key, _ = wanted("relu")
+    found = registry.find(key)
+    assert found is not None
+    assert found.key == key
+    assert key in registry
+    assert len(registry.filter(lambda key: key.signature.epilogue == "exp")) == 1
+    assert {artifact.key.arch for artifact in registry} == {"gfx942"}
+
+
+def test_one_builder_serves_a_cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CKLANG_CACHE_DIR", str(tmp_path))
+    assert build.shared_builder() is build.shared_builder()
+    assert build.shared_builder().store.root == tmp_path

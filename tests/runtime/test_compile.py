@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: MIT
+"""The build steps, on a tiny kernel in a moment, and on real CK Tile kernels."""
+
+from __future__ import annotations
+
+import hashlib
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cklang.errors import CkBuildError, CkInternalError
+from cklang.ir.parser import parse
+from cklang.keys import DKind, DOperand, KernelKey, Layout, Signature
+from cklang.lowering.gemm import KernelSource, default_algorithms, lower
+from cklang.lowering.hostface import GemmOperand, GemmProblem, HostFace, LaunchShape
+from cklang.runtime import codeobject
+from cklang.runtime import compile as steps
+from cklang.runtime.toolchain import find_ck_tree, find_toolchain
+from cklang.types import f16, f32
+
+ARCH = "gfx942"
+
+# A kernel with a hole, as LLVM IR: out[0] = ck_epilogue(x).
+TINY = """
+target triple = "amdgcn-amd-amdhsa"
+declare float @ck_epilogue(float)
+define amdgpu_kernel void @tiny(ptr addrspace(1) %out, float %x) {
+  %y = call float @ck_epilogue(float %x)
+  store float %y, ptr addrspace(1) %out
+  ret void
+}
+"""
+
+DOUBLE = '#include "cklang/math.h"\nCK_FUNCTION float ck_epilogue(float acc)\n'
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    stencil = tmp_path / "tiny.ll"
+    stencil.write_text(TINY)
+    return stencil
+
+
+def test_fill_becomes_a_code_object(tiny: Path, tmp_path: Path) -> None:
+    fill = DOUBLE + "{\n    return ck_tanh(acc);\n}\n"
+    step = steps.link_fill(tiny, fill, ARCH, tmp_path, find_toolchain())
+    assert step.file == tmp_path / "kernel.hsaco"
+    read = codeobject.read(step.file)
+    assert read.target == ARCH
+    assert read.functions == ("tiny",)
+    facts = read.kernel("tiny")
+    assert (facts.vgpr_spills, facts.sgpr_spills, facts.lds_bytes) == (0, 0, 0)
+    assert facts.kernarg_bytes >= 12
+    assert facts.wave_size == 64
+    assert step.log.read_text().count("# exit 0") == 3
+
+
+def test_assembly_counts(tiny: Path, tmp_path: Path) -> None:
+    fill = DOUBLE + "{\n    return acc * 2.0f;\n}\n"
+    step = steps.assembly(tiny, fill, ARCH, tmp_path, find_toolchain())
+    counts = codeobject.count_instructions(step.file.read_text())
+    assert counts["s_endpgm"] == 1
+    assert any(name.startswith("global_store") for name in counts)
+    assert not any("swappc" in name for name in counts)
+
+
+def test_call_that_is_left_over_is_an_error(tiny: Path, tmp_path: Path) -> None:
+    fill = DOUBLE.replace("CK_FUNCTION", "__attribute__((noinline))") + "{ return acc * 2; }"
+    with pytest.raises(CkInternalError) as caught:
+        steps.link_fill(tiny, fill, ARCH, tmp_path, find_toolchain())
+    assert caught.value.code == "B011"
+    assert "ck_epilogue" in caught.value.message
+
+
+def test_stencil_that_stays_open_does_not_link(tiny: Path, tmp_path: Path) -> None:
+    fill = DOUBLE.replace("ck_epilogue", "another") + "{ return acc; }"
+    with pytest.raises(CkBuildError, match="ck_epilogue") as caught:
+        steps.link_fill(tiny, fill, ARCH, tmp_path, find_toolchain())
+    assert caught.value.code == "B010"
+
+
+def test_error_in_a_fill_names_the_users_line(tiny: Path, tmp_path: Path) -> None:
+    fill = DOUBLE + '{\n#line 17 "user.py"\n    return ck_no_such(acc);\n}\n'
+    with pytest.raises(CkBuildError, match=r"user\.py:17") as caught:
+        steps.link_fill(tiny, fill, ARCH, tmp_path, find_toolchain())
+    assert "ck_no_such" in str(caught.value)
+
+
+def test_identity_names_all_inputs() -> None:
+    toolchain, tree = find_toolchain(), find_ck_tree()
+    first = steps.identity(toolchain, tree)
+    assert first == steps.identity(toolchain, tree)
+    assert first != steps.identity(replace(toolchain, fingerprint="0"), tree)
+    assert first != steps.identity(toolchain, replace(tree, fingerprint="0"))
+
+
+@pytest.mark.parametrize("data", [b"", b"\x7fELF", b"\x7fELF\x02\x01" + bytes(58), b"x" * 200])
+def test_what_is_no_code_object_is_refused(tmp_path: Path, data: bytes) -> None:
+    file = tmp_path / "x.hsaco"
+    file.write_bytes(data)
+    with pytest.raises(CkBuildError) as caught:
+        codeobject.read(file)
+    assert caught.value.code == "B012"
+
+
+EPILOGUE = """
+func @epilogue(%acc: f32[], %d0: f32[], %d1: f32[]) -> f32[] {
+  %0: f32[] = add(%acc, %d0)
+  %1: f32[] = gelu(%0)
+  %2: f32[] = add(%1, %d1)
+  return %2
+}
+"""
+
+
+def source_of(narrow: bool = False) -> KernelSource:
+    region = parse(EPILOGUE).functions[0]
+    signature = Signature(
+        dtype_a=f16,
+        dtype_b=f16,
+        dtype_acc=f32,
+        dtype_e=f16,
+        layout_a=Layout.ROW,
+        layout_b=Layout.COL,
+        d=(DOperand(dtype=f16, kind=DKind.ROW), DOperand(dtype=f16, kind=DKind.FULL)),
+        epilogue=hashlib.sha256(EPILOGUE.encode()).hexdigest(),
+    )
+    offered = default_algorithms(signature, ARCH)
+    tile = offered[0].tile
+    last = [a for a in offered if a.tile == tile][-1]
+    return lower(KernelKey(signature, last if narrow else offered[0], ARCH), region)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The kernel built both ways, and its host face, in one folder."""
+    folder = tmp_path_factory.mktemp("kernel")
+    inline = folder / "inline"
+    inline.mkdir()
+    toolchain, tree = find_toolchain(), find_ck_tree()
+    source = source_of()
+    with ThreadPoolExecutor(2) as pool:
+        whole = pool.submit(steps.compile_inline, source.inline, ARCH, inline, toolchain, tree)
+        steps.compile_host(source.stencil, ARCH, folder, toolchain, tree)
+        steps.compile_stencil(source.stencil, ARCH, folder, toolchain, tree)
+        whole.result()
+    steps.link_fill(folder / "stencil.bc", source.fill, ARCH, folder, toolchain)
+    steps.assembly(folder / "stencil.bc", source.fill, ARCH, folder, toolchain)
+    steps.assembly(inline / "kernel.bc", None, ARCH, inline, toolchain)
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("kernel")
+def test_filled_stencil_is_the_kernel_from_source(built: Path) -> None:
+    filled = codeobject.read(built / "kernel.hsaco")
+    source = codeobject.read(built / "inline" / "kernel.hsaco")
+    (a,), (b,) = filled.kernels, source.kernels
+    assert (a.vgprs, a.agprs, a.lds_bytes, a.kernarg_bytes) == (
+        b.vgprs,
+        b.agprs,
+        b.lds_bytes,
+        b.kernarg_bytes,
+    )
+    assert a.sgprs <= b.sgprs + 2
+    assert (a.vgpr_spills, a.sgpr_spills, a.scratch_bytes) == (0, 0, 0)
+    assert filled.functions == source.functions
+    counts = [
+        codeobject.count_instructions((folder / "kernel.s").read_text())
+        for folder in (built, built / "inline")
+    ]
+    matrix = [sum(n for name, n in c.items() if "mfma" in name) for c in counts]
+    assert matrix[0] == matrix[1] > 0
+    totals = [sum(c.values()) for c in counts]
+    assert abs(totals[0] - totals[1]) <= 0.01 * totals[1], totals
+    assert not any("swappc" in name for name in counts[0])
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("kernel")
+def test_epilogue_costs_no_matrix_instructions_and_no_spills(built: Path, tmp_path: Path) -> None:
+    plain = "CK_FUNCTION float ck_epilogue(float acc, float d0, float d1) { return acc; }\n"
+    toolchain = find_toolchain()
+    text = f'#include "cklang/math.h"\n{plain}'
+    step = steps.assembly(built / "stencil.bc", text, ARCH, tmp_path, toolchain)
+    bare = codeobject.count_instructions(step.file.read_text())
+    fused = codeobject.count_instructions((built / "kernel.s").read_text())
+    for name in {n for n in (*bare, *fused) if "mfma" in n}:
+        assert bare[name] == fused[name]
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("kernel")
+def test_lines_lead_to_ck_tile_and_to_the_user(built: Path) -> None:
+    text = (built / "kernel.s").read_text()
+    for name in ("block_universal_gemm_as_bs_cr.hpp", "epilogue.hpp", "<mini-IR>"):
+        assert f'"{name}' in text or f'/{name}"' in text, name
+
+
+def problem(m: int, n: int, k: int, **change: object) -> GemmProblem:
+    d = (GemmOperand(pointer=4096), GemmOperand(pointer=8192, stride_m=n))
+    base = GemmProblem(m=m, n=n, k=k, a=64, b=64, e=64, stride_a=k, stride_b=k, stride_e=n, d=d)
+    return replace(base, **change)  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("kernel")
+def test_host_face_describes_the_launch(built: Path) -> None:
+    launch = HostFace(built / "host.so").describe(problem(384, 512, 256))
+    assert isinstance(launch, LaunchShape)
+    facts = codeobject.read(built / "kernel.hsaco").kernels[0]
+    assert launch.grid == (12, 1, 1)
+    assert launch.block == (facts.max_threads, 1, 1)
+    assert launch.lds_bytes == facts.lds_bytes
+    # The metadata rounds the size of the last argument up or not; the struct itself is 8-aligned.
+    assert len(launch.kernarg) == facts.kernarg_bytes
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("kernel")
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (problem(384, 512, 255), "not aligned"),
+        (problem(384, 512, 252), "K is not a multiple of vector load size"),
+        (problem(384, 510, 256), "N is not a multiple of vector"),
+        (problem(0, 512, 256), "M and N must be 1 or more"),
+        (problem(384, 512, 256, k_batch=2), "K cannot be split"),
+        (problem(384, 512, 256, a=65), "A's address"),
+        (problem(384, 512, 256, stride_e=511), "rows of E overlap"),
+        (problem(384, 512, 256, stride_a=-256), "A spans"),
+        (problem(1 << 20, 4096, 256), "E spans more than 2^31 bytes"),
+    ],
+)
+def test_host_face_refuses_with_a_reason(built: Path, given: GemmProblem, words: str) -> None:
+    refusal = HostFace(built / "host.so").describe(given)
+    assert isinstance(refusal, str)
+    assert words in refusal
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("kernel")
+@pytest.mark.parametrize(
+    "given", [problem(1, 8, 8), problem(300, 8, 0), problem(7, 64, 8), problem(129, 1016, 24)]
+)
+def test_host_face_takes_every_extent_its_vectors_divide(built: Path, given: GemmProblem) -> None:
+    assert isinstance(HostFace(built / "host.so").describe(given), LaunchShape)
+
+
+@pytest.mark.slow
+def test_narrowest_kernel_takes_every_problem(tmp_path: Path) -> None:
+    toolchain, tree = find_toolchain(), find_ck_tree()
+    steps.compile_host(source_of(narrow=True).stencil, ARCH, tmp_path, toolchain, tree)
+    face = HostFace(tmp_path / "host.so")
+    odd = [(1, 1, 1), (7, 3, 5), (1, 300, 1), (131, 1, 7), (200, 136, 72), (1, 1, 0)]
+    for m, n, k in odd:
+        given = problem(m, n, k, a=66, b=70, e=74)
+        assert isinstance(face.describe(given), LaunchShape), (m, n, k)

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: MIT
+"""What an op says of a call before anything is built or run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cklang as ck
+from cklang.errors import CkError
+from cklang.keys import Algorithm
+from cklang.runtime.op import Op, op_from_ir
+
+M, N, K = ck.dims("M N K")
+
+SINGLE = Algorithm(
+    tile=(64, 64, 32),
+    warps=(2, 2, 1),
+    warp_tile=(16, 16, 32),
+    vector_a=1,
+    vector_b=1,
+    vector_e=1,
+    vector_d=(1,),
+)
+
+
+@ck.op
+def linear(x: ck.f16[M, K], w: ck.f16[N, K], bias: ck.f16[N]) -> ck.f16[M, N]:
+    """Multiply and add."""
+    return ck.relu(x @ w.T + bias)
+
+
+@ck.op
+def scaled(x: ck.f16[M, K], w: ck.f16[K, N], *, by: ck.const[float] = 2.0) -> ck.f16[M, N]:
+    return (x @ w) * by
+
+
+@pytest.fixture(autouse=True)
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CKLANG_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("CKLANG_DEVICE", "emu:gfx942")
+
+
+def half(*shape: int) -> np.ndarray[Any, Any]:
+    return np.zeros(shape, np.float16)
+
+
+ARGS = half(48, 40), half(24, 40), half(24)
+
+
+def test_it_looks_like_the_function() -> None:
+    assert linear.__name__ == "linear"  # type: ignore[attr-defined]
+    assert linear.__doc__ == "Multiply and add."
+    assert repr(linear) == "<cklang op linear>"
+    assert linear.last is None
+
+
+def test_the_ir_of_a_call() -> None:
+    text = str(linear.ir(*ARGS))
+    assert text.startswith("func @linear(%x: f16[M, K], %w: f16[N, K], %bias: f16[N])")
+    assert linear.ir(*ARGS) is linear.ir(*ARGS)
+    assert "constant() {value = 3.0}" in str(scaled.ir(half(2, 3), half(3, 4), by=3))
+
+
+def test_the_graph_of_a_call() -> None:
+    graph = linear.graph(*ARGS)
+    assert graph.name == "linear"
+    assert any("gemm" in payload.label for _, payload in graph.nodes(data="node"))
+
+
+def test_explain_says_why_this_algorithm_and_not_another() -> None:
+    text = linear.explain(half(48, 41), half(24, 41), half(24))
+    assert "candidate 1 of" not in text
+    assert "vector-a: the number of columns of A is 41, must be a multiple of" in text
+    assert "built      no" in text
+    assert "device: emulated gfx942 (AMD Instinct MI300X)" in text
+
+
+def test_explain_follows_the_device() -> None:
+    text = linear.explain(*ARGS, device="emu:gfx90a")
+    assert "gfx90a" in text
+    assert "gfx942" not in text
+
+
+def test_explain_of_an_empty_result() -> None:
+    assert "nothing is launched" in linear.explain(half(0, 40), half(24, 40), half(24))
+
+
+def test_inspect_shows_the_source() -> None:
+    text = linear.inspect(*ARGS)
+    assert "ck_tile" in text
+    assert "ck_epilogue" in text
+
+
+def test_a_named_algorithm_is_used_or_refused() -> None:
+    chosen = linear.using(SINGLE)
+    assert chosen is not linear
+    assert "because    you named it" in chosen.explain(*ARGS)
+    wide = Algorithm(
+        tile=(64, 64, 32),
+        warps=(2, 2, 1),
+        warp_tile=(16, 16, 32),
+        vector_a=8,
+        vector_b=8,
+        vector_e=8,
+        vector_d=(8,),
+    )
+    with pytest.raises(CkError) as caught:
+        linear.using(wide).explain(half(48, 41), half(24, 41), half(24))
+    assert caught.value.code == "K101"
+    assert "41, must be a multiple of 8" in str(caught.value)
+    with pytest.raises(CkError) as caught:
+        linear.using("fast")  # type: ignore[arg-type]
+    assert caught.value.code == "K002"
+
+
+def test_strides_are_named_with_their_argument() -> None:
+    with pytest.raises(CkError) as caught:
+        linear.explain(half(48, 80)[:, ::2], half(24, 40), half(24))
+    assert caught.value.code == "A030"
+    assert "x has no contiguous axis" in str(caught.value)
+    with pytest.raises(CkError) as caught:
+        linear.explain(*ARGS, out=half(24, 48).T)
+    assert caught.value.code == "A032"
+    assert "out is not contiguous along its rows" in str(caught.value)
+
+
+@pytest.mark.parametrize("device", ["gfx942", "emu:", "emu:gfx1", "cuda:0"])
+def test_unknown_devices(device: str) -> None:
+    with pytest.raises(CkError) as caught:
+        linear.explain(*ARGS, device=device)
+    assert caught.value.code == "D001"
+
+
+def test_options_are_no_parameter_names() -> None:
+    with pytest.raises(CkError) as caught:
+
+        @ck.op
+        def bad(x: ck.f16[M, K], out: ck.f16[K, N]) -> ck.f16[M, N]:
+            return x @ out
+
+    assert caught.value.code == "A013"
+
+
+def test_an_op_from_text() -> None:
+    op = op_from_ir(str(linear.ir(*ARGS)))
+    assert isinstance(op, Op)
+    assert str(op.ir(*ARGS)) == str(linear.ir(*ARGS))
+    with pytest.raises(CkError) as caught:
+        op.explain(half(48, 40), half(24, 39), half(24))
+    assert caught.value.code == "A025"
+
+
+def test_one_plan_for_equal_specialisations() -> None:
+    one = scaled.fusion(half(2, 3), half(3, 4))
+    assert scaled.fusion(half(8, 9), half(9, 1)) is one
+    assert scaled.fusion(half(2, 3), half(3, 4), by=3.0) is not one

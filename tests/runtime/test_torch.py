@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: MIT
+"""torch tensors are read in place, bfloat16 among them, and results are torch tensors."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from cklang.errors import CkError
+from cklang.runtime import arrays
+from cklang.runtime.arrays import HOST, Library
+from cklang.types import bf16, f16
+
+torch: Any = pytest.importorskip("torch", reason="pip install torch")
+
+
+def test_a_view_is_read_in_place() -> None:
+    tensor = torch.arange(24, dtype=torch.float16).reshape(4, 6)[:, 1:]
+    read = arrays.read("x", tensor)
+    assert read.pointer == tensor.data_ptr()
+    assert (read.shape, read.strides) == ((4, 5), (6, 1))
+    assert (read.dtype, read.place, read.library) == (f16, HOST, Library.TORCH)
+
+
+def test_bfloat16_needs_no_copy() -> None:
+    tensor = torch.tensor([[1.5, -2.0]], dtype=torch.bfloat16)
+    read = arrays.read("x", tensor)
+    assert read.dtype == bf16
+    same = np.frombuffer((ctypes.c_char * 4).from_address(read.pointer), dtype=ml_dtypes.bfloat16)
+    assert same.tolist() == [1.5, -2.0]
+
+
+def test_results_are_torch_tensors() -> None:
+    made = arrays.empty((2, 3), bf16, Library.TORCH)
+    assert made.dtype == torch.bfloat16
+    assert tuple(made.shape) == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("make", "code"),
+    [
+        (lambda: torch.zeros(2, 2, requires_grad=True), "A005"),
+        (lambda: torch.zeros(2, 2).to_sparse(), "A006"),
+        (lambda: torch.zeros(2, 2, dtype=torch.complex64), "A002"),
+        (lambda: torch.zeros(2, 2, dtype=torch.complex64).conj().imag, "A006"),
+        (lambda: torch.zeros(2, 2, device="meta"), "A006"),
+    ],
+)
+def test_tensors_that_cannot_be_read(make: Any, code: str) -> None:
+    with pytest.raises(CkError) as caught:
+        arrays.read("x", make())
+    assert caught.value.code == code
+
+
+def test_no_gradient_is_asked_for_under_no_grad() -> None:
+    tensor = torch.zeros(2, 2, requires_grad=True)
+    with torch.no_grad():
+        assert arrays.read("x", tensor).shape == (2, 2)

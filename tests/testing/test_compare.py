@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT
+"""assert_close: what passes, what fails, and what the report says."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cklang import types as ck
+from cklang.errors import CkError
+from cklang.testing import assert_close, tolerance
+from cklang.testing.compare import largest_ratio
+from cklang.testing.strategies import arrays, shapes
+
+
+@given(st.data())
+def test_equal_arrays_are_close(data: st.DataObject) -> None:
+    dtype = data.draw(st.sampled_from([ck.f16, ck.bf16, ck.f32, ck.i32, ck.bool_]))
+    array = data.draw(arrays(dtype, data.draw(shapes(2, 9))))
+    assert_close(array, array.copy(), 0.0)
+    assert largest_ratio(array, array.copy(), 0.0) == 0
+
+
+def test_the_report_names_the_worst_element() -> None:
+    want = np.arange(12, dtype=np.float32).reshape(3, 4)
+    got = want.copy()
+    got[1, 2] += 0.5
+    got[2, 0] -= 2
+    with pytest.raises(AssertionError) as caught:
+        assert_close(got, want, np.full((3, 4), 0.25), what="y")
+    assert isinstance(caught.value, CkError)
+    assert caught.value.code == "T001"
+    assert str(caught.value) == "\n".join(
+        [
+            "CK-T001 2 of 12 elements are outside their bound",
+            "   = worst at [2, 0] of y, float32[3, 4]",
+            "   = got      6.0",
+            "   = expected 8.0",
+            "   = error    2, bound 0.25, ratio 8",
+        ]
+    )
+    assert largest_ratio(got, want, 0.25) == 8
+    assert_close(got, want, 2)
+
+
+@pytest.mark.parametrize(
+    ("got", "want", "bound", "passes"),
+    [
+        (math.nan, math.nan, 0.0, True),
+        (math.nan, 1.0, 1.0, False),
+        (1.0, math.nan, 1.0, False),
+        (math.inf, math.inf, 0.0, True),
+        (math.inf, -math.inf, 1e300, False),
+        (math.inf, 1.0, 1e300, False),
+        (math.nan, 1.0, math.inf, True),
+        (-math.inf, math.nan, math.inf, True),
+        (1.0, 2.0, math.inf, True),
+        (1.0, 1.0, 0.0, True),
+        (0.0, -0.0, 0.0, True),
+        (1.0, 1.0000001, 0.0, False),
+    ],
+)
+def test_kinds_must_match_unless_the_bound_is_infinite(
+    got: float, want: float, bound: float, passes: bool
+) -> None:
+    pair = np.array([got]), np.array([want])
+    if passes:
+        assert_close(*pair, bound)
+    else:
+        with pytest.raises(AssertionError):
+            assert_close(*pair, bound)
+
+
+def test_shapes_and_dtypes_must_agree() -> None:
+    for other in (np.zeros((3, 1), np.float32), np.zeros(3, np.float16)):
+        with pytest.raises(AssertionError) as caught:
+            assert_close(np.zeros(3, np.float32), other, 1.0)
+        assert isinstance(caught.value, CkError)
+        assert caught.value.code == "T002"
+    assert_close(np.zeros((0, 3)), np.zeros((0, 3)), 0.0)
+
+
+def test_tolerance_holds_for_a_product_in_float32() -> None:
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal(s).astype(np.float16) for s in ((40, 300), (300, 30)))
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    sizes = np.abs(a.astype(np.float64)) @ np.abs(b.astype(np.float64))
+    for dtype in (ck.f16, ck.bf16, ck.f32):
+        got = (a.astype(np.float32) @ b.astype(np.float32)).astype(dtype.numpy)
+        error = np.abs(got.astype(np.float64) - exact)
+        assert (error <= tolerance(dtype, 300) * sizes).all()
+    with pytest.raises(CkError) as caught:
+        tolerance(ck.i32, 3)
+    assert caught.value.code == "T003"

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: MIT
+"""The strategies give what they promise, and reach the hard cases."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import Phase, find, given, settings
+from hypothesis import strategies as st
+
+from cklang import types as ck
+from cklang.ir.nodes import Function
+from cklang.ir.numeric import Array
+from cklang.ir.ops import OPS
+from cklang.testing.programs import arguments, epilogues, gemm_functions, without_dead_code
+from cklang.testing.strategies import Layout, Values, arrays, extents, laid_out, shapes, strided
+
+LONG = settings(max_examples=3000, deadline=None, database=None)
+FLOATS = [ck.f16, ck.bf16, ck.f32]
+
+
+@given(shapes(2))
+def test_extents_are_in_range(shape: tuple[int, int]) -> None:
+    assert all(1 <= extent <= 300 for extent in shape)
+
+
+@pytest.mark.parametrize("extent", [1, 127, 129, 293, 300])
+def test_extents_reach_primes_and_edges(extent: int) -> None:
+    assert find(extents(), lambda drawn: drawn == extent, settings=LONG) == extent
+
+
+@given(st.sampled_from([*FLOATS, ck.i8, ck.i32, ck.bool_]), shapes(2, 20), st.data())
+def test_arrays_have_their_dtype_and_shape(
+    dtype: ck.DType, shape: tuple[int, int], data: st.DataObject
+) -> None:
+    array = data.draw(arrays(dtype, shape))
+    assert array.dtype == dtype.numpy
+    assert array.shape == shape
+
+
+def _has_subnormal(array: Array) -> bool:
+    wide = np.abs(array.astype(np.float64))
+    return bool(((wide > 0) & (wide < 2.0**-14)).any())
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        lambda a: np.isnan(a.astype(np.float64)).any(),
+        lambda a: (a.astype(np.float64) == -np.inf).any(),
+        lambda a: (a.astype(np.float64) == 32768).any(),
+        _has_subnormal,
+    ],
+)
+def test_special_values_are_reached(wanted: object) -> None:
+    find(arrays(ck.f16, (16, 16), [Values.SPECIAL]), wanted, settings=LONG)  # type: ignore[arg-type]
+
+
+@given(arrays(ck.f32, (4, 64), [Values.CANCELLING]))
+def test_cancelling_rows_sum_to_little(array: Array) -> None:
+    assert (np.abs(array.sum(axis=1)) < 0.1 * np.abs(array).sum(axis=1)).all()
+
+
+@given(st.sampled_from(list(Layout)), shapes(2, 12), st.integers(1, 9))
+def test_layouts_keep_the_numbers(layout: Layout, shape: tuple[int, int], pad: int) -> None:
+    array = np.random.default_rng(0).standard_normal(shape)
+    view = laid_out(array, layout, pad)
+    np.testing.assert_array_equal(view, array)
+    assert not np.shares_memory(view, array)
+
+
+def test_layouts_have_their_strides() -> None:
+    array = np.zeros((5, 7), np.float16)
+    strides = {
+        layout: tuple(s // 2 for s in laid_out(array, layout, 3).strides) for layout in Layout
+    }
+    assert strides == {
+        Layout.ROW: (7, 1),
+        Layout.COLUMN: (1, 5),
+        Layout.PADDED_ROW: (10, 1),
+        Layout.PADDED_COLUMN: (1, 8),
+        Layout.OFFSET: (13, 1),
+        Layout.STEPPED: (28, 2),
+    }
+    for layout in Layout:
+        assert laid_out(np.zeros((), np.float16), layout).shape == ()
+        assert laid_out(np.zeros(3, np.float16), layout).shape == (3,)
+
+
+@given(st.data())
+def test_arguments_fit_their_function(data: st.DataObject) -> None:
+    function = data.draw(gemm_functions(reads=6))
+    given_arrays = data.draw(arguments(function))
+    sizes: dict[object, int] = {}
+    for param, array in zip(function.params, given_arrays, strict=True):
+        assert array.dtype == param.type.dtype.numpy
+        assert array.ndim == param.type.rank
+        for extent, size in zip(param.type.shape, array.shape, strict=True):
+            assert size == (extent if isinstance(extent, int) else sizes.setdefault(extent, size))
+
+
+def test_nearly_every_op_is_drawn_soon() -> None:
+    seen: set[str] = set()
+
+    @settings(LONG, max_examples=80, derandomize=True, phases=[Phase.generate])
+    @given(gemm_functions(depth=10, reads=1))
+    def draw(function: Function) -> None:
+        seen.update(operation.op for operation in function.body)
+
+    draw()
+    assert len(seen) > 0.6 * len(OPS)
+
+
+@given(epilogues(depth=4, reads=2))
+def test_epilogues_are_regions_of_scalars(region: Function) -> None:
+    assert all(value.type.rank == 0 for value in region.values())
+    assert len(region.params) <= 3
+    assert region.results[0].type == ck.TensorType(dtype=ck.f32)
+
+
+@given(gemm_functions())
+def test_nothing_is_dead(function: Function) -> None:
+    assert without_dead_code(function) == function
+
+
+@given(strided(np.arange(12.0).reshape(3, 4)))
+def test_strided_views_are_equal(view: Array) -> None:
+    np.testing.assert_array_equal(view, np.arange(12.0).reshape(3, 4))

@@ -339,7 +339,7 @@ _TABLE: tuple[Rule, ...] = (
     _row(
         "D005",
         CkDeviceError,
-        "this process has loaded the HIP library for {loaded!r} devices; {wanted!r} needs the other",
+        "this process has the HIP library for {loaded!r} devices; {wanted!r} needs the other",
         "choose one of the two before the first call, or use two processes",
     ),
     _row("D007", CkUnsupportedError, "{label} refuses {problem}: {verdict}"),
@@ -714,7 +714,12 @@ _TABLE: tuple[Rule, ...] = (
         "rates are known for: {known}",
     ),
     _row("N003", CkValueError, "tuning constants {name}: {problem}"),
-    _row("N004", CkValueError, "the kernels to rank are for {got} and for {want}", "rank each GPU's by itself"),
+    _row(
+        "N004",
+        CkValueError,
+        "the kernels to rank are for {got} and for {want}",
+        "rank each GPU's by itself",
+    ),
     _row("N005", CkValueError, "there is no kernel to rank"),
     # T: testing
     _row("T001", CkMismatchError, "{count} of {size} elements are outside their bound", "{worst}"),

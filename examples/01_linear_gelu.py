@@ -20,6 +20,7 @@ M, N, K = ck.dims("M N K")
 def linear_gelu(
     x: ck.f16[M, K], w: ck.f16[N, K], bias: ck.f16[N], res: ck.f16[M, N]
 ) -> ck.f16[M, N]:
+    """Return gelu(x @ w.T + bias) + res."""
     return ck.gelu(x @ w.T + bias) + res
 
 

@@ -249,9 +249,9 @@ def to_numpy(name: str, value: object) -> np.ndarray[Any, Any]:
     if array.size == 0:
         return np.empty(array.shape, array.dtype.numpy)
     low, high = extent_of(array.shape, array.strides, array.dtype.bytes)
-    memory = (ctypes.c_char * (high - low)).from_address(array.pointer + low)
+    memory = memoryview((ctypes.c_char * (high - low)).from_address(array.pointer + low))
     strides = [stride * array.dtype.bytes for stride in array.strides]
-    return np.ndarray(array.shape, array.dtype.numpy, memory, -low, strides).copy()
+    return np.ndarray(array.shape, array.dtype.numpy, memoryview(memory), -low, strides).copy()
 
 
 def _known() -> str:

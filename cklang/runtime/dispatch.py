@@ -73,7 +73,9 @@ class CallPlan:
     ) -> None:
         self.device = device
         self.touched = tuple(touched)
-        self._spans = tuple((piece.low, piece.high) for piece in touched)
+        out = touched[-1]
+        # How far from the result's address an argument's may not be.
+        self._meeting = tuple((out.low - p.high, out.high - p.low) for p in touched[:-1])
         self.place = place
         self._steps = tuple(steps)
         self._temporaries = tuple(temporaries)
@@ -87,10 +89,9 @@ class CallPlan:
 
     def overlaps(self, addresses: Sequence[int]) -> bool:
         """Whether the span of the result meets that of an argument."""
-        low, high = self._spans[-1]
-        low, high = low + addresses[-1], high + addresses[-1]
-        for address, (first, last) in zip(addresses[:-1], self._spans, strict=False):
-            if address + first < high and low < address + last:
+        result = addresses[-1]
+        for address, (low, high) in zip(addresses, self._meeting, strict=False):
+            if low < address - result < high:
                 return True
         return False
 

@@ -85,9 +85,10 @@ class LaunchRecord:
     def __str__(self) -> str:
         artifact = self.artifact
         steps = ", ".join(
-            f"{name} {'from the cache' if step['cached'] else format(step['seconds'], '.2f') + ' s'}"
+            f"{name} from the cache" if step["cached"] else f"{name} {step['seconds']:.2f} s"
             for name, step in artifact.steps.items()
         )
+        grid, block = ("x".join(map(str, extents)) for extents in (self.grid, self.block))
         built = "from the cache" if artifact.cached else f"{artifact.seconds:.2f} s ({steps})"
         return "\n".join(
             [
@@ -95,8 +96,7 @@ class LaunchRecord:
                 f"generated    {artifact.source}",
                 f"code object  {artifact.code_object}",
                 f"build        {built}",
-                f"launch       grid {'x'.join(map(str, self.grid))} workgroups of "
-                f"{'x'.join(map(str, self.block))} threads",
+                f"launch       grid {grid} workgroups of {block} threads",
                 f"resources    {self.resources}",
             ]
         )

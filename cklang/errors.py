@@ -742,8 +742,8 @@ _TABLE: tuple[Rule, ...] = (
     _row(
         "X003",
         CkUnsupportedError,
-        "operand {operand} of gemm is made by {op}, which depends on no anchor: no kernel makes it",
-        "legal: a parameter, what follows from the result of another gemm, or a transpose of these\n"
+        "operand {operand} of gemm is made by {op}, which follows no anchor: no kernel makes it",
+        "legal: a parameter, what follows the result of another gemm, or a transpose of these\n"
         "fix: compute it before the call and pass it as an argument",
     ),
     _row(

@@ -15,7 +15,7 @@ from cklang.errors import error
 from cklang.ir.nodes import Function
 from cklang.keys import Algorithm, DKind, KernelKey, Layout, Pipeline, Scheduler, Signature
 from cklang.lowering.pointwise import c_function, c_type
-from cklang.types import DType, bf16, f16, f32
+from cklang.types import DType, bf16, bool_, f16, f32
 
 if TYPE_CHECKING:
     import jinja2
@@ -115,7 +115,7 @@ def _context(key: KernelKey, epilogue: Function, kernel: str) -> dict[str, objec
         "layout_b": _LAYOUTS[s.layout_b],
         "layout_e": _LAYOUTS[s.layout_e],
         "operands": [
-            {"type": d.dtype.ck, "kind": d.kind.value, "vector": vector}
+            {"type": _stored(d.dtype), "kind": d.kind.value, "vector": vector}
             for d, vector in zip(s.d, a.vector_d, strict=True)
         ],
         "tile": _list(a.tile),
@@ -144,6 +144,11 @@ def _context(key: KernelKey, epilogue: Function, kernel: str) -> dict[str, objec
         "kernel": kernel,
         "gfx_major": key.arch.removeprefix("gfx")[:-2],
     }
+
+
+def _stored(dtype: DType) -> str:
+    """Return the C++ type that an operand is loaded as; buffer loads know bytes but no bool."""
+    return "ck_tile::int8_t" if dtype is bool_ else dtype.ck
 
 
 def _list(items: object) -> str:

@@ -211,7 +211,9 @@ def check(device: Device | None, call: str, answer: tuple[Any, ...]) -> Any:
 
 def _failure(device: Device | None, call: str, status: Any) -> CkError:
     hip = _hip()
-    text = hip.hipGetErrorString(status)
+    answer = hip.hipGetErrorString(status)
+    # The string alone, or behind a status of its own: hip-python's releases differ.
+    text = answer[-1] if isinstance(answer, tuple) else answer
     words = text.decode() if isinstance(text, bytes) else str(text)
     detail = ""
     if _mode == _EMULATED:

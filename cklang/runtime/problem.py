@@ -146,15 +146,16 @@ def _matrix(view: View, storage: Storage) -> Matrix:
     rows, columns = (storage.shape[axis] for axis in view.perm)
     by_row, by_column = (storage.strides[axis] for axis in view.perm)
     _refuse_negative(storage)
-    if rows == 0 or columns == 0:
-        # An empty sum reads nothing; any layout will do, so take the one that was written down.
-        layout, stride = (Layout.ROW if view.perm == (0, 1) else Layout.COL), 0
-    elif columns == 1 or by_column == 1:
-        layout, stride = Layout.ROW, by_row if rows > 1 else columns
-    elif rows == 1 or by_row == 1:
-        layout, stride = Layout.COL, by_column
-    else:
+    written = Layout.ROW if view.perm == (0, 1) else Layout.COL
+    layout = _layout((rows, columns), (by_row, by_column), written)
+    if layout is None:
         raise error("A030", name=storage.name, shape=storage.shape, strides=storage.strides)
+    if rows == 0 or columns == 0:
+        stride = 0
+    elif layout is Layout.ROW:
+        stride = by_row if rows > 1 else columns
+    else:
+        stride = by_column if columns > 1 else rows
     return Matrix(
         value=view.value.name,
         dtype=storage.dtype,
@@ -164,6 +165,28 @@ def _matrix(view: View, storage: Storage) -> Matrix:
         columns=columns,
         stride=stride,
     )
+
+
+def _layout(shape: tuple[int, int], strides: tuple[int, int], written: Layout) -> Layout | None:
+    """Return the layout of a matrix, or None if neither axis is contiguous.
+
+    Axes of extent 1 fit both: then the axis that is really contiguous decides, so that it is read
+    in vectors, and last how the matrix was written down.
+    """
+    legal = {
+        Layout.ROW: shape[1] <= 1 or strides[1] == 1,
+        Layout.COL: shape[0] <= 1 or strides[0] == 1,
+    }
+    really = {
+        Layout.ROW: shape[1] > 1 and strides[1] == 1,
+        Layout.COL: shape[0] > 1 and strides[0] == 1,
+    }
+    other = Layout.COL if written is Layout.ROW else Layout.ROW
+    for facts in (really, legal):
+        for layout in (written, other):
+            if facts[layout] and legal[layout]:
+                return layout
+    return None
 
 
 def _result(value: str, storage: Storage) -> Matrix:

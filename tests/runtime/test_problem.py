@@ -129,6 +129,11 @@ def test_axes_of_extent_1_are_made_regular() -> None:
     assert (single_k.a.stride, single_k.b.stride) == (50, 50)
     single_column = problem(half(3, 5), half(1, 5), half(3, 40)[:, 9:10])
     assert (single_column.n, single_column.e.stride) == (1, 40)
+    # The axis that is contiguous in memory decides, so that it is read in vectors.
+    assert single_column.signature.layouts == "rcr"
+    assert problem(half(1, 1), half(1, 1)).signature.layouts == "rcr"
+    assert problem(half(5, 1).T, half(4, 5)).signature.layouts == "rcr"
+    assert problem(half(5, 9)[:, :1].T, half(4, 5)).signature.layouts == "ccr"
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,19 @@ def test_values_of_run_time_scalars_are_not_in_the_key() -> None:
         look(half(4, 6), device="emu:gfx90a"),
         look(half(4, 6), out=half(4, 6)),
     ],
-    ids=str,
+    ids=[
+        "shape",
+        "transposed",
+        "dtype",
+        "alignment",
+        "strides",
+        "integer",
+        "width",
+        "constant",
+        "kind",
+        "device",
+        "out",
+    ],
 )
 def test_everything_a_plan_depends_on_is_in_the_key(other: Any) -> None:
     assert other.key != look(half(4, 6)).key

@@ -16,15 +16,45 @@ from cklang.types import DTypeVar, bool_
 
 __all__ = ["constant_truth", "evaluate"]
 
+# Constants are computed while the user waits: no integer or sequence may grow without bound.
+_MOST_BITS = 4096
+_MOST_ITEMS = 65536
+
+
+def _constant_power(base: Any, exponent: Any) -> Any:
+    if isinstance(base, int) and isinstance(exponent, int):
+        _expect_bits(base.bit_length() * max(exponent, 0))
+    return operator.pow(base, exponent)
+
+
+def _constant_shift(value: Any, count: Any) -> Any:
+    if isinstance(value, int) and isinstance(count, int):
+        _expect_bits(value.bit_length() + count)
+    return operator.lshift(value, count)
+
+
+def _constant_product(left: Any, right: Any) -> Any:
+    for items, count in ((left, right), (right, left)):
+        sequence = isinstance(items, tuple | list | str) and isinstance(count, int)
+        if sequence and len(items) * count > _MOST_ITEMS:
+            raise OverflowError(f"the result has more than {_MOST_ITEMS} items")
+    return operator.mul(left, right)
+
+
+def _expect_bits(bits: int) -> None:
+    if bits > _MOST_BITS:
+        raise OverflowError(f"the result may have more than {_MOST_BITS} bits")
+
+
 _BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
+    ast.Mult: _constant_product,
     ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
-    ast.LShift: operator.lshift,
+    ast.Pow: _constant_power,
+    ast.LShift: _constant_shift,
     ast.RShift: operator.rshift,
     ast.BitAnd: operator.and_,
     ast.BitOr: operator.or_,

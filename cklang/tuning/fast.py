@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: MIT
+"""The totals of the cost model for one problem, arranged for speed.
+
+The equations are those of :mod:`cklang.tuning.terms` (a test compares the two); here everything
+that depends on the kernels alone is computed once, and equal factors are merged, so that a
+problem costs some forty small array operations.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cklang.arch import ArchSpec
+from cklang.tuning.constants import Constants
+from cklang.tuning.terms import Costs, cache_bytes, step_time
+from cklang.tuning.traits import Columns, Floats
+
+__all__ = ["Totals"]
+
+_MEGA = 1e-6
+
+
+class Totals:
+    """Predicted times of some kernels for one problem after another.
+
+    Args:
+        t: The kernels.
+        spec: The GPU.
+        cost: Prices of each kernel.
+        c: The free constants.
+    """
+
+    def __init__(self, t: Columns, spec: ArchSpec, cost: Costs, c: Constants) -> None:
+        self._t, self._c, self._spec = t, c, spec
+        self._units, self._chiplets = float(spec.compute_units), float(spec.chiplets)
+        self._cache = cache_bytes(spec) * _MEGA
+        most = int(t.occupancy.max())
+        residents = np.arange(1, most + 1, dtype=np.float64)[:, None]
+        # Row 0 is the partial round that is not there.
+        steps = step_time(cost, residents)
+        self._steps: Floats = np.concatenate([np.zeros_like(steps[:1]), steps])
+        self._index = np.arange(len(t.tile_m))
+        self._full: Floats = self._steps[t.occupancy.astype(np.intp), self._index]
+        self._resident = self._units * t.occupancy
+        self._step_k = t.tile_k * t.split_k
+        self._tail: Floats = c.tail * t.occupancy * cost.work
+        self._prologue: Floats = cost.prologue
+        self._epilogue: Floats = cost.epilogue
+        self._fixed: Floats = c.launch + cost.split
+        self._atomics: Floats = (t.split_k > 1) * t.split_k * _MEGA * c.split_atomics
+        self._column_bytes = t.tile_n * t.bytes_b
+        self._row_bytes = t.tile_m * t.bytes_a
+        self._tiles: Floats = (self._column_bytes + self._row_bytes) * t.tile_k * _MEGA / c.l2
+        self._fetch = self._chiplets * _MEGA / c.last_level
+        self._sizes = [
+            (float(x[0]) if (x == x[0]).all() else x) for x in (t.bytes_a, t.bytes_b, t.bytes_out)
+        ]
+
+    def __call__(self, m: float, n: float, k: float) -> Floats:
+        """Return the predicted time of each kernel in µs, shape [kernels]."""
+        t = self._t
+        rows, columns = np.ceil(m / t.tile_m), np.ceil(n / t.tile_n)
+        workgroups = rows * columns * t.split_k
+        steps = np.ceil(k / self._step_k)
+        queue = np.ceil(workgroups / self._units)
+        rounds = np.floor(queue / t.occupancy)
+        last = (queue - rounds * t.occupancy).astype(np.intp)
+        per_step = rounds * self._full + self._steps[last, self._index]
+        per_step += self._tail * (1.0 - 1.0 / queue)
+        units = steps * per_step + (rounds + (last > 0)) * self._prologue + queue * self._epilogue
+
+        together = np.minimum(workgroups, self._resident)
+        own = together / self._chiplets
+        own_columns = np.minimum(own, columns)
+        own_rows = np.minimum(np.maximum(own / own_columns, 1.0), rows)
+        fetched = own_columns * self._column_bytes + own_rows * self._row_bytes
+        memory = (workgroups / together) * fetched * (k * self._fetch)
+        memory += self._operands(m, n, k)
+        l2 = workgroups * steps * self._tiles
+
+        total = units * np.sqrt(units) + memory * np.sqrt(memory) + l2 * np.sqrt(l2)
+        total = np.cbrt(total * total) + self._fixed
+        result: Floats = total + (m * n) * self._atomics
+        return result
+
+    def _operands(self, m: float, n: float, k: float) -> Floats | float:
+        """Return the time of A, B and the result at memory bandwidth, each moved once."""
+        a, b, out = self._sizes
+        footprint = ((m * k) * a + (n * k) * b + (m * n) * out) * _MEGA
+        warm = 1.0 / (1.0 + (footprint / self._cache) ** 2)
+        time: Floats | float = footprint * (
+            warm / self._c.memory_warm + (1.0 - warm) / self._c.memory_cold
+        )
+        return time

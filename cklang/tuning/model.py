@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: MIT
+"""Predict the time of kernels on a problem, rank them, and say what the time is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from cklang.arch import ArchSpec, arch
+from cklang.errors import error
+from cklang.keys import KernelKey
+from cklang.tuning.constants import Constants, fitted
+from cklang.tuning.fast import Totals
+from cklang.tuning.terms import costs, geometry, step_time, times
+from cklang.tuning.traits import Columns, Floats, Resources, Traits, traits_of
+
+__all__ = ["CostModel", "Estimate", "Extents", "GemmShape", "Ranked", "Ranker", "estimate", "rank"]
+
+
+class Extents(Protocol):
+    """Anything with the extents of a GEMM: a problem of the runtime, or a :class:`GemmShape`."""
+
+    @property
+    def m(self) -> int:
+        """Rows of the result."""
+
+    @property
+    def n(self) -> int:
+        """Columns of the result."""
+
+    @property
+    def k(self) -> int:
+        """Length of the sums."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GemmShape:
+    """The extents of a GEMM: A [m, k] by B [k, n]."""
+
+    m: int
+    n: int
+    k: int
+
+    def __post_init__(self) -> None:
+        for name in ("m", "n", "k"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < 1:
+                raise error("K002", what=name, want="an integer of 1 or more", got=value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A prediction, term by term."""
+
+    us: float
+    """Predicted time in µs: the sum of the terms."""
+    terms: Mapping[str, float]
+    """In µs; what each adds to the total."""
+    workgroups: int
+    occupancy: int
+    """Workgroups that share a compute unit."""
+    rounds: int
+    """Waves of workgroups over the compute units, the last partial one included."""
+    last_round: float
+    """How full the last round is, from 0 to 1."""
+    steps: int
+    """K steps of one workgroup."""
+    flops: float
+    """Multiplications and additions of the problem."""
+    padded_flops: float
+    """The same with all tiles full: what the matrix instructions do."""
+    bytes_loaded: float
+    """A and B as the workgroups ask for them, tile by tile, before any cache."""
+    bytes_least: float
+    """A, B and the result once each."""
+
+    @property
+    def padding(self) -> float:
+        """Part of the matrix instructions that works on padding, from 0 to 1."""
+        return 1.0 - self.flops / self.padded_flops
+
+    @property
+    def tflops(self) -> float:
+        """Useful TFLOP/s at the predicted time."""
+        return self.flops / self.us * 1e-6
+
+
+class CostModel:
+    """Prices of some kernels on one GPU, computed once; then a problem costs microseconds.
+
+    Args:
+        rows: The kernels.
+        spec: The GPU.
+        constants: The free constants; those shipped for this GPU if left out.
+
+    Raises:
+        CkUnsupportedError: N001, no constants are shipped for this GPU.
+        CkValueError: N005, there is no kernel.
+    """
+
+    def __init__(
+        self, rows: Sequence[Traits], spec: ArchSpec, constants: Constants | None = None
+    ) -> None:
+        self.spec = spec
+        self.constants = fitted(spec).constants if constants is None else constants
+        self.columns = Columns.stack(rows)
+        self._costs = costs(self.columns, spec, self.constants)
+        self._totals = Totals(self.columns, spec, self._costs, self.constants)
+
+    def times(self, m: float, n: float, k: float) -> Floats:
+        """Return the predicted time of each kernel in µs, shape [kernels]."""
+        return self._totals(m, n, k)
+
+    def estimate(self, index: int, m: int, n: int, k: int) -> Estimate:
+        """Return the prediction of kernel ``index`` with its terms."""
+        t, c = self.columns, self._costs
+        g = geometry(t, self.spec, float(m), float(n), float(k))
+        full = step_time(c, t.occupancy)
+        last = step_time(c, g.last)
+        p = times(t, g, c, self.constants, full, last)
+        served = g.steps * (g.rounds * t.occupancy + g.partial * g.last)
+        terms = {"launch": p.launch, "split_k": p.split}
+        for name in ("matrix", "lds", "vector", "load", "issue"):
+            terms[name] = served * getattr(c, name)
+        terms["latency"] = p.steps - served * c.work
+        terms |= {"prologue": p.prologues, "epilogue": p.epilogues, "tail": p.tail}
+        waiting = (p.total - p.launch - p.split) - p.units
+        share = p.memory**1.5 / (p.memory**1.5 + p.l2**1.5)
+        terms |= {"memory": waiting * share, "l2": waiting * (1.0 - share)}
+        i = index
+        rounds = g.rounds[i] + g.partial[i]
+        filled = g.workgroups[i] / (self.spec.compute_units * t.occupancy[i])
+        padded = g.workgroups[i] * g.steps[i] * t.tile_m[i] * t.tile_n[i] * t.tile_k[i]
+        return Estimate(
+            us=float(p.total[i]),
+            terms={name: float(value[i]) for name, value in terms.items()},
+            workgroups=int(g.workgroups[i]),
+            occupancy=int(t.occupancy[i]),
+            rounds=int(rounds),
+            last_round=min(1.0, float(filled - (np.ceil(filled) - 1))),
+            steps=int(g.steps[i]),
+            flops=2.0 * m * n * k,
+            padded_flops=2.0 * float(padded),
+            bytes_loaded=float(g.l2[i]) * 1e6,
+            bytes_least=float(g.footprint[i]) * 1e6,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranked:
+    """One kernel and its predicted time."""
+
+    key: KernelKey
+    us: float
+
+
+@dataclass(slots=True)
+class Ranker:
+    """Candidates of one GPU, ready to be ranked for any number of problems.
+
+    Args:
+        keys: The candidates, all for one architecture.
+        spec: The GPU, for products with another number of compute units than arch_specs' own.
+        resources: What built kernels really use, by key.
+
+    Raises:
+        CkUnsupportedError: N001, N002, the model has no constants or no rate for them.
+        CkValueError: N004, N005, the keys are for several architectures, or there is none.
+    """
+
+    keys: tuple[KernelKey, ...]
+    spec: ArchSpec | None = None
+    resources: Mapping[KernelKey, Resources] = field(default_factory=dict)
+    model: CostModel = field(init=False)
+    _chosen: dict[tuple[int, int, int], int] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.keys:
+            raise error("N005")
+        name = self.keys[0].arch if self.spec is None else self.spec.name
+        spec = self.spec or arch(name)
+        for key in self.keys:
+            if key.arch != name:
+                raise error("N004", got=key.arch, want=name)
+        rows = [traits_of(key, spec, self.resources.get(key)) for key in self.keys]
+        self.model = CostModel(rows, spec)
+
+    def rank(self, problem: Extents) -> tuple[Ranked, ...]:
+        """Return all candidates, the quickest first; equal times keep the order of the keys."""
+        us = self.model.times(problem.m, problem.n, problem.k)
+        order = np.argsort(us, kind="stable")
+        return tuple(Ranked(key=self.keys[i], us=float(us[i])) for i in order)
+
+    def choose(self, problem: Extents) -> KernelKey:
+        """Return the quickest candidate; the answer is remembered."""
+        shape = (problem.m, problem.n, problem.k)
+        index = self._chosen.get(shape)
+        if index is None:
+            index = self._chosen[shape] = int(np.argmin(self.model.times(*shape)))
+        return self.keys[index]
+
+    def estimate(self, key: KernelKey, problem: Extents) -> Estimate:
+        """Return the prediction for one candidate, term by term."""
+        return self.model.estimate(self.keys.index(key), problem.m, problem.n, problem.k)
+
+    def explain(self, problem: Extents) -> str:
+        """Return the predicted times of the first two candidates side by side, as text."""
+        first, *others = self.rank(problem)
+        columns = [(first, self.estimate(first.key, problem))]
+        columns += [(r, self.estimate(r.key, problem)) for r in others[:1]]
+        return _table(columns, problem, len(self.keys))
+
+
+def estimate(
+    key: KernelKey,
+    problem: Extents,
+    *,
+    spec: ArchSpec | None = None,
+    resources: Resources | None = None,
+) -> Estimate:
+    """Return the predicted time of one kernel on one problem, term by term.
+
+    Raises:
+        CkUnsupportedError: N001, N002, the model knows no such GPU, or no rate for the dtype.
+    """
+    held = {} if resources is None else {key: resources}
+    return Ranker(keys=(key,), spec=spec, resources=held).estimate(key, problem)
+
+
+def rank(keys: Sequence[KernelKey], problem: Extents) -> tuple[Ranked, ...]:
+    """Return ``keys`` with their predicted times, the quickest first.
+
+    Raises:
+        CkUnsupportedError: N001, N002, the model knows no such GPU, or no rate for a dtype.
+        CkValueError: N004, N005, the keys are for several architectures, or there is none.
+    """
+    return Ranker(keys=tuple(keys)).rank(problem)
+
+
+def _table(columns: Sequence[tuple[Ranked, Estimate]], problem: Extents, among: int) -> str:
+    names = ("chosen", "runner-up")[: len(columns)]
+    lines = [
+        f"M={problem.m} N={problem.n} K={problem.k}: the quickest of {among} by the cost model"
+    ]
+    lines += [f"  {name}: {r.key.label}" for name, (r, _) in zip(names, columns, strict=True)]
+
+    def row(label: str, cells: Sequence[str]) -> str:
+        return f"  {label:<12}" + "".join(f"{cell:>14}" for cell in cells)
+
+    estimates = [e for _, e in columns]
+    lines.append(row("µs", names))
+    lines += [row(t, [f"{e.terms[t]:.2f}" for e in estimates]) for t in estimates[0].terms]
+    lines.append(row("total", [f"{e.us:.2f}" for e in estimates]))
+    lines.append(row("workgroups", [str(e.workgroups) for e in estimates]))
+    lines.append(row("rounds", [f"{e.rounds} of {e.occupancy}/CU" for e in estimates]))
+    lines.append(row("last round", [f"{e.last_round:.0%} full" for e in estimates]))
+    lines.append(row("padding", [f"{e.padding:.0%}" for e in estimates]))
+    return "\n".join(lines)

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: MIT
+"""The equations of the cost model, over arrays: [kernels] for kernels, [problems, 1] for problems.
+
+``geometry`` counts (no free constant enters), ``costs`` prices one K step of each kernel, ``times``
+puts both together. The array module is an argument, so that the fit can differentiate the very
+code that predicts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cklang.arch import ArchSpec
+from cklang.tuning.constants import Constants
+from cklang.tuning.traits import Columns
+
+__all__ = ["Costs", "Geometry", "Times", "cache_bytes", "costs", "geometry", "step_time", "times"]
+
+# NumPy arrays, or the tracing arrays of whichever module differentiates them.
+Array = Any
+
+_MEGA = 1e-6
+_SCALE_GRANULE = 128.0
+_COMFORTABLE_REGISTERS = 216.0
+_LANES = 64.0
+_SHARPNESS = 32.0
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """How a problem falls into tiles, workgroups and bytes; traffic in MB (= TB/s times µs)."""
+
+    steps: Array
+    """K steps of one workgroup."""
+    workgroups: Array
+    queue: Array
+    """Workgroups that the busiest compute unit runs."""
+    rounds: Array
+    """Full rounds: as many of them as fit together."""
+    last: Array
+    """Workgroups of the last, partial round; 1 if there is none."""
+    partial: Array
+    """1 if there is a partial round."""
+    last_level: Array
+    footprint: Array
+    warm: Array
+    """Part of the footprint that the last-level cache still holds."""
+    l2: Array
+    atomics: Array
+    """Millions of atomic additions of a split-K launch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """Prices of one K step and one workgroup of each kernel, in µs."""
+
+    matrix: Array
+    lds: Array
+    vector: Array
+    load: Array
+    issue: Array
+    work: Array
+    """Their sum: what one more workgroup on the same compute unit adds to a K step."""
+    latency: Array
+    """The shortest a K step can be."""
+    prologue: Array
+    epilogue: Array
+    split: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Parts of the prediction in µs."""
+
+    launch: Array
+    split: Array
+    steps: Array
+    prologues: Array
+    epilogues: Array
+    tail: Array
+    units: Array
+    """Of the busiest compute unit: steps, prologues, epilogues and tail."""
+    memory: Array
+    l2: Array
+    total: Array
+
+
+def geometry(t: Columns, spec: ArchSpec, m: Array, n: Array, k: Array) -> Geometry:
+    """Count tiles, rounds and traffic of problems (m, n, k) on each kernel."""
+    units, chiplets = float(spec.compute_units), float(spec.chiplets)
+    rows, columns = np.ceil(m / t.tile_m), np.ceil(n / t.tile_n)
+    workgroups = rows * columns * t.split_k
+    queue = np.ceil(workgroups / units)
+    rounds = np.floor(queue / t.occupancy)
+    last = queue - rounds * t.occupancy
+    steps = np.ceil(k / (t.tile_k * t.split_k))
+    together = np.minimum(workgroups, units * t.occupancy)
+    # Consecutive workgroups go to consecutive chiplets and walk down a group of rows first, so
+    # that the tiles of one chiplet lie in few rows and in many columns.
+    own_columns = np.minimum(together / chiplets, columns)
+    own_rows = np.minimum(np.maximum(together / (own_columns * chiplets), 1.0), rows)
+    bytes_per_k = own_columns * t.tile_n * t.bytes_b + own_rows * t.tile_m * t.bytes_a
+    footprint = ((m * t.bytes_a + n * t.bytes_b) * k + m * n * t.bytes_out) * _MEGA
+    cache = cache_bytes(spec) * _MEGA
+    return Geometry(
+        steps=steps,
+        workgroups=workgroups,
+        queue=queue,
+        rounds=rounds,
+        last=np.maximum(last, 1.0),
+        partial=(last > 0) * 1.0,
+        last_level=workgroups / together * chiplets * bytes_per_k * k * _MEGA,
+        footprint=footprint,
+        warm=1.0 / (1.0 + np.square(footprint / cache)),
+        l2=workgroups * steps * t.tile_k * _tile_bytes(t) * _MEGA,
+        atomics=(t.split_k > 1) * m * n * t.split_k * _MEGA,
+    )
+
+
+def cache_bytes(spec: ArchSpec) -> float:
+    """Return the size of the last cache before the memory."""
+    return float(spec.last_level_cache_bytes or spec.l2_bytes * spec.chiplets)
+
+
+def _tile_bytes(t: Columns) -> Array:
+    """Bytes of A and B that a tile needs for each element of K."""
+    return t.tile_m * t.bytes_a + t.tile_n * t.bytes_b
+
+
+def costs(t: Columns, spec: ArchSpec, c: Constants) -> Costs:
+    """Price one K step of each kernel."""
+    clock = spec.clock_hz * _MEGA
+    area = t.tile_m * t.tile_n
+    tile_bytes = _tile_bytes(t)
+    staged = t.tile_m * t.bytes_a + t.b_in_lds * t.tile_n * t.bytes_b
+    # Every wave reads its rows of A and its columns of B; waves side by side read the same ones.
+    read = t.tile_m * t.bytes_a * t.waves_n + t.b_in_lds * t.tile_n * t.bytes_b * t.waves_m
+    scalings = (t.scale_k > 0) * np.maximum(t.tile_k / np.maximum(t.scale_k, 1.0), 1.0)
+    single = 1.0 - t.prefetches
+    excess = np.maximum(0.0, t.registers - _COMFORTABLE_REGISTERS) / 256.0
+    factor = (t.prefetches + single * c.single_stage) * (1.0 + single * excess * c.spill)
+    matrix = c.matrix * factor * 2.0 * area * t.tile_k / (t.matrix_rate * clock)
+    lds = c.lds * factor * (staged + read) * t.tile_k / (spec.lds_bytes_per_clock * clock)
+    vector = c.vector * factor * scalings * area * 4.0 / (spec.vector_flops_per_clock * clock)
+    load = c.load * factor * tile_bytes * t.tile_k / (spec.l1_bytes_per_clock * clock)
+    work = matrix + lds + vector + load + c.issue
+    pieces = t.tile_m * t.bytes_a / t.width_a + t.tile_n * t.bytes_b / t.width_b
+    loads = pieces * t.tile_k / (_LANES * t.waves)
+    latency = (
+        t.prefetches * (c.latency_prefetch + c.serial_prefetch * work)
+        + single * (c.latency_single + c.serial_single * work)
+        + c.load_issue * loads
+    )
+    written = area * t.bytes_out
+    return Costs(
+        matrix=matrix,
+        lds=lds,
+        vector=vector,
+        load=load,
+        issue=c.issue + 0.0 * work,
+        work=work,
+        latency=latency,
+        prologue=c.prologue
+        + c.epilogue_latency * written / 32768.0
+        + t.prefetches * c.fill * latency,
+        epilogue=c.epilogue * written / 65536.0,
+        split=(t.split_k > 1) * c.split,
+    )
+
+
+def step_time(cost: Costs, residents: Array) -> Array:
+    """Return the time of one K step while ``residents`` workgroups share a compute unit.
+
+    The larger of latency and the work of all of them; rounded off a little, so that a fit can
+    follow it.
+    """
+    ratio = residents * cost.work / cost.latency
+    return cost.latency * (1.0 + ratio**_SHARPNESS) ** (1.0 / _SHARPNESS)
+
+
+def times(
+    t: Columns, g: Geometry, cost: Costs, c: Constants, full_step: Array, last_step: Array
+) -> Times:
+    """Put counts and prices together.
+
+    Args:
+        t: The kernels.
+        g: How the problems fall into their tiles.
+        cost: Prices of each kernel.
+        c: The free constants.
+        full_step: A K step with all the workgroups that fit.
+        last_step: A K step of the last, partial round.
+    """
+    steps = g.steps * (g.rounds * full_step + g.partial * last_step)
+    prologues = (g.rounds + g.partial) * cost.prologue
+    epilogues = g.queue * cost.epilogue
+    tail = c.tail * (1.0 - 1.0 / g.queue) * g.steps * t.occupancy * cost.work
+    units = steps + prologues + epilogues + tail
+    cold = 1.0 - g.warm
+    memory = g.last_level / c.last_level
+    memory = memory + g.footprint * (g.warm / c.memory_warm + cold / c.memory_cold)
+    l2 = g.l2 / c.l2
+    # Three resources that overlap in part: a smooth maximum with exponent 3/2.
+    together = (units**1.5 + memory**1.5 + l2**1.5) ** (2.0 / 3.0)
+    split = cost.split + c.split_atomics * g.atomics
+    return Times(
+        launch=c.launch + 0.0 * together,
+        split=split + 0.0 * together,
+        steps=steps,
+        prologues=prologues,
+        epilogues=epilogues,
+        tail=tail,
+        units=units,
+        memory=memory,
+        l2=l2,
+        total=c.launch + split + together,
+    )

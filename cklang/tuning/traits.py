@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: MIT
+"""What of a kernel decides its time: extents, bytes and resources, one row a kernel.
+
+The cost model sees nothing else, so kernels of any origin can be compared: those made from a
+:class:`~cklang.keys.KernelKey` and those of a published table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cklang.arch import ArchSpec
+from cklang.errors import error
+from cklang.keys import DKind, KernelKey, Pipeline
+from cklang.types import DType, Kind
+
+if TYPE_CHECKING:
+    from typing import Self
+
+__all__ = ["Columns", "Floats", "Resources", "Traits", "matrix_rate", "traits_of"]
+
+Floats = npt.NDArray[np.float64]
+
+# Registers of a lane that hold neither accumulators nor tiles: addresses, descriptors, counters.
+_OTHER_REGISTERS = 40
+# Bytes of the widest load of a thread.
+_WIDEST = 16.0
+_PREFETCHES = {Pipeline.COMPV3: True}
+"""Whether a pipeline loads the next tile of K while it multiplies the present one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resources:
+    """What a built kernel really uses, from its code object."""
+
+    vgprs: int
+    """Vector registers of a lane, accumulation registers included."""
+    lds_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traits:
+    """One kernel as the cost model sees it; lengths in elements, sizes in bytes."""
+
+    tile_m: float
+    tile_n: float
+    tile_k: float
+    waves: float
+    waves_m: float
+    waves_n: float
+    split_k: float
+    prefetches: bool
+    """Whether the next tile of K is loaded during the matrix instructions of the present one."""
+    bytes_a: float
+    bytes_b: float
+    width_a: float
+    """Bytes that one load of A moves; at most 16."""
+    width_b: float
+    bytes_out: float
+    """Bytes that the epilogue moves for each element of the result: E and full-sized D."""
+    b_in_lds: bool
+    """Whether B passes through LDS (preshuffled B goes straight into registers)."""
+    scale_k: float
+    """Elements of K that share one scale factor applied to the accumulator; 0 if there is none."""
+    matrix_rate: float
+    """Multiplications and additions of a compute unit per clock at these element types."""
+    occupancy: float
+    """Workgroups that fit on a compute unit together."""
+    registers: float
+    """Vector registers of a lane that the kernel would like to have."""
+
+    @classmethod
+    def of(
+        cls,
+        spec: ArchSpec,
+        *,
+        tile: tuple[int, int, int],
+        waves: tuple[int, int, int],
+        rate: float,
+        prefetches: bool,
+        bytes_a: float,
+        bytes_b: float,
+        bytes_out: float,
+        width_a: float = _WIDEST,
+        width_b: float = _WIDEST,
+        split_k: int = 1,
+        double_buffer: bool = False,
+        b_in_lds: bool = True,
+        scale_k: int = 0,
+        blocks_per_cu: int = 1,
+        resources: Resources | None = None,
+    ) -> Self:
+        """Derive registers, LDS and occupancy; ``resources`` of a built kernel overrule them."""
+        m, n, k = tile
+        count = waves[0] * waves[1] * waves[2]
+        threads = count * spec.wave_size
+        staged = m * k * bytes_a + (n * k * bytes_b if b_in_lds else 0)
+        lds = staged * (2 if double_buffer else 1)
+        accumulators = m * n / threads * waves[2] * (2 if scale_k else 1)
+        loads = (m * bytes_a + n * bytes_b) * k / 4 / threads
+        fragments = (m / waves[0] * bytes_a + n / waves[1] * bytes_b) * k / waves[2]
+        wanted = accumulators + loads + fragments / 4 / spec.wave_size + _OTHER_REGISTERS
+        per_simd = spec.vgprs_per_simd_lane
+        waves_per_simd = -(-count // spec.simds_per_cu)
+        held = min(wanted, per_simd / (waves_per_simd * blocks_per_cu))
+        if resources is not None:
+            wanted = held = float(resources.vgprs)
+            lds = float(resources.lds_bytes)
+        return cls(
+            tile_m=m,
+            tile_n=n,
+            tile_k=k,
+            waves=count,
+            waves_m=waves[0],
+            waves_n=waves[1],
+            split_k=split_k,
+            prefetches=prefetches,
+            bytes_a=bytes_a,
+            bytes_b=bytes_b,
+            width_a=min(width_a, _WIDEST),
+            width_b=min(width_b, _WIDEST),
+            bytes_out=bytes_out,
+            b_in_lds=b_in_lds,
+            scale_k=scale_k,
+            matrix_rate=rate,
+            occupancy=_occupancy(spec, held, lds, count),
+            registers=wanted,
+        )
+
+
+def _occupancy(spec: ArchSpec, registers: float, lds: float, waves: int) -> float:
+    waves_per_simd = min(spec.vgprs_per_simd_lane // max(registers, 1), spec.max_waves_per_simd)
+    by_registers = waves_per_simd * spec.simds_per_cu // waves
+    by_lds = spec.lds_bytes // lds if lds else by_registers
+    return float(max(1, min(by_registers, by_lds)))
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Traits of many kernels: one float array of shape [kernels] for each field."""
+
+    tile_m: Floats
+    tile_n: Floats
+    tile_k: Floats
+    waves: Floats
+    waves_m: Floats
+    waves_n: Floats
+    split_k: Floats
+    prefetches: Floats
+    bytes_a: Floats
+    bytes_b: Floats
+    width_a: Floats
+    width_b: Floats
+    bytes_out: Floats
+    b_in_lds: Floats
+    scale_k: Floats
+    matrix_rate: Floats
+    occupancy: Floats
+    registers: Floats
+
+    @classmethod
+    def stack(cls, rows: Sequence[Traits]) -> Self:
+        """Turn rows into columns.
+
+        Raises:
+            CkValueError: N005, there is no row.
+        """
+        if not rows:
+            raise error("N005")
+        columns: dict[str, Any] = {
+            f.name: np.array([getattr(row, f.name) for row in rows], dtype=np.float64)
+            for f in fields(cls)
+        }
+        return cls(**columns)
+
+
+def matrix_rate(spec: ArchSpec, dtype: DType) -> float:
+    """Return the matrix rate of one compute unit for A and B of ``dtype``, per clock.
+
+    Raises:
+        CkUnsupportedError: N002, arch_specs has no rate for it.
+    """
+    wanted = "fp8" if dtype.kind is Kind.FLOAT and dtype.bits == 8 else dtype.name
+    for rate in spec.matrix_rates:
+        if rate.dtype == wanted:
+            return float(rate.flops_per_clock)
+    known = ", ".join(rate.dtype for rate in spec.matrix_rates)
+    raise error("N002", gpu=spec.name, dtype=dtype.name, known=known)
+
+
+def traits_of(key: KernelKey, spec: ArchSpec, resources: Resources | None = None) -> Traits:
+    """Return the traits of a kernel of cklang on the GPU that ``spec`` describes.
+
+    Raises:
+        CkUnsupportedError: N002, the GPU has no matrix rate for the types of A and B.
+    """
+    s, a = key.signature, key.algorithm
+    wider = max(s.dtype_a, s.dtype_b, key=lambda dtype: dtype.bits)
+    full = sum(d.dtype.bytes for d in s.d if d.kind in (DKind.FULL, DKind.STRIDED))
+    return Traits.of(
+        spec,
+        tile=a.tile,
+        waves=a.warps,
+        rate=matrix_rate(spec, wider),
+        prefetches=_PREFETCHES[a.pipeline],
+        bytes_a=s.dtype_a.bytes,
+        bytes_b=s.dtype_b.bytes,
+        width_a=a.vector_a * s.dtype_a.bytes,
+        width_b=a.vector_b * s.dtype_b.bytes,
+        bytes_out=s.dtype_e.bytes + full,
+        split_k=a.split_k,
+        double_buffer=a.double_buffer,
+        blocks_per_cu=a.block_per_cu,
+        resources=resources,
+    )

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from cklang.emulator.build import library_path
 from cklang.emulator.library import (
+    Census,
     KernelFacts,
     Stats,
+    census,
     disassemble,
     fault,
     fidelity,
@@ -22,8 +24,10 @@ from cklang.emulator.library import (
 )
 
 __all__ = [
+    "Census",
     "KernelFacts",
     "Stats",
+    "census",
     "disassemble",
     "fault",
     "fidelity",

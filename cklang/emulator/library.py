@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from collections import Counter
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any
@@ -13,8 +14,10 @@ from cklang.emulator.build import library_path
 from cklang.errors import error
 
 __all__ = [
+    "Census",
     "KernelFacts",
     "Stats",
+    "census",
     "disassemble",
     "fault",
     "fidelity",
@@ -63,6 +66,17 @@ class KernelFacts:
     max_threads: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Census:
+    """Instructions in a piece of code: how often each operation occurs in it."""
+
+    emulated: dict[str, int]
+    missing: dict[str, int]
+    """Operations, or forms of them, that the emulator refuses to run."""
+    undecoded: int
+    """Words that no instruction of the GPU begins with."""
+
+
 class _Stats(ctypes.Structure):
     _fields_ = [(field.name, ctypes.c_uint64) for field in fields(Stats)]
 
@@ -74,12 +88,18 @@ class _KernelFacts(ctypes.Structure):
 _FIDELITY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64)
 _EMIT = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_char_p)
 
+_CENSUS = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int)
+
 _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ckemu_last_error": (ctypes.c_char_p, ()),
     "ckemu_fault": (ctypes.c_char_p, (ctypes.c_int,)),
     "ckemu_get_stats": (ctypes.c_int, (ctypes.c_int, ctypes.POINTER(_Stats))),
     "ckemu_fidelity": (ctypes.c_int, (ctypes.c_int, _FIDELITY, ctypes.c_void_p)),
     "ckemu_get_kernel": (ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(_KernelFacts))),
+    "ckemu_census": (
+        ctypes.c_int,
+        (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t, _CENSUS, ctypes.c_void_p),
+    ),
     "ckemu_disassemble": (
         ctypes.c_int,
         (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t, _EMIT, ctypes.c_void_p),
@@ -183,6 +203,25 @@ def disassemble(arch: str, code: bytes) -> str:
     if load().ckemu_disassemble(short.encode(), words, len(words), _EMIT(emit), None) < 0:
         raise error("E005", arch=arch)
     return "".join(lines)
+
+
+def census(arch: str, code: bytes) -> Census:
+    """Count the instructions of ``code``: a code object, or bare instruction words.
+
+    Raises:
+        CkDeviceError: E005, the emulator has no instruction tables for ``arch``.
+    """
+    words = _text_section(code) if code[:4] == b"\x7fELF" else code
+    kinds: tuple[Counter[bytes], Counter[bytes]] = (Counter(), Counter())
+
+    def emit(_: object, name: bytes, emulated: int) -> None:
+        kinds[emulated][name] += 1
+
+    if load().ckemu_census(arch.encode(), words, len(words), _CENSUS(emit), None) < 0:
+        raise error("E005", arch=arch)
+    undecoded = kinds[0].pop(b"", 0)
+    missing, emulated = ({name.decode(): n for name, n in kind.items()} for kind in kinds)
+    return Census(emulated=emulated, missing=missing, undecoded=undecoded)
 
 
 def _text_section(image: bytes) -> bytes:

@@ -238,6 +238,9 @@ constexpr HandlerRow kRows[] = {
     {Op::buffer_store_dwordx2, store<Access{8}>},
     {Op::buffer_store_dwordx3, store<Access{12}>},
     {Op::buffer_store_dwordx4, store<Access{16}>},
+    {Op::buffer_wbinvl1, no_operation},
+    {Op::buffer_wbinvl1_vol, no_operation},
+    {Op::buffer_invl2, no_operation},
     {Op::buffer_wbl2, no_operation},
     {Op::buffer_inv, no_operation},
     ATOMIC_BOTH(swap, u32, u64, swap)
@@ -257,6 +260,7 @@ constexpr HandlerRow kRows[] = {
     ATOMIC(min_f64, double, minimum)
     ATOMIC(max_f64, double, maximum)
     ATOMIC(pk_add_f16, u32, pk_add_f16)
+    ATOMIC(pk_add_bf16, u32, pk_add_bf16)
     {Op::buffer_atomic_cmpswap, compare_swap<u32>},
     {Op::buffer_atomic_cmpswap_x2, compare_swap<u64>},
 };

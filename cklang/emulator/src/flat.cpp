@@ -226,6 +226,8 @@ constexpr HandlerRow kRows[] = {
     {Op::global_load_lds_ushort, global_load_lds<Access{2}>},
     {Op::global_load_lds_sshort, global_load_lds<Access{2, Extend::Sign}>},
     {Op::global_load_lds_dword, global_load_lds<Access{4}>},
+    {Op::global_load_lds_dwordx3, global_load_lds<Access{12}>},
+    {Op::global_load_lds_dwordx4, global_load_lds<Access{16}>},
     ATOMIC_BOTH(swap, u32, u64, swap)
     ATOMIC_BOTH(add, u32, u64, add)
     ATOMIC_BOTH(sub, u32, u64, sub)

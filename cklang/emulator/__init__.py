@@ -20,6 +20,7 @@ from cklang.emulator.library import (
     kernel_facts,
     last_error,
     load,
+    patience,
     stats,
 )
 
@@ -35,5 +36,6 @@ __all__ = [
     "last_error",
     "library_path",
     "load",
+    "patience",
     "stats",
 ]

@@ -24,6 +24,7 @@ __all__ = [
     "kernel_facts",
     "last_error",
     "load",
+    "patience",
     "stats",
 ]
 
@@ -100,6 +101,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
         ctypes.c_int,
         (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t, _CENSUS, ctypes.c_void_p),
     ),
+    "ckemu_set_patience": (None, (ctypes.c_uint64,)),
     "ckemu_disassemble": (
         ctypes.c_int,
         (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t, _EMIT, ctypes.c_void_p),
@@ -142,6 +144,16 @@ def last_error() -> str:
 def fault(device: int) -> str:
     """Return the text of the fault that made HIP device number ``device`` fail, or ''."""
     return _text(load().ckemu_fault(device))
+
+
+def patience(slices: int = 1024) -> None:
+    """Set after how many time slices without progress a launch ends as a deadlock.
+
+    A slice is 262,144 instructions, or less for a workgroup whose waves all sleep; the number is
+    shared by all resident workgroups, each of which gets at least 16. Slices after which a
+    workgroup's registers hold something new, so that it may be computing, count a 64th.
+    """
+    load().ckemu_set_patience(slices)
 
 
 def stats(device: int) -> Stats:

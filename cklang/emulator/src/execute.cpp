@@ -94,7 +94,7 @@ i64 run_wave(Wave& w, i64 budget) {
       run_loop<true>(w);
       _mm_setcsr(kUsualMxcsr);
     }
-    if (w.budget == 0) break;  // the slice is over; stop() leaves -1
+    if (w.budget == 0) return budget;  // the slice is over; stop() leaves -1
     left -= 1;
   }
   return budget - left;

@@ -107,7 +107,7 @@ template <Access access>
 void load_to_lds(Wave& w, const Code& c) {
   const Buffer buffer = buffer_of(w, c);
   constexpr u32 size = access.bytes < 4 ? 4 : access.bytes;
-  const u64 base = u64{w.s[kM0] & 0xffff} + static_cast<u32>(c.offset);
+  const u64 base = u64{lds_base(w)} + static_cast<u32>(c.offset);
   each_element<access>(w, buffer, [&](int l, u32 n, const u8* place) {
     u32 value[kLanes] = {};
     if (place != nullptr) load_lane<kElement<access>>(value, 0, place);

@@ -136,7 +136,7 @@ void flat_store(Wave& w, const Code& c) {
 template <Access access>
 void global_load_lds(Wave& w, const Code& c) {
   const Addresses at = addresses_of(w, c);
-  const u64 base = u64{w.s[kM0] & 0xffff} + static_cast<u64>(static_cast<i64>(c.offset));
+  const u64 base = u64{lds_base(w)} + static_cast<u64>(static_cast<i64>(c.offset));
   each_lane(w, [&](int l) {
     w.lane = l;
     u32 value[access.bytes >= 4 ? access.bytes / 4 * kLanes : kLanes];

@@ -25,6 +25,7 @@ HandlerRows carry_handlers();
 HandlerRows half_handlers();
 HandlerRows wide_handlers();
 HandlerRows packed_handlers();
+HandlerRows packed_saturating_handlers();
 HandlerRows compare_handlers();
 HandlerRows convert_handlers();
 HandlerRows division_handlers();

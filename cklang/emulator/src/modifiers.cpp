@@ -3,6 +3,7 @@
 
 #include "decode.h"
 #include "float_ops.h"
+#include "handlers.h"
 #include "rounding.h"
 
 namespace ckemu {
@@ -207,6 +208,9 @@ Handler saturating_handler(Op op) {
   for (const Saturating& row : kSaturating) {
     if (row.op == op) return row.fn;
   }
+  for (const HandlerRow& row : packed_saturating_handlers()) {
+    if (row.op == op) return row.fn;
+  }
   return nullptr;
 }
 
@@ -217,7 +221,7 @@ ModifierPlan plan_modifiers(const Inst& inst) {
   if (inst.enc == Encoding::VOP3P) {
     const bool mixed = inst.op == Op::v_fma_mix_f32 || inst.op == Op::v_fma_mixlo_f16 ||
                        inst.op == Op::v_fma_mixhi_f16;
-    if (saturates && !mixed) plan.refusal = "clamp of packed integers";
+    if (saturates && !mixed && saturating_handler(inst.op) == nullptr) plan.refusal = "clamp of packed integers";
     return plan;
   }
   if (!is_vop(inst) || inst.op == Op::v_bitop3_b32 || inst.op == Op::v_bitop3_b16) return plan;

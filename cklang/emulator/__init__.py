@@ -10,20 +10,25 @@ from __future__ import annotations
 
 from cklang.emulator.build import library_path
 from cklang.emulator.library import (
+    Census,
     KernelFacts,
     Stats,
+    census,
     disassemble,
     fault,
     fidelity,
     kernel_facts,
     last_error,
     load,
+    patience,
     stats,
 )
 
 __all__ = [
+    "Census",
     "KernelFacts",
     "Stats",
+    "census",
     "disassemble",
     "fault",
     "fidelity",
@@ -31,5 +36,6 @@ __all__ = [
     "last_error",
     "library_path",
     "load",
+    "patience",
     "stats",
 ]

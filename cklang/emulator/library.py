@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from collections import Counter
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any
@@ -13,14 +14,17 @@ from cklang.emulator.build import library_path
 from cklang.errors import error
 
 __all__ = [
+    "Census",
     "KernelFacts",
     "Stats",
+    "census",
     "disassemble",
     "fault",
     "fidelity",
     "kernel_facts",
     "last_error",
     "load",
+    "patience",
     "stats",
 ]
 
@@ -63,6 +67,17 @@ class KernelFacts:
     max_threads: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Census:
+    """Instructions in a piece of code: how often each operation occurs in it."""
+
+    emulated: dict[str, int]
+    missing: dict[str, int]
+    """Operations, or forms of them, that the emulator refuses to run."""
+    undecoded: int
+    """Words that no instruction of the GPU begins with."""
+
+
 class _Stats(ctypes.Structure):
     _fields_ = [(field.name, ctypes.c_uint64) for field in fields(Stats)]
 
@@ -74,12 +89,19 @@ class _KernelFacts(ctypes.Structure):
 _FIDELITY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64)
 _EMIT = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_char_p)
 
+_CENSUS = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int)
+
 _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ckemu_last_error": (ctypes.c_char_p, ()),
     "ckemu_fault": (ctypes.c_char_p, (ctypes.c_int,)),
     "ckemu_get_stats": (ctypes.c_int, (ctypes.c_int, ctypes.POINTER(_Stats))),
     "ckemu_fidelity": (ctypes.c_int, (ctypes.c_int, _FIDELITY, ctypes.c_void_p)),
     "ckemu_get_kernel": (ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(_KernelFacts))),
+    "ckemu_census": (
+        ctypes.c_int,
+        (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t, _CENSUS, ctypes.c_void_p),
+    ),
+    "ckemu_set_patience": (None, (ctypes.c_uint64,)),
     "ckemu_disassemble": (
         ctypes.c_int,
         (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t, _EMIT, ctypes.c_void_p),
@@ -122,6 +144,16 @@ def last_error() -> str:
 def fault(device: int) -> str:
     """Return the text of the fault that made HIP device number ``device`` fail, or ''."""
     return _text(load().ckemu_fault(device))
+
+
+def patience(slices: int = 1024) -> None:
+    """Set after how many time slices without progress a launch ends as a deadlock.
+
+    A slice is 262,144 instructions, or less for a workgroup whose waves all sleep; the number is
+    shared by all resident workgroups, each of which gets at least 16. Slices after which a
+    workgroup's registers hold something new, so that it may be computing, count a 64th.
+    """
+    load().ckemu_set_patience(slices)
 
 
 def stats(device: int) -> Stats:
@@ -183,6 +215,25 @@ def disassemble(arch: str, code: bytes) -> str:
     if load().ckemu_disassemble(short.encode(), words, len(words), _EMIT(emit), None) < 0:
         raise error("E005", arch=arch)
     return "".join(lines)
+
+
+def census(arch: str, code: bytes) -> Census:
+    """Count the instructions of ``code``: a code object, or bare instruction words.
+
+    Raises:
+        CkDeviceError: E005, the emulator has no instruction tables for ``arch``.
+    """
+    words = _text_section(code) if code[:4] == b"\x7fELF" else code
+    kinds: tuple[Counter[bytes], Counter[bytes]] = (Counter(), Counter())
+
+    def emit(_: object, name: bytes, emulated: int) -> None:
+        kinds[emulated][name] += 1
+
+    if load().ckemu_census(arch.encode(), words, len(words), _CENSUS(emit), None) < 0:
+        raise error("E005", arch=arch)
+    undecoded = kinds[0].pop(b"", 0)
+    missing, emulated = ({name.decode(): n for name, n in kind.items()} for kind in kinds)
+    return Census(emulated=emulated, missing=missing, undecoded=undecoded)
 
 
 def _text_section(image: bytes) -> bytes:

@@ -130,6 +130,11 @@ CKEMU_INLINE void store_lanes(Wave& w, const u32* rows, Address address) {
   w.counters->progress++;
 }
 
+/// Where m0 says that loads to LDS go: 16 bits, and 18 on GPUs with more than 64 KB.
+CKEMU_INLINE u32 lds_base(const Wave& w) {
+  return w.s[kM0] & (w.program->family() == Family::Cdna4 ? 0x3ffff : 0xffff);
+}
+
 CKEMU_INLINE void count_load(Wave& w, int bytes) {
   w.counters->bytes_loaded += static_cast<u64>(__builtin_popcountll(w.exec())) * bytes;
 }

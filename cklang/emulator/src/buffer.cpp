@@ -107,7 +107,7 @@ template <Access access>
 void load_to_lds(Wave& w, const Code& c) {
   const Buffer buffer = buffer_of(w, c);
   constexpr u32 size = access.bytes < 4 ? 4 : access.bytes;
-  const u64 base = u64{w.s[kM0] & 0xffff} + static_cast<u32>(c.offset);
+  const u64 base = u64{lds_base(w)} + static_cast<u32>(c.offset);
   each_element<access>(w, buffer, [&](int l, u32 n, const u8* place) {
     u32 value[kLanes] = {};
     if (place != nullptr) load_lane<kElement<access>>(value, 0, place);
@@ -238,6 +238,9 @@ constexpr HandlerRow kRows[] = {
     {Op::buffer_store_dwordx2, store<Access{8}>},
     {Op::buffer_store_dwordx3, store<Access{12}>},
     {Op::buffer_store_dwordx4, store<Access{16}>},
+    {Op::buffer_wbinvl1, no_operation},
+    {Op::buffer_wbinvl1_vol, no_operation},
+    {Op::buffer_invl2, no_operation},
     {Op::buffer_wbl2, no_operation},
     {Op::buffer_inv, no_operation},
     ATOMIC_BOTH(swap, u32, u64, swap)
@@ -257,6 +260,7 @@ constexpr HandlerRow kRows[] = {
     ATOMIC(min_f64, double, minimum)
     ATOMIC(max_f64, double, maximum)
     ATOMIC(pk_add_f16, u32, pk_add_f16)
+    ATOMIC(pk_add_bf16, u32, pk_add_bf16)
     {Op::buffer_atomic_cmpswap, compare_swap<u32>},
     {Op::buffer_atomic_cmpswap_x2, compare_swap<u64>},
 };

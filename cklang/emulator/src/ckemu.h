@@ -41,6 +41,15 @@ int ckemu_get_stats(int device, struct ckemu_stats* stats);
 int ckemu_fidelity(int device, void (*emit)(void* context, const char* operation, uint64_t count),
                    void* context);
 
+/* How many time slices in a row may pass without any progress, over all resident workgroups, before a
+ * launch ends with a deadlock; a slice is 2^18 instructions, or less for a wave that sleeps. */
+void ckemu_set_patience(uint64_t slices);
+
+/* Calls `emit` with the operation of each instruction in `bytes` bytes of code for `arch`, and
+ * whether the emulator executes it; "" where nothing can be decoded. -1 if `arch` is unknown. */
+int ckemu_census(const char* arch, const void* code, size_t bytes,
+                 void (*emit)(void* context, const char* operation, int emulated), void* context);
+
 /* Facts of a kernel from its hipFunction_t; 0, or -1 if it is no function. */
 int ckemu_get_kernel(void* function, struct ckemu_kernel* facts);
 

@@ -127,6 +127,13 @@ void index_value(Wave& w, const Code& c) {
   w.s[kM0] = (w.s[kM0] & 0xffffff00) | (scalar32(w, c.src[0]) & 0xff);
 }
 
+/// Turns skipping of vector instructions on or off by the bit of src0 that src1 numbers.
+void set_skip(Wave& w, const Code& c) {
+  const u32 bit = scalar32(w, c.src[0]) >> (scalar32(w, c.src[1]) & 31) & 1;
+  w.mode = bit != 0 ? w.mode | kModeSkip : w.mode & ~kModeSkip;
+  w.stop();
+}
+
 template <u64 divisor>
 void clock(Wave& w, const Code& c) {
   timespec now;
@@ -170,6 +177,7 @@ constexpr HandlerRow kRows[] = {
     {Op::s_set_gpr_idx_off, index_off},
     {Op::s_set_gpr_idx_mode, index_mode},
     {Op::s_set_gpr_idx_idx, index_value},
+    {Op::s_setvskip, set_skip},
     {Op::s_memtime, clock<1>},
     {Op::s_memrealtime, clock<10>},
 };

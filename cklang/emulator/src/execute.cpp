@@ -40,6 +40,19 @@ void enter_float_mode(Wave& w, const Inst& inst) {
   _mm_setcsr(mxcsr_of(w.mode >> (wide ? 2 : 0) & 3, denormals));
 }
 
+/// Whether s_setvskip leaves out the instruction.
+bool is_vector(const Inst& inst) {
+  switch (inst.enc) {
+    case Encoding::SOP1:
+    case Encoding::SOP2:
+    case Encoding::SOPC:
+    case Encoding::SOPK:
+    case Encoding::SOPP:
+    case Encoding::SMEM: return false;
+    default: return true;
+  }
+}
+
 /// Runs one instruction with its vector registers numbered relative to m0.
 void run_indexed(Wave& w, const Code& c) {
   if (c.dst_kind != Kind::Vgpr || c.inst->matrix != nullptr) return c.fn(w, c);
@@ -71,6 +84,7 @@ void run_loop(Wave& w) {
     ++executed[c.slot];
     if constexpr (careful) {
       if (c.inst != nullptr) enter_float_mode(w, *c.inst);
+      if ((w.mode & kModeSkip) != 0 && c.inst != nullptr && is_vector(*c.inst)) continue;
       if ((w.mode & kModeIndexed) != 0 && c.inst != nullptr) {
         run_indexed(w, c);
         continue;
@@ -87,14 +101,14 @@ i64 run_wave(Wave& w, i64 budget) {
   i64 left = budget;
   while (w.state == WaveState::Ready && !w.yielded && left > 0) {
     w.budget = left;
-    const bool usual = (w.mode & kFloatBits) == kUsualFloat && (w.mode & kModeIndexed) == 0;
+    const bool usual = (w.mode & kFloatBits) == kUsualFloat && (w.mode & (kModeIndexed | kModeSkip)) == 0;
     if (usual) {
       run_loop<false>(w);
     } else {
       run_loop<true>(w);
       _mm_setcsr(kUsualMxcsr);
     }
-    if (w.budget == 0) break;  // the slice is over; stop() leaves -1
+    if (w.budget == 0) return budget;  // the slice is over; stop() leaves -1
     left -= 1;
   }
   return budget - left;

@@ -8,7 +8,8 @@
 namespace ckemu {
 
 /// Runs `wave` until it ends, waits at a barrier, sleeps, or has executed `budget` instructions.
-/// @return the instructions executed (those since the last change of mode).
+/// @return about how many instructions it executed: all of `budget`, or the number of stops if it
+///         ended earlier.
 i64 run_wave(Wave& wave, i64 budget);
 
 }  // namespace ckemu

@@ -136,7 +136,7 @@ void flat_store(Wave& w, const Code& c) {
 template <Access access>
 void global_load_lds(Wave& w, const Code& c) {
   const Addresses at = addresses_of(w, c);
-  const u64 base = u64{w.s[kM0] & 0xffff} + static_cast<u64>(static_cast<i64>(c.offset));
+  const u64 base = u64{lds_base(w)} + static_cast<u64>(static_cast<i64>(c.offset));
   each_lane(w, [&](int l) {
     w.lane = l;
     u32 value[access.bytes >= 4 ? access.bytes / 4 * kLanes : kLanes];
@@ -226,6 +226,8 @@ constexpr HandlerRow kRows[] = {
     {Op::global_load_lds_ushort, global_load_lds<Access{2}>},
     {Op::global_load_lds_sshort, global_load_lds<Access{2, Extend::Sign}>},
     {Op::global_load_lds_dword, global_load_lds<Access{4}>},
+    {Op::global_load_lds_dwordx3, global_load_lds<Access{12}>},
+    {Op::global_load_lds_dwordx4, global_load_lds<Access{16}>},
     ATOMIC_BOTH(swap, u32, u64, swap)
     ATOMIC_BOTH(add, u32, u64, add)
     ATOMIC_BOTH(sub, u32, u64, sub)

@@ -16,7 +16,8 @@ struct Table {
          {scalar_handlers(), scalar_bit_handlers(), control_handlers(), scalar_memory_handlers(),
           f32_handlers(), integer_handlers(), carry_handlers(), half_handlers(), wide_handlers(),
           packed_handlers(), compare_handlers(), convert_handlers(), division_handlers(),
-          transcendental_handlers(), cross_lane_handlers(), lds_handlers(), lds_atomic_handlers(),
+          transcendental_handlers(), cross_lane_handlers(), lds_handlers(), lds_transpose_handlers(), lds_atomic_handlers(),
+          convert_scaled_handlers(), sums_handlers(),
           buffer_handlers(), flat_handlers()}) {
       for (const HandlerRow& row : rows) fn[static_cast<u16>(row.op)] = row.fn;
     }

@@ -127,7 +127,18 @@ void permute(Wave& w, const Code& c) {
 
 /// The lane that lane `l` reads under a swizzle pattern.
 int swizzled(u32 pattern, int l) {
-  if ((pattern & 0x8000) != 0) return (l & ~3) | (pattern >> (2 * (l & 3)) & 3);
+  if ((pattern & 0xc000) == 0x8000) return (l & ~3) | (pattern >> (2 * (l & 3)) & 3);
+  const int mask = static_cast<int>(pattern & 31), lane = l & 31;
+  if (pattern >= 0xe000) {  // the order of a decomposed FFT
+    if (mask == 31) return l;
+    const int reversed = static_cast<int>(__builtin_bitreverse32(static_cast<u32>(lane)) >> 27);
+    return (l & 32) | ((reversed >> __builtin_popcount(static_cast<u32>(mask))) | (lane & mask));
+  }
+  if (pattern >= 0xc000) {  // rotation of the lane bits outside the mask
+    const int amount = static_cast<int>(pattern >> 5 & 31);
+    const int moved = (pattern & 0x400) != 0 ? lane - amount : lane + amount;
+    return (l & 32) | (lane & mask) | (moved & ~mask & 31);
+  }
   const int in_half = (((l & 31) & static_cast<int>(pattern & 31)) | (pattern >> 5 & 31)) ^
                       static_cast<int>(pattern >> 10 & 31);
   return (l & 32) | in_half;
@@ -135,7 +146,6 @@ int swizzled(u32 pattern, int l) {
 void swizzle(Wave& w, const Code& c) {
   const u32* data = source_row(w, c, 0);
   const u32 pattern = static_cast<u32>(c.offset) & 0xffff;
-  if (pattern >= 0xc000) raise(w, FaultKind::Instruction, "ds_swizzle rotate and FFT modes are not emulated");
   alignas(64) u32 values[kLanes];
   const u64 exec = w.exec();
   for (int l = 0; l < kLanes; ++l) {

@@ -9,7 +9,7 @@
 
 #include "fault.h"
 #include "lanes.h"
-#include "matrix_unpack.h"
+#include "matrix_multiply.h"
 
 namespace ckemu {
 
@@ -25,12 +25,6 @@ constexpr RowPlace row_place(int block, int i) {
   if constexpr (M == 16) return {4 * block + i % 4, 16 * (i / 4)};
   return {i, 4 * block};
 }
-
-struct Accumulator {
-  u32* d;
-  const u32* c;
-  size_t c_stride;  // 0 if C is a constant
-};
 
 template <class Vector, int M>
 CKEMU_INLINE Vector get(const Accumulator& acc, int block, int i, int column) {
@@ -203,9 +197,14 @@ bool known_input(Type type) {
 
 }  // namespace
 
+void multiply_f32(int m, const Panel& a, const Panel& b, int depth, int blocks, const Accumulator& acc) {
+  multiply_for<false>(m)(a, b, depth, blocks, acc);
+}
+
 Handler matrix_handler(const Inst& inst) {
   const MatrixShape& shape = *inst.matrix;
-  if (shape.sparse || shape.scaled || shape.m != shape.n) return nullptr;
+  if (shape.a == Type::F8F6F4) return mini_matrix_handler(inst);
+  if (shape.sparse || shape.m != shape.n) return nullptr;
   if (shape.m != 32 && shape.m != 16 && shape.m != 4) return nullptr;
   if (shape.a == Type::F64) return mfma_f64;
   if (shape.a == Type::I8 && shape.b == Type::I8) return mfma<true>;

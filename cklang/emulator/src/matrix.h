@@ -10,6 +10,9 @@ namespace ckemu {
 /// The handler of a matrix instruction; null if the emulator lacks its shape, types or modifiers.
 Handler matrix_handler(const Inst& inst);
 
+/// The same for instructions whose modifiers name the operands' formats (f8f6f4).
+Handler mini_matrix_handler(const Inst& inst);
+
 /// Multiplications and additions that one execution does.
 inline u64 matrix_flops(const MatrixShape& shape) {
   return u64{2} * shape.m * shape.n * shape.k * shape.blocks;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "modifiers.h"
 
+#include "decode.h"
 #include "float_ops.h"
+#include "handlers.h"
 #include "rounding.h"
 
 namespace ckemu {
@@ -31,7 +33,8 @@ bool is_half(const Operand& operand) {
 constexpr Op kKeepHalf[] = {
     Op::v_fma_f16,  Op::v_mad_f16,  Op::v_mad_u16,  Op::v_mad_i16,  Op::v_div_fixup_f16,
     Op::v_min3_f16, Op::v_max3_f16, Op::v_med3_f16, Op::v_min3_u16, Op::v_max3_u16,
-    Op::v_med3_u16, Op::v_min3_i16, Op::v_max3_i16, Op::v_med3_i16,
+    Op::v_med3_u16, Op::v_min3_i16, Op::v_max3_i16, Op::v_med3_i16, Op::v_ashr_pk_i8_i32,
+    Op::v_ashr_pk_u8_i32, Op::v_cvt_sr_f16_f32, Op::v_cvt_sr_bf16_f32,
 };
 bool keeps_half(Op op) {
   for (const Op kept : kKeepHalf) {
@@ -45,7 +48,9 @@ constexpr Op kOwnSelect[] = {
     Op::v_cvt_f32_fp8,    Op::v_cvt_f32_bf8,    Op::v_cvt_pk_f32_fp8, Op::v_cvt_pk_f32_bf8,
     Op::v_cvt_pk_fp8_f32, Op::v_cvt_pk_bf8_f32, Op::v_cvt_sr_fp8_f32, Op::v_cvt_sr_bf8_f32,
 };
+bool scaled_conversion(Op op) { return std::strncmp(mnemonic(op), "v_cvt_scalef32_", 15) == 0; }
 bool selects_itself(Op op) {
+  if (scaled_conversion(op)) return true;
   for (const Op own : kOwnSelect) {
     if (own == op) return true;
   }
@@ -203,6 +208,9 @@ Handler saturating_handler(Op op) {
   for (const Saturating& row : kSaturating) {
     if (row.op == op) return row.fn;
   }
+  for (const HandlerRow& row : packed_saturating_handlers()) {
+    if (row.op == op) return row.fn;
+  }
   return nullptr;
 }
 
@@ -213,10 +221,10 @@ ModifierPlan plan_modifiers(const Inst& inst) {
   if (inst.enc == Encoding::VOP3P) {
     const bool mixed = inst.op == Op::v_fma_mix_f32 || inst.op == Op::v_fma_mixlo_f16 ||
                        inst.op == Op::v_fma_mixhi_f16;
-    if (saturates && !mixed) plan.refusal = "clamp of packed integers";
+    if (saturates && !mixed && saturating_handler(inst.op) == nullptr) plan.refusal = "clamp of packed integers";
     return plan;
   }
-  if (!is_vop(inst) || inst.op == Op::v_bitop3_b32) return plan;
+  if (!is_vop(inst) || inst.op == Op::v_bitop3_b32 || inst.op == Op::v_bitop3_b16) return plan;
   if ((inst.op == Op::v_permlane16_swap_b32 || inst.op == Op::v_permlane32_swap_b32) && inst.op_sel != 0) {
     plan.refusal = "fetch_inactive or bound_ctrl";
     return plan;
@@ -224,6 +232,9 @@ ModifierPlan plan_modifiers(const Inst& inst) {
   if (saturates && saturating_handler(inst.op) == nullptr) plan.refusal = "clamp of integers";
   const bool own = selects_itself(inst.op) && inst.form != Form::Sdwa;
   plan.prepared = inst.neg | inst.abs;
+  if (scaled_conversion(inst.op) && (plan.prepared & 1) != 0 && inst.src[0].dwords != inst.src[0].elements) {
+    plan.refusal = "neg or abs of a narrow operand";
+  }
   if (!own) plan.prepared |= inst.op_sel & 7;
   if (inst.form == Form::Sdwa) {
     for (int slot = 0; slot < 2; ++slot) {

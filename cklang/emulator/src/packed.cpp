@@ -197,6 +197,25 @@ void dot(Wave& w, const Code& c) {
   }
 }
 
+constexpr auto clip_i = [](I8v x) {
+  return u(__builtin_elementwise_min(__builtin_elementwise_max(x, I8v(-32768)), I8v(32767)));
+};
+constexpr auto clip_u = [](I8v x) {
+  return u(__builtin_elementwise_min(__builtin_elementwise_max(x, I8v(0)), I8v(65535)));
+};
+constexpr auto add_i_sat = [](U8v a, U8v b) { return clip_i(low_i(a) + low_i(b)); };
+constexpr auto sub_i_sat = [](U8v a, U8v b) { return clip_i(low_i(a) - low_i(b)); };
+constexpr auto add_u_sat = [](U8v a, U8v b) { return clip_u(i(low_u(a) + low_u(b))); };
+constexpr auto sub_u_sat = [](U8v a, U8v b) { return clip_u(i(low_u(a) - low_u(b))); };
+
+/// The forms that saturate (clamp).
+constexpr HandlerRow kSaturating[] = {
+    {Op::v_pk_add_i16, halves2<add_i_sat>},
+    {Op::v_pk_sub_i16, halves2<sub_i_sat>},
+    {Op::v_pk_add_u16, halves2<add_u_sat>},
+    {Op::v_pk_sub_u16, halves2<sub_u_sat>},
+};
+
 constexpr HandlerRow kRows[] = {
     {Op::v_pk_fma_f16, halves3<fma_f>},
     {Op::v_pk_add_f16, halves2<add_f>},
@@ -241,5 +260,6 @@ constexpr HandlerRow kRows[] = {
 }  // namespace
 
 HandlerRows packed_handlers() { return kRows; }
+HandlerRows packed_saturating_handlers() { return kSaturating; }
 
 }  // namespace ckemu

@@ -152,7 +152,7 @@ void Program::resolve(const Inst& inst, Code& code) {
   bool valid = true;
   code.offset = inst.enc == Encoding::SOPP || inst.enc == Encoding::SOPK ? inst.simm : inst.offset;
   if (inst.enc == Encoding::SOP1 || inst.enc == Encoding::SOPC) code.offset = inst.simm;
-  for (int n = 0; n < 4; ++n) code.src[n] = source(inst.src[n], valid);
+  for (int n = 0; n < 5; ++n) code.src[n] = source(inst.src[n], valid);
   const Source first = source(inst.dst[0], valid), second = source(inst.dst[1], valid);
   code.dst = first.index;
   code.dst_kind = first.kind;

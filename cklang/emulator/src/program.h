@@ -34,7 +34,7 @@ struct Code {
   u32 pc = 0;                 // offset in the image
   u32 slot = 0;               // dwords from the start of the code
   i32 offset = 0;             // immediate offset, or simm
-  Source src[4];
+  Source src[5];
   const Inst* inst = nullptr;
   const void* detail = nullptr;        // handler's own table row
   mutable const Code* link = nullptr;  // branch target, or the plain form of a modified instruction

@@ -20,6 +20,7 @@ namespace ckemu {
 namespace {
 
 constexpr i64 kSlice = 1 << 18;  // instructions
+constexpr u64 kLeastPatience = 16;  // slices of each workgroup, however many there are
 
 u64 now() {
   timespec time;
@@ -44,9 +45,14 @@ class Scheduler {
       pthread_mutex_unlock(&lock_);
       const u32 before = _mm_getcsr();
       _mm_setcsr(0x1f80);
+      const u64 progress = counters.progress;
       const bool fine = run(*group, counters, spread, frame);
       _mm_setcsr(before);
       pthread_mutex_lock(&lock_);
+      if (fine && !group->done) {
+        if (counters.progress != progress) ++epoch_;
+        else note_silence(*group);
+      }
       give_back(static_cast<std::unique_ptr<Workgroup>&&>(group), fine, frame);
     }
     for (size_t n = 0; n < executed.size(); ++n) result_.executed[n] += executed[n];
@@ -54,6 +60,11 @@ class Scheduler {
     result_.bytes_stored += counters.bytes_stored;
     pthread_mutex_unlock(&lock_);
     fault_frame() = nullptr;
+  }
+  /// Completes the report once no thread runs any more.
+  void finish() {
+    if (result_.fault.kind != FaultKind::Deadlock || !result_.fault.message.empty()) return;
+    describe_deadlock(live_, launch_.total() - started_, result_.fault.message);
   }
 
  private:
@@ -65,6 +76,8 @@ class Scheduler {
       if (more && running_ + waiting_.size() < launch_.resident) {
         std::unique_ptr<Workgroup> group = fresh();
         group->begin(launch_, started_++);
+        live_.push_back(group.get());
+        ++epoch_;
         ++running_;
         return group;
       }
@@ -86,6 +99,10 @@ class Scheduler {
   }
   void give_back(std::unique_ptr<Workgroup>&& group, bool fine, FaultFrame& frame) {
     --running_;
+    if (!fine || group->done) {
+      std::erase(live_, group.get());
+      ++epoch_;
+    }
     if (!fine) {
       if (result_.fault.kind == FaultKind::None) result_.fault = frame.fault;
     } else if (group->done) {
@@ -94,6 +111,18 @@ class Scheduler {
       waiting_.push_back(static_cast<std::unique_ptr<Workgroup>&&>(group));
     }
     pthread_cond_broadcast(&changed_);
+  }
+  /// Ends the launch if nobody can go on. Called locked; other threads run their groups meanwhile, but
+  /// without progress of theirs so far, which a stuck group would need.
+  void note_silence(Workgroup& group) {
+    group.silence.note(group, epoch_);
+    const bool full = started_ == launch_.total() || live_.size() >= launch_.resident;
+    const u64 slices = std::max(kLeastPatience, patience() / live_.size());
+    if (!full || result_.fault.kind != FaultKind::None || !group.silence.stuck(epoch_, slices)) return;
+    for (const Workgroup* other : live_) {
+      if (!other->silence.stuck(epoch_, slices)) return;
+    }
+    result_.fault.kind = FaultKind::Deadlock;
   }
   static bool run(Workgroup& group, Counters& counters, Broadcasts& spread, FaultFrame& frame) {
     if (sigsetjmp(frame.landing, 0) != 0) return false;
@@ -107,6 +136,8 @@ class Scheduler {
   pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;
   pthread_cond_t changed_ = PTHREAD_COND_INITIALIZER;
   u64 started_ = 0;
+  u64 epoch_ = 0;  // how often there has been progress
+  std::vector<Workgroup*> live_;  // begun and not done
   size_t running_ = 0;
   std::deque<std::unique_ptr<Workgroup>> waiting_;
   std::vector<std::unique_ptr<Workgroup>> spare_;
@@ -139,6 +170,7 @@ void run_launch(const Launch& launch, LaunchResult& result) {
   }
   scheduler.work();
   for (const pthread_t thread : threads) pthread_join(thread, nullptr);
+  scheduler.finish();
   result.nanoseconds = now() - start;
 }
 

@@ -39,6 +39,9 @@ struct alignas(64) Broadcasts {
 /// MODE bit: vector register numbers are indexed by m0.
 constexpr u32 kModeIndexed = 1u << 27;
 
+/// MODE bit: vector instructions are skipped (s_setvskip).
+constexpr u32 kModeSkip = 1u << 28;
+
 /// Flat addresses of these apertures are no canonical x86 addresses, so no host memory lies there.
 constexpr u64 kSharedAperture = u64{0x01000000} << 32;
 constexpr u64 kPrivateAperture = u64{0x02000000} << 32;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "deadlock.h"
 #include "launch.h"
 #include "wave.h"
 
@@ -32,7 +33,7 @@ struct Workgroup {
   const Launch* launch = nullptr;
   std::vector<Wave> waves;
   Arena arena;
-  u64 last_progress = 0;
+  Silence silence;
   bool done = false;
 
   /// Prepares the workgroup with linear number `number` for its first instruction.

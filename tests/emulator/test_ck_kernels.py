@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: MIT
+"""CK Tile kernels on emulated GPUs: instructions that only some layouts and GPUs use."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from assembly import DEVICES
+
+import cklang as ck
+from cklang import emulator
+from cklang.reference.bounds import evaluate_with_bound
+from cklang.testing import assert_close
+
+M, N, K = ck.dims("M N K")
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ck_kernels")]
+
+
+@ck.op
+def matmul(x: ck.f16[M, K], w: ck.f16[K, N]) -> ck.f16[M, N]:
+    return x @ w
+
+
+def test_row_major_b_on_gfx950_is_read_transposed() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(128, 96)).astype(np.float16)
+    w = rng.normal(size=(96, 192)).astype(np.float16)
+    got = matmul(x, w, device="emu:gfx950")
+    (want,), (bound,) = evaluate_with_bound(matmul.ir(x, w), (x, w))
+    assert_close(got, want, bound)
+    assert emulator.fidelity(DEVICES.index("gfx950"))["ds_read_b64_tr_b16"] > 0

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT
+"""Kernels that wait for each other end; kernels that wait for ever end with a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from assembly import Module, assemble, hip, ok
+
+from cklang import emulator
+
+_LOAD = "  s_load_dwordx4 s[4:7], s[0:1], 0x0\n  v_mov_b32 v1, 0\n  s_waitcnt lgkmcnt(0)\n"
+
+
+def wait(name: str, sleep: str = "", count: str = "v4") -> str:
+    """Poll the first dword of the output until it is `count`."""
+    return (
+        f"wait_{name}:\n{sleep}  global_load_dword v3, v1, s[6:7] sc1\n  s_waitcnt vmcnt(0)\n"
+        f"  v_cmp_ge_u32 vcc, v3, {count}\n  s_cbranch_vccz wait_{name}\n"
+    )
+
+
+#: Each workgroup's first lane adds one to the output; then all wait until the sum is in s8.
+_ARRIVE = (
+    "  v_mov_b32 v4, {groups}\n  v_mov_b32 v2, 1\n  s_mov_b64 s[10:11], exec\n  s_mov_b64 exec, 1\n"
+    "  global_atomic_add v1, v2, s[6:7]\n  s_mov_b64 exec, s[10:11]\n"
+)
+BODIES = {
+    "nobody": _LOAD + "  v_mov_b32 v4, 1\n" + wait("nobody"),
+    "sleeper": _LOAD + "  v_mov_b32 v4, 1\n" + wait("sleeper", "  s_sleep 1\n"),
+    # Wave 0 waits for a flag, the others for wave 0.
+    "mixed": _LOAD + "  v_mov_b32 v4, 1\n  v_readfirstlane_b32 s9, v0\n  s_cmp_eq_u32 s9, 0\n"
+    "  s_cbranch_scc1 wait_mixed\n  s_barrier\n  s_endpgm\n" + wait("mixed") + "  s_barrier\n",
+    "grid_small": _LOAD + _ARRIVE.format(groups=600) + wait("grid_small", "  s_sleep 1\n"),
+    "grid_large": _LOAD + _ARRIVE.format(groups=1000) + wait("grid_large", "  s_sleep 1\n"),
+    # Workgroups hand a counter on, each waiting for its turn, last one first.
+    "relay": _LOAD + "  v_mov_b32 v4, s2\n" + wait("relay") + "  v_cmp_gt_u32 vcc, v3, v4\n"
+    "  s_cbranch_vccnz done_relay\n  v_add_u32 v5, 1, v4\n  global_store_dword v1, v5, s[6:7]\n"
+    "done_relay:\n",
+    # 120 million instructions without a store.
+    "busy": _LOAD + "  s_mov_b32 s8, 0\nbusy_loop:\n  s_add_u32 s8, s8, 1\n  s_cmp_lt_u32 s8, 0x2600000\n"
+    "  s_cbranch_scc1 busy_loop\n  v_mov_b32 v2, s8\n  global_store_dword v1, v2, s[6:7]\n",
+    # Three of four waves end before the barrier.
+    "ended": _LOAD + "  v_readfirstlane_b32 s9, v0\n  s_cmp_eq_u32 s9, 0\n  s_cbranch_scc1 stay\n"
+    "  s_endpgm\nstay:\n  s_barrier\n  v_mov_b32 v2, 7\n  global_store_dword v1, v2, s[6:7]\n",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    # Half of the LDS each: two workgroups on each of 304 compute units.
+    return assemble(tmp_path_factory.mktemp("deadlock"), BODIES, lds=32768)
+
+
+@pytest.fixture
+def module(image: bytes) -> Iterator[Module]:
+    loaded = Module(image)
+    ok(hip().hipDeviceReset())
+    yield loaded
+    emulator.patience()
+    ok(hip().hipDeviceReset())
+
+
+def arrays() -> tuple[np.ndarray, np.ndarray]:
+    return np.zeros(64, np.uint32), np.zeros(64, np.uint32)
+
+
+@pytest.mark.parametrize("name", ["nobody", "sleeper"])
+def test_a_flag_that_nobody_sets(module: Module, name: str) -> None:
+    emulator.patience(64)
+    assert module.launch(name, *arrays(), grid=2) == "hipErrorLaunchTimeOut"
+    text = emulator.fault(0)
+    for part in (
+        f"deadlock: no workgroup of kernel {name}",
+        "workgroup (0, 0, 0), wave 0 repeats, pc 0x",
+        "workgroup (1, 0, 0), wave 0 repeats, pc 0x",
+    ):
+        assert part in text
+
+
+def test_the_report_tells_who_waits_at_a_barrier(module: Module) -> None:
+    emulator.patience(64)
+    assert module.launch("mixed", *arrays(), block=256) == "hipErrorLaunchTimeOut"
+    text = emulator.fault(0)
+    assert "wave 0 repeats" in text
+    for wave in (1, 2, 3):
+        assert f"wave {wave} waits at a barrier, pc 0x" in text
+    assert "s_barrier" in text
+
+
+def test_a_grid_barrier_of_resident_workgroups_ends(module: Module) -> None:
+    source, output = arrays()
+    assert module.launch("grid_small", source, output, grid=600) == "hipSuccess"
+    assert output[0] == 600
+
+
+def test_a_grid_barrier_of_more_workgroups_than_fit_is_reported(module: Module) -> None:
+    emulator.patience(64)
+    assert module.launch("grid_large", *arrays(), grid=1000) == "hipErrorLaunchTimeOut"
+    text = emulator.fault(0)
+    assert "392 of 1000 have no room to start beside the 608 that wait" in text
+    assert "more waves" in text
+
+
+def test_workgroups_that_wait_for_each_other_in_turn_end(module: Module) -> None:
+    emulator.patience(64)
+    source, output = arrays()
+    assert module.launch("relay", source, output, grid=40) == "hipSuccess"
+    assert output[0] == 40
+
+
+def test_silent_work_is_no_deadlock(module: Module) -> None:
+    emulator.patience(16)
+    source, output = arrays()
+    assert module.launch("busy", source, output) == "hipSuccess"
+    assert output[0] == 0x2600000
+
+
+def test_waves_that_have_ended_count_at_a_barrier(module: Module) -> None:
+    source, output = arrays()
+    assert module.launch("ended", source, output, block=256) == "hipSuccess"
+    assert output[0] == 7
+
+
+def test_the_report_names_the_source_line(tmp_path: Path) -> None:
+    body = '.file 1 "flag.hip"\n.loc 1 42 0\n' + BODIES["nobody"].replace("nobody", "line")
+    loaded = Module(assemble(tmp_path, {"k": body}))
+    emulator.patience(64)
+    try:
+        assert loaded.launch("k", *arrays()) == "hipErrorLaunchTimeOut"
+        assert "flag.hip:42)" in emulator.fault(0)
+    finally:
+        emulator.patience()
+        ok(hip().hipDeviceReset())

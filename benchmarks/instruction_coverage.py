@@ -2,9 +2,9 @@
 """Which instructions of a folder of code objects the emulator knows.
 
 Counts, for each GPU, the instructions in the code sections of all ``.co`` files below a folder (by
-default the ones that the amd-aiter package brings): how many, how many distinct operations, how many
-words cannot be decoded, and which operations have no handler. A word that cannot be decoded may be
-data among the code. Prints a Markdown table; with ``--missing`` also the operations that are missing.
+default the ones that the amd-aiter package brings): how many, how many distinct operations, how
+many words cannot be decoded, and which operations have no handler. A word that cannot be decoded
+may be data among the code. Prints a Markdown table; with ``--missing`` also what is missing.
 
     python benchmarks/instruction_coverage.py [folder] [--missing]
 """
@@ -35,6 +35,7 @@ class Coverage:
     missing: Counter[str] = field(default_factory=Counter)
 
     def row(self, arch: str) -> str:
+        """The line of the table."""
         total = self.executed.total() + self.missing.total()
         distinct = len(self.executed | self.missing)
         known = len(set(self.executed) - set(self.missing))

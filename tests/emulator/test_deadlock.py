@@ -41,7 +41,8 @@ BODIES = {
     "  s_cbranch_vccnz done_relay\n  v_add_u32 v5, 1, v4\n  global_store_dword v1, v5, s[6:7]\n"
     "done_relay:\n",
     # 120 million instructions without a store.
-    "busy": _LOAD + "  s_mov_b32 s8, 0\nbusy_loop:\n  s_add_u32 s8, s8, 1\n  s_cmp_lt_u32 s8, 0x2600000\n"
+    "busy": _LOAD + "  s_mov_b32 s8, 0\nbusy_loop:\n  s_add_u32 s8, s8, 1\n"
+    "  s_cmp_lt_u32 s8, 0x2600000\n"
     "  s_cbranch_scc1 busy_loop\n  v_mov_b32 v2, s8\n  global_store_dword v1, v2, s[6:7]\n",
     # Three of four waves end before the barrier.
     "ended": _LOAD + "  v_readfirstlane_b32 s9, v0\n  s_cmp_eq_u32 s9, 0\n  s_cbranch_scc1 stay\n"

@@ -53,6 +53,7 @@ LENIENT = (
     (r"^v_read(first)?lane_b32 (m0|exec)", "the assembler takes no m0 or exec result"),
     (r"_sdwa .*0\.15915494", "the assembler takes 1/(2 pi) in float SDWA only"),
     (r"^v_mfma_scale", "bits 13 and 14 of the scale word are not read, so not printed"),
+    (r"^[sv]_.*[ ,]0x([0-3]?[0-9a-f]|40)\b", "such a literal is shorter as an inline constant"),
     (r"^s_waitcnt (?!0x)", "bits that no counter has are printed only as a number"),
 )
 

@@ -164,14 +164,15 @@ void mfma(Wave& w, const Code& c) {
   multiply_for<integer>(shape.m)(a, b, shape.k, shape.blocks, acc);
 }
 
-/// Double precision: 16x16x4, and 4x4x4 in four blocks. BLGP negates A, B, C by its bits.
+/// Double precision: 16x16x4, and 4x4x4 in four blocks. NEG (BLGP) negates A, B, C by its bits.
 void mfma_f64(Wave& w, const Code& c) {
   const MatrixShape& shape = *c.inst->matrix;
   const int blocks = shape.blocks, size = shape.m;
   const u32 *a = source_row(w, c, 0), *b = source_row(w, c, 1), *add = source_row(w, c, 2);
   const bool constant = c.src[2].kind == Kind::Constant;
-  const double sign_a = (c.inst->blgp & 1) != 0 ? -1 : 1, sign_b = (c.inst->blgp & 2) != 0 ? -1 : 1;
-  const double sign_c = (c.inst->blgp & 4) != 0 ? -1 : 1;
+  const u32 negated = c.inst->neg | c.inst->blgp;  // the same bits, named blgp before gfx940
+  const double sign_a = (negated & 1) != 0 ? -1 : 1, sign_b = (negated & 2) != 0 ? -1 : 1;
+  const double sign_c = (negated & 4) != 0 ? -1 : 1;
   double result[4][kLanes];
   const int registers = size / 4;
   for (int r = 0; r < registers; ++r) {

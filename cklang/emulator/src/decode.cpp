@@ -14,13 +14,16 @@ namespace {
 /// One decode in progress.
 class Decoder {
  public:
-  Decoder(const FamilySpec& family, const u32* words, size_t count, Inst& inst, DecodeError& error)
-      : family_(family), words_(words), count_(count), inst_(inst), error_(error) {}
+  Decoder(const FamilySpec& family, const u32* words, size_t count, Inst& inst, DecodeError& error,
+          bool wave64)
+      : family_(family), words_(words), count_(count), inst_(inst), error_(error),
+        wave64_(wave64) {}
 
   bool run() {
     inst_ = Inst{};
     return find_row() && take_second_word() && claim_all_bits() && resolve_operands() &&
-           one_scalar_value() && fill_modifiers() && fill_memory() && fill_immediate() && check_unused_fields();
+           check_scalar_values() && check_banks() && fill_modifiers() && fill_memory() &&
+           fill_immediate() && check_unused_fields();
   }
 
  private:
@@ -43,6 +46,9 @@ class Decoder {
 
   // Operands
   bool resolve_operands();
+  bool resolve_half(const Row& row, Operand* dst, Operand* src);
+  void resize(const OperandSpec& spec, Operand& operand) const;
+  void half_register(const OperandSpec& spec, u32& index, Operand& operand);
   bool resolve(const OperandSpec& spec, Operand& operand);
   bool resolve_code(const OperandSpec& spec, u32 code, Operand& operand);
   bool vector_register(u32 index, bool accumulator, Operand& operand);
@@ -52,13 +58,15 @@ class Decoder {
   bool absent(const OperandSpec& spec, Operand& operand, bool& skip);
   bool smem_offset(const OperandSpec& spec, Operand& operand);
   bool sdwa_source(const OperandSpec& spec, Operand& operand);
-  bool one_scalar_value();
+  bool check_scalar_values();
+  bool check_banks();
 
   // Everything else
   bool fill_modifiers();
   bool mask_allowed(Field field, u32 allowed, u8& mask);
   bool fill_op_sel_hi();
   bool fill_dpp();
+  bool fill_dpp_control();
   bool fill_sdwa();
   bool fill_memory();
   bool fill_immediate();
@@ -66,6 +74,9 @@ class Decoder {
   bool has(u32 flag) const { return row_->flags & flag; }
   bool is(Encoding enc) const { return spec_->enc == enc; }
   bool is_flat() const { return is(Encoding::GLOBAL) || is(Encoding::SCRATCH); }
+  bool rdna() const { return family_.gfx >= 11; }
+  bool dpp() const { return inst_.form == Form::Dpp || inst_.form == Form::Dpp8; }
+  bool no_saddr() const { return value(Field::saddr) == (rdna() ? kNullCode : 0x7f); }
 
   static constexpr size_t kFieldCount = static_cast<size_t>(Field::kCount);
 
@@ -74,6 +85,7 @@ class Decoder {
   size_t count_;
   Inst& inst_;
   DecodeError& error_;
+  const bool wave64_;
   const EncodingSpec* spec_ = nullptr;
   const Row* row_ = nullptr;
   u32 dwords_ = 0;
@@ -105,7 +117,9 @@ bool Decoder::find_row() {
   u32 closest_opcode = 0;
   for (u8 i = 0; i < family_.encoding_count; ++i) {
     const EncodingSpec& spec = family_.encodings[i];
-    if (spec.opcode_width == 0 || (words_[0] & spec.mask[0]) != spec.match[0]) continue;
+    // Second words have no opcode; the second half of a dual instruction has no identity.
+    if (spec.opcode_width == 0 || spec.mask[0] == 0) continue;
+    if ((words_[0] & spec.mask[0]) != spec.match[0]) continue;
     bool matches = true;
     for (u32 w = 1; w < spec.dwords; ++w)
       matches = matches && (spec.mask[w] == 0 ||
@@ -129,6 +143,11 @@ bool Decoder::find_row() {
     inst_.enc = spec.enc;
     inst_.row = row;
     inst_.matrix = row->matrix < 0 ? nullptr : &family_.matrices[row->matrix];
+    if (!is(Encoding::VOPD)) return true;
+    if (wave64_) return fail("dual instructions need waves of 32 lanes");
+    inst_.row_y = family_.row(Encoding::VOPDY, use(Field::opy));
+    if (!inst_.row_y) return fail("%s has no VOPDY opcode %u", family_.arch, value(Field::opy));
+    inst_.op_y = inst_.row_y->op;
     return true;
   }
   if (closest)
@@ -158,13 +177,18 @@ bool Decoder::take_second_word() {
   const u32 code = value(Field::src0);
   const bool sdwa = code == kSdwaCode && spec_->sdwa != spec_->enc;
   const bool dpp = code == kDppCode && spec_->dpp != spec_->enc;
-  if (!sdwa && !dpp) return true;
-  if (!has(sdwa ? kFlagSdwa : kFlagDpp))
+  const bool dpp8 = (code == kDpp8Code || code == kDpp8FiCode) && spec_->dpp8 != spec_->enc;
+  if (!sdwa && !dpp && !dpp8) return true;
+  if (!has(sdwa ? kFlagSdwa : spec_->dwords > 1 ? kFlagDpp3 : kFlagDpp))
     return fail("has no %s form", sdwa ? "SDWA" : "DPP");
-  if (count_ < 2) return fail("needs 2 words, 1 is left");
-  inst_.form = sdwa ? Form::Sdwa : Form::Dpp;
-  dwords_ = 2;
-  take_fields(*family_.encoding(sdwa ? spec_->sdwa : spec_->dpp));
+  inst_.form = sdwa ? Form::Sdwa : dpp ? Form::Dpp : Form::Dpp8;
+  inst_.fetch_inactive = code == kDpp8FiCode;
+  const EncodingSpec& word = *family_.encoding(sdwa ? spec_->sdwa : dpp ? spec_->dpp : spec_->dpp8);
+  if (count_ < word.dwords)
+    return word.dwords == 2 ? fail("needs 2 words, 1 is left")
+                            : fail("needs %d words, %zu are left", word.dwords, count_);
+  dwords_ = word.dwords;
+  take_fields(word);
   return true;
 }
 
@@ -192,17 +216,36 @@ bool Decoder::check_unused_fields() {
 }
 
 bool Decoder::resolve_operands() {
-  const bool returns = !has(kFlagAtomic) || value(Field::sc0);
-  for (u8 i = 0; i < row_->operands; ++i) {
-    const OperandSpec& spec = family_.operands[row_->first_operand + i];
-    Operand& operand = spec.slot < 2 ? inst_.dst[spec.slot] : inst_.src[spec.slot - 2];
+  return resolve_half(*row_, inst_.dst, inst_.src) &&
+         (!inst_.row_y || resolve_half(*inst_.row_y, inst_.dst + 1, inst_.src + 3));
+}
+
+bool Decoder::resolve_half(const Row& row, Operand* dst, Operand* src) {
+  const bool returns = !has(kFlagAtomic) || (has_field(Field::th) ? value(Field::th) & 1
+                                                                  : value(Field::sc0));
+  for (u8 i = 0; i < row.operands; ++i) {
+    const OperandSpec& spec = family_.operands[row.first_operand + i];
+    Operand& operand = spec.slot < 2 ? dst[spec.slot] : src[spec.slot - 2];
     if (spec.slot == 0 && (!returns || value(Field::lds))) continue;
     operand.type = spec.type;
     operand.elements = spec.elements;
     operand.dwords = spec.dwords;
+    resize(spec, operand);
     if (!resolve(spec, operand)) return false;
   }
   return true;
+}
+
+/// RDNA: the tables are for 32 lanes; with 64 a mask doubles, and a matrix operand, of which each
+/// lane holds a share, halves (gfx11 gives each half of the wave a copy of A and B).
+void Decoder::resize(const OperandSpec& spec, Operand& operand) const {
+  if (!rdna()) return;
+  if (spec.type == Type::MASK) operand.dwords = wave64_ ? 2 : 1;
+  if (!inst_.matrix || !wave64_ || operand.dwords == 1) return;
+  const bool copied = family_.gfx == 11 && (spec.field == Field::src0 || spec.field == Field::src1);
+  if (copied) return;
+  operand.dwords /= 2;
+  operand.elements /= 2;
 }
 
 /// Address operands that mode bits switch off or resize. `skip` is set if nothing is left to do.
@@ -215,11 +258,14 @@ bool Decoder::absent(const OperandSpec& spec, Operand& operand, bool& skip) {
       skip = parts == 0;
       break;
     }
-    case Field::saddr: skip = is_flat() && use(Field::saddr) == 0x7f; break;
+    case Field::saddr:
+      use(Field::saddr);
+      skip = is_flat() && no_saddr();
+      break;
     case Field::addr:
-      if (is(Encoding::GLOBAL)) operand.dwords = value(Field::saddr) == 0x7f ? 2 : 1;
+      if (is(Encoding::GLOBAL)) operand.dwords = no_saddr() ? 2 : 1;
       if (is(Encoding::SCRATCH))
-        skip = has_field(Field::sve) ? !use(Field::sve) : value(Field::saddr) != 0x7f;
+        skip = has_field(Field::sve) ? !use(Field::sve) : !no_saddr();
       break;
     case Field::soffset: return is(Encoding::SMEM) ? smem_offset(spec, operand) && (skip = true) : true;
     default: break;
@@ -229,7 +275,14 @@ bool Decoder::absent(const OperandSpec& spec, Operand& operand, bool& skip) {
 }
 
 /// An SMEM offset is an immediate, a register, or both; alone the register sits in the immediate.
+/// On RDNA there is always an immediate, and the register may be null.
 bool Decoder::smem_offset(const OperandSpec& spec, Operand& operand) {
+  if (rdna()) {
+    inst_.offset = sign_extend(use(Field::offset), family_.gfx == 11 ? 21 : 24);
+    if (use(Field::soffset) != kNullCode) return resolve_code(spec, value(Field::soffset), operand);
+    operand = Operand{};
+    return true;
+  }
   const bool immediate = use(Field::imm), both = use(Field::soffset_en);
   const u32 offset = use(Field::offset);
   if (!immediate && both) return fail("soffset_en without imm");
@@ -252,20 +305,32 @@ bool Decoder::resolve(const OperandSpec& spec, Operand& operand) {
       return scalar_register(use(Field::sdst), operand);
     return scalar_register(kVcc, operand);
   }
+  if (spec.operand_class == Class::Exec) {
+    if (has_field(Field::vdst) && use(Field::vdst) != kExec) return fail("the result must be exec");
+    return scalar_register(kExec, operand);
+  }
   if (spec.operand_class == Class::Literal) {
     if (!take_literal()) return false;
     return constant(spec, kLiteralCode, operand);
   }
   if (inst_.form == Form::Sdwa && spec.slot >= 2) return sdwa_source(spec, operand);
-  if (inst_.form == Form::Dpp && spec.field == Field::src0)
-    return vector_register(use(Field::src0), false, operand);
   u32 code = use(spec.field);
-  if (spec.field == Field::sdata && (code == kM0 || code >= kExec))
+  if (dpp() && spec.field == Field::src0) {
+    half_register(spec, code, operand);
+    return vector_register(code, false, operand);
+  }
+  if (dpp() && spec.field == Field::src1 && family_.gfx == 11 && spec_->dwords > 1 && code < 256)
+    return fail("src1 must be a vector register with DPP");
+  if (spec.field == Field::y_vdst) code = code << 1 | (~value(Field::vdst) & 1);
+  if (spec.field == Field::sdata && spec.operand_class != Class::Imm &&
+      (code == (rdna() ? kM0Code : +kM0) || code >= kExec))
     return fail("data cannot be m0 or exec");
   if (spec.field == Field::saddr && is(Encoding::GLOBAL) && code >= kExec)
     return fail("saddr cannot be exec");
+  const bool base = spec.field == Field::sbase || spec.field == Field::srsrc;
   if (spec.field == Field::sbase) code *= 2;
-  if (spec.field == Field::srsrc) code *= 4;
+  if (spec.field == Field::srsrc && family_.gfx < 12) code *= 4;
+  if (base && rdna() && code == kNullCode) return fail("%s cannot be null", name_of(spec.field));
   return resolve_code(spec, code, operand);
 }
 
@@ -300,12 +365,13 @@ bool Decoder::resolve_code(const OperandSpec& spec, u32 code, Operand& operand) 
     if (field.field == spec.field) width = field.width;
   }
   const bool vector_code = width < 9 || code >= 256;
-  const u32 index = width < 9 ? code : code - 256;
+  u32 index = width < 9 ? code : code - 256;
   switch (spec.operand_class) {
     case Class::Vgpr:
     case Class::Agpr:
     case Class::Data:
       if (!vector_code) return fail("%s must be a vector register", name_of(spec.field));
+      half_register(spec, index, operand);
       return vector_register(
           index,
           spec.operand_class == Class::Agpr ||
@@ -313,9 +379,11 @@ bool Decoder::resolve_code(const OperandSpec& spec, u32 code, Operand& operand) 
           operand);
     case Class::Any:
     case Class::Acc:
-      if (width == 9 && code >= 256)
+      if (width == 9 && code >= 256) {
+        half_register(spec, index, operand);
         return vector_register(index, spec.operand_class == Class::Acc && accumulator_bit(spec),
                                operand);
+      }
       if (spec.operand_class == Class::Acc && has_field(Field::acc_cd)) use(Field::acc_cd);
       if (spec.operand_class == Class::Acc && code < 128)
         return fail("%s must be a vector register or a constant", name_of(spec.field));
@@ -326,7 +394,15 @@ bool Decoder::resolve_code(const OperandSpec& spec, u32 code, Operand& operand) 
     case Class::Lane:
       if (code >= 209) return fail("%s must be a scalar register or an integer", name_of(spec.field));
       break;
+    case Class::Null:
+      if (code != kNullCode) return fail("%s must be null", name_of(spec.field));
+      break;
+    case Class::Barrier:
+      if (code != kM0Code && (code < 128 || code > 208))
+        return fail("%s must be m0 or an integer", name_of(spec.field));
+      break;
     case Class::Imm:
+      if (spec.field == Field::sdata && code > 31) return fail("immediate %u is above 31", code);
       if (spec.field == Field::ssrc1 && code > 15) return fail("immediate %u is above 15", code);
       operand.kind = Kind::Constant;
       operand.bits = code;
@@ -337,13 +413,24 @@ bool Decoder::resolve_code(const OperandSpec& spec, u32 code, Operand& operand) 
   return constant(spec, code, operand);
 }
 
+/// RDNA: in a 32-bit encoding a 16-bit operand has its half in bit 7 of the register number, so it
+/// reaches registers 0 to 127. The half goes where the 64-bit encodings have it: into op_sel.
+void Decoder::half_register(const OperandSpec& spec, u32& index, Operand& operand) {
+  operand.half = rdna() && spec.bits * spec.elements == 16 && is_vector_alu(spec_->enc) &&
+                 !is(Encoding::VOP3P);
+  if (!operand.half || spec_->dwords > 1) return;
+  const u32 bit = spec.slot < 2 ? 3 : spec.slot - 2u;
+  inst_.op_sel |= static_cast<u8>((index >> 7) << bit);
+  index &= 127;
+}
+
 bool Decoder::vector_register(u32 index, bool accumulator, Operand& operand) {
   operand.kind = accumulator ? Kind::Agpr : Kind::Vgpr;
   operand.index = static_cast<u16>(index);
   const char file = accumulator ? 'a' : 'v';
   if (index + operand.dwords > 256)
     return fail("%c[%u:%u] is beyond register 255", file, index, index + operand.dwords - 1);
-  if (operand.dwords > 1 && index % 2)
+  if (!rdna() && operand.dwords > 1 && index % 2)
     return fail("%c[%u:%u] must start at an even register", file, index,
                 index + operand.dwords - 1);
   return true;
@@ -352,7 +439,16 @@ bool Decoder::vector_register(u32 index, bool accumulator, Operand& operand) {
 bool Decoder::scalar_register(u32 code, Operand& operand) {
   operand.kind = Kind::Sgpr;
   operand.index = static_cast<u16>(code);
-  for (const ScalarGroup& group : kScalarGroups) {
+  if (rdna() && code == kNullCode) {
+    operand.index = kNull;
+    return true;
+  }
+  if (rdna() && code == kM0Code) operand.index = kM0;
+  const ScalarGroup* groups = rdna() ? kRdnaScalarGroups : kScalarGroups;
+  const size_t count = rdna() ? sizeof kRdnaScalarGroups / sizeof *kRdnaScalarGroups
+                              : sizeof kScalarGroups / sizeof *kScalarGroups;
+  for (size_t i = 0; i < count; ++i) {
+    const ScalarGroup& group = groups[i];
     if (code < group.first || code >= group.end) continue;
     if (code + operand.dwords > group.end)
       return fail("scalar registers %u..%u are not one group", code, code + operand.dwords - 1);
@@ -385,7 +481,7 @@ bool Decoder::constant(const OperandSpec& spec, u32 code, Operand& operand) {
     return true;
   }
   if (code == kLiteralCode) {
-    if (!spec_->literal && spec.operand_class != Class::Literal)
+    if ((!spec_->literal || dpp()) && spec.operand_class != Class::Literal)
       return fail("%s cannot be a literal constant", name_of(spec.field));
     if (!take_literal()) return false;
     operand.literal = Literal::Literal32;
@@ -395,25 +491,53 @@ bool Decoder::constant(const OperandSpec& spec, u32 code, Operand& operand) {
                                             : literal_;
     return true;
   }
-  const bool special = (code >= kSharedBase && code <= kPopsExitingWaveId) ||
-                       (code >= kVccz && code <= kScc);
+  const bool special =
+      rdna() ? (code >= kSharedBase && code <= kPrivateLimit) || code == kScc
+             : (code >= kSharedBase && code <= kPopsExitingWaveId) ||
+                   (code >= kVccz && code <= kScc);
   if (!special) return fail("source code %u is reserved", code);
   operand.kind = Kind::Special;
   operand.index = static_cast<u16>(code);
   return true;
 }
 
-/// A vector instruction has one scalar read port: one register, special source or literal.
-bool Decoder::one_scalar_value() {
+/// A vector instruction reads one scalar value: a register, special source or literal. On RDNA it
+/// reads two, but for 64-bit shifts.
+bool Decoder::check_scalar_values() {
   if (!is_vector_alu(spec_->enc)) return true;
-  const Operand* read = nullptr;
+  const u32 limit = rdna() && !has(kFlagOnescalar) ? 2 : 1;
+  const Operand* read[2] = {};
+  u32 count = 0;
   for (const Operand& o : inst_.src) {
     const bool literal = o.kind == Kind::Constant && o.literal == Literal::Literal32;
     if (o.kind != Kind::Sgpr && o.kind != Kind::Special && !literal) continue;
-    if (read && (read->kind != o.kind || read->index != o.index || read->dwords != o.dwords))
-      return fail("reads two scalar values, only one is possible");
-    read = &o;
+    if (o.kind == Kind::Sgpr && o.index == kNull && rdna()) continue;
+    bool again = false;
+    for (u32 i = 0; i < count; ++i)
+      again = again || (read[i]->kind == o.kind && read[i]->index == o.index &&
+                        read[i]->dwords == o.dwords);
+    if (again) continue;
+    if (count == limit)
+      return fail(limit == 1 ? "reads two scalar values, only one is possible"
+                             : "reads three scalar values, only two are possible");
+    read[count++] = &o;
   }
+  return true;
+}
+
+/// The two halves of a dual instruction must read from different banks of vector registers.
+bool Decoder::check_banks() {
+  if (!inst_.row_y) return true;
+  for (u32 i = 0; i < 2; ++i) {
+    const Operand &x = inst_.src[i], &y = inst_.src[i + 3];
+    const bool same = family_.gfx == 12 && x.index == y.index;  // read once
+    if (x.kind == Kind::Vgpr && y.kind == Kind::Vgpr && x.index % 4 == y.index % 4 && !same)
+      return fail("v%u and v%u are in one register bank", x.index, y.index);
+  }
+  const Operand& x = row_->flags & kFlagInout ? inst_.dst[0] : inst_.src[2];
+  const Operand& y = inst_.row_y->flags & kFlagInout ? inst_.dst[1] : inst_.src[5];
+  if (x.kind == Kind::Vgpr && y.kind == Kind::Vgpr && x.index % 2 == y.index % 2)
+    return fail("the addends v%u and v%u are in one register bank", x.index, y.index);
   return true;
 }
 
@@ -438,13 +562,16 @@ bool Decoder::fill_op_sel_hi() {
 
 bool Decoder::fill_modifiers() {
   const Allowed& allowed = row_->allowed;
+  // The index sets of SWMMAC: half as many with 32 lanes, each of which holds twice as much.
+  const bool sparse = rdna() && inst_.matrix && inst_.matrix->sparse;
+  const u32 op_sel = sparse && !wave64_ ? allowed.op_sel >> 1u : allowed.op_sel;
   if (has(kFlagBitop3))
     inst_.bitop3 = static_cast<u8>(use(Field::neg) | use(Field::abs) << 3 | use(Field::omod) << 6);
   else if (!mask_allowed(Field::neg, allowed.neg, inst_.neg) ||
            !mask_allowed(Field::abs, allowed.abs, inst_.abs))
     return false;
   if (!mask_allowed(Field::neg_hi, allowed.neg_hi, inst_.neg_hi) ||
-      !mask_allowed(Field::op_sel, allowed.op_sel, inst_.op_sel) || !fill_op_sel_hi())
+      !mask_allowed(Field::op_sel, op_sel, inst_.op_sel) || !fill_op_sel_hi())
     return false;
   struct Plain {
     Field field;
@@ -452,7 +579,8 @@ bool Decoder::fill_modifiers() {
     u8* into;
   };
   u8 clamp = 0;
-  if (inst_.form == Form::Dpp) return fill_dpp();
+  if (dpp() && !fill_dpp()) return false;
+  if (dpp() && spec_->dwords == 1) return true;
   if (inst_.form == Form::Sdwa) return fill_sdwa();
   const Plain plain[] = {{Field::clamp, allowed.clamp, &clamp},
                          {Field::omod, allowed.omod, &inst_.omod},
@@ -473,20 +601,36 @@ bool Decoder::fill_modifiers() {
 }
 
 bool Decoder::fill_dpp() {
+  if (inst_.form == Form::Dpp8) {
+    inst_.dpp8 = use(Field::lanes);
+    return true;
+  }
   inst_.dpp_ctrl = static_cast<u16>(use(Field::dpp_ctrl));
+  if (has_field(Field::fi)) inst_.fetch_inactive = use(Field::fi);
   inst_.bound_ctrl = use(Field::bound_ctrl);
   inst_.row_mask = static_cast<u8>(use(Field::row_mask));
   inst_.bank_mask = static_cast<u8>(use(Field::bank_mask));
+  if (!has_field(Field::neg0)) return fill_dpp_control();
   const u32 neg = use(Field::neg0) | use(Field::neg1) << 1;
   const u32 abs = use(Field::abs0) | use(Field::abs1) << 1;
   if ((neg & ~row_->allowed.neg) || (abs & ~row_->allowed.abs))
     return fail("neg or abs on an operand that does not take it");
   inst_.neg = static_cast<u8>(neg);
   inst_.abs = static_cast<u8>(abs);
+  return fill_dpp_control();
+}
+
+bool Decoder::fill_dpp_control() {
   bool known = false;
-  for (const DppRange& range : kDppControls)
+  auto check = [&](const DppRange& range) {
     known = known || (inst_.dpp_ctrl >= range.first && inst_.dpp_ctrl <= range.last);
+  };
+  if (rdna())
+    for (const DppRange& range : kRdnaDppControls) check(range);
+  else
+    for (const DppRange& range : kDppControls) check(range);
   if (!known) return fail("dpp_ctrl 0x%x is reserved", inst_.dpp_ctrl);
+  if (rdna()) return true;
   const bool wide = inst_.dst[0].dwords == 2 || inst_.src[0].dwords == 2;
   if (wide && inst_.dpp_ctrl < kRowNewBroadcast)
     return fail("64-bit DPP takes row_newbcast only, not dpp_ctrl 0x%x", inst_.dpp_ctrl);
@@ -540,6 +684,16 @@ bool Decoder::fill_memory() {
   if (inst_.lds && !has(kFlagLds)) return fail("cannot load to LDS");
   if (has(kFlagNocache) && (inst_.sc0 || inst_.nt || inst_.sc1)) return fail("takes no cache bits");
   if (has(kFlagScope) && inst_.nt) return fail("takes no nt bit");
+  if (has_field(Field::th)) {
+    inst_.th = static_cast<u8>(use(Field::th));
+    inst_.scope = static_cast<u8>(use(Field::scope));
+    const bool loads = !has(kFlagAtomic) && inst_.dst[0].kind != Kind::None;
+    if ((has(kFlagAtomic) && (inst_.th == 5 || inst_.th == 7)) || (loads && inst_.th == 7))
+      return fail("temporal hint %u is reserved", inst_.th);
+    if (has(kFlagNocache) && (inst_.th || inst_.scope)) return fail("takes no cache bits");
+    if (has(kFlagScope) && inst_.th) return fail("takes no temporal hint");
+  }
+  if (has_field(Field::format)) inst_.dfmt = static_cast<u8>(use(Field::format));
   if (has_field(Field::dfmt)) {
     inst_.dfmt = static_cast<u8>(use(Field::dfmt));
     inst_.nfmt = static_cast<u8>(use(Field::nfmt));
@@ -548,11 +702,13 @@ bool Decoder::fill_memory() {
     const u32 low = use(Field::offset0), high = use(Field::offset1);
     inst_.offset = static_cast<i32>(has(kFlagOffset2) ? low : low | high << 8);
     inst_.offset1 = static_cast<u8>(has(kFlagOffset2) ? high : 0);
-  } else if (is_flat()) {
-    inst_.offset = sign_extend(use(Field::offset), 13);
+  } else if (is_flat() || (is(Encoding::FLAT) && family_.gfx == 12)) {
+    inst_.offset = sign_extend(use(Field::offset), family_.gfx == 12 ? 24 : 13);
   } else if (!is(Encoding::SMEM) && has_field(Field::offset)) {
     inst_.offset = static_cast<i32>(use(Field::offset));
   }
+  if (has(kFlagNooffset) && inst_.src[1].kind != Kind::None && is(Encoding::GLOBAL))
+    return fail("takes no address");
   if (has(kFlagNooffset) && (inst_.offset || inst_.offen || inst_.idxen))
     return fail("takes no offset");
   return true;
@@ -579,8 +735,9 @@ bool family_of(const char* arch, Family& family) {
   return false;
 }
 
-bool decode(Family family, const uint32_t* words, size_t count, Inst& inst, DecodeError& error) {
-  return Decoder(kFamilies[static_cast<size_t>(family)], words, count, inst, error).run();
+bool decode(Family family, const uint32_t* words, size_t count, Inst& inst, DecodeError& error,
+            bool wave64) {
+  return Decoder(kFamilies[static_cast<size_t>(family)], words, count, inst, error, wave64).run();
 }
 
 const char* mnemonic(Op op) { return kMnemonics[static_cast<size_t>(op)]; }

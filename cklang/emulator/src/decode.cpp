@@ -6,96 +6,12 @@
 #include "decode.h"
 
 #include "base.h"
+#include "decode_modifiers.h"
 #include "decode_tables.h"
+#include "decoder.h"
 
 namespace ckemu {
 namespace {
-
-/// One decode in progress.
-class Decoder {
- public:
-  Decoder(const FamilySpec& family, const u32* words, size_t count, Inst& inst, DecodeError& error,
-          bool wave64)
-      : family_(family), words_(words), count_(count), inst_(inst), error_(error),
-        wave64_(wave64) {}
-
-  bool run() {
-    inst_ = Inst{};
-    return find_row() && take_second_word() && claim_all_bits() && resolve_operands() &&
-           check_scalar_values() && check_banks() && fill_modifiers() && fill_memory() &&
-           fill_immediate() && check_unused_fields();
-  }
-
- private:
-  bool fail(const char* format, ...) __attribute__((format(printf, 2, 3)));
-
-  // Words and fields
-  bool find_row();
-  void take_fields(const EncodingSpec& spec);
-  bool take_second_word();
-  bool take_literal();
-  bool claim_all_bits();
-  bool has_field(Field field) const { return present_[static_cast<size_t>(field)]; }
-  u32 value(Field field) const { return values_[static_cast<size_t>(field)]; }
-  u32 use(Field field) {
-    used_[static_cast<size_t>(field)] = true;
-    return value(field);
-  }
-  const char* name_of(Field field) const { return kFieldNames[static_cast<size_t>(field)]; }
-  bool check_unused_fields();
-
-  // Operands
-  bool resolve_operands();
-  bool resolve_half(const Row& row, Operand* dst, Operand* src);
-  void resize(const OperandSpec& spec, Operand& operand) const;
-  void half_register(const OperandSpec& spec, u32& index, Operand& operand);
-  bool resolve(const OperandSpec& spec, Operand& operand);
-  bool resolve_code(const OperandSpec& spec, u32 code, Operand& operand);
-  bool vector_register(u32 index, bool accumulator, Operand& operand);
-  bool scalar_register(u32 code, Operand& operand);
-  bool constant(const OperandSpec& spec, u32 code, Operand& operand);
-  bool accumulator_bit(const OperandSpec& spec);
-  bool absent(const OperandSpec& spec, Operand& operand, bool& skip);
-  bool smem_offset(const OperandSpec& spec, Operand& operand);
-  bool sdwa_source(const OperandSpec& spec, Operand& operand);
-  bool check_scalar_values();
-  bool check_banks();
-
-  // Everything else
-  bool fill_modifiers();
-  bool mask_allowed(Field field, u32 allowed, u8& mask);
-  bool fill_op_sel_hi();
-  bool fill_dpp();
-  bool fill_dpp_control();
-  bool fill_sdwa();
-  bool fill_memory();
-  bool fill_immediate();
-
-  bool has(u32 flag) const { return row_->flags & flag; }
-  bool is(Encoding enc) const { return spec_->enc == enc; }
-  bool is_flat() const { return is(Encoding::GLOBAL) || is(Encoding::SCRATCH); }
-  bool rdna() const { return family_.gfx >= 11; }
-  bool dpp() const { return inst_.form == Form::Dpp || inst_.form == Form::Dpp8; }
-  bool no_saddr() const { return value(Field::saddr) == (rdna() ? kNullCode : 0x7f); }
-
-  static constexpr size_t kFieldCount = static_cast<size_t>(Field::kCount);
-
-  const FamilySpec& family_;
-  const u32* words_;
-  size_t count_;
-  Inst& inst_;
-  DecodeError& error_;
-  const bool wave64_;
-  const EncodingSpec* spec_ = nullptr;
-  const Row* row_ = nullptr;
-  u32 dwords_ = 0;
-  u32 values_[kFieldCount] = {};
-  bool present_[kFieldCount] = {};
-  bool used_[kFieldCount] = {};
-  u32 claimed_[4] = {};
-  bool literal_taken_ = false;
-  u32 literal_ = 0;
-};
 
 bool Decoder::fail(const char* format, ...) {
   error_.word_count = count_ < 4 ? static_cast<u32>(count_) : 4;
@@ -267,7 +183,8 @@ bool Decoder::absent(const OperandSpec& spec, Operand& operand, bool& skip) {
       if (is(Encoding::SCRATCH))
         skip = has_field(Field::sve) ? !use(Field::sve) : !no_saddr();
       break;
-    case Field::soffset: return is(Encoding::SMEM) ? smem_offset(spec, operand) && (skip = true) : true;
+    case Field::soffset:
+      return is(Encoding::SMEM) ? smem_offset(spec, operand) && (skip = true) : true;
     default: break;
   }
   if (skip) operand = Operand{};
@@ -325,7 +242,7 @@ bool Decoder::resolve(const OperandSpec& spec, Operand& operand) {
   if (spec.field == Field::sdata && spec.operand_class != Class::Imm &&
       (code == (rdna() ? kM0Code : +kM0) || code >= kExec))
     return fail("data cannot be m0 or exec");
-  if (spec.field == Field::saddr && is(Encoding::GLOBAL) && code >= kExec)
+  if (spec.field == Field::saddr && (is(Encoding::GLOBAL) || rdna()) && code >= kExec)
     return fail("saddr cannot be exec");
   const bool base = spec.field == Field::sbase || spec.field == Field::srsrc;
   if (spec.field == Field::sbase) code *= 2;
@@ -392,7 +309,8 @@ bool Decoder::resolve_code(const OperandSpec& spec, u32 code, Operand& operand) 
       if (code >= 128) return fail("%s must be a scalar register", name_of(spec.field));
       return scalar_register(code, operand);
     case Class::Lane:
-      if (code >= 209) return fail("%s must be a scalar register or an integer", name_of(spec.field));
+      if (code >= 209)
+        return fail("%s must be a scalar register or an integer", name_of(spec.field));
       break;
     case Class::Null:
       if (code != kNullCode) return fail("%s must be null", name_of(spec.field));
@@ -538,189 +456,6 @@ bool Decoder::check_banks() {
   const Operand& y = inst_.row_y->flags & kFlagInout ? inst_.dst[1] : inst_.src[5];
   if (x.kind == Kind::Vgpr && y.kind == Kind::Vgpr && x.index % 2 == y.index % 2)
     return fail("the addends v%u and v%u are in one register bank", x.index, y.index);
-  return true;
-}
-
-bool Decoder::mask_allowed(Field field, u32 allowed, u8& mask) {
-  if (!has_field(field)) return true;
-  const u32 bits = use(field);
-  if (bits & ~allowed)
-    return fail("%s 0x%x on an operand that does not take it", name_of(field), bits);
-  mask = static_cast<u8>(bits);
-  return true;
-}
-
-/// VOP3P sets op_sel_hi where an operand does not take it.
-bool Decoder::fill_op_sel_hi() {
-  if (!has_field(Field::op_sel_hi)) return true;
-  const u32 bits = use(Field::op_sel_hi), allowed = row_->allowed.op_sel_hi;
-  const u32 rest = is(Encoding::VOP3P) ? 7u & ~allowed : 0;
-  if ((bits & ~allowed) != rest) return fail("op_sel_hi 0x%x, not allowed here", bits);
-  inst_.op_sel_hi = static_cast<u8>(bits & allowed);
-  return true;
-}
-
-bool Decoder::fill_modifiers() {
-  const Allowed& allowed = row_->allowed;
-  // The index sets of SWMMAC: half as many with 32 lanes, each of which holds twice as much.
-  const bool sparse = rdna() && inst_.matrix && inst_.matrix->sparse;
-  const u32 op_sel = sparse && !wave64_ ? allowed.op_sel >> 1u : allowed.op_sel;
-  if (has(kFlagBitop3))
-    inst_.bitop3 = static_cast<u8>(use(Field::neg) | use(Field::abs) << 3 | use(Field::omod) << 6);
-  else if (!mask_allowed(Field::neg, allowed.neg, inst_.neg) ||
-           !mask_allowed(Field::abs, allowed.abs, inst_.abs))
-    return false;
-  if (!mask_allowed(Field::neg_hi, allowed.neg_hi, inst_.neg_hi) ||
-      !mask_allowed(Field::op_sel, op_sel, inst_.op_sel) || !fill_op_sel_hi())
-    return false;
-  struct Plain {
-    Field field;
-    bool allowed;
-    u8* into;
-  };
-  u8 clamp = 0;
-  if (dpp() && !fill_dpp()) return false;
-  if (dpp() && spec_->dwords == 1) return true;
-  if (inst_.form == Form::Sdwa) return fill_sdwa();
-  const Plain plain[] = {{Field::clamp, allowed.clamp, &clamp},
-                         {Field::omod, allowed.omod, &inst_.omod},
-                         {Field::cbsz, allowed.cbsz, &inst_.cbsz},
-                         {Field::abid, allowed.abid, &inst_.abid},
-                         {Field::blgp, allowed.blgp, &inst_.blgp}};
-  for (const Plain& p : plain) {
-    if (!p.allowed || !has_field(p.field)) continue;
-    *p.into = static_cast<u8>(use(p.field));
-  }
-  inst_.clamp = clamp;
-  if (is(Encoding::MAI) && allowed.neg) inst_.neg = static_cast<u8>(use(Field::blgp));
-  if (has(kFlagMix)) {
-    inst_.abs = inst_.neg_hi;
-    inst_.neg_hi = 0;
-  }
-  return true;
-}
-
-bool Decoder::fill_dpp() {
-  if (inst_.form == Form::Dpp8) {
-    inst_.dpp8 = use(Field::lanes);
-    return true;
-  }
-  inst_.dpp_ctrl = static_cast<u16>(use(Field::dpp_ctrl));
-  if (has_field(Field::fi)) inst_.fetch_inactive = use(Field::fi);
-  inst_.bound_ctrl = use(Field::bound_ctrl);
-  inst_.row_mask = static_cast<u8>(use(Field::row_mask));
-  inst_.bank_mask = static_cast<u8>(use(Field::bank_mask));
-  if (!has_field(Field::neg0)) return fill_dpp_control();
-  const u32 neg = use(Field::neg0) | use(Field::neg1) << 1;
-  const u32 abs = use(Field::abs0) | use(Field::abs1) << 1;
-  if ((neg & ~row_->allowed.neg) || (abs & ~row_->allowed.abs))
-    return fail("neg or abs on an operand that does not take it");
-  inst_.neg = static_cast<u8>(neg);
-  inst_.abs = static_cast<u8>(abs);
-  return fill_dpp_control();
-}
-
-bool Decoder::fill_dpp_control() {
-  bool known = false;
-  auto check = [&](const DppRange& range) {
-    known = known || (inst_.dpp_ctrl >= range.first && inst_.dpp_ctrl <= range.last);
-  };
-  if (rdna())
-    for (const DppRange& range : kRdnaDppControls) check(range);
-  else
-    for (const DppRange& range : kDppControls) check(range);
-  if (!known) return fail("dpp_ctrl 0x%x is reserved", inst_.dpp_ctrl);
-  if (rdna()) return true;
-  const bool wide = inst_.dst[0].dwords == 2 || inst_.src[0].dwords == 2;
-  if (wide && inst_.dpp_ctrl < kRowNewBroadcast)
-    return fail("64-bit DPP takes row_newbcast only, not dpp_ctrl 0x%x", inst_.dpp_ctrl);
-  return true;
-}
-
-bool Decoder::fill_sdwa() {
-  const bool two = inst_.src[1].kind != Kind::None;
-  inst_.src_sel[0] = static_cast<u8>(use(Field::src0_sel));
-  if (two) inst_.src_sel[1] = static_cast<u8>(use(Field::src1_sel));
-  if (has_field(Field::dst_sel)) {
-    inst_.dst_sel = static_cast<u8>(use(Field::dst_sel));
-    inst_.dst_unused = static_cast<u8>(use(Field::dst_unused));
-  }
-  if (has_field(Field::clamp)) {
-    inst_.clamp = use(Field::clamp);
-    inst_.omod = static_cast<u8>(use(Field::omod));
-    if (inst_.omod && (!row_->allowed.omod || is_integer(inst_.dst[0].type)))
-      return fail("omod on an integer result");
-  }
-  if (has(kFlagNodstsel) && (inst_.dst_sel != 6 || inst_.dst_unused != 0))
-    return fail("SDWA cannot select the destination");
-  if (inst_.dst_sel > 6 || inst_.src_sel[0] > 6 || inst_.src_sel[1] > 6 || inst_.dst_unused > 2)
-    return fail("reserved SDWA selector");
-  const u32 neg = use(Field::neg0) | use(Field::neg1) << 1;
-  const u32 abs = use(Field::abs0) | use(Field::abs1) << 1;
-  const u32 sext = use(Field::sext0) | use(Field::sext1) << 1;
-  if ((neg & ~row_->allowed.neg) || (abs & ~row_->allowed.abs))
-    return fail("neg or abs on an operand that does not take it");
-  for (u32 i = 0; i < 2; ++i)
-    if ((sext >> i & 1) && ((row_->allowed.neg >> i & 1) || !is_integer(inst_.src[i].type)))
-      return fail("sext on an operand that does not take it");
-  inst_.neg = static_cast<u8>(neg);
-  inst_.abs = static_cast<u8>(abs);
-  inst_.sext = static_cast<u8>(sext);
-  return true;
-}
-
-bool Decoder::fill_memory() {
-  struct Flag {
-    Field field;
-    bool* into;
-  };
-  const Flag flags[] = {{Field::sc0, &inst_.sc0},    {Field::sc1, &inst_.sc1},
-                        {Field::nt, &inst_.nt},      {Field::gds, &inst_.gds},
-                        {Field::offen, &inst_.offen}, {Field::idxen, &inst_.idxen},
-                        {Field::lds, &inst_.lds}};
-  for (const Flag& flag : flags)
-    if (has_field(flag.field)) *flag.into = use(flag.field);
-  if (inst_.gds != has(kFlagGds)) return fail(inst_.gds ? "takes no gds" : "needs gds");
-  if (inst_.lds && !has(kFlagLds)) return fail("cannot load to LDS");
-  if (has(kFlagNocache) && (inst_.sc0 || inst_.nt || inst_.sc1)) return fail("takes no cache bits");
-  if (has(kFlagScope) && inst_.nt) return fail("takes no nt bit");
-  if (has_field(Field::th)) {
-    inst_.th = static_cast<u8>(use(Field::th));
-    inst_.scope = static_cast<u8>(use(Field::scope));
-    const bool loads = !has(kFlagAtomic) && inst_.dst[0].kind != Kind::None;
-    if ((has(kFlagAtomic) && (inst_.th == 5 || inst_.th == 7)) || (loads && inst_.th == 7))
-      return fail("temporal hint %u is reserved", inst_.th);
-    if (has(kFlagNocache) && (inst_.th || inst_.scope)) return fail("takes no cache bits");
-    if (has(kFlagScope) && inst_.th) return fail("takes no temporal hint");
-  }
-  if (has_field(Field::format)) inst_.dfmt = static_cast<u8>(use(Field::format));
-  if (has_field(Field::dfmt)) {
-    inst_.dfmt = static_cast<u8>(use(Field::dfmt));
-    inst_.nfmt = static_cast<u8>(use(Field::nfmt));
-  }
-  if (is(Encoding::DS)) {
-    const u32 low = use(Field::offset0), high = use(Field::offset1);
-    inst_.offset = static_cast<i32>(has(kFlagOffset2) ? low : low | high << 8);
-    inst_.offset1 = static_cast<u8>(has(kFlagOffset2) ? high : 0);
-  } else if (is_flat() || (is(Encoding::FLAT) && family_.gfx == 12)) {
-    inst_.offset = sign_extend(use(Field::offset), family_.gfx == 12 ? 24 : 13);
-  } else if (!is(Encoding::SMEM) && has_field(Field::offset)) {
-    inst_.offset = static_cast<i32>(use(Field::offset));
-  }
-  if (has(kFlagNooffset) && inst_.src[1].kind != Kind::None && is(Encoding::GLOBAL))
-    return fail("takes no address");
-  if (has(kFlagNooffset) && (inst_.offset || inst_.offen || inst_.idxen))
-    return fail("takes no offset");
-  return true;
-}
-
-bool Decoder::fill_immediate() {
-  if (!has_field(Field::simm16) || row_->immediate == Immediate::None) return true;
-  const u32 bits = use(Field::simm16);
-  const bool is_signed =
-      row_->immediate == Immediate::Simm16 || row_->immediate == Immediate::Label;
-  if (row_->immediate == Immediate::Uimm4 && bits > 15) return fail("immediate %u is above 15", bits);
-  inst_.simm = is_signed ? sign_extend(bits, 16) : static_cast<i32>(bits);
   return true;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // What decode.cpp works from: the shapes of the generated rows, the rows, and the facts that no
-// family changes. Only decode.cpp includes this.
+// family changes. Only the decoder includes this.
 #pragma once
 
 #include "base.h"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from random import Random
 
@@ -55,7 +55,22 @@ LENIENT = (
     (r"^v_mfma_scale", "bits 13 and 14 of the scale word are not read, so not printed"),
     (r"^[sv]_.*[ ,]0x([0-3]?[0-9a-f]|40)\b", "such a literal is shorter as an inline constant"),
     (r"^s_waitcnt (?!0x)", "bits that no counter has are printed only as a number"),
+    (r"\.[lh]\b.* op_sel:", "the assembler takes no op_sel beside a named half"),
+    (r"^v_(align\w+_b32|cvt_(pk_)?f32_(fp8|bf8)\w*) .*0x", "16-bit operands as above"),
+    (r"^v_pk_fmac_f16 ", "the assembler writes an inline float as a literal"),
+    (r"^(v_|s_(?!load|buffer)).*\b0x([0-3]?[0-9a-f]|40)\b", "a literal that has an inline code"),
+    (r"th:TH_ATOMIC_(NT|CASCADE)", "the assembler ties some hints to a scope"),
+    (r"_f64\w* .*0x", "the assembler takes no modifiers on 64-bit literals"),
+    (r"_e64_dpp ", "the assembler takes fewer scalars and constants with DPP"),
 )
+
+#: What has no text in an architecture's assembly, and why.
+UNWRITTEN: dict[str, tuple[tuple[str, str], ...]] = {
+    "gfx1201": (
+        (r"^v_(mov|swap)_b16", "the assembler for gfx12 has no 16-bit registers"),
+        (r"\bv\d+\.h", "the assembler for gfx12 has no 16-bit registers"),
+    ),
+}
 
 
 def _assemble(toolchain: Toolchain, arch: str, lines: list[str], folder: Path) -> list[bytes | str]:
@@ -141,12 +156,17 @@ def disassemble(toolchain: Toolchain, tmp_path_factory: pytest.TempPathFactory) 
     return call
 
 
+def _matches(patterns: Iterable[tuple[str, str]], text: str) -> bool:
+    return any(re.search(pattern, text) for pattern, _ in patterns)
+
+
 def _samples(arch: str, random: Random) -> list[tuple[str, bytes]]:
     table = TABLES[arch]
     return [
         (f"{row.name} as {name} {form}".rstrip(), sample(table, row, encoding, form, random))
         for row in table.rows
         for name, _ in row.opcodes
+        if name != "VOPDY"  # sampled with its other half
         for encoding in (table.encoding(name),)
         for form in forms(row, encoding)
     ]
@@ -171,7 +191,7 @@ def test_every_row_makes_the_round_trip(
     wrong = [
         (label, text, code.hex(), got if isinstance(got, str) else got.hex())
         for (label, code), text, got in zip(samples, texts, assembled, strict=True)
-        if got != code
+        if got != code and not _matches(UNWRITTEN.get(arch, ()), text)
     ]
     assert not wrong, wrong[:10]
 
@@ -200,7 +220,7 @@ def test_what_is_accepted_is_what_clang_means(
     wrong = [
         (text, code.hex(), got if isinstance(got, str) else got.hex())
         for (code, text), got in zip(accepted, assembled, strict=True)
-        if got != code and not any(re.search(pattern, text) for pattern, _ in LENIENT)
+        if got != code and not _matches((*LENIENT, *UNWRITTEN.get(arch, ())), text)
     ]
     assert not wrong, wrong[:10]
 
@@ -227,6 +247,24 @@ def test_compiled_kernels_read_as_clang_writes_them(
     assert b"".join(piece for piece in assembled if isinstance(piece, bytes)) == code
 
 
+@pytest.mark.parametrize("arch", [arch for arch, t in TABLES.items() if t.generation > 9])
+def test_waves_of_64_lanes_have_wider_masks(
+    arch: str, disassemble: Disassemble, toolchain: Toolchain, tmp_path: Path
+) -> None:
+    flags = ("-cl-no-stdinc", "-cl-std=CL2.0", "-O3", "-mwavefrontsize64", "-DCKLANG_WAVE64")
+    for flag, name in (("-c", "kernels.o"), ("-S", "kernels.s")):
+        source = ("-x", "cl", str(KERNELS), flag, "-o", str(tmp_path / name))
+        run = _clang(toolchain, arch, *flags, *source)
+        assert run.returncode == 0, run.stderr
+    code = _section(tmp_path / "kernels.o", b".text")
+    used, found = disassemble(f"{arch}:wave64", code)
+    assert used == len(code), found[-1]
+    theirs = re.findall(r"^\t([a-z]\w+.*?)(?:\s*;.*)?$", (tmp_path / "kernels.s").read_text(), re.M)
+    assert _without_padding([text for _, text in found]) == [
+        _without_label(line) for line in theirs if "s_nop" not in line
+    ]
+
+
 def _without_label(line: str) -> str:
     """Branch targets are labels in clang's text and numbers in ours."""
     line = re.sub(r"\s+", " ", line.strip())
@@ -234,8 +272,9 @@ def _without_label(line: str) -> str:
 
 
 def _without_padding(lines: list[str]) -> list[str]:
-    """Drop the nops, which also fill the space between kernels."""
-    return [_without_label(line) for line in lines if not line.startswith("s_nop")]
+    """Drop the nops and code ends, which also fill the space between kernels."""
+    padding = ("s_nop", "s_code_end")
+    return [_without_label(line) for line in lines if not line.startswith(padding)]
 
 
 @pytest.mark.parametrize(
@@ -261,6 +300,14 @@ def _without_padding(lines: list[str]) -> list[str]:
         ("gfx942", [0xBF8A0001], "s_barrier: field simm16 is 1"),
         ("gfx942", [0xD86D0000, 0], "ds_read_b32: takes no gds"),
         ("gfx942", [0xE0710000, 0x80010000], "buffer_store_dword: cannot load to LDS"),
+        ("gfx1100", [0xCD000000, 0], "gfx1100 has no VINTERP opcode 0"),
+        ("gfx1201", [0xF8000000, 0], "gfx1201 has no EXP opcode 0"),
+        ("gfx1100", [0xCA100100, 0x00000100], "v0 and v0 are in one register bank"),
+        ("gfx1100:wave64", [0xCA100100, 0x00000101], "dual instructions need waves of 32 lanes"),
+        ("gfx1100", [0xD4910000, 0x00020300], "v_cmpx_lt_f32: the result must be exec"),
+        ("gfx1100", [0xD5030000, 0x000200FA, 0xFF014201], "dpp_ctrl 0x142 is reserved"),
+        ("gfx1100", [0xD5030000, 0x000004FA, 0xFF01E401], "src1 must be a vector register"),
+        ("gfx1201", [0xBE804E00], "s_barrier_signal: ssrc0 must be m0 or an integer"),
     ],
 )
 def test_refusals_name_the_reason(
@@ -274,7 +321,8 @@ def test_refusals_name_the_reason(
 
 
 def test_unknown_arch(disassemble: Disassemble) -> None:
-    assert disassemble("gfx1100", bytes(4)) == (-1, [])
+    assert disassemble("gfx1030", bytes(4)) == (-1, [])
+    assert disassemble("gfx942:wave64", bytes(4)) == (-1, [])
 
 
 @pytest.mark.slow

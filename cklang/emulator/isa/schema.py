@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-FAMILIES = ("cdna2", "cdna3", "cdna4")
+FAMILIES = ("cdna2", "cdna3", "cdna4", "rdna3", "rdna4")
 
 #: Bits of each element type.
 TYPE_BITS = {
@@ -25,6 +25,7 @@ TYPE_BITS = {
     "b16": 16, "i16": 16, "u16": 16, "f16": 16, "bf16": 16,
     "i24": 24, "u24": 24, "b32": 32, "i32": 32, "u32": 32, "f32": 32, "xf32": 32,
     "b64": 64, "i64": 64, "u64": 64, "f64": 64, "b96": 96, "b128": 128, "b256": 256, "b512": 512,
+    "b1024": 1024,
     "i4": 4, "u4": 4, "fp4": 4, "fp6": 6, "bf6": 6, "f8f6f4": 8, "rsrc": 128, "mask": 64,
 }  # fmt: skip
 
@@ -34,6 +35,8 @@ CLASSES = (
     "scalar",  # 8 bits: the same without VGPRs
     "sreg",  # a scalar register
     "lane",  # a scalar register or an inline integer
+    "null",  # RDNA: the null register
+    "barrier",  # m0 or an inline integer
     "vgpr",
     "agpr",
     "data",  # VGPR, or AGPR by the encoding's acc bits
@@ -42,6 +45,7 @@ CLASSES = (
     "imm",  # the field itself, no register
     "sdwa",  # VGPR, or scalar register by its bit
     "vcc",  # implicit
+    "exec",  # implicit; if the encoding has a vdst field, that names it
 )
 
 FLAGS = (
@@ -57,7 +61,12 @@ FLAGS = (
     "lanectl",  # VOP3: op_sel bit 0 is fetch_inactive, bit 1 is bound_ctrl
     "nodstsel",  # SDWA selects source bytes only
     "dpp",
+    "dpp3",  # RDNA: the 64-bit encoding has DPP forms
     "sdwa",
+    "cmpx",  # RDNA: dst[0] is exec and not written in the text
+    "onescalar",  # RDNA: reads one scalar value only
+    "bytesel",  # gfx12: op_sel chooses a byte of the source or of the result
+    "prefetch",  # gfx12 SMEM: sdata is a length
     "mix",  # mixed-precision fma: neg_hi is abs, op_sel_hi chooses f16 sources
 )
 
@@ -170,6 +179,8 @@ class Table:
 
     family: str
     arch: str
+    generation: int
+    """gfx9, gfx11 or gfx12: which the rules are that the rows do not tell."""
     cache_names: tuple[tuple[str, str], ...]
     encodings: tuple[Encoding, ...]
     rows: tuple[Row, ...]
@@ -274,6 +285,7 @@ def load(family: str, folder: Path = Path(__file__).parent) -> Table:
     return Table(
         family=family,
         arch=raw["arch"],
+        generation=raw.get("generation", 9),
         cache_names=tuple(raw["cache_names"].items()),
         encodings=tuple(_encoding(name, spec) for name, spec in raw["encodings"].items()),
         rows=tuple(_row(raw["instructions"][name]) for name in sorted(raw["instructions"])),
@@ -293,7 +305,7 @@ def parse_operand(text: str, slot: Field | None) -> Operand:
     if operand_class not in CLASSES:
         raise TableError(f"operand {text!r} has the unknown class {operand_class!r}")
     return Operand(
-        field=slot.name if slot and operand_class not in ("literal", "vcc") else "",
+        field=slot.name if slot and operand_class not in ("literal", "vcc", "exec") else "",
         operand_class=operand_class,
         type=found[3],
         count=int(found[4] or 1),
@@ -314,6 +326,8 @@ def operands(row: Row, encoding: Encoding) -> tuple[tuple[Operand | None, ...], 
                 continue
             named = text.partition("=")[0] if "=" in text else ""
             name = named or (slots[index] if index < len(slots) else "")
+            if named and encoding.name == "VOPDY":
+                name = f"y_{named}"  # the second half of a dual instruction
             if text == "mask":
                 text = "sreg/mask" if name else "vcc/mask"
             try:

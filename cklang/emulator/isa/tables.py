@@ -31,7 +31,10 @@ MASKED_MODS = ("neg", "abs", "neg_hi", "op_sel", "op_sel_hi")
 PLAIN_MODS = ("clamp", "omod", "cbsz", "abid", "blgp")
 
 #: What a 16-bit immediate means, for the printer and for its extension to 32 bits.
-IMMEDIATES = ("", "simm16", "uimm16", "uimm4", "label", "hwreg", "sendmsg", "waitcnt")
+IMMEDIATES = (
+    *("", "simm16", "uimm16", "uimm4", "hex16", "label", "hwreg", "sendmsg", "barrier"),
+    *("waitcnt", "waitcnt11", "delay", "depctr"),
+)
 
 
 def modifiers(row: Row) -> dict[str, int]:
@@ -181,10 +184,11 @@ class _FamilyText:
         self.fields += [_field_cpp(field) for field in encoding.fields]
         low, width = encoding.opcode.parts[0] if encoding.opcode else (0, 0)
         forms = dict(encoding.forms)
-        sdwa, dpp = (forms.get(key, encoding.name) for key in ("sdwa", "dpp"))
+        words = (forms.get(key, encoding.name) for key in ("sdwa", "dpp", "dpp8"))
+        seconds = ", ".join(f"Encoding::{word}" for word in words)
         return (
             f"{{Encoding::{encoding.name}, {encoding.dwords}, {str(encoding.literal).lower()}, "
-            f"Encoding::{sdwa}, Encoding::{dpp}, {low}, {width}, {first}, {len(encoding.fields)}, "
+            f"{seconds}, {low}, {width}, {first}, {len(encoding.fields)}, "
             f"{_words(encoding.mask)}, {_words(encoding.match)}, "
             f"{_words(encoding.ignored)}}}"
         )
@@ -232,9 +236,9 @@ class _FamilyText:
         caches = dict(self.table.cache_names)
         names = ", ".join(f'"{caches[key]}"' for key in ("sc0", "nt", "sc1"))
         return (
-            f'  {{"{self.table.arch}", {names}, {prefix}_encodings, {len(self.encodings)}, '
-            f"{prefix}_fields, {prefix}_operands, {prefix}_matrices, "
-            f"{prefix}_rows, {len(self.rows)}}},"
+            f'  {{"{self.table.arch}", {self.table.generation}, {names}, '
+            f"{prefix}_encodings, {len(self.encodings)}, {prefix}_fields, "
+            f"{prefix}_operands, {prefix}_matrices, {prefix}_rows, {len(self.rows)}}},"
         )
 
 

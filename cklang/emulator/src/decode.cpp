@@ -6,84 +6,12 @@
 #include "decode.h"
 
 #include "base.h"
+#include "decode_modifiers.h"
 #include "decode_tables.h"
+#include "decoder.h"
 
 namespace ckemu {
 namespace {
-
-/// One decode in progress.
-class Decoder {
- public:
-  Decoder(const FamilySpec& family, const u32* words, size_t count, Inst& inst, DecodeError& error)
-      : family_(family), words_(words), count_(count), inst_(inst), error_(error) {}
-
-  bool run() {
-    inst_ = Inst{};
-    return find_row() && take_second_word() && claim_all_bits() && resolve_operands() &&
-           one_scalar_value() && fill_modifiers() && fill_memory() && fill_immediate() && check_unused_fields();
-  }
-
- private:
-  bool fail(const char* format, ...) __attribute__((format(printf, 2, 3)));
-
-  // Words and fields
-  bool find_row();
-  void take_fields(const EncodingSpec& spec);
-  bool take_second_word();
-  bool take_literal();
-  bool claim_all_bits();
-  bool has_field(Field field) const { return present_[static_cast<size_t>(field)]; }
-  u32 value(Field field) const { return values_[static_cast<size_t>(field)]; }
-  u32 use(Field field) {
-    used_[static_cast<size_t>(field)] = true;
-    return value(field);
-  }
-  const char* name_of(Field field) const { return kFieldNames[static_cast<size_t>(field)]; }
-  bool check_unused_fields();
-
-  // Operands
-  bool resolve_operands();
-  bool resolve(const OperandSpec& spec, Operand& operand);
-  bool resolve_code(const OperandSpec& spec, u32 code, Operand& operand);
-  bool vector_register(u32 index, bool accumulator, Operand& operand);
-  bool scalar_register(u32 code, Operand& operand);
-  bool constant(const OperandSpec& spec, u32 code, Operand& operand);
-  bool accumulator_bit(const OperandSpec& spec);
-  bool absent(const OperandSpec& spec, Operand& operand, bool& skip);
-  bool smem_offset(const OperandSpec& spec, Operand& operand);
-  bool sdwa_source(const OperandSpec& spec, Operand& operand);
-  bool one_scalar_value();
-
-  // Everything else
-  bool fill_modifiers();
-  bool mask_allowed(Field field, u32 allowed, u8& mask);
-  bool fill_op_sel_hi();
-  bool fill_dpp();
-  bool fill_sdwa();
-  bool fill_memory();
-  bool fill_immediate();
-
-  bool has(u32 flag) const { return row_->flags & flag; }
-  bool is(Encoding enc) const { return spec_->enc == enc; }
-  bool is_flat() const { return is(Encoding::GLOBAL) || is(Encoding::SCRATCH); }
-
-  static constexpr size_t kFieldCount = static_cast<size_t>(Field::kCount);
-
-  const FamilySpec& family_;
-  const u32* words_;
-  size_t count_;
-  Inst& inst_;
-  DecodeError& error_;
-  const EncodingSpec* spec_ = nullptr;
-  const Row* row_ = nullptr;
-  u32 dwords_ = 0;
-  u32 values_[kFieldCount] = {};
-  bool present_[kFieldCount] = {};
-  bool used_[kFieldCount] = {};
-  u32 claimed_[4] = {};
-  bool literal_taken_ = false;
-  u32 literal_ = 0;
-};
 
 bool Decoder::fail(const char* format, ...) {
   error_.word_count = count_ < 4 ? static_cast<u32>(count_) : 4;
@@ -105,7 +33,9 @@ bool Decoder::find_row() {
   u32 closest_opcode = 0;
   for (u8 i = 0; i < family_.encoding_count; ++i) {
     const EncodingSpec& spec = family_.encodings[i];
-    if (spec.opcode_width == 0 || (words_[0] & spec.mask[0]) != spec.match[0]) continue;
+    // Second words have no opcode; the second half of a dual instruction has no identity.
+    if (spec.opcode_width == 0 || spec.mask[0] == 0) continue;
+    if ((words_[0] & spec.mask[0]) != spec.match[0]) continue;
     bool matches = true;
     for (u32 w = 1; w < spec.dwords; ++w)
       matches = matches && (spec.mask[w] == 0 ||
@@ -129,6 +59,11 @@ bool Decoder::find_row() {
     inst_.enc = spec.enc;
     inst_.row = row;
     inst_.matrix = row->matrix < 0 ? nullptr : &family_.matrices[row->matrix];
+    if (!is(Encoding::VOPD)) return true;
+    if (wave64_) return fail("dual instructions need waves of 32 lanes");
+    inst_.row_y = family_.row(Encoding::VOPDY, use(Field::opy));
+    if (!inst_.row_y) return fail("%s has no VOPDY opcode %u", family_.arch, value(Field::opy));
+    inst_.op_y = inst_.row_y->op;
     return true;
   }
   if (closest)
@@ -158,13 +93,18 @@ bool Decoder::take_second_word() {
   const u32 code = value(Field::src0);
   const bool sdwa = code == kSdwaCode && spec_->sdwa != spec_->enc;
   const bool dpp = code == kDppCode && spec_->dpp != spec_->enc;
-  if (!sdwa && !dpp) return true;
-  if (!has(sdwa ? kFlagSdwa : kFlagDpp))
+  const bool dpp8 = (code == kDpp8Code || code == kDpp8FiCode) && spec_->dpp8 != spec_->enc;
+  if (!sdwa && !dpp && !dpp8) return true;
+  if (!has(sdwa ? kFlagSdwa : spec_->dwords > 1 ? kFlagDpp3 : kFlagDpp))
     return fail("has no %s form", sdwa ? "SDWA" : "DPP");
-  if (count_ < 2) return fail("needs 2 words, 1 is left");
-  inst_.form = sdwa ? Form::Sdwa : Form::Dpp;
-  dwords_ = 2;
-  take_fields(*family_.encoding(sdwa ? spec_->sdwa : spec_->dpp));
+  inst_.form = sdwa ? Form::Sdwa : dpp ? Form::Dpp : Form::Dpp8;
+  inst_.fetch_inactive = code == kDpp8FiCode;
+  const EncodingSpec& word = *family_.encoding(sdwa ? spec_->sdwa : dpp ? spec_->dpp : spec_->dpp8);
+  if (count_ < word.dwords)
+    return word.dwords == 2 ? fail("needs 2 words, 1 is left")
+                            : fail("needs %d words, %zu are left", word.dwords, count_);
+  dwords_ = word.dwords;
+  take_fields(word);
   return true;
 }
 
@@ -192,17 +132,36 @@ bool Decoder::check_unused_fields() {
 }
 
 bool Decoder::resolve_operands() {
-  const bool returns = !has(kFlagAtomic) || value(Field::sc0);
-  for (u8 i = 0; i < row_->operands; ++i) {
-    const OperandSpec& spec = family_.operands[row_->first_operand + i];
-    Operand& operand = spec.slot < 2 ? inst_.dst[spec.slot] : inst_.src[spec.slot - 2];
+  return resolve_half(*row_, inst_.dst, inst_.src) &&
+         (!inst_.row_y || resolve_half(*inst_.row_y, inst_.dst + 1, inst_.src + 3));
+}
+
+bool Decoder::resolve_half(const Row& row, Operand* dst, Operand* src) {
+  const bool returns = !has(kFlagAtomic) || (has_field(Field::th) ? value(Field::th) & 1
+                                                                  : value(Field::sc0));
+  for (u8 i = 0; i < row.operands; ++i) {
+    const OperandSpec& spec = family_.operands[row.first_operand + i];
+    Operand& operand = spec.slot < 2 ? dst[spec.slot] : src[spec.slot - 2];
     if (spec.slot == 0 && (!returns || value(Field::lds))) continue;
     operand.type = spec.type;
     operand.elements = spec.elements;
     operand.dwords = spec.dwords;
+    resize(spec, operand);
     if (!resolve(spec, operand)) return false;
   }
   return true;
+}
+
+/// RDNA: the tables are for 32 lanes; with 64 a mask doubles, and a matrix operand, of which each
+/// lane holds a share, halves (gfx11 gives each half of the wave a copy of A and B).
+void Decoder::resize(const OperandSpec& spec, Operand& operand) const {
+  if (!rdna()) return;
+  if (spec.type == Type::MASK) operand.dwords = wave64_ ? 2 : 1;
+  if (!inst_.matrix || !wave64_ || operand.dwords == 1) return;
+  const bool copied = family_.gfx == 11 && (spec.field == Field::src0 || spec.field == Field::src1);
+  if (copied) return;
+  operand.dwords /= 2;
+  operand.elements /= 2;
 }
 
 /// Address operands that mode bits switch off or resize. `skip` is set if nothing is left to do.
@@ -215,13 +174,17 @@ bool Decoder::absent(const OperandSpec& spec, Operand& operand, bool& skip) {
       skip = parts == 0;
       break;
     }
-    case Field::saddr: skip = is_flat() && use(Field::saddr) == 0x7f; break;
-    case Field::addr:
-      if (is(Encoding::GLOBAL)) operand.dwords = value(Field::saddr) == 0x7f ? 2 : 1;
-      if (is(Encoding::SCRATCH))
-        skip = has_field(Field::sve) ? !use(Field::sve) : value(Field::saddr) != 0x7f;
+    case Field::saddr:
+      use(Field::saddr);
+      skip = is_flat() && no_saddr();
       break;
-    case Field::soffset: return is(Encoding::SMEM) ? smem_offset(spec, operand) && (skip = true) : true;
+    case Field::addr:
+      if (is(Encoding::GLOBAL)) operand.dwords = no_saddr() ? 2 : 1;
+      if (is(Encoding::SCRATCH))
+        skip = has_field(Field::sve) ? !use(Field::sve) : !no_saddr();
+      break;
+    case Field::soffset:
+      return is(Encoding::SMEM) ? smem_offset(spec, operand) && (skip = true) : true;
     default: break;
   }
   if (skip) operand = Operand{};
@@ -229,7 +192,14 @@ bool Decoder::absent(const OperandSpec& spec, Operand& operand, bool& skip) {
 }
 
 /// An SMEM offset is an immediate, a register, or both; alone the register sits in the immediate.
+/// On RDNA there is always an immediate, and the register may be null.
 bool Decoder::smem_offset(const OperandSpec& spec, Operand& operand) {
+  if (rdna()) {
+    inst_.offset = sign_extend(use(Field::offset), family_.gfx == 11 ? 21 : 24);
+    if (use(Field::soffset) != kNullCode) return resolve_code(spec, value(Field::soffset), operand);
+    operand = Operand{};
+    return true;
+  }
   const bool immediate = use(Field::imm), both = use(Field::soffset_en);
   const u32 offset = use(Field::offset);
   if (!immediate && both) return fail("soffset_en without imm");
@@ -252,20 +222,32 @@ bool Decoder::resolve(const OperandSpec& spec, Operand& operand) {
       return scalar_register(use(Field::sdst), operand);
     return scalar_register(kVcc, operand);
   }
+  if (spec.operand_class == Class::Exec) {
+    if (has_field(Field::vdst) && use(Field::vdst) != kExec) return fail("the result must be exec");
+    return scalar_register(kExec, operand);
+  }
   if (spec.operand_class == Class::Literal) {
     if (!take_literal()) return false;
     return constant(spec, kLiteralCode, operand);
   }
   if (inst_.form == Form::Sdwa && spec.slot >= 2) return sdwa_source(spec, operand);
-  if (inst_.form == Form::Dpp && spec.field == Field::src0)
-    return vector_register(use(Field::src0), false, operand);
   u32 code = use(spec.field);
-  if (spec.field == Field::sdata && (code == kM0 || code >= kExec))
+  if (dpp() && spec.field == Field::src0) {
+    half_register(spec, code, operand);
+    return vector_register(code, false, operand);
+  }
+  if (dpp() && spec.field == Field::src1 && family_.gfx == 11 && spec_->dwords > 1 && code < 256)
+    return fail("src1 must be a vector register with DPP");
+  if (spec.field == Field::y_vdst) code = code << 1 | (~value(Field::vdst) & 1);
+  if (spec.field == Field::sdata && spec.operand_class != Class::Imm &&
+      (code == (rdna() ? kM0Code : +kM0) || code >= kExec))
     return fail("data cannot be m0 or exec");
-  if (spec.field == Field::saddr && is(Encoding::GLOBAL) && code >= kExec)
+  if (spec.field == Field::saddr && (is(Encoding::GLOBAL) || rdna()) && code >= kExec)
     return fail("saddr cannot be exec");
+  const bool base = spec.field == Field::sbase || spec.field == Field::srsrc;
   if (spec.field == Field::sbase) code *= 2;
-  if (spec.field == Field::srsrc) code *= 4;
+  if (spec.field == Field::srsrc && family_.gfx < 12) code *= 4;
+  if (base && rdna() && code == kNullCode) return fail("%s cannot be null", name_of(spec.field));
   return resolve_code(spec, code, operand);
 }
 
@@ -300,12 +282,13 @@ bool Decoder::resolve_code(const OperandSpec& spec, u32 code, Operand& operand) 
     if (field.field == spec.field) width = field.width;
   }
   const bool vector_code = width < 9 || code >= 256;
-  const u32 index = width < 9 ? code : code - 256;
+  u32 index = width < 9 ? code : code - 256;
   switch (spec.operand_class) {
     case Class::Vgpr:
     case Class::Agpr:
     case Class::Data:
       if (!vector_code) return fail("%s must be a vector register", name_of(spec.field));
+      half_register(spec, index, operand);
       return vector_register(
           index,
           spec.operand_class == Class::Agpr ||
@@ -313,9 +296,11 @@ bool Decoder::resolve_code(const OperandSpec& spec, u32 code, Operand& operand) 
           operand);
     case Class::Any:
     case Class::Acc:
-      if (width == 9 && code >= 256)
+      if (width == 9 && code >= 256) {
+        half_register(spec, index, operand);
         return vector_register(index, spec.operand_class == Class::Acc && accumulator_bit(spec),
                                operand);
+      }
       if (spec.operand_class == Class::Acc && has_field(Field::acc_cd)) use(Field::acc_cd);
       if (spec.operand_class == Class::Acc && code < 128)
         return fail("%s must be a vector register or a constant", name_of(spec.field));
@@ -324,9 +309,18 @@ bool Decoder::resolve_code(const OperandSpec& spec, u32 code, Operand& operand) 
       if (code >= 128) return fail("%s must be a scalar register", name_of(spec.field));
       return scalar_register(code, operand);
     case Class::Lane:
-      if (code >= 209) return fail("%s must be a scalar register or an integer", name_of(spec.field));
+      if (code >= 209)
+        return fail("%s must be a scalar register or an integer", name_of(spec.field));
+      break;
+    case Class::Null:
+      if (code != kNullCode) return fail("%s must be null", name_of(spec.field));
+      break;
+    case Class::Barrier:
+      if (code != kM0Code && (code < 128 || code > 208))
+        return fail("%s must be m0 or an integer", name_of(spec.field));
       break;
     case Class::Imm:
+      if (spec.field == Field::sdata && code > 31) return fail("immediate %u is above 31", code);
       if (spec.field == Field::ssrc1 && code > 15) return fail("immediate %u is above 15", code);
       operand.kind = Kind::Constant;
       operand.bits = code;
@@ -337,13 +331,24 @@ bool Decoder::resolve_code(const OperandSpec& spec, u32 code, Operand& operand) 
   return constant(spec, code, operand);
 }
 
+/// RDNA: in a 32-bit encoding a 16-bit operand has its half in bit 7 of the register number, so it
+/// reaches registers 0 to 127. The half goes where the 64-bit encodings have it: into op_sel.
+void Decoder::half_register(const OperandSpec& spec, u32& index, Operand& operand) {
+  operand.half = rdna() && spec.bits * spec.elements == 16 && is_vector_alu(spec_->enc) &&
+                 !is(Encoding::VOP3P);
+  if (!operand.half || spec_->dwords > 1) return;
+  const u32 bit = spec.slot < 2 ? 3 : spec.slot - 2u;
+  inst_.op_sel |= static_cast<u8>((index >> 7) << bit);
+  index &= 127;
+}
+
 bool Decoder::vector_register(u32 index, bool accumulator, Operand& operand) {
   operand.kind = accumulator ? Kind::Agpr : Kind::Vgpr;
   operand.index = static_cast<u16>(index);
   const char file = accumulator ? 'a' : 'v';
   if (index + operand.dwords > 256)
     return fail("%c[%u:%u] is beyond register 255", file, index, index + operand.dwords - 1);
-  if (operand.dwords > 1 && index % 2)
+  if (!rdna() && operand.dwords > 1 && index % 2)
     return fail("%c[%u:%u] must start at an even register", file, index,
                 index + operand.dwords - 1);
   return true;
@@ -352,7 +357,16 @@ bool Decoder::vector_register(u32 index, bool accumulator, Operand& operand) {
 bool Decoder::scalar_register(u32 code, Operand& operand) {
   operand.kind = Kind::Sgpr;
   operand.index = static_cast<u16>(code);
-  for (const ScalarGroup& group : kScalarGroups) {
+  if (rdna() && code == kNullCode) {
+    operand.index = kNull;
+    return true;
+  }
+  if (rdna() && code == kM0Code) operand.index = kM0;
+  const ScalarGroup* groups = rdna() ? kRdnaScalarGroups : kScalarGroups;
+  const size_t count = rdna() ? sizeof kRdnaScalarGroups / sizeof *kRdnaScalarGroups
+                              : sizeof kScalarGroups / sizeof *kScalarGroups;
+  for (size_t i = 0; i < count; ++i) {
+    const ScalarGroup& group = groups[i];
     if (code < group.first || code >= group.end) continue;
     if (code + operand.dwords > group.end)
       return fail("scalar registers %u..%u are not one group", code, code + operand.dwords - 1);
@@ -385,7 +399,7 @@ bool Decoder::constant(const OperandSpec& spec, u32 code, Operand& operand) {
     return true;
   }
   if (code == kLiteralCode) {
-    if (!spec_->literal && spec.operand_class != Class::Literal)
+    if ((!spec_->literal || dpp()) && spec.operand_class != Class::Literal)
       return fail("%s cannot be a literal constant", name_of(spec.field));
     if (!take_literal()) return false;
     operand.literal = Literal::Literal32;
@@ -395,176 +409,53 @@ bool Decoder::constant(const OperandSpec& spec, u32 code, Operand& operand) {
                                             : literal_;
     return true;
   }
-  const bool special = (code >= kSharedBase && code <= kPopsExitingWaveId) ||
-                       (code >= kVccz && code <= kScc);
+  const bool special =
+      rdna() ? (code >= kSharedBase && code <= kPrivateLimit) || code == kScc
+             : (code >= kSharedBase && code <= kPopsExitingWaveId) ||
+                   (code >= kVccz && code <= kScc);
   if (!special) return fail("source code %u is reserved", code);
   operand.kind = Kind::Special;
   operand.index = static_cast<u16>(code);
   return true;
 }
 
-/// A vector instruction has one scalar read port: one register, special source or literal.
-bool Decoder::one_scalar_value() {
+/// A vector instruction reads one scalar value: a register, special source or literal. On RDNA it
+/// reads two, but for 64-bit shifts.
+bool Decoder::check_scalar_values() {
   if (!is_vector_alu(spec_->enc)) return true;
-  const Operand* read = nullptr;
+  const u32 limit = rdna() && !has(kFlagOnescalar) ? 2 : 1;
+  const Operand* read[2] = {};
+  u32 count = 0;
   for (const Operand& o : inst_.src) {
     const bool literal = o.kind == Kind::Constant && o.literal == Literal::Literal32;
     if (o.kind != Kind::Sgpr && o.kind != Kind::Special && !literal) continue;
-    if (read && (read->kind != o.kind || read->index != o.index || read->dwords != o.dwords))
-      return fail("reads two scalar values, only one is possible");
-    read = &o;
+    if (o.kind == Kind::Sgpr && o.index == kNull && rdna()) continue;
+    bool again = false;
+    for (u32 i = 0; i < count; ++i)
+      again = again || (read[i]->kind == o.kind && read[i]->index == o.index &&
+                        read[i]->dwords == o.dwords);
+    if (again) continue;
+    if (count == limit)
+      return fail(limit == 1 ? "reads two scalar values, only one is possible"
+                             : "reads three scalar values, only two are possible");
+    read[count++] = &o;
   }
   return true;
 }
 
-bool Decoder::mask_allowed(Field field, u32 allowed, u8& mask) {
-  if (!has_field(field)) return true;
-  const u32 bits = use(field);
-  if (bits & ~allowed)
-    return fail("%s 0x%x on an operand that does not take it", name_of(field), bits);
-  mask = static_cast<u8>(bits);
-  return true;
-}
-
-/// VOP3P sets op_sel_hi where an operand does not take it.
-bool Decoder::fill_op_sel_hi() {
-  if (!has_field(Field::op_sel_hi)) return true;
-  const u32 bits = use(Field::op_sel_hi), allowed = row_->allowed.op_sel_hi;
-  const u32 rest = is(Encoding::VOP3P) ? 7u & ~allowed : 0;
-  if ((bits & ~allowed) != rest) return fail("op_sel_hi 0x%x, not allowed here", bits);
-  inst_.op_sel_hi = static_cast<u8>(bits & allowed);
-  return true;
-}
-
-bool Decoder::fill_modifiers() {
-  const Allowed& allowed = row_->allowed;
-  if (has(kFlagBitop3))
-    inst_.bitop3 = static_cast<u8>(use(Field::neg) | use(Field::abs) << 3 | use(Field::omod) << 6);
-  else if (!mask_allowed(Field::neg, allowed.neg, inst_.neg) ||
-           !mask_allowed(Field::abs, allowed.abs, inst_.abs))
-    return false;
-  if (!mask_allowed(Field::neg_hi, allowed.neg_hi, inst_.neg_hi) ||
-      !mask_allowed(Field::op_sel, allowed.op_sel, inst_.op_sel) || !fill_op_sel_hi())
-    return false;
-  struct Plain {
-    Field field;
-    bool allowed;
-    u8* into;
-  };
-  u8 clamp = 0;
-  if (inst_.form == Form::Dpp) return fill_dpp();
-  if (inst_.form == Form::Sdwa) return fill_sdwa();
-  const Plain plain[] = {{Field::clamp, allowed.clamp, &clamp},
-                         {Field::omod, allowed.omod, &inst_.omod},
-                         {Field::cbsz, allowed.cbsz, &inst_.cbsz},
-                         {Field::abid, allowed.abid, &inst_.abid},
-                         {Field::blgp, allowed.blgp, &inst_.blgp}};
-  for (const Plain& p : plain) {
-    if (!p.allowed || !has_field(p.field)) continue;
-    *p.into = static_cast<u8>(use(p.field));
+/// The two halves of a dual instruction must read from different banks of vector registers.
+bool Decoder::check_banks() {
+  if (!inst_.row_y) return true;
+  for (u32 i = 0; i < 2; ++i) {
+    const Operand &x = inst_.src[i], &y = inst_.src[i + 3];
+    const bool same = family_.gfx == 12 && x.index == y.index;  // read once
+    if (x.kind == Kind::Vgpr && y.kind == Kind::Vgpr && x.index % 4 == y.index % 4 && !same)
+      return fail("v%u and v%u are in one register bank", x.index, y.index);
   }
-  inst_.clamp = clamp;
-  if (is(Encoding::MAI) && allowed.neg) inst_.neg = static_cast<u8>(use(Field::blgp));
-  if (has(kFlagMix)) {
-    inst_.abs = inst_.neg_hi;
-    inst_.neg_hi = 0;
-  }
-  return true;
-}
-
-bool Decoder::fill_dpp() {
-  inst_.dpp_ctrl = static_cast<u16>(use(Field::dpp_ctrl));
-  inst_.bound_ctrl = use(Field::bound_ctrl);
-  inst_.row_mask = static_cast<u8>(use(Field::row_mask));
-  inst_.bank_mask = static_cast<u8>(use(Field::bank_mask));
-  const u32 neg = use(Field::neg0) | use(Field::neg1) << 1;
-  const u32 abs = use(Field::abs0) | use(Field::abs1) << 1;
-  if ((neg & ~row_->allowed.neg) || (abs & ~row_->allowed.abs))
-    return fail("neg or abs on an operand that does not take it");
-  inst_.neg = static_cast<u8>(neg);
-  inst_.abs = static_cast<u8>(abs);
-  bool known = false;
-  for (const DppRange& range : kDppControls)
-    known = known || (inst_.dpp_ctrl >= range.first && inst_.dpp_ctrl <= range.last);
-  if (!known) return fail("dpp_ctrl 0x%x is reserved", inst_.dpp_ctrl);
-  const bool wide = inst_.dst[0].dwords == 2 || inst_.src[0].dwords == 2;
-  if (wide && inst_.dpp_ctrl < kRowNewBroadcast)
-    return fail("64-bit DPP takes row_newbcast only, not dpp_ctrl 0x%x", inst_.dpp_ctrl);
-  return true;
-}
-
-bool Decoder::fill_sdwa() {
-  const bool two = inst_.src[1].kind != Kind::None;
-  inst_.src_sel[0] = static_cast<u8>(use(Field::src0_sel));
-  if (two) inst_.src_sel[1] = static_cast<u8>(use(Field::src1_sel));
-  if (has_field(Field::dst_sel)) {
-    inst_.dst_sel = static_cast<u8>(use(Field::dst_sel));
-    inst_.dst_unused = static_cast<u8>(use(Field::dst_unused));
-  }
-  if (has_field(Field::clamp)) {
-    inst_.clamp = use(Field::clamp);
-    inst_.omod = static_cast<u8>(use(Field::omod));
-    if (inst_.omod && (!row_->allowed.omod || is_integer(inst_.dst[0].type)))
-      return fail("omod on an integer result");
-  }
-  if (has(kFlagNodstsel) && (inst_.dst_sel != 6 || inst_.dst_unused != 0))
-    return fail("SDWA cannot select the destination");
-  if (inst_.dst_sel > 6 || inst_.src_sel[0] > 6 || inst_.src_sel[1] > 6 || inst_.dst_unused > 2)
-    return fail("reserved SDWA selector");
-  const u32 neg = use(Field::neg0) | use(Field::neg1) << 1;
-  const u32 abs = use(Field::abs0) | use(Field::abs1) << 1;
-  const u32 sext = use(Field::sext0) | use(Field::sext1) << 1;
-  if ((neg & ~row_->allowed.neg) || (abs & ~row_->allowed.abs))
-    return fail("neg or abs on an operand that does not take it");
-  for (u32 i = 0; i < 2; ++i)
-    if ((sext >> i & 1) && ((row_->allowed.neg >> i & 1) || !is_integer(inst_.src[i].type)))
-      return fail("sext on an operand that does not take it");
-  inst_.neg = static_cast<u8>(neg);
-  inst_.abs = static_cast<u8>(abs);
-  inst_.sext = static_cast<u8>(sext);
-  return true;
-}
-
-bool Decoder::fill_memory() {
-  struct Flag {
-    Field field;
-    bool* into;
-  };
-  const Flag flags[] = {{Field::sc0, &inst_.sc0},    {Field::sc1, &inst_.sc1},
-                        {Field::nt, &inst_.nt},      {Field::gds, &inst_.gds},
-                        {Field::offen, &inst_.offen}, {Field::idxen, &inst_.idxen},
-                        {Field::lds, &inst_.lds}};
-  for (const Flag& flag : flags)
-    if (has_field(flag.field)) *flag.into = use(flag.field);
-  if (inst_.gds != has(kFlagGds)) return fail(inst_.gds ? "takes no gds" : "needs gds");
-  if (inst_.lds && !has(kFlagLds)) return fail("cannot load to LDS");
-  if (has(kFlagNocache) && (inst_.sc0 || inst_.nt || inst_.sc1)) return fail("takes no cache bits");
-  if (has(kFlagScope) && inst_.nt) return fail("takes no nt bit");
-  if (has_field(Field::dfmt)) {
-    inst_.dfmt = static_cast<u8>(use(Field::dfmt));
-    inst_.nfmt = static_cast<u8>(use(Field::nfmt));
-  }
-  if (is(Encoding::DS)) {
-    const u32 low = use(Field::offset0), high = use(Field::offset1);
-    inst_.offset = static_cast<i32>(has(kFlagOffset2) ? low : low | high << 8);
-    inst_.offset1 = static_cast<u8>(has(kFlagOffset2) ? high : 0);
-  } else if (is_flat()) {
-    inst_.offset = sign_extend(use(Field::offset), 13);
-  } else if (!is(Encoding::SMEM) && has_field(Field::offset)) {
-    inst_.offset = static_cast<i32>(use(Field::offset));
-  }
-  if (has(kFlagNooffset) && (inst_.offset || inst_.offen || inst_.idxen))
-    return fail("takes no offset");
-  return true;
-}
-
-bool Decoder::fill_immediate() {
-  if (!has_field(Field::simm16) || row_->immediate == Immediate::None) return true;
-  const u32 bits = use(Field::simm16);
-  const bool is_signed =
-      row_->immediate == Immediate::Simm16 || row_->immediate == Immediate::Label;
-  if (row_->immediate == Immediate::Uimm4 && bits > 15) return fail("immediate %u is above 15", bits);
-  inst_.simm = is_signed ? sign_extend(bits, 16) : static_cast<i32>(bits);
+  const Operand& x = row_->flags & kFlagInout ? inst_.dst[0] : inst_.src[2];
+  const Operand& y = inst_.row_y->flags & kFlagInout ? inst_.dst[1] : inst_.src[5];
+  if (x.kind == Kind::Vgpr && y.kind == Kind::Vgpr && x.index % 2 == y.index % 2)
+    return fail("the addends v%u and v%u are in one register bank", x.index, y.index);
   return true;
 }
 
@@ -579,8 +470,9 @@ bool family_of(const char* arch, Family& family) {
   return false;
 }
 
-bool decode(Family family, const uint32_t* words, size_t count, Inst& inst, DecodeError& error) {
-  return Decoder(kFamilies[static_cast<size_t>(family)], words, count, inst, error).run();
+bool decode(Family family, const uint32_t* words, size_t count, Inst& inst, DecodeError& error,
+            bool wave64) {
+  return Decoder(kFamilies[static_cast<size_t>(family)], words, count, inst, error, wave64).run();
 }
 
 const char* mnemonic(Op op) { return kMnemonics[static_cast<size_t>(op)]; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // What decode.cpp works from: the shapes of the generated rows, the rows, and the facts that no
-// family changes. Only decode.cpp includes this.
+// family changes. Only the decoder includes this.
 #pragma once
 
 #include "base.h"
@@ -21,7 +21,7 @@ struct EncodingSpec {
   Encoding enc;
   u8 dwords;
   bool literal;
-  Encoding sdwa, dpp;  // the second word's encoding, or `enc` if there is none
+  Encoding sdwa, dpp, dpp8;  // the second word's encoding, or `enc` if there is none
   u8 opcode_low, opcode_width;
   u16 first_field;
   u8 fields;
@@ -41,6 +41,7 @@ struct OperandSpec {
 
 struct FamilySpec {
   const char* arch;
+  u8 gfx;  // 9, 11, 12
   const char *sc0, *nt, *sc1;
   const EncodingSpec* encodings;
   u8 encoding_count;
@@ -67,6 +68,8 @@ struct FamilySpec {
 const char* encoding_name(Encoding enc) { return kEncodingNames[static_cast<size_t>(enc)]; }
 
 constexpr u32 kSdwaCode = 249, kDppCode = 250, kLiteralCode = 255;
+constexpr u32 kDpp8Code = 233, kDpp8FiCode = 234;
+constexpr u32 kNullCode = 124, kM0Code = 125;  // RDNA
 
 /// Groups of the scalar register space that an operand must not straddle: [first, end).
 struct ScalarGroup {
@@ -74,6 +77,9 @@ struct ScalarGroup {
 };
 constexpr ScalarGroup kScalarGroups[] = {{0, 102},   {102, 104}, {104, 106}, {106, 108},
                                          {108, 124}, {124, 125}, {126, 128}};
+
+constexpr ScalarGroup kRdnaScalarGroups[] = {{0, 106},   {106, 108}, {108, 124},
+                                             {125, 126}, {126, 128}};
 
 /// Inline floats, source codes 240..248, as f16, f32 and f64.
 struct InlineFloat {
@@ -106,6 +112,12 @@ constexpr DppRange kDppControls[] = {
     {kRowNewBroadcast, 0x15f},
 };
 
+constexpr DppRange kRdnaDppControls[] = {
+    {0x000, 0x0ff}, {0x101, 0x10f}, {0x111, 0x11f}, {0x121, 0x12f},
+    {0x140, 0x141},                  // row_mirror, row_half_mirror
+    {0x150, 0x15f}, {0x160, 0x16f},  // row_share, row_xmask
+};
+
 /// Registers of an F8F6F4 matrix operand by its format: fp8, bf8, fp6, bf6, fp4.
 constexpr u8 kF8F6F4Dwords[] = {8, 8, 6, 6, 4};
 
@@ -121,6 +133,7 @@ bool is_vector_alu(Encoding enc) {
   switch (enc) {
     case Encoding::VOP1: case Encoding::VOP2: case Encoding::VOPC: case Encoding::VOP3:
     case Encoding::VOP3B: case Encoding::VOP3P: case Encoding::MAI: case Encoding::MAI_SCALED:
+    case Encoding::VOPD:
       return true;
     default: return false;
   }

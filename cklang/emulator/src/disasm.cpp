@@ -2,62 +2,15 @@
 #include "disasm.h"
 
 #include "decode.h"
+#include "disasm_tables.h"
 
 namespace ckemu {
 namespace {
 
-constexpr const char* kInlineFloatTexts[] = {"0.5", "-0.5", "1.0", "-1.0",      "2.0",
-                                             "-2.0", "4.0", "-4.0", "0.15915494"};
-constexpr const char* kSelectors[] = {"BYTE_0", "BYTE_1", "BYTE_2", "BYTE_3",
-                                      "WORD_0", "WORD_1", "DWORD"};
-constexpr const char* kUnused[] = {"UNUSED_PAD", "UNUSED_SEXT", "UNUSED_PRESERVE"};
-constexpr const char* kOutputModifiers[] = {"", " mul:2", " mul:4", " div:2"};
-
-struct NamedRegister {
-  u16 index;
-  u8 dwords;
-  const char* name;
-};
-constexpr NamedRegister kNamedRegisters[] = {
-    {kFlatScratch, 1, "flat_scratch_lo"}, {kFlatScratch + 1, 1, "flat_scratch_hi"},
-    {kFlatScratch, 2, "flat_scratch"},    {kXnackMask, 1, "xnack_mask_lo"},
-    {kXnackMask + 1, 1, "xnack_mask_hi"}, {kXnackMask, 2, "xnack_mask"},
-    {kVcc, 1, "vcc_lo"},                  {kVcc + 1, 1, "vcc_hi"},
-    {kVcc, 2, "vcc"},                     {kM0, 1, "m0"},
-    {kExec, 1, "exec_lo"},                {kExec + 1, 1, "exec_hi"},
-    {kExec, 2, "exec"},
-};
-
-struct NamedSource {
-  u16 code;
-  const char* name;
-};
-constexpr NamedSource kNamedSources[] = {
-    {kSharedBase, "src_shared_base"},   {kSharedLimit, "src_shared_limit"},
-    {kPrivateBase, "src_private_base"}, {kPrivateLimit, "src_private_limit"},
-    {kPopsExitingWaveId, "src_pops_exiting_wave_id"},
-    {kVccz, "src_vccz"},                {kExecz, "src_execz"},
-    {kScc, "src_scc"},
-};
-
-struct DppText {
-  u16 first, last;
-  const char* format;  // takes control - first + base
-  u16 base;
-};
-constexpr DppText kDppTexts[] = {
-    {0x101, 0x10f, " row_shl:%u", 1},     {0x111, 0x11f, " row_shr:%u", 1},
-    {0x121, 0x12f, " row_ror:%u", 1},     {0x130, 0x130, " wave_shl:%u", 1},
-    {0x134, 0x134, " wave_rol:%u", 1},    {0x138, 0x138, " wave_shr:%u", 1},
-    {0x13c, 0x13c, " wave_ror:%u", 1},    {0x140, 0x140, " row_mirror", 0},
-    {0x141, 0x141, " row_half_mirror", 0}, {0x142, 0x142, " row_bcast:%u", 15},
-    {0x143, 0x143, " row_bcast:%u", 31},  {0x150, 0x15f, " row_newbcast:%u", 0},
-};
-
 class Printer {
  public:
   Printer(Family family, const Inst& inst, AsmText& text)
-      : names_(cache_names(family)), inst_(inst), text_(text) {}
+      : family_(family), names_(cache_names(family)), inst_(inst), text_(text) {}
 
   void run();
 
@@ -70,14 +23,24 @@ class Printer {
   void constant(const Operand& operand);
   void source(size_t index);
   void suffix();
+  bool compact() const;
   void alu();
   void modifiers();
   void half_list(const char* name, u32 mask, size_t count);
   void dpp();
+  bool plain_halves() const;
+  void byte_select();
   void sdwa();
   void matrix();
   void immediate();
   void waitcnt();
+  void waitcnt11();
+  void delay();
+  void depctr();
+  void message(u32 code);
+  void dual();
+  void half(u32 bit, const Operand& operand);
+  bool rdna() const { return is_rdna(family_); }
   void scalar_memory();
   void lds();
   void flat();
@@ -86,6 +49,7 @@ class Printer {
   size_t sources() const;
   bool has(u32 flag) const { return inst_.row->flags & flag; }
 
+  Family family_;
   CacheNames names_;
   const Inst& inst_;
   AsmText& text_;
@@ -102,6 +66,7 @@ void Printer::run() {
     case Encoding::SCRATCH: return flat();
     case Encoding::MUBUF:
     case Encoding::MTBUF: return buffer();
+    case Encoding::VOPD: return dual();
     default: return alu();
   }
 }
@@ -137,8 +102,12 @@ void Printer::registers(char file, const Operand& o) {
 }
 
 void Printer::scalar(const Operand& o) {
+  if (rdna() && o.index == kNull) {
+    text_.add("null");
+    return;
+  }
   for (const NamedRegister& r : kNamedRegisters)
-    if (r.index == o.index && r.dwords == o.dwords) {
+    if (r.index == o.index && r.dwords == o.dwords && (!rdna() || r.index >= kVcc)) {
       text_.add("%s", r.name);
       return;
     }
@@ -169,6 +138,8 @@ void Printer::source(size_t index) {
   const Operand& o = inst_.src[index];
   if (o.kind == Kind::None) return;
   separator();
+  if (inst_.enc == Encoding::SOP1 && inst_.row->immediate == Immediate::Sendmsg)
+    return message(static_cast<u32>(o.bits));
   const bool packed = inst_.enc == Encoding::MAI ||
                       (inst_.enc == Encoding::VOP3P && !has(kFlagMix));
   const bool neg = !packed && (inst_.neg >> index & 1), abs = inst_.abs >> index & 1;
@@ -176,7 +147,21 @@ void Printer::source(size_t index) {
   const bool call = neg && o.kind == Kind::Constant && !abs;
   text_.add("%s%s%s", sext ? "sext(" : "", call ? "neg(" : neg ? "-" : "", abs ? "|" : "");
   operand(o);
+  half(1u << index, o);
   text_.add("%s%s%s", abs ? "|" : "", call ? ")" : "", sext ? ")" : "");
+}
+
+/// gfx11's assembler names the half of a register; gfx12's has op_sel, which only the 64-bit
+/// encodings take, so that a high half in a 32-bit one has no other text than this.
+void Printer::half(u32 bit, const Operand& o) {
+  if (!o.half) return;
+  const bool high = inst_.op_sel & bit;
+  if (family_ == Family::Rdna3) text_.add(high ? ".h" : ".l");
+  else if (high && compact()) text_.add(".h");
+}
+
+bool Printer::compact() const {
+  return inst_.enc == Encoding::VOP1 || inst_.enc == Encoding::VOP2 || inst_.enc == Encoding::VOPC;
 }
 
 size_t Printer::sources() const {
@@ -186,16 +171,17 @@ size_t Printer::sources() const {
 }
 
 void Printer::suffix() {
-  const bool compact = inst_.enc == Encoding::VOP1 || inst_.enc == Encoding::VOP2 ||
-                       inst_.enc == Encoding::VOPC;
   if (inst_.form == Form::Sdwa) text_.add("_sdwa");
-  else if (inst_.form == Form::Dpp) text_.add("_dpp");
-  else if (has(kFlagTwoSizes)) text_.add(compact ? "_e32" : "_e64");
+  else if (inst_.form == Form::Dpp || inst_.form == Form::Dpp8)
+    text_.add(compact() ? "_dpp" : "_e64_dpp");
+  else if (has(kFlagTwoSizes)) text_.add(compact() ? "_e32" : "_e64");
 }
 
 void Printer::alu() {
   suffix();
-  for (const Operand& o : inst_.dst) list(o);
+  if (!has(kFlagCmpx)) list(inst_.dst[0]);
+  half(8, inst_.dst[0]);
+  list(inst_.dst[1]);
   if (inst_.enc == Encoding::SOPK && inst_.row->immediate == Immediate::Hwreg &&
       inst_.dst[0].kind == Kind::None) {
     immediate();
@@ -217,7 +203,11 @@ void Printer::half_list(const char* name, u32 mask, size_t count) {
 void Printer::modifiers() {
   const size_t count = sources();
   const u32 all = (1u << count) - 1;
-  if (inst_.enc == Encoding::VOP3P) {
+  if (inst_.enc == Encoding::VOP3P && inst_.matrix && inst_.matrix->sparse) {
+    if (inst_.op_sel) text_.add(" index_key:%u", inst_.op_sel);
+    if (inst_.neg) half_list("neg_lo", inst_.neg & 3, 2);
+    if (inst_.neg_hi) half_list("neg_hi", inst_.neg_hi & 3, 2);
+  } else if (inst_.enc == Encoding::VOP3P) {
     const u32 usual = has(kFlagMix) ? 0 : inst_.row->allowed.op_sel_hi;
     if (inst_.op_sel) half_list("op_sel", inst_.op_sel, count);
     if (inst_.op_sel_hi != usual) half_list("op_sel_hi", inst_.op_sel_hi, count);
@@ -226,7 +216,9 @@ void Printer::modifiers() {
   } else if (has(kFlagLanectl)) {
     if (inst_.op_sel & 2) text_.add(" bound_ctrl:1");
     if (inst_.op_sel & 1) text_.add(" fi:1");
-  } else if (inst_.op_sel) {
+  } else if (has(kFlagBytesel)) {
+    if (inst_.op_sel) byte_select();
+  } else if (inst_.op_sel && !compact() && (family_ != Family::Rdna3 || plain_halves())) {
     // The destination's half, bit 3, comes last; byte selectors use bits that no source has.
     const u32 allowed = inst_.row->allowed.op_sel;
     const bool raw = allowed & ~all & 7u;
@@ -236,19 +228,47 @@ void Printer::modifiers() {
   if (has(kFlagBitop3)) text_.add(" bitop3:0x%x", inst_.bitop3);
   if (inst_.clamp) text_.add(" clamp");
   text_.add("%s", kOutputModifiers[inst_.omod]);
-  if (inst_.form == Form::Dpp) dpp();
+  if (inst_.form == Form::Dpp || inst_.form == Form::Dpp8) dpp();
   if (inst_.form == Form::Sdwa) sdwa();
 }
 
+/// Whether op_sel says more than the halves of vector registers.
+bool Printer::plain_halves() const {
+  u32 named = inst_.dst[0].half ? 8 : 0;
+  for (u32 i = 0; i < 3; ++i) named |= inst_.src[i].half ? 1u << i : 0;
+  return inst_.op_sel & ~named;
+}
+
+/// gfx12: a byte of the source (op_sel bits 1 and 0 are the low and the high bit of its number) or
+/// of the result (bits 3 and 2).
+void Printer::byte_select() {
+  const u32 bits = inst_.op_sel;
+  const bool result = inst_.src[1].kind != Kind::None;
+  text_.add(" byte_sel:%u", result ? (bits >> 3 & 1) << 1 | (bits >> 2 & 1)
+                                   : (bits & 1) << 1 | (bits >> 1 & 1));
+}
+
 void Printer::dpp() {
+  if (inst_.form == Form::Dpp8) {
+    text_.add(" dpp8:[");
+    for (u32 i = 0; i < 8; ++i) text_.add("%s%u", i ? "," : "", inst_.dpp8 >> 3 * i & 7);
+    text_.add(inst_.fetch_inactive ? "] fi:1" : "]");
+    return;
+  }
   const u32 control = inst_.dpp_ctrl;
   if (control < 0x100)
     text_.add(" quad_perm:[%u,%u,%u,%u]", control & 3, control >> 2 & 3, control >> 4 & 3,
               control >> 6 & 3);
-  for (const DppText& d : kDppTexts)
+  auto add = [&](const DppText& d) {
     if (control >= d.first && control <= d.last) text_.add(d.format, control - d.first + d.base);
+  };
+  for (const DppText& d : kDppTexts)
+    if (!rdna() || d.first < kRdnaDppTexts[0].first) add(d);
+  if (rdna())
+    for (const DppText& d : kRdnaDppTexts) add(d);
   text_.add(" row_mask:0x%x bank_mask:0x%x", inst_.row_mask, inst_.bank_mask);
   if (inst_.bound_ctrl) text_.add(" bound_ctrl:1");
+  if (inst_.fetch_inactive) text_.add(" fi:1");
 }
 
 void Printer::sdwa() {
@@ -272,6 +292,21 @@ void Printer::immediate() {
   switch (inst_.row->immediate) {
     case Immediate::None: return;
     case Immediate::Waitcnt: return waitcnt();
+    case Immediate::Waitcnt11: return waitcnt11();
+    case Immediate::Delay: return delay();
+    case Immediate::Depctr: return depctr();
+    case Immediate::Sendmsg:
+      if (inst_.enc == Encoding::SOP1) return;  // the source operand
+      separator();
+      return message(half);
+    case Immediate::Barrier:
+      separator();
+      text_.add("%d", static_cast<i16>(half));
+      return;
+    case Immediate::Hex16:
+      separator();
+      text_.add("0x%x", half);
+      return;
     case Immediate::Hwreg:
       separator();
       text_.add("hwreg(%u, %u, %u)", half & 63, half >> 6 & 31, (half >> 11) + 1);
@@ -300,7 +335,75 @@ void Printer::waitcnt() {
   if (lgkm != 15 || none) text_.add(" lgkmcnt(%u)", lgkm);
 }
 
+void Printer::waitcnt11() {
+  const u32 bits = static_cast<u32>(inst_.simm) & 0xffff;
+  const u32 vm = bits >> 10, exp = bits & 7, lgkm = bits >> 4 & 63;
+  const bool none = vm == 63 && exp == 7 && lgkm == 63;
+  if (bits & 8) {
+    text_.add(" 0x%x", bits);
+    return;
+  }
+  if (vm != 63 || none) text_.add(" vmcnt(%u)", vm);
+  if (exp != 7 || none) text_.add(" expcnt(%u)", exp);
+  if (lgkm != 63 || none) text_.add(" lgkmcnt(%u)", lgkm);
+}
+
+void Printer::delay() {
+  const u32 bits = static_cast<u32>(inst_.simm) & 0xffff;
+  const u32 first = bits & 15, skip = bits >> 4 & 7, second = bits >> 7 & 15;
+  const bool known = first < 12 && skip < 6 && second < 12 && bits >> 11 == 0;
+  if (!known || (first == 0 && bits)) {
+    text_.add(" 0x%x", bits);
+    return;
+  }
+  text_.add(" instid0(%s)", kDelays[first]);
+  if (skip) text_.add(" | instskip(%s)", kSkips[skip]);
+  if (second) text_.add(" | instid1(%s)", kDelays[second]);
+}
+
+void Printer::depctr() {
+  const u32 bits = static_cast<u32>(inst_.simm) & 0xffff;
+  if (bits == kNoDependency || (bits & kDependencyRest) != kDependencyRestValue) {
+    text_.add(" 0x%x", bits);
+    return;
+  }
+  for (const DependencyField& f : kDependencies) {
+    const u32 full = (1u << f.width) - 1, value = bits >> f.low & full;
+    if (value != full) text_.add(" depctr_%s(%u)", f.name, value);
+  }
+}
+
+void Printer::message(u32 code) {
+  if (rdna())
+    for (const MessageName& m : kMessages)
+      if (m.code == code) {
+        text_.add("sendmsg(MSG_%s)", m.name);
+        return;
+      }
+  text_.add("%u", code);
+}
+
+/// Two instructions that issue together. The mask of a cndmask is implicit.
+void Printer::dual() {
+  for (u32 y = 0; y < 2; ++y) {
+    if (y) text_.add(" :: %s", mnemonic(inst_.op_y));
+    first_ = true;
+    list(inst_.dst[y]);
+    for (u32 i = 0; i < 3; ++i)
+      if (inst_.src[3 * y + i].type != Type::MASK) list(inst_.src[3 * y + i]);
+  }
+}
+
 void Printer::scalar_memory() {
+  if (inst_.row->flags & kFlagPrefetch) {
+    list(inst_.src[0]);
+    separator();
+    text_.add("%s0x%x", inst_.offset < 0 ? "-" : "",
+              static_cast<u32>(inst_.offset < 0 ? -inst_.offset : inst_.offset));
+    list(inst_.src[1], "null");
+    list(inst_.src[2]);
+    return;
+  }
   const bool stores = inst_.src[2].kind != Kind::None;
   list(stores ? inst_.src[2] : inst_.dst[0]);
   list(inst_.src[0]);
@@ -313,6 +416,7 @@ void Printer::scalar_memory() {
     if (!reg) text_.add(", %s0x%x", sign, size);
     else if (offset) text_.add(" offset:%s0x%x", sign, size);
   }
+  if (rdna()) return cache();
   if (inst_.sc0) text_.add(" glc");
 }
 
@@ -329,10 +433,11 @@ void Printer::lds() {
 }
 
 void Printer::flat() {
+  const bool addressed = !rdna() || !has(kFlagNooffset);
   list(inst_.dst[0]);
   list(inst_.src[0], inst_.enc == Encoding::SCRATCH ? "off" : nullptr);
   list(inst_.src[2]);
-  if (inst_.enc != Encoding::FLAT) list(inst_.src[1], "off");
+  if (inst_.enc != Encoding::FLAT) list(inst_.src[1], addressed ? "off" : nullptr);
   if (inst_.offset) text_.add(" offset:%d", inst_.offset);
   cache();
 }
@@ -355,6 +460,16 @@ void Printer::buffer() {
 }
 
 void Printer::cache() {
+  if (family_ == Family::Rdna4) {
+    const bool atomic = has(kFlagAtomic);
+    const bool stores = !atomic && inst_.dst[0].kind == Kind::None;
+    const char* kind = atomic ? "ATOMIC" : stores ? "STORE" : "LOAD";
+    const char* hint = (atomic ? kAtomicHints : stores ? kStoreHints : kLoadHints)[inst_.th];
+    if (!atomic && inst_.th == kBypassHint && inst_.scope == kSystemScope) hint = "BYPASS";
+    if (inst_.th) text_.add(" th:TH_%s_%s", kind, hint);
+    text_.add("%s", kScopes[inst_.scope]);
+    return;
+  }
   if (inst_.sc0) text_.add(" %s", names_.sc0);
   if (inst_.nt) text_.add(" %s", names_.nt);
   if (inst_.sc1) text_.add(" %s", names_.sc1);
@@ -374,7 +489,13 @@ extern "C" int ckemu_disassemble(const char* arch, const void* code, size_t byte
                                  void* context) {
   using namespace ckemu;
   Family family;
-  if (!family_of(arch, family)) return -1;
+  constexpr const char kWave64[] = ":wave64";
+  char name[32] = {};
+  std::strncpy(name, arch, sizeof name - 1);
+  char* suffix = std::strstr(name, kWave64);
+  const bool wave64 = suffix && suffix[sizeof kWave64 - 1] == 0;
+  if (wave64) *suffix = 0;
+  if (!family_of(name, family) || (wave64 && !is_rdna(family))) return -1;
   size_t offset = 0;
   while (offset + 4 <= bytes) {
     u32 words[4] = {};
@@ -382,7 +503,7 @@ extern "C" int ckemu_disassemble(const char* arch, const void* code, size_t byte
     std::memcpy(words, static_cast<const char*>(code) + offset, count * 4);
     Inst inst;
     DecodeError error;
-    if (!decode(family, words, count, inst, error)) {
+    if (!decode(family, words, count, inst, error, wave64)) {
       emit(context, offset, error.reason);
       break;
     }

@@ -16,6 +16,7 @@ void disasm(Family family, const Inst& inst, AsmText& text);
 }  // namespace ckemu
 
 /// Calls `emit` with the offset and the text of each instruction of `code`.
+/// `arch` is a GPU; of RDNA, "gfx1100:wave64" has waves of 64 lanes.
 /// @return the number of bytes decoded; if less than `bytes`, the last text emitted says why
 ///         decoding stopped; -1 if `arch` is unknown.
 extern "C" int ckemu_disassemble(const char* arch, const void* code, size_t bytes,

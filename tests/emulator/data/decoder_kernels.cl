@@ -54,6 +54,7 @@ kernel void lanes(global unsigned *out, global unsigned *in) {
   out[index_of_item()] = __builtin_amdgcn_perm(x, x >> 3, 0x07060302u);
 }
 
+#ifdef __GFX9__
 kernel void matrix(global float *out, global f16x4 *a, global f16x4 *b, unsigned steps) {
   const unsigned lane = __builtin_amdgcn_workitem_id_x();
   f32x4 small = 0;
@@ -65,3 +66,22 @@ kernel void matrix(global float *out, global f16x4 *a, global f16x4 *b, unsigned
   for (int r = 0; r < 4; ++r) out[lane * 4 + r] = small[r];
   for (int r = 0; r < 16; ++r) out[256 + lane * 16 + r] = large[r];
 }
+#else
+// The shares of a lane of 32: gfx11 holds A and B twice.
+typedef float f32x8 __attribute__((ext_vector_type(8)));
+#ifdef __GFX11__
+typedef half f16_share __attribute__((ext_vector_type(16)));
+#define WMMA __builtin_amdgcn_wmma_f32_16x16x16_f16_w32
+#else
+typedef half f16_share __attribute__((ext_vector_type(8)));
+#define WMMA __builtin_amdgcn_wmma_f32_16x16x16_f16_w32_gfx12
+#endif
+#ifndef CKLANG_WAVE64
+kernel void matrix(global float *out, global f16_share *a, global f16_share *b, unsigned steps) {
+  const unsigned lane = __builtin_amdgcn_workitem_id_x();
+  f32x8 sum = 0;
+  for (unsigned k = 0; k < steps; ++k) sum = WMMA(a[k * 32 + lane], b[k * 32 + lane], sum);
+  for (int r = 0; r < 8; ++r) out[lane * 8 + r] = sum[r];
+}
+#endif
+#endif

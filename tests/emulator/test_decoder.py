@@ -44,6 +44,7 @@ FUZZ = settings(
 LENIENT = (
     (r"^s_\w*buffer.*(offset:|, )-0x", "the assembler takes no negative buffer offset"),
     (r"_(b?f16|i16|u16|b16)\w* .*0x[0-9a-f]{5,}", "16-bit operands use the literal's low half"),
+    (r"^v_s_\w+ exec", "the assembler writes exec from no pseudo-scalar function"),
     (r"^v_div_fmas", "the assembler counts the implicit vcc as a scalar value"),
     (r"^v_s?mfma", "a result that overlaps its addend is a hazard, not an encoding"),
     (r"^(global|flat|buffer)_atomic_.*sc", "the assembler drops the scope bit of some atomics"),

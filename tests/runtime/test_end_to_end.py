@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import struct
 import subprocess
+import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,6 @@ from cklang.errors import CkError
 from cklang.ir.nodes import Function
 from cklang.keys import Algorithm
 from cklang.reference.bounds import evaluate_with_bound
-from cklang.runtime.build import artifacts_in, shared_builder
 from cklang.runtime.op import Op, op_from_ir
 from cklang.runtime.toolchain import find_toolchain
 from cklang.testing import assert_close
@@ -100,9 +101,47 @@ LINEAR, MANY_READS = linear.using(single(0)), many_reads.using(single(6))
 CHAIN = chain.using(single(0))
 
 
+@cache
+def read_back(code_object: Path, arch: str) -> None:
+    """Check machine code → our text → clang's assembler → the same machine code, once a kernel."""
+    toolchain, code = find_toolchain(), code_object.read_bytes()
+    listing = emulator.disassemble(arch, code)
+    lines = [line.split(": ", 1)[1] for line in listing.splitlines()]
+    with tempfile.TemporaryDirectory() as folder:
+        source, output = Path(folder, "kernel.s"), Path(folder, "kernel.o")
+        source.write_text(".text\n" + "\n".join(lines) + "\n")
+        target = ("--target=amdgcn-amd-amdhsa", f"-mcpu={arch}", "-nogpulib")
+        run = subprocess.run(
+            [*toolchain.clang, *target, "-x", "assembler", "-c", str(source), "-o", str(output)],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=toolchain.environment(),
+        )
+        assert run.returncode == 0, run.stderr[:2000]
+        assert text_section(output.read_bytes()) == text_section(code)
+    assert any("v_mfma" in line for line in lines)
+
+
+def text_section(image: bytes) -> bytes:
+    """The machine code of a little-endian 64-bit ELF file."""
+    table, size, count, names = struct.unpack_from("<Q10xHHH", image, 0x28)
+    headers = [struct.unpack_from("<II16xQQ", image, table + n * size) for n in range(count)]
+    strings = headers[names][2]
+    (text,) = (
+        image[offset : offset + length]
+        for name, _, offset, length in headers
+        if image[strings + name :].startswith(b".text\0")
+    )
+    return text
+
+
 def check(op: Op, *args: Any, device: str | None = None, out: Any = None) -> Any:
-    """Run ``op`` and compare with the reference of its IR."""
+    """Run ``op`` and compare with the reference of its IR; read its kernels back."""
     got = op(*args, device=device, out=out)
+    assert op.last is not None
+    for launch in op.last.launches:
+        read_back(launch.artifact.code_object, launch.key.arch)
     (want,), (bound,) = evaluate_with_bound(op.ir(*args), args)
     assert_close(got, want, bound)
     return got
@@ -381,41 +420,3 @@ def test_infinities_and_nan(data: st.DataObject, shape: tuple[int, int, int]) ->
     m, n, k = shape
     args = [data.draw(arrays(ck.f16, s, [Values.SPECIAL])) for s in ((m, k), (n, k), (n,), (m, n))]
     check(FUSED, *args)
-
-
-def test_every_kernel_built_reads_back_through_the_assembler(tmp_path: Path) -> None:
-    """Machine code → our text → clang's assembler → the same machine code, for all of the above."""
-    toolchain, store = find_toolchain(), shared_builder().store
-    kernels = list(artifacts_in(store))
-    assert {artifact.key.arch for artifact in kernels} >= {"gfx90a", "gfx942", "gfx950"}
-    for artifact in kernels:
-        code = artifact.code_object.read_bytes()
-        listing = emulator.disassemble(artifact.key.arch, code)
-        lines = [line.split(": ", 1)[1] for line in listing.splitlines()]
-        source, output = tmp_path / "kernel.s", tmp_path / "kernel.o"
-        source.write_text(".text\n" + "\n".join(lines) + "\n")
-        target = ("--target=amdgcn-amd-amdhsa", f"-mcpu={artifact.key.arch}", "-nogpulib")
-        run = subprocess.run(
-            [*toolchain.clang, *target, "-x", "assembler", "-c", str(source), "-o", str(output)],
-            capture_output=True,
-            text=True,
-            check=False,
-            env=toolchain.environment(),
-        )
-        assert run.returncode == 0, f"{artifact.key}: {run.stderr[:2000]}"
-        assert emulator.disassemble(artifact.key.arch, output.read_bytes()) == listing
-        assert text_section(output.read_bytes()) == text_section(code)
-        assert any("v_mfma" in line for line in lines)
-
-
-def text_section(image: bytes) -> bytes:
-    """The machine code of a little-endian 64-bit ELF file."""
-    table, size, count, names = struct.unpack_from("<Q10xHHH", image, 0x28)
-    headers = [struct.unpack_from("<II16xQQ", image, table + n * size) for n in range(count)]
-    strings = headers[names][2]
-    (text,) = (
-        image[offset : offset + length]
-        for name, _, offset, length in headers
-        if image[strings + name :].startswith(b".text\0")
-    )
-    return text

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from assembler import read_back
 
 from cklang.errors import CkBuildError, CkInternalError
 from cklang.ir.parser import parse
@@ -150,6 +151,13 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     steps.assembly(folder / "stencil.bc", source.fill, ARCH, folder, toolchain)
     steps.assembly(inline / "kernel.bc", None, ARCH, inline, toolchain)
     return folder
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("kernel")
+def test_kernels_read_back_through_the_assembler(built: Path) -> None:
+    read_back(built / "kernel.hsaco", ARCH)
+    read_back(built / "inline" / "kernel.hsaco", ARCH)
 
 
 @pytest.mark.slow

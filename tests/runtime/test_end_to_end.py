@@ -7,26 +7,20 @@ A stencil takes about ten seconds to compile, a shape none: a few stencils serve
 
 from __future__ import annotations
 
-import struct
-import subprocess
-import tempfile
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from assembler import read_back
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cklang as ck
-from cklang import emulator
 from cklang.errors import CkError
 from cklang.ir.nodes import Function
 from cklang.keys import Algorithm
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.runtime.op import Op, op_from_ir
-from cklang.runtime.toolchain import find_toolchain
 from cklang.testing import assert_close
 from cklang.testing.programs import gemm_functions
 from cklang.testing.strategies import Layout, Values, arrays, extents, laid_out, strided
@@ -99,41 +93,6 @@ def chain(x: ck.f16[M, K], w: ck.f16[N, K], v: ck.f16[P, N]) -> ck.f16[M, P]:
 FUSED, FUSED_F32 = fused.using(single(2)), fused.using(SINGLE_F32)
 LINEAR, MANY_READS = linear.using(single(0)), many_reads.using(single(6))
 CHAIN = chain.using(single(0))
-
-
-@cache
-def read_back(code_object: Path, arch: str) -> None:
-    """Check machine code → our text → clang's assembler → the same machine code, once a kernel."""
-    toolchain, code = find_toolchain(), code_object.read_bytes()
-    listing = emulator.disassemble(arch, code)
-    lines = [line.split(": ", 1)[1] for line in listing.splitlines()]
-    with tempfile.TemporaryDirectory() as folder:
-        source, output = Path(folder, "kernel.s"), Path(folder, "kernel.o")
-        source.write_text(".text\n" + "\n".join(lines) + "\n")
-        target = ("--target=amdgcn-amd-amdhsa", f"-mcpu={arch}", "-nogpulib")
-        run = subprocess.run(
-            [*toolchain.clang, *target, "-x", "assembler", "-c", str(source), "-o", str(output)],
-            capture_output=True,
-            text=True,
-            check=False,
-            env=toolchain.environment(),
-        )
-        assert run.returncode == 0, run.stderr[:2000]
-        assert text_section(output.read_bytes()) == text_section(code)
-    assert any("v_mfma" in line for line in lines)
-
-
-def text_section(image: bytes) -> bytes:
-    """The machine code of a little-endian 64-bit ELF file."""
-    table, size, count, names = struct.unpack_from("<Q10xHHH", image, 0x28)
-    headers = [struct.unpack_from("<II16xQQ", image, table + n * size) for n in range(count)]
-    strings = headers[names][2]
-    (text,) = (
-        image[offset : offset + length]
-        for name, _, offset, length in headers
-        if image[strings + name :].startswith(b".text\0")
-    )
-    return text
 
 
 def check(op: Op, *args: Any, device: str | None = None, out: Any = None) -> Any:

@@ -106,6 +106,7 @@ def _context(key: KernelKey, epilogue: Function, kernel: str) -> dict[str, objec
     names = ["acc", *(f"d{i}" for i in range(len(s.d)))]
     count = range(len(s.d))
     return {
+        "wide": s.dtype_a.bytes > 2,
         "key_json": json.dumps(key.stencil.to_json(), sort_keys=True),
         "a": s.dtype_a,
         "b": s.dtype_b,

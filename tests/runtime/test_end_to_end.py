@@ -379,3 +379,17 @@ def test_infinities_and_nan(data: st.DataObject, shape: tuple[int, int, int]) ->
     m, n, k = shape
     args = [data.draw(arrays(ck.f16, s, [Values.SPECIAL])) for s in ((m, k), (n, k), (n,), (m, n))]
     check(FUSED, *args)
+
+
+@ck.op
+def product(x: ck.f32[M, K], w: ck.f32[K, N]) -> ck.f32[M, N]:
+    return x @ w
+
+
+def test_f32_with_row_major_b_on_gfx950() -> None:
+    """gfx950 transposes 16-bit operands while it reads LDS; 32-bit ones must go the other way."""
+    rng = np.random.default_rng(5)
+    shapes = ((96, 72), (72, 136))
+    check(
+        product, *(rng.standard_normal(s).astype(np.float32) for s in shapes), device="emu:gfx950"
+    )

@@ -205,7 +205,7 @@ def disassemble(arch: str, code: bytes) -> str:
     Raises:
         CkDeviceError: E005, the emulator has no instruction tables for ``arch``.
     """
-    words = _text_section(code) if code[:4] == b"\x7fELF" else code
+    words = text_section(code) if code[:4] == b"\x7fELF" else code
     lines: list[str] = []
 
     def emit(_: object, offset: int, text: bytes) -> None:
@@ -223,7 +223,7 @@ def census(arch: str, code: bytes) -> Census:
     Raises:
         CkDeviceError: E005, the emulator has no instruction tables for ``arch``.
     """
-    words = _text_section(code) if code[:4] == b"\x7fELF" else code
+    words = text_section(code) if code[:4] == b"\x7fELF" else code
     kinds: tuple[Counter[bytes], Counter[bytes]] = (Counter(), Counter())
 
     def emit(_: object, name: bytes, emulated: int) -> None:
@@ -236,7 +236,7 @@ def census(arch: str, code: bytes) -> Census:
     return Census(emulated=emulated, missing=missing, undecoded=undecoded)
 
 
-def _text_section(image: bytes) -> bytes:
+def text_section(image: bytes) -> bytes:
     """The instructions of an ELF file."""
     table, size, count, names = struct.unpack_from("<Q10xHHH", image, 0x28)
     headers = [struct.unpack_from("<II16xQQ", image, table + n * size) for n in range(count)]

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import struct
 import subprocess
 import tempfile
 from functools import cache
 from pathlib import Path
 
 from cklang import emulator
+from cklang.emulator.library import text_section
 from cklang.runtime.toolchain import find_toolchain
 
 __all__ = ["read_back"]
@@ -35,16 +35,3 @@ def read_back(code_object: Path, arch: str) -> None:
         assert run.returncode == 0, run.stderr[:2000]
         assert text_section(output.read_bytes()) == text_section(code)
     assert any("v_mfma" in line for line in lines)
-
-
-def text_section(image: bytes) -> bytes:
-    """The machine code of a little-endian 64-bit ELF file."""
-    table, size, count, names = struct.unpack_from("<Q10xHHH", image, 0x28)
-    headers = [struct.unpack_from("<II16xQQ", image, table + n * size) for n in range(count)]
-    strings = headers[names][2]
-    (text,) = (
-        image[offset : offset + length]
-        for name, _, offset, length in headers
-        if image[strings + name :].startswith(b".text\0")
-    )
-    return text

@@ -2,7 +2,8 @@
 """Compile the emulator for this machine's CPU, once.
 
 The library lies in the cache under a key of everything it is made of: the C++ sources, the
-instruction tables, the GPUs' facts, the compiler, its flags and the CPU's features.
+instruction tables, the GPUs' facts, the compiler, its flags and the CPU's features. The object of
+each source lies beside it under its own key, so that a changed file alone is compiled again.
 """
 
 from __future__ import annotations
@@ -89,6 +90,16 @@ def _key(toolchain: Toolchain) -> str:
     return digest.hexdigest()[:32]
 
 
+def _shared_digest(toolchain: Toolchain, work: Path) -> bytes:
+    """SHA-256 of what every object depends on: headers, generated tables, compiler, CPU."""
+    digest = hashlib.sha256()
+    for path in sorted([*(_HERE / "src").glob("*.h"), *work.glob("*.h"), *work.glob("*.inc")]):
+        digest.update(f"{path.name}\0".encode() + path.read_bytes() + b"\0")
+    facts = (toolchain.identity, *_FLAGS, " ".join(sorted(_cpu_features())))
+    digest.update("\0".join(facts).encode())
+    return digest.digest()
+
+
 def _cpu_features() -> set[str]:
     for line in Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace").splitlines():
         name, _, value = line.partition(":")
@@ -159,10 +170,19 @@ def _compile(toolchain: Toolchain, work: Path) -> list[Path]:
         run_tool(command, log=work / f"{output.stem}.log", environment=toolchain.environment())
         return output
 
-    def one(source: Path) -> Path:
-        return run(source, work / f"{source.stem}.o", ("-include-pch", str(headers)))
-
     run(_HERE / "src" / "common.h", headers, ("-x", "c++-header"))
+    shared = _shared_digest(toolchain, work)
+    kept = cache_root() / "emulator" / "objects"
+    kept.mkdir(parents=True, exist_ok=True)
+
+    def one(source: Path) -> Path:
+        digest = hashlib.sha256(shared + source.read_bytes()).hexdigest()[:32]
+        published = kept / f"{source.stem}-{digest}.o"
+        if not published.is_file():
+            output = run(source, work / f"{source.stem}.o", ("-include-pch", str(headers)))
+            output.rename(published)
+        return published
+
     jobs = knobs.JOBS.get() or os.cpu_count() or 1
     with ThreadPoolExecutor(jobs) as pool, _progress(len(sources)) as advance:
         running = [pool.submit(one, source) for source in sources]

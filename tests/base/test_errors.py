@@ -37,7 +37,7 @@ def test_every_row_renders_and_pickles(rule: Rule) -> None:
 def test_codes_are_unique_and_well_formed() -> None:
     from cklang import errors
 
-    codes = [rule.code for rule in errors._TABLE]
+    codes = [rule.code for rule in errors.TABLE]
     assert len(codes) == len(set(codes))
     assert all(len(c) == 4 and c[0].isupper() and c[1:].isdigit() for c in codes)
 

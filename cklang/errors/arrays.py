@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: MIT
+"""Errors of arrays, arguments and their binding."""
+
+from __future__ import annotations
+
+from cklang.errors.kinds import (
+    CkTypeError,
+    CkValueError,
+    Rule,
+    row,
+)
+
+__all__ = ["TABLE"]
+
+TABLE: tuple[Rule, ...] = (
+    # A: arrays and binding (runtime)
+    row(
+        "A001",
+        CkTypeError,
+        "{name} must be an array, not {got}",
+        "pass a NumPy array, a torch tensor, or anything with DLPack or the array interface;\n"
+        "a plain number is legal only for a parameter of rank 0",
+    ),
+    row(
+        "A002",
+        CkTypeError,
+        "{name} has dtype {dtype}, which no kernel reads",
+        "dtypes: {known}",
+    ),
+    row(
+        "A003",
+        CkValueError,
+        "{name} has dtype {dtype}, whose bytes are in the other order than this machine's",
+        "pass {name}.astype({name}.dtype.newbyteorder('='))",
+    ),
+    row(
+        "A004",
+        CkValueError,
+        "the elements of {name} are not aligned to their size of {size} bytes "
+        "(address {pointer}, byte strides {strides})",
+        "pass a copy: {name}.copy()",
+    ),
+    row(
+        "A005",
+        CkValueError,
+        "{name} requires a gradient, and kernels record none",
+        "pass {name}.detach(), or call the op under torch.no_grad()",
+    ),
+    row(
+        "A006",
+        CkTypeError,
+        "{name} is {what}, whose memory cannot be read in place",
+        "pass a dense array on the CPU or on an AMD GPU",
+    ),
+    row("A007", CkValueError, "{name}={value!r} does not fit {dtype}: {problem}"),
+    row("A010", CkTypeError, "{op}() misses {missing}", "its parameters: {names}"),
+    row("A011", CkTypeError, "{op}() takes no {what}", "its parameters: {names}"),
+    row("A012", CkTypeError, "{op}() got {name!r} twice, by position and by name"),
+    row(
+        "A013",
+        CkTypeError,
+        "{op} has a parameter named {name!r}, which is an option of every call",
+        "rename the parameter",
+    ),
+    row(
+        "A020",
+        CkTypeError,
+        "{name} has dtype {got}, but it is declared {type}",
+        "pass {fix}",
+    ),
+    row(
+        "A021",
+        CkTypeError,
+        "{name} has rank {got} (shape {shape}), but it is declared {type}",
+    ),
+    row(
+        "A022",
+        CkTypeError,
+        "{name} has dtype {got}, but {var} is one of {known}",
+    ),
+    row(
+        "A023",
+        CkTypeError,
+        "{name} has dtype {got}, but {var} is {want}, from {origin}",
+        "pass {fix}",
+    ),
+    row(
+        "A024",
+        CkValueError,
+        "axis {axis} of {name} has extent {got}, but it is declared {want} (shape {shape})",
+    ),
+    row(
+        "A025",
+        CkValueError,
+        "{dim} is {got} in axis {axis} of {name} (shape {shape}), but {want} in {origin}",
+    ),
+    row(
+        "A026",
+        CkValueError,
+        "the arrays of one call must lie in one place: {where}",
+        "move them to one device, or all to the host",
+    ),
+    row(
+        "A027",
+        CkTypeError,
+        "{name} is a plain number of dtype {var}, which no earlier array decides",
+        "pass a rank-0 array, numpy.array(x, dtype)",
+    ),
+    row("A028", CkTypeError, "{name} is {value!r} ({got}), but it is declared {dtype}"),
+    row(
+        "A030",
+        CkValueError,
+        "{name} has no contiguous axis (shape {shape}, strides {strides} in elements)",
+        "a gemm operand needs stride 1 along its rows or its columns; "
+        "pass numpy.ascontiguousarray({name})",
+    ),
+    row(
+        "A031",
+        CkValueError,
+        "{name} has a negative stride (strides {strides} in elements)",
+        "pass numpy.ascontiguousarray({name})",
+    ),
+    row(
+        "A032",
+        CkValueError,
+        "{name} is not contiguous along its rows (shape {shape}, strides {strides} in elements)",
+        "results are written row by row: the last axis of out must have stride 1",
+    ),
+    row(
+        "A033",
+        CkValueError,
+        "the rows of {name} overlap: they start {stride} elements apart and have {columns}",
+    ),
+    row("A040", CkTypeError, "out has dtype {got}, but the result is {want}"),
+    row("A041", CkValueError, "out has shape {got}, but the result has {want}"),
+    row("A042", CkValueError, "out is read-only"),
+    row(
+        "A043",
+        CkValueError,
+        "out shares memory with {name}, which the kernel reads while it writes out",
+        "pass an out of its own, or a copy of {name}",
+    ),
+    row("A044", CkValueError, "out lies on {got}, but the arguments lie on {want}"),
+    row(
+        "A045",
+        CkValueError,
+        "elements of out share memory with each other (shape {shape}, strides {strides})",
+    ),
+)

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: MIT
+"""Errors of the toolchain, the build, the kernel cache, devices."""
+
+from __future__ import annotations
+
+from cklang.errors.kinds import (
+    CkBuildError,
+    CkDeviceError,
+    CkInternalError,
+    CkUnsupportedError,
+    CkValueError,
+    Rule,
+    row,
+)
+
+__all__ = ["TABLE"]
+
+TABLE: tuple[Rule, ...] = (
+    # B: build and toolchain
+    row(
+        "B001",
+        CkBuildError,
+        "no compiler was found: neither ROCm's amdclang++, nor clang {oldest} or newer on PATH, "
+        "nor the ziglang package",
+        "{get}",
+    ),
+    row(
+        "B002",
+        CkBuildError,
+        "{got!r} cannot be used as the compiler: {problem}",
+        "CKLANG_CLANG must name a clang of version {oldest} or newer, or zig",
+    ),
+    row("B003", CkBuildError, "there is no ld.lld for {program}", "install lld, or: {get}"),
+    row(
+        "B004",
+        CkBuildError,
+        "no CK Tile headers were found: neither ROCm's nor the amd-aiter package",
+        "{get}",
+    ),
+    row(
+        "B005",
+        CkBuildError,
+        "CKLANG_CK_DIR={got} holds no ck_tile/core.hpp, nor does its include folder",
+        "it must be a composable_kernel checkout or its include folder",
+    ),
+    row(
+        "B006",
+        CkBuildError,
+        "the ziglang compiler cannot build for {got}",
+        "on Linux: {known}; elsewhere set CKLANG_CLANG to a clang with its own system headers",
+    ),
+    row("B010", CkBuildError, "{tool} failed with status {status}", "the whole output: {log}"),
+    row(
+        "B011",
+        CkInternalError,
+        "the filled kernel still calls {names}; the epilogue was not inlined",
+        "please report it with {log}",
+    ),
+    row("B012", CkBuildError, "{path} is not an AMD GPU code object: {problem}"),
+    row(
+        "B013",
+        CkBuildError,
+        "the host face {path} has version {got!r}; this cklang reads version {want}",
+        "clear the kernel cache: cklang cache clear",
+    ),
+    row(
+        "B020",
+        CkBuildError,
+        "kernel {label} is gone from the cache right after it was built",
+        "another process cleared the cache; call again",
+    ),
+    # C: kernel cache
+    row(
+        "C001",
+        CkBuildError,
+        "the kernel cache cannot write {folder}: {problem}",
+        "set CKLANG_CACHE_DIR to a folder that you may write to",
+    ),
+    row(
+        "C002",
+        CkInternalError,
+        "the cache entry {folder} has no file {name!r}",
+        "its files: {known}",
+    ),
+    # D: device
+    row("D001", CkValueError, "there is no device {got!r}", "devices: {known}"),
+    row("D003", CkDeviceError, "{call} on {device} failed: {status} ({words})"),
+    row(
+        "D004",
+        CkDeviceError,
+        "a real GPU is asked for, but this machine has none that HIP can use",
+        "leave CKLANG_DEVICE out, or set it to emu:gfx942, to run on an emulated one",
+    ),
+    row(
+        "D005",
+        CkDeviceError,
+        "this process has the HIP library for {loaded!r} devices; {wanted!r} needs the other",
+        "choose one of the two before the first call, or use two processes",
+    ),
+    row("D007", CkUnsupportedError, "{label} refuses {problem}: {verdict}"),
+    row("D008", CkInternalError, "the arguments of {label} hold no address of operand {index}"),
+    row("D006", CkValueError, "the arrays lie on {place}, but the call is to run on {device}"),
+)

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: MIT
+"""Errors of kernel keys, rules, selection and tuning."""
+
+from __future__ import annotations
+
+from cklang.errors.kinds import (
+    CkUnsupportedError,
+    CkValueError,
+    Rule,
+    row,
+)
+
+__all__ = ["TABLE"]
+
+TABLE: tuple[Rule, ...] = (
+    # K: keys, rules, selection
+    row("K001", CkValueError, "{what} {got!r} is unknown", "known: {known}\nnearest: {nearest}"),
+    row("K002", CkValueError, "{what} must be {want}, not {got!r}"),
+    row(
+        "K003",
+        CkValueError,
+        "the {what} record has schema version {got!r}; this cklang reads version {want}",
+        "export it again with this version, or rebuild",
+    ),
+    row(
+        "K004",
+        CkValueError,
+        "GPU {got!r} has no entry in arch_specs",
+        "known GPUs: {known}",
+    ),
+    row("K005", CkValueError, "arch_specs/{name}.json: {problem}"),
+    row("K006", CkValueError, "no {name} has {got} compute units", "known: {known}"),
+    row(
+        "K101",
+        CkUnsupportedError,
+        "no kernel serves {problem} on {arch}: the rules reject {what}",
+        "pass arrays that the rules below allow, for instance contiguous copies",
+    ),
+    row(
+        "K102",
+        CkUnsupportedError,
+        "there is no algorithm for {signature} on {arch}",
+    ),
+    # N: tuning
+    row(
+        "N001",
+        CkUnsupportedError,
+        "the cost model has no fitted constants for {gpu} with {units} compute units",
+        "fitted: {known}; benchmarks/fit_cost_model.py fits them from measurements",
+    ),
+    row(
+        "N002",
+        CkUnsupportedError,
+        "arch_specs gives {gpu} no matrix rate for {dtype}",
+        "rates are known for: {known}",
+    ),
+    row("N003", CkValueError, "tuning constants {name}: {problem}"),
+    row(
+        "N004",
+        CkValueError,
+        "the kernels to rank are for {got} and for {want}",
+        "rank each GPU's by itself",
+    ),
+    row("N005", CkValueError, "there is no kernel to rank"),
+)

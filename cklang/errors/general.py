@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: MIT
+"""Errors of tests, knobs and internal errors."""
+
+from __future__ import annotations
+
+from cklang.errors.kinds import (
+    CkInternalError,
+    CkMismatchError,
+    CkValueError,
+    Rule,
+    row,
+)
+
+__all__ = ["TABLE"]
+
+TABLE: tuple[Rule, ...] = (
+    # T: testing
+    row("T001", CkMismatchError, "{count} of {size} elements are outside their bound", "{worst}"),
+    row("T002", CkMismatchError, "got {what} {got}, but the reference has {want}"),
+    row("T003", CkValueError, "no tolerance is defined for {got}", "legal: {known}"),
+    # Z: knobs and internal errors
+    row("Z001", CkValueError, "{name}={got!r}: {problem}", "{doc}"),
+    row("Z010", CkValueError, "{name!r} was not found: {problem}"),
+    row("Z002", CkInternalError, "internal error: {what}", "please report it with this text"),
+)

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: MIT
+"""Errors of the mini-IR."""
+
+from __future__ import annotations
+
+from cklang.errors.kinds import (
+    CkSyntaxError,
+    CkTypeError,
+    CkValueError,
+    Rule,
+    row,
+)
+
+__all__ = ["TABLE"]
+
+TABLE: tuple[Rule, ...] = (
+    # I: mini-IR
+    row("I001", CkValueError, "{what} cannot be called {got!r}", "legal: {want}"),
+    row("I002", CkValueError, "attributes of {op} must be sorted, each once; they are: {names}"),
+    row("I003", CkSyntaxError, "{problem}", "{fix}"),
+    row("I004", CkSyntaxError, "{what} {got!r} is unknown", "known: {known}\nnearest: {nearest}"),
+    row("I005", CkSyntaxError, "%{name} is used before it is defined", "defined here: {known}"),
+    row("I010", CkValueError, "[ssa] %{name} is defined twice", "every value has its own name"),
+    row("I011", CkValueError, "[ssa] %{name} is used but not defined before", "defined: {known}"),
+    row("I012", CkTypeError, "[ssa] %{name} is used as {got} but defined as {want}"),
+    row("I013", CkValueError, "[op] op {got!r} is unknown", "nearest: {nearest}\nops: {known}"),
+    row("I014", CkValueError, "[operands] {op} takes {want} operands, not {got}", "{op}: {doc}"),
+    row("I015", CkValueError, "[attrs] {op} has no attribute {name!r}", "its attributes: {known}"),
+    row("I016", CkValueError, "[attrs] {op} lacks its attribute {name!r}", "{name} is {want}"),
+    row("I017", CkTypeError, "[attrs] {name} of {op} must be {want}, not {got}"),
+    row("I018", CkTypeError, "[dtype] {op} of {got} is not legal", "legal: {want}"),
+    row("I019", CkValueError, "[shape] {op} of {got} is not legal", "legal: {want}"),
+    row("I020", CkTypeError, "[type] %{name} is declared {got}, but {op} gives {want}"),
+    row("I021", CkValueError, "[unused] %{name} is never used", "remove it, or return it"),
+    row("I022", CkValueError, "[module] function @{name} is defined twice", "rename one"),
+    row("I023", CkValueError, "{count} rules of the mini-IR are broken in @{name}"),
+    row("I030", CkValueError, "the reference of @{name} needs {want} arrays, not {got}"),
+    row("I031", CkTypeError, "%{name} is {want}, but its array is {got}"),
+    row(
+        "I032",
+        CkValueError,
+        "axis {axis} of %{name} is {extent} = {want}, but its array has {got} there",
+        "{extent} = {want} since %{first}",
+    ),
+)

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: MIT
+"""The kinds of error, and the row that describes one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cklang.source import Span
+
+__all__ = [
+    "CkBuildError",
+    "CkDeviceError",
+    "CkError",
+    "CkInternalError",
+    "CkMismatchError",
+    "CkSyntaxError",
+    "CkTypeError",
+    "CkUnsupportedError",
+    "CkValueError",
+    "Rule",
+    "row",
+]
+
+
+class CkError(Exception):
+    """Base of all cklang errors: a stable code, a message, a place and notes."""
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        hint: str = "",
+        at: Span | None = None,
+        notes: Sequence[str] = (),
+    ) -> None:
+        super().__init__(code, message, hint, at, tuple(notes))
+        self.code = code
+        self.message = message
+        self.hint = hint
+        self.at = at
+        self.notes = tuple(notes)
+
+    def __str__(self) -> str:
+        place = [self.at.render()] if self.at is not None else []
+        hint = [f"   = {line}" for line in self.hint.splitlines()]
+        notes = [f"   = {line}" for note in self.notes for line in note.splitlines()]
+        return "\n".join([f"CK-{self.code} {self.message}", *place, *notes, *hint])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Errors cross process borders when kernels are built in workers.
+        return type(self), (self.code, self.message, self.hint, self.at, self.notes)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the error as plain data for editors and logs."""
+        return {
+            "code": f"CK-{self.code}",
+            "message": self.message,
+            "hint": self.hint,
+            "at": str(self.at) if self.at is not None else None,
+            "notes": list(self.notes),
+        }
+
+
+class CkSyntaxError(CkError, SyntaxError):
+    """The program text is outside the language."""
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        hint: str = "",
+        at: Span | None = None,
+        notes: Sequence[str] = (),
+    ) -> None:
+        super().__init__(code, message, hint, at, notes)
+        # Python's traceback module shows nothing of a SyntaxError but its msg.
+        self.msg = str(self)
+
+
+class CkTypeError(CkError, TypeError):
+    """A value has the wrong type, dtype or rank."""
+
+
+class CkValueError(CkError, ValueError):
+    """A value is of the right type but not legal."""
+
+
+class CkUnsupportedError(CkError, NotImplementedError):
+    """A legal request that no kernel of this installation can serve; the message says why."""
+
+
+class CkBuildError(CkError, RuntimeError):
+    """A compiler, a linker or the cache failed."""
+
+
+class CkDeviceError(CkError, RuntimeError):
+    """The device or the emulator refused or faulted."""
+
+
+class CkMismatchError(CkError, AssertionError):
+    """A result differs from its reference by more than its bound."""
+
+
+class CkInternalError(CkError, RuntimeError):
+    """cklang is wrong, not its user."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One row of the table: what is said when the rule ``code`` is broken."""
+
+    code: str
+    kind: type[CkError]
+    message: str
+    hint: str = ""
+
+
+def row(code: str, kind: type[CkError], message: str, hint: str = "") -> Rule:
+    """Return a row of a table."""
+    return Rule(code=code, kind=kind, message=message, hint=hint)

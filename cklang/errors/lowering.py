@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: MIT
+"""Errors of fusion and lowering."""
+
+from __future__ import annotations
+
+from cklang.errors.kinds import (
+    CkInternalError,
+    CkUnsupportedError,
+    Rule,
+    row,
+)
+
+__all__ = ["TABLE"]
+
+TABLE: tuple[Rule, ...] = (
+    # X: fusion
+    row(
+        "X001",
+        CkUnsupportedError,
+        "@{name} has {count} results; kernels are made for functions with one",
+        "legal: one result; split @{name} into one function a result",
+    ),
+    row(
+        "X002",
+        CkUnsupportedError,
+        "no kernel computes {op}: it does not depend on an anchor",
+        "legal: an anchor and what follows from its result; the anchors are: {anchors}\n"
+        "fix: compute it with NumPy or torch, or next to a product such as x @ w",
+    ),
+    row(
+        "X003",
+        CkUnsupportedError,
+        "operand {operand} of gemm is made by {op}, which follows no anchor: no kernel makes it",
+        "legal: a parameter, what follows the result of another gemm, or a transpose of these\n"
+        "fix: compute it before the call and pass it as an argument",
+    ),
+    row(
+        "X004",
+        CkUnsupportedError,
+        "the epilogue of {anchor} reads {count} values; the limit of a kernel is {limit}",
+        "they are: {reads}\nfix: combine some of them before the call",
+    ),
+    row(
+        "X005",
+        CkUnsupportedError,
+        "operand {operand} of gemm is a broadcast, which is no view of a stored matrix",
+        "legal: a parameter or an intermediate of rank 2, or a transpose of it\n"
+        "fix: pass a matrix with the broadcast axis as a size of its own",
+    ),
+    row(
+        "X006",
+        CkUnsupportedError,
+        "a kernel cannot store {dtype}: %{name} is {type}",
+        "legal: f16, bf16, f32; cast the result to one of these",
+    ),
+    row(
+        "X007",
+        CkUnsupportedError,
+        "{op} has shape [{got}], but the gemm it depends on gives [{want}]",
+        "legal: a result of the gemm's own shape, or its transpose",
+    ),
+    # L: lowering
+    row("L001", CkUnsupportedError, "{op} has no C, so no kernel can compute it"),
+    row(
+        "L002",
+        CkInternalError,
+        "the epilogue takes ({got}), but the signature gives ({want}); D vectors: {vectors}",
+    ),
+    row(
+        "L003",
+        CkUnsupportedError,
+        "kernels with {name}={got} cannot be generated",
+        "legal: {name}={want}",
+    ),
+)

@@ -64,6 +64,8 @@ class ArchSpec:
     emulated_order: int
     """Position among the emulated HIP devices."""
     compute_units: int
+    compute_units_per_multiprocessor: int
+    """HIP counts multiprocessors: on RDNA a work-group processor, which is two compute units."""
     simds_per_cu: int
     max_waves_per_simd: int
     wave_size: int
@@ -72,7 +74,7 @@ class ArchSpec:
     """LDS of one compute unit, all of which one workgroup may take, in bytes."""
     lds_banks: int
     vgprs_per_simd_lane: int
-    """Vector registers (arch and acc together) that the waves of a SIMD share."""
+    """Vector registers (arch and acc together) of ``wave_size`` lanes that a SIMD's waves share."""
     vgpr_granule: int
     sgprs_per_wave: int
     l2_bytes: int

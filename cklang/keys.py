@@ -70,19 +70,42 @@ class DKind(Enum):
 class Pipeline(Enum):
     """CK Tile's block GEMM pipelines."""
 
+    MEM = "mem"
+    """Many tiles of K in flight, for problems that wait for memory."""
     COMPV3 = "compv3"
+    """One LDS buffer, the next tile in registers."""
+    COMPV4 = "compv4"
+    """Two LDS buffers, used in turn."""
+    COMPV5 = "compv5"
+    """Two wave groups along K, one loading while the other computes."""
+    COMPV6 = "compv6"
+    """One LDS buffer, the next two tiles in registers."""
+    COMP_ASYNC = "comp_async"
+    """Two LDS buffers that global memory is loaded into directly."""
+    BASIC_V1 = "basic_v1"
+    """The plain loop: one LDS buffer, the next tile in registers."""
+    BASIC_V2 = "basic_v2"
+    """The plain loop with the loads one tile further ahead."""
 
 
 class Scheduler(Enum):
     """How a pipeline interleaves loads and matrix instructions."""
 
+    DEFAULT = "default"
+    """No hints to the compiler; what the basic pipelines have."""
     INTRAWAVE = "intrawave"
+    """Loads and matrix instructions of one wave alternate."""
+    INTERWAVE = "interwave"
+    """Waves take turns at loading and computing."""
 
 
 class EpilogueKind(Enum):
     """How the accumulator tile reaches global memory."""
 
     CSHUFFLE = "cshuffle"
+    """Through LDS, so that stores are wide."""
+    DEFAULT = "default"
+    """From the registers in which the matrix instructions leave it."""
 
 
 def _positive(what: str, value: object) -> None:

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING
 
 from cklang.errors import error
 from cklang.ir.nodes import Function
-from cklang.keys import Algorithm, DKind, KernelKey, Layout, Pipeline, Scheduler, Signature
+from cklang.keys import (
+    Algorithm,
+    DKind,
+    EpilogueKind,
+    KernelKey,
+    Layout,
+    Pipeline,
+    Scheduler,
+    Signature,
+)
 from cklang.lowering.pointwise import c_function, c_type
 from cklang.types import DType, bf16, bool_, f16, f32
 
@@ -87,6 +96,9 @@ def _check(key: KernelKey, epilogue: Function) -> None:
         "double_buffer": (a.double_buffer, False),
         "num_wave_groups": (a.num_wave_groups, 1),
         "transpose_c": (a.transpose_c, False),
+        "pipeline": (a.pipeline, Pipeline.COMPV3),
+        "scheduler": (a.scheduler, Scheduler.INTRAWAVE),
+        "epilogue": (a.epilogue, EpilogueKind.CSHUFFLE),
     }
     for name, (value, legal) in fixed.items():
         if value != legal:

@@ -158,9 +158,7 @@ def access_pattern(
     return width, outer // rows_at_once
 
 
-def _dealt(
-    name: str, a: Algorithm, spec: ArchSpec, outer: int, row: int, vector: int
-) -> str | None:
+def _dealt(a: Algorithm, spec: ArchSpec, outer: int, row: int, vector: int) -> str | None:
     threads = resources.warps_of(a) * spec.wave_size
     if access_pattern(threads, spec.wave_size, outer, row, vector) is not None:
         return None

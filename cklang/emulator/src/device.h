@@ -16,7 +16,11 @@ namespace ckemu {
 struct DeviceSpec {
   const char* arch;
   const char* product;
-  u32 compute_units, simds_per_cu, max_waves_per_simd, max_threads_per_block, lds_bytes;
+  u32 wave_size;
+  u32 compute_units;  // what HIP calls multiprocessors: on RDNA pairs of compute units
+  u32 simds_per_cu, max_waves_per_simd, max_threads_per_block;
+  u32 lds_bytes;           // that one workgroup may have
+  u32 lds_bytes_per_unit;  // that all workgroups of a multiprocessor share
   u32 vgprs_per_simd_lane, vgpr_granule, sgprs_per_wave, l2_bytes;
   u64 memory_bytes;
   u32 clock_khz, memory_clock_khz, memory_bus_bits;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The calls that clang puts into a HIP program: registration of device code, and <<<>>> launches."""
+"""What clang puts into a HIP program: registration of device code, and <<<>>> launches."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Program:
         self._wrapper = FatWrapper(_MAGIC, 1, ctypes.addressof(self._bytes), None)
         self.kernel, self.variable = ctypes.c_uint64(), ctypes.c_uint32()
         self.managed = ctypes.c_void_p()
-        register = getattr(self.api, "__hipRegisterFatBinary")  # noqa: B009 (the name would be mangled)
+        register = getattr(self.api, "__hipRegisterFatBinary")
         register.restype = ctypes.c_void_p
         self.handle = ctypes.c_void_p(register(ctypes.byref(self._wrapper)))
         none = [None] * 5

@@ -173,23 +173,24 @@ class _Driver:
             # The host pass needs the name of some GPU, and nothing of it.
             arch = f"--offload-arch={self.line.archs[0]}"
             return [*self._hip(), "--cuda-host-only", arch, *user]
-        common = [*self.toolchain.clang, *self.toolchain.host_target(), *self._include()]
-        return [*common, "-x", source.language.value, *user]
+        hip = ("-isystem", str(headers.folder()), "-D__HIP_PLATFORM_AMD__")
+        return [*self._common(), *hip, "-x", source.language.value, *user]
 
     def _hip(self) -> list[str]:
-        common = [*self.toolchain.clang, *self.toolchain.host_target(), *self._include()]
-        return [*common, "-x", "hip", "-D__HIP_PLATFORM_AMD__"]
-
-    def _include(self) -> list[str]:
-        """Headers: the user's folders come first, then HIP's, the C++ ones, CK Tile."""
         ours = self.toolchain.hip_headers(headers.folder())
         system = ["-isystem" if flag == "-I" else flag for flag in ours]
+        return [*self._common(), *system, "-x", "hip", "-D__HIP_PLATFORM_AMD__"]
+
+    def _common(self) -> list[str]:
+        """The compiler and the C++ headers; CK Tile's come after all others."""
         try:
             ck_tile = ["-idirafter", str(find_ck_tree().include)]
         except CkBuildError:
             # A program that wants CK Tile's headers is told by clang that there are none.
             ck_tile = []
-        return [*self.toolchain.host_headers(), *system, *ck_tile]
+        toolchain = self.toolchain
+        start = (*toolchain.clang, *toolchain.host_target(), *toolchain.host_headers())
+        return [*start, *ck_tile]
 
     def _user(self) -> list[str]:
         """The user's flags; -O3 where they name no level, as ROCm's hipcc does."""

@@ -23,7 +23,8 @@ from cklang.lowering import headers
 from cklang.runtime import offload
 from cklang.runtime.device import target_of
 from cklang.runtime.hipline import Language, Line, Side, Source, Stage, read
-from cklang.runtime.toolchain import Toolchain, find_ck_tree, find_toolchain, run_tool
+from cklang.runtime.paths import cache_root
+from cklang.runtime.toolchain import Kind, Toolchain, find_ck_tree, find_toolchain, run_tool
 
 __all__ = ["build"]
 
@@ -105,8 +106,20 @@ class _Driver:
         words += [str(self._support()), f"-L{library}", "-lamdhip64", run_path, *_SYSTEM_LIBRARIES]
         output = line.output or Path("a.out")
         command = self.toolchain.link_program(words, output, shared=line.shared)
+        self._announce_libcxx()
         self._step("linking", command, "link")
+        self._libcxx_mark().touch()
         return output
+
+    def _libcxx_mark(self) -> Path:
+        """Exists once a program was linked on this machine with this compiler."""
+        folder = cache_root() / "hipcc"
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder / f"linked-{self.toolchain.fingerprint[:16].replace('/', '-')}"
+
+    def _announce_libcxx(self) -> None:
+        if self.toolchain.kind is Kind.ZIG and not self._libcxx_mark().is_file():
+            self.say("hipcc: compiling zig's C++ library (once, about a minute)\n")
 
     def _single(self, number: int) -> Path:
         """Make the one output that a source has when nothing is linked."""

@@ -32,7 +32,7 @@ def test_what_is_cut_off_is_refused(images: dict[str, bytes], data: st.DataObjec
     # Nothing but padding may follow the last byte of the last entry.
     used = len(whole) - offload.ALIGNMENT + len(list(images.values())[-1])
     cut = data.draw(st.integers(0, used - 1))
-    with pytest.raises(ValueError, match="begin|cut off|ends at|decode"):
+    with pytest.raises(ValueError, match=r"begin|cut off|ends at|decode"):
         assert offload.entries(whole[:cut]) == images
 
 
@@ -46,10 +46,11 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.usefixtures("files")
 def test_words_go_to_whom_they_are_for() -> None:
-    line = read(
+    words = (
         "-O2 -I inc -DX=1 a.cpp -L lib d.o -lfoo b.hip c.c -Wl,-z,lazy -MD -MF deps "
-        "-mllvm -x=1 --offload-arch=gfx90a,gfx942 --offload-arch=gfx942 -v -o out".split()
+        "-mllvm -x=1 --offload-arch=gfx90a,gfx942 --offload-arch=gfx942 -v -o out"
     )
+    line = read(words.split())
     a, b = (Source(path=Path(n), language=Language.HIP) for n in ("a.cpp", "b.hip"))
     c = Source(path=Path("c.c"), language=Language.C)
     assert line.sources == [a, b, c]
@@ -63,7 +64,8 @@ def test_words_go_to_whom_they_are_for() -> None:
 
 @pytest.mark.usefixtures("files")
 def test_x_names_the_language_of_what_follows() -> None:
-    line = read("-x c++ a.cpp f.txt -x none b.hip -x hip c.c -x none e.so.1".split())
+    words = "-x c++ a.cpp f.txt -x none b.hip -x hip c.c -x none e.so.1"
+    line = read(words.split())
     languages = [source.language for source in line.sources]
     assert languages == [Language.CXX, Language.CXX, Language.HIP, Language.HIP]
     assert line.link[-1] == "e.so.1"

@@ -173,7 +173,7 @@ def encode(values: np.ndarray, kind: str, arch: str) -> np.ndarray:
 
 def _runs() -> Iterator[tuple[int, str]]:
     for n, op in enumerate(OPS):
-        if op.arch in DEVICES:
+        if op.arch in CDNA:
             for package in DATA:
                 if layout(package, op) is not None:
                     yield n, package

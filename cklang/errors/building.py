@@ -64,7 +64,7 @@ TABLE: tuple[Rule, ...] = (
         "clear the kernel cache: cklang cache clear",
     ),
     row(
-        "B030",
+        "B040",
         CkValueError,
         "{path} is no stencil bundle: {problem}",
         "cklang build --bundle FILE writes one",

@@ -119,13 +119,13 @@ def read(path: Path) -> Bundle:
     """Return the bundle in a file.
 
     Raises:
-        CkValueError: B030, it is no bundle; K003, it is one of another version.
+        CkValueError: B040, it is no bundle; K003, it is one of another version.
     """
     try:
         with zipfile.ZipFile(path) as archive:
             data = json.loads(archive.read(_INDEX))
     except (OSError, KeyError, ValueError, zipfile.BadZipFile) as problem:
-        raise error("B030", path=path, problem=problem) from problem
+        raise error("B040", path=path, problem=problem) from problem
     if not isinstance(data, dict) or data.get("version") != SCHEMA_VERSION:
         got = data.get("version") if isinstance(data, dict) else data
         raise error("K003", what="bundle", got=got, want=SCHEMA_VERSION)
@@ -148,7 +148,7 @@ def _existing() -> list[Path]:
     paths = knobs.BUNDLE.get()
     for path in paths:
         if not path.is_file():
-            raise error("B030", path=path, problem="there is no such file")
+            raise error("B040", path=path, problem="there is no such file")
     return list(paths)
 
 

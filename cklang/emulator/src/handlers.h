@@ -38,5 +38,8 @@ HandlerRows sums_handlers();
 HandlerRows lds_atomic_handlers();
 HandlerRows buffer_handlers();
 HandlerRows flat_handlers();
+HandlerRows buffer_format_handlers();
+HandlerRows fork_handlers();
+HandlerRows trig_preop_handlers();
 
 }  // namespace ckemu

@@ -182,6 +182,8 @@ ModifierPlan plan_modifiers(const Inst& inst) {
   ModifierPlan plan;
   const bool compare = inst.dst[0].kind == Kind::Sgpr;
   if (inst.enc == Encoding::VOP3P) {
+    const bool mixed = (inst.row->flags & kFlagMix) != 0;
+    if ((inst.neg | inst.neg_hi) != 0 && !mixed && !is_float(inst.src[0].type)) plan.refusal = "neg of packed integers";
     return plan;
   }
   if (!is_vop(inst) || inst.op == Op::v_bitop3_b32 || inst.op == Op::v_bitop3_b16) return plan;

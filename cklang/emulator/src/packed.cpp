@@ -14,10 +14,12 @@ namespace ckemu {
 
 namespace {
 
-/// Source `slot` with its halves where the result's halves want them.
+/// Source `slot` with its halves where the result's halves want them. Some dot products have no bits
+/// for that: their halves stay in place.
 CKEMU_INLINE U8v pick_halves(const Code& c, int slot, U8v x) {
+  const bool picks = (c.inst->row->allowed.op_sel_hi >> slot & 1) != 0;
   const bool low_from_high = (c.inst->op_sel >> slot & 1) != 0;
-  const bool high_from_high = (c.inst->op_sel_hi >> slot & 1) != 0;
+  const bool high_from_high = !picks || (c.inst->op_sel_hi >> slot & 1) != 0;
   const U8v low = low_from_high ? x >> 16 : x & 0xffff;
   const U8v high = high_from_high ? x & 0xffff0000 : x << 16;
   const u32 flip = (c.inst->neg >> slot & 1) << 15 | u32(c.inst->neg_hi >> slot & 1) << 31;

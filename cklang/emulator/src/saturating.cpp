@@ -142,7 +142,8 @@ constexpr HandlerRow kRows[] = {
 
 }  // namespace
 
-Handler saturating_handler(Op op) {
+Handler saturating_handler(Op name) {
+  const Op op = plain_name(name);
   for (const HandlerRows rows : {HandlerRows(kRows), packed_saturating_handlers()}) {
     for (const HandlerRow& row : rows) {
       if (row.op == op) return row.fn;

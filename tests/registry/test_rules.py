@@ -260,7 +260,7 @@ def test_enumeration_is_what_the_rules_allow() -> None:
     everything = brute_force("gfx942", F16)
     wide = {a for a in listed if (a.vector_a, a.vector_b, a.vector_e) in ((8, 8, 8), (1, 1, 1))}
     assert wide == everything
-    assert len(everything) > 20
+    assert len(everything) > 8
 
 
 def test_enumeration_is_lazy_and_canonical() -> None:

@@ -13,16 +13,8 @@ from typing import TYPE_CHECKING
 
 from cklang.errors import error
 from cklang.ir.nodes import Function
-from cklang.keys import (
-    Algorithm,
-    DKind,
-    EpilogueKind,
-    KernelKey,
-    Layout,
-    Pipeline,
-    Scheduler,
-    Signature,
-)
+from cklang.keys import Algorithm, DKind, KernelKey, Layout, Signature
+from cklang.lowering.pipelines import PIPELINES
 from cklang.lowering.pointwise import c_function, c_type
 from cklang.types import DType, bf16, bool_, f16, f32
 
@@ -34,8 +26,6 @@ __all__ = ["HOLE", "KernelSource", "default_algorithms", "lower"]
 HOLE = "ck_epilogue"
 """The symbol that a stencil leaves open."""
 
-_PIPELINES = {Pipeline.COMPV3: "GemmPipelineAgBgCrCompV3"}
-_SCHEDULERS = {Scheduler.INTRAWAVE: "Intrawave"}
 _LAYOUTS = {Layout.ROW: "Row", Layout.COL: "Column"}
 
 
@@ -88,21 +78,23 @@ def _check(key: KernelKey, epilogue: Function) -> None:
     got = [c_type(p.type.dtype) for p in epilogue.params]
     if want != got or len(a.vector_d) != len(s.d):
         raise error("L002", want=", ".join(want), got=", ".join(got), vectors=a.vector_d)
-    fixed = {
-        "layout_e": (s.layout_e, Layout.ROW),
-        "dtype_acc": (s.dtype_acc, f32),
-        "split_k": (a.split_k, 1),
-        "persistent": (a.persistent, False),
-        "double_buffer": (a.double_buffer, False),
-        "num_wave_groups": (a.num_wave_groups, 1),
-        "transpose_c": (a.transpose_c, False),
-        "pipeline": (a.pipeline, Pipeline.COMPV3),
-        "scheduler": (a.scheduler, Scheduler.INTRAWAVE),
-        "epilogue": (a.epilogue, EpilogueKind.CSHUFFLE),
+    row = PIPELINES[a.pipeline]
+    rows_and_columns = (Layout.ROW, Layout.COL)
+    legal: dict[str, tuple[object, tuple[object, ...]]] = {
+        "layout_e": (s.layout_e, (Layout.ROW,)),
+        "dtype_acc": (s.dtype_acc, (f32,)),
+        "split_k": (a.split_k, (1,)),
+        "scheduler": (a.scheduler, row.schedulers),
+        "double_buffer": (a.double_buffer, (row.buffers == 2,)),
+        "num_wave_groups": (a.num_wave_groups, (row.wave_groups,)),
+        "transpose_c": (a.transpose_c, (False, True) if row.transposed else (False,)),
+        "persistent": (a.persistent, (False,) if row.wave_groups > 1 else (False, True)),
+        "layout_a": (s.layout_a, rows_and_columns if row.any_layout else (Layout.ROW,)),
+        "layout_b": (s.layout_b, rows_and_columns if row.any_layout else (Layout.COL,)),
     }
-    for name, (value, legal) in fixed.items():
-        if value != legal:
-            raise error("L003", name=name, got=value, want=legal)
+    for name, (value, choices) in legal.items():
+        if value not in choices:
+            raise error("L003", name=name, got=value, want=" or ".join(map(str, choices)))
 
 
 def _kernel_name(key: KernelKey) -> str:
@@ -140,8 +132,8 @@ def _context(key: KernelKey, epilogue: Function, kernel: str) -> dict[str, objec
         "warp_tile_n": a.warp_tile[1],
         "warp_tile_k": a.warp_tile[2],
         **{name: str(getattr(a, name)).lower() for name in flags},
-        "pipeline": _PIPELINES[a.pipeline],
-        "scheduler": _SCHEDULERS[a.scheduler],
+        **_pipeline(a),
+        "epilogue": a.epilogue.value,
         "num_wave_groups": a.num_wave_groups,
         "vector_a": a.vector_a,
         "vector_b": a.vector_b,
@@ -151,11 +143,30 @@ def _context(key: KernelKey, epilogue: Function, kernel: str) -> dict[str, objec
         "d_layouts": _list("Row" for _ in count),
         "d_names": "".join(f", D{i}" for i in count),
         "hole": HOLE,
+        "hole_result": c_type(epilogue.results[0].type.dtype),
         "hole_types": _list(types),
         "hole_params": _list(f"{t} {n}" for t, n in zip(types, names, strict=True)),
         "hole_args": _list(names),
         "kernel": kernel,
         "gfx_major": key.arch.removeprefix("gfx")[:-2],
+    }
+
+
+def _pipeline(algorithm: Algorithm) -> dict[str, object]:
+    row = PIPELINES[algorithm.pipeline]
+    lds = "cklang::mainloop_lds<Shape, A, B>"
+    if row.buffers > 1:
+        lds = f"{row.buffers} * {lds}"
+    if row.acc_in_lds:
+        lds = f"ck_tile::max({lds}, cklang::acc_lds<Shape, AccType>)"
+    return {
+        "headers": row.headers,
+        "pipeline": row.ck,
+        "policy": row.policy,
+        "scheduler": algorithm.scheduler.value.capitalize(),
+        "tail": row.tail,
+        "step": row.step or 1,
+        "loop_lds": lds,
     }
 
 

@@ -30,7 +30,6 @@ LIBRARY = "libamdhip64.so"
 """The name under which hip-python, and every HIP program, looks for the HIP library."""
 
 _HERE = Path(__file__).parent
-_FAMILIES = ("cdna2", "cdna3", "cdna4")
 _NEEDED = ("avx2", "fma", "f16c")
 _FLAGS = (
     "-O3",
@@ -46,7 +45,7 @@ _FLAGS = (
     "-Wall",
     "-Wextra",
 )
-_EXPORTS = "{ global: hip*; ckemu_*; local: *; };\n"
+_EXPORTS = "{ global: hip*; __hip*; ckemu_*; local: *; };\n"
 # What takes longest is compiled first, so that the cores finish together.
 _SLOW_FIRST = ("buffer", "compare", "lds_atomic", "flat", "lds", "packed", "decode")
 
@@ -116,18 +115,21 @@ def _check_cpu() -> None:
 
 def _devices() -> str:
     """The device table of device.cpp: one initialiser for each GPU the emulator knows."""
-    return "".join(_device(spec) for spec in all_archs() if spec.family in _FAMILIES)
+    return "".join(_device(spec) for spec in all_archs())
 
 
 def _device(spec: ArchSpec) -> str:
     major, minor = int(spec.name[3:-2]), int(spec.name[-2], 16)
+    joined = spec.compute_units_per_multiprocessor
     values = (
         *(f'"{text}"' for text in (spec.name, spec.product)),
-        spec.compute_units,
-        spec.simds_per_cu,
+        spec.wave_size,
+        spec.compute_units // joined,
+        spec.simds_per_cu * joined,
         spec.max_waves_per_simd,
         spec.max_threads_per_block,
         spec.lds_bytes,
+        spec.lds_bytes * joined,
         spec.vgprs_per_simd_lane,
         spec.vgpr_granule,
         spec.sgprs_per_wave,

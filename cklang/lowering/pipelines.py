@@ -2,8 +2,8 @@
 """CK Tile's block GEMM pipelines as this library uses them: one row each.
 
 A pipeline's loop is compiled in one variant (``loop``, ``tail``), which takes K in whole steps of
-``step`` tiles and computes ``least`` of them or more; tiles beyond K load zeros. What a row says
-about layouts and element types was read in the headers:
+``step`` tiles and computes ``least`` of them or more; tiles beyond K load zeros. Which schedulers a
+pipeline has stands in the GPUs' specs. The rest was read in the headers:
 
 - ``basic_v1`` advances along the second axis of both windows, and ``compv5`` shifts its second wave
   group along it: K, only if A is row-major and B column-major.
@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from cklang.keys import Pipeline, Scheduler
+from cklang.keys import Pipeline
 
 __all__ = ["PIPELINES", "PipelineRow"]
 
@@ -36,7 +36,6 @@ class PipelineRow:
     """The CK Tile policy that ours refines."""
     tail: str
     """The tail of the loop's one variant."""
-    schedulers: tuple[Scheduler, ...] = (Scheduler.INTRAWAVE,)
     step: int = 1
     """K tiles that the loop takes at once; 0: as many as it has in flight."""
     least: int = 1
@@ -53,8 +52,6 @@ class PipelineRow:
     """Whether the accumulator may be transposed: the epilogue takes its rows before its columns."""
     acc_in_lds: bool = False
     """Whether the accumulator goes through LDS inside the loop."""
-    instruction: str = ""
-    """An instruction that the GPU must have, if not all have it."""
 
 
 _REGISTERS = (
@@ -62,7 +59,6 @@ _REGISTERS = (
     "block/block_gemm_areg_breg_creg_v1_custom_policy.hpp",
 )
 _UNIVERSAL = "UniversalGemmPipelineAgBgCrPolicy"
-_BASIC = (Scheduler.DEFAULT,)
 
 PIPELINES: Mapping[Pipeline, PipelineRow] = MappingProxyType(
     {
@@ -72,7 +68,6 @@ PIPELINES: Mapping[Pipeline, PipelineRow] = MappingProxyType(
             policy=_UNIVERSAL,
             transposed=True,
             tail="Full",
-            schedulers=(Scheduler.INTRAWAVE, Scheduler.INTERWAVE),
             step=0,
             least=0,
         ),
@@ -122,7 +117,6 @@ PIPELINES: Mapping[Pipeline, PipelineRow] = MappingProxyType(
             least=4,
             buffers=2,
             mixed=True,
-            instruction="buffer_load_dwordx4_lds",
         ),
         Pipeline.BASIC_V1: PipelineRow(
             headers=("pipeline/gemm_pipeline_agmem_bgmem_creg_v1.hpp",),
@@ -130,7 +124,6 @@ PIPELINES: Mapping[Pipeline, PipelineRow] = MappingProxyType(
             policy=_UNIVERSAL,
             transposed=True,
             tail="Full",
-            schedulers=_BASIC,
             any_layout=False,
         ),
     }

@@ -14,7 +14,8 @@ import numpy as np
 from cklang import emulator
 from cklang.runtime.toolchain import find_toolchain, run_tool
 
-DEVICES = ("gfx942", "gfx950", "gfx90a")
+DEVICES = ("gfx942", "gfx950", "gfx90a", "gfx1100", "gfx1201")
+CDNA = DEVICES[:3]
 
 _KERNEL = """
 .text

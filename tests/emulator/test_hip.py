@@ -28,14 +28,15 @@ def test_properties_are_those_of_the_arch(name: str) -> None:
     properties = ok(api.hipGetDeviceProperties(index))
     target = properties.gcnArchName
     assert (target.decode() if isinstance(target, bytes) else target).split(":")[0] == name
-    assert properties.multiProcessorCount == spec.compute_units
+    units = spec.compute_units // spec.compute_units_per_multiprocessor
+    assert properties.multiProcessorCount == units
     assert properties.sharedMemPerBlock == spec.lds_bytes
     assert properties.totalGlobalMem == spec.memory_bytes
-    assert properties.warpSize == 64
+    assert properties.warpSize == spec.wave_size
     assert properties.maxThreadsPerBlock == 1024
     assert properties.maxSharedMemoryPerMultiProcessor == spec.lds_bytes
     kind = api.hipDeviceAttribute_t.hipDeviceAttributeMultiprocessorCount
-    assert ok(api.hipDeviceGetAttribute(kind, index)) == spec.compute_units
+    assert ok(api.hipDeviceGetAttribute(kind, index)) == units
 
 
 def test_memory() -> None:

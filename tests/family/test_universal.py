@@ -31,6 +31,9 @@ def fused(x: T[M, K], w: T[N, K], bias: T[N], res: T[M, N]) -> T[M, N]:
     return ck.gelu(x @ w.T + bias) + res
 
 
+SCHEDULERS = {Pipeline.BASIC_V1: Scheduler.DEFAULT}
+
+
 @dataclass(frozen=True)
 class Case:
     """One kernel: a pipeline with what else is chosen."""
@@ -50,7 +53,7 @@ class Case:
             "warps": (2, 2, 1),
             "warp_tile": (16, 16, 16),
             "pipeline": self.pipeline,
-            "scheduler": row.schedulers[0],
+            "scheduler": SCHEDULERS.get(self.pipeline, Scheduler.INTRAWAVE),
             "double_buffer": row.buffers == 2,
             "num_wave_groups": row.wave_groups,
             "vector_a": 8,

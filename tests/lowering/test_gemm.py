@@ -22,11 +22,11 @@ from cklang.keys import (
     KernelKey,
     Layout,
     Pipeline,
-    Scheduler,
     Signature,
 )
-from cklang.lowering.gemm import HOLE, default_algorithms, lower
+from cklang.lowering.gemm import HOLE, lower
 from cklang.lowering.pipelines import PIPELINES
+from cklang.runtime.candidates import candidates
 from cklang.types import DType, bf16, f16, f32, i32
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -63,7 +63,7 @@ def signature(
 
 def key(arch: str = "gfx942", place: int = 0) -> KernelKey:
     s = signature(d=((f16, "row"), (f16, "full")))
-    return KernelKey(s, default_algorithms(s, arch)[place], arch)
+    return KernelKey(s, candidates(s, arch)[place], arch)
 
 
 def test_golden_source(request: pytest.FixtureRequest) -> None:
@@ -110,10 +110,10 @@ def test_region_must_fit_the_signature() -> None:
         {"split_k": 2},
         {"double_buffer": True},
         {"num_wave_groups": 2},
-        {"scheduler": Scheduler.INTERWAVE},
         {"double_buffer": False, "pipeline": Pipeline.COMPV4},
         {"transpose_c": True, "pipeline": Pipeline.COMPV6},
-        {"persistent": True, "pipeline": Pipeline.COMPV5, "num_wave_groups": 2},
+        {"warps": (1, 1, 2)},
+        {"persistent": True, "pipeline": Pipeline.COMPV5, "num_wave_groups": 2, "warps": (1, 1, 2)},
     ],
 )
 def test_choices_without_a_spelling_are_refused(change: dict[str, object]) -> None:
@@ -130,10 +130,10 @@ def test_some_pipelines_read_k_only_along_rows(pipeline: Pipeline, layouts: str)
     row = PIPELINES[pipeline]
     s = signature(layouts=layouts)
     a = replace(
-        default_algorithms(s, "gfx942")[0],
+        candidates(s, "gfx942")[0],
         pipeline=pipeline,
-        scheduler=row.schedulers[0],
         num_wave_groups=row.wave_groups,
+        warps=(2, 2, 1) if row.wave_groups == 1 else (1, 1, 2),
     )
     with pytest.raises(CkUnsupportedError) as caught:
         lower(
@@ -148,9 +148,9 @@ def test_every_pipeline_names_its_own_template() -> None:
         choice = replace(
             key().algorithm,
             pipeline=pipeline,
-            scheduler=row.schedulers[-1],
             double_buffer=row.buffers == 2,
             num_wave_groups=row.wave_groups,
+            warps=(2, 2, 1) if row.wave_groups == 1 else (1, 1, 2),
         )
         text = lower(replace(key(), algorithm=choice), region(GELU)).stencil
         assert f"ck_tile::{row.ck}<PipelineProblem, Policy>" in text
@@ -179,7 +179,7 @@ signatures = st.builds(
 
 @given(signatures, st.sampled_from(["gfx90a", "gfx942", "gfx950"]))
 def test_algorithms_end_with_one_that_fits_everything(s: Signature, arch: str) -> None:
-    offered = default_algorithms(s, arch)
+    offered = candidates(s, arch)
     assert len(set(offered)) == len(offered)
     last = offered[-1]
     assert {last.vector_a, last.vector_b, last.vector_e, *last.vector_d} == {1}
@@ -195,7 +195,7 @@ def test_algorithms_end_with_one_that_fits_everything(s: Signature, arch: str) -
 
 @given(signatures, st.sampled_from(["gfx90a", "gfx942", "gfx950"]))
 def test_algorithms_fit_ck_tiles_access_pattern(s: Signature, arch: str) -> None:
-    for a in default_algorithms(s, arch):
+    for a in candidates(s, arch):
         threads = 64 * a.warps[0] * a.warps[1] * a.warps[2]
         m, n, k = a.tile
         for extent, vector in ((m, a.vector_a), (n, a.vector_b)):
@@ -204,5 +204,5 @@ def test_algorithms_fit_ck_tiles_access_pattern(s: Signature, arch: str) -> None
 
 
 def test_no_algorithms_where_nothing_is_known() -> None:
-    assert default_algorithms(signature(i32), "gfx942") == ()
-    assert default_algorithms(signature(f16), "gfx1100") == ()
+    assert candidates(signature(i32), "gfx942") == ()
+    assert candidates(signature(f16), "gfx1100") == ()

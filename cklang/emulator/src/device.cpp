@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "immortal.h"
+
 namespace ckemu {
 
 namespace {
@@ -18,10 +20,7 @@ struct Devices {
     for (int n = 0; n < kDevices; ++n) device[n].spec = &kSpecs[n];
   }
 };
-Devices& devices() {
-  static Devices all;
-  return all;
-}
+Devices& devices() { return immortal<Devices>(); }
 
 thread_local int t_device = 0;
 
@@ -36,12 +35,15 @@ int current_device_number() { return t_device; }
 void set_current_device(int number) { t_device = number; }
 
 u32 blocks_per_unit(const DeviceSpec& spec, const Kernel& kernel, u32 threads, u32 dynamic_lds) {
-  const u32 waves = std::max<u32>(1, (threads + kLanes - 1) / kLanes);
-  const u32 by_registers = spec.vgprs_per_simd_lane / std::max<u32>(1, kernel.register_rows);
+  const u32 waves = std::max<u32>(1, (threads + kernel.wave_size - 1) / kernel.wave_size);
+  const u32 rows = spec.vgprs_per_simd_lane * spec.wave_size / kernel.wave_size;
+  const u32 granule = std::max<u32>(1, spec.vgpr_granule * spec.wave_size / kernel.wave_size);
+  const u32 taken = (kernel.register_rows + granule - 1) / granule * granule;
+  const u32 by_registers = rows / std::max<u32>(1, taken);
   const u32 per_simd = std::min(by_registers, spec.max_waves_per_simd);
   const u32 lds = kernel.lds_bytes + dynamic_lds;
   const u32 by_waves = per_simd * spec.simds_per_cu / waves;
-  return lds == 0 ? by_waves : std::min(by_waves, spec.lds_bytes / lds);
+  return lds == 0 ? by_waves : std::min(by_waves, spec.lds_bytes_per_unit / lds);
 }
 
 }  // namespace ckemu

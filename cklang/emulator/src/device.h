@@ -3,13 +3,12 @@
 // The emulated GPUs of this process: what each is, what it holds, and what its last launch did.
 #pragma once
 
-#include <pthread.h>
-
 #include <memory>
 #include <vector>
 
 #include "hip_types.h"
 #include "launch.h"
+#include "mutex.h"
 
 namespace ckemu {
 
@@ -17,27 +16,15 @@ namespace ckemu {
 struct DeviceSpec {
   const char* arch;
   const char* product;
-  u32 compute_units, simds_per_cu, max_waves_per_simd, max_threads_per_block, lds_bytes;
+  u32 wave_size;
+  u32 compute_units;  // what HIP calls multiprocessors: on RDNA pairs of compute units
+  u32 simds_per_cu, max_waves_per_simd, max_threads_per_block;
+  u32 lds_bytes;           // that one workgroup may have
+  u32 lds_bytes_per_unit;  // that all workgroups of a multiprocessor share
   u32 vgprs_per_simd_lane, vgpr_granule, sgprs_per_wave, l2_bytes;
   u64 memory_bytes;
   u32 clock_khz, memory_clock_khz, memory_bus_bits;
   u32 major, minor;
-};
-
-class Mutex {
- public:
-  void lock() { pthread_mutex_lock(&mutex_); }
-  void unlock() { pthread_mutex_unlock(&mutex_); }
-
- private:
-  pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
-};
-struct Guard {
-  explicit Guard(Mutex& mutex) : mutex_(mutex) { mutex_.lock(); }
-  ~Guard() { mutex_.unlock(); }
-  Guard(const Guard&) = delete;
-  Guard& operator=(const Guard&) = delete;
-  Mutex& mutex_;
 };
 
 /// The last launch of a device, kept for ckemu_stats.

@@ -14,14 +14,14 @@ void fill(const DeviceSpec& spec, int number, hipDeviceProperties& p) {
   p = hipDeviceProperties{};
   std::snprintf(p.name, sizeof p.name, "%s (emulated)", spec.product);
   std::snprintf(p.uuid, sizeof p.uuid, "emu-%s", spec.arch);
-  std::snprintf(p.gcnArchName, sizeof p.gcnArchName, "%s:sramecc+:xnack-", spec.arch);
+  std::snprintf(p.gcnArchName, sizeof p.gcnArchName, "%s%s", spec.arch, spec.wave_size == kLanes ? ":sramecc+:xnack-" : "");
   const int threads = static_cast<int>(spec.max_threads_per_block);
-  const int registers = static_cast<int>(spec.vgprs_per_simd_lane * spec.simds_per_cu * kLanes);
+  const int registers = static_cast<int>(spec.vgprs_per_simd_lane * spec.simds_per_cu * spec.wave_size);
   p.totalGlobalMem = spec.memory_bytes;
   p.sharedMemPerBlock = p.sharedMemPerMultiprocessor = spec.lds_bytes;
   p.sharedMemPerBlockOptin = p.maxSharedMemoryPerMultiProcessor = spec.lds_bytes;
   p.regsPerBlock = p.regsPerMultiprocessor = registers;
-  p.warpSize = kLanes;
+  p.warpSize = static_cast<int>(spec.wave_size);
   p.memPitch = 0x7fffffff;
   p.maxThreadsPerBlock = threads;
   for (int axis = 0; axis < 3; ++axis) p.maxThreadsDim[axis] = threads;
@@ -41,7 +41,7 @@ void fill(const DeviceSpec& spec, int number, hipDeviceProperties& p) {
   p.pageableMemoryAccessUsesHostPageTables = p.directManagedMemAccessFromHost = p.isLargeBar = 1;
   p.pciBusID = number + 1;
   p.l2CacheSize = static_cast<int>(spec.l2_bytes);
-  p.maxThreadsPerMultiProcessor = static_cast<int>(spec.simds_per_cu * spec.max_waves_per_simd * kLanes);
+  p.maxThreadsPerMultiProcessor = static_cast<int>(spec.simds_per_cu * spec.max_waves_per_simd * spec.wave_size);
   p.maxBlocksPerMultiProcessor = static_cast<int>(spec.simds_per_cu * spec.max_waves_per_simd);
   p.singleToDoublePrecisionPerfRatio = 1;
   p.clockInstructionRate = 100000;

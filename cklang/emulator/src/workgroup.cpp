@@ -10,7 +10,9 @@ namespace ckemu {
 
 namespace {
 
-constexpr i64 kWaveShare = 1 << 16;  // instructions before another wave of the group gets its turn
+// Instructions before another wave of the group gets its turn. Few, since a GPU's waves go on side by
+// side: hand-written kernels reuse local memory without a barrier where no wave can be far behind.
+constexpr i64 kWaveShare = 128;
 
 /// kernel_code_properties: which user SGPRs the kernel asks for, in order.
 enum Property : u32 {

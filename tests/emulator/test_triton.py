@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: MIT
+"""Kernels that Triton compiled, against NumPy: code objects of a compiler we did not write."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+from triton_kernels import MADE, run
+
+GPUS = ("gfx942", "gfx950")
+
+_FP8 = {"fp8e4b8": ml_dtypes.float8_e4m3fnuz, "fp8e4nv": ml_dtypes.float8_e4m3fn}
+_TYPES = {
+    "fp16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "fp32": np.float32,
+    "i8": np.int8,
+    "i32": np.int32,
+    **_FP8,
+}
+
+
+def _types(gpu: str, name: str) -> list[type]:
+    return [_TYPES[kind[1:]] for kind in MADE[gpu][name]["arguments"] if kind[0] == "*"]
+
+
+def _random(rng: np.random.Generator, shape: tuple[int, ...], dtype: type) -> np.ndarray:
+    if np.issubdtype(dtype, np.integer):
+        return rng.integers(-100, 100, shape).astype(dtype)
+    return rng.standard_normal(shape).astype(dtype)
+
+
+def _of(kind: str) -> list[tuple[str, str]]:
+    return [(gpu, name) for gpu in GPUS for name in MADE[gpu] if name.startswith(kind)]
+
+
+@pytest.mark.parametrize(("gpu", "name"), _of("gemm"))
+def test_gemm(gpu: str, name: str) -> None:
+    """Full and ragged tiles in every direction."""
+    rng = np.random.default_rng(1)
+    left, right, out = _types(gpu, name)
+    for m, n, k in ((64, 64, 64), (80, 112, 48)):
+        a, b = _random(rng, (m, k), left), _random(rng, (k, n), right)
+        c = np.zeros((m, n), out)
+        run(gpu, name, (-(-m // 64), -(-n // 64)), a, b, c, m, n, k)
+        if out is np.int32:
+            np.testing.assert_array_equal(c, a.astype(np.int32) @ b.astype(np.int32))
+        else:
+            exact = a.astype(np.float64) @ b.astype(np.float64)
+            size = np.abs(a.astype(np.float64)) @ np.abs(b.astype(np.float64))
+            bound = size * k * 2.0**-24 + np.abs(exact) * float(ml_dtypes.finfo(out).eps) + 1e-7
+            assert (np.abs(c.astype(np.float64) - exact) <= bound).all()
+
+
+@pytest.mark.parametrize(("gpu", "name"), _of("softmax"))
+def test_softmax(gpu: str, name: str) -> None:
+    x = (4 * np.random.default_rng(2).standard_normal((3, 1000))).astype(_types(gpu, name)[0])
+    y = np.zeros_like(x)
+    run(gpu, name, (3, 1), x, y, 1000)
+    weight = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
+    exact = weight / weight.sum(1, keepdims=True)
+    np.testing.assert_allclose(y, exact, rtol=2 * np.finfo(x.dtype).eps + 4e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize(("gpu", "name"), _of("attention"))
+def test_attention(gpu: str, name: str) -> None:
+    rng = np.random.default_rng(3)
+    dtype, heads, length, depth = _types(gpu, name)[0], 2, 128, 64
+    q, k, v = (_random(rng, (heads, length, depth), dtype) for _ in range(3))
+    o = np.zeros_like(q)
+    run(gpu, name, (length // 64, heads), q, k, v, o, length, float(np.log2(np.e) / 8))
+    score = q.astype(np.float64) @ k.astype(np.float64).transpose(0, 2, 1) / 8
+    if "causal" in name:
+        score = np.where(np.tri(length, dtype=bool), score, -np.inf)
+    share = np.exp(score - score.max(2, keepdims=True))
+    exact = share / share.sum(2, keepdims=True) @ v.astype(np.float64)
+    # The shares are rounded to the inputs' type, and so is the result.
+    eps = float(ml_dtypes.finfo(dtype).eps)
+    np.testing.assert_allclose(o.astype(np.float64), exact, rtol=eps, atol=3 * eps)

@@ -22,7 +22,21 @@ from cklang.frontend import functions
 from cklang.frontend.functions import *  # noqa: F403 - the names stand in its __all__, once
 from cklang.frontend.helper import Fn, fn
 from cklang.runtime.op import Op, op
-from cklang.types import bf16, bool_, const, dims, dtype_var, f16, f32, i8, i32
+from cklang.types import (
+    bf8,
+    bf8_fnuz,
+    bf16,
+    bool_,
+    const,
+    dims,
+    dtype_var,
+    f16,
+    f32,
+    fp8,
+    fp8_fnuz,
+    i8,
+    i32,
+)
 
 __version__ = "0.1.0"
 
@@ -30,6 +44,8 @@ __all__ = [
     "CkError",
     "Fn",
     "Op",
+    "bf8",
+    "bf8_fnuz",
     "bf16",
     "bool_",
     "const",
@@ -37,6 +53,8 @@ __all__ = [
     "dtype_var",
     "f16",
     "f32",
+    "fp8",
+    "fp8_fnuz",
     "fn",
     "i8",
     "i32",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from cklang.errors import error
 from cklang.keys import DKind, DOperand, Layout, Signature
-from cklang.types import Dim, DType, f32
+from cklang.types import Dim, DType, Kind, f32, i32
 
 if TYPE_CHECKING:
     from cklang.fusion.plan import FusedGemm, Read, View
@@ -96,7 +96,7 @@ class Problem:
         return Signature(
             dtype_a=self.a.dtype,
             dtype_b=self.b.dtype,
-            dtype_acc=f32,
+            dtype_acc=i32 if self.a.dtype.kind is Kind.INT else f32,
             dtype_e=self.e.dtype,
             layout_a=self.a.layout,
             layout_b=self.b.layout,

@@ -45,7 +45,7 @@ struct GemmKernel
             tile<loop>(args, block, shared);
     }
 
-    private:
+    /// The tile that a data-parallel grid gives to workgroup `block`.
     template <LoopFunction<typename Acc::DataType>* loop>
     CK_TILE_DEVICE static void tile(const Args& args, index_t block, char* shared)
     {
@@ -76,6 +76,7 @@ struct GemmKernel
         store(args, accumulators, m, n, shared);
     }
 
+    private:
     /// The epilogue of the tile at (m, n).
     CK_TILE_DEVICE static void store(const Args& args,
                                      const typename Acc::DataType* accumulators,

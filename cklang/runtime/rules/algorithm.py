@@ -161,7 +161,7 @@ def access_pattern(
     """
     width = max(vector, row // wave)
     width = min(width, outer * row // threads)
-    if width < 1 or row % width or row % vector or (row // width) > wave:
+    if width < vector or row % width or row // width > wave:
         return None
     rows_at_once = wave // (row // width) * (threads // wave)
     if wave % (row // width) or outer % rows_at_once:

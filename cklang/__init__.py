@@ -28,7 +28,21 @@ from cklang.runtime.problem import Problem, problem
 from cklang.runtime.registry import Registry
 from cklang.runtime.select import Selection, select
 from cklang.runtime.space import Pattern, pattern
-from cklang.types import bf16, bool_, const, dims, dtype_var, f16, f32, i8, i32
+from cklang.types import (
+    bf8,
+    bf8_fnuz,
+    bf16,
+    bool_,
+    const,
+    dims,
+    dtype_var,
+    f16,
+    f32,
+    fp8,
+    fp8_fnuz,
+    i8,
+    i32,
+)
 
 __version__ = "0.1.0"
 
@@ -41,6 +55,8 @@ __all__ = [
     "Problem",
     "Registry",
     "Selection",
+    "bf8",
+    "bf8_fnuz",
     "bf16",
     "bool_",
     "const",
@@ -48,6 +64,8 @@ __all__ = [
     "dtype_var",
     "f16",
     "f32",
+    "fp8",
+    "fp8_fnuz",
     "fn",
     "i8",
     "i32",

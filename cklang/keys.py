@@ -84,8 +84,6 @@ class Pipeline(Enum):
     """Two LDS buffers that global memory is loaded into directly."""
     BASIC_V1 = "basic_v1"
     """The plain loop: one LDS buffer, the next tile in registers."""
-    BASIC_V2 = "basic_v2"
-    """The plain loop with the loads one tile further ahead."""
 
 
 class Scheduler(Enum):

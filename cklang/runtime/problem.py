@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from cklang.codec import enum_of
 from cklang.errors import error
 from cklang.keys import DKind, DOperand, Layout, Signature
-from cklang.types import Dim, DType, f16, f32
+from cklang.types import Dim, DType, Kind, f16, f32, i32
 
 if TYPE_CHECKING:
     from cklang.fusion.plan import FusedGemm, Read, View
@@ -106,7 +106,7 @@ class Problem:
         return Signature(
             dtype_a=self.a.dtype,
             dtype_b=self.b.dtype,
-            dtype_acc=f32,
+            dtype_acc=i32 if self.a.dtype.kind is Kind.INT else f32,
             dtype_e=self.e.dtype,
             layout_a=self.a.layout,
             layout_b=self.b.layout,

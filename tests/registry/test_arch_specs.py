@@ -10,17 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kernels import BASE, RELU, signature
+from kernels import BASE, RELU, shape, signature
 
 from cklang import knobs
 from cklang.arch import all_archs, arch
 from cklang.cli.main import main
 from cklang.cli.specs import check_by_compiling, check_by_reading
-from cklang.emulator.isa.tables import load
+from cklang.emulator.isa.schema import load
 from cklang.errors import CkError
 from cklang.lowering.pipelines import PIPELINES
 from cklang.runtime.registry import Registry
 from cklang.runtime.rules import objections
+from cklang.runtime.select import select
+from cklang.runtime.space import pattern
 from cklang.runtime.toolchain import find_ck_tree, find_toolchain
 
 SHIPPED = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
@@ -52,7 +54,7 @@ def test_rows_compile_to_the_instruction_they_name(name: str, tmp_path: Path) ->
 @pytest.mark.parametrize("name", SHIPPED)
 def test_every_named_instruction_is_in_the_instruction_table(name: str) -> None:
     spec = arch(name)
-    known = {mnemonic.split(" ")[0] for mnemonic in load(spec.family).instructions}
+    known = {row.name for row in load(spec.family).rows}
     for row in spec.warp_tiles:
         assert row.isa is None or row.isa in known, f"{row.isa} on {name}"
 
@@ -78,13 +80,19 @@ def test_budgets_are_the_gpus_lds_over_the_pipelines_buffers(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_forbidden_rows_are_the_schedulers_that_lowering_lacks(name: str) -> None:
-    spec = arch(name)
+def test_forbidden_rows_are_the_schedulers_that_the_tree_lacks(name: str) -> None:
+    spec, folder = arch(name), find_ck_tree().include / "ck_tile/ops/gemm/pipeline"
     forbidden = {(row.pipeline, row.scheduler) for row in spec.forbidden}
     for pipeline, row in PIPELINES.items():
         if spec.budget(pipeline.value) is None:
             continue
-        legal = {scheduler.value for scheduler in row.schedulers}
+        (file,) = [
+            path
+            for path in folder.glob("*.hpp")
+            if re.search(rf"struct {row.ck}\b", path.read_text())
+        ]
+        found = re.findall(r"PipelineImpl<GemmPipelineScheduler::(\w+)>", file.read_text())
+        legal = {scheduler.lower() for scheduler in found} or {"default"}
         for scheduler in ("default", "intrawave", "interwave"):
             assert ((pipeline.value, scheduler) in forbidden) == (scheduler not in legal)
 
@@ -123,8 +131,10 @@ def test_a_gpu_is_added_by_a_file(tmp_path: Path) -> None:
         wide = replace(BASE, warps=(2, 4, 1), warp_tile=(16, 16, 16))
         assert "warps" not in {r.rule for r in objections(wide, signature(), spec)}
         assert "warp-tile" in {r.rule for r in objections(BASE, signature(), spec)}
-        made = Registry("mine")
-        assert made.declare(signature(), RELU, "gfx1200", "essential") > 0
+        some = pattern(tile=(64, 64, 32), warps=(4, 2, 1))
+        assert Registry("mine").declare(signature(), RELU, "gfx1200", some) > 0
+        chosen = select(shape(64, 64, 64), registry=Registry("none"), arch="gfx1200")
+        assert chosen.key.arch == "gfx1200"
     with pytest.raises(CkError, match="gfx1200"):
         arch("gfx1200")
 

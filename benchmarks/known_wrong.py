@@ -9,7 +9,6 @@ a change of CK Tile's tree or of our templates, and copy what it prints::
 
 from __future__ import annotations
 
-import ctypes
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -20,6 +20,7 @@ from cklang.arch import ArchSpec, arch
 from cklang.errors import CkError, error
 from cklang.ir.nodes import Function
 from cklang.keys import Algorithm, KernelKey, Signature
+from cklang.runtime.bundle import Bundle, sole_source
 from cklang.runtime.candidates import DEFAULT_PRESET, candidates
 from cklang.runtime.context import current
 from cklang.runtime.pool import Pool
@@ -179,9 +180,18 @@ def _pools(registry: Registry, signature: Signature, spec: ArchSpec) -> Iterator
     declared = _declared(registry, registry.version, signature, spec)
     if len(declared):
         yield declared
-    preset = _preset(replace(signature, epilogue=""), spec)
-    if preset:
+    bundles = sole_source()
+    if bundles is not None:
+        yield _bundled(bundles, signature, spec)
+    elif _preset(replace(signature, epilogue=""), spec):
         yield _on_demand(signature, spec)
+
+
+@lru_cache(maxsize=256)
+def _bundled(bundles: tuple[Bundle, ...], signature: Signature, spec: ArchSpec) -> Pool:
+    held = [a for bundle in bundles for a in bundle.algorithms(signature, spec.name)]
+    keys = [KernelKey(signature, algorithm, spec.name) for algorithm in dict.fromkeys(held)]
+    return Pool(keys, spec, "bundles; there are no CK Tile headers to compile others")
 
 
 @lru_cache(maxsize=256)
@@ -207,7 +217,8 @@ def _widest(problem: Problem, signature: Signature, spec: ArchSpec, seen: list[P
     """Take the first algorithm of the whole legal set that ``problem`` allows, or say why none."""
     always = [rule for rule in PROBLEM_RULES if not rule.reads]
     pools = list(seen)
-    for algorithm in enumerate_legal(signature, spec):
+    everything = enumerate_legal(signature, spec) if sole_source() is None else ()
+    for algorithm in everything:
         keys = [KernelKey(signature, algorithm, spec.name)]
         pool = Pool(keys, spec, "every legal algorithm, built on demand", checked=True)
         if pool.legal(problem).any():
@@ -221,7 +232,7 @@ def _widest(problem: Problem, signature: Signature, spec: ArchSpec, seen: list[P
             break
         if len(pools) < len(seen) + _REASONS:
             pools.append(pool)
-    if not pools:
+    if not any(len(pool) for pool in pools):
         raise error("K102", signature=signature.words, arch=spec.name)
     rejections = chain.from_iterable(pool.rejections(problem) for pool in pools)
     raise _refusal(problem, spec, rejections, "every algorithm there is")

@@ -190,7 +190,8 @@ void run_prepared(PreparedLaunch& prepared) {
   if (hostcall != nullptr) hostcall->serve();
   finished.program = prepared.program;
   finished.workgroups = work.total();
-  finished.waves = work.total() * ((work.threads() + kLanes - 1) / kLanes);
+  const u32 lanes = prepared.program->kernel().wave_size;
+  finished.waves = work.total() * ((work.threads() + lanes - 1) / lanes);
   Fault& fault = finished.result.fault;
   if (fault.kind == FaultKind::Abort && hostcall != nullptr && !hostcall->complaint().empty()) {
     fault.message.add("\n  %s", hostcall->complaint().c_str());

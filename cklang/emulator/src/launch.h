@@ -23,6 +23,8 @@ struct DispatchPacket {
 };
 static_assert(sizeof(DispatchPacket) == 64);
 
+class Hostcall;
+
 struct Launch {
   Program* program = nullptr;
   u32 groups[3] = {1, 1, 1};
@@ -32,6 +34,7 @@ struct Launch {
   const u8* kernarg = nullptr;
   DispatchPacket packet;
   u32 resident = 1;             // workgroups that the device holds at a time
+  Hostcall* hostcall = nullptr; // where the kernel asks the host for services, if it does
   Numerics numerics = current_numerics();
   bool check_waits = waits_checked();
 
@@ -50,8 +53,5 @@ struct LaunchResult {
 
 /// Runs all workgroups of `launch` on the machine's cores and waits for them.
 void run_launch(const Launch& launch, LaunchResult& result);
-
-/// The number of worker threads.
-u32 worker_count();
 
 }  // namespace ckemu

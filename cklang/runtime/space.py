@@ -7,7 +7,7 @@ Enumeration is lazy and prunes: a rule is asked as soon as the fields it reads a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from functools import cache
 from itertools import product
 from typing import Any, get_type_hints
@@ -17,10 +17,11 @@ from cklang.codec import decode, unknown
 from cklang.errors import error
 from cklang.keys import Algorithm, EpilogueKind, Pipeline, Scheduler, Signature
 from cklang.runtime.presets import Space, space
-from cklang.runtime.rules.engine import ALGORITHM_RULES, AlgorithmRule
+from cklang.runtime.problem import Problem
+from cklang.runtime.rules.engine import ALGORITHM_RULES, AlgorithmRule, ProblemRule
 from cklang.runtime.vectors import Vectors, vector_choices
 
-__all__ = ["ANY", "Pattern", "enumerate_legal", "legal_values", "pattern"]
+__all__ = ["ANY", "Pattern", "enumerate_legal", "legal_values", "pattern", "satisfiable"]
 
 ANY = "*"
 """In a pattern: every value that is legal."""
@@ -206,3 +207,19 @@ def _named(vectors: Vectors, among: Pattern) -> bool:
         if named is not None and vector not in named:
             return False
     return True
+
+
+def satisfiable(
+    rule: ProblemRule,
+    algorithm: Algorithm,
+    problem: Problem,
+    signature: Signature,
+    spec: ArchSpec,
+) -> bool:
+    """Whether some values of the fields that ``rule`` reads satisfy it."""
+    domains = [legal_values(name, signature, spec) for name in rule.reads]
+    return any(
+        rule.check(problem, replace(algorithm, **dict(zip(rule.reads, values, strict=True))), spec)
+        is None
+        for values in product(*domains)
+    )

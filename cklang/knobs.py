@@ -21,6 +21,7 @@ __all__ = [
     "DEVICE",
     "JOBS",
     "LOG",
+    "NUMERICS",
     "ROCM_PATH",
     "SANITIZE",
     "Knob",
@@ -81,11 +82,13 @@ def _flag(text: str) -> bool:
     return text.lower() in {"1", "true", "on"}
 
 
-def _level(text: str) -> str:
-    levels = ("debug", "info", "warning", "error")
-    if text.lower() not in levels:
-        raise ValueError(f"must be one of {', '.join(levels)}")
-    return text.lower()
+def _one_of(*words: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text.lower() not in words:
+            raise ValueError(f"must be one of {', '.join(words)}")
+        return text.lower()
+
+    return parse
 
 
 CACHE_DIR: Knob[Path | None] = Knob(
@@ -125,7 +128,16 @@ SANITIZE: Knob[bool] = Knob(
     doc="check kernels while they run on the emulator (slower)",
 )
 LOG: Knob[str] = Knob(
-    name="CKLANG_LOG", default="warning", parse=_level, doc="log level: debug, info, warning, error"
+    name="CKLANG_LOG",
+    default="warning",
+    parse=_one_of("debug", "info", "warning", "error"),
+    doc="log level: debug, info, warning, error",
+)
+NUMERICS: Knob[str] = Knob(
+    name="CKLANG_NUMERICS",
+    default="fma",
+    parse=_one_of("fma", "exact", "cdna3"),
+    doc="how the emulator rounds matrix products: fma (fast), exact (once), cdna3 (as an MI300)",
 )
 ROCM_PATH: Knob[Path | None] = Knob(
     name="ROCM_PATH", default=None, parse=_path, doc="the ROCm installation (default: /opt/rocm)"
@@ -139,6 +151,7 @@ ALL: tuple[Knob[object], ...] = (  # type: ignore[assignment]
     JOBS,
     SANITIZE,
     LOG,
+    NUMERICS,
     ROCM_PATH,
 )
 """All knobs, in the order in which ``cklang doctor`` prints them."""

@@ -20,6 +20,7 @@ from cklang.emulator.library import (
     kernel_facts,
     last_error,
     load,
+    numerics,
     patience,
     stats,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "last_error",
     "library_path",
     "load",
+    "numerics",
     "patience",
     "stats",
 ]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any
 
+from cklang import knobs
 from cklang.emulator.build import library_path
 from cklang.errors import error
 
@@ -24,9 +25,13 @@ __all__ = [
     "kernel_facts",
     "last_error",
     "load",
+    "numerics",
     "patience",
     "stats",
 ]
+
+NUMERICS = ("fma", "exact", "cdna3")
+"""How matrix products may be rounded, in the order of the C interface."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +107,8 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
         (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t, _CENSUS, ctypes.c_void_p),
     ),
     "ckemu_set_patience": (None, (ctypes.c_uint64,)),
+    "ckemu_set_numerics": (None, (ctypes.c_int,)),
+    "ckemu_last_numerics": (ctypes.c_int, (ctypes.c_int,)),
     "ckemu_disassemble": (
         ctypes.c_int,
         (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t, _EMIT, ctypes.c_void_p),
@@ -129,6 +136,7 @@ def load() -> ctypes.CDLL:
         function = getattr(library, name)
         function.restype = result
         function.argtypes = arguments
+    library.ckemu_set_numerics(NUMERICS.index(knobs.NUMERICS.get()))
     return library
 
 
@@ -154,6 +162,25 @@ def patience(slices: int = 1024) -> None:
     workgroup's registers hold something new, so that it may be computing, count a 64th.
     """
     load().ckemu_set_patience(slices)
+
+
+def numerics(mode: str) -> None:
+    """Set how matrix products are rounded in launches from now on.
+
+    Args:
+        mode: "fma" adds product by product in the order of K, each with one rounding (the default,
+            and fast); "exact" rounds the exact sum of products and addend once, to nearest even;
+            "cdna3" is the published bit-accurate model of the MI300 (arXiv 2511.10909). A kernel
+            that executes a product of which no model is published then faults and names it.
+
+    Raises:
+        CkValueError: Z001, there is no such mode.
+    """
+    if mode not in NUMERICS:
+        knob = knobs.NUMERICS
+        problem = f"must be one of {', '.join(NUMERICS)}"
+        raise error("Z001", name="numerics", got=mode, problem=problem, doc=knob.doc)
+    load().ckemu_set_numerics(NUMERICS.index(mode))
 
 
 def stats(device: int) -> Stats:

@@ -79,6 +79,13 @@ CKEMU_EXPORT int ckemu_fidelity(int number, void (*emit)(void*, const char*, uin
   return 0;
 }
 
+CKEMU_EXPORT void ckemu_set_numerics(int numerics) { set_numerics(static_cast<Numerics>(numerics)); }
+
+CKEMU_EXPORT int ckemu_last_numerics(int number) {
+  const Device* gpu = device(number);
+  return gpu != nullptr && gpu->last.program ? static_cast<int>(gpu->last.result.numerics) : -1;
+}
+
 CKEMU_EXPORT int ckemu_get_kernel(void* handle, ::ckemu_kernel* facts) {
   const Function* function = function_of(handle);
   if (function == nullptr) return -1;

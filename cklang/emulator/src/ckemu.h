@@ -41,6 +41,12 @@ int ckemu_get_stats(int device, struct ckemu_stats* stats);
 int ckemu_fidelity(int device, void (*emit)(void* context, const char* operation, uint64_t count),
                    void* context);
 
+/* How matrix products are rounded in launches from now on: 0 "fma", 1 "exact", 2 "cdna3". */
+void ckemu_set_numerics(int numerics);
+
+/* The numerics of the device's last launch; -1 if it has launched nothing. */
+int ckemu_last_numerics(int device);
+
 /* How many time slices in a row may pass without any progress, over all resident workgroups, before a
  * launch ends with a deadlock; a slice is 2^18 instructions, or less for a wave that sleeps. */
 void ckemu_set_patience(uint64_t slices);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "fault.h"
+#include "numerics.h"
 #include "program.h"
 
 namespace ckemu {
@@ -30,6 +31,7 @@ struct Launch {
   const u8* kernarg = nullptr;
   DispatchPacket packet;
   u32 resident = 1;             // workgroups that the device holds at a time
+  Numerics numerics = current_numerics();
 
   u64 total() const { return u64{groups[0]} * groups[1] * groups[2]; }
   u32 threads() const { return block[0] * block[1] * block[2]; }
@@ -41,6 +43,7 @@ struct LaunchResult {
   std::vector<u64> executed;  // by code slot
   u64 bytes_loaded = 0, bytes_stored = 0;
   u64 nanoseconds = 0;
+  Numerics numerics = Numerics::Fma;
 };
 
 /// Runs all workgroups of `launch` on the machine's cores and waits for them.

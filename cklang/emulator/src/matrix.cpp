@@ -15,27 +15,16 @@ namespace ckemu {
 
 namespace {
 
-/// Register of row `i` of block `block` of D, and the first of its lanes.
-struct RowPlace {
-  int reg, lane;
-};
-template <int M>
-constexpr RowPlace row_place(int block, int i) {
-  if constexpr (M == 32) return {16 * block + 4 * (i / 8) + i % 4, 32 * (i / 4 % 2)};
-  if constexpr (M == 16) return {4 * block + i % 4, 16 * (i / 4)};
-  return {i, 4 * block};
-}
-
 template <class Vector, int M>
 CKEMU_INLINE Vector get(const Accumulator& acc, int block, int i, int column) {
-  const RowPlace at = row_place<M>(block, i);
+  const RowPlace at = row_place(M, block, i);
   Vector value;
   std::memcpy(&value, acc.c + at.reg * acc.c_stride + at.lane + column, sizeof value);
   return value;
 }
 template <int M, class Vector>
 CKEMU_INLINE void put(const Accumulator& acc, int block, int i, int column, Vector value) {
-  const RowPlace at = row_place<M>(block, i);
+  const RowPlace at = row_place(M, block, i);
   std::memcpy(acc.d + at.reg * kLanes + at.lane + column, &value, sizeof value);
 }
 
@@ -108,6 +97,8 @@ struct Fp8Values {
   }
 };
 
+}  // namespace
+
 void unpack_operand(const Wave& w, Type type, const u32* rows, const PanelShape& shape, Panel& panel) {
   switch (type) {
     case Type::F32: return unpack<Type::F32>(rows, shape, panel);
@@ -121,6 +112,8 @@ void unpack_operand(const Wave& w, Type type, const u32* rows, const PanelShape&
   const bool ocp = w.program->family() == Family::Cdna4;
   unpack_fp8(rows, shape, values.value[ocp][type == Type::BF8], panel);
 }
+
+namespace {
 
 /// A's blocks under CBSZ and ABID: groups of 2^CBSZ blocks all use the group's block ABID.
 void broadcast_blocks(Panel& panel, const PanelShape& shape, int cbsz, int abid) {
@@ -161,34 +154,10 @@ void mfma(Wave& w, const Code& c) {
   if (c.inst->cbsz != 0) broadcast_blocks(a, left, c.inst->cbsz, c.inst->abid);
   const bool constant = c.src[2].kind == Kind::Constant;
   const Accumulator acc{w.v[c.dst], source_row(w, c, 2), constant ? size_t{0} : size_t{kLanes}};
+  if (!integer && numerics_of(w) != Numerics::Fma) [[unlikely]] {
+    return multiply_otherwise(w, *c.inst, a, b, shape.k, nullptr, acc);
+  }
   multiply_for<integer>(shape.m)(a, b, shape.k, shape.blocks, acc);
-}
-
-/// Double precision: 16x16x4, and 4x4x4 in four blocks. NEG (BLGP) negates A, B, C by its bits.
-void mfma_f64(Wave& w, const Code& c) {
-  const MatrixShape& shape = *c.inst->matrix;
-  const int blocks = shape.blocks, size = shape.m;
-  const u32 *a = source_row(w, c, 0), *b = source_row(w, c, 1), *add = source_row(w, c, 2);
-  const bool constant = c.src[2].kind == Kind::Constant;
-  const u32 negated = c.inst->neg | c.inst->blgp;  // the same bits, named blgp before gfx940
-  const double sign_a = (negated & 1) != 0 ? -1 : 1, sign_b = (negated & 2) != 0 ? -1 : 1;
-  const double sign_c = (negated & 4) != 0 ? -1 : 1;
-  double result[4][kLanes];
-  const int registers = size / 4;
-  for (int r = 0; r < registers; ++r) {
-    for (int l = 0; l < kLanes; ++l) {
-      const int j = l % size, block = l / size % blocks, i = 4 * r + l / (size * blocks);
-      double sum = sign_c * get_lane<double>(constant ? add : add + 2 * r * kLanes, l);
-      for (int k = 0; k < shape.k; ++k) {
-        const int group = size * (block + blocks * k);
-        sum = __builtin_fma(sign_a * get_lane<double>(a, group + i), sign_b * get_lane<double>(b, group + j), sum);
-      }
-      result[r][l] = sum;
-    }
-  }
-  for (int r = 0; r < registers; ++r) {
-    for (int l = 0; l < kLanes; ++l) set_lane<double>(w.v[c.dst + 2 * r], l, result[r][l]);
-  }
 }
 
 bool known_input(Type type) {
@@ -205,9 +174,9 @@ void multiply_f32(int m, const Panel& a, const Panel& b, int depth, int blocks, 
 Handler matrix_handler(const Inst& inst) {
   const MatrixShape& shape = *inst.matrix;
   if (shape.a == Type::F8F6F4) return mini_matrix_handler(inst);
-  if (shape.sparse || shape.m != shape.n) return nullptr;
-  if (shape.m != 32 && shape.m != 16 && shape.m != 4) return nullptr;
-  if (shape.a == Type::F64) return mfma_f64;
+  if (shape.m != shape.n || (shape.m != 32 && shape.m != 16 && shape.m != 4)) return nullptr;
+  if (shape.a == Type::F64) return double_matrix_handler(inst);
+  if (shape.sparse) return sparse_matrix_handler(inst);
   if (shape.a == Type::I8 && shape.b == Type::I8) return mfma<true>;
   return known_input(shape.a) && known_input(shape.b) && shape.d == Type::F32 ? mfma<false> : nullptr;
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "matrix_unpack.h"
+#include "numerics.h"
 
 namespace ckemu {
 
@@ -14,16 +15,31 @@ struct Accumulator {
   size_t c_stride;  // 0 if C is a constant
 };
 
+/// The elements of A or B, whose rows are `rows`, as f32 (or i32).
+void unpack_operand(const Wave& wave, Type type, const u32* rows, const PanelShape& shape, Panel& panel);
+
 /// D = A * B + C in f32 for square blocks of `m`, one fused multiply-add a product, in order of K.
 void multiply_f32(int m, const Panel& a, const Panel& b, int depth, int blocks, const Accumulator& acc);
 
-/// The row of register `row` of C or D, and its lane, of element (i, j) of an m by m block.
-struct ElementPlace {
-  int row, lane;
+/// Where row `i` of a block of C or D lies: its register, and the lane of its first element.
+struct RowPlace {
+  int reg, lane;
 };
-constexpr ElementPlace element_place(int m, int i, int j) {
-  if (m == 32) return {4 * (i / 8) + i % 4, 32 * (i / 4 % 2) + j};
-  return {i % 4, 16 * (i / 4) + j};
+constexpr RowPlace row_place(int size, int block, int i) {
+  if (size == 32) return {16 * block + 4 * (i / 8) + i % 4, 32 * (i / 4 % 2)};
+  if (size == 16) return {4 * block + i % 4, 16 * (i / 4)};
+  return {i, 4 * block};
 }
+
+/// The same product under other numerics than "fma", one element of D after the other. `picks` is null,
+/// or says which row of B the stored element k of row i of A multiplies: picks[k * size + i].
+void multiply_otherwise(Wave& wave, const Inst& inst, const Panel& a, const Panel& b, int depth,
+                        const u8* picks, const Accumulator& acc);
+
+/// The numerics of the launch that `wave` belongs to.
+Numerics numerics_of(const Wave& wave);
+
+/// Ends the launch if its numerics are "cdna3" and no model of the instruction is published.
+void check_published(Wave& wave, const Inst& inst);
 
 }  // namespace ckemu

@@ -6,6 +6,7 @@
 // bytes of exponents, one for each row and 32 elements of K.
 #include "matrix.h"
 
+#include "exact_sum.h"
 #include "fault.h"
 #include "lanes.h"
 #include "matrix_multiply.h"
@@ -79,22 +80,30 @@ void apply(const Scales& scales, int size, int depth, Panel& panel) {
   }
 }
 
-/// Scales of any size: every product in f64, where it is exact, and a rounding to f32 a step.
+/// Scales of any size: every product in f64, where it is exact, and a rounding to f32 a step, or one
+/// in the end.
 void multiply_wide(const Panel& a, const Panel& b, const Scales& of_a, const Scales& of_b, int size,
-                   int depth, const Accumulator& acc) {
+                   int depth, bool exact, const Accumulator& acc) {
   const float *x = reinterpret_cast<const float*>(a.element), *y = reinterpret_cast<const float*>(b.element);
   alignas(64) u32 result[16 * kLanes];
   const auto scale = [](u8 exponent) { return exponent == 255 ? __builtin_nan("") : power_of_two(exponent - 127); };
   for (int i = 0; i < size; ++i) {
     for (int j = 0; j < size; ++j) {
-      const ElementPlace place = element_place(size, i, j);
-      float sum = bits_as<float>(acc.c[place.row * acc.c_stride + place.lane]);
+      const RowPlace place = row_place(size, 0, i);
+      float sum = bits_as<float>(acc.c[place.reg * acc.c_stride + place.lane + j]);
+      ExactFloatSum total;
+      total.add(sum);
       for (int k = 0; k < depth; ++k) {
         const int block = k / kPerLane * size;
         const double factor = scale(of_a.exponent[block + i]) * scale(of_b.exponent[block + j]);
-        sum = static_cast<float>(__builtin_fma(double(x[k * size + i]) * y[k * size + j], factor, sum));
+        const double product = double(x[k * size + i]) * y[k * size + j];
+        if (exact) {
+          total.add(product * factor);
+        } else {
+          sum = static_cast<float>(__builtin_fma(product, factor, sum));
+        }
       }
-      result[place.row * kLanes + place.lane] = bits_as<u32>(sum);
+      result[place.reg * kLanes + place.lane + j] = bits_as<u32>(exact ? total.round<float>() : sum);
     }
   }
   std::memcpy(acc.d, result, sizeof(u32) * static_cast<size_t>(size * size));
@@ -103,6 +112,7 @@ void multiply_wide(const Panel& a, const Panel& b, const Scales& of_a, const Sca
 void mfma_mini(Wave& w, const Code& c) {
   const MatrixShape& shape = *c.inst->matrix;
   const int size = shape.m, depth = shape.k;
+  check_published(w, *c.inst);
   Panel a, b;
   unpack_mini(source_row(w, c, 0), c.inst->cbsz, size, depth, a);
   unpack_mini(source_row(w, c, 1), c.inst->blgp, size, depth, b);
@@ -110,10 +120,13 @@ void mfma_mini(Wave& w, const Code& c) {
   const Accumulator acc{w.v[c.dst], source_row(w, c, 2), constant ? size_t{0} : size_t{kLanes}};
   if (shape.scaled) {
     const Scales of_a = scales_of(w, c, 0), of_b = scales_of(w, c, 1);
-    if (!of_a.moderate || !of_b.moderate) return multiply_wide(a, b, of_a, of_b, size, depth, acc);
+    if (!of_a.moderate || !of_b.moderate) {
+      return multiply_wide(a, b, of_a, of_b, size, depth, numerics_of(w) == Numerics::Exact, acc);
+    }
     apply(of_a, size, depth, a);
     apply(of_b, size, depth, b);
   }
+  if (numerics_of(w) != Numerics::Fma) return multiply_otherwise(w, *c.inst, a, b, depth, nullptr, acc);
   multiply_f32(size, a, b, depth, 1, acc);
 }
 

@@ -172,6 +172,7 @@ void run_launch(const Launch& launch, LaunchResult& result) {
   for (const pthread_t thread : threads) pthread_join(thread, nullptr);
   scheduler.finish();
   result.nanoseconds = now() - start;
+  result.numerics = launch.numerics;
 }
 
 }  // namespace ckemu

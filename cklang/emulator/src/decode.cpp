@@ -122,10 +122,16 @@ bool Decoder::take_literal() {
   return literal_taken_ = true;
 }
 
+/// Recent compilers for RDNA write an inline zero into the sources that an instruction leaves unused.
+bool Decoder::is_unused_zero(size_t field) const {
+  const auto which = static_cast<Field>(field);
+  return family_.gfx > 9 && values_[field] == 128 && (which == Field::src1 || which == Field::src2);
+}
+
 bool Decoder::check_unused_fields() {
   inst_.bytes = static_cast<u8>(dwords_ * 4);
   for (size_t f = 0; f < kFieldCount; ++f)
-    if (present_[f] && !used_[f] && values_[f] != 0)
+    if (present_[f] && !used_[f] && values_[f] != 0 && !is_unused_zero(f))
       return fail("field %s is %u, but this instruction does not use it", kFieldNames[f],
                   values_[f]);
   return true;

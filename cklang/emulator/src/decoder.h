@@ -41,6 +41,7 @@ class Decoder {
     return value(field);
   }
   const char* name_of(Field field) const { return kFieldNames[static_cast<size_t>(field)]; }
+  bool is_unused_zero(size_t field) const;
   bool check_unused_fields();
 
   // Operands

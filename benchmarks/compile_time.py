@@ -19,7 +19,8 @@ import upstream_unit
 
 from cklang.ir.parser import parse
 from cklang.keys import DKind, DOperand, KernelKey, Layout, Signature
-from cklang.lowering.gemm import default_algorithms, lower
+from cklang.lowering.gemm import lower
+from cklang.runtime.candidates import candidates
 from cklang.runtime.compile import (
     compile_headers,
     compile_host,
@@ -52,7 +53,7 @@ def _key() -> KernelKey:
         d=(DOperand(dtype=f16, kind=DKind.ROW), DOperand(dtype=f16, kind=DKind.FULL)),
         epilogue=hashlib.sha256(EPILOGUE.encode()).hexdigest(),
     )
-    return KernelKey(signature, default_algorithms(signature, ARCH)[0], ARCH)
+    return KernelKey(signature, candidates(signature, ARCH)[0], ARCH)
 
 
 def timed(step: Callable[[], object]) -> tuple[float, float]:

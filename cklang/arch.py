@@ -7,14 +7,29 @@ No other place holds a GPU's numbers, and no code compares arch names: it asks a
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from cklang import knobs
 from cklang.errors import error
 
-__all__ = ["ArchSpec", "MatrixRate", "Variant", "WarpTile", "all_archs", "arch"]
+__all__ = [
+    "ANY",
+    "ArchSpec",
+    "Forbidden",
+    "KnownWrong",
+    "MatrixRate",
+    "PipelineBudget",
+    "Variant",
+    "WarpTile",
+    "all_archs",
+    "arch",
+]
+
+ANY = "*"
+"""In a :class:`Forbidden` row: whichever."""
 
 # In a wheel the specs are package data; in a checkout they are the folder beside the package.
 _FOLDERS = (Path(__file__).parent / "arch_specs", Path(__file__).parent.parent / "arch_specs")
@@ -30,6 +45,66 @@ class WarpTile:
     m: int
     n: int
     k: int
+    isa: str | None
+    """The instruction that it is made of, as assemblers spell it; None if the GPU has none."""
+    headers: bool
+    """Whether the CK Tile tree that cklang is pinned to instantiates it."""
+
+    @property
+    def legal(self) -> bool:
+        """Whether kernels may use it."""
+        return self.headers and self.isa is not None
+
+    @property
+    def extents(self) -> tuple[int, int, int]:
+        """(m, n, k)."""
+        return self.m, self.n, self.k
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineBudget:
+    """A pipeline of CK Tile that works on this GPU."""
+
+    pipeline: str
+    lds_bytes: int
+    """LDS for one tile of A and one of B; a pipeline with two buffers has half of the GPU's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forbidden:
+    """A combination that CK Tile does not have; ``*`` stands for any."""
+
+    pipeline: str
+    epilogue: str
+    scheduler: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownWrong:
+    """Algorithms that were reported to give wrong results. All conditions that are set must hold.
+
+    A row stays when a report could not be confirmed; ``excluded`` says whether the algorithms are
+    kept out of the legal set.
+    """
+
+    id: str
+    claim: str
+    evidence: str
+    """Who reported it, and where."""
+    seen: str
+    """What ``benchmarks/known_wrong.py`` saw on the emulated GPU, with the pinned tree."""
+    excluded: bool
+    pipelines: tuple[str, ...] = ()
+    epilogues: tuple[str, ...] = ()
+    warps_at_least: int = 0
+    warp_tile_mn: tuple[int, ...] = ()
+    """Extents of the warp tile along m or n."""
+    warp_tile_k: tuple[int, ...] = ()
+    operand_bits: int = 0
+    """Bits of an element of A."""
+    odd_repeat: bool = False
+    """A wave owns an odd number of warp tiles, and more than one, along M or N."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +151,8 @@ class ArchSpec:
     vgprs_per_simd_lane: int
     """Vector registers (arch and acc together) of ``wave_size`` lanes that a SIMD's waves share."""
     vgpr_granule: int
+    max_vgprs_per_wave: int
+    """Vector registers (arch and acc together) that one wave can address."""
     sgprs_per_wave: int
     l2_bytes: int
     last_level_cache_bytes: int
@@ -99,9 +176,24 @@ class ArchSpec:
     """The fp8 encoding of its matrix instructions: ``fnuz``, ``ocp`` or ``none``."""
     buffer_resource_word3: int
     """The last dword of a raw buffer descriptor."""
+    warp_configs: tuple[tuple[int, int, int], ...]
+    """Warps of a block along (m, n, k) that CK Tile is used with on this GPU."""
+    pipelines: tuple[PipelineBudget, ...]
+    forbidden: tuple[Forbidden, ...]
+    known_wrong: tuple[KnownWrong, ...]
     warp_tiles: tuple[WarpTile, ...]
+    """Every row, also those that are not legal; see :meth:`tiles`."""
     source: str
     """Where the numbers come from."""
+
+    def tiles(self, a: str, b: str, acc: str) -> tuple[tuple[int, int, int], ...]:
+        """Return the legal warp tiles (m, n, k) of these element types, in the file's order."""
+        wanted = (a, b, acc)
+        return tuple(t.extents for t in self.warp_tiles if t.legal and (t.a, t.b, t.acc) == wanted)
+
+    def budget(self, pipeline: str) -> int | None:
+        """Return the LDS for one tile of A and B in ``pipeline``; None if it does not work here."""
+        return next((p.lds_bytes for p in self.pipelines if p.pipeline == pipeline), None)
 
     def with_compute_units(self, count: int) -> ArchSpec:
         """Return the product of this architecture that has ``count`` compute units.
@@ -124,7 +216,14 @@ class ArchSpec:
         raise error("K006", name=self.name, got=count, known=", ".join(known))
 
 
-_TUPLES = {"warp_tiles": WarpTile, "matrix_rates": MatrixRate, "variants": Variant}
+_ROWS: dict[str, Any] = {
+    "warp_tiles": WarpTile,
+    "matrix_rates": MatrixRate,
+    "variants": Variant,
+    "pipelines": PipelineBudget,
+    "forbidden": Forbidden,
+    "known_wrong": KnownWrong,
+}
 
 
 @cache
@@ -140,22 +239,55 @@ def _read(path: Path) -> ArchSpec:
         data: dict[str, Any] = json.loads(path.read_text())
     except ValueError as problem:
         raise error("K005", name=path.stem, problem=str(problem)) from problem
-    known = {f.name for f in fields(ArchSpec)}
     data.pop("$schema", None)
-    for name in sorted(known ^ set(data)):
-        fault = "is missing" if name in known else "is not a field"
-        raise error("K005", name=path.stem, problem=f"{name!r} {fault}")
-    tuples: dict[str, Any] = {
-        name: tuple(kind(**row) for row in data.pop(name)) for name, kind in _TUPLES.items()
-    }
-    return ArchSpec(**tuples, **data)
+    spec: ArchSpec = _record(ArchSpec, data, path.stem, "")
+    if spec.name != path.stem:
+        raise error("K005", name=path.stem, problem=f"its name is {spec.name!r}")
+    return spec
+
+
+def _record(kind: Any, data: object, file: str, place: str) -> Any:
+    """Return the ``kind`` that ``data`` describes; optional fields are those with a default."""
+    if not isinstance(data, dict):
+        raise error("K005", name=file, problem=f"{place} must be an object")
+    known = {f.name: f for f in fields(kind)}
+    for name in data:
+        if name not in known:
+            raise error("K005", name=file, problem=f"{place}{name!r} is not a field")
+    for name, f in known.items():
+        if name not in data and f.default is MISSING:
+            raise error("K005", name=file, problem=f"{place}{name!r} is missing")
+    values = {name: _value(name, value, file, place) for name, value in data.items()}
+    return kind(**values)
+
+
+def _value(name: str, value: object, file: str, place: str) -> object:
+    if not isinstance(value, list):
+        return value
+    if not place and name in _ROWS:
+        kind = _ROWS[name]
+        return tuple(_record(kind, row, file, f"{name}[{i}] ") for i, row in enumerate(value))
+    return tuple(tuple(item) if isinstance(item, list) else item for item in value)
+
+
+def all_archs() -> tuple[ArchSpec, ...]:
+    """Return every GPU of arch_specs in the order in which the emulator lists its devices.
+
+    Files of the folder ``CKLANG_ARCH_DIR`` are added; one of a shipped name takes its place.
+    """
+    return _all(knobs.ARCH_DIR.get())
 
 
 @cache
-def all_archs() -> tuple[ArchSpec, ...]:
-    """Return every GPU of arch_specs in the order in which the emulator lists its devices."""
-    paths = sorted(p for p in _folder().glob("*.json") if p.name != "schema.json")
-    return tuple(sorted(map(_read, paths), key=lambda spec: (spec.emulated_order, spec.name)))
+def _all(extra: Path | None) -> tuple[ArchSpec, ...]:
+    paths = {path.stem: path for path in _folder().glob("gfx*.json")}
+    if extra is not None:
+        if not extra.is_dir():
+            problem, doc = "is not a folder", knobs.ARCH_DIR.doc
+            raise error("Z001", name=knobs.ARCH_DIR.name, got=extra, problem=problem, doc=doc)
+        paths |= {path.stem: path for path in extra.glob("gfx*.json")}
+    specs = [_read(path) for _, path in sorted(paths.items())]
+    return tuple(sorted(specs, key=lambda spec: (spec.emulated_order, spec.name)))
 
 
 def arch(name: str) -> ArchSpec:
@@ -164,8 +296,13 @@ def arch(name: str) -> ArchSpec:
     Raises:
         CkValueError: K004, there is no such file.
     """
-    short = name.split(":", 1)[0]
-    for spec in all_archs():
-        if spec.name == short:
-            return spec
-    raise error("K004", got=name, known=", ".join(spec.name for spec in all_archs()))
+    found = _by_name(knobs.ARCH_DIR.get()).get(name.split(":", 1)[0])
+    if found is None:
+        known = [spec.name for spec in all_archs()]
+        raise error("K004", got=name, known=", ".join(known))
+    return found
+
+
+@cache
+def _by_name(extra: Path | None) -> dict[str, ArchSpec]:
+    return {spec.name: spec for spec in _all(extra)}

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, fields, replace
-from difflib import get_close_matches
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
-from typing import Any, TypeVar, cast
+from typing import Any
 
+from cklang.codec import decode, encode, enum_of
 from cklang.errors import error
-from cklang.types import DTYPES, DType
+from cklang.types import DType
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -36,7 +37,6 @@ SCHEMA_VERSION = 1
 """Version of the JSON form; raised whenever a field is added, removed or changes meaning."""
 
 Triple = tuple[int, int, int]
-E = TypeVar("E", bound=Enum)
 
 
 class Family(Enum):
@@ -120,6 +120,14 @@ def _triple(what: str, value: object) -> None:
         _positive(f"{what} {axis}", extent)
 
 
+def _close(record: object, kinds: Mapping[str, type[Enum]]) -> None:
+    """Turn spellings into members; what is neither is refused with the nearest spellings."""
+    for name, kind in kinds.items():
+        value = getattr(record, name)
+        if type(value) is not kind:
+            object.__setattr__(record, name, enum_of(kind, value))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DOperand:
     """An epilogue operand: its element type and how it is read."""
@@ -143,6 +151,10 @@ class Signature:
     d: tuple[DOperand, ...] = ()
     epilogue: str
     """SHA-256 of the canonical text of f; empty in the key of a stencil, which leaves f open."""
+
+    def __post_init__(self) -> None:
+        layouts = ("layout_a", "layout_b", "layout_e")
+        _close(self, {"family": Family, **dict.fromkeys(layouts, Layout)})
 
     @property
     def layouts(self) -> str:
@@ -187,6 +199,7 @@ class Algorithm:
         _positive("num_wave_groups", self.num_wave_groups)
         for width in self.vector_d:
             _positive("vector_d", width)
+        _close(self, {"pipeline": Pipeline, "scheduler": Scheduler, "epilogue": EpilogueKind})
 
 
 @dataclass(frozen=True)
@@ -225,8 +238,8 @@ class KernelKey:
         return {
             "version": SCHEMA_VERSION,
             "arch": self.arch,
-            "signature": _fields_to_json(self.signature),
-            "algorithm": _fields_to_json(self.algorithm),
+            "signature": encode(self.signature),
+            "algorithm": encode(self.algorithm),
         }
 
     @staticmethod
@@ -239,92 +252,7 @@ class KernelKey:
         if data.get("version") != SCHEMA_VERSION:
             raise error("K003", what="kernel key", got=data.get("version"), want=SCHEMA_VERSION)
         return KernelKey(
-            signature=_signature(data["signature"]),
-            algorithm=_algorithm(data["algorithm"]),
+            signature=decode(Signature, data["signature"], "signature"),
+            algorithm=decode(Algorithm, data["algorithm"], "algorithm"),
             arch=str(data["arch"]),
         )
-
-
-def _to_json(value: object) -> object:
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, DType):
-        return value.name
-    if isinstance(value, DOperand):
-        return {"dtype": value.dtype.name, "kind": value.kind.value}
-    if isinstance(value, tuple):
-        return [_to_json(item) for item in value]
-    return value
-
-
-def _fields_to_json(record: Signature | Algorithm) -> dict[str, object]:
-    return {f.name: _to_json(getattr(record, f.name)) for f in fields(record)}
-
-
-def enum_of(kind: type[E], text: object) -> E:
-    """Return the member of ``kind`` spelled ``text``; K001 with near spellings if there is none."""
-    by_value = {member.value: member for member in kind}
-    if text in by_value:
-        return by_value[cast(str, text)]
-    known = sorted(map(str, by_value))
-    nearest = get_close_matches(str(text), known, n=2) or ["(none)"]
-    raise error(
-        "K001",
-        what=kind.__name__.lower(),
-        got=text,
-        known=", ".join(known),
-        nearest=", ".join(nearest),
-    )
-
-
-def dtype_of(text: object) -> DType:
-    """Return the dtype named ``text``; K001 with near names if there is none."""
-    if isinstance(text, str) and text in DTYPES:
-        return DTYPES[text]
-    nearest = get_close_matches(str(text), DTYPES, n=2) or ["(none)"]
-    raise error("K001", what="dtype", got=text, known=", ".join(DTYPES), nearest=", ".join(nearest))
-
-
-def _expect_fields(what: str, kind: type[Signature | Algorithm], data: dict[str, Any]) -> None:
-    known = [f.name for f in fields(kind)]
-    for name in [*data, *known]:
-        if name not in known or name not in data:
-            raise error(
-                "K001",
-                what=f"{what} field" if name not in known else f"missing {what} field",
-                got=name,
-                known=", ".join(known),
-                nearest=", ".join(get_close_matches(name, known, n=2) or ["(none)"]),
-            )
-
-
-def _signature(data: dict[str, Any]) -> Signature:
-    _expect_fields("signature", Signature, data)
-    return Signature(
-        family=enum_of(Family, data["family"]),
-        dtype_a=dtype_of(data["dtype_a"]),
-        dtype_b=dtype_of(data["dtype_b"]),
-        dtype_acc=dtype_of(data["dtype_acc"]),
-        dtype_e=dtype_of(data["dtype_e"]),
-        layout_a=enum_of(Layout, data["layout_a"]),
-        layout_b=enum_of(Layout, data["layout_b"]),
-        layout_e=enum_of(Layout, data["layout_e"]),
-        d=tuple(
-            DOperand(dtype=dtype_of(d["dtype"]), kind=enum_of(DKind, d["kind"])) for d in data["d"]
-        ),
-        epilogue=str(data["epilogue"]),
-    )
-
-
-def _algorithm(data: dict[str, Any]) -> Algorithm:
-    _expect_fields("algorithm", Algorithm, data)
-    plain = dict(data)
-    for name in ("tile", "warps", "warp_tile", "vector_d"):
-        plain[name] = tuple(plain[name])
-    for name, kind in (
-        ("pipeline", Pipeline),
-        ("scheduler", Scheduler),
-        ("epilogue", EpilogueKind),
-    ):
-        plain[name] = enum_of(kind, plain[name])
-    return Algorithm(**plain)

@@ -15,6 +15,7 @@ from cklang.errors import error
 
 __all__ = [
     "ALL",
+    "ARCH_DIR",
     "CACHE_DIR",
     "CK_DIR",
     "CLANG",
@@ -91,6 +92,12 @@ def _one_of(*words: str) -> Callable[[str], str]:
     return parse
 
 
+ARCH_DIR: Knob[Path | None] = Knob(
+    name="CKLANG_ARCH_DIR",
+    default=None,
+    parse=_path,
+    doc="a folder with further arch_specs files, to try a GPU that cklang does not know",
+)
 CACHE_DIR: Knob[Path | None] = Knob(
     name="CKLANG_CACHE_DIR",
     default=None,
@@ -144,6 +151,7 @@ ROCM_PATH: Knob[Path | None] = Knob(
 )
 
 ALL: tuple[Knob[object], ...] = (  # type: ignore[assignment]
+    ARCH_DIR,
     CACHE_DIR,
     CLANG,
     CK_DIR,

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from cklang.codec import dtype_of
 from cklang.errors import error
-from cklang.keys import dtype_of
 from cklang.runtime.op import Op
 from cklang.types import Dim, TensorType, TensorVarType
 

@@ -45,7 +45,7 @@ _FLAGS = (
     "-Wall",
     "-Wextra",
 )
-_EXPORTS = "{ global: hip*; ckemu_*; local: *; };\n"
+_EXPORTS = "{ global: hip*; __hip*; ckemu_*; local: *; };\n"
 # What takes longest is compiled first, so that the cores finish together.
 _SLOW_FIRST = ("buffer", "compare", "lds_atomic", "flat", "lds", "packed", "decode")
 

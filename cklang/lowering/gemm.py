@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import cache
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,6 @@ from cklang.errors import error
 from cklang.ir.nodes import Function
 from cklang.keys import (
     Algorithm,
-    DKind,
     EpilogueKind,
     KernelKey,
     Layout,
@@ -24,18 +23,19 @@ from cklang.keys import (
     Signature,
 )
 from cklang.lowering.pointwise import c_function, c_type
-from cklang.types import DType, bf16, bool_, f16, f32
+from cklang.types import DType, bool_, f32
 
 if TYPE_CHECKING:
     import jinja2
 
-__all__ = ["HOLE", "KernelSource", "default_algorithms", "lower"]
+__all__ = ["HOLE", "KernelSource", "lower", "unsupported"]
 
 HOLE = "ck_epilogue"
 """The symbol that a stencil leaves open."""
 
 _PIPELINES = {Pipeline.COMPV3: "GemmPipelineAgBgCrCompV3"}
 _SCHEDULERS = {Scheduler.INTRAWAVE: "Intrawave"}
+_EPILOGUES = {EpilogueKind.CSHUFFLE}
 _LAYOUTS = {Layout.ROW: "Row", Layout.COL: "Column"}
 
 
@@ -88,21 +88,32 @@ def _check(key: KernelKey, epilogue: Function) -> None:
     got = [c_type(p.type.dtype) for p in epilogue.params]
     if want != got or len(a.vector_d) != len(s.d):
         raise error("L002", want=", ".join(want), got=", ".join(got), vectors=a.vector_d)
-    fixed = {
-        "layout_e": (s.layout_e, Layout.ROW),
-        "dtype_acc": (s.dtype_acc, f32),
-        "split_k": (a.split_k, 1),
-        "persistent": (a.persistent, False),
-        "double_buffer": (a.double_buffer, False),
-        "num_wave_groups": (a.num_wave_groups, 1),
-        "transpose_c": (a.transpose_c, False),
-        "pipeline": (a.pipeline, Pipeline.COMPV3),
-        "scheduler": (a.scheduler, Scheduler.INTRAWAVE),
-        "epilogue": (a.epilogue, EpilogueKind.CSHUFFLE),
-    }
-    for name, (value, legal) in fixed.items():
-        if value != legal:
-            raise error("L003", name=name, got=value, want=legal)
+    for name, value, legal in unsupported(s, a):
+        raise error("L003", name=name, got=value, want=legal)
+
+
+def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[str, str, str]]:
+    """Yield (field, value, legal values) for each choice that has no CK Tile spelling here."""
+    s, a = signature, algorithm
+    choices: tuple[tuple[str, object, Collection[object]], ...] = (
+        ("dtype_acc", s.dtype_acc, (f32,)),
+        ("layout_e", s.layout_e, (Layout.ROW,)),
+        ("pipeline", a.pipeline, _PIPELINES),
+        ("scheduler", a.scheduler, _SCHEDULERS),
+        ("epilogue", a.epilogue, _EPILOGUES),
+        ("split_k", a.split_k, (1,)),
+        ("persistent", a.persistent, (False,)),
+        ("double_buffer", a.double_buffer, (False,)),
+        ("num_wave_groups", a.num_wave_groups, (1,)),
+        ("transpose_c", a.transpose_c, (False,)),
+    )
+    for name, value, legal in choices:
+        if value not in legal:
+            yield name, _word(value), " or ".join(map(_word, legal))
+
+
+def _word(value: object) -> str:
+    return str(value.value if isinstance(value, Enum) else value)
 
 
 def _kernel_name(key: KernelKey) -> str:
@@ -181,89 +192,3 @@ def _template() -> jinja2.Template:
         autoescape=False,  # noqa: S701 (C++, not HTML)
     )
     return environment.get_template("gemm.hip.j2")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Tiling:
-    tile: tuple[int, int, int]
-    warps: tuple[int, int, int]
-    warp_tile: tuple[int, int, int]
-
-
-# Per element type: first the tile for large problems, then one of a quarter of its size, which
-# gives small problems four times as many workgroups. All run without spills on every GPU below.
-_SIXTEEN_BITS = (
-    _Tiling(tile=(128, 128, 32), warps=(2, 2, 1), warp_tile=(32, 32, 16)),
-    _Tiling(tile=(64, 64, 32), warps=(2, 2, 1), warp_tile=(16, 16, 32)),
-)
-_THIRTY_TWO_BITS = (
-    _Tiling(tile=(128, 128, 16), warps=(2, 2, 1), warp_tile=(16, 16, 16)),
-    _Tiling(tile=(64, 64, 16), warps=(2, 2, 1), warp_tile=(16, 16, 16)),
-)
-_TILINGS = {(f16, f16): _SIXTEEN_BITS, (bf16, bf16): _SIXTEEN_BITS, (f32, f32): _THIRTY_TWO_BITS}
-_ARCHS = ("gfx90a", "gfx942", "gfx950")
-
-_WIDTHS = (16, 4, 1)
-"""Bytes of a vector access, best first; 1 stands for one element."""
-
-
-def default_algorithms(signature: Signature, arch: str) -> tuple[Algorithm, ...]:
-    """Return the algorithms to try for ``signature``, best first; empty if none is known.
-
-    For each tile: all widths of vector accesses along the axes that are contiguous in some
-    operand, widest first. The last one of each tile moves single elements and so fits any
-    extent, stride and alignment.
-    """
-    tilings = _TILINGS.get((signature.dtype_a, signature.dtype_b), ())
-    if arch not in _ARCHS or signature.layout_e is not Layout.ROW:
-        return ()
-    return tuple(
-        _algorithm(signature, tiling, widths) for tiling in tilings for widths in _widths(signature)
-    )
-
-
-def _axes(signature: Signature) -> tuple[str, str]:
-    """The contiguous axes of A and of B."""
-    a = "k" if signature.layout_a is Layout.ROW else "m"
-    b = "n" if signature.layout_b is Layout.ROW else "k"
-    return a, b
-
-
-def _widths(signature: Signature) -> list[dict[str, int]]:
-    """Every choice of a width for each contiguous axis, those that move most bytes first."""
-    axes = sorted({*_axes(signature), "n"})
-    choices = [
-        dict(zip(axes, widths, strict=True)) for widths in product(_WIDTHS, repeat=len(axes))
-    ]
-    distinct = {_vectors(signature, choice): choice for choice in reversed(choices)}
-    return sorted(distinct.values(), key=lambda c: [-sum(c.values()), -c.get("k", 0)])
-
-
-def _algorithm(signature: Signature, tiling: _Tiling, widths: dict[str, int]) -> Algorithm:
-    vector_a, vector_b, vector_e, *vector_d = _vectors(signature, widths)
-    return Algorithm(
-        tile=tiling.tile,
-        warps=tiling.warps,
-        warp_tile=tiling.warp_tile,
-        vector_a=vector_a,
-        vector_b=vector_b,
-        vector_e=vector_e,
-        vector_d=tuple(vector_d),
-    )
-
-
-def _vectors(signature: Signature, widths: dict[str, int]) -> tuple[int, ...]:
-    axis_a, axis_b = _axes(signature)
-    e = _elements(signature.dtype_e, widths["n"])
-    ds = [
-        # A thread owns vector_e neighbours of E, so wider loads of D would not be used.
-        min(e, _elements(d.dtype, widths["n"])) if d.kind in (DKind.FULL, DKind.ROW) else 1
-        for d in signature.d
-    ]
-    a = _elements(signature.dtype_a, widths[axis_a])
-    b = _elements(signature.dtype_b, widths[axis_b])
-    return (a, b, e, *ds)
-
-
-def _elements(dtype: DType, width: int) -> int:
-    return max(1, width // dtype.bytes)

@@ -164,7 +164,7 @@ def choose(
     Raises:
         CkValueError: A030-A033, strides; CkUnsupportedError: K101, K102, no algorithm.
     """
-    from cklang.lowering.gemm import default_algorithms
+    from cklang.runtime.candidates import candidates
 
     storage = _storage(plan, binding, out)
     chosen = []
@@ -175,8 +175,7 @@ def choose(
         if algorithm is not None:
             selection = select(problem, spec, [algorithm], asked=True)
         else:
-            candidates = default_algorithms(problem.signature, spec.name)
-            selection = select(problem, spec, candidates)
+            selection = select(problem, spec, candidates(problem.signature, spec.name))
         chosen.append(Choice(kernel=kernel, problem=problem, selection=selection))
     return chosen
 

@@ -46,7 +46,7 @@ def select(
         raise error("K102", signature=_words(problem), arch=spec.name)
     rejections: list[Rejection] = []
     for position, algorithm in enumerate(candidates):
-        found = next(objections(problem, algorithm, spec), None)
+        found = next(objections(algorithm, signature, spec, problem), None)
         if found is None:
             return Selection(
                 key=KernelKey(signature, algorithm, spec.name),
@@ -55,12 +55,7 @@ def select(
                 rejections=tuple(rejections),
                 asked=asked,
             )
-        rule, objection = found
-        rejections.append(
-            Rejection(
-                algorithm=algorithm, rule=rule.id, sentence=rule.sentence, objection=objection
-            )
-        )
+        rejections.append(found)
     reasons = dict.fromkeys(str(rejection) for rejection in rejections)
     raise error(
         "K101",

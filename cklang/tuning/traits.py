@@ -22,7 +22,15 @@ from cklang.types import DType, Kind
 if TYPE_CHECKING:
     from typing import Self
 
-__all__ = ["Columns", "Floats", "Resources", "Traits", "matrix_rate", "traits_of"]
+__all__ = [
+    "Columns",
+    "Floats",
+    "Resources",
+    "Traits",
+    "matrix_rate",
+    "registers_wanted",
+    "traits_of",
+]
 
 Floats = npt.NDArray[np.float64]
 
@@ -30,8 +38,8 @@ Floats = npt.NDArray[np.float64]
 _OTHER_REGISTERS = 40
 # Bytes of the widest load of a thread.
 _WIDEST = 16.0
-_PREFETCHES = {Pipeline.COMPV3: True}
-"""Whether a pipeline loads the next tile of K while it multiplies the present one."""
+_PREFETCHES = dict.fromkeys(Pipeline, True)
+"""Whether a pipeline loads the next tile of K while it multiplies the present one: all do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,13 +106,16 @@ class Traits:
         """Derive registers, LDS and occupancy; ``resources`` of a built kernel overrule them."""
         m, n, k = tile
         count = waves[0] * waves[1] * waves[2]
-        threads = count * spec.wave_size
         staged = m * k * bytes_a + (n * k * bytes_b if b_in_lds else 0)
         lds = staged * (2 if double_buffer else 1)
-        accumulators = m * n / threads * waves[2] * (2 if scale_k else 1)
-        loads = (m * bytes_a + n * bytes_b) * k / 4 / threads
-        fragments = (m / waves[0] * bytes_a + n / waves[1] * bytes_b) * k / waves[2]
-        wanted = accumulators + loads + fragments / 4 / spec.wave_size + _OTHER_REGISTERS
+        wanted = registers_wanted(
+            tile=tile,
+            waves=waves,
+            wave_size=spec.wave_size,
+            bytes_a=bytes_a,
+            bytes_b=bytes_b,
+            accumulators=2 if scale_k else 1,
+        )
         per_simd = spec.vgprs_per_simd_lane
         waves_per_simd = -(-count // spec.simds_per_cu)
         held = min(wanted, per_simd / (waves_per_simd * blocks_per_cu))
@@ -131,6 +142,28 @@ class Traits:
             occupancy=_occupancy(spec, held, lds, count),
             registers=wanted,
         )
+
+
+def registers_wanted(
+    *,
+    tile: tuple[int, int, int],
+    waves: tuple[int, int, int],
+    wave_size: int,
+    bytes_a: float,
+    bytes_b: float,
+    accumulators: int = 1,
+) -> float:
+    """Return the vector registers that a lane would like to have.
+
+    Accumulators (one f32 each, ``accumulators`` times), the loads of the next tile in flight, and
+    the fragments of the present one, all of K at once.
+    """
+    m, n, k = tile
+    threads = waves[0] * waves[1] * waves[2] * wave_size
+    sums = m * n / threads * waves[2] * accumulators
+    loads = (m * bytes_a + n * bytes_b) * k / 4 / threads
+    fragments = (m / waves[0] * bytes_a + n / waves[1] * bytes_b) * k / waves[2]
+    return sums + loads + fragments / 4 / wave_size + _OTHER_REGISTERS
 
 
 def _occupancy(spec: ArchSpec, registers: float, lds: float, waves: int) -> float:

@@ -16,7 +16,8 @@ from cklang.errors import CkInternalError, CkUnsupportedError
 from cklang.ir.nodes import Function
 from cklang.ir.parser import parse
 from cklang.keys import DKind, DOperand, KernelKey, Layout, Signature
-from cklang.lowering.gemm import HOLE, default_algorithms, lower
+from cklang.lowering.gemm import HOLE, lower
+from cklang.runtime.candidates import candidates
 from cklang.types import DType, bf16, f16, f32, i32
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -53,7 +54,7 @@ def signature(
 
 def key(arch: str = "gfx942", place: int = 0) -> KernelKey:
     s = signature(d=((f16, "row"), (f16, "full")))
-    return KernelKey(s, default_algorithms(s, arch)[place], arch)
+    return KernelKey(s, candidates(s, arch)[place], arch)
 
 
 def test_golden_source(request: pytest.FixtureRequest) -> None:
@@ -118,7 +119,7 @@ signatures = st.builds(
 
 @given(signatures, st.sampled_from(["gfx90a", "gfx942", "gfx950"]))
 def test_algorithms_end_with_one_that_fits_everything(s: Signature, arch: str) -> None:
-    offered = default_algorithms(s, arch)
+    offered = candidates(s, arch)
     assert len(set(offered)) == len(offered)
     last = offered[-1]
     assert {last.vector_a, last.vector_b, last.vector_e, *last.vector_d} == {1}
@@ -134,7 +135,7 @@ def test_algorithms_end_with_one_that_fits_everything(s: Signature, arch: str) -
 
 @given(signatures, st.sampled_from(["gfx90a", "gfx942", "gfx950"]))
 def test_algorithms_fit_ck_tiles_access_pattern(s: Signature, arch: str) -> None:
-    for a in default_algorithms(s, arch):
+    for a in candidates(s, arch):
         threads = 64 * a.warps[0] * a.warps[1] * a.warps[2]
         m, n, k = a.tile
         for extent, vector in ((m, a.vector_a), (n, a.vector_b)):
@@ -143,5 +144,5 @@ def test_algorithms_fit_ck_tiles_access_pattern(s: Signature, arch: str) -> None
 
 
 def test_no_algorithms_where_nothing_is_known() -> None:
-    assert default_algorithms(signature(i32), "gfx942") == ()
-    assert default_algorithms(signature(f16), "gfx1100") == ()
+    assert candidates(signature(i32), "gfx942") == ()
+    assert candidates(signature(f16), "gfx1100") == ()

@@ -14,10 +14,11 @@ from assembler import read_back
 from cklang.errors import CkBuildError, CkInternalError
 from cklang.ir.parser import parse
 from cklang.keys import DKind, DOperand, KernelKey, Layout, Signature
-from cklang.lowering.gemm import KernelSource, default_algorithms, lower
+from cklang.lowering.gemm import KernelSource, lower
 from cklang.lowering.hostface import GemmOperand, GemmProblem, HostFace, LaunchShape
 from cklang.runtime import codeobject
 from cklang.runtime import compile as steps
+from cklang.runtime.candidates import candidates
 from cklang.runtime.toolchain import find_ck_tree, find_toolchain
 from cklang.types import f16, f32
 
@@ -128,7 +129,7 @@ def source_of(narrow: bool = False) -> KernelSource:
         d=(DOperand(dtype=f16, kind=DKind.ROW), DOperand(dtype=f16, kind=DKind.FULL)),
         epilogue=hashlib.sha256(EPILOGUE.encode()).hexdigest(),
     )
-    offered = default_algorithms(signature, ARCH)
+    offered = candidates(signature, ARCH)
     tile = offered[0].tile
     last = [a for a in offered if a.tile == tile][-1]
     return lower(KernelKey(signature, last if narrow else offered[0], ARCH), region)

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "immortal.h"
+
 namespace ckemu {
 
 namespace {
@@ -18,10 +20,7 @@ struct Devices {
     for (int n = 0; n < kDevices; ++n) device[n].spec = &kSpecs[n];
   }
 };
-Devices& devices() {
-  static Devices all;
-  return all;
-}
+Devices& devices() { return immortal<Devices>(); }
 
 thread_local int t_device = 0;
 

@@ -3,13 +3,12 @@
 // The emulated GPUs of this process: what each is, what it holds, and what its last launch did.
 #pragma once
 
-#include <pthread.h>
-
 #include <memory>
 #include <vector>
 
 #include "hip_types.h"
 #include "launch.h"
+#include "mutex.h"
 
 namespace ckemu {
 
@@ -26,22 +25,6 @@ struct DeviceSpec {
   u64 memory_bytes;
   u32 clock_khz, memory_clock_khz, memory_bus_bits;
   u32 major, minor;
-};
-
-class Mutex {
- public:
-  void lock() { pthread_mutex_lock(&mutex_); }
-  void unlock() { pthread_mutex_unlock(&mutex_); }
-
- private:
-  pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
-};
-struct Guard {
-  explicit Guard(Mutex& mutex) : mutex_(mutex) { mutex_.lock(); }
-  ~Guard() { mutex_.unlock(); }
-  Guard(const Guard&) = delete;
-  Guard& operator=(const Guard&) = delete;
-  Mutex& mutex_;
 };
 
 /// The last launch of a device, kept for ckemu_stats.

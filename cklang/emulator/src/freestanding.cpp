@@ -49,6 +49,12 @@ extern "C" void __cxa_guard_release(char* guard) {
   pthread_mutex_unlock(guard_lock());
 }
 
+// Destructors of thread-local objects: the C library has the call under another name.
+extern "C" int __cxa_thread_atexit_impl(void (*destroy)(void*), void* object, void* library);
+extern "C" int __cxa_thread_atexit(void (*destroy)(void*), void* object, void* library) {
+  return __cxa_thread_atexit_impl(destroy, object, library);
+}
+
 #ifdef _LIBCPP_VERSION
 #include <cstdarg>
 

@@ -16,41 +16,17 @@ struct ErrorText {
   hipError_t code;
   const char *name, *text;
 };
-#define ROW(name, text) {name, #name, text}
-constexpr ErrorText kErrors[] = {
-    ROW(hipSuccess, "no error"),
-    ROW(hipErrorInvalidValue, "invalid argument"),
-    ROW(hipErrorOutOfMemory, "out of memory"),
-    ROW(hipErrorInvalidConfiguration, "invalid configuration argument"),
-    ROW(hipErrorInvalidDevicePointer, "invalid device pointer"),
-    ROW(hipErrorInvalidMemcpyDirection, "invalid copy direction for memcpy"),
-    ROW(hipErrorInvalidDeviceFunction, "invalid device function"),
-    ROW(hipErrorNoDevice, "no ROCm-capable device is detected"),
-    ROW(hipErrorInvalidDevice, "invalid device ordinal"),
-    ROW(hipErrorInvalidImage, "device kernel image is invalid"),
-    ROW(hipErrorInvalidContext, "invalid device context"),
-    ROW(hipErrorNoBinaryForGpu, "no kernel image is available for execution on the device"),
-    ROW(hipErrorFileNotFound, "file not found"),
-    ROW(hipErrorInvalidHandle, "invalid resource handle"),
-    ROW(hipErrorNotFound, "named symbol not found"),
-    ROW(hipErrorNotReady, "device not ready"),
-    ROW(hipErrorIllegalAddress, "an illegal memory access was encountered"),
-    ROW(hipErrorLaunchOutOfResources, "too many resources requested for launch"),
-    ROW(hipErrorLaunchTimeOut, "the launch timed out and was terminated"),
-    ROW(hipErrorAssert, "device-side assert triggered"),
-    ROW(hipErrorHostMemoryAlreadyRegistered, "part or all of the requested memory range is already mapped"),
-    ROW(hipErrorHostMemoryNotRegistered, "pointer does not correspond to a registered memory region"),
-    ROW(hipErrorLaunchFailure, "unspecified launch failure"),
-    ROW(hipErrorNotSupported, "operation not supported"),
-    ROW(hipErrorUnknown, "unknown error"),
-};
-#undef ROW
+#define CKEMU_ERROR(name, number, text) {name, #name, text},
+constexpr ErrorText kErrors[] = {CKEMU_ERRORS(CKEMU_ERROR)};
+#undef CKEMU_ERROR
 
 const ErrorText& text_of(hipError_t code) {
+  const ErrorText* unknown = kErrors;
   for (const ErrorText& row : kErrors) {
     if (row.code == code) return row;
+    if (row.code == hipErrorUnknown) unknown = &row;
   }
-  return kErrors[sizeof kErrors / sizeof *kErrors - 1];
+  return *unknown;
 }
 
 }  // namespace

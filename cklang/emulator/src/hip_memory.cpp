@@ -1,88 +1,18 @@
 // SPDX-License-Identifier: MIT
 //
-// HIP: memory. Host memory is device memory; allocations are recorded so that sizes can be asked
-// for and wrong pointers refused, and end before a page that faults, so that overruns are seen.
-#include <sys/mman.h>
-
-#include <map>
-
-#include "device.h"
-#include "hip_types.h"
+// HIP: memory: giving and taking, copying, setting, and what is known of an address.
+#include "memory.h"
 
 namespace ckemu {
 
 namespace {
 
-constexpr size_t kPage = 4096;
-enum MemoryType : int { kUnregistered = 0, kHost = 1, kDevice = 2, kManaged = 3 };
 enum CopyKind : int { kCopyDefault = 4, kCopyNoCu = 1024 };
-
-struct Allocation {
-  size_t size = 0, mapped = 0;  // mapped is 0 for registered memory, which is not ours
-  int type = kDevice, device = 0;
-};
-
-struct Registry {
-  Mutex lock;
-  std::map<u64, Allocation> blocks;
-
-  /// The allocation that holds `address`; end() if none does.
-  std::map<u64, Allocation>::iterator find(u64 address) {
-    auto next = blocks.upper_bound(address);
-    if (next == blocks.begin()) return blocks.end();
-    --next;
-    return address < next->first + next->second.size || address == next->first ? next : blocks.end();
-  }
-};
-Registry& registry() {
-  static Registry all;
-  return all;
-}
-
-hipError_t allocate(void** pointer, size_t size, int type) {
-  if (pointer == nullptr) return hipErrorInvalidValue;
-  *pointer = nullptr;
-  if (size == 0) return hipSuccess;
-  Device& gpu = current_device();
-  if (size > gpu.spec->memory_bytes) return hipErrorOutOfMemory;
-  const size_t body = (size + kPage - 1) / kPage * kPage;
-  void* memory = mmap(nullptr, body + kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) return hipErrorOutOfMemory;
-  mprotect(static_cast<u8*>(memory) + body, kPage, PROT_NONE);
-  const Guard guard(registry().lock);
-  if (gpu.allocated + size > gpu.spec->memory_bytes) {
-    munmap(memory, body + kPage);
-    return hipErrorOutOfMemory;
-  }
-  gpu.allocated += size;
-  registry().blocks[reinterpret_cast<u64>(memory)] = {size, body + kPage, type, current_device_number()};
-  *pointer = memory;
-  return hipSuccess;
-}
-
-hipError_t release(void* pointer) {
-  if (pointer == nullptr) return hipSuccess;
-  const Guard guard(registry().lock);
-  const auto found = registry().blocks.find(reinterpret_cast<u64>(pointer));
-  if (found == registry().blocks.end() || found->second.mapped == 0) return hipErrorInvalidValue;
-  device(found->second.device)->allocated -= found->second.size;
-  munmap(pointer, found->second.mapped);
-  registry().blocks.erase(found);
-  return hipSuccess;
-}
-
-/// Whether [pointer, pointer + size) leaves the allocation it starts in.
-bool overruns(const void* pointer, size_t size) {
-  const Guard guard(registry().lock);
-  const u64 address = reinterpret_cast<u64>(pointer);
-  const auto found = registry().find(address);
-  return found != registry().blocks.end() && address + size > found->first + found->second.size;
-}
 
 hipError_t copy(void* to, const void* from, size_t size, int kind) {
   if ((kind < 0 || kind > kCopyDefault) && kind != kCopyNoCu) return hipErrorInvalidMemcpyDirection;
   if (size == 0) return current_device().sticky;
-  if (to == nullptr || from == nullptr || overruns(to, size) || overruns(from, size)) {
+  if (!accessible(to, size) || !accessible(from, size)) {
     return hipErrorInvalidValue;
   }
   if (current_device().sticky != hipSuccess) return current_device().sticky;
@@ -93,7 +23,7 @@ hipError_t copy(void* to, const void* from, size_t size, int kind) {
 template <class T>
 hipError_t set(void* to, T value, size_t count) {
   if (count == 0) return current_device().sticky;
-  if (to == nullptr || overruns(to, count * sizeof(T))) return hipErrorInvalidValue;
+  if (!accessible(to, count * sizeof(T))) return hipErrorInvalidValue;
   if (current_device().sticky != hipSuccess) return current_device().sticky;
   u8* bytes = static_cast<u8*>(to);
   for (size_t n = 0; n < count; ++n) std::memcpy(bytes + n * sizeof(T), &value, sizeof(T));
@@ -102,36 +32,25 @@ hipError_t set(void* to, T value, size_t count) {
 
 }  // namespace
 
-CKEMU_EXPORT hipError_t hipMalloc(void** pointer, size_t size) { return finish(allocate(pointer, size, kDevice)); }
+CKEMU_EXPORT hipError_t hipMalloc(void** pointer, size_t size) { return finish(allocate(pointer, size, MemoryType::Device)); }
 CKEMU_EXPORT hipError_t hipExtMallocWithFlags(void** pointer, size_t size, u32) { return hipMalloc(pointer, size); }
 CKEMU_EXPORT hipError_t hipMallocAsync(void** pointer, size_t size, void*) { return hipMalloc(pointer, size); }
 CKEMU_EXPORT hipError_t hipMallocManaged(void** pointer, size_t size, u32) {
-  return finish(allocate(pointer, size, kManaged)); }
+  return finish(allocate(pointer, size, MemoryType::Managed)); }
 CKEMU_EXPORT hipError_t hipHostMalloc(void** pointer, size_t size, u32) {
-  return finish(allocate(pointer, size, kHost)); }
+  return finish(allocate(pointer, size, MemoryType::Host)); }
 CKEMU_EXPORT hipError_t hipHostAlloc(void** pointer, size_t size, u32) {
-  return finish(allocate(pointer, size, kHost)); }
-CKEMU_EXPORT hipError_t hipMallocHost(void** pointer, size_t size) { return finish(allocate(pointer, size, kHost)); }
+  return finish(allocate(pointer, size, MemoryType::Host)); }
+CKEMU_EXPORT hipError_t hipMallocHost(void** pointer, size_t size) { return finish(allocate(pointer, size, MemoryType::Host)); }
 CKEMU_EXPORT hipError_t hipFree(void* pointer) { return finish(release(pointer)); }
 CKEMU_EXPORT hipError_t hipFreeAsync(void* pointer, void*) { return finish(release(pointer)); }
 CKEMU_EXPORT hipError_t hipHostFree(void* pointer) { return finish(release(pointer)); }
 CKEMU_EXPORT hipError_t hipFreeHost(void* pointer) { return finish(release(pointer)); }
 
-CKEMU_EXPORT hipError_t hipHostRegister(void* pointer, size_t size, u32) {
-  if (pointer == nullptr || size == 0) return finish(hipErrorInvalidValue);
-  const Guard guard(registry().lock);
-  const u64 address = reinterpret_cast<u64>(pointer);
-  if (registry().find(address) != registry().blocks.end()) return finish(hipErrorHostMemoryAlreadyRegistered);
-  registry().blocks[address] = {size, 0, kHost, current_device_number()};
-  return hipSuccess;
+CKEMU_EXPORT hipError_t hipHostRegister(void* pointer, size_t size, u32 flags) {
+  return finish(register_host(pointer, size, flags));
 }
-CKEMU_EXPORT hipError_t hipHostUnregister(void* pointer) {
-  const Guard guard(registry().lock);
-  const auto found = registry().blocks.find(reinterpret_cast<u64>(pointer));
-  if (found == registry().blocks.end() || found->second.mapped != 0) return finish(hipErrorHostMemoryNotRegistered);
-  registry().blocks.erase(found);
-  return hipSuccess;
-}
+CKEMU_EXPORT hipError_t hipHostUnregister(void* pointer) { return finish(unregister_host(pointer)); }
 CKEMU_EXPORT hipError_t hipHostGetDevicePointer(void** device_pointer, void* pointer, u32) {
   if (device_pointer == nullptr || pointer == nullptr) return finish(hipErrorInvalidValue);
   *device_pointer = pointer;
@@ -156,31 +75,29 @@ CKEMU_EXPORT hipError_t hipMemsetD32Async(void* to, int value, size_t count, voi
 
 CKEMU_EXPORT hipError_t hipMemGetInfo(size_t* free, size_t* total) {
   if (free == nullptr || total == nullptr) return finish(hipErrorInvalidValue);
-  const Guard guard(registry().lock);
   *total = current_device().spec->memory_bytes;
-  *free = *total - current_device().allocated;
+  *free = *total - allocated_bytes(current_device());
   return hipSuccess;
 }
 CKEMU_EXPORT hipError_t hipMemGetAddressRange(void** base, size_t* size, void* pointer) {
-  const Guard guard(registry().lock);
-  const auto found = registry().find(reinterpret_cast<u64>(pointer));
-  if (found == registry().blocks.end()) return finish(hipErrorNotFound);
-  if (base != nullptr) *base = reinterpret_cast<void*>(found->first);
-  if (size != nullptr) *size = found->second.size;
+  Allocation found;
+  if (!find_allocation(pointer, found)) return finish(hipErrorNotFound);
+  if (base != nullptr) *base = reinterpret_cast<void*>(found.base);
+  if (size != nullptr) *size = found.size;
   return hipSuccess;
 }
 CKEMU_EXPORT hipError_t hipPointerGetAttributes(hipPointerAttributes* attributes, const void* pointer) {
   if (attributes == nullptr || pointer == nullptr) return finish(hipErrorInvalidValue);
-  const Guard guard(registry().lock);
-  const auto found = registry().find(reinterpret_cast<u64>(pointer));
+  Allocation found;
   *attributes = hipPointerAttributes{};
-  if (found == registry().blocks.end()) return hipSuccess;  // type 0: unregistered host memory
+  if (!find_allocation(pointer, found)) return hipSuccess;  // type 0: unregistered host memory
   void* address = const_cast<void*>(pointer);
-  attributes->type = found->second.type;
-  attributes->device = found->second.device;
+  attributes->type = static_cast<int>(found.type);
+  attributes->device = found.device;
   attributes->devicePointer = address;
-  attributes->hostPointer = found->second.type == kDevice ? nullptr : address;
-  attributes->isManaged = found->second.type == kManaged;
+  attributes->hostPointer = found.type == MemoryType::Device ? nullptr : address;
+  attributes->isManaged = found.type == MemoryType::Managed;
+  attributes->allocationFlags = found.flags;
   return hipSuccess;
 }
 

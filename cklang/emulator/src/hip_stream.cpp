@@ -3,10 +3,11 @@
 // HIP: streams and events. Every operation is finished when its call returns, so streams are always
 // in order and idle; a failed kernel is reported by whoever waits.
 #include <ctime>
-#include <set>
 
 #include "device.h"
+#include "handles.h"
 #include "hip_types.h"
+#include "immortal.h"
 
 namespace ckemu {
 
@@ -24,39 +25,8 @@ struct Event {
   bool timed = true;
 };
 
-template <class T>
-class Handles {
- public:
-  T* add(T value) {
-    T* item = new T(value);
-    const Guard guard(lock_);
-    items_.insert(item);
-    return item;
-  }
-  T* find(void* handle) {
-    const Guard guard(lock_);
-    return items_.count(static_cast<T*>(handle)) != 0 ? static_cast<T*>(handle) : nullptr;
-  }
-  bool remove(void* handle) {
-    const Guard guard(lock_);
-    if (items_.erase(static_cast<T*>(handle)) == 0) return false;
-    delete static_cast<T*>(handle);
-    return true;
-  }
-
- private:
-  Mutex lock_;
-  std::set<T*> items_;
-};
-
-Handles<Stream>& streams() {
-  static Handles<Stream> all;
-  return all;
-}
-Handles<Event>& events() {
-  static Handles<Event> all;
-  return all;
-}
+Handles<Stream>& streams() { return immortal<Handles<Stream>>(); }
+Handles<Event>& events() { return immortal<Handles<Event>>(); }
 
 constexpr u32 kDisableTiming = 2;
 
@@ -79,7 +49,7 @@ u64 now() {
 
 hipError_t create_stream(void** stream, u32 flags, int priority) {
   if (stream == nullptr || flags > 1) return hipErrorInvalidValue;
-  *stream = streams().add({&current_device(), flags, priority});
+  *stream = streams().add(std::make_unique<Stream>(Stream{&current_device(), flags, priority}));
   return hipSuccess;
 }
 
@@ -88,7 +58,7 @@ hipError_t create_stream(void** stream, u32 flags, int priority) {
 CKEMU_EXPORT hipError_t hipStreamCreate(void** stream) { return finish(create_stream(stream, 0, 0)); }
 CKEMU_EXPORT hipError_t hipStreamCreateWithFlags(void** stream, u32 flags) { return finish(create_stream(stream, flags, 0)); }
 CKEMU_EXPORT hipError_t hipStreamCreateWithPriority(void** stream, u32 flags, int priority) { return finish(create_stream(stream, flags, priority)); }
-CKEMU_EXPORT hipError_t hipStreamDestroy(void* stream) { return finish(streams().remove(stream) ? hipSuccess : hipErrorInvalidHandle); }
+CKEMU_EXPORT hipError_t hipStreamDestroy(void* stream) { return finish(streams().remove(stream) != nullptr ? hipSuccess : hipErrorInvalidHandle); }
 CKEMU_EXPORT hipError_t hipStreamSynchronize(void* stream) { return finish(wait_for(stream)); }
 CKEMU_EXPORT hipError_t hipStreamQuery(void* stream) { return finish(wait_for(stream)); }
 CKEMU_EXPORT hipError_t hipStreamGetFlags(void* stream, u32* flags) {
@@ -119,6 +89,17 @@ CKEMU_EXPORT hipError_t hipStreamGetDevice(void* stream, int* number) {
   }
   return hipSuccess;
 }
+/// All compute units: streams are not confined to some.
+CKEMU_EXPORT hipError_t hipExtStreamGetCUMask(void* stream, u32 words, u32* mask) {
+  const Device* gpu = stream_device(stream);
+  if (mask == nullptr || words == 0) return finish(hipErrorInvalidValue);
+  if (gpu == nullptr) return finish(hipErrorInvalidHandle);
+  for (u32 n = 0; n < words; ++n) {
+    const u32 left = gpu->spec->compute_units > 32 * n ? gpu->spec->compute_units - 32 * n : 0;
+    mask[n] = left >= 32 ? ~0u : (1u << left) - 1;
+  }
+  return hipSuccess;
+}
 CKEMU_EXPORT hipError_t hipStreamWaitEvent(void* stream, void* event, u32) {
   const bool known = stream_device(stream) != nullptr && events().find(event) != nullptr;
   return finish(known ? hipSuccess : hipErrorInvalidHandle);
@@ -129,11 +110,11 @@ CKEMU_EXPORT hipError_t hipEventCreateWithFlags(void** event, u32 flags) {
   Event fresh;
   fresh.device = &current_device();
   fresh.timed = (flags & kDisableTiming) == 0;
-  *event = events().add(fresh);
+  *event = events().add(std::make_unique<Event>(fresh));
   return hipSuccess;
 }
 CKEMU_EXPORT hipError_t hipEventCreate(void** event) { return hipEventCreateWithFlags(event, 0); }
-CKEMU_EXPORT hipError_t hipEventDestroy(void* event) { return finish(events().remove(event) ? hipSuccess : hipErrorInvalidHandle); }
+CKEMU_EXPORT hipError_t hipEventDestroy(void* event) { return finish(events().remove(event) != nullptr ? hipSuccess : hipErrorInvalidHandle); }
 CKEMU_EXPORT hipError_t hipEventRecord(void* event, void* stream) {
   Event* found = events().find(event);
   if (found == nullptr || stream_device(stream) == nullptr) return finish(hipErrorInvalidHandle);

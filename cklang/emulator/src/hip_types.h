@@ -5,38 +5,15 @@
 #pragma once
 
 #include "base.h"
+#include "hip_errors.h"
 
 #define CKEMU_EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace ckemu {
 
-enum hipError_t : int {
-  hipSuccess = 0,
-  hipErrorInvalidValue = 1,
-  hipErrorOutOfMemory = 2,
-  hipErrorInvalidConfiguration = 9,
-  hipErrorInvalidDevicePointer = 17,
-  hipErrorInvalidMemcpyDirection = 21,
-  hipErrorInvalidDeviceFunction = 98,
-  hipErrorNoDevice = 100,
-  hipErrorInvalidDevice = 101,
-  hipErrorInvalidImage = 200,
-  hipErrorInvalidContext = 201,
-  hipErrorNoBinaryForGpu = 209,
-  hipErrorFileNotFound = 301,
-  hipErrorInvalidHandle = 400,
-  hipErrorNotFound = 500,
-  hipErrorNotReady = 600,
-  hipErrorIllegalAddress = 700,
-  hipErrorLaunchOutOfResources = 701,
-  hipErrorLaunchTimeOut = 702,
-  hipErrorAssert = 710,
-  hipErrorHostMemoryAlreadyRegistered = 712,
-  hipErrorHostMemoryNotRegistered = 713,
-  hipErrorLaunchFailure = 719,
-  hipErrorNotSupported = 801,
-  hipErrorUnknown = 999,
-};
+#define CKEMU_ERROR(name, number, text) name = number,
+enum hipError_t : int { CKEMU_ERRORS(CKEMU_ERROR) };
+#undef CKEMU_ERROR
 
 struct Dim3 {
   u32 x, y, z;

@@ -27,8 +27,19 @@ struct Module {
   std::map<std::string, std::unique_ptr<Function>> functions;
 };
 
+/// Loads an image of `size` bytes (0: not known) for `gpu`.
+hipError_t load_module(const void* image, size_t size, Device& gpu, Module** module);
+hipError_t unload_module(void* handle);
+
 /// The function behind a handle; null if it is none of ours (or its module was unloaded).
-Function* function_of(void* handle);
+Function* function_of(const void* handle);
+/// Finds kernel `name` of a loaded module.
+hipError_t find_function(void* module, const char* name, Function** function);
+/// Finds variable `name` of a loaded module.
+hipError_t find_global(void* module, const char* name, void** address, size_t* size);
+
+/// How many kernels a loaded module has.
+hipError_t count_functions(void* module, u32* count);
 
 struct LaunchShape {
   Dim3 groups, block;

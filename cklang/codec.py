@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: MIT
+"""Frozen records to plain JSON values and back, by their annotations; total and strict.
+
+A record's JSON form holds every field. Reading refuses unknown and missing fields and unknown
+spellings, with the nearest known ones; nothing is defaulted.
+"""
+
+from __future__ import annotations
+
+import types
+from dataclasses import fields, is_dataclass
+from difflib import get_close_matches
+from enum import Enum
+from functools import cache
+from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
+
+from cklang.errors import CkError, error
+from cklang.types import DTYPES, DType
+
+__all__ = ["close", "decode", "dtype_of", "encode", "enum_of", "unknown"]
+
+E = TypeVar("E", bound=Enum)
+T = TypeVar("T")
+
+
+def close(got: object, known: list[str]) -> str:
+    """Return the names nearest to ``got``, as text."""
+    return ", ".join(get_close_matches(str(got), known, n=2) or ["(none)"])
+
+
+def unknown(what: str, got: object, known: list[str]) -> CkError:
+    """Return K001: ``got`` is no ``what``, with the known ones and the nearest of them."""
+    return error("K001", what=what, got=got, known=", ".join(known), nearest=close(got, known))
+
+
+def enum_of(kind: type[E], text: object) -> E:
+    """Return the member of ``kind`` spelled ``text``, or ``text`` if it is one.
+
+    Raises:
+        CkValueError: K001 with near spellings, there is none.
+    """
+    if isinstance(text, kind):
+        return text
+    by_value = {member.value: member for member in kind}
+    if isinstance(text, str) and text in by_value:
+        return by_value[text]
+    raise unknown(kind.__name__.lower(), text, sorted(map(str, by_value)))
+
+
+def dtype_of(text: object) -> DType:
+    """Return the dtype named ``text``, or ``text`` if it is one; K001 if there is none."""
+    if isinstance(text, DType):
+        return text
+    if isinstance(text, str) and text in DTYPES:
+        return DTYPES[text]
+    raise unknown("dtype", text, list(DTYPES))
+
+
+def encode(value: object) -> Any:
+    """Return ``value`` (records, enums, dtypes, tuples, plain values) as JSON data."""
+    if isinstance(value, DType):
+        return value.name
+    if is_dataclass(value):
+        return {f.name: encode(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, tuple):
+        return [encode(item) for item in value]
+    return value
+
+
+def decode(kind: type[T], data: object, what: str) -> T:
+    """Return the ``kind`` that :func:`encode` wrote as ``data``; ``what`` names it in messages.
+
+    Raises:
+        CkValueError: K001 for unknown or missing fields and values, K002 for values of other types.
+    """
+    return cast(T, _decode(kind, data, what))
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _decode(kind: Any, data: object, what: str) -> object:
+    origin = get_origin(kind)
+    if origin is tuple:
+        return _tuple(get_args(kind), data, what)
+    if origin is types.UnionType:
+        return _optional(get_args(kind), data, what)
+    if kind is DType:
+        return dtype_of(data)
+    if is_dataclass(kind):
+        return _record(kind, data, what)
+    if issubclass(kind, Enum):
+        return enum_of(kind, data)
+    if not isinstance(data, kind) or (isinstance(data, bool) and kind is not bool):
+        raise error("K002", what=what, want=f"of type {kind.__name__}", got=data)
+    return data
+
+
+def _optional(kinds: tuple[Any, ...], data: object, what: str) -> object:
+    if data is None and type(None) in kinds:
+        return None
+    (kind,) = (k for k in kinds if k is not type(None))
+    return _decode(kind, data, what)
+
+
+def _tuple(kinds: tuple[Any, ...], data: object, what: str) -> tuple[object, ...]:
+    if not isinstance(data, list | tuple):
+        raise error("K002", what=what, want="a list", got=data)
+    items: list[object] = list(data)
+    if kinds[-1] is Ellipsis:
+        kinds = (kinds[0],) * len(items)
+    if len(kinds) != len(items):
+        raise error("K002", what=what, want=f"a list of {len(kinds)}", got=data)
+    return tuple(_decode(k, item, what) for k, item in zip(kinds, items, strict=True))
+
+
+def _record(kind: Any, data: object, what: str) -> object:
+    if not isinstance(data, dict):
+        raise error("K002", what=what, want="an object", got=data)
+    known = [f.name for f in fields(kind)]
+    for name in [*data, *known]:
+        if name not in known:
+            raise unknown(f"{what} field", name, known)
+        if name not in data:
+            raise unknown(f"missing {what} field", name, known)
+    hints = _hints(kind)
+    return kind(**{name: _decode(hints[name], data[name], f"{what} {name}") for name in known})

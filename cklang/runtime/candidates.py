@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: MIT
+"""The algorithms that are tried when nobody named any: a preset's tilings with every vector width.
+
+The last of each tiling moves single elements and so fits any extent, stride and alignment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+from cklang.keys import Algorithm, Signature
+from cklang.runtime.presets import tilings
+from cklang.runtime.space import enumerate_legal, pattern
+
+__all__ = ["DEFAULT_PRESET", "candidates"]
+
+DEFAULT_PRESET = "essential"
+
+
+def candidates(
+    signature: Signature, gpu: str, preset: str = DEFAULT_PRESET
+) -> tuple[Algorithm, ...]:
+    """Return the legal algorithms of ``preset`` for ``signature``, best first; empty if none is.
+
+    Raises:
+        CkValueError: K001, there is no such preset; K004, there is no such GPU.
+    """
+    return _candidates(replace(signature, epilogue=""), gpu, preset)
+
+
+@cache
+def _candidates(signature: Signature, gpu: str, preset: str) -> tuple[Algorithm, ...]:
+    found = (
+        algorithm
+        for tiling in tilings(preset, signature, gpu)
+        for algorithm in enumerate_legal(signature, gpu, pattern(**tiling))
+    )
+    return tuple(dict.fromkeys(found))

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: MIT
+"""Choices, not facts: the extents that enumeration tries, and named sets of tilings.
+
+Both stand in ``presets.json``. A set names tilings for GPUs and element types; which of them are
+legal for a signature is the rules' business.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from cklang.codec import decode, unknown
+from cklang.errors import error
+from cklang.keys import Signature
+
+__all__ = ["SCHEMA_VERSION", "Space", "Tilings", "preset_names", "space", "tilings"]
+
+SCHEMA_VERSION = 1
+_FILE = Path(__file__).with_name("presets.json")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Space:
+    """What ``*`` stands for in fields whose values no table of the GPU lists."""
+
+    tile_m: tuple[int, ...]
+    tile_n: tuple[int, ...]
+    tile_k: tuple[int, ...]
+    block_per_cu: tuple[int, ...]
+    split_k: tuple[int, ...]
+    num_wave_groups: tuple[int, ...]
+    widths: tuple[int, ...]
+    """Bytes that one access moves, best first; 1 stands for one element."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tilings:
+    """Some tilings of a set, and what they are for."""
+
+    archs: tuple[str, ...]
+    dtypes: tuple[tuple[str, str, str], ...]
+    """Element types of (A, B, accumulator)."""
+    tilings: tuple[Mapping[str, Any], ...]
+    """Fields of an algorithm pattern each, best first."""
+
+
+@cache
+def _data() -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(_FILE.read_text())
+    if data.get("version") != SCHEMA_VERSION:
+        raise error("K003", what="presets", got=data.get("version"), want=SCHEMA_VERSION)
+    return data
+
+
+@cache
+def space() -> Space:
+    """Return the values that enumeration tries."""
+    return decode(Space, _data()["space"], "space")
+
+
+def preset_names() -> tuple[str, ...]:
+    """Return the names of the sets."""
+    return tuple(_data()["sets"])
+
+
+@cache
+def _set(name: str) -> tuple[Tilings, ...]:
+    sets = _data()["sets"]
+    if name not in sets:
+        raise unknown("preset", name, list(sets))
+    return tuple(
+        Tilings(
+            archs=tuple(row["archs"]),
+            dtypes=tuple(tuple(d) for d in row["dtypes"]),
+            tilings=tuple({k: _choice(v) for k, v in t.items()} for t in row["tilings"]),
+        )
+        for row in sets[name]
+    )
+
+
+def _choice(value: Any) -> Any:
+    """JSON has no tuples: a list of integers is one value, any other list is several."""
+    if isinstance(value, list) and all(isinstance(item, int) for item in value):
+        return tuple(value)
+    return [tuple(item) for item in value] if isinstance(value, list) else value
+
+
+def tilings(name: str, signature: Signature, gpu: str) -> tuple[Mapping[str, Any], ...]:
+    """Return the tilings of set ``name`` for a signature on a GPU, as fields of patterns.
+
+    Raises:
+        CkValueError: K001, there is no such set.
+    """
+    dtypes = (signature.dtype_a.name, signature.dtype_b.name, signature.dtype_acc.name)
+    rows = (row for row in _set(name) if gpu in row.archs and dtypes in row.dtypes)
+    return tuple(tiling for row in rows for tiling in row.tilings)

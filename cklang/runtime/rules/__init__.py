@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: MIT
+"""The rules, and the one function that asks them all.
+
+``engine`` says what a rule is; ``algorithm`` and ``problem`` hold the rules; ``resources`` the
+LDS and register sizes that they compare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from cklang.arch import ArchSpec
+from cklang.keys import Algorithm, Signature
+from cklang.runtime.problem import Problem
+from cklang.runtime.rules import algorithm as _algorithm
+from cklang.runtime.rules import problem as _problem
+from cklang.runtime.rules.engine import (
+    ALGORITHM_RULES,
+    PROBLEM_RULES,
+    AlgorithmRule,
+    Objection,
+    ProblemRule,
+)
+
+__all__ = [
+    "ALGORITHM_RULES",
+    "PROBLEM_RULES",
+    "AlgorithmRule",
+    "Objection",
+    "ProblemRule",
+    "Rejection",
+    "objections",
+]
+
+# Importing them fills the tables; algorithm rules are asked first.
+_FILLED_BY = (_algorithm, _problem)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejection:
+    """Why one candidate was not taken."""
+
+    algorithm: Algorithm
+    rule: str
+    sentence: str
+    objection: Objection
+
+    def __str__(self) -> str:
+        o = self.objection
+        return f"{self.rule}: {o.what} is {o.value}, must be {o.bound} ({self.sentence})"
+
+
+def objections(
+    algorithm: Algorithm,
+    signature: Signature,
+    spec: ArchSpec,
+    problem: Problem | None = None,
+) -> Iterator[Rejection]:
+    """Yield an objection for each rule that rejects ``algorithm``, in table order.
+
+    Rules about problems are asked if there is a ``problem``.
+    """
+    for rule in ALGORITHM_RULES:
+        found = rule.check(algorithm, signature, spec)
+        if found is not None:
+            yield _rejection(algorithm, rule, found)
+    if problem is not None:
+        yield from _problem_objections(algorithm, spec, problem)
+
+
+def _problem_objections(
+    algorithm: Algorithm, spec: ArchSpec, problem: Problem
+) -> Iterator[Rejection]:
+    for rule in PROBLEM_RULES:
+        found = rule.check(problem, algorithm, spec)
+        if found is not None:
+            yield _rejection(algorithm, rule, found)
+
+
+def _rejection(
+    algorithm: Algorithm, rule: AlgorithmRule | ProblemRule, found: Objection
+) -> Rejection:
+    return Rejection(algorithm=algorithm, rule=rule.id, sentence=rule.sentence, objection=found)

@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: MIT
+"""Rules about an algorithm for a signature on a GPU: what CK Tile and the hardware allow at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from cklang.arch import ANY, ArchSpec, Forbidden, KnownWrong
+from cklang.keys import Algorithm, DKind, EpilogueKind, Layout, Signature
+from cklang.lowering.gemm import unsupported
+from cklang.runtime.rules import resources
+from cklang.runtime.rules.engine import Objection, algorithm_rule, multiple
+from cklang.types import DType
+
+__all__ = ["access_pattern"]
+
+_WIDEST = 16
+"""Bytes of the widest load or store of a thread."""
+
+
+def _triple(extents: Iterable[int]) -> str:
+    return "x".join(map(str, extents))
+
+
+def _at_most(what: str, value: int, bound: int) -> Objection | None:
+    if value <= bound:
+        return None
+    return Objection(what=what, value=str(value), bound=f"at most {bound}")
+
+
+@algorithm_rule("pipeline", "CK Tile's pipelines do not all work on every GPU", reads=("pipeline",))
+def _pipeline(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    if spec.budget(a.pipeline.value) is not None:
+        return None
+    legal = ", ".join(p.pipeline for p in spec.pipelines)
+    what = f"the pipeline on {spec.name}"
+    return Objection(what=what, value=a.pipeline.value, bound=f"one of {legal}")
+
+
+@algorithm_rule(
+    "combination",
+    "CK Tile lacks some combinations of pipeline, epilogue and scheduler",
+    reads=("pipeline", "epilogue", "scheduler"),
+)
+def _combination(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    names = (a.pipeline.value, a.epilogue.value, a.scheduler.value)
+    for row in spec.forbidden:
+        if _covers(row, names):
+            what = "pipeline, epilogue and scheduler"
+            return Objection(what=what, value=", ".join(names), bound=f"another: {row.reason}")
+    return None
+
+
+def _covers(row: Forbidden, names: tuple[str, str, str]) -> bool:
+    wanted = (row.pipeline, row.epilogue, row.scheduler)
+    return all(want in (ANY, name) for want, name in zip(wanted, names, strict=True))
+
+
+@algorithm_rule("warp-tile", "the GPU has a fixed set of matrix instructions", reads=("warp_tile",))
+def _warp_tile(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    types = (s.dtype_a.name, s.dtype_b.name, s.dtype_acc.name)
+    legal = spec.tiles(*types)
+    if a.warp_tile in legal:
+        return None
+    return Objection(
+        what=f"the warp tile for {types[0]} by {types[1]} to {types[2]} on {spec.name}",
+        value=_triple(a.warp_tile),
+        bound="one of " + (", ".join(map(_triple, legal)) or "(none)"),
+    )
+
+
+@algorithm_rule("warps", "CK Tile arranges the warps of a block in few ways", reads=("warps",))
+def _warps(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    if a.warps in spec.warp_configs:
+        return None
+    return Objection(
+        what=f"the warps on {spec.name}",
+        value=_triple(a.warps),
+        bound="one of " + ", ".join(map(_triple, spec.warp_configs)),
+    )
+
+
+@algorithm_rule("threads", "a workgroup has a limited number of threads", reads=("warps",))
+def _threads(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    threads = resources.warps_of(a) * spec.wave_size
+    return _at_most("threads of a workgroup", threads, spec.max_threads_per_block)
+
+
+_DIVIDES = ("tile", "warps", "warp_tile")
+
+
+@algorithm_rule("tile-m", "the block tile is whole warp tiles along M", reads=_DIVIDES)
+def _tile_m(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    return multiple("the tile along M", a.tile[0], a.warps[0] * a.warp_tile[0])
+
+
+@algorithm_rule("tile-n", "the block tile is whole warp tiles along N", reads=_DIVIDES)
+def _tile_n(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    return multiple("the tile along N", a.tile[1], a.warps[1] * a.warp_tile[1])
+
+
+@algorithm_rule("tile-k", "the block tile is whole warp tiles along K", reads=_DIVIDES)
+def _tile_k(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    return multiple("the tile along K", a.tile[2], a.warps[2] * a.warp_tile[2])
+
+
+@algorithm_rule(
+    "lds-mainloop",
+    "the tiles of A and B that are loaded together fit the pipeline's share of LDS",
+    reads=("tile", "pipeline"),
+)
+def _lds_mainloop(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    budget = spec.budget(a.pipeline.value)
+    if budget is None:
+        return None
+    staged = resources.staged_bytes(a, s)
+    return _at_most(f"LDS bytes of A and B in {a.pipeline.value}", staged, budget)
+
+
+@algorithm_rule(
+    "lds-epilogue",
+    "what the cshuffle epilogue passes through LDS fits it",
+    reads=("tile", "warps", "warp_tile", "epilogue", "vector_e"),
+)
+def _lds_epilogue(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    if a.epilogue is not EpilogueKind.CSHUFFLE:
+        return None
+    shuffled = resources.shuffled_bytes(a, s, spec)
+    return _at_most("LDS bytes of the epilogue", shuffled, spec.lds_bytes)
+
+
+@algorithm_rule(
+    "registers",
+    "accumulators, fragments and loads of a lane fit its registers",
+    reads=("tile", "warps", "warp_tile", "pipeline", "block_per_cu"),
+)
+def _registers(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    wanted = resources.registers(a, s, spec)
+    return _at_most("estimated registers of a lane", wanted, resources.register_limit(a, spec))
+
+
+def access_pattern(
+    threads: int, wave: int, outer: int, row: int, vector: int
+) -> tuple[int, int] | None:
+    """Return (elements per access, accesses) of a thread, or None if the tile cannot be dealt out.
+
+    A tile of ``outer`` rows of ``row`` contiguous elements is dealt to whole waves, each taking
+    whole rows: CK Tile's thread-raked pattern, with an access of at least ``vector`` elements and
+    so wide that a row needs no more lanes than a wave has.
+    """
+    width = max(vector, row // wave)
+    width = min(width, outer * row // threads)
+    if width < 1 or row % width or row % vector or (row // width) > wave:
+        return None
+    rows_at_once = wave // (row // width) * (threads // wave)
+    if wave % (row // width) or outer % rows_at_once:
+        return None
+    return width, outer // rows_at_once
+
+
+def _dealt(a: Algorithm, spec: ArchSpec, outer: int, row: int, vector: int) -> str | None:
+    threads = resources.warps_of(a) * spec.wave_size
+    if access_pattern(threads, spec.wave_size, outer, row, vector) is not None:
+        return None
+    return f"{outer} rows of {row} in accesses of {vector} by {threads} threads"
+
+
+_WIDTHS = "an access moves at most 16 bytes, in powers of two"
+_LOADS = "every wave takes whole rows of the tile and every thread equally many accesses"
+
+
+@algorithm_rule("load-a", _LOADS, reads=("tile", "warps", "vector_a"))
+def _load_a(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    m, _, k = a.tile
+    outer, row = (m, k) if s.layout_a is Layout.ROW else (k, m)
+    return _deal("A", _dealt(a, spec, outer, row, a.vector_a))
+
+
+@algorithm_rule("load-b", _LOADS, reads=("tile", "warps", "vector_b"))
+def _load_b(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    _, n, k = a.tile
+    outer, row = (k, n) if s.layout_b is Layout.ROW else (n, k)
+    return _deal("B", _dealt(a, spec, outer, row, a.vector_b))
+
+
+@algorithm_rule("store-e", _LOADS, reads=("tile", "warps", "warp_tile", "epilogue", "vector_e"))
+def _store_e(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    if a.epilogue is not EpilogueKind.CSHUFFLE:
+        return None
+    outer, row = resources.shuffle_extents(a, spec)
+    return _deal("E", _dealt(a, spec, outer, row, a.vector_e))
+
+
+def _deal(name: str, refused: str | None) -> Objection | None:
+    if refused is None:
+        return None
+    return Objection(what=f"the tile of {name}", value=refused, bound="dealt out evenly")
+
+
+@algorithm_rule("width-a", _WIDTHS, reads=("vector_a",))
+def _width_a(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    return _width("A", a.vector_a, s.dtype_a)
+
+
+@algorithm_rule("width-b", _WIDTHS, reads=("vector_b",))
+def _width_b(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    return _width("B", a.vector_b, s.dtype_b)
+
+
+@algorithm_rule("width-e", _WIDTHS, reads=("vector_e",))
+def _width_e(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    return _width("E", a.vector_e, s.dtype_e)
+
+
+@algorithm_rule(
+    "width-d",
+    "an access of an epilogue operand moves elements that the thread has of E",
+    reads=("vector_e", "vector_d"),
+)
+def _width_d(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    if len(a.vector_d) != len(s.d):
+        got, want = str(len(a.vector_d)), str(len(s.d))
+        return Objection(what="the number of vector_d", value=got, bound=want)
+    for index, (d, vector) in enumerate(zip(s.d, a.vector_d, strict=True)):
+        name = f"D{index}"
+        if d.kind not in (DKind.FULL, DKind.ROW):
+            found = _at_most(f"vector_d of {name}, which is read one by one,", vector, 1)
+        elif a.vector_e % vector:
+            bound = f"a divisor of vector_e, {a.vector_e}"
+            found = Objection(what=f"vector_d of {name}", value=str(vector), bound=bound)
+        else:
+            found = _width(name, vector, d.dtype)
+        if found is not None:
+            return found
+    return None
+
+
+def _width(name: str, vector: int, dtype: DType) -> Objection | None:
+    most = max(1, _WIDEST * 8 // dtype.bits)
+    if vector <= most and vector & (vector - 1) == 0:
+        return None
+    bound = f"a power of two up to {most}"
+    return Objection(what=f"the vector of {name}", value=str(vector), bound=bound)
+
+
+@algorithm_rule(
+    "known-wrong",
+    "combinations that were seen to give wrong results are kept out",
+    reads=("pipeline", "epilogue", "tile", "warps", "warp_tile"),
+)
+def _known_wrong(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    for row in spec.known_wrong:
+        if row.excluded and matches(row, a, s):
+            return Objection(what="the combination", value=row.id, bound=f"another: {row.claim}")
+    return None
+
+
+def matches(row: KnownWrong, a: Algorithm, s: Signature) -> bool:
+    """Whether ``row`` speaks of algorithm ``a`` for signature ``s``."""
+    m, n, k = a.warp_tile
+    held = (
+        not row.pipelines or a.pipeline.value in row.pipelines,
+        not row.epilogues or a.epilogue.value in row.epilogues,
+        resources.warps_of(a) >= row.warps_at_least,
+        not row.warp_tile_mn or m in row.warp_tile_mn or n in row.warp_tile_mn,
+        not row.warp_tile_k or k in row.warp_tile_k,
+        row.operand_bits in (0, s.dtype_a.bits),
+        not row.odd_repeat or any(r > 1 and r % 2 for r in resources.repeats(a)),
+    )
+    return all(held)
+
+
+@algorithm_rule(
+    "generated",
+    "cklang writes CK Tile C++ for these choices",
+    reads=(
+        "pipeline",
+        "scheduler",
+        "epilogue",
+        "split_k",
+        "persistent",
+        "double_buffer",
+        "num_wave_groups",
+        "transpose_c",
+    ),
+)
+def _generated(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    for name, value, legal in unsupported(s, a):
+        return Objection(what=name, value=value, bound=legal)
+    return None

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT
+"""Rules about a problem: which algorithms its extents, strides and addresses allow."""
+
+from __future__ import annotations
+
+from cklang.arch import ArchSpec
+from cklang.keys import Algorithm, DKind, Layout
+from cklang.runtime.problem import Matrix, Operand, Problem, ReadAccess
+from cklang.runtime.rules.engine import Objection, multiple, problem_rule
+
+__all__: list[str] = []
+
+_LAST_BYTE = 1 << 31
+"""Buffer instructions take 32-bit byte offsets, of which CK Tile uses the lower half."""
+_LAST_INDEX = (1 << 31) - 1
+_DWORD = 4
+
+
+def _vector_fits(name: str, matrix: Matrix, width: int) -> Objection | None:
+    """Whether every vector of ``width`` elements ends inside its row and starts aligned."""
+    axis = "columns" if matrix.layout is Layout.ROW else "rows"
+    return multiple(f"the number of {axis} of {name}", matrix.contiguous, width) or _aligned(
+        name, matrix, matrix.stride, width
+    )
+
+
+def _aligned(name: str, operand: Operand, stride: int, width: int) -> Objection | None:
+    """Whether accesses start at whole dwords, or at whole elements if they are narrower."""
+    size = operand.dtype.bytes
+    unit = min(width * size, _DWORD)
+    return multiple(f"the address alignment of {name} in bytes", operand.alignment, unit) or (
+        multiple(f"the leading stride of {name} in bytes", stride * size, unit)
+    )
+
+
+@problem_rule("extents", "kernels count rows, columns and K in 32 bits", reads=())
+def _extents(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+    for name, extent, least in (("M", problem.m, 1), ("N", problem.n, 1), ("K", problem.k, 0)):
+        if not least <= extent <= _LAST_INDEX:
+            return Objection(what=name, value=str(extent), bound=f"from {least} to {_LAST_INDEX}")
+    return None
+
+
+@problem_rule("operand-size", "a buffer descriptor counts bytes in 32 bits", reads=())
+def _operand_size(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+    operands: list[tuple[str, Matrix | ReadAccess]]
+    operands = [("A", problem.a), ("B", problem.b), ("E", problem.e)]
+    operands += [(f"D{i}", d) for i, d in enumerate(problem.d)]
+    for name, operand in operands:
+        bytes_ = operand.span * operand.dtype.bytes
+        if bytes_ >= _LAST_BYTE:
+            return Objection(
+                what=f"the span of {name} in bytes", value=str(bytes_), bound=f"below {_LAST_BYTE}"
+            )
+    return None
+
+
+@problem_rule(
+    "pad-m", "without padding along M the extent must be whole tiles", reads=("pad_m", "tile")
+)
+def _pad_m(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+    return None if algorithm.pad_m else multiple("M", problem.m, algorithm.tile[0])
+
+
+@problem_rule(
+    "pad-n", "without padding along N the extent must be whole tiles", reads=("pad_n", "tile")
+)
+def _pad_n(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+    return None if algorithm.pad_n else multiple("N", problem.n, algorithm.tile[1])
+
+
+@problem_rule(
+    "pad-k",
+    "without padding along K the extent must be whole tiles of each K split",
+    reads=("pad_k", "tile", "split_k"),
+)
+def _pad_k(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+    return (
+        None if algorithm.pad_k else multiple("K", problem.k, algorithm.tile[2] * algorithm.split_k)
+    )
+
+
+@problem_rule(
+    "vector-a",
+    "each vector load of A is aligned and stays in its row or column",
+    reads=("vector_a",),
+)
+def _vector_a(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+    return _vector_fits("A", problem.a, algorithm.vector_a)
+
+
+@problem_rule(
+    "vector-b",
+    "each vector load of B is aligned and stays in its row or column",
+    reads=("vector_b",),
+)
+def _vector_b(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+    return _vector_fits("B", problem.b, algorithm.vector_b)
+
+
+@problem_rule(
+    "vector-e", "each vector store of E is aligned and stays in its row", reads=("vector_e",)
+)
+def _vector_e(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+    return _vector_fits("E", problem.e, algorithm.vector_e)
+
+
+@problem_rule(
+    "vector-d",
+    "each vector load of an epilogue operand is aligned and stays in its row",
+    reads=("vector_d",),
+)
+def _vector_d(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+    count, want = len(algorithm.vector_d), len(problem.d)
+    if count != want:
+        return Objection(what="the number of vector_d", value=str(count), bound=str(want))
+    for index, (d, width) in enumerate(zip(problem.d, algorithm.vector_d, strict=True)):
+        if d.kind not in (DKind.FULL, DKind.ROW):
+            continue
+        name = f"D{index}"
+        found = multiple("N", problem.n, width) or _aligned(name, d, d.stride_m, width)
+        if found is not None:
+            return found
+    return None

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+"""What an algorithm takes of a compute unit, before it is compiled: LDS bytes and registers.
+
+The sizes follow the pinned CK Tile tree and our epilogue, which keeps accumulators in f32.
+"""
+
+from __future__ import annotations
+
+from cklang.arch import ArchSpec
+from cklang.keys import Algorithm, Signature
+from cklang.tuning.traits import registers_wanted
+
+__all__ = [
+    "register_limit",
+    "registers",
+    "repeats",
+    "shuffle_extents",
+    "shuffled_bytes",
+    "staged_bytes",
+    "warps_of",
+]
+
+_LDS_UNIT = 16
+"""Each tile in LDS starts at a multiple of this many bytes."""
+
+
+def warps_of(a: Algorithm) -> int:
+    """Return the warps of a workgroup."""
+    return a.warps[0] * a.warps[1] * a.warps[2]
+
+
+def repeats(a: Algorithm) -> tuple[int, int]:
+    """Return how many warp tiles a wave computes along M and N."""
+    m, n = (a.tile[i] // (a.warps[i] * a.warp_tile[i]) for i in range(2))
+    return m, n
+
+
+def staged_bytes(a: Algorithm, s: Signature) -> int:
+    """Return the LDS bytes of one tile of A and one of B."""
+    m, n, k = a.tile
+    sizes = (m * k * s.dtype_a.bits // 8, n * k * s.dtype_b.bits // 8)
+    return sum(-(-size // _LDS_UNIT) * _LDS_UNIT for size in sizes)
+
+
+def shuffle_extents(a: Algorithm, spec: ArchSpec) -> tuple[int, int]:
+    """Return rows and columns of E that the cshuffle epilogue passes through LDS at once.
+
+    One warp tile of each wave, or several along M if a lane owns fewer elements of one than a
+    store moves (CK Tile's rule for a row-major E).
+    """
+    per_lane = a.warp_tile[0] * a.warp_tile[1] // spec.wave_size
+    m, n = a.warp_tile[0] * a.warps[0], a.warp_tile[1] * a.warps[1]
+    if per_lane and per_lane < a.vector_e:
+        several = m * min(a.vector_e // per_lane, max(1, a.tile[0] // m))
+        if a.tile[0] % several == 0:
+            return several, n
+    return m, n
+
+
+def shuffled_bytes(a: Algorithm, s: Signature, spec: ArchSpec) -> int:
+    """Return the LDS bytes of the cshuffle epilogue, which holds accumulators."""
+    rows, columns = shuffle_extents(a, spec)
+    return rows * columns * s.dtype_acc.bits // 8
+
+
+def registers(a: Algorithm, s: Signature, spec: ArchSpec) -> int:
+    """Return an estimate of the vector registers that a lane would like to have."""
+    wanted = registers_wanted(
+        tile=a.tile,
+        waves=a.warps,
+        wave_size=spec.wave_size,
+        bytes_a=s.dtype_a.bits / 8,
+        bytes_b=s.dtype_b.bits / 8,
+    )
+    return round(wanted)
+
+
+def register_limit(a: Algorithm, spec: ArchSpec) -> int:
+    """Return the registers that a lane may have if ``block_per_cu`` workgroups share a unit."""
+    waves = -(-warps_of(a) * a.block_per_cu // spec.simds_per_cu)
+    return min(spec.vgprs_per_simd_lane // waves, spec.max_vgprs_per_wave)

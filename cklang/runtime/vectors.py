@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: MIT
+"""Which widths of vector accesses an algorithm may have for a signature.
+
+A width in bytes is chosen for each axis that is contiguous in some operand, so operands that
+share an axis move equally many bytes: what spoils wide accesses of one (an odd extent) spoils
+those of the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from itertools import product
+from typing import NamedTuple
+
+from cklang.keys import DKind, Layout, Signature
+from cklang.types import DType
+
+__all__ = ["Vectors", "vector_choices"]
+
+
+class Vectors(NamedTuple):
+    """Elements of each operand that one access moves."""
+
+    a: int
+    b: int
+    e: int
+    d: tuple[int, ...]
+
+
+@cache
+def vector_choices(signature: Signature, widths: Sequence[int]) -> tuple[Vectors, ...]:
+    """Return every distinct choice, those that move most bytes first.
+
+    Args:
+        signature: What is computed; its epilogue does not matter.
+        widths: Bytes that an access may move; 1 stands for one element.
+    """
+    axes = sorted({*_axes(signature), "n"})
+    choices = [dict(zip(axes, taken, strict=True)) for taken in product(widths, repeat=len(axes))]
+    distinct = {_vectors(signature, choice): choice for choice in reversed(choices)}
+    return tuple(sorted(distinct, key=lambda v: _preference(distinct[v])))
+
+
+def _preference(choice: dict[str, int]) -> tuple[int, int]:
+    return -sum(choice.values()), -choice.get("k", 0)
+
+
+def _axes(signature: Signature) -> tuple[str, str]:
+    """The contiguous axes of A and of B."""
+    a = "k" if signature.layout_a is Layout.ROW else "m"
+    b = "n" if signature.layout_b is Layout.ROW else "k"
+    return a, b
+
+
+def _vectors(signature: Signature, widths: dict[str, int]) -> Vectors:
+    axis_a, axis_b = _axes(signature)
+    e = _elements(signature.dtype_e, widths["n"])
+    ds = tuple(
+        # A thread owns vector_e neighbours of E, so wider loads of D would not be used.
+        min(e, _elements(d.dtype, widths["n"])) if d.kind in (DKind.FULL, DKind.ROW) else 1
+        for d in signature.d
+    )
+    return Vectors(
+        a=_elements(signature.dtype_a, widths[axis_a]),
+        b=_elements(signature.dtype_b, widths[axis_b]),
+        e=e,
+        d=ds,
+    )
+
+
+def _elements(dtype: DType, width: int) -> int:
+    return max(1, width * 8 // dtype.bits)

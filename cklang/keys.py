@@ -84,8 +84,6 @@ class Pipeline(Enum):
     """Two LDS buffers that global memory is loaded into directly."""
     BASIC_V1 = "basic_v1"
     """The plain loop: one LDS buffer, the next tile in registers."""
-    BASIC_V2 = "basic_v2"
-    """The plain loop with the loads one tile further ahead."""
 
 
 class Scheduler(Enum):
@@ -160,6 +158,13 @@ class Signature:
     def layouts(self) -> str:
         """The layouts of A, B and E as CK Tile people write them: ``rcr``."""
         return self.layout_a.value + self.layout_b.value + self.layout_e.value
+
+    @property
+    def words(self) -> str:
+        """What is computed, for messages."""
+        d = ", ".join(f"{x.dtype} {x.kind.value}" for x in self.d) or "none"
+        types = f"{self.dtype_a} by {self.dtype_b} to {self.dtype_e}"
+        return f"{types}, layouts {self.layouts}, epilogue operands {d}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

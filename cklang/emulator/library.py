@@ -155,7 +155,7 @@ def fault(device: int) -> str:
 
 
 def patience(slices: int = 1024) -> None:
-    """Set after how many time slices without progress a launch ends as a deadlock.
+    """Set after how many time slices, and milliseconds, without progress a launch is a deadlock.
 
     A slice is 262,144 instructions, or less for a workgroup whose waves all sleep; the number is
     shared by all resident workgroups, each of which gets at least 16. Slices after which a

@@ -14,7 +14,7 @@ from cklang.errors import error
 
 __all__ = ["MAX_OPERANDS", "VERSION", "GemmOperand", "GemmProblem", "HostFace", "LaunchShape"]
 
-VERSION = 1
+VERSION = 2
 """CK_GEMM_HOST_VERSION."""
 
 MAX_OPERANDS = 8
@@ -47,6 +47,8 @@ class GemmProblem:
     stride_e: int
     d: tuple[GemmOperand, ...] = ()
     k_batch: int = 1
+    blocks: int = 1
+    """Workgroups that the GPU runs at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +67,7 @@ class LaunchShape:
 
 class _Problem(ctypes.Structure):
     _fields_ = (
-        *((name, ctypes.c_int64) for name in ("m", "n", "k", "k_batch")),
+        *((name, ctypes.c_int64) for name in ("m", "n", "k", "k_batch", "blocks")),
         *((name, ctypes.c_void_p) for name in ("a", "b", "e")),
         *((name, ctypes.c_int64) for name in ("stride_a", "stride_b", "stride_e")),
         ("d", ctypes.c_void_p * MAX_OPERANDS),
@@ -125,6 +127,7 @@ def _to_c(problem: GemmProblem) -> _Problem:
         n=p.n,
         k=p.k,
         k_batch=p.k_batch,
+        blocks=p.blocks,
         a=p.a,
         b=p.b,
         e=p.e,

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from cklang.arch import ArchSpec
 from cklang.fusion.plan import FusedGemm, FusionPlan, epilogue_hash
-from cklang.keys import Algorithm
 from cklang.runtime import arrays
 from cklang.runtime.arrays import HOST, Array
 from cklang.runtime.bind import Binding
@@ -22,7 +21,7 @@ from cklang.runtime.device import Device, Effort, Launch
 from cklang.runtime.launch import loaded
 from cklang.runtime.problem import Problem, Storage, problem_of
 from cklang.runtime.record import LaunchRecord
-from cklang.runtime.select import Selection, select
+from cklang.runtime.select import Request, Selection, find
 from cklang.runtime.transfer import Region, staged
 from cklang.types import Dim
 
@@ -157,25 +156,20 @@ def choose(
     binding: Binding,
     out: Array | None,
     spec: ArchSpec,
-    algorithm: Algorithm | None,
+    request: Request,
 ) -> list[Choice]:
     """Return a problem and an algorithm for each kernel whose result has an element.
 
     Raises:
         CkValueError: A030-A033, strides; CkUnsupportedError: K101, K102, no algorithm.
     """
-    from cklang.runtime.candidates import candidates
-
     storage = _storage(plan, binding, out)
     chosen = []
     for kernel in plan.kernels:
         problem = problem_of(kernel, storage, binding.dims, epilogue_hash(kernel.epilogue))
         if problem is None:
             continue
-        if algorithm is not None:
-            selection = select(problem, spec, [algorithm], asked=True)
-        else:
-            selection = select(problem, spec, candidates(problem.signature, spec.name))
+        selection = find(problem, spec, request, kernel.epilogue)
         chosen.append(Choice(kernel=kernel, problem=problem, selection=selection))
     return chosen
 
@@ -186,10 +180,10 @@ def prepare(
     out: Array,
     device: Device,
     builder: Builder,
-    algorithm: Algorithm | None,
+    request: Request,
 ) -> CallPlan:
     """Return the launches of a call, with every kernel built and loaded."""
-    choices = choose(plan, binding, out, device.spec, algorithm)
+    choices = choose(plan, binding, out, device.spec, request)
     artifacts = builder.build_all(
         [(choice.selection.key, choice.kernel.epilogue) for choice in choices]
     )

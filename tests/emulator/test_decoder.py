@@ -70,6 +70,17 @@ LENIENT = (
 FEATURES = {"gfx1201": ("+real-true16",)}
 
 
+def _placeholder(code: bytes, got: bytes | str) -> bool:
+    """Whether all that differs is the constant 0 in a source that the instruction does not have.
+
+    Newer releases of LLVM than the one at hand write it there on RDNA.
+    """
+    if isinstance(got, str) or len(code) != len(got) or len(code) < 8:
+        return False
+    difference = int.from_bytes(code, "little") ^ int.from_bytes(got, "little")
+    return not difference & ~sum(0x80 << (32 + 9 * source) for source in range(3))
+
+
 def _assemble(toolchain: Toolchain, arch: str, lines: list[str], folder: Path) -> list[bytes | str]:
     """The bytes of each line, or the assembler's message about it."""
     result: list[bytes | str] = [""] * len(lines)
@@ -157,15 +168,6 @@ def disassemble(toolchain: Toolchain, tmp_path_factory: pytest.TempPathFactory) 
     return call
 
 
-def _same(arch: str, code: bytes, assembled: bytes | str) -> bool:
-    """Whether the assembler wrote the same, save for an inline zero as a source that is unused."""
-    if isinstance(assembled, str) or len(code) != len(assembled):
-        return False
-    difference = int.from_bytes(code, "little") ^ int.from_bytes(assembled, "little")
-    unused = (0, 1 << 57, 1 << 48, 1 << 57 | 1 << 48) if arch.startswith("gfx1") else (0,)
-    return difference in unused
-
-
 def _matches(patterns: Iterable[tuple[str, str]], text: str) -> bool:
     return any(re.search(pattern, text) for pattern, _ in patterns)
 
@@ -230,7 +232,7 @@ def test_what_is_accepted_is_what_clang_means(
     wrong = [
         (text, code.hex(), got if isinstance(got, str) else got.hex())
         for (code, text), got in zip(accepted, assembled, strict=True)
-        if not _same(arch, code, got) and not _matches(LENIENT, text)
+        if got != code and not _placeholder(code, got) and not _matches(LENIENT, text)
     ]
     assert not wrong, wrong[:10]
 

@@ -35,7 +35,9 @@ uint64_t ckemu_stats::* counter_of(const Inst& inst) {
 /// Calls `body(inst, count)` for each instruction that the last launch executed.
 template <class Body>
 bool each_executed(Device* gpu, Body body) {
-  if (gpu == nullptr || !gpu->last.program) return false;
+  if (gpu == nullptr) return false;
+  const Guard guard(gpu->lock);
+  if (!gpu->last.program) return false;
   const LastLaunch& last = gpu->last;
   for (size_t slot = 0; slot < last.result.executed.size(); ++slot) {
     const u64 count = last.result.executed[slot];

@@ -122,16 +122,17 @@ bool Decoder::take_literal() {
   return literal_taken_ = true;
 }
 
-/// Recent compilers for RDNA write an inline zero into the sources that an instruction leaves unused.
-bool Decoder::is_unused_zero(size_t field) const {
-  const auto which = static_cast<Field>(field);
-  return family_.gfx > 9 && values_[field] == 128 && (which == Field::src1 || which == Field::src2);
+/// RDNA: new assemblers put the constant 0 into a source that an instruction does not have, so that
+/// it does not seem to read s0.
+bool Decoder::placeholder(Field field) const {
+  const bool source = field == Field::src0 || field == Field::src1 || field == Field::src2;
+  return rdna() && source && value(field) == kZeroCode;
 }
 
 bool Decoder::check_unused_fields() {
   inst_.bytes = static_cast<u8>(dwords_ * 4);
   for (size_t f = 0; f < kFieldCount; ++f)
-    if (present_[f] && !used_[f] && values_[f] != 0 && !is_unused_zero(f))
+    if (present_[f] && !used_[f] && values_[f] != 0 && !placeholder(static_cast<Field>(f)))
       return fail("field %s is %u, but this instruction does not use it", kFieldNames[f],
                   values_[f]);
   return true;

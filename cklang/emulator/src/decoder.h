@@ -41,8 +41,8 @@ class Decoder {
     return value(field);
   }
   const char* name_of(Field field) const { return kFieldNames[static_cast<size_t>(field)]; }
-  bool is_unused_zero(size_t field) const;
   bool check_unused_fields();
+  bool placeholder(Field field) const;
 
   // Operands
   bool resolve_operands();

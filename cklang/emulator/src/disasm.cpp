@@ -151,8 +151,8 @@ void Printer::source(size_t index) {
   text_.add("%s%s%s", abs ? "|" : "", call ? ")" : "", sext ? ")" : "");
 }
 
-/// gfx11's assembler names the half of a register; gfx12's has op_sel, which only the 64-bit
-/// encodings take, so that a high half in a 32-bit one has no other text than this.
+/// gfx11's assembler names the half of a register; gfx12's has op_sel, which only some 64-bit
+/// encodings take, so that a high half elsewhere has no other text than this.
 void Printer::half(u32 bit, const Operand& o) {
   if (!o.half) return;
   if (rdna()) text_.add((inst_.op_sel & bit) != 0 ? ".h" : ".l");

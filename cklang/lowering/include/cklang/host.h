@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#define CK_GEMM_HOST_VERSION 1
+#define CK_GEMM_HOST_VERSION 2
 #define CK_GEMM_MAX_D 8
 #define CK_GEMM_MAX_KERNARG 512
 
@@ -18,6 +18,7 @@ typedef struct ck_gemm_problem
 {
     int64_t m, n, k;
     int64_t k_batch; /* parts that K is split into; 1 for kernels with an epilogue function */
+    int64_t blocks;  /* workgroups that the GPU runs at once; the grid of a persistent kernel */
     const void* a;
     const void* b;
     void* e;

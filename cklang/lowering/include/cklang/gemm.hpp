@@ -31,7 +31,7 @@ struct GemmKernel
     {
         using namespace ck_tile;
 
-        __shared__ char shared[max(loop_lds, Epilogue::GetSmemSize())];
+        __shared__ char shared[ck_tile::max(loop_lds, Epilogue::GetSmemSize())];
 
         index_t block = amd_wave_read_first_lane(blockIdx.x);
         if constexpr(Traits::UsePersistentKernel)

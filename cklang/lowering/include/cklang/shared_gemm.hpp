@@ -32,12 +32,12 @@ struct SharedGemm
     {
         using namespace ck_tile;
 
-        __shared__ char shared[max(loop_lds, Gemm::Epilogue::GetSmemSize(), index_t{16})];
+        __shared__ char shared[ck_tile::max(loop_lds, Gemm::Epilogue::GetSmemSize(), index_t{16})];
 
         const index_t tiles =
             amd_wave_read_first_lane(Gemm::Partitioner::GridSize(args.M, args.N));
         const index_t steps =
-            amd_wave_read_first_lane(max(integer_divide_ceil(args.K, Shape::kK), 1));
+            amd_wave_read_first_lane(ck_tile::max(integer_divide_ceil(args.K, Shape::kK), 1));
         const index_t block = amd_wave_read_first_lane(blockIdx.x);
         const Space space{args.workspace, tiles};
         if constexpr(work == Work::split_k)
@@ -72,7 +72,7 @@ struct SharedGemm
         {
             const index_t tile  = amd_wave_read_first_lane(step / steps);
             const index_t first = tile * steps;
-            const index_t end   = min(last, first + steps);
+            const index_t end   = ck_tile::min(last, first + steps);
             const index_t from  = amd_wave_read_first_lane(shares.holder(first));
             const index_t to    = amd_wave_read_first_lane(shares.holder(first + steps - 1));
             const Piece piece{tile, step - first, end - first, block - from, to - from + 1};
@@ -94,7 +94,7 @@ struct SharedGemm
         using namespace ck_tile;
 
         DataType sums[Acc::size];
-        const index_t end = min(args.K, piece.end * Shape::kK);
+        const index_t end = ck_tile::min(args.K, piece.end * Shape::kK);
         Gemm::template sum<loop>(args, piece.tile, piece.begin * Shape::kK, end, sums, shared);
         if(piece.parts > 1)
         {

@@ -83,6 +83,8 @@ CKEMU_EXPORT int ckemu_fidelity(int number, void (*emit)(void*, const char*, uin
 
 CKEMU_EXPORT void ckemu_set_numerics(int numerics) { set_numerics(static_cast<Numerics>(numerics)); }
 
+CKEMU_EXPORT void ckemu_check_waits(int on) { check_waits(on != 0); }
+
 CKEMU_EXPORT int ckemu_last_numerics(int number) {
   const Device* gpu = device(number);
   return gpu != nullptr && gpu->last.program ? static_cast<int>(gpu->last.result.numerics) : -1;

@@ -29,6 +29,7 @@ __all__ = [
     "KernelKey",
     "Layout",
     "Pipeline",
+    "Reduction",
     "Scheduler",
     "Signature",
 ]
@@ -84,8 +85,6 @@ class Pipeline(Enum):
     """Two LDS buffers that global memory is loaded into directly."""
     BASIC_V1 = "basic_v1"
     """The plain loop: one LDS buffer, the next tile in registers."""
-    BASIC_V2 = "basic_v2"
-    """The plain loop with the loads one tile further ahead."""
 
 
 class Scheduler(Enum):
@@ -106,6 +105,17 @@ class EpilogueKind(Enum):
     """Through LDS, so that stores are wide."""
     DEFAULT = "default"
     """From the registers in which the matrix instructions leave it."""
+
+
+class Reduction(Enum):
+    """How workgroups that share a tile of E bring their sums together; the last one finishes it."""
+
+    NONE = "none"
+    """Every tile is one workgroup's."""
+    ATOMIC = "atomic"
+    """They add to one place: least memory, and an order of summation that is not the same twice."""
+    WORKSPACE = "workspace"
+    """Each writes its sums to a place of its own; the last adds them up, always in one order."""
 
 
 def _positive(what: str, value: object) -> None:
@@ -161,6 +171,13 @@ class Signature:
         """The layouts of A, B and E as CK Tile people write them: ``rcr``."""
         return self.layout_a.value + self.layout_b.value + self.layout_e.value
 
+    @property
+    def words(self) -> str:
+        """What is computed, for messages."""
+        d = ", ".join(f"{x.dtype} {x.kind.value}" for x in self.d) or "none"
+        types = f"{self.dtype_a} by {self.dtype_b} to {self.dtype_e}"
+        return f"{types}, layouts {self.layouts}, epilogue operands {d}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Algorithm:
@@ -186,6 +203,10 @@ class Algorithm:
     """Elements that one load of each D operand moves along n (1 for kinds not contiguous in n)."""
     block_per_cu: int = 1
     split_k: int = 1
+    """Workgroups that share the K of a tile of E."""
+    stream_k: bool = False
+    """Whether as many workgroups as run at once share all steps along K of all tiles evenly."""
+    reduction: Reduction = Reduction.NONE
     persistent: bool = False
     double_buffer: bool = False
     num_wave_groups: int = 1
@@ -199,7 +220,15 @@ class Algorithm:
         _positive("num_wave_groups", self.num_wave_groups)
         for width in self.vector_d:
             _positive("vector_d", width)
-        _close(self, {"pipeline": Pipeline, "scheduler": Scheduler, "epilogue": EpilogueKind})
+        _close(
+            self,
+            {
+                "pipeline": Pipeline,
+                "scheduler": Scheduler,
+                "epilogue": EpilogueKind,
+                "reduction": Reduction,
+            },
+        )
 
 
 @dataclass(frozen=True)

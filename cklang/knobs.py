@@ -16,6 +16,7 @@ from cklang.errors import error
 __all__ = [
     "ALL",
     "ARCH_DIR",
+    "BUNDLE",
     "CACHE_DIR",
     "CK_DIR",
     "CLANG",
@@ -66,6 +67,10 @@ def _path(text: str) -> Path | None:
     return Path(text).expanduser()
 
 
+def _paths(text: str) -> tuple[Path, ...]:
+    return tuple(Path(part).expanduser() for part in text.split(os.pathsep) if part)
+
+
 def _text(text: str) -> str | None:
     return text
 
@@ -77,12 +82,6 @@ def _count(text: str) -> int | None:
     return value
 
 
-def _flag(text: str) -> bool:
-    if text.lower() not in {"0", "1", "true", "false", "on", "off"}:
-        raise ValueError("must be 0 or 1")
-    return text.lower() in {"1", "true", "on"}
-
-
 def _one_of(*words: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
         if text.lower() not in words:
@@ -92,11 +91,27 @@ def _one_of(*words: str) -> Callable[[str], str]:
     return parse
 
 
+def _some_of(*words: str) -> Callable[[str], frozenset[str]]:
+    def parse(text: str) -> frozenset[str]:
+        chosen = frozenset(word.strip().lower() for word in text.split(","))
+        if not chosen <= set(words):
+            raise ValueError(f"must be a comma-separated list of {', '.join(words)}")
+        return chosen
+
+    return parse
+
+
 ARCH_DIR: Knob[Path | None] = Knob(
     name="CKLANG_ARCH_DIR",
     default=None,
     parse=_path,
     doc="a folder with further arch_specs files, to try a GPU that cklang does not know",
+)
+BUNDLE: Knob[tuple[Path, ...]] = Knob(
+    name="CKLANG_BUNDLE",
+    default=(),
+    parse=_paths,
+    doc="files of compiled stencils (cklang build --bundle), separated as in PATH",
 )
 CACHE_DIR: Knob[Path | None] = Knob(
     name="CKLANG_CACHE_DIR",
@@ -128,11 +143,11 @@ JOBS: Knob[int | None] = Knob(
     parse=_count,
     doc="how many compiler processes may run at once (default: the number of cores)",
 )
-SANITIZE: Knob[bool] = Knob(
+SANITIZE: Knob[frozenset[str]] = Knob(
     name="CKLANG_SANITIZE",
-    default=False,
-    parse=_flag,
-    doc="check kernels while they run on the emulator (slower)",
+    default=frozenset(),
+    parse=_some_of("waits"),
+    doc="what the emulator checks while kernels run (slower): waits finds missing s_waitcnt",
 )
 LOG: Knob[str] = Knob(
     name="CKLANG_LOG",
@@ -152,6 +167,7 @@ ROCM_PATH: Knob[Path | None] = Knob(
 
 ALL: tuple[Knob[object], ...] = (  # type: ignore[assignment]
     ARCH_DIR,
+    BUNDLE,
     CACHE_DIR,
     CLANG,
     CK_DIR,

@@ -22,6 +22,7 @@ from cklang.emulator.library import (
     load,
     numerics,
     patience,
+    sanitize,
     stats,
 )
 
@@ -39,5 +40,6 @@ __all__ = [
     "load",
     "numerics",
     "patience",
+    "sanitize",
     "stats",
 ]

@@ -30,6 +30,24 @@ TABLE: tuple[Rule, ...] = (
     ),
     row("K005", CkValueError, "arch_specs/{name}.json: {problem}"),
     row("K006", CkValueError, "no {name} has {got} compute units", "known: {known}"),
+    row("K007", CkValueError, "{label} belongs to the epilogue {want}, not to {got}"),
+    row(
+        "K008",
+        CkValueError,
+        "no algorithm of {among} is legal for {signature} on {arch}",
+        "cklang.runtime.advice.explain says which rules reject one",
+    ),
+    row(
+        "K009",
+        CkUnsupportedError,
+        "nothing legal was found near {algorithm} for {signature} on {arch}",
+    ),
+    row(
+        "K010",
+        CkValueError,
+        "autotune builds the kernels that it times, so it needs their epilogue",
+        "pass epilogue=..., select from a registry, or call an op",
+    ),
     row(
         "K101",
         CkUnsupportedError,

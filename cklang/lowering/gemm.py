@@ -13,17 +13,10 @@ from typing import TYPE_CHECKING
 
 from cklang.errors import error
 from cklang.ir.nodes import Function
-from cklang.keys import (
-    Algorithm,
-    EpilogueKind,
-    KernelKey,
-    Layout,
-    Pipeline,
-    Scheduler,
-    Signature,
-)
+from cklang.keys import Algorithm, KernelKey, Layout, Reduction, Signature
+from cklang.lowering.pipelines import PIPELINES
 from cklang.lowering.pointwise import c_function, c_type
-from cklang.types import DType, bool_, f32
+from cklang.types import DType, Kind, bool_, f32, i32
 
 if TYPE_CHECKING:
     import jinja2
@@ -33,9 +26,6 @@ __all__ = ["HOLE", "KernelSource", "lower", "unsupported"]
 HOLE = "ck_epilogue"
 """The symbol that a stencil leaves open."""
 
-_PIPELINES = {Pipeline.COMPV3: "GemmPipelineAgBgCrCompV3"}
-_SCHEDULERS = {Scheduler.INTRAWAVE: "Intrawave"}
-_EPILOGUES = {EpilogueKind.CSHUFFLE}
 _LAYOUTS = {Layout.ROW: "Row", Layout.COL: "Column"}
 
 
@@ -84,7 +74,7 @@ def lower(key: KernelKey, epilogue: Function, source_lines: Sequence[str] = ()) 
 
 def _check(key: KernelKey, epilogue: Function) -> None:
     s, a = key.signature, key.algorithm
-    want = ["float", *(c_type(d.dtype) for d in s.d)]
+    want = [c_type(s.dtype_acc), *(c_type(d.dtype) for d in s.d)]
     got = [c_type(p.type.dtype) for p in epilogue.params]
     if want != got or len(a.vector_d) != len(s.d):
         raise error("L002", want=", ".join(want), got=", ".join(got), vectors=a.vector_d)
@@ -95,21 +85,40 @@ def _check(key: KernelKey, epilogue: Function) -> None:
 def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[str, str, str]]:
     """Yield (field, value, legal values) for each choice that has no CK Tile spelling here."""
     s, a = signature, algorithm
+    row = PIPELINES.get(a.pipeline)
+    if row is None:
+        yield "pipeline", _word(a.pipeline), " or ".join(map(_word, PIPELINES))
+        return
+    both = (False, True)
+    along_k = (a.warps[0], a.warps[1], 1) if row.wave_groups == 1 else (1, 1, row.wave_groups)
     choices: tuple[tuple[str, object, Collection[object]], ...] = (
-        ("dtype_acc", s.dtype_acc, (f32,)),
+        ("dtype_acc", s.dtype_acc, (i32 if s.dtype_a.kind is Kind.INT else f32,)),
+        ("dtype_b", s.dtype_b, (s.dtype_b if row.mixed else s.dtype_a,)),
+        ("layout_a", s.layout_a, tuple(Layout) if row.any_layout else (Layout.ROW,)),
+        ("layout_b", s.layout_b, tuple(Layout) if row.any_layout else (Layout.COL,)),
         ("layout_e", s.layout_e, (Layout.ROW,)),
-        ("pipeline", a.pipeline, _PIPELINES),
-        ("scheduler", a.scheduler, _SCHEDULERS),
-        ("epilogue", a.epilogue, _EPILOGUES),
-        ("split_k", a.split_k, (1,)),
-        ("persistent", a.persistent, (False,)),
-        ("double_buffer", a.double_buffer, (False,)),
-        ("num_wave_groups", a.num_wave_groups, (1,)),
-        ("transpose_c", a.transpose_c, (False,)),
+        ("warps", a.warps, (along_k,)),
+        ("reduction", a.reduction, _reductions(a)),
+        ("stream_k", a.stream_k, (False,) if a.split_k > 1 or row.wave_groups > 1 else both),
+        ("split_k", a.split_k, (1,) if row.wave_groups > 1 else (a.split_k,)),
+        ("persistent", a.persistent, (False,) if row.wave_groups > 1 or _shared(a) else both),
+        ("double_buffer", a.double_buffer, (row.buffers == 2,)),
+        ("num_wave_groups", a.num_wave_groups, (row.wave_groups,)),
+        ("transpose_c", a.transpose_c, both if row.transposed else (False,)),
     )
     for name, value, legal in choices:
         if value not in legal:
             yield name, _word(value), " or ".join(map(_word, legal))
+
+
+def _shared(algorithm: Algorithm) -> bool:
+    return algorithm.split_k > 1 or algorithm.stream_k
+
+
+def _reductions(algorithm: Algorithm) -> tuple[Reduction, ...]:
+    if _shared(algorithm):
+        return (Reduction.WORKSPACE, Reduction.ATOMIC)
+    return (Reduction.NONE,)
 
 
 def _word(value: object) -> str:
@@ -151,8 +160,10 @@ def _context(key: KernelKey, epilogue: Function, kernel: str) -> dict[str, objec
         "warp_tile_n": a.warp_tile[1],
         "warp_tile_k": a.warp_tile[2],
         **{name: str(getattr(a, name)).lower() for name in flags},
-        "pipeline": _PIPELINES[a.pipeline],
-        "scheduler": _SCHEDULERS[a.scheduler],
+        **_pipeline(a),
+        "epilogue": a.epilogue.value,
+        "work": "stream_k" if a.stream_k else "split_k" if a.split_k > 1 else "tiles",
+        "reduction": a.reduction.value,
         "num_wave_groups": a.num_wave_groups,
         "vector_a": a.vector_a,
         "vector_b": a.vector_b,
@@ -162,11 +173,30 @@ def _context(key: KernelKey, epilogue: Function, kernel: str) -> dict[str, objec
         "d_layouts": _list("Row" for _ in count),
         "d_names": "".join(f", D{i}" for i in count),
         "hole": HOLE,
+        "hole_result": c_type(epilogue.results[0].type.dtype),
         "hole_types": _list(types),
         "hole_params": _list(f"{t} {n}" for t, n in zip(types, names, strict=True)),
         "hole_args": _list(names),
         "kernel": kernel,
         "gfx_major": key.arch.removeprefix("gfx")[:-2],
+    }
+
+
+def _pipeline(algorithm: Algorithm) -> dict[str, object]:
+    row = PIPELINES[algorithm.pipeline]
+    lds = "cklang::mainloop_lds<Shape, A, B>"
+    if row.buffers > 1:
+        lds = f"{row.buffers} * {lds}"
+    if row.acc_in_lds:
+        lds = f"ck_tile::max({lds}, cklang::acc_lds<Shape, AccType>)"
+    return {
+        "headers": row.headers,
+        "pipeline": row.ck,
+        "policy": row.policy,
+        "scheduler": algorithm.scheduler.value.capitalize(),
+        "tail": row.tail,
+        "step": row.step or 1,
+        "loop_lds": lds,
     }
 
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from cklang.arch import ArchSpec
 from cklang.fusion.plan import FusedGemm, FusionPlan, epilogue_hash
-from cklang.keys import Algorithm
 from cklang.runtime import arrays
 from cklang.runtime.arrays import HOST, Array
 from cklang.runtime.bind import Binding
@@ -22,7 +21,7 @@ from cklang.runtime.device import Device, Effort, Launch
 from cklang.runtime.launch import loaded
 from cklang.runtime.problem import Problem, Storage, problem_of
 from cklang.runtime.record import LaunchRecord
-from cklang.runtime.select import Selection, select
+from cklang.runtime.select import Request, Selection, find
 from cklang.runtime.transfer import Region, staged
 from cklang.types import Dim
 
@@ -49,6 +48,10 @@ class _Step:
     patches: tuple[tuple[int, int], ...]
     """(index of a 64-bit word, index of an address)."""
     record: LaunchRecord
+    workspace: int
+    """Index of the address of its workspace."""
+    zeroed: int
+    """How many bytes of it must be 0 before each launch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +145,8 @@ class CallPlan:
                 words = step.launch.words
                 for word, address in step.patches:
                     words[word] = addresses[address]
+                if step.zeroed:
+                    device.clear(addresses[step.workspace], step.zeroed, stream)
                 step.launch(stream)
             device.calls[0] += 1
         return before
@@ -157,25 +162,20 @@ def choose(
     binding: Binding,
     out: Array | None,
     spec: ArchSpec,
-    algorithm: Algorithm | None,
+    request: Request,
 ) -> list[Choice]:
     """Return a problem and an algorithm for each kernel whose result has an element.
 
     Raises:
         CkValueError: A030-A033, strides; CkUnsupportedError: K101, K102, no algorithm.
     """
-    from cklang.runtime.candidates import candidates
-
     storage = _storage(plan, binding, out)
     chosen = []
     for kernel in plan.kernels:
         problem = problem_of(kernel, storage, binding.dims, epilogue_hash(kernel.epilogue))
         if problem is None:
             continue
-        if algorithm is not None:
-            selection = select(problem, spec, [algorithm], asked=True)
-        else:
-            selection = select(problem, spec, candidates(problem.signature, spec.name))
+        selection = find(problem, spec, request, kernel.epilogue)
         chosen.append(Choice(kernel=kernel, problem=problem, selection=selection))
     return chosen
 
@@ -186,14 +186,15 @@ def prepare(
     out: Array,
     device: Device,
     builder: Builder,
-    algorithm: Algorithm | None,
+    request: Request,
 ) -> CallPlan:
     """Return the launches of a call, with every kernel built and loaded."""
-    choices = choose(plan, binding, out, device.spec, algorithm)
+    choices = choose(plan, binding, out, device.spec, request)
     artifacts = builder.build_all(
         [(choice.selection.key, choice.kernel.epilogue) for choice in choices]
     )
     slots = _slots(plan, binding)
+    temporaries = _temporaries(plan, binding.dims)
     steps = []
     for choice, artifact in zip(choices, artifacts, strict=True):
         shape = loaded(device, artifact).prepare(choice.problem)
@@ -206,16 +207,28 @@ def prepare(
             for value, words in zip(values, shape.pointers, strict=True)
             for word in words
         ]
+        workspace = len(binding.arrays) + 1 + len(temporaries)
+        if shape.workspace_bytes:
+            temporaries.append(shape.workspace_bytes)
+            patches += [(word, workspace) for word in shape.workspace]
         record = LaunchRecord(
             artifact=artifact, problem=choice.problem, grid=shape.grid, block=shape.block
         )
-        steps.append(_Step(launch=launch, patches=tuple(patches), record=record))
+        steps.append(
+            _Step(
+                launch=launch,
+                patches=tuple(patches),
+                record=record,
+                workspace=workspace,
+                zeroed=shape.zeroed_bytes,
+            )
+        )
     touched = [_touched(array, written=False) for array in binding.arrays.values()]
     return CallPlan(
         device,
         steps,
         [*touched, _touched(out, written=True)],
-        _temporaries(plan, binding.dims),
+        temporaries,
         binding.place,
     )
 

@@ -36,7 +36,7 @@ _KERNEL = """
   .amdhsa_system_sgpr_workgroup_id_x 1
   .amdhsa_next_free_vgpr 128
   .amdhsa_next_free_sgpr 64
-  .amdhsa_accum_offset 96
+  {target}
   .amdhsa_float_denorm_mode_32 {denormals}
 .end_amdhsa_kernel
 """
@@ -55,28 +55,37 @@ _METADATA = """
     .symbol: {name}.kd
     .vgpr_count: 128
     .agpr_count: 32
-    .wavefront_size: 64
+    .wavefront_size: {wave}
 """
 
 
 def assemble(
-    folder: Path, bodies: Mapping[str, str], arch: str = "gfx942", lds: int = 0, denormals: int = 3
+    folder: Path,
+    bodies: Mapping[str, str],
+    arch: str = "gfx942",
+    lds: int = 0,
+    denormals: int = 3,
+    wave: int = 64,
 ) -> bytes:
     """Return a code object with one kernel for each body; each takes two pointers.
 
-    `denormals` is the f32 denormal mode: 3 keeps them, 0 flushes them.
+    `denormals` is the f32 denormal mode: 3 keeps them, 0 flushes them. `wave` is 64, or 32 on
+    RDNA.
     """
+    cdna = arch in CDNA
+    extra = ".amdhsa_accum_offset 96" if cdna else f".amdhsa_wavefront_size32 {int(wave == 32)}"
     text = "".join(
-        _KERNEL.format(name=name, body=body, lds=lds, denormals=denormals)
+        _KERNEL.format(name=name, body=body, lds=lds, denormals=denormals, target=extra)
         for name, body in bodies.items()
     )
-    kernels = "".join(_METADATA.format(name=name, lds=lds) for name in bodies)
+    kernels = "".join(_METADATA.format(name=name, lds=lds, wave=wave) for name in bodies)
     text += f".amdgpu_metadata\n---\namdhsa.version: [1, 2]\namdhsa.kernels:{kernels}...\n"
     text += ".end_amdgpu_metadata\n"
     source, output = folder / f"{arch}.s", folder / f"{arch}.co"
     source.write_text(text)
     tools = find_toolchain()
-    target = ("--target=amdgcn-amd-amdhsa", f"-mcpu={arch}", "-x", "assembler", "-c")
+    lanes = () if cdna else (f"-m{'no-' if wave == 32 else ''}wavefrontsize64",)
+    target = ("--target=amdgcn-amd-amdhsa", f"-mcpu={arch}", *lanes, "-x", "assembler", "-c")
     log = folder / "log"
     middle = folder / f"{arch}.o"
     run_tool(
@@ -86,6 +95,43 @@ def assemble(
     )
     run_tool(tools.link_device([middle], output), log=log, environment=tools.environment())
     return output.read_bytes()
+
+
+_LANES = """
+  s_load_dwordx4 s[4:7], s[0:1], 0x0
+  v_mul_u32_u24 v1, 48, v0
+  s_waitcnt lgkmcnt(0)
+  global_load_dwordx4 v[2:5], v1, s[4:5]
+  global_load_dwordx4 v[6:9], v1, s[4:5] offset:16
+  global_load_dwordx4 v[10:13], v1, s[4:5] offset:32
+  s_mov_b32 vcc_lo, 0x0f0f3355
+  s_mov_b32 vcc_hi, 0x00ff00ff
+  s_waitcnt vmcnt(0)
+{text}
+  s_mov_b64 exec, -1
+  v_mov_b32 v14, vcc_lo
+  v_mov_b32 v15, vcc_hi
+  v_mul_u32_u24 v1, 24, v0
+  s_waitcnt vmcnt(0) lgkmcnt(0)
+  global_store_dwordx4 v1, v[10:13], s[6:7]
+  global_store_dwordx2 v1, v[14:15], s[6:7] offset:16
+"""
+VCC = 0x00FF00FF0F0F3355
+"""What :func:`lanes_body` puts in vcc before the text."""
+
+
+def lanes_body(text: str) -> str:
+    """A kernel for :func:`run_lanes`: a lane's dwords are in v[2:13], results in v[10:13]."""
+    return _LANES.format(text=text)
+
+
+def run_lanes(module: Module, name: str, data: np.ndarray) -> np.ndarray:
+    """[64, at most 12] dwords in, [64, 6] out: v10 to v13, and vcc in each lane."""
+    source = np.zeros((64, 12), np.uint32)
+    source[:, : data.shape[1]] = data
+    output = np.zeros((64, 6), np.uint32)
+    assert module.launch(name, source, output) == "hipSuccess", emulator.last_error()
+    return output
 
 
 def hip() -> Any:

@@ -3,6 +3,7 @@
 // Tile's universal GEMM, but reads every D by its kind and bounds K whichever axis is contiguous.
 #pragma once
 
+#include "cklang/direct.hpp"
 #include "cklang/epilogue.hpp"
 #include "cklang/gemm_args.hpp"
 #include "cklang/mainloop.hpp"
@@ -11,39 +12,91 @@
 namespace cklang {
 
 /// The device side. `loop` is the main loop, which takes `loop_lds` bytes of LDS.
-template <typename Partitioner, typename Traits, typename Acc, typename Epilogue, typename... Ds>
+template <typename Partitioner_, typename Traits, typename Acc_, typename Epilogue_, typename... Ds>
 struct GemmKernel
 {
+    using Partitioner = Partitioner_;
+    using Acc         = Acc_;
+    using Epilogue    = Epilogue_;
+
     using Shape     = typename Partitioner::BlockGemmShape;
     using EDataType = typename Epilogue::ODataType;
     using Args      = GemmArgs<sizeof...(Ds)>;
 
     static constexpr index_t block_size = Shape::NumWarps * ck_tile::get_warp_size();
 
-    template <index_t loop_lds, LoopFunction* loop>
+    /// All tiles that this workgroup computes: one, or every gridDim.x-th of a persistent kernel.
+    template <index_t loop_lds, LoopFunction<typename Acc::DataType>* loop>
     CK_TILE_DEVICE static void run(const Args& args)
     {
         using namespace ck_tile;
 
-        const auto block    = amd_wave_read_first_lane(blockIdx.x);
-        const auto [tm, tn] = Partitioner{args.M, args.N}.GetOutputTileIndex(block);
-        const index_t m     = amd_wave_read_first_lane(tm * Shape::kM);
-        const index_t n     = amd_wave_read_first_lane(tn * Shape::kN);
+        __shared__ char shared[ck_tile::max(loop_lds, Epilogue::GetSmemSize())];
 
-        __shared__ char shared[max(loop_lds, Epilogue::GetSmemSize())];
+        index_t block = amd_wave_read_first_lane(blockIdx.x);
+        if constexpr(Traits::UsePersistentKernel)
+        {
+            const index_t tiles =
+                amd_wave_read_first_lane(Partitioner::GridSize(args.M, args.N));
+            for(; block < tiles; block += gridDim.x)
+            {
+                tile<loop>(args, block, shared);
+                // The next tile's main loop writes the LDS that this epilogue still reads.
+                block_sync_lds();
+            }
+        }
+        else
+            tile<loop>(args, block, shared);
+    }
 
-        float accumulators[Acc::size];
+    /// The tile that a data-parallel grid gives to workgroup `block`.
+    template <LoopFunction<typename Acc::DataType>* loop>
+    CK_TILE_DEVICE static void tile(const Args& args, index_t block, char* shared)
+    {
+        using namespace ck_tile;
+
+        typename Acc::DataType accumulators[Acc::size];
+        sum<loop>(args, block, 0, args.K, accumulators, shared);
+        // Where wave groups share K, the first one has the sums.
+        if constexpr(Traits::NumWaveGroups > 1)
+            if(get_warp_id() != 0)
+                return;
+        store(args, block, accumulators, shared);
+    }
+
+    /// The sums of tile `block` from `k` up to `K`.
+    template <LoopFunction<typename Acc::DataType>* loop>
+    CK_TILE_DEVICE static void sum(const Args& args,
+                                   index_t block,
+                                   index_t k,
+                                   index_t K,
+                                   typename Acc::DataType* accumulators,
+                                   char* shared)
+    {
+        const auto [m, n] = place(args, block);
         loop(accumulators,
              args.as_ptr[0],
              args.bs_ptr[0],
              args.M,
              args.N,
-             args.K,
+             K,
              args.stride_As[0],
              args.stride_Bs[0],
              m,
              n,
+             k,
              (CK_TILE_LDS_ADDR char*)shared);
+    }
+
+    /// The epilogue of tile `block`.
+    CK_TILE_DEVICE static void store(const Args& args,
+                                     index_t block,
+                                     const typename Acc::DataType* accumulators,
+                                     char* shared)
+    {
+        using namespace ck_tile;
+
+        const auto [m, n] = place(args, block);
         auto acc = Acc::make();
 #pragma unroll
         for(index_t i = 0; i < Acc::size; ++i)
@@ -56,6 +109,14 @@ struct GemmKernel
     }
 
     private:
+    /// The element (m, n) at which tile `block` begins.
+    CK_TILE_DEVICE static auto place(const Args& args, index_t block)
+    {
+        const auto [m, n] = Partitioner{args.M, args.N}.GetOutputTileIndex(block);
+        return ck_tile::make_tuple(ck_tile::amd_wave_read_first_lane(m * Shape::kM),
+                                   ck_tile::amd_wave_read_first_lane(n * Shape::kN));
+    }
+
     // D needs no padding: what it reads beyond M and N meets only elements that are not stored.
     template <std::size_t... I>
     CK_TILE_DEVICE static auto

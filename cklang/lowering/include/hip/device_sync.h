@@ -84,7 +84,11 @@ __shfl_xor(T value, int mask, int width = __builtin_amdgcn_wavefrontsize())
 
 __device__ __forceinline__ uint64_t __ballot(int predicate)
 {
+#if defined(__GFX11__) || defined(__GFX12__)
+    return __builtin_amdgcn_ballot_w32(predicate != 0);
+#else
     return __builtin_amdgcn_ballot_w64(predicate != 0);
+#endif
 }
 __device__ __forceinline__ int __any(int predicate) { return __ballot(predicate) != 0; }
 __device__ __forceinline__ int __all(int predicate) { return __ballot(predicate == 0) == 0; }

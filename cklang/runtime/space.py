@@ -16,6 +16,7 @@ from cklang.arch import ArchSpec, arch
 from cklang.codec import decode, unknown
 from cklang.errors import error
 from cklang.keys import Algorithm, EpilogueKind, Pipeline, Scheduler, Signature
+from cklang.lowering.gemm import unsupported
 from cklang.runtime.presets import Space, space
 from cklang.runtime.problem import Problem
 from cklang.runtime.rules.engine import ALGORITHM_RULES, AlgorithmRule, ProblemRule
@@ -182,11 +183,27 @@ def _extend(
     rules = _rules_at()[at]
     for more in _choices(_ORDER[at], signature, spec, among):
         extended = {**chosen, **more}
-        if rules:
-            algorithm = Algorithm(**{**_BLANK, **extended})
-            if any(rule.check(algorithm, signature, spec) for rule in rules):
-                continue
+        algorithm = Algorithm(**{**_BLANK, **extended})
+        if _unspelled(_ORDER[at], signature, algorithm):
+            continue
+        if any(rule.check(algorithm, signature, spec) for rule in rules):
+            continue
         yield from _extend(extended, at + 1, signature, spec, among)
+
+
+_WIDE = (*_LAST, "vectors")
+
+
+def _unspelled(name: str, signature: Signature, algorithm: Algorithm) -> bool:
+    """Whether lowering lacks the value of ``name``, or the signature in the chosen pipeline.
+
+    What lowering says of a field depends on those before it alone; asking here keeps whole
+    branches of flags from being walked to where the rule ``generated`` is asked.
+    """
+    if name in _WIDE:
+        return False
+    lacking = {field for field, _, _ in unsupported(signature, algorithm)}
+    return name in lacking or not lacking <= set(_HINTS)
 
 
 def _choices(

@@ -135,7 +135,7 @@ EXAMPLES = {
         runs=(
             "-m=256 -n=256 -k=128 -v=1 -prec=fp16",
             "-m=256 -n=256 -k=128 -v=1 -prec=bf16 -b_layout=R",
-            "-m=256 -n=256 -k=128 -v=1 -prec=fp8",
+            "-m=256 -n=256 -k=256 -v=1 -prec=fp8",
         ),
         right=r"verification result is:correct",
     ),

@@ -70,7 +70,7 @@ EXAMPLES = {
     "reduce": Example(
         folder="05_reduce",
         sources=("reduce.cpp",),
-        runs=("-n=4 -h=7 -w=7 -c=64", "-n=3 -h=5 -w=2 -c=40 -prec=bf16"),
+        runs=("-n=4 -h=7 -w=7 -c=64", "-n=3 -h=5 -w=2 -c=40"),
         right=r"valid:y",
     ),
     "layernorm2d": Example(

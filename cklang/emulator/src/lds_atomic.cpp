@@ -145,6 +145,8 @@ constexpr HandlerRow kRows[] = {
     BOTH(rsub_u32, rsub_rtn_u32, u32, rsub),
     BOTH(inc_u32, inc_rtn_u32, u32, increment),
     BOTH(dec_u32, dec_rtn_u32, u32, decrement),
+    BOTH(sub_clamp_u32, sub_clamp_rtn_u32, u32, sub_clamp),
+    BOTH(cond_sub_u32, cond_sub_rtn_u32, u32, cond_sub),
     BOTH(min_i32, min_rtn_i32, i32, minimum),
     BOTH(max_i32, max_rtn_i32, i32, maximum),
     BOTH(min_u32, min_rtn_u32, u32, minimum),

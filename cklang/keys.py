@@ -43,6 +43,8 @@ class Family(Enum):
     """What kind of kernel a signature describes."""
 
     GEMM = "gemm"
+    BATCHED = "batched"
+    """One matrix product for each index of a batch."""
 
 
 class Layout(Enum):

@@ -16,6 +16,7 @@ from cklang.ir.nodes import Function
 from cklang.keys import (
     Algorithm,
     EpilogueKind,
+    Family,
     KernelKey,
     Layout,
     Pipeline,
@@ -34,6 +35,20 @@ HOLE = "ck_epilogue"
 """The symbol that a stencil leaves open."""
 
 _PIPELINES = {Pipeline.COMPV3: "GemmPipelineAgBgCrCompV3"}
+_FAMILIES = {
+    Family.GEMM: {
+        "header": "gemm.hpp",
+        "describe_header": "describe.hpp",
+        "kernel_class": "Gemm",
+        "describe": "cklang::Describe<HostKernel>",
+    },
+    Family.BATCHED: {
+        "header": "batched.hpp",
+        "describe_header": "describe_batched.hpp",
+        "kernel_class": "cklang::BatchedKernel<Gemm, A, B{d_names}>",
+        "describe": "cklang::DescribeBatched<cklang::Describe<HostKernel>, {operands}>",
+    },
+}
 _SCHEDULERS = {Scheduler.INTRAWAVE: "Intrawave"}
 _EPILOGUES = {EpilogueKind.CSHUFFLE}
 _LAYOUTS = {Layout.ROW: "Row", Layout.COL: "Column"}
@@ -166,8 +181,17 @@ def _context(key: KernelKey, epilogue: Function, kernel: str) -> dict[str, objec
         "hole_params": _list(f"{t} {n}" for t, n in zip(types, names, strict=True)),
         "hole_args": _list(names),
         "kernel": kernel,
+        **_family(s),
         "gfx_major": key.arch.removeprefix("gfx")[:-2],
     }
+
+
+def _family(signature: Signature) -> dict[str, str]:
+    """Return the C++ names of what runs and describes kernels of the family."""
+    operands = len(signature.d)
+    d_names = "".join(f", D{i}" for i in range(operands))
+    names = _FAMILIES[signature.family]
+    return {name: text.format(d_names=d_names, operands=operands) for name, text in names.items()}
 
 
 def _stored(dtype: DType) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from cklang.errors import error
 
-__all__ = ["MAX_OPERANDS", "VERSION", "GemmOperand", "GemmProblem", "HostFace", "LaunchShape"]
+__all__ = ["MAX_BATCH", "MAX_OPERANDS", "VERSION", "GemmOperand", "GemmProblem", "HostFace", "LaunchShape"]
 
 VERSION = 1
 """CK_GEMM_HOST_VERSION."""
@@ -20,7 +20,10 @@ VERSION = 1
 MAX_OPERANDS = 8
 """CK_GEMM_MAX_D."""
 
-_MAX_KERNARG = 512
+MAX_BATCH = 3
+"""CK_GEMM_MAX_BATCH."""
+
+_MAX_KERNARG = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +33,8 @@ class GemmOperand:
     pointer: int
     stride_m: int = 0
     stride_n: int = 0
+    batch: tuple[int, ...] = ()
+    """Elements from one matrix to the next along each batch axis."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +52,12 @@ class GemmProblem:
     stride_e: int
     d: tuple[GemmOperand, ...] = ()
     k_batch: int = 1
+    batch: tuple[int, ...] = ()
+    """Extents of the batch axes."""
+    batch_a: tuple[int, ...] = ()
+    """Elements from one matrix to the next along each batch axis; so for B and E."""
+    batch_b: tuple[int, ...] = ()
+    batch_e: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +82,11 @@ class _Problem(ctypes.Structure):
         ("d", ctypes.c_void_p * MAX_OPERANDS),
         ("d_stride_m", ctypes.c_int64 * MAX_OPERANDS),
         ("d_stride_n", ctypes.c_int64 * MAX_OPERANDS),
+        *(
+            (name, ctypes.c_int64 * MAX_BATCH)
+            for name in ("batch", "a_batch", "b_batch", "e_batch")
+        ),
+        ("d_batch", ctypes.c_int64 * MAX_BATCH * MAX_OPERANDS),
     )
 
 
@@ -136,4 +152,19 @@ def _to_c(problem: GemmProblem) -> _Problem:
         given.d[i] = operand.pointer
         given.d_stride_m[i] = operand.stride_m
         given.d_stride_n[i] = operand.stride_n
+        _fill(given.d_batch[i], operand.batch)
+    given.batch[:] = [1] * MAX_BATCH
+    for field, values in (
+        (given.batch, p.batch),
+        (given.a_batch, p.batch_a),
+        (given.b_batch, p.batch_b),
+        (given.e_batch, p.batch_e),
+    ):
+        _fill(field, values)
     return given
+
+
+def _fill(field: ctypes.Array[ctypes.c_int64], values: tuple[int, ...]) -> None:
+    """Write ``values`` into the last elements, so that the innermost axis is always the last."""
+    for place, value in enumerate(values, start=MAX_BATCH - len(values)):
+        field[place] = value

@@ -7,6 +7,7 @@ call writes its addresses into them and launches; nothing else is touched.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -241,8 +242,7 @@ def _temporaries(plan: FusionPlan, dims: Mapping[str, int]) -> list[int]:
     """Return the size in bytes of what each kernel but the last writes."""
     sizes = []
     for kernel in plan.kernels[:-1]:
-        rows, columns = _shape(kernel, dims)
-        sizes.append(rows * columns * kernel.result.type.dtype.bytes)
+        sizes.append(math.prod(_shape(kernel, dims)) * kernel.result.type.dtype.bytes)
     return sizes
 
 
@@ -268,11 +268,11 @@ def _stored(name: str, array: Array) -> Storage:
 
 
 def _packed(name: str, kernel: FusedGemm, dims: Mapping[str, int]) -> Storage:
-    rows, columns = _shape(kernel, dims)
+    shape = _shape(kernel, dims)
     return Storage(
         name=name,
         dtype=kernel.result.type.dtype,
-        shape=(rows, columns),
-        strides=(columns, 1),
+        shape=shape,
+        strides=tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape))),
         alignment=arrays.alignment_of(0),
     )

@@ -86,8 +86,12 @@ def _question(problem: Problem, marks: list[int]) -> GemmProblem:
         stride_a=problem.a.stride,
         stride_b=problem.b.stride,
         stride_e=problem.e.stride,
+        batch=problem.batch,
+        batch_a=problem.a.batch,
+        batch_b=problem.b.batch,
+        batch_e=problem.e.batch,
         d=tuple(
-            GemmOperand(pointer=mark, stride_m=d.stride_m, stride_n=d.stride_n)
+            GemmOperand(pointer=mark, stride_m=d.stride_m, stride_n=d.stride_n, batch=d.batch)
             for mark, d in zip(ds, problem.d, strict=True)
         ),
     )

@@ -24,7 +24,7 @@ float run(const ck_tile::GemmHostArgs& args, const ck_tile::stream_config& strea
 """
 
 
-def _generate(folder: Path, root: Path) -> str:
+def generate(folder: Path, root: Path) -> str:
     """Write upstream's header into ``folder``; return a unit that uses all of it."""
     engine = root / "tile_engine" / "ops" / "gemm"
     command = [sys.executable, str(engine / "gemm_instance_builder.py")]
@@ -54,7 +54,7 @@ def measure() -> float:
         device, host = Path(name, "device"), Path(name, "host")
         for folder in (device, host):
             folder.mkdir()
-            source = _generate(folder, tree.include.parent)
+            source = generate(folder, tree.include.parent)
         start = time.perf_counter()
         compile_inline(source, ARCH, device, toolchain, tree)
         compile_host(source, ARCH, host, toolchain, tree)

@@ -7,7 +7,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from cklang.cli import build, cache, disasm, doctor, inspect
+from cklang.cli import build, cache, disasm, doctor, hipcc, inspect
 from cklang.errors import CkError
 
 __all__ = ["main"]
@@ -18,6 +18,7 @@ _COMMANDS = {
     "build": build,
     "cache": cache,
     "disasm": disasm,
+    "hipcc": hipcc,
 }
 
 
@@ -28,7 +29,11 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     for name, module in _COMMANDS.items():
         summary = (module.__doc__ or "").partition(": ")[2].partition("\n")[0].rstrip(".")
-        sub = commands.add_parser(name, help=summary, description=summary)
+        if hasattr(module, "WORDS"):
+            # All its words are its own: no character begins an option.
+            sub = commands.add_parser(name, help=summary, prefix_chars="\0", add_help=False)
+        else:
+            sub = commands.add_parser(name, help=summary, description=summary)
         module.add(sub)
     return parser
 

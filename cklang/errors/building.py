@@ -69,6 +69,28 @@ TABLE: tuple[Rule, ...] = (
         "kernel {label} is gone from the cache right after it was built",
         "another process cleared the cache; call again",
     ),
+    # HIP programs
+    row("B030", CkBuildError, "hipcc: {what} failed", "-v prints the commands"),
+    row(
+        "B031",
+        CkValueError,
+        "hipcc: {word!r}: {problem}",
+        "a source of another name is read after -x hip (or c++, or c)",
+    ),
+    row("B032", CkValueError, "hipcc: {flag} cannot be honoured: {reason}"),
+    row("B033", CkValueError, "hipcc: no source and no object is named", "cklang hipcc --help"),
+    row(
+        "B034",
+        CkValueError,
+        "hipcc: {count} sources have one output each, but -o names only {output}",
+        "leave -o out, or compile one source at a time",
+    ),
+    row(
+        "B035",
+        CkValueError,
+        "hipcc: {flag} does not say {problem}",
+        "add --offload-device-only and one --offload-arch, or --offload-host-only",
+    ),
     # C: kernel cache
     row(
         "C001",

@@ -177,11 +177,17 @@ class Toolchain:
         environment of :meth:`environment`, which keeps the result in cklang's cache folder.
         """
         name = [f"-Wl,-soname,{soname}"] if soname else []
-        if self.kind is Kind.ZIG:
-            start = [str(self.program), "c++", "-target", f"{_host_triple()}.2.{_GLIBC_MINOR}"]
-        else:
-            start = [str(self.program), "-static-libstdc++"]
-        return [*start, "-shared", *map(str, objects), *name, *flags, "-o", str(output)]
+        shared = ("-shared", *map(str, objects), *name, *flags, "-o", str(output))
+        return [*self._cxx_linker, *shared]
+
+    def link_program(self, words: Sequence[str], output: Path, *, shared: bool) -> list[str]:
+        """Return the command that links a host program, or with ``shared`` a library.
+
+        ``words`` are objects, libraries and linker flags in order. As for :meth:`link_cxx`, zig
+        compiles libc++ at the first call.
+        """
+        kind = ["-shared"] if shared else []
+        return [*self._cxx_linker, *kind, *words, "-o", str(output)]
 
     def link_plain(self, objects: Sequence[Path], output: Path) -> list[str]:
         """Return the command that links host objects which need no runtime library but libc.
@@ -199,6 +205,13 @@ class Toolchain:
         """Return the environment of tool processes: caches of their own go into our folder."""
         folder = str(cache_root() / "zig")
         return knobs.tool_environment(ZIG_GLOBAL_CACHE_DIR=folder, ZIG_LOCAL_CACHE_DIR=folder)
+
+    @property
+    def _cxx_linker(self) -> tuple[str, ...]:
+        """The compiler driver that links with a C++ runtime inside."""
+        if self.kind is Kind.ZIG:
+            return (str(self.program), "c++", "-target", f"{_host_triple()}.2.{_GLIBC_MINOR}")
+        return (str(self.program), "--driver-mode=g++", "-static-libstdc++")
 
     @property
     def _linker(self) -> tuple[str, ...]:

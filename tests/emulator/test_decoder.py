@@ -65,13 +65,27 @@ LENIENT = (
     (r"_e64_dpp ", "the assembler takes fewer scalars and constants with DPP"),
 )
 
+_TRUE16 = "|".join(row.name for row in schema.load("rdna4").rows if "true16" in row.flags)
+
 #: What has no text in an architecture's assembly, and why.
 UNWRITTEN: dict[str, tuple[tuple[str, str], ...]] = {
     "gfx1201": (
         (r"^v_(mov|swap)_b16", "the assembler for gfx12 has no 16-bit registers"),
         (r"\bv\d+\.h", "the assembler for gfx12 has no 16-bit registers"),
+        (rf"^({_TRUE16})(_e64\w*)? .* op_sel:", "nor op_sel where a half is meant"),
     ),
 }
+
+
+def _placeholder(code: bytes, got: bytes | str) -> bool:
+    """Whether all that differs is the constant 0 in a source that the instruction does not have.
+
+    Newer releases of LLVM than the one at hand write it there on RDNA.
+    """
+    if isinstance(got, str) or len(code) != len(got) or len(code) < 8:
+        return False
+    difference = int.from_bytes(code, "little") ^ int.from_bytes(got, "little")
+    return not difference & ~sum(0x80 << (32 + 9 * source) for source in range(3))
 
 
 def _assemble(toolchain: Toolchain, arch: str, lines: list[str], folder: Path) -> list[bytes | str]:
@@ -221,7 +235,9 @@ def test_what_is_accepted_is_what_clang_means(
     wrong = [
         (text, code.hex(), got if isinstance(got, str) else got.hex())
         for (code, text), got in zip(accepted, assembled, strict=True)
-        if got != code and not _matches((*LENIENT, *UNWRITTEN.get(arch, ())), text)
+        if got != code
+        and not _placeholder(code, got)
+        and not _matches((*LENIENT, *UNWRITTEN.get(arch, ())), text)
     ]
     assert not wrong, wrong[:10]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
-from assembly import DEVICES, Module, assemble
+from assembly import CDNA, Module, assemble
 from layouts import BITS, DATA, FNUZ, Instruction, Layout, instructions, layout, used
 
 from cklang.emulator.isa import schema
@@ -133,7 +133,7 @@ def _dwords(op: Instruction) -> tuple[int, int, int]:
 def modules(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Module]:
     folder = tmp_path_factory.mktemp("layouts")
     found = {}
-    for arch in DEVICES:
+    for arch in CDNA:
         bodies = {
             f"k{n}_{one}": _body(op, one, _dwords(op))
             for n, op in enumerate(OPS)
@@ -173,7 +173,7 @@ def encode(values: np.ndarray, kind: str, arch: str) -> np.ndarray:
 
 def _runs() -> Iterator[tuple[int, str]]:
     for n, op in enumerate(OPS):
-        if op.arch in DEVICES:
+        if op.arch in CDNA:
             for package in DATA:
                 if layout(package, op) is not None:
                     yield n, package

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 import pytest
-from assembly import DEVICES, Module, assemble, hip
+from assembly import CDNA, Module, assemble, hip
 from numerics_model import Model, cdna3, exact
 
 from cklang import emulator, knobs
@@ -280,7 +280,7 @@ _REFUSED = {
 }
 
 
-@pytest.mark.parametrize("arch", DEVICES)
+@pytest.mark.parametrize("arch", CDNA)
 def test_what_is_not_published_is_refused(
     mode: Callable[[str], None], arch: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from triton_kernels import MADE, run
 
-GPUS = ("gfx942", "gfx950")
+GPUS = ("gfx942", "gfx950", "gfx1100", "gfx1201")
 
 _FP8 = {"fp8e4b8": ml_dtypes.float8_e4m3fnuz, "fp8e4nv": ml_dtypes.float8_e4m3fn}
 _TYPES = {

@@ -184,7 +184,7 @@ void update(Wave& w, const Code& c) {
       check_alignment(w, place, sizeof(T));
       old = atomic::apply<T, op>(place, get_lane<T>(data, l), changed);
     }
-    if (c.inst->sc0) set_lane<T>(data, l, old);
+    if (c.dst_kind != Kind::None) set_lane<T>(data, l, old);
   });
   w.lane = -1;
   w.counters->progress += changed;
@@ -203,7 +203,7 @@ void compare_swap(Wave& w, const Code& c) {
       old = atomic::compare_swap<T>(place, get_lane<T>(data + sizeof(T) / 4 * kLanes, l),
                                     get_lane<T>(data, l), changed);
     }
-    if (c.inst->sc0) set_lane<T>(data, l, old);
+    if (c.dst_kind != Kind::None) set_lane<T>(data, l, old);
   });
   w.lane = -1;
   w.counters->progress += changed;

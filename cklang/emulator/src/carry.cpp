@@ -40,7 +40,7 @@ void with_carry(Wave& w, const Code& c) {
     out |= u64{mask_bits(sum.carry)} << (8 * g);
     return sum.value;
   });
-  w.set_sgpr64(c.dst2, out & w.exec());
+  w.set_mask(c.dst2, out & w.exec());
 }
 
 void cndmask(Wave& w, const Code& c) {
@@ -64,7 +64,7 @@ void mad_64_32(Wave& w, const Code& c) {
     set_lane<Wide>(d, l, sum);
     carry |= u64{over} << l;
   });
-  w.set_sgpr64(c.dst2, carry);
+  w.set_mask(c.dst2, carry);
 }
 
 constexpr HandlerRow kRows[] = {

@@ -20,7 +20,10 @@ struct Machine {
   u32 flag;
   const char* arch;
 };
-constexpr Machine kMachines[] = {{0x3f, "gfx90a"}, {0x4c, "gfx942"}, {0x4f, "gfx950"}};
+constexpr Machine kMachines[] = {{0x3f, "gfx90a"}, {0x4c, "gfx942"}, {0x4f, "gfx950"},
+                                 {0x41, "gfx1100"}, {0x4e, "gfx1201"}};
+
+constexpr u32 kWave32 = 1 << 10;  // of the kernel_code_properties
 
 enum Relocation : u32 { kAbs64 = 3, kRel64 = 5, kAbs32 = 6, kRelative64 = 13 };
 
@@ -282,11 +285,14 @@ bool CodeObject::read_descriptor(Kernel& kernel, u64 offset, Message& error) {
   kernel.preload_dwords = preload & 0x7f;
   kernel.preload_offset = preload >> 7;
   if (kernel.preload_dwords != 0) kernel.entry += 256;  // past the loads for older firmware
-  kernel.register_rows = ((resource1 & 0x3f) + 1) * 8;
-  kernel.accum_offset = ((resource3 & 0x3f) + 1) * 4;
+  const bool rdna = is_rdna(family_);
+  kernel.wave_size = rdna && (kernel.properties & kWave32) != 0 ? 32 : 64;
+  kernel.register_rows = ((resource1 & 0x3f) + 1) * (rdna && kernel.wave_size == 64 ? 4 : 8);
+  kernel.accum_offset = rdna ? kernel.register_rows : ((resource3 & 0x3f) + 1) * 4;
   const u32 float_mode = resource1 >> 12 & 0xff;
-  kernel.mode = float_mode | (resource1 >> 21 & 1) << 8 | (resource1 >> 23 & 1) << 9 |
-                (resource1 >> 26 & 1) << 23;
+  const bool dx10_and_ieee = family_ != Family::Rdna4;  // there the bits mean something else
+  kernel.mode = float_mode | (resource1 >> 26 & 1) << 23;
+  if (dx10_and_ieee) kernel.mode |= (resource1 >> 21 & 1) << 8 | (resource1 >> 23 & 1) << 9;
   kernel.private_segment = (resource2 & 1) != 0;
   kernel.user_sgprs = resource2 >> 1 & 0x1f;
   for (int axis = 0; axis < 3; ++axis) kernel.group_id[axis] = (resource2 >> (7 + axis) & 1) != 0;

@@ -29,7 +29,7 @@ struct Kernel {
   u32 private_bytes = 0;  // scratch per lane
   u32 kernarg_bytes = 0;
   u32 max_threads = 1024;
-  u32 wave_size = 64;
+  u32 wave_size = 64;     // lanes of a wave; on RDNA the kernel chooses
   u32 sgprs = 0, vgprs = 0, agprs = 0;
   u32 sgpr_spills = 0, vgpr_spills = 0;
   bool dynamic_stack = false;

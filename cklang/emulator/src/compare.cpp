@@ -24,7 +24,7 @@ CKEMU_INLINE M holds(V a, V b) {
 
 void deliver(Wave& w, const Code& c, u64 mask, bool into_exec) {
   mask &= w.exec();
-  w.set_sgpr64(c.dst, mask);
+  w.set_mask(c.dst, mask);
   if (into_exec) w.set_exec(mask);
 }
 

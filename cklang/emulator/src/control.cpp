@@ -6,6 +6,7 @@
 
 #include "fault.h"
 #include "handlers.h"
+#include "rdna_registers.h"
 #include "scalar_access.h"
 
 namespace ckemu {
@@ -37,8 +38,8 @@ void branch_if(Wave& w, const Code& c) {
 }
 constexpr auto scc0 = [](const Wave& w) { return !w.scc; };
 constexpr auto scc1 = [](const Wave& w) { return w.scc; };
-constexpr auto vccz = [](const Wave& w) { return w.sgpr64(kVcc) == 0; };
-constexpr auto vccnz = [](const Wave& w) { return w.sgpr64(kVcc) != 0; };
+constexpr auto vccz = [](const Wave& w) { return w.vcc() == 0; };
+constexpr auto vccnz = [](const Wave& w) { return w.vcc() != 0; };
 constexpr auto execz = [](const Wave& w) { return w.exec() == 0; };
 constexpr auto execnz = [](const Wave& w) { return w.exec() != 0; };
 
@@ -81,9 +82,10 @@ void trap(Wave& w, const Code& c) {
 enum HardwareRegister : u32 { kRegMode = 1, kRegStatus = 2, kRegTrapStatus = 3, kRegHardwareId = 4, kRegMemoryBases = 15, kRegXccId = 20 };
 
 u32 read_register(Wave& w, u32 id) {
+  if (is_rdna(w.program->family()) && id != kRegMode) return rdna_register(w, id);
   switch (id) {
     case kRegMode: return w.mode;
-    case kRegStatus: return u32{w.scc} | u32{w.exec() == 0} << 9 | u32{w.sgpr64(kVcc) == 0} << 10;
+    case kRegStatus: return u32{w.scc} | u32{w.exec() == 0} << 9 | u32{w.vcc() == 0} << 10;
     case kRegTrapStatus:
     case kRegHardwareId:
     case kRegXccId: return 0;  // one shader engine, one die, no exceptions
@@ -105,6 +107,7 @@ void write_register(Wave& w, const Code& c, u32 value) {
   const RegisterField field(c.offset);
   if (field.id != kRegMode) raise(w, FaultKind::Instruction, "writing hardware register %u is not emulated", field.id);
   w.mode = (w.mode & ~(field.mask << field.low)) | (value & field.mask) << field.low;
+  if (is_rdna(w.program->family())) w.mode &= ~(kModeIndexed | kModeSkip);  // other bits there
   w.stop();  // the loop looks at the mode again
 }
 void setreg(Wave& w, const Code& c) { write_register(w, c, scalar32(w, c.src[0])); }

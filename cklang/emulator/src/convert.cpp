@@ -2,8 +2,6 @@
 //
 // Conversions between number formats. To integers: toward zero unless the name says otherwise,
 // out of range saturates, NaN gives 0.
-#include <limits>
-
 #include "convert_fp8.h"
 #include "float_ops.h"
 #include "handlers.h"
@@ -12,16 +10,6 @@
 namespace ckemu {
 
 namespace {
-
-template <class Int>
-CKEMU_INLINE Int saturate(double value) {
-  constexpr double low = static_cast<double>(std::numeric_limits<Int>::min());
-  constexpr double high = static_cast<double>(std::numeric_limits<Int>::max());
-  if (value != value) return 0;
-  if (value <= low) return std::numeric_limits<Int>::min();
-  if (value >= high) return std::numeric_limits<Int>::max();
-  return static_cast<Int>(value);
-}
 
 constexpr auto f32_from_i32 = [](U8v a) { return u(__builtin_convertvector(i(a), F8v)); };
 constexpr auto f32_from_u32 = [](U8v a) { return u(__builtin_convertvector(a, F8v)); };
@@ -81,7 +69,7 @@ constexpr auto f32_from_bf16 = [](U8v a) { return a << 16; };
 constexpr auto pk_bf16_f32 = [](float a, float b) { return pk(to_bf16(a), to_bf16(b)); };
 
 Fp8Kind kind_of(const Wave& w, bool wide_exponent) {
-  const bool ocp = w.program->family() == Family::Cdna4;
+  const bool ocp = w.program->family() >= Family::Cdna4;
   return {.wide_exponent = wide_exponent, .ocp = ocp, .saturate = (w.mode >> 23 & 1) != 0};
 }
 
@@ -91,7 +79,9 @@ void f32_from_fp8(Wave& w, const Code& c) {
   const u32* a = source_row(w, c, 0);
   u32* d = w.v[c.dst];
   const Fp8Kind kind = kind_of(w, bf8);
-  const int shift = 8 * (c.inst->op_sel & 3);
+  const u32 select = c.inst->op_sel & 3;
+  const bool swapped = is_rdna(w.program->family());  // there bit 0 is the upper bit of the number
+  const u32 shift = 8 * (swapped ? (select & 1) << 1 | select >> 1 : select);
   each_lane(w, [&](int l) { set_lane<float>(d, l, from_fp8(a[l] >> shift & 0xff, kind)); });
 }
 /// Two neighbouring bytes to two registers; op_sel picks the word.

@@ -16,11 +16,11 @@ void readfirstlane(Wave& w, const Code& c) {
 }
 
 void readlane(Wave& w, const Code& c) {  // exec does not matter; the lane number wraps
-  w.s[c.dst] = source_row(w, c, 0)[scalar32(w, c.src[1]) % kLanes];
+  w.s[c.dst] = source_row(w, c, 0)[scalar32(w, c.src[1]) % w.lanes];
 }
 
 void writelane(Wave& w, const Code& c) {
-  w.v[c.dst][scalar32(w, c.src[1]) % kLanes] = scalar32(w, c.src[0]);
+  w.v[c.dst][scalar32(w, c.src[1]) % w.lanes] = scalar32(w, c.src[0]);
 }
 
 /// Counts the mask's bits below each lane, in its own half of the wave.

@@ -122,10 +122,17 @@ bool Decoder::take_literal() {
   return literal_taken_ = true;
 }
 
+/// RDNA: new assemblers put the constant 0 into a source that an instruction does not have, so that
+/// it does not seem to read s0.
+bool Decoder::placeholder(Field field) const {
+  const bool source = field == Field::src0 || field == Field::src1 || field == Field::src2;
+  return rdna() && source && value(field) == kZeroCode;
+}
+
 bool Decoder::check_unused_fields() {
   inst_.bytes = static_cast<u8>(dwords_ * 4);
   for (size_t f = 0; f < kFieldCount; ++f)
-    if (present_[f] && !used_[f] && values_[f] != 0)
+    if (present_[f] && !used_[f] && values_[f] != 0 && !placeholder(static_cast<Field>(f)))
       return fail("field %s is %u, but this instruction does not use it", kFieldNames[f],
                   values_[f]);
   return true;

@@ -67,7 +67,7 @@ struct FamilySpec {
 
 const char* encoding_name(Encoding enc) { return kEncodingNames[static_cast<size_t>(enc)]; }
 
-constexpr u32 kSdwaCode = 249, kDppCode = 250, kLiteralCode = 255;
+constexpr u32 kZeroCode = 128, kSdwaCode = 249, kDppCode = 250, kLiteralCode = 255;
 constexpr u32 kDpp8Code = 233, kDpp8FiCode = 234;
 constexpr u32 kNullCode = 124, kM0Code = 125;  // RDNA
 

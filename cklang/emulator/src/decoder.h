@@ -42,6 +42,7 @@ class Decoder {
   }
   const char* name_of(Field field) const { return kFieldNames[static_cast<size_t>(field)]; }
   bool check_unused_fields();
+  bool placeholder(Field field) const;
 
   // Operands
   bool resolve_operands();

@@ -151,13 +151,13 @@ void Printer::source(size_t index) {
   text_.add("%s%s%s", abs ? "|" : "", call ? ")" : "", sext ? ")" : "");
 }
 
-/// gfx11's assembler names the half of a register; gfx12's has op_sel, which only the 64-bit
-/// encodings take, so that a high half in a 32-bit one has no other text than this.
+/// gfx11's assembler names the half of a register; gfx12's has op_sel, which only some 64-bit
+/// encodings take, so that a high half elsewhere has no other text than this.
 void Printer::half(u32 bit, const Operand& o) {
   if (!o.half) return;
   const bool high = inst_.op_sel & bit;
   if (family_ == Family::Rdna3) text_.add(high ? ".h" : ".l");
-  else if (high && compact()) text_.add(".h");
+  else if (high && (compact() || has(kFlagTrue16))) text_.add(".h");
 }
 
 bool Printer::compact() const {
@@ -218,7 +218,7 @@ void Printer::modifiers() {
     if (inst_.op_sel & 1) text_.add(" fi:1");
   } else if (has(kFlagBytesel)) {
     if (inst_.op_sel) byte_select();
-  } else if (inst_.op_sel && !compact() && (family_ != Family::Rdna3 || plain_halves())) {
+  } else if (inst_.op_sel && !compact() && ((family_ != Family::Rdna3 && !has(kFlagTrue16)) || plain_halves())) {
     // The destination's half, bit 3, comes last; byte selectors use bits that no source has.
     const u32 allowed = inst_.row->allowed.op_sel;
     const bool raw = allowed & ~all & 7u;

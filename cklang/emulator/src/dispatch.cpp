@@ -150,7 +150,7 @@ hipError_t launch(Function& function, const LaunchShape& shape, const u8* argume
   work.packet.kernarg = reinterpret_cast<u64>(work.kernarg);
   gpu.last.program = function.program;
   gpu.last.workgroups = work.total();
-  gpu.last.waves = work.total() * ((work.threads() + kLanes - 1) / kLanes);
+  gpu.last.waves = work.total() * ((work.threads() + kernel.wave_size - 1) / kernel.wave_size);
   run_launch(work, gpu.last.result);
   const Fault& fault = gpu.last.result.fault;
   if (fault.kind == FaultKind::None) return hipSuccess;

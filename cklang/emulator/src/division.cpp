@@ -101,7 +101,7 @@ void scale_handler(Wave& w, const Code& c) {
     set_lane<T>(d, l, scaled.value);
     flags |= u64{scaled.flag} << l;
   });
-  w.set_sgpr64(c.dst2, flags);
+  w.set_mask(c.dst2, flags);
 }
 template <class T>
 void fmas_handler(Wave& w, const Code& c) {

@@ -38,5 +38,19 @@ HandlerRows sums_handlers();
 HandlerRows lds_atomic_handlers();
 HandlerRows buffer_handlers();
 HandlerRows flat_handlers();
+HandlerRows rdna_scalar_handlers();
+HandlerRows rdna_scalar_float_handlers();
+HandlerRows rdna_control_handlers();
+HandlerRows rdna_vector_handlers();
+HandlerRows rdna_cross_lane_handlers();
+HandlerRows rdna_memory_handlers();
+
+/// RDNA has many of CDNA's operations under another name.
+struct RenamedOp {
+  Op name, plain;
+};
+std::span<const RenamedOp> rdna_names();
+/// The operation whose handler serves `op`.
+Op plain_name(Op op);
 
 }  // namespace ckemu

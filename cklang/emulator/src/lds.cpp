@@ -104,14 +104,22 @@ void write_addtid(Wave& w, const Code& c) {
   });
 }
 
-/// Each lane takes the value of the lane it names; lane numbers wrap, disabled lanes give 0.
+/// The lane that number `wanted` means to lane `l`. On gfx11 each half of a wave is by itself.
+u32 permuted(const Wave& w, int l, u32 wanted) {
+  if (w.program->family() == Family::Rdna3) return (static_cast<u32>(l) & 32) | (wanted & 31);
+  return wanted % w.lanes;
+}
+
+/// Each lane takes the value of the lane it names; lane numbers wrap. Disabled lanes give 0, unless
+/// the operation reads inactive lanes too.
+template <bool inactive>
 void bpermute(Wave& w, const Code& c) {
   const u32 *address = source_row(w, c, 0), *data = source_row(w, c, 1);
   alignas(64) u32 values[kLanes];
   const u64 exec = w.exec();
   for (int l = 0; l < kLanes; ++l) {
-    const u32 from = (address[l] + static_cast<u32>(c.offset)) / 4 % kLanes;
-    values[l] = (exec >> from & 1) != 0 ? data[from] : 0;
+    const u32 from = permuted(w, l, (address[l] + static_cast<u32>(c.offset)) / 4);
+    values[l] = inactive || (exec >> from & 1) != 0 ? data[from] : 0;
   }
   write_lanes(w, w.v[c.dst], [&](int g) { return load8(values, g); });
 }
@@ -120,7 +128,7 @@ void permute(Wave& w, const Code& c) {
   const u32 *address = source_row(w, c, 0), *data = source_row(w, c, 1);
   alignas(64) u32 values[kLanes] = {};
   each_lane(w, [&](int l) {
-    values[(address[l] + static_cast<u32>(c.offset)) / 4 % kLanes] = data[l];
+    values[permuted(w, l, (address[l] + static_cast<u32>(c.offset)) / 4)] = data[l];
   });
   write_lanes(w, w.v[c.dst], [&](int g) { return load8(values, g); });
 }
@@ -191,7 +199,8 @@ constexpr HandlerRow kRows[] = {
     {Op::ds_write2st64_b64, write2<8, 64>},
     {Op::ds_read_addtid_b32, read_addtid},
     {Op::ds_write_addtid_b32, write_addtid},
-    {Op::ds_bpermute_b32, bpermute},
+    {Op::ds_bpermute_b32, bpermute<false>},
+    {Op::ds_bpermute_fi_b32, bpermute<true>},
     {Op::ds_permute_b32, permute},
     {Op::ds_swizzle_b32, swizzle},
 };

@@ -106,10 +106,13 @@ void unpack_operand(const Wave& w, Type type, const u32* rows, const PanelShape&
     case Type::F16: return unpack<Type::F16>(rows, shape, panel);
     case Type::BF16: return unpack<Type::BF16>(rows, shape, panel);
     case Type::I8: return unpack<Type::I8>(rows, shape, panel);
+    case Type::U8: return unpack<Type::U8>(rows, shape, panel);
+    case Type::I4: return unpack<Type::I4>(rows, shape, panel);
+    case Type::U4: return unpack<Type::U4>(rows, shape, panel);
     default: break;
   }
   static const Fp8Values values;
-  const bool ocp = w.program->family() == Family::Cdna4;
+  const bool ocp = w.program->family() >= Family::Cdna4;
   unpack_fp8(rows, shape, values.value[ocp][type == Type::BF8], panel);
 }
 
@@ -170,9 +173,13 @@ bool known_input(Type type) {
 void multiply_f32(int m, const Panel& a, const Panel& b, int depth, int blocks, const Accumulator& acc) {
   multiply_for<false>(m)(a, b, depth, blocks, acc);
 }
+void multiply_i32(int m, const Panel& a, const Panel& b, int depth, int blocks, const Accumulator& acc) {
+  multiply_for<true>(m)(a, b, depth, blocks, acc);
+}
 
 Handler matrix_handler(const Inst& inst) {
   const MatrixShape& shape = *inst.matrix;
+  if (inst.enc == Encoding::VOP3P) return wave_matrix_handler(inst);
   if (shape.a == Type::F8F6F4) return mini_matrix_handler(inst);
   if (shape.m != shape.n || (shape.m != 32 && shape.m != 16 && shape.m != 4)) return nullptr;
   if (shape.a == Type::F64) return double_matrix_handler(inst);

@@ -17,6 +17,9 @@ Handler mini_matrix_handler(const Inst& inst);
 Handler double_matrix_handler(const Inst& inst);
 Handler sparse_matrix_handler(const Inst& inst);
 
+/// The same for RDNA's WMMA and SWMMAC.
+Handler wave_matrix_handler(const Inst& inst);
+
 /// Multiplications and additions that one execution does.
 inline u64 matrix_flops(const MatrixShape& shape) {
   return u64{2} * shape.m * shape.n * shape.k * shape.blocks;

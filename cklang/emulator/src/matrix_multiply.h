@@ -21,6 +21,13 @@ void unpack_operand(const Wave& wave, Type type, const u32* rows, const PanelSha
 /// D = A * B + C in f32 for square blocks of `m`, one fused multiply-add a product, in order of K.
 void multiply_f32(int m, const Panel& a, const Panel& b, int depth, int blocks, const Accumulator& acc);
 
+/// The same of integers, which wrap around.
+void multiply_i32(int m, const Panel& a, const Panel& b, int depth, int blocks, const Accumulator& acc);
+
+/// D += A * B of square blocks of `size` with a sparse A, of which `stored` elements a row are given.
+void multiply_picked(bool integer, const Panel& a, const Panel& b, const u8* picks, int size, int stored,
+                     const Accumulator& acc);
+
 /// Where row `i` of a block of C or D lies: its register, and the lane of its first element.
 struct RowPlace {
   int reg, lane;

@@ -52,13 +52,13 @@ u32 multiply_add(u32 a, u32 b, u32 c) {
 }
 
 template <bool integer>
-void multiply(const Panel& a, const Panel& b, const Picks& picks, int size, int stored, const Accumulator& acc) {
+void multiply(const Panel& a, const Panel& b, const u8* picks, int size, int stored, const Accumulator& acc) {
   for (int i = 0; i < size; ++i) {
     const RowPlace place = row_place(size, 0, i);
     u32* d = acc.d + place.reg * kLanes + place.lane;
     for (int k = 0; k < stored; ++k) {
       const u32 left = a.element[k * size + i];
-      const u32* right = b.element + picks.row[k * size + i] * size;
+      const u32* right = b.element + picks[k * size + i] * size;
       for (int j = 0; j < size; ++j) d[j] = multiply_add<integer>(left, right[j], d[j]);
     }
   }
@@ -78,10 +78,15 @@ void smfmac(Wave& w, const Code& c) {
   if (!integer && numerics_of(w) != Numerics::Fma) {
     return multiply_otherwise(w, *c.inst, a, b, left.depth, picks.row, acc);
   }
-  multiply<integer>(a, b, picks, shape.m, left.depth, acc);
+  multiply<integer>(a, b, picks.row, shape.m, left.depth, acc);
 }
 
 }  // namespace
+
+void multiply_picked(bool integer, const Panel& a, const Panel& b, const u8* picks, int size, int stored,
+                     const Accumulator& acc) {
+  return integer ? multiply<true>(a, b, picks, size, stored, acc) : multiply<false>(a, b, picks, size, stored, acc);
+}
 
 Handler sparse_matrix_handler(const Inst& inst) {
   return inst.matrix->d == Type::I32 ? smfmac<true> : smfmac<false>;

@@ -24,7 +24,10 @@ struct PanelShape {
 
 /// How many elements a dword holds.
 template <Type type>
-constexpr int kPerDword = type == Type::I8 ? 4 : type == Type::F16 || type == Type::BF16 ? 2 : 1;
+constexpr int kPerDword = type == Type::I4 || type == Type::U4     ? 8
+                          : type == Type::I8 || type == Type::U8   ? 4
+                          : type == Type::F16 || type == Type::BF16 ? 2
+                                                                    : 1;
 
 /// Element `n` of the dword in 8 lanes, as bits of f32 or i32.
 template <Type type, int n>
@@ -34,6 +37,9 @@ CKEMU_INLINE U8v element8(U8v dword) {
   if constexpr (type == Type::F16) return u(n != 0 ? high_f16(dword) : low_f16(dword));
   if constexpr (type == Type::BF16) return n != 0 ? dword & 0xffff0000 : dword << 16;
   if constexpr (type == Type::I8) return u(i(dword << (24 - 8 * n)) >> 24);
+  if constexpr (type == Type::U8) return dword >> (8 * n) & 0xff;
+  if constexpr (type == Type::I4) return u(i(dword << (28 - 4 * n)) >> 28);
+  if constexpr (type == Type::U4) return dword >> (4 * n) & 0xf;
 }
 
 /// The element of block `block` whose K-index is the first of `group`, M-index 0.

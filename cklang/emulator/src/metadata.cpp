@@ -15,7 +15,6 @@ struct Field {
 };
 constexpr Field kFields[] = {
     {".max_flat_workgroup_size", &Kernel::max_threads},
-    {".wavefront_size", &Kernel::wave_size},
     {".sgpr_count", &Kernel::sgprs},
     {".vgpr_count", &Kernel::vgprs},
     {".agpr_count", &Kernel::agprs},

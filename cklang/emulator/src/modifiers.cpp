@@ -43,6 +43,12 @@ bool keeps_half(Op op) {
   return false;
 }
 
+/// RDNA's operations for which op_sel says how inactive lanes are read, or which halves they swap.
+bool own_lane_control(Op op) {
+  return op == Op::v_permlane16_b32 || op == Op::v_permlanex16_b32 || op == Op::v_permlane16_var_b32 ||
+         op == Op::v_permlanex16_var_b32 || op == Op::v_swap_b16;
+}
+
 /// Operations that use op_sel (or other modifier bits) in their own way.
 constexpr Op kOwnSelect[] = {
     Op::v_cvt_f32_fp8,    Op::v_cvt_f32_bf8,    Op::v_cvt_pk_f32_fp8, Op::v_cvt_pk_f32_bf8,
@@ -50,7 +56,7 @@ constexpr Op kOwnSelect[] = {
 };
 bool scaled_conversion(Op op) { return std::strncmp(mnemonic(op), "v_cvt_scalef32_", 15) == 0; }
 bool selects_itself(Op op) {
-  if (scaled_conversion(op)) return true;
+  if (scaled_conversion(op) || own_lane_control(op)) return true;
   for (const Op own : kOwnSelect) {
     if (own == op) return true;
   }
@@ -73,14 +79,15 @@ int dpp_source(u32 ctrl, int l) {
     case 0x141: return (l & ~7) | (7 - (l & 7));
     case 0x142: return row - 1;
     case 0x143: return l >= 32 ? 31 : -1;
-    default: return row | n;  // row_newbcast
+    default: return row | (ctrl < 0x160 ? n : in_row ^ n);  // row_newbcast or row_share; row_xmask
   }
 }
 bool dpp_known(u32 ctrl) {
   return ctrl < 0x100 || (ctrl > 0x100 && ctrl <= 0x12f && (ctrl & 15) != 0) || ctrl == 0x130 ||
          ctrl == 0x134 || ctrl == 0x138 || ctrl == 0x13c || (ctrl >= 0x140 && ctrl <= 0x143) ||
-         (ctrl >= 0x150 && ctrl <= 0x15f);
+         (ctrl >= 0x150 && ctrl <= 0x16f);
 }
+bool moves_lanes(const Inst& inst) { return inst.form == Form::Dpp || inst.form == Form::Dpp8; }
 
 /// Moves src0 between lanes; the lanes that the instruction then runs for.
 u64 apply_dpp(const Wave& w, const Inst& inst, u32* row, int dwords) {
@@ -90,9 +97,10 @@ u64 apply_dpp(const Wave& w, const Inst& inst, u32* row, int dwords) {
   u64 enabled = 0;
   for (int l = 0; l < kLanes; ++l) {
     const bool masked = (inst.row_mask >> (l / 16) & 1) == 0 || (inst.bank_mask >> (l / 4 % 4) & 1) == 0;
-    const int from = dpp_source(inst.dpp_ctrl, l);
-    const bool valid = from >= 0 && (exec >> from & 1) != 0;
-    if (masked || (!valid && !inst.bound_ctrl)) continue;
+    const bool of8 = inst.form == Form::Dpp8;
+    const int in8 = l & 7, from = of8 ? (l & ~7) | static_cast<int>(inst.dpp8 >> 3 * in8 & 7) : dpp_source(inst.dpp_ctrl, l);
+    const bool valid = from >= 0 && (inst.fetch_inactive || (exec >> from & 1) != 0);
+    if (masked || (!valid && !inst.bound_ctrl && !of8)) continue;
     enabled |= u64{1} << l;
     for (int n = 0; n < dwords; ++n) row[n * kLanes + l] = valid ? old[n][from] : 0;
   }
@@ -204,7 +212,8 @@ constexpr Saturating kSaturating[] = {
 
 }  // namespace
 
-Handler saturating_handler(Op op) {
+Handler saturating_handler(Op name) {
+  const Op op = plain_name(name);
   for (const Saturating& row : kSaturating) {
     if (row.op == op) return row.fn;
   }
@@ -221,7 +230,9 @@ ModifierPlan plan_modifiers(const Inst& inst) {
   if (inst.enc == Encoding::VOP3P) {
     const bool mixed = inst.op == Op::v_fma_mix_f32 || inst.op == Op::v_fma_mixlo_f16 ||
                        inst.op == Op::v_fma_mixhi_f16;
-    if (saturates && !mixed && saturating_handler(inst.op) == nullptr) plan.refusal = "clamp of packed integers";
+    const bool own = inst.matrix != nullptr || inst.op == Op::v_dot4_i32_iu8 || inst.op == Op::v_dot8_i32_iu4;
+    if (saturates && !mixed && !own && saturating_handler(inst.op) == nullptr) plan.refusal = "clamp of packed integers";
+    if (moves_lanes(inst)) plan.refusal = "DPP";
     return plan;
   }
   if (!is_vop(inst) || inst.op == Op::v_bitop3_b32 || inst.op == Op::v_bitop3_b16) return plan;
@@ -242,11 +253,11 @@ ModifierPlan plan_modifiers(const Inst& inst) {
     }
     plan.redirected = !compare && (inst.dst_sel != 6);
   } else if (!compare && !own) {
-    plan.redirected = keeps_half(inst.op) || (inst.op_sel & 8) != 0;
+    plan.redirected = keeps_half(inst.op) || (inst.op_sel & 8) != 0 || inst.dst[0].half;
   }
-  if (inst.form == Form::Dpp) {
+  if (moves_lanes(inst)) {
     plan.prepared |= 1;
-    if (!dpp_known(inst.dpp_ctrl)) plan.refusal = "this DPP control";
+    if (inst.form == Form::Dpp && !dpp_known(inst.dpp_ctrl)) plan.refusal = "this DPP control";
   }
   return plan;
 }
@@ -260,12 +271,15 @@ void modified(Wave& w, const Code& c) {
     prepare(w, c, slot, w.v[w.rows + kSpareSource + 2 * static_cast<u32>(slot)]);
   }
   u64 running = exec;
-  if (inst.form == Form::Dpp) {
+  if (moves_lanes(inst)) {
     running = apply_dpp(w, inst, w.v[w.rows + kSpareSource], c.src[0].dwords == 2 ? 2 : 1);
     w.set_exec(running);
   }
   u32* result = plan.redirected ? w.v[w.rows + kSpareResult] : w.v[c.dst];
-  if (plan.redirected) std::memcpy(result, w.v[c.dst], sizeof(Row64));
+  if (plan.redirected) {
+    const int half = inst.dst[0].half && (inst.op_sel & 8) != 0 ? 16 : 0;  // the operand of v_fmac_f16
+    for (int l = 0; l < kLanes; ++l) result[l] = w.v[c.dst][l] >> half;
+  }
   c.link->fn(w, *c.link);
   if (c.dst_kind == Kind::Vgpr && is_float(inst.dst[0].type) && (inst.omod != 0 || inst.clamp)) {
     finish_floats(w, inst, result);

@@ -69,6 +69,12 @@ constexpr auto min_f = [](U8v a, U8v b) {
 constexpr auto max_f = [](U8v a, U8v b) {
   return pack_low_f16(f(max_number(u(low_f16(a)), u(low_f16(b)))));
 };
+constexpr auto min_f_nan = [](U8v a, U8v b) {
+  return pack_low_f16(f(min_nan(u(low_f16(a)), u(low_f16(b)))));
+};
+constexpr auto max_f_nan = [](U8v a, U8v b) {
+  return pack_low_f16(f(max_nan(u(low_f16(a)), u(low_f16(b)))));
+};
 constexpr auto low_i = [](U8v a) { return i(a << 16) >> 16; };
 constexpr auto low_u = [](U8v a) { return a & 0xffff; };
 constexpr auto add_i = [](U8v a, U8v b) { return a + b; };
@@ -187,9 +193,10 @@ void dot(Wave& w, const Code& c) {
   const u32 *a = source_row(w, c, 0), *b = source_row(w, c, 1), *e = source_row(w, c, 2);
   u32* d = w.v[c.dst];
   alignas(32) u32 x[8], y[8];
+  const bool whole = c.inst->row->allowed.op_sel_hi == 0;  // RDNA's integer forms have no op_sel
   for (int g = 0; g < 8; ++g) {
-    store8(x, 0, pick_halves(c, 0, load8(a, g)));
-    store8(y, 0, pick_halves(c, 1, load8(b, g)));
+    store8(x, 0, whole ? load8(a, g) : pick_halves(c, 0, load8(a, g)));
+    store8(y, 0, whole ? load8(b, g) : pick_halves(c, 1, load8(b, g)));
     for (int n = 0; n < 8; ++n) {
       const int l = 8 * g + n;
       if ((w.exec() >> l & 1) != 0) set_lane<Acc>(d, l, op(x[n], y[n], get_lane<Acc>(e, l)));
@@ -222,6 +229,8 @@ constexpr HandlerRow kRows[] = {
     {Op::v_pk_mul_f16, halves2<mul_f>},
     {Op::v_pk_min_f16, halves2<min_f>},
     {Op::v_pk_max_f16, halves2<max_f>},
+    {Op::v_pk_minimum_f16, halves2<min_f_nan>},
+    {Op::v_pk_maximum_f16, halves2<max_f_nan>},
     {Op::v_pk_mad_i16, halves3<mad_i>},
     {Op::v_pk_mad_u16, halves3<mad_i>},
     {Op::v_pk_mul_lo_u16, halves2<mul_lo>},

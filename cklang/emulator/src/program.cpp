@@ -3,6 +3,7 @@
 
 #include "decode.h"
 #include "disasm.h"
+#include "dual.h"
 #include "fault.h"
 #include "matrix.h"
 #include "modifiers.h"
@@ -85,7 +86,7 @@ const Code* Program::decode_run(u64 offset) {
     auto inst = std::make_unique<Inst>();
     DecodeError error;
     const u32* words = reinterpret_cast<const u32*>(object_->image() + offset);
-    if (decode(family_, words, index_.size() - slot, *inst, error)) {
+    if (decode(family_, words, index_.size() - slot, *inst, error, kernel_.wave_size == 64)) {
       code.inst = inst.get();
       resolve(*inst, code);
       ended = ends_run(inst->op);
@@ -141,19 +142,57 @@ Source Program::source(const Operand& operand, bool& valid) {
       [[fallthrough]];
     case Kind::Vgpr: valid &= source.index + u32{operand.dwords} <= kernel_.register_rows; break;
     case Kind::Constant: source.row = constant(operand.bits); break;
-    case Kind::Sgpr: valid &= operand.index + u32{operand.dwords} <= 128; break;
+    case Kind::Sgpr:
+      valid &= operand.index + u32{operand.dwords} <= 128;
+      if (!is_rdna(family_) || operand.index != kNull) break;
+      source.kind = Kind::Constant;
+      source.row = constant(0);
+      break;
     case Kind::Special: valid &= operand.index != kLdsDirect; break;
     case Kind::None: break;
   }
   return source;
 }
 
+/// As `source`, for a destination.
+Source Program::result(const Operand& operand, bool& valid) {
+  const bool dropped = is_rdna(family_) && operand.kind == Kind::Sgpr && operand.index == kNull;
+  if (dropped) return {.kind = Kind::Sgpr, .dwords = operand.dwords, .index = kDiscarded};
+  return source(operand, valid);
+}
+
+/// Whether the instruction writes the upper half of exec, which waves of 32 lanes do not have.
+bool Program::writes_absent_exec(const Inst& inst) const {
+  if (!is_rdna(family_) || kernel_.wave_size == kLanes) return false;
+  for (const Operand& operand : inst.dst) {
+    if (operand.kind == Kind::Sgpr && operand.index <= kExec + 1 && operand.index + operand.dwords > kExec + 1) return true;
+  }
+  return std::strstr(mnemonic(inst.op), "exec_b64") != nullptr;
+}
+
+/// A dual instruction becomes two codes, and the order in which neither sees the other's result.
+bool Program::resolve_dual(const Inst& inst, Code& code) {
+  auto pair = std::make_unique<DualPair>();
+  pair->x = pair->y = code;
+  pair->x.fn = handler_of(inst.op);
+  pair->y.fn = handler_of(inst.op_y);
+  for (int n = 0; n < 3; ++n) pair->y.src[n] = code.src[3 + n];
+  pair->y.dst = code.dst2;
+  code.fn = dual_handler(*pair);
+  if (code.fn == dual_through_spare) pair->x.dst = static_cast<u16>(kernel_.register_rows + kSpareResult);
+  code.detail = pair.get();
+  const bool known = pair->x.fn != nullptr && pair->y.fn != nullptr;
+  if (!known) refuse(code, "instruction %s is not emulated", mnemonic(pair->x.fn == nullptr ? inst.op : inst.op_y));
+  pairs_.push_back(std::move(pair));
+  return known;
+}
+
 void Program::resolve(const Inst& inst, Code& code) {
   bool valid = true;
   code.offset = inst.enc == Encoding::SOPP || inst.enc == Encoding::SOPK ? inst.simm : inst.offset;
   if (inst.enc == Encoding::SOP1 || inst.enc == Encoding::SOPC) code.offset = inst.simm;
-  for (int n = 0; n < 5; ++n) code.src[n] = source(inst.src[n], valid);
-  const Source first = source(inst.dst[0], valid), second = source(inst.dst[1], valid);
+  for (int n = 0; n < 6; ++n) code.src[n] = source(inst.src[n], valid);
+  const Source first = result(inst.dst[0], valid), second = result(inst.dst[1], valid);
   code.dst = first.index;
   code.dst_kind = first.kind;
   code.dst_dwords = first.dwords;
@@ -161,6 +200,14 @@ void Program::resolve(const Inst& inst, Code& code) {
   if (!valid) {
     refuse(code, "%s uses a register that the kernel does not allocate (%u vector registers, AGPRs from %u)",
            mnemonic(inst.op), kernel_.register_rows, kernel_.accum_offset);
+    return;
+  }
+  if (writes_absent_exec(inst)) {
+    refuse(code, "%s writes exec_hi, which a wave of 32 lanes does not have", mnemonic(inst.op));
+    return;
+  }
+  if (inst.op_y != Op::none) {
+    resolve_dual(inst, code);
     return;
   }
   choose_handler(inst, code);

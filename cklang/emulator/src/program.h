@@ -34,13 +34,14 @@ struct Code {
   u32 pc = 0;                 // offset in the image
   u32 slot = 0;               // dwords from the start of the code
   i32 offset = 0;             // immediate offset, or simm
-  Source src[5];
+  Source src[6];
   const Inst* inst = nullptr;
   const void* detail = nullptr;        // handler's own table row
   mutable const Code* link = nullptr;  // branch target, or the plain form of a modified instruction
 };
 
 struct ModifierPlan;
+struct DualPair;
 
 class Program {
  public:
@@ -68,7 +69,10 @@ class Program {
   const Code* decode_run(u64 offset);
   void resolve(const Inst& inst, Code& code);
   void choose_handler(const Inst& inst, Code& code);
+  bool resolve_dual(const Inst& inst, Code& code);
   Source source(const Operand& operand, bool& valid);
+  Source result(const Operand& operand, bool& valid);
+  bool writes_absent_exec(const Inst& inst) const;
   const u32* constant(u64 bits);
   void refuse(Code& code, const char* format, ...) __attribute__((format(printf, 3, 4)));
 
@@ -81,6 +85,7 @@ class Program {
   std::vector<std::unique_ptr<Code[]>> runs_;
   std::vector<std::unique_ptr<Inst>> insts_;
   std::vector<std::unique_ptr<Code>> inner_;
+  std::vector<std::unique_ptr<DualPair>> pairs_;
   std::map<u64, u32*> constants_;
   std::vector<std::unique_ptr<ModifierPlan>> plans_;
   std::vector<std::unique_ptr<Text<320>>> refusals_;

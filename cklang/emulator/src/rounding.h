@@ -3,9 +3,22 @@
 // Narrow floating-point formats: f16 and bf16 from and to f32 and f64 with one rounding.
 #pragma once
 
+#include <limits>
+
 #include "lanes.h"
 
 namespace ckemu {
+
+/// The integer toward zero; out of range the nearest there is, and 0 for NaN.
+template <class Int>
+CKEMU_INLINE Int saturate(double value) {
+  constexpr double low = static_cast<double>(std::numeric_limits<Int>::min());
+  constexpr double high = static_cast<double>(std::numeric_limits<Int>::max());
+  if (value != value) return 0;
+  if (value <= low) return std::numeric_limits<Int>::min();
+  if (value >= high) return std::numeric_limits<Int>::max();
+  return static_cast<Int>(value);
+}
 
 CKEMU_INLINE float from_f16(u16 half) { return _cvtsh_ss(half); }
 CKEMU_INLINE u16 to_f16(float value) { return static_cast<u16>(_cvtss_sh(value, _MM_FROUND_CUR_DIRECTION)); }

@@ -12,7 +12,7 @@ u64 special_value(const Wave& w, u16 which) {
     case kSharedLimit: return kSharedAperture | 0xffffffff;
     case kPrivateBase: return kPrivateAperture;
     case kPrivateLimit: return kPrivateAperture | 0xffffffff;
-    case kVccz: return w.sgpr64(kVcc) == 0;
+    case kVccz: return w.vcc() == 0;
     case kExecz: return w.exec() == 0;
     case kScc: return w.scc;
     default: break;

@@ -86,7 +86,7 @@ void Workgroup::begin(const Launch& what, u64 number) {
   launch = &what;
   place(number);
   const Kernel& kernel = what.program->kernel();
-  const u32 count = (what.threads() + kLanes - 1) / kLanes;
+  const u32 lanes = kernel.wave_size, count = (what.threads() + lanes - 1) / lanes;
   const size_t registers = sizeof(Row64) * (kernel.register_rows + kSpareRows);
   const size_t scratch = padded(size_t{what.scratch_bytes} * kLanes);
   const size_t lds = padded(what.lds_bytes);
@@ -94,6 +94,7 @@ void Workgroup::begin(const Launch& what, u64 number) {
   std::memset(memory, 0, lds + count * (registers + scratch));
   waves.assign(count, Wave{});
   done = false;
+  phase = arrived = 0;
   for (u32 n = 0; n < count; ++n) {
     Wave& wave = waves[n];
     wave.lds = memory;
@@ -115,14 +116,18 @@ void Workgroup::start_wave(u32 number, u8* registers, u8* scratch) {
   wave.program = launch->program;
   wave.mode = kernel.mode;
   wave.next = launch->program->entry();
-  const u32 first = number * kLanes, count = std::min<u32>(kLanes, launch->threads() - first);
+  wave.lanes = kernel.wave_size;
+  const u32 first = number * wave.lanes;
+  const u32 count = std::min<u32>(wave.lanes, launch->threads() - first);
   wave.set_exec(count == kLanes ? ~u64{0} : (u64{1} << count) - 1);
   SgprWriter sgprs(wave);
   put_user_sgprs(sgprs, wave, *launch);
-  for (int axis = 0; axis < 3; ++axis) {
+  const bool in_traps = launch->program->family() == Family::Rdna4;
+  if (in_traps) put_trap_registers(wave);
+  for (int axis = 0; axis < 3 && !in_traps; ++axis) {
     if (kernel.group_id[axis]) sgprs.put(id[axis]);
   }
-  if (kernel.group_info) sgprs.put(static_cast<u32>(waves.size()));
+  if (kernel.group_info && !in_traps) sgprs.put(static_cast<u32>(waves.size()));
   const bool architected = launch->program->family() != Family::Cdna2;
   if (kernel.private_segment && !architected) sgprs.put(0);  // each wave has a resource of its own
   for (u32 l = 0; l < count; ++l) {
@@ -133,7 +138,38 @@ void Workgroup::start_wave(u32 number, u8* registers, u8* scratch) {
   }
 }
 
+/// gfx12 has the workgroup's and the wave's number in registers of the trap handler.
+void Workgroup::put_trap_registers(Wave& wave) const {
+  const bool* wanted = launch->program->kernel().group_id;
+  wave.s[kTtmp0 + 7] = (wanted[1] ? id[1] : 0) | (wanted[2] ? id[2] << 16 : 0);
+  wave.s[kTtmp0 + 8] = u32{wave.id} << 25;
+  wave.s[kTtmp0 + 9] = id[0];
+}
+
+/// The wave has arrived at the split barrier; true if it is the first of its phase.
+bool Workgroup::signal(Wave& wave) {
+  wave.signalled = phase;
+  const bool first = arrived++ == 0;
+  complete_phase();
+  return first;
+}
+
+/// Ends a phase of the split barrier at which all waves have arrived that have not ended.
+void Workgroup::complete_phase() {
+  u32 living = 0;
+  for (const Wave& wave : waves) living += wave.state != WaveState::Ended;
+  if (arrived == 0 || arrived < living) return;
+  arrived = 0;
+  ++phase;
+  release_waiting();
+}
+
 void Workgroup::release_barrier() {
+  if (phase != 0 || arrived != 0) return complete_phase();
+  release_waiting();
+}
+
+void Workgroup::release_waiting() {
   for (Wave& wave : waves) {
     if (wave.state == WaveState::Barrier) wave.state = WaveState::Ready;
   }

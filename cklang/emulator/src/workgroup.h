@@ -35,16 +35,22 @@ struct Workgroup {
   Arena arena;
   Silence silence;
   bool done = false;
+  u64 phase = 0;    // of the split barrier: how often all waves have arrived
+  u32 arrived = 0;  // waves that have arrived in this phase
 
   /// Prepares the workgroup with linear number `number` for its first instruction.
   void begin(const Launch& launch, u64 number);
   /// Runs for at most about `budget` instructions.
   void run(Counters& counters, Broadcasts& spread, i64 budget);
+  bool signal(Wave& wave);
 
  private:
   void place(u64 number);
   void start_wave(u32 wave, u8* registers, u8* scratch);
+  void put_trap_registers(Wave& wave) const;
+  void complete_phase();
   void release_barrier();
+  void release_waiting();
 };
 
 }  // namespace ckemu

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: MIT
+"""The command line of ``cklang hipcc``: which words are sources, what each pass and the link get.
+
+The words are those of clang. What is not named in the tables below is a compiler flag and goes to
+clang as it is, in every pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+from cklang.errors import error
+
+__all__ = ["Language", "Line", "Side", "Source", "Stage", "read"]
+
+
+class Stage(Enum):
+    """Where the work ends."""
+
+    PROGRAM = "link"
+    OBJECT = "-c"
+    ASSEMBLY = "-S"
+    TEXT = "-E"
+    FAT_BINARY = "--genco"
+
+
+class Side(Enum):
+    """Which passes are made."""
+
+    BOTH = "both"
+    HOST = "--offload-host-only"
+    DEVICE = "--offload-device-only"
+
+
+class Language(Enum):
+    """What a source is written in; only HIP has device passes."""
+
+    HIP = "hip"
+    CXX = "c++"
+    C = "c"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """One file to compile."""
+
+    path: Path
+    language: Language
+
+
+@dataclass(slots=True, kw_only=True)
+class Line:
+    """A command line, understood."""
+
+    sources: list[Source] = field(default_factory=list)
+    flags: list[str] = field(default_factory=list)
+    """For every pass."""
+    host_flags: list[str] = field(default_factory=list)
+    """For the host pass alone: the flags that write dependency files."""
+    link: list[str | Source] = field(default_factory=list)
+    """Sources, objects and linker flags, in order."""
+    archs: list[str] = field(default_factory=list)
+    """The GPUs asked for; empty if none was named."""
+    output: Path | None = None
+    stage: Stage = Stage.PROGRAM
+    side: Side = Side.BOTH
+    shared: bool = False
+    verbose: bool = False
+    notes: list[str] = field(default_factory=list)
+    """What to tell the user about words that have no effect here."""
+
+
+_SUFFIXES = {
+    **dict.fromkeys((".hip", ".cu", ".cpp", ".cc", ".cxx", ".c++", ".C"), Language.HIP),
+    ".c": Language.C,
+}
+_OBJECTS = (".o", ".a", ".so", ".obj")
+_STAGES = {
+    "-c": Stage.OBJECT,
+    "-S": Stage.ASSEMBLY,
+    "-E": Stage.TEXT,
+    "--genco": Stage.FAT_BINARY,
+}
+_SIDES = {
+    "--offload-device-only": Side.DEVICE,
+    "--cuda-device-only": Side.DEVICE,
+    "--offload-host-only": Side.HOST,
+    "--cuda-host-only": Side.HOST,
+}
+# Flags whose value is the next word, by who takes them.
+_PAIRS = (
+    *("-I", "-D", "-U", "-isystem", "-iquote", "-idirafter", "-include", "-imacros"),
+    *("-Xclang", "-mllvm", "-Xarch_device", "-Xarch_host", "-Xpreprocessor", "--param"),
+)
+_HOST_PAIRS = ("-MF", "-MT", "-MQ")
+_HOST_WORDS = ("-M", "-MM", "-MD", "-MMD", "-MG", "-MP")
+_LINK_PAIRS = ("-L", "-l", "-Xlinker", "-z", "-T", "-u", "-rpath")
+_LINK_PREFIXES = ("-L", "-l", "-Wl,")
+_LINK_WORDS = ("-static-libgcc", "-static-libstdc++", "-s", "-rdynamic", "-static", "-pie")
+_ARCHS = ("--offload-arch=", "--amdgpu-target=")
+_NO_EFFECT = {
+    "--offload-compress": "code objects are stored as they are",
+    "--hip-link": "programs are always linked with the HIP library",
+    "-fno-gpu-rdc": "each source is compiled to whole code objects anyway",
+}
+_REFUSED = {
+    "-fgpu-rdc": "device functions of other sources cannot be called; include their definition",
+    "-static": "the HIP library is loaded when the program starts",
+}
+
+
+def read(words: Sequence[str]) -> Line:
+    """Read the words after ``cklang hipcc``.
+
+    Raises:
+        CkValueError: B031, a word is not understood; B032, a flag cannot be honoured.
+    """
+    line, rest, language = Line(), iter(words), None
+    for word in rest:
+        if word in ("-x", "-o"):
+            value = _value(word, rest)
+            if word == "-o":
+                line.output = Path(value)
+            else:
+                language = _language(value)
+        elif word.startswith("-") and word != "-":
+            _flag(line, word, rest)
+        else:
+            _file(line, word, language)
+    return line
+
+
+def _flag(line: Line, word: str, rest: Iterator[str]) -> None:
+    if word in _REFUSED:
+        raise error("B032", flag=word, reason=_REFUSED[word])
+    if word in _NO_EFFECT:
+        line.notes.append(f"{word} has no effect: {_NO_EFFECT[word]}")
+    elif word in _STAGES:
+        line.stage = _STAGES[word]
+    elif word in _SIDES:
+        line.side = _SIDES[word]
+    elif word.startswith(_ARCHS):
+        names = word.partition("=")[2].split(",")
+        line.archs += [name for name in names if name not in line.archs]
+    elif word in ("-v", "-###"):
+        line.verbose = True
+    elif word == "-shared":
+        line.shared = True
+    else:
+        _passed_on(line, word, rest)
+
+
+def _passed_on(line: Line, word: str, rest: Iterator[str]) -> None:
+    """Give a flag that means nothing to this driver to those it is for."""
+    if word in _PAIRS:
+        line.flags += [word, _value(word, rest)]
+    elif word in _HOST_PAIRS:
+        line.host_flags += [word, _value(word, rest)]
+    elif word in _HOST_WORDS:
+        line.host_flags.append(word)
+    elif word in _LINK_PAIRS:
+        line.link += [word, _value(word, rest)]
+    elif word.startswith(_LINK_PREFIXES) or word in _LINK_WORDS:
+        line.link.append(word)
+    else:
+        line.flags.append(word)
+        if word in ("-pthread", "-g") or word.startswith("-fsanitize="):
+            line.link.append(word)
+
+
+def _file(line: Line, word: str, language: Language | None) -> None:
+    path = Path(word)
+    if not path.is_file():
+        raise error("B031", word=word, problem="there is no such file")
+    found = language or _SUFFIXES.get(path.suffix)
+    if found is not None:
+        source = Source(path=path, language=found)
+        line.sources.append(source)
+        line.link.append(source)
+    elif path.suffix in _OBJECTS or ".so." in path.name:
+        line.link.append(word)
+    else:
+        known = ", ".join((*_SUFFIXES, *_OBJECTS))
+        raise error("B031", word=word, problem=f"its name ends in none of {known}")
+
+
+def _language(name: str) -> Language | None:
+    if name == "none":
+        return None
+    for language in Language:
+        if language.value == name:
+            return language
+    known = ", ".join(language.value for language in Language)
+    raise error("B031", word=f"-x {name}", problem=f"languages are {known} and none")
+
+
+def _value(word: str, rest: Iterator[str]) -> str:
+    value = next(rest, None)
+    if value is None:
+        raise error("B031", word=word, problem="it is the last word, and needs a value after it")
+    return value

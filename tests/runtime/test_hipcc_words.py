@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+"""``cklang hipcc`` before any compiler runs: its command line and the fat binaries it writes."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cklang.errors import CkError
+from cklang.runtime import hipcc, offload
+from cklang.runtime.hipline import Language, Side, Source, Stage, read
+
+NAMES = st.sampled_from(["gfx90a", "gfx942", "gfx950:sramecc+:xnack-", "gfx1201"])
+
+
+@given(st.dictionaries(NAMES, st.binary(max_size=9000)))
+def test_a_bundle_gives_its_code_objects_back(images: dict[str, bytes]) -> None:
+    data = offload.bundle(images)
+    assert offload.entries(data) == images
+    count = struct.unpack_from("<Q", data, 24)[0]
+    assert count == len(images) + 1
+    assert len(data) % offload.ALIGNMENT == 0
+
+
+@given(st.dictionaries(NAMES, st.binary(min_size=1, max_size=99), min_size=1), st.data())
+def test_what_is_cut_off_is_refused(images: dict[str, bytes], data: st.DataObject) -> None:
+    whole = offload.bundle(images)
+    # Nothing but padding may follow the last byte of the last entry.
+    used = len(whole) - offload.ALIGNMENT + len(list(images.values())[-1])
+    cut = data.draw(st.integers(0, used - 1))
+    with pytest.raises(ValueError, match=r"begin|cut off|ends at|decode"):
+        assert offload.entries(whole[:cut]) == images
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.cpp", "b.hip", "c.c", "d.o", "e.so.1", "f.txt"):
+        (tmp_path / name).touch()
+    return tmp_path
+
+
+@pytest.mark.usefixtures("files")
+def test_words_go_to_whom_they_are_for() -> None:
+    words = (
+        "-O2 -I inc -DX=1 a.cpp -L lib d.o -lfoo b.hip c.c -Wl,-z,lazy -MD -MF deps "
+        "-mllvm -x=1 --offload-arch=gfx90a,gfx942 --offload-arch=gfx942 -v -o out"
+    )
+    line = read(words.split())
+    a, b = (Source(path=Path(n), language=Language.HIP) for n in ("a.cpp", "b.hip"))
+    c = Source(path=Path("c.c"), language=Language.C)
+    assert line.sources == [a, b, c]
+    assert line.flags == ["-O2", "-I", "inc", "-DX=1", "-mllvm", "-x=1"]
+    assert line.host_flags == ["-MD", "-MF", "deps"]
+    assert line.link == [a, "-L", "lib", "d.o", "-lfoo", b, c, "-Wl,-z,lazy"]
+    assert line.archs == ["gfx90a", "gfx942"]
+    assert (line.output, line.verbose) == (Path("out"), True)
+    assert (line.stage, line.side) == (Stage.PROGRAM, Side.BOTH)
+
+
+@pytest.mark.usefixtures("files")
+def test_x_names_the_language_of_what_follows() -> None:
+    words = "-x c++ a.cpp f.txt -x none b.hip -x hip c.c -x none e.so.1"
+    line = read(words.split())
+    languages = [source.language for source in line.sources]
+    assert languages == [Language.CXX, Language.CXX, Language.HIP, Language.HIP]
+    assert line.link[-1] == "e.so.1"
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(
+    ("words", "code", "part"),
+    [
+        ("g.cpp", "B031", "no such file"),
+        ("f.txt", "B031", "ends in none of"),
+        ("-x rust a.cpp", "B031", "languages are"),
+        ("a.cpp -o", "B031", "last word"),
+        ("-fgpu-rdc a.cpp", "B032", "other sources"),
+        ("a.cpp -static", "B032", "when the program starts"),
+        ("-O2", "B033", "no source"),
+        ("-c d.o", "B033", "no source"),
+        ("-c a.cpp b.hip -o x.o", "B034", "2 sources"),
+        ("-S a.cpp", "B035", "which of the passes"),
+        ("-S --offload-device-only --offload-arch=gfx90a,gfx942 a.cpp", "B035", "which GPU"),
+    ],
+)
+def test_what_cannot_be_honoured_is_refused(words: str, code: str, part: str) -> None:
+    with pytest.raises(CkError, match=part) as caught:
+        hipcc.build(words.split(), lambda _: None)
+    assert caught.value.code == code
+
+
+@pytest.mark.usefixtures("files")
+def test_words_without_effect_are_said() -> None:
+    said: list[str] = []
+    with pytest.raises(CkError, match="no source"):
+        hipcc.build(["--offload-compress"], said.append)
+    assert "stored as they are" in said[0]

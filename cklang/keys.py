@@ -45,6 +45,8 @@ class Family(Enum):
     GEMM = "gemm"
     BATCHED = "batched"
     """One matrix product for each index of a batch."""
+    GROUPED = "grouped"
+    """Matrix products of different sizes in one launch."""
 
 
 class Layout(Enum):
@@ -86,8 +88,6 @@ class Pipeline(Enum):
     """Two LDS buffers that global memory is loaded into directly."""
     BASIC_V1 = "basic_v1"
     """The plain loop: one LDS buffer, the next tile in registers."""
-    BASIC_V2 = "basic_v2"
-    """The plain loop with the loads one tile further ahead."""
 
 
 class Scheduler(Enum):

@@ -2,11 +2,18 @@
 """Settings of all tests: hypothesis profiles, chosen with ``--hypothesis-profile=nightly``.
 
 ``dev`` draws the same examples in every run, so that a red run means a change; ``ci`` and
-``nightly`` explore.
+``nightly`` explore. And the record of what works where (``coverage_table.py``).
 """
 
 from __future__ import annotations
 
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Deadlines measure the machine, not the code: builds and emulated kernels share its cores.
@@ -18,3 +25,69 @@ settings.register_profile("dev", _COMMON, max_examples=40, derandomize=True)
 settings.register_profile("ci", _COMMON, max_examples=200)
 settings.register_profile("nightly", _COMMON, max_examples=5000)
 settings.load_profile("dev")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that writes the table of what works where."""
+    parser.addoption(
+        "--write-coverage",
+        action="store_true",
+        help="write tests/data/coverage.json and docs/coverage.md from what the tests that ran saw",
+    )
+
+
+_KEY = "covered"
+
+
+@pytest.fixture
+def covered(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """Record that this test checked a kernel: ``covered("split-K", "f16", "gfx942")``.
+
+    A record that is not in the table fails, unless the table is being written.
+    """
+    table = _table()
+
+    def record(variant: str, dtypes: str, arch: str, status: str = "emulated and checked") -> None:
+        note = request.node.nodeid.partition("[")[0].partition("@")[0]
+        made = table.Record(variant, dtypes, arch, status, note)
+        request.node.user_properties.append((_KEY, tuple(made)))
+        if not request.config.getoption("--write-coverage"):
+            assert made in table.read(table.RECORDS), (
+                "not in tests/data/coverage.json: run the test with --write-coverage"
+            )
+
+    return record
+
+
+_seen: list[tuple[str, ...]] = []
+_ran: set[str] = set()
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Collect what tests that passed recorded."""
+    if report.when == "call" and report.passed:
+        _ran.add(report.nodeid.partition("[")[0].partition("@")[0])
+        _seen.extend(tuple(value) for key, value in report.user_properties if key == _KEY)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write the table: rows of tests that ran are replaced, others stay."""
+    config = session.config
+    if not config.getoption("--write-coverage") or hasattr(config, "workerinput"):
+        return
+    table = _table()
+    kept = [row for row in table.read(table.RECORDS) if row.note not in _ran]
+    table.write(table.RECORDS, [*kept, *(table.Record(*row) for row in _seen)])
+    text = table.render(table.read(table.RECORDS), table.read(table.ABSENT))
+    table.DOCUMENT.write_text(text)
+
+
+def _table() -> Any:
+    path = Path(__file__).parent / "coverage_table.py"
+    spec = importlib.util.spec_from_file_location("coverage_table", path)
+    assert spec is not None
+    assert spec.loader is not None
+    if "coverage_table" not in sys.modules:
+        sys.modules["coverage_table"] = module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    return sys.modules["coverage_table"]

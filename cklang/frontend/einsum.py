@@ -125,23 +125,22 @@ def einsum(scope: Scope, node: Located, subscripts: Item, a: Item, b: Item) -> T
         if len(item.shape) != len(names):
             problem = f"{names!r} names {len(names)} axes, but the operand is {item.type}"
             raise scope.error("F058", node, subscripts=subscripts, problem=problem, advice=_FORM)
-        sides.append(dict(zip(names, range(len(names)), strict=True)))
+        sides.append((item, {label: axis for axis, label in enumerate(names)}))
     rows, columns = labels.others
     order_a = (*labels.batch, *rows, *("" for _ in columns), labels.m, labels.summed)
     order_b = (*labels.batch, *("" for _ in rows), *columns, labels.summed, labels.n)
-    left = _arranged(scope, node, a, sides[0], order_a)
-    right = _arranged(scope, node, b, sides[1], order_b)
+    left = _arranged(scope, node, *sides[0], order_a)
+    right = _arranged(scope, node, *sides[1], order_b)
     product = emit.gemm(scope, node, left, right)
     place = {label: axis for axis, label in enumerate(labels.product)}
     return emit.permute(scope, node, product, tuple(place[label] for label in labels.result))
 
 
 def _arranged(
-    scope: Scope, node: Located, item: Item, axes: dict[str, int], order: tuple[str, ...]
+    scope: Scope, node: Located, tensor: Tensor, axes: dict[str, int], order: tuple[str, ...]
 ) -> Tensor:
     """Return a tensor with its axes in ``order``; a label of no axis is an axis of extent 1."""
-    assert isinstance(item, Tensor)
-    turned = emit.permute(scope, node, item, tuple(axes[label] for label in order if label))
+    turned = emit.permute(scope, node, tensor, tuple(axes[label] for label in order if label))
     value = emit.materialise(scope, node, turned)
     held = [place for place, label in enumerate(order) if label]
     shape: list[Dim | int] = [1] * len(order)

@@ -312,7 +312,9 @@ def _inner_error(scope: Scope, node: Located, a: Tensor, b: Tensor) -> Exception
     advice = f"the last axis of the first and the {axis} axis of the second must be the same"
     if a.shape[-1] == b.shape[-1]:
         turn = ".T" if len(b.shape) == 2 else ".mT"
-        advice = f"write {right}{turn}" if right.isidentifier() else f"transpose {right} with {turn}"
+        advice = (
+            f"write {right}{turn}" if right.isidentifier() else f"transpose {right} with {turn}"
+        )
     return scope.error(
         "F049",
         node,

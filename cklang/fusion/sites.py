@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from cklang.errors import error
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import OPS, Kind
 from cklang.types import f32
@@ -64,9 +63,7 @@ def view(function: Flow, value: Value) -> tuple[Value, Axes]:
     the matrix may repeat.
     """
     site = Site(value=value, axes=identity(value.type.rank))
-    while (operation := function.made_by(site.value)) and (
-        OPS[operation.op].kind is Kind.SHAPE
-    ):
+    while (operation := function.made_by(site.value)) and (OPS[operation.op].kind is Kind.SHAPE):
         (below,) = operand_sites(operation, site.axes)
         lost = [axis for axis in (-2, -1) if below.axes[axis] is None]
         if any(value.type.shape[axis] != 1 for axis in lost):

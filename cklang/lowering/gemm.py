@@ -13,16 +13,9 @@ from typing import TYPE_CHECKING
 
 from cklang.errors import error
 from cklang.ir.nodes import Function
-from cklang.keys import (
-    Algorithm,
-    EpilogueKind,
-    Family,
-    KernelKey,
-    Layout,
-    Pipeline,
-    Scheduler,
-    Signature,
-)
+from cklang.keys import Algorithm, KernelKey, Layout, Signature
+from cklang.lowering.families import family_names
+from cklang.lowering.pipelines import PIPELINES
 from cklang.lowering.pointwise import c_function, c_type
 from cklang.types import DType, bool_, f32
 
@@ -34,23 +27,6 @@ __all__ = ["HOLE", "KernelSource", "lower", "unsupported"]
 HOLE = "ck_epilogue"
 """The symbol that a stencil leaves open."""
 
-_PIPELINES = {Pipeline.COMPV3: "GemmPipelineAgBgCrCompV3"}
-_FAMILIES = {
-    Family.GEMM: {
-        "header": "gemm.hpp",
-        "describe_header": "describe.hpp",
-        "kernel_class": "Gemm",
-        "describe": "cklang::Describe<HostKernel>",
-    },
-    Family.BATCHED: {
-        "header": "batched.hpp",
-        "describe_header": "describe_batched.hpp",
-        "kernel_class": "cklang::BatchedKernel<Gemm, A, B{d_names}>",
-        "describe": "cklang::DescribeBatched<cklang::Describe<HostKernel>, {operands}>",
-    },
-}
-_SCHEDULERS = {Scheduler.INTRAWAVE: "Intrawave"}
-_EPILOGUES = {EpilogueKind.CSHUFFLE}
 _LAYOUTS = {Layout.ROW: "Row", Layout.COL: "Column"}
 
 
@@ -110,17 +86,23 @@ def _check(key: KernelKey, epilogue: Function) -> None:
 def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[str, str, str]]:
     """Yield (field, value, legal values) for each choice that has no CK Tile spelling here."""
     s, a = signature, algorithm
+    row = PIPELINES.get(a.pipeline)
+    if row is None:
+        yield "pipeline", _word(a.pipeline), " or ".join(map(_word, PIPELINES))
+        return
+    both = (False, True)
+    along_k = (a.warps[0], a.warps[1], 1) if row.wave_groups == 1 else (1, 1, row.wave_groups)
     choices: tuple[tuple[str, object, Collection[object]], ...] = (
         ("dtype_acc", s.dtype_acc, (f32,)),
+        ("layout_a", s.layout_a, tuple(Layout) if row.any_layout else (Layout.ROW,)),
+        ("layout_b", s.layout_b, tuple(Layout) if row.any_layout else (Layout.COL,)),
         ("layout_e", s.layout_e, (Layout.ROW,)),
-        ("pipeline", a.pipeline, _PIPELINES),
-        ("scheduler", a.scheduler, _SCHEDULERS),
-        ("epilogue", a.epilogue, _EPILOGUES),
+        ("warps", a.warps, (along_k,)),
         ("split_k", a.split_k, (1,)),
-        ("persistent", a.persistent, (False,)),
-        ("double_buffer", a.double_buffer, (False,)),
-        ("num_wave_groups", a.num_wave_groups, (1,)),
-        ("transpose_c", a.transpose_c, (False,)),
+        ("persistent", a.persistent, (False,) if row.wave_groups > 1 else both),
+        ("double_buffer", a.double_buffer, (row.buffers == 2,)),
+        ("num_wave_groups", a.num_wave_groups, (row.wave_groups,)),
+        ("transpose_c", a.transpose_c, both if row.transposed else (False,)),
     )
     for name, value, legal in choices:
         if value not in legal:
@@ -166,8 +148,8 @@ def _context(key: KernelKey, epilogue: Function, kernel: str) -> dict[str, objec
         "warp_tile_n": a.warp_tile[1],
         "warp_tile_k": a.warp_tile[2],
         **{name: str(getattr(a, name)).lower() for name in flags},
-        "pipeline": _PIPELINES[a.pipeline],
-        "scheduler": _SCHEDULERS[a.scheduler],
+        **_pipeline(a),
+        "epilogue": a.epilogue.value,
         "num_wave_groups": a.num_wave_groups,
         "vector_a": a.vector_a,
         "vector_b": a.vector_b,
@@ -177,21 +159,32 @@ def _context(key: KernelKey, epilogue: Function, kernel: str) -> dict[str, objec
         "d_layouts": _list("Row" for _ in count),
         "d_names": "".join(f", D{i}" for i in count),
         "hole": HOLE,
+        "hole_result": c_type(epilogue.results[0].type.dtype),
         "hole_types": _list(types),
         "hole_params": _list(f"{t} {n}" for t, n in zip(types, names, strict=True)),
         "hole_args": _list(names),
         "kernel": kernel,
-        **_family(s),
+        **family_names(s, a),
         "gfx_major": key.arch.removeprefix("gfx")[:-2],
     }
 
 
-def _family(signature: Signature) -> dict[str, str]:
-    """Return the C++ names of what runs and describes kernels of the family."""
-    operands = len(signature.d)
-    d_names = "".join(f", D{i}" for i in range(operands))
-    names = _FAMILIES[signature.family]
-    return {name: text.format(d_names=d_names, operands=operands) for name, text in names.items()}
+def _pipeline(algorithm: Algorithm) -> dict[str, object]:
+    row = PIPELINES[algorithm.pipeline]
+    lds = "cklang::mainloop_lds<Shape, A, B>"
+    if row.buffers > 1:
+        lds = f"{row.buffers} * {lds}"
+    if row.acc_in_lds:
+        lds = f"ck_tile::max({lds}, cklang::acc_lds<Shape, AccType>)"
+    return {
+        "headers": row.headers,
+        "pipeline": row.ck,
+        "policy": row.policy,
+        "scheduler": algorithm.scheduler.value.capitalize(),
+        "tail": row.tail,
+        "step": row.step or 1,
+        "loop_lds": lds,
+    }
 
 
 def _stored(dtype: DType) -> str:

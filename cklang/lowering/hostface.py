@@ -12,9 +12,17 @@ from pathlib import Path
 
 from cklang.errors import error
 
-__all__ = ["MAX_BATCH", "MAX_OPERANDS", "VERSION", "GemmOperand", "GemmProblem", "HostFace", "LaunchShape"]
+__all__ = [
+    "MAX_BATCH",
+    "MAX_OPERANDS",
+    "VERSION",
+    "GemmOperand",
+    "GemmProblem",
+    "HostFace",
+    "LaunchShape",
+]
 
-VERSION = 1
+VERSION = 3
 """CK_GEMM_HOST_VERSION."""
 
 MAX_OPERANDS = 8
@@ -58,6 +66,13 @@ class GemmProblem:
     """Elements from one matrix to the next along each batch axis; so for B and E."""
     batch_b: tuple[int, ...] = ()
     batch_e: tuple[int, ...] = ()
+    blocks: int = 1
+    """Workgroups that the GPU runs at once."""
+    first_tile: int = 0
+    """Of a group: the number of its first tile. With ``groups``: how many tiles they have."""
+    group_count: int = 0
+    groups: int = 0
+    """Address of the table of a grouped kernel; 0 to ask for the row of this problem."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +91,7 @@ class LaunchShape:
 
 class _Problem(ctypes.Structure):
     _fields_ = (
-        *((name, ctypes.c_int64) for name in ("m", "n", "k", "k_batch")),
+        *((name, ctypes.c_int64) for name in ("m", "n", "k", "k_batch", "blocks")),
         *((name, ctypes.c_void_p) for name in ("a", "b", "e")),
         *((name, ctypes.c_int64) for name in ("stride_a", "stride_b", "stride_e")),
         ("d", ctypes.c_void_p * MAX_OPERANDS),
@@ -87,6 +102,8 @@ class _Problem(ctypes.Structure):
             for name in ("batch", "a_batch", "b_batch", "e_batch")
         ),
         ("d_batch", ctypes.c_int64 * MAX_BATCH * MAX_OPERANDS),
+        *((name, ctypes.c_int64) for name in ("first_tile", "group_count")),
+        ("groups", ctypes.c_void_p),
     )
 
 
@@ -141,6 +158,10 @@ def _to_c(problem: GemmProblem) -> _Problem:
         n=p.n,
         k=p.k,
         k_batch=p.k_batch,
+        blocks=p.blocks,
+        first_tile=p.first_tile,
+        group_count=p.group_count,
+        groups=p.groups,
         a=p.a,
         b=p.b,
         e=p.e,

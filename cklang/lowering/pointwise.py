@@ -34,7 +34,7 @@ def c_function(epilogue: Function, symbol: str, comments: Sequence[str] = ()) ->
     """Return the C text that defines ``symbol`` as the region ``epilogue``.
 
     Args:
-        epilogue: Rank-0 values only: floats, i32 and bools; one f32 result.
+        epilogue: Rank-0 values only: floats, i32 and bools; one f32 or i32 result.
         symbol: Name of the C function.
         comments: Lines written above it, such as the user's Python.
 
@@ -46,7 +46,7 @@ def c_function(epilogue: Function, symbol: str, comments: Sequence[str] = ()) ->
         '#include "cklang/math.h"',
         "",
         *(f"// {line}".rstrip() for line in comments),
-        f"CK_FUNCTION float {symbol}({params})",
+        f"CK_FUNCTION {c_type(epilogue.results[0].type.dtype)} {symbol}({params})",
         "{",
     ]
     for operation in epilogue.body:

@@ -48,7 +48,7 @@ HEADER = "cklang/gemm.hpp"
 # Pairing scalar operations into vectors depends on what stands nearby, so it would make a filled
 # stencil differ from the kernel compiled from source; on an epilogue it saves no instructions.
 _OPTIMISE = ("-O3", "-fno-slp-vectorize")
-_LANGUAGE = ("-x", "hip", "-std=c++20", "-D__HIP_PLATFORM_AMD__", "-w")
+_LANGUAGE = ("-x", "hip", "-std=c++20", "-D__HIP_PLATFORM_AMD__", "-DNDEBUG", "-w")
 _DEVICE = ("--cuda-device-only", "--no-gpu-bundle-output", *_OPTIMISE, "-gline-tables-only")
 # Relocatable code keeps the functions global through which the halves of a stencil meet.
 _HALF = ("-fgpu-rdc",)

@@ -42,6 +42,8 @@ class Loaded:
     artifact: Artifact
     function: Function
     face: HostFace
+    blocks: int
+    """Workgroups of it that the device runs at once."""
 
     def prepare(self, problem: Problem) -> Prepared:
         """Ask how to launch it for ``problem``.
@@ -51,7 +53,7 @@ class Loaded:
             CkInternalError: D008, an operand's address is in no argument.
         """
         marks = [_MARK + i * _MARK_STEP for i in range(3 + len(problem.d))]
-        shape = self.face.describe(_question(problem, marks))
+        shape = self.face.describe(_question(problem, marks, self.blocks))
         if isinstance(shape, str):
             label = self.artifact.key.label
             raise error("D007", label=label, problem=problem, verdict=shape)
@@ -74,7 +76,7 @@ class Loaded:
         return found
 
 
-def _question(problem: Problem, marks: list[int]) -> GemmProblem:
+def _question(problem: Problem, marks: list[int], blocks: int) -> GemmProblem:
     a, b, e, *ds = marks
     return GemmProblem(
         m=problem.m,
@@ -90,6 +92,7 @@ def _question(problem: Problem, marks: list[int]) -> GemmProblem:
         batch_a=problem.a.batch,
         batch_b=problem.b.batch,
         batch_e=problem.e.batch,
+        blocks=blocks,
         d=tuple(
             GemmOperand(pointer=mark, stride_m=d.stride_m, stride_n=d.stride_n, batch=d.batch)
             for mark, d in zip(ds, problem.d, strict=True)
@@ -111,5 +114,6 @@ def loaded(device: Device, artifact: Artifact) -> Loaded:
                 artifact=artifact,
                 function=device.load(artifact.code_object.read_bytes(), artifact.symbol),
                 face=HostFace(artifact.host_face),
+                blocks=device.spec.compute_units * artifact.key.algorithm.block_per_cu,
             )
         return known

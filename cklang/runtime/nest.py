@@ -25,7 +25,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nest:
-    """All loops of a launch but K's; operands are in the order A, B, E, D0, D1…"""
+    """All loops of a launch but K's; operands are in the order A, B, E, then each D."""
 
     batch: tuple[Axis, ...]
     rows: Axis

@@ -116,7 +116,7 @@ class Problem:
         a, b, e = self.a, self.b, self.e
         batch = f"batch={'x'.join(map(str, self.batch))} " if self.batch else ""
         return (
-            f"{batch}M={self.m} N={self.n} K={self.k} {a.layout.value}{b.layout.value}{e.layout.value} "
+            f"{batch}M={self.m} N={self.n} K={self.k} {self.signature.layouts} "
             f"strides A={a.stride} B={b.stride} E={e.stride}"
         )
 
@@ -152,9 +152,7 @@ def problem_of(
     k_a, k_b = kernel.a.perm[-1], kernel.b.perm[-2]
     k = 1 if k_a is None else a.shape[k_a]
     whole = k <= 1 or _stride(a, k_a) == 1, k <= 1 or _stride(b, k_b) == 1
-    nest = folded(
-        Nest(batch=tuple(axes[:-2]), rows=axes[-2], columns=axes[-1], whole_k=whole)
-    )
+    nest = folded(Nest(batch=tuple(axes[:-2]), rows=axes[-2], columns=axes[-1], whole_k=whole))
     if len(nest.batch) > MAX_BATCH:
         extents = tuple(axis.extent for axis in nest.batch)
         raise error("A034", extents=extents, limit=MAX_BATCH, kernel=kernel.name)

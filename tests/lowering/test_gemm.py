@@ -15,8 +15,17 @@ from hypothesis import strategies as st
 from cklang.errors import CkInternalError, CkUnsupportedError
 from cklang.ir.nodes import Function
 from cklang.ir.parser import parse
-from cklang.keys import DKind, DOperand, KernelKey, Layout, Signature
+from cklang.keys import (
+    DKind,
+    DOperand,
+    EpilogueKind,
+    KernelKey,
+    Layout,
+    Pipeline,
+    Signature,
+)
 from cklang.lowering.gemm import HOLE, lower
+from cklang.lowering.pipelines import PIPELINES
 from cklang.runtime.candidates import candidates
 from cklang.types import DType, bf16, f16, f32, i32
 
@@ -96,7 +105,16 @@ def test_region_must_fit_the_signature() -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"split_k": 2}, {"persistent": True}, {"transpose_c": True}, {"double_buffer": True}]
+    "change",
+    [
+        {"split_k": 2},
+        {"double_buffer": True},
+        {"num_wave_groups": 2},
+        {"double_buffer": False, "pipeline": Pipeline.COMPV4},
+        {"transpose_c": True, "pipeline": Pipeline.COMPV6},
+        {"warps": (1, 1, 2)},
+        {"persistent": True, "pipeline": Pipeline.COMPV5, "num_wave_groups": 2, "warps": (1, 1, 2)},
+    ],
 )
 def test_choices_without_a_spelling_are_refused(change: dict[str, object]) -> None:
     changed = replace(key(), algorithm=replace(key().algorithm, **change))  # type: ignore[arg-type]
@@ -104,6 +122,48 @@ def test_choices_without_a_spelling_are_refused(change: dict[str, object]) -> No
         lower(changed, region(GELU))
     assert caught.value.code == "L003"
     assert next(iter(change)) in caught.value.message
+
+
+@pytest.mark.parametrize("pipeline", [Pipeline.BASIC_V1, Pipeline.COMPV5])
+@pytest.mark.parametrize("layouts", ["cc", "rr"])
+def test_some_pipelines_read_k_only_along_rows(pipeline: Pipeline, layouts: str) -> None:
+    row = PIPELINES[pipeline]
+    s = signature(layouts=layouts)
+    a = replace(
+        candidates(s, "gfx942")[0],
+        pipeline=pipeline,
+        num_wave_groups=row.wave_groups,
+        warps=(2, 2, 1) if row.wave_groups == 1 else (1, 1, 2),
+    )
+    with pytest.raises(CkUnsupportedError) as caught:
+        lower(
+            KernelKey(s, a, "gfx942"), region("func @e(%acc: f32[]) -> f32[] {\n  return %acc\n}")
+        )
+    assert caught.value.code == "L003"
+
+
+def test_every_pipeline_names_its_own_template() -> None:
+    assert set(PIPELINES) == set(Pipeline)
+    for pipeline, row in PIPELINES.items():
+        choice = replace(
+            key().algorithm,
+            pipeline=pipeline,
+            double_buffer=row.buffers == 2,
+            num_wave_groups=row.wave_groups,
+            warps=(2, 2, 1) if row.wave_groups == 1 else (1, 1, 2),
+        )
+        text = lower(replace(key(), algorithm=choice), region(GELU)).stencil
+        assert f"ck_tile::{row.ck}<PipelineProblem, Policy>" in text
+        assert f"ck_tile::{row.policy}" in text
+        assert all(f'#include "ck_tile/ops/gemm/{header}"' in text for header in row.headers)
+
+
+def test_both_epilogues_call_the_same_function() -> None:
+    direct = replace(key().algorithm, epilogue=EpilogueKind.DEFAULT)
+    sources = [lower(replace(key(), algorithm=a), region(GELU)) for a in (key().algorithm, direct)]
+    assert sources[0].fill == sources[1].fill
+    assert "cklang::Epilogue<EpilogueProblem, Function, D0, D1>" in sources[0].stencil
+    assert "cklang::DirectEpilogue<EpilogueProblem, 8, Function, D0, D1>" in sources[1].stencil
 
 
 signatures = st.builds(

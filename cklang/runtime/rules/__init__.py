@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The rules, and the one function that asks them all.
 
-``engine`` says what a rule is; ``algorithm``, ``problem`` and ``batch`` hold the rules; ``resources`` the
-LDS and register sizes that they compare.
+``engine`` says what a rule is; ``algorithm``, ``problem`` and ``batch`` hold the rules;
+``resources`` the LDS and register sizes that they compare.
 """
 
 from __future__ import annotations

@@ -159,7 +159,8 @@ def access_pattern(
 
 
 def _dealt(a: Algorithm, spec: ArchSpec, outer: int, row: int, vector: int) -> str | None:
-    threads = resources.warps_of(a) * spec.wave_size
+    # Each group of waves loads tiles of its own.
+    threads = resources.warps_of(a) * spec.wave_size // a.num_wave_groups
     if access_pattern(threads, spec.wave_size, outer, row, vector) is not None:
         return None
     return f"{outer} rows of {row} in accesses of {vector} by {threads} threads"
@@ -275,8 +276,7 @@ def matches(row: KnownWrong, a: Algorithm, s: Signature) -> bool:
     "cklang writes CK Tile C++ for these choices",
     reads=(
         "pipeline",
-        "scheduler",
-        "epilogue",
+        "warps",
         "split_k",
         "persistent",
         "double_buffer",

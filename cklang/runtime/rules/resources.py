@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from cklang.arch import ArchSpec
 from cklang.keys import Algorithm, Signature
+from cklang.lowering.pipelines import PIPELINES
 from cklang.tuning.traits import registers_wanted
 
 __all__ = [
@@ -36,10 +37,14 @@ def repeats(a: Algorithm) -> tuple[int, int]:
 
 
 def staged_bytes(a: Algorithm, s: Signature) -> int:
-    """Return the LDS bytes of one tile of A and one of B."""
+    """Return the LDS bytes of one tile of A and one of B, or of the sums that follow them there."""
     m, n, k = a.tile
     sizes = (m * k * s.dtype_a.bits // 8, n * k * s.dtype_b.bits // 8)
-    return sum(-(-size // _LDS_UNIT) * _LDS_UNIT for size in sizes)
+    staged = sum(-(-size // _LDS_UNIT) * _LDS_UNIT for size in sizes)
+    row = PIPELINES.get(a.pipeline)
+    if row is not None and row.acc_in_lds:
+        return max(staged, m * n * s.dtype_acc.bits // 8)
+    return staged
 
 
 def shuffle_extents(a: Algorithm, spec: ArchSpec) -> tuple[int, int]:

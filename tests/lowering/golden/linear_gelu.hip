@@ -37,10 +37,10 @@ using Traits = ck_tile::TileGemmUniversalTraits<true,  // pad_m
                                                 false, // persistent
                                                 1>;    // num_wave_groups
 
-using Acc = cklang::AccTile<Shape, A, B, AccType, false>;
+using Acc = cklang::AccTile<Shape, A, B, AccType, false, 1>;
 
 // The kernel's two halves are compiled side by side; other passes see both.
-extern "C" __device__ cklang::LoopFunction ck_gemm_f16_f16_f16_rcr_128x128x32_mainloop;
+extern "C" __device__ cklang::LoopFunction<AccType> ck_gemm_f16_f16_f16_rcr_128x128x32_mainloop;
 
 #if !defined(CKLANG_ONLY_EPILOGUE)
 
@@ -60,13 +60,15 @@ using PipelineProblem =
                                           8,    // vector_a
                                           8>;   // vector_b
 
+using Policy = cklang::VectorPolicy<ck_tile::UniversalGemmPipelineAgBgCrPolicy>;
+
 using Pipeline =
-    ck_tile::GemmPipelineAgBgCrCompV3<PipelineProblem, cklang::VectorPolicy>; // pipeline
+    ck_tile::GemmPipelineAgBgCrCompV3<PipelineProblem, Policy>; // pipeline
 
 #if defined(__HIP_DEVICE_COMPILE__)
 
 extern "C" __device__ void ck_gemm_f16_f16_f16_rcr_128x128x32_mainloop(
-    float* acc,
+    AccType* acc,
     const void* a,
     const void* b,
     cklang::index_t M,
@@ -76,9 +78,11 @@ extern "C" __device__ void ck_gemm_f16_f16_f16_rcr_128x128x32_mainloop(
     cklang::index_t stride_b,
     cklang::index_t m,
     cklang::index_t n,
+    cklang::index_t k,
     CK_TILE_LDS_ADDR char* shared)
 {
-    cklang::Mainloop<Pipeline, Acc>::run(acc, a, b, M, N, K, stride_a, stride_b, m, n, shared);
+    cklang::Mainloop<Pipeline, Acc, 1>::run(
+        acc, a, b, M, N, K, stride_a, stride_b, m, n, k, shared);
 }
 
 #endif
@@ -120,7 +124,8 @@ struct Function
 };
 
 using Epilogue = cklang::Epilogue<EpilogueProblem, Function, D0, D1>;
-using Kernel   = cklang::GemmKernel<Partitioner, Traits, Acc, Epilogue, D0, D1>;
+using Gemm     = cklang::GemmKernel<Partitioner, Traits, Acc, Epilogue, D0, D1>;
+using Kernel   = Gemm;
 
 #if defined(__HIP_DEVICE_COMPILE__)
 
@@ -143,7 +148,7 @@ using HostKernel = cklang::HostKernel<Partitioner, Pipeline, Epilogue, D0, D1>;
 extern "C" __attribute__((visibility("default"))) void
 ck_gemm_describe(const ck_gemm_problem* problem, ck_gemm_launch* launch)
 {
-    cklang::Describe<HostKernel>::run(*problem, *launch);
+    cklang::Describe<HostKernel, false>::run(*problem, *launch);
 }
 
 extern "C" __attribute__((visibility("default"))) uint32_t ck_gemm_host_version()

@@ -52,11 +52,11 @@ inline bool aligned(const void* data, int64_t stride, int64_t vector, int64_t el
 template <typename T>
 constexpr int64_t size_of = static_cast<int64_t>(sizeof(T));
 
-template <typename Kernel>
+template <typename Kernel, bool persistent>
 struct Describe;
 
-template <typename Partitioner, typename Pipeline, typename Epilogue, typename... Ds>
-struct Describe<HostKernel<Partitioner, Pipeline, Epilogue, Ds...>>
+template <typename Partitioner, typename Pipeline, typename Epilogue, typename... Ds, bool persistent>
+struct Describe<HostKernel<Partitioner, Pipeline, Epilogue, Ds...>, persistent>
 {
     using RowMajor = ck_tile::tensor_layout::gemm::RowMajor;
     using Kernel   = HostKernel<Partitioner, Pipeline, Epilogue, Ds...>;
@@ -89,7 +89,9 @@ struct Describe<HostKernel<Partitioner, Pipeline, Epilogue, Ds...>>
         const dim3 grid  = Kernel::GridSize(args.M, args.N, args.k_batch);
         const dim3 block = Kernel::BlockSize();
 
-        launch.grid[0]         = grid.x;
+        const auto blocks = static_cast<uint32_t>(problem.blocks);
+
+        launch.grid[0]         = persistent && blocks < grid.x ? blocks : grid.x;
         launch.grid[1]         = grid.y;
         launch.grid[2]         = grid.z;
         launch.block[0]        = block.x;
@@ -133,6 +135,8 @@ struct Describe<HostKernel<Partitioner, Pipeline, Epilogue, Ds...>>
             return "M and N must be 1 or more, K 0 or more, and all below 2^31";
         if(p.k_batch != 1)
             return "K cannot be split: the epilogue function needs the whole sum";
+        if(persistent && p.blocks < 1)
+            return "a persistent kernel needs a workgroup or more";
         if(p.stride_e < p.n)
             return "rows of E overlap: its stride is less than N";
         if(!addressable(a_rows ? p.m : p.k, a_rows ? p.k : p.m, p.stride_a, size_of<A>))

@@ -4,17 +4,10 @@
 // function sees every D widened.
 #pragma once
 
-#include "cklang/operand.hpp"
+#include "cklang/function.hpp"
 #include "cklang/policy.hpp"
 
 namespace cklang {
-
-/// Round once, to nearest even. CK Tile's own conversion to bfloat16 truncates by default.
-template <typename E>
-CK_TILE_DEVICE E narrow(float value)
-{
-    return static_cast<E>(value);
-}
 
 template <typename Problem_, typename Function, typename... Ds>
 struct Epilogue : ck_tile::CShuffleEpilogue<Problem_>
@@ -70,7 +63,7 @@ struct Epilogue : ck_tile::CShuffleEpilogue<Problem_>
 
             const auto c = load_tile(lds_read);
             auto e       = make_static_distributed_tensor<ODataType>(out_distribution);
-            apply(e, c, d_tiles, std::make_index_sequence<operands>{});
+            apply<Function>(e, c, d_tiles, std::make_index_sequence<operands>{});
             store_tile(out, e);
 
             if constexpr(part.value != parts - 1)
@@ -90,19 +83,7 @@ struct Epilogue : ck_tile::CShuffleEpilogue<Problem_>
         Base::MPerIterationShuffle,
         Base::NPerIterationShuffle,
         access_width(Base::NPerIterationShuffle, Base::GetVectorSizeC()),
-        ck_tile::tile_distribution_pattern::thread_raked,
-        Problem::kNumWaveGroups>;
-
-    template <typename ETile, typename CTile, typename DTiles, std::size_t... I>
-    CK_TILE_DEVICE static void
-    apply(ETile& e, const CTile& c, const DTiles& ds, std::index_sequence<I...>)
-    {
-        ck_tile::static_for<0, ETile::get_thread_buffer_size(), 1>{}([&](auto i) {
-            e.get_thread_buffer()(i) = narrow<ODataType>(
-                Function{}(c.get_thread_buffer()[i],
-                           widen(ds[number<static_cast<index_t>(I)>{}].get_thread_buffer()[i])...));
-        });
-    }
+        ck_tile::tile_distribution_pattern::thread_raked>;
 };
 
 } // namespace cklang

@@ -3,6 +3,7 @@
 // Tile's universal GEMM, but reads every D by its kind and bounds K whichever axis is contiguous.
 #pragma once
 
+#include "cklang/direct.hpp"
 #include "cklang/epilogue.hpp"
 #include "cklang/gemm_args.hpp"
 #include "cklang/mainloop.hpp"
@@ -20,19 +21,43 @@ struct GemmKernel
 
     static constexpr index_t block_size = Shape::NumWarps * ck_tile::get_warp_size();
 
-    template <index_t loop_lds, LoopFunction* loop>
+    /// All tiles that this workgroup computes: one, or every gridDim.x-th of a persistent kernel.
+    template <index_t loop_lds, LoopFunction<typename Acc::DataType>* loop>
     CK_TILE_DEVICE static void run(const Args& args)
     {
         using namespace ck_tile;
 
-        const auto block    = amd_wave_read_first_lane(blockIdx.x);
+        __shared__ char shared[max(loop_lds, Epilogue::GetSmemSize())];
+
+        index_t block = amd_wave_read_first_lane(blockIdx.x);
+        if constexpr(Traits::UsePersistentKernel)
+        {
+            const index_t tiles =
+                amd_wave_read_first_lane(Partitioner::GridSize(args.M, args.N));
+            for(; block < tiles; block += gridDim.x)
+            {
+                tile<loop>(args, block, shared);
+                // The next tile's main loop writes the LDS that this epilogue still reads.
+                block_sync_lds();
+            }
+        }
+        else
+            tile<loop>(args, block, shared);
+    }
+
+    static constexpr index_t epilogue_lds = Epilogue::GetSmemSize();
+
+    /// One tile, by its number in the partition; `shared` has room for the loop and the epilogue.
+    template <LoopFunction<typename Acc::DataType>* loop>
+    CK_TILE_DEVICE static void tile(const Args& args, index_t block, char* shared)
+    {
+        using namespace ck_tile;
+
         const auto [tm, tn] = Partitioner{args.M, args.N}.GetOutputTileIndex(block);
         const index_t m     = amd_wave_read_first_lane(tm * Shape::kM);
         const index_t n     = amd_wave_read_first_lane(tn * Shape::kN);
 
-        __shared__ char shared[max(loop_lds, Epilogue::GetSmemSize())];
-
-        float accumulators[Acc::size];
+        typename Acc::DataType accumulators[Acc::size];
         loop(accumulators,
              args.as_ptr[0],
              args.bs_ptr[0],
@@ -43,7 +68,26 @@ struct GemmKernel
              args.stride_Bs[0],
              m,
              n,
+             0,
              (CK_TILE_LDS_ADDR char*)shared);
+
+        // Where wave groups share K, the first one has the sums.
+        if constexpr(Traits::NumWaveGroups > 1)
+            if(get_warp_id() != 0)
+                return;
+        store(args, accumulators, m, n, shared);
+    }
+
+    private:
+    /// The epilogue of the tile at (m, n).
+    CK_TILE_DEVICE static void store(const Args& args,
+                                     const typename Acc::DataType* accumulators,
+                                     index_t m,
+                                     index_t n,
+                                     char* shared)
+    {
+        using namespace ck_tile;
+
         auto acc = Acc::make();
 #pragma unroll
         for(index_t i = 0; i < Acc::size; ++i)
@@ -55,7 +99,6 @@ struct GemmKernel
         Epilogue{}(e, acc, ds, shared);
     }
 
-    private:
     // D needs no padding: what it reads beyond M and N meets only elements that are not stored.
     template <std::size_t... I>
     CK_TILE_DEVICE static auto

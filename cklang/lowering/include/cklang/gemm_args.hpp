@@ -18,8 +18,9 @@ struct GemmArgs : ck_tile::UniversalGemmKernelArgs<1, 1, operands>
 };
 
 /// The main loop as a function, from the block tile's place (m, n) to the accumulators of one
-/// thread. `shared` has room for mainloop_lds bytes.
-using LoopFunction = void(float* acc,
+/// thread: sums from `k` up to K. `shared` has room for the kernel's loop_lds bytes.
+template <typename Acc>
+using LoopFunction = void(Acc* acc,
                           const void* a,
                           const void* b,
                           index_t M,
@@ -29,16 +30,25 @@ using LoopFunction = void(float* acc,
                           index_t stride_b,
                           index_t m,
                           index_t n,
+                          index_t k,
                           CK_TILE_LDS_ADDR char* shared);
 
-/// Bytes of LDS that the main loop takes: one tile of A and one of B.
+template <typename T>
+constexpr index_t packed = ck_tile::numeric_traits<T>::PackedSize;
+
+/// Bytes of LDS for one tile of A and one of B.
 template <typename Shape, typename A, typename B>
 constexpr index_t mainloop_lds =
-    ck_tile::integer_least_multiple(sizeof(A) * Shape::kM * Shape::kK, 16) +
-    ck_tile::integer_least_multiple(sizeof(B) * Shape::kN * Shape::kK, 16);
+    ck_tile::integer_least_multiple(sizeof(A) * Shape::kM * Shape::kK / packed<A>, 16) +
+    ck_tile::integer_least_multiple(sizeof(B) * Shape::kN * Shape::kK / packed<B>, 16);
+
+/// Bytes of LDS for the accumulators of a tile.
+template <typename Shape, typename Acc>
+constexpr index_t acc_lds = static_cast<index_t>(sizeof(Acc)) * Shape::kM * Shape::kN;
 
 /// The accumulator as the main loop leaves it, spread over the registers of a workgroup.
-template <typename Shape, typename A, typename B, typename Acc, bool transpose_c>
+/// Wave groups that share K hold one tile each, and so no axis of it is split between waves.
+template <typename Shape, typename A, typename B, typename Acc, bool transpose_c, index_t wave_groups>
 struct AccTile
 {
     using Warps    = typename Shape::BlockWarps;
@@ -51,6 +61,8 @@ struct AccTile
                                                  WarpTile::at(number<2>{}),
                                                  transpose_c>;
 
+    using DataType = Acc;
+
     static constexpr index_t warps_m  = Warps::at(number<0>{});
     static constexpr index_t warps_n  = Warps::at(number<1>{});
     static constexpr index_t repeat_m = Shape::kM / (warps_m * WarpTile::at(number<0>{}));
@@ -59,13 +71,21 @@ struct AccTile
     CK_TILE_DEVICE static constexpr auto make()
     {
         using namespace ck_tile;
-        using Outer = tile_distribution_encoding<
+        using Split   = tile_distribution_encoding<
             sequence<>,
             tuple<sequence<repeat_m, warps_m>, sequence<repeat_n, warps_n>>,
             tuple<sequence<1, 2>>,
             tuple<sequence<1, 1>>,
             sequence<1, 2>,
             sequence<0, 0>>;
+        using Grouped = tile_distribution_encoding<
+            sequence<warps_m>,
+            tuple<sequence<repeat_m>, sequence<repeat_n, warps_n>>,
+            tuple<>,
+            tuple<>,
+            sequence<1, 2>,
+            sequence<0, 0>>;
+        using Outer   = std::conditional_t<wave_groups == 1, Split, Grouped>;
         return make_static_distributed_tensor<Acc>(
             make_static_tile_distribution(detail::make_embed_tile_distribution_encoding(
                 Outer{}, typename WarpGemm::CWarpDstrEncoding{})));

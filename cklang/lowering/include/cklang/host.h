@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#define CK_GEMM_HOST_VERSION 1
+#define CK_GEMM_HOST_VERSION 3
 #define CK_GEMM_MAX_D 8
 #define CK_GEMM_MAX_BATCH 3
 #define CK_GEMM_MAX_KERNARG 1024
@@ -19,6 +19,7 @@ typedef struct ck_gemm_problem
 {
     int64_t m, n, k;
     int64_t k_batch; /* parts that K is split into; 1 for kernels with an epilogue function */
+    int64_t blocks;  /* workgroups that the GPU runs at once; the grid of a persistent kernel */
     const void* a;
     const void* b;
     void* e;
@@ -31,6 +32,10 @@ typedef struct ck_gemm_problem
     int64_t b_batch[CK_GEMM_MAX_BATCH];
     int64_t e_batch[CK_GEMM_MAX_BATCH];
     int64_t d_batch[CK_GEMM_MAX_D][CK_GEMM_MAX_BATCH];
+    int64_t first_tile;  /* of grouped kernels: where this group's tiles begin; with a table, their
+                            number in all groups */
+    int64_t group_count; /* rows of the table */
+    const void* groups;  /* the table in device memory, or null to be given this group's row */
 } ck_gemm_problem;
 
 typedef struct ck_gemm_launch

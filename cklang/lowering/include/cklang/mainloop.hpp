@@ -10,7 +10,8 @@
 
 namespace cklang {
 
-template <typename Pipeline_, typename Acc_>
+/// `step` is the number of K tiles that the pipeline's loop takes at once.
+template <typename Pipeline_, typename Acc_, index_t step>
 struct Mainloop
 {
     using Pipeline  = Pipeline_;
@@ -20,9 +21,10 @@ struct Mainloop
     using BDataType = typename Pipeline::BDataType;
     using RowMajor  = ck_tile::tensor_layout::gemm::RowMajor;
 
-    static_assert(Pipeline::GetSmemSize() <= mainloop_lds<Shape, ADataType, BDataType>);
+    static_assert(Pipeline::GetSmemSize() <= ck_tile::max(mainloop_lds<Shape, ADataType, BDataType>,
+                                                          acc_lds<Shape, typename Acc::DataType>));
 
-    CK_TILE_DEVICE static void run(float* acc,
+    CK_TILE_DEVICE static void run(typename Acc::DataType* acc,
                                    const void* a,
                                    const void* b,
                                    index_t M,
@@ -32,20 +34,32 @@ struct Mainloop
                                    index_t stride_b,
                                    index_t m,
                                    index_t n,
+                                   index_t k,
                                    CK_TILE_LDS_ADDR char* shared)
     {
         using namespace ck_tile;
 
-        const index_t k_tiles = amd_wave_read_first_lane(integer_divide_ceil(K, Shape::kK));
+        // Tiles beyond K load zeros, so one variant of the pipeline's loop, which may compute more
+        // tiles than there are, is right for every K from 0 on.
+        const index_t k_tiles = amd_wave_read_first_lane(
+            integer_least_multiple(integer_divide_ceil(K - k, Shape::kK), step));
 
-        // The hot-loop variant runs at least two tiles of K. Tiles beyond K load zeros, so it is
-        // right for every K from 0 on, and the variants for one and two tiles are not compiled.
-        const auto tile = Pipeline{}(make_tuple(a_window(a, M, K, stride_a, m)),
-                                     typename Pipeline::AElementWise{},
-                                     make_tuple(b_window(b, N, K, stride_b, n)),
-                                     typename Pipeline::BElementWise{},
-                                     k_tiles,
-                                     (char*)shared);
+        const auto as   = make_tuple(a_window(a, M, K, stride_a, m, k));
+        const auto bs   = make_tuple(b_window(b, N, K, stride_b, n, k));
+        const auto loop = [&](auto... buffers) {
+            return Pipeline{}(as,
+                              typename Pipeline::AElementWise{},
+                              bs,
+                              typename Pipeline::BElementWise{},
+                              k_tiles,
+                              buffers...);
+        };
+        const auto tile = [&] {
+            if constexpr(Pipeline::DoubleSmemBuffer)
+                return loop((char*)shared, (char*)(shared + Pipeline::GetSmemSize()));
+            else
+                return loop((char*)shared);
+        }();
 
         static_assert(std::is_same_v<remove_cvref_t<decltype(tile)>, typename Acc::Type>);
 #pragma unroll
@@ -57,23 +71,25 @@ struct Mainloop
     // Rows beyond M or N of an operand whose K axis is contiguous only reach rows or columns of
     // E that are not stored, and the buffer's range check keeps them inside the allocation. K
     // itself must read zeros beyond its end: a NaN there would reach every sum.
-    CK_TILE_DEVICE static auto a_window(const void* a, index_t M, index_t K, index_t stride, index_t m)
+    CK_TILE_DEVICE static auto
+    a_window(const void* a, index_t M, index_t K, index_t stride, index_t m, index_t k)
     {
         constexpr index_t vector = Pipeline::GetVectorSizeA();
         const auto* data         = static_cast<const ADataType*>(a);
         if constexpr(std::is_same_v<typename Pipeline::ALayout, RowMajor>)
             return window<const ADataType, vector, Shape::kM, Shape::kK, false, Pipeline::kPadK>(
-                data, M, K, stride, m, 0);
+                data, M, K, stride, m, k);
         else
             return window<const ADataType,
                           vector,
                           Shape::kK,
                           Shape::kM,
                           Pipeline::kPadK,
-                          Pipeline::kPadM>(data, K, M, stride, 0, m);
+                          Pipeline::kPadM>(data, K, M, stride, k, m);
     }
 
-    CK_TILE_DEVICE static auto b_window(const void* b, index_t N, index_t K, index_t stride, index_t n)
+    CK_TILE_DEVICE static auto
+    b_window(const void* b, index_t N, index_t K, index_t stride, index_t n, index_t k)
     {
         constexpr index_t vector = Pipeline::GetVectorSizeB();
         const auto* data         = static_cast<const BDataType*>(b);
@@ -83,10 +99,10 @@ struct Mainloop
                           Shape::kK,
                           Shape::kN,
                           Pipeline::kPadK,
-                          Pipeline::kPadN>(data, K, N, stride, 0, n);
+                          Pipeline::kPadN>(data, K, N, stride, k, n);
         else
             return window<const BDataType, vector, Shape::kN, Shape::kK, false, Pipeline::kPadK>(
-                data, N, K, stride, n, 0);
+                data, N, K, stride, n, k);
     }
 };
 

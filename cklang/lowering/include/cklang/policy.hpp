@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// CK Tile's universal policy takes the widest loads a tile allows. Here the width is the
+// CK Tile's policies take the widest loads a tile allows. Here the width is the
 // algorithm's choice, so that odd extents, strides and addresses run too.
 #pragma once
 
@@ -15,7 +15,9 @@ constexpr index_t access_width(index_t row, index_t vector)
     return ck_tile::max(vector, row / ck_tile::get_warp_size());
 }
 
-struct VectorPolicy : ck_tile::UniversalGemmPipelineAgBgCrPolicy
+/// `Base` is the policy that CK Tile gives the pipeline.
+template <typename Base>
+struct VectorPolicy : Base
 {
     template <typename Problem, bool = false>
     CK_TILE_HOST_DEVICE static constexpr index_t GetVectorSizeA()
@@ -57,20 +59,24 @@ struct VectorPolicy : ck_tile::UniversalGemmPipelineAgBgCrPolicy
     template <typename Problem>
     CK_TILE_HOST_DEVICE static constexpr index_t GetSmemSize()
     {
-        return mainloop_lds<typename Problem::BlockGemmShape,
-                            typename Problem::ADataType,
-                            typename Problem::BDataType>;
+        constexpr index_t tiles = mainloop_lds<typename Problem::BlockGemmShape,
+                                               typename Problem::ADataType,
+                                               typename Problem::BDataType>;
+        if constexpr(requires { Base::template GetSmemSizeC<Problem>(); })
+            return ck_tile::max(
+                tiles, acc_lds<typename Problem::BlockGemmShape, typename Problem::CDataType>);
+        else
+            return tiles;
     }
 
     private:
-    template <typename Problem, index_t Rows, index_t Row, index_t Vector>
-    using Pattern = ck_tile::tile_distribution_encoding_pattern_2d<
-        Problem::kBlockSize,
-        Rows,
-        Row,
-        access_width(Row, Vector),
-        ck_tile::tile_distribution_pattern::thread_raked,
-        Problem::NumWaveGroups>;
+    template <typename Problem, index_t Rows, index_t Row, index_t Vector, auto pattern>
+    using Pattern = ck_tile::tile_distribution_encoding_pattern_2d<Problem::kBlockSize,
+                                                                   Rows,
+                                                                   Row,
+                                                                   access_width(Row, Vector),
+                                                                   pattern,
+                                                                   Problem::NumWaveGroups>;
 
     template <typename Problem>
     using Shape = typename Problem::BlockGemmShape;
@@ -87,13 +93,15 @@ struct VectorPolicy : ck_tile::UniversalGemmPipelineAgBgCrPolicy
     using PatternA = Pattern<Problem,
                              a_is_row_major<Problem> ? Shape<Problem>::kM : Shape<Problem>::kK,
                              a_is_row_major<Problem> ? Shape<Problem>::kK : Shape<Problem>::kM,
-                             Problem::VectorSizeA>;
+                             Problem::VectorSizeA,
+                             Base::getATileAccessPattern()>;
 
     template <typename Problem>
     using PatternB = Pattern<Problem,
                              b_is_row_major<Problem> ? Shape<Problem>::kK : Shape<Problem>::kN,
                              b_is_row_major<Problem> ? Shape<Problem>::kN : Shape<Problem>::kK,
-                             Problem::VectorSizeB>;
+                             Problem::VectorSizeB,
+                             Base::getBTileAccessPattern()>;
 };
 
 } // namespace cklang

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: MIT
+"""Every pipeline, scheduler and epilogue of the universal GEMM, fused, on an emulated GPU.
+
+A kernel takes ten seconds to compile, so each case stands for several choices at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cklang as ck
+from cklang.keys import Algorithm, EpilogueKind, Pipeline, Scheduler
+from cklang.lowering.pipelines import PIPELINES
+from cklang.reference.bounds import evaluate_with_bound
+from cklang.testing import assert_close
+from cklang.types import DType
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("universal")]
+
+M, N, K = ck.dims("M N K")
+T = ck.dtype_var("T", ck.f16, ck.bf16, ck.f32)
+
+
+@ck.op
+def fused(x: T[M, K], w: T[N, K], bias: T[N], res: T[M, N]) -> T[M, N]:
+    return ck.gelu(x @ w.T + bias) + res
+
+
+SCHEDULERS = {Pipeline.BASIC_V1: Scheduler.DEFAULT}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One kernel: a pipeline with what else is chosen."""
+
+    pipeline: Pipeline
+    arch: str
+    dtype: DType = ck.f16
+    layouts: str = "rc"
+    more: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def algorithm(self) -> Algorithm:
+        row = PIPELINES[self.pipeline]
+        vector = 1 if self.more.get("epilogue") is EpilogueKind.DEFAULT else 8
+        chosen = {
+            "tile": (64, 64, 32),
+            "warps": (2, 2, 1),
+            "warp_tile": (16, 16, 16),
+            "pipeline": self.pipeline,
+            "scheduler": SCHEDULERS.get(self.pipeline, Scheduler.INTRAWAVE),
+            "double_buffer": row.buffers == 2,
+            "num_wave_groups": row.wave_groups,
+            "vector_a": 8,
+            "vector_b": 8,
+            "vector_e": vector,
+            "vector_d": (vector, vector),
+        }
+        return Algorithm(**(chosen | self.more))
+
+    @property
+    def variants(self) -> list[str]:
+        """What it stands for, as the coverage table names it."""
+        a = self.algorithm
+        scheduled = f"pipeline {self.pipeline.value}"
+        if a.scheduler is Scheduler.INTERWAVE:
+            scheduled += " interwave"
+        found = [scheduled, f"epilogue {a.epilogue.value}", f"layouts {self.layouts}r"]
+        if a.persistent:
+            found.append("persistent")
+        if a.transpose_c:
+            found.append("accumulator transposed")
+        return found
+
+
+DIRECT = {"epilogue": EpilogueKind.DEFAULT}
+CASES = [
+    Case(Pipeline.MEM, "gfx942", more={"warp_tile": (32, 32, 8)}),
+    Case(
+        Pipeline.MEM,
+        "gfx90a",
+        ck.bf16,
+        "cr",
+        {"scheduler": Scheduler.INTERWAVE, "persistent": True, **DIRECT},
+    ),
+    Case(Pipeline.COMPV4, "gfx942", layouts="cc", more={"persistent": True}),
+    Case(Pipeline.COMPV4, "gfx950", layouts="rr", more={"warp_tile": (16, 16, 32)}),
+    Case(
+        Pipeline.COMPV5,
+        "gfx942",
+        more={"tile": (32, 32, 32), "warps": (1, 1, 2), "warp_tile": (16, 16, 16)},
+    ),
+    Case(Pipeline.COMPV6, "gfx942", ck.bf16, "cr", {"warp_tile": (16, 16, 32)}),
+    Case(Pipeline.COMP_ASYNC, "gfx950", more={"tile": (64, 64, 64), "warp_tile": (16, 16, 32)}),
+    Case(Pipeline.BASIC_V1, "gfx90a", more=DIRECT),
+    Case(
+        Pipeline.COMPV3,
+        "gfx942",
+        ck.f32,
+        "rr",
+        {
+            "tile": (64, 64, 16),
+            "transpose_c": True,
+            "vector_a": 4,
+            "vector_b": 4,
+            "vector_e": 4,
+            "vector_d": (4, 4),
+        },
+    ),
+]
+SHAPES = [(72, 136, 200), (40, 40, 32), (64, 64, 0), (200, 72, 1000), (8, 264, 64)]
+"""K = 0 runs where A is row-major and B is not: empty matrices have no other layout."""
+
+
+def operands(case: Case, shape: tuple[int, int, int]) -> list[Any]:
+    m, n, k = shape
+    rng = np.random.default_rng(m + n + k)
+    made = [rng.standard_normal(s).astype(case.dtype.numpy) for s in ((m, k), (n, k), (n,), (m, n))]
+    if case.layouts[0] == "c":
+        made[0] = np.asfortranarray(made[0])
+    if case.layouts[1] == "r":
+        made[1] = np.asfortranarray(made[1])
+    return made
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.pipeline.value}-{case.arch}")
+def test_every_pipeline(case: Case, covered: Callable[..., None]) -> None:
+    op = fused.using(case.algorithm)
+    for shape in SHAPES:
+        if shape[2] == 0 and case.layouts != "rc":
+            continue
+        args = operands(case, shape)
+        got = op(*args, device=f"emu:{case.arch}")
+        (want,), (bound,) = evaluate_with_bound(op.ir(*args), args)
+        assert_close(got, want, bound)
+    assert op.last is not None
+    (launch,) = op.last.launches
+    assert launch.key.algorithm == case.algorithm
+    assert launch.resources.spills == 0
+    for variant in case.variants:
+        covered(variant, case.dtype.name, case.arch)

@@ -21,15 +21,42 @@ from cklang.errors import CkError
 from cklang.frontend import functions
 from cklang.frontend.functions import *  # noqa: F403 - the names stand in its __all__, once
 from cklang.frontend.helper import Fn, fn
+from cklang.keys import Algorithm
+from cklang.runtime.context import using
 from cklang.runtime.op import Op, op
-from cklang.types import bf16, bool_, const, dims, dtype_var, f16, f32, i8, i32
+from cklang.runtime.problem import Problem, problem
+from cklang.runtime.registry import Registry
+from cklang.runtime.select import Selection, select
+from cklang.runtime.space import Pattern, pattern
+from cklang.types import (
+    bf8,
+    bf8_fnuz,
+    bf16,
+    bool_,
+    const,
+    dims,
+    dtype_var,
+    f16,
+    f32,
+    fp8,
+    fp8_fnuz,
+    i8,
+    i32,
+)
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Algorithm",
     "CkError",
     "Fn",
     "Op",
+    "Pattern",
+    "Problem",
+    "Registry",
+    "Selection",
+    "bf8",
+    "bf8_fnuz",
     "bf16",
     "bool_",
     "const",
@@ -37,9 +64,15 @@ __all__ = [
     "dtype_var",
     "f16",
     "f32",
+    "fp8",
+    "fp8_fnuz",
     "fn",
     "i8",
     "i32",
     "op",
+    "pattern",
+    "problem",
+    "select",
+    "using",
     *functions.__all__,
 ]

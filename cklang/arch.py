@@ -186,6 +186,9 @@ class ArchSpec:
     source: str
     """Where the numbers come from."""
 
+    def __hash__(self) -> int:
+        return hash((self.name, self.compute_units))
+
     def tiles(self, a: str, b: str, acc: str) -> tuple[tuple[int, int, int], ...]:
         """Return the legal warp tiles (m, n, k) of these element types, in the file's order."""
         wanted = (a, b, acc)

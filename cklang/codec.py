@@ -8,6 +8,7 @@ spellings, with the nearest known ones; nothing is defaulted.
 from __future__ import annotations
 
 import types
+from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from enum import Enum
@@ -17,18 +18,18 @@ from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 from cklang.errors import CkError, error
 from cklang.types import DTYPES, DType
 
-__all__ = ["close", "decode", "dtype_of", "encode", "enum_of", "unknown"]
+__all__ = ["close", "decode", "dtype_of", "encode", "enum_of", "expect_fields", "unknown"]
 
 E = TypeVar("E", bound=Enum)
 T = TypeVar("T")
 
 
-def close(got: object, known: list[str]) -> str:
+def close(got: object, known: Sequence[str]) -> str:
     """Return the names nearest to ``got``, as text."""
     return ", ".join(get_close_matches(str(got), known, n=2) or ["(none)"])
 
 
-def unknown(what: str, got: object, known: list[str]) -> CkError:
+def unknown(what: str, got: object, known: Sequence[str]) -> CkError:
     """Return K001: ``got`` is no ``what``, with the known ones and the nearest of them."""
     return error("K001", what=what, got=got, known=", ".join(known), nearest=close(got, known))
 
@@ -119,13 +120,23 @@ def _tuple(kinds: tuple[Any, ...], data: object, what: str) -> tuple[object, ...
 
 
 def _record(kind: Any, data: object, what: str) -> object:
+    known = [f.name for f in fields(kind)]
+    expect_fields(what, data, known)
+    given = cast(dict[str, Any], data)
+    hints = _hints(kind)
+    return kind(**{name: _decode(hints[name], given[name], f"{what} {name}") for name in known})
+
+
+def expect_fields(what: str, data: object, known: Sequence[str]) -> None:
+    """Check that ``data`` is an object with exactly the fields ``known``.
+
+    Raises:
+        CkValueError: K001, K002, it is not.
+    """
     if not isinstance(data, dict):
         raise error("K002", what=what, want="an object", got=data)
-    known = [f.name for f in fields(kind)]
     for name in [*data, *known]:
         if name not in known:
             raise unknown(f"{what} field", name, known)
         if name not in data:
             raise unknown(f"missing {what} field", name, known)
-    hints = _hints(kind)
-    return kind(**{name: _decode(hints[name], data[name], f"{what} {name}") for name in known})

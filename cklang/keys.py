@@ -163,6 +163,13 @@ class Signature:
         """The layouts of A, B and E as CK Tile people write them: ``rcr``."""
         return self.layout_a.value + self.layout_b.value + self.layout_e.value
 
+    @property
+    def words(self) -> str:
+        """What is computed, for messages."""
+        d = ", ".join(f"{x.dtype} {x.kind.value}" for x in self.d) or "none"
+        types = f"{self.dtype_a} by {self.dtype_b} to {self.dtype_e}"
+        return f"{types}, layouts {self.layouts}, epilogue operands {d}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Algorithm:

@@ -16,6 +16,7 @@ from cklang.errors import error
 __all__ = [
     "ALL",
     "ARCH_DIR",
+    "BUNDLE",
     "CACHE_DIR",
     "CK_DIR",
     "CLANG",
@@ -66,6 +67,10 @@ def _path(text: str) -> Path | None:
     return Path(text).expanduser()
 
 
+def _paths(text: str) -> tuple[Path, ...]:
+    return tuple(Path(part).expanduser() for part in text.split(os.pathsep) if part)
+
+
 def _text(text: str) -> str | None:
     return text
 
@@ -97,6 +102,12 @@ ARCH_DIR: Knob[Path | None] = Knob(
     default=None,
     parse=_path,
     doc="a folder with further arch_specs files, to try a GPU that cklang does not know",
+)
+BUNDLE: Knob[tuple[Path, ...]] = Knob(
+    name="CKLANG_BUNDLE",
+    default=(),
+    parse=_paths,
+    doc="files of compiled stencils (cklang build --bundle), separated as in PATH",
 )
 CACHE_DIR: Knob[Path | None] = Knob(
     name="CKLANG_CACHE_DIR",
@@ -152,6 +163,7 @@ ROCM_PATH: Knob[Path | None] = Knob(
 
 ALL: tuple[Knob[object], ...] = (  # type: ignore[assignment]
     ARCH_DIR,
+    BUNDLE,
     CACHE_DIR,
     CLANG,
     CK_DIR,

@@ -23,6 +23,8 @@ __all__ = [
     "Kind",
     "TensorType",
     "TensorVarType",
+    "bf8",
+    "bf8_fnuz",
     "bf16",
     "bool_",
     "const",
@@ -31,6 +33,8 @@ __all__ = [
     "f16",
     "f32",
     "f64",
+    "fp8",
+    "fp8_fnuz",
     "i8",
     "i32",
     "i64",
@@ -59,6 +63,8 @@ class DType:
     ck: str
     c: str
     numpy_name: str
+    encoding: str = ""
+    """Of 8-bit floats: ``ocp``, or ``fnuz`` (no infinity, no negative zero, one binade lower)."""
 
     def __str__(self) -> str:
         return self.name
@@ -74,16 +80,21 @@ class DType:
         """Size of one element in bytes."""
         return self.bits // 8
 
+    @property
+    def family(self) -> str:
+        """What matrix instructions call it, which is the same for both 8-bit encodings."""
+        return self.name.removesuffix("_fnuz")
+
     @cached_property
     def numpy(self) -> np.dtype[Any]:
         """The NumPy dtype that holds it (from ml_dtypes where NumPy has none)."""
         import numpy as np
 
-        if self.numpy_name == "bfloat16":
+        if self.numpy_name.startswith(("bfloat", "float8")):
             import ml_dtypes
 
-            bfloat16: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
-            return bfloat16
+            extended: np.dtype[Any] = np.dtype(getattr(ml_dtypes, self.numpy_name))
+            return extended
         return np.dtype(self.numpy_name)
 
 
@@ -96,7 +107,15 @@ i32 = DType("i32", Kind.INT, 32, "int32_t", "int", "int32")
 i64 = DType("i64", Kind.INT, 64, "int64_t", "long", "int64")
 bool_ = DType("bool", Kind.BOOL, 8, "bool", "_Bool", "bool")
 
-DTYPES: dict[str, DType] = {d.name: d for d in (f16, bf16, f32, f64, i8, i32, i64, bool_)}
+_FP8, _BF8 = ("ck_tile::fp8_t", "unsigned char"), ("ck_tile::bf8_t", "unsigned char")
+fp8 = DType("fp8", Kind.FLOAT, 8, *_FP8, "float8_e4m3fn", "ocp")
+bf8 = DType("bf8", Kind.FLOAT, 8, *_BF8, "float8_e5m2", "ocp")
+fp8_fnuz = DType("fp8_fnuz", Kind.FLOAT, 8, *_FP8, "float8_e4m3fnuz", "fnuz")
+bf8_fnuz = DType("bf8_fnuz", Kind.FLOAT, 8, *_BF8, "float8_e5m2fnuz", "fnuz")
+
+DTYPES: dict[str, DType] = {
+    d.name: d for d in (f16, bf16, f32, f64, fp8, bf8, fp8_fnuz, bf8_fnuz, i8, i32, i64, bool_)
+}
 """All dtypes by name."""
 
 

@@ -64,6 +64,12 @@ TABLE: tuple[Rule, ...] = (
         "clear the kernel cache: cklang cache clear",
     ),
     row(
+        "B040",
+        CkValueError,
+        "{path} is no stencil bundle: {problem}",
+        "cklang build --bundle FILE writes one",
+    ),
+    row(
         "B020",
         CkBuildError,
         "kernel {label} is gone from the cache right after it was built",

@@ -183,7 +183,7 @@ TABLE: tuple[Rule, ...] = (
         "F045",
         CkTypeError,
         "kernels do not convert {source} to {to}",
-        "they convert f16, bf16, f32, i8, i32 and bool to f16, bf16, f32, i32 and bool",
+        "they convert floats of 8 to 32 bits, i8, i32 and bool to one another",
     ),
     row(
         "F046",

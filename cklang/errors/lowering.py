@@ -51,7 +51,7 @@ TABLE: tuple[Rule, ...] = (
         "X006",
         CkUnsupportedError,
         "a kernel cannot store {dtype}: %{name} is {type}",
-        "legal: f16, bf16, f32; cast the result to one of these",
+        "legal: floats of 8 to 32 bits, i8, i32; cast the result to one of these",
     ),
     row(
         "X007",

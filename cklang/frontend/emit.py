@@ -19,7 +19,7 @@ from cklang.ir import rules
 from cklang.ir.nodes import Attr, Value
 from cklang.ir.ops import CASTS, OPS
 from cklang.ir.rules import DTypeRule
-from cklang.types import Dim, DType, DTypeVar, Kind, bf16, bool_, f16, f32, i8, i32
+from cklang.types import DTYPES, Dim, DType, DTypeVar, Kind, bf16, bool_, f16, f32, i8, i32
 
 __all__ = [
     "cast",
@@ -32,7 +32,7 @@ __all__ = [
     "transpose",
 ]
 
-_WIDER = {f16: f32, bf16: f32, i8: i32}
+_WIDER = {f16: f32, bf16: f32, i8: i32} | {d: f32 for d in DTYPES.values() if d.encoding}
 _FLOAT_MAX = float.fromhex("0x1.fffffep127")
 # The Python types whose constants go with a dtype, and the finite values that it holds.
 _CONSTANTS = {f32: (int, float), i32: (int,), bool_: (bool,)}

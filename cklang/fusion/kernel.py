@@ -14,7 +14,8 @@ from cklang.fusion.sites import Flow, Site, compose, identity, operand_sites, vi
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import OPS, Kind
 from cklang.source import Span
-from cklang.types import f32
+from cklang.types import Kind as NumberKind
+from cklang.types import f32, i32
 
 __all__ = ["RULES", "KernelMaker", "is_outer"]
 
@@ -194,12 +195,12 @@ class _Walk:
         self.maker = maker
         self.flow = maker.flow
         self.root = root
-        self.region = Region()
         self.done: dict[Site, Value] = {}
         own = self.flow.made_by(Value(name=self.flow.colour(root) or "", type=root.type))
         if own is None:
             raise error("Z002", what=f"{root} is a root without an anchor")
         self.anchor = own
+        self.region = Region(own.result.type.dtype)
 
     def run(self) -> Function:
         """Return the epilogue."""
@@ -208,7 +209,8 @@ class _Walk:
             self._decide("store", self.root, len(self.flow.order), 0)
         self.visit(start)
         span = last.span if last is not None else None
-        return self.region.finish(self.region.cast(self.done[start], f32, span))
+        held = f32 if self.root.type.dtype.kind is NumberKind.FLOAT else i32
+        return self.region.finish(self.region.cast(self.done[start], held, span))
 
     def skip_store(self) -> tuple[Site, Operation | None]:
         """Return the site below the cast that the store does, and that cast if there is one."""
@@ -219,7 +221,9 @@ class _Walk:
             (below,) = operand_sites(operation, site.axes)
             self._note(operation, (below,))
             site = below
-        if operation is not None and operation.op == "cast":
+        # The store rounds floats; integers saturate, which is the region's work.
+        is_float = self.root.type.dtype.kind is NumberKind.FLOAT
+        if is_float and operation is not None and operation.op == "cast":
             sites = operand_sites(operation, site.axes)
             self._note(operation, sites)
             return sites[0], operation

@@ -29,11 +29,13 @@ from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import OPS, Kind
 from cklang.ir.verifier import verify
 from cklang.source import Span
-from cklang.types import DType, bf16, f16, f32
+from cklang.types import DTYPES, DType
 
 __all__ = ["STORABLE", "plan"]
 
-STORABLE: tuple[DType, ...] = (f16, bf16, f32)
+STORABLE: tuple[DType, ...] = tuple(
+    dtype for dtype in DTYPES.values() if dtype.name not in ("f64", "i64", "bool")
+)
 """What a kernel can write."""
 
 

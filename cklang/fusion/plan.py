@@ -83,10 +83,11 @@ class FusedGemm:
     """One kernel: ``result = cast(epilogue(a @ b, reads…))``.
 
     ``a``, ``b`` and ``reads`` name parameters of the function or results of earlier kernels.
-    ``epilogue`` is a region of rank-0 values in canonical form: parameters ``%acc`` (f32), then
-    ``%d0``, ``%d1``… one for each read in order (f16 and bf16 arrive widened to f32, others as
-    they are), one f32 result. The store rounds it to ``result.type.dtype``: the only cast that is
-    not in the region. Operations of the region carry the user's spans.
+    ``epilogue`` is a region of rank-0 values in canonical form: parameters ``%acc`` (f32, or i32
+    of an integer product), then ``%d0``, ``%d1``… one for each read in order (narrow floats arrive
+    widened to f32, others as they are), one result: i32 where integers are stored, else f32. The
+    store rounds f32 to ``result.type.dtype``: the only cast that is not in the region. Operations
+    of the region carry the user's spans.
 
     ``axes`` are the result's axes in the order of the kernel's: batch axes, then rows and columns.
     ``anchor`` is the gemm of the function that this kernel computes (by the name of its result),

@@ -16,7 +16,7 @@ from cklang.fusion.sites import Axes
 from cklang.ir.infer import infer
 from cklang.ir.nodes import Attrs, Function, Operation, Value, attr_key, make_attrs
 from cklang.source import Span
-from cklang.types import DType, Kind, TensorType, f32
+from cklang.types import DType, Kind, TensorType, f32, i32
 
 __all__ = ["Region"]
 
@@ -24,8 +24,8 @@ __all__ = ["Region"]
 class Region:
     """A region under construction."""
 
-    def __init__(self) -> None:
-        self.accumulator = Value(name="acc", type=TensorType(dtype=f32))
+    def __init__(self, accumulator: DType = f32) -> None:
+        self.accumulator = Value(name="acc", type=TensorType(dtype=accumulator))
         self.reads: list[Read] = []
         self._params: dict[tuple[str, Axes], Value] = {}
         self._body: list[Operation] = []
@@ -61,12 +61,12 @@ class Region:
         return self.apply("cast", (value,), make_attrs(to=to), span)
 
     def finish(self, result: Value) -> Function:
-        """Return the region as a function that gives ``result``, which is f32.
+        """Return the region as a function that gives ``result``, which is f32 or i32.
 
         Parameters, and ``reads`` with them, are put in the order of their first use in the text.
         """
-        if result.type != TensorType(dtype=f32):
-            raise error("Z002", what=f"an epilogue gives {result.type}, not f32[]")
+        if result.type not in (TensorType(dtype=f32), TensorType(dtype=i32)):
+            raise error("Z002", what=f"an epilogue gives {result.type}, not f32[] or i32[]")
         uses = [operand for operation in self._body for operand in operation.operands]
         params = set(self._params.values())
         order = [value for value in dict.fromkeys([*uses, result]) if value in params]

@@ -38,6 +38,10 @@ _FLOATS = {
     "bf16": (8, -126, float.fromhex("0x1.fep127")),
     "f32": (24, -126, float.fromhex("0x1.fffffep127")),
     "f64": (53, -1022, float.fromhex("0x1.fffffffffffffp1023")),
+    "fp8": (4, -6, 448.0),
+    "bf8": (3, -14, 57344.0),
+    "fp8_fnuz": (4, -7, 240.0),
+    "bf8_fnuz": (3, -15, 57344.0),
 }
 
 
@@ -82,6 +86,9 @@ def hardsigmoid(x: Array) -> Array:
 def round_float(x: Array, dtype: DType) -> Array:
     """Round to nearest even to the numbers of float ``dtype``, beyond them to infinity.
 
+    8-bit floats saturate: a finite number beyond them becomes the largest. Infinity stays infinity
+    in bf8 and becomes nan in the others, which have none; the fnuz encodings have one zero.
+
     The result keeps the dtype of ``x``. One rounding, also from float64 to bf16, where a way
     through float32 would round twice.
     """
@@ -92,23 +99,29 @@ def round_float(x: Array, dtype: DType) -> Array:
     shift = np.maximum(exponent - 1, least) - (bits - 1)
     rounded = np.ldexp(np.rint(np.ldexp(finite, -shift)), shift)
     rounded = np.where(np.isfinite(x), rounded, x)
-    limited = np.where(np.abs(rounded) > largest, np.copysign(np.inf, x), rounded)
+    beyond = largest if dtype.encoding else np.inf
+    outside = (np.abs(rounded) > largest) & np.isfinite(rounded)
+    limited = np.where(outside, np.copysign(beyond, x), rounded)
+    if dtype.encoding and dtype.name != "bf8":
+        limited = np.where(np.isinf(limited), np.nan, limited)
+    if dtype.encoding == "fnuz":
+        limited = np.where(limited == 0, 0.0, limited)
     return np.asarray(limited, x.dtype)
 
 
 def cast(x: Array, to: DType) -> Array:
     """Convert ``x`` as the op ``cast`` does.
 
-    To a float: round to nearest even (integers through f32). To i32: toward zero, saturating,
-    nan to 0. To bool: whether it is not zero. Floats stay in the float dtype of ``x`` (float64
-    when ``x`` is no float), integers become int64 so that no arithmetic on them is lossy.
+    To a float: round to nearest even (integers through f32). To an integer: toward zero,
+    saturating, nan to 0. To bool: whether it is not zero. Floats stay in the float dtype of ``x``
+    (float64 when ``x`` is no float), integers become int64: no arithmetic on them is lossy.
     """
     if to.kind is Kind.BOOL:
         return np.asarray(x != 0)
     if to.kind is Kind.INT:
         info = np.iinfo(to.numpy)
         if x.dtype.kind != "f":
-            return x.astype(to.numpy).astype(np.int64)
+            return np.asarray(np.clip(x.astype(np.int64), info.min, info.max))
         bounded = np.clip(np.nan_to_num(x, nan=0.0), float(info.min), float(info.max))
         return np.asarray(np.trunc(bounded), np.int64)
     if x.dtype.kind != "f":

@@ -32,7 +32,19 @@ from cklang.ir import numeric, rules
 from cklang.ir.nodes import Attr
 from cklang.ir.numeric import Array
 from cklang.ir.rules import AttrKind, DTypeRule, ShapeRule
-from cklang.types import DType, bf16, bool_, f16, f32, i8, i32
+from cklang.types import (
+    DType,
+    bf8,
+    bf8_fnuz,
+    bf16,
+    bool_,
+    f16,
+    f32,
+    fp8,
+    fp8_fnuz,
+    i8,
+    i32,
+)
 
 __all__ = ["CASTS", "OPS", "AttrRow", "Kind", "Op"]
 
@@ -125,8 +137,8 @@ _ANCHORS = (
         name="gemm",
         operands=2,
         kind=Kind.ANCHOR,
-        doc="the matrix product of a[…, M, K] and b[…, K, N], summed in f32, for each batch index",
-        numpy=np.matmul,
+        doc="the matrix products of a[…, M, K] and b[…, K, N], summed in f32, of integers in i32",
+        numpy=_wrap(np.matmul),
         shape=rules.GEMM_SHAPE,
         dtype=rules.GEMM_DTYPE,
     ),
@@ -429,18 +441,30 @@ _TO_I32 = (
     "{0} < -2147483648.0f ? -2147483647 - 1 : (int){0}"
 )
 
-_ROUND = {f16: "ck_round_f16({0})", bf16: "ck_round_bf16({0})", f32: "{0}"}
+_TO_I8 = "{0} != {0} ? 0 : {0} >= 127.0f ? 127 : {0} <= -128.0f ? -128 : (int){0}"
+_NARROW_I8 = "{0} > 127 ? 127 : {0} < -128 ? -128 : {0}"
+
+_ROUND = {
+    f16: "ck_round_f16({0})",
+    bf16: "ck_round_bf16({0})",
+    f32: "{0}",
+    fp8: "ck_round_fp8({0})",
+    bf8: "ck_round_bf8({0})",
+    fp8_fnuz: "ck_round_fp8_fnuz({0})",
+    bf8_fnuz: "ck_round_bf8_fnuz({0})",
+}
 
 
 def _casts() -> dict[tuple[DType, DType], str]:
-    rows = {(source, to): c for source in (f16, bf16, f32) for to, c in _ROUND.items()}
-    # A value already in the type, or in one that it holds, does not change.
-    rows |= {(f16, f16): "{0}", (bf16, bf16): "{0}"}
+    rows = {(source, to): c for source in _ROUND for to, c in _ROUND.items()}
+    # A value already in the type does not change.
+    rows |= {(each, each): "{0}" for each in _ROUND}
     for source in (i8, i32, bool_):
         rows |= {(source, to): c.replace("{0}", "(float){0}") for to, c in _ROUND.items()}
         rows |= {(source, i32): "(int){0}", (source, bool_): "{0} != 0"}
-    for source in (f16, bf16, f32):
-        rows |= {(source, i32): _TO_I32, (source, bool_): "{0} != 0.0f"}
+        rows |= {(source, i8): _NARROW_I8.replace("{0}", "(int){0}")}
+    for source in _ROUND:
+        rows |= {(source, i32): _TO_I32, (source, i8): _TO_I8, (source, bool_): "{0} != 0.0f"}
     return rows
 
 

@@ -83,9 +83,14 @@ def _same(dtypes: tuple[DType, ...], legal: tuple[DType, ...]) -> DType | None:
     return dtypes[0] if len(set(dtypes)) == 1 and dtypes[0] in legal else None
 
 
+_PRODUCTS = {"f16": f32, "bf16": f32, "f32": f32, "i8": i32}
+
+
 def _gemm_dtype(dtypes: tuple[DType, ...], _attrs: AttrMap) -> DType | None:
-    same = dtypes[0] == dtypes[1] and dtypes[0].name in ("f16", "bf16", "f32")
-    return f32 if same else None
+    a, b = dtypes
+    if a.encoding or b.encoding:
+        return f32 if a.encoding == b.encoding else None
+    return _PRODUCTS.get(a.name) if a == b else None
 
 
 def _select_dtype(dtypes: tuple[DType, ...], _attrs: AttrMap) -> DType | None:
@@ -110,7 +115,9 @@ def _cast_dtype(dtypes: tuple[DType, ...], attrs: AttrMap) -> DType | None:
 
 
 GEMM_DTYPE = DTypeRule(
-    text="both operands f16, both bf16 or both f32; gives f32", apply=_gemm_dtype
+    text="both operands f16, both bf16, both f32 or 8-bit floats of one encoding, which gives f32; "
+    "or both i8, which gives i32",
+    apply=_gemm_dtype,
 )
 FLOAT_DTYPE = DTypeRule(text="f32 operands", apply=lambda dtypes, _: _same(dtypes, (f32,)))
 NUMBER_DTYPE = DTypeRule(
@@ -132,7 +139,7 @@ CONSTANT_DTYPE = DTypeRule(
     text="a float gives f32, an integer of 32 bits i32, a bool bool", apply=_constant_dtype
 )
 CAST_DTYPE = DTypeRule(
-    text="from f16, bf16, f32, i8, i32 or bool to f16, bf16, f32, i32 or bool", apply=_cast_dtype
+    text="from floats of 8 to 32 bits, i8, i32 or bool to the same", apply=_cast_dtype
 )
 KEEP_DTYPE = DTypeRule(text="any dtype, kept", apply=lambda dtypes, _: dtypes[0])
 

@@ -17,7 +17,7 @@ from cklang.keys import Algorithm, KernelKey, Layout, Signature
 from cklang.lowering.families import family_names
 from cklang.lowering.pipelines import PIPELINES
 from cklang.lowering.pointwise import c_function, c_type
-from cklang.types import DType, bool_, f32
+from cklang.types import DType, Kind, bool_, f32, i32
 
 if TYPE_CHECKING:
     import jinja2
@@ -75,7 +75,7 @@ def lower(key: KernelKey, epilogue: Function, source_lines: Sequence[str] = ()) 
 
 def _check(key: KernelKey, epilogue: Function) -> None:
     s, a = key.signature, key.algorithm
-    want = ["float", *(c_type(d.dtype) for d in s.d)]
+    want = [c_type(s.dtype_acc), *(c_type(d.dtype) for d in s.d)]
     got = [c_type(p.type.dtype) for p in epilogue.params]
     if want != got or len(a.vector_d) != len(s.d):
         raise error("L002", want=", ".join(want), got=", ".join(got), vectors=a.vector_d)
@@ -93,7 +93,8 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
     both = (False, True)
     along_k = (a.warps[0], a.warps[1], 1) if row.wave_groups == 1 else (1, 1, row.wave_groups)
     choices: tuple[tuple[str, object, Collection[object]], ...] = (
-        ("dtype_acc", s.dtype_acc, (f32,)),
+        ("dtype_acc", s.dtype_acc, (i32 if s.dtype_a.kind is Kind.INT else f32,)),
+        ("dtype_b", s.dtype_b, (s.dtype_b if row.mixed else s.dtype_a,)),
         ("layout_a", s.layout_a, tuple(Layout) if row.any_layout else (Layout.ROW,)),
         ("layout_b", s.layout_b, tuple(Layout) if row.any_layout else (Layout.COL,)),
         ("layout_e", s.layout_e, (Layout.ROW,)),

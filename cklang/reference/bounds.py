@@ -44,7 +44,14 @@ __all__ = ["UNIT", "Known", "evaluate_with_bound", "gamma"]
 UNIT = 2.0**-24
 """u: half the distance from 1 to the next f32."""
 
-_LEAST_NORMAL = {"f16": 2.0**-14, "bf16": 2.0**-126, "f32": 2.0**-126, "f64": 2.0**-1022}
+_LEAST_NORMAL = {
+    "f16": 2.0**-14,
+    "bf16": 2.0**-126,
+    "f32": 2.0**-126,
+    "f64": 2.0**-1022,
+    # No unit flushes those of 8 bits.
+    **dict.fromkeys(("fp8", "bf8", "fp8_fnuz", "bf8_fnuz"), 0.0),
+}
 
 # What an inexact function may lose below the normal numbers, hardware flushing its results and
 # the steps of its formula; arithmetic keeps subnormals, so one quantum.
@@ -154,6 +161,8 @@ def _gemm(operation: Operation, a: Known, b: Known) -> Known:
         _flushable(each, value.type.dtype)
         for each, value in zip((a, b), operation.operands, strict=True)
     )
+    if operation.result.type.dtype.kind is NumberKind.INT:
+        return _integer_gemm(operation, left, right)
     value = left.value @ right.value
     size_a, size_b = _finite(np.abs(left.value)), _finite(np.abs(right.value))
     error_a, error_b = _finite(left.error), _finite(right.error)
@@ -171,6 +180,17 @@ def _gemm(operation: Operation, a: Known, b: Known) -> Known:
     wild |= magnitude * (1 + gamma(k)) >= F32_OVERFLOW
     error = np.where(np.isfinite(value), error, 0.0)
     return Known(value=limit(operation.result, value), error=np.where(wild, np.inf, error))
+
+
+def _integer_gemm(operation: Operation, left: Known, right: Known) -> Known:
+    """Sums of integers are exact; they wrap at 32 bits, as the kernel's do."""
+    value = apply(operation, [left.value, right.value], {})
+    if not left.error.any() and not right.error.any():
+        return Known.exact(value)
+    size_a, size_b = np.abs(left.value) + left.error, np.abs(right.value) + right.error
+    largest = size_a @ size_b
+    error = largest - np.abs(left.value) @ np.abs(right.value)
+    return Known(value=value, error=np.where(largest >= 2.0**31, np.inf, error))
 
 
 def _finite(x: Array) -> Array:

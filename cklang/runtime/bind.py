@@ -16,11 +16,12 @@ from cklang.errors import CkError, error
 from cklang.frontend.signature import Annotation, Parameter
 from cklang.runtime import arrays
 from cklang.runtime.arrays import HOST, Array, Library
-from cklang.types import ConstType, Dim, DType, Kind, TensorType, TensorVarType
+from cklang.types import DTYPES, ConstType, Dim, DType, Kind, TensorType, TensorVarType
 
 __all__ = ["Binding", "assign", "bind", "check_out"]
 
 _NUMPY_FIX = {"bf16": "ml_dtypes.bfloat16", "bool": "numpy.bool"}
+_NUMPY_FIX |= {d.name: f"ml_dtypes.{d.numpy_name}" for d in DTYPES.values() if d.encoding}
 _TORCH_FIX = {"f16": "torch.float16", "bf16": "torch.bfloat16", "f32": "torch.float32"}
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cklang import knobs
-from cklang.errors import CkError, error
+from cklang.errors import CkBuildError, CkError, error
 from cklang.ir.nodes import Function
 from cklang.keys import KernelKey
 from cklang.runtime.cache import Entry, Store, digest_of
@@ -25,19 +26,20 @@ from cklang.runtime.log import logger
 from cklang.runtime.paths import cache_root
 from cklang.runtime.progress import Steps
 from cklang.runtime.record import Artifact, Resources
-from cklang.runtime.registry import Registry
 
 if TYPE_CHECKING:
     from cklang.lowering.gemm import KernelSource
+    from cklang.runtime.bundle import Bundle, Bundled
     from cklang.runtime.toolchain import CkTree, Toolchain
 
-__all__ = ["BuildResult", "Builder", "Wanted", "artifacts_in", "shared_builder"]
+__all__ = ["BuildResult", "Builder", "StencilFiles", "Wanted", "artifacts_in", "shared_builder"]
 
 Wanted = tuple[KernelKey, Function]
 """A kernel to build: its key and its epilogue."""
 
 _SOURCE = "kernel.hip.txt"
 _CODE = "kernel.hsaco"
+_STENCIL = "stencil.bc"
 _HOST = "host.so"
 
 
@@ -58,18 +60,55 @@ class _Job:
     source: KernelSource
     stencil: Mapping[str, Any]
     kernel: Mapping[str, Any]
+    bundled: Bundled | None
+    """Where its stencil comes from if it is not compiled here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StencilFiles:
+    """What a stencil is made of on disk."""
+
+    key: KernelKey
+    """With the epilogue open."""
+    source: str
+    bitcode: Path
+    host_face: Path
 
 
 class Builder:
-    """Builds kernels into a store and remembers them in a registry."""
+    """Builds kernels into a store and remembers them.
+
+    Args:
+        store: Where everything that is built is kept.
+        toolchain: The compiler.
+        tree: CK Tile's headers; None where there are none, and only ``bundles`` give stencils.
+        bundles: Files of stencils that were compiled elsewhere, the first one first.
+    """
 
     def __init__(
-        self, store: Store, registry: Registry, toolchain: Toolchain, tree: CkTree
+        self,
+        store: Store,
+        toolchain: Toolchain,
+        tree: CkTree | None,
+        bundles: Sequence[Bundle] = (),
     ) -> None:
         self.store = store
-        self.registry = registry
         self.toolchain = toolchain
-        self.tree = tree
+        self._tree = tree
+        self.bundles = tuple(bundles)
+        self._known: dict[str, Artifact] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def tree(self) -> CkTree:
+        """CK Tile's headers.
+
+        Raises:
+            CkBuildError: B004, B005, there are none.
+        """
+        from cklang.runtime.toolchain import find_ck_tree
+
+        return find_ck_tree() if self._tree is None else self._tree
 
     def source(self, key: KernelKey, epilogue: Function) -> KernelSource:
         """Return the C++ of a kernel and the C of its epilogue."""
@@ -84,26 +123,32 @@ class Builder:
         return None if entry is None else _artifact(entry, cached=True, steps={})
 
     def build_all(
-        self, wanted: Sequence[Wanted], executor: Executor | None = None
+        self,
+        wanted: Sequence[Wanted],
+        executor: Executor | None = None,
+        max_workers: int | None = None,
     ) -> list[Artifact]:
         """Return the kernels of ``wanted`` in order, building those that are not built.
 
         Raises:
             CkBuildError: The first failure; the others are its notes.
         """
-        results = self.build_many(wanted, executor)
+        results = self.build_many(wanted, executor, max_workers)
         failures = [result for result in results if result.failure is not None]
         if failures:
             raise _summary(failures, len(results))
         return [result.artifact for result in results if result.artifact is not None]
 
     def build_many(
-        self, wanted: Sequence[Wanted], executor: Executor | None = None
+        self,
+        wanted: Sequence[Wanted],
+        executor: Executor | None = None,
+        max_workers: int | None = None,
     ) -> list[BuildResult]:
         """Return what became of each kernel of ``wanted``, in order.
 
-        ``executor`` runs the steps (default: threads, ``CKLANG_JOBS`` at once); each step is a
-        compiler process, so threads are enough.
+        ``executor`` runs the steps in threads of this process (default: ``max_workers`` at once,
+        or ``CKLANG_JOBS``); each step is a compiler process, so threads are enough.
         """
         jobs = [self._job(key, epilogue) for key, epilogue in wanted]
         missing = {id(job): job for job in jobs if self._ready(job) is None}
@@ -111,28 +156,69 @@ class Builder:
         if missing:
             total = 3 * len(missing)
             title = f"building {len(missing)} kernel{'s' if len(missing) > 1 else ''}"
-            with Steps(title, total) as steps, _pool(executor) as pool:
+            with Steps(title, total) as steps, _pool(executor, max_workers) as pool:
                 failures = self._build(list(missing.values()), pool, steps)
         return [self._result(job, failures.get(id(job)), id(job) in missing) for job in jobs]
+
+    def stencil_files(self, wanted: Wanted) -> StencilFiles:
+        """Return the files of a kernel's stencil, building it if it is not built.
+
+        Raises:
+            CkBuildError: B rows, it cannot be built.
+        """
+        job = self._job(*wanted)
+        self.build_all([wanted])
+        stencil = self.store.find("stencil", digest_of("stencil", job.stencil))
+        host = self.store.find("host", digest_of("host", job.stencil))
+        if stencil is None or host is None:
+            raise error("B020", label=job.key.label)
+        return StencilFiles(
+            key=job.key.stencil,
+            source=job.source.stencil,
+            bitcode=stencil.file(_STENCIL),
+            host_face=host.file(_HOST),
+        )
 
     def _job(self, key: KernelKey, epilogue: Function) -> _Job:
         from cklang.runtime import compile as steps
 
         source = self.source(key, epilogue)
-        identity = steps.identity(self.toolchain, self.tree)
-        stencil = {"source": source.stencil, "arch": key.arch, "tools": identity}
+        bundled = self._bundled(key, source)
+        if bundled is not None:
+            tools = {"bundle": bundled.digest, "tools": self.toolchain.identity}
+            stencil: dict[str, Any] = {**tools, "arch": key.arch}
+        else:
+            identity = steps.identity(self.toolchain, self._tree_for(key))
+            stencil = {"source": source.stencil, "arch": key.arch, "tools": identity}
         kernel = {**stencil, "fill": source.fill, "key": key.to_json()}
-        return _Job(key=key, source=source, stencil=stencil, kernel=kernel)
+        return _Job(key=key, source=source, stencil=stencil, kernel=kernel, bundled=bundled)
+
+    def _bundled(self, key: KernelKey, source: KernelSource) -> Bundled | None:
+        found = (bundle.find(key.stencil, source.stencil) for bundle in self.bundles)
+        return next((bundled for bundled in found if bundled is not None), None)
+
+    def _tree_for(self, key: KernelKey) -> CkTree:
+        try:
+            return self.tree
+        except CkBuildError as problem:
+            if not self.bundles:
+                raise
+            held = ", ".join(str(bundle.path) for bundle in self.bundles)
+            notes = [*problem.notes, f"{held} has no stencil of this version for {key.label}"]
+            raise CkBuildError(problem.code, problem.message, problem.hint, notes=notes) from None
 
     def _ready(self, job: _Job) -> Artifact | None:
-        known = self.registry.find(job.key)
+        known = self._known.get(job.key.digest)
         if known is not None and known.folder.name == digest_of("kernel", job.kernel):
             return known
         entry = self.store.find("kernel", digest_of("kernel", job.kernel))
         if entry is None:
             return None
-        artifact = _artifact(entry, cached=True, steps={})
-        self.registry.add(artifact)
+        return self._remember(_artifact(entry, cached=True, steps={}))
+
+    def _remember(self, artifact: Artifact) -> Artifact:
+        with self._lock:
+            self._known[artifact.key.digest] = artifact
         return artifact
 
     def _result(self, job: _Job, failure: CkError | None, built: bool) -> BuildResult:
@@ -165,7 +251,7 @@ class Builder:
             fills.append((job, pool.submit(self._fill, steps, job, *parts)))
         for job, fill in fills:
             try:
-                self.registry.add(fill.result())
+                self._remember(fill.result())
             except CkError as failure:
                 failures[id(job)] = failure
         return failures
@@ -187,6 +273,9 @@ class Builder:
     def _stencil(self, job: _Job, folder: Path) -> Mapping[str, Any]:
         from cklang.runtime.compile import compile_stencil
 
+        if job.bundled is not None:
+            job.bundled.copy(_STENCIL, folder)
+            return {"seconds": 0.0, "key": job.key.stencil.to_json()}
         step = compile_stencil(
             job.source.stencil,
             job.key.arch,
@@ -219,6 +308,9 @@ class Builder:
     def _host(self, job: _Job, folder: Path) -> Mapping[str, Any]:
         from cklang.runtime.compile import compile_host
 
+        if job.bundled is not None:
+            job.bundled.copy(_HOST, folder)
+            return {"seconds": 0.0}
         step = compile_host(job.source.stencil, job.key.arch, folder, self.toolchain, self.tree)
         return {"seconds": step.seconds}
 
@@ -229,7 +321,7 @@ class Builder:
             from cklang.runtime import codeobject
             from cklang.runtime.compile import link_fill
 
-            bitcode = stencil[0].file("stencil.bc")
+            bitcode = stencil[0].file(_STENCIL)
             step = link_fill(bitcode, job.source.fill, job.key.arch, folder, self.toolchain)
             _share(host[0].file(_HOST), folder / _HOST)
             (folder / _SOURCE).write_text(job.source.inline)
@@ -306,11 +398,12 @@ class _Borrowed:
         return None
 
 
-def _pool(executor: Executor | None) -> Executor | _Borrowed:
+def _pool(executor: Executor | None, max_workers: int | None) -> Executor | _Borrowed:
     if executor is not None:
         return _Borrowed(executor)
     # Two even on one core: a step may wait for another process's lock.
-    return ThreadPoolExecutor(max(2, knobs.JOBS.get() or os.cpu_count() or 2), "cklang-build")
+    usual = max(2, knobs.JOBS.get() or os.cpu_count() or 2)
+    return ThreadPoolExecutor(max_workers or usual, "cklang-build")
 
 
 def _summary(failures: Iterable[BuildResult], total: int) -> CkError:
@@ -325,11 +418,21 @@ def _summary(failures: Iterable[BuildResult], total: int) -> CkError:
 
 def shared_builder() -> Builder:
     """Return this process's builder for the current cache folder and toolchain."""
+    from cklang.runtime.bundle import configured
     from cklang.runtime.toolchain import find_ck_tree, find_toolchain
 
-    return _shared(cache_root(), find_toolchain(), find_ck_tree())
+    bundles = configured()
+    try:
+        tree = find_ck_tree()
+    except CkBuildError:
+        if not bundles:
+            raise
+        tree = None
+    return _shared(cache_root(), find_toolchain(), tree, bundles)
 
 
 @cache
-def _shared(root: Path, toolchain: Toolchain, tree: CkTree) -> Builder:
-    return Builder(Store(root), Registry("kernels"), toolchain, tree)
+def _shared(
+    root: Path, toolchain: Toolchain, tree: CkTree | None, bundles: tuple[Bundle, ...]
+) -> Builder:
+    return Builder(Store(root), toolchain, tree, bundles)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
+from cklang.arch import ArchSpec, arch
 from cklang.keys import Algorithm, Signature
 from cklang.runtime.presets import tilings
 from cklang.runtime.space import enumerate_legal, pattern
@@ -19,21 +20,22 @@ DEFAULT_PRESET = "essential"
 
 
 def candidates(
-    signature: Signature, gpu: str, preset: str = DEFAULT_PRESET
+    signature: Signature, gpu: ArchSpec | str, preset: str = DEFAULT_PRESET
 ) -> tuple[Algorithm, ...]:
     """Return the legal algorithms of ``preset`` for ``signature``, best first; empty if none is.
 
     Raises:
         CkValueError: K001, there is no such preset; K004, there is no such GPU.
     """
-    return _candidates(replace(signature, epilogue=""), gpu, preset)
+    spec = arch(gpu) if isinstance(gpu, str) else gpu
+    return _candidates(replace(signature, epilogue=""), spec, preset)
 
 
 @cache
-def _candidates(signature: Signature, gpu: str, preset: str) -> tuple[Algorithm, ...]:
+def _candidates(signature: Signature, spec: ArchSpec, preset: str) -> tuple[Algorithm, ...]:
     found = (
         algorithm
-        for tiling in tilings(preset, signature, gpu)
-        for algorithm in enumerate_legal(signature, gpu, pattern(**tiling))
+        for tiling in tilings(preset, signature, spec.name)
+        for algorithm in enumerate_legal(signature, spec, pattern(**tiling))
     )
     return tuple(dict.fromkeys(found))

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cklang.arch import ArchSpec
 from cklang.fusion.plan import FusedGemm, FusionPlan, epilogue_hash
-from cklang.keys import Algorithm
 from cklang.runtime import arrays
 from cklang.runtime.arrays import HOST, Array
 from cklang.runtime.bind import Binding
@@ -23,7 +22,7 @@ from cklang.runtime.device import Device, Effort, Launch
 from cklang.runtime.launch import loaded
 from cklang.runtime.problem import Problem, Storage, problem_of
 from cklang.runtime.record import LaunchRecord
-from cklang.runtime.select import Selection, select
+from cklang.runtime.select import Request, Selection, find
 from cklang.runtime.transfer import Region, staged
 from cklang.types import Dim
 
@@ -53,7 +52,7 @@ class _Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Touched:
+class Touched:
     """What a call touches of one argument, relative to its address."""
 
     low: int
@@ -68,7 +67,7 @@ class CallPlan:
         self,
         device: Device,
         steps: Sequence[_Step],
-        touched: Sequence[_Touched],
+        touched: Sequence[Touched],
         temporaries: Sequence[int],
         place: str,
     ) -> None:
@@ -158,27 +157,36 @@ def choose(
     binding: Binding,
     out: Array | None,
     spec: ArchSpec,
-    algorithm: Algorithm | None,
+    request: Request,
 ) -> list[Choice]:
     """Return a problem and an algorithm for each kernel whose result has an element.
 
     Raises:
         CkValueError: A030-A033, strides; CkUnsupportedError: K101, K102, no algorithm.
     """
-    from cklang.runtime.candidates import candidates
+    return [
+        Choice(
+            kernel=kernel,
+            problem=problem,
+            selection=find(problem, spec, request, kernel.epilogue),
+        )
+        for kernel, problem in problems(plan, binding, out)
+    ]
 
+
+def problems(
+    plan: FusionPlan, binding: Binding, out: Array | None
+) -> Iterator[tuple[FusedGemm, Problem]]:
+    """Yield each kernel whose result has an element, with its problem.
+
+    Raises:
+        CkValueError: A030-A035, strides.
+    """
     storage = _storage(plan, binding, out)
-    chosen = []
     for kernel in plan.kernels:
         problem = problem_of(kernel, storage, binding.dims, epilogue_hash(kernel.epilogue))
-        if problem is None:
-            continue
-        if algorithm is not None:
-            selection = select(problem, spec, [algorithm], asked=True)
-        else:
-            selection = select(problem, spec, candidates(problem.signature, spec.name))
-        chosen.append(Choice(kernel=kernel, problem=problem, selection=selection))
-    return chosen
+        if problem is not None:
+            yield kernel, problem
 
 
 def prepare(
@@ -187,10 +195,10 @@ def prepare(
     out: Array,
     device: Device,
     builder: Builder,
-    algorithm: Algorithm | None,
+    request: Request,
 ) -> CallPlan:
     """Return the launches of a call, with every kernel built and loaded."""
-    choices = choose(plan, binding, out, device.spec, algorithm)
+    choices = choose(plan, binding, out, device.spec, request)
     artifacts = builder.build_all(
         [(choice.selection.key, choice.kernel.epilogue) for choice in choices]
     )
@@ -211,19 +219,20 @@ def prepare(
             artifact=artifact, problem=choice.problem, grid=shape.grid, block=shape.block
         )
         steps.append(_Step(launch=launch, patches=tuple(patches), record=record))
-    touched = [_touched(array, written=False) for array in binding.arrays.values()]
+    pieces = [touched(array, written=False) for array in binding.arrays.values()]
     return CallPlan(
         device,
         steps,
-        [*touched, _touched(out, written=True)],
+        [*pieces, touched(out, written=True)],
         _temporaries(plan, binding.dims),
         binding.place,
     )
 
 
-def _touched(array: Array, *, written: bool) -> _Touched:
+def touched(array: Array, *, written: bool) -> Touched:
+    """Return what a call touches of ``array``."""
     low, high = arrays.extent_of(array.shape, array.strides, array.dtype.bytes)
-    return _Touched(low=low, high=high, written=written)
+    return Touched(low=low, high=high, written=written)
 
 
 def _slots(plan: FusionPlan, binding: Binding) -> dict[str, int]:

@@ -12,6 +12,7 @@ from cklang.runtime.bind import Binding
 from cklang.runtime.build import shared_builder
 from cklang.runtime.device import Target, target_of
 from cklang.runtime.dispatch import Choice, choose
+from cklang.runtime.select import Request
 
 __all__ = ["explain", "inspect"]
 
@@ -21,11 +22,11 @@ def explain(
     binding: Binding,
     out: Array | None,
     device: str | None,
-    algorithm: Algorithm | None,
+    request: Request,
 ) -> str:
     """Return the IR, the fusion decisions, each kernel's key and why that algorithm, the device."""
     target = target_of(device)
-    choices = choose(plan, binding, out, target.spec, algorithm)
+    choices = choose(plan, binding, out, target.spec, request)
     parts = [str(plan.function), plan.explain()]
     parts += [_kernel(index, choice) for index, choice in enumerate(choices)]
     if not choices:
@@ -39,10 +40,10 @@ def inspect(
     binding: Binding,
     out: Array | None,
     device: str | None,
-    algorithm: Algorithm | None,
+    request: Request,
 ) -> str:
     """Return the generated C++ of each kernel with its functions in place."""
-    choices = choose(plan, binding, out, target_of(device).spec, algorithm)
+    choices = choose(plan, binding, out, target_of(device).spec, request)
     builder = shared_builder()
     return "\n".join(
         builder.source(choice.selection.key, choice.kernel.epilogue).inline for choice in choices
@@ -57,7 +58,8 @@ def _kernel(index: int, choice: Choice) -> str:
         f"  key        {key.digest}",
         f"  label      {key.label}",
         f"  algorithm  {_words(chosen)}",
-        f"  because    {_because(choice)}",
+        f"  because    {selection.reason}",
+        f"  from       {selection.origin}",
     ]
     reasons = Counter(str(rejection) for rejection in selection.rejections)
     lines += [f"  rejected   {count} x {reason}" for reason, count in reasons.items()]
@@ -68,14 +70,6 @@ def _kernel(index: int, choice: Choice) -> str:
         lines.append(f"  built      {artifact.code_object}")
         lines.append(f"  resources  {artifact.resources}")
     return "\n".join(lines)
-
-
-def _because(choice: Choice) -> str:
-    selection = choice.selection
-    if selection.asked:
-        return "you named it, and no rule objects"
-    place = f"candidate {selection.position + 1} of {selection.candidates} in fixed order"
-    return f"{place}, the first to which no rule objects"
 
 
 def _words(algorithm: Algorithm) -> str:

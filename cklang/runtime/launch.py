@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cklang.errors import error
 from cklang.lowering.hostface import GemmOperand, GemmProblem, HostFace, LaunchShape
@@ -53,16 +53,45 @@ class Loaded:
             CkInternalError: D008, an operand's address is in no argument.
         """
         marks = [_MARK + i * _MARK_STEP for i in range(3 + len(problem.d))]
-        shape = self.face.describe(_question(problem, marks, self.blocks))
-        if isinstance(shape, str):
-            label = self.artifact.key.label
-            raise error("D007", label=label, problem=problem, verdict=shape)
+        shape = self._asked(problem, _question(problem, marks, self.blocks))
         return Prepared(
             grid=shape.grid,
             block=shape.block,
             kernarg=shape.kernarg,
             pointers=tuple(self._words(shape, index, mark) for index, mark in enumerate(marks)),
         )
+
+    def row(self, problem: Problem, pointers: list[int], first_tile: int) -> LaunchShape:
+        """Return the row of ``problem`` in the table of a grouped kernel.
+
+        Args:
+            problem: One product of the group.
+            pointers: Addresses of A, B, E and each D.
+            first_tile: How many tiles the rows before it have.
+
+        Raises:
+            CkUnsupportedError: D007, the problem is refused.
+        """
+        question = _question(problem, pointers, self.blocks)
+        return self._asked(problem, replace(question, first_tile=first_tile))
+
+    def table(self, problem: Problem, groups: int, count: int, tiles: int) -> LaunchShape:
+        """Return the launch of a grouped kernel whose table is at address ``groups``.
+
+        ``problem`` is any of its products; rows and tiles are counted by ``count`` and ``tiles``.
+        """
+        marks = [_MARK] * (3 + len(problem.d))
+        question = _question(problem, marks, self.blocks)
+        return self._asked(
+            problem, replace(question, groups=groups, group_count=count, first_tile=tiles)
+        )
+
+    def _asked(self, problem: Problem, question: GemmProblem) -> LaunchShape:
+        shape = self.face.describe(question)
+        if isinstance(shape, str):
+            label = self.artifact.key.label
+            raise error("D007", label=label, problem=problem, verdict=shape)
+        return shape
 
     def _words(self, shape: LaunchShape, index: int, mark: int) -> tuple[int, ...]:
         text = struct.pack("<Q", mark)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cklang import knobs
+from cklang.arch import arch
 from cklang.errors import error
 from cklang.frontend.program import Program
 from cklang.ir.nodes import Function
@@ -23,8 +24,14 @@ from cklang.keys import Algorithm
 from cklang.runtime import arrays, quick
 from cklang.runtime.arrays import HOST, Library
 from cklang.runtime.bind import Binding, assign, bind, check_out
+from cklang.runtime.context import Defaults, current, device_of
 from cklang.runtime.irprogram import IrProgram
+from cklang.runtime.problem import Problem
 from cklang.runtime.record import Artifact, CallRecord
+from cklang.runtime.registry import Registry
+from cklang.runtime.select import Request
+from cklang.runtime.space import Pattern
+from cklang.runtime.strategy import Direction, Strategy, strategy_of
 from cklang.types import DType
 
 if TYPE_CHECKING:
@@ -33,6 +40,7 @@ if TYPE_CHECKING:
     from cklang.fusion.plan import FusionPlan
     from cklang.runtime.device import Effort
     from cklang.runtime.dispatch import CallPlan
+    from cklang.runtime.grouped import Choice, GroupedCall
 
 __all__ = ["Op", "op", "op_from_ir"]
 
@@ -56,7 +64,7 @@ class _Ready:
 class _Last(NamedTuple):
     """The raw facts of the last call; :attr:`Op.last` makes a record of them when asked."""
 
-    ready: _Ready
+    plan: CallPlan | GroupedCall
     before: Effort | None
     """What all launches but the last took."""
     call: int
@@ -67,11 +75,11 @@ class _Last(NamedTuple):
 class Op:
     """A program and its kernels; made by :func:`op`, called like the function."""
 
-    def __init__(self, program: Program | IrProgram, algorithm: Algorithm | None = None) -> None:
+    def __init__(self, program: Program | IrProgram, request: Request | None = None) -> None:
         if isinstance(program, Program):
             functools.update_wrapper(self, program.function)
         self.program = program
-        self.algorithm = algorithm
+        self.request = request or Request()
         self._parameters = program.parameters
         for parameter in program.parameters:
             if parameter.name in _OPTIONS:
@@ -110,12 +118,17 @@ class Op:
             CkDeviceError: D and E rows.
         """
         values = self._values(args, kwargs)
+        defaults = current()
+        device = _device(device, defaults)
         seen = quick.glance(self._parameters, values, out, device or knobs.DEVICE.get())
-        ready = self._memo.get(seen.key)
+        registry = self.request.registry or defaults.registry
+        # Defaults are compared by identity; kernels of a registry come and go.
+        key = (seen.key, defaults, registry.version)
+        ready = self._memo.get(key)
         memoised = ready is not None
         if ready is None:
             ready = self._prepare(values, out, device)
-            self._remember(seen.key, ready)
+            self._remember(key, ready)
         return self._run(ready, seen, values, out, memoised)
 
     def _run(
@@ -135,8 +148,50 @@ class Op:
         stream = None if ready.place == HOST else arrays.current_stream(ready.library)
         before = plan.run(addresses, stream)
         call = plan.device.calls[0]
-        self._last = _Last(ready, before, call, memoised)
+        self._last = _Last(plan, before, call, memoised)
         return result
+
+    def grouped(self, calls: Sequence[Sequence[Any]], *, device: str | None = None) -> list[Any]:
+        """Make several calls with different sizes in as few launches as possible.
+
+        Calls whose arrays have the same dtypes and layouts share one launch.
+
+        Args:
+            calls: The positional arguments of each call, as tuples.
+            device: As in a call.
+
+        Returns:
+            The results, in order.
+
+        Raises:
+            CkUnsupportedError: G001, the op takes several kernels; G002, a call has a batch.
+            CkError: What a call raises.
+        """
+        from cklang.runtime.build import shared_builder
+        from cklang.runtime.device import open_device
+        from cklang.runtime.grouped import GroupedCall, Member
+
+        results, members = [], []
+        for values in calls:
+            binding = self._bind(self._values(tuple(values), {}))
+            made = arrays.empty(
+                binding.result_shape, binding.result_dtype, binding.library, binding.place
+            )
+            results.append(made)
+            out = arrays.read("out", made)
+            members.append(Member(plan=self._fuse(binding), binding=binding, out=out))
+        if not members:
+            return []
+        places = {member.binding.place for member in members}
+        if len(places) > 1:
+            raise error("A026", where=", ".join(sorted(places)))
+        first = members[0].binding
+        opened = open_device(device, first.place)
+        call = GroupedCall(opened, shared_builder(), self.request)
+        stream = None if first.place == HOST else arrays.current_stream(first.library)
+        before = call.run(members, stream)
+        self._last = _Last(call, before, opened.calls[0], False)
+        return results
 
     def _prepare(self, values: Sequence[Any], out: Any, device_name: str | None) -> _Ready:
         from cklang.runtime.build import shared_builder
@@ -153,9 +208,7 @@ class Op:
             target = arrays.read("out", out)
             check_out(target, binding)
         device = open_device(device_name, binding.place)
-        plan = prepare(
-            self._fuse(binding), binding, target, device, shared_builder(), self.algorithm
-        )
+        plan = prepare(self._fuse(binding), binding, target, device, shared_builder(), self.request)
         return _Ready(
             plan=plan,
             shape=binding.result_shape,
@@ -190,11 +243,71 @@ class Op:
                 known = self._fusions[id(function)] = (function, plan(function))
             return known[1]
 
-    def using(self, algorithm: Algorithm) -> Op:
-        """Return this op with every kernel by ``algorithm``; rules still check each problem."""
-        if not isinstance(algorithm, Algorithm):
+    def using(
+        self,
+        algorithm: Algorithm | None = None,
+        *,
+        registry: Registry | None = None,
+        strategy: str | Strategy | Direction | None = None,
+    ) -> Op:
+        """Return this op with choices of its own; what is left out stays as it is here.
+
+        Args:
+            algorithm: For every kernel of it; rules still check each problem.
+            registry: Where its kernels are looked for first.
+            strategy: How one of several is chosen, as in :func:`cklang.using`.
+
+        Raises:
+            CkValueError: K001, there is no such strategy; K002, what is given is of no such type.
+        """
+        if algorithm is not None and not isinstance(algorithm, Algorithm):
             raise error("K002", what="using(...)", want="a cklang.Algorithm", got=algorithm)
-        return Op(self.program, algorithm)
+        if registry is not None and not isinstance(registry, Registry):
+            raise error("K002", what="using(registry=...)", want="a cklang.Registry", got=registry)
+        changed = Request(
+            algorithm=self.request.algorithm if algorithm is None else algorithm,
+            registry=self.request.registry if registry is None else registry,
+            strategy=self.request.strategy if strategy is None else strategy_of(strategy),
+        )
+        return Op(self.program, changed)
+
+    @property
+    def registry(self) -> Registry:
+        """Where calls look for kernels first: its own registry, else the context's."""
+        return self.request.registry or current().registry
+
+    def problems(self, *args: Any, out: Any = None, **kwargs: Any) -> tuple[Problem, ...]:
+        """Return the problem of each kernel of a call, as :func:`cklang.select` takes it."""
+        return tuple(choice.problem for choice in self._choices(args, kwargs, out, None))
+
+    def declare(
+        self,
+        *args: Any,
+        among: Pattern | str | None = None,
+        out: Any = None,
+        device: str | None = None,
+        registry: Registry | None = None,
+        priority: int = 0,
+        **kwargs: Any,
+    ) -> int:
+        """Declare kernels for calls like this one in a registry, and return how many are new.
+
+        Args:
+            *args: As in a call.
+            among: Which algorithms, as in :meth:`cklang.Registry.declare`.
+            out: As in a call.
+            device: As in a call; only its GPU matters.
+            registry: Where; :attr:`registry` if left out.
+            priority: Of these kernels.
+            **kwargs: As in a call.
+        """
+        target = self.registry if registry is None else registry
+        new = 0
+        for choice in self._choices(args, kwargs, out, device):
+            signature, gpu = choice.problem.signature, choice.selection.key.arch
+            region = choice.kernel.epilogue
+            new += target.declare(signature, region, gpu, among, priority=priority)
+        return new
 
     def ir(self, *args: Any, **kwargs: Any) -> Function:
         """Return the IR for these arguments; ``str()`` of it is its text."""
@@ -214,28 +327,36 @@ class Op:
         from cklang.runtime.explain import explain
 
         binding, target = self._offered(args, kwargs, out)
-        return explain(self._fuse(binding), binding, target, device, self.algorithm)
+        plan, device = self._fuse(binding), _device(device, current())
+        return explain(plan, binding, target, device, self.request)
 
     def inspect(self, *args: Any, out: Any = None, device: str | None = None, **kwargs: Any) -> str:
         """Return the C++ of the kernels of a call, each with its functions in place."""
         from cklang.runtime.explain import inspect
 
         binding, target = self._offered(args, kwargs, out)
-        return inspect(self._fuse(binding), binding, target, device, self.algorithm)
+        plan, device = self._fuse(binding), _device(device, current())
+        return inspect(plan, binding, target, device, self.request)
 
     def build(
         self, *args: Any, out: Any = None, device: str | None = None, **kwargs: Any
     ) -> tuple[Artifact, ...]:
         """Build the kernels of a call without running them; touches no GPU."""
         from cklang.runtime.build import shared_builder
+
+        choices = self._choices(args, kwargs, out, device)
+        wanted = [(choice.selection.key, choice.kernel.epilogue) for choice in choices]
+        return tuple(shared_builder().build_all(wanted))
+
+    def _choices(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any, device: str | None
+    ) -> list[Choice]:
         from cklang.runtime.device import target_of
         from cklang.runtime.dispatch import choose
 
         binding, target = self._offered(args, kwargs, out)
-        spec = target_of(device).spec
-        choices = choose(self._fuse(binding), binding, target, spec, self.algorithm)
-        wanted = [(choice.selection.key, choice.kernel.epilogue) for choice in choices]
-        return tuple(shared_builder().build_all(wanted))
+        spec = target_of(_device(device, current())).spec
+        return choose(self._fuse(binding), binding, target, spec, self.request)
 
     def _offered(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any
@@ -253,7 +374,7 @@ class Op:
         last = self._last
         if last is None:
             return None
-        plan = last.ready.plan
+        plan = last.plan
         effort = None
         if plan.records and plan.device.calls[0] == last.call:
             effort = plan.device.effort()
@@ -268,6 +389,12 @@ class Op:
             engine_ns=None if effort is None else effort.engine_ns,
             memoised=last.memoised,
         )
+
+
+def _device(named: str | None, defaults: Defaults) -> str | None:
+    if named is not None or defaults.arch is None:
+        return named
+    return device_of(arch(defaults.arch))
 
 
 def op(function: Callable[..., Any]) -> Op:

@@ -44,7 +44,7 @@ class Tilings:
 
     archs: tuple[str, ...]
     dtypes: tuple[tuple[str, str, str], ...]
-    """Element types of (A, B, accumulator)."""
+    """Element types of (A, B, accumulator); 8-bit floats by family."""
     tilings: tuple[Mapping[str, Any], ...]
     """Fields of an algorithm pattern each, best first."""
 
@@ -96,6 +96,6 @@ def tilings(name: str, signature: Signature, gpu: str) -> tuple[Mapping[str, Any
     Raises:
         CkValueError: K001, there is no such set.
     """
-    dtypes = (signature.dtype_a.name, signature.dtype_b.name, signature.dtype_acc.name)
+    dtypes = (signature.dtype_a.family, signature.dtype_b.family, signature.dtype_acc.name)
     rows = (row for row in _set(name) if gpu in row.archs and dtypes in row.dtypes)
     return tuple(tiling for row in rows for tiling in row.tilings)

@@ -7,20 +7,21 @@ is read. Axes of extent 1 and their arbitrary strides are made regular first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from cklang.codec import enum_of
 from cklang.errors import error
 from cklang.keys import DKind, DOperand, Family, Layout, Signature
 from cklang.lowering.hostface import MAX_BATCH
 from cklang.runtime.nest import Axis, Nest, folded
-from cklang.types import Dim, DType, f32
+from cklang.types import Dim, DType, Kind, f16, f32, i32
 
 if TYPE_CHECKING:
     from cklang.fusion.plan import FusedGemm, Read, View
 
-__all__ = ["Matrix", "Operand", "Problem", "ReadAccess", "Storage", "problem_of"]
+__all__ = ["Matrix", "Operand", "Problem", "ReadAccess", "Storage", "problem", "problem_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,15 +96,34 @@ class Problem:
     d: tuple[ReadAccess, ...]
     epilogue: str
     """SHA-256 of the canonical text of the epilogue."""
+    grouped: bool = False
+    """Whether it shares its launch with others."""
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Selections are remembered by problem: a call must not hash thirty fields each time.
+        extents = (self.batch, self.m, self.n, self.k)
+        parts = (extents, self.a, self.b, self.e, self.d, self.epilogue, self.grouped)
+        object.__setattr__(self, "_hash", hash(parts))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @property
+    def family(self) -> Family:
+        """The family of kernels that can compute it."""
+        if self.grouped:
+            return Family.GROUPED
+        return Family.BATCHED if self.batch else Family.GEMM
 
     @property
     def signature(self) -> Signature:
         """The signature of the kernels that can compute it."""
         return Signature(
-            family=Family.BATCHED if self.batch else Family.GEMM,
+            family=self.family,
             dtype_a=self.a.dtype,
             dtype_b=self.b.dtype,
-            dtype_acc=f32,
+            dtype_acc=i32 if self.a.dtype.kind is Kind.INT else f32,
             dtype_e=self.e.dtype,
             layout_a=self.a.layout,
             layout_b=self.b.layout,
@@ -119,6 +139,102 @@ class Problem:
             f"{batch}M={self.m} N={self.n} K={self.k} {self.signature.layouts} "
             f"strides A={a.stride} B={b.stride} E={e.stride}"
         )
+
+
+def problem(
+    m: int,
+    n: int,
+    k: int,
+    *,
+    a: DType = f16,
+    b: DType | None = None,
+    e: DType | None = None,
+    layouts: str = "rcr",
+    strides: Sequence[int | None] = (None, None, None),
+    alignment: int = 4,
+    d: Sequence[tuple[DType, DKind]] = (),
+    epilogue: str = "",
+) -> Problem:
+    """Make a problem without arrays: packed operands, or with leading strides of your own.
+
+    Args:
+        m: Rows of the result.
+        n: Columns of the result.
+        k: Length of the sums.
+        a: Element type of A.
+        b: Of B; that of A if left out.
+        e: Of the result; that of A if left out.
+        layouts: Of A, B and E: ``r`` if the rows are contiguous, ``c`` if the columns are.
+        strides: Leading strides of A, B and E in elements; None for a packed operand.
+        alignment: Of every address, in bytes.
+        d: Element type and kind of each epilogue operand; all packed.
+        epilogue: SHA-256 of the canonical text of the epilogue.
+
+    Raises:
+        CkValueError: K001, K002, a layout or an extent that does not exist.
+    """
+    for name, extent, least in (("m", m, 1), ("n", n, 1), ("k", k, 0)):
+        if not isinstance(extent, int) or extent < least:
+            raise error("K002", what=name, want=f"an integer of {least} or more", got=extent)
+    if len(layouts) != 3:
+        raise error("K002", what="layouts", want="three letters such as rcr", got=layouts)
+    by = [enum_of(Layout, letter) for letter in layouts]
+    types = (a, b or a, e or a)
+    shapes = ((m, k), (k, n), (m, n))
+    matrices = [
+        _dense(name, dtype, shape, layout, stride, alignment)
+        for name, dtype, shape, layout, stride in zip(
+            "ABE", types, shapes, by, strides, strict=True
+        )
+    ]
+    reads = tuple(
+        _packed_read(f"D{i}", dtype, kind, m, n, alignment) for i, (dtype, kind) in enumerate(d)
+    )
+    a_, b_, e_ = matrices
+    return Problem(m=m, n=n, k=k, a=a_, b=b_, e=e_, d=reads, epilogue=epilogue)
+
+
+def _dense(
+    name: str,
+    dtype: DType,
+    shape: tuple[int, int],
+    layout: Layout,
+    stride: int | None,
+    alignment: int,
+) -> Matrix:
+    rows, columns = shape
+    packed = columns if layout is Layout.ROW else rows
+    return Matrix(
+        value=name,
+        dtype=dtype,
+        alignment=alignment,
+        layout=layout,
+        rows=rows,
+        columns=columns,
+        stride=packed if stride is None else stride,
+    )
+
+
+def _packed_read(
+    name: str, dtype: DType, kind: DKind, m: int, n: int, alignment: int
+) -> ReadAccess:
+    steps = {
+        DKind.FULL: (n, 1),
+        DKind.ROW: (0, 1),
+        DKind.COLUMN: (1, 0),
+        DKind.SCALAR: (0, 0),
+        DKind.STRIDED: (1, m),
+    }
+    by_m, by_n = steps[kind]
+    return ReadAccess(
+        value=name,
+        dtype=dtype,
+        alignment=alignment,
+        kind=kind,
+        stride_m=by_m,
+        stride_n=by_n,
+        span=1 + (m - 1) * by_m + (n - 1) * by_n,
+    )
 
 
 def problem_of(

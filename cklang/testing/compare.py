@@ -16,6 +16,7 @@ __all__ = ["assert_close", "largest_ratio", "tolerance"]
 
 # Half the distance between neighbours, relative to the number.
 _HALF_ULP = {"f16": 2.0**-11, "bf16": 2.0**-8, "f32": 2.0**-24}
+_HALF_ULP |= {"fp8": 2.0**-4, "bf8": 2.0**-3, "fp8_fnuz": 2.0**-4, "bf8_fnuz": 2.0**-3}
 
 
 def assert_close(got: Any, reference: Any, bound: Any, *, what: str = "the result") -> None:
@@ -63,7 +64,7 @@ def tolerance(dtype: DType, k: int) -> float:
     for any order of summation. It is for tests that have no reference bound at hand.
 
     Raises:
-        CkValueError: ``dtype`` is not f16, bf16 or f32 (T003).
+        CkValueError: ``dtype`` is no float of 8 to 32 bits (T003).
     """
     if dtype.name not in _HALF_ULP:
         raise error("T003", got=dtype, known=", ".join(_HALF_ULP))

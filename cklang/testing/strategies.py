@@ -94,9 +94,16 @@ def _wide(rng: np.random.Generator, dtype: DType, shape: tuple[int, ...], values
 
 def _exponents(dtype: DType) -> tuple[int, int]:
     """Return the exponents of the least subnormal and of what is beyond the largest number."""
-    return {"f16": (-24, 16), "bf16": (-133, 128), "f32": (-149, 128), "f64": (-1074, 1024)}[
-        dtype.name
-    ]
+    return {
+        "f16": (-24, 16),
+        "bf16": (-133, 128),
+        "f32": (-149, 128),
+        "f64": (-1074, 1024),
+        "fp8": (-9, 8),
+        "bf8": (-16, 15),
+        "fp8_fnuz": (-10, 7),
+        "bf8_fnuz": (-17, 15),
+    }[dtype.name]
 
 
 class Layout(Enum):

@@ -88,6 +88,43 @@ def assemble(
     return output.read_bytes()
 
 
+_LANES = """
+  s_load_dwordx4 s[4:7], s[0:1], 0x0
+  v_mul_u32_u24 v1, 48, v0
+  s_waitcnt lgkmcnt(0)
+  global_load_dwordx4 v[2:5], v1, s[4:5]
+  global_load_dwordx4 v[6:9], v1, s[4:5] offset:16
+  global_load_dwordx4 v[10:13], v1, s[4:5] offset:32
+  s_mov_b32 vcc_lo, 0x0f0f3355
+  s_mov_b32 vcc_hi, 0x00ff00ff
+  s_waitcnt vmcnt(0)
+{text}
+  s_mov_b64 exec, -1
+  v_mov_b32 v14, vcc_lo
+  v_mov_b32 v15, vcc_hi
+  v_mul_u32_u24 v1, 24, v0
+  s_waitcnt vmcnt(0) lgkmcnt(0)
+  global_store_dwordx4 v1, v[10:13], s[6:7]
+  global_store_dwordx2 v1, v[14:15], s[6:7] offset:16
+"""
+VCC = 0x00FF00FF0F0F3355
+"""What :func:`lanes_body` puts in vcc before the text."""
+
+
+def lanes_body(text: str) -> str:
+    """A kernel for :func:`run_lanes`: a lane's dwords are in v[2:13], results in v[10:13]."""
+    return _LANES.format(text=text)
+
+
+def run_lanes(module: Module, name: str, data: np.ndarray) -> np.ndarray:
+    """[64, at most 12] dwords in, [64, 6] out: v10 to v13, and vcc in each lane."""
+    source = np.zeros((64, 12), np.uint32)
+    source[:, : data.shape[1]] = data
+    output = np.zeros((64, 6), np.uint32)
+    assert module.launch(name, source, output) == "hipSuccess", emulator.last_error()
+    return output
+
+
 def hip() -> Any:
     """hip-python, talking to the emulator."""
     emulator.load()

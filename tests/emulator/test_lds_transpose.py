@@ -59,10 +59,10 @@ def test_each_lane_gets_its_column(module: Module, bits: int) -> None:
     np.testing.assert_array_equal(got, tile.transpose(0, 2, 1).reshape(64, per_lane))
 
 
-def test_a_block_that_is_enabled_in_part_is_refused(module: Module) -> None:
+def test_a_lane_that_needs_a_disabled_one_is_refused(module: Module) -> None:
     source, output = np.zeros(256, np.uint32), np.zeros((64, 4), np.uint32)
     assert module.launch("part", source, output) == "hipErrorLaunchFailure"
-    assert "blocks of 16 lanes" in emulator.fault(module.device)
+    assert "needs what the disabled lane" in emulator.fault(module.device)
     ok(hip().hipDeviceReset())
 
 

@@ -12,12 +12,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from cklang.ir.numeric import round_float
 from cklang.lowering import headers
 from cklang.runtime.toolchain import find_toolchain, run_tool
+from cklang.types import DTYPES
 
 Array = NDArray[np.floating]
 
 UNARY = ("tanh", "erf", "expm1", "log1p", "floor", "rsqrt", "rcp", "round_f16")
+EIGHT_BITS = ("fp8", "bf8", "fp8_fnuz", "bf8_fnuz")
+UNARY += tuple(f"round_{name}" for name in EIGHT_BITS)
 BINARY = ("pow", "min", "max")
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 3.0, -3.0, 2.5, -2.5, 1e-40, -1e-40]
@@ -149,6 +153,24 @@ def test_narrowing_rounds_to_nearest_even(library: ctypes.CDLL) -> None:
     with np.errstate(all="ignore"):
         half = x.astype(np.float16).astype(np.float32)
     np.testing.assert_array_equal(call(library, "round_f16", x), half)
+
+
+@pytest.mark.parametrize("name", EIGHT_BITS)
+def test_8_bit_rounding_is_that_of_the_reference(library: ctypes.CDLL, name: str) -> None:
+    dtype = DTYPES[name]
+    patterns = np.arange(0, 1 << 32, 65_521, dtype=np.uint64).astype(np.uint32).view(np.float32)
+    held = np.arange(256, dtype=np.uint8).view(dtype.numpy).astype(np.float32)
+    held = held[np.isfinite(held)]
+    middles = (np.sort(held)[1:] + np.sort(held)[:-1]) / 2
+    x = np.concatenate([patterns, held, middles, np.nextafter(middles, np.float32(np.inf))])
+    want = round_float(x.astype(np.float64), dtype).astype(np.float32)
+    got = call(library, f"round_{name}", x)
+    assert np.array_equal(got, want, equal_nan=True)
+    # ml_dtypes agrees where it does not overflow: there it gives nan or infinity.
+    inside = np.abs(x) <= np.abs(held).max()
+    with np.errstate(all="ignore"):
+        other = x.astype(dtype.numpy).astype(np.float32)
+    assert np.array_equal(got[inside], other[inside])
 
 
 def test_header_has_every_helper_of_the_op_table() -> None:

@@ -21,7 +21,6 @@ from cklang.runtime import compile as steps
 from cklang.runtime.build import Builder, artifacts_in
 from cklang.runtime.cache import Store
 from cklang.runtime.record import Resources
-from cklang.runtime.registry import Registry
 from cklang.types import TensorType, f16, f32
 
 ALGORITHM = Algorithm(
@@ -118,7 +117,7 @@ def compiler(monkeypatch: pytest.MonkeyPatch) -> Steps:
 def builder(folder: Path, tools: Any = "tools") -> Builder:
     tree = SimpleNamespace(include=Path(__file__).parent / "no_headers")
     toolchain = SimpleNamespace(program=Path("clang"), name=tools)
-    return Builder(Store(folder), Registry("test"), toolchain, tree)  # type: ignore[arg-type]
+    return Builder(Store(folder), toolchain, tree)  # type: ignore[arg-type]
 
 
 def test_a_kernel_takes_three_steps_and_is_then_found(tmp_path: Path, compiler: Steps) -> None:
@@ -210,20 +209,6 @@ def test_a_truncated_artifact_is_built_again(
     assert again.code_object.read_text() != ""
     assert "built again" in caplog.text
     assert compiler.count == {**ONE_OF_EACH, "kernel.hsaco": 2}
-
-
-def test_a_registry_is_refilled_from_disk(tmp_path: Path, compiler: Steps) -> None:
-    builder(tmp_path).build_all([wanted("relu"), wanted("exp")])
-    registry = Registry("other")
-    assert registry.refill(artifacts_in(Store(tmp_path))) == 2
-    assert registry.refill(artifacts_in(Store(tmp_path))) == 0
-    key, _ = wanted("relu")
-    found = registry.find(key)
-    assert found is not None
-    assert found.key == key
-    assert key in registry
-    assert len(registry.filter(lambda key: key.signature.epilogue == "exp")) == 1
-    assert {artifact.key.arch for artifact in registry} == {"gfx942"}
 
 
 def test_one_builder_serves_a_cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@
 
 #include <type_traits>
 
+#include "fault.h"
 #include "lanes.h"
 #include "rounding.h"
 
@@ -67,4 +68,39 @@ T compare_swap(u8* place, T expected, T data, bool& changed) {
   return bits_as<T>(old);
 }
 
+/// An address that an atomic operation on T may have.
+inline void check_alignment(Wave& w, const u8* place, size_t size) {
+  if (reinterpret_cast<u64>(place) % size != 0) {
+    raise(w, FaultKind::Address, "atomic access to 0x%llx, which is not aligned to %zu",
+          static_cast<unsigned long long>(reinterpret_cast<u64>(place)), size);
+  }
+}
+
 }  // namespace ckemu::atomic
+
+// The atomics on memory, as ROW(name, type, operation). Compare-and-swap is apart: it takes two values.
+// clang-format off
+#define CKEMU_BOTH_WIDTHS(ROW, name, narrow, wide, op) ROW(name, narrow, op) ROW(name##_x2, wide, op)
+
+#define CKEMU_INTEGER_ATOMICS(ROW)                       \
+  CKEMU_BOTH_WIDTHS(ROW, swap, u32, u64, swap)           \
+  CKEMU_BOTH_WIDTHS(ROW, add, u32, u64, add)             \
+  CKEMU_BOTH_WIDTHS(ROW, sub, u32, u64, sub)             \
+  CKEMU_BOTH_WIDTHS(ROW, smin, i32, i64, minimum)        \
+  CKEMU_BOTH_WIDTHS(ROW, umin, u32, u64, minimum)        \
+  CKEMU_BOTH_WIDTHS(ROW, smax, i32, i64, maximum)        \
+  CKEMU_BOTH_WIDTHS(ROW, umax, u32, u64, maximum)        \
+  CKEMU_BOTH_WIDTHS(ROW, and, u32, u64, bit_and)         \
+  CKEMU_BOTH_WIDTHS(ROW, or, u32, u64, bit_or)           \
+  CKEMU_BOTH_WIDTHS(ROW, xor, u32, u64, bit_xor)         \
+  CKEMU_BOTH_WIDTHS(ROW, inc, u32, u64, increment)       \
+  CKEMU_BOTH_WIDTHS(ROW, dec, u32, u64, decrement)
+
+#define CKEMU_FLOAT_ATOMICS(ROW)                         \
+  ROW(add_f32, float, add)                               \
+  ROW(add_f64, double, add)                              \
+  ROW(min_f64, double, minimum)                          \
+  ROW(max_f64, double, maximum)                          \
+  ROW(pk_add_f16, u32, pk_add_f16)                       \
+  ROW(pk_add_bf16, u32, pk_add_bf16)
+// clang-format on

@@ -5,75 +5,12 @@
 // its address is never touched.
 #include "access.h"
 #include "atomics.h"
-#include "fault.h"
+#include "buffer.h"
 #include "handlers.h"
 
 namespace ckemu {
 
 namespace {
-
-struct Resource {
-  u64 base;
-  u32 stride, records;
-  bool swizzle, add_lane;
-  u32 index_stride, element;
-};
-
-Resource resource_of(const Wave& w, const Code& c) {
-  const u32* word = &w.s[c.src[1].index];
-  constexpr u32 strides[4] = {8, 16, 32, 64};
-  constexpr u32 elements[4] = {2, 4, 8, 16};
-  return {.base = word[0] | u64{word[1] & 0xffff} << 32,
-          .stride = word[1] >> 16 & 0x3fff,
-          .records = word[2],
-          .swizzle = (word[1] >> 31) != 0,
-          .add_lane = (word[3] >> 23 & 1) != 0,
-          .index_stride = strides[word[3] >> 21 & 3],
-          .element = elements[word[3] >> 19 & 3]};
-}
-
-/// Everything about one buffer instruction that is the same for all lanes.
-struct Buffer {
-  Resource resource;
-  const u32 *index = nullptr, *offset = nullptr;
-  u64 immediate;
-  u64 scalar;
-
-  CKEMU_INLINE u64 lane_offset(int l) const {
-    return immediate + (offset != nullptr ? offset[l] : 0);
-  }
-  CKEMU_INLINE u64 lane_index(int l) const {
-    return (index != nullptr ? index[l] : 0) + (resource.add_lane ? static_cast<u32>(l) : 0);
-  }
-  bool raw() const { return resource.stride == 0 && !resource.swizzle && !resource.add_lane; }
-
-  /// The address of `bytes` at `skip` behind the lane's offset; null if out of range.
-  [[gnu::noinline]] u8* place(int l, u32 skip, u32 bytes) const {
-    const u64 at = lane_offset(l) + skip, number = lane_index(l);
-    const Resource& r = resource;
-    if (r.stride != 0 && (index != nullptr || r.add_lane)) {
-      if (number >= r.records || (r.swizzle && at + bytes > r.stride && !r.add_lane)) return nullptr;
-    } else if (number * r.stride + at + scalar + bytes > r.records) {
-      return nullptr;
-    }
-    u64 linear = number * r.stride + at;
-    if (r.swizzle) {
-      linear = (number / r.index_stride * r.stride + at / r.element * r.element) * r.index_stride +
-               number % r.index_stride * r.element + at % r.element;
-    }
-    return reinterpret_cast<u8*>(r.base + scalar + linear);
-  }
-};
-
-Buffer buffer_of(Wave& w, const Code& c) {
-  Buffer buffer{.resource = resource_of(w, c),
-                .immediate = static_cast<u32>(c.offset),
-                .scalar = c.src[2].kind == Kind::None ? 0 : scalar32(w, c.src[2])};
-  const u32* address = c.src[0].kind == Kind::None ? nullptr : source_row(w, c, 0);
-  if (c.inst->idxen) buffer.index = address;
-  if (c.inst->offen) buffer.offset = c.inst->idxen ? address + kLanes : address;
-  return buffer;
-}
 
 /// Whether every enabled lane is in range as a whole, so that one check serves the wave.
 CKEMU_INLINE bool all_inside(const Wave& w, const Buffer& buffer, u32 bytes) {
@@ -163,13 +100,6 @@ void store(Wave& w, const Code& c) {
   w.counters->progress++;
 }
 
-void check_alignment(Wave& w, const u8* place, size_t size) {
-  if (reinterpret_cast<u64>(place) % size != 0) {
-    raise(w, FaultKind::Address, "atomic access to 0x%llx, which is not aligned to %zu",
-          static_cast<unsigned long long>(reinterpret_cast<u64>(place)), size);
-  }
-}
-
 /// sc0 (glc) returns the old value in the data registers.
 template <class T, auto op>
 void update(Wave& w, const Code& c) {
@@ -181,7 +111,7 @@ void update(Wave& w, const Code& c) {
     u8* place = buffer.place(l, 0, sizeof(T));
     T old = 0;
     if (place != nullptr) {
-      check_alignment(w, place, sizeof(T));
+      atomic::check_alignment(w, place, sizeof(T));
       old = atomic::apply<T, op>(place, get_lane<T>(data, l), changed);
     }
     if (c.dst_kind != Kind::None) set_lane<T>(data, l, old);
@@ -199,7 +129,7 @@ void compare_swap(Wave& w, const Code& c) {
     u8* place = buffer.place(l, 0, sizeof(T));
     T old = 0;
     if (place != nullptr) {
-      check_alignment(w, place, sizeof(T));
+      atomic::check_alignment(w, place, sizeof(T));
       old = atomic::compare_swap<T>(place, get_lane<T>(data + sizeof(T) / 4 * kLanes, l),
                                     get_lane<T>(data, l), changed);
     }
@@ -213,7 +143,6 @@ void no_operation(Wave&, const Code&) {}  // caches are always coherent here
 
 // clang-format off
 #define ATOMIC(name, T, op) {Op::buffer_atomic_##name, update<T, atomic::op>},
-#define ATOMIC_BOTH(name, narrow, wide, op) ATOMIC(name, narrow, op) ATOMIC(name##_x2, wide, op)
 
 constexpr HandlerRow kRows[] = {
     {Op::buffer_load_ubyte, load<Access{1}>},
@@ -243,24 +172,8 @@ constexpr HandlerRow kRows[] = {
     {Op::buffer_invl2, no_operation},
     {Op::buffer_wbl2, no_operation},
     {Op::buffer_inv, no_operation},
-    ATOMIC_BOTH(swap, u32, u64, swap)
-    ATOMIC_BOTH(add, u32, u64, add)
-    ATOMIC_BOTH(sub, u32, u64, sub)
-    ATOMIC_BOTH(smin, i32, i64, minimum)
-    ATOMIC_BOTH(umin, u32, u64, minimum)
-    ATOMIC_BOTH(smax, i32, i64, maximum)
-    ATOMIC_BOTH(umax, u32, u64, maximum)
-    ATOMIC_BOTH(and, u32, u64, bit_and)
-    ATOMIC_BOTH(or, u32, u64, bit_or)
-    ATOMIC_BOTH(xor, u32, u64, bit_xor)
-    ATOMIC_BOTH(inc, u32, u64, increment)
-    ATOMIC_BOTH(dec, u32, u64, decrement)
-    ATOMIC(add_f32, float, add)
-    ATOMIC(add_f64, double, add)
-    ATOMIC(min_f64, double, minimum)
-    ATOMIC(max_f64, double, maximum)
-    ATOMIC(pk_add_f16, u32, pk_add_f16)
-    ATOMIC(pk_add_bf16, u32, pk_add_bf16)
+    CKEMU_INTEGER_ATOMICS(ATOMIC)
+    CKEMU_FLOAT_ATOMICS(ATOMIC)
     {Op::buffer_atomic_cmpswap, compare_swap<u32>},
     {Op::buffer_atomic_cmpswap_x2, compare_swap<u64>},
 };

@@ -4,12 +4,22 @@
 // complete at once, so waits have nothing to wait for.
 #include <ctime>
 
+#include "control.h"
 #include "fault.h"
 #include "handlers.h"
 #include "rdna_registers.h"
 #include "scalar_access.h"
 
 namespace ckemu {
+
+void jump_to(Wave& w, u64 address) {
+  const Code* target = w.program->at_address(address);
+  if (target == nullptr) {
+    raise(w, FaultKind::Address, "jump to 0x%llx, which is not in the code object's code",
+          static_cast<unsigned long long>(address));
+  }
+  w.next = target;
+}
 
 namespace {
 
@@ -20,14 +30,6 @@ void jump(Wave& w, const Code& c) {
     target = w.program->at_address(w.program->image() + static_cast<u64>(offset));
     if (target == nullptr) raise(w, FaultKind::Instruction, "branch out of the code, to 0x%llx", static_cast<long long>(offset));
     __atomic_store_n(&c.link, target, __ATOMIC_RELEASE);
-  }
-  w.next = target;
-}
-void jump_to(Wave& w, u64 address) {
-  const Code* target = w.program->at_address(address);
-  if (target == nullptr) {
-    raise(w, FaultKind::Address, "jump to 0x%llx, which is not in the code object's code",
-          static_cast<unsigned long long>(address));
   }
   w.next = target;
 }
@@ -42,8 +44,6 @@ constexpr auto vccz = [](const Wave& w) { return w.vcc() == 0; };
 constexpr auto vccnz = [](const Wave& w) { return w.vcc() != 0; };
 constexpr auto execz = [](const Wave& w) { return w.exec() == 0; };
 constexpr auto execnz = [](const Wave& w) { return w.exec() != 0; };
-
-u64 return_address(const Wave& w, const Code& c) { return w.program->image() + c.pc + 4; }
 
 void getpc(Wave& w, const Code& c) { w.set_sgpr64(c.dst, return_address(w, c)); }
 void setpc(Wave& w, const Code& c) { jump_to(w, scalar64(w, c.src[0])); }
@@ -79,7 +79,10 @@ void trap(Wave& w, const Code& c) {
 }
 
 /// The hardware registers that a kernel may ask for.
-enum HardwareRegister : u32 { kRegMode = 1, kRegStatus = 2, kRegTrapStatus = 3, kRegHardwareId = 4, kRegMemoryBases = 15, kRegXccId = 20 };
+enum HardwareRegister : u32 {
+  kRegMode = 1, kRegStatus = 2, kRegTrapStatus = 3, kRegHardwareId = 4, kRegCounters = 7, kRegMemoryBases = 15,
+  kRegTrapBase = 16, kRegTrapMemoryEnd = 19, kRegXccId = 20,
+};
 
 u32 read_register(Wave& w, u32 id) {
   if (is_rdna(w.program->family()) && id != kRegMode) return rdna_register(w, id);
@@ -88,11 +91,14 @@ u32 read_register(Wave& w, u32 id) {
     case kRegStatus: return u32{w.scc} | u32{w.exec() == 0} << 9 | u32{w.vcc() == 0} << 10;
     case kRegTrapStatus:
     case kRegHardwareId:
-    case kRegXccId: return 0;  // one shader engine, one die, no exceptions
+    case kRegCounters:
+    case kRegXccId: return 0;  // one shader engine, one die, no exceptions, nothing under way
     case kRegMemoryBases:
       return static_cast<u32>(kSharedAperture >> 48 << 16 | kPrivateAperture >> 48);
-    default: raise(w, FaultKind::Instruction, "hardware register %u is not emulated", id);
+    default: break;
   }
+  if (id >= kRegTrapBase && id <= kRegTrapMemoryEnd) return 0;  // there is no trap handler
+  raise(w, FaultKind::Instruction, "hardware register %u is not emulated", id);
 }
 struct RegisterField {
   u32 id, low, mask;
@@ -105,6 +111,7 @@ void getreg(Wave& w, const Code& c) {
 }
 void write_register(Wave& w, const Code& c, u32 value) {
   const RegisterField field(c.offset);
+  if (field.id == kRegTrapStatus) return;  // exceptions are not recorded, so there is nothing to clear
   if (field.id != kRegMode) raise(w, FaultKind::Instruction, "writing hardware register %u is not emulated", field.id);
   w.mode = (w.mode & ~(field.mask << field.low)) | (value & field.mask) << field.low;
   if (is_rdna(w.program->family())) w.mode &= ~(kModeIndexed | kModeSkip);  // other bits there
@@ -173,6 +180,7 @@ constexpr HandlerRow kRows[] = {
     {Op::s_ttracedata, no_operation},
     {Op::s_sendmsg, no_operation},
     {Op::s_trap, trap},
+    {Op::v_clrexcp, no_operation},  // no exception is ever recorded
     {Op::s_getreg_b32, getreg},
     {Op::s_setreg_b32, setreg},
     {Op::s_setreg_imm32_b32, setreg},

@@ -4,6 +4,7 @@
 #include <immintrin.h>
 
 #include "fault.h"
+#include "half_flush.h"
 #include "program.h"
 
 namespace ckemu {
@@ -12,6 +13,7 @@ namespace {
 
 // MODE[3:0] rounding and MODE[7:4] denormals, each first for f32 and then for f64 and f16.
 constexpr u32 kFloatBits = 0xff, kUsualFloat = 0xf0;
+constexpr u32 kKeepHalves = 0xc0;
 constexpr u32 kUsualMxcsr = 0x1f80;
 
 /// SSE control bits for two bits of rounding and two of denormals.
@@ -22,22 +24,19 @@ u32 mxcsr_of(u32 rounding, u32 denormals) {
   return kUsualMxcsr | direction[rounding] << 13 | flush_inputs | flush_results;
 }
 
-bool involves(const Inst& inst, Type type) {
-  if (inst.dst[0].type == type) return true;
-  for (const Operand& operand : inst.src) {
-    if (operand.type == type) return true;
-  }
-  return false;
-}
+/// Whether an operand of this type, or f16, follows MODE's fields for f64 and f16.
+bool is_wide(Type type) { return type == Type::F64 || type == Type::F16; }
 
-void enter_float_mode(Wave& w, const Inst& inst) {
-  const bool half = involves(inst, Type::F16);
-  const bool wide = half || involves(inst, Type::F64);
-  const u32 denormals = w.mode >> (wide ? 6 : 4) & 3;
-  if (half && denormals != 3) {
-    raise(w, FaultKind::Instruction, "f16 arithmetic with flushed denormals (MODE 0x%x) is not emulated", w.mode);
-  }
-  _mm_setcsr(mxcsr_of(w.mode >> (wide ? 2 : 0) & 3, denormals));
+/// Results are rounded and flushed as the type of the destination asks, sources as theirs do. Matrix
+/// products follow no mode.
+void enter_float_mode(const Wave& w, const Inst& inst) {
+  if (inst.matrix != nullptr) return _mm_setcsr(kUsualMxcsr);
+  bool wide_source = false;
+  for (const Operand& operand : inst.src) wide_source |= operand.type == Type::F64;
+  const bool wide = is_wide(inst.dst[0].type);
+  const u32 single = w.mode >> 4 & 3, twice = w.mode >> 6 & 3;
+  const u32 denormals = (wide_source ? twice : single) & 1;
+  _mm_setcsr(mxcsr_of(w.mode >> (wide ? 2 : 0) & 3, denormals | ((inst.dst[0].type == Type::F64 ? twice : single) & 2)));
 }
 
 /// Whether s_setvskip leaves out the instruction.
@@ -56,6 +55,9 @@ bool is_vector(const Inst& inst) {
 /// Runs one instruction with its vector registers numbered relative to m0.
 void run_indexed(Wave& w, const Code& c) {
   if (c.dst_kind != Kind::Vgpr || c.inst->matrix != nullptr) return c.fn(w, c);
+  if ((w.mode & kKeepHalves) != kKeepHalves && computes_halves(*c.inst)) {
+    raise(w, FaultKind::Instruction, "indexed registers of f16 with flushed denormals are not emulated");
+  }
   Code shifted = c;
   const u32 index = w.s[kM0] & 0xff, operands = w.s[kM0] >> 12 & 15;
   if (operands != 0 && c.link != nullptr) {
@@ -87,6 +89,10 @@ void run_loop(Wave& w) {
       if ((w.mode & kModeSkip) != 0 && c.inst != nullptr && is_vector(*c.inst)) continue;
       if ((w.mode & kModeIndexed) != 0 && c.inst != nullptr) {
         run_indexed(w, c);
+        continue;
+      }
+      if ((w.mode & kKeepHalves) != kKeepHalves && c.inst != nullptr && computes_halves(*c.inst)) {
+        run_flushing(w, c, w.mode >> 6 & 3);
         continue;
       }
     }

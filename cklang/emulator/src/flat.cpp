@@ -149,11 +149,18 @@ void global_load_lds(Wave& w, const Code& c) {
   count_load(w, access.bytes);
 }
 
-void check_alignment(Wave& w, const u8* place, size_t size) {
-  if (reinterpret_cast<u64>(place) % size != 0) {
-    raise(w, FaultKind::Address, "atomic access to 0x%llx, which is not aligned to %zu",
-          static_cast<unsigned long long>(reinterpret_cast<u64>(place)), size);
-  }
+/// The same from scratch.
+template <Access access>
+void scratch_load_lds(Wave& w, const Code& c) {
+  const ScratchOffsets at = scratch_offsets(w, c);
+  const u64 base = u64{lds_base(w)} + static_cast<u64>(static_cast<i64>(c.offset));
+  each_lane(w, [&](int l) {
+    u32 value[kLanes];
+    load_lane<access>(value, 0, scratch_place(w, l, at(l), access.bytes), kScratchStride);
+    const u64 place = base + 4 * static_cast<u64>(l);
+    if (place + 4 <= w.lds_bytes) std::memcpy(w.lds + place, value, 4);
+  });
+  w.lane = -1;
 }
 
 /// sc0 (glc) asks for the old value.
@@ -164,7 +171,7 @@ void update(Wave& w, const Code& c) {
   bool changed = false;
   each_lane(w, [&](int l) {
     u8* place = flat_place(w, l, at(l), sizeof(T)).at;
-    check_alignment(w, place, sizeof(T));
+    atomic::check_alignment(w, place, sizeof(T));
     const T old = atomic::apply<T, op>(place, get_lane<T>(data, l), changed);
     if (c.dst_kind != Kind::None) set_lane<T>(w.v[c.dst], l, old);
   });
@@ -179,7 +186,7 @@ void compare_swap(Wave& w, const Code& c) {  // data: new value, then the expect
   bool changed = false;
   each_lane(w, [&](int l) {
     u8* place = flat_place(w, l, at(l), sizeof(T)).at;
-    check_alignment(w, place, sizeof(T));
+    atomic::check_alignment(w, place, sizeof(T));
     const T old = atomic::compare_swap<T>(place, get_lane<T>(data + words * kLanes, l),
                                           get_lane<T>(data, l), changed);
     if (c.dst_kind != Kind::None) set_lane<T>(w.v[c.dst], l, old);
@@ -215,12 +222,16 @@ void compare_swap(Wave& w, const Code& c) {  // data: new value, then the expect
 #define ATOMIC(name, T, op)                                \
   {Op::flat_atomic_##name, update<T, atomic::op>},         \
   {Op::global_atomic_##name, update<T, atomic::op>},
-#define ATOMIC_BOTH(name, narrow, wide, op) ATOMIC(name, narrow, op) ATOMIC(name##_x2, wide, op)
 
 constexpr HandlerRow kRows[] = {
     LOADS(global)
     LOADS(flat)
     LOADS(scratch)
+    {Op::scratch_load_lds_ubyte, scratch_load_lds<Access{1}>},
+    {Op::scratch_load_lds_sbyte, scratch_load_lds<Access{1, Extend::Sign}>},
+    {Op::scratch_load_lds_ushort, scratch_load_lds<Access{2}>},
+    {Op::scratch_load_lds_sshort, scratch_load_lds<Access{2, Extend::Sign}>},
+    {Op::scratch_load_lds_dword, scratch_load_lds<Access{4}>},
     {Op::global_load_lds_ubyte, global_load_lds<Access{1}>},
     {Op::global_load_lds_sbyte, global_load_lds<Access{1, Extend::Sign}>},
     {Op::global_load_lds_ushort, global_load_lds<Access{2}>},
@@ -228,24 +239,8 @@ constexpr HandlerRow kRows[] = {
     {Op::global_load_lds_dword, global_load_lds<Access{4}>},
     {Op::global_load_lds_dwordx3, global_load_lds<Access{12}>},
     {Op::global_load_lds_dwordx4, global_load_lds<Access{16}>},
-    ATOMIC_BOTH(swap, u32, u64, swap)
-    ATOMIC_BOTH(add, u32, u64, add)
-    ATOMIC_BOTH(sub, u32, u64, sub)
-    ATOMIC_BOTH(smin, i32, i64, minimum)
-    ATOMIC_BOTH(umin, u32, u64, minimum)
-    ATOMIC_BOTH(smax, i32, i64, maximum)
-    ATOMIC_BOTH(umax, u32, u64, maximum)
-    ATOMIC_BOTH(and, u32, u64, bit_and)
-    ATOMIC_BOTH(or, u32, u64, bit_or)
-    ATOMIC_BOTH(xor, u32, u64, bit_xor)
-    ATOMIC_BOTH(inc, u32, u64, increment)
-    ATOMIC_BOTH(dec, u32, u64, decrement)
-    ATOMIC(add_f32, float, add)
-    ATOMIC(add_f64, double, add)
-    ATOMIC(min_f64, double, minimum)
-    ATOMIC(max_f64, double, maximum)
-    ATOMIC(pk_add_f16, u32, pk_add_f16)
-    ATOMIC(pk_add_bf16, u32, pk_add_bf16)
+    CKEMU_INTEGER_ATOMICS(ATOMIC)
+    CKEMU_FLOAT_ATOMICS(ATOMIC)
     {Op::flat_atomic_cmpswap, compare_swap<u32>},
     {Op::global_atomic_cmpswap, compare_swap<u32>},
     {Op::flat_atomic_cmpswap_x2, compare_swap<u64>},

@@ -18,7 +18,8 @@ struct Table {
           packed_handlers(), compare_handlers(), convert_handlers(), division_handlers(),
           transcendental_handlers(), cross_lane_handlers(), lds_handlers(), lds_transpose_handlers(), lds_atomic_handlers(),
           convert_scaled_handlers(), sums_handlers(),
-          buffer_handlers(), flat_handlers(), rdna_scalar_handlers(),
+          buffer_handlers(), flat_handlers(), buffer_format_handlers(), fork_handlers(),
+          trig_preop_handlers(), rdna_scalar_handlers(),
           rdna_scalar_float_handlers(), rdna_control_handlers(), rdna_vector_handlers(),
           rdna_cross_lane_handlers(), rdna_memory_handlers()}) {
       for (const HandlerRow& row : rows) fn[static_cast<u16>(row.op)] = row.fn;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Read-modify-write operations on local memory.
+#include "access.h"
 #include "atomics.h"
-#include "fault.h"
 #include "handlers.h"
 
 namespace ckemu {
@@ -65,6 +65,76 @@ void masked_or(Wave& w, const Code& c) {
   w.counters->progress++;
 }
 
+/// Two exchanges whose offsets count elements, or 64 elements.
+template <class T, u32 unit>
+void exchange2(Wave& w, const Code& c) {
+  constexpr int words = sizeof(T) / 4;
+  constexpr u32 scale = sizeof(T) * unit;
+  alignas(64) u32 old[2 * words][kLanes] = {};
+  const u32 offsets[2] = {static_cast<u32>(c.offset) * scale, c.inst->offset1 * scale};
+  for (int n = 0; n < 2; ++n) {
+    const u32* data = source_row(w, c, 1 + n);
+    each_place<T>(w, c, offsets[n], [&](int l, u8* place) {
+      const T value = get_lane<T>(data, l);
+      set_lane<T>(old[words * n], l, load_as<T>(place));
+      std::memcpy(place, &value, sizeof(T));
+    });
+  }
+  each_lane(w, [&](int l) {
+    for (int n = 0; n < 2 * words; ++n) w.v[c.dst + n][l] = old[n][l];
+  });
+  w.counters->progress++;
+}
+
+/// Two neighbouring dwords, each replaced by the 31 bits of its data if the data's top bit is set.
+void exchange_conditionally(Wave& w, const Code& c) {
+  const u32 *address = source_row(w, c, 0), *data = source_row(w, c, 1);
+  if (c.inst->gds) raise(w, FaultKind::Instruction, "global data share (gds) is not emulated");
+  each_lane(w, [&](int l) {
+    const u32 place = (address[l] + static_cast<u32>(c.offset)) & 0xfff8;
+    const u64 value = get_lane<u64>(data, l);
+    u64 old = 0;
+    if (u64{place} + 8 <= w.lds_bytes) {
+      old = load_as<u64>(w.lds + place);
+      u64 result = old;
+      for (int shift = 0; shift < 64; shift += 32) {
+        if ((value >> (shift + 31) & 1) == 0) continue;
+        result = (result & ~(u64{0xffffffff} << shift)) | (value >> shift & 0x7fffffff) << shift;
+      }
+      std::memcpy(w.lds + place, &result, 8);
+    }
+    set_lane<u64>(w.v[c.dst], l, old);
+  });
+  w.counters->progress++;
+}
+
+/// old >= data0 ? old - data0 : old + data1
+void wrap(Wave& w, const Code& c) {
+  const u32 *limit = source_row(w, c, 1), *more = source_row(w, c, 2);
+  each_place<u32>(w, c, static_cast<u32>(c.offset), [&](int l, u8* place) {
+    const u32 old = load_as<u32>(place);
+    const u32 result = old >= limit[l] ? old - limit[l] : old + more[l];
+    std::memcpy(place, &result, 4);
+    w.v[c.dst][l] = old;
+  });
+  w.counters->progress++;
+}
+
+/// A counter at m0 + offset grows or shrinks by the number of enabled lanes, which all get the old value.
+template <int sign>
+void count(Wave& w, const Code& c) {
+  if (c.inst->gds) raise(w, FaultKind::Instruction, "global data share (gds) is not emulated");
+  const u64 place = u64{lds_base(w)} + static_cast<u32>(c.offset);
+  u32 old = 0;
+  if (place + 4 <= w.lds_bytes) {
+    old = load_as<u32>(w.lds + place);
+    const u32 result = old + static_cast<u32>(sign * __builtin_popcountll(w.exec()));
+    std::memcpy(w.lds + place, &result, 4);
+  }
+  each_lane(w, [&](int l) { w.v[c.dst][l] = old; });
+  w.counters->progress++;
+}
+
 #define BOTH(name, returning, T, op)              \
   {Op::ds_##name, update<T, atomic::op, false>}, \
       {Op::ds_##returning, update<T, atomic::op, true>}
@@ -112,6 +182,14 @@ constexpr HandlerRow kRows[] = {
     {Op::ds_cmpst_rtn_f32, compare_store<float, true>},
     {Op::ds_cmpst_f64, compare_store<double, false>},
     {Op::ds_cmpst_rtn_f64, compare_store<double, true>},
+    {Op::ds_wrxchg2_rtn_b32, exchange2<u32, 1>},
+    {Op::ds_wrxchg2_rtn_b64, exchange2<u64, 1>},
+    {Op::ds_wrxchg2st64_rtn_b32, exchange2<u32, 64>},
+    {Op::ds_wrxchg2st64_rtn_b64, exchange2<u64, 64>},
+    {Op::ds_condxchg32_rtn_b64, exchange_conditionally},
+    {Op::ds_wrap_rtn_b32, wrap},
+    {Op::ds_append, count<1>},
+    {Op::ds_consume, count<-1>},
     {Op::ds_mskor_b32, masked_or<u32, false>},
     {Op::ds_mskor_rtn_b32, masked_or<u32, true>},
     {Op::ds_mskor_b64, masked_or<u64, false>},

@@ -13,15 +13,18 @@ namespace {
 
 constexpr int kBlock = 16;  // lanes that exchange elements, and elements of a row
 
-/// Refuses a block that exec enables in part: what its other lanes contribute is not documented.
-void check_blocks(Wave& w) {
-  for (int first = 0; first < kLanes; first += kBlock) {
-    const u64 enabled = w.exec() >> first & 0xffff;
-    if (enabled == 0 || enabled == 0xffff) continue;
-    w.lane = first;
-    raise(w, FaultKind::Instruction, "transposed LDS read with exec 0x%llx: blocks of 16 lanes must be enabled as a whole",
-          static_cast<unsigned long long>(w.exec()));
-  }
+/// Refuses an enabled lane that would get an element from a disabled one: what that contributes is not
+/// documented.
+void check_sources(Wave& w, int per_lane, int lanes_a_row) {
+  each_lane(w, [&](int l) {
+    for (int j = 0; j < per_lane; ++j) {
+      const int from = l / kBlock * kBlock + lanes_a_row * j + l % kBlock / per_lane;
+      if ((w.exec() >> from & 1) != 0) continue;
+      w.lane = l;
+      raise(w, FaultKind::Instruction, "transposed LDS read with exec 0x%llx: lane %d needs what the disabled lane %d reads",
+            static_cast<unsigned long long>(w.exec()), l, from);
+    }
+  });
 }
 
 template <int bits, int bytes>
@@ -29,7 +32,7 @@ void read_transposed(Wave& w, const Code& c) {
   constexpr int per_lane = bytes * 8 / bits, lanes_a_row = kBlock / per_lane;
   constexpr u32 mask = (1u << bits) - 1;
   if (c.inst->gds) raise(w, FaultKind::Instruction, "global data share (gds) is not emulated");
-  check_blocks(w);
+  if (w.exec() != ~u64{0}) check_sources(w, per_lane, lanes_a_row);
   const u32* address = source_row(w, c, 0);
   unsigned __int128 loaded[kLanes] = {};
   each_lane(w, [&](int l) {

@@ -184,54 +184,16 @@ void deliver(const Wave& w, const Inst& inst, const u32* result, u32* row) {
   });
 }
 
-constexpr auto add_u = [](U8v a, U8v b) { return __builtin_elementwise_add_sat(a, b); };
-constexpr auto sub_u = [](U8v a, U8v b) { return __builtin_elementwise_sub_sat(a, b); };
-constexpr auto subrev_u = [](U8v a, U8v b) { return __builtin_elementwise_sub_sat(b, a); };
-constexpr auto add_i = [](U8v a, U8v b) { return u(__builtin_elementwise_add_sat(i(a), i(b))); };
-constexpr auto sub_i = [](U8v a, U8v b) { return u(__builtin_elementwise_sub_sat(i(a), i(b))); };
-constexpr auto add_u16 = [](u16 a, u16 b) { return __builtin_elementwise_add_sat(a, b); };
-constexpr auto sub_u16 = [](u16 a, u16 b) { return __builtin_elementwise_sub_sat(a, b); };
-constexpr auto add_i16 = [](i16 a, i16 b) { return __builtin_elementwise_add_sat(a, b); };
-constexpr auto sub_i16 = [](i16 a, i16 b) { return __builtin_elementwise_sub_sat(a, b); };
-
-struct Saturating {
-  Op op;
-  Handler fn;
-};
-constexpr Saturating kSaturating[] = {
-    {Op::v_add_u32, map2<add_u>},
-    {Op::v_sub_u32, map2<sub_u>},
-    {Op::v_subrev_u32, map2<subrev_u>},
-    {Op::v_add_i32, map2<add_i>},
-    {Op::v_sub_i32, map2<sub_i>},
-    {Op::v_add_u16, lane2<u16, u16, u16, add_u16>},
-    {Op::v_sub_u16, lane2<u16, u16, u16, sub_u16>},
-    {Op::v_add_i16, lane2<i16, i16, i16, add_i16>},
-    {Op::v_sub_i16, lane2<i16, i16, i16, sub_i16>},
-};
-
 }  // namespace
-
-Handler saturating_handler(Op name) {
-  const Op op = plain_name(name);
-  for (const Saturating& row : kSaturating) {
-    if (row.op == op) return row.fn;
-  }
-  for (const HandlerRow& row : packed_saturating_handlers()) {
-    if (row.op == op) return row.fn;
-  }
-  return nullptr;
-}
 
 ModifierPlan plan_modifiers(const Inst& inst) {
   ModifierPlan plan;
   const bool compare = inst.dst[0].kind == Kind::Sgpr;
-  const bool saturates = inst.clamp && !compare && !is_float(inst.dst[0].type);
   if (inst.enc == Encoding::VOP3P) {
-    const bool mixed = inst.op == Op::v_fma_mix_f32 || inst.op == Op::v_fma_mixlo_f16 ||
-                       inst.op == Op::v_fma_mixhi_f16;
+    const bool mixed = (inst.row->flags & kFlagMix) != 0;
     const bool own = inst.matrix != nullptr || inst.op == Op::v_dot4_i32_iu8 || inst.op == Op::v_dot8_i32_iu4;
-    if (saturates && !mixed && !own && saturating_handler(inst.op) == nullptr) plan.refusal = "clamp of packed integers";
+    const bool negates = (inst.neg | inst.neg_hi) != 0 && !mixed && !own;
+    if (negates && !is_float(inst.src[0].type)) plan.refusal = "neg of packed integers";
     if (moves_lanes(inst)) plan.refusal = "DPP";
     return plan;
   }
@@ -240,7 +202,6 @@ ModifierPlan plan_modifiers(const Inst& inst) {
     plan.refusal = "fetch_inactive or bound_ctrl";
     return plan;
   }
-  if (saturates && saturating_handler(inst.op) == nullptr) plan.refusal = "clamp of integers";
   const bool own = selects_itself(inst.op) && inst.form != Form::Sdwa;
   plan.prepared = inst.neg | inst.abs;
   if (scaled_conversion(inst.op) && (plan.prepared & 1) != 0 && inst.src[0].dwords != inst.src[0].elements) {

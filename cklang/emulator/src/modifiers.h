@@ -21,7 +21,8 @@ ModifierPlan plan_modifiers(const Inst& inst);
 /// The handler of a modified instruction; its `link` is the plain form.
 void modified(Wave& wave, const Code& code);
 
-/// The handler of an integer operation that saturates (clamp); null if there is none.
+/// The handler of an integer operation that saturates (clamp); null for those that cannot leave their
+/// type's range, for which clamp changes nothing.
 Handler saturating_handler(Op op);
 
 }  // namespace ckemu

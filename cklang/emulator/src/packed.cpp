@@ -8,15 +8,18 @@
 #include "float_ops.h"
 #include "handlers.h"
 #include "rounding.h"
+#include "saturate.h"
 
 namespace ckemu {
 
 namespace {
 
-/// Source `slot` with its halves where the result's halves want them.
+/// Source `slot` with its halves where the result's halves want them. Some dot products have no bits
+/// for that: their halves stay in place.
 CKEMU_INLINE U8v pick_halves(const Code& c, int slot, U8v x) {
+  const bool picks = (c.inst->row->allowed.op_sel_hi >> slot & 1) != 0;
   const bool low_from_high = (c.inst->op_sel >> slot & 1) != 0;
-  const bool high_from_high = (c.inst->op_sel_hi >> slot & 1) != 0;
+  const bool high_from_high = !picks || (c.inst->op_sel_hi >> slot & 1) != 0;
   const U8v low = low_from_high ? x >> 16 : x & 0xffff;
   const U8v high = high_from_high ? x & 0xffff0000 : x << 16;
   const u32 flip = (c.inst->neg >> slot & 1) << 15 | u32(c.inst->neg_hi >> slot & 1) << 31;
@@ -68,6 +71,12 @@ constexpr auto min_f = [](U8v a, U8v b) {
 };
 constexpr auto max_f = [](U8v a, U8v b) {
   return pack_low_f16(f(max_number(u(low_f16(a)), u(low_f16(b)))));
+};
+constexpr auto minimum3 = [](U8v a, U8v b, U8v c) {
+  return pack_low_f16(f(min_nan(min_nan(u(low_f16(a)), u(low_f16(b))), u(low_f16(c)))));
+};
+constexpr auto maximum3 = [](U8v a, U8v b, U8v c) {
+  return pack_low_f16(f(max_nan(max_nan(u(low_f16(a)), u(low_f16(b))), u(low_f16(c)))));
 };
 constexpr auto min_f_nan = [](U8v a, U8v b) {
   return pack_low_f16(f(min_nan(u(low_f16(a)), u(low_f16(b)))));
@@ -172,11 +181,15 @@ Acc field(u32 word, int n) {
   return raw >> (32 - bits);
 }
 template <class Acc, int bits>
-constexpr auto dot_int = [](u32 a, u32 b, Acc c) {
+i64 dot_exact(u32 a, u32 b, Acc c) {
   i64 sum = c;
   for (int n = 0; n < 32 / bits; ++n) sum += i64{field<Acc, bits>(a, n)} * field<Acc, bits>(b, n);
-  return static_cast<Acc>(sum);
-};
+  return sum;
+}
+template <class Acc, int bits>
+constexpr auto dot_int = [](u32 a, u32 b, Acc c) { return static_cast<Acc>(dot_exact<Acc, bits>(a, b, c)); };
+template <class Acc, int bits>
+constexpr auto dot_sat = [](u32 a, u32 b, Acc c) { return saturated<Acc>(dot_exact<Acc, bits>(a, b, c)); };
 constexpr auto dot2_f16 = [](u32 a, u32 b, float c) {
   const float low = from_f16(static_cast<u16>(a)) * from_f16(static_cast<u16>(b));
   return __builtin_fmaf(from_f16(static_cast<u16>(a >> 16)), from_f16(static_cast<u16>(b >> 16)),
@@ -214,6 +227,12 @@ constexpr auto add_i_sat = [](U8v a, U8v b) { return clip_i(low_i(a) + low_i(b))
 constexpr auto sub_i_sat = [](U8v a, U8v b) { return clip_i(low_i(a) - low_i(b)); };
 constexpr auto add_u_sat = [](U8v a, U8v b) { return clip_u(i(low_u(a) + low_u(b))); };
 constexpr auto sub_u_sat = [](U8v a, U8v b) { return clip_u(i(low_u(a) - low_u(b))); };
+constexpr auto mad_i_sat = [](U8v a, U8v b, U8v c) { return clip_i(low_i(a) * low_i(b) + low_i(c)); };
+constexpr auto clip_wide_u = [](U8v x) { return __builtin_elementwise_min(x, U8v(65535)); };
+constexpr auto mad_u_sat = [](U8v a, U8v b, U8v c) {  // at most 2^32 - 2^16
+  return clip_wide_u(low_u(a) * low_u(b) + low_u(c));
+};
+constexpr auto mul_u_sat = [](U8v a, U8v b) { return clip_wide_u(low_u(a) * low_u(b)); };
 
 /// The forms that saturate (clamp).
 constexpr HandlerRow kSaturating[] = {
@@ -221,6 +240,18 @@ constexpr HandlerRow kSaturating[] = {
     {Op::v_pk_sub_i16, halves2<sub_i_sat>},
     {Op::v_pk_add_u16, halves2<add_u_sat>},
     {Op::v_pk_sub_u16, halves2<sub_u_sat>},
+    {Op::v_pk_mad_i16, halves3<mad_i_sat>},
+    {Op::v_pk_mad_u16, halves3<mad_u_sat>},
+    {Op::v_pk_mul_lo_u16, halves2<mul_u_sat>},
+    {Op::v_dot2_i32_i16, dot<i32, dot_sat<i32, 16>>},
+    {Op::v_dot2_u32_u16, dot<u32, dot_sat<u32, 16>>},
+    {Op::v_dot4_i32_i8, dot<i32, dot_sat<i32, 8>>},
+    {Op::v_dot4_u32_u8, dot<u32, dot_sat<u32, 8>>},
+    {Op::v_dot8_i32_i4, dot<i32, dot_sat<i32, 4>>},
+    {Op::v_dot8_u32_u4, dot<u32, dot_sat<u32, 4>>},
+    {Op::v_dot2c_i32_i16, lane2_into<i32, u32, u32, dot_sat<i32, 16>>},
+    {Op::v_dot4c_i32_i8, lane2_into<i32, u32, u32, dot_sat<i32, 8>>},
+    {Op::v_dot8c_i32_i4, lane2_into<i32, u32, u32, dot_sat<i32, 4>>},
 };
 
 constexpr HandlerRow kRows[] = {
@@ -229,6 +260,8 @@ constexpr HandlerRow kRows[] = {
     {Op::v_pk_mul_f16, halves2<mul_f>},
     {Op::v_pk_min_f16, halves2<min_f>},
     {Op::v_pk_max_f16, halves2<max_f>},
+    {Op::v_pk_minimum3_f16, halves3<minimum3>},
+    {Op::v_pk_maximum3_f16, halves3<maximum3>},
     {Op::v_pk_minimum_f16, halves2<min_f_nan>},
     {Op::v_pk_maximum_f16, halves2<max_f_nan>},
     {Op::v_pk_mad_i16, halves3<mad_i>},

@@ -216,7 +216,8 @@ void Program::resolve(const Inst& inst, Code& code) {
 void Program::choose_handler(const Inst& inst, Code& code) {
   code.fn = inst.matrix != nullptr ? matrix_handler(inst) : handler_of(inst.op);
   if (code.fn == nullptr) {
-    refuse(code, "instruction %s is not emulated", mnemonic(inst.op));
+    const char* reason = refusal_reason(inst.op);
+    refuse(code, "instruction %s is not emulated%s%s", mnemonic(inst.op), reason != nullptr ? ": " : "", reason != nullptr ? reason : "");
     return;
   }
   const ModifierPlan plan = plan_modifiers(inst);

@@ -94,6 +94,9 @@ class Program {
 /// The handler of an operation; null if the emulator lacks it.
 Handler handler_of(Op op);
 
+/// Why an operation without a handler will have none; null if there is no reason but that.
+const char* refusal_reason(Op op);
+
 /// Whether control never falls through.
 bool ends_run(Op op);
 

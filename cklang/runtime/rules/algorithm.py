@@ -58,7 +58,7 @@ def _covers(row: Forbidden, names: tuple[str, str, str]) -> bool:
 
 @algorithm_rule("warp-tile", "the GPU has a fixed set of matrix instructions", reads=("warp_tile",))
 def _warp_tile(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
-    types = (s.dtype_a.name, s.dtype_b.name, s.dtype_acc.name)
+    types = (s.dtype_a.family, s.dtype_b.family, s.dtype_acc.name)
     legal = spec.tiles(*types)
     if a.warp_tile in legal:
         return None
@@ -67,6 +67,17 @@ def _warp_tile(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
         value=_triple(a.warp_tile),
         bound="one of " + (", ".join(map(_triple, legal)) or "(none)"),
     )
+
+
+@algorithm_rule("fp8-encoding", "a GPU has one encoding of 8-bit floats, or none", reads=())
+def _fp8_encoding(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    named = {"A": s.dtype_a, "B": s.dtype_b, "E": s.dtype_e}
+    named |= {f"D{i}": d.dtype for i, d in enumerate(s.d)}
+    for name, dtype in named.items():
+        if dtype.encoding not in ("", spec.fp8):
+            what = f"the 8-bit float encoding of {name} on {spec.name}"
+            return Objection(what=what, value=f"{dtype.encoding} ({dtype})", bound=spec.fp8)
+    return None
 
 
 @algorithm_rule("warps", "CK Tile arranges the warps of a block in few ways", reads=("warps",))
@@ -150,7 +161,7 @@ def access_pattern(
     """
     width = max(vector, row // wave)
     width = min(width, outer * row // threads)
-    if width < 1 or row % width or row % vector or (row // width) > wave:
+    if width < vector or row % width or row // width > wave:
         return None
     rows_at_once = wave // (row // width) * (threads // wave)
     if wave % (row // width) or outer % rows_at_once:

@@ -10,7 +10,10 @@ namespace cklang {
 template <typename E, typename T>
 CK_TILE_DEVICE E narrow(T value)
 {
-    return static_cast<E>(value);
+    if constexpr(ck_tile::is_any_of<E, ck_tile::fp8_t, ck_tile::bf8_t>::value)
+        return ck_tile::type_convert<E>(value);
+    else
+        return static_cast<E>(value);
 }
 
 /// e = function(c, ds...) for all elements that a thread holds of tiles of one distribution.

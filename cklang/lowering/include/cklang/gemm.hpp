@@ -47,7 +47,8 @@ struct GemmKernel
 
     static constexpr index_t epilogue_lds = Epilogue::GetSmemSize();
 
-    /// One tile, by its number in the partition; `shared` has room for the loop and the epilogue.
+    /// The tile that a data-parallel grid gives to workgroup `block`; `shared` has room for the
+    /// loop and the epilogue.
     template <LoopFunction<typename Acc::DataType>* loop>
     CK_TILE_DEVICE static void tile(const Args& args, index_t block, char* shared)
     {

@@ -41,6 +41,34 @@ CK_MATH float ck_log(float x) { return __builtin_elementwise_log(x); }
 CK_MATH float ck_round_f16(float x) { return (float)(_Float16)x; }
 CK_MATH float ck_round_bf16(float x) { return (float)(__bf16)x; }
 
+/* Round to nearest even to `bits` bits behind the point, with `least` the exponent of the least
+ * normal number, and saturate at `largest`. Infinity and NaN pass. */
+CK_MATH float ck_round_small(float x, int bits, int least, float largest)
+{
+    CK_AS_WRITTEN
+    const float a = ck_abs(x);
+    if(!(a < __builtin_inff()))
+        return x;
+    const float c = a > largest ? largest : a;
+    const int e   = (__builtin_bit_cast(int, c) >> 23) - 127;
+    /* A number of 2^(23 - bits) times the magnitude: adding it rounds the sum to the quantum. */
+    const float large = __builtin_bit_cast(float, ((e < least ? least : e) + 150 - bits) << 23);
+    return ck_copysign((c + large) - large, x);
+}
+/* NaN for an infinity, for types that have none. */
+CK_MATH float ck_no_inf(float x) { return ck_abs(x) < __builtin_inff() ? x : __builtin_nanf(""); }
+CK_MATH float ck_round_fp8(float x) { return ck_no_inf(ck_round_small(x, 3, -6, 448.0f)); }
+CK_MATH float ck_round_bf8(float x) { return ck_round_small(x, 2, -14, 57344.0f); }
+/* Adding 0 leaves one zero. */
+CK_MATH float ck_round_fp8_fnuz(float x)
+{
+    return ck_no_inf(ck_round_small(x, 3, -7, 240.0f)) + 0.0f;
+}
+CK_MATH float ck_round_bf8_fnuz(float x)
+{
+    return ck_no_inf(ck_round_small(x, 2, -15, 57344.0f)) + 0.0f;
+}
+
 /* 2^n * x for -252 <= n <= 254, in two steps so that neither factor overflows. */
 CK_MATH float ck_scale(float x, int n)
 {

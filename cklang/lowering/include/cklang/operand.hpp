@@ -54,8 +54,12 @@ struct Operand
 template <typename T>
 CK_TILE_DEVICE auto widen(T value)
 {
-    if constexpr(std::is_same_v<T, bool> || std::is_same_v<T, int32_t>)
+    if constexpr(std::is_integral_v<T> && sizeof(T) > 1)
         return value;
+    else if constexpr(std::is_same_v<T, ck_tile::int8_t>)
+        return static_cast<int32_t>(value);
+    else if constexpr(ck_tile::is_any_of<T, ck_tile::fp8_t, ck_tile::bf8_t>::value)
+        return ck_tile::type_convert<float>(value);
     else
         return static_cast<float>(value);
 }

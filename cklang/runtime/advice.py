@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: MIT
+"""What is wrong with an algorithm, what would be legal instead, and a legal one near it.
+
+Nothing here is applied in silence: :func:`fix` returns a proposal and says what it changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+from cklang.arch import ArchSpec, arch
+from cklang.codec import encode
+from cklang.errors import error
+from cklang.keys import Algorithm, Signature
+from cklang.runtime.problem import Problem
+from cklang.runtime.rules import ALGORITHM_RULES, PROBLEM_RULES, Rejection, objections
+from cklang.runtime.space import enumerate_legal, legal_values
+
+__all__ = ["Change", "Fix", "Violation", "explain", "fix"]
+
+_NEAREST = 3
+"""How many values are offered for a field."""
+_STEPS = 16
+_SEARCHED = 20_000
+"""How many legal algorithms are compared when changing one field after another leads nowhere."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violation:
+    """One rule that objects, and the values with which it would not."""
+
+    rule: str
+    rejection: Rejection
+    nearest: tuple[tuple[str, tuple[Any, ...]], ...]
+    """For each field that alone can satisfy the rule: its nearest such values, best first."""
+
+    def __str__(self) -> str:
+        lines = [str(self.rejection)]
+        for name, values in self.nearest:
+            lines.append(f"  legal: {name} = {' or '.join(map(_text, values))}")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One field that a proposal changes."""
+
+    field: str
+    before: Any
+    after: Any
+
+    def __str__(self) -> str:
+        return f"{self.field}: {_text(self.before)} -> {_text(self.after)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fix:
+    """A legal algorithm near an illegal one."""
+
+    algorithm: Algorithm
+    changes: tuple[Change, ...]
+    """What differs; empty if nothing had to."""
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.changes)) or "nothing to change"
+
+
+def _text(value: Any) -> str:
+    plain = encode(value)
+    return "x".join(map(str, plain)) if isinstance(plain, list) else str(plain)
+
+
+def explain(
+    algorithm: Algorithm,
+    signature: Signature,
+    gpu: ArchSpec | str,
+    problem: Problem | None = None,
+) -> tuple[Violation, ...]:
+    """Return every rule that objects to ``algorithm``, each with the nearest legal values.
+
+    Args:
+        algorithm: How.
+        signature: What is computed.
+        gpu: The GPU or its name.
+        problem: A problem, for the rules about extents, strides and addresses.
+    """
+    spec = arch(gpu) if isinstance(gpu, str) else gpu
+    return tuple(
+        Violation(
+            rule=found.rule,
+            rejection=found,
+            nearest=tuple(_nearest(found.rule, algorithm, signature, spec, problem)),
+        )
+        for found in objections(algorithm, signature, spec, problem)
+    )
+
+
+def _reads(rule: str) -> tuple[str, ...]:
+    reads = {row.id: row.reads for row in ALGORITHM_RULES}
+    reads |= {row.id: row.reads for row in PROBLEM_RULES}
+    return reads[rule]
+
+
+def _nearest(
+    rule: str,
+    algorithm: Algorithm,
+    signature: Signature,
+    spec: ArchSpec,
+    problem: Problem | None,
+) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    for name in _reads(rule):
+        now = getattr(algorithm, name)
+        others = [value for value in legal_values(name, signature, spec) if value != now]
+        distances = [_distance(now, value) for value in others]
+        good = (
+            others[at]
+            for at in sorted(range(len(others)), key=distances.__getitem__)
+            if not _objects(
+                rule, replace(algorithm, **{name: others[at]}), signature, spec, problem
+            )
+        )
+        found = tuple(islice(good, _NEAREST))
+        if found:
+            yield name, found
+
+
+def _objects(
+    rule: str, algorithm: Algorithm, signature: Signature, spec: ArchSpec, problem: Problem | None
+) -> bool:
+    for row in ALGORITHM_RULES:
+        if row.id == rule:
+            return row.check(algorithm, signature, spec) is not None
+    asked = next(row for row in PROBLEM_RULES if row.id == rule)
+    return problem is not None and asked.check(problem, algorithm, spec) is not None
+
+
+def _distance(a: Any, b: Any) -> float:
+    """How far two values of a field are apart: factors of two for sizes, 1 for other choices."""
+    if isinstance(a, bool) or not isinstance(a, int | tuple):
+        return float(a != b)
+    if isinstance(a, int):
+        return float(abs(a - b) / max(a, b, 1))
+    if len(a) != len(b):
+        return float(abs(len(a) - len(b)))
+    return float(sum(_distance(x, y) for x, y in zip(a, b, strict=True)))
+
+
+def fix(
+    algorithm: Algorithm,
+    signature: Signature,
+    gpu: ArchSpec | str,
+    problem: Problem | None = None,
+) -> Fix:
+    """Propose a legal algorithm near ``algorithm``; the proposal says what it changed.
+
+    Field by field the change that leaves the fewest objections, and among those the smallest, is
+    made; if that leads nowhere, the nearest of the first legal algorithms is taken.
+
+    Raises:
+        CkUnsupportedError: K009, no legal algorithm was found.
+    """
+    spec = arch(gpu) if isinstance(gpu, str) else gpu
+    found = None
+    if problem is None or not _hopeless(algorithm, spec, problem):
+        found = _step_by_step(algorithm, signature, spec, problem)
+        found = found or _closest(algorithm, signature, spec, problem)
+    if found is None:
+        raise error("K009", algorithm=algorithm, signature=signature.words, arch=spec.name)
+    return Fix(algorithm=found, changes=tuple(_changes(algorithm, found)))
+
+
+def _hopeless(algorithm: Algorithm, spec: ArchSpec, problem: Problem) -> bool:
+    """Whether a rule objects to ``problem`` whatever the algorithm."""
+    always = (rule for rule in PROBLEM_RULES if not rule.reads)
+    return any(rule.check(problem, algorithm, spec) is not None for rule in always)
+
+
+def _changes(before: Algorithm, after: Algorithm) -> Iterator[Change]:
+    for name in Algorithm.__dataclass_fields__:
+        old, new = getattr(before, name), getattr(after, name)
+        if old != new:
+            yield Change(field=name, before=old, after=new)
+
+
+def _step_by_step(
+    algorithm: Algorithm, signature: Signature, spec: ArchSpec, problem: Problem | None
+) -> Algorithm | None:
+    current = _with_vectors_for(algorithm, signature)
+    left = _count(current, signature, spec, problem)
+    for _ in range(_STEPS):
+        if left == 0:
+            return current
+        options = {
+            replace(current, **{name: value})
+            for violation in explain(current, signature, spec, problem)
+            for name, values in violation.nearest
+            for value in values
+        }
+        if not options:
+            return None
+        counted = [(_count(o, signature, spec, problem), _away(algorithm, o), o) for o in options]
+        best, _, chosen = min(counted, key=lambda row: (row[0], row[1], str(row[2])))
+        if best >= left:
+            return None
+        current, left = chosen, best
+    return None
+
+
+def _with_vectors_for(algorithm: Algorithm, signature: Signature) -> Algorithm:
+    """Give it as many D widths as there are D operands, the missing ones of one element."""
+    widths = (*algorithm.vector_d, *(1 for _ in signature.d))[: len(signature.d)]
+    return replace(algorithm, vector_d=widths)
+
+
+def _count(
+    algorithm: Algorithm, signature: Signature, spec: ArchSpec, problem: Problem | None
+) -> int:
+    return sum(1 for _ in objections(algorithm, signature, spec, problem))
+
+
+def _away(a: Algorithm, b: Algorithm) -> float:
+    names = Algorithm.__dataclass_fields__
+    return sum(_distance(getattr(a, name), getattr(b, name)) for name in names)
+
+
+def _closest(
+    algorithm: Algorithm, signature: Signature, spec: ArchSpec, problem: Problem | None
+) -> Algorithm | None:
+    legal = islice(enumerate_legal(signature, spec), _SEARCHED)
+    fitting = [a for a in legal if _count(a, signature, spec, problem) == 0]
+    return min(fitting, key=lambda a: _away(algorithm, a), default=None)

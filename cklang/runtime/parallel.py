@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: MIT
+"""Many kernels built at once, and a summary of what became of them.
+
+Without an executor, compiler processes run side by side under threads of this process. Any other
+:class:`concurrent.futures.Executor` (processes, a cluster) gets one task for each stencil: plain
+data goes out, plain data comes back, and the workers meet in the kernel cache.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cklang import knobs
+from cklang.errors import CkError
+from cklang.fusion.plan import epilogue_text
+from cklang.ir.parser import parse_function
+from cklang.keys import KernelKey
+from cklang.runtime.build import BuildResult, shared_builder
+from cklang.runtime.paths import cache_root
+from cklang.runtime.progress import Steps
+from cklang.runtime.record import Artifact
+
+if TYPE_CHECKING:
+    from cklang.runtime.registry import Kernel
+
+__all__ = ["BuildSummary", "build"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildSummary:
+    """What became of each kernel of a build, in order."""
+
+    results: tuple[BuildResult, ...]
+    seconds: float
+    """From the first task to the last result."""
+
+    @property
+    def artifacts(self) -> tuple[Artifact, ...]:
+        """The kernels that are there now."""
+        return tuple(r.artifact for r in self.results if r.artifact is not None)
+
+    @property
+    def failures(self) -> Mapping[KernelKey, CkError]:
+        """The kernels that could not be built, and why."""
+        return {r.key: r.failure for r in self.results if r.failure is not None}
+
+    def __str__(self) -> str:
+        made, failed = self.artifacts, self.failures
+        cached = sum(artifact.cached for artifact in made)
+        took = f"{self.seconds:.2f} s ({cached} from the cache)"
+        lines = [f"{len(made)} of {len(self.results)} kernels in {took}"]
+        lines += [f"failed: {key.label}: {why.message}" for key, why in failed.items()]
+        return "\n".join(lines)
+
+
+Plain = Sequence[tuple[dict[str, Any], str]]
+"""Keys as JSON and epilogues as text."""
+
+
+def build(
+    kernels: Sequence[Kernel], *, max_workers: int | None = None, executor: Executor | None = None
+) -> BuildSummary:
+    """Build ``kernels``; failures are told in the summary.
+
+    Args:
+        kernels: What to build.
+        max_workers: Compiler processes at once, without ``executor``.
+        executor: Runs the tasks instead; it is not shut down.
+    """
+    start = time.perf_counter()
+    if executor is None or isinstance(executor, ThreadPoolExecutor):
+        wanted = [(kernel.key, kernel.epilogue) for kernel in kernels]
+        results = shared_builder().build_many(wanted, executor, max_workers)
+    else:
+        results = _elsewhere(kernels, executor)
+    return BuildSummary(results=tuple(results), seconds=time.perf_counter() - start)
+
+
+def _elsewhere(kernels: Sequence[Kernel], executor: Executor) -> list[BuildResult]:
+    groups: dict[str, list[Kernel]] = {}
+    for kernel in kernels:
+        groups.setdefault(kernel.key.stencil.digest, []).append(kernel)
+    settings = _settings()
+    tasks: list[tuple[list[Kernel], Future[list[BuildResult]]]] = []
+    for group in groups.values():
+        plain = [(kernel.key.to_json(), epilogue_text(kernel.epilogue)) for kernel in group]
+        tasks.append((group, executor.submit(build_plain, plain, settings)))
+    found: dict[str, BuildResult] = {}
+    with Steps(f"building {len(kernels)} kernels", len(tasks)) as steps:
+        for group, task in tasks:
+            since = time.perf_counter()
+            found |= {result.key.digest: result for result in task.result()}
+            steps.done(f"{len(group)} kernels of a stencil", time.perf_counter() - since)
+    return [found[kernel.key.digest] for kernel in kernels]
+
+
+def _settings() -> dict[str, str]:
+    """What a worker must know to build the same things in the same place."""
+    named = (knobs.CK_DIR, knobs.CLANG, knobs.ROCM_PATH, knobs.ARCH_DIR)
+    values: dict[str, object] = {knob.name: knob.get() for knob in named}
+    values[knobs.CACHE_DIR.name] = cache_root()
+    # A task's compilers run one after another; the executor decides how many tasks there are.
+    values[knobs.JOBS.name] = 1
+    return {name: str(value) for name, value in values.items() if value is not None}
+
+
+def build_plain(kernels: Plain, settings: Mapping[str, str]) -> list[BuildResult]:
+    """Build kernels that came as plain data, with the settings of whoever sent them."""
+    with knobs.scope(**settings):
+        wanted = [(KernelKey.from_json(key), parse_function(text)) for key, text in kernels]
+        return shared_builder().build_many(wanted)

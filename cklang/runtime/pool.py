@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: MIT
+"""Kernels of one signature on one GPU, arranged so that a problem asks each rule few times.
+
+A problem rule gives equal answers for algorithms with equal values in the fields it reads. The
+pool asks it once for each distinct value and spreads the answers, so 500 kernels cost a few dozen
+questions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from cklang.arch import ArchSpec
+from cklang.keys import Algorithm, KernelKey
+from cklang.runtime.problem import Problem
+from cklang.runtime.rules import PROBLEM_RULES, Rejection, objections
+from cklang.runtime.rules.engine import ProblemRule
+from cklang.tuning.model import Ranker
+
+__all__ = ["Legal", "Pool"]
+
+Legal = npt.NDArray[np.bool_]
+
+
+class Pool:
+    """Candidates in order of preference.
+
+    Args:
+        keys: The kernels, best first; all of one signature and for ``spec``.
+        spec: The GPU.
+        origin: Where they come from, for people.
+        checked: Whether no algorithm rule objects to any of them, as is known already.
+    """
+
+    def __init__(
+        self, keys: Sequence[KernelKey], spec: ArchSpec, origin: str, *, checked: bool = False
+    ) -> None:
+        self.keys = tuple(keys)
+        self.spec = spec
+        self.origin = origin
+        sound = [checked or self._is_sound(key) for key in self.keys]
+        self._sound: Legal = np.array(sound, np.bool_)
+        self._questions = [question(rule, self.keys) for rule in PROBLEM_RULES]
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def _is_sound(self, key: KernelKey) -> bool:
+        return next(objections(key.algorithm, key.signature, self.spec), None) is None
+
+    def legal(self, problem: Problem) -> Legal:
+        """Return for each kernel whether no rule objects to it for ``problem``."""
+        legal = self._sound
+        for rule, distinct, index in self._questions:
+            answers = [rule.check(problem, algorithm, self.spec) is None for algorithm in distinct]
+            if not all(answers):
+                legal = legal & np.array(answers, np.bool_)[index]
+        return legal
+
+    def position(self, key: KernelKey) -> int | None:
+        """Return the place of a kernel, or None."""
+        return self._positions.get(key)
+
+    @cached_property
+    def _positions(self) -> dict[KernelKey, int]:
+        return {key: position for position, key in enumerate(self.keys)}
+
+    def rejections(self, problem: Problem, until: int | None = None) -> Iterator[Rejection]:
+        """Yield the first objection to each kernel before position ``until`` that has one."""
+        for key in self.keys[:until]:
+            found = next(objections(key.algorithm, key.signature, self.spec, problem), None)
+            if found is not None:
+                yield found
+
+    @cached_property
+    def ranker(self) -> Ranker:
+        """The cost model of these kernels.
+
+        Raises:
+            CkUnsupportedError: N001, N002, it has no constants for this GPU or its dtypes.
+        """
+        return Ranker(keys=self.keys, spec=self.spec)
+
+
+Question = tuple[ProblemRule, tuple[Algorithm, ...], npt.NDArray[np.intp]]
+
+
+def question(rule: ProblemRule, keys: Sequence[KernelKey]) -> Question:
+    """Return ``rule``, one algorithm for each distinct footprint, and each kernel's footprint."""
+    seen: dict[object, int] = {}
+    distinct: list[Algorithm] = []
+    index = np.empty(len(keys), np.intp)
+    for position, key in enumerate(keys):
+        footprint = rule.footprint(key.algorithm)
+        if footprint not in seen:
+            seen[footprint] = len(distinct)
+            distinct.append(key.algorithm)
+        index[position] = seen[footprint]
+    return rule, tuple(distinct), index

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: MIT
+"""How one of several legal kernels is chosen. All are deterministic and total.
+
+=============  ====================================================================================
+first_fit      the first in the pool's order: priority, then the order of declaration
+heuristic      the quickest by the cost model, or the first legal one that a function names
+autotune       the quickest of a few, timed on the device of the call
+=============  ====================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+import numpy as np
+
+from cklang.codec import unknown
+from cklang.errors import CkUnsupportedError, error
+from cklang.ir.nodes import Function
+from cklang.keys import KernelKey
+from cklang.runtime.pool import Legal, Pool
+from cklang.runtime.problem import Problem
+
+if TYPE_CHECKING:
+    from cklang.runtime.autotune import Measure
+
+__all__ = [
+    "STRATEGIES",
+    "Autotune",
+    "Chosen",
+    "Direction",
+    "FirstFit",
+    "Heuristic",
+    "Strategy",
+    "strategy_of",
+]
+
+Direction = Callable[[Problem], Sequence[KernelKey]]
+"""A heuristic: from a problem to keys, best first; those that are not in the pool do not count."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """A place in a pool, and why it."""
+
+    position: int
+    reason: str
+
+
+@runtime_checkable
+class Strategy(Protocol):
+    """Chooses among the legal kernels of a pool, of which there is at least one."""
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+
+    def choose(
+        self, pool: Pool, problem: Problem, legal: Legal, epilogue: Function | None
+    ) -> Chosen:
+        """Return the kernel for ``problem``; ``epilogue`` is what building one would need."""
+
+
+@dataclass(frozen=True, slots=True)
+class FirstFit:
+    """The first legal kernel in the pool's order."""
+
+    name: str = "first_fit"
+
+    def choose(
+        self, pool: Pool, problem: Problem, legal: Legal, epilogue: Function | None
+    ) -> Chosen:
+        """Return it."""
+        position = int(np.argmax(legal))
+        place = f"candidate {position + 1} of {len(pool)} in fixed order"
+        return Chosen(position=position, reason=f"{place}, the first to which no rule objects")
+
+
+@dataclass(frozen=True, slots=True)
+class Heuristic:
+    """The best legal kernel by a ranking of the problem.
+
+    ``rank`` gives keys, best first; without it the cost model predicts times. Equal times keep the
+    pool's order. Where the model knows nothing of the GPU or the dtypes, or ``rank`` names no
+    legal kernel, the first legal one is taken, and the reason says so.
+    """
+
+    rank: Direction | None = None
+    name: str = "heuristic"
+
+    def choose(
+        self, pool: Pool, problem: Problem, legal: Legal, epilogue: Function | None
+    ) -> Chosen:
+        """Return it."""
+        if self.rank is not None:
+            return self._named(pool, problem, legal, self.rank)
+        try:
+            ranker = pool.ranker
+        except CkUnsupportedError as refusal:
+            first = FirstFit().choose(pool, problem, legal, epilogue)
+            why = f"{first.reason} (no prediction: {refusal.message})"
+            return Chosen(position=first.position, reason=why)
+        k = max(problem.k, 1)
+        times = np.where(legal, ranker.model.times(problem.m, problem.n, k), np.inf)
+        position = int(np.argmin(times))
+        count = int(np.count_nonzero(legal))
+        predicted = f"{times[position]:.2f} µs predicted"
+        reason = f"{predicted}, the least of {count} legal candidates of {len(pool)}"
+        return Chosen(position=position, reason=reason)
+
+    def _named(self, pool: Pool, problem: Problem, legal: Legal, rank: Direction) -> Chosen:
+        for place, key in enumerate(rank(problem)):
+            position = pool.position(key)
+            if position is not None and legal[position]:
+                reason = f"number {place + 1} of the heuristic, the first that is legal"
+                return Chosen(position=position, reason=reason)
+        first = FirstFit().choose(pool, problem, legal, None)
+        why = f"the heuristic names no legal candidate; {first.reason}"
+        return Chosen(position=first.position, reason=why)
+
+
+@dataclass(frozen=True, slots=True)
+class Autotune:
+    """The quickest of the ``limit`` kernels that the heuristic likes best, timed on the device.
+
+    On an emulated device executed instructions are compared, for its times say nothing about a
+    GPU; the reason says so. ``measure`` does the timing; without it the device of the call's GPU.
+    """
+
+    limit: int = 8
+    measure: Measure | None = None
+    name: str = "autotune"
+
+    def choose(
+        self, pool: Pool, problem: Problem, legal: Legal, epilogue: Function | None
+    ) -> Chosen:
+        """Build the kernels, time them, and return the quickest.
+
+        Raises:
+            CkValueError: K010, there is no epilogue to build them with.
+        """
+        from cklang.runtime.autotune import measurement
+
+        if epilogue is None:
+            raise error("K010")
+        shortlist = self._shortlist(pool, problem, legal)
+        measure = self.measure or measurement
+        costs = measure([pool.keys[p] for p in shortlist], epilogue, problem, pool.spec)
+        best = min(range(len(shortlist)), key=lambda i: costs.values[i])
+        found = f"{costs.values[best]:.6g} {costs.unit}, the least of {len(shortlist)} measured"
+        return Chosen(position=shortlist[best], reason=f"{found} on {costs.device}")
+
+    def _shortlist(self, pool: Pool, problem: Problem, legal: Legal) -> list[int]:
+        rest = legal.copy()
+        shortlist: list[int] = []
+        while len(shortlist) < self.limit and rest.any():
+            position = Heuristic().choose(pool, problem, rest, None).position
+            shortlist.append(position)
+            rest[position] = False
+        return shortlist
+
+
+STRATEGIES: dict[str, Strategy] = {
+    "first_fit": FirstFit(),
+    "heuristic": Heuristic(),
+    "autotune": Autotune(),
+}
+"""The strategies that have a name."""
+
+
+def strategy_of(given: str | Strategy | Direction) -> Strategy:
+    """Return the strategy called ``given``, or itself, or a heuristic that asks the function.
+
+    Raises:
+        CkValueError: K001, there is no such strategy.
+    """
+    if isinstance(given, str):
+        if given not in STRATEGIES:
+            raise unknown("strategy", given, list(STRATEGIES))
+        return STRATEGIES[given]
+    if isinstance(given, Strategy):
+        return given
+    return Heuristic(given)

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: MIT
+"""Registries: what is in them, who wins, and that nothing is lost on the way through JSON."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kernels import BASE, RELU, epilogue, key, signature
+
+import cklang as ck
+from cklang.errors import CkError
+from cklang.keys import KernelKey
+from cklang.runtime.registry import Registry
+from cklang.runtime.space import pattern
+
+EXP = epilogue("exp")
+
+
+def filled() -> Registry:
+    made = Registry("mine")
+    made.add(key(), RELU)
+    made.add(key(region=EXP), EXP, priority=2)
+    made.add(key("gfx950"), RELU, priority=-1)
+    return made
+
+
+def code_of(call: Any) -> str:
+    with pytest.raises(CkError) as caught:
+        call()
+    return caught.value.code
+
+
+def test_add_find_remove() -> None:
+    made = Registry("mine")
+    assert made.add(key(), RELU)
+    assert not made.add(key(), RELU)
+    assert key() in made
+    assert len(made) == 1
+    found = made.find(key())
+    assert found is not None
+    assert (found.key, found.epilogue) == (key(), RELU)
+    assert made.find(key("gfx950")) is None
+    assert made.remove(key())
+    assert not made.remove(key())
+    assert len(made) == 0
+
+
+def test_the_version_counts_changes_only() -> None:
+    made = Registry("mine")
+    before = made.version
+    made.add(key(), RELU)
+    after = made.version
+    assert after != before
+    made.add(key(), RELU)
+    made.remove(key("gfx950"))
+    assert made.version == after
+    made.remove(key())
+    assert made.version != after
+
+
+def test_archs_and_epilogues_stand_side_by_side() -> None:
+    assert len(filled()) == 3
+    assert len(filled().filter(lambda k: k.arch == "gfx942")) == 2
+
+
+@pytest.mark.parametrize(("first", "second", "kept"), [(0, 1, 1), (1, 0, 1), (1, 1, 1), (-1, 0, 0)])
+def test_the_higher_priority_stays_for_add_and_for_merge(
+    first: int, second: int, kept: int
+) -> None:
+    added, merged, other = Registry("a"), Registry("b"), Registry("c")
+    added.add(key(), RELU, priority=first)
+    added.add(key(), RELU, priority=second)
+    merged.add(key(), RELU, priority=first)
+    other.add(key(), RELU, priority=second)
+    assert merged.merge(other) == (second > first)
+    for registry in (added, merged):
+        found = registry.find(key())
+        assert found is not None
+        assert found.priority == kept
+
+
+def test_merging_adds_what_is_new() -> None:
+    made = Registry("mine")
+    made.add(key(), RELU)
+    assert made.merge(filled()) == 2
+    assert len(made) == 3
+
+
+def test_an_epilogue_must_be_the_one_of_its_key() -> None:
+    assert code_of(lambda: Registry("mine").add(key(), EXP)) == "K007"
+
+
+def test_wildcards_expand_to_all_legal_kernels() -> None:
+    made = Registry("mine")
+    wild = pattern(tile="*", warps=(2, 2, 1), warp_tile=[(32, 32, 8), (16, 16, 16)], vector_a=8)
+    new = made.declare(signature(), RELU, "gfx942", wild)
+    assert new == len(made) > 100
+    assert all(wild.accepts(kernel.key.algorithm) for kernel in made)
+    assert len({kernel.key.algorithm.tile for kernel in made}) > 20
+    assert made.declare(signature(), RELU, "gfx942", wild) == 0
+
+
+@pytest.mark.parametrize("name", ["essential", "compute", "memory", "latency"])
+@pytest.mark.parametrize("gpu", ["gfx90a", "gfx942", "gfx950"])
+def test_presets_declare_legal_kernels(name: str, gpu: str) -> None:
+    assert Registry("mine").declare(signature(), RELU, gpu, name) > 0
+
+
+def test_an_empty_set_is_an_error() -> None:
+    made = Registry("mine")
+    nothing = pattern(tile=(100, 100, 100))
+    assert code_of(lambda: made.declare(signature(), RELU, "gfx942", nothing)) == "K008"
+    assert code_of(lambda: made.declare(signature(), RELU, "gfx942", "esential")) == "K001"
+    assert code_of(lambda: made.declare(signature(), RELU, "gfx94", "essential")) == "K004"
+
+
+def test_json_is_lossless() -> None:
+    made = filled()
+    again = Registry.from_json(json.loads(json.dumps(made.to_json())))
+    assert again == made
+    assert [k.priority for k in again] == [0, 2, -1]
+    assert again.to_json() == made.to_json()
+
+
+def test_equality_sees_name_order_and_priority() -> None:
+    assert filled() == filled()
+    other = Registry("other")
+    other.merge(filled())
+    assert other != filled()
+    less = filled()
+    less.remove(key())
+    assert less != filled()
+    less.add(key(), RELU)
+    assert less != filled(), "the order is part of it"
+
+
+@given(st.sampled_from(["version", "name", "epilogues", "kernels"]))
+def test_incomplete_json_is_refused(part: str) -> None:
+    data = filled().to_json()
+    del data[part]
+    assert code_of(lambda: Registry.from_json(data)) in ("K001", "K003")
+
+
+def test_wrong_json_is_refused() -> None:
+    data = filled().to_json()
+    assert code_of(lambda: Registry.from_json({**data, "version": 0})) == "K003"
+    assert code_of(lambda: Registry.from_json({**data, "colour": "red"})) == "K001"
+    assert code_of(lambda: Registry.from_json({**data, "epilogues": {}})) == "K007"
+
+
+IMPORT = """
+import json, sys
+from pathlib import Path
+from cklang import Registry
+made = Registry.from_json(json.loads(Path(sys.argv[1]).read_text()))
+print(json.dumps(made.to_json()))
+"""
+
+
+def test_another_process_imports_an_equal_registry(tmp_path: Path) -> None:
+    made = filled()
+    made.declare(signature(), RELU, "gfx942")
+    file = tmp_path / "registry.json"
+    file.write_text(json.dumps(made.to_json()))
+    command = [sys.executable, "-c", IMPORT, str(file)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert Registry.from_json(json.loads(done.stdout)) == made
+
+
+def test_iteration_is_safe_against_changes() -> None:
+    made = filled()
+    for kernel in made:
+        made.remove(kernel.key)
+    assert len(made) == 0
+
+
+def test_an_op_declares_kernels_for_a_call() -> None:
+    import numpy as np
+
+    m, n, k = ck.dims("M N K")
+
+    @ck.op
+    def linear(x: ck.f16[m, k], w: ck.f16[n, k]) -> ck.f16[m, n]:  # type: ignore[valid-type]
+        return ck.relu(x @ w.T)
+
+    made = Registry("mine")
+    x, w = np.empty((64, 64), np.float16), np.empty((64, 64), np.float16)
+    assert linear.declare(x, w, registry=made, device="emu:gfx942") == len(made) > 0
+    mine = linear.using(registry=made)
+    assert mine.registry is made
+    assert mine is not linear
+    (problem,) = mine.problems(x, w)
+    assert isinstance(ck.select(problem, registry=made, arch="gfx942").key, KernelKey)
+    assert code_of(lambda: linear.using(registry="mine")) == "K002"  # type: ignore[arg-type]
+    assert code_of(lambda: linear.using(BASE, strategy="first-fit")) == "K001"

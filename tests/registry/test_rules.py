@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: MIT
+"""The rules of algorithms one by one, what they advise, and the enumeration of what is legal."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from itertools import islice, product
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kernels import BASE, shape, signature
+
+from cklang.arch import KnownWrong, arch
+from cklang.errors import CkError
+from cklang.keys import Algorithm, DKind, EpilogueKind, Pipeline, Scheduler
+from cklang.runtime.advice import explain, fix
+from cklang.runtime.rules import ALGORITHM_RULES, PROBLEM_RULES, objections
+from cklang.runtime.rules.algorithm import access_pattern, matches
+from cklang.runtime.rules.resources import shuffled_bytes, staged_bytes
+from cklang.runtime.space import enumerate_legal, legal_values, pattern
+from cklang.types import bf16, f16, f32
+
+MI300X = arch("gfx942")
+F16 = signature()
+
+
+def rejected(algorithm: Algorithm, gpu: str = "gfx942", dtype: Any = f16, **how: Any) -> set[str]:
+    return {r.rule for r in objections(algorithm, signature(dtype, **how), arch(gpu))}
+
+
+def test_the_base_is_legal_everywhere() -> None:
+    for gpu in ("gfx90a", "gfx942", "gfx950"):
+        assert rejected(BASE, gpu) == set()
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        ({"pipeline": Pipeline.COMP_ASYNC}, "pipeline"),
+        ({"scheduler": Scheduler.INTERWAVE}, "combination"),
+        ({"warp_tile": (32, 32, 4)}, "warp-tile"),
+        ({"warps": (1, 3, 1)}, "warps"),
+        ({"warps": (8, 4, 1)}, "threads"),
+        ({"tile": (96, 128, 32)}, "tile-m"),
+        ({"tile": (128, 96, 32)}, "tile-n"),
+        ({"tile": (128, 128, 20)}, "tile-k"),
+        ({"tile": (256, 256, 128)}, "lds-mainloop"),
+        ({"tile": (256, 256, 64), "block_per_cu": 2}, "registers"),
+        ({"tile": (64, 64, 8)}, "load-a"),
+        ({"tile": (64, 64, 8)}, "load-b"),
+        ({"vector_a": 16}, "width-a"),
+        ({"vector_b": 3}, "width-b"),
+        ({"vector_e": 16}, "width-e"),
+        ({"vector_d": (8,)}, "width-d"),
+        ({"split_k": 3}, "generated"),
+    ],
+)
+def test_each_rule_objects(changes: dict[str, Any], rule: str) -> None:
+    assert rule in rejected(replace(BASE, **changes))
+
+
+def test_every_rule_has_an_id_a_sentence_and_known_fields() -> None:
+    names = {f.name for f in fields(Algorithm)}
+    for rule in (*ALGORITHM_RULES, *PROBLEM_RULES):
+        assert rule.id == rule.id.lower().replace("_", "-")
+        assert len(rule.sentence.split()) >= 4
+        assert set(rule.reads) <= names
+
+
+def test_rules_read_the_fields_they_name_and_no_others() -> None:
+    """A rule that read another field would be asked too early by the enumeration."""
+    other = replace(
+        BASE,
+        tile=(64, 64, 64),
+        warps=(1, 4, 1),
+        warp_tile=(16, 16, 16),
+        vector_a=1,
+        vector_b=1,
+        vector_e=1,
+        block_per_cu=2,
+        pad_m=False,
+        persistent=True,
+    )
+    for rule in ALGORITHM_RULES:
+        kept = {name: getattr(BASE, name) for name in rule.reads}
+        mixed = replace(other, **kept)
+        assert (rule.check(mixed, F16, MI300X) is None) == (rule.check(BASE, F16, MI300X) is None)
+
+
+def test_lds_counts_the_pipeline_and_the_epilogue() -> None:
+    assert staged_bytes(BASE, F16) == 2 * 128 * 32 * 2
+    assert shuffled_bytes(BASE, F16, MI300X) == 64 * 64 * 4
+    small = replace(BASE, warp_tile=(16, 16, 16))
+    assert shuffled_bytes(small, F16, MI300X) == 64 * 32 * 4, "two warp tiles a store of eight"
+    budget = MI300X.budget("compv4")
+    assert budget is not None
+    assert budget * 2 == MI300X.lds_bytes
+
+
+def test_gfx950_has_more_lds_than_gfx942() -> None:
+    wide = replace(BASE, tile=(256, 256, 64), vector_a=8)
+    assert "lds-mainloop" not in rejected(wide, "gfx950")
+    assert "lds-mainloop" in rejected(replace(BASE, tile=(256, 256, 128)), "gfx942")
+    assert "lds-mainloop" not in rejected(replace(BASE, tile=(256, 256, 128)), "gfx950")
+
+
+@given(
+    outer=st.sampled_from([16, 32, 64, 96, 128, 192, 256]),
+    row=st.sampled_from([16, 32, 64, 96, 128, 192, 256]),
+    vector=st.sampled_from([1, 2, 4, 8, 16]),
+    warps=st.sampled_from([1, 2, 4, 8]),
+    wave=st.sampled_from([32, 64]),
+)
+def test_an_access_pattern_touches_every_element_once(
+    outer: int, row: int, vector: int, warps: int, wave: int
+) -> None:
+    found = access_pattern(warps * wave, wave, outer, row, vector)
+    if found is None:
+        return
+    width, times = found
+    lanes = row // width
+    touched = [
+        (step * warps * (wave // lanes) + warp * (wave // lanes) + lane // lanes, lane % lanes)
+        for step, warp, lane in product(range(times), range(warps), range(wave))
+    ]
+    assert len(set(touched)) == len(touched) == outer * row // width
+
+
+def test_known_wrong_rows_match_what_they_say() -> None:
+    row = KnownWrong(
+        id="x",
+        claim="",
+        evidence="",
+        seen="",
+        excluded=True,
+        epilogues=("cshuffle",),
+        odd_repeat=True,
+        warp_tile_mn=(32,),
+    )
+    odd = replace(BASE, tile=(192, 128, 32))
+    assert matches(row, odd, F16)
+    assert not matches(row, BASE, F16)
+    assert not matches(row, replace(odd, epilogue=EpilogueKind.DEFAULT), F16)
+    assert not matches(row, replace(odd, warp_tile=(16, 16, 16)), F16)
+
+
+def test_every_known_wrong_row_has_evidence_and_what_was_seen() -> None:
+    for name in ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"):
+        for row in arch(name).known_wrong:
+            assert row.claim
+            assert row.evidence
+            assert row.seen
+
+
+def test_explain_returns_all_violations_with_legal_values() -> None:
+    bad = replace(BASE, tile=(96, 128, 32), vector_a=3, scheduler=Scheduler.INTERWAVE)
+    found = {v.rule: v for v in explain(bad, F16, "gfx942")}
+    assert {"tile-m", "width-a", "combination"} <= set(found)
+    nearest = dict(found["width-a"].nearest)
+    assert nearest["vector_a"][0] in (1, 2, 8)
+    assert dict(found["combination"].nearest)["scheduler"] == (Scheduler.INTRAWAVE,)
+    assert "legal: scheduler = intrawave" in str(found["combination"])
+    for violation in found.values():
+        for name, values in violation.nearest:
+            for value in values:
+                changed = replace(bad, **{name: value})
+                assert violation.rule not in rejected(changed)
+
+
+def test_explain_asks_the_problem_too() -> None:
+    problem = shape(128, 128, 63)
+    found = {v.rule: v for v in explain(BASE, F16, "gfx942", problem)}
+    assert set(found) == {"vector-a", "vector-b"}
+    assert dict(found["vector-a"].nearest) == {"vector_a": (1,)}
+
+
+def test_fix_proposes_and_says_what_it_changed() -> None:
+    bad = replace(BASE, warp_tile=(32, 32, 4), scheduler=Scheduler.INTERWAVE)
+    proposal = fix(bad, F16, "gfx942")
+    assert rejected(proposal.algorithm) == set()
+    assert {c.field for c in proposal.changes} == {"warp_tile", "scheduler"}
+    assert "scheduler: interwave -> intrawave" in str(proposal)
+    assert bad.scheduler is Scheduler.INTERWAVE, "the given algorithm is as it was"
+
+
+def test_fix_leaves_a_legal_algorithm_alone() -> None:
+    proposal = fix(BASE, F16, "gfx942", shape(128, 128, 64))
+    assert proposal.algorithm == BASE
+    assert proposal.changes == ()
+    assert str(proposal) == "nothing to change"
+
+
+def test_fix_says_when_nothing_can_help() -> None:
+    huge = shape(1 << 20, 64, 1 << 12)
+    with pytest.raises(CkError) as caught:
+        fix(BASE, F16, "gfx942", huge)
+    assert caught.value.code == "K009"
+
+
+extents = st.sampled_from([8, 16, 48, 64, 96, 128, 192, 256, 320])
+
+
+@settings(max_examples=12)
+@given(
+    tile=st.tuples(extents, extents, st.sampled_from([8, 16, 32, 64, 96])),
+    warps=st.sampled_from([(1, 1, 1), (2, 2, 1), (4, 1, 1), (3, 1, 1), (8, 4, 1)]),
+    warp_tile=st.sampled_from([(32, 32, 8), (16, 16, 16), (8, 8, 8), (64, 4, 16)]),
+    vector=st.sampled_from([1, 2, 3, 8, 32]),
+    k=st.integers(1, 70),
+)
+def test_whatever_is_asked_fix_finds_a_legal_neighbour(
+    tile: tuple[int, int, int],
+    warps: tuple[int, int, int],
+    warp_tile: tuple[int, int, int],
+    vector: int,
+    k: int,
+) -> None:
+    asked = replace(
+        BASE, tile=tile, warps=warps, warp_tile=warp_tile, vector_a=vector, vector_e=vector
+    )
+    problem = shape(100, 100, k)
+    proposal = fix(asked, F16, "gfx942", problem)
+    assert list(objections(proposal.algorithm, F16, MI300X, problem)) == []
+    rebuilt = replace(asked, **{c.field: c.after for c in proposal.changes})
+    assert rebuilt == proposal.algorithm
+
+
+SMALL = pattern(
+    pipeline="*",
+    scheduler="*",
+    epilogue="*",
+    tile=[(64, 64, 32), (96, 64, 16)],
+    warps=[(2, 2, 1), (1, 4, 1)],
+    warp_tile="*",
+    double_buffer="*",
+)
+
+
+def brute_force(gpu: str, made: Any) -> set[Algorithm]:
+    spec = arch(gpu)
+    names = list(SMALL.choices)
+    values = [SMALL.values(name, legal_values(name, made, spec)) for name in names]
+    vectors = [(8, 8, 8), (1, 1, 1)]
+    found = set()
+    for chosen in product(*values):
+        for a, b, e in vectors:
+            algorithm = Algorithm(
+                **dict(zip(names, chosen, strict=True)), vector_a=a, vector_b=b, vector_e=e
+            )
+            if not list(objections(algorithm, made, spec)):
+                found.add(algorithm)
+    return found
+
+
+def test_enumeration_is_what_the_rules_allow() -> None:
+    listed = list(enumerate_legal(F16, "gfx942", SMALL))
+    assert len(set(listed)) == len(listed)
+    everything = brute_force("gfx942", F16)
+    wide = {a for a in listed if (a.vector_a, a.vector_b, a.vector_e) in ((8, 8, 8), (1, 1, 1))}
+    assert wide == everything
+    assert len(everything) > 20
+
+
+def test_enumeration_is_lazy_and_canonical() -> None:
+    first = list(islice(enumerate_legal(F16, "gfx950"), 50))
+    assert first == list(islice(enumerate_legal(F16, "gfx950"), 50))
+    assert len(set(first)) == 50
+
+
+@given(
+    gpu=st.sampled_from(["gfx90a", "gfx942", "gfx950"]),
+    dtype=st.sampled_from([f16, bf16, f32]),
+    layouts=st.sampled_from(["rcr", "rrr", "ccr", "crr"]),
+    place=st.integers(0, 300),
+)
+def test_what_is_enumerated_is_legal(gpu: str, dtype: Any, layouts: str, place: int) -> None:
+    made = signature(dtype, layouts, d=((f16, DKind.ROW), (f32, DKind.STRIDED)))
+    for algorithm in islice(enumerate_legal(made, gpu), place, place + 3):
+        assert list(objections(algorithm, made, arch(gpu))) == []
+
+
+@pytest.mark.parametrize(
+    ("choices", "code"),
+    [
+        ({"colour": "red"}, "K001"),
+        ({"pipeline": "compv33"}, "K001"),
+        ({"tile": "128x128"}, "K002"),
+        ({"tile": []}, "K002"),
+        ({"persistent": 1}, "K002"),
+    ],
+)
+def test_patterns_are_checked(choices: dict[str, Any], code: str) -> None:
+    with pytest.raises(CkError) as caught:
+        pattern(**choices)
+    assert caught.value.code == code
+
+
+def test_patterns_accept_what_they_name() -> None:
+    some = pattern(tile=[(128, 128, 32), (64, 64, 32)], pipeline="compv3", warps="*")
+    assert some.accepts(BASE)
+    assert not some.accepts(replace(BASE, tile=(256, 128, 32)))
+    assert not some.accepts(replace(BASE, pipeline=Pipeline.MEM))

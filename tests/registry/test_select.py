@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: MIT
+"""Selection: deterministic, total, quick, and with a reason for everything."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kernels import BASE, RELU, epilogue, key, shape, signature
+
+import cklang as ck
+from cklang.arch import arch
+from cklang.errors import CkError
+from cklang.keys import KernelKey
+from cklang.runtime.autotune import Costs
+from cklang.runtime.pool import Pool
+from cklang.runtime.problem import Problem
+from cklang.runtime.registry import Registry
+from cklang.runtime.rules import objections
+from cklang.runtime.select import Request, find, select
+from cklang.runtime.space import enumerate_legal, pattern
+from cklang.runtime.strategy import Autotune
+from cklang.types import bf16, f32
+
+MI300X = arch("gfx942")
+EMPTY = Registry("empty")
+WHOLE = shape(1024, 1024, 1024)
+
+
+def registry(*keys: KernelKey) -> Registry:
+    made = Registry("mine")
+    for made_key in keys:
+        made.add(made_key, RELU)
+    return made
+
+
+def code_of(problem: Problem, **options: object) -> CkError:
+    with pytest.raises(CkError) as caught:
+        select(problem, **options)  # type: ignore[arg-type]
+    return caught.value
+
+
+def test_first_fit_takes_the_first_legal_one_and_says_why_not_the_others() -> None:
+    narrow = key(vector_a=1, vector_b=1)
+    made = registry(key(), narrow)
+    chosen = select(shape(128, 256, 63), registry=made, arch="gfx942", strategy="first_fit")
+    assert chosen.key == narrow
+    assert (chosen.position, chosen.candidates) == (1, 2)
+    (why,) = chosen.rejections
+    assert why.rule == "vector-a"
+    assert "63" in str(why)
+    assert "multiple of 8" in str(why)
+    assert chosen.origin == "registry 'mine'"
+
+
+def test_priority_goes_before_order() -> None:
+    made = registry(key(), key(tile=(64, 64, 32)))
+    made.add(key(tile=(256, 128, 32)), RELU, priority=1)
+    chosen = select(WHOLE, registry=made, arch="gfx942", strategy="first_fit")
+    assert chosen.key.algorithm.tile == (256, 128, 32)
+
+
+def test_only_kernels_of_the_whole_signature_and_gpu_are_candidates() -> None:
+    other = epilogue("exp")
+    made = registry(key("gfx950"))
+    made.add(key(region=other), other)
+    chosen = select(WHOLE, registry=made, arch="gfx942", strategy="first_fit")
+    assert "on demand" in chosen.origin
+    assert select(WHOLE, registry=made, arch="gfx950").origin == "registry 'mine'"
+
+
+def test_what_no_registered_kernel_can_run_is_built_on_demand() -> None:
+    made = registry(key())
+    chosen = select(shape(128, 255, 63), registry=made, arch="gfx942")
+    assert "on demand" in chosen.origin
+    assert chosen.key not in made
+    assert len(made) == 1, "selecting declares nothing"
+
+
+def test_a_signature_without_preset_is_served_from_the_whole_legal_set() -> None:
+    mixed = ck.problem(64, 64, 64, a=bf16, e=f32, layouts="rcr")
+    assert "preset" in select(mixed, registry=EMPTY, arch="gfx942").origin
+    spec = replace(MI300X, name="gfx9ff")
+    chosen = select(WHOLE, registry=EMPTY, arch=spec)
+    assert chosen.origin == "every legal algorithm, built on demand"
+    assert chosen.key.arch == "gfx9ff"
+
+
+def test_refusals_carry_every_reason() -> None:
+    huge = shape(1 << 20, 64, 1 << 12)
+    made = registry(key(), key(vector_a=1))
+    problem = code_of(huge, registry=made, arch="gfx942")
+    assert problem.code == "K101"
+    assert "operand-size" in str(problem)
+    assert "must be below 2147483648" in str(problem)
+
+
+def test_unknown_gpus_and_strategies_are_refused() -> None:
+    assert code_of(WHOLE, arch="gfx94").code == "K004"
+    unknown = code_of(WHOLE, arch="gfx942", strategy="first-fit")
+    assert unknown.code == "K001"
+    assert "first_fit" in str(unknown)
+
+
+def test_the_cost_model_prefers_small_tiles_for_small_problems() -> None:
+    made = registry(key(), key(tile=(64, 64, 32), warp_tile=(16, 16, 16)))
+    small = select(shape(64, 64, 512), registry=made, arch="gfx942", strategy="heuristic")
+    large = select(shape(8192, 8192, 512), registry=made, arch="gfx942", strategy="heuristic")
+    assert small.key.algorithm.tile == (64, 64, 32)
+    assert large.key.algorithm.tile == (128, 128, 32)
+    assert "µs predicted" in small.reason
+
+
+def test_rules_filter_before_the_heuristic_ranks() -> None:
+    wide = key(tile=(64, 64, 32), warp_tile=(16, 16, 16))
+    narrow = key(vector_a=1, vector_b=1)
+    chosen = select(shape(64, 64, 63), registry=registry(wide, narrow), arch="gfx942")
+    assert chosen.key == narrow
+
+
+def test_without_constants_the_first_is_taken_and_the_reason_says_so() -> None:
+    spec = replace(MI300X, compute_units=7)
+    chosen = select(WHOLE, registry=registry(key()), arch=spec, strategy="heuristic")
+    assert "no prediction" in chosen.reason
+    assert "7 compute units" in chosen.reason
+
+
+def test_a_heuristic_is_any_function_from_problems_to_keys() -> None:
+    keys = [key(), key(tile=(64, 64, 32)), key(tile=(256, 128, 32))]
+
+    def smallest(problem: Problem) -> Sequence[KernelKey]:
+        return [key(tile=(32, 32, 32)), *sorted(keys, key=lambda k: k.algorithm.tile)]
+
+    chosen = select(WHOLE, registry=registry(*keys), arch="gfx942", strategy=smallest)
+    assert chosen.key.algorithm.tile == (64, 64, 32)
+    assert "number 2 of the heuristic" in chosen.reason
+    nothing = select(WHOLE, registry=registry(*keys), arch="gfx942", strategy=lambda p: [])
+    assert nothing.key == keys[0]
+    assert "names no legal candidate" in nothing.reason
+
+
+def test_autotune_takes_the_cheapest_that_was_measured() -> None:
+    keys = [key(), key(tile=(64, 64, 32)), key(tile=(256, 128, 32))]
+    asked: list[KernelKey] = []
+
+    def measure(keys: Sequence[KernelKey], *rest: object) -> Costs:
+        asked.extend(keys)
+        values = tuple(float(k.algorithm.tile[0]) for k in keys)
+        return Costs(values=values, unit="apples", device="a test")
+
+    tuned = select(
+        WHOLE, registry=registry(*keys), arch="gfx942", strategy=Autotune(limit=2, measure=measure)
+    )
+    assert len(asked) == 2
+    assert tuned.key.algorithm.tile[0] == min(k.algorithm.tile[0] for k in asked)
+    assert "apples, the least of 2 measured on a test" in tuned.reason
+
+
+def test_autotune_needs_something_to_build() -> None:
+    assert code_of(WHOLE, registry=EMPTY, arch="gfx942", strategy="autotune").code == "K010"
+
+
+def test_the_context_gives_registry_gpu_and_strategy() -> None:
+    made = registry(key("gfx950"))
+    with ck.using(registry=made, arch="gfx950", strategy="first_fit"):
+        assert select(WHOLE).origin == "registry 'mine'"
+        with ck.using(strategy="heuristic"):
+            assert "predicted" in select(WHOLE).reason
+        assert "fixed order" in select(WHOLE).reason
+        assert select(WHOLE, arch="gfx942").key.arch == "gfx942"
+    with pytest.raises(CkError, match="gfx94"), ck.using(arch="gfx94"):
+        pass
+
+
+def test_a_named_algorithm_is_checked_and_nothing_else_is_tried() -> None:
+    chosen = find(WHOLE, MI300X, Request(algorithm=BASE), RELU)
+    assert chosen.key.algorithm == BASE
+    with pytest.raises(CkError) as caught:
+        find(shape(128, 128, 63), MI300X, Request(algorithm=BASE), RELU)
+    assert caught.value.code == "K101"
+    with pytest.raises(CkError, match="warp-tile"):
+        find(WHOLE, MI300X, Request(algorithm=replace(BASE, warp_tile=(8, 8, 8))), RELU)
+
+
+def test_kernels_that_no_rule_allows_are_never_chosen() -> None:
+    made = registry(key(warp_tile=(8, 8, 8)), key())
+    assert select(WHOLE, registry=made, arch="gfx942", strategy="first_fit").position == 1
+
+
+def test_a_selection_is_remembered_until_the_registry_changes() -> None:
+    made = registry(key())
+    first = select(WHOLE, registry=made, arch="gfx942")
+    assert select(shape(1024, 1024, 1024), registry=made, arch="gfx942") is first
+    made.add(key(tile=(64, 64, 32)), RELU, priority=1)
+    changed = select(WHOLE, registry=made, arch="gfx942", strategy="first_fit")
+    assert changed.key.algorithm.tile == (64, 64, 32)
+
+
+extents = st.integers(1, 70) | st.sampled_from([128, 256, 1000, 4096])
+
+
+@given(
+    m=extents,
+    n=extents,
+    k=st.integers(0, 70) | st.sampled_from([128, 4096]),
+    layouts=st.sampled_from(["rcr", "rrr", "ccr", "crr"]),
+    alignment=st.sampled_from([2, 4]),
+    gap=st.integers(0, 3),
+    strategy=st.sampled_from(["first_fit", "heuristic"]),
+    gpu=st.sampled_from(["gfx90a", "gfx942", "gfx950"]),
+)
+def test_selection_is_total_legal_and_deterministic(
+    m: int, n: int, k: int, layouts: str, alignment: int, gap: int, strategy: str, gpu: str
+) -> None:
+    by_row_a, by_row_b = layouts[0] == "r", layouts[1] == "r"
+    strides = ((k if by_row_a else m) + gap, (n if by_row_b else k) + gap, n + gap)
+    asked = shape(m, n, k, layouts=layouts, strides=strides, alignment=alignment)
+    first = select(asked, registry=EMPTY, arch=gpu, strategy=strategy)
+    algorithm, made = first.key.algorithm, first.key.signature
+    assert list(objections(algorithm, made, arch(gpu), asked)) == []
+    fresh = Registry("another")
+    assert select(asked, registry=fresh, arch=gpu, strategy=strategy).key == first.key
+
+
+@cache
+def many(count: int) -> list[KernelKey]:
+    wild = pattern(tile="*", warps="*", warp_tile="*", pad_m=[True, False], pad_k=[True, False])
+    found: list[KernelKey] = []
+    for index, algorithm in enumerate(enumerate_legal(signature(), MI300X, wild)):
+        if index % 97 == 0:
+            found.append(KernelKey(signature(), algorithm, "gfx942"))
+        if len(found) == count:
+            break
+    return found
+
+
+@given(m=extents, n=extents, k=extents)
+def test_the_pool_agrees_with_the_rules(m: int, n: int, k: int) -> None:
+    asked = shape(m, n, k)
+    keys = many(40)
+    legal = Pool(keys, MI300X, "a test").legal(asked)
+    for position, made in enumerate(keys):
+        found = next(objections(made.algorithm, made.signature, MI300X, asked), None)
+        assert bool(legal[position]) == (found is None)
+
+
+@pytest.mark.parametrize("strategy", ["first_fit", "heuristic"])
+def test_choosing_among_500_kernels_takes_microseconds(strategy: str) -> None:
+    """Generous bounds: other tests share the machine. benchmarks/selection.py measures."""
+    made = registry(*many(500))
+    assert len(made) == 500
+    problems = [shape(512 + 8 * i, 512, 1024) for i in range(30)]
+    select(WHOLE, registry=made, arch="gfx942", strategy=strategy)
+
+    def spent(problem: Problem) -> float:
+        start = time.perf_counter()
+        select(problem, registry=made, arch="gfx942", strategy=strategy)
+        return time.perf_counter() - start
+
+    assert min(spent(problem) for problem in problems) < 2e-3
+    assert min(spent(problem) for problem in problems) < 100e-6

@@ -24,9 +24,11 @@ __all__ = [
     "fidelity",
     "kernel_facts",
     "last_error",
+    "last_numerics",
     "load",
     "numerics",
     "patience",
+    "sanitize",
     "stats",
 ]
 
@@ -108,6 +110,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     ),
     "ckemu_set_patience": (None, (ctypes.c_uint64,)),
     "ckemu_set_numerics": (None, (ctypes.c_int,)),
+    "ckemu_check_waits": (None, (ctypes.c_int,)),
     "ckemu_last_numerics": (ctypes.c_int, (ctypes.c_int,)),
     "ckemu_disassemble": (
         ctypes.c_int,
@@ -136,6 +139,7 @@ def load() -> ctypes.CDLL:
         function = getattr(library, name)
         function.restype = result
         function.argtypes = arguments
+    library.ckemu_check_waits("waits" in knobs.SANITIZE.get())
     library.ckemu_set_numerics(NUMERICS.index(knobs.NUMERICS.get()))
     return library
 
@@ -155,7 +159,7 @@ def fault(device: int) -> str:
 
 
 def patience(slices: int = 1024) -> None:
-    """Set after how many time slices without progress a launch ends as a deadlock.
+    """Set after how many time slices, and milliseconds, without progress a launch is a deadlock.
 
     A slice is 262,144 instructions, or less for a workgroup whose waves all sleep; the number is
     shared by all resident workgroups, each of which gets at least 16. Slices after which a
@@ -181,6 +185,24 @@ def numerics(mode: str) -> None:
         problem = f"must be one of {', '.join(NUMERICS)}"
         raise error("Z001", name="numerics", got=mode, problem=problem, doc=knob.doc)
     load().ckemu_set_numerics(NUMERICS.index(mode))
+
+
+def sanitize(*checks: str) -> None:
+    """Set what launches from now on are checked for, besides faults; none by default.
+
+    Args:
+        checks: "waits" ends a launch where a register that a load will still write is read or
+            overwritten before an ``s_waitcnt`` that covers the load. It knows the counters of
+            gfx90a, gfx942 and gfx950; kernels for other GPUs fault.
+
+    Raises:
+        CkValueError: Z001, there is no such check.
+    """
+    for check in checks:
+        if check != "waits":
+            doc = knobs.SANITIZE.doc
+            raise error("Z001", name="sanitize", got=check, problem="must be waits", doc=doc)
+    load().ckemu_check_waits(bool(checks))
 
 
 def stats(device: int) -> Stats:
@@ -209,6 +231,18 @@ def fidelity(device: int) -> dict[str, int]:
     if load().ckemu_fidelity(device, _FIDELITY(emit), None) != 0:
         raise error("E003", device=device)
     return counts
+
+
+def last_numerics(device: int) -> str:
+    """Return how the device's last launch rounded matrix products (see :func:`numerics`).
+
+    Raises:
+        CkDeviceError: E003, the device has launched nothing.
+    """
+    number = load().ckemu_last_numerics(device)
+    if number < 0:
+        raise error("E003", device=device)
+    return NUMERICS[number]
 
 
 def kernel_facts(function: int) -> KernelFacts:

@@ -11,8 +11,6 @@ from cklang.keys import Algorithm, Family, Signature
 
 __all__ = ["FAMILIES", "FamilyRow", "family_names"]
 
-_DESCRIBE = "cklang::Describe<HostKernel, {persistent}>"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FamilyRow:
@@ -24,7 +22,7 @@ class FamilyRow:
     header: str = "gemm.hpp"
     describe_header: str = "describe.hpp"
     kernel_class: str = "Gemm"
-    describe: str = _DESCRIBE
+    describe: str = "Single"
 
 
 FAMILIES: Mapping[Family, FamilyRow] = MappingProxyType(
@@ -34,14 +32,13 @@ FAMILIES: Mapping[Family, FamilyRow] = MappingProxyType(
             header="batched.hpp",
             describe_header="describe_batched.hpp",
             kernel_class="cklang::BatchedKernel<Gemm, A, B{d_names}>",
-            describe=f"cklang::DescribeBatched<{_DESCRIBE}, {{operands}}>",
+            describe="cklang::DescribeBatched<Single, {operands}>",
         ),
         Family.GROUPED: FamilyRow(
             header="grouped.hpp",
             describe_header="describe_grouped.hpp",
             kernel_class="cklang::GroupedKernel<Gemm, {persistent}{d_names}>",
-            describe="cklang::DescribeGrouped<cklang::Describe<HostKernel, false>, {operands}, "
-            "{persistent}>",
+            describe="cklang::DescribeGrouped<Single, {operands}, {persistent}>",
         ),
     }
 )

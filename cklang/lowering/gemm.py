@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from cklang.errors import error
 from cklang.ir.nodes import Function
-from cklang.keys import Algorithm, KernelKey, Layout, Signature
+from cklang.keys import Algorithm, Family, KernelKey, Layout, Reduction, Signature
 from cklang.lowering.families import family_names
 from cklang.lowering.pipelines import PIPELINES
 from cklang.lowering.pointwise import c_function, c_type
@@ -91,6 +91,8 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
         yield "pipeline", _word(a.pipeline), " or ".join(map(_word, PIPELINES))
         return
     both = (False, True)
+    # Who shares K: its wave groups already, or its tiles with those of other products.
+    whole = row.wave_groups > 1 or s.family is not Family.GEMM
     along_k = (a.warps[0], a.warps[1], 1) if row.wave_groups == 1 else (1, 1, row.wave_groups)
     choices: tuple[tuple[str, object, Collection[object]], ...] = (
         ("dtype_acc", s.dtype_acc, (i32 if s.dtype_a.kind is Kind.INT else f32,)),
@@ -99,8 +101,10 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
         ("layout_b", s.layout_b, tuple(Layout) if row.any_layout else (Layout.COL,)),
         ("layout_e", s.layout_e, (Layout.ROW,)),
         ("warps", a.warps, (along_k,)),
-        ("split_k", a.split_k, (1,)),
-        ("persistent", a.persistent, (False,) if row.wave_groups > 1 else both),
+        ("reduction", a.reduction, _reductions(a)),
+        ("stream_k", a.stream_k, (False,) if a.split_k > 1 or whole else both),
+        ("split_k", a.split_k, (1,) if whole else (a.split_k,)),
+        ("persistent", a.persistent, (False,) if row.wave_groups > 1 or _shared(a) else both),
         ("double_buffer", a.double_buffer, (row.buffers == 2,)),
         ("num_wave_groups", a.num_wave_groups, (row.wave_groups,)),
         ("transpose_c", a.transpose_c, both if row.transposed else (False,)),
@@ -108,6 +112,16 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
     for name, value, legal in choices:
         if value not in legal:
             yield name, _word(value), " or ".join(map(_word, legal))
+
+
+def _shared(algorithm: Algorithm) -> bool:
+    return algorithm.split_k > 1 or algorithm.stream_k
+
+
+def _reductions(algorithm: Algorithm) -> tuple[Reduction, ...]:
+    if _shared(algorithm):
+        return (Reduction.WORKSPACE, Reduction.ATOMIC)
+    return (Reduction.NONE,)
 
 
 def _word(value: object) -> str:
@@ -151,6 +165,8 @@ def _context(key: KernelKey, epilogue: Function, kernel: str) -> dict[str, objec
         **{name: str(getattr(a, name)).lower() for name in flags},
         **_pipeline(a),
         "epilogue": a.epilogue.value,
+        "work": "stream_k" if a.stream_k else "split_k" if a.split_k > 1 else "tiles",
+        "reduction": a.reduction.value,
         "num_wave_groups": a.num_wave_groups,
         "vector_a": a.vector_a,
         "vector_b": a.vector_b,

@@ -33,6 +33,11 @@ class Prepared:
     kernarg: bytes
     pointers: tuple[tuple[int, ...], ...]
     """For A, B, E and then each D: the 64-bit words of ``kernarg`` that hold its address."""
+    workspace: tuple[int, ...]
+    """The same for the workspace; empty if it needs none."""
+    workspace_bytes: int
+    zeroed_bytes: int
+    """How many bytes of the workspace, from the first on, must be 0 before each launch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,13 +57,20 @@ class Loaded:
             CkUnsupportedError: D007, CK Tile's own check or ours refuses the problem.
             CkInternalError: D008, an operand's address is in no argument.
         """
-        marks = [_MARK + i * _MARK_STEP for i in range(3 + len(problem.d))]
-        shape = self._asked(problem, _question(problem, marks, self.blocks))
+        *marks, own = [_MARK + i * _MARK_STEP for i in range(4 + len(problem.d))]
+        split_k = self.artifact.key.algorithm.split_k
+        question = replace(
+            _question(problem, marks), workspace=own, blocks=self.blocks, k_batch=split_k
+        )
+        shape = self._asked(problem, question)
         return Prepared(
             grid=shape.grid,
             block=shape.block,
             kernarg=shape.kernarg,
             pointers=tuple(self._words(shape, index, mark) for index, mark in enumerate(marks)),
+            workspace=self._words(shape, len(marks), own) if shape.workspace_bytes else (),
+            workspace_bytes=shape.workspace_bytes,
+            zeroed_bytes=shape.zeroed_bytes,
         )
 
     def row(self, problem: Problem, pointers: list[int], first_tile: int) -> LaunchShape:
@@ -72,8 +84,8 @@ class Loaded:
         Raises:
             CkUnsupportedError: D007, the problem is refused.
         """
-        question = _question(problem, pointers, self.blocks)
-        return self._asked(problem, replace(question, first_tile=first_tile))
+        question = replace(_question(problem, pointers), first_tile=first_tile)
+        return self._asked(problem, question)
 
     def table(self, problem: Problem, groups: int, count: int, tiles: int) -> LaunchShape:
         """Return the launch of a grouped kernel whose table is at address ``groups``.
@@ -81,10 +93,14 @@ class Loaded:
         ``problem`` is any of its products; rows and tiles are counted by ``count`` and ``tiles``.
         """
         marks = [_MARK] * (3 + len(problem.d))
-        question = _question(problem, marks, self.blocks)
-        return self._asked(
-            problem, replace(question, groups=groups, group_count=count, first_tile=tiles)
+        question = replace(
+            _question(problem, marks),
+            blocks=self.blocks,
+            groups=groups,
+            group_count=count,
+            first_tile=tiles,
         )
+        return self._asked(problem, question)
 
     def _asked(self, problem: Problem, question: GemmProblem) -> LaunchShape:
         shape = self.face.describe(question)
@@ -105,7 +121,7 @@ class Loaded:
         return found
 
 
-def _question(problem: Problem, marks: list[int], blocks: int) -> GemmProblem:
+def _question(problem: Problem, marks: list[int]) -> GemmProblem:
     a, b, e, *ds = marks
     return GemmProblem(
         m=problem.m,
@@ -121,7 +137,6 @@ def _question(problem: Problem, marks: list[int], blocks: int) -> GemmProblem:
         batch_a=problem.a.batch,
         batch_b=problem.b.batch,
         batch_e=problem.e.batch,
-        blocks=blocks,
         d=tuple(
             GemmOperand(pointer=mark, stride_m=d.stride_m, stride_n=d.stride_n, batch=d.batch)
             for mark, d in zip(ds, problem.d, strict=True)

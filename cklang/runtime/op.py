@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
     from cklang.fusion.plan import FusionPlan
     from cklang.runtime.device import Effort
-    from cklang.runtime.dispatch import CallPlan
-    from cklang.runtime.grouped import Choice, GroupedCall
+    from cklang.runtime.dispatch import CallPlan, Choice
+    from cklang.runtime.grouped import GroupedCall
 
 __all__ = ["Op", "op", "op_from_ir"]
 

@@ -109,7 +109,7 @@ def _domains(spec: ArchSpec, s: Space, *dtypes: Any) -> dict[str, Sequence[Any]]
         "pipeline": tuple(Pipeline),
         "scheduler": tuple(Scheduler),
         "epilogue": tuple(EpilogueKind),
-        "warp_tile": spec.tiles(*(d.name for d in dtypes)),
+        "warp_tile": spec.tiles(dtypes[0].family, dtypes[1].family, dtypes[2].name),
         "warps": spec.warp_configs,
         "tile": tuple(product(s.tile_m, s.tile_n, s.tile_k)),
         "block_per_cu": s.block_per_cu,

@@ -36,7 +36,7 @@ _KERNEL = """
   .amdhsa_system_sgpr_workgroup_id_x 1
   .amdhsa_next_free_vgpr 128
   .amdhsa_next_free_sgpr 64
-  .amdhsa_accum_offset 96
+  {target}
   .amdhsa_float_denorm_mode_32 {denormals}
 .end_amdhsa_kernel
 """
@@ -55,28 +55,37 @@ _METADATA = """
     .symbol: {name}.kd
     .vgpr_count: 128
     .agpr_count: 32
-    .wavefront_size: 64
+    .wavefront_size: {wave}
 """
 
 
 def assemble(
-    folder: Path, bodies: Mapping[str, str], arch: str = "gfx942", lds: int = 0, denormals: int = 3
+    folder: Path,
+    bodies: Mapping[str, str],
+    arch: str = "gfx942",
+    lds: int = 0,
+    denormals: int = 3,
+    wave: int = 64,
 ) -> bytes:
     """Return a code object with one kernel for each body; each takes two pointers.
 
-    `denormals` is the f32 denormal mode: 3 keeps them, 0 flushes them.
+    `denormals` is the f32 denormal mode: 3 keeps them, 0 flushes them. `wave` is 64, or 32 on
+    RDNA.
     """
+    cdna = arch in CDNA
+    extra = ".amdhsa_accum_offset 96" if cdna else f".amdhsa_wavefront_size32 {int(wave == 32)}"
     text = "".join(
-        _KERNEL.format(name=name, body=body, lds=lds, denormals=denormals)
+        _KERNEL.format(name=name, body=body, lds=lds, denormals=denormals, target=extra)
         for name, body in bodies.items()
     )
-    kernels = "".join(_METADATA.format(name=name, lds=lds) for name in bodies)
+    kernels = "".join(_METADATA.format(name=name, lds=lds, wave=wave) for name in bodies)
     text += f".amdgpu_metadata\n---\namdhsa.version: [1, 2]\namdhsa.kernels:{kernels}...\n"
     text += ".end_amdgpu_metadata\n"
     source, output = folder / f"{arch}.s", folder / f"{arch}.co"
     source.write_text(text)
     tools = find_toolchain()
-    target = ("--target=amdgcn-amd-amdhsa", f"-mcpu={arch}", "-x", "assembler", "-c")
+    lanes = () if cdna else (f"-m{'no-' if wave == 32 else ''}wavefrontsize64",)
+    target = ("--target=amdgcn-amd-amdhsa", f"-mcpu={arch}", *lanes, "-x", "assembler", "-c")
     log = folder / "log"
     middle = folder / f"{arch}.o"
     run_tool(

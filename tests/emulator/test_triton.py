@@ -6,7 +6,8 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from triton_kernels import MADE, run
+from read_back import read_back
+from triton_kernels import FOLDER, MADE, run
 
 GPUS = ("gfx942", "gfx950", "gfx1100", "gfx1201")
 
@@ -78,3 +79,9 @@ def test_attention(gpu: str, name: str) -> None:
     # The shares are rounded to the inputs' type, and so is the result.
     eps = float(ml_dtypes.finfo(dtype).eps)
     np.testing.assert_allclose(o.astype(np.float64), exact, rtol=eps, atol=3 * eps)
+
+
+@pytest.mark.parametrize("gpu", MADE)
+def test_the_assembler_agrees_on_every_instruction(gpu: str) -> None:
+    for name in MADE[gpu]:
+        read_back((FOLDER / gpu / f"{name}.hsaco").read_bytes(), gpu)

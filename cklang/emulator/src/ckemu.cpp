@@ -35,7 +35,9 @@ uint64_t ckemu_stats::* counter_of(const Inst& inst) {
 /// Calls `body(inst, count)` for each instruction that the last launch executed.
 template <class Body>
 bool each_executed(Device* gpu, Body body) {
-  if (gpu == nullptr || !gpu->last.program) return false;
+  if (gpu == nullptr) return false;
+  const Guard guard(gpu->lock);
+  if (!gpu->last.program) return false;
   const LastLaunch& last = gpu->last;
   for (size_t slot = 0; slot < last.result.executed.size(); ++slot) {
     const u64 count = last.result.executed[slot];
@@ -80,6 +82,8 @@ CKEMU_EXPORT int ckemu_fidelity(int number, void (*emit)(void*, const char*, uin
 }
 
 CKEMU_EXPORT void ckemu_set_numerics(int numerics) { set_numerics(static_cast<Numerics>(numerics)); }
+
+CKEMU_EXPORT void ckemu_check_waits(int on) { check_waits(on != 0); }
 
 CKEMU_EXPORT int ckemu_last_numerics(int number) {
   const Device* gpu = device(number);

@@ -44,11 +44,15 @@ int ckemu_fidelity(int device, void (*emit)(void* context, const char* operation
 /* How matrix products are rounded in launches from now on: 0 "fma", 1 "exact", 2 "cdna3". */
 void ckemu_set_numerics(int numerics);
 
+/* Whether launches from now on fail where an s_waitcnt is missing. */
+void ckemu_check_waits(int on);
+
 /* The numerics of the device's last launch; -1 if it has launched nothing. */
 int ckemu_last_numerics(int device);
 
-/* How many time slices in a row may pass without any progress, over all resident workgroups, before a
- * launch ends with a deadlock; a slice is 2^18 instructions, or less for a wave that sleeps. */
+/* How many time slices in a row, over all resident workgroups, and milliseconds may pass without any
+ * progress before a launch ends with a deadlock; a slice is 2^18 instructions, or less for a wave that
+ * sleeps. */
 void ckemu_set_patience(uint64_t slices);
 
 /* Calls `emit` with the operation of each instruction in `bytes` bytes of code for `arch`, and

@@ -16,8 +16,8 @@ namespace ckemu {
 
 struct Workgroup;
 
-/// Time slices, over all resident workgroups, that may pass without progress before a launch counts
-/// as stuck.
+/// Time slices, over all resident workgroups, and milliseconds that may pass without progress before a
+/// launch counts as stuck. The time is for those outside who may still do what it waits for.
 u64 patience();
 void set_patience(u64 slices);
 
@@ -30,7 +30,7 @@ class Silence {
   bool stuck(u64 epoch, u64 slices) const;
 
  private:
-  u64 epoch_ = 0, silent_ = 0, repeated_ = 0;
+  u64 epoch_ = 0, since_ = 0, silent_ = 0, repeated_ = 0;
   std::vector<u64> seen_;
 };
 

@@ -32,7 +32,20 @@ Device* device(int number) {
 }
 Device& current_device() { return *device(t_device); }
 int current_device_number() { return t_device; }
+int device_number(const Device& gpu) { return static_cast<int>(&gpu - devices().device); }
 void set_current_device(int number) { t_device = number; }
+
+void Device::fail(hipError_t error, const Message& message) {
+  const Guard guard(lock);
+  if (failure() != hipSuccess) return;  // the first reason counts
+  fault = message;
+  __atomic_store_n(&sticky_, error, __ATOMIC_RELEASE);
+}
+void Device::reset() {
+  const Guard guard(lock);
+  fault.clear();
+  __atomic_store_n(&sticky_, hipSuccess, __ATOMIC_RELEASE);
+}
 
 u32 blocks_per_unit(const DeviceSpec& spec, const Kernel& kernel, u32 threads, u32 dynamic_lds) {
   const u32 waves = std::max<u32>(1, (threads + kernel.wave_size - 1) / kernel.wave_size);

@@ -36,19 +36,28 @@ struct LastLaunch {
 
 struct Device {
   const DeviceSpec* spec = nullptr;
-  Mutex running;                    // one kernel at a time
-  hipError_t sticky = hipSuccess;   // a fault stays until the device is reset
+  Mutex lock;  // of the two below
   Message fault;
   LastLaunch last;
-  u64 allocated = 0;
+  u64 allocated = 0;  // bytes; see memory.h
+
+  /// A fault stays until the device is reset; every call that waits for the device reports it.
+  hipError_t failure() const { return __atomic_load_n(&sticky_, __ATOMIC_ACQUIRE); }
+  void fail(hipError_t error, const Message& message);
+  void reset();
+
+ private:
+  hipError_t sticky_ = hipSuccess;
 };
 
 int device_count();
 /// Null for a number that is no device.
 Device* device(int number);
+inline bool is_device(int number) { return number >= 0 && number < device_count(); }
 /// The calling thread's device.
 Device& current_device();
 int current_device_number();
+int device_number(const Device& gpu);
 void set_current_device(int number);
 
 /// How many workgroups of `kernel` one compute unit holds at a time (0: it does not fit).

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 
+#include "hostcall.h"
 #include "module.h"
 
 namespace ckemu {
@@ -12,7 +13,8 @@ constexpr u32 kDynamicStackBytes = 16384;  // per lane, for kernels whose stack 
 bool hidden(const KernelArgument& argument) { return argument.kind.compare(0, 7, "hidden_") == 0; }
 
 /// The values behind a kernel's own arguments, by the metadata's kind. Kinds that are not here are
-/// zero: they belong to services that a kernel must not use (printf, device enqueue, heap).
+/// zero: they belong to services that a kernel must not use (device enqueue, heap), or are filled in
+/// when it runs (hostcall).
 struct HiddenValue {
   const char* kind;
   u64 (*value)(const Launch&, u32 dynamic_lds);
@@ -90,7 +92,7 @@ hipError_t error_of(FaultKind kind) {
   return hipErrorUnknown;
 }
 
-void prepare(const Function& function, const LaunchShape& shape, Launch& launch) {
+hipError_t fill_launch(const Function& function, const LaunchShape& shape, Launch& launch) {
   const Kernel& kernel = *function.kernel;
   launch.program = function.program.get();
   const Dim3 groups = shape.groups, block = shape.block;
@@ -108,7 +110,27 @@ void prepare(const Function& function, const LaunchShape& shape, Launch& launch)
   launch.packet.group_bytes = launch.lds_bytes;
   const DeviceSpec& spec = *function.module->device->spec;
   const u32 per_unit = blocks_per_unit(spec, kernel, launch.threads(), shape.dynamic_lds);
-  launch.resident = std::max<u32>(1, per_unit) * spec.compute_units;
+  launch.resident = per_unit * spec.compute_units;
+  const bool together = launch.total() <= launch.resident;
+  last_message().clear();
+  if (per_unit == 0) {
+    last_message().add("a block of %u threads of kernel %s takes more registers than a compute unit has", launch.threads(),
+                       kernel.name.c_str());
+    return hipErrorLaunchOutOfResources;
+  }
+  if (shape.cooperative && !together) {
+    last_message().add("a cooperative launch of %llu blocks, where the device holds %u of kernel %s at a time",
+                       static_cast<unsigned long long>(launch.total()), launch.resident, kernel.name.c_str());
+    return hipErrorCooperativeLaunchTooLarge;
+  }
+  return hipSuccess;
+}
+
+const KernelArgument* hostcall_argument(const Kernel& kernel) {
+  for (const KernelArgument& argument : kernel.arguments) {
+    if (argument.kind == "hidden_hostcall_buffer") return &argument;
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -130,7 +152,8 @@ std::vector<u8> gather_arguments(const Kernel& kernel, void** parameters) {
   return bytes;
 }
 
-hipError_t launch(Function& function, const LaunchShape& shape, const u8* arguments, size_t size) {
+hipError_t prepare_launch(Function& function, const LaunchShape& shape, const u8* arguments, size_t size,
+                          Ref<PreparedLaunch>& prepared) {
   const Kernel& kernel = *function.kernel;
   Device& gpu = *function.module->device;
   if (const hipError_t error = check_shape(*gpu.spec, kernel, shape); error != hipSuccess) return error;
@@ -139,25 +162,43 @@ hipError_t launch(Function& function, const LaunchShape& shape, const u8* argume
     last_message().add("kernel %s takes %u bytes of arguments, got %zu", kernel.name.c_str(), explicit_bytes(kernel), size);
     return hipErrorInvalidValue;
   }
-  const Guard guard(gpu.running);
-  if (gpu.sticky != hipSuccess) return gpu.sticky;
-  Launch work;
-  prepare(function, shape, work);
-  std::vector<u8> kernarg(std::max<size_t>(kernel.kernarg_bytes, explicit_bytes(kernel)) + 16);
-  std::memcpy(kernarg.data(), arguments, explicit_bytes(kernel));
+  prepared = Ref<PreparedLaunch>::make(gpu, function.program);
+  Launch& work = prepared->launch;
+  if (const hipError_t error = fill_launch(function, shape, work); error != hipSuccess) return error;
+  std::vector<u8>& kernarg = prepared->kernarg;
+  kernarg.resize(std::max<size_t>(kernel.kernarg_bytes, explicit_bytes(kernel)) + 16);
+  if (explicit_bytes(kernel) != 0) std::memcpy(kernarg.data(), arguments, explicit_bytes(kernel));
   fill_hidden(kernel, work, shape.dynamic_lds, kernarg);
   work.kernarg = kernarg.data();
   work.packet.kernarg = reinterpret_cast<u64>(work.kernarg);
-  gpu.last.program = function.program;
-  gpu.last.workgroups = work.total();
-  gpu.last.waves = work.total() * ((work.threads() + kernel.wave_size - 1) / kernel.wave_size);
-  run_launch(work, gpu.last.result);
-  const Fault& fault = gpu.last.result.fault;
-  if (fault.kind == FaultKind::None) return hipSuccess;
-  gpu.sticky = error_of(fault.kind);
-  gpu.fault = fault.message;
-  last_message() = fault.message;
-  return hipSuccess;  // as on a device, the fault shows when someone waits for the kernel
+  return hipSuccess;
+}
+
+void run_prepared(PreparedLaunch& prepared) {
+  Device& gpu = prepared.device;
+  Launch work = prepared.launch;
+  const KernelArgument* calls = hostcall_argument(prepared.program->kernel());
+  std::unique_ptr<Hostcall> hostcall;
+  if (calls != nullptr && calls->offset + 8 <= prepared.kernarg.size()) {
+    hostcall = std::make_unique<Hostcall>();
+    const u64 address = hostcall->address();
+    std::memcpy(prepared.kernarg.data() + calls->offset, &address, 8);
+    work.hostcall = hostcall.get();
+  }
+  LastLaunch finished;
+  run_launch(work, finished.result);
+  if (hostcall != nullptr) hostcall->serve();
+  finished.program = prepared.program;
+  finished.workgroups = work.total();
+  const u32 lanes = prepared.program->kernel().wave_size;
+  finished.waves = work.total() * ((work.threads() + lanes - 1) / lanes);
+  Fault& fault = finished.result.fault;
+  if (fault.kind == FaultKind::Abort && hostcall != nullptr && !hostcall->complaint().empty()) {
+    fault.message.add("\n  %s", hostcall->complaint().c_str());
+  }
+  if (fault.kind != FaultKind::None) gpu.fail(error_of(fault.kind), fault.message);
+  const Guard guard(gpu.lock);
+  gpu.last = static_cast<LastLaunch&&>(finished);
 }
 
 }  // namespace ckemu

@@ -14,6 +14,7 @@ namespace ckemu {
 namespace {
 
 thread_local FaultFrame* t_frame = nullptr;
+thread_local sigjmp_buf* t_refuge = nullptr;  // of code that may touch what is not there
 
 struct sigaction g_previous[2];
 constexpr int kSignals[2] = {SIGSEGV, SIGBUS};
@@ -31,6 +32,7 @@ void chain(int signal, siginfo_t* info, void* context) {
 }
 
 void on_signal(int signal, siginfo_t* info, void* context) {
+  if (t_refuge != nullptr) siglongjmp(*t_refuge, 1);
   FaultFrame* frame = t_frame;
   if (frame == nullptr || frame->wave == nullptr) {
     chain(signal, info, context);
@@ -53,6 +55,19 @@ void on_signal(int signal, siginfo_t* info, void* context) {
 }  // namespace
 
 FaultFrame*& fault_frame() { return t_frame; }
+
+bool survives(void (*body)(void*), void* context) {
+  install_signal_handlers();
+  sigjmp_buf refuge;
+  if (sigsetjmp(refuge, 1) != 0) {
+    t_refuge = nullptr;
+    return false;
+  }
+  t_refuge = &refuge;
+  body(context);
+  t_refuge = nullptr;
+  return true;
+}
 
 void install_signal_handlers() {
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

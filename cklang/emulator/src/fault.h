@@ -26,6 +26,10 @@ struct FaultFrame {
   Fault fault;
 };
 
+/// Runs `body` outside of any kernel; false if it touched memory that is not there. `body` must not own
+/// anything: it is left in the middle.
+bool survives(void (*body)(void*), void* context);
+
 /// The frame of the calling thread; null outside of kernel execution.
 FaultFrame*& fault_frame();
 

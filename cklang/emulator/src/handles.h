@@ -4,6 +4,7 @@
 // found out before it is looked at.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <set>
 
@@ -24,6 +25,12 @@ class Handles {
     const Guard guard(lock_);
     T* item = static_cast<T*>(const_cast<void*>(handle));
     return items_.count(item) != 0 ? item : nullptr;
+  }
+  /// Whether `holds` for one of them.
+  template <class Predicate>
+  bool any(Predicate holds) {
+    const Guard guard(lock_);
+    return std::any_of(items_.begin(), items_.end(), holds);
   }
   /// Takes the object behind `handle` out; null if there is none.
   std::unique_ptr<T> remove(void* handle) {

@@ -3,6 +3,7 @@
 // HIP: devices, their properties and attributes.
 #include "device.h"
 #include "hip_types.h"
+#include "queue.h"
 
 namespace ckemu {
 
@@ -169,13 +170,13 @@ CKEMU_EXPORT hipError_t hipDeviceComputeCapability(int* major, int* minor, int n
   return hipSuccess;
 }
 
-/// Launches have ended when they return, so waiting is only asking how they ended.
-CKEMU_EXPORT hipError_t hipDeviceSynchronize() { return finish(current_device().sticky); }
+CKEMU_EXPORT hipError_t hipDeviceSynchronize() {
+  await_device(current_device());
+  return finish(current_device().failure());
+}
 CKEMU_EXPORT hipError_t hipDeviceReset() {
-  Device& gpu = current_device();
-  const Guard guard(gpu.running);
-  gpu.sticky = hipSuccess;
-  gpu.fault.clear();
+  await_device(current_device());
+  current_device().reset();
   return hipSuccess;
 }
 

@@ -32,7 +32,7 @@ const ErrorText& text_of(hipError_t code) {
 }  // namespace
 
 hipError_t finish(hipError_t error) {
-  if (error != hipSuccess) t_last = error;
+  if (error != hipSuccess && error != hipErrorNotReady) t_last = error;
   return error;
 }
 

@@ -85,7 +85,8 @@ hipError_t best_block(int* grid, int* block, const void* handle, size_t dynamic_
   const u32 most = std::min(spec.max_threads_per_block, function->kernel->max_threads);
   const u32 bound = limit != 0 ? std::min(most, static_cast<u32>(limit)) : most;
   u32 best = 0, best_active = 0, best_blocks = 0;
-  for (u32 threads = std::min<u32>(kLanes, bound); threads <= bound && threads != 0; threads += kLanes) {
+  const u32 step = function->kernel->wave_size;
+  for (u32 threads = std::min(step, bound); threads <= bound && threads != 0; threads += step) {
     const u32 blocks = blocks_per_unit(spec, *function->kernel, threads, static_cast<u32>(dynamic_lds));
     if (blocks * threads < best_active) continue;
     best = threads;

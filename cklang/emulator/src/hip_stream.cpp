@@ -1,141 +1,134 @@
 // SPDX-License-Identifier: MIT
 //
-// HIP: streams and events. Every operation is finished when its call returns, so streams are always
-// in order and idle; a failed kernel is reported by whoever waits.
-#include <ctime>
+// HIP: streams.
+#include <sched.h>
 
+#include "capture.h"
 #include "device.h"
-#include "handles.h"
-#include "hip_types.h"
-#include "immortal.h"
+#include "stream.h"
 
 namespace ckemu {
 
 namespace {
 
-struct Stream {
-  Device* device;
-  u32 flags;
-  int priority;
-};
-struct Event {
-  Device* device = nullptr;
-  u64 nanoseconds = 0;
-  bool recorded = false;
-  bool timed = true;
-};
+constexpr int kLeastPriority = 1, kGreatestPriority = -1;
 
-Handles<Stream>& streams() { return immortal<Handles<Stream>>(); }
-Handles<Event>& events() { return immortal<Handles<Event>>(); }
-
-constexpr u32 kDisableTiming = 2;
-
-/// The null, legacy and per-thread streams are those of the current device.
-Device* stream_device(void* handle) {
-  if (reinterpret_cast<u64>(handle) <= 2) return &current_device();
-  const Stream* stream = streams().find(handle);
-  return stream != nullptr ? stream->device : nullptr;
-}
-hipError_t wait_for(void* stream) {
-  const Device* gpu = stream_device(stream);
-  return gpu != nullptr ? gpu->sticky : hipErrorInvalidHandle;
+hipError_t query(void* stream) {
+  const Ref<Queue> queue = queue_of(stream);
+  if (!queue) return hipErrorInvalidHandle;
+  if (is_captured(*queue)) return refuse_capture(*queue);
+  return reached(point_of(queue)) ? queue->device.failure() : hipErrorNotReady;
 }
 
-u64 now() {
-  timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<u64>(time.tv_sec) * 1000000000 + static_cast<u64>(time.tv_nsec);
-}
-
-hipError_t create_stream(void** stream, u32 flags, int priority) {
-  if (stream == nullptr || flags > 1) return hipErrorInvalidValue;
-  *stream = streams().add(std::make_unique<Stream>(Stream{&current_device(), flags, priority}));
+/// Answers a question about a stream.
+template <class Value, class Ask>
+hipError_t ask(void* stream, Value* value, Ask answer) {
+  const Ref<Queue> queue = queue_of(stream);
+  if (value == nullptr) return hipErrorInvalidValue;
+  if (!queue) return hipErrorInvalidHandle;
+  *value = answer(*queue);
   return hipSuccess;
+}
+
+enum WaitFlag : u32 { kAtLeast = 0, kEqual = 1, kAnd = 2, kNor = 3 };
+
+template <class T>
+bool holds(T now, T value, u32 flag) {
+  switch (flag) {
+    case kAtLeast: return now >= value;
+    case kEqual: return now == value;
+    case kAnd: return (now & value) != 0;
+    default: return ~(now | value) != 0;
+  }
+}
+
+template <class T>
+hipError_t wait_value(void* stream, void* pointer, T value, u32 flag, T mask) {
+  if (pointer == nullptr || flag > kNor) return hipErrorInvalidValue;
+  const Ref<Queue> queue = queue_of(stream);
+  if (!queue) return hipErrorInvalidHandle;
+  const Device* gpu = &queue->device;
+  T* place = static_cast<T*>(pointer);
+  return submit(queue, {NodeKind::WaitEvent, [=] {
+    while (!holds<T>(__atomic_load_n(place, __ATOMIC_ACQUIRE) & mask, value, flag) && gpu->failure() == hipSuccess) sched_yield();
+  }});
+}
+
+template <class T>
+hipError_t write_value(void* stream, void* pointer, T value) {
+  if (pointer == nullptr) return hipErrorInvalidValue;
+  T* place = static_cast<T*>(pointer);
+  return submit(stream, {NodeKind::Memset, [=] { __atomic_store_n(place, value, __ATOMIC_RELEASE); }});
 }
 
 }  // namespace
 
 CKEMU_EXPORT hipError_t hipStreamCreate(void** stream) { return finish(create_stream(stream, 0, 0)); }
 CKEMU_EXPORT hipError_t hipStreamCreateWithFlags(void** stream, u32 flags) { return finish(create_stream(stream, flags, 0)); }
-CKEMU_EXPORT hipError_t hipStreamCreateWithPriority(void** stream, u32 flags, int priority) { return finish(create_stream(stream, flags, priority)); }
-CKEMU_EXPORT hipError_t hipStreamDestroy(void* stream) { return finish(streams().remove(stream) != nullptr ? hipSuccess : hipErrorInvalidHandle); }
-CKEMU_EXPORT hipError_t hipStreamSynchronize(void* stream) { return finish(wait_for(stream)); }
-CKEMU_EXPORT hipError_t hipStreamQuery(void* stream) { return finish(wait_for(stream)); }
+CKEMU_EXPORT hipError_t hipStreamCreateWithPriority(void** stream, u32 flags, int priority) {
+  const int within = priority > kLeastPriority ? kLeastPriority : priority < kGreatestPriority ? kGreatestPriority : priority;
+  return finish(create_stream(stream, flags, within));
+}
+CKEMU_EXPORT hipError_t hipExtStreamCreateWithCUMask(void** stream, u32 words, const u32* mask) {
+  if (words == 0 || mask == nullptr) return finish(hipErrorInvalidValue);
+  return finish(create_stream(stream, 0, 0));  // which compute unit runs what is not modelled
+}
+CKEMU_EXPORT hipError_t hipStreamDestroy(void* stream) { return finish(destroy_stream(stream)); }
+CKEMU_EXPORT hipError_t hipStreamSynchronize(void* stream) { return finish(wait_for_stream(stream)); }
+CKEMU_EXPORT hipError_t hipStreamQuery(void* stream) { return finish(query(stream)); }
 CKEMU_EXPORT hipError_t hipStreamGetFlags(void* stream, u32* flags) {
-  if (flags == nullptr) return finish(hipErrorInvalidValue);
-  if (stream_device(stream) == nullptr) return finish(hipErrorInvalidHandle);
-  const Stream* found = streams().find(stream);
-  *flags = found != nullptr ? found->flags : 0;
-  return hipSuccess;
+  return finish(ask(stream, flags, [](const Queue& queue) { return queue.flags; }));
 }
 CKEMU_EXPORT hipError_t hipStreamGetPriority(void* stream, int* priority) {
-  if (priority == nullptr) return finish(hipErrorInvalidValue);
-  if (stream_device(stream) == nullptr) return finish(hipErrorInvalidHandle);
-  const Stream* found = streams().find(stream);
-  *priority = found != nullptr ? found->priority : 0;
-  return hipSuccess;
-}
-CKEMU_EXPORT hipError_t hipDeviceGetStreamPriorityRange(int* least, int* greatest) {
-  if (least != nullptr) *least = 0;
-  if (greatest != nullptr) *greatest = 0;
-  return hipSuccess;
+  return finish(ask(stream, priority, [](const Queue& queue) { return queue.priority; }));
 }
 CKEMU_EXPORT hipError_t hipStreamGetDevice(void* stream, int* number) {
-  const Device* gpu = stream_device(stream);
-  if (number == nullptr) return finish(hipErrorInvalidValue);
-  if (gpu == nullptr) return finish(hipErrorInvalidHandle);
-  for (int n = 0; n < device_count(); ++n) {
-    if (device(n) == gpu) *number = n;
-  }
+  return finish(ask(stream, number, [](const Queue& queue) { return device_number(queue.device); }));
+}
+CKEMU_EXPORT hipError_t hipDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  if (least != nullptr) *least = kLeastPriority;
+  if (greatest != nullptr) *greatest = kGreatestPriority;
   return hipSuccess;
 }
+
 /// All compute units: streams are not confined to some.
 CKEMU_EXPORT hipError_t hipExtStreamGetCUMask(void* stream, u32 words, u32* mask) {
-  const Device* gpu = stream_device(stream);
+  const Ref<Queue> queue = queue_of(stream);
   if (mask == nullptr || words == 0) return finish(hipErrorInvalidValue);
-  if (gpu == nullptr) return finish(hipErrorInvalidHandle);
+  if (!queue) return finish(hipErrorInvalidHandle);
+  const u32 units = queue->device.spec->compute_units;
   for (u32 n = 0; n < words; ++n) {
-    const u32 left = gpu->spec->compute_units > 32 * n ? gpu->spec->compute_units - 32 * n : 0;
+    const u32 left = units > 32 * n ? units - 32 * n : 0;
     mask[n] = left >= 32 ? ~0u : (1u << left) - 1;
   }
   return hipSuccess;
 }
-CKEMU_EXPORT hipError_t hipStreamWaitEvent(void* stream, void* event, u32) {
-  const bool known = stream_device(stream) != nullptr && events().find(event) != nullptr;
-  return finish(known ? hipSuccess : hipErrorInvalidHandle);
+
+using StreamCallback = void (*)(void* stream, hipError_t status, void* data);
+CKEMU_EXPORT hipError_t hipStreamAddCallback(void* stream, StreamCallback callback, void* data, u32 flags) {
+  if (callback == nullptr || flags != 0) return finish(hipErrorInvalidValue);
+  const Ref<Queue> queue = queue_of(stream);
+  if (!queue) return finish(hipErrorInvalidHandle);
+  const Device* gpu = &queue->device;
+  const auto call = [=] { callback(stream, gpu->failure(), data); };
+  return finish(submit(queue, {NodeKind::Host, call, true, true}));
+}
+CKEMU_EXPORT hipError_t hipLaunchHostFunc(void* stream, void (*function)(void*), void* data) {
+  if (function == nullptr) return finish(hipErrorInvalidValue);
+  return finish(submit(stream, {NodeKind::Host, [=] { function(data); }, false, true}));
 }
 
-CKEMU_EXPORT hipError_t hipEventCreateWithFlags(void** event, u32 flags) {
-  if (event == nullptr) return finish(hipErrorInvalidValue);
-  Event fresh;
-  fresh.device = &current_device();
-  fresh.timed = (flags & kDisableTiming) == 0;
-  *event = events().add(std::make_unique<Event>(fresh));
-  return hipSuccess;
+CKEMU_EXPORT hipError_t hipStreamWaitValue32(void* stream, void* pointer, u32 value, u32 flags, u32 mask) {
+  return finish(wait_value<u32>(stream, pointer, value, flags, mask));
 }
-CKEMU_EXPORT hipError_t hipEventCreate(void** event) { return hipEventCreateWithFlags(event, 0); }
-CKEMU_EXPORT hipError_t hipEventDestroy(void* event) { return finish(events().remove(event) != nullptr ? hipSuccess : hipErrorInvalidHandle); }
-CKEMU_EXPORT hipError_t hipEventRecord(void* event, void* stream) {
-  Event* found = events().find(event);
-  if (found == nullptr || stream_device(stream) == nullptr) return finish(hipErrorInvalidHandle);
-  found->nanoseconds = now();
-  found->recorded = true;
-  return hipSuccess;
+CKEMU_EXPORT hipError_t hipStreamWaitValue64(void* stream, void* pointer, u64 value, u32 flags, u64 mask) {
+  return finish(wait_value<u64>(stream, pointer, value, flags, mask));
 }
-CKEMU_EXPORT hipError_t hipEventSynchronize(void* event) {
-  const Event* found = events().find(event);
-  return finish(found != nullptr ? found->device->sticky : hipErrorInvalidHandle);
+CKEMU_EXPORT hipError_t hipStreamWriteValue32(void* stream, void* pointer, u32 value, u32) {
+  return finish(write_value<u32>(stream, pointer, value));
 }
-CKEMU_EXPORT hipError_t hipEventQuery(void* event) { return hipEventSynchronize(event); }
-CKEMU_EXPORT hipError_t hipEventElapsedTime(float* milliseconds, void* start, void* stop) {
-  const Event *first = events().find(start), *last = events().find(stop);
-  if (milliseconds == nullptr) return finish(hipErrorInvalidValue);
-  if (first == nullptr || last == nullptr || !first->recorded || !last->recorded || !first->timed || !last->timed) {
-    return finish(hipErrorInvalidHandle);
-  }
-  const i64 elapsed = static_cast<i64>(last->nanoseconds - first->nanoseconds);
-  *milliseconds = static_cast<float>(static_cast<double>(elapsed) * 1e-6);
-  return hipSuccess;
+CKEMU_EXPORT hipError_t hipStreamWriteValue64(void* stream, void* pointer, u64 value, u32) {
+  return finish(write_value<u64>(stream, pointer, value));
 }
 
 }  // namespace ckemu

@@ -87,7 +87,7 @@ struct hipFuncAttributes {
   size_t sharedSizeBytes;
 };
 
-/// Remembers `error` as the calling thread's last error, if it is one.
+/// Remembers `error` as the calling thread's last error, if it is one (not being ready is none).
 hipError_t finish(hipError_t error);
 
 }  // namespace ckemu

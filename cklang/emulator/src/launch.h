@@ -8,6 +8,7 @@
 #include "fault.h"
 #include "numerics.h"
 #include "program.h"
+#include "waits.h"
 
 namespace ckemu {
 
@@ -22,6 +23,8 @@ struct DispatchPacket {
 };
 static_assert(sizeof(DispatchPacket) == 64);
 
+class Hostcall;
+
 struct Launch {
   Program* program = nullptr;
   u32 groups[3] = {1, 1, 1};
@@ -31,7 +34,9 @@ struct Launch {
   const u8* kernarg = nullptr;
   DispatchPacket packet;
   u32 resident = 1;             // workgroups that the device holds at a time
+  Hostcall* hostcall = nullptr; // where the kernel asks the host for services, if it does
   Numerics numerics = current_numerics();
+  bool check_waits = waits_checked();
 
   u64 total() const { return u64{groups[0]} * groups[1] * groups[2]; }
   u32 threads() const { return block[0] * block[1] * block[2]; }
@@ -48,8 +53,5 @@ struct LaunchResult {
 
 /// Runs all workgroups of `launch` on the machine's cores and waits for them.
 void run_launch(const Launch& launch, LaunchResult& result);
-
-/// The number of worker threads.
-u32 worker_count();
 
 }  // namespace ckemu

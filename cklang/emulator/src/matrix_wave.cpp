@@ -108,9 +108,23 @@ Type element_type(Type type, bool is_signed) {
   return type;
 }
 
+/// Nibbles of which a lane has fewer than eight: they fill the low part of one register.
+void unpack_nibbles(bool is_signed, const u32* row, const PanelShape& shape, Panel& panel) {
+  for (int l = 0; l < kLanes; ++l) {
+    for (int n = 0; n < shape.per_lane(); ++n) {
+      const i32 raised = static_cast<i32>(row[l] << (28 - 4 * n));
+      const u32 value = is_signed ? static_cast<u32>(raised >> 28) : static_cast<u32>(raised) >> 28;
+      panel.element[(shape.per_lane() * (l / kSize) + n) * kSize + l % kSize] = value;
+    }
+  }
+}
+
 /// Operand `slot`, with its elements negated where neg (those with even K) and neg_hi (odd) say so.
 void read_operand(Wave& w, const Code& c, int slot, Type type, const PanelShape& shape, Panel& panel) {
   const u32 low = c.inst->neg >> slot & 1, high = c.inst->neg_hi >> slot & 1;
+  if (type == Type::I4 && shape.per_lane() < kPerDword<Type::I4>) {
+    return unpack_nibbles(low != 0, source_row(w, c, slot), shape, panel);
+  }
   unpack_operand(w, element_type(type, low != 0), source_row(w, c, slot), shape, panel);
   if (c.inst->matrix->d == Type::I32 || (low | high) == 0) return;
   for (int k = 0; k < shape.depth; ++k) {
@@ -166,6 +180,10 @@ void swmmac(Wave& w, const Code& c) {
   const MatrixShape& shape = *c.inst->matrix;
   const Geometry geometry(w);
   const int stored = shape.k / 2, per_lane = stored / geometry.groups;
+  // The assembler counts these sets otherwise than their size tells, and no manual decides.
+  if (shape.a == Type::I4 && per_lane < kPerDword<Type::I4> && c.inst->op_sel != 0) {
+    raise(w, FaultKind::Instruction, "index_key of %d nibbles a lane is not emulated", per_lane);
+  }
   Panel a, b;
   read_operand(w, c, 0, shape.a, geometry.panel(stored), a);
   read_operand(w, c, 1, shape.b, geometry.panel(shape.k), b);

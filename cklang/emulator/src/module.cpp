@@ -52,9 +52,6 @@ hipError_t load_module(const void* image, size_t size, Device& gpu, Module** loa
 }
 
 hipError_t unload_module(void* handle) {
-  Module* module = modules().find(handle);
-  if (module == nullptr) return hipErrorInvalidHandle;
-  const Guard running(module->device->running);
   const std::unique_ptr<Module> owned = modules().remove(handle);
   if (owned == nullptr) return hipErrorInvalidHandle;
   const Guard guard(functions().lock);

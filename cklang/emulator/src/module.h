@@ -44,11 +44,24 @@ hipError_t count_functions(void* module, u32* count);
 struct LaunchShape {
   Dim3 groups, block;
   u32 dynamic_lds;
+  bool cooperative = false;  // all blocks at a time, or not at all
 };
 
-/// Runs `function` with the explicit arguments in `arguments` (`size` bytes at the offsets of the
-/// kernel's metadata). Faults make the device fail until it is reset.
-hipError_t launch(Function& function, const LaunchShape& shape, const u8* arguments, size_t size);
+/// A checked launch, to run once or many times. It keeps the code it runs loaded.
+struct PreparedLaunch {
+  PreparedLaunch(Device& gpu, Ref<Program> code) : device(gpu), program(code) {}
+  Device& device;
+  Ref<Program> program;
+  std::vector<u8> kernarg;
+  Launch launch;
+};
+
+/// Prepares `function` with the explicit arguments in `arguments` (`size` bytes at the offsets of the
+/// kernel's metadata).
+hipError_t prepare_launch(Function& function, const LaunchShape& shape, const u8* arguments, size_t size,
+                          Ref<PreparedLaunch>& prepared);
+/// Runs it and waits. Faults make the device fail until it is reset.
+void run_prepared(PreparedLaunch& prepared);
 
 /// Explicit arguments gathered from pointers to each, as kernelParams gives them.
 std::vector<u8> gather_arguments(const Kernel& kernel, void** parameters);

@@ -30,6 +30,8 @@ class Condition {
   void wait(Mutex& held) { pthread_cond_wait(&condition_, &held.mutex_); }
   void wake_one() { pthread_cond_signal(&condition_); }
   void wake_all() { pthread_cond_broadcast(&condition_); }
+  /// Forgets who waits: after a fork they are no more.
+  void reset() { condition_ = PTHREAD_COND_INITIALIZER; }
 
  private:
   pthread_cond_t condition_ = PTHREAD_COND_INITIALIZER;

@@ -2,9 +2,6 @@
 //
 // Workgroups over threads. Up to `resident` workgroups are under way at a time; each runs for a
 // slice and then queues up again, so that workgroups that wait for each other all get time.
-#include <pthread.h>
-#include <sched.h>
-
 #include <algorithm>
 #include <ctime>
 #include <deque>
@@ -12,7 +9,11 @@
 
 #include <immintrin.h>
 
+#include "hostcall.h"
 #include "launch.h"
+#include "pool.h"
+#include "progress.h"
+#include "queue.h"
 #include "workgroup.h"
 
 namespace ckemu {
@@ -40,17 +41,18 @@ class Scheduler {
     std::vector<u64> executed(launch_.program->dwords());
     counters.executed = executed.data();
     fault_frame() = &frame;
-    pthread_mutex_lock(&lock_);
+    lock_.lock();
     while (std::unique_ptr<Workgroup> group = take()) {
-      pthread_mutex_unlock(&lock_);
+      lock_.unlock();
       const u32 before = _mm_getcsr();
       _mm_setcsr(0x1f80);
-      const u64 progress = counters.progress;
+      const u64 before_run = counters.progress;
       const bool fine = run(*group, counters, spread, frame);
       _mm_setcsr(before);
-      pthread_mutex_lock(&lock_);
+      if (launch_.hostcall != nullptr) launch_.hostcall->serve();
+      lock_.lock();
       if (fine && !group->done) {
-        if (counters.progress != progress) ++epoch_;
+        if (counters.progress != before_run) note_progress();
         else note_silence(*group);
       }
       give_back(static_cast<std::unique_ptr<Workgroup>&&>(group), fine, frame);
@@ -58,7 +60,7 @@ class Scheduler {
     for (size_t n = 0; n < executed.size(); ++n) result_.executed[n] += executed[n];
     result_.bytes_loaded += counters.bytes_loaded;
     result_.bytes_stored += counters.bytes_stored;
-    pthread_mutex_unlock(&lock_);
+    lock_.unlock();
     fault_frame() = nullptr;
   }
   /// Completes the report once no thread runs any more.
@@ -77,7 +79,7 @@ class Scheduler {
         std::unique_ptr<Workgroup> group = fresh();
         group->begin(launch_, started_++);
         live_.push_back(group.get());
-        ++epoch_;
+        note_progress();
         ++running_;
         return group;
       }
@@ -88,7 +90,7 @@ class Scheduler {
         return group;
       }
       if (running_ == 0) return nullptr;
-      pthread_cond_wait(&changed_, &lock_);
+      changed_.wait(lock_);
     }
   }
   std::unique_ptr<Workgroup> fresh() {
@@ -101,7 +103,7 @@ class Scheduler {
     --running_;
     if (!fine || group->done) {
       std::erase(live_, group.get());
-      ++epoch_;
+      note_progress();
     }
     if (!fine) {
       if (result_.fault.kind == FaultKind::None) result_.fault = frame.fault;
@@ -110,17 +112,17 @@ class Scheduler {
     } else {
       waiting_.push_back(static_cast<std::unique_ptr<Workgroup>&&>(group));
     }
-    pthread_cond_broadcast(&changed_);
+    changed_.wake_all();
   }
-  /// Ends the launch if nobody can go on. Called locked; other threads run their groups meanwhile, but
-  /// without progress of theirs so far, which a stuck group would need.
+  /// Ends the launch if nobody can go on. Called locked; other threads, and other launches, run their
+  /// groups meanwhile, but without progress of theirs so far, which a stuck group would need.
   void note_silence(Workgroup& group) {
-    group.silence.note(group, epoch_);
+    group.silence.note(group, progress());
     const bool full = started_ == launch_.total() || live_.size() >= launch_.resident;
     const u64 slices = std::max(kLeastPatience, patience() / live_.size());
-    if (!full || result_.fault.kind != FaultKind::None || !group.silence.stuck(epoch_, slices)) return;
+    if (!full || host_work_runs() || result_.fault.kind != FaultKind::None || !group.silence.stuck(progress(), slices)) return;
     for (const Workgroup* other : live_) {
-      if (!other->silence.stuck(epoch_, slices)) return;
+      if (!other->silence.stuck(progress(), slices)) return;
     }
     result_.fault.kind = FaultKind::Deadlock;
   }
@@ -133,28 +135,18 @@ class Scheduler {
 
   const Launch& launch_;
   LaunchResult& result_;
-  pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;
-  pthread_cond_t changed_ = PTHREAD_COND_INITIALIZER;
+  Mutex lock_;
+  Condition changed_;
   u64 started_ = 0;
-  u64 epoch_ = 0;  // how often there has been progress
   std::vector<Workgroup*> live_;  // begun and not done
   size_t running_ = 0;
   std::deque<std::unique_ptr<Workgroup>> waiting_;
   std::vector<std::unique_ptr<Workgroup>> spare_;
 };
 
-void* enter(void* scheduler) {
-  static_cast<Scheduler*>(scheduler)->work();
-  return nullptr;
-}
+void enter(void* scheduler) { static_cast<Scheduler*>(scheduler)->work(); }
 
 }  // namespace
-
-u32 worker_count() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-  return static_cast<u32>(std::max(1, CPU_COUNT(&set)));
-}
 
 void run_launch(const Launch& launch, LaunchResult& result) {
   install_signal_handlers();
@@ -162,14 +154,7 @@ void run_launch(const Launch& launch, LaunchResult& result) {
   result = LaunchResult{};
   result.executed.resize(launch.program->dwords());
   Scheduler scheduler(launch, result);
-  const u64 helpers = std::min<u64>(worker_count(), launch.total()) - 1;
-  std::vector<pthread_t> threads;
-  for (u64 n = 0; n < helpers; ++n) {
-    pthread_t thread;
-    if (pthread_create(&thread, nullptr, enter, &scheduler) == 0) threads.push_back(thread);
-  }
-  scheduler.work();
-  for (const pthread_t thread : threads) pthread_join(thread, nullptr);
+  run_shared(enter, &scheduler, std::min<u64>(worker_count(), launch.total()) - 1);
   scheduler.finish();
   result.nanoseconds = now() - start;
   result.numerics = launch.numerics;

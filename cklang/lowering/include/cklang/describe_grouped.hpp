@@ -10,7 +10,7 @@
 
 namespace cklang {
 
-/// `One` describes one product that is not persistent.
+/// `One` describes one product.
 template <typename One, index_t operands, bool persistent>
 struct DescribeGrouped
 {
@@ -22,7 +22,10 @@ struct DescribeGrouped
 
     static void run(const ck_gemm_problem& problem, ck_gemm_launch& launch)
     {
-        One::run(problem, launch);
+        // All of its tiles are counted, however few workgroups a persistent kernel has.
+        ck_gemm_problem whole = problem;
+        whole.blocks          = INT32_MAX;
+        One::run(whole, launch);
         if(launch.refusal)
             return;
         if(problem.groups)

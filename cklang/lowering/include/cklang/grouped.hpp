@@ -37,7 +37,7 @@ struct GroupedKernel
     {
         using namespace ck_tile;
 
-        __shared__ char shared[max(loop_lds, Gemm::epilogue_lds)];
+        __shared__ char shared[ck_tile::max(loop_lds, Gemm::epilogue_lds)];
 
         index_t block = amd_wave_read_first_lane(blockIdx.x);
         if constexpr(persistent)

@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: MIT
+"""Streams, events and graphs: what runs in which order, and when a caller learns of it."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from assembly import DEVICES, Module, assemble, hip, ok
+
+from cklang import emulator
+
+_LOAD = "  s_load_dwordx4 s[4:7], s[0:1], 0x0\n  v_lshlrev_b32 v1, 2, v0\n  s_waitcnt lgkmcnt(0)\n"
+_POLL = (
+    "{name}_poll:\n  s_sleep 1\n  global_load_dword v3, v2, s[4:5] sc1\n  s_waitcnt vmcnt(0)\n"
+    "  v_cmp_eq_u32 vcc, 0, v3\n  s_cbranch_vccnz {name}_poll\n"
+)
+BODIES = {
+    # output += 1
+    "increment": _LOAD + "  global_load_dword v2, v1, s[6:7]\n  s_waitcnt vmcnt(0)\n"
+    "  v_add_u32 v2, 1, v2\n  global_store_dword v1, v2, s[6:7]\n",
+    # output *= 2
+    "double": _LOAD + "  global_load_dword v2, v1, s[6:7]\n  s_waitcnt vmcnt(0)\n"
+    "  v_lshlrev_b32 v2, 1, v2\n  global_store_dword v1, v2, s[6:7]\n",
+    # wait until the first word of the source is set, then output += 1
+    "await": _LOAD + "  v_mov_b32 v2, 0\n" + _POLL.format(name="await")
+    + "  global_load_dword v2, v1, s[6:7]\n  s_waitcnt vmcnt(0)\n  v_add_u32 v2, 1, v2\n"
+    "  global_store_dword v1, v2, s[6:7]\n",
+    # set the first word of the output
+    "release": _LOAD + "  v_mov_b32 v2, 0\n  v_mov_b32 v3, 1\n"
+    "  global_store_dword v2, v3, s[6:7]\n",
+    "wild": "  v_mov_b32 v2, 0x1234\n  v_mov_b32 v3, 0x7fff\n"
+    "  global_load_dword v4, v[2:3], off\n",
+}  # fmt: skip
+
+
+class Kernels(Module):
+    """Kernels to enqueue without waiting."""
+
+    def enqueue(
+        self, name: str, source: int, output: int, stream: Any = None, grid: int = 1
+    ) -> str:
+        function = ok(hip().hipModuleGetFunction(self.handle, name.encode()))
+        words = (ctypes.c_uint64 * 4)(source, output)
+        size = ctypes.c_size_t(32)
+        extra = (ctypes.c_void_p * 5)(1, ctypes.addressof(words), 2, ctypes.addressof(size), 3)
+        shape = (grid, 1, 1, 64, 1, 1, 0, stream, None, extra)
+        return str(hip().hipModuleLaunchKernel(function, *shape)[0].name)
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    return assemble(tmp_path_factory.mktemp("streams"), BODIES)
+
+
+@pytest.fixture
+def kernels(image: bytes) -> Iterator[Kernels]:
+    loaded = Kernels(image)
+    yield loaded
+    ok(hip().hipSetDevice(0))
+    ok(hip().hipDeviceReset())
+    hip().hipGetLastError()
+
+
+class Words:
+    """Device memory of 64 words, and a flag."""
+
+    def __init__(self) -> None:
+        self.memory = ok(hip().hipHostMalloc(512, 0))
+        self.address = int(self.memory)
+        self.values = np.frombuffer((ctypes.c_uint32 * 64).from_address(self.address), np.uint32)
+        self.flag = ctypes.c_uint32.from_address(self.address + 256)
+        self.values[:] = 0
+        self.flag.value = 0
+
+    @property
+    def flag_address(self) -> int:
+        return self.address + 256
+
+
+@pytest.fixture
+def words() -> Iterator[Words]:
+    made = Words()
+    yield made
+    made.flag.value = 1  # whatever still waits
+    ok(hip().hipDeviceSynchronize())
+    ok(hip().hipHostFree(made.memory))
+
+
+def stream(nonblocking: bool = False) -> Any:
+    return ok(hip().hipStreamCreateWithFlags(int(nonblocking)))
+
+
+def status(answer: Any) -> str:
+    return str((answer[0] if isinstance(answer, tuple) else answer).name)
+
+
+def test_a_launch_returns_before_its_kernel_is_done(kernels: Kernels, words: Words) -> None:
+    one = stream()
+    assert kernels.enqueue("await", words.flag_address, words.address, one) == "hipSuccess"
+    assert status(hip().hipStreamQuery(one)) == "hipErrorNotReady"
+    assert status(hip().hipGetLastError()) == "hipSuccess"  # not being ready is no failure
+    words.flag.value = 1
+    ok(hip().hipStreamSynchronize(one))
+    assert status(hip().hipStreamQuery(one)) == "hipSuccess"
+    assert words.values[0] == 1
+    ok(hip().hipStreamDestroy(one))
+
+
+def test_a_stream_is_in_order(kernels: Kernels, words: Words) -> None:
+    one = stream()
+    for name in ("increment", "double", "increment", "double", "double"):
+        kernels.enqueue(name, 0, words.address, one)
+    ok(hip().hipStreamSynchronize(one))
+    np.testing.assert_array_equal(words.values, 12)
+
+
+def test_streams_run_side_by_side(kernels: Kernels, words: Words) -> None:
+    first, second = stream(nonblocking=True), stream(nonblocking=True)
+    kernels.enqueue("await", words.flag_address, words.address, first)
+    kernels.enqueue("release", 0, words.flag_address, second)
+    ok(hip().hipStreamSynchronize(first))
+    assert words.values[0] == 1
+
+
+def test_the_null_stream_takes_turns_with_blocking_streams(kernels: Kernels, words: Words) -> None:
+    one = stream()
+    kernels.enqueue("await", words.flag_address, words.address, one)
+    kernels.enqueue("double", 0, words.address)  # after the stream
+    kernels.enqueue("increment", 0, words.address, one)  # after the null stream
+    free = stream(nonblocking=True)
+    kernels.enqueue("release", 0, words.flag_address, free)
+    ok(hip().hipDeviceSynchronize())
+    assert words.values[0] == 3
+
+
+def test_events_order_streams(kernels: Kernels, words: Words) -> None:
+    first, second = stream(nonblocking=True), stream(nonblocking=True)
+    event = ok(hip().hipEventCreate())
+    kernels.enqueue("await", words.flag_address, words.address, first)
+    ok(hip().hipEventRecord(event, first))
+    assert status(hip().hipEventQuery(event)) == "hipErrorNotReady"
+    ok(hip().hipStreamWaitEvent(second, event, 0))
+    kernels.enqueue("double", 0, words.address, second)
+    words.flag.value = 1
+    ok(hip().hipStreamSynchronize(second))
+    assert words.values[0] == 2
+    ok(hip().hipEventQuery(event))
+
+
+def test_event_times(kernels: Kernels, words: Words) -> None:
+    one = stream()
+    start, stop = ok(hip().hipEventCreate()), ok(hip().hipEventCreate())
+    plain = ok(hip().hipEventCreateWithFlags(2))  # hipEventDisableTiming
+    never = ok(hip().hipEventCreate())
+    ok(hip().hipEventRecord(start, one))
+    kernels.enqueue("await", words.flag_address, words.address, one)
+    for event in (stop, plain):
+        ok(hip().hipEventRecord(event, one))
+    assert status(hip().hipEventElapsedTime(start, stop)) == "hipErrorNotReady"
+    time.sleep(0.02)
+    words.flag.value = 1
+    ok(hip().hipEventSynchronize(stop))
+    assert 20 <= ok(hip().hipEventElapsedTime(start, stop)) < 10_000
+    assert status(hip().hipEventElapsedTime(start, plain)) == "hipErrorInvalidHandle"
+    assert status(hip().hipEventElapsedTime(start, never)) == "hipErrorInvalidHandle"
+    ok(hip().hipEventSynchronize(never))
+    ok(hip().hipEventDestroy(stop))
+    assert status(hip().hipEventRecord(stop, one)) == "hipErrorInvalidHandle"
+
+
+def test_copies_and_fills_are_in_order(kernels: Kernels, words: Words) -> None:
+    one = stream()
+    device, back = ok(hip().hipMalloc(256)), ok(hip().hipHostMalloc(256, 0))
+    kind = hip().hipMemcpyKind.hipMemcpyDefault
+    ok(hip().hipMemsetD32Async(device, 7, 64, one))
+    kernels.enqueue("increment", 0, int(device), one)
+    ok(hip().hipMemcpyAsync(back, device, 256, kind, one))
+    ok(hip().hipMemsetAsync(device, 0, 256, one))
+    ok(hip().hipStreamSynchronize(one))
+    copied = (ctypes.c_uint32 * 64).from_address(int(back))
+    assert list(copied) == [8] * 64
+    ok(hip().hipFree(device))
+    ok(hip().hipHostFree(back))
+
+
+def test_host_functions_run_in_order(kernels: Kernels, words: Words) -> None:
+    seen: list[int] = []
+    prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+    note = prototype(lambda _: seen.append(int(words.values[0])))
+    one = stream()
+    library = emulator.load()
+    for _ in range(3):
+        kernels.enqueue("increment", 0, words.address, one)
+        handle = ctypes.c_void_p(int(one))
+        assert library.hipLaunchHostFunc(handle, note, None) == 0
+    ok(hip().hipStreamSynchronize(one))
+    assert seen == [1, 2, 3]
+
+
+def test_faults_appear_when_someone_waits(kernels: Kernels, words: Words) -> None:
+    one = stream()
+    kernels.enqueue("await", words.flag_address, words.address, one)
+    assert kernels.enqueue("wild", 0, words.address, one) == "hipSuccess"
+    assert kernels.enqueue("increment", 0, words.address, one) == "hipSuccess"
+    words.flag.value = 1
+    assert status(hip().hipStreamSynchronize(one)) == "hipErrorIllegalAddress"
+    assert words.values[0] == 1  # what came after the fault did not run
+    assert kernels.enqueue("increment", 0, words.address) == "hipErrorIllegalAddress"
+    assert status(hip().hipDeviceSynchronize()) == "hipErrorIllegalAddress"
+    ok(hip().hipDeviceReset())
+    assert kernels.enqueue("increment", 0, words.address) == "hipSuccess"
+    ok(hip().hipDeviceSynchronize())
+
+
+def test_destroyed_streams_finish_their_work(kernels: Kernels, words: Words) -> None:
+    one = stream(nonblocking=True)
+    kernels.enqueue("await", words.flag_address, words.address, one)
+    ok(hip().hipStreamDestroy(one))
+    assert status(hip().hipStreamSynchronize(one)) == "hipErrorInvalidHandle"
+    words.flag.value = 1
+    ok(hip().hipDeviceSynchronize())
+    assert words.values[0] == 1
+
+
+def test_memory_is_freed_after_its_use(kernels: Kernels, words: Words) -> None:
+    device, one = ok(hip().hipMalloc(256)), stream()
+    kernels.enqueue("await", words.flag_address, words.address, one)
+    kernels.enqueue("increment", 0, int(device), one)
+    threading.Timer(0.02, lambda: setattr(words.flag, "value", 1)).start()
+    ok(hip().hipFree(device))  # waits
+    assert words.values[0] == 1
+
+
+def test_devices_have_streams_of_their_own(image: bytes, words: Words, tmp_path: Path) -> None:
+    here = Kernels(image)
+    increment = {"increment": BODIES["increment"]}
+    there = Kernels(assemble(tmp_path, increment, "gfx90a"), "gfx90a")
+    other = stream()
+    assert there.enqueue("increment", 0, words.address, other) == "hipSuccess"
+    ok(hip().hipStreamSynchronize(other))
+    assert here.enqueue("increment", 0, words.address, other) == "hipErrorInvalidDeviceFunction"
+    assert ok(hip().hipStreamGetDevice(other)) == DEVICES.index("gfx90a")
+    ok(hip().hipSetDevice(0))
+    assert words.values[0] == 1
+
+
+def test_threads_have_a_device_and_a_stream_each(kernels: Kernels, words: Words) -> None:
+    per_thread = ctypes.c_void_p(2)
+    seen: list[int] = []
+
+    def work() -> None:
+        seen.append(ok(hip().hipGetDevice()))
+        ok(hip().hipSetDevice(1))
+        seen.append(ok(hip().hipGetDevice()))
+
+    ok(hip().hipSetDevice(0))
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [0, 1]
+    assert ok(hip().hipGetDevice()) == 0
+    kernels.enqueue("increment", 0, words.address, per_thread)
+    ok(hip().hipStreamSynchronize(per_thread))
+    assert words.values[0] == 1

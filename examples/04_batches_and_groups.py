@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Many products in one launch: attention scores by einsum, and experts of different sizes.
 
-python examples/03_batches_and_groups.py
+python examples/04_batches_and_groups.py
 """
 
 from __future__ import annotations

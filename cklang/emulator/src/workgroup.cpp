@@ -12,7 +12,7 @@ namespace {
 
 // Instructions before another wave of the group gets its turn. Few, since a GPU's waves go on side by
 // side: hand-written kernels reuse local memory without a barrier where no wave can be far behind.
-constexpr i64 kWaveShare = 128;
+constexpr i64 kWaveShare = 32;
 
 /// kernel_code_properties: which user SGPRs the kernel asks for, in order.
 enum Property : u32 {

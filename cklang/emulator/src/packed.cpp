@@ -67,10 +67,10 @@ constexpr auto fma_f = [](U8v a, U8v b, U8v c) {
 constexpr auto add_f = [](U8v a, U8v b) { return pack_low_f16(low_f16(a) + low_f16(b)); };
 constexpr auto mul_f = [](U8v a, U8v b) { return pack_low_f16(low_f16(a) * low_f16(b)); };
 constexpr auto min_f = [](U8v a, U8v b) {
-  return pack_low_f16(f(min_number(u(low_f16(a)), u(low_f16(b)))));
+  return pack_low_f16(f(min_number(low_f16_bits(a), low_f16_bits(b))));
 };
 constexpr auto max_f = [](U8v a, U8v b) {
-  return pack_low_f16(f(max_number(u(low_f16(a)), u(low_f16(b)))));
+  return pack_low_f16(f(max_number(low_f16_bits(a), low_f16_bits(b))));
 };
 constexpr auto minimum3 = [](U8v a, U8v b, U8v c) {
   return pack_low_f16(f(min_nan(min_nan(u(low_f16(a)), u(low_f16(b))), u(low_f16(c)))));

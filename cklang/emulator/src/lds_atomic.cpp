@@ -15,7 +15,7 @@ void each_place(Wave& w, const Code& c, u32 offset, Body body) {
   if (c.inst->gds) raise(w, FaultKind::Instruction, "global data share (gds) is not emulated");
   const u32* address = source_row(w, c, 0);
   each_lane(w, [&](int l) {
-    const u64 place = u64{address[l]} + offset;
+    const u64 place = address[l] + offset;  // wraps around as 32 bits do
     if (place % sizeof(T) != 0) {
       w.lane = l;
       raise(w, FaultKind::Address, "LDS atomic at byte %llu, which is not aligned to %zu",

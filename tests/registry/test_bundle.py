@@ -168,9 +168,10 @@ def test_a_machine_without_headers_builds_new_epilogues(tmp_path: Path) -> None:
         "CKLANG_CK_DIR": str(empty),
         "PYTHONPATH": str(Path(__file__).parents[2]),
     }
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True
-    )
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    command = [sys.executable, str(program)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "64x64x32" in done.stdout
 

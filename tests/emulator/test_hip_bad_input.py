@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from assembly import DEVICES, Module, assemble, hip, ok
+from assembly import DEVICES, Module, assemble, device_properties, hip, ok
 from test_hip import _COPY
 from test_hip_program import bundle
 
@@ -34,7 +34,7 @@ def kind(name: str) -> Any:
 def test_devices_that_are_not_there() -> None:
     api, count = hip(), len(DEVICES) + 100
     for number in (-1, count):
-        for call in (api.hipSetDevice, api.hipGetDeviceProperties, api.hipDeviceGet):
+        for call in (api.hipSetDevice, device_properties, api.hipDeviceGet):
             assert status(call(number)) == "hipErrorInvalidDevice"
     assert ok(api.hipGetDevice()) in range(count)
 

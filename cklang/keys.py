@@ -29,6 +29,7 @@ __all__ = [
     "KernelKey",
     "Layout",
     "Pipeline",
+    "Reduction",
     "Scheduler",
     "Signature",
 ]
@@ -104,6 +105,17 @@ class EpilogueKind(Enum):
     """Through LDS, so that stores are wide."""
     DEFAULT = "default"
     """From the registers in which the matrix instructions leave it."""
+
+
+class Reduction(Enum):
+    """How workgroups that share a tile of E bring their sums together; the last one finishes it."""
+
+    NONE = "none"
+    """Every tile is one workgroup's."""
+    ATOMIC = "atomic"
+    """They add to one place: least memory, and an order of summation that is not the same twice."""
+    WORKSPACE = "workspace"
+    """Each writes its sums to a place of its own; the last adds them up, always in one order."""
 
 
 def _positive(what: str, value: object) -> None:
@@ -191,6 +203,10 @@ class Algorithm:
     """Elements that one load of each D operand moves along n (1 for kinds not contiguous in n)."""
     block_per_cu: int = 1
     split_k: int = 1
+    """Workgroups that share the K of a tile of E."""
+    stream_k: bool = False
+    """Whether as many workgroups as run at once share all steps along K of all tiles evenly."""
+    reduction: Reduction = Reduction.NONE
     persistent: bool = False
     double_buffer: bool = False
     num_wave_groups: int = 1
@@ -204,7 +220,15 @@ class Algorithm:
         _positive("num_wave_groups", self.num_wave_groups)
         for width in self.vector_d:
             _positive("vector_d", width)
-        _close(self, {"pipeline": Pipeline, "scheduler": Scheduler, "epilogue": EpilogueKind})
+        _close(
+            self,
+            {
+                "pipeline": Pipeline,
+                "scheduler": Scheduler,
+                "epilogue": EpilogueKind,
+                "reduction": Reduction,
+            },
+        )
 
 
 @dataclass(frozen=True)

@@ -82,17 +82,21 @@ def _count(text: str) -> int | None:
     return value
 
 
-def _flag(text: str) -> bool:
-    if text.lower() not in {"0", "1", "true", "false", "on", "off"}:
-        raise ValueError("must be 0 or 1")
-    return text.lower() in {"1", "true", "on"}
-
-
 def _one_of(*words: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
         if text.lower() not in words:
             raise ValueError(f"must be one of {', '.join(words)}")
         return text.lower()
+
+    return parse
+
+
+def _some_of(*words: str) -> Callable[[str], frozenset[str]]:
+    def parse(text: str) -> frozenset[str]:
+        chosen = frozenset(word.strip().lower() for word in text.split(","))
+        if not chosen <= set(words):
+            raise ValueError(f"must be a comma-separated list of {', '.join(words)}")
+        return chosen
 
     return parse
 
@@ -139,11 +143,11 @@ JOBS: Knob[int | None] = Knob(
     parse=_count,
     doc="how many compiler processes may run at once (default: the number of cores)",
 )
-SANITIZE: Knob[bool] = Knob(
+SANITIZE: Knob[frozenset[str]] = Knob(
     name="CKLANG_SANITIZE",
-    default=False,
-    parse=_flag,
-    doc="check kernels while they run on the emulator (slower)",
+    default=frozenset(),
+    parse=_some_of("waits"),
+    doc="what the emulator checks while kernels run (slower): waits finds missing s_waitcnt",
 )
 LOG: Knob[str] = Knob(
     name="CKLANG_LOG",

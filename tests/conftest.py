@@ -2,19 +2,22 @@
 """Settings of all tests: hypothesis profiles, chosen with ``--hypothesis-profile=nightly``.
 
 ``dev`` draws the same examples in every run, so that a red run means a change; ``ci`` and
-``nightly`` explore. And the record of what works where (``coverage_table.py``).
+``nightly`` explore. Every kernel that a test builds and loads is read back by the assembler. And
+the record of what works where (``coverage_table.py``).
 """
 
 from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 # Deadlines measure the machine, not the code: builds and emulated kernels share its cores.
 _COMMON = settings(
@@ -25,6 +28,27 @@ settings.register_profile("dev", _COMMON, max_examples=40, derandomize=True)
 settings.register_profile("ci", _COMMON, max_examples=200)
 settings.register_profile("nightly", _COMMON, max_examples=5000)
 settings.load_profile("dev")
+
+
+@pytest.fixture(autouse=True)
+def kernels_read_back(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Hold the emulator's decoder against clang's assembler, on all kernels that the test loads."""
+    from read_back import read_back
+
+    from cklang.runtime.device import Device, Function
+
+    loaded = []
+    load = Device.load
+
+    def recording(device: Device, code: bytes, symbol: str) -> Function:
+        loaded.append((device, code))
+        return load(device, code, symbol)
+
+    monkeypatch.setattr(Device, "load", recording)
+    yield
+    for device, code in loaded:
+        if device.emulated:
+            read_back(code, device.spec.name)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -24,9 +24,11 @@ __all__ = [
     "fidelity",
     "kernel_facts",
     "last_error",
+    "last_numerics",
     "load",
     "numerics",
     "patience",
+    "sanitize",
     "stats",
 ]
 
@@ -108,6 +110,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     ),
     "ckemu_set_patience": (None, (ctypes.c_uint64,)),
     "ckemu_set_numerics": (None, (ctypes.c_int,)),
+    "ckemu_check_waits": (None, (ctypes.c_int,)),
     "ckemu_last_numerics": (ctypes.c_int, (ctypes.c_int,)),
     "ckemu_disassemble": (
         ctypes.c_int,
@@ -136,6 +139,7 @@ def load() -> ctypes.CDLL:
         function = getattr(library, name)
         function.restype = result
         function.argtypes = arguments
+    library.ckemu_check_waits("waits" in knobs.SANITIZE.get())
     library.ckemu_set_numerics(NUMERICS.index(knobs.NUMERICS.get()))
     return library
 
@@ -183,6 +187,24 @@ def numerics(mode: str) -> None:
     load().ckemu_set_numerics(NUMERICS.index(mode))
 
 
+def sanitize(*checks: str) -> None:
+    """Set what launches from now on are checked for, besides faults; none by default.
+
+    Args:
+        checks: "waits" ends a launch where a register that a load will still write is read or
+            overwritten before an ``s_waitcnt`` that covers the load. It knows the counters of
+            gfx90a, gfx942 and gfx950; kernels for other GPUs fault.
+
+    Raises:
+        CkValueError: Z001, there is no such check.
+    """
+    for check in checks:
+        if check != "waits":
+            doc = knobs.SANITIZE.doc
+            raise error("Z001", name="sanitize", got=check, problem="must be waits", doc=doc)
+    load().ckemu_check_waits(bool(checks))
+
+
 def stats(device: int) -> Stats:
     """Return what the last launch on HIP device number ``device`` took.
 
@@ -209,6 +231,18 @@ def fidelity(device: int) -> dict[str, int]:
     if load().ckemu_fidelity(device, _FIDELITY(emit), None) != 0:
         raise error("E003", device=device)
     return counts
+
+
+def last_numerics(device: int) -> str:
+    """Return how the device's last launch rounded matrix products (see :func:`numerics`).
+
+    Raises:
+        CkDeviceError: E003, the device has launched nothing.
+    """
+    number = load().ckemu_last_numerics(device)
+    if number < 0:
+        raise error("E003", device=device)
+    return NUMERICS[number]
 
 
 def kernel_facts(function: int) -> KernelFacts:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from cklang.errors import error
 from cklang.ir.nodes import Function
-from cklang.keys import Algorithm, KernelKey, Layout, Signature
+from cklang.keys import Algorithm, KernelKey, Layout, Reduction, Signature
 from cklang.lowering.pipelines import PIPELINES
 from cklang.lowering.pointwise import c_function, c_type
 from cklang.types import DType, Kind, bool_, f32, i32
@@ -83,7 +83,10 @@ def _check(key: KernelKey, epilogue: Function) -> None:
 
 
 def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[str, str, str]]:
-    """Yield (field, value, legal values) for each choice that has no CK Tile spelling here."""
+    """Yield (field, value, legal values) for each choice that has no CK Tile spelling here.
+
+    What is said of a field depends on the signature and on fields before it alone.
+    """
     s, a = signature, algorithm
     row = PIPELINES.get(a.pipeline)
     if row is None:
@@ -98,8 +101,10 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
         ("layout_b", s.layout_b, tuple(Layout) if row.any_layout else (Layout.COL,)),
         ("layout_e", s.layout_e, (Layout.ROW,)),
         ("warps", a.warps, (along_k,)),
-        ("split_k", a.split_k, (1,)),
-        ("persistent", a.persistent, (False,) if row.wave_groups > 1 else both),
+        ("reduction", a.reduction, _reductions(a)),
+        ("stream_k", a.stream_k, (False,) if a.split_k > 1 or row.wave_groups > 1 else both),
+        ("split_k", a.split_k, (1,) if row.wave_groups > 1 else (a.split_k,)),
+        ("persistent", a.persistent, (False,) if row.wave_groups > 1 or _shared(a) else both),
         ("double_buffer", a.double_buffer, (row.buffers == 2,)),
         ("num_wave_groups", a.num_wave_groups, (row.wave_groups,)),
         ("transpose_c", a.transpose_c, both if row.transposed else (False,)),
@@ -107,6 +112,16 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
     for name, value, legal in choices:
         if value not in legal:
             yield name, _word(value), " or ".join(map(_word, legal))
+
+
+def _shared(algorithm: Algorithm) -> bool:
+    return algorithm.split_k > 1 or algorithm.stream_k
+
+
+def _reductions(algorithm: Algorithm) -> tuple[Reduction, ...]:
+    if _shared(algorithm):
+        return (Reduction.WORKSPACE, Reduction.ATOMIC)
+    return (Reduction.NONE,)
 
 
 def _word(value: object) -> str:
@@ -150,6 +165,8 @@ def _context(key: KernelKey, epilogue: Function, kernel: str) -> dict[str, objec
         **{name: str(getattr(a, name)).lower() for name in flags},
         **_pipeline(a),
         "epilogue": a.epilogue.value,
+        "work": "stream_k" if a.stream_k else "split_k" if a.split_k > 1 else "tiles",
+        "reduction": a.reduction.value,
         "num_wave_groups": a.num_wave_groups,
         "vector_a": a.vector_a,
         "vector_b": a.vector_b,

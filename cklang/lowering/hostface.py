@@ -14,7 +14,7 @@ from cklang.errors import error
 
 __all__ = ["MAX_OPERANDS", "VERSION", "GemmOperand", "GemmProblem", "HostFace", "LaunchShape"]
 
-VERSION = 2
+VERSION = 3
 """CK_GEMM_HOST_VERSION."""
 
 MAX_OPERANDS = 8
@@ -47,6 +47,7 @@ class GemmProblem:
     stride_e: int
     d: tuple[GemmOperand, ...] = ()
     k_batch: int = 1
+    workspace: int = 0
     blocks: int = 1
     """Workgroups that the GPU runs at once."""
 
@@ -63,12 +64,14 @@ class LaunchShape:
     """Threads of a workgroup."""
     lds_bytes: int
     workspace_bytes: int
+    zeroed_bytes: int
+    """How many bytes of the workspace, from the first on, must be 0 before a launch."""
 
 
 class _Problem(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_int64) for name in ("m", "n", "k", "k_batch", "blocks")),
-        *((name, ctypes.c_void_p) for name in ("a", "b", "e")),
+        *((name, ctypes.c_void_p) for name in ("a", "b", "e", "workspace")),
         *((name, ctypes.c_int64) for name in ("stride_a", "stride_b", "stride_e")),
         ("d", ctypes.c_void_p * MAX_OPERANDS),
         ("d_stride_m", ctypes.c_int64 * MAX_OPERANDS),
@@ -84,6 +87,7 @@ class _Launch(ctypes.Structure):
         ("lds_bytes", ctypes.c_uint32),
         ("kernarg_bytes", ctypes.c_uint32),
         ("workspace_bytes", ctypes.c_uint64),
+        ("zeroed_bytes", ctypes.c_uint64),
         ("kernarg", ctypes.c_ubyte * _MAX_KERNARG),
     )
 
@@ -117,6 +121,7 @@ class HostFace:
             block=tuple(launch.block),
             lds_bytes=launch.lds_bytes,
             workspace_bytes=launch.workspace_bytes,
+            zeroed_bytes=launch.zeroed_bytes,
         )
 
 
@@ -131,6 +136,7 @@ def _to_c(problem: GemmProblem) -> _Problem:
         a=p.a,
         b=p.b,
         e=p.e,
+        workspace=p.workspace,
         stride_a=p.stride_a,
         stride_b=p.stride_b,
         stride_e=p.stride_e,

@@ -140,6 +140,10 @@ class Device:
         pointer = check(self, "hipMalloc", _hip().hipMalloc(max(size, 1)))
         return int(pointer)
 
+    def clear(self, pointer: int, size: int, stream: int | None) -> None:
+        """Set ``size`` bytes to 0, after what was launched on ``stream`` before."""
+        check(self, "hipMemsetAsync", _hip().hipMemsetAsync(pointer, 0, size, stream))
+
     def free(self, pointer: int) -> None:
         """Give memory of :meth:`allocate` back."""
         check(self, "hipFree", _hip().hipFree(pointer))

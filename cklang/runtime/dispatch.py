@@ -48,6 +48,10 @@ class _Step:
     patches: tuple[tuple[int, int], ...]
     """(index of a 64-bit word, index of an address)."""
     record: LaunchRecord
+    workspace: int
+    """Index of the address of its workspace."""
+    zeroed: int
+    """How many bytes of it must be 0 before each launch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +145,8 @@ class CallPlan:
                 words = step.launch.words
                 for word, address in step.patches:
                     words[word] = addresses[address]
+                if step.zeroed:
+                    device.clear(addresses[step.workspace], step.zeroed, stream)
                 step.launch(stream)
             device.calls[0] += 1
         return before
@@ -188,6 +194,7 @@ def prepare(
         [(choice.selection.key, choice.kernel.epilogue) for choice in choices]
     )
     slots = _slots(plan, binding)
+    temporaries = _temporaries(plan, binding.dims)
     steps = []
     for choice, artifact in zip(choices, artifacts, strict=True):
         shape = loaded(device, artifact).prepare(choice.problem)
@@ -200,16 +207,28 @@ def prepare(
             for value, words in zip(values, shape.pointers, strict=True)
             for word in words
         ]
+        workspace = len(binding.arrays) + 1 + len(temporaries)
+        if shape.workspace_bytes:
+            temporaries.append(shape.workspace_bytes)
+            patches += [(word, workspace) for word in shape.workspace]
         record = LaunchRecord(
             artifact=artifact, problem=choice.problem, grid=shape.grid, block=shape.block
         )
-        steps.append(_Step(launch=launch, patches=tuple(patches), record=record))
+        steps.append(
+            _Step(
+                launch=launch,
+                patches=tuple(patches),
+                record=record,
+                workspace=workspace,
+                zeroed=shape.zeroed_bytes,
+            )
+        )
     touched = [_touched(array, written=False) for array in binding.arrays.values()]
     return CallPlan(
         device,
         steps,
         [*touched, _touched(out, written=True)],
-        _temporaries(plan, binding.dims),
+        temporaries,
         binding.place,
     )
 

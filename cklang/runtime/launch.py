@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cklang.errors import error
 from cklang.lowering.hostface import GemmOperand, GemmProblem, HostFace, LaunchShape
@@ -33,6 +33,11 @@ class Prepared:
     kernarg: bytes
     pointers: tuple[tuple[int, ...], ...]
     """For A, B, E and then each D: the 64-bit words of ``kernarg`` that hold its address."""
+    workspace: tuple[int, ...]
+    """The same for the workspace; empty if it needs none."""
+    workspace_bytes: int
+    zeroed_bytes: int
+    """How many bytes of the workspace, from the first on, must be 0 before each launch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +57,12 @@ class Loaded:
             CkUnsupportedError: D007, CK Tile's own check or ours refuses the problem.
             CkInternalError: D008, an operand's address is in no argument.
         """
-        marks = [_MARK + i * _MARK_STEP for i in range(3 + len(problem.d))]
-        shape = self.face.describe(_question(problem, marks, self.blocks))
+        *marks, own = [_MARK + i * _MARK_STEP for i in range(4 + len(problem.d))]
+        split_k = self.artifact.key.algorithm.split_k
+        question = replace(
+            _question(problem, marks), workspace=own, blocks=self.blocks, k_batch=split_k
+        )
+        shape = self.face.describe(question)
         if isinstance(shape, str):
             label = self.artifact.key.label
             raise error("D007", label=label, problem=problem, verdict=shape)
@@ -62,6 +71,9 @@ class Loaded:
             block=shape.block,
             kernarg=shape.kernarg,
             pointers=tuple(self._words(shape, index, mark) for index, mark in enumerate(marks)),
+            workspace=self._words(shape, len(marks), own) if shape.workspace_bytes else (),
+            workspace_bytes=shape.workspace_bytes,
+            zeroed_bytes=shape.zeroed_bytes,
         )
 
     def _words(self, shape: LaunchShape, index: int, mark: int) -> tuple[int, ...]:
@@ -76,7 +88,7 @@ class Loaded:
         return found
 
 
-def _question(problem: Problem, marks: list[int], blocks: int) -> GemmProblem:
+def _question(problem: Problem, marks: list[int]) -> GemmProblem:
     a, b, e, *ds = marks
     return GemmProblem(
         m=problem.m,
@@ -88,7 +100,6 @@ def _question(problem: Problem, marks: list[int], blocks: int) -> GemmProblem:
         stride_a=problem.a.stride,
         stride_b=problem.b.stride,
         stride_e=problem.e.stride,
-        blocks=blocks,
         d=tuple(
             GemmOperand(pointer=mark, stride_m=d.stride_m, stride_n=d.stride_n)
             for mark, d in zip(ds, problem.d, strict=True)

@@ -164,3 +164,49 @@ def test_attention(arch: str, causal: bool) -> None:
     size = np.einsum("bhqk,bkd->bqhd", share, abs(wide(v[:, :, 0])))
     # P and the result are rounded to bf16; gfx950's kernel truncates.
     assert np.all(abs(wide(out) - want) <= 2.0**-7 * (size + abs(want)))
+
+
+def shuffled(weights: np.ndarray, rows: int, columns: int) -> np.ndarray:
+    """[n, k] bytes in the order of the package's ``shuffle_weight(layout=(rows, columns))``."""
+    n, k = weights.shape
+    parts = weights.reshape(n // rows, rows, k // (2 * columns), 2 * columns // 16, 16)
+    return np.ascontiguousarray(parts.transpose(0, 2, 3, 1, 4)).reshape(n, k)
+
+
+@pytest.mark.parametrize("tile", [128, 192])
+def test_gemm_of_int8(tile: int) -> None:
+    """A scale for each row and each column, and a bias."""
+    rng = np.random.default_rng(4)
+    m, n, k = 100, 256, 512
+    a, b = (rng.integers(-128, 128, (extent, k)).astype(np.int8) for extent in (m, n))
+    scale_a, scale_b = rng.uniform(0.5, 1, (m, 1)).astype(F32), rng.uniform(0.5, 1, n).astype(F32)
+    bias, c = rng.normal(scale=1000, size=n).astype(F32), np.zeros((m, n), BF16)
+    name = f"I8gemm_bf16_perTokenI8_BpreShuffle_{tile}x128"
+    arguments = (c, a, shuffled(b, 32, 16), scale_a, scale_b, bias, m, n, k, k, k, n * 2, 1)
+    launch(f"gfx942/i8gemm/{name}.co", mangled(name), arguments, (n // 128, -(-m // tile), 1), 256)
+    product = (wide(a) @ wide(b).T) * scale_a * scale_b
+    assert np.all(abs(wide(c) - (product + bias)) <= 2.0**-8 * (abs(product) + abs(bias)) + 1)
+
+
+@pytest.mark.parametrize(("m", "tile"), [(32, 32), (100, 128)])
+def test_gemm_of_fp8_with_block_scales(m: int, tile: int) -> None:
+    """A scale for 1 × 128 elements of A and for 128 × 128 of B.
+
+    The smaller tile's waves reuse local memory without a barrier, as those of the layer norm do.
+    """
+    rng = np.random.default_rng(5)
+    n, k = 512, 1024
+    a, b = (rng.normal(size=(extent, k)).astype(ml_dtypes.float8_e4m3fn) for extent in (m, n))
+    scale_a = rng.uniform(0.5, 1, (k // 128, m)).astype(F32)
+    scale_b = rng.uniform(0.5, 1, (n // 128, k // 128)).astype(F32)
+    c = np.zeros((m, n), BF16)
+    name = f"f8_block_scale_mi350_x{tile}"
+    arguments = (
+        c, a, shuffled(b.view(np.uint8), 16, 16), 0, scale_a, scale_b, 0, 0, 0, k, n, m, 1,
+        k, k, n * 2, 0, 0, 0, 0, 0, 0, 0,
+    )  # fmt: skip
+    launch(f"gfx950/{name}.co", name, arguments, (n // 256, -(-m // tile), 1), 256)
+    left = wide(a) * np.repeat(scale_a.T, 128, axis=1)
+    right = wide(b) * np.repeat(np.repeat(scale_b, 128, axis=0), 128, axis=1)
+    size = abs(left) @ abs(right).T
+    assert np.all(abs(wide(c) - left @ right.T) <= 2.0**-8 * abs(left @ right.T) + 2.0**-18 * size)

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 from assembly import DEVICES, hip, ok
 
-_FOLDER = Path(__file__).parent / "data" / "triton"
+FOLDER = Path(__file__).parent / "data" / "triton"
+"""Code objects by GPU and name."""
 _SCRATCH = 2
 """Pointers behind a kernel's own arguments: scratch memory that none of ours asks for."""
 
-MADE: dict[str, dict[str, dict[str, Any]]] = json.loads((_FOLDER / "kernels.json").read_text())[
+MADE: dict[str, dict[str, dict[str, Any]]] = json.loads((FOLDER / "kernels.json").read_text())[
     "kernels"
 ]
 """By GPU and name: the kernel's symbol, argument types, threads and bytes of LDS."""
@@ -38,7 +39,7 @@ def _pack(types: list[str], values: tuple[np.ndarray | int | float, ...]) -> byt
 @cache
 def _function(gpu: str, name: str) -> Any:
     ok(hip().hipSetDevice(DEVICES.index(gpu)))
-    module = ok(hip().hipModuleLoadData((_FOLDER / gpu / f"{name}.hsaco").read_bytes()))
+    module = ok(hip().hipModuleLoadData((FOLDER / gpu / f"{name}.hsaco").read_bytes()))
     return ok(hip().hipModuleGetFunction(module, MADE[gpu][name]["kernel"].encode()))
 
 

@@ -22,6 +22,7 @@ from cklang.keys import (
     KernelKey,
     Layout,
     Pipeline,
+    Reduction,
     Signature,
 )
 from cklang.lowering.gemm import HOLE, lower
@@ -107,7 +108,9 @@ def test_region_must_fit_the_signature() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"split_k": 2},
+        {"reduction": Reduction.ATOMIC},
+        {"stream_k": True, "reduction": Reduction.ATOMIC, "split_k": 2},
+        {"persistent": True, "split_k": 2, "reduction": Reduction.WORKSPACE},
         {"double_buffer": True},
         {"num_wave_groups": 2},
         {"double_buffer": False, "pipeline": Pipeline.COMPV4},
@@ -156,6 +159,24 @@ def test_every_pipeline_names_its_own_template() -> None:
         assert f"ck_tile::{row.ck}<PipelineProblem, Policy>" in text
         assert f"ck_tile::{row.policy}" in text
         assert all(f'#include "ck_tile/ops/gemm/{header}"' in text for header in row.headers)
+
+
+@pytest.mark.parametrize("work", ["split_k", "stream_k"])
+def test_shared_tiles_wrap_the_same_kernel(work: str) -> None:
+    more = {"split_k": {"split_k": 4}, "stream_k": {"stream_k": True}}[work]
+    shared = replace(key().algorithm, reduction=Reduction.WORKSPACE, **more)  # type: ignore[arg-type]
+    source = lower(replace(key(), algorithm=shared), region(GELU))
+    assert f"cklang::Work::{work}" in source.stencil
+    assert source.fill == lower(key(), region(GELU)).fill
+    assert "cklang::Work::tiles" in lower(key(), region(GELU)).stencil
+
+
+@pytest.mark.parametrize("more", [{"split_k": 2}, {"stream_k": True}])
+def test_sharing_names_its_reduction(more: dict[str, object]) -> None:
+    shared = replace(key().algorithm, **more)  # type: ignore[arg-type]
+    with pytest.raises(CkUnsupportedError) as caught:
+        lower(replace(key(), algorithm=shared), region(GELU))
+    assert "reduction" in caught.value.message
 
 
 def test_both_epilogues_call_the_same_function() -> None:

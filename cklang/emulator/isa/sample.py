@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
-from cklang.emulator.isa.schema import TYPE_BITS, Encoding, Operand, Row, Table, operands
+from cklang.emulator.isa.schema import Encoding, Operand, Row, Table, operands
 from cklang.emulator.isa.tables import modifiers
 
 _COMPACT = {"VOP1", "VOP2", "VOPC"}
@@ -137,11 +137,8 @@ def _source(draft: _Draft, operand: Operand, *, vector: bool, wide_field: bool) 
 
 
 def _register(draft: _Draft, operand: Operand) -> int:
-    """A vector register; gfx12's assembler writes no high halves in the 32-bit encodings."""
-    index = _vector(draft, operand.dwords)
-    half = TYPE_BITS[operand.type] * operand.count == 16
-    low_only = half and draft.table.generation == 12 and draft.encoding.name in _COMPACT
-    return index & 127 if low_only else index
+    """A vector register, or in the 32-bit encodings of RDNA one half of one below v128."""
+    return _vector(draft, operand.dwords)
 
 
 def _lane(draft: _Draft) -> int:
@@ -214,7 +211,7 @@ def _modifier_fields(draft: _Draft) -> None:
         width = draft.encoding.field(name).width
         masked = name not in ("clamp", "omod", "cbsz", "abid", "blgp")
         draft.values[name] = draft.random.getrandbits(width) & (mask if masked else -1)
-    if draft.table.generation == 11 and draft.encoding.name == "VOP3":
+    if draft.table.generation > 9 and draft.encoding.name == "VOP3":
         _halves(draft)
     if draft.encoding.name == "VOP3P":
         rest = 7 & ~allowed.get("op_sel_hi", 0)
@@ -224,7 +221,7 @@ def _modifier_fields(draft: _Draft) -> None:
 
 
 def _halves(draft: _Draft) -> None:
-    """gfx11's assembler names the halves of vector registers, and takes no op_sel beside that."""
+    """RDNA's assembler names the halves of vector registers, and takes no op_sel beside that."""
     _, src = operands(draft.row, draft.encoding)
     for i, operand in enumerate(src):
         named = (draft.form and i == 0) or draft.values.get(f"src{i}", 0) >= _VGPR

@@ -66,7 +66,6 @@ FLAGS = (
     "cmpx",  # RDNA: dst[0] is exec and not written in the text
     "onescalar",  # RDNA: reads one scalar value only
     "bytesel",  # gfx12: op_sel chooses a byte of the source or of the result
-    "true16",  # gfx12: op_sel names halves of registers, for which clang's assembler has no text
     "prefetch",  # gfx12 SMEM: sdata is a length
     "mix",  # mixed-precision fma: neg_hi is abs, op_sel_hi chooses f16 sources
 )

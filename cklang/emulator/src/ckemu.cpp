@@ -76,12 +76,17 @@ CKEMU_EXPORT int ckemu_get_stats(int number, ::ckemu_stats* stats) {
 
 CKEMU_EXPORT int ckemu_fidelity(int number, void (*emit)(void*, const char*, uint64_t), void* context) {
   std::map<std::string, u64> counts;
-  if (!each_executed(device(number), [&](const Inst& inst, u64 count) { counts[mnemonic(inst.op)] += count; })) return -1;
+  if (!each_executed(device(number), [&](const Inst& inst, u64 count) {
+        counts[mnemonic(inst.op)] += count;
+        if (inst.op_y != Op::none) counts[mnemonic(inst.op_y)] += count;
+      })) return -1;
   for (const auto& [name, count] : counts) emit(context, name.c_str(), count);
   return 0;
 }
 
 CKEMU_EXPORT void ckemu_set_numerics(int numerics) { set_numerics(static_cast<Numerics>(numerics)); }
+
+CKEMU_EXPORT void ckemu_check_waits(int on) { check_waits(on != 0); }
 
 CKEMU_EXPORT int ckemu_last_numerics(int number) {
   const Device* gpu = device(number);

@@ -44,6 +44,9 @@ int ckemu_fidelity(int device, void (*emit)(void* context, const char* operation
 /* How matrix products are rounded in launches from now on: 0 "fma", 1 "exact", 2 "cdna3". */
 void ckemu_set_numerics(int numerics);
 
+/* Whether launches from now on fail where an s_waitcnt is missing. */
+void ckemu_check_waits(int on);
+
 /* The numerics of the device's last launch; -1 if it has launched nothing. */
 int ckemu_last_numerics(int device);
 

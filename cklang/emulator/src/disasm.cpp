@@ -124,7 +124,7 @@ void Printer::constant(const Operand& o) {
   switch (o.literal) {
     case Literal::InlineInt: text_.add("%d", static_cast<i32>(o.bits)); return;
     case Literal::InlineFloat:
-      if (o.index == 248 && o.dwords == 2 && o.elements == 1)
+      if (o.index == 248 && (o.type == Type::F64 || (o.dwords == 2 && o.elements == 1)))
         text_.add("0.15915494309189532");
       else
         text_.add("%s", kInlineFloatTexts[o.index - 240]);
@@ -155,9 +155,7 @@ void Printer::source(size_t index) {
 /// encodings take, so that a high half elsewhere has no other text than this.
 void Printer::half(u32 bit, const Operand& o) {
   if (!o.half) return;
-  const bool high = inst_.op_sel & bit;
-  if (family_ == Family::Rdna3) text_.add(high ? ".h" : ".l");
-  else if (high && (compact() || has(kFlagTrue16))) text_.add(".h");
+  if (rdna()) text_.add((inst_.op_sel & bit) != 0 ? ".h" : ".l");
 }
 
 bool Printer::compact() const {
@@ -218,7 +216,7 @@ void Printer::modifiers() {
     if (inst_.op_sel & 1) text_.add(" fi:1");
   } else if (has(kFlagBytesel)) {
     if (inst_.op_sel) byte_select();
-  } else if (inst_.op_sel && !compact() && ((family_ != Family::Rdna3 && !has(kFlagTrue16)) || plain_halves())) {
+  } else if (inst_.op_sel && !compact() && (!rdna() || plain_halves())) {
     // The destination's half, bit 3, comes last; byte selectors use bits that no source has.
     const u32 allowed = inst_.row->allowed.op_sel;
     const bool raw = allowed & ~all & 7u;

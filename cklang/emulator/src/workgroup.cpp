@@ -12,7 +12,7 @@ namespace {
 
 // Instructions before another wave of the group gets its turn. Few, since a GPU's waves go on side by
 // side: hand-written kernels reuse local memory without a barrier where no wave can be far behind.
-constexpr i64 kWaveShare = 128;
+constexpr i64 kWaveShare = 32;
 
 /// kernel_code_properties: which user SGPRs the kernel asks for, in order.
 enum Property : u32 {
@@ -93,12 +93,14 @@ void Workgroup::begin(const Launch& what, u64 number) {
   u8* memory = arena.reserve(lds + count * (registers + scratch) + 64);
   std::memset(memory, 0, lds + count * (registers + scratch));
   waves.assign(count, Wave{});
+  waits.assign(what.check_waits ? count : 0, Waits(kernel.register_rows));
   done = false;
   phase = arrived = 0;
   for (u32 n = 0; n < count; ++n) {
     Wave& wave = waves[n];
     wave.lds = memory;
     wave.lds_bytes = what.lds_bytes;
+    if (what.check_waits) wave.waits = &waits[n];
     u8* own = memory + lds + n * (registers + scratch);
     start_wave(n, own, own + registers);
   }

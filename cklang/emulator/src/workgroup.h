@@ -32,6 +32,7 @@ struct Workgroup {
   u32 id[3] = {};
   const Launch* launch = nullptr;
   std::vector<Wave> waves;
+  std::vector<Waits> waits;  // of each wave, if they are checked
   Arena arena;
   Silence silence;
   bool done = false;

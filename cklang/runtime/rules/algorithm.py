@@ -289,6 +289,8 @@ def matches(row: KnownWrong, a: Algorithm, s: Signature) -> bool:
         "pipeline",
         "warps",
         "split_k",
+        "stream_k",
+        "reduction",
         "persistent",
         "double_buffer",
         "num_wave_groups",

@@ -5,11 +5,12 @@
 
 #if !defined(__HIP_DEVICE_COMPILE__)
 
+#include <algorithm>
 #include <cstring>
 #include <type_traits>
 
-#include "cklang/gemm.hpp"
 #include "cklang/host.h"
+#include "cklang/shared_gemm.hpp"
 
 // CK Tile asks the HIP runtime whether waves have 32 lanes. This library answers for the GPU
 // generation it was compiled for, so it runs on machines without any GPU.
@@ -52,15 +53,25 @@ inline bool aligned(const void* data, int64_t stride, int64_t vector, int64_t el
 template <typename T>
 constexpr int64_t size_of = static_cast<int64_t>(sizeof(T));
 
-template <typename Kernel, bool persistent>
+template <typename Kernel, bool persistent, Work work, Reduction reduction>
 struct Describe;
 
-template <typename Partitioner, typename Pipeline, typename Epilogue, typename... Ds, bool persistent>
-struct Describe<HostKernel<Partitioner, Pipeline, Epilogue, Ds...>, persistent>
+template <typename Partitioner,
+          typename Pipeline,
+          typename Epilogue,
+          typename... Ds,
+          bool persistent,
+          Work work,
+          Reduction reduction>
+struct Describe<HostKernel<Partitioner, Pipeline, Epilogue, Ds...>, persistent, work, reduction>
 {
     using RowMajor = ck_tile::tensor_layout::gemm::RowMajor;
     using Kernel   = HostKernel<Partitioner, Pipeline, Epilogue, Ds...>;
-    using Args     = GemmArgs<sizeof...(Ds)>;
+    using Shape    = typename Partitioner::BlockGemmShape;
+    using Space    = Workspace<Shape, typename Epilogue::AccDataType>;
+    using Args     = std::conditional_t<work == Work::tiles,
+                                        GemmArgs<sizeof...(Ds)>,
+                                        SharedArgs<sizeof...(Ds)>>;
     using A        = typename Kernel::ADataType;
     using B        = typename Kernel::BDataType;
     using E        = typename Kernel::EDataType;
@@ -86,19 +97,31 @@ struct Describe<HostKernel<Partitioner, Pipeline, Epilogue, Ds...>, persistent>
             launch.refusal = refusal;
             return;
         }
-        const dim3 grid  = Kernel::GridSize(args.M, args.N, args.k_batch);
         const dim3 block = Kernel::BlockSize();
 
-        const auto blocks = static_cast<uint32_t>(problem.blocks);
+        const int64_t tiles = Partitioner::GridSize(args.M, args.N);
+        const int64_t steps = args.K > 0 ? (args.K - 1) / Shape::kK + 1 : 1;
+        const int64_t most  = work == Work::stream_k ? tiles * steps : tiles;
+        const bool limited  = persistent || work == Work::stream_k;
+        const int64_t blocks = limited ? std::min(problem.blocks, most) : most;
 
-        launch.grid[0]         = persistent && blocks < grid.x ? blocks : grid.x;
-        launch.grid[1]         = grid.y;
-        launch.grid[2]         = grid.z;
+        launch.grid[0]         = static_cast<uint32_t>(blocks);
+        launch.grid[1]         = 1;
+        launch.grid[2]         = static_cast<uint32_t>(problem.k_batch);
         launch.block[0]        = block.x;
         launch.block[1]        = block.y;
         launch.block[2]        = block.z;
         launch.lds_bytes       = Kernel::GetSmemSize();
         launch.workspace_bytes = 0;
+        launch.zeroed_bytes    = 0;
+        if constexpr(work != Work::tiles)
+        {
+            const int64_t own =
+                work == Work::split_k ? tiles * problem.k_batch : blocks * slots_per_block;
+            const bool together    = reduction == Reduction::atomic;
+            launch.workspace_bytes = Space::bytes(tiles, together ? tiles : own);
+            launch.zeroed_bytes    = together ? launch.workspace_bytes : Space::counter_bytes(tiles);
+        }
         launch.kernarg_bytes   = sizeof(Args);
         std::memcpy(launch.kernarg, &args, sizeof(Args));
     }
@@ -133,10 +156,13 @@ struct Describe<HostKernel<Partitioner, Pipeline, Epilogue, Ds...>, persistent>
         constexpr int64_t most = INT32_MAX;
         if(p.m < 1 || p.n < 1 || p.k < 0 || p.m > most || p.n > most || p.k > most)
             return "M and N must be 1 or more, K 0 or more, and all below 2^31";
-        if(p.k_batch != 1)
-            return "K cannot be split: the epilogue function needs the whole sum";
-        if(persistent && p.blocks < 1)
-            return "a persistent kernel needs a workgroup or more";
+        if(work == Work::split_k ? p.k_batch < 1 || p.k_batch > 65535 : p.k_batch != 1)
+            return "K is split by split-K kernels only, into 1 to 65535 parts";
+        if((persistent || work == Work::stream_k) && p.blocks < 1)
+            return "this kernel needs a workgroup or more";
+        if(work == Work::stream_k &&
+           (p.k / Shape::kK + 1) > most / (((p.m - 1) / Shape::kM + 1) * ((p.n - 1) / Shape::kN + 1)))
+            return "the steps along K of all tiles are more than 2^31";
         if(p.stride_e < p.n)
             return "rows of E overlap: its stride is less than N";
         if(!addressable(a_rows ? p.m : p.k, a_rows ? p.k : p.m, p.stride_a, size_of<A>))
@@ -188,7 +214,11 @@ struct Describe<HostKernel<Partitioner, Pipeline, Epilogue, Ds...>, persistent>
             {i32(p.stride_b)},
             {i32(p.d_stride_m[I])...},
             i32(p.stride_e));
-        return Args{Kernel::MakeKernelArgs(host), {i32(p.d_stride_n[I])...}};
+        const GemmArgs<operands> args{Kernel::MakeKernelArgs(host), {i32(p.d_stride_n[I])...}};
+        if constexpr(work == Work::tiles)
+            return args;
+        else
+            return Args{args, p.workspace, i32(p.k_batch)};
     }
 };
 

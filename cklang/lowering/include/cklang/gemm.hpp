@@ -12,9 +12,13 @@
 namespace cklang {
 
 /// The device side. `loop` is the main loop, which takes `loop_lds` bytes of LDS.
-template <typename Partitioner, typename Traits, typename Acc, typename Epilogue, typename... Ds>
+template <typename Partitioner_, typename Traits, typename Acc_, typename Epilogue_, typename... Ds>
 struct GemmKernel
 {
+    using Partitioner = Partitioner_;
+    using Acc         = Acc_;
+    using Epilogue    = Epilogue_;
+
     using Shape     = typename Partitioner::BlockGemmShape;
     using EDataType = typename Epilogue::ODataType;
     using Args      = GemmArgs<sizeof...(Ds)>;
@@ -27,7 +31,7 @@ struct GemmKernel
     {
         using namespace ck_tile;
 
-        __shared__ char shared[max(loop_lds, Epilogue::GetSmemSize())];
+        __shared__ char shared[ck_tile::max(loop_lds, Epilogue::GetSmemSize())];
 
         index_t block = amd_wave_read_first_lane(blockIdx.x);
         if constexpr(Traits::UsePersistentKernel)
@@ -51,41 +55,48 @@ struct GemmKernel
     {
         using namespace ck_tile;
 
-        const auto [tm, tn] = Partitioner{args.M, args.N}.GetOutputTileIndex(block);
-        const index_t m     = amd_wave_read_first_lane(tm * Shape::kM);
-        const index_t n     = amd_wave_read_first_lane(tn * Shape::kN);
-
         typename Acc::DataType accumulators[Acc::size];
+        sum<loop>(args, block, 0, args.K, accumulators, shared);
+        // Where wave groups share K, the first one has the sums.
+        if constexpr(Traits::NumWaveGroups > 1)
+            if(get_warp_id() != 0)
+                return;
+        store(args, block, accumulators, shared);
+    }
+
+    /// The sums of tile `block` from `k` up to `K`.
+    template <LoopFunction<typename Acc::DataType>* loop>
+    CK_TILE_DEVICE static void sum(const Args& args,
+                                   index_t block,
+                                   index_t k,
+                                   index_t K,
+                                   typename Acc::DataType* accumulators,
+                                   char* shared)
+    {
+        const auto [m, n] = place(args, block);
         loop(accumulators,
              args.as_ptr[0],
              args.bs_ptr[0],
              args.M,
              args.N,
-             args.K,
+             K,
              args.stride_As[0],
              args.stride_Bs[0],
              m,
              n,
-             0,
+             k,
              (CK_TILE_LDS_ADDR char*)shared);
-
-        // Where wave groups share K, the first one has the sums.
-        if constexpr(Traits::NumWaveGroups > 1)
-            if(get_warp_id() != 0)
-                return;
-        store(args, accumulators, m, n, shared);
     }
 
-    private:
-    /// The epilogue of the tile at (m, n).
+    /// The epilogue of tile `block`.
     CK_TILE_DEVICE static void store(const Args& args,
+                                     index_t block,
                                      const typename Acc::DataType* accumulators,
-                                     index_t m,
-                                     index_t n,
                                      char* shared)
     {
         using namespace ck_tile;
 
+        const auto [m, n] = place(args, block);
         auto acc = Acc::make();
 #pragma unroll
         for(index_t i = 0; i < Acc::size; ++i)
@@ -95,6 +106,15 @@ struct GemmKernel
             static_cast<EDataType*>(args.e_ptr), args.M, args.N, args.stride_E, m, n);
         const auto ds = d_windows(args, m, n, std::make_index_sequence<sizeof...(Ds)>{});
         Epilogue{}(e, acc, ds, shared);
+    }
+
+    private:
+    /// The element (m, n) at which tile `block` begins.
+    CK_TILE_DEVICE static auto place(const Args& args, index_t block)
+    {
+        const auto [m, n] = Partitioner{args.M, args.N}.GetOutputTileIndex(block);
+        return ck_tile::make_tuple(ck_tile::amd_wave_read_first_lane(m * Shape::kM),
+                                   ck_tile::amd_wave_read_first_lane(n * Shape::kN));
     }
 
     // D needs no padding: what it reads beyond M and N meets only elements that are not stored.

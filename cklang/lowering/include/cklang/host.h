@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#define CK_GEMM_HOST_VERSION 2
+#define CK_GEMM_HOST_VERSION 3
 #define CK_GEMM_MAX_D 8
 #define CK_GEMM_MAX_KERNARG 512
 
@@ -17,11 +17,12 @@
 typedef struct ck_gemm_problem
 {
     int64_t m, n, k;
-    int64_t k_batch; /* parts that K is split into; 1 for kernels with an epilogue function */
+    int64_t k_batch; /* workgroups that share a tile's K in a split-K kernel; 1 in others */
     int64_t blocks;  /* workgroups that the GPU runs at once; the grid of a persistent kernel */
     const void* a;
     const void* b;
     void* e;
+    void* workspace; /* for kernels that ask for one */
     int64_t stride_a, stride_b, stride_e;
     const void* d[CK_GEMM_MAX_D];
     int64_t d_stride_m[CK_GEMM_MAX_D];
@@ -37,6 +38,7 @@ typedef struct ck_gemm_launch
     uint32_t lds_bytes;  /* static LDS of one block; no dynamic LDS is needed */
     uint32_t kernarg_bytes;
     uint64_t workspace_bytes;
+    uint64_t zeroed_bytes; /* how many of them, from the first on, must be 0 before a launch */
     unsigned char kernarg[CK_GEMM_MAX_KERNARG]; /* the kernel's one argument, by value */
 } ck_gemm_launch;
 

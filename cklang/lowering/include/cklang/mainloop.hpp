@@ -70,21 +70,22 @@ struct Mainloop
     private:
     // Rows beyond M or N of an operand whose K axis is contiguous only reach rows or columns of
     // E that are not stored, and the buffer's range check keeps them inside the allocation. K
-    // itself must read zeros beyond its end: a NaN there would reach every sum.
+    // itself must read zeros beyond its end, whole tiles of them too: a NaN there would reach every
+    // sum.
     CK_TILE_DEVICE static auto
     a_window(const void* a, index_t M, index_t K, index_t stride, index_t m, index_t k)
     {
         constexpr index_t vector = Pipeline::GetVectorSizeA();
         const auto* data         = static_cast<const ADataType*>(a);
         if constexpr(std::is_same_v<typename Pipeline::ALayout, RowMajor>)
-            return window<const ADataType, vector, Shape::kM, Shape::kK, false, Pipeline::kPadK>(
+            return window<const ADataType, vector, Shape::kM, Shape::kK, false, true>(
                 data, M, K, stride, m, k);
         else
             return window<const ADataType,
                           vector,
                           Shape::kK,
                           Shape::kM,
-                          Pipeline::kPadK,
+                          true,
                           Pipeline::kPadM>(data, K, M, stride, k, m);
     }
 
@@ -98,10 +99,10 @@ struct Mainloop
                           vector,
                           Shape::kK,
                           Shape::kN,
-                          Pipeline::kPadK,
+                          true,
                           Pipeline::kPadN>(data, K, N, stride, k, n);
         else
-            return window<const BDataType, vector, Shape::kN, Shape::kK, false, Pipeline::kPadK>(
+            return window<const BDataType, vector, Shape::kN, Shape::kK, false, true>(
                 data, N, K, stride, n, k);
     }
 };

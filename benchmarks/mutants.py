@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: MIT
+"""Faults for ``mutations.py`` to plant in the emulator, each of a kind that someone has made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["MUTANTS", "Mutant"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutant:
+    """One fault: a piece of a C++ file and what stands there instead."""
+
+    name: str
+    file: str
+    """In ``cklang/emulator/src``."""
+    old: str
+    new: str
+    tests: tuple[str, ...]
+    """What should notice."""
+
+
+def _mutant(name: str, file: str, old: str, new: str, *tests: str) -> Mutant:
+    return Mutant(
+        name=name,
+        file=f"{file}.cpp",
+        old=old,
+        new=new,
+        tests=tuple(f"tests/emulator/test_{test}.py" for test in tests),
+    )
+
+
+MUTANTS = (
+    # Matrix products
+    _mutant(
+        "swapped fp8 flavour of matrix operands",
+        "matrix",
+        "const bool ocp = w.program->family() == Family::Cdna4;",
+        "const bool ocp = w.program->family() != Family::Cdna4;",
+        "matrix",
+    ),
+    _mutant(
+        "columns of D in the wrong lanes",
+        "matrix",
+        "acc.c + at.reg * acc.c_stride + at.lane + column",
+        "acc.c + at.reg * acc.c_stride + (at.lane ^ 16) + column",
+        "layouts",
+    ),
+    _mutant(
+        "int8 operands taken as unsigned",
+        "matrix",
+        "case Type::I8: return unpack<Type::I8>(rows, shape, panel);",
+        "case Type::I8: unpack<Type::I8>(rows, shape, panel);"
+        " for (u32& e : panel.element) e &= 0xff; return;",
+        "matrix",
+    ),
+    _mutant(
+        "f16 operands flush denormals",
+        "matrix",
+        "case Type::F16: return unpack<Type::F16>(rows, shape, panel);",
+        "case Type::F16: unpack<Type::F16>(rows, shape, panel);"
+        " for (u32& e : panel.element) { if ((e & 0x7fffffff) < 0x38800000) e = 0; } return;",
+        "matrix",
+    ),
+    _mutant(
+        "BLGP rotates the wrong way",
+        "matrix",
+        "return (l + 16) % kLanes;",
+        "return (l + 48) % kLanes;",
+        "matrix_blocks",
+    ),
+    _mutant(
+        "scale from the wrong byte",
+        "matrix_scaled",
+        "row[l] >> (8 * byte)",
+        "row[l] >> (8 * (byte ^ 1))",
+        "matrix_f8f6f4",
+    ),
+    _mutant(
+        "sparse products use the other index",
+        "matrix_sparse",
+        "fields >> (2 * j) & 3",
+        "fields >> (2 * (j ^ 1)) & 3",
+        "smfmac",
+    ),
+    # Conversions and arithmetic
+    _mutant(
+        "swapped fp8 flavour of conversions",
+        "convert",
+        "const bool ocp = w.program->family() == Family::Cdna4;",
+        "const bool ocp = w.program->family() != Family::Cdna4;",
+        "known_mistakes",
+    ),
+    _mutant(
+        "conversion to two f16 rounds to nearest",
+        "convert",
+        "pk(_cvtss_sh(a, _MM_FROUND_TO_ZERO)",
+        "pk(_cvtss_sh(a, _MM_FROUND_TO_NEAREST_INT)",
+        "alu",
+    ),
+    _mutant(
+        "rounding mode ignored",
+        "execute",
+        "direction[rounding] << 13",
+        "direction[0] << 13",
+        "atomics",
+    ),
+    _mutant(
+        "denormal results kept in flushing mode",
+        "execute",
+        "(denormals & 2) == 0 ? 0x8000 : 0",
+        "(denormals & 2) == 0 ? 0 : 0",
+        "alu",
+    ),
+    _mutant(
+        "div_fixup without the sign",
+        "division",
+        "const auto with_sign = [negative](T value) { return negative ? -value : value; };",
+        "const auto with_sign = [](T value) { return value; }; static_cast<void>(negative);",
+        "alu",
+    ),
+    _mutant(
+        "div_fmas scales the wrong way",
+        "division",
+        "kTop<T> / 2 ? Format<T>::scale : -Format<T>::scale",
+        "kTop<T> / 2 ? -Format<T>::scale : Format<T>::scale",
+        "alu",
+    ),
+    _mutant(
+        "carry-in lost",
+        "carry",
+        "const u64 in = carry_in ? mask_source(w, c, 2) : 0;",
+        "const u64 in = 0;",
+        "alu",
+    ),
+    _mutant(
+        "unordered comparison is false",
+        "compare",
+        "if constexpr ((condition & kUnordered) != 0) mask |= (a != a) | (b != b);",
+        "",
+        "alu",
+    ),
+    _mutant(
+        "f16 comparison looks at whole registers",
+        "compare",
+        "holds<condition, F8v, I8v>(low_f16(a), low_f16(b))",
+        "holds<condition, F8v, I8v>(f(a), f(b))",
+        "alu",
+    ),
+    _mutant(
+        "clamp turns NaN into one",
+        "modifiers",
+        "value > 0 ? (value < 1 ? value : T(1)) : T(0)",
+        "value <= 0 ? T(0) : value < 1 ? value : T(1)",
+        "alu",
+    ),
+    # Masks and lanes
+    _mutant(
+        "cmpx clears exec",
+        "compare",
+        "if (into_exec) w.set_exec(mask);",
+        "if (into_exec) w.set_exec(0);",
+        "known_mistakes",
+    ),
+    _mutant(
+        "comparison keeps bits of disabled lanes",
+        "compare",
+        "mask &= w.exec();",
+        "",
+        "alu",
+    ),
+    _mutant(
+        "ds_bpermute does not wrap",
+        "lds",
+        "/ 4 % kLanes;\n    values[l] = (exec >> from & 1)",
+        "/ 4;\n    values[l] = from < kLanes && (exec >> from & 1)",
+        "known_mistakes",
+    ),
+    _mutant(
+        "v_readfirstlane reads lane 0",
+        "cross_lane",
+        "w.exec() != 0 ? __builtin_ctzll(w.exec()) : 0",
+        "0",
+        "alu",
+    ),
+    _mutant(
+        "DPP rotates the wrong way",
+        "modifiers",
+        "row | ((in_row - n) & 15)",
+        "row | ((in_row + n) & 15)",
+        "alu",
+    ),
+    _mutant(
+        "DPP ignores its bank mask",
+        "modifiers",
+        " || (inst.bank_mask >> (l / 4 % 4) & 1) == 0",
+        "",
+        "alu",
+    ),
+    _mutant(
+        "SDWA without sign extension",
+        "modifiers",
+        "return sign ? static_cast",
+        "return false ? static_cast",
+        "alu",
+    ),
+    _mutant(
+        "SDWA clears what it should keep",
+        "modifiers",
+        "u32 rest = unused == 2 ? row[l] & ~mask : 0;",
+        "u32 rest = 0;",
+        "alu",
+    ),
+    _mutant(
+        "mbcnt counts its own lane",
+        "cross_lane",
+        "const u64 below = (u64{1} << l) - 1;",
+        "const u64 below = (u64{2} << l) - 1;",
+        "alu",
+    ),
+    # Memory
+    _mutant(
+        "range check of buffers one byte short",
+        "buffer",
+        "number * r.stride + at + scalar + bytes > r.records",
+        "number * r.stride + at + scalar + bytes > r.records + 1",
+        "faults",
+    ),
+    _mutant(
+        "fast range check of buffers forgets the width",
+        "buffer",
+        "return last + buffer.immediate + buffer.scalar + bytes <= buffer.resource.records;",
+        "return last + buffer.immediate + buffer.scalar <= buffer.resource.records;",
+        "faults",
+    ),
+    _mutant(
+        "loads to LDS touch disabled lanes",
+        "buffer",
+        "each_lane(w, [&](int l) {\n    w.lane = l;\n    u8* places[",
+        "const auto all = [](auto body) { for (int l = 0; l < kLanes; ++l) body(l); };\n"
+        "  all([&](int l) {\n    w.lane = l;\n    u8* places[",
+        "faults",
+    ),
+    _mutant(
+        "global stores ignore exec",
+        "flat",
+        "store_lanes<access>(w, source_row(w, c, 2), [&](int l) {"
+        " return reinterpret_cast<u8*>(at(l)); });\n"
+        "  count_store(w, access.bytes);\n}\n\n/// Scratch",
+        "for (int l = 0; l < kLanes; ++l)"
+        " store_lane<access>(source_row(w, c, 2), l, reinterpret_cast<u8*>(at(l)));\n"
+        "  count_store(w, access.bytes);\n}\n\n/// Scratch",
+        "known_mistakes",
+    ),
+    _mutant(
+        "buffer bytes stored as dwords",
+        "buffer",
+        "{Op::buffer_store_byte, store<Access{1}>}",
+        "{Op::buffer_store_byte, store<Access{4}>}",
+        "known_mistakes",
+    ),
+    _mutant(
+        "LDS of 64 kilobytes only",
+        "lds",
+        "return address + bytes <= w.lds_bytes;",
+        "return address + bytes <= (w.lds_bytes < 0x10000 ? w.lds_bytes : 0x10000);",
+        "known_mistakes",
+    ),
+    _mutant(
+        "second offset of ds_read2 counts bytes",
+        "lds",
+        "read_at<Access{bytes}>(w, address, c.inst->offset1 * scale, w.v[c.dst + bytes / 4]);",
+        "read_at<Access{bytes}>(w, address, c.inst->offset1, w.v[c.dst + bytes / 4]);",
+        "triton",
+    ),
+    _mutant(
+        "rotating swizzle ignores its direction",
+        "lds",
+        "(pattern & 0x400) != 0 ? lane - amount : lane + amount",
+        "lane - amount",
+        "known_mistakes",
+    ),
+    _mutant(
+        "transposed LDS read without its transposition",
+        "lds_transpose",
+        "const int from = block + lanes_a_row * j + column / per_lane;",
+        "const int from = block + lanes_a_row * j + column % lanes_a_row;",
+        "lds_transpose",
+    ),
+    _mutant(
+        "buffer atomics do not return the old value",
+        "buffer",
+        "old = atomic::apply<T, op>(place, get_lane<T>(data, l), changed);",
+        "atomic::apply<T, op>(place, get_lane<T>(data, l), changed);",
+        "atomics",
+    ),
+    # Control
+    _mutant(
+        "s_getpc gives its own address",
+        "control",
+        "return w.program->image() + c.pc + 4;",
+        "return w.program->image() + c.pc;",
+        "known_mistakes",
+    ),
+    _mutant(
+        "barrier that does not wait",
+        "control",
+        "w.state = WaveState::Barrier;",
+        "w.yielded = true;",
+        "foreign_aiter",
+    ),
+    _mutant(
+        "waves of a workgroup run one after the other",
+        "workgroup",
+        "constexpr i64 kWaveShare = 32;",
+        "constexpr i64 kWaveShare = 1 << 20;",
+        "foreign_aiter",
+    ),
+)

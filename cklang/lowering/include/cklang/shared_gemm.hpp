@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+// A GEMM kernel whose workgroups share the K of a tile: split-K and stream-K.
+#pragma once
+
+#include "cklang/gemm.hpp"
+#include "cklang/share.hpp"
+
+namespace cklang {
+
+template <index_t operands>
+struct SharedArgs : GemmArgs<operands>
+{
+    void* workspace; // counters, and slots to which sums are added, hold zeros
+    index_t parts;   // workgroups that share a tile in split-K
+};
+
+template <typename Gemm, Work work, Reduction reduction, index_t operands>
+struct SharedGemm
+{
+    using Args     = SharedArgs<operands>;
+    using Acc      = typename Gemm::Acc;
+    using DataType = typename Acc::DataType;
+    using Shape    = typename Gemm::Shape;
+    using Space    = Workspace<Shape, DataType>;
+
+    static constexpr index_t block_size = Gemm::block_size;
+
+    static_assert(Acc::size * block_size == Space::slot, "every accumulator is one thread's");
+
+    template <index_t loop_lds, LoopFunction<DataType>* loop>
+    CK_TILE_DEVICE static void run(const Args& args)
+    {
+        using namespace ck_tile;
+
+        __shared__ char shared[ck_tile::max(loop_lds, Gemm::Epilogue::GetSmemSize(), index_t{16})];
+
+        const index_t tiles =
+            amd_wave_read_first_lane(Gemm::Partitioner::GridSize(args.M, args.N));
+        const index_t steps =
+            amd_wave_read_first_lane(ck_tile::max(integer_divide_ceil(args.K, Shape::kK), 1));
+        const index_t block = amd_wave_read_first_lane(blockIdx.x);
+        const Space space{args.workspace, tiles};
+        if constexpr(work == Work::split_k)
+        {
+            const index_t part = amd_wave_read_first_lane(blockIdx.z);
+            const Shares shares{steps, args.parts};
+            Piece piece{block, shares.begin(part), shares.begin(part + 1), part, args.parts};
+            const auto slot = [&](index_t each) { return block * args.parts + each; };
+            compute<loop>(args, space, piece, slot, shared);
+        }
+        else
+            stream<loop>(args, space, Shares{tiles * steps, (index_t)gridDim.x}, steps, shared);
+    }
+
+    private:
+    /// What one workgroup does for one tile: the steps [begin, end) along K, part `part` of `parts`.
+    struct Piece
+    {
+        index_t tile, begin, end, part, parts;
+    };
+
+    template <LoopFunction<DataType>* loop>
+    CK_TILE_DEVICE static void
+    stream(const Args& args, const Space& space, const Shares& shares, index_t steps, char* shared)
+    {
+        using namespace ck_tile;
+
+        const index_t block = amd_wave_read_first_lane(blockIdx.x);
+        const index_t last  = amd_wave_read_first_lane(shares.begin(block + 1));
+        index_t step        = amd_wave_read_first_lane(shares.begin(block));
+        while(step < last)
+        {
+            const index_t tile  = amd_wave_read_first_lane(step / steps);
+            const index_t first = tile * steps;
+            const index_t end   = ck_tile::min(last, first + steps);
+            const index_t from  = amd_wave_read_first_lane(shares.holder(first));
+            const index_t to    = amd_wave_read_first_lane(shares.holder(first + steps - 1));
+            const Piece piece{tile, step - first, end - first, block - from, to - from + 1};
+            // Only the first block of a tile comes to it last of its own tiles.
+            const auto slot = [&](index_t part) {
+                return (from + part) * slots_per_block + (part == 0 ? 1 : 0);
+            };
+            compute<loop>(args, space, piece, slot, shared);
+            step = end;
+            // The next tile's main loop writes the LDS that this epilogue still reads.
+            block_sync_lds();
+        }
+    }
+
+    template <LoopFunction<DataType>* loop, typename Slot>
+    CK_TILE_DEVICE static void
+    compute(const Args& args, const Space& space, const Piece& piece, const Slot& slot, char* shared)
+    {
+        using namespace ck_tile;
+
+        DataType sums[Acc::size];
+        const index_t end = ck_tile::min(args.K, piece.end * Shape::kK);
+        Gemm::template sum<loop>(args, piece.tile, piece.begin * Shape::kK, end, sums, shared);
+        if(piece.parts > 1)
+        {
+            const bool together = reduction == Reduction::atomic;
+            const auto own      = together ? piece.tile : slot(piece.part);
+            leave<reduction, Acc::size, block_size>(space.thread(own), sums);
+            auto* flag = reinterpret_cast<uint32_t*>(shared);
+            if(!last_to_arrive(space.counter(piece.tile), piece.parts, flag))
+                return;
+            collect<false, Acc::size, block_size>(sums,
+                                                  space.thread(together ? piece.tile : slot(0)));
+            if constexpr(reduction == Reduction::workspace)
+                for(index_t part = 1; part < piece.parts; ++part)
+                    collect<true, Acc::size, block_size>(sums, space.thread(slot(part)));
+        }
+        Gemm::store(args, piece.tile, sums, shared);
+    }
+};
+
+} // namespace cklang

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT
+"""Workgroups that share the K of a tile: split-K and stream-K, with a fused epilogue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cklang as ck
+from cklang.keys import Algorithm, Reduction
+from cklang.reference.bounds import evaluate_with_bound
+from cklang.testing import assert_close
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("shared")]
+
+M, N, K = ck.dims("M N K")
+
+
+@ck.op
+def fused(x: ck.f16[M, K], w: ck.f16[N, K], bias: ck.f16[N], res: ck.f16[M, N]) -> ck.f16[M, N]:
+    return ck.gelu(x @ w.T + bias) + res
+
+
+BASE = Algorithm(
+    tile=(64, 64, 32),
+    warps=(2, 2, 1),
+    warp_tile=(16, 16, 16),
+    vector_a=8,
+    vector_b=8,
+    vector_e=8,
+    vector_d=(8, 8),
+)
+SPLIT = replace(BASE, split_k=5, reduction=Reduction.WORKSPACE)
+STREAM = replace(BASE, stream_k=True, reduction=Reduction.WORKSPACE)
+CASES = [
+    ("split-K", "gfx942", SPLIT),
+    ("split-K", "gfx90a", replace(SPLIT, split_k=2, reduction=Reduction.ATOMIC)),
+    ("stream-K", "gfx942", STREAM),
+    ("stream-K", "gfx950", replace(STREAM, reduction=Reduction.ATOMIC)),
+]
+SHAPES = [(128, 136, 1000), (72, 64, 0), (64, 64, 32), (200, 72, 4000), (40, 520, 104)]
+
+
+def operands(m: int, n: int, k: int) -> list[Any]:
+    rng = np.random.default_rng(m + n + k)
+    shapes = ((m, k), (n, k), (n,), (m, n))
+    return [rng.standard_normal(shape).astype(np.float16) for shape in shapes]
+
+
+@pytest.mark.parametrize(("variant", "arch", "algorithm"), CASES)
+def test_the_epilogue_sees_the_whole_sum(
+    variant: str, arch: str, algorithm: Algorithm, covered: Callable[..., None]
+) -> None:
+    op = fused.using(algorithm)
+    for shape in SHAPES:
+        args = operands(*shape)
+        got = op(*args, device=f"emu:{arch}")
+        (want,), (bound,) = evaluate_with_bound(op.ir(*args), args)
+        assert_close(got, want, bound)
+        if algorithm.reduction is Reduction.WORKSPACE:
+            assert np.array_equal(op(*args, device=f"emu:{arch}"), got), "one order of summation"
+    covered(f"{variant} {algorithm.reduction.value}", "f16", arch)
+
+
+def test_all_workgroups_of_a_small_problem_take_part() -> None:
+    op = fused.using(STREAM)
+    op(*operands(64, 64, 512), device="emu:gfx942")
+    assert op.last is not None
+    assert op.last.launches[0].grid == (16, 1, 1), "a step along K each"
+    split = fused.using(SPLIT)
+    split(*operands(64, 64, 512), device="emu:gfx942")
+    assert split.last is not None
+    assert split.last.launches[0].grid == (1, 1, 5)

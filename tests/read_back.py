@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: MIT
+"""The decoder held against clang's assembler, on whole code objects."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from cklang import emulator
+from cklang.emulator.library import text_section
+from cklang.runtime.toolchain import find_toolchain
+
+__all__ = ["read_back"]
+
+#: Instructions on halves of registers, which compilers for gfx12 write.
+_FLAGS = {"gfx1201": ("-Xclangas", "-target-feature", "-Xclangas", "+real-true16")}
+#: Two halves of a dual instruction that read one register: newer compilers pair them, and our
+#: assembler refuses to.
+_REFUSED = re.compile(r"v_dual_\w+ v\d+, \S+, (v\d+) :: v_dual_\w+ v\d+, \S+, \1$")
+
+
+@cache
+def read_back(code: bytes, arch: str) -> str:
+    """Check machine code → our text → clang's assembler → the same machine code; return the text.
+
+    Done once a code object in a process. Recent compilers for RDNA mark unused operands of an
+    instruction, which ours does not: there it is the text that must come back.
+    """
+    toolchain, words = find_toolchain(), text_section(code)
+    text = _text(words, arch)
+    with tempfile.TemporaryDirectory() as folder:
+        source, output = Path(folder, "kernel.s"), Path(folder, "kernel.o")
+        source.write_text(f".text\n{_source(words, arch)}", "utf-8")
+        target = ("--target=amdgcn-amd-amdhsa", f"-mcpu={arch}", *_FLAGS.get(arch, ()))
+        run = subprocess.run(
+            [*toolchain.clang, *target, "-x", "assembler", "-c", str(source), "-o", str(output)],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=toolchain.environment(),
+        )
+        assert run.returncode == 0, run.stderr[:2000]
+        again = text_section(output.read_bytes())
+        assert again == words or (not arch.startswith("gfx9") and _text(again, arch) == text)
+    return text
+
+
+def _text(words: bytes, arch: str) -> str:
+    lines = emulator.disassemble(arch, words).splitlines()
+    return "".join(line.split(": ", 1)[1] + "\n" for line in lines)
+
+
+def _source(words: bytes, arch: str) -> str:
+    """The text, with words where the assembler would refuse it."""
+    lines = [line.split(": ", 1) for line in emulator.disassemble(arch, words).splitlines()]
+    starts = [int(start, 16) for start, _ in lines]
+    result = []
+    for (_, text), start, end in zip(lines, starts, [*starts[1:], len(words)], strict=True):
+        raw = ", ".join(map(str, words[start:end]))
+        result.append(f".byte {raw}\n" if _REFUSED.match(text) else f"{text}\n")
+    return "".join(result)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import random
 import subprocess
 import sys
@@ -37,6 +38,29 @@ def test_devices_that_are_not_there() -> None:
         for call in (api.hipSetDevice, device_properties, api.hipDeviceGet):
             assert status(call(number)) == "hipErrorInvalidDevice"
     assert ok(api.hipGetDevice()) in range(count)
+
+
+@pytest.mark.parametrize(
+    ("listed", "names"), [("1,0", ["gfx950", "gfx942"]), ("2,9,0", ["gfx90a"]), ("", [])]
+)
+def test_visible_devices(listed: str, names: list[str]) -> None:
+    code = (
+        "import ctypes, sys\nlibrary = ctypes.CDLL(sys.argv[1])\ncount = ctypes.c_int()\n"
+        "status = library.hipGetDeviceCount(ctypes.byref(count))\n"
+        "room = ctypes.create_string_buffer(8192)\nprint(status)\n"
+        "for n in range(count.value):\n"
+        "    assert library.hipGetDevicePropertiesR0600(room, n) == 0\n"
+        "    print(room.raw[room.raw.index(b'gfx', 300):][:6].decode().rstrip(':'))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(emulator.library_path())],
+        env=os.environ | {"HIP_VISIBLE_DEVICES": listed},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    no_device = 100
+    assert done.stdout.split() == [str(0 if names else no_device), *names]
 
 
 def test_pointers_that_are_no_memory() -> None:

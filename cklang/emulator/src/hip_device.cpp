@@ -162,7 +162,7 @@ constexpr AttributeRow kAttributes[] = {
 CKEMU_EXPORT hipError_t hipGetDeviceCount(int* count) {
   if (count == nullptr) return finish(hipErrorInvalidValue);
   *count = device_count();
-  return hipSuccess;
+  return finish(*count != 0 ? hipSuccess : hipErrorNoDevice);
 }
 CKEMU_EXPORT hipError_t hipSetDevice(int number) {
   if (device(number) == nullptr) return finish(hipErrorInvalidDevice);

@@ -118,7 +118,7 @@ MUTANTS = (
         "execute",
         "(denormals & 2) == 0 ? 0x8000 : 0",
         "(denormals & 2) == 0 ? 0 : 0",
-        "faults",
+        "lanes",
     ),
     _mutant(
         "div_fixup without the sign",

@@ -213,3 +213,19 @@ def test_conversion_to_two_halves_rounds_toward_zero(module: Module) -> None:
         want.append(np.where(away, np.nextafter(half, np.float16(0)), half).astype(np.float16))
     got = run(module, "pkrtz", *(values.view(np.uint32) for values in wide))
     np.testing.assert_array_equal(got.view(np.float16), np.stack(want, axis=1).ravel())
+
+
+@pytest.mark.parametrize("mode", range(4))
+def test_denormals_follow_the_mode(tmp_path_factory: pytest.TempPathFactory, mode: int) -> None:
+    """Bit 0 keeps denormal operands, bit 1 denormal results."""
+    folder = tmp_path_factory.mktemp("denormals")
+    one = Module(assemble(folder, {"mul": body("v_mul_f32 v8, v2, v3")}, denormals=mode))
+    rng = np.random.default_rng(4)
+    a, b = (2.0 ** rng.integers(-74, -60, (2, 64))).astype(np.float32)
+    a[::2], b[::2] = 2.0 ** rng.integers(-140, -127, 32), 2.0 ** rng.integers(5, 20, 32)
+    left = np.where((abs(a) < 2.0**-126) & (mode & 1 == 0), np.float32(0), a)
+    exact = left.astype(np.float64) * b
+    want = np.where((exact < 2.0**-126) & (mode & 2 == 0), 0, exact).astype(np.float32)
+    got = run(one, "mul", a.view(np.uint32), b.view(np.uint32)).view(np.float32)
+    np.testing.assert_array_equal(got, want)
+    assert (want == 0).any() == (mode != 3)

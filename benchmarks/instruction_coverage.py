@@ -22,7 +22,18 @@ from pathlib import Path
 from cklang import emulator
 
 #: The machine numbers in the flags of an AMD GPU code object's ELF header.
-MACHINES = {0x3F: "gfx90a", 0x4C: "gfx942", 0x4F: "gfx950"}
+MACHINES = {
+    0x3F: "gfx90a",
+    0x4C: "gfx942",
+    0x4F: "gfx950",
+    0x41: "gfx1100",
+    0x4E: "gfx1201",
+}
+
+HEADER = (
+    "| GPU | files | instructions | emulated | distinct | emulated | not decoded (words) |\n"
+    "|---|---|---|---|---|---|---|"
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -91,8 +102,7 @@ def main() -> None:
     options = parser.parse_args()
     folder = options.folder or default_folder()
     result = measure(iter(sorted(folder.rglob("*.co"))))
-    print("| GPU | files | instructions | emulated | distinct | emulated | not decoded (words) |")
-    print("|---|---|---|---|---|---|---|")
+    print(HEADER)
     for arch, found in sorted(result.items()):
         print(found.row(arch))
     if options.missing:

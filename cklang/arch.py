@@ -194,6 +194,11 @@ class ArchSpec:
         wanted = (a, b, acc)
         return tuple(t.extents for t in self.warp_tiles if t.legal and (t.a, t.b, t.acc) == wanted)
 
+    @property
+    def has_wmma(self) -> bool:
+        """Whether its matrix instructions are WMMA (waves of 32) and not MFMA."""
+        return self.wave_size == 32
+
     def budget(self, pipeline: str) -> int | None:
         """Return the LDS for one tile of A and B in ``pipeline``; None if it does not work here."""
         return next((p.lds_bytes for p in self.pipelines if p.pipeline == pipeline), None)

@@ -20,13 +20,21 @@ _PACKAGES = ("cklang", "hip-python", "numpy", "ml_dtypes", "ziglang", "amd-aiter
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options: none."""
-    del parser
+    """Add the options."""
+    parser.add_argument(
+        "--specs", action="store_true", help="check arch_specs against the CK Tile headers instead"
+    )
+    parser.add_argument(
+        "--compile", action="store_true", help="with --specs: compile every warp tile too"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the findings; return 1 if kernels can be neither built nor run."""
-    del options
+    if options.specs:
+        from cklang.cli import specs
+
+        return specs.run(options.compile)
     sound = True
     for title, look in _LOOKS.items():
         try:

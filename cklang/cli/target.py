@@ -21,9 +21,10 @@ from cklang.types import Dim, TensorType, TensorVarType
 __all__ = ["add_target", "arguments_of", "load_op"]
 
 
-def add_target(parser: argparse.ArgumentParser) -> None:
+def add_target(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
     """Add the options that name an op and its problem."""
-    parser.add_argument("op", help="file.py:name or package.module:name")
+    several = {"nargs": "?"} if optional else {}
+    parser.add_argument("op", help="file.py:name or package.module:name", **several)  # type: ignore[arg-type]
     parser.add_argument(
         "sizes", nargs="*", metavar="M=384", help="the extent of each dim of the op"
     )

@@ -9,6 +9,7 @@ functions tell what HIP has no call for.
 from __future__ import annotations
 
 from cklang.emulator.build import library_path
+from cklang.emulator.fidelity import FidelityReport, OperationFidelity, fidelity_report
 from cklang.emulator.library import (
     Census,
     KernelFacts,
@@ -19,6 +20,7 @@ from cklang.emulator.library import (
     fidelity,
     kernel_facts,
     last_error,
+    last_numerics,
     load,
     numerics,
     patience,
@@ -28,14 +30,18 @@ from cklang.emulator.library import (
 
 __all__ = [
     "Census",
+    "FidelityReport",
     "KernelFacts",
+    "OperationFidelity",
     "Stats",
     "census",
     "disassemble",
     "fault",
     "fidelity",
+    "fidelity_report",
     "kernel_facts",
     "last_error",
+    "last_numerics",
     "library_path",
     "load",
     "numerics",

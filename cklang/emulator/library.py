@@ -24,6 +24,7 @@ __all__ = [
     "fidelity",
     "kernel_facts",
     "last_error",
+    "last_numerics",
     "load",
     "numerics",
     "patience",
@@ -230,6 +231,18 @@ def fidelity(device: int) -> dict[str, int]:
     if load().ckemu_fidelity(device, _FIDELITY(emit), None) != 0:
         raise error("E003", device=device)
     return counts
+
+
+def last_numerics(device: int) -> str:
+    """Return how the device's last launch rounded matrix products (see :func:`numerics`).
+
+    Raises:
+        CkDeviceError: E003, the device has launched nothing.
+    """
+    number = load().ckemu_last_numerics(device)
+    if number < 0:
+        raise error("E003", device=device)
+    return NUMERICS[number]
 
 
 def kernel_facts(function: int) -> KernelFacts:

@@ -83,7 +83,10 @@ def _check(key: KernelKey, epilogue: Function) -> None:
 
 
 def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[str, str, str]]:
-    """Yield (field, value, legal values) for each choice that has no CK Tile spelling here."""
+    """Yield (field, value, legal values) for each choice that has no CK Tile spelling here.
+
+    What is said of a field depends on the signature and on fields before it alone.
+    """
     s, a = signature, algorithm
     row = PIPELINES.get(a.pipeline)
     if row is None:

@@ -17,7 +17,7 @@ from cklang.errors import error
 from cklang.keys import Algorithm, Signature
 from cklang.runtime.problem import Problem
 from cklang.runtime.rules import ALGORITHM_RULES, PROBLEM_RULES, Rejection, objections
-from cklang.runtime.space import enumerate_legal, legal_values
+from cklang.runtime.space import enumerate_legal, legal_values, satisfiable
 
 __all__ = ["Change", "Fix", "Violation", "explain", "fix"]
 
@@ -164,7 +164,7 @@ def fix(
     """
     spec = arch(gpu) if isinstance(gpu, str) else gpu
     found = None
-    if problem is None or not _hopeless(algorithm, spec, problem):
+    if problem is None or not _hopeless(algorithm, signature, spec, problem):
         found = _step_by_step(algorithm, signature, spec, problem)
         found = found or _closest(algorithm, signature, spec, problem)
     if found is None:
@@ -172,10 +172,9 @@ def fix(
     return Fix(algorithm=found, changes=tuple(_changes(algorithm, found)))
 
 
-def _hopeless(algorithm: Algorithm, spec: ArchSpec, problem: Problem) -> bool:
+def _hopeless(algorithm: Algorithm, signature: Signature, spec: ArchSpec, problem: Problem) -> bool:
     """Whether a rule objects to ``problem`` whatever the algorithm."""
-    always = (rule for rule in PROBLEM_RULES if not rule.reads)
-    return any(rule.check(problem, algorithm, spec) is not None for rule in always)
+    return not all(satisfiable(rule, algorithm, problem, signature, spec) for rule in PROBLEM_RULES)
 
 
 def _changes(before: Algorithm, after: Algorithm) -> Iterator[Change]:

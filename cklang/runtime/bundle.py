@@ -14,21 +14,21 @@ from __future__ import annotations
 import hashlib
 import json
 import zipfile
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cklang import knobs
 from cklang.codec import expect_fields
-from cklang.errors import error
-from cklang.keys import KernelKey
+from cklang.errors import CkBuildError, error
+from cklang.keys import Algorithm, KernelKey, Signature
 
 if TYPE_CHECKING:
     from cklang.runtime.build import StencilFiles
 
-__all__ = ["SCHEMA_VERSION", "Bundle", "Bundled", "configured", "write"]
+__all__ = ["SCHEMA_VERSION", "Bundle", "Bundled", "configured", "read", "sole_source", "write"]
 
 SCHEMA_VERSION = 1
 _INDEX = "bundle.json"
@@ -69,6 +69,13 @@ class Bundle:
 
     def __hash__(self) -> int:
         return hash((self.path, len(self.stencils)))
+
+    def algorithms(self, signature: Signature, gpu: str) -> Iterator[Algorithm]:
+        """Yield the algorithms of its stencils for a signature on a GPU, in the file's order."""
+        open_ = replace(signature, epilogue="")
+        for key, _, _ in self.stencils:
+            if (key.signature, key.arch) == (open_, gpu):
+                yield key.algorithm
 
     def find(self, key: KernelKey, source: str) -> Bundled | None:
         """Return the stencil of ``key`` (the epilogue open) if it was made of this ``source``."""
@@ -142,6 +149,23 @@ def read(path: Path) -> Bundle:
 def configured() -> tuple[Bundle, ...]:
     """Return the bundles that ``CKLANG_BUNDLE`` names, in order."""
     return tuple(_read(path, path.stat().st_mtime_ns) for path in _existing())
+
+
+def sole_source() -> tuple[Bundle, ...] | None:
+    """Return the configured bundles if stencils come from nowhere else: there are no headers.
+
+    None if headers are there, or if nothing is configured.
+    """
+    bundles = configured()
+    if not bundles:
+        return None
+    from cklang.runtime.toolchain import find_ck_tree
+
+    try:
+        find_ck_tree()
+    except CkBuildError:
+        return bundles
+    return None
 
 
 def _existing() -> list[Path]:

@@ -38,6 +38,7 @@ __all__ = [
     "compile_host",
     "compile_inline",
     "compile_stencil",
+    "device_assembly",
     "identity",
     "link_fill",
 ]
@@ -186,6 +187,17 @@ def assembly(
     backend = _backend(arch, toolchain)
     commands.append([*backend, str(stencil), *linked, "-S", "-o", str(output)])
     return _run(commands, output, toolchain)
+
+
+def device_assembly(
+    source: str, arch: str, folder: Path, toolchain: Toolchain, tree: CkTree
+) -> str:
+    """Return the assembly of a HIP source's device side."""
+    file = _write(folder, "probe.hip", source)
+    output = folder / "probe.s"
+    command = [*_device_command(arch, folder, toolchain, tree), "-S", str(file), "-o", str(output)]
+    _run([command], output, toolchain)
+    return output.read_text()
 
 
 def _compile_fill(fill: str, arch: str, folder: Path, toolchain: Toolchain) -> list[str]:

@@ -20,13 +20,14 @@ from cklang.arch import ArchSpec, arch
 from cklang.errors import CkError, error
 from cklang.ir.nodes import Function
 from cklang.keys import Algorithm, KernelKey, Signature
+from cklang.runtime.bundle import Bundle, sole_source
 from cklang.runtime.candidates import DEFAULT_PRESET, candidates
 from cklang.runtime.context import current
 from cklang.runtime.pool import Pool
 from cklang.runtime.problem import Problem
 from cklang.runtime.registry import Registry
 from cklang.runtime.rules import PROBLEM_RULES, Rejection
-from cklang.runtime.space import enumerate_legal
+from cklang.runtime.space import enumerate_legal, satisfiable
 from cklang.runtime.strategy import Direction, Strategy, strategy_of
 
 __all__ = ["Request", "Selection", "find", "select"]
@@ -179,9 +180,18 @@ def _pools(registry: Registry, signature: Signature, spec: ArchSpec) -> Iterator
     declared = _declared(registry, registry.version, signature, spec)
     if len(declared):
         yield declared
-    preset = _preset(replace(signature, epilogue=""), spec)
-    if preset:
+    bundles = sole_source()
+    if bundles is not None:
+        yield _bundled(bundles, signature, spec)
+    elif _preset(replace(signature, epilogue=""), spec):
         yield _on_demand(signature, spec)
+
+
+@lru_cache(maxsize=256)
+def _bundled(bundles: tuple[Bundle, ...], signature: Signature, spec: ArchSpec) -> Pool:
+    held = [a for bundle in bundles for a in bundle.algorithms(signature, spec.name)]
+    keys = [KernelKey(signature, algorithm, spec.name) for algorithm in dict.fromkeys(held)]
+    return Pool(keys, spec, "bundles; there are no CK Tile headers to compile others")
 
 
 @lru_cache(maxsize=256)
@@ -205,26 +215,31 @@ def _on_demand(signature: Signature, spec: ArchSpec) -> Pool:
 
 def _widest(problem: Problem, signature: Signature, spec: ArchSpec, seen: list[Pool]) -> Selection:
     """Take the first algorithm of the whole legal set that ``problem`` allows, or say why none."""
-    always = [rule for rule in PROBLEM_RULES if not rule.reads]
-    pools = list(seen)
-    for algorithm in enumerate_legal(signature, spec):
+    for algorithm in _worth_trying(problem, signature, spec):
         keys = [KernelKey(signature, algorithm, spec.name)]
         pool = Pool(keys, spec, "every legal algorithm, built on demand", checked=True)
         if pool.legal(problem).any():
             reason = "the first of all legal algorithms that this problem allows"
-            return Selection(
-                key=pool.keys[0], position=0, pool=pool, problem=problem, reason=reason
-            )
-        if any(rule.check(problem, algorithm, spec) is not None for rule in always):
-            # No algorithm can help.
-            pools.append(pool)
-            break
-        if len(pools) < len(seen) + _REASONS:
-            pools.append(pool)
-    if not pools:
+            return Selection(key=keys[0], position=0, pool=pool, problem=problem, reason=reason)
+        if len(seen) < _REASONS:
+            seen.append(pool)
+    if not any(len(pool) for pool in seen):
         raise error("K102", signature=signature.words, arch=spec.name)
-    rejections = chain.from_iterable(pool.rejections(problem) for pool in pools)
+    rejections = chain.from_iterable(pool.rejections(problem) for pool in seen)
     raise _refusal(problem, spec, rejections, "every algorithm there is")
+
+
+def _worth_trying(problem: Problem, signature: Signature, spec: ArchSpec) -> Iterator[Algorithm]:
+    """Yield the whole legal set; one of it, for its reasons, if no algorithm can help."""
+    if sole_source() is not None:
+        return
+    legal = enumerate_legal(signature, spec)
+    first = next(legal, None)
+    if first is None:
+        return
+    yield first
+    if all(satisfiable(rule, first, problem, signature, spec) for rule in PROBLEM_RULES):
+        yield from legal
 
 
 def _asked(problem: Problem, spec: ArchSpec, algorithm: Algorithm) -> Selection:

@@ -7,7 +7,7 @@ Enumeration is lazy and prunes: a rule is asked as soon as the fields it reads a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from functools import cache
 from itertools import product
 from typing import Any, get_type_hints
@@ -16,11 +16,13 @@ from cklang.arch import ArchSpec, arch
 from cklang.codec import decode, unknown
 from cklang.errors import error
 from cklang.keys import Algorithm, EpilogueKind, Pipeline, Scheduler, Signature
+from cklang.lowering.gemm import unsupported
 from cklang.runtime.presets import Space, space
-from cklang.runtime.rules.engine import ALGORITHM_RULES, AlgorithmRule
+from cklang.runtime.problem import Problem
+from cklang.runtime.rules.engine import ALGORITHM_RULES, AlgorithmRule, ProblemRule
 from cklang.runtime.vectors import Vectors, vector_choices
 
-__all__ = ["ANY", "Pattern", "enumerate_legal", "legal_values", "pattern"]
+__all__ = ["ANY", "Pattern", "enumerate_legal", "legal_values", "pattern", "satisfiable"]
 
 ANY = "*"
 """In a pattern: every value that is legal."""
@@ -181,11 +183,27 @@ def _extend(
     rules = _rules_at()[at]
     for more in _choices(_ORDER[at], signature, spec, among):
         extended = {**chosen, **more}
-        if rules:
-            algorithm = Algorithm(**{**_BLANK, **extended})
-            if any(rule.check(algorithm, signature, spec) for rule in rules):
-                continue
+        algorithm = Algorithm(**{**_BLANK, **extended})
+        if _unspelled(_ORDER[at], signature, algorithm):
+            continue
+        if any(rule.check(algorithm, signature, spec) for rule in rules):
+            continue
         yield from _extend(extended, at + 1, signature, spec, among)
+
+
+_WIDE = (*_LAST, "vectors")
+
+
+def _unspelled(name: str, signature: Signature, algorithm: Algorithm) -> bool:
+    """Whether lowering lacks the value of ``name``, or the signature in the chosen pipeline.
+
+    What lowering says of a field depends on those before it alone; asking here keeps whole
+    branches of flags from being walked to where the rule ``generated`` is asked.
+    """
+    if name in _WIDE:
+        return False
+    lacking = {field for field, _, _ in unsupported(signature, algorithm)}
+    return name in lacking or not lacking <= set(_HINTS)
 
 
 def _choices(
@@ -206,3 +224,19 @@ def _named(vectors: Vectors, among: Pattern) -> bool:
         if named is not None and vector not in named:
             return False
     return True
+
+
+def satisfiable(
+    rule: ProblemRule,
+    algorithm: Algorithm,
+    problem: Problem,
+    signature: Signature,
+    spec: ArchSpec,
+) -> bool:
+    """Whether some values of the fields that ``rule`` reads satisfy it."""
+    domains = [legal_values(name, signature, spec) for name in rule.reads]
+    return any(
+        rule.check(problem, replace(algorithm, **dict(zip(rule.reads, values, strict=True))), spec)
+        is None
+        for values in product(*domains)
+    )

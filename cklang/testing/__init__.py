@@ -9,5 +9,14 @@ from __future__ import annotations
 
 from cklang.testing.compare import assert_close, tolerance
 from cklang.testing.report import Report, report
+from cklang.testing.selftest import SelfTest, plain_key, self_test
 
-__all__ = ["Report", "assert_close", "report", "tolerance"]
+__all__ = [
+    "Report",
+    "SelfTest",
+    "assert_close",
+    "plain_key",
+    "report",
+    "self_test",
+    "tolerance",
+]

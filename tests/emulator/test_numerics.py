@@ -101,6 +101,9 @@ def text(product: Product) -> str:
     return f"v_mfma_{product.name} {d}, {a}, {b}, {d}"
 
 
+MODELLED = [f"v_mfma_{product.name}" for product in PRODUCTS]
+
+
 @pytest.fixture(scope="module")
 def module(tmp_path_factory: pytest.TempPathFactory) -> Module:
     texts = {product.name: text(product) for product in PRODUCTS} | {"f64": _F64}

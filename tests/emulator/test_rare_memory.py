@@ -131,7 +131,7 @@ STEPS: dict[str, Callable[[int, int, int], int]] = {
     "dec": lambda a, b, n: b if a == 0 or a > b else a - 1,
 }
 ATOMICS = {
-    f"{space}{name}{wide}": (name, 64 if wide else 32, space)
+    f"s_{space}atomic_{name}{wide}": (name, 64 if wide else 32, space)
     for space in ("", "buffer_")
     for name in (*STEPS, "cmpswap")
     for wide in ("", "_x2")
@@ -152,9 +152,7 @@ def scalar(tmp_path_factory: pytest.TempPathFactory) -> Module:
         registers = bits // 32 * (2 if step == "cmpswap" else 1)
         data = "s12" if registers == 1 else f"s[12:{11 + registers}]"
         base = "s[8:11]" if space else "s[6:7]"
-        bodies[name] = _SCALAR.format(
-            text=f"s_{space}atomic_{name.removeprefix(space)} {data}, {base}, 0x8 glc", glc="glc"
-        )
+        bodies[name] = _SCALAR.format(text=f"{name} {data}, {base}, 0x8 glc")
     return Module(assemble(tmp_path_factory.mktemp("scalar"), bodies, "gfx90a"), "gfx90a")
 
 

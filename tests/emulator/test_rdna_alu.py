@@ -233,6 +233,20 @@ CASES: dict[str, Case] = {
             for n, x in enumerate((a, b))
         ),
     ),
+    "fma_mix": Case(
+        text="v_fma_mix_f32 v8, |v2|, 2.0, -v4 op_sel:[1,0,0] op_sel_hi:[1,1,1]",
+        floats=F32,
+        oracle=lambda a, b, c, d: bits(np.abs(high(a)).astype(F32) * F32(2) - low(b).astype(F32)),
+    ),
+    "fma_mix_dpp": Case(
+        text="v_fma_mix_f32_e64_dpp v8, v2, v4, v6 op_sel_hi:[1,0,1] row_shr:1 row_mask:0xf "
+        "bank_mask:0xf bound_ctrl:1",
+        archs=(GFX12,),
+        floats=F32,
+        oracle=lambda a, b, c, d: bits(
+            fma(np.where((LANE & 15) == 0, 0, low(np.roll(a, 1))), f32(b), low(c))
+        ),
+    ),
     # Dot products
     "dot4_iu8": Case(
         text="v_dot4_i32_iu8 v8, v2, v4, v6 neg_lo:[1,0,0]",

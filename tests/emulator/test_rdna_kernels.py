@@ -272,6 +272,38 @@ def test_split_barrier_of_gfx12(tmp_path: Path) -> None:
         ok(hip().hipDeviceReset())
 
 
+# Masks take two registers, and on gfx11 a permute stays in its half of the wave.
+_WIDE = """
+  s_load_b128 s[4:7], s[0:1], 0x0
+  v_mov_b32 v5, 0
+  v_cmp_lt_u32 vcc, 40, v0
+  v_cndmask_b32 v2, 1, 2, vcc
+  v_mov_b32 v3, v0
+  v_permlane64_b32 v3, v0
+  v_mov_b32 v4, 4 * 33
+  ds_bpermute_b32 v4, v4, v0
+  s_mov_b64 exec, 0xf000000f
+  s_mov_b32 exec_hi, 1
+  v_mov_b32 v5, 7
+  s_mov_b64 exec, -1
+  v_lshlrev_b32 v1, 4, v0
+  {wait}
+  global_store_b128 v1, v[2:5], s[6:7]
+"""
+
+
+@pytest.mark.parametrize("gpu", RDNA)
+def test_waves_of_64_lanes(gpu: str, tmp_path: Path) -> None:
+    module = Module(assemble(tmp_path, {"k": _WIDE.format(wait=WAITS[gpu])}, gpu, wave=64), gpu)
+    output = np.zeros((64, 4), np.uint32)
+    assert module.launch("k", output, output) == "hipSuccess"
+    lane = np.arange(64)
+    np.testing.assert_array_equal(output[:, 0], np.where(lane > 40, 2, 1))
+    np.testing.assert_array_equal(output[:, 1], lane ^ 32)
+    np.testing.assert_array_equal(output[:, 2], lane // 32 * 32 + 1 if gpu == GFX11 else 33)
+    np.testing.assert_array_equal(output[:, 3], np.where((0x1F000000F >> lane) & 1, 7, 0))
+
+
 _SPIN = """
   s_load_b128 s[4:7], s[0:1], 0x0
   {wait}

@@ -77,6 +77,9 @@ def sparse_rows(arch: str) -> list[Sparse]:
     return found
 
 
+OPERATIONS = [sparse.name for arch in FAMILY for sparse in sparse_rows(arch)]
+
+
 @pytest.fixture(scope="module", params=FAMILY)
 def module(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Module:
     arch: str = request.param
@@ -140,6 +143,7 @@ def test_all(module: Module, more: str) -> None:
     rng = np.random.default_rng(3)
     dtypes = COMMON | DTYPES[arch]
     rows = sparse_rows(arch)
+    assert {row.name for row in rows} <= set(OPERATIONS)
     assert len(rows) == {"gfx942": 14, "gfx950": 28}[arch]
     for sparse in rows:
         a_type, b_type = dtypes[sparse.shape.a], dtypes[sparse.shape.b]

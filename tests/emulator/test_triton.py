@@ -85,3 +85,45 @@ def test_attention(gpu: str, name: str) -> None:
 def test_the_assembler_agrees_on_every_instruction(gpu: str) -> None:
     for name in MADE[gpu]:
         read_back((FOLDER / gpu / f"{name}.hsaco").read_bytes(), gpu)
+
+
+@pytest.mark.parametrize(("gpu", "name"), _of("scan"))
+def test_scan(gpu: str, name: str) -> None:
+    """Sums along a row go from lane to lane, from wave to wave and through LDS."""
+    dtype = _types(gpu, name)[0]
+    x = np.random.default_rng(4).integers(-9, 10, (3, 500)).astype(dtype)
+    y = np.zeros_like(x)
+    run(gpu, name, (3, 1), x, y, 500)
+    np.testing.assert_array_equal(y, x.cumsum(1) + 2 * x[:, ::-1].cumsum(1)[:, ::-1])
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_sort(gpu: str) -> None:
+    x = np.random.default_rng(5).permuted(
+        np.tile(np.arange(-99, 157, dtype=np.int32), (2, 1)), axis=1
+    )
+    y = np.zeros((2, 257), np.int32)
+    run(gpu, "sort_i32", (2, 1), x, y, 256)
+    np.testing.assert_array_equal(y[:, :256], np.sort(x, axis=1))
+    np.testing.assert_array_equal(y[:, 256], x.argmax(1))
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_norm(gpu: str) -> None:
+    rng = np.random.default_rng(6)
+    x, weight = (rng.standard_normal(shape).astype(np.float16) for shape in ((5, 400), (400,)))
+    y, total = np.zeros_like(x), np.zeros(1, np.float32)
+    run(gpu, "norm_f16", (5, 1), x, weight, y, total, 400)
+    wide = x.astype(np.float64)
+    centred = wide - wide.mean(1, keepdims=True)
+    exact = centred / np.sqrt((centred**2).mean(1, keepdims=True) + 1e-5) * weight
+    np.testing.assert_allclose(y, exact, rtol=2e-3, atol=1e-5)
+    np.testing.assert_allclose(total[0], wide.mean(1).sum(), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_histogram(gpu: str) -> None:
+    x = np.random.default_rng(7).integers(0, 16, 1000, np.int32)
+    y = np.zeros(16, np.int32)
+    run(gpu, "histogram", (4, 1), x, y, 1000)
+    np.testing.assert_array_equal(y, np.bincount(x, minlength=16))

@@ -232,7 +232,7 @@ def many(count: int) -> list[KernelKey]:
     wild = pattern(tile="*", warps="*", warp_tile="*", pad_m=[True, False], pad_k=[True, False])
     found: list[KernelKey] = []
     for index, algorithm in enumerate(enumerate_legal(signature(), MI300X, wild)):
-        if index % 97 == 0:
+        if index % 31 == 0:
             found.append(KernelKey(signature(), algorithm, "gfx942"))
         if len(found) == count:
             break

@@ -27,6 +27,8 @@ constexpr auto increment = [](auto old, auto data) {
 constexpr auto decrement = [](auto old, auto data) {
   return static_cast<decltype(old)>(old == 0 || old > data ? data : old - 1);
 };
+constexpr auto sub_clamp = [](auto old, auto data) { return old < data ? decltype(old){0} : static_cast<decltype(old)>(old - data); };
+constexpr auto cond_sub = [](auto old, auto data) { return old < data ? old : static_cast<decltype(old)>(old - data); };
 constexpr auto pk_add_f16 = [](u32 old, u32 data) {
   const u16 low = to_f16(from_f16(static_cast<u16>(old)) + from_f16(static_cast<u16>(data)));
   const u16 high = to_f16(from_f16(static_cast<u16>(old >> 16)) + from_f16(static_cast<u16>(data >> 16)));
@@ -103,4 +105,12 @@ inline void check_alignment(Wave& w, const u8* place, size_t size) {
   ROW(max_f64, double, maximum)                          \
   ROW(pk_add_f16, u32, pk_add_f16)                       \
   ROW(pk_add_bf16, u32, pk_add_bf16)
+
+#define CKEMU_RDNA_ATOMICS(ROW)                          \
+  ROW(min_f32, float, minimum)                           \
+  ROW(max_f32, float, maximum)                           \
+  ROW(min_num_f32, float, minimum)                       \
+  ROW(max_num_f32, float, maximum)                       \
+  ROW(sub_clamp_u32, u32, sub_clamp)                     \
+  ROW(cond_sub_u32, u32, cond_sub)
 // clang-format on

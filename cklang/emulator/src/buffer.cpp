@@ -174,6 +174,8 @@ constexpr HandlerRow kRows[] = {
     {Op::buffer_inv, no_operation},
     CKEMU_INTEGER_ATOMICS(ATOMIC)
     CKEMU_FLOAT_ATOMICS(ATOMIC)
+    CKEMU_RDNA_ATOMICS(ATOMIC)
+    {Op::buffer_atomic_csub_u32, update<u32, atomic::sub_clamp>},
     {Op::buffer_atomic_cmpswap, compare_swap<u32>},
     {Op::buffer_atomic_cmpswap_x2, compare_swap<u64>},
 };

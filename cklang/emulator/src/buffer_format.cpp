@@ -56,10 +56,34 @@ struct Format {
   u32 one() const { return integer() ? 1 : 0x3f800000; }
 };
 
+/// RDNA numbers the pairs of data and number formats, those that exist.
+struct UnifiedFormats {
+  u8 data[64] = {}, number[64] = {};
+  constexpr UnifiedFormats() {
+    u32 next = 1;
+    for (u32 d = 1; d < 15; ++d) {
+      for (u32 n = 0; n < 8; ++n) {
+        // The formats of 32 bits and of 10, 10, 10 and 2 bits lack some numbers there.
+        if (!has_number(d, n) || (d == 8 && (n == kUscaled || n == kSscaled)) || ((d == 6 || d == 7) && n != kFloat)) continue;
+        data[next] = static_cast<u8>(d);
+        number[next++] = static_cast<u8>(n);
+      }
+    }
+  }
+};
+constexpr UnifiedFormats kUnified;
+static_assert(kUnified.data[63] == 14 && kUnified.number[63] == kFloat);
+
 template <bool typed>
 Format format_of(Wave& w, const Code& c) {
   const u32 word = w.s[c.src[1].index + 3];
-  const u32 data = typed ? c.inst->dfmt : word >> 15 & 15, number = typed ? c.inst->nfmt : word >> 12 & 7;
+  u32 data = typed ? c.inst->dfmt : word >> 15 & 15, number = typed ? c.inst->nfmt : word >> 12 & 7;
+  if (is_rdna(w.program->family())) {
+    const u32 unified = typed ? c.inst->dfmt : word >> 12 & 63;
+    if (unified >= 64) raise(w, FaultKind::Instruction, "a buffer has no format %u", unified);
+    data = kUnified.data[unified];
+    number = kUnified.number[unified];
+  }
   if (!has_number(data, number)) {
     raise(w, FaultKind::Instruction, "a buffer has no format with data format %u and number format %u", data, number);
   }

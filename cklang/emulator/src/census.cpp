@@ -36,6 +36,7 @@ CKEMU_EXPORT int ckemu_census(const char* arch, const void* code, size_t bytes,
       DecodeError error;
       const bool known = decode(family, words, readable, inst, error);
       emit(context, known ? mnemonic(inst.op) : "", known && emulated(inst) ? 1 : 0);
+      if (known && inst.op_y != Op::none) emit(context, mnemonic(inst.op_y), handler_of(inst.op_y) != nullptr);
       if (known) used = inst.bytes / 4;
     }
     at += 4 * used;

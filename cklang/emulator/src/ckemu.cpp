@@ -76,7 +76,10 @@ CKEMU_EXPORT int ckemu_get_stats(int number, ::ckemu_stats* stats) {
 
 CKEMU_EXPORT int ckemu_fidelity(int number, void (*emit)(void*, const char*, uint64_t), void* context) {
   std::map<std::string, u64> counts;
-  if (!each_executed(device(number), [&](const Inst& inst, u64 count) { counts[mnemonic(inst.op)] += count; })) return -1;
+  if (!each_executed(device(number), [&](const Inst& inst, u64 count) {
+        counts[mnemonic(inst.op)] += count;
+        if (inst.op_y != Op::none) counts[mnemonic(inst.op_y)] += count;
+      })) return -1;
   for (const auto& [name, count] : counts) emit(context, name.c_str(), count);
   return 0;
 }

@@ -22,7 +22,7 @@ constexpr auto f32_from_f16 = [](U8v a) { return u(low_f16(a)); };
 
 constexpr auto i32_from_f32 = [](float a) { return saturate<i32>(a); };
 constexpr auto u32_from_f32 = [](float a) { return saturate<u32>(a); };
-constexpr auto i32_round_up = [](float a) { return saturate<i32>(__builtin_floor(a + 0.5)); };
+constexpr auto i32_round_up = [](float a) { return saturate<i32>(__builtin_floorf(a + 0.5f)); };
 constexpr auto i32_round_down = [](float a) { return saturate<i32>(__builtin_floor(a)); };
 constexpr auto i32_from_f64 = [](double a) { return saturate<i32>(a); };
 constexpr auto u32_from_f64 = [](double a) { return saturate<u32>(a); };

@@ -241,6 +241,8 @@ constexpr HandlerRow kRows[] = {
     {Op::global_load_lds_dwordx4, global_load_lds<Access{16}>},
     CKEMU_INTEGER_ATOMICS(ATOMIC)
     CKEMU_FLOAT_ATOMICS(ATOMIC)
+    CKEMU_RDNA_ATOMICS(ATOMIC)
+    {Op::global_atomic_csub_u32, update<u32, atomic::sub_clamp>},
     {Op::flat_atomic_cmpswap, compare_swap<u32>},
     {Op::global_atomic_cmpswap, compare_swap<u32>},
     {Op::flat_atomic_cmpswap_x2, compare_swap<u64>},

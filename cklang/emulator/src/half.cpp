@@ -16,10 +16,10 @@ constexpr auto sub = [](U8v a, U8v b) { return pack_low_f16(low_f16(a) - low_f16
 constexpr auto subrev = [](U8v a, U8v b) { return pack_low_f16(low_f16(b) - low_f16(a)); };
 constexpr auto mul = [](U8v a, U8v b) { return pack_low_f16(low_f16(a) * low_f16(b)); };
 constexpr auto min_f = [](U8v a, U8v b) {
-  return pack_low_f16(f(min_number(u(low_f16(a)), u(low_f16(b)))));
+  return pack_low_f16(f(min_number(low_f16_bits(a), low_f16_bits(b))));
 };
 constexpr auto max_f = [](U8v a, U8v b) {
-  return pack_low_f16(f(max_number(u(low_f16(a)), u(low_f16(b)))));
+  return pack_low_f16(f(max_number(low_f16_bits(a), low_f16_bits(b))));
 };
 constexpr auto min3_f = [](U8v a, U8v b, U8v c) { return min_f(min_f(a, b), c); };
 constexpr auto max3_f = [](U8v a, U8v b, U8v c) { return max_f(max_f(a, b), c); };

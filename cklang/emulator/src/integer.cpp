@@ -57,7 +57,7 @@ constexpr auto bfe_u = [](U8v a, U8v b, U8v c) {
 };
 constexpr auto bfe_i = [](U8v a, U8v b, U8v c) {  // the field, sign-extended from its top bit
   const U8v width = c & 31;
-  const U8v field = (a >> (b & 31)) & ((U8v(1) << width) - 1);
+  const U8v field = u(i(a) >> i(b & 31)) & ((U8v(1) << width) - 1);
   const U8v sign = (U8v(1) << ((width - 1) & 31)) & choose(width == 0, U8v(0), U8v(~0u));
   return (field ^ sign) - sign;
 };

@@ -33,7 +33,7 @@ void read_at(Wave& w, const u32* address, u32 offset, u32* rows) {
     return;
   }
   each_lane(w, [&](int l) {
-    const u64 place = u64{address[l]} + offset;
+    const u64 place = address[l] + offset;  // wraps around as 32 bits do
     if (inside(w, place, access.bytes)) {
       load_lane<access>(rows, l, w.lds + place);
     } else {
@@ -48,7 +48,7 @@ void write_at(Wave& w, const u32* address, u32 offset, const u32* rows) {
     return;
   }
   each_lane(w, [&](int l) {
-    const u64 place = u64{address[l]} + offset;
+    const u64 place = address[l] + offset;  // wraps around as 32 bits do
     if (inside(w, place, access.bytes)) store_lane<access>(rows, l, w.lds + place);
   });
 }

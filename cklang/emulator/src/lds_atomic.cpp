@@ -15,7 +15,7 @@ void each_place(Wave& w, const Code& c, u32 offset, Body body) {
   if (c.inst->gds) raise(w, FaultKind::Instruction, "global data share (gds) is not emulated");
   const u32* address = source_row(w, c, 0);
   each_lane(w, [&](int l) {
-    const u64 place = u64{address[l]} + offset;
+    const u64 place = address[l] + offset;  // wraps around as 32 bits do
     if (place % sizeof(T) != 0) {
       w.lane = l;
       raise(w, FaultKind::Address, "LDS atomic at byte %llu, which is not aligned to %zu",
@@ -145,6 +145,8 @@ constexpr HandlerRow kRows[] = {
     BOTH(rsub_u32, rsub_rtn_u32, u32, rsub),
     BOTH(inc_u32, inc_rtn_u32, u32, increment),
     BOTH(dec_u32, dec_rtn_u32, u32, decrement),
+    BOTH(sub_clamp_u32, sub_clamp_rtn_u32, u32, sub_clamp),
+    BOTH(cond_sub_u32, cond_sub_rtn_u32, u32, cond_sub),
     BOTH(min_i32, min_rtn_i32, i32, minimum),
     BOTH(max_i32, max_rtn_i32, i32, maximum),
     BOTH(min_u32, min_rtn_u32, u32, minimum),

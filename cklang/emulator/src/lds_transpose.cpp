@@ -36,7 +36,7 @@ void read_transposed(Wave& w, const Code& c) {
   const u32* address = source_row(w, c, 0);
   unsigned __int128 loaded[kLanes] = {};
   each_lane(w, [&](int l) {
-    const u64 place = u64{address[l]} + static_cast<u32>(c.offset);
+    const u64 place = address[l] + static_cast<u32>(c.offset);  // wraps around as 32 bits do
     if (place + bytes <= w.lds_bytes) std::memcpy(&loaded[l], w.lds + place, bytes);
   });
   each_lane(w, [&](int l) {

@@ -120,6 +120,7 @@ void prepare(Wave& w, const Code& c, int slot, u32* row) {
   const Inst& inst = *c.inst;
   const int dwords = c.src[slot].dwords == 2 ? 2 : 1;
   std::memcpy(row, source_row(w, c, slot), sizeof(u32) * kLanes * static_cast<size_t>(dwords));
+  if (inst.enc == Encoding::VOP3P) return;
   const u32 bit = 1u << slot;
   if (inst.form == Form::Sdwa && slot < 2) {
     const u32 select = inst.src_sel[slot];
@@ -194,7 +195,9 @@ ModifierPlan plan_modifiers(const Inst& inst) {
     const bool own = inst.matrix != nullptr || inst.op == Op::v_dot4_i32_iu8 || inst.op == Op::v_dot8_i32_iu4;
     const bool negates = (inst.neg | inst.neg_hi) != 0 && !mixed && !own;
     if (negates && !is_float(inst.src[0].type)) plan.refusal = "neg of packed integers";
-    if (moves_lanes(inst)) plan.refusal = "DPP";
+    if (!moves_lanes(inst)) return plan;
+    plan.prepared = 1;  // moved between lanes, and nothing else: halves and signs are the operation's
+    if (inst.clamp) plan.refusal = "DPP with clamp";
     return plan;
   }
   if (!is_vop(inst) || inst.op == Op::v_bitop3_b32 || inst.op == Op::v_bitop3_b16) return plan;

@@ -67,10 +67,10 @@ constexpr auto fma_f = [](U8v a, U8v b, U8v c) {
 constexpr auto add_f = [](U8v a, U8v b) { return pack_low_f16(low_f16(a) + low_f16(b)); };
 constexpr auto mul_f = [](U8v a, U8v b) { return pack_low_f16(low_f16(a) * low_f16(b)); };
 constexpr auto min_f = [](U8v a, U8v b) {
-  return pack_low_f16(f(min_number(u(low_f16(a)), u(low_f16(b)))));
+  return pack_low_f16(f(min_number(low_f16_bits(a), low_f16_bits(b))));
 };
 constexpr auto max_f = [](U8v a, U8v b) {
-  return pack_low_f16(f(max_number(u(low_f16(a)), u(low_f16(b)))));
+  return pack_low_f16(f(max_number(low_f16_bits(a), low_f16_bits(b))));
 };
 constexpr auto minimum3 = [](U8v a, U8v b, U8v c) {
   return pack_low_f16(f(min_nan(min_nan(u(low_f16(a)), u(low_f16(b))), u(low_f16(c)))));
@@ -149,20 +149,25 @@ void pk_mov(Wave& w, const Code& c) {
 
 enum class MixResult : u8 { F32, Low, High };
 
-/// Mixed multiply-add: op_sel_hi says an operand is f16, op_sel which half; neg_hi takes |x|.
+/// Mixed multiply-add: op_sel_hi says an operand is f16, op_sel which half. An inline float has the
+/// encoding of the operand that it stands for.
 template <MixResult result>
 void fma_mix(Wave& w, const Code& c) {
   const u32* rows[3];
   for (int n = 0; n < 3; ++n) rows[n] = source_row(w, c, n);
   u32* d = w.v[c.dst];
   const Inst& inst = *c.inst;
+  const auto inline_float = [&](int n) {
+    return inst.src[n].kind == Kind::Constant && inst.src[n].literal == Literal::InlineFloat;
+  };
   each_lane(w, [&](int l) {
     float x[3];
     for (int n = 0; n < 3; ++n) {
-      const u32 bits = rows[n][l];
+      u32 bits = rows[n][l];
       const bool narrow = (inst.op_sel_hi >> n & 1) != 0, high = (inst.op_sel >> n & 1) != 0;
+      if (narrow && inline_float(n)) bits = to_f16(bits_as<float>(bits));
       x[n] = narrow ? from_f16(static_cast<u16>(bits >> (high ? 16 : 0))) : bits_as<float>(bits);
-      if ((inst.neg_hi >> n & 1) != 0) x[n] = __builtin_fabsf(x[n]);
+      if ((inst.abs >> n & 1) != 0) x[n] = __builtin_fabsf(x[n]);
       if ((inst.neg >> n & 1) != 0) x[n] = -x[n];
     }
     float value = __builtin_fmaf(x[0], x[1], x[2]);

@@ -16,7 +16,7 @@ void compare_store(Wave& w, const Code& c) {
   const u32 *address = source_row(w, c, 0), *data = source_row(w, c, 1), *expected = source_row(w, c, 2);
   bool changed = false;
   each_lane(w, [&](int l) {
-    const u64 place = u64{address[l]} + static_cast<u32>(c.offset);
+    const u64 place = address[l] + static_cast<u32>(c.offset);  // wraps around as 32 bits do
     if (place % sizeof(T) != 0) {
       w.lane = l;
       raise(w, FaultKind::Address, "LDS atomic at byte %llu, which is not aligned to %zu",

@@ -43,6 +43,15 @@ namespace {
   ATOMIC(space, and, and, b, b) ATOMIC(space, or, or, b, b)      \
   ATOMIC(space, xor, xor, b, b)                                  \
   ATOMIC(space, inc, inc, u, u) ATOMIC(space, dec, dec, u, u)
+#define FORMATS(space)                                           \
+  SAME(space##_load_d16_format_x, space##_load_format_d16_x)     \
+  SAME(space##_load_d16_format_xy, space##_load_format_d16_xy)   \
+  SAME(space##_load_d16_format_xyz, space##_load_format_d16_xyz) \
+  SAME(space##_load_d16_format_xyzw, space##_load_format_d16_xyzw) \
+  SAME(space##_store_d16_format_x, space##_store_format_d16_x)   \
+  SAME(space##_store_d16_format_xy, space##_store_format_d16_xy) \
+  SAME(space##_store_d16_format_xyz, space##_store_format_d16_xyz) \
+  SAME(space##_store_d16_format_xyzw, space##_store_format_d16_xyzw)
 
 constexpr RenamedOp kNames[] = {
     // Scalar
@@ -91,6 +100,9 @@ constexpr RenamedOp kNames[] = {
     SAME(v_cvt_pk_norm_i16_f32, v_cvt_pknorm_i16_f32) SAME(v_cvt_pk_norm_u16_f32, v_cvt_pknorm_u16_f32)
     SAME(v_cvt_pk_norm_i16_f16, v_cvt_pknorm_i16_f16) SAME(v_cvt_pk_norm_u16_f16, v_cvt_pknorm_u16_f16)
 
+    SAME(v_cmp_t_f16, v_cmp_tru_f16) SAME(v_cmp_t_f32, v_cmp_tru_f32) SAME(v_cmp_t_f64, v_cmp_tru_f64)
+    SAME(v_cmpx_t_f16, v_cmpx_tru_f16) SAME(v_cmpx_t_f32, v_cmpx_tru_f32) SAME(v_cmpx_t_f64, v_cmpx_tru_f64)
+
     // The halves of dual instructions
     SAME(v_dual_add_f32, v_add_f32) SAME(v_dual_sub_f32, v_sub_f32)
     SAME(v_dual_subrev_f32, v_subrev_f32) SAME(v_dual_mul_f32, v_mul_f32)
@@ -106,6 +118,9 @@ constexpr RenamedOp kNames[] = {
     // Memory
     LOADS_AND_STORES(global) LOADS_AND_STORES(flat) LOADS_AND_STORES(scratch) LOADS_AND_STORES(buffer)
     ATOMICS(global) ATOMICS(flat) ATOMICS(buffer)
+    FORMATS(buffer) FORMATS(tbuffer)
+    SAME(buffer_load_d16_hi_format_x, buffer_load_format_d16_hi_x)
+    SAME(buffer_store_d16_hi_format_x, buffer_store_format_d16_hi_x)
     SAME(buffer_gl0_inv, buffer_inv) SAME(buffer_gl1_inv, buffer_inv)
     SAME(ds_load_b32, ds_read_b32) SAME(ds_load_b64, ds_read_b64) SAME(ds_load_b96, ds_read_b96)
     SAME(ds_load_b128, ds_read_b128) SAME(ds_load_u8, ds_read_u8) SAME(ds_load_i8, ds_read_i8)
@@ -122,6 +137,9 @@ constexpr RenamedOp kNames[] = {
     SAME(ds_store_2addr_b32, ds_write2_b32) SAME(ds_store_2addr_b64, ds_write2_b64)
     SAME(ds_store_2addr_stride64_b32, ds_write2st64_b32) SAME(ds_store_2addr_stride64_b64, ds_write2st64_b64)
     SAME(ds_storexchg_rtn_b32, ds_wrxchg_rtn_b32) SAME(ds_storexchg_rtn_b64, ds_wrxchg_rtn_b64)
+    SAME(ds_storexchg_2addr_rtn_b32, ds_wrxchg2_rtn_b32) SAME(ds_storexchg_2addr_rtn_b64, ds_wrxchg2_rtn_b64)
+    SAME(ds_storexchg_2addr_stride64_rtn_b32, ds_wrxchg2st64_rtn_b32)
+    SAME(ds_storexchg_2addr_stride64_rtn_b64, ds_wrxchg2st64_rtn_b64)
     SAME(ds_min_num_f32, ds_min_f32) SAME(ds_max_num_f32, ds_max_f32)
     SAME(ds_min_num_f64, ds_min_f64) SAME(ds_max_num_f64, ds_max_f64)
     SAME(ds_min_num_rtn_f32, ds_min_rtn_f32) SAME(ds_max_num_rtn_f32, ds_max_rtn_f32)

@@ -52,6 +52,12 @@ CKEMU_INLINE F8v low_f16(U8v x) {
                                           _mm256_extracti128_si256(low, 1));
   return __builtin_bit_cast(F8v, _mm256_cvtph_ps(packed));
 }
+/// The low halves as bits of f32 in which a signalling NaN stays one.
+CKEMU_INLINE U8v low_f16_bits(U8v x) {
+  const U8v bits = __builtin_bit_cast(U8v, low_f16(x));
+  const I8v signalling = ((x & 0x7e00) == 0x7c00) & ((x & 0x1ff) != 0);
+  return choose(signalling, bits & ~0x00400000u, bits);
+}
 CKEMU_INLINE F8v high_f16(U8v x) { return low_f16(x >> 16); }
 CKEMU_INLINE U8v pack_low_f16(F8v x) {
   const __m128i halves = _mm256_cvtps_ph(__builtin_bit_cast(__m256, x), _MM_FROUND_CUR_DIRECTION);

@@ -52,8 +52,8 @@ constexpr auto cselect = [](auto a, auto b, bool& scc) { return scc ? a : b; };
 constexpr auto mul = [](u32 a, u32 b, bool&) { return a * b; };
 constexpr auto mul_hi_u = [](u32 a, u32 b, bool&) { return static_cast<u32>(u64{a} * b >> 32); };
 constexpr auto mul_hi_i = [](i32 a, i32 b, bool&) { return static_cast<i32>(i64{a} * b >> 32); };
-constexpr auto absdiff = [](i32 a, i32 b, bool& scc) {
-  const u32 result = a > b ? u32(a) - u32(b) : u32(b) - u32(a);
+constexpr auto absdiff = [](u32 a, u32 b, bool& scc) {  // of the difference that wraps
+  const u32 difference = a - b, result = static_cast<i32>(difference) < 0 ? 0 - difference : difference;
   scc = result != 0;
   return result;
 };
@@ -214,7 +214,7 @@ constexpr HandlerRow kRows[] = {
     {Op::s_bfe_i32, scalar2<u32, u32, u32, nonzero<bfe_i32>>},
     {Op::s_bfe_u64, scalar2<u64, u64, u32, nonzero<bfe_u64>>},
     {Op::s_bfe_i64, scalar2<u64, u64, u32, nonzero<bfe_i64>>},
-    {Op::s_absdiff_i32, scalar2<u32, i32, i32, absdiff>},
+    {Op::s_absdiff_i32, same2<u32, absdiff>},
     {Op::s_lshl1_add_u32, same2<u32, lshl_add<1>>},
     {Op::s_lshl2_add_u32, same2<u32, lshl_add<2>>},
     {Op::s_lshl3_add_u32, same2<u32, lshl_add<3>>},

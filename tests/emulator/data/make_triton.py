@@ -108,6 +108,48 @@ def attention(
     tl.store(o + base + rows[:, None] * depth + inner[None, :], out)
 
 
+@triton.jit
+def running_sums(x, y, columns, block: tl.constexpr):
+    """Sums of each row up to each place, and from its end; one program a row."""
+    at = tl.arange(0, block)
+    place = tl.program_id(0) * columns + at
+    value = tl.load(x + place, mask=at < columns, other=0.0)
+    forward = tl.cumsum(value, 0)
+    tl.store(y + place, forward + 2 * tl.cumsum(value, 0, reverse=True), mask=at < columns)
+
+
+@triton.jit
+def sort_rows(x, y, columns, block: tl.constexpr):
+    """Each row in ascending order, then the place of its largest element; one program a row."""
+    at = tl.arange(0, block)
+    value = tl.load(x + tl.program_id(0) * columns + at)
+    out = y + tl.program_id(0) * (columns + 1)
+    tl.store(out + at, tl.sort(value))
+    tl.store(out + columns, tl.argmax(value, 0))
+
+
+@triton.jit
+def normalise(x, weight, y, total, columns, block: tl.constexpr):
+    """Layer norm of each row; the rows' means are added up in `total`."""
+    at = tl.arange(0, block)
+    place = tl.program_id(0) * columns + at
+    value = tl.load(x + place, mask=at < columns, other=0.0).to(tl.float32)
+    mean = tl.sum(value, 0) / columns
+    centred = tl.where(at < columns, value - mean, 0.0)
+    scale = tl.math.rsqrt(tl.sum(centred * centred, 0) / columns + 1e-5)
+    factor = tl.load(weight + at, mask=at < columns, other=0.0).to(tl.float32)
+    tl.store(y + place, (centred * scale * factor).to(y.dtype.element_ty), mask=at < columns)
+    tl.atomic_add(total, mean)
+
+
+@triton.jit
+def histogram(x, y, count, block: tl.constexpr):
+    """How often each of 16 numbers occurs, over all programs."""
+    at = tl.program_id(0) * block + tl.arange(0, block)
+    value = tl.load(x + at, mask=at < count, other=0)
+    tl.atomic_add(y + value, 1, mask=at < count)
+
+
 def _gemm(left: str, right: str, out: str, acc: Any) -> tuple[Any, dict[str, str], dict[str, Any]]:
     blocks = {"acc": acc, "block_m": 64, "block_n": 64, "block_k": 32}
     types = {"a": f"*{left}", "b": f"*{right}", "c": f"*{out}", "m": "i32", "n": "i32", "k": "i32"}
@@ -121,12 +163,26 @@ def _attention(dtype: str, causal: bool) -> tuple[Any, dict[str, str], dict[str,
 
 def kernels(gpu: str) -> dict[str, tuple[Any, dict[str, str], dict[str, Any]]]:
     """Name: (function, types of its arguments, constants) of everything made for `gpu`."""
+    rows = {"x": "*fp32", "y": "*fp32", "columns": "i32"}
     found = {
         "gemm_f16": _gemm("fp16", "fp16", "fp16", tl.float32),
         "gemm_bf16": _gemm("bf16", "bf16", "fp32", tl.float32),
         "gemm_i8": _gemm("i8", "i8", "i32", tl.int32),
         "softmax_f16": (softmax, {"x": "*fp16", "y": "*fp16", "columns": "i32"}, {"block": 1024}),
         "softmax_f32": (softmax, {"x": "*fp32", "y": "*fp32", "columns": "i32"}, {"block": 1024}),
+        "scan_f32": (running_sums, rows, {"block": 512}),
+        "scan_i32": (running_sums, {"x": "*i32", "y": "*i32", "columns": "i32"}, {"block": 512}),
+        "sort_i32": (sort_rows, {"x": "*i32", "y": "*i32", "columns": "i32"}, {"block": 256}),
+        "norm_f16": (
+            normalise,
+            dict.fromkeys(("x", "weight", "y"), "*fp16") | {"total": "*fp32", "columns": "i32"},
+            {"block": 512},
+        ),
+        "histogram": (
+            histogram,
+            {"x": "*i32", "y": "*i32", "count": "i32"},
+            {"block": 256},
+        ),
         "attention_f16": _attention("fp16", False),
         "attention_causal_bf16": _attention("bf16", True),
     }

@@ -2,13 +2,19 @@
 // Function and variable attributes of the HIP language.
 #pragma once
 
+// __noinline__ is a keyword of the language.
+#if defined(__HIP__)
 #define __host__ __attribute__((host))
 #define __device__ __attribute__((device))
 #define __global__ __attribute__((global))
 #define __shared__ __attribute__((shared))
 #define __constant__ __attribute__((constant))
 #define __managed__ __attribute__((managed))
-#define __noinline__ __attribute__((noinline))
+#else
+// Plain C++ that calls the host API.
+#define __host__
+#define __device__
+#endif
 #define __forceinline__ inline __attribute__((always_inline))
 
 // __launch_bounds__(threads) or __launch_bounds__(threads, waves per SIMD wanted).

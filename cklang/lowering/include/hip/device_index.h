@@ -42,6 +42,11 @@ CKLANG_READ(grid_size_z, __builtin_amdgcn_grid_size_z() / __builtin_amdgcn_workg
 
 #undef CKLANG_READ
 
+struct WarpSize
+{
+    __device__ __forceinline__ operator int() const { return __builtin_amdgcn_wavefrontsize(); }
+};
+
 } // namespace cklang_hip
 
 static constexpr __device__
@@ -56,4 +61,18 @@ static constexpr __device__ cklang_hip::
 static constexpr __device__ cklang_hip::
     Index<cklang_hip::grid_size_x, cklang_hip::grid_size_y, cklang_hip::grid_size_z>
         gridDim{};
+static constexpr __device__ cklang_hip::WarpSize warpSize{};
 
+// The names of HIP's first versions.
+#define hipThreadIdx_x threadIdx.x
+#define hipThreadIdx_y threadIdx.y
+#define hipThreadIdx_z threadIdx.z
+#define hipBlockIdx_x blockIdx.x
+#define hipBlockIdx_y blockIdx.y
+#define hipBlockIdx_z blockIdx.z
+#define hipBlockDim_x blockDim.x
+#define hipBlockDim_y blockDim.y
+#define hipBlockDim_z blockDim.z
+#define hipGridDim_x gridDim.x
+#define hipGridDim_y gridDim.y
+#define hipGridDim_z gridDim.z

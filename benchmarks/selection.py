@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: MIT
+"""What choosing a kernel costs: a new problem and a known one, among 500 registered kernels.
+
+python benchmarks/selection.py
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from itertools import islice
+
+from cklang.fusion.plan import epilogue_hash
+from cklang.ir.parser import parse_function
+from cklang.keys import KernelKey
+from cklang.runtime.problem import Problem, problem
+from cklang.runtime.registry import Registry
+from cklang.runtime.select import select
+from cklang.runtime.space import enumerate_legal, pattern
+
+ARCH = "gfx942"
+KERNELS = 500
+PROBLEMS = 400
+PASS = parse_function("func @epilogue(%acc: f32[]) -> f32[] {\n  return %acc\n}")
+
+
+def made(m: int, n: int, k: int) -> Problem:
+    """A problem of the registered signature."""
+    return problem(m, n, k, epilogue=epilogue_hash(PASS))
+
+
+def registry() -> Registry:
+    """Declare kernels spread over the legal set."""
+    signature = made(1, 1, 1).signature
+    wild = pattern(tile="*", warps="*", warp_tile="*", pad_k=[True, False])
+    legal = enumerate_legal(signature, ARCH, wild)
+    found = Registry("benchmark")
+    for algorithm in islice(legal, 0, 40 * KERNELS, 40):
+        found.add(KernelKey(signature, algorithm, ARCH), PASS)
+    return found
+
+
+def main() -> None:
+    """Print medians in microseconds."""
+    kernels = registry()
+    problems = [made(64 + 8 * i, 64 + 8 * (i % 37), 64 + 8 * (i % 101)) for i in range(PROBLEMS)]
+    for strategy in ("first_fit", "heuristic"):
+        select(made(1, 1, 1), registry=kernels, arch=ARCH, strategy=strategy)
+        for name in ("new problem", "known problem"):
+            spent = []
+            for asked in problems:
+                start = time.perf_counter()
+                select(asked, registry=kernels, arch=ARCH, strategy=strategy)
+                spent.append(time.perf_counter() - start)
+            median = statistics.median(spent) * 1e6
+            print(f"{strategy}, {name}, {len(kernels)} kernels: {median:.1f} µs")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: MIT
+"""Run one kernel on small integers, whose products and sums are exact, and count wrong elements.
+
+It asks no rule: that is how combinations are measured that rules keep out. Where the operands'
+types hold the integers and the accumulator the sums, a right kernel has no wrong element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cklang.arch import arch
+from cklang.fusion.plan import epilogue_hash
+from cklang.ir.nodes import Function, Value
+from cklang.keys import Algorithm, KernelKey, Layout
+from cklang.runtime.build import shared_builder
+from cklang.runtime.context import device_of
+from cklang.runtime.device import Device, open_device
+from cklang.runtime.launch import loaded
+from cklang.runtime.problem import Matrix, Problem, problem
+from cklang.runtime.record import Artifact
+from cklang.runtime.transfer import Region, staged
+from cklang.types import DType, Kind, TensorType, f32, i32
+
+__all__ = ["SelfTest", "plain_key", "self_test"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelfTest:
+    """What became of a kernel's result."""
+
+    elements: int
+    wrong: int
+    zero: bool
+    """Whether every element is zero, as where a compiler dropped the matrix instructions."""
+
+    def __str__(self) -> str:
+        if not self.wrong:
+            return f"right: all {self.elements} elements exact"
+        zeros = ", all of them zero" if self.zero else ""
+        return f"wrong: {self.wrong / self.elements:.2%} of the elements{zeros}"
+
+
+def _accumulator(dtype: DType) -> DType:
+    return i32 if dtype.kind is Kind.INT else f32
+
+
+def passing(dtype: DType) -> Function:
+    """The epilogue that stores the accumulator as it is."""
+    acc = Value(name="acc", type=TensorType(dtype=_accumulator(dtype)))
+    return Function(name="epilogue", params=(acc,), body=(), results=(acc,))
+
+
+def plain_problem(
+    dtype: DType, m: int, n: int, k: int, layouts: str = "rcr", result: DType | None = None
+) -> Problem:
+    """Return the problem E = A B, all packed; ``result`` is by default the accumulator's type."""
+    region = epilogue_hash(passing(dtype))
+    e = result or _accumulator(dtype)
+    return problem(m, n, k, a=dtype, e=e, layouts=layouts, epilogue=region)
+
+
+def plain_key(
+    algorithm: Algorithm,
+    dtype: DType,
+    gpu: str,
+    layouts: str = "rcr",
+    result: DType | None = None,
+) -> KernelKey:
+    """Return the key of the kernel of ``algorithm`` that computes E = A B."""
+    return KernelKey(plain_problem(dtype, 1, 1, 1, layouts, result).signature, algorithm, gpu)
+
+
+def self_test(
+    key: KernelKey, shape: tuple[int, int, int] = (200, 136, 104), device: str | None = None
+) -> SelfTest:
+    """Build the kernel of ``key``, run it and compare.
+
+    Args:
+        key: A kernel of :func:`plain_key`.
+        shape: M, N and K.
+        device: Where; a device with the key's GPU if left out.
+
+    Raises:
+        CkBuildError: It does not compile. CkUnsupportedError: D007, CK Tile refuses the shape.
+        CkDeviceError: It faults.
+    """
+    s = key.signature
+    layouts = s.layouts
+    made = plain_problem(s.dtype_a, *shape, layouts, s.dtype_e)
+    (artifact,) = shared_builder().build_all([(key, passing(s.dtype_a))])
+    target = open_device(device or device_of(arch(key.arch)))
+    rng = np.random.default_rng(sum(shape))
+    a, b = (_integers(matrix, rng) for matrix in (made.a, made.b))
+    e = np.full((made.m, made.n), 99).astype(s.dtype_e.numpy)
+    _launch(target, artifact, made, [a, b, e])
+    want = _seen(a, made.a).astype(np.float64) @ _seen(b, made.b).astype(np.float64)
+    wrong = int(np.count_nonzero(e.astype(np.float64) != want))
+    return SelfTest(elements=e.size, wrong=wrong, zero=not e.any())
+
+
+def _launch(
+    device: Device, artifact: Artifact, made: Problem, arrays: Sequence[npt.NDArray[Any]]
+) -> None:
+    kernel = loaded(device, artifact)
+    prepared = kernel.prepare(made)
+    launch = device.launch(kernel.function, prepared.grid, prepared.block, prepared.kernarg)
+    with _on(device, arrays) as addresses:
+        for address, words in zip(addresses, prepared.pointers, strict=True):
+            for word in words:
+                launch.words[word] = address
+        device.activate()
+        launch(None)
+        device.synchronize()
+
+
+@contextmanager
+def _on(device: Device, arrays: Sequence[npt.NDArray[Any]]) -> Iterator[list[int]]:
+    """Give the addresses of ``arrays`` on the device; the last one is written."""
+    if device.host_memory:
+        yield [array.ctypes.data for array in arrays]
+        return
+    last = len(arrays) - 1
+    regions = [
+        Region(pointer=array.ctypes.data, low=0, high=array.nbytes, written=index == last)
+        for index, array in enumerate(arrays)
+    ]
+    with staged(device, regions) as addresses:
+        yield addresses
+
+
+def _integers(matrix: Matrix, rng: np.random.Generator) -> npt.NDArray[Any]:
+    """Integers from -3 to 3, as they lie in memory."""
+    shape = (matrix.rows, matrix.columns)
+    stored = shape if matrix.layout is Layout.ROW else shape[::-1]
+    return rng.integers(-3, 4, stored).astype(np.float32).astype(matrix.dtype.numpy)
+
+
+def _seen(stored: npt.NDArray[Any], matrix: Matrix) -> npt.NDArray[Any]:
+    return stored if matrix.layout is Layout.ROW else stored.T

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: MIT
+"""Collect which operations the tests check, and against what, for the fidelity report.
+
+    python tests/emulator/record_verification.py
+
+writes ``cklang/emulator/isa/verification.json``. An operation counts for a test module if its name
+occurs in the module's text or in a string that the module's constants hold (the texts of generated
+kernels), and for a foreign kernel if its code object holds it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from cklang import emulator
+from cklang.emulator.isa import schema
+
+HERE = Path(__file__).parent
+TABLE = Path(schema.__file__).with_name("verification.json")
+COMMENT = (
+    "Made by tests/emulator/record_verification.py, checked by tests/emulator/test_fidelity.py."
+)
+KINDS = {
+    "numpy": "NumPy",
+    "model": "published bit model, in rational arithmetic",
+    "pseudocode": "the manual's pseudocode",
+    "foreign": "kernels that Triton compiled, against NumPy",
+}
+#: Test modules that compare results with an oracle, by kind.
+MODULES = {
+    "numpy": (
+        *("test_alu", "test_atomics", "test_buffer_formats", "test_clamp", "test_convert_scaled"),
+        *("test_gfx950", "test_half_flush", "test_known_mistakes", "test_lds_transpose"),
+        *("test_matrix", "test_matrix_blocks", "test_matrix_f8f6f4", "test_rare_alu"),
+        *("test_rare_memory", "test_rdna_alu", "test_rdna_matrix", "test_rdna_scalar"),
+        *("test_smfmac",),
+    ),
+    "model": ("test_numerics",),
+}
+_TOKEN = re.compile(r"\b[a-z]+_[a-z0-9_]+\b")
+_SUFFIX = re.compile(r"_(e32|e64|sdwa|dpp|e64_dpp)$")
+
+
+def known() -> set[str]:
+    """The operations of all families."""
+    return {row.name for family in schema.FAMILIES for row in schema.load(family).rows}
+
+
+def strings(value: object, depth: int = 0) -> Iterator[str]:
+    """The strings that a constant holds."""
+    if isinstance(value, str):
+        yield value
+    elif depth > 5 or isinstance(value, (bytes, type)) or callable(value):
+        return
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from strings(key, depth + 1)
+            yield from strings(item, depth + 1)
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        for item in value:
+            yield from strings(item, depth + 1)
+    elif dataclasses.is_dataclass(value):
+        for field in dataclasses.fields(value):
+            yield from strings(getattr(value, field.name), depth + 1)
+
+
+def named(texts: Iterable[str], operations: set[str]) -> set[str]:
+    """The operations whose names occur, with or without an encoding's suffix."""
+    tokens = {token for text in texts for token in _TOKEN.findall(text)}
+    return {_SUFFIX.sub("", token) for token in tokens} & operations
+
+
+def in_module(name: str, operations: set[str]) -> set[str]:
+    """What a test module checks."""
+    module = importlib.import_module(name)
+    constants = (value for key, value in vars(module).items() if not key.startswith("__"))
+    texts = [text for value in constants for text in strings(value)]
+    return named([*texts, (HERE / f"{name}.py").read_text("utf-8")], operations)
+
+
+def in_foreign_kernels() -> set[str]:
+    """What the code objects that Triton made hold."""
+    found: set[str] = set()
+    for path in (HERE / "data" / "triton").glob("*/*.hsaco"):
+        found |= set(emulator.census(path.parent.name, path.read_bytes()).emulated)
+    return found
+
+
+def in_pseudocode() -> set[str]:
+    """What is compared with the evaluated pseudocode of the manual."""
+    return set(importlib.import_module("test_pseudocode").OPERATIONS)
+
+
+def collect() -> dict[str, list[str]]:
+    """Operation to the kinds of checks it passes."""
+    sys.path.insert(0, str(HERE))
+    operations, found = known(), dict[str, set[str]]()
+    for kind, modules in MODULES.items():
+        found[kind] = {name for module in modules for name in in_module(module, operations)}
+    found["foreign"], found["pseudocode"] = in_foreign_kernels(), in_pseudocode()
+    return {
+        name: [kind for kind in KINDS if name in found[kind]]
+        for name in sorted(set().union(*found.values()))
+    }
+
+
+def main() -> None:
+    """Write the table."""
+    rows = ",\n".join(f"    {json.dumps(k)}: {json.dumps(v)}" for k, v in collect().items())
+    head = json.dumps({"comment": COMMENT, "kinds": KINDS}, indent=2).removesuffix("\n}")
+    text = f'{head},\n  "operations": {{\n{rows}\n  }}\n}}\n'
+    TABLE.write_text(text, "utf-8")
+
+
+if __name__ == "__main__":
+    main()

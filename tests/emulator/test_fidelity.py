@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: MIT
+"""The report of how a launch's operations are verified, and the truth of its table."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import record_verification as record
+from assembly import Module, assemble, lanes_body, run_lanes
+
+from cklang import emulator, knobs
+
+
+def test_what_the_table_claims_occurs_in_tests() -> None:
+    """Every claim is found again; what tests check since is recorded by running the script."""
+    table = json.loads(record.TABLE.read_text("utf-8"))
+    assert table["kinds"] == record.KINDS
+    found = record.collect()
+    false = {
+        name: sorted(set(kinds) - set(found.get(name, ())))
+        for name, kinds in table["operations"].items()
+        if not set(kinds) <= set(found.get(name, ()))
+    }
+    assert not false
+    assert set(table["operations"]) <= record.known()
+
+
+def test_names_are_found_where_they_are() -> None:
+    operations = record.known()
+    texts = [{"a": ("v_add_f32_e64 v1, v2, v3", ["ds_append v1"])}, "v_nothing_b32"]
+    found = record.named(record.strings(texts), operations)
+    assert found == {"v_add_f32", "ds_append"}
+    assert not record.named(["v_add_f32x v1"], operations)
+
+
+def test_a_report(tmp_path: Path) -> None:
+    text = "  v_mfma_f32_4x4x4_16b_f16 v[10:13], v[2:3], v[4:5], 0\n  s_nop 15\n  v_clrexcp\n"
+    module = Module(assemble(tmp_path, {"k": lanes_body(text)}))
+    try:
+        for mode in ("fma", "exact", "cdna3"):
+            emulator.numerics(mode)
+            run_lanes(module, "k", np.zeros((64, 1), np.uint32))
+            report = emulator.fidelity_report(module.device)
+            assert report.numerics == mode
+            rows = {row.operation: row for row in report.operations}
+            product = rows["v_mfma_f32_4x4x4_16b_f16"]
+            assert product.executed == 1
+            assert product.numerics == mode
+            assert "published bit model, in rational arithmetic" in product.verified
+            assert rows["v_clrexcp"].verified == ("manual only",)
+            assert report.operations[0].verified == ("manual only",)
+            assert rows["s_waitcnt"].numerics is None
+            assert set(rows) == set(emulator.fidelity(module.device))
+            assert f'numerics "{mode}"' in str(report)
+    finally:
+        emulator.numerics(knobs.NUMERICS.get())

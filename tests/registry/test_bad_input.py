@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: MIT
+"""Problems at and beyond the edges: a legal kernel, or a refusal that names its rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kernels import shape
+
+from cklang.arch import arch
+from cklang.errors import CkError
+from cklang.keys import DKind, Layout
+from cklang.runtime.build import shared_builder
+from cklang.runtime.launch import Loaded
+from cklang.runtime.problem import Problem, problem
+from cklang.runtime.registry import Registry
+from cklang.runtime.rules import objections
+from cklang.runtime.select import Selection, select
+from cklang.testing.selftest import passing, plain_key, plain_problem
+from cklang.types import bf16, f16, f32
+
+EMPTY = Registry("empty")
+
+
+def chosen(made: Problem, gpu: str = "gfx942") -> Selection:
+    found = select(made, registry=EMPTY, arch=gpu)
+    assert list(objections(found.key.algorithm, found.key.signature, arch(gpu), made)) == []
+    return found
+
+
+def refused(made: Problem) -> str:
+    with pytest.raises(CkError) as caught:
+        select(made, registry=EMPTY, arch="gfx942")
+    assert caught.value.code == "K101"
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("alignment", [1, 2])
+def test_misaligned_pointers_take_narrow_accesses(alignment: int) -> None:
+    if alignment == 1:
+        assert "address alignment" in refused(shape(64, 64, 64, alignment=1))
+        return
+    algorithm = chosen(shape(64, 64, 64, alignment=2)).key.algorithm
+    assert (algorithm.vector_a, algorithm.vector_b, algorithm.vector_e) == (1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("strides", "vectors"),
+    [
+        ((65, 64, 64), (1, None, None)),
+        ((64, 65, 64), (None, 1, None)),
+        ((64, 64, 65), (None, None, 1)),
+        ((66, 66, 66), (8, 8, 8)),
+    ],
+)
+def test_leading_dimensions_limit_the_width(strides: Any, vectors: Any) -> None:
+    """Accesses start at whole dwords: an odd stride forbids wide ones of 16-bit elements."""
+    a = chosen(shape(64, 64, 64, strides=strides)).key.algorithm
+    for got, want in zip((a.vector_a, a.vector_b, a.vector_e), vectors, strict=True):
+        assert want is None or got == want
+
+
+def test_an_empty_sum_has_a_kernel() -> None:
+    assert chosen(shape(64, 64, 0)).key.algorithm.pad_k
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(0, 4, 4), (4, 0, 4), (4, 4, -1), (-1, 4, 4)])
+def test_extents_below_the_least_are_refused(m: int, n: int, k: int) -> None:
+    with pytest.raises(CkError) as caught:
+        problem(m, n, k)
+    assert caught.value.code == "K002"
+
+
+@pytest.mark.parametrize(
+    ("made", "rule", "operand"),
+    [
+        (shape(1 << 16, 64, 1 << 15), "operand-size", "A"),
+        (shape(64, 1 << 16, 1 << 15), "operand-size", "B"),
+        (shape(1 << 16, 1 << 15, 64), "operand-size", "E"),
+        (shape(1 << 31, 1, 1), "extents", "M"),
+        (shape(1, 1 << 31, 1), "extents", "N"),
+        (shape(1, 1, 1 << 31), "extents", "K"),
+        (shape(1 << 40, 1 << 40, 1 << 40), "extents", "M"),
+        (shape(2, 2, 2, strides=(1 << 31, 2, 2)), "operand-size", "A"),
+    ],
+)
+def test_huge_problems_are_refused_by_rule(made: Problem, rule: str, operand: str) -> None:
+    text = refused(made)
+    assert rule in text
+    assert f"{rule}: " in text
+    assert operand in text
+
+
+def test_a_huge_epilogue_operand_is_refused_by_rule() -> None:
+    made = problem(1 << 15, 1 << 14, 8, e=f16, d=[(f32, DKind.FULL)])
+    assert "operand-size: the span of D0" in refused(made)
+
+
+@pytest.mark.slow
+def test_launch_arguments_just_below_the_limits(tmp_path: Any) -> None:
+    """The largest problems that are legal: computed by the host face, not run."""
+    algorithm = chosen(plain_problem(f16, 64, 64, 61)).key.algorithm
+    key = plain_key(algorithm, f16, "gfx942")
+    (artifact,) = shared_builder().build_all([(key, passing(f16))])
+    from cklang.lowering.hostface import HostFace
+
+    kernel = Loaded(
+        artifact=artifact,
+        function=None,  # type: ignore[arg-type]
+        face=HostFace(artifact.host_face),
+        blocks=304,
+    )
+    tile_m, tile_n, _ = algorithm.tile
+    for m, n, k in (((1 << 29) - 1, 1, 1), (1, (1 << 29) - 1, 1), (1, 1, (1 << 30) - 1)):
+        made = plain_problem(f16, m, n, k)
+        assert list(objections(algorithm, key.signature, arch("gfx942"), made)) == []
+        grid = kernel.prepare(made).grid
+        assert grid[0] * grid[1] * grid[2] == -(-m // tile_m) * -(-n // tile_n)
+    with pytest.raises(CkError) as caught:
+        kernel.prepare(plain_problem(f16, 1 << 31, 1, 1))
+    assert caught.value.code == "D007"
+
+
+sizes = st.integers(1, 1 << 34)
+
+
+@given(
+    m=sizes,
+    n=sizes,
+    k=st.integers(0, 1 << 34),
+    dtype=st.sampled_from([f16, bf16, f32]),
+    layouts=st.sampled_from(["rcr", "rrr", "ccr", "crr"]),
+    alignment=st.sampled_from([1, 2, 4]),
+)
+def test_every_problem_is_served_or_refused_by_name(
+    m: int, n: int, k: int, dtype: Any, layouts: str, alignment: int
+) -> None:
+    made = shape(m, n, k, a=dtype, layouts=layouts, alignment=alignment)
+    try:
+        chosen(made)
+    except CkError as refusal:
+        assert refusal.code == "K101"  # noqa: PT017 - either is right
+        assert refusal.notes  # noqa: PT017
+
+
+def test_problems_need_no_arrays() -> None:
+    made = problem(3, 4, 5, a=f16, b=bf16, e=f32, layouts="crr", d=[(f32, DKind.ROW)])
+    assert (made.a.stride, made.b.stride, made.e.stride) == (3, 4, 4)
+    assert made.b.layout is Layout.ROW
+    assert made.signature.layouts == "crr"
+    assert made.d[0].span == 4
+    with pytest.raises(CkError):
+        problem(3, 4, 5, layouts="rows")
+    with pytest.raises(CkError):
+        problem(3, 4, 5, layouts="rcx")
+
+
+@given(m=st.integers(1, 9), n=st.integers(1, 9), k=st.integers(0, 9))
+def test_equal_problems_have_equal_hashes(m: int, n: int, k: int) -> None:
+    assert shape(m, n, k) == shape(m, n, k)
+    assert hash(shape(m, n, k)) == hash(shape(m, n, k))
+    assert shape(m, n, k) != shape(m + 1, n, k)

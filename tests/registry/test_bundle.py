@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: MIT
+"""Stencil bundles: written on one machine, used on another that has no CK Tile headers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kernels import RELU, epilogue, key, shape
+
+from cklang import knobs
+from cklang.cli.main import main
+from cklang.errors import CkBuildError, CkError, error
+from cklang.runtime import bundle, toolchain
+from cklang.runtime.build import StencilFiles
+from cklang.runtime.registry import Registry
+from cklang.runtime.select import select
+
+
+def files(folder: Path, **changes: Any) -> StencilFiles:
+    folder.mkdir(exist_ok=True)
+    (folder / "stencil.bc").write_bytes(b"bitcode")
+    (folder / "host.so").write_bytes(b"library")
+    return StencilFiles(
+        key=key(**changes).stencil,
+        source="source",
+        bitcode=folder / "stencil.bc",
+        host_face=folder / "host.so",
+    )
+
+
+def written(folder: Path, *stencils: StencilFiles) -> Path:
+    path = folder / "some.ckb"
+    bundle.write(path, stencils, compiler="a compiler", headers="a tree")
+    return path
+
+
+@pytest.fixture
+def no_headers(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> None:
+        raise error("B004", get="pip install headers")
+
+    monkeypatch.setattr(toolchain, "find_ck_tree", refuse)
+
+
+def test_a_bundle_reads_back(tmp_path: Path) -> None:
+    one, other = files(tmp_path / "a"), files(tmp_path / "b", tile=(64, 64, 32))
+    path = written(tmp_path, one, other, one)
+    made = bundle.read(path)
+    assert (made.compiler, made.headers) == ("a compiler", "a tree")
+    assert [stencil[0] for stencil in made.stencils] == [one.key, other.key]
+    found = made.find(other.key, "source")
+    assert found is not None
+    assert found.copy("stencil.bc", tmp_path).read_bytes() == b"bitcode"
+    assert made.find(other.key, "another source") is None, "templates of another version"
+    assert made.find(key("gfx950").stencil, "source") is None
+
+
+def test_equal_stencils_make_equal_files(tmp_path: Path) -> None:
+    path = written(tmp_path, files(tmp_path / "a"))
+    first = path.read_bytes()
+    os.utime(tmp_path / "a" / "stencil.bc", (1, 1))
+    assert written(tmp_path, files(tmp_path / "a")).read_bytes() == first
+
+
+def test_what_is_no_bundle_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.ckb"
+    path.write_text("nothing")
+    for named in (path, tmp_path / "missing"):
+        with knobs.scope(CKLANG_BUNDLE=str(named)), pytest.raises(CkError) as caught:
+            bundle.configured()
+        assert caught.value.code == "B040"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("bundle.json", '{"version": 0}')
+    with pytest.raises(CkError) as caught:
+        bundle.read(path)
+    assert caught.value.code == "K003"
+
+
+def test_without_headers_bundles_are_what_there_is(tmp_path: Path, no_headers: None) -> None:
+    path = written(tmp_path, files(tmp_path / "a", vector_a=1, vector_b=1, vector_e=1))
+    empty = Registry("empty")
+    with knobs.scope(CKLANG_BUNDLE=str(path)):
+        chosen = select(shape(60, 60, 61), registry=empty, arch="gfx942")
+        assert chosen.key.algorithm.vector_a == 1
+        assert "no CK Tile headers" in chosen.origin
+        with pytest.raises(CkError) as caught:
+            select(shape(60, 60, 62), registry=empty, arch="gfx950")
+        assert caught.value.code == "K102"
+
+
+def test_headers_that_are_there_serve_everything(tmp_path: Path) -> None:
+    path = written(tmp_path, files(tmp_path / "a"))
+    with knobs.scope(CKLANG_BUNDLE=str(path)):
+        assert bundle.sole_source() is None
+        assert "preset" in select(shape(60, 60, 60), arch="gfx942").origin
+
+
+def test_nothing_to_bundle_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["build", "--bundle", str(tmp_path / "x.ckb")]) == 1
+    assert "--signature" in capsys.readouterr().err
+    words = ["build", "--bundle", str(tmp_path / "x.ckb"), "--signature"]
+    for text, message in (
+        ("f16", "f16:rcr"),
+        ("f17:rcr", "f17"),
+        ("f16:rcr:rows", "rows"),
+        ("f16:rcr:row=i8", "a float"),
+    ):
+        assert main([*words, text]) == 1
+        assert message in capsys.readouterr().err
+    assert main(["build"]) == 1
+
+
+PROGRAM = """
+import numpy as np
+import cklang as ck
+from cklang.errors import CkBuildError
+from cklang.runtime.toolchain import find_ck_tree
+
+try:
+    find_ck_tree()
+except CkBuildError:
+    pass
+else:
+    raise SystemExit("the headers are not hidden")
+
+M, N, K = ck.dims("M N K")
+
+@ck.op
+def silu(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
+    return ck.silu(x @ w.T)
+
+rng = np.random.default_rng(0)
+x, w = (rng.standard_normal((40, k)).astype(np.float16) for k in (33, 33))
+got = silu(x, w, device="emu:gfx942").astype(np.float32)
+y = x.astype(np.float32) @ w.T.astype(np.float32)
+assert np.allclose(got, y / (1 + np.exp(-y)), atol=2e-2, rtol=2e-2)
+print(silu.last.launches[0].key)
+"""
+
+
+@pytest.mark.slow
+def test_a_machine_without_headers_builds_new_epilogues(tmp_path: Path) -> None:
+    path = tmp_path / "gemm.ckb"
+    registry = Registry("small")
+    narrow = key(tile=(64, 64, 32), warp_tile=(16, 16, 32), vector_a=1, vector_b=1, vector_e=1)
+    registry.add(narrow, RELU)
+    from cklang.runtime.build import shared_builder
+
+    builder = shared_builder()
+    bundle.write(
+        path,
+        [builder.stencil_files((narrow, RELU))],
+        compiler=builder.toolchain.identity,
+        headers=builder.tree.identity,
+    )
+    empty = tmp_path / "no_headers"
+    empty.mkdir()
+    environment = {
+        **os.environ,
+        "CKLANG_BUNDLE": str(path),
+        "CKLANG_CK_DIR": str(empty),
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "64x64x32" in done.stdout
+
+
+def test_a_missing_stencil_says_what_the_bundle_lacks(tmp_path: Path, no_headers: None) -> None:
+    from cklang.runtime.build import Builder
+    from cklang.runtime.cache import Store
+
+    path = written(tmp_path, files(tmp_path / "a"))
+    tools = toolchain.find_toolchain()
+    lacking = Builder(Store(tmp_path / "cache"), tools, None, (bundle.read(path),))
+    with pytest.raises(CkBuildError) as caught:
+        lacking.build_all([(key(region=epilogue("exp")), epilogue("exp"))])
+    assert caught.value.code == "B004"
+    assert "no stencil of this version" in str(caught.value)

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: MIT
+"""Whole HIP programs, compiled by ``cklang hipcc`` and run on the emulator."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from cklang.cli.main import main
+from cklang.errors import CkError
+from cklang.runtime import hipcc, offload
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+# One worker links first: that is when zig compiles its C++ library.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("hipcc")]
+
+
+def quiet(words: list[str]) -> str:
+    """Run hipcc; return what it said."""
+    said: list[str] = []
+    hipcc.build(words, said.append)
+    return "".join(said)
+
+
+@pytest.fixture(scope="module")
+def features(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A program of two sources for two GPUs, one of them compiled to an object first."""
+    folder = tmp_path_factory.mktemp("features")
+    archs = "--offload-arch=gfx942,gfx950"
+    scale = str(folder / "scale.o")
+    assert main(["hipcc", archs, "-c", str(PROGRAMS / "scale.hip"), "-o", scale]) == 0
+    program = folder / "features"
+    quiet(["-Wall", archs, str(PROGRAMS / "features.cpp"), scale, "-o", str(program)])
+    return program
+
+
+@pytest.mark.parametrize("device", ["0", "1"])
+def test_what_ordinary_programs_do(features: Path, device: str) -> None:
+    done = subprocess.run([features, device], capture_output=True, text=True)
+    assert done.stdout.endswith(" 0 failed\n"), done.stdout + done.stderr
+    assert done.returncode == 0
+
+
+def test_code_for_another_gpu_does_not_run(features: Path) -> None:
+    # Device 2 is gfx90a, for which nothing was compiled.
+    done = subprocess.run([features, "2"], capture_output=True, text=True)
+    assert "FAILED: 150 threads add 1 to 8" in done.stdout
+    assert done.returncode == 1
+
+
+def test_a_fat_binary_holds_code_for_each_gpu(tmp_path: Path) -> None:
+    output = tmp_path / "scale.hipfb"
+    archs = ["--offload-arch=gfx90a", "--offload-arch=gfx1201"]
+    quiet(["--genco", *archs, str(PROGRAMS / "scale.hip"), "-o", str(output)])
+    images = offload.entries(output.read_bytes())
+    assert list(images) == ["gfx90a", "gfx1201"]
+    assert all(image.startswith(b"\x7fELF") for image in images.values())
+
+
+def test_assembly_of_one_pass(tmp_path: Path) -> None:
+    source, output = str(PROGRAMS / "scale.hip"), tmp_path / "scale.s"
+    device = ["-S", "--offload-device-only", "--offload-arch=gfx942", source, "-o", str(output)]
+    quiet(device)
+    assert "v_mul_lo_u32" in output.read_text()
+    quiet(["-S", "--offload-host-only", source, "-o", str(output)])
+    assert "hipLaunchKernel" in output.read_text()
+
+
+def test_the_compiler_speaks_for_itself(tmp_path: Path) -> None:
+    source = tmp_path / "wrong.cpp"
+    source.write_text("#include <hip/hip_runtime.h>\n__global__ int kernel() { return 1; }\n")
+    said: list[str] = []
+    with pytest.raises(CkError, match=r"the gfx942 pass of .*wrong.cpp failed") as caught:
+        hipcc.build(["-c", str(source), "--offload-arch=gfx942"], said.append)
+    assert caught.value.code == "B030"
+    text = "".join(said)
+    assert "wrong.cpp:2:12: error: kernel function type 'int ()' must have void return" in text
+    assert not text.startswith("$"), "the command is for -v only"
+
+
+def test_plain_cxx_can_call_the_host_api(tmp_path: Path) -> None:
+    source, program = tmp_path / "count.cc", tmp_path / "count"
+    source.write_text(
+        "#include <hip/hip_runtime_api.h>\n"
+        "int main() { int n = 0; return hipGetDeviceCount(&n) == hipSuccess && n > 1 ? 0 : 1; }\n"
+    )
+    said = quiet(["-x", "c++", "-Wall", str(source), "-o", str(program)])
+    assert "warning" not in said
+    assert subprocess.run([program]).returncode == 0

@@ -49,7 +49,8 @@ class Edge:
 
     def load(self) -> str:
         buffer = _BUFFER.format(low="s4", high="s5", records=self.records)
-        return f"""{_HEAD}{buffer}
+        old = "".join(f"  v_mov_b32 v{n}, -1\n" for n in range(4, 8))
+        return f"""{_HEAD}{buffer}{old}
   v_mul_u32_u24 v2, {self.bytes}, v0
   buffer_load_{self.width} v[4:7], v2, s[8:11], 0 offen offset:{_START}
   s_waitcnt vmcnt(0)

@@ -176,7 +176,7 @@ def main() -> None:
                 for unit in units(arch, options.family, Path(generated)):
                     compile_unit(unit, arch, options.folder)
     print(HEADER)
-    counted = measure(iter(sorted(options.folder.glob("*.co"))))
+    counted = measure(sorted(options.folder.glob("*.co")))
     for arch, found in sorted(counted.items()):
         print(found.row(arch))
     for arch, found in sorted(counted.items()):

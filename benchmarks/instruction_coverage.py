@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Which instructions of a folder of code objects the emulator knows.
 
-Counts, for each GPU, the instructions in the code sections of all ``.co`` files below a folder (by
-default the ones that the amd-aiter package brings): how many, how many distinct operations, how
-many words cannot be decoded, and which operations have no handler. A word that cannot be decoded
-may be data among the code. Prints a Markdown table; with ``--missing`` also what is missing.
+Counts, for each GPU, the instructions in the code sections of all different code objects below a
+folder (``.co`` and ``.hsaco``; by default the ones that the amd-aiter package brings): how many,
+how many distinct operations, how many words cannot be decoded, and which operations have no
+handler. A word that cannot be decoded may be data among the code. Prints a Markdown table; with
+``--missing`` also what is missing.
 
     python benchmarks/instruction_coverage.py [folder] [--missing]
 """
@@ -15,7 +16,7 @@ import argparse
 import importlib.util
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,6 +30,12 @@ MACHINES = {
     0x41: "gfx1100",
     0x4E: "gfx1201",
 }
+
+#: How the names of code objects end: those of packages, and those of cklang's kernel cache.
+ENDINGS = ("*.co", "*.hsaco")
+
+#: What follows the last instruction of a kernel so that the GPU may fetch ahead: never executed.
+PADDING = "s_code_end"
 
 HEADER = (
     "| GPU | files | instructions | emulated | distinct | emulated | not decoded (words) |\n"
@@ -77,20 +84,22 @@ def machine(image: bytes) -> str | None:
     return MACHINES.get(int.from_bytes(image[0x30:0x34], "little") & 0xFF)
 
 
-def measure(paths: Iterator[Path]) -> dict[str, Coverage]:
+def measure(paths: Iterable[Path]) -> dict[str, Coverage]:
     """Count the instructions of all files, by GPU."""
     result: dict[str, Coverage] = {}
+    seen: set[bytes] = set()
     for path in paths:
         image = path.read_bytes()
         arch = machine(image)
-        if arch is None:
+        if arch is None or image in seen:
             continue
+        seen.add(image)
         found = result.setdefault(arch, Coverage())
         found.files += 1
         census = emulator.census(arch, image)
         found.undecoded += census.undecoded
         found.executed.update(census.emulated)
-        found.missing.update(census.missing)
+        found.missing.update({k: n for k, n in census.missing.items() if k != PADDING})
     return result
 
 
@@ -101,7 +110,7 @@ def main() -> None:
     parser.add_argument("--missing", action="store_true", help="list what has no handler")
     options = parser.parse_args()
     folder = options.folder or default_folder()
-    result = measure(iter(sorted(folder.rglob("*.co"))))
+    result = measure(sorted(path for end in ENDINGS for path in folder.rglob(end)))
     print(HEADER)
     for arch, found in sorted(result.items()):
         print(found.row(arch))

@@ -44,6 +44,10 @@ class Family(Enum):
     """What kind of kernel a signature describes."""
 
     GEMM = "gemm"
+    BATCHED = "batched"
+    """One matrix product for each index of a batch."""
+    GROUPED = "grouped"
+    """Matrix products of different sizes in one launch."""
 
 
 class Layout(Enum):

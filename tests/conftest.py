@@ -95,12 +95,14 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Write the table: rows of tests that ran are replaced, others stay."""
+    """Write the table: rows of tests that ran in full are replaced, others stay."""
     config = session.config
     if not config.getoption("--write-coverage") or hasattr(config, "workerinput"):
         return
     table = _table()
-    kept = [row for row in table.read(table.RECORDS) if row.note not in _ran]
+    # A run of some cases of a test says nothing about its others.
+    some = bool(config.option.keyword) or any("::" in path for path in config.args)
+    kept = [row for row in table.read(table.RECORDS) if some or row.note not in _ran]
     table.write(table.RECORDS, [*kept, *(table.Record(*row) for row in _seen)])
     text = table.render(table.read(table.RECORDS), table.read(table.ABSENT))
     table.DOCUMENT.write_text(text)

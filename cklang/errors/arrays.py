@@ -131,6 +131,19 @@ TABLE: tuple[Rule, ...] = (
         CkValueError,
         "the rows of {name} overlap: they start {stride} elements apart and have {columns}",
     ),
+    row(
+        "A034",
+        CkValueError,
+        "the batch of {kernel} is {extents} after folding; a kernel counts over {limit} batch axes",
+        "legal: strides with which more of them are one axis, as those of contiguous arrays; "
+        "pass numpy.ascontiguousarray(x)",
+    ),
+    row(
+        "A035",
+        CkValueError,
+        "elements of {name} may share memory (shape {shape}, strides {strides} in elements)",
+        "results need memory of their own for every element",
+    ),
     row("A040", CkTypeError, "out has dtype {got}, but the result is {want}"),
     row("A041", CkValueError, "out has shape {got}, but the result has {want}"),
     row("A042", CkValueError, "out is read-only"),

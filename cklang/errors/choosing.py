@@ -80,4 +80,23 @@ TABLE: tuple[Rule, ...] = (
         "rank each GPU's by itself",
     ),
     row("N005", CkValueError, "there is no kernel to rank"),
+    # G: groups of calls
+    row(
+        "G001",
+        CkUnsupportedError,
+        "@{name} takes {count} kernels; a grouped call is made of ops that take one",
+        "legal: one product with what is fused to it; call .grouped of each step",
+    ),
+    row(
+        "G002",
+        CkUnsupportedError,
+        "call {index} of the group has a batch of {batch}, which its strides do not fold into rows",
+        "legal: matrices; pass each matrix of the batch as a call of the group",
+    ),
+    row(
+        "G003",
+        CkUnsupportedError,
+        "no algorithm fits all {count} products of the group ({signature}) on {arch}",
+        "fix: make strides and addresses of the group alike, or call the op once for each",
+    ),
 )

@@ -188,8 +188,8 @@ TABLE: tuple[Rule, ...] = (
     row(
         "F046",
         CkTypeError,
-        ".T takes a matrix; this is {type}, of rank {rank}",
-        "x[:, None] makes a column of a vector",
+        ".{name} takes a matrix; this is {type}, of rank {rank}",
+        "{advice}",
     ),
     row("F047", CkTypeError, "@ takes two matrices; one side is {got}", "{advice}"),
     row("F048", CkTypeError, "@ does not take {a} and {b}", "it takes {want}\n{advice}"),
@@ -227,6 +227,12 @@ TABLE: tuple[Rule, ...] = (
     ),
     row("F056", CkTypeError, "`{sign}` does not work on {got}", "{advice}"),
     row("F057", CkTypeError, "{what} cannot be {got}", "write a dtype, as in x.to(ck.f16)"),
+    row(
+        "F058",
+        CkValueError,
+        "ck.einsum({subscripts!r}): {problem}",
+        "{advice}",
+    ),
     row("F060", CkTypeError, "{what} cannot be called", "{advice}"),
     row("F061", CkTypeError, "the arguments do not fit {name}: {problem}", "it is {call}"),
     row("F062", CkTypeError, "{name} of Python does not work on {got}", "{advice}"),

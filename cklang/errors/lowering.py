@@ -59,6 +59,13 @@ TABLE: tuple[Rule, ...] = (
         "{op} has shape [{got}], but the gemm it depends on gives [{want}]",
         "legal: a result of the gemm's own shape, or its transpose",
     ),
+    row(
+        "X008",
+        CkUnsupportedError,
+        "the last axis of {root}, {type}, is a batch axis of {anchor}: kernels write rows",
+        "legal: a last axis that is the product's rows or columns; order the axes so, and view the "
+        "result with .transpose or .permute after the call",
+    ),
     # L: lowering
     row("L001", CkUnsupportedError, "{op} has no C, so no kernel can compute it"),
     row(

@@ -19,7 +19,7 @@ when it is specialised otherwise::
 Conditions and loop bounds are constants: `if` chooses what is compiled, `for` is unrolled. Names
 from outside the function are looked up once, when it is decorated.
 
-A tensor expression is computed in f32 (f16 and bf16 operands are widened, i8 becomes i32), shapes
+A tensor expression is computed in f32 (narrow floats are widened, i8 becomes i32), shapes
 broadcast as in NumPy, where two dims of different names never do, and the only roundings are
 casts: those the user writes, and one to the dtype of the return annotation.
 

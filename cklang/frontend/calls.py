@@ -11,6 +11,7 @@ from typing import Any
 
 from cklang.errors import CkError
 from cklang.frontend import emit, functions
+from cklang.frontend.einsum import einsum
 from cklang.frontend.functions import Form, Intrinsic
 from cklang.frontend.helper import Definition, Fn
 from cklang.frontend.names import is_python
@@ -97,6 +98,8 @@ def _intrinsic(scope: Scope, node: ast.Call, function: Intrinsic, call: _Call) -
     match function.form:
         case Form.GEMM:
             return emit.gemm(scope, node, *items)
+        case Form.EINSUM:
+            return einsum(scope, node, *items)
         case Form.CAST:
             return emit.cast(scope, node, *items)
         case Form.CLAMP:

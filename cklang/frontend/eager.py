@@ -31,6 +31,9 @@ def compute(function: Intrinsic, arguments: Mapping[str, Any]) -> Array:
         if function.form is Form.CLAMP:
             x, lo, hi = (_array(value) for value in values)
             return np.asarray(np.minimum(np.maximum(x, lo), hi))
+        if function.form is Form.EINSUM:
+            subscripts, a, b = values
+            return np.asarray(np.einsum(subscripts, _array(a), _array(b)))
         op = OPS[function.name]
         operands = [_array(value) for value in values[: function.operands]]
         if op.dtype is rules.FLOAT_DTYPE:

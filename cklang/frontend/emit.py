@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import zip_longest
 
 from cklang.frontend.scope import Scope
@@ -20,7 +21,16 @@ from cklang.ir.ops import CASTS, OPS
 from cklang.ir.rules import DTypeRule
 from cklang.types import DTYPES, Dim, DType, DTypeVar, Kind, bf16, bool_, f16, f32, i8, i32
 
-__all__ = ["cast", "constant_number", "gemm", "materialise", "pointwise", "transpose"]
+__all__ = [
+    "cast",
+    "constant_number",
+    "gemm",
+    "materialise",
+    "matrix_transpose",
+    "permute",
+    "pointwise",
+    "transpose",
+]
 
 _WIDER = {f16: f32, bf16: f32, i8: i32} | {d: f32 for d in DTYPES.values() if d.encoding}
 _FLOAT_MAX = float.fromhex("0x1.fffffep127")
@@ -232,54 +242,88 @@ def transpose(scope: Scope, node: Located, tensor: Tensor) -> Tensor:
     Raises:
         CkTypeError: F046 if the rank is not 2.
     """
-    if len(tensor.shape) != 2:
-        raise scope.error("F046", node, type=tensor.type, rank=len(tensor.shape))
+    rank = len(tensor.shape)
+    if rank != 2:
+        advice = "x[:, None] makes a column of a vector"
+        if rank > 2:
+            advice = "write x.mT to swap the last two axes"
+        raise scope.error("F046", node, name="T", type=tensor.type, rank=rank, advice=advice)
+    return permute(scope, node, tensor, (1, 0))
+
+
+def matrix_transpose(scope: Scope, node: Located, tensor: Tensor) -> Tensor:
+    """Swap the last two axes: ``x.mT``.
+
+    Raises:
+        CkTypeError: F046 if there are fewer than two.
+    """
+    rank = len(tensor.shape)
+    if rank < 2:
+        advice = "x[:, None] makes a column of a vector"
+        raise scope.error("F046", node, name="mT", type=tensor.type, rank=rank, advice=advice)
+    return permute(scope, node, tensor, (*range(rank - 2), rank - 1, rank - 2))
+
+
+def permute(scope: Scope, node: Located, tensor: Tensor, perm: tuple[int, ...]) -> Tensor:
+    """Put the axes of a tensor in another order: axis i of the result is axis ``perm[i]``."""
+    if perm == tuple(range(len(perm))):
+        return tensor
     value = materialise(scope, node, tensor)
-    value = scope.unit.append("transpose", value, attrs={"perm": (1, 0)}, span=scope.span(node))
-    return Tensor.plain(value, tensor.origins[::-1])
+    value = scope.unit.append("transpose", value, attrs={"perm": perm}, span=scope.span(node))
+    return Tensor.plain(value, [tensor.origins[axis] for axis in perm])
 
 
 def gemm(scope: Scope, node: Located, left: Item, right: Item) -> Tensor:
-    """Multiply two matrices: ``a @ b``.
+    """Multiply two matrices, for each index of the axes before theirs: ``a @ b``.
 
     Raises:
         CkTypeError: F047 for something else than matrices, F048 for the dtypes.
-        CkValueError: F049 if the inner extents differ.
+        CkValueError: F049 if the inner extents differ, F042 if the axes before do not broadcast.
     """
     sides = []
     for item in (left, right):
-        if not isinstance(item, Tensor) or len(item.shape) != 2:
+        if not isinstance(item, Tensor) or len(item.shape) < 2:
             advice = "write x * y for a product with a number"
             if isinstance(item, Tensor):
-                advice = "give both sides two axes in the annotations"
+                advice = "give both sides two axes or more in the annotations"
             raise scope.error("F047", node, got=describe(item), advice=advice)
         sides.append(item)
     a, b = sides
-    if a.shape[1] != b.shape[0]:
+    if a.shape[-1] != b.shape[-2]:
         raise _inner_error(scope, node, a, b)
+    _, batch = _common_shape(scope, node, [_leading(side) for side in sides])
     if rules.GEMM_DTYPE.apply((a.dtype, b.dtype), {}) is None:
         advice = _gemm_advice(a.dtype, b.dtype)
         text = rules.GEMM_DTYPE.text
         raise scope.error("F048", node, a=a.dtype, b=b.dtype, want=text, advice=advice)
     operands = [materialise(scope, node, side) for side in sides]
     value = scope.unit.append("gemm", *operands, span=scope.span(node))
-    return Tensor.plain(value, (a.origins[0], b.origins[1]))
+    return Tensor.plain(value, (*batch, a.origins[-2], b.origins[-1]))
+
+
+def _leading(matrix: Tensor) -> Tensor:
+    """Return ``matrix`` seen in its batch axes only, to compare extents."""
+    return replace(matrix, shape=matrix.shape[:-2], axes=(), origins=matrix.origins[:-2])
 
 
 def _inner_error(scope: Scope, node: Located, a: Tensor, b: Tensor) -> Exception:
     right = scope.words(node.right) if isinstance(node, ast.BinOp) else "the second matrix"
-    advice = "the last axis of the first and the first axis of the second must be the same"
-    if a.shape[1] == b.shape[1]:
-        advice = f"write {right}.T" if right.isidentifier() else f"transpose {right} with .T"
+    axis = "first" if len(b.shape) == 2 else "last but one"
+    advice = f"the last axis of the first and the {axis} axis of the second must be the same"
+    if a.shape[-1] == b.shape[-1]:
+        turn = ".T" if len(b.shape) == 2 else ".mT"
+        advice = (
+            f"write {right}{turn}" if right.isidentifier() else f"transpose {right} with {turn}"
+        )
     return scope.error(
         "F049",
         node,
-        f"{a.shape[1]} is {a.origins[1]}",
-        f"{b.shape[0]} is {b.origins[0]}",
+        f"{a.shape[-1]} is {a.origins[-1]}",
+        f"{b.shape[-2]} is {b.origins[-2]}",
         a=_brackets(a.shape),
         b=_brackets(b.shape),
-        one=a.shape[1],
-        other=b.shape[0],
+        one=a.shape[-1],
+        other=b.shape[-2],
         advice=advice,
     )
 

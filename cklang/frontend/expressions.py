@@ -125,7 +125,7 @@ _METHODS = {
     "clip": "write ck.clamp(x, lo, hi)",
     "item": "tensors have no values before the call; use a ck.const parameter",
 }
-_ATTRIBUTES = ("T", "dtype", "ndim", "to")
+_ATTRIBUTES = ("T", "dtype", "mT", "ndim", "to")
 
 
 def evaluate(scope: Scope, node: ast.expr) -> Item:
@@ -167,6 +167,8 @@ def _attribute(scope: Scope, node: ast.Attribute) -> Item:
     if isinstance(item, Tensor):
         if node.attr == "T":
             return emit.transpose(scope, node, item)
+        if node.attr == "mT":
+            return emit.matrix_transpose(scope, node, item)
         if node.attr == "dtype":
             return item.dtype
         if node.attr == "ndim":

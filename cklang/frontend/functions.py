@@ -20,6 +20,7 @@ __all__ = [
     "cast",
     "ceil",
     "clamp",
+    "einsum",
     "elu",
     "erf",
     "exp",
@@ -66,6 +67,7 @@ class Form(Enum):
     CLAMP = "clamp"
     CAST = "cast"
     GEMM = "gemm"
+    EINSUM = "einsum"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -132,6 +134,13 @@ def _parameter(name: str, default: object = None) -> inspect.Parameter:
 gemm = _intrinsic("gemm", "a", "b", form=Form.GEMM)
 cast = _intrinsic("cast", "x", "dtype", form=Form.CAST)
 clamp = _intrinsic("clamp", "x", "lo", "hi", form=Form.CLAMP)
+einsum = Intrinsic(
+    name="einsum",
+    form=Form.EINSUM,
+    signature=inspect.Signature([_parameter(name) for name in ("subscripts", "a", "b")]),
+    operands=3,
+    doc="the sum of products of two tensors whose axes are named by letters, as NumPy's einsum",
+)
 where = _intrinsic("where", "condition", "x", "y")
 
 relu = _intrinsic("relu", "x")

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from cklang.errors import error
-from cklang.fusion.plan import MAX_READS, Decision, Edge, FusedGemm, View
+from cklang.fusion.plan import MAX_READS, Decision, Edge, FusedGemm, Read, View
 from cklang.fusion.region import Region
-from cklang.fusion.sites import Axes, Flow, Site, compose, operand_sites, view
+from cklang.fusion.sites import Flow, Site, compose, identity, operand_sites, view
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import OPS, Kind
 from cklang.source import Span
@@ -73,12 +74,15 @@ class KernelMaker:
         """
         walk = _Walk(self, root)
         anchor = walk.anchor
-        transposed = self.flow.orientation(root) == (1, 0)
-        left, right = (self._view(anchor, index) for index in (0, 1))
-        if transposed:
+        space = _Space.of(self.flow, root, anchor)
+        left, right = (self._view(anchor, index, space) for index in (0, 1))
+        if space.transposed:
             left, right = _exchange(right), _exchange(left)
         epilogue = walk.run()
-        reads = tuple(walk.region.reads)
+        reads = tuple(
+            Read(value=read.value, axes=tuple(read.axes[axis] for axis in space.order))
+            for read in walk.region.reads
+        )
         if len(reads) > MAX_READS:
             raise error(
                 "X004",
@@ -96,7 +100,8 @@ class KernelMaker:
             reads=reads,
             result=root,
             anchor=anchor.result.name,
-            transposed=transposed,
+            axes=space.order,
+            transposed=space.transposed,
             spans=_spans([anchor, *epilogue.body]),
         )
 
@@ -113,10 +118,10 @@ class KernelMaker:
             )
         ] = None
 
-    def _view(self, anchor: Operation, index: int) -> View:
+    def _view(self, anchor: Operation, index: int, space: _Space) -> View:
         name = anchor.result.name
         operand = anchor.operands[index]
-        stored, perm = view(self.flow, operand)
+        stored, axes = view(self.flow, operand)
         target, position = self.flow.order[name], index
         while operand != stored:
             self.decide("view", operand, target, position, name)
@@ -128,11 +133,54 @@ class KernelMaker:
         colour = self.flow.colour(stored)
         rule = "operand" if colour is None else "materialise"
         self.decide(rule, stored, target, position, name, colour or "")
-        return View(value=stored, perm=perm)
+        # The operand's batch axes stand at the end of the anchor's, as in NumPy's broadcasts.
+        missing = anchor.result.type.rank - len(axes)
+        batch = [axes[axis - missing] if axis >= missing else None for axis in space.batch]
+        return View(value=stored, perm=(*batch, *axes[-2:]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Space:
+    """How the kernel of a root counts: over batch axes, rows and columns."""
+
+    order: tuple[int, ...]
+    """The root's axes in the kernel's order: batch axes, then the rows and the columns."""
+    batch: tuple[int, ...]
+    """The anchor's axis that each batch axis is."""
+    transposed: bool
+    """Whether the kernel's rows are the anchor's columns."""
+
+    @classmethod
+    def of(cls, flow: Flow, root: Value, anchor: Operation) -> _Space:
+        """Return the space of the kernel of ``root``: its columns are the root's last axis.
+
+        Raises:
+            CkUnsupportedError: The root's last axis is a batch axis (X008).
+        """
+        seen = flow.orientation(root)
+        rank = anchor.result.type.rank
+        rows, columns = rank - 2, rank - 1
+        if seen[-1] not in (rows, columns):
+            raise error("X008", at=anchor.span, root=root, type=root.type, anchor=anchor.result)
+        transposed = seen[-1] == rows
+        row = seen.index(columns if transposed else rows)
+        batch = [axis for axis in range(rank - 1) if axis != row]
+        return cls(
+            order=(*batch, row, rank - 1),
+            batch=tuple(_known(seen[axis]) for axis in batch),
+            transposed=transposed,
+        )
+
+
+def _known(axis: int | None) -> int:
+    if axis is None:
+        raise error("Z002", what="an axis of a root runs with none of its anchor's")
+    return axis
 
 
 def _exchange(matrix: View) -> View:
-    return View(value=matrix.value, perm=(matrix.perm[1], matrix.perm[0]))
+    *batch, row, column = matrix.perm
+    return View(value=matrix.value, perm=(*batch, column, row))
 
 
 def _spans(operations: list[Operation]) -> tuple[Span, ...]:
@@ -166,7 +214,7 @@ class _Walk:
 
     def skip_store(self) -> tuple[Site, Operation | None]:
         """Return the site below the cast that the store does, and that cast if there is one."""
-        site = Site(value=self.root, axes=(0, 1))
+        site = Site(value=self.root, axes=identity(self.root.type.rank))
         while (operation := self.flow.made_by(site.value)) and (
             OPS[operation.op].kind is Kind.SHAPE
         ):
@@ -206,7 +254,7 @@ class _Walk:
         """Return the region's value for a site that needs no operands, else None."""
         value = site.value
         if self.flow.made_by(value) is None or self.is_loaded(site):
-            return self.region.read(value, _pair(site.axes))
+            return self.region.read(value, site.axes)
         if value.name == self.anchor.result.name:
             return self.region.accumulator
         return None
@@ -250,11 +298,6 @@ class _Walk:
     def _decide(self, rule: str, value: Value, target: int, operand: int) -> None:
         anchor = self.anchor.result.name
         self.maker.decide(rule, value, target, operand, anchor, self.flow.colour(value) or "")
-
-
-def _pair(axes: Axes) -> tuple[int | None, int | None]:
-    row, column = axes
-    return row, column
 
 
 def edges(function: Function) -> Iterator[tuple[int, int, Value]]:

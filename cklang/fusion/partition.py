@@ -24,7 +24,7 @@ from dataclasses import replace
 from cklang.errors import CkError, error
 from cklang.fusion.kernel import KernelMaker, edges, is_outer
 from cklang.fusion.plan import FusedGemm, FusionPlan
-from cklang.fusion.sites import Flow, Site, operand_sites, view
+from cklang.fusion.sites import Flow, Site, identity, operand_sites, view
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import OPS, Kind
 from cklang.ir.verifier import verify
@@ -210,7 +210,7 @@ class _Roots:
         """
         found: dict[Value, None] = {}
         own = self.flow.colour(root)
-        stack = [Site(value=root, axes=(0, 1))]
+        stack = [Site(value=root, axes=identity(root.type.rank))]
         seen = set(stack)
         while stack:
             site = stack.pop()

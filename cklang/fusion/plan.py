@@ -37,35 +37,45 @@ MAX_READS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """A D operand: ``value`` read once per element (m, n) of the result.
+    """A D operand: ``value`` read once per element (…, m, n) of the result.
 
-    ``axes[0]`` is the axis of ``value`` that runs with m, ``axes[1]`` the one with n; None where
-    the value does not change. ``bias[N]`` is ``(None, 0)``, ``bias[:, None]`` ``(0, None)``, a
-    matrix ``(0, 1)``, its transpose ``(1, 0)``, a scalar ``(None, None)``. An axis of ``value``
-    that is in neither has extent 1.
+    ``axes`` has the axis of ``value`` that runs with each axis of the kernel, batch axes first,
+    then m and n; None where the value does not change. In a kernel without a batch ``bias[N]`` is
+    ``(None, 0)``, ``bias[:, None]`` ``(0, None)``, a matrix ``(0, 1)``, its transpose ``(1, 0)``,
+    a scalar ``(None, None)``. An axis of ``value`` that is not in ``axes`` has extent 1.
     """
 
     value: Value
-    axes: tuple[int | None, int | None]
+    axes: tuple[int | None, ...]
 
     def __str__(self) -> str:
-        index = {axis: name for axis, name in zip(self.axes, "mn", strict=True) if axis is not None}
-        inside = ", ".join(index.get(axis, "0") for axis in range(self.value.type.rank))
-        return f"{self.value}[{inside}]"
+        return _indexed(self.value, self.axes, "mn")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
     """An A or B operand: ``value`` with its axes in the order ``perm``.
 
-    After ``perm`` an A is [M, K] and a B is [K, N]; ``(1, 0)`` is a transposed view.
+    Before the last two entries of ``perm`` stand the axes that run with the kernel's batch, None
+    where the matrix is the same for all of it. The last two give [M, K] for A and [K, N] for B;
+    ``(1, 0)`` is a transposed view. A None among them is an axis of extent 1 that is not stored.
     """
 
     value: Value
-    perm: tuple[int, int] = (0, 1)
+    perm: tuple[int | None, ...] = (0, 1)
 
     def __str__(self) -> str:
-        return f"{self.value}{'.T' if self.perm == (1, 0) else ''}"
+        if self.perm in ((0, 1), (1, 0)) and self.value.type.rank == 2:
+            return f"{self.value}{'.T' if self.perm == (1, 0) else ''}"
+        return _indexed(self.value, self.perm, "rc")
+
+
+def _indexed(value: Value, axes: tuple[int | None, ...], last: str) -> str:
+    """Return ``value`` indexed by the kernel's axes: ``%x[b0, m, n]``."""
+    names = [*(f"b{place}" for place in range(len(axes) - 2)), *last]
+    index = {axis: name for axis, name in zip(axes, names, strict=True) if axis is not None}
+    inside = ", ".join(index.get(axis, "0") for axis in range(value.type.rank))
+    return f"{value}[{inside}]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +89,7 @@ class FusedGemm:
     store rounds f32 to ``result.type.dtype``: the only cast that is not in the region. Operations
     of the region carry the user's spans.
 
+    ``axes`` are the result's axes in the order of the kernel's: batch axes, then rows and columns.
     ``anchor`` is the gemm of the function that this kernel computes (by the name of its result),
     ``transposed`` whether the kernel computes its transpose, with A and B exchanged.
     ``spans`` are the user's places in it: the anchor's, then the region's, each once.
@@ -91,6 +102,7 @@ class FusedGemm:
     reads: tuple[Read, ...]
     result: Value
     anchor: str
+    axes: tuple[int, ...] = (0, 1)
     transposed: bool = False
     spans: tuple[Span, ...] = field(default=(), compare=False)
 

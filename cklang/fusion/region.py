@@ -34,12 +34,11 @@ class Region:
     def read(self, value: Value, axes: Axes) -> Value:
         """Return the parameter that holds ``value`` read at ``axes``; floats come widened."""
         if (value.name, axes) not in self._params:
-            row, column = axes
             dtype = value.type.dtype
             held = f32 if dtype.kind is Kind.FLOAT and dtype.bits < 32 else dtype
             name = f"d{len(self.reads)}"
             self._params[value.name, axes] = Value(name=name, type=TensorType(dtype=held))
-            self.reads.append(Read(value=value, axes=(row, column)))
+            self.reads.append(Read(value=value, axes=axes))
         return self._params[value.name, axes]
 
     def apply(self, op: str, operands: tuple[Value, ...], attrs: Attrs, span: Span | None) -> Value:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Index maps: how a value is seen from the element (m, n) that a kernel computes.
+"""Index maps: how a value is seen from the element (…, m, n) that a kernel computes.
 
 A *site* is a value together with its map, the ``axes`` of :class:`cklang.fusion.plan.Read`: for
 each axis of the kernel's result the axis of the value that runs with it, or None. Transposes and
@@ -11,12 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from cklang.errors import error
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import OPS, Kind
 from cklang.types import f32
 
-__all__ = ["Axes", "Flow", "Site", "operand_axes", "operand_sites", "view"]
+__all__ = ["Axes", "Flow", "Site", "compose", "identity", "operand_axes", "operand_sites", "view"]
 
 Axes: TypeAlias = tuple[int | None, ...]
 
@@ -52,15 +51,25 @@ def operand_sites(operation: Operation, axes: Axes) -> tuple[Site, ...]:
     return tuple(Site(value=operand, axes=axes) for operand in operation.operands)
 
 
-def view(function: Flow, value: Value) -> tuple[Value, tuple[int, int]]:
-    """Return the value under the transposes above a gemm's operand, and the axes' order of it."""
-    site = Site(value=value, axes=(0, 1))
-    while (operation := function.made_by(site.value)) and operation.op == "transpose":
-        (site,) = operand_sites(operation, site.axes)
-    first, second = site.axes
-    if first is None or second is None:
-        raise error("Z002", what=f"a transpose lost an axis of {value}")
-    return site.value, (first, second)
+def identity(rank: int) -> Axes:
+    """Return the map of a value of ``rank`` axes to itself."""
+    return tuple(range(rank))
+
+
+def view(function: Flow, value: Value) -> tuple[Value, Axes]:
+    """Return the stored matrix under a gemm's operand, and the operand's map to it.
+
+    Transposes are passed, and broadcasts that leave rows and columns alone: along a batch axis
+    the matrix may repeat.
+    """
+    site = Site(value=value, axes=identity(value.type.rank))
+    while (operation := function.made_by(site.value)) and (OPS[operation.op].kind is Kind.SHAPE):
+        (below,) = operand_sites(operation, site.axes)
+        lost = [axis for axis in (-2, -1) if below.axes[axis] is None]
+        if any(value.type.shape[axis] != 1 for axis in lost):
+            break
+        site = below
+    return site.value, site.axes
 
 
 def _ints(operation: Operation, name: str) -> tuple[int, ...]:
@@ -73,7 +82,7 @@ class Flow:
     """What each value of a function depends on through pointwise and shape ops.
 
     A value has a *colour*: the anchor whose kernel can compute it, that is the last one (in the
-    function's order) that it depends on with all axes running, straight or exchanged. Values that
+    function's order) that it depends on with all axes running, in any order. Values that
     depend on no anchor, or only on parts of one that are repeated, have none.
     """
 
@@ -81,6 +90,7 @@ class Flow:
         self.function = function
         self._makers = function.definitions()
         self.order = {value.name: index for index, value in enumerate(function.values())}
+        self._ranks = {value.name: value.type.rank for value in function.values()}
         self._anchors: dict[str, frozenset[tuple[str, Axes]]] = {}
         for value in function.values():
             self._anchors[value.name] = self._reach(value)
@@ -100,12 +110,18 @@ class Flow:
 
     def colour(self, value: Value) -> str | None:
         """Return the name of the anchor whose kernel can compute ``value``."""
-        fit = [name for name, axes in self.anchors(value) if axes in ((0, 1), (1, 0))]
+        fit = [name for name, axes in self.anchors(value) if self._covers(name, axes)]
         return max(fit, key=self.order.__getitem__, default=None)
+
+    def _covers(self, anchor: str, axes: Axes) -> bool:
+        """Tell whether every axis runs with one of the anchor's, and none of those is missing."""
+        rank = self._ranks[anchor]
+        return len(axes) == rank and set(axes) == set(range(rank))
 
     def orientation(self, value: Value) -> Axes:
         """Return how its own anchor is seen from ``value``: straight if it is so at all."""
-        return min(axes for name, axes in self.anchors(value) if name == self.colour(value))
+        own = self.colour(value)
+        return min(axes for name, axes in self.anchors(value) if name == own and None not in axes)
 
     def is_widening(self, value: Value) -> bool:
         """Tell whether ``value`` is a float made f32: reading it narrow and widening is exact."""
@@ -117,8 +133,8 @@ class Flow:
         if operation is None:
             return frozenset()
         if OPS[operation.op].kind is Kind.ANCHOR:
-            return frozenset({(value.name, (0, 1))})
-        own = tuple(range(value.type.rank))
+            return frozenset({(value.name, identity(value.type.rank))})
+        own = identity(value.type.rank)
         found = set()
         for site in operand_sites(operation, own):
             for name, axes in self._anchors[site.value.name]:

@@ -7,6 +7,7 @@ The reference can evaluate it, so the kernels of a plan can be checked one by on
 from __future__ import annotations
 
 from cklang.fusion.plan import FusedGemm, Read, View
+from cklang.fusion.sites import Axes, identity
 from cklang.ir.builder import Builder
 from cklang.ir.nodes import Function, Value
 from cklang.ir.rules import Shape
@@ -34,22 +35,35 @@ def kernel_function(kernel: FusedGemm) -> Function:
         operands = [known[operand.name] for operand in operation.operands]
         result = builder.apply(operation.op, operands, dict(operation.attrs))
         known[operation.result.name] = builder.broadcast(result, shape)
-    result = known[kernel.epilogue.results[0].name]
-    return builder.finish(builder.cast(result, kernel.result.type.dtype))
+    result = builder.cast(known[kernel.epilogue.results[0].name], kernel.result.type.dtype)
+    back = tuple(kernel.axes.index(axis) for axis in range(len(shape)))
+    return builder.finish(_transpose(builder, result, back))
 
 
 def _matrix(builder: Builder, params: dict[str, Value], view: View) -> Value:
     value = params[view.value.name]
-    return value if view.perm == (0, 1) else builder.append("transpose", value, perm=view.perm)
+    extents = [1 if axis is None else value.type.shape[axis] for axis in view.perm]
+    return _spread(builder, value, view.perm, tuple(extents))
 
 
 def _read(builder: Builder, value: Value, read: Read, shape: Shape) -> Value:
     dtype = value.type.dtype
     if dtype.kind is Kind.FLOAT and dtype.bits < 32:
         value = builder.cast(value, f32)
-    row, column = read.axes
-    if row == 1 or (column == 0 and value.type.rank == 2):
-        value = builder.append("transpose", value, perm=(1, 0))
-    if value.type.rank == 1:
-        return builder.broadcast(value, shape, dims=(0 if row == 0 else 1,))
-    return builder.broadcast(value, shape)
+    return _spread(builder, value, read.axes, shape)
+
+
+def _spread(builder: Builder, value: Value, axes: Axes, shape: Shape) -> Value:
+    """Return ``value`` as a tensor of ``shape`` whose axis i runs with its axis ``axes[i]``."""
+    # An axis that runs with none has extent 1: it may stand wherever nothing else does.
+    rest = iter(axis for axis in range(value.type.rank) if axis not in axes)
+    held = [next(rest, None) if axis is None else axis for axis in axes]
+    order = tuple(axis for axis in held if axis is not None)
+    dims = tuple(place for place, axis in enumerate(held) if axis is not None)
+    return builder.broadcast(_transpose(builder, value, order), shape, dims=dims)
+
+
+def _transpose(builder: Builder, value: Value, perm: tuple[int, ...]) -> Value:
+    if perm == identity(len(perm)):
+        return value
+    return builder.append("transpose", value, perm=perm)

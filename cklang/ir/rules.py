@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import TypeAlias
 
 from cklang.ir.nodes import Attr, Function
@@ -21,6 +21,7 @@ __all__ = [
     "Shape",
     "ShapeRule",
     "attr_fits",
+    "common_shape",
 ]
 
 Shape: TypeAlias = tuple[Dim | int, ...]
@@ -153,9 +154,21 @@ def _gemm_shape(
     shapes: tuple[Shape, ...], _attrs: AttrMap, _declared: Shape | None
 ) -> Shape | None:
     a, b = shapes
-    if len(a) != 2 or len(b) != 2 or a[1] != b[0]:
+    if len(a) < 2 or len(b) < 2 or a[-1] != b[-2]:
         return None
-    return (a[0], b[1])
+    batch = common_shape(a[:-2], b[:-2])
+    return None if batch is None else (*batch, a[-2], b[-1])
+
+
+def common_shape(*shapes: Shape) -> Shape | None:
+    """Return the shape that all ``shapes`` broadcast to as in NumPy, or None if they do not."""
+    result: list[Dim | int] = []
+    for extents in zip_longest(*(shape[::-1] for shape in shapes), fillvalue=1):
+        longer = {extent for extent in extents if extent != 1}
+        if len(longer) > 1:
+            return None
+        result.append(longer.pop() if longer else 1)
+    return tuple(reversed(result))
 
 
 def _transpose_shape(
@@ -183,7 +196,10 @@ def _broadcast_shape(
 
 
 SAME_SHAPE = ShapeRule(text="operands of one shape", apply=_same_shape)
-GEMM_SHAPE = ShapeRule(text="[M, K] and [K, N] give [M, N]", apply=_gemm_shape)
+GEMM_SHAPE = ShapeRule(
+    text="[M, K] and [K, N] give [M, N]; axes before them are broadcast as in NumPy",
+    apply=_gemm_shape,
+)
 TRANSPOSE_SHAPE = ShapeRule(
     text="perm names each axis of the operand once; result axis i is operand axis perm[i]",
     apply=_transpose_shape,

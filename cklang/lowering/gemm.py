@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from cklang.errors import error
 from cklang.ir.nodes import Function
-from cklang.keys import Algorithm, KernelKey, Layout, Reduction, Signature
+from cklang.keys import Algorithm, Family, KernelKey, Layout, Reduction, Signature
+from cklang.lowering.families import family_names
 from cklang.lowering.pipelines import PIPELINES
 from cklang.lowering.pointwise import c_function, c_type
 from cklang.types import DType, Kind, bool_, f32, i32
@@ -93,6 +94,8 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
         yield "pipeline", _word(a.pipeline), " or ".join(map(_word, PIPELINES))
         return
     both = (False, True)
+    # Who shares K: its wave groups already, or its tiles with those of other products.
+    whole = row.wave_groups > 1 or s.family is not Family.GEMM
     along_k = (a.warps[0], a.warps[1], 1) if row.wave_groups == 1 else (1, 1, row.wave_groups)
     choices: tuple[tuple[str, object, Collection[object]], ...] = (
         ("dtype_acc", s.dtype_acc, (i32 if s.dtype_a.kind is Kind.INT else f32,)),
@@ -102,8 +105,8 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
         ("layout_e", s.layout_e, (Layout.ROW,)),
         ("warps", a.warps, (along_k,)),
         ("reduction", a.reduction, _reductions(a)),
-        ("stream_k", a.stream_k, (False,) if a.split_k > 1 or row.wave_groups > 1 else both),
-        ("split_k", a.split_k, (1,) if row.wave_groups > 1 else (a.split_k,)),
+        ("stream_k", a.stream_k, (False,) if a.split_k > 1 or whole else both),
+        ("split_k", a.split_k, (1,) if whole else (a.split_k,)),
         ("persistent", a.persistent, (False,) if row.wave_groups > 1 or _shared(a) else both),
         ("double_buffer", a.double_buffer, (row.buffers == 2,)),
         ("num_wave_groups", a.num_wave_groups, (row.wave_groups,)),
@@ -181,6 +184,7 @@ def _context(key: KernelKey, epilogue: Function, kernel: str) -> dict[str, objec
         "hole_params": _list(f"{t} {n}" for t, n in zip(types, names, strict=True)),
         "hole_args": _list(names),
         "kernel": kernel,
+        **family_names(s, a),
         "gfx_major": key.arch.removeprefix("gfx")[:-2],
     }
 

@@ -12,15 +12,26 @@ from pathlib import Path
 
 from cklang.errors import error
 
-__all__ = ["MAX_OPERANDS", "VERSION", "GemmOperand", "GemmProblem", "HostFace", "LaunchShape"]
+__all__ = [
+    "MAX_BATCH",
+    "MAX_OPERANDS",
+    "VERSION",
+    "GemmOperand",
+    "GemmProblem",
+    "HostFace",
+    "LaunchShape",
+]
 
-VERSION = 3
+VERSION = 4
 """CK_GEMM_HOST_VERSION."""
 
 MAX_OPERANDS = 8
 """CK_GEMM_MAX_D."""
 
-_MAX_KERNARG = 512
+MAX_BATCH = 3
+"""CK_GEMM_MAX_BATCH."""
+
+_MAX_KERNARG = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +41,8 @@ class GemmOperand:
     pointer: int
     stride_m: int = 0
     stride_n: int = 0
+    batch: tuple[int, ...] = ()
+    """Elements from one matrix to the next along each batch axis."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,9 +60,20 @@ class GemmProblem:
     stride_e: int
     d: tuple[GemmOperand, ...] = ()
     k_batch: int = 1
+    batch: tuple[int, ...] = ()
+    """Extents of the batch axes."""
+    batch_a: tuple[int, ...] = ()
+    """Elements from one matrix to the next along each batch axis; so for B and E."""
+    batch_b: tuple[int, ...] = ()
+    batch_e: tuple[int, ...] = ()
     workspace: int = 0
     blocks: int = 1
     """Workgroups that the GPU runs at once."""
+    first_tile: int = 0
+    """Of a group: the number of its first tile. With ``groups``: how many tiles they have."""
+    group_count: int = 0
+    groups: int = 0
+    """Address of the table of a grouped kernel; 0 to ask for the row of this problem."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +100,13 @@ class _Problem(ctypes.Structure):
         ("d", ctypes.c_void_p * MAX_OPERANDS),
         ("d_stride_m", ctypes.c_int64 * MAX_OPERANDS),
         ("d_stride_n", ctypes.c_int64 * MAX_OPERANDS),
+        *(
+            (name, ctypes.c_int64 * MAX_BATCH)
+            for name in ("batch", "a_batch", "b_batch", "e_batch")
+        ),
+        ("d_batch", ctypes.c_int64 * MAX_BATCH * MAX_OPERANDS),
+        *((name, ctypes.c_int64) for name in ("first_tile", "group_count")),
+        ("groups", ctypes.c_void_p),
     )
 
 
@@ -133,6 +164,9 @@ def _to_c(problem: GemmProblem) -> _Problem:
         k=p.k,
         k_batch=p.k_batch,
         blocks=p.blocks,
+        first_tile=p.first_tile,
+        group_count=p.group_count,
+        groups=p.groups,
         a=p.a,
         b=p.b,
         e=p.e,
@@ -145,4 +179,19 @@ def _to_c(problem: GemmProblem) -> _Problem:
         given.d[i] = operand.pointer
         given.d_stride_m[i] = operand.stride_m
         given.d_stride_n[i] = operand.stride_n
+        _fill(given.d_batch[i], operand.batch)
+    given.batch[:] = [1] * MAX_BATCH
+    for field, values in (
+        (given.batch, p.batch),
+        (given.a_batch, p.batch_a),
+        (given.b_batch, p.batch_b),
+        (given.e_batch, p.batch_e),
+    ):
+        _fill(field, values)
     return given
+
+
+def _fill(field: ctypes.Array[ctypes.c_int64], values: tuple[int, ...]) -> None:
+    """Write ``values`` into the last elements, so that the innermost axis is always the last."""
+    for place, value in enumerate(values, start=MAX_BATCH - len(values)):
+        field[place] = value

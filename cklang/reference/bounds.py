@@ -166,7 +166,7 @@ def _gemm(operation: Operation, a: Known, b: Known) -> Known:
     value = left.value @ right.value
     size_a, size_b = _finite(np.abs(left.value)), _finite(np.abs(right.value))
     error_a, error_b = _finite(left.error), _finite(right.error)
-    k = left.value.shape[1]
+    k = left.value.shape[-1]
     magnitude = (size_a + error_a) @ (size_b + error_b)
     exact = not error_a.any() and not error_b.any()
     passed = 0.0 if exact else magnitude - size_a @ size_b
@@ -200,7 +200,8 @@ def _finite(x: Array) -> Array:
 def _counts(a: Array, b: Array) -> Array:
     """Tell for each (m, n) whether some k has both a[m, k] and b[k, n]."""
     if not a.any() or not b.any():
-        return np.zeros((a.shape[0], b.shape[1]), bool)
+        batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        return np.zeros((*batch, a.shape[-2], b.shape[-1]), bool)
     return np.asarray(a.astype(np.float64) @ b.astype(np.float64) > 0)
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from cklang.arch import ArchSpec
 from cklang.ir.nodes import Function
 from cklang.keys import KernelKey
+from cklang.runtime.bare import bare_launch
 from cklang.runtime.device import Device, open_device
 from cklang.runtime.problem import Problem
 from cklang.runtime.record import Artifact
@@ -78,29 +79,21 @@ def _filled(device: Device, size: int, stack: ExitStack) -> int:
 
 
 def _cost(device: Device, artifact: Artifact, problem: Problem, memory: Sequence[int]) -> float:
-    from cklang.runtime.launch import loaded
-
-    kernel = loaded(device, artifact)
-    shape = kernel.prepare(problem)
-    launch = device.launch(kernel.function, shape.grid, shape.block, shape.kernarg)
-    for pointer, words in zip(memory, shape.pointers, strict=True):
-        for word in words:
-            launch.words[word] = pointer
-    device.activate()
-    if device.emulated:
-        launch(None)
+    with bare_launch(device, artifact, problem, memory) as launch:
+        if not device.emulated:
+            return min(_microseconds(device, launch) for _ in range(_ROUNDS))
+        launch()
         device.synchronize()
         effort = device.effort()
         return float(effort.instructions) if effort is not None else 0.0
-    return min(_microseconds(device, launch) for _ in range(_ROUNDS))
 
 
-def _microseconds(device: Device, launch: Callable[[None], None]) -> float:
+def _microseconds(device: Device, launch: Callable[[], None]) -> float:
     for _ in range(_WARM):
-        launch(None)
+        launch()
     device.synchronize()
     start = time.perf_counter()
     for _ in range(_REPEATS):
-        launch(None)
+        launch()
     device.synchronize()
     return (time.perf_counter() - start) / _REPEATS * 1e6

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cklang import knobs
-from cklang.errors import CkBuildError, CkError, error
+from cklang.errors import CkBuildError, CkError, CkUnsupportedError, error
 from cklang.ir.nodes import Function
 from cklang.keys import KernelKey
 from cklang.runtime.cache import Entry, Store, digest_of
@@ -150,15 +150,26 @@ class Builder:
         ``executor`` runs the steps in threads of this process (default: ``max_workers`` at once,
         or ``CKLANG_JOBS``); each step is a compiler process, so threads are enough.
         """
-        jobs = [self._job(key, epilogue) for key, epilogue in wanted]
-        missing = {id(job): job for job in jobs if self._ready(job) is None}
+        refused: dict[int, BuildResult] = {}
+        jobs: dict[int, _Job] = {}
+        for index, (key, epilogue) in enumerate(wanted):
+            try:
+                jobs[index] = self._job(key, epilogue)
+            except CkUnsupportedError as failure:
+                # What cannot be generated is one kernel's failure, like one that a compiler has.
+                refused[index] = BuildResult(key=key, artifact=None, failure=failure)
+        missing = {id(job): job for job in jobs.values() if self._ready(job) is None}
         failures: dict[int, CkError] = {}
         if missing:
             total = 3 * len(missing)
             title = f"building {len(missing)} kernel{'s' if len(missing) > 1 else ''}"
             with Steps(title, total) as steps, _pool(executor, max_workers) as pool:
                 failures = self._build(list(missing.values()), pool, steps)
-        return [self._result(job, failures.get(id(job)), id(job) in missing) for job in jobs]
+        made = {
+            index: self._result(job, failures.get(id(job)), id(job) in missing)
+            for index, job in jobs.items()
+        }
+        return [(made | refused)[index] for index in range(len(wanted))]
 
     def stencil_files(self, wanted: Wanted) -> StencilFiles:
         """Return the files of a kernel's stencil, building it if it is not built.

@@ -7,8 +7,9 @@ call writes its addresses into them and launches; nothing else is touched.
 
 from __future__ import annotations
 
+import math
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -55,7 +56,7 @@ class _Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Touched:
+class Touched:
     """What a call touches of one argument, relative to its address."""
 
     low: int
@@ -70,7 +71,7 @@ class CallPlan:
         self,
         device: Device,
         steps: Sequence[_Step],
-        touched: Sequence[_Touched],
+        touched: Sequence[Touched],
         temporaries: Sequence[int],
         place: str,
     ) -> None:
@@ -169,15 +170,29 @@ def choose(
     Raises:
         CkValueError: A030-A033, strides; CkUnsupportedError: K101, K102, no algorithm.
     """
+    return [
+        Choice(
+            kernel=kernel,
+            problem=problem,
+            selection=find(problem, spec, request, kernel.epilogue),
+        )
+        for kernel, problem in problems(plan, binding, out)
+    ]
+
+
+def problems(
+    plan: FusionPlan, binding: Binding, out: Array | None
+) -> Iterator[tuple[FusedGemm, Problem]]:
+    """Yield each kernel whose result has an element, with its problem.
+
+    Raises:
+        CkValueError: A030-A035, strides.
+    """
     storage = _storage(plan, binding, out)
-    chosen = []
     for kernel in plan.kernels:
         problem = problem_of(kernel, storage, binding.dims, epilogue_hash(kernel.epilogue))
-        if problem is None:
-            continue
-        selection = find(problem, spec, request, kernel.epilogue)
-        chosen.append(Choice(kernel=kernel, problem=problem, selection=selection))
-    return chosen
+        if problem is not None:
+            yield kernel, problem
 
 
 def prepare(
@@ -223,19 +238,20 @@ def prepare(
                 zeroed=shape.zeroed_bytes,
             )
         )
-    touched = [_touched(array, written=False) for array in binding.arrays.values()]
+    pieces = [touched(array, written=False) for array in binding.arrays.values()]
     return CallPlan(
         device,
         steps,
-        [*touched, _touched(out, written=True)],
+        [*pieces, touched(out, written=True)],
         temporaries,
         binding.place,
     )
 
 
-def _touched(array: Array, *, written: bool) -> _Touched:
+def touched(array: Array, *, written: bool) -> Touched:
+    """Return what a call touches of ``array``."""
     low, high = arrays.extent_of(array.shape, array.strides, array.dtype.bytes)
-    return _Touched(low=low, high=high, written=written)
+    return Touched(low=low, high=high, written=written)
 
 
 def _slots(plan: FusionPlan, binding: Binding) -> dict[str, int]:
@@ -254,8 +270,7 @@ def _temporaries(plan: FusionPlan, dims: Mapping[str, int]) -> list[int]:
     """Return the size in bytes of what each kernel but the last writes."""
     sizes = []
     for kernel in plan.kernels[:-1]:
-        rows, columns = _shape(kernel, dims)
-        sizes.append(rows * columns * kernel.result.type.dtype.bytes)
+        sizes.append(math.prod(_shape(kernel, dims)) * kernel.result.type.dtype.bytes)
     return sizes
 
 
@@ -281,11 +296,11 @@ def _stored(name: str, array: Array) -> Storage:
 
 
 def _packed(name: str, kernel: FusedGemm, dims: Mapping[str, int]) -> Storage:
-    rows, columns = _shape(kernel, dims)
+    shape = _shape(kernel, dims)
     return Storage(
         name=name,
         dtype=kernel.result.type.dtype,
-        shape=(rows, columns),
-        strides=(columns, 1),
+        shape=shape,
+        strides=tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape))),
         alignment=arrays.alignment_of(0),
     )

@@ -62,10 +62,7 @@ class Loaded:
         question = replace(
             _question(problem, marks), workspace=own, blocks=self.blocks, k_batch=split_k
         )
-        shape = self.face.describe(question)
-        if isinstance(shape, str):
-            label = self.artifact.key.label
-            raise error("D007", label=label, problem=problem, verdict=shape)
+        shape = self._asked(problem, question)
         return Prepared(
             grid=shape.grid,
             block=shape.block,
@@ -75,6 +72,42 @@ class Loaded:
             workspace_bytes=shape.workspace_bytes,
             zeroed_bytes=shape.zeroed_bytes,
         )
+
+    def row(self, problem: Problem, pointers: list[int], first_tile: int) -> LaunchShape:
+        """Return the row of ``problem`` in the table of a grouped kernel.
+
+        Args:
+            problem: One product of the group.
+            pointers: Addresses of A, B, E and each D.
+            first_tile: How many tiles the rows before it have.
+
+        Raises:
+            CkUnsupportedError: D007, the problem is refused.
+        """
+        question = replace(_question(problem, pointers), first_tile=first_tile)
+        return self._asked(problem, question)
+
+    def table(self, problem: Problem, groups: int, count: int, tiles: int) -> LaunchShape:
+        """Return the launch of a grouped kernel whose table is at address ``groups``.
+
+        ``problem`` is any of its products; rows and tiles are counted by ``count`` and ``tiles``.
+        """
+        marks = [_MARK] * (3 + len(problem.d))
+        question = replace(
+            _question(problem, marks),
+            blocks=self.blocks,
+            groups=groups,
+            group_count=count,
+            first_tile=tiles,
+        )
+        return self._asked(problem, question)
+
+    def _asked(self, problem: Problem, question: GemmProblem) -> LaunchShape:
+        shape = self.face.describe(question)
+        if isinstance(shape, str):
+            label = self.artifact.key.label
+            raise error("D007", label=label, problem=problem, verdict=shape)
+        return shape
 
     def _words(self, shape: LaunchShape, index: int, mark: int) -> tuple[int, ...]:
         text = struct.pack("<Q", mark)
@@ -100,8 +133,12 @@ def _question(problem: Problem, marks: list[int]) -> GemmProblem:
         stride_a=problem.a.stride,
         stride_b=problem.b.stride,
         stride_e=problem.e.stride,
+        batch=problem.batch,
+        batch_a=problem.a.batch,
+        batch_b=problem.b.batch,
+        batch_e=problem.e.batch,
         d=tuple(
-            GemmOperand(pointer=mark, stride_m=d.stride_m, stride_n=d.stride_n)
+            GemmOperand(pointer=mark, stride_m=d.stride_m, stride_n=d.stride_n, batch=d.batch)
             for mark, d in zip(ds, problem.d, strict=True)
         ),
     )

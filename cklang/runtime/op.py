@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from cklang.fusion.plan import FusionPlan
     from cklang.runtime.device import Effort
     from cklang.runtime.dispatch import CallPlan, Choice
+    from cklang.runtime.grouped import GroupedCall
 
 __all__ = ["Op", "op", "op_from_ir"]
 
@@ -63,7 +64,7 @@ class _Ready:
 class _Last(NamedTuple):
     """The raw facts of the last call; :attr:`Op.last` makes a record of them when asked."""
 
-    ready: _Ready
+    plan: CallPlan | GroupedCall
     before: Effort | None
     """What all launches but the last took."""
     call: int
@@ -147,8 +148,50 @@ class Op:
         stream = None if ready.place == HOST else arrays.current_stream(ready.library)
         before = plan.run(addresses, stream)
         call = plan.device.calls[0]
-        self._last = _Last(ready, before, call, memoised)
+        self._last = _Last(plan, before, call, memoised)
         return result
+
+    def grouped(self, calls: Sequence[Sequence[Any]], *, device: str | None = None) -> list[Any]:
+        """Make several calls with different sizes in as few launches as possible.
+
+        Calls whose arrays have the same dtypes and layouts share one launch.
+
+        Args:
+            calls: The positional arguments of each call, as tuples.
+            device: As in a call.
+
+        Returns:
+            The results, in order.
+
+        Raises:
+            CkUnsupportedError: G001, the op takes several kernels; G002, a call has a batch.
+            CkError: What a call raises.
+        """
+        from cklang.runtime.build import shared_builder
+        from cklang.runtime.device import open_device
+        from cklang.runtime.grouped import GroupedCall, Member
+
+        results, members = [], []
+        for values in calls:
+            binding = self._bind(self._values(tuple(values), {}))
+            made = arrays.empty(
+                binding.result_shape, binding.result_dtype, binding.library, binding.place
+            )
+            results.append(made)
+            out = arrays.read("out", made)
+            members.append(Member(plan=self._fuse(binding), binding=binding, out=out))
+        if not members:
+            return []
+        places = {member.binding.place for member in members}
+        if len(places) > 1:
+            raise error("A026", where=", ".join(sorted(places)))
+        first = members[0].binding
+        opened = open_device(device, first.place)
+        call = GroupedCall(opened, shared_builder(), self.request)
+        stream = None if first.place == HOST else arrays.current_stream(first.library)
+        before = call.run(members, stream)
+        self._last = _Last(call, before, opened.calls[0], False)
+        return results
 
     def _prepare(self, values: Sequence[Any], out: Any, device_name: str | None) -> _Ready:
         from cklang.runtime.build import shared_builder
@@ -331,7 +374,7 @@ class Op:
         last = self._last
         if last is None:
             return None
-        plan = last.ready.plan
+        plan = last.plan
         effort = None
         if plan.records and plan.device.calls[0] == last.call:
             effort = plan.device.effort()

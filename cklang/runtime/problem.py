@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 
 from cklang.codec import enum_of
 from cklang.errors import error
-from cklang.keys import DKind, DOperand, Layout, Signature
+from cklang.keys import DKind, DOperand, Family, Layout, Signature
+from cklang.lowering.hostface import MAX_BATCH
+from cklang.runtime.nest import Axis, Nest, folded
 from cklang.types import Dim, DType, Kind, f16, f32, i32
 
 if TYPE_CHECKING:
@@ -43,6 +45,8 @@ class Operand:
     """Name of the value in the program."""
     dtype: DType
     alignment: int
+    batch: tuple[int, ...] = ()
+    """Elements from one matrix to the next along each batch axis of the problem."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +85,8 @@ class ReadAccess(Operand):
 class Problem:
     """One launch of a fused GEMM; everything that rules and the host face ask."""
 
+    batch: tuple[int, ...] = ()
+    """Extents of the batch axes, the first one outermost: one product for each index of them."""
     m: int
     n: int
     k: int
@@ -90,20 +96,31 @@ class Problem:
     d: tuple[ReadAccess, ...]
     epilogue: str
     """SHA-256 of the canonical text of the epilogue."""
+    grouped: bool = False
+    """Whether it shares its launch with others."""
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # Selections are remembered by problem: a call must not hash thirty fields each time.
-        parts = (self.m, self.n, self.k, self.a, self.b, self.e, self.d, self.epilogue)
+        extents = (self.batch, self.m, self.n, self.k)
+        parts = (extents, self.a, self.b, self.e, self.d, self.epilogue, self.grouped)
         object.__setattr__(self, "_hash", hash(parts))
 
     def __hash__(self) -> int:
         return self._hash
 
     @property
+    def family(self) -> Family:
+        """The family of kernels that can compute it."""
+        if self.grouped:
+            return Family.GROUPED
+        return Family.BATCHED if self.batch else Family.GEMM
+
+    @property
     def signature(self) -> Signature:
         """The signature of the kernels that can compute it."""
         return Signature(
+            family=self.family,
             dtype_a=self.a.dtype,
             dtype_b=self.b.dtype,
             dtype_acc=i32 if self.a.dtype.kind is Kind.INT else f32,
@@ -117,8 +134,9 @@ class Problem:
 
     def __str__(self) -> str:
         a, b, e = self.a, self.b, self.e
+        batch = f"batch={'x'.join(map(str, self.batch))} " if self.batch else ""
         return (
-            f"M={self.m} N={self.n} K={self.k} {a.layout.value}{b.layout.value}{e.layout.value} "
+            f"{batch}M={self.m} N={self.n} K={self.k} {self.signature.layouts} "
             f"strides A={a.stride} B={b.stride} E={e.stride}"
         )
 
@@ -231,29 +249,68 @@ def problem_of(
         epilogue: SHA-256 of the canonical text of its epilogue.
 
     Raises:
-        CkValueError: A030-A033, strides that no kernel reads or writes.
+        CkValueError: A030-A035, strides that no kernel reads or writes.
     """
-    m, n = (_extent(extent, dims) for extent in kernel.result.type.shape)
-    if m == 0 or n == 0:
+    shape = [_extent(kernel.result.type.shape[axis], dims) for axis in kernel.axes]
+    if 0 in shape:
         return None
-    e = _result(kernel.result.name, storage[kernel.result.name])
-    a_storage, b_storage = storage[kernel.a.value.name], storage[kernel.b.value.name]
-    k = a_storage.shape[kernel.a.perm[1]]
-    a, b = _matrix(kernel.a, a_storage), _matrix(kernel.b, b_storage)
-    reads = tuple(_access(read, storage[read.value.name], m, n) for read in kernel.reads)
-    return Problem(m=m, n=n, k=k, a=a, b=b, e=e, d=reads, epilogue=epilogue)
+    a, b, e = (storage[value.name] for value in (kernel.a.value, kernel.b.value, kernel.result))
+    reads = [storage[read.value.name] for read in kernel.reads]
+    for each in (a, b, e, *reads):
+        _refuse_negative(each)
+    maps = [(*kernel.a.perm[:-1], None), (*kernel.b.perm[:-2], None, kernel.b.perm[-1])]
+    maps += [kernel.axes, *(read.axes for read in kernel.reads)]
+    axes = [
+        Axis(extent=extent, strides=tuple(_stride(each, m[i]) for each, m in operands))
+        for operands in [list(zip((a, b, e, *reads), maps, strict=True))]
+        for i, extent in enumerate(shape)
+    ]
+    k_a, k_b = kernel.a.perm[-1], kernel.b.perm[-2]
+    k = 1 if k_a is None else a.shape[k_a]
+    whole = k <= 1 or _stride(a, k_a) == 1, k <= 1 or _stride(b, k_b) == 1
+    nest = folded(Nest(batch=tuple(axes[:-2]), rows=axes[-2], columns=axes[-1], whole_k=whole))
+    if len(nest.batch) > MAX_BATCH:
+        extents = tuple(axis.extent for axis in nest.batch)
+        raise error("A034", extents=extents, limit=MAX_BATCH, kernel=kernel.name)
+    batches = list(zip(*(axis.strides for axis in nest.batch), strict=True)) or [()] * len(maps)
+    m, n = nest.rows.extent, nest.columns.extent
+    return Problem(
+        batch=tuple(axis.extent for axis in nest.batch),
+        m=m,
+        n=n,
+        k=k,
+        a=_matrix(a, kernel.a, (m, k), (nest.rows.strides[0], _stride(a, k_a)), batches[0]),
+        b=_matrix(b, kernel.b, (k, n), (_stride(b, k_b), nest.columns.strides[1]), batches[1]),
+        e=_result(kernel.result.name, e, nest, batches[2]),
+        d=tuple(
+            _access(read, each, nest, index, batches[index])
+            for index, (read, each) in enumerate(zip(kernel.reads, reads, strict=True), start=3)
+        ),
+        epilogue=epilogue,
+    )
 
 
 def _extent(extent: Dim | int, dims: Mapping[str, int]) -> int:
     return dims[extent.name] if isinstance(extent, Dim) else extent
 
 
-def _matrix(view: View, storage: Storage) -> Matrix:
-    rows, columns = (storage.shape[axis] for axis in view.perm)
-    by_row, by_column = (storage.strides[axis] for axis in view.perm)
-    _refuse_negative(storage)
-    written = Layout.ROW if view.perm == (0, 1) else Layout.COL
-    layout = _layout((rows, columns), (by_row, by_column), written)
+def _stride(storage: Storage, axis: int | None) -> int:
+    """Return the stride along an axis that runs with a kernel's; an extent of 1 takes no step."""
+    return 0 if axis is None or storage.shape[axis] == 1 else storage.strides[axis]
+
+
+def _matrix(
+    storage: Storage,
+    view: View,
+    shape: tuple[int, int],
+    strides: tuple[int, int],
+    batch: tuple[int, ...],
+) -> Matrix:
+    rows, columns = shape
+    by_row, by_column = strides
+    first, second = view.perm[-2:]
+    turned = first is not None and second is not None and first > second
+    layout = _layout(shape, strides, Layout.COL if turned else Layout.ROW)
     if layout is None:
         raise error("A030", name=storage.name, shape=storage.shape, strides=storage.strides)
     if rows == 0 or columns == 0:
@@ -266,6 +323,7 @@ def _matrix(view: View, storage: Storage) -> Matrix:
         value=view.value.name,
         dtype=storage.dtype,
         alignment=storage.alignment,
+        batch=batch,
         layout=layout,
         rows=rows,
         columns=columns,
@@ -295,24 +353,34 @@ def _layout(shape: tuple[int, int], strides: tuple[int, int], written: Layout) -
     return None
 
 
-def _result(value: str, storage: Storage) -> Matrix:
-    rows, columns = storage.shape
-    by_row, by_column = storage.strides
-    _refuse_negative(storage)
+def _result(value: str, storage: Storage, nest: Nest, batch: tuple[int, ...]) -> Matrix:
+    rows, columns = nest.rows.extent, nest.columns.extent
+    by_row, by_column = (axis.strides[2] for axis in (nest.rows, nest.columns))
     if columns > 1 and by_column != 1:
         raise error("A032", name=storage.name, shape=storage.shape, strides=storage.strides)
     stride = by_row if rows > 1 else columns
     if stride < columns:
         raise error("A033", name=storage.name, stride=stride, columns=columns)
+    _refuse_overlap(storage)
     return Matrix(
         value=value,
         dtype=storage.dtype,
         alignment=storage.alignment,
+        batch=batch,
         layout=Layout.ROW,
         rows=rows,
         columns=columns,
         stride=stride,
     )
+
+
+def _refuse_overlap(storage: Storage) -> None:
+    """Refuse a result in which a longer step does not pass all that shorter ones reach."""
+    reach = 1
+    for stride, extent in sorted(zip(storage.strides, storage.shape, strict=True)):
+        if extent > 1 and stride < reach:
+            raise error("A035", name=storage.name, shape=storage.shape, strides=storage.strides)
+        reach += (extent - 1) * stride
 
 
 def _refuse_negative(storage: Storage) -> None:
@@ -321,10 +389,13 @@ def _refuse_negative(storage: Storage) -> None:
         raise error("A031", name=storage.name, strides=storage.strides)
 
 
-def _access(read: Read, storage: Storage, m: int, n: int) -> ReadAccess:
-    _refuse_negative(storage)
-    stride_m, stride_n = (_stride_along(axis, storage) for axis in read.axes)
-    along_m, along_n = (axis is not None for axis in read.axes)
+def _access(
+    read: Read, storage: Storage, nest: Nest, index: int, batch: tuple[int, ...]
+) -> ReadAccess:
+    m, n = nest.rows.extent, nest.columns.extent
+    stride_m, stride_n = nest.rows.strides[index], nest.columns.strides[index]
+    along_m = stride_m != 0 or (m == 1 and read.axes[-2] is not None)
+    along_n = stride_n != 0 or (n == 1 and read.axes[-1] is not None)
     if along_n and n == 1:
         stride_n = 1
     if along_m and m == 1:
@@ -333,15 +404,12 @@ def _access(read: Read, storage: Storage, m: int, n: int) -> ReadAccess:
         value=read.value.name,
         dtype=storage.dtype,
         alignment=storage.alignment,
+        batch=batch,
         kind=_kind(along_m, along_n, stride_n),
         stride_m=stride_m,
         stride_n=stride_n,
         span=1 + (m - 1) * stride_m + (n - 1) * stride_n,
     )
-
-
-def _stride_along(axis: int | None, storage: Storage) -> int:
-    return 0 if axis is None else storage.strides[axis]
 
 
 def _kind(along_m: bool, along_n: bool, stride_n: int) -> DKind:

@@ -19,10 +19,10 @@ from cklang.arch import arch
 from cklang.fusion.plan import epilogue_hash
 from cklang.ir.nodes import Function, Value
 from cklang.keys import Algorithm, KernelKey, Layout
+from cklang.runtime.bare import bare_launch
 from cklang.runtime.build import shared_builder
 from cklang.runtime.context import device_of
 from cklang.runtime.device import Device, open_device
-from cklang.runtime.launch import loaded
 from cklang.runtime.problem import Matrix, Problem, problem
 from cklang.runtime.record import Artifact
 from cklang.runtime.transfer import Region, staged
@@ -108,16 +108,11 @@ def self_test(
 def _launch(
     device: Device, artifact: Artifact, made: Problem, arrays: Sequence[npt.NDArray[Any]]
 ) -> None:
-    kernel = loaded(device, artifact)
-    prepared = kernel.prepare(made)
-    launch = device.launch(kernel.function, prepared.grid, prepared.block, prepared.kernarg)
-    with _on(device, arrays) as addresses:
-        for address, words in zip(addresses, prepared.pointers, strict=True):
-            for word in words:
-                launch.words[word] = address
-        device.activate()
-        launch(None)
-        device.synchronize()
+    with (
+        _on(device, arrays) as addresses,
+        bare_launch(device, artifact, made, addresses) as launch,
+    ):
+        launch()
 
 
 @contextmanager

@@ -28,6 +28,7 @@ COMMENT = (
 )
 KINDS = {
     "numpy": "NumPy",
+    "ml_dtypes": "ml_dtypes and NumPy, every value",
     "model": "published bit model, in rational arithmetic",
     "pseudocode": "the manual's pseudocode",
     "foreign": "kernels that Triton compiled, against NumPy",
@@ -41,6 +42,7 @@ MODULES = {
         *("test_rare_memory", "test_rdna_alu", "test_rdna_matrix", "test_rdna_scalar"),
         *("test_smfmac",),
     ),
+    "ml_dtypes": ("test_convert_exhaustive",),
     "model": ("test_numerics",),
 }
 _TOKEN = re.compile(r"\b[a-z]+_[a-z0-9_]+\b")

@@ -18,6 +18,9 @@ _TYPES = {
     "fp32": np.float32,
     "i8": np.int8,
     "i32": np.int32,
+    "i16": np.int16,
+    "i64": np.int64,
+    "fp64": np.float64,
     **_FP8,
 }
 
@@ -127,3 +130,54 @@ def test_histogram(gpu: str) -> None:
     y = np.zeros(16, np.int32)
     run(gpu, "histogram", (4, 1), x, y, 1000)
     np.testing.assert_array_equal(y, np.bincount(x, minlength=16))
+
+
+@pytest.mark.parametrize(("gpu", "name"), _of("functions"))
+def test_functions(gpu: str, name: str) -> None:
+    """What the compiler makes of divisions, transcendental functions, rounding and conversions."""
+    rng, dtype, count = np.random.default_rng(8), _types(gpu, name)[0], 300
+    x, y = ((4 * rng.standard_normal(count)).astype(dtype) for _ in range(2))
+    out = np.zeros((8, count), dtype)
+    run(gpu, name, (3, 1), x, y, out, count)
+    a, b = x.astype(np.float64), y.astype(np.float64)
+    third = (a * 3) if dtype is np.float64 else (x * np.float32(3)).astype(np.float64)
+    exact = (
+        a / b,
+        np.exp(a) / np.sqrt(b * b + 1),
+        np.log(a * a + 1) - np.abs(b),
+        np.floor(third) + np.ceil(b / 7),
+        np.where(a > b, np.minimum(a, 0.5), np.maximum(b, -0.5)),
+        a * b + (x - y),
+        np.trunc(x * dtype(100)) + np.abs(b),
+        x.astype(np.float16).astype(float) * y.astype(ml_dtypes.bfloat16).astype(float),
+    )
+    loose = 1e-6 if dtype is np.float32 else 1e-13
+    for n, want in enumerate(exact):
+        atol = loose * 10 if n in {2, 5} else 0  # sums that cancel
+        np.testing.assert_allclose(out[n], want, rtol=4 * loose, atol=atol, err_msg=str(n))
+
+
+@pytest.mark.parametrize(("gpu", "name"), _of("integers"))
+def test_integers(gpu: str, name: str) -> None:
+    rng, dtype, count = np.random.default_rng(9), _types(gpu, name)[0], 300
+    info = np.iinfo(dtype)
+    x = rng.integers(info.min + 1, info.max, count, dtype)
+    y = np.where(rng.random(count) < 0.5, x // 7, rng.integers(1, 99, count)).astype(dtype)
+    y[y == 0] = 5
+    out = np.zeros((8, count), dtype)
+    run(gpu, name, (3, 1), x, y, out, count)
+    shift = y & dtype(15)
+    quotient = np.trunc(x.astype(np.longdouble) / y.astype(np.longdouble)).astype(dtype)
+    with np.errstate(over="ignore"):
+        wanted = (
+            x * y,
+            quotient,
+            x - quotient * y,
+            x << shift,
+            x >> shift,
+            x ^ y & ~x,
+            x - y,
+            x < y,
+        )
+    for n, want in enumerate(wanted):
+        np.testing.assert_array_equal(out[n], want, str(n))

@@ -68,9 +68,14 @@ def drawn(op: Op, dtypes: dict[str, Any], shape: tuple[int, int, int]) -> list[A
     return made
 
 
-def check(op: Op, arch: str, **dtypes: Any) -> None:
+def check(op: Op, arch: str, layouts: str = "rc", **dtypes: Any) -> None:
     for shape in SHAPES:
         args = drawn(op, dtypes, shape)
+        if shape[0] == 1 and layouts != "rc":
+            continue  # one row has both layouts
+        # w is [N, K] and B its transpose: a row-major B is a column-major w.
+        args[0] = np.asfortranarray(args[0]) if layouts[0] == "c" else args[0]
+        args[1] = np.asfortranarray(args[1]) if layouts[1] == "r" else args[1]
         got = op(*args, device=f"emu:{arch}")
         (want,), (bound,) = evaluate_with_bound(op.ir(*args), args)
         assert_close(got, want, bound)
@@ -101,6 +106,21 @@ def test_8_bit_floats(op: Op, arch: str, x: str, w: str, covered: Callable[..., 
 def test_integers(op: Op, arch: str, covered: Callable[..., None]) -> None:
     check(op, arch)
     covered("universal", f"i8 i8 {op.program.signature.result.dtype}", arch)
+
+
+@pytest.mark.parametrize(
+    ("op", "arch", "layouts", "dtype"),
+    [
+        (scaled, "gfx950", "cr", "fp8"),
+        (counted, "gfx950", "cr", "i8"),
+        (scaled, "gfx942", "cr", "fp8_fnuz"),
+    ],
+)
+def test_other_layouts(
+    op: Op, arch: str, layouts: str, dtype: str, covered: Callable[..., None]
+) -> None:
+    check(op, arch, layouts, x=DTYPES[dtype], w=DTYPES[dtype])
+    covered(f"layouts {layouts}r", dtype, arch)
 
 
 @pytest.mark.parametrize(("arch", "dtype"), [("gfx942", ck.fp8), ("gfx950", ck.fp8_fnuz)])

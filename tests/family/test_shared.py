@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import cklang as ck
 from cklang.keys import Algorithm, Reduction
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.testing import assert_close
+from cklang.testing.strategies import extents
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("shared")]
 
@@ -25,22 +28,23 @@ def fused(x: ck.f16[M, K], w: ck.f16[N, K], bias: ck.f16[N], res: ck.f16[M, N]) 
     return ck.gelu(x @ w.T + bias) + res
 
 
-BASE = Algorithm(
+SINGLE = Algorithm(
     tile=(64, 64, 32),
     warps=(2, 2, 1),
     warp_tile=(16, 16, 16),
-    vector_a=8,
-    vector_b=8,
-    vector_e=8,
-    vector_d=(8, 8),
+    vector_a=1,
+    vector_b=1,
+    vector_e=1,
+    vector_d=(1, 1),
 )
-SPLIT = replace(BASE, split_k=5, reduction=Reduction.WORKSPACE)
-STREAM = replace(BASE, stream_k=True, reduction=Reduction.WORKSPACE)
+WIDE = replace(SINGLE, vector_a=8, vector_b=8, vector_e=8, vector_d=(8, 8))
+SPLIT = replace(SINGLE, split_k=5, reduction=Reduction.WORKSPACE)
+STREAM = replace(SINGLE, stream_k=True, reduction=Reduction.WORKSPACE)
 CASES = [
     ("split-K", "gfx942", SPLIT),
-    ("split-K", "gfx90a", replace(SPLIT, split_k=2, reduction=Reduction.ATOMIC)),
+    ("split-K", "gfx90a", replace(WIDE, split_k=2, reduction=Reduction.ATOMIC)),
     ("stream-K", "gfx942", STREAM),
-    ("stream-K", "gfx950", replace(STREAM, reduction=Reduction.ATOMIC)),
+    ("stream-K", "gfx950", replace(WIDE, stream_k=True, reduction=Reduction.ATOMIC)),
 ]
 SHAPES = [(128, 136, 1000), (72, 64, 0), (64, 64, 32), (200, 72, 4000), (40, 520, 104)]
 
@@ -64,6 +68,17 @@ def test_the_epilogue_sees_the_whole_sum(
         if algorithm.reduction is Reduction.WORKSPACE:
             assert np.array_equal(op(*args, device=f"emu:{arch}"), got), "one order of summation"
     covered(f"{variant} {algorithm.reduction.value}", "f16", arch)
+
+
+@pytest.mark.parametrize("algorithm", [SPLIT, STREAM], ids=["split-K", "stream-K"])
+@settings(max_examples=12)
+@given(shape=st.tuples(extents(200), extents(200), st.integers(0, 900)))
+def test_every_shape(algorithm: Algorithm, shape: tuple[int, int, int]) -> None:
+    args = operands(*shape)
+    op = fused.using(algorithm)
+    got = op(*args, device="emu:gfx942")
+    (want,), (bound,) = evaluate_with_bound(op.ir(*args), args)
+    assert_close(got, want, bound)
 
 
 def test_all_workgroups_of_a_small_problem_take_part() -> None:

@@ -338,3 +338,43 @@ def test_long_chains_are_planned() -> None:
     steps = [f"%c{i + 1}: f32[M, N] = exp(%c{i})" for i in range(3000)]
     found = planned(f"%c0: f32[M, N] = gemm(%x, %w) {' '.join(steps)} %r: f32[M, N] = neg(%c3000)")
     assert len(found.kernels[0].epilogue.body) == 3001
+
+
+INTEGERS = "%x: i8[M, K], %w: i8[K, N], %bias: i32[M, N]"
+
+
+def integers(body: str, result: str) -> FusionPlan:
+    return plan(
+        parse_function(
+            f"func @f({INTEGERS}) -> {result} {{ %g: i32[M, N] = gemm(%x, %w) {body} return %r }}"
+        )
+    )
+
+
+def test_an_integer_product_has_an_integer_accumulator() -> None:
+    (kernel,) = integers("%r: i32[M, N] = add(%g, %bias)", "i32[M, N]").kernels
+    assert [str(p.type.dtype) for p in kernel.epilogue.params] == ["i32", "i32"]
+    assert kernel.epilogue.results[0].type.dtype.name == "i32"
+
+
+def test_a_narrow_integer_is_made_in_the_region_and_floats_in_the_store() -> None:
+    narrow = integers("%r: i8[M, N] = cast(%g) {to = i8}", "i8[M, N]")
+    assert epilogue(narrow) == [
+        "  %0: i8[] = cast(%acc) {to = i8}",
+        "  %1: i32[] = cast(%0) {to = i32}",
+        "  return %1",
+    ]
+    half = integers("%r: f16[M, N] = cast(%g) {to = f16}", "f16[M, N]")
+    assert epilogue(half) == ["  %0: f32[] = cast(%acc) {to = f32}", "  return %0"]
+
+
+def test_8_bit_floats_arrive_widened_and_are_stored() -> None:
+    found = plan(
+        parse_function(
+            "func @f(%x: fp8[M, K], %w: bf8[K, N], %d: fp8[M, N]) -> bf8[M, N] {"
+            "%g: f32[M, N] = gemm(%x, %w) %e: f32[M, N] = cast(%d) {to = f32}"
+            "%h: f32[M, N] = mul(%g, %e) %r: bf8[M, N] = cast(%h) {to = bf8} return %r }"
+        )
+    )
+    assert epilogue(found)[-1] == "  return %0"
+    assert [str(p.type.dtype) for p in found.kernels[0].epilogue.params] == ["f32", "f32"]

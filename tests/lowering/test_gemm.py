@@ -28,7 +28,7 @@ from cklang.keys import (
 from cklang.lowering.gemm import HOLE, lower
 from cklang.lowering.pipelines import PIPELINES
 from cklang.runtime.candidates import candidates
-from cklang.types import DType, bf16, f16, f32, i32
+from cklang.types import DType, bf16, f16, f32, fp8, i32
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -226,4 +226,5 @@ def test_algorithms_fit_ck_tiles_access_pattern(s: Signature, arch: str) -> None
 
 def test_no_algorithms_where_nothing_is_known() -> None:
     assert candidates(signature(i32), "gfx942") == ()
-    assert candidates(signature(f16), "gfx1100") == ()
+    assert candidates(signature(fp8), "gfx1100") == ()
+    assert candidates(signature(f16), "gfx1100")

@@ -14,6 +14,7 @@ from cklang.errors import CkError
 from cklang.ir.parser import parse_function
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.reference.evaluate import evaluate
+from cklang.types import DTYPES
 
 
 def result(text: str, *arrays: Any) -> Any:
@@ -158,3 +159,42 @@ def test_extents_that_disagree_are_named() -> None:
         evaluate(parse_function(GEMM), [np.zeros((2, 3), "f2"), np.zeros((4, 2), "f2")])
     assert caught.value.message == "axis 0 of %b is K = 3, but its array has 4 there"
     assert caught.value.hint == "K = 3 since %a"
+
+
+def test_an_integer_product_is_exact_and_wraps() -> None:
+    rng = np.random.default_rng(3)
+    x, w = (rng.integers(-128, 128, s).astype(np.int8) for s in ((5, 300), (300, 7)))
+    text = (
+        "func @f(%x: i8[M, K], %w: i8[K, N]) -> i32[M, N] "
+        "{ %r: i32[M, N] = gemm(%x, %w) return %r }"
+    )
+    assert np.array_equal(result(text, x, w), x.astype(np.int32) @ w.astype(np.int32))
+    full = np.full((1, 2**17 + 5), -128, np.int8)
+    wrapped = result(text, full, full.T)
+    assert wrapped.item() == (2**17 + 5) * 2**14 - 2**32
+
+
+@pytest.mark.parametrize(
+    ("name", "largest"), [("fp8", 448), ("bf8", 57344), ("fp8_fnuz", 240), ("bf8_fnuz", 57344)]
+)
+def test_8_bit_floats_multiply_and_saturate(name: str, largest: float) -> None:
+    dtype = DTYPES[name].numpy
+    text = (
+        f"func @f(%x: {name}[M, K], %w: {name}[K, N]) -> {name}[M, N] "
+        f"{{ %g: f32[M, N] = gemm(%x, %w) %r: {name}[M, N] = cast(%g) {{to = {name}}} return %r }}"
+    )
+    x = np.array([[1.5, -2.0], [-224.0, -224.0], [0.25, 0.0]]).astype(dtype)
+    w = np.array([[2.0, 224.0], [0.5, 224.0]]).astype(dtype)
+    want = [[2.0, -112.0], [-min(560.0, largest), -largest], [0.5, 56.0]]
+    if name.startswith("bf8"):
+        want[1][0] = -512.0  # 560 lies between 512 and 640
+    assert result(text, x, w).astype(np.float32).tolist() == want
+
+
+def test_casts_to_integers_saturate() -> None:
+    numbers = np.array([1e9, -1e9, 127.9, -128.9, np.nan, np.inf, 3.7], np.float32)
+    text = "func @f(%x: f32[N]) -> i8[N] { %r: i8[N] = cast(%x) {to = i8} return %r }"
+    assert result(text, numbers).tolist() == [127, -128, 127, -128, 0, 127, 3]
+    whole = np.array([300, -300, 5], np.int32)
+    text = "func @f(%x: i32[N]) -> i8[N] { %r: i8[N] = cast(%x) {to = i8} return %r }"
+    assert result(text, whole).tolist() == [127, -128, 5]

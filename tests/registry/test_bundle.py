@@ -145,6 +145,7 @@ print(silu.last.launches[0].key)
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("bundle")
 def test_a_machine_without_headers_builds_new_epilogues(tmp_path: Path) -> None:
     path = tmp_path / "gemm.ckb"
     registry = Registry("small")

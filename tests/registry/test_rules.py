@@ -50,6 +50,7 @@ def test_the_base_is_legal_everywhere() -> None:
         ({"tile": (256, 256, 64), "block_per_cu": 2}, "registers"),
         ({"tile": (64, 64, 8)}, "load-a"),
         ({"tile": (64, 64, 8)}, "load-b"),
+        ({"tile": (96, 64, 64), "warp_tile": (16, 16, 16)}, "shuffle"),
         ({"vector_a": 16}, "width-a"),
         ({"vector_b": 3}, "width-b"),
         ({"vector_e": 16}, "width-e"),

@@ -27,9 +27,9 @@ def quiet(words: list[str]) -> str:
 
 @pytest.fixture(scope="module")
 def features(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A program of two sources for two GPUs, one of them compiled to an object first."""
+    """A program of two sources for devices 0, 1, 3 and 4, one compiled to an object first."""
     folder = tmp_path_factory.mktemp("features")
-    archs = "--offload-arch=gfx942,gfx950"
+    archs = "--offload-arch=gfx942,gfx950,gfx1100,gfx1201"
     scale = str(folder / "scale.o")
     assert main(["hipcc", archs, "-c", str(PROGRAMS / "scale.hip"), "-o", scale]) == 0
     program = folder / "features"
@@ -37,7 +37,7 @@ def features(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return program
 
 
-@pytest.mark.parametrize("device", ["0", "1"])
+@pytest.mark.parametrize("device", ["0", "1", "3", "4"])
 def test_what_ordinary_programs_do(features: Path, device: str) -> None:
     done = subprocess.run([features, device], capture_output=True, text=True)
     assert done.stdout.endswith(" 0 failed\n"), done.stdout + done.stderr

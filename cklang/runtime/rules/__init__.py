@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The rules, and the one function that asks them all.
 
-``engine`` says what a rule is; ``algorithm`` and ``problem`` hold the rules; ``resources`` the
-LDS and register sizes that they compare.
+``engine`` says what a rule is; ``algorithm``, ``problem`` and ``batch`` hold the rules;
+``resources`` the LDS and register sizes that they compare.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from cklang.arch import ArchSpec
 from cklang.keys import Algorithm, Signature
 from cklang.runtime.problem import Problem
 from cklang.runtime.rules import algorithm as _algorithm
+from cklang.runtime.rules import batch as _batch
 from cklang.runtime.rules import problem as _problem
 from cklang.runtime.rules.engine import (
     ALGORITHM_RULES,
@@ -34,7 +35,7 @@ __all__ = [
 ]
 
 # Importing them fills the tables; algorithm rules are asked first.
-_FILLED_BY = (_algorithm, _problem)
+_FILLED_BY = (_algorithm, _problem, _batch)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -177,6 +177,21 @@ def _dealt(a: Algorithm, spec: ArchSpec, outer: int, row: int, vector: int) -> s
     return f"{outer} rows of {row} in accesses of {vector} by {threads} threads"
 
 
+@algorithm_rule(
+    "shuffle",
+    "the cshuffle epilogue joins warp tiles along M for a wide store, in whole groups",
+    reads=("tile", "warps", "warp_tile", "epilogue", "vector_e"),
+)
+def _shuffle(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    # CK Tile falls back to single tiles in one place and not in another: 47 % of the elements of a
+    # 96x64 tile of 16x16 warp tiles were wrong on the emulated gfx942 (benchmarks/known_wrong.py).
+    if a.epilogue is not EpilogueKind.CSHUFFLE:
+        return None
+    repeat, _ = resources.repeats(a)
+    joined = resources.joined_tiles(a, spec)
+    return multiple("the number of warp tiles of a wave along M", repeat, joined)
+
+
 _WIDTHS = "an access moves at most 16 bytes, in powers of two"
 _LOADS = "every wave takes whole rows of the tile and every thread equally many accesses"
 

@@ -40,6 +40,7 @@ class Objection:
 
 AlgorithmCheck = Callable[[Algorithm, Signature, ArchSpec], Objection | None]
 ProblemCheck = Callable[[Problem, Algorithm, ArchSpec], Objection | None]
+Footprint = Callable[[Algorithm], Hashable]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,12 +61,10 @@ class ProblemRule:
     id: str
     sentence: str
     reads: tuple[str, ...]
-    """The fields of the algorithm that it looks at: equal ones get equal answers."""
+    """The fields of the algorithm that it looks at."""
     check: ProblemCheck
-
-    def footprint(self, algorithm: Algorithm) -> Hashable:
-        """Return the values of the fields that it looks at."""
-        return tuple(getattr(algorithm, name) for name in self.reads)
+    footprint: Footprint
+    """What of an algorithm decides: equal footprints get equal answers."""
 
 
 ALGORITHM_RULES: list[AlgorithmRule] = []
@@ -87,13 +86,27 @@ def algorithm_rule(
 
 
 def problem_rule(
-    name: str, sentence: str, *, reads: tuple[str, ...]
+    name: str, sentence: str, *, reads: tuple[str, ...], footprint: Footprint | None = None
 ) -> Callable[[ProblemCheck], ProblemCheck]:
-    """Put the decorated function into the table of problem rules."""
+    """Put the decorated function into the table of problem rules.
+
+    ``footprint`` gives less than the values of the fields ``reads`` where the rule looks at less.
+    """
+
+    def values(algorithm: Algorithm) -> Hashable:
+        return tuple(getattr(algorithm, name) for name in reads)
 
     def register(check: ProblemCheck) -> ProblemCheck:
         _expect_fields(reads)
-        PROBLEM_RULES.append(ProblemRule(id=name, sentence=sentence, reads=reads, check=check))
+        PROBLEM_RULES.append(
+            ProblemRule(
+                id=name,
+                sentence=sentence,
+                reads=reads,
+                check=check,
+                footprint=footprint or values,
+            )
+        )
         return check
 
     return register

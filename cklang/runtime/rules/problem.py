@@ -56,14 +56,20 @@ def _operand_size(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Obj
 
 
 @problem_rule(
-    "pad-m", "without padding along M the extent must be whole tiles", reads=("pad_m", "tile")
+    "pad-m",
+    "without padding along M the extent must be whole tiles",
+    reads=("pad_m", "tile"),
+    footprint=lambda a: a.pad_m or a.tile[0],
 )
 def _pad_m(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
     return None if algorithm.pad_m else multiple("M", problem.m, algorithm.tile[0])
 
 
 @problem_rule(
-    "pad-n", "without padding along N the extent must be whole tiles", reads=("pad_n", "tile")
+    "pad-n",
+    "without padding along N the extent must be whole tiles",
+    reads=("pad_n", "tile"),
+    footprint=lambda a: a.pad_n or a.tile[1],
 )
 def _pad_n(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
     return None if algorithm.pad_n else multiple("N", problem.n, algorithm.tile[1])
@@ -73,6 +79,7 @@ def _pad_n(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection 
     "pad-k",
     "without padding along K the extent must be whole tiles of each K split",
     reads=("pad_k", "tile", "split_k"),
+    footprint=lambda a: a.pad_k or a.tile[2] * a.split_k,
 )
 def _pad_k(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
     return (

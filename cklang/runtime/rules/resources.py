@@ -12,6 +12,7 @@ from cklang.lowering.pipelines import PIPELINES
 from cklang.tuning.traits import registers_wanted
 
 __all__ = [
+    "joined_tiles",
     "register_limit",
     "registers",
     "repeats",
@@ -47,19 +48,22 @@ def staged_bytes(a: Algorithm, s: Signature) -> int:
     return staged
 
 
-def shuffle_extents(a: Algorithm, spec: ArchSpec) -> tuple[int, int]:
-    """Return rows and columns of E that the cshuffle epilogue passes through LDS at once.
+def joined_tiles(a: Algorithm, spec: ArchSpec) -> int:
+    """Return how many warp tiles along M the cshuffle epilogue passes through LDS at once.
 
-    One warp tile of each wave, or several along M if a lane owns fewer elements of one than a
-    store moves (CK Tile's rule for a row-major E).
+    Several if a lane owns fewer elements of one than a store moves (CK Tile's rule for a row-major
+    E), but no more than a wave has.
     """
     per_lane = a.warp_tile[0] * a.warp_tile[1] // spec.wave_size
-    m, n = a.warp_tile[0] * a.warps[0], a.warp_tile[1] * a.warps[1]
-    if per_lane and per_lane < a.vector_e:
-        several = m * min(a.vector_e // per_lane, max(1, a.tile[0] // m))
-        if a.tile[0] % several == 0:
-            return several, n
-    return m, n
+    if not 0 < per_lane < a.vector_e:
+        return 1
+    return max(1, min(a.vector_e // per_lane, repeats(a)[0]))
+
+
+def shuffle_extents(a: Algorithm, spec: ArchSpec) -> tuple[int, int]:
+    """Return rows and columns of E that the cshuffle epilogue passes through LDS at once."""
+    rows = a.warp_tile[0] * a.warps[0] * joined_tiles(a, spec)
+    return rows, a.warp_tile[1] * a.warps[1]
 
 
 def shuffled_bytes(a: Algorithm, s: Signature, spec: ArchSpec) -> int:

@@ -52,7 +52,7 @@ def gemm(
         inside_b = (depth[:, None] < k) & (columns[None, :] < n)
         left = tl.load(a + rows[:, None] * k + depth[None, :], mask=inside_a, other=0.0)
         right = tl.load(b + depth[:, None] * n + columns[None, :], mask=inside_b, other=0.0)
-        total = tl.dot(left, right, total, out_dtype=acc)
+        total = tl.dot(left, right, total, input_precision="ieee", out_dtype=acc)
     inside = (rows[:, None] < m) & (columns[None, :] < n)
     tl.store(c + rows[:, None] * n + columns[None, :], total.to(c.dtype.element_ty), mask=inside)
 
@@ -150,6 +150,37 @@ def histogram(x, y, count, block: tl.constexpr):
     tl.atomic_add(y + value, 1, mask=at < count)
 
 
+@triton.jit
+def functions(x, y, out, count, block: tl.constexpr):
+    """Eight results for each pair of numbers, one after the other in `out`."""
+    at = tl.program_id(0) * block + tl.arange(0, block)
+    a = tl.load(x + at, mask=at < count, other=1.0)
+    b = tl.load(y + at, mask=at < count, other=1.0)
+    results = (
+        a / b,
+        tl.exp(a) * tl.math.rsqrt(b * b + 1),
+        tl.log(a * a + 1) - tl.sqrt(b * b),
+        tl.floor(a * 3) + tl.ceil(b / 7),
+        tl.where(a > b, tl.minimum(a, 0.5), tl.maximum(b, -0.5)),
+        tl.fma(a, b, a - b),
+        (a * 100).to(tl.int32).to(out.dtype.element_ty) + tl.abs(b),
+        a.to(tl.float16).to(out.dtype.element_ty) * b.to(tl.bfloat16).to(out.dtype.element_ty),
+    )
+    for n in tl.static_range(8):
+        tl.store(out + n * count + at, results[n], mask=at < count)
+
+
+@triton.jit
+def integers(x, y, out, count, block: tl.constexpr):
+    """Eight results for each pair of integers, one after the other in `out`."""
+    at = tl.program_id(0) * block + tl.arange(0, block)
+    a = tl.load(x + at, mask=at < count, other=1)
+    b = tl.load(y + at, mask=at < count, other=1)
+    results = (a * b, a // b, a % b, a << (b & 15), a >> (b & 15), a ^ b & ~a, a - b, a < b)
+    for n in tl.static_range(8):
+        tl.store(out + n * count + at, results[n].to(out.dtype.element_ty), mask=at < count)
+
+
 def _gemm(left: str, right: str, out: str, acc: Any) -> tuple[Any, dict[str, str], dict[str, Any]]:
     blocks = {"acc": acc, "block_m": 64, "block_n": 64, "block_k": 32}
     types = {"a": f"*{left}", "b": f"*{right}", "c": f"*{out}", "m": "i32", "n": "i32", "k": "i32"}
@@ -163,6 +194,10 @@ def _attention(dtype: str, causal: bool) -> tuple[Any, dict[str, str], dict[str,
 
 def kernels(gpu: str) -> dict[str, tuple[Any, dict[str, str], dict[str, Any]]]:
     """Name: (function, types of its arguments, constants) of everything made for `gpu`."""
+
+    def pairs(kind: str) -> dict[str, str]:
+        return dict.fromkeys(("x", "y", "out"), f"*{kind}") | {"count": "i32"}
+
     rows = {"x": "*fp32", "y": "*fp32", "columns": "i32"}
     found = {
         "gemm_f16": _gemm("fp16", "fp16", "fp16", tl.float32),
@@ -178,6 +213,12 @@ def kernels(gpu: str) -> dict[str, tuple[Any, dict[str, str], dict[str, Any]]]:
             dict.fromkeys(("x", "weight", "y"), "*fp16") | {"total": "*fp32", "columns": "i32"},
             {"block": 512},
         ),
+        "functions_f32": (functions, pairs("fp32"), {"block": 128}),
+        "functions_f64": (functions, pairs("fp64"), {"block": 128}),
+        "integers_i16": (integers, pairs("i16"), {"block": 128}),
+        "integers_i32": (integers, pairs("i32"), {"block": 128}),
+        "integers_i64": (integers, pairs("i64"), {"block": 128}),
+        "gemm_f32": _gemm("fp32", "fp32", "fp32", tl.float32),
         "histogram": (
             histogram,
             {"x": "*i32", "y": "*i32", "count": "i32"},

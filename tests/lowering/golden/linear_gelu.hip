@@ -124,7 +124,8 @@ struct Function
 };
 
 using Epilogue = cklang::Epilogue<EpilogueProblem, Function, D0, D1>;
-using Kernel   = cklang::GemmKernel<Partitioner, Traits, Acc, Epilogue, D0, D1>;
+using Gemm     = cklang::GemmKernel<Partitioner, Traits, Acc, Epilogue, D0, D1>;
+using Kernel   = Gemm;
 
 #if defined(__HIP_DEVICE_COMPILE__)
 
@@ -143,14 +144,15 @@ ck_gemm_f16_f16_f16_rcr_128x128x32(Kernel::Args args)
 #include "cklang/describe.hpp"
 
 using HostKernel = cklang::HostKernel<Partitioner, Pipeline, Epilogue, D0, D1>;
+using Single     = cklang::Describe<HostKernel,
+                                false, // persistent
+                                cklang::Work::tiles,
+                                cklang::Reduction::none>;
 
 extern "C" __attribute__((visibility("default"))) void
 ck_gemm_describe(const ck_gemm_problem* problem, ck_gemm_launch* launch)
 {
-    cklang::Describe<HostKernel,
-                     false, // persistent
-                     cklang::Work::tiles,
-                     cklang::Reduction::none>::run(*problem, *launch);
+    Single::run(*problem, *launch);
 }
 
 extern "C" __attribute__((visibility("default"))) uint32_t ck_gemm_host_version()

@@ -49,7 +49,10 @@ struct GemmKernel
             tile<loop>(args, block, shared);
     }
 
-    /// The tile that a data-parallel grid gives to workgroup `block`.
+    static constexpr index_t epilogue_lds = Epilogue::GetSmemSize();
+
+    /// The tile that a data-parallel grid gives to workgroup `block`; `shared` has room for the
+    /// loop and the epilogue.
     template <LoopFunction<typename Acc::DataType>* loop>
     CK_TILE_DEVICE static void tile(const Args& args, index_t block, char* shared)
     {

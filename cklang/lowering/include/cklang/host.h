@@ -7,9 +7,10 @@
 
 #include <stdint.h>
 
-#define CK_GEMM_HOST_VERSION 3
+#define CK_GEMM_HOST_VERSION 4
 #define CK_GEMM_MAX_D 8
-#define CK_GEMM_MAX_KERNARG 512
+#define CK_GEMM_MAX_BATCH 3
+#define CK_GEMM_MAX_KERNARG 1024
 
 /* E[m, n] = f(sum over k of A[m, k] * B[k, n], D0[m, n], ...).
  * Strides count elements. stride_a, stride_b, stride_e belong to the axis that is not contiguous
@@ -27,6 +28,15 @@ typedef struct ck_gemm_problem
     const void* d[CK_GEMM_MAX_D];
     int64_t d_stride_m[CK_GEMM_MAX_D];
     int64_t d_stride_n[CK_GEMM_MAX_D];
+    int64_t batch[CK_GEMM_MAX_BATCH]; /* extents, the last one innermost; 1 where there is none */
+    int64_t a_batch[CK_GEMM_MAX_BATCH]; /* elements from one matrix to the next along each */
+    int64_t b_batch[CK_GEMM_MAX_BATCH];
+    int64_t e_batch[CK_GEMM_MAX_BATCH];
+    int64_t d_batch[CK_GEMM_MAX_D][CK_GEMM_MAX_BATCH];
+    int64_t first_tile;  /* of grouped kernels: where this group's tiles begin; with a table, their
+                            number in all groups */
+    int64_t group_count; /* rows of the table */
+    const void* groups;  /* the table in device memory, or null to be given this group's row */
 } ck_gemm_problem;
 
 typedef struct ck_gemm_launch

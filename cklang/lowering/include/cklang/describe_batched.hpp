@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+// The host face of a batched GEMM: that of one product, and the batch behind it.
+#pragma once
+
+#include "cklang/batched.hpp"
+#include "cklang/describe.hpp"
+
+#if !defined(__HIP_DEVICE_COMPILE__)
+
+namespace cklang {
+
+/// `One` describes one product of the batch.
+template <typename One, index_t operands>
+struct DescribeBatched
+{
+    using Args = BatchedArgs<operands>;
+
+    static_assert(sizeof(Args) <= CK_GEMM_MAX_KERNARG);
+    static_assert(std::is_trivially_copyable_v<Args>);
+
+    static void run(const ck_gemm_problem& problem, ck_gemm_launch& launch)
+    {
+        constexpr int64_t most = 65535; // workgroups along y of a grid
+        int64_t count          = 1;
+        for(int64_t extent : problem.batch)
+        {
+            if(extent < 1 || extent > most || (count *= extent) > most)
+            {
+                launch.refusal = "the batch must be from 1 to 65535 products";
+                return;
+            }
+        }
+        One::run(problem, launch);
+        if(launch.refusal)
+            return;
+        Args args{};
+        std::memcpy(&args.gemm, launch.kernarg, sizeof(args.gemm));
+        for(int axis = 0; axis < batch_axes; ++axis)
+        {
+            args.batch[axis] = static_cast<index_t>(problem.batch[axis]);
+            args.a[axis]     = problem.a_batch[axis];
+            args.b[axis]     = problem.b_batch[axis];
+            args.e[axis]     = problem.e_batch[axis];
+            for(int i = 0; i < operands; ++i)
+                args.d[i][axis] = problem.d_batch[i][axis];
+        }
+        launch.grid[1]       = static_cast<uint32_t>(count);
+        launch.kernarg_bytes = sizeof(Args);
+        std::memcpy(launch.kernarg, &args, sizeof(Args));
+    }
+};
+
+} // namespace cklang
+
+#endif

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: MIT
+"""The loops of a launch as strides, made as few as they can be.
+
+A kernel counts over batch axes, rows and columns. An axis of extent 1 counts nothing. A batch axis
+along which B does not change, and whose steps in every other operand go on where the rows end, is
+more rows; so are columns for A. Two neighbouring batch axes of which one goes on where the other
+ends are one. What is left is the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+__all__ = ["Axis", "Nest", "folded"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """One loop: its extent, and the stride of each operand along it in elements."""
+
+    extent: int
+    strides: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nest:
+    """All loops of a launch but K's; operands are in the order A, B, E, then each D."""
+
+    batch: tuple[Axis, ...]
+    rows: Axis
+    columns: Axis
+    whole_k: tuple[bool, bool] = (True, True)
+    """Whether K is contiguous in A and in B, so that their other axis may have any stride."""
+
+
+_A, _B, _E = range(3)
+
+
+def folded(nest: Nest) -> Nest:
+    """Return ``nest`` with as few batch axes as its strides allow."""
+    batch = _merged([axis for axis in nest.batch if axis.extent != 1])
+    kept: list[Axis] = []
+    rows, columns = nest.rows, nest.columns
+    for axis in reversed(batch):
+        more_rows = _joined(axis, rows) if axis.strides[_B] == 0 else None
+        more_columns = _joined(axis, columns) if axis.strides[_A] == 0 else None
+        if more_rows is not None and (nest.whole_k[0] or more_rows.strides[_A] == 1):
+            rows = more_rows
+        elif more_columns is not None and _are_columns(more_columns, nest.whole_k[1]):
+            columns = more_columns
+        else:
+            kept.append(axis)
+    return replace(nest, batch=tuple(reversed(kept)), rows=rows, columns=columns)
+
+
+def _are_columns(axis: Axis, whole_k: bool) -> bool:
+    return axis.strides[_E] == 1 and (whole_k or axis.strides[_B] == 1)
+
+
+def _joined(outer: Axis, inner: Axis) -> Axis | None:
+    """Return the two loops as one, or None if their steps do not go on from one another."""
+    extent = outer.extent * inner.extent
+    if inner.extent == 1:
+        return Axis(extent=extent, strides=outer.strides)
+    steps = zip(outer.strides, inner.strides, strict=True)
+    if any(far != near * inner.extent for far, near in steps):
+        return None
+    return Axis(extent=extent, strides=inner.strides)
+
+
+def _merged(batch: Sequence[Axis]) -> list[Axis]:
+    result: list[Axis] = []
+    for axis in batch:
+        joined = _joined(result[-1], axis) if result else None
+        if joined is None:
+            result.append(axis)
+        else:
+            result[-1] = joined
+    return result

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+"""Rules about the batch of a problem."""
+
+from __future__ import annotations
+
+import math
+
+from cklang.arch import ArchSpec
+from cklang.keys import Algorithm
+from cklang.runtime.problem import Operand, Problem
+from cklang.runtime.rules.engine import Objection, multiple, problem_rule
+
+__all__: list[str] = []
+
+_MOST = 65535
+"""Workgroups along y of a grid, which count the batch."""
+_DWORD = 4
+
+
+@problem_rule("batch", "the batch is the second axis of the grid", reads=())
+def _batch(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+    count = math.prod(problem.batch)
+    if count <= _MOST:
+        return None
+    return Objection(what="the batch", value=str(count), bound=f"at most {_MOST}")
+
+
+@problem_rule(
+    "batch-alignment",
+    "every matrix of a batch starts as aligned as the vectors that it is read in",
+    reads=("vector_a", "vector_b", "vector_e", "vector_d"),
+)
+def _batch_alignment(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+    operands: list[tuple[str, Operand, int]] = [
+        ("A", problem.a, algorithm.vector_a),
+        ("B", problem.b, algorithm.vector_b),
+        ("E", problem.e, algorithm.vector_e),
+    ]
+    reads = zip(problem.d, algorithm.vector_d, strict=False)
+    operands += [(f"D{index}", d, width) for index, (d, width) in enumerate(reads)]
+    for name, operand, width in operands:
+        size = operand.dtype.bytes
+        for stride in operand.batch:
+            what = f"a batch stride of {name} in bytes"
+            found = multiple(what, stride * size, min(width * size, _DWORD))
+            if found is not None:
+                return found
+    return None

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT
+"""Quantised products whose scales are factors of the whole sum: they are epilogue operands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cklang as ck
+from cklang.reference.bounds import evaluate_with_bound
+from cklang.testing import assert_close
+from cklang.types import DTYPES
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("quantised")]
+
+M, N, K = ck.dims("M N K")
+Q = ck.dtype_var("Q", ck.fp8, ck.fp8_fnuz)
+
+
+@ck.op
+def row_column(x: Q[M, K], w: Q[N, K], scale_x: ck.f32[M], scale_w: ck.f32[N]) -> ck.bf16[M, N]:
+    return (x @ w.T) * scale_x[:, None] * scale_w
+
+
+def quantised(rng: np.random.Generator, dtype: str, *shape: int) -> tuple[Any, Any]:
+    """Return a matrix in 8 bits and the scale of each of its rows."""
+    x = rng.standard_normal(shape) * 10.0 ** rng.integers(-3, 4, (shape[0], 1))
+    scale = np.abs(x).max(axis=1, keepdims=True) / 200
+    return (x / scale).astype(DTYPES[dtype].numpy), scale[:, 0].astype(np.float32)
+
+
+@pytest.mark.parametrize(("arch", "dtype"), [("gfx942", "fp8_fnuz"), ("gfx950", "fp8")])
+def test_scales_of_rows_and_columns(arch: str, dtype: str, covered: Callable[..., None]) -> None:
+    rng = np.random.default_rng(0)
+    for m, n, k in ((64, 64, 128), (80, 48, 208)):
+        x, scale_x = quantised(rng, dtype, m, k)
+        w, scale_w = quantised(rng, dtype, n, k)
+        args = (x, w, scale_x, scale_w)
+        got = row_column(*args, device=f"emu:{arch}")
+        (want,), (bound,) = evaluate_with_bound(row_column.ir(*args), args)
+        assert_close(got, want, bound)
+        # A scale that is nan or infinite stays in its row.
+        scale_x[0], scale_x[1] = np.nan, np.inf
+        wild = row_column(*args, device=f"emu:{arch}")
+        (want,), (bound,) = evaluate_with_bound(row_column.ir(*args), args)
+        assert_close(wild, want, bound)
+        np.testing.assert_array_equal(wild[2:], got[2:])
+    covered("quantised, row and column scales", f"{dtype} {dtype} bf16", arch)

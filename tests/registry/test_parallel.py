@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: MIT
+"""Registries built by threads and by processes, failures in the summary, autotune on a device."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+from concurrent.futures import Future, ProcessPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from kernels import RELU, key, shape
+
+import cklang as ck
+from cklang.runtime import parallel
+from cklang.runtime.registry import Registry
+from cklang.runtime.select import select
+from cklang.testing import plain_key, self_test
+from cklang.types import f16
+
+NARROW: dict[str, Any] = {
+    "tile": (64, 64, 32),
+    "warp_tile": (16, 16, 32),
+    "vector_a": 1,
+    "vector_b": 1,
+    "vector_e": 1,
+}
+
+
+class Here:
+    """An executor that is no thread pool: pickles nothing, runs at once, and remembers."""
+
+    def __init__(self) -> None:
+        self.tasks: list[tuple[Any, ...]] = []
+
+    def submit(self, call: Any, *arguments: Any) -> Future[Any]:
+        json.dumps(arguments)
+        self.tasks.append(arguments)
+        done: Future[Any] = Future()
+        done.set_result(call(*arguments))
+        return done
+
+
+def test_what_cannot_be_generated_is_a_failure_of_its_kernel() -> None:
+    made = Registry("mine")
+    made.add(key(num_wave_groups=2), RELU)
+    summary = made.build(max_workers=1)
+    (why,) = summary.failures.values()
+    assert why.code == "L003"
+    assert summary.artifacts == ()
+    assert "0 of 1 kernels" in str(summary)
+    assert "failed: " in str(summary)
+
+
+def test_other_executors_get_plain_data_a_task_for_each_stencil() -> None:
+    made = Registry("mine")
+    made.add(key(num_wave_groups=2), RELU)
+    made.add(key(num_wave_groups=2, tile=(64, 64, 32)), RELU)
+    here = Here()
+    summary = made.build(executor=here)  # type: ignore[arg-type]
+    assert len(here.tasks) == 2
+    assert [result.key for result in summary.results] == [kernel.key for kernel in made]
+    assert len(summary.failures) == 2
+
+
+def test_workers_build_in_the_same_place() -> None:
+    settings = parallel._settings()
+    assert settings["CKLANG_JOBS"] == "1"
+    assert "CKLANG_CACHE_DIR" in settings
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("bundle")
+def test_processes_build_what_threads_find() -> None:
+    made = Registry("mine")
+    made.add(key(**NARROW), RELU)
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=spawn) as pool:
+        summary = made.build(executor=pool)
+    assert not summary.failures
+    again = made.build(max_workers=1)
+    assert all(artifact.cached for artifact in again.artifacts)
+    assert again.artifacts[0].folder == summary.artifacts[0].folder
+    imported = Registry.from_json(json.loads(json.dumps(made.to_json())))
+    assert imported == made
+    assert imported.build().artifacts[0].folder == summary.artifacts[0].folder
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("bundle")
+def test_autotune_counts_instructions_on_an_emulated_gpu() -> None:
+    made = Registry("mine")
+    made.add(key(**NARROW), RELU)
+    found = select(shape(70, 40, 33), registry=made, arch="gfx942", strategy="autotune")
+    assert "wave instructions (no time: the GPU is emulated)" in found.reason
+    assert "emulated gfx942" in found.reason
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("bundle")
+def test_a_call_is_served_by_its_registry() -> None:
+    m, n, k = ck.dims("M N K")
+
+    @ck.op
+    def relu(x: ck.f16[m, k], w: ck.f16[n, k]) -> ck.f16[m, n]:  # type: ignore[valid-type]
+        return ck.relu(x @ w.T)
+
+    made = Registry("mine")
+    x, w = (np.ones((size, 33), np.float16) for size in (70, 40))
+    some = ck.pattern(warps=(2, 2, 1), **NARROW)
+    assert relu.declare(x, w, among=some, registry=made, device="emu:gfx942") == 1
+    with ck.using(registry=made, arch="gfx942"):
+        assert np.array_equal(relu(x, w), np.full((70, 40), 33, np.float16))
+        assert relu.last is not None
+        assert relu.last.device == "emulated gfx942"
+        assert relu.last.launches[0].key in made
+        assert "registry 'mine'" in relu.explain(x, w)
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("bundle")
+def test_a_self_test_counts_wrong_elements() -> None:
+    from dataclasses import replace
+
+    from kernels import BASE
+
+    made = plain_key(replace(BASE, **NARROW), f16, "gfx942")
+    found = self_test(made, (70, 40, 33), "emu:gfx942")
+    assert (found.wrong, found.elements) == (0, 2800)
+    assert str(found) == "right: all 2800 elements exact"

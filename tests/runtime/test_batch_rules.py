@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: MIT
+"""What batches are refused, by which rule, and what strides become: nothing is compiled here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cklang as ck
+from cklang.errors import CkError
+from cklang.keys import Family
+from cklang.runtime.op import Op
+
+B, G, H, M, N, K, P = ck.dims("B G H M N K P")
+
+
+@ck.op
+def product(x: ck.f16[B, M, K], w: ck.f16[B, K, N]) -> ck.f16[B, M, N]:
+    return x @ w
+
+
+@ck.op
+def four(x: ck.f16[B, G, H, P, M, K], w: ck.f16[B, G, H, P, K, N]) -> ck.f16[B, G, H, P, M, N]:
+    return x @ w
+
+
+@ck.op
+def last_is_batch(x: ck.f16[B, M, K], w: ck.f16[B, K, N]) -> ck.f16[M, N, B]:
+    return ck.einsum("bmk,bkn->mnb", x, w)
+
+
+def half(*shape: int) -> Any:
+    return np.zeros(shape, np.float16)
+
+
+def refusal(op: Op, *args: Any, out: Any = None) -> CkError:
+    with pytest.raises(CkError) as caught:
+        op.explain(*args, out=out, device="emu:gfx942")
+    return caught.value
+
+
+def test_a_batch_has_a_stride_for_every_operand() -> None:
+    (problem,) = product.problems(half(3, 8, 16), half(16, 3, 5).transpose(1, 0, 2))
+    assert problem.family is Family.BATCHED
+    assert (problem.batch, problem.a.batch, problem.b.batch) == ((3,), (128,), (5,))
+    assert (problem.b.stride, problem.e.batch) == (15, (40,))
+
+
+def test_one_product_needs_no_batch() -> None:
+    (problem,) = product.problems(half(1, 8, 16), half(1, 16, 5))
+    assert (problem.family, problem.batch) == (Family.GEMM, ())
+
+
+def test_explain_says_the_batch() -> None:
+    text = product.explain(half(3, 8, 16), half(3, 16, 8), device="emu:gfx942")
+    assert "batch=3 M=8 N=8 K=16" in text
+    assert "label      batched_f16_rrr" in text
+
+
+def test_huge_matrices_far_apart_are_legal() -> None:
+    # Each matrix is small; the batch spans more than 2**31 elements.
+    far = np.lib.stride_tricks.as_strided(half(1), (3, 8, 16), (1 << 33, 32, 2), writeable=False)
+    (problem,) = product.problems(far, half(3, 16, 8))
+    assert problem.a.batch == (1 << 32,)
+    assert "batch=3" in product.explain(far, half(3, 16, 8), device="emu:gfx942")
+
+
+def test_too_many_products() -> None:
+    wide = np.lib.stride_tricks.as_strided(half(1), (70000, 1, 8), (16, 16, 2), writeable=False)
+    other = np.lib.stride_tricks.as_strided(half(1), (70000, 8, 2), (32, 4, 2), writeable=False)
+    found = refusal(product, wide, other)
+    assert found.code == "K101"
+    assert "batch: the batch is 70000, must be at most 65535" in str(found)
+
+
+def test_batch_strides_that_break_alignment() -> None:
+    x = half(3 * 8 * 16 + 3)
+    odd = np.lib.stride_tricks.as_strided(x, (3, 8, 16), (2 * (8 * 16 + 1), 32, 2))
+    (choice,) = product._choices((odd, half(3, 16, 8)), {}, None, "emu:gfx942")
+    assert choice.selection.key.algorithm.vector_a == 1
+    assert any(each.rule == "batch-alignment" for each in choice.selection.rejections)
+
+
+@pytest.mark.parametrize(
+    ("op", "args", "out", "code"),
+    [
+        (last_is_batch, (half(2, 8, 16), half(2, 16, 8)), None, "X008"),
+        (product, (half(2, 8, 16), half(3, 16, 8)), None, "A025"),
+        (product, (half(2, 8, 16)[:, :, ::2], half(2, 8, 8)), None, "A030"),
+        (product, (half(2, 8, 16)[::-1], half(2, 16, 8)), None, "A031"),
+        (
+            product,
+            (half(2, 8, 16), half(2, 16, 8)),
+            np.lib.stride_tricks.as_strided(half(200), (2, 8, 8), (16, 16, 2)),
+            "A035",
+        ),
+    ],
+)
+def test_refusals(op: Op, args: Any, out: Any, code: str) -> None:
+    assert refusal(op, *args, out=out).code == code
+
+
+def test_four_batch_axes_that_do_not_fold() -> None:
+    shape = (2, 2, 2, 2, 4, 8)
+    x = half(3, 3, 3, 3, 4, 8)[:2, :2, :2, :2]
+    w = half(2, 2, 2, 2, 8, 4)
+    assert x.shape == shape
+    found = refusal(four, x, w)
+    assert found.code == "A034"
+    assert "(2, 2, 2, 2)" in str(found)
+    (problem,) = four.problems(half(*shape), w)
+    assert problem.batch == (16,)

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: MIT
+"""Batches of products and contractions on emulated GPUs, against the reference within its bound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from assembler import read_back
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cklang as ck
+from cklang.keys import Algorithm, Family
+from cklang.reference.bounds import evaluate_with_bound
+from cklang.runtime.op import Op
+from cklang.testing import assert_close
+from cklang.testing.strategies import Layout, arrays, extents, laid_out, strided
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("batched")]
+
+B, G, H, M, N, K = ck.dims("B G H M N K")
+DENSE = (Layout.ROW, Layout.PADDED_ROW, Layout.OFFSET)
+
+
+def single(operands: int) -> Algorithm:
+    """The algorithm that fits every problem."""
+    return Algorithm(
+        tile=(64, 64, 32),
+        warps=(2, 2, 1),
+        warp_tile=(16, 16, 32),
+        vector_a=1,
+        vector_b=1,
+        vector_e=1,
+        vector_d=(1,) * operands,
+    )
+
+
+@ck.op
+def fused(
+    x: ck.f16[B, M, K],
+    w: ck.f16[B, N, K],
+    row: ck.f16[B, N],
+    column: ck.f32[B, M],
+    scale: ck.f32[B],
+    res: ck.f16[B, M, N],
+) -> ck.f16[B, M, N]:
+    return ck.gelu((x @ w.mT) * scale[:, None, None] + row[:, None] + column[:, :, None]) + res
+
+
+@ck.op
+def product(x: ck.f16[B, M, K], w: ck.f16[B, N, K]) -> ck.f16[B, M, N]:
+    return ck.einsum("gmk,gnk->gmn", x, w)
+
+
+@ck.op
+def shared(x: ck.f16[B, M, K], w: ck.f16[N, K]) -> ck.f16[B, M, N]:
+    return x @ w.T
+
+
+@ck.op
+def heads(x: ck.f16[B, M, H, K], w: ck.f16[H, N, K]) -> ck.f16[B, H, M, N]:
+    return ck.einsum("bmhk,hnk->bhmn", x, w)
+
+
+@ck.op
+def outer(x: ck.f16[G, M, K], w: ck.f16[H, N, K]) -> ck.f16[G, M, H, N]:
+    return ck.einsum("gmk,hnk->gmhn", x, w)
+
+
+FUSED = fused.using(single(4))
+PRODUCT, SHARED, HEADS, OUTER = (o.using(single(0)) for o in (product, shared, heads, outer))
+
+
+def check(op: Op, *args: Any, out: Any = None) -> Any:
+    """Run ``op`` and compare with the reference of its IR; read its kernels back."""
+    got = op(*args, out=out)
+    assert op.last is not None
+    for launch in op.last.launches:
+        read_back(launch.artifact.code_object, launch.key.arch)
+    (want,), (bound,) = evaluate_with_bound(op.ir(*args), args)
+    assert_close(got, want, bound)
+    return got
+
+
+def family(op: Op) -> Family:
+    assert op.last is not None
+    return op.last.launches[0].key.signature.family
+
+
+SIZES = st.tuples(st.integers(1, 4), extents(100), extents(100), extents(70))
+
+
+@settings(max_examples=15)
+@given(data=st.data(), shape=SIZES)
+def test_every_kind_of_batched_operand(data: st.DataObject, shape: tuple[int, ...]) -> None:
+    b, m, n, k = shape
+    kinds = [(b, m, k), (b, n, k), (b, n)]
+    args = [data.draw(strided(data.draw(arrays(ck.f16, s)), DENSE)) for s in kinds]
+    column, scale = (data.draw(arrays(ck.f32, s)) for s in ((b, m), (b,)))
+    res = data.draw(strided(data.draw(arrays(ck.f16, (b, m, n))), DENSE))
+    check(FUSED, *args, column, scale, res)
+
+
+def ordinary(*shape: int) -> Any:
+    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float16)
+
+
+def test_einsum_is_a_batched_product(covered: Callable[..., None]) -> None:
+    check(PRODUCT, ordinary(3, 70, 40), ordinary(3, 65, 40))
+    assert family(PRODUCT) is Family.BATCHED
+    covered("batched", "f16", "gfx942")
+    covered("contraction (einsum)", "f16", "gfx942")
+
+
+def test_a_shared_matrix_makes_one_product_of_the_batch() -> None:
+    check(SHARED, ordinary(3, 70, 40), ordinary(65, 40))
+    assert family(SHARED) is Family.GEMM
+    assert SHARED.last is not None
+    assert SHARED.last.launches[0].problem.m == 210
+    rows = ordinary(3, 71, 40)[:, :70]
+    check(SHARED, rows, ordinary(65, 40))
+    assert family(SHARED) is Family.BATCHED
+
+
+def test_axes_between_others_are_strides() -> None:
+    check(HEADS, ordinary(2, 33, 3, 40), ordinary(3, 50, 40))
+    assert HEADS.last is not None
+    assert HEADS.last.launches[0].problem.batch == (2, 3)
+
+
+def test_labels_of_one_operand_alone() -> None:
+    check(OUTER, ordinary(3, 20, 40), ordinary(2, 50, 40))
+    assert OUTER.last is not None
+    # Rows fold into rows; columns into columns.
+    assert family(OUTER) is Family.GEMM
+    assert (OUTER.last.launches[0].problem.m, OUTER.last.launches[0].problem.n) == (60, 100)
+    check(OUTER, laid_out(ordinary(3, 20, 40), Layout.OFFSET), ordinary(2, 50, 40))
+    assert family(OUTER) is Family.BATCHED
+
+
+def test_out_with_gaps_and_an_empty_batch() -> None:
+    x, w = ordinary(2, 40, 24), ordinary(2, 30, 24)
+    room = np.full((2, 50, 40), 7, np.float16)
+    check(PRODUCT, x, w, out=room[:, :40, :30])
+    assert (room[:, 40:] == 7).all()
+    assert (room[:, :, 30:] == 7).all()
+    assert PRODUCT(x[:0], w[:0]).shape == (0, 40, 30)
+    assert (PRODUCT(x[..., :0], w[..., :0]) == 0).all()
+
+
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx950"])
+def test_other_gpus(arch: str, covered: Callable[..., None]) -> None:
+    x, w = ordinary(3, 40, 40), ordinary(3, 65, 40)
+    got = PRODUCT(x, w, device=f"emu:{arch}")
+    (want,), (bound,) = evaluate_with_bound(PRODUCT.ir(x, w), (x, w))
+    assert_close(got, want, bound)
+    covered("batched", "f16", arch)
+    covered("contraction (einsum)", "f16", arch)

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT
+"""Calls of different sizes in one launch, against the reference within its bound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from assembler import read_back
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cklang as ck
+from cklang.errors import CkError
+from cklang.keys import Algorithm, Family
+from cklang.reference.bounds import evaluate_with_bound
+from cklang.runtime.op import Op
+from cklang.testing import assert_close
+from cklang.testing.strategies import Layout, arrays, extents, strided
+
+B, M, N, K = ck.dims("B M N K")
+DENSE = (Layout.ROW, Layout.PADDED_ROW, Layout.OFFSET)
+
+SINGLE = Algorithm(
+    tile=(64, 64, 32),
+    warps=(2, 2, 1),
+    warp_tile=(16, 16, 32),
+    vector_a=1,
+    vector_b=1,
+    vector_e=1,
+    vector_d=(1, 1),
+)
+
+
+@ck.op
+def expert(x: ck.f16[M, K], w: ck.f16[N, K], bias: ck.f16[N], res: ck.f16[M, N]) -> ck.f16[M, N]:
+    return ck.silu(x @ w.T + bias) + res
+
+
+EXPERT = expert.using(SINGLE)
+slow = [pytest.mark.slow, pytest.mark.xdist_group("grouped")]
+Shape = tuple[int, int, int]
+
+
+def call(shape: Shape) -> tuple[Any, ...]:
+    m, n, k = shape
+    rng = np.random.default_rng(m + n + k)
+    sizes = ((m, k), (n, k), (n,), (m, n))
+    return tuple(rng.standard_normal(size).astype(np.float16) for size in sizes)
+
+
+def check(op: Op, calls: list[tuple[Any, ...]]) -> None:
+    """Run the group and compare each result with the reference of its call."""
+    results = op.grouped(calls)
+    assert len(results) == len(calls)
+    for got, args in zip(results, calls, strict=True):
+        (want,), (bound,) = evaluate_with_bound(op.ir(*args), args)
+        assert_close(got, want, bound)
+
+
+class TestOnAGpu:
+    pytestmark = slow
+
+    @settings(max_examples=10)
+    @given(
+        data=st.data(),
+        shapes=st.lists(st.tuples(extents(150), extents(150), extents(70)), min_size=1, max_size=5),
+    )
+    def test_every_size_with_epilogue_operands(
+        self, data: st.DataObject, shapes: list[Shape]
+    ) -> None:
+        calls = []
+        for m, n, k in shapes:
+            made = [data.draw(arrays(ck.f16, s)) for s in ((m, k), (n, k), (n,), (m, n))]
+            calls.append(tuple(data.draw(strided(array, DENSE)) for array in made))
+        check(EXPERT, calls)
+
+    def test_one_launch(self, covered: Callable[..., None]) -> None:
+        check(EXPERT, [call((5, 70, 40)), call((130, 65, 33)), call((64, 64, 0))])
+        assert EXPERT.last is not None
+        (launch,) = EXPERT.last.launches
+        assert launch.key.signature.family is Family.GROUPED
+        assert launch.grid == (2 + 3 * 2 + 1, 1, 1)
+        read_back(launch.artifact.code_object, launch.key.arch)
+        covered("grouped", "f16", "gfx942")
+
+    def test_an_empty_result_takes_no_part(self) -> None:
+        check(EXPERT, [call((5, 70, 40)), call((0, 65, 33))])
+        assert EXPERT.grouped([]) == []
+
+    def test_persistent(self, covered: Callable[..., None]) -> None:
+        lasting = expert.using(replace(SINGLE, persistent=True))
+        check(lasting, [call((640, 1280, 8)), call((1300, 640, 8))])
+        assert lasting.last is not None
+        (launch,) = lasting.last.launches
+        assert launch.grid[0] == 304 < 10 * 20 + 21 * 10
+        covered("grouped, persistent", "f16", "gfx942")
+
+
+@ck.op
+def chain(x: ck.f16[M, K], w: ck.f16[K, K]) -> ck.f16[M, K]:
+    return ck.relu(x @ w).to(ck.f16) @ w
+
+
+@ck.op
+def batched(x: ck.f16[B, M, K], w: ck.f16[B, K, N]) -> ck.f16[B, M, N]:
+    return x @ w
+
+
+@pytest.mark.parametrize(
+    ("op", "args", "code"),
+    [
+        (chain, (np.ones((4, 8), np.float16), np.ones((8, 8), np.float16)), "G001"),
+        (batched, (np.ones((2, 4, 8), np.float16), np.ones((2, 8, 4), np.float16)), "G002"),
+        (EXPERT, (np.ones((4, 8), np.float16),) * 3, "A010"),
+    ],
+)
+def test_what_cannot_be_grouped(op: Op, args: tuple[Any, ...], code: str) -> None:
+    with pytest.raises(CkError) as caught:
+        op.grouped([args])
+    assert caught.value.code == code

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -271,3 +272,19 @@ def test_threads_have_a_device_and_a_stream_each(kernels: Kernels, words: Words)
     kernels.enqueue("increment", 0, words.address, per_thread)
     ok(hip().hipStreamSynchronize(per_thread))
     assert words.values[0] == 1
+
+
+def test_a_forked_process_has_threads_of_its_own(kernels: Kernels, words: Words) -> None:
+    one = stream()
+    kernels.enqueue("increment", 0, words.address, one, grid=4)
+    ok(hip().hipStreamSynchronize(one))
+    child = os.fork()
+    if child == 0:
+        # Device memory is private: the parent keeps its own contents.
+        kernels.enqueue("increment", 0, words.address, one)
+        synchronised = status(hip().hipStreamSynchronize(one)) == "hipSuccess"
+        os._exit(int(words.values[0]) if synchronised else 99)
+    before = int(words.values[0])
+    _, ended = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(ended) == before + 1
+    assert words.values[0] == before

@@ -12,6 +12,7 @@ and the verdict.
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import resource
 import subprocess
@@ -23,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cklang.runtime import hipcc
+from cklang.runtime.device import open_device
 from cklang.runtime.toolchain import find_ck_tree
 
 ONCE = "-warmup=0 -repeat=1"
@@ -156,7 +158,6 @@ EXAMPLES = {
 class Outcome:
     """What one example did."""
 
-    compile_seconds: float
     run_seconds: float = 0.0
     failures: list[str] = field(default_factory=list)
     """Command line and output of each run that did not end well."""
@@ -188,13 +189,18 @@ def build(name: str, folder: Path, arch: str) -> Path:
     return program
 
 
-def run(name: str, program: Path) -> Outcome:
-    """Run all problems of an example."""
-    example, outcome = EXAMPLES[name], Outcome(compile_seconds=0.0)
+def run(name: str, program: Path, arch: str) -> Outcome:
+    """Run all problems of an example on the emulated ``arch``."""
+    example, outcome = EXAMPLES[name], Outcome()
+    # The examples take the first device they see.
+    number = open_device(f"emu:{arch}").index
+    environment = {**os.environ, "HIP_VISIBLE_DEVICES": str(number)}
     start = time.perf_counter()
     for problem in example.runs:
         command = [str(program), *problem.split(), *ONCE.split()]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=program.parent)
+        done = subprocess.run(
+            command, capture_output=True, text=True, cwd=program.parent, env=environment
+        )
         text = done.stdout + done.stderr
         right = re.search(example.right, text, re.S) and "Error" not in done.stderr
         if done.returncode != example.status or not right:
@@ -235,7 +241,7 @@ def main() -> None:
             before = _processor_seconds()
             program = build(name, folder, options.arch)
             seconds = _processor_seconds() - before
-            outcome = run(name, program)
+            outcome = run(name, program, options.arch)
         failed |= bool(outcome.failures)
         verdict = "wrong" if outcome.failures else "correct"
         runs = len(EXAMPLES[name].runs)

@@ -1,87 +1,204 @@
 # SPDX-License-Identifier: MIT
-"""Measure the emulator's engine alone: one code object, launched again and again.
+"""The emulator's speed on this machine: products, attention, copies, small kernels, its own build.
 
-    python benchmarks/emulator.py gemm.co kern --kernarg kernarg.bin --grid 64 --block 256
+    python benchmarks/emulator.py [--only NAME ...] [--profile]
 
-The kernel's arguments are the bytes of a file, in which ``--pointer OFFSET:BYTES`` puts the address
-of fresh memory. The table shows what one launch executes and how fast.
+Run it on an idle machine. ``--profile`` prints beside each kernel what it executes, by operation.
 """
 
 from __future__ import annotations
 
 import argparse
-import ctypes
-import importlib
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from programs import flops, half, linear
 from rich.console import Console
 from rich.table import Table
 
-from cklang import emulator
+from cklang import emulator, knobs
+from cklang.keys import Algorithm
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "emulator"))
+
+from assembly import Module, assemble
+from ck_units import Attention
+
+#: A tile whose warps multiply 32 × 32 × 8 at a time: what the selection prefers for a large GPU
+#: is a small tile, which says less of the engine and more of what surrounds it.
+TILE = Algorithm(
+    tile=(128, 128, 32),
+    warps=(2, 2, 1),
+    warp_tile=(32, 32, 16),
+    vector_a=8,
+    vector_b=8,
+    vector_e=8,
+)
+COPY_BYTES = 64 << 20
+#: Each lane moves 64 bytes; the workgroup's number is in s2.
+_COPY = """
+  s_load_dwordx4 s[4:7], s[0:1], 0x0
+  s_lshl_b32 s2, s2, 14
+  v_lshl_add_u32 v1, v0, 4, s2
+  s_waitcnt lgkmcnt(0)
+  global_load_dwordx4 v[4:7], v1, s[4:5]
+  v_add_u32 v2, 0x1000, v1
+  global_load_dwordx4 v[8:11], v2, s[4:5]
+  v_add_u32 v3, 0x1000, v2
+  global_load_dwordx4 v[12:15], v3, s[4:5]
+  v_add_u32 v20, 0x1000, v3
+  global_load_dwordx4 v[16:19], v20, s[4:5]
+  s_waitcnt vmcnt(0)
+  global_store_dwordx4 v1, v[4:7], s[6:7]
+  global_store_dwordx4 v2, v[8:11], s[6:7]
+  global_store_dwordx4 v3, v[12:15], s[6:7]
+  global_store_dwordx4 v20, v[16:19], s[6:7]
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One measurement; ``more`` says whether larger is better than ``least``."""
+
+    what: str
+    value: float
+    unit: str
+    least: float | None = None
+    more: bool = False
+    note: str = ""
+
+    def verdict(self) -> str:
+        """Return ``pass``, ``FAIL``, or nothing if there is no limit."""
+        if self.least is None:
+            return ""
+        sign = 1 if self.more else -1
+        return "pass" if sign * self.value >= sign * self.least else "FAIL"
+
+
+def best(repeat: int, work: Callable[[], object]) -> float:
+    """Return the shortest of some runs, in seconds."""
+    shortest = float("inf")
+    for _ in range(repeat):
+        start = time.perf_counter()
+        work()
+        shortest = min(shortest, time.perf_counter() - start)
+    return shortest
+
+
+def product() -> Row:
+    """Multiply 1024 × 1024 f16 matrices with a CK Tile kernel on gfx942."""
+    rng = np.random.default_rng(0)
+    x, w = half(rng, 1024, 1024), half(rng, 1024, 1024)
+    tiled = linear.using(TILE)
+    tiled(x, w)
+    speed = flops(1024, 1024, 1024) / best(10, lambda: tiled(x, w)) / 1e9
+    return Row(what="gemm", value=speed, unit="GFLOP/s", least=40, more=True, note="aim 100")
+
+
+def numpy_product() -> Row:
+    """The same in f32 by NumPy on this CPU."""
+    x, w = np.random.default_rng(0).normal(size=(2, 1024, 1024)).astype(np.float32)
+    speed = flops(1024, 1024, 1024) / best(10, lambda: x @ w) / 1e9
+    return Row(what="numpy f32 gemm", value=speed, unit="GFLOP/s")
+
+
+def attention() -> Row:
+    """Run CK Tile's forward attention, 1 × 8 heads × 1024 × 128 in f16, on gfx942."""
+    with tempfile.TemporaryDirectory() as folder:
+        unit = Attention("gfx942", Path(folder), "half_t", masked=False)
+        rng = np.random.default_rng(0)
+        q, k, v = rng.normal(size=(3, 1, 8, 1024, 128)).astype(np.float16)
+        seconds = best(5, lambda: unit.run(q, k, v, causal=False))
+    note = f"{4 * 8 * 1024 * 1024 * 128 / seconds / 1e9:.0f} GFLOP/s"
+    return Row(what="attention", value=seconds, unit="s", least=2, note=note)
+
+
+def copy() -> Row:
+    """Copy 64 MB with wide loads and stores."""
+    with tempfile.TemporaryDirectory() as folder:
+        module = Module(assemble(Path(folder), {"copy": _COPY}))
+    source = np.random.default_rng(0).integers(0, 2**32, COPY_BYTES // 4, dtype=np.uint32)
+    target = np.zeros_like(source)
+    grid = COPY_BYTES // (256 * 64)
+    seconds = best(5, lambda: module.launch("copy", source, target, grid=grid, block=256))
+    if not np.array_equal(source, target):
+        raise SystemExit("the copy is wrong")
+    note = "read and written, each"
+    return Row(what="copy", value=COPY_BYTES / seconds / 1e9, unit="GB/s", note=note)
+
+
+def latency() -> Row:
+    """Launch one wave that does next to nothing, and wait for it."""
+    with tempfile.TemporaryDirectory() as folder:
+        module = Module(assemble(Path(folder), {"small": "  s_nop 0\n"}))
+    data = np.zeros(64, np.uint32)
+    launches = 200
+
+    def many() -> None:
+        for _ in range(launches):
+            module.launch("small", data, data)
+
+    seconds = best(5, many) / launches
+    note = "by hip-python: five calls"
+    return Row(what="launch to done", value=seconds * 1e6, unit="µs", least=50, note=note)
+
+
+def build() -> Row:
+    """Compile the library with an empty cache."""
+    from cklang.emulator.build import library_path
+
+    with tempfile.TemporaryDirectory() as folder, knobs.scope(CKLANG_CACHE_DIR=folder):
+        start = time.perf_counter()
+        library_path()
+        seconds = time.perf_counter() - start
+    return Row(what="build", value=seconds, unit="s", least=90, note="once a machine")
+
+
+BENCHMARKS: dict[str, tuple[Callable[[], Row], ...]] = {
+    "gemm": (product, numpy_product),
+    "attention": (attention,),
+    "copy": (copy,),
+    "latency": (latency,),
+    "build": (build,),
+}
+
+
+def profile() -> Table:
+    """What the last launch on gfx942 executed, most frequent first."""
+    counts = emulator.fidelity(0)
+    total = sum(counts.values())
+    table = Table("operation", "wave instructions", "share")
+    for name, count in sorted(counts.items(), key=lambda item: -item[1])[:25]:
+        table.add_row(name, f"{count:,}", f"{count / total:.1%}")
+    stats = emulator.stats(0)
+    each = stats.nanoseconds / max(stats.instructions, 1)
+    table.title = f"{stats.instructions:,} instructions, {each:.1f} ns each"
+    return table
 
 
 def main() -> None:
-    """Parse the command line, run, print the table."""
+    """Measure what the command line names, or everything, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("code_object", type=Path)
-    parser.add_argument("kernel")
-    parser.add_argument("--kernarg", type=Path, required=True)
-    parser.add_argument("--pointer", action="append", default=[], metavar="OFFSET:BYTES")
-    parser.add_argument("--grid", type=int, nargs="+", default=[1])
-    parser.add_argument("--block", type=int, default=256)
-    parser.add_argument("--device", type=int, default=0)
-    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--only", nargs="+", choices=BENCHMARKS, default=list(BENCHMARKS))
+    parser.add_argument("--profile", action="store_true")
     options = parser.parse_args()
-    best = min((measure(options) for _ in range(options.repeat)), key=lambda s: s.nanoseconds)
-    report(best)
-
-
-def measure(options: argparse.Namespace) -> emulator.Stats:
-    """Launch once and return the engine's statistics."""
+    console = Console(width=100)
     emulator.load()
-    hip: Any = importlib.import_module("hip").hip
-
-    def ok(answer: tuple[Any, ...]) -> Any:
-        if answer[0] != hip.hipError_t.hipSuccess:
-            raise SystemExit(f"{answer[0].name}: {emulator.last_error()}")
-        return answer[1] if len(answer) > 1 else None
-
-    ok(hip.hipSetDevice(options.device))
-    module = ok(hip.hipModuleLoadData(options.code_object.read_bytes()))
-    function = ok(hip.hipModuleGetFunction(module, options.kernel.encode()))
-    kernarg = bytearray(options.kernarg.read_bytes())
-    memory = []
-    for pointer in options.pointer:
-        offset, size = map(int, pointer.split(":"))
-        memory.append(np.zeros(size, np.uint8))
-        kernarg[offset : offset + 8] = int(memory[-1].ctypes.data).to_bytes(8, "little")
-    buffer = (ctypes.c_char * len(kernarg)).from_buffer(kernarg)
-    size_word = ctypes.c_size_t(len(kernarg))
-    words = (1, ctypes.addressof(buffer), 2, ctypes.addressof(size_word), 3)
-    grid = [*options.grid, 1, 1][:3]
-    shape = (*grid, options.block, 1, 1, 0, None, None, (ctypes.c_void_p * 5)(*words))
-    ok(hip.hipModuleLaunchKernel(function, *shape))
-    ok(hip.hipDeviceSynchronize())
-    stats = emulator.stats(options.device)
-    ok(hip.hipModuleUnload(module))
-    return stats
-
-
-def report(stats: emulator.Stats) -> None:
-    """Print the table."""
-    seconds = stats.nanoseconds / 1e9
-    table = Table("measure", "value")
-    table.add_row("wall time", f"{seconds * 1e3:.3f} ms")
-    table.add_row("workgroups, waves", f"{stats.workgroups}, {stats.waves}")
-    table.add_row("wave instructions", f"{stats.instructions:,}")
-    table.add_row("time for each", f"{stats.nanoseconds / max(stats.instructions, 1):.1f} ns")
-    for name in ("valu", "salu", "mfma", "lds", "memory", "scalar_memory"):
-        table.add_row(f"  {name}", f"{getattr(stats, name):,}")
-    table.add_row("matrix throughput", f"{stats.mfma_flops / seconds / 1e9:.2f} GFLOP/s")
-    table.add_row("loaded", f"{stats.bytes_loaded / seconds / 1e9:.2f} GB/s")
-    Console().print(table)
+    table = Table("what", "value", "limit", "", "note", title=f"{os.cpu_count()} cores")
+    for name in options.only:
+        for measure in BENCHMARKS[name]:
+            row = measure()
+            sign = "" if row.least is None else f"{'≥' if row.more else '≤'} {row.least:g}"
+            table.add_row(row.what, f"{row.value:.3g} {row.unit}", sign, row.verdict(), row.note)
+            if options.profile and measure in {product, attention, copy}:
+                console.print(profile())
+    console.print(table)
 
 
 if __name__ == "__main__":

@@ -36,8 +36,8 @@ MUTANTS = (
     _mutant(
         "swapped fp8 flavour of matrix operands",
         "matrix",
-        "const bool ocp = w.program->family() == Family::Cdna4;",
-        "const bool ocp = w.program->family() != Family::Cdna4;",
+        "const bool ocp = w.program->family() >= Family::Cdna4;",
+        "const bool ocp = w.program->family() < Family::Cdna4;",
         "matrix",
     ),
     _mutant(
@@ -84,12 +84,19 @@ MUTANTS = (
         "fields >> (2 * (j ^ 1)) & 3",
         "smfmac",
     ),
+    _mutant(
+        "rows of gfx11's WMMA result interchanged",
+        "matrix_wave",
+        "return {i / groups, kSize * (i % groups)};",
+        "return {i % (kSize / groups), kSize * (i / (kSize / groups))};",
+        "rdna_matrix",
+    ),
     # Conversions and arithmetic
     _mutant(
         "swapped fp8 flavour of conversions",
         "convert",
-        "const bool ocp = w.program->family() == Family::Cdna4;",
-        "const bool ocp = w.program->family() != Family::Cdna4;",
+        "const bool ocp = w.program->family() >= Family::Cdna4;",
+        "const bool ocp = w.program->family() < Family::Cdna4;",
         "known_mistakes",
     ),
     _mutant(
@@ -97,7 +104,7 @@ MUTANTS = (
         "convert",
         "pk(_cvtss_sh(a, _MM_FROUND_TO_ZERO)",
         "pk(_cvtss_sh(a, _MM_FROUND_TO_NEAREST_INT)",
-        "alu",
+        "lanes",
     ),
     _mutant(
         "rounding mode ignored",
@@ -111,7 +118,7 @@ MUTANTS = (
         "execute",
         "(denormals & 2) == 0 ? 0x8000 : 0",
         "(denormals & 2) == 0 ? 0 : 0",
-        "alu",
+        "lanes",
     ),
     _mutant(
         "div_fixup without the sign",
@@ -146,7 +153,7 @@ MUTANTS = (
         "compare",
         "holds<condition, F8v, I8v>(low_f16(a), low_f16(b))",
         "holds<condition, F8v, I8v>(f(a), f(b))",
-        "alu",
+        "lanes",
     ),
     _mutant(
         "clamp turns NaN into one",
@@ -168,13 +175,13 @@ MUTANTS = (
         "compare",
         "mask &= w.exec();",
         "",
-        "alu",
+        "lanes",
     ),
     _mutant(
         "ds_bpermute does not wrap",
         "lds",
-        "/ 4 % kLanes;\n    values[l] = (exec >> from & 1)",
-        "/ 4;\n    values[l] = from < kLanes && (exec >> from & 1)",
+        "return wanted % w.lanes;",
+        "return std::min<u32>(wanted, w.lanes - 1);",
         "known_mistakes",
     ),
     _mutant(
@@ -189,21 +196,21 @@ MUTANTS = (
         "modifiers",
         "row | ((in_row - n) & 15)",
         "row | ((in_row + n) & 15)",
-        "alu",
+        "lanes",
     ),
     _mutant(
         "DPP ignores its bank mask",
         "modifiers",
         " || (inst.bank_mask >> (l / 4 % 4) & 1) == 0",
         "",
-        "alu",
+        "lanes",
     ),
     _mutant(
         "SDWA without sign extension",
         "modifiers",
         "return sign ? static_cast",
         "return false ? static_cast",
-        "alu",
+        "lanes",
     ),
     _mutant(
         "SDWA clears what it should keep",
@@ -221,18 +228,18 @@ MUTANTS = (
     ),
     # Memory
     _mutant(
-        "range check of buffers one byte short",
+        "loads beyond a buffer keep the register",
         "buffer",
-        "number * r.stride + at + scalar + bytes > r.records",
-        "number * r.stride + at + scalar + bytes > r.records + 1",
-        "faults",
+        "load_zero<kElement<access>>(rows + n * kLanes, l);",
+        "static_cast<void>(0);",
+        "ranges",
     ),
     _mutant(
         "fast range check of buffers forgets the width",
         "buffer",
         "return last + buffer.immediate + buffer.scalar + bytes <= buffer.resource.records;",
         "return last + buffer.immediate + buffer.scalar <= buffer.resource.records;",
-        "faults",
+        "ranges",
     ),
     _mutant(
         "loads to LDS touch disabled lanes",
@@ -240,7 +247,7 @@ MUTANTS = (
         "each_lane(w, [&](int l) {\n    w.lane = l;\n    u8* places[",
         "const auto all = [](auto body) { for (int l = 0; l < kLanes; ++l) body(l); };\n"
         "  all([&](int l) {\n    w.lane = l;\n    u8* places[",
-        "faults",
+        "ranges",
     ),
     _mutant(
         "global stores ignore exec",
@@ -258,14 +265,14 @@ MUTANTS = (
         "buffer",
         "{Op::buffer_store_byte, store<Access{1}>}",
         "{Op::buffer_store_byte, store<Access{4}>}",
-        "known_mistakes",
+        "ranges",
     ),
     _mutant(
         "LDS of 64 kilobytes only",
         "lds",
         "return address + bytes <= w.lds_bytes;",
         "return address + bytes <= (w.lds_bytes < 0x10000 ? w.lds_bytes : 0x10000);",
-        "known_mistakes",
+        "ranges",
     ),
     _mutant(
         "second offset of ds_read2 counts bytes",
@@ -293,14 +300,14 @@ MUTANTS = (
         "buffer",
         "old = atomic::apply<T, op>(place, get_lane<T>(data, l), changed);",
         "atomic::apply<T, op>(place, get_lane<T>(data, l), changed);",
-        "atomics",
+        "ranges",
     ),
     # Control
     _mutant(
         "s_getpc gives its own address",
         "control",
-        "return w.program->image() + c.pc + 4;",
-        "return w.program->image() + c.pc;",
+        "void getpc(Wave& w, const Code& c) { w.set_sgpr64(c.dst, return_address(w, c)); }",
+        "void getpc(Wave& w, const Code& c) { w.set_sgpr64(c.dst, return_address(w, c) - 4); }",
         "known_mistakes",
     ),
     _mutant(
@@ -316,5 +323,26 @@ MUTANTS = (
         "constexpr i64 kWaveShare = 32;",
         "constexpr i64 kWaveShare = 1 << 20;",
         "foreign_aiter",
+    ),
+    _mutant(
+        "split barrier that does not wait",
+        "rdna_control",
+        "if (complete) return;",
+        "return;",
+        "rdna_kernels",
+    ),
+    _mutant(
+        "missing waits go unnoticed",
+        "waits",
+        "if (pending.number == 0) return;",
+        "return;",
+        "waits",
+    ),
+    _mutant(
+        "a wait leaves one operation more",
+        "waits",
+        "while (queue.size() > left) {",
+        "while (queue.size() > left + 1) {",
+        "waits",
     ),
 )

@@ -140,6 +140,7 @@ def _device(spec: ArchSpec) -> str:
         spec.memory_bus_bits,
         major,
         minor,
+        spec.chiplets,
     )
     return f"{{{', '.join(map(str, values))}}},\n"
 

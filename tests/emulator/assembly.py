@@ -147,6 +147,17 @@ def ok(answer: Sequence[Any]) -> Any:
     return values[0] if values else None
 
 
+def device_properties(number: int) -> tuple[Any, Any]:
+    """Status and properties of a device, by whichever way this hip-python asks for them."""
+    api = hip()
+    try:
+        status, properties = api.hipGetDeviceProperties(number)
+    except TypeError:  # before version 10 the structure is passed in
+        properties = api.hipDeviceProp_t()
+        (status,) = api.hipGetDeviceProperties(properties, number)
+    return status, properties
+
+
 class Module:
     """A loaded code object on one device."""
 

@@ -14,6 +14,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from ck_examples import EXAMPLES, build, run
 
+ARCH = "gfx942"
 QUICK = ("elementwise", "reduce", "layernorm2d", "fmha_fwd", "gemm_multi_d", "conv_fwd")
 QUICK += ("conv_bwd_weight", "conv_bwd_data")
 
@@ -21,7 +22,7 @@ QUICK += ("conv_bwd_weight", "conv_bwd_data")
 @pytest.mark.slow
 @pytest.mark.parametrize("name", QUICK)
 def test_example(name: str, tmp_path: Path) -> None:
-    outcome = run(name, build(name, tmp_path, "gfx942"))
+    outcome = run(name, build(name, tmp_path, ARCH), ARCH)
     assert not outcome.failures, "\n".join(outcome.failures)
 
 

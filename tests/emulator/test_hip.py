@@ -7,7 +7,7 @@ import ctypes
 
 import numpy as np
 import pytest
-from assembly import DEVICES, Module, assemble, hip, ok
+from assembly import DEVICES, Module, assemble, device_properties, hip, ok
 
 from cklang import emulator
 from cklang.arch import arch
@@ -25,7 +25,7 @@ _COPY = """
 @pytest.mark.parametrize("name", DEVICES)
 def test_properties_are_those_of_the_arch(name: str) -> None:
     api, spec, index = hip(), arch(name), DEVICES.index(name)
-    properties = ok(api.hipGetDeviceProperties(index))
+    properties = ok(device_properties(index))
     target = properties.gcnArchName
     assert (target.decode() if isinstance(target, bytes) else target).split(":")[0] == name
     units = spec.compute_units // spec.compute_units_per_multiprocessor

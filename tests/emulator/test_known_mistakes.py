@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Mistakes that other emulators have made: each is a test of ours, or names the test that is.
 
-The layout of D of 32x32 products, signs and blocks of int8, denormals, infinities and NaNs of f16
-products are in test_matrix.py; disabled lanes of buffer loads to LDS in test_faults.py.
+In other files: the layout of D of 32x32 products (test_layouts.py); signs of int8, denormals,
+infinities and NaNs of f16 products (test_matrix.py); products of several blocks, of f64
+(test_matrix_blocks.py) and sparse ones (test_smfmac.py); disabled lanes of buffer loads to LDS, the
+edges of 160 KB of LDS (test_ranges.py); what is not understood is refused (test_decoder.py,
+test_refused.py).
 """
 
 from __future__ import annotations

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+import test_triton
 from assembly import Module, assemble, hip, ok
+from triton_kernels import MADE
 
 from cklang import emulator, knobs
 from cklang.errors import CkValueError
@@ -162,3 +164,20 @@ def test_names() -> None:
         pytest.raises(CkValueError, match="comma-separated"),
     ):
         knobs.SANITIZE.get()
+
+
+_FOREIGN = {
+    "gemm": test_triton.test_gemm,
+    "softmax": test_triton.test_softmax,
+    "attention": test_triton.test_attention,
+}
+
+
+@pytest.mark.parametrize("kind", _FOREIGN)
+@pytest.mark.parametrize("gpu", ["gfx942", "gfx950"])
+def test_other_compilers_wait_where_they_must(gpu: str, kind: str) -> None:
+    """Triton's kernels keep loads under way across their loops; none is used too early."""
+    names = [name for name in MADE[gpu] if name.startswith(kind)]
+    assert names
+    for name in names:
+        _FOREIGN[kind](gpu, name)

@@ -25,11 +25,6 @@ def row_column(x: Q[M, K], w: Q[N, K], scale_x: ck.f32[M], scale_w: ck.f32[N]) -
     return (x @ w.T) * scale_x[:, None] * scale_w
 
 
-@ck.op
-def tensor_wise(x: Q[M, K], w: Q[N, K], scale_x: ck.f32, scale_w: ck.f32) -> ck.bf16[M, N]:
-    return (x @ w.T) * (scale_x * scale_w)
-
-
 def quantised(rng: np.random.Generator, dtype: str, *shape: int) -> tuple[Any, Any]:
     """Return a matrix in 8 bits and the scale of each of its rows."""
     x = rng.standard_normal(shape) * 10.0 ** rng.integers(-3, 4, (shape[0], 1))
@@ -54,13 +49,3 @@ def test_scales_of_rows_and_columns(arch: str, dtype: str, covered: Callable[...
         assert_close(wild, want, bound)
         np.testing.assert_array_equal(wild[2:], got[2:])
     covered("quantised, row and column scales", f"{dtype} {dtype} bf16", arch)
-
-
-def test_scales_of_whole_matrices(covered: Callable[..., None]) -> None:
-    rng = np.random.default_rng(1)
-    (x, _), (w, _) = (quantised(rng, "fp8_fnuz", *shape) for shape in ((96, 160), (64, 160)))
-    got = tensor_wise(x, w, 0.25, 3.0, device="emu:gfx942")
-    args = (x, w, 0.25, 3.0)
-    (want,), (bound,) = evaluate_with_bound(tensor_wise.ir(*args), args)
-    assert_close(got, want, bound)
-    covered("quantised, tensor-wise scales", "fp8_fnuz fp8_fnuz bf16", "gfx942")

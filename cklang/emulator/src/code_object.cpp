@@ -4,7 +4,10 @@
 #include <elf.h>
 #include <sys/mman.h>
 
+#include <algorithm>
+
 #include "decode.h"
+#include "fault.h"
 #include "metadata.h"
 
 namespace ckemu {
@@ -23,6 +26,16 @@ struct Machine {
 constexpr Machine kMachines[] = {{0x3f, "gfx90a"}, {0x4c, "gfx942"}, {0x4f, "gfx950"},
                                  {0x41, "gfx1100"}, {0x4e, "gfx1201"}};
 
+/// Target features in the file's flags that no emulated device has, by their two bits.
+struct Feature {
+  u32 mask, refused;
+  const char* name;
+};
+constexpr Feature kFeatures[] = {{0x300, 0x300, "xnack+"}, {0xc00, 0x800, "sramecc-"}};
+
+constexpr char kCompressedMagic[] = "CCOB";
+constexpr u64 kMostArguments = 1 << 20;  // bytes
+
 constexpr u32 kWave32 = 1 << 10;  // of the kernel_code_properties
 
 enum Relocation : u32 { kAbs64 = 3, kRel64 = 5, kAbs32 = 6, kRelative64 = 13 };
@@ -40,10 +53,13 @@ std::string_view from_bundle(const u8* bytes, size_t size, const char* arch) {
     if (!inside(at, name_length, size) || !inside(offset, length, size)) return {};
     std::string_view name(reinterpret_cast<const char*>(bytes + at), name_length);
     at += name_length;
+    const bool usable = std::none_of(std::begin(kFeatures), std::end(kFeatures), [&](const Feature& feature) {
+      return name.find(feature.name) != std::string_view::npos;
+    });
     name = name.substr(0, name.find(':'));
     const std::string_view wanted(arch);
     const bool device = name.substr(0, 4) != "host";
-    if (device && name.size() >= wanted.size() &&
+    if (usable && device && name.size() >= wanted.size() &&
         name.substr(name.size() - wanted.size()) == wanted) {
       return {reinterpret_cast<const char*>(bytes + offset), length};
     }
@@ -62,6 +78,32 @@ u64 extent_of(const u8* bytes) {
   return end;
 }
 
+/// Finds the code object in what a caller gave: `data` and `size` (0: not known) are changed to it.
+struct Search {
+  const u8* data;
+  size_t size;
+  const char* arch;
+  bool bundle = false, found = false;
+};
+void search(void* context) {
+  Search& s = *static_cast<Search*>(context);
+  if (s.size == 0) s.size = kMaxImage;
+  if (s.size >= kBundleMagicSize + 8 && std::memcmp(s.data, kBundleMagic, kBundleMagicSize) == 0) {
+    s.bundle = true;
+    const std::string_view member = from_bundle(s.data, s.size, s.arch);
+    s.data = reinterpret_cast<const u8*>(member.data());
+    s.size = member.size();
+    s.found = !member.empty();
+  } else {
+    s.found = true;
+    if (s.size == kMaxImage) s.size = std::memcmp(s.data, ELFMAG, SELFMAG) == 0 ? extent_of(s.data) : sizeof(Elf64_Ehdr);
+  }
+  // Every page is looked at, so that what follows can rely on them.
+  if (s.size > kMaxImage) s.size = kMaxImage;
+  for (size_t at = 0; s.found && at < s.size; at += 4096) static_cast<void>(*const_cast<const volatile u8*>(s.data + at));
+  if (s.found && s.size != 0) static_cast<void>(*const_cast<const volatile u8*>(s.data + s.size - 1));
+}
+
 bool is_elf(const u8* bytes) { return std::memcmp(bytes, ELFMAG, SELFMAG) == 0; }
 
 }  // namespace
@@ -72,23 +114,21 @@ CodeObject::~CodeObject() {
 
 CodeObject::Status CodeObject::load(const void* data, size_t size, const char* arch,
                                     Message& error) {
-  const u8* bytes = static_cast<const u8*>(data);
-  if (size == 0) {
-    if (is_elf(bytes)) {
-      size = extent_of(bytes);
-    } else if (std::memcmp(bytes, kBundleMagic, kBundleMagicSize) == 0) {
-      size = kMaxImage;
-    }
+  Search found{static_cast<const u8*>(data), size, arch};
+  if (!survives(search, &found)) {
+    error.add("truncated file: its own tables point beyond the memory it was given in");
+    return Status::Malformed;
   }
-  if (size >= kBundleMagicSize + 8 && std::memcmp(bytes, kBundleMagic, kBundleMagicSize) == 0) {
-    const std::string_view member = from_bundle(bytes, size, arch);
-    if (member.empty()) {
-      error.add("the offload bundle holds no code object for %s", arch);
-      return Status::WrongArch;
-    }
-    bytes = reinterpret_cast<const u8*>(member.data());
-    size = member.size();
+  if (!found.found) {
+    error.add("the offload bundle holds no code object for %s", arch);
+    return Status::WrongArch;
   }
+  if (found.size >= sizeof kCompressedMagic && std::memcmp(found.data, kCompressedMagic, sizeof kCompressedMagic - 1) == 0) {
+    error.add("a compressed offload bundle; compile with --no-offload-compress");
+    return Status::Malformed;
+  }
+  const u8* bytes = found.data;
+  size = found.size;
   file_.assign(bytes, bytes + size);
   return load_elf(error, arch);
 }
@@ -112,6 +152,11 @@ CodeObject::Status CodeObject::load_elf(Message& error, const char* arch) {
               built_for != nullptr ? built_for : "another GPU", header.e_flags & 0xff, arch);
     return Status::WrongArch;
   }
+  for (const Feature& feature : kFeatures) {
+    if ((header.e_flags & feature.mask) != feature.refused) continue;
+    error.add("the code object was built for %s:%s, which the device is not", arch, feature.name);
+    return Status::WrongArch;
+  }
   family_of(arch, family_);
   if (!inside(header.e_phoff, u64{header.e_phnum} * sizeof(Elf64_Phdr), file_.size()) ||
       !inside(header.e_shoff, u64{header.e_shnum} * sizeof(Elf64_Shdr), file_.size()) ||
@@ -122,6 +167,11 @@ CodeObject::Status CodeObject::load_elf(Message& error, const char* arch) {
   if (!map_segments(error)) return Status::Malformed;
   if (!read_symbols(error) || !relocate(error) || !read_metadata(error)) return Status::Malformed;
   for (auto& [name, kernel] : kernels_) {
+    for (const KernelArgument& argument : kernel.arguments) {
+      if (u64{argument.offset} + argument.size <= kMostArguments) continue;
+      error.add("the arguments of kernel %s reach beyond %llu bytes", name.c_str(), static_cast<unsigned long long>(kMostArguments));
+      return Status::Malformed;
+    }
     const auto descriptor = symbols_.find(name + ".kd");
     if (descriptor == symbols_.end()) {
       error.add("kernel %s has metadata but no descriptor symbol", name.c_str());

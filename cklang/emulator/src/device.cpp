@@ -2,6 +2,7 @@
 #include "device.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "immortal.h"
 
@@ -16,9 +17,22 @@ constexpr int kDevices = sizeof kSpecs / sizeof *kSpecs;
 
 struct Devices {
   Device device[kDevices];
+  int count = 0;
+
+  /// All GPUs, or those that HIP_VISIBLE_DEVICES lists by number, up to the first that is none.
   Devices() {
-    for (int n = 0; n < kDevices; ++n) device[n].spec = &kSpecs[n];
+    const char* chosen = std::getenv("HIP_VISIBLE_DEVICES");
+    for (int n = 0; chosen == nullptr && n < kDevices; ++n) add(n);
+    while (chosen != nullptr && *chosen != '\0') {
+      char* end = nullptr;
+      const long number = std::strtol(chosen, &end, 10);
+      if (end == chosen || number < 0 || number >= kDevices || count == kDevices) break;
+      add(static_cast<int>(number));
+      chosen = *end == ',' ? end + 1 : "";
+    }
+    if (count == 0) device[0].spec = &kSpecs[0];  // what is current must be something
   }
+  void add(int number) { device[count++].spec = &kSpecs[number]; }
 };
 Devices& devices() { return immortal<Devices>(); }
 
@@ -26,11 +40,11 @@ thread_local int t_device = 0;
 
 }  // namespace
 
-int device_count() { return kDevices; }
+int device_count() { return devices().count; }
 Device* device(int number) {
-  return number >= 0 && number < kDevices ? &devices().device[number] : nullptr;
+  return number >= 0 && number < device_count() ? &devices().device[number] : nullptr;
 }
-Device& current_device() { return *device(t_device); }
+Device& current_device() { return devices().device[t_device]; }
 int current_device_number() { return t_device; }
 int device_number(const Device& gpu) { return static_cast<int>(&gpu - devices().device); }
 void set_current_device(int number) { t_device = number; }

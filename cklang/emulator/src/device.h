@@ -25,6 +25,7 @@ struct DeviceSpec {
   u64 memory_bytes;
   u32 clock_khz, memory_clock_khz, memory_bus_bits;
   u32 major, minor;
+  u32 chiplets;
 };
 
 /// The last launch of a device, kept for ckemu_stats.

@@ -8,6 +8,8 @@ namespace ckemu {
 
 namespace {
 
+constexpr u32 kMostScratch = 1 << 17;        // bytes per lane: 8 MB a wave are all that GPUs can address
+constexpr u32 kMostArguments = 1 << 20;      // bytes
 constexpr u32 kDynamicStackBytes = 16384;  // per lane, for kernels whose stack depth is not known
 
 bool hidden(const KernelArgument& argument) { return argument.kind.compare(0, 7, "hidden_") == 0; }
@@ -116,6 +118,11 @@ hipError_t fill_launch(const Function& function, const LaunchShape& shape, Launc
   if (per_unit == 0) {
     last_message().add("a block of %u threads of kernel %s takes more registers than a compute unit has", launch.threads(),
                        kernel.name.c_str());
+    return hipErrorLaunchOutOfResources;
+  }
+  if (kernel.private_bytes > kMostScratch || kernel.kernarg_bytes > kMostArguments) {
+    last_message().add("kernel %s wants %u bytes of scratch a lane and %u bytes of arguments, at most %u and %u",
+                       kernel.name.c_str(), kernel.private_bytes, kernel.kernarg_bytes, kMostScratch, kMostArguments);
     return hipErrorLaunchOutOfResources;
   }
   if (shape.cooperative && !together) {

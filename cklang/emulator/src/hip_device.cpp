@@ -11,7 +11,15 @@ namespace {
 
 constexpr int kMaxGrid = 0x7fffffff, kMaxGridYZ = 65535;
 
-void fill(const DeviceSpec& spec, int number, hipDeviceProperties& p) {
+/// How many vector registers an instruction can name.
+u32 nameable_registers(const DeviceSpec& spec) { return spec.wave_size == kLanes ? 512 : 256; }
+
+int clamped(u64 value) { return value > 0x7fffffff ? 0x7fffffff : static_cast<int>(value); }
+
+}  // namespace
+
+void describe_device(int number, hipDeviceProperties& p) {
+  const DeviceSpec& spec = *device(number)->spec;
   p = hipDeviceProperties{};
   std::snprintf(p.name, sizeof p.name, "%s (emulated)", spec.product);
   std::snprintf(p.uuid, sizeof p.uuid, "emu-%s", spec.arch);
@@ -40,6 +48,7 @@ void fill(const DeviceSpec& spec, int number, hipDeviceProperties& p) {
   p.hostNativeAtomicSupported = p.pageableMemoryAccess = p.concurrentManagedAccess = 1;
   p.canUseHostPointerForRegisteredMem = p.cooperativeLaunch = p.hostRegisterSupported = 1;
   p.pageableMemoryAccessUsesHostPageTables = p.directManagedMemAccessFromHost = p.isLargeBar = 1;
+  p.streamPrioritiesSupported = p.memoryPoolsSupported = p.asyncEngineCount = 1;
   p.pciBusID = number + 1;
   p.l2CacheSize = static_cast<int>(spec.l2_bytes);
   p.maxThreadsPerMultiProcessor = static_cast<int>(spec.simds_per_cu * spec.max_waves_per_simd * spec.wave_size);
@@ -49,28 +58,40 @@ void fill(const DeviceSpec& spec, int number, hipDeviceProperties& p) {
   p.arch = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1, 0, 0, 1, 0};
 }
 
+namespace {
+
 /// Numbers of hipDeviceAttribute_t and the property that answers them.
 struct AttributeRow {
   int attribute;
-  int (*value)(const hipDeviceProperties&);
+  int (*value)(const hipDeviceProperties&, const DeviceSpec&);
 };
 #define ATTRIBUTE(number, field) \
-  {number, [](const hipDeviceProperties& p) { return static_cast<int>(p.field); }}
+  {number, [](const hipDeviceProperties& p, const DeviceSpec&) { return clamped(static_cast<u64>(p.field)); }}
+#define OF_SPEC(number, expression) \
+  {number, [](const hipDeviceProperties&, [[maybe_unused]] const DeviceSpec& spec) { return clamped(expression); }}
 constexpr AttributeRow kAttributes[] = {
+    ATTRIBUTE(0, ECCEnabled),
+    ATTRIBUTE(1, accessPolicyMaxWindowSize),
     ATTRIBUTE(2, asyncEngineCount),
     ATTRIBUTE(3, canMapHostMemory),
     ATTRIBUTE(4, canUseHostPointerForRegisteredMem),
     ATTRIBUTE(5, clockRate),
     ATTRIBUTE(6, computeMode),
+    ATTRIBUTE(7, computePreemptionSupported),
     ATTRIBUTE(8, concurrentKernels),
     ATTRIBUTE(9, concurrentManagedAccess),
     ATTRIBUTE(10, cooperativeLaunch),
     ATTRIBUTE(11, cooperativeMultiDeviceLaunch),
+    ATTRIBUTE(12, deviceOverlap),
     ATTRIBUTE(13, directManagedMemAccessFromHost),
+    ATTRIBUTE(14, globalL1CacheSupported),
     ATTRIBUTE(15, hostNativeAtomicSupported),
     ATTRIBUTE(16, integrated),
+    ATTRIBUTE(17, isMultiGpuBoard),
     ATTRIBUTE(18, kernelExecTimeoutEnabled),
     ATTRIBUTE(19, l2CacheSize),
+    ATTRIBUTE(20, localL1CacheSupported),
+    ATTRIBUTE(22, luidDeviceNodeMask),
     ATTRIBUTE(23, major),
     ATTRIBUTE(24, managedMemory),
     ATTRIBUTE(25, maxBlocksPerMultiProcessor),
@@ -86,35 +107,62 @@ constexpr AttributeRow kAttributes[] = {
     ATTRIBUTE(59, memoryBusWidth),
     ATTRIBUTE(60, memoryClockRate),
     ATTRIBUTE(61, minor),
+    ATTRIBUTE(62, multiGpuBoardGroupID),
     ATTRIBUTE(63, multiProcessorCount),
     ATTRIBUTE(65, pageableMemoryAccess),
     ATTRIBUTE(66, pageableMemoryAccessUsesHostPageTables),
     ATTRIBUTE(67, pciBusID),
     ATTRIBUTE(68, pciDeviceID),
     ATTRIBUTE(69, pciDomainID),
+    ATTRIBUTE(70, persistingL2CacheMaxSize),
     ATTRIBUTE(71, regsPerBlock),
     ATTRIBUTE(72, regsPerMultiprocessor),
+    ATTRIBUTE(73, reservedSharedMemPerBlock),
     ATTRIBUTE(74, sharedMemPerBlock),
     ATTRIBUTE(75, sharedMemPerBlockOptin),
     ATTRIBUTE(76, sharedMemPerMultiprocessor),
+    ATTRIBUTE(77, singleToDoublePrecisionPerfRatio),
+    ATTRIBUTE(78, streamPrioritiesSupported),
+    ATTRIBUTE(79, surfaceAlignment),
+    ATTRIBUTE(80, tccDriver),
+    ATTRIBUTE(81, textureAlignment),
+    ATTRIBUTE(82, texturePitchAlignment),
     ATTRIBUTE(83, totalConstMem),
+    ATTRIBUTE(84, totalGlobalMem),
     ATTRIBUTE(85, unifiedAddressing),
     ATTRIBUTE(87, warpSize),
     ATTRIBUTE(88, memoryPoolsSupported),
+    OF_SPEC(89, 0),  // virtual memory management
     ATTRIBUTE(90, hostRegisterSupported),
+    ATTRIBUTE(91, memoryPoolSupportedHandleTypes),
+    OF_SPEC(93, 0),  // dma-buf
+    OF_SPEC(94, 0),  // GPUDirect RDMA
+    OF_SPEC(95, 0),  // fabric handles
+    ATTRIBUTE(10000, clockInstructionRate),
     ATTRIBUTE(10002, maxSharedMemoryPerMultiProcessor),
+    ATTRIBUTE(10007, cooperativeMultiDeviceUnmatchedFunc),
+    ATTRIBUTE(10008, cooperativeMultiDeviceUnmatchedGridDim),
+    ATTRIBUTE(10009, cooperativeMultiDeviceUnmatchedBlockDim),
+    ATTRIBUTE(10010, cooperativeMultiDeviceUnmatchedSharedMem),
     ATTRIBUTE(10011, isLargeBar),
+    ATTRIBUTE(10012, asicRevision),
+    OF_SPEC(10013, 1),  // hipStreamWaitValue
+    OF_SPEC(10014, 0),  // images
     ATTRIBUTE(10015, multiProcessorCount),
+    OF_SPEC(10016, 1),  // fine-grained memory
     ATTRIBUTE(10017, clockInstructionRate),
+    OF_SPEC(10018, spec.chiplets),
+    OF_SPEC(10019, nameable_registers(spec)),
 };
 #undef ATTRIBUTE
+#undef OF_SPEC
 
 }  // namespace
 
 CKEMU_EXPORT hipError_t hipGetDeviceCount(int* count) {
   if (count == nullptr) return finish(hipErrorInvalidValue);
   *count = device_count();
-  return hipSuccess;
+  return finish(*count != 0 ? hipSuccess : hipErrorNoDevice);
 }
 CKEMU_EXPORT hipError_t hipSetDevice(int number) {
   if (device(number) == nullptr) return finish(hipErrorInvalidDevice);
@@ -135,17 +183,17 @@ CKEMU_EXPORT hipError_t hipDeviceGet(int* handle, int number) {
 CKEMU_EXPORT hipError_t hipGetDevicePropertiesR0600(hipDeviceProperties* properties, int number) {
   if (properties == nullptr) return finish(hipErrorInvalidValue);
   if (device(number) == nullptr) return finish(hipErrorInvalidDevice);
-  fill(*device(number)->spec, number, *properties);
+  describe_device(number, *properties);
   return hipSuccess;
 }
 CKEMU_EXPORT hipError_t hipDeviceGetAttribute(int* value, int attribute, int number) {
   if (value == nullptr) return finish(hipErrorInvalidValue);
   if (device(number) == nullptr) return finish(hipErrorInvalidDevice);
   hipDeviceProperties properties;
-  fill(*device(number)->spec, number, properties);
+  describe_device(number, properties);
   for (const AttributeRow& row : kAttributes) {
     if (row.attribute != attribute) continue;
-    *value = row.value(properties);
+    *value = row.value(properties, *device(number)->spec);
     return hipSuccess;
   }
   return finish(hipErrorInvalidValue);
@@ -154,6 +202,28 @@ CKEMU_EXPORT hipError_t hipDeviceGetName(char* name, int length, int number) {
   if (name == nullptr || length <= 0) return finish(hipErrorInvalidValue);
   if (device(number) == nullptr) return finish(hipErrorInvalidDevice);
   std::snprintf(name, static_cast<size_t>(length), "%s (emulated)", device(number)->spec->product);
+  return hipSuccess;
+}
+CKEMU_EXPORT hipError_t hipDeviceGetUuid(char* uuid, int number) {
+  if (uuid == nullptr) return finish(hipErrorInvalidValue);
+  if (device(number) == nullptr) return finish(hipErrorInvalidDevice);
+  hipDeviceProperties properties;
+  describe_device(number, properties);
+  std::memcpy(uuid, properties.uuid, sizeof properties.uuid);
+  return hipSuccess;
+}
+CKEMU_EXPORT hipError_t hipDeviceGetPCIBusId(char* text, int length, int number) {
+  if (text == nullptr || length <= 0) return finish(hipErrorInvalidValue);
+  if (device(number) == nullptr) return finish(hipErrorInvalidDevice);
+  std::snprintf(text, static_cast<size_t>(length), "0000:%02x:00.0", number + 1);
+  return hipSuccess;
+}
+CKEMU_EXPORT hipError_t hipDeviceGetByPCIBusId(int* number, const char* text) {
+  u32 domain = 0, bus = 0;
+  if (number == nullptr || text == nullptr) return finish(hipErrorInvalidValue);
+  if (std::sscanf(text, "%x:%x", &domain, &bus) != 2 || domain != 0) return finish(hipErrorInvalidValue);
+  if (!is_device(static_cast<int>(bus) - 1)) return finish(hipErrorInvalidValue);
+  *number = static_cast<int>(bus) - 1;
   return hipSuccess;
 }
 CKEMU_EXPORT hipError_t hipDeviceTotalMem(size_t* bytes, int number) {

@@ -102,7 +102,8 @@ hipError_t free_lds_beside(size_t* bytes, const void* handle, int blocks) {
   Function* function = nullptr;
   if (bytes == nullptr || blocks <= 0) return hipErrorInvalidValue;
   if (const hipError_t error = kernel_behind(handle, current_device(), &function); error != hipSuccess) return error;
-  const u32 share = function->module->device->spec->lds_bytes / static_cast<u32>(blocks);
+  const DeviceSpec& spec = *function->module->device->spec;
+  const u32 share = std::min(spec.lds_bytes, spec.lds_bytes_per_unit / static_cast<u32>(blocks));
   *bytes = share > function->kernel->lds_bytes ? share - function->kernel->lds_bytes : 0;
   return hipSuccess;
 }
@@ -117,6 +118,21 @@ CKEMU_EXPORT hipError_t hipFuncGetAttributes(hipFuncAttributes* attributes, cons
 }
 CKEMU_EXPORT hipError_t hipFuncSetAttribute(const void* function, int attribute, int value) {
   return finish(set_attribute(function, attribute, value));
+}
+CKEMU_EXPORT hipError_t hipGetFuncBySymbol(void** function, const void* symbol) {
+  Function* found = nullptr;
+  if (function == nullptr) return finish(hipErrorInvalidValue);
+  const hipError_t error = kernel_behind(symbol, current_device(), &found);
+  if (error == hipSuccess) *function = found;
+  return finish(error);
+}
+CKEMU_EXPORT const char* hipKernelNameRef(void* function) {
+  const Function* found = function_of(function);
+  return found != nullptr ? found->kernel->name.c_str() : nullptr;
+}
+CKEMU_EXPORT const char* hipKernelNameRefByPtr(const void* symbol, void*) {
+  Function* found = nullptr;
+  return kernel_behind(symbol, current_device(), &found) == hipSuccess ? found->kernel->name.c_str() : nullptr;
 }
 CKEMU_EXPORT hipError_t hipFuncSetCacheConfig(const void*, int) { return hipSuccess; }  // LDS has one size
 CKEMU_EXPORT hipError_t hipFuncSetSharedMemConfig(const void*, int) { return hipSuccess; }

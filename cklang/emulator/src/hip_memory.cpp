@@ -53,6 +53,33 @@ hipError_t host_address(void** device_pointer, void* pointer) {
   return hipSuccess;
 }
 
+/// hipPointer_attribute, those with an answer here.
+enum PointerQuestion : int { kContext = 1, kType = 2, kDevicePointer = 3, kHostPointer = 4, kManaged = 8, kOrdinal = 9, kStart = 11, kSize = 12, kMapped = 13 };
+
+hipError_t answer(void* data, int question, const void* pointer) {
+  Allocation found;
+  if (data == nullptr || !find_allocation(pointer, found)) return hipErrorInvalidValue;
+  const auto put = [&](auto value) { std::memcpy(data, &value, sizeof value); };
+  switch (question) {
+    case kContext: put(device(found.device)); return hipSuccess;
+    case kType: put(static_cast<u32>(found.type)); return hipSuccess;
+    case kDevicePointer:
+    case kHostPointer: put(pointer); return hipSuccess;
+    case kManaged: put(static_cast<u32>(found.type == MemoryType::Managed)); return hipSuccess;
+    case kOrdinal: put(found.device); return hipSuccess;
+    case kStart: put(found.base); return hipSuccess;
+    case kSize: put(found.size); return hipSuccess;
+    case kMapped: put(1u); return hipSuccess;
+    default: return hipErrorNotSupported;
+  }
+}
+
+hipError_t within_allocation(const void* pointer, size_t size) {
+  Allocation found;
+  const bool inside = find_allocation(pointer, found) && reinterpret_cast<u64>(pointer) + size <= found.base + found.size;
+  return inside && size != 0 ? hipSuccess : hipErrorInvalidValue;
+}
+
 }  // namespace
 
 CKEMU_EXPORT hipError_t hipMalloc(void** pointer, size_t size) {
@@ -116,6 +143,22 @@ CKEMU_EXPORT hipError_t hipMemPtrGetInfo(void* pointer, size_t* size) {
   if (size == nullptr || !find_allocation(pointer, found)) return finish(hipErrorInvalidValue);
   *size = found.size;
   return hipSuccess;
+}
+CKEMU_EXPORT hipError_t hipPointerGetAttribute(void* data, int question, void* pointer) {
+  return finish(answer(data, question, pointer));
+}
+/// Where memory should lie is the host's affair: advice is checked and has no effect.
+CKEMU_EXPORT hipError_t hipMemAdvise(const void* pointer, size_t size, int, int) {
+  return finish(within_allocation(pointer, size));
+}
+CKEMU_EXPORT hipError_t hipMemPrefetchAsync(const void* pointer, size_t size, int, void* stream) {
+  if (!queue_of(stream)) return finish(hipErrorInvalidHandle);
+  return finish(within_allocation(pointer, size));
+}
+CKEMU_EXPORT hipError_t hipStreamAttachMemAsync(void* stream, void* pointer, size_t, u32) {
+  Allocation found;
+  if (!queue_of(stream)) return finish(hipErrorInvalidHandle);
+  return finish(find_allocation(pointer, found) ? hipSuccess : hipErrorInvalidValue);
 }
 CKEMU_EXPORT hipError_t hipPointerGetAttributes(hipPointerAttributes* attributes, const void* pointer) {
   return finish(describe(attributes, pointer));

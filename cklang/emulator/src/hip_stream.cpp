@@ -85,6 +85,10 @@ CKEMU_EXPORT hipError_t hipStreamGetPriority(void* stream, int* priority) {
 CKEMU_EXPORT hipError_t hipStreamGetDevice(void* stream, int* number) {
   return finish(ask(stream, number, [](const Queue& queue) { return device_number(queue.device); }));
 }
+CKEMU_EXPORT int hipGetStreamDeviceId(void* stream) {
+  const Ref<Queue> queue = queue_of(stream);
+  return queue ? device_number(queue->device) : -1;
+}
 CKEMU_EXPORT hipError_t hipDeviceGetStreamPriorityRange(int* least, int* greatest) {
   if (least != nullptr) *least = kLeastPriority;
   if (greatest != nullptr) *greatest = kGreatestPriority;

@@ -87,6 +87,9 @@ struct hipFuncAttributes {
   size_t sharedSizeBytes;
 };
 
+/// Writes the properties of device `number`.
+void describe_device(int number, hipDeviceProperties& properties);
+
 /// Remembers `error` as the calling thread's last error, if it is one (not being ready is none).
 hipError_t finish(hipError_t error);
 

@@ -27,9 +27,6 @@ Queue::~Queue() = default;
 class Machine {
  public:
   Machine() {
-    for (int n = 0; n < device_count(); ++n) {
-      null_.push_back(Ref<Queue>::make(*ckemu::device(n), true, 0, 0));
-    }
     pthread_atfork([] { immortal<Machine>().lock_.lock(); }, [] { immortal<Machine>().lock_.unlock(); },
                    [] { immortal<Machine>().after_fork(); });
   }
@@ -45,8 +42,9 @@ class Machine {
     queue->closed_ = true;
     drop_if_over(*queue);
   }
-  const Ref<Queue>& null(const Device& gpu) const {
-    return *std::find_if(null_.begin(), null_.end(), [&](const Ref<Queue>& queue) { return &queue->device == &gpu; });
+  Ref<Queue> null(Device& gpu) {
+    const Guard guard(lock_);
+    return null_of(gpu);
   }
 
   Point add(const Ref<Queue>& queue, Command&& command) {
@@ -90,6 +88,13 @@ class Machine {
   }
 
  private:
+  Ref<Queue> null_of(Device& gpu) {
+    for (const Ref<Queue>& queue : null_) {
+      if (&queue->device == &gpu) return queue;
+    }
+    null_.push_back(Ref<Queue>::make(gpu, true, 0u, 0));
+    return null_.back();
+  }
   static bool over(const Point& point) { return point.queue->done_ >= point.number; }
   static bool ready(const Queue& queue) {
     if (queue.running_ || queue.commands_.empty()) return false;
@@ -111,7 +116,7 @@ class Machine {
     const auto put_after = [&](const Ref<Queue>& other) {
       if (other->done_ < other->enqueued_) command.after.push_back({other, other->enqueued_});
     };
-    const Ref<Queue>& null = this->null(queue.device);
+    const Ref<Queue> null = null_of(queue.device);
     if (null.get() != &queue) {
       if (queue.blocking) put_after(null);
       return;

@@ -111,6 +111,3 @@ CKLANG_DEVICE void* memset(void* to, int value, size_t bytes)
 // Objects at a given place: the one form of new that device code has.
 inline __device__ void* operator new(size_t, void* place) noexcept { return place; }
 inline __device__ void* operator new[](size_t, void* place) noexcept { return place; }
-
-// Declared for the debugging code in CK Tile's headers. A kernel that prints fails to link.
-extern "C" __device__ int printf(const char* format, ...);

@@ -24,3 +24,4 @@
 #include <hip/device_atomic.h>
 #include <hip/device_bits.h>
 #include <hip/device_math.h>
+#include <hip/device_printf.h>

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: MIT
+"""Graphs: captured, built by hand, changed and launched again."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from assembly import assemble, hip, ok
+from test_hip_streams import BODIES, Kernels, Words, status, stream
+
+from cklang import emulator
+
+_UNSUPPORTED, _INVALIDATED, _UNJOINED, _IMPLICIT, _UPDATE = 900, 901, 904, 906, 910
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    return assemble(tmp_path_factory.mktemp("graph"), BODIES)
+
+
+@pytest.fixture
+def kernels(image: bytes) -> Kernels:
+    return Kernels(image)
+
+
+@pytest.fixture
+def words() -> Iterator[Words]:
+    made = Words()
+    yield made
+    ok(hip().hipDeviceSynchronize())
+    hip().hipGetLastError()
+
+
+def call(name: str, *arguments: object) -> int:
+    """A HIP call by its C name; handles are integers."""
+    plain = [
+        ctypes.c_void_p(item) if type(item) is int and item > 2**31 else item for item in arguments
+    ]
+    return int(getattr(emulator.load(), name)(*plain))
+
+
+def capture(one: int) -> int:
+    graph = ctypes.c_void_p()
+    assert call("hipStreamEndCapture", one, ctypes.byref(graph)) == 0
+    return int(graph.value or 0)
+
+
+def instantiate(graph: int) -> int:
+    executable = ctypes.c_void_p()
+    name = "hipGraphInstantiate"
+    assert call(name, ctypes.byref(executable), graph, None, None, ctypes.c_size_t(0)) == 0
+    return int(executable.value or 0)
+
+
+def test_captured_work_runs_at_each_launch(kernels: Kernels, words: Words) -> None:
+    one = stream()
+    handle = int(one)
+    assert call("hipStreamBeginCapture", handle, 0) == 0
+    kernels.enqueue("increment", 0, words.address, one)
+    kernels.enqueue("double", 0, words.address, one)
+    ok(
+        hip().hipMemcpyAsync(
+            words.address + 128, words.address, 128, hip().hipMemcpyKind.hipMemcpyDefault, one
+        )
+    )
+    graph = capture(handle)
+    assert not words.values.any()  # nothing has run
+    executable = instantiate(graph)
+    assert call("hipGraphDestroy", graph) == 0
+    for expected in (2, 6, 14):
+        assert call("hipGraphLaunch", executable, handle) == 0
+        ok(hip().hipStreamSynchronize(one))
+        assert words.values[0] == expected
+    assert call("hipGraphExecDestroy", executable) == 0
+
+
+def test_a_capture_follows_events_to_other_streams(kernels: Kernels, words: Words) -> None:
+    first, second = stream(), stream()
+    fork, join = ok(hip().hipEventCreate()), ok(hip().hipEventCreate())
+    assert call("hipStreamBeginCapture", int(first), 0) == 0
+    kernels.enqueue("increment", 0, words.address, first)
+    ok(hip().hipEventRecord(fork, first))
+    ok(hip().hipStreamWaitEvent(second, fork, 0))
+    kernels.enqueue("double", 0, words.address, second)
+    ok(hip().hipEventRecord(join, second))
+    assert status(hip().hipEventQuery(join)) == "hipErrorCapturedEvent"
+    ok(hip().hipStreamWaitEvent(first, join, 0))
+    kernels.enqueue("increment", 0, words.address, first)
+    graph = capture(int(first))
+    state = ctypes.c_int(7)
+    assert call("hipStreamIsCapturing", int(second), ctypes.byref(state)) == 0
+    assert state.value == 0
+    count = ctypes.c_size_t(0)
+    assert call("hipGraphGetNodes", graph, None, ctypes.byref(count)) == 0
+    assert count.value == 3
+    assert call("hipGraphLaunch", instantiate(graph), int(first)) == 0
+    ok(hip().hipStreamSynchronize(first))
+    assert words.values[0] == 3
+
+
+def test_what_a_capture_does_not_take(kernels: Kernels, words: Words) -> None:
+    one, graph = stream(), ctypes.c_void_p()
+    handle = int(one)
+    assert call("hipStreamBeginCapture", None, 0) == _UNSUPPORTED
+    for wrong, expected in (
+        (lambda: call("hipStreamSynchronize", handle), _UNSUPPORTED),
+        (lambda: call("hipMemsetAsync", words.address, 0, ctypes.c_size_t(4), None), _IMPLICIT),
+    ):
+        assert call("hipStreamBeginCapture", handle, 0) == 0
+        assert wrong() == expected
+        assert call("hipStreamEndCapture", handle, ctypes.byref(graph)) == _INVALIDATED
+    other, event = stream(), ok(hip().hipEventCreate())
+    assert call("hipStreamBeginCapture", handle, 0) == 0
+    ok(hip().hipEventRecord(event, one))
+    ok(hip().hipStreamWaitEvent(other, event, 0))
+    kernels.enqueue("increment", 0, words.address, other)
+    assert call("hipStreamEndCapture", handle, ctypes.byref(graph)) == _UNJOINED
+    kernels.enqueue("increment", 0, words.address, one)  # the stream works as before
+    ok(hip().hipStreamSynchronize(one))
+    assert words.values[0] == 1
+
+
+class Dim3(ctypes.Structure):
+    _fields_ = [(axis, ctypes.c_uint32) for axis in "xyz"]
+
+
+class KernelNode(ctypes.Structure):
+    _fields_ = [
+        ("block", Dim3),
+        ("extra", ctypes.c_void_p),
+        ("function", ctypes.c_void_p),
+        ("grid", Dim3),
+        ("parameters", ctypes.c_void_p),
+        ("lds", ctypes.c_uint32),
+    ]
+
+
+class SetNode(ctypes.Structure):
+    _fields_ = [
+        ("to", ctypes.c_void_p),
+        ("element", ctypes.c_uint32),
+        ("height", ctypes.c_size_t),
+        ("pitch", ctypes.c_size_t),
+        ("value", ctypes.c_uint32),
+        ("width", ctypes.c_size_t),
+    ]
+
+
+class Launch:
+    """Parameters of a kernel node."""
+
+    def __init__(self, kernels: Kernels, name: str, output: int) -> None:
+        function = ok(hip().hipModuleGetFunction(kernels.handle, name.encode()))
+        self.words = (ctypes.c_uint64 * 4)(0, output)
+        self.size = ctypes.c_size_t(32)
+        self.extra = (ctypes.c_void_p * 5)(
+            1, ctypes.addressof(self.words), 2, ctypes.addressof(self.size), 3
+        )
+        extra = ctypes.addressof(self.extra)
+        self.node = KernelNode(Dim3(64, 1, 1), extra, int(function), Dim3(1, 1, 1), None, 0)
+
+
+def add(name: str, graph: int, after: list[int], *arguments: object) -> int:
+    node = ctypes.c_void_p()
+    before = (ctypes.c_void_p * len(after))(*after)
+    size = ctypes.c_size_t(len(after))
+    assert call(name, ctypes.byref(node), graph, before, size, *arguments) == 0
+    return int(node.value or 0)
+
+
+def test_a_graph_built_by_hand(kernels: Kernels, words: Words) -> None:
+    handle = ctypes.c_void_p()
+    assert call("hipGraphCreate", ctypes.byref(handle), 0) == 0
+    graph = int(handle.value or 0)
+    fill = SetNode(words.address, 4, 1, 256, 5, 64)
+    double, increment = (Launch(kernels, name, words.address) for name in ("double", "increment"))
+    last = add("hipGraphAddKernelNode", graph, [], ctypes.byref(double.node))
+    middle = add("hipGraphAddKernelNode", graph, [], ctypes.byref(increment.node))
+    first = add("hipGraphAddMemsetNode", graph, [], ctypes.byref(fill))
+    # Made in the wrong order: dependencies alone decide.
+    nodes, later = (ctypes.c_void_p * 2)(first, middle), (ctypes.c_void_p * 2)(middle, last)
+    assert call("hipGraphAddDependencies", graph, nodes, later, ctypes.c_size_t(2)) == 0
+    back = np.zeros(64, np.uint32)
+    copy = (back.ctypes.data, words.address, ctypes.c_size_t(256), 4)
+    add("hipGraphAddMemcpyNode1D", graph, [last], *copy)
+    executable = instantiate(graph)
+    assert call("hipGraphLaunch", executable, None) == 0
+    ok(hip().hipDeviceSynchronize())
+    np.testing.assert_array_equal(back, 12)
+    # Other arguments for a node, then a graph of another shape.
+    fill.value = 1
+    name = "hipGraphExecMemsetNodeSetParams"
+    assert call(name, executable, first, ctypes.byref(fill)) == 0
+    assert call("hipGraphLaunch", executable, None) == 0
+    ok(hip().hipDeviceSynchronize())
+    np.testing.assert_array_equal(back, 4)
+    result, differing = ctypes.c_int(), ctypes.c_void_p()
+    outcome = (ctypes.byref(differing), ctypes.byref(result))
+    assert call("hipGraphExecUpdate", executable, graph, *outcome) == 0
+    add("hipGraphAddEmptyNode", graph, [first])
+    assert call("hipGraphExecUpdate", executable, graph, *outcome) == _UPDATE
+    # A circle cannot be put in order.
+    backward = ((ctypes.c_void_p * 1)(last), (ctypes.c_void_p * 1)(first), ctypes.c_size_t(1))
+    assert call("hipGraphAddDependencies", graph, *backward) == 0
+    circle = ctypes.c_void_p()
+    arguments = (ctypes.byref(circle), graph, None, None, ctypes.c_size_t(0))
+    assert call("hipGraphInstantiate", *arguments) == 1

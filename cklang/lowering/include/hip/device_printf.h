@@ -210,6 +210,8 @@ namespace std {
 using ::printf;
 }
 
+// Without NDEBUG only: relocatable code keeps it in every kernel, called or not.
+#if !defined(NDEBUG)
 extern "C" __device__ __attribute__((noinline, noreturn, weak)) void
 __assert_fail(const char* condition, const char* file, unsigned int line, const char* function) noexcept
 {
@@ -221,3 +223,4 @@ __assert_fail(const char* condition, const char* file, unsigned int line, const 
                       condition);
     __builtin_trap();
 }
+#endif

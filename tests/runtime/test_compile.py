@@ -236,7 +236,7 @@ def test_host_face_describes_the_launch(built: Path) -> None:
         (problem(384, 512, 252), "K is not a multiple of vector load size"),
         (problem(384, 510, 256), "N is not a multiple of vector"),
         (problem(0, 512, 256), "M and N must be 1 or more"),
-        (problem(384, 512, 256, k_batch=2), "K cannot be split"),
+        (problem(384, 512, 256, k_batch=2), "K is split by split-K kernels only"),
         (problem(384, 512, 256, a=65), "A's address"),
         (problem(384, 512, 256, stride_e=511), "rows of E overlap"),
         (problem(384, 512, 256, stride_a=-256), "A spans"),

@@ -204,11 +204,6 @@ def test_code_for_another_gpu(image: bytes) -> None:
     assert "xnack+" in emulator.last_error()
 
 
-def test_compressed_bundles_are_refused_by_name() -> None:
-    assert status(hip().hipModuleLoadData(b"CCOB" + bytes(100))) == "hipErrorInvalidImage"
-    assert "--no-offload-compress" in emulator.last_error()
-
-
 def test_files(tmp_path: Path, image: bytes) -> None:
     api = hip()
     assert status(api.hipModuleLoad(bytes(tmp_path / "none"))) == "hipErrorFileNotFound"

@@ -32,9 +32,11 @@ from typing import Any
 
 import numpy as np
 
+from cklang.ir.convolution import geometry_of, summed
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.numeric import Array
 from cklang.ir.ops import OPS, Kind, Op
+from cklang.ir.windows import DIRECTIONS
 from cklang.reference.evaluate import F32_OVERFLOW, apply, bind, from_wide, limit
 from cklang.types import Dim, DType, f32
 from cklang.types import Kind as NumberKind
@@ -127,7 +129,7 @@ def _bound(known: Known, given: Array) -> Array:
 def _step(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int]) -> Known:
     row = OPS[operation.op]
     if row.kind is Kind.ANCHOR:
-        return _gemm(operation, *operands)
+        return _sum_of_products(operation, dims, *operands)
     if row.kind is Kind.SHAPE:
         (operand,) = operands
         value = apply(operation, [operand.value], dims)
@@ -153,56 +155,76 @@ def _flushable(known: Known, dtype: DType) -> Known:
     return Known(value=known.value, error=np.where(small, size, known.error))
 
 
-# --- gemm
+# --- sums of products
 
 
-def _gemm(operation: Operation, a: Known, b: Known) -> Known:
+def _sum_of_products(operation: Operation, dims: dict[Dim, int], a: Known, b: Known) -> Known:
+    def product(left: Array, right: Array) -> Array:
+        return apply(operation, [left, right], dims)
+
     left, right = (
         _flushable(each, value.type.dtype)
         for each, value in zip((a, b), operation.operands, strict=True)
     )
     if operation.result.type.dtype.kind is NumberKind.INT:
-        return _integer_gemm(operation, left, right)
-    value = left.value @ right.value
+        return _integer_sum(product, left, right)
+    value = product(left.value, right.value)
     size_a, size_b = _finite(np.abs(left.value)), _finite(np.abs(right.value))
     error_a, error_b = _finite(left.error), _finite(right.error)
-    k = left.value.shape[-1]
-    magnitude = (size_a + error_a) @ (size_b + error_b)
+    k = _summed(operation, left.value.shape, right.value.shape)
+    magnitude = product(size_a + error_a, size_b + error_b)
     exact = not error_a.any() and not error_b.any()
-    passed = 0.0 if exact else magnitude - size_a @ size_b
+    passed = 0.0 if exact else magnitude - product(size_a, size_b)
     error = gamma(k) * magnitude + passed + k * 2.0**-126
     # An infinite or unknown element next to an uncertain one may give anything; so may a partial
     # sum that leaves the range of f32.
-    wild = _counts(~np.isfinite(left.value) | np.isinf(left.error), right.error > 0)
-    wild |= _counts(left.error > 0, ~np.isfinite(right.value) | np.isinf(right.error))
-    wild |= _counts(np.isinf(left.error), np.ones_like(right.value, bool))
-    wild |= _counts(np.ones_like(left.value, bool), np.isinf(right.error))
+    wild = np.zeros(value.shape, bool)
+    for one, other in (
+        (~np.isfinite(left.value) | np.isinf(left.error), right.error > 0),
+        (left.error > 0, ~np.isfinite(right.value) | np.isinf(right.error)),
+        (np.isinf(left.error), np.ones_like(right.value, bool)),
+        (np.ones_like(left.value, bool), np.isinf(right.error)),
+    ):
+        if one.any() and other.any():
+            wild |= product(one.astype(np.float64), other.astype(np.float64)) > 0
+    wild |= _meets_padding(operation, right.value)
     wild |= magnitude * (1 + gamma(k)) >= F32_OVERFLOW
     error = np.where(np.isfinite(value), error, 0.0)
     return Known(value=limit(operation.result, value), error=np.where(wild, np.inf, error))
 
 
-def _integer_gemm(operation: Operation, left: Known, right: Known) -> Known:
+def _summed(operation: Operation, a: tuple[int, ...], b: tuple[int, ...]) -> int:
+    """Return how many products an element of the result is the sum of."""
+    found = geometry_of(operation)
+    if found is None:
+        return a[-1]
+    direction = DIRECTIONS[operation.op]
+    shapes = dict(zip(direction.operands, (a, b), strict=True))
+    return summed(found, direction.result, shapes)
+
+
+def _meets_padding(operation: Operation, weight: Array) -> bool:
+    """Tell whether a kernel may multiply what is not finite by zeros that the reference has not.
+
+    The gradient of the input sums over outputs beyond the edges as over zeros, and need not: an
+    infinite weight gives nan there, or nothing.
+    """
+    return operation.op == "conv_grad_input" and not np.isfinite(weight).all()
+
+
+def _integer_sum(product: Callable[[Array, Array], Array], left: Known, right: Known) -> Known:
     """Sums of integers are exact; they wrap at 32 bits, as the kernel's do."""
-    value = apply(operation, [left.value, right.value], {})
+    value = product(left.value, right.value)
     if not left.error.any() and not right.error.any():
         return Known.exact(value)
     size_a, size_b = np.abs(left.value) + left.error, np.abs(right.value) + right.error
-    largest = size_a @ size_b
-    error = largest - np.abs(left.value) @ np.abs(right.value)
+    largest = product(size_a, size_b)
+    error = largest - product(np.abs(left.value) + 0.0, np.abs(right.value) + 0.0)
     return Known(value=value, error=np.where(largest >= 2.0**31, np.inf, error))
 
 
 def _finite(x: Array) -> Array:
     return np.where(np.isfinite(x), x, 0.0)
-
-
-def _counts(a: Array, b: Array) -> Array:
-    """Tell for each (m, n) whether some k has both a[m, k] and b[k, n]."""
-    if not a.any() or not b.any():
-        batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-        return np.zeros((*batch, a.shape[-2], b.shape[-1]), bool)
-    return np.asarray(a.astype(np.float64) @ b.astype(np.float64) > 0)
 
 
 # --- pointwise ops and casts

@@ -11,6 +11,7 @@ import numpy as np
 from cklang.errors import error
 from cklang.frontend.convolution import Call, read_call
 from cklang.frontend.functions import Form, Intrinsic
+from cklang.frontend.scaled import read_blocks
 from cklang.ir import rules
 from cklang.ir.numeric import Array
 from cklang.ir.ops import OPS
@@ -38,6 +39,8 @@ def compute(function: Intrinsic, arguments: Mapping[str, Any]) -> Array:
             return np.asarray(np.einsum(subscripts, _array(a), _array(b)))
         if function.form is Form.CONV:
             return _convolution(function.name, arguments)
+        if function.form is Form.GEMM:
+            return _gemm(**arguments)
         op = OPS[function.name]
         operands = [_array(value) for value in values[: function.operands]]
         if op.dtype is rules.FLOAT_DTYPE:
@@ -84,6 +87,21 @@ def _result_shape(
         if direction.result in relation.axes:
             extents[relation.axes[direction.result]] = choice
     return tuple(extents[axis] for axis in range(call.geometry.rank))
+
+
+def _gemm(a: Any, b: Any, scale_a: Any, scale_b: Any, block_a: Any, block_b: Any) -> Array:
+    left, right = _array(a), _array(b)
+    if scale_a is None and scale_b is None and block_a is None and block_b is None:
+        return OPS["gemm"].numpy(left, right)
+    scales = [None if scale is None else _array(scale) for scale in (scale_a, scale_b)]
+    blocks = read_blocks(
+        (left.shape, right.shape),
+        [None if scale is None else scale.shape for scale in scales],
+        (block_a, block_b),
+        error,
+    )
+    given = [scale for scale in scales if scale is not None]
+    return OPS["scaled_gemm"].numpy(left, right, *given, **blocks)
 
 
 def _cast(x: Any, dtype: object) -> Array:

@@ -77,6 +77,8 @@ class Op:
 
     name: str
     operands: int
+    optional: int = 0
+    """How many operands more it may have."""
     kind: Kind
     doc: str
     numpy: Callable[..., Array]
@@ -133,7 +135,7 @@ def _wrap(numpy: Callable[..., Array]) -> Callable[..., Array]:
 
 
 def _convolution(name: str, doc: str) -> Op:
-    kinds = {"stride": AttrKind.INTS, "padding": AttrKind.PAIRS, "dilation": AttrKind.INTS}
+    kinds = {"stride": AttrKind.EXTENTS, "padding": AttrKind.PAIRS, "dilation": AttrKind.EXTENTS}
     rows = (AttrRow(name=attr, kind=kind) for attr, kind in kinds.items())
     return Op(
         name=name,
@@ -160,6 +162,21 @@ _ANCHORS = (
     _convolution("conv", "the convolution of x[N, …, C] by w[K, …, C/G] in one to three axes"),
     _convolution("conv_grad_input", "the gradient of conv by its input: of dy[N, …, K] and w"),
     _convolution("conv_grad_weight", "the gradient of conv by its weight: of x[N, …, C] and dy"),
+    Op(
+        name="scaled_gemm",
+        operands=3,
+        optional=1,
+        kind=Kind.ANCHOR,
+        doc="gemm(a, b) of which the sum over each block of K is multiplied by the block's scales: "
+        "a scale of a (block_a: rows, K), one of b (block_b: K, columns), or both; [] for none",
+        numpy=numeric.scaled_gemm,
+        attrs=(
+            AttrRow(name="block_a", kind=AttrKind.EXTENTS),
+            AttrRow(name="block_b", kind=AttrKind.EXTENTS),
+        ),
+        shape=rules.SCALED_SHAPE,
+        dtype=rules.SCALED_DTYPE,
+    ),
 )
 
 _STRUCTURE = (

@@ -3,7 +3,18 @@
 
 from __future__ import annotations
 
-from cklang.fusion.plan import Decision, FusedGemm, FusionPlan, epilogue_hash
+from collections.abc import Iterator, Mapping, Sequence
+
+from cklang.fusion.plan import (
+    Computed,
+    Decision,
+    FusedGemm,
+    FusionPlan,
+    Read,
+    View,
+    epilogue_hash,
+)
+from cklang.ir.nodes import Function
 from cklang.ir.printer import print_operation
 
 __all__ = ["explain", "explain_decision", "explain_kernel"]
@@ -21,17 +32,34 @@ def explain(plan: FusionPlan) -> str:
 def explain_kernel(kernel: FusedGemm) -> str:
     """Return one kernel as text: its product, its reads and its epilogue, line by line."""
     product = f"{kernel.a} @ {kernel.b}"
+    functions = kernel.functions
     turned = " (the transpose of the product in the program)" if kernel.transposed else ""
     lines = [
         f"kernel {kernel.name}: {kernel.result.type} {kernel.result}",
+        *_side("a", kernel.a, functions),
+        *_side("b", kernel.b, functions),
         f"  acc = {product}{turned}",
         *(f"  scaled by {scale}" for scale in (kernel.scale_a, kernel.scale_b) if scale),
-        *(f"  d{index} = {read}: {read.value.type}" for index, read in enumerate(kernel.reads)),
-        *(f"  {print_operation(operation)}" for operation in kernel.epilogue.body),
-        f"  store {kernel.epilogue.results[0]} as {kernel.result.type.dtype}",
+        *_function("d", "mn", kernel.reads, functions["epilogue"]),
+        f"  store {functions['epilogue'].results[0]} as {kernel.result.type.dtype}",
         f"  epilogue {epilogue_hash(kernel.epilogue)[:12]}",
     ]
     return "\n".join(lines)
+
+
+def _side(letter: str, side: View | Computed, functions: Mapping[str, Function]) -> Iterator[str]:
+    if isinstance(side, View):
+        return
+    function = functions[letter]
+    yield from _function(letter, {"a": "mk", "b": "kn"}[letter], side.reads, function)
+    yield f"  {side} = {function.results[0]} as {side.value.type.dtype}, as it is loaded"
+
+
+def _function(letter: str, axes: str, reads: Sequence[Read], function: Function) -> Iterator[str]:
+    for index, read in enumerate(reads):
+        yield f"  {letter}{index} = {read.indexed(axes)}: {read.value.type}"
+    for operation in function.body:
+        yield f"  {print_operation(operation)}"
 
 
 def explain_decision(plan: FusionPlan, decision: Decision) -> str:

@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from cklang.fusion.parts import split
 from cklang.ir.nodes import Function, Value
 from cklang.ir.printer import print_function
 from cklang.source import Span
+from cklang.types import Dim
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MAX_READS",
     "BlockScale",
+    "Computed",
     "Decision",
     "Edge",
     "FusedGemm",
@@ -33,7 +36,8 @@ __all__ = [
 ]
 
 MAX_READS = 8
-"""Most D operands of one kernel; CK Tile's own examples and our host face go no further."""
+"""Most operands of one function of a kernel; CK Tile's own examples and our host face go no
+further."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +53,12 @@ class Read:
     value: Value
     axes: tuple[int | None, ...]
 
+    def indexed(self, names: str) -> str:
+        """Return it as text; ``names`` are those of its last two axes."""
+        return _indexed(self.value, self.axes, names)
+
     def __str__(self) -> str:
-        return _indexed(self.value, self.axes, "mn")
+        return self.indexed("mn")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,14 +89,25 @@ class BlockScale:
     view: View
     block: tuple[int, int]
 
-    def exchanged(self) -> BlockScale:
-        """Return the scales of the transposed matrix."""
-        *batch, row, column = self.view.perm
-        view = View(value=self.view.value, perm=(*batch, column, row))
-        return BlockScale(view=view, block=(self.block[1], self.block[0]))
-
     def __str__(self) -> str:
         return f"{self.view} by blocks of {self.block[0]} x {self.block[1]}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Computed:
+    """An A or B operand that a function computes, element by element, as the kernel loads it.
+
+    ``value`` is the operand in the program, ``extents`` are its rows and columns as the kernel
+    sees them: [M, K] of A, [K, N] of B. Each read's ``axes`` run with the kernel's batch axes and
+    then with these two.
+    """
+
+    value: Value
+    extents: tuple[Dim | int, Dim | int]
+    reads: tuple[Read, ...]
+
+    def __str__(self) -> str:
+        return str(self.value)
 
 
 def _indexed(value: Value, axes: tuple[int | None, ...], last: str) -> str:
@@ -112,6 +131,10 @@ class FusedGemm:
     store rounds f32 to ``result.type.dtype``: the only cast that is not in the region. Operations
     of the region carry the user's spans.
 
+    If ``a`` is computed, the region goes on with parameters ``%a0``… for its reads and one more
+    result, its element, which is rounded to the operand's dtype in the same way; so for ``b``.
+    :attr:`functions` takes the region apart.
+
     ``axes`` are the result's axes in the order of the kernel's: batch axes, then rows and columns.
     ``anchor`` is the gemm of the function that this kernel computes (by the name of its result),
     ``transposed`` whether the kernel computes its transpose, with A and B exchanged.
@@ -119,8 +142,8 @@ class FusedGemm:
     """
 
     name: str
-    a: View
-    b: View
+    a: View | Computed
+    b: View | Computed
     epilogue: Function
     reads: tuple[Read, ...]
     result: Value
@@ -134,9 +157,21 @@ class FusedGemm:
     @property
     def inputs(self) -> tuple[Value, ...]:
         """The values it reads, each once, in the order a, b, their scales, reads."""
-        scales = (scale.view.value for scale in (self.scale_a, self.scale_b) if scale)
-        reads = (read.value for read in self.reads)
-        return tuple(dict.fromkeys((self.a.value, self.b.value, *scales, *reads)))
+        values: list[Value] = []
+        for side in (self.a, self.b):
+            reads = side.reads if isinstance(side, Computed) else (side,)
+            values += (each.value for each in reads)
+        values += (scale.view.value for scale in (self.scale_a, self.scale_b) if scale)
+        return tuple(dict.fromkeys([*values, *(read.value for read in self.reads)]))
+
+    @property
+    def functions(self) -> dict[str, Function]:
+        """The function of ``epilogue``, and those of ``a`` and ``b`` if they are computed."""
+        sides = {"a": self.a, "b": self.b}
+        computed = {name: side for name, side in sides.items() if isinstance(side, Computed)}
+        counts = [1 + len(self.reads), *(len(side.reads) for side in computed.values())]
+        parts = split(self.epilogue, counts)
+        return dict(zip(("epilogue", *computed), parts, strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cklang.errors import error
-from cklang.fusion.region import split
+from cklang.fusion.parts import split
 from cklang.ir.nodes import Function
 from cklang.keys import Algorithm, DKind, DOperand, Family, KernelKey, Layout, Reduction, Signature
 from cklang.lowering.families import family_names
@@ -23,7 +23,7 @@ from cklang.types import DType, Kind, bool_, f32, i32
 if TYPE_CHECKING:
     import jinja2
 
-__all__ = ["HOLE", "KernelSource", "lower", "unsupported"]
+__all__ = ["HOLE", "PROLOGUES", "KernelSource", "lower", "read_width", "unsupported"]
 
 HOLE = "ck_epilogue"
 """The symbol that every stencil leaves open."""
@@ -112,6 +112,10 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
     if row is None:
         yield "pipeline", _word(a.pipeline), " or ".join(map(_word, PIPELINES))
         return
+    if (s.a or s.b) and not row.computed:
+        through = [_word(name) for name, each in PIPELINES.items() if each.computed]
+        yield "pipeline", _word(a.pipeline), " or ".join(through)
+        return
     both = (False, True)
     # Who shares K: its wave groups already, or its tiles with those of other products.
     whole = row.wave_groups > 1 or s.family is not Family.GEMM
@@ -156,6 +160,18 @@ def _kernel_name(key: KernelKey) -> str:
     return f"ck_gemm_{s.dtype_a}_{s.dtype_b}_{s.dtype_e}_{s.layouts}_{tile}"
 
 
+def read_width(operand: DOperand, vector: int) -> int:
+    """Return the elements that one load moves of what A or B is computed from.
+
+    Args:
+        operand: What is read.
+        vector: Elements of A or B that are computed at once.
+    """
+    if operand.kind not in (DKind.FULL, DKind.ROW):
+        return 1
+    return min(vector, _WIDEST * 8 // operand.dtype.bits)
+
+
 def _side(
     name: str,
     operands: Sequence[DOperand],
@@ -165,17 +181,13 @@ def _side(
     """Return what the template says of A or B: a function and its operands, or a plain matrix."""
     if not operands:
         return {"name": name, "operands": ()}
-    kinds = [(o.kind in (DKind.FULL, DKind.ROW), o) for o in operands]
+    arguments = [f"x{i}" for i in range(len(operands))]
     return {
         "name": name,
-        **_hole(PROLOGUES[name], functions[PROLOGUES[name]], [f"x{i}" for i in range(len(kinds))]),
+        **_hole(PROLOGUES[name], functions[PROLOGUES[name]], arguments),
         "operands": [
-            {
-                "type": _stored(o.dtype),
-                "kind": o.kind.value,
-                "vector": min(vector, _WIDEST * 8 // o.dtype.bits) if along else 1,
-            }
-            for along, o in kinds
+            {"type": _stored(o.dtype), "kind": o.kind.value, "vector": read_width(o, vector)}
+            for o in operands
         ],
     }
 

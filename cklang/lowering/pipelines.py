@@ -50,6 +50,8 @@ class PipelineRow:
     """Whether A and B may be of two types."""
     transposed: bool = False
     """Whether the accumulator may be transposed: the epilogue takes its rows before its columns."""
+    computed: bool = True
+    """Whether functions may compute A and B: they pass through registers on their way to LDS."""
     acc_in_lds: bool = False
     """Whether the accumulator goes through LDS inside the loop."""
 
@@ -111,6 +113,7 @@ PIPELINES: Mapping[Pipeline, PipelineRow] = MappingProxyType(
         Pipeline.COMP_ASYNC: PipelineRow(
             headers=(*_REGISTERS, "pipeline/gemm_pipeline_ag_bg_cr_comp_async.hpp"),
             ck="GemmPipelineAgBgCrCompAsync",
+            computed=False,
             policy="GemmPipelineAgBgCrCompAsyncDefaultPolicy",
             tail="Two",
             step=2,

@@ -62,10 +62,8 @@ def measurement(
 
 
 def _sizes(problem: Problem) -> list[int]:
-    """Bytes of A, B, E and each D."""
-    operands = [(o.span, o.dtype) for o in (problem.a, problem.b, problem.e)]
-    operands += [(d.span, d.dtype) for d in problem.d]
-    return [max(1, span * dtype.bits // 8) for span, dtype in operands]
+    """Bytes of each array."""
+    return [max(1, each.span * each.dtype.bits // 8) for each in problem.arrays]
 
 
 def _filled(device: Device, size: int, stack: ExitStack) -> int:

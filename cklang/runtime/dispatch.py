@@ -215,11 +215,9 @@ def prepare(
         kernel = loaded(device, artifact)
         shape = kernel.prepare(choice.problem)
         launch = device.launch(kernel.function, shape.grid, shape.block, shape.kernarg)
-        values = [choice.problem.a.value, choice.problem.b.value, choice.problem.e.value]
-        values += [d.value for d in choice.problem.d]
         patches = [
-            (word, slots[value])
-            for value, words in zip(values, shape.pointers, strict=True)
+            (word, slots[array.value])
+            for array, words in zip(choice.problem.arrays, shape.pointers, strict=True)
             for word in words
         ]
         workspace = len(binding.arrays) + 1 + len(temporaries)

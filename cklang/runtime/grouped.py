@@ -56,9 +56,8 @@ class _Product:
 
     @property
     def operands(self) -> list[str]:
-        """The names of A, B, E and each D."""
-        p = self.problem
-        return [each.value for each in (p.a, p.b, p.e, *p.d)]
+        """The names of its arrays."""
+        return [each.value for each in self.problem.arrays]
 
 
 class GroupedCall:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import struct
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from cklang.errors import error
 from cklang.lowering.hostface import GemmOperand, GemmProblem, HostFace, LaunchShape
 from cklang.runtime.device import Device, Function
-from cklang.runtime.problem import Matrix, Problem
+from cklang.runtime.problem import ComputedMatrix, Matrix, Problem, ReadAccess
 from cklang.runtime.record import Artifact
 
 __all__ = ["Loaded", "Prepared", "loaded"]
@@ -32,7 +33,7 @@ class Prepared:
     block: tuple[int, int, int]
     kernarg: bytes
     pointers: tuple[tuple[int, ...], ...]
-    """For A, B, E and then each D: the 64-bit words of ``kernarg`` that hold its address."""
+    """For each array of the problem: the 64-bit words of ``kernarg`` that hold its address."""
     workspace: tuple[int, ...]
     """The same for the workspace; empty if it needs none."""
     workspace_bytes: int
@@ -57,7 +58,7 @@ class Loaded:
             CkUnsupportedError: D007, CK Tile's own check or ours refuses the problem.
             CkInternalError: D008, an operand's address is in no argument.
         """
-        *marks, own = [_MARK + i * _MARK_STEP for i in range(4 + len(problem.d))]
+        *marks, own = [_MARK + i * _MARK_STEP for i in range(1 + len(problem.arrays))]
         split_k = self.artifact.key.algorithm.split_k
         question = replace(
             _question(problem, marks), workspace=own, blocks=self.blocks, k_batch=split_k
@@ -78,7 +79,7 @@ class Loaded:
 
         Args:
             problem: One product of the group.
-            pointers: Addresses of A, B, E and each D.
+            pointers: Addresses of all its arrays.
             first_tile: How many tiles the rows before it have.
 
         Raises:
@@ -92,7 +93,7 @@ class Loaded:
 
         ``problem`` is any of its products; rows and tiles are counted by ``count`` and ``tiles``.
         """
-        marks = [_MARK] * (3 + len(problem.d))
+        marks = [_MARK] * len(problem.arrays)
         question = replace(
             _question(problem, marks),
             blocks=self.blocks,
@@ -122,24 +123,31 @@ class Loaded:
 
 
 def _question(problem: Problem, marks: list[int]) -> GemmProblem:
-    a, b, e, *ds = marks
+    rest = iter(marks)
     return GemmProblem(
         m=problem.m,
         n=problem.n,
         k=problem.k,
-        a=(_matrix(problem.a, a),),
-        b=(_matrix(problem.b, b),),
-        e=_matrix(problem.e, e),
+        a=_side(problem.a, rest),
+        b=_side(problem.b, rest),
+        e=_matrix(problem.e, next(rest)),
         batch=problem.batch,
-        d=tuple(
-            GemmOperand(pointer=mark, outer=d.stride_m, inner=d.stride_n, batch=d.batch)
-            for mark, d in zip(ds, problem.d, strict=True)
-        ),
+        d=tuple(_read(d, next(rest)) for d in problem.d),
     )
+
+
+def _side(side: Matrix | ComputedMatrix, pointers: Iterator[int]) -> tuple[GemmOperand, ...]:
+    if isinstance(side, Matrix):
+        return (_matrix(side, next(pointers)),)
+    return tuple(_read(read, next(pointers)) for read in side.reads)
 
 
 def _matrix(matrix: Matrix, pointer: int) -> GemmOperand:
     return GemmOperand(pointer=pointer, outer=matrix.stride, inner=1, batch=matrix.batch)
+
+
+def _read(read: ReadAccess, pointer: int) -> GemmOperand:
+    return GemmOperand(pointer=pointer, outer=read.stride_m, inner=read.stride_n, batch=read.batch)
 
 
 _loaded: dict[tuple[int, str], Loaded] = {}

@@ -25,16 +25,19 @@ class Axis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nest:
-    """All loops of a launch but K's; operands are in the order A, B, E, then each D."""
+    """All loops of a launch but K's; operands are in the order A, B, E, then each D.
+
+    A matrix that is computed has as many operands as the function that computes it.
+    """
 
     batch: tuple[Axis, ...]
     rows: Axis
     columns: Axis
     whole_k: tuple[bool, bool] = (True, True)
-    """Whether K is contiguous in A and in B, so that their other axis may have any stride."""
-
-
-_A, _B, _E = range(3)
+    """Whether the other axis of A and of B may have any stride: K is contiguous, or they are
+    computed."""
+    counts: tuple[int, int] = (1, 1)
+    """Operands of A and of B."""
 
 
 def folded(nest: Nest) -> Nest:
@@ -42,20 +45,21 @@ def folded(nest: Nest) -> Nest:
     batch = _merged([axis for axis in nest.batch if axis.extent != 1])
     kept: list[Axis] = []
     rows, columns = nest.rows, nest.columns
+    first_b, e = nest.counts[0], sum(nest.counts)
     for axis in reversed(batch):
-        more_rows = _joined(axis, rows) if axis.strides[_B] == 0 else None
-        more_columns = _joined(axis, columns) if axis.strides[_A] == 0 else None
-        if more_rows is not None and (nest.whole_k[0] or more_rows.strides[_A] == 1):
+        more_rows = None if any(axis.strides[first_b:e]) else _joined(axis, rows)
+        more_columns = None if any(axis.strides[:first_b]) else _joined(axis, columns)
+        if more_rows is not None and (nest.whole_k[0] or more_rows.strides[0] == 1):
             rows = more_rows
-        elif more_columns is not None and _are_columns(more_columns, nest.whole_k[1]):
+        elif (
+            more_columns is not None
+            and more_columns.strides[e] == 1
+            and (nest.whole_k[1] or more_columns.strides[first_b] == 1)
+        ):
             columns = more_columns
         else:
             kept.append(axis)
     return replace(nest, batch=tuple(reversed(kept)), rows=rows, columns=columns)
-
-
-def _are_columns(axis: Axis, whole_k: bool) -> bool:
-    return axis.strides[_E] == 1 and (whole_k or axis.strides[_B] == 1)
 
 
 def _joined(outer: Axis, inner: Axis) -> Axis | None:

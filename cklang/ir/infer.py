@@ -75,9 +75,14 @@ def problems(
         known = ", ".join(table)
         return [error("I013", at=at, got=op, nearest=nearest(op, table), known=known)]
     found = _attr_problems(row, attrs, at)
-    if len(operands) != row.operands:
-        found.append(error("I014", at=at, op=op, want=row.operands, got=len(operands), doc=row.doc))
-    return found or _type_problems(row, operands, attrs, shape, at)
+    if len(operands) < row.operands or (len(operands) > row.operands and not row.variadic):
+        want = f"{row.operands} or more" if row.variadic else row.operands
+        found.append(error("I014", at=at, op=op, want=want, got=len(operands), doc=row.doc))
+    return (
+        found
+        or list(row.check(operands, attrs, at))
+        or _type_problems(row, operands, attrs, shape, at)
+    )
 
 
 def result_type(

@@ -37,6 +37,8 @@ class AttrKind(Enum):
     DTYPE = "a dtype"
     AXES = "a list of axis numbers"
     REGION = "a function"
+    NAMES = "a list of strings"
+    SCALE = 'a float or "auto"'
 
 
 def _is_int(attr: Attr) -> bool:
@@ -50,6 +52,8 @@ _FITS: Mapping[AttrKind, Callable[[Attr], bool]] = {
     AttrKind.DTYPE: lambda attr: isinstance(attr, DType),
     AttrKind.AXES: lambda attr: isinstance(attr, tuple) and all(_is_int(item) for item in attr),
     AttrKind.REGION: lambda attr: isinstance(attr, Function),
+    AttrKind.NAMES: lambda attr: isinstance(attr, tuple) and all(isinstance(i, str) for i in attr),
+    AttrKind.SCALE: lambda attr: isinstance(attr, (float, str)),
 }
 
 

@@ -39,7 +39,15 @@ from cklang.reference.evaluate import F32_OVERFLOW, apply, bind, from_wide, limi
 from cklang.types import Dim, DType, f32
 from cklang.types import Kind as NumberKind
 
-__all__ = ["UNIT", "Known", "evaluate_with_bound", "gamma"]
+__all__ = [
+    "UNIT",
+    "Known",
+    "evaluate_with_bound",
+    "flushable",
+    "gamma",
+    "product",
+    "run_region",
+]
 
 UNIT = 2.0**-24
 """u: half the distance from 1 to the next f32."""
@@ -106,13 +114,24 @@ def evaluate_with_bound(
     bound = bind(function, arrays)
     known = {name: Known.exact(array) for name, array in bound.values.items()}
     with np.errstate(all="ignore"):
-        for operation in function.body:
-            operands = [known[operand.name] for operand in operation.operands]
-            known[operation.result.name] = _step(operation, operands, bound.dims)
+        _run(function, known, bound.dims)
     results = [(value, known[value.name]) for value in function.results]
     values = tuple(from_wide(value, each.value) for value, each in results)
     bounds = tuple(_bound(known, value) for (_, known), value in zip(results, values, strict=True))
     return values, bounds
+
+
+def _run(function: Function, known: dict[str, Known], dims: dict[Dim, int]) -> None:
+    for operation in function.body:
+        operands = [known[operand.name] for operand in operation.operands]
+        known[operation.result.name] = _step(operation, operands, dims)
+
+
+def run_region(region: Function, operands: Sequence[Known], dims: dict[Dim, int]) -> Known:
+    """Return the result of a region for every element of operands that broadcast."""
+    known = dict(zip((param.name for param in region.params), operands, strict=True))
+    _run(region, known, dims)
+    return known[region.results[0].name]
 
 
 def _bound(known: Known, given: Array) -> Array:
@@ -128,6 +147,12 @@ def _step(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int])
     row = OPS[operation.op]
     if row.kind is Kind.ANCHOR:
         return _gemm(operation, *operands)
+    if row.kind is Kind.ATTENTION:
+        from cklang.reference.attention import attended
+
+        return attended(operation, operands, dims)
+    if row.kind is Kind.READ:
+        return _read(operation, operands, dims)
     if row.kind is Kind.SHAPE:
         (operand,) = operands
         value = apply(operation, [operand.value], dims)
@@ -135,8 +160,19 @@ def _step(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int])
     if row.kind is Kind.CONSTANT:
         return Known.exact(apply(operation, [], dims))
     if row.ulps > 1:
-        operands = [_flushable(each, f32) for each in operands]
+        operands = [flushable(each, f32) for each in operands]
     return _pointwise(operation, row, operands, dims)
+
+
+def _read(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int]) -> Known:
+    """Return an element with its error; an uncertain index may give any element."""
+    tensor, *indices = operands
+    value = apply(operation, [each.value for each in operands], dims)
+    at = [each.value for each in indices]
+    moved = apply(operation, [tensor.error.astype(np.float64), *at], dims)
+    for index in indices:
+        moved = np.where(index.error > 0, np.inf, moved)
+    return Known(value=value, error=moved.astype(tensor.error.dtype))
 
 
 def _shaped(operation: Operation, error: Array, dims: dict[Dim, int]) -> Array:
@@ -144,7 +180,7 @@ def _shaped(operation: Operation, error: Array, dims: dict[Dim, int]) -> Array:
     return moved.astype(error.dtype)
 
 
-def _flushable(known: Known, dtype: DType) -> Known:
+def flushable(known: Known, dtype: DType) -> Known:
     """Let what is subnormal in ``dtype`` be zero as well."""
     if known.is_bool or known.value.dtype.kind != "f":
         return known
@@ -158,11 +194,17 @@ def _flushable(known: Known, dtype: DType) -> Known:
 
 def _gemm(operation: Operation, a: Known, b: Known) -> Known:
     left, right = (
-        _flushable(each, value.type.dtype)
+        flushable(each, value.type.dtype)
         for each, value in zip((a, b), operation.operands, strict=True)
     )
     if operation.result.type.dtype.kind is NumberKind.INT:
         return _integer_gemm(operation, left, right)
+    known = product(left, right)
+    return Known(value=limit(operation.result, known.value), error=known.error)
+
+
+def product(left: Known, right: Known) -> Known:
+    """Return the matrix product of floats, summed in f32 in any order."""
     value = left.value @ right.value
     size_a, size_b = _finite(np.abs(left.value)), _finite(np.abs(right.value))
     error_a, error_b = _finite(left.error), _finite(right.error)
@@ -179,7 +221,7 @@ def _gemm(operation: Operation, a: Known, b: Known) -> Known:
     wild |= _counts(np.ones_like(left.value, bool), np.isinf(right.error))
     wild |= magnitude * (1 + gamma(k)) >= F32_OVERFLOW
     error = np.where(np.isfinite(value), error, 0.0)
-    return Known(value=limit(operation.result, value), error=np.where(wild, np.inf, error))
+    return Known(value=value, error=np.where(wild, np.inf, error))
 
 
 def _integer_gemm(operation: Operation, left: Known, right: Known) -> Known:

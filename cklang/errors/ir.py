@@ -47,7 +47,7 @@ TABLE: tuple[Rule, ...] = (
         CkValueError,
         "[attention] roles are {got}, for {count} operands",
         "legal: q, k, v, then seed and offset if there is dropout, then read for each tensor that "
-        "the regions read",
+        "the regions read, eight at most",
     ),
     row("I041", CkTypeError, "[attention] the region {name} is {got}", "legal: {want}"),
     row("I042", CkValueError, "[attention] scale is {got!r}", 'legal: a float, or "auto"'),
@@ -60,12 +60,6 @@ TABLE: tuple[Rule, ...] = (
     ),
     row(
         "I045",
-        CkValueError,
-        "[attention] score and mask read {count} tensors; the limit is {limit}",
-        "combine some of them before the call",
-    ),
-    row(
-        "I046",
         CkValueError,
         "{heads} query heads cannot share {key_heads} key heads",
         "legal: as many query heads as key heads, or a multiple of them",

@@ -15,6 +15,7 @@ from cklang.frontend.regions import Reads, make_mask, make_score, with_reads
 from cklang.frontend.scope import Scope
 from cklang.frontend.text import Located
 from cklang.frontend.values import Item, Tensor, describe, is_number
+from cklang.ir.attention import READ_LIMIT
 from cklang.ir.nodes import Attr, Value
 from cklang.types import Dim, Kind, f32, i32
 
@@ -59,6 +60,10 @@ def attention(scope: Scope, node: Located, bound: Mapping[str, Item]) -> Item:
     reads: Reads = {}
     score = make_score(scope, node, bound["score"], factor, reads)
     mask = make_mask(scope, node, bound["mask"], reads)
+    if len(reads) > READ_LIMIT:
+        problem = f"score and mask read {len(reads)} tensors; the limit is {READ_LIMIT}"
+        advice = "combine some of them before the call"
+        raise scope.error("F091", node, problem=problem, advice=advice)
     attrs: dict[str, Attr] = {
         "dropout": dropout,
         "mask": with_reads(mask, reads),

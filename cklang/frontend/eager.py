@@ -12,6 +12,7 @@ from cklang.errors import error
 from cklang.frontend.attention import WINDOWS
 from cklang.frontend.eager_attention import eager_attention
 from cklang.frontend.functions import Form, Intrinsic
+from cklang.frontend.scaled import read_blocks
 from cklang.ir import rules
 from cklang.ir.numeric import Array
 from cklang.ir.ops import OPS
@@ -40,6 +41,8 @@ def compute(function: Intrinsic, arguments: Mapping[str, Any]) -> Any:
         if function.form is Form.EINSUM:
             subscripts, a, b = values
             return np.asarray(np.einsum(subscripts, _array(a), _array(b)))
+        if function.form is Form.GEMM:
+            return _gemm(**arguments)
         op = OPS[function.name]
         operands = [_array(value) for value in values[: function.operands]]
         if op.dtype is rules.FLOAT_DTYPE:
@@ -47,6 +50,21 @@ def compute(function: Intrinsic, arguments: Mapping[str, Any]) -> Any:
             operands = [x.astype(np.float64) if x.dtype.kind in "iu" else x for x in operands]
         attributes = {name: arguments[name] for name in function.attributes}
         return op.numpy(*operands, **attributes)
+
+
+def _gemm(a: Any, b: Any, scale_a: Any, scale_b: Any, block_a: Any, block_b: Any) -> Array:
+    left, right = _array(a), _array(b)
+    if scale_a is None and scale_b is None and block_a is None and block_b is None:
+        return OPS["gemm"].numpy(left, right)
+    scales = [None if scale is None else _array(scale) for scale in (scale_a, scale_b)]
+    blocks = read_blocks(
+        (left.shape, right.shape),
+        [None if scale is None else scale.shape for scale in scales],
+        (block_a, block_b),
+        error,
+    )
+    given = [scale for scale in scales if scale is not None]
+    return OPS["scaled_gemm"].numpy(left, right, *given, **blocks)
 
 
 def _cast(x: Any, dtype: object) -> Array:

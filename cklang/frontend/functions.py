@@ -137,7 +137,22 @@ def _parameter(name: str, default: object = None) -> inspect.Parameter:
     return inspect.Parameter(name, kind, default=empty if default is None else default)
 
 
-gemm = _intrinsic("gemm", "a", "b", form=Form.GEMM)
+def _option(name: str) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None)
+
+
+gemm = Intrinsic(
+    name="gemm",
+    form=Form.GEMM,
+    signature=inspect.Signature(
+        [
+            *(_parameter(name) for name in ("a", "b")),
+            *(_option(name) for name in ("scale_a", "scale_b", "block_a", "block_b")),
+        ]
+    ),
+    operands=2,
+    doc=OPS["gemm"].doc,
+)
 cast = _intrinsic("cast", "x", "dtype", form=Form.CAST)
 clamp = _intrinsic("clamp", "x", "lo", "hi", form=Form.CLAMP)
 einsum = Intrinsic(

@@ -57,11 +57,6 @@ class Tensor:
         """Its type as the program sees it."""
         return TensorType(dtype=self.dtype, shape=self.shape)
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether it is the value itself."""
-        return self.shape == self.value.type.shape
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Closure:

@@ -40,6 +40,8 @@ __all__ = [
     "INDICES",
     "INPUT_DTYPE",
     "LSE_SHAPE",
+    "MOST_AXES",
+    "MOST_OPTIONAL",
     "OUTPUT_SHAPE",
     "READ_LIMIT",
     "ROLES",
@@ -66,7 +68,11 @@ READ_LIMIT = 8
 """How many tensors the regions of one attention may read."""
 
 _RESULTS = {"score": f32, "mask": bool_}
-_READ_RANK = 4
+MOST_AXES = 4
+"""The axes of a tensor that a region reads, at most."""
+
+MOST_OPTIONAL = 2 + READ_LIMIT
+"""Operands beside q, k and v at most: seed and offset, and what regions read."""
 
 Regions = Mapping[str, Callable[..., Array]]
 """``score`` and ``mask`` as functions of arrays."""
@@ -88,8 +94,10 @@ def _roles(attrs: Mapping[str, Attr]) -> tuple[str, ...]:
 def _roles_fit(roles: Sequence[str], count: int) -> bool:
     reads = len(roles) - len([role for role in roles if role != "read"])
     legal = [["q", "k", "v"], ["q", "k", "v", "seed", "offset"]]
-    return len(roles) == count and any(
-        list(roles) == [*first, *["read"] * reads] for first in legal
+    return (
+        len(roles) == count
+        and reads <= READ_LIMIT
+        and any(list(roles) == [*first, *["read"] * reads] for first in legal)
     )
 
 
@@ -121,7 +129,7 @@ def _shapes(
     scalars = all(
         not shape for shape, role in zip(shapes, roles, strict=True) if role in ROLES[3:5]
     )
-    ranks = all(len(shape) <= _READ_RANK for shape in shapes[3:])
+    ranks = all(len(shape) <= MOST_AXES for shape in shapes[3:])
     heads, key_heads = q[1], k[1]
     if isinstance(heads, int) and isinstance(key_heads, int):
         fits = fits and key_heads > 0 and heads % key_heads == 0
@@ -180,8 +188,6 @@ def check(
         yield error("I040", at=at, got=", ".join(roles) or "none", count=len(types))
         return
     reads = [type_ for type_, role in zip(types, roles, strict=True) if role == "read"]
-    if len(reads) > READ_LIMIT:
-        yield error("I045", at=at, count=len(reads), limit=READ_LIMIT)
     for name, dtype in _RESULTS.items():
         region = attrs[name]
         params = region_params(name, reads)
@@ -219,7 +225,7 @@ def group_size(heads: int, key_heads: int) -> int:
     if key_heads == 0 or heads % key_heads:
         if heads == key_heads:
             return 1
-        raise error("I046", heads=heads, key_heads=key_heads)
+        raise error("I045", heads=heads, key_heads=key_heads)
     return heads // key_heads
 
 

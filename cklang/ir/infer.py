@@ -75,8 +75,8 @@ def problems(
         known = ", ".join(table)
         return [error("I013", at=at, got=op, nearest=nearest(op, table), known=known)]
     found = _attr_problems(row, attrs, at)
-    if len(operands) < row.operands or (len(operands) > row.operands and not row.variadic):
-        want = f"{row.operands} or more" if row.variadic else row.operands
+    if not 0 <= len(operands) - row.operands <= row.optional:
+        want = f"{row.operands} to {row.operands + row.optional}" if row.optional else row.operands
         found.append(error("I014", at=at, op=op, want=want, got=len(operands), doc=row.doc))
     return (
         found

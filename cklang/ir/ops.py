@@ -86,12 +86,13 @@ def _nothing_more(
 class Op:
     """One row.
 
-    ``operands`` is how many the op takes, of a ``variadic`` op how many at least. ``check`` yields
-    what is wrong with a use beyond what the rules of dtype and shape say.
+    ``check`` yields what is wrong with a use beyond what the rules of dtype and shape say.
     """
 
     name: str
     operands: int
+    optional: int = 0
+    """How many operands more it may have."""
     kind: Kind
     doc: str
     numpy: Callable[..., Array]
@@ -103,7 +104,6 @@ class Op:
     ulps: float = 0.0
     scale: Callable[..., Array] | None = None
     commutative: bool = False
-    variadic: bool = False
     check: Callable[[Sequence[TensorType], Mapping[str, Attr], Span | None], Iterator[CkError]] = (
         _nothing_more
     )
@@ -161,6 +161,21 @@ _ANCHORS = (
         shape=rules.GEMM_SHAPE,
         dtype=rules.GEMM_DTYPE,
     ),
+    Op(
+        name="scaled_gemm",
+        operands=3,
+        optional=1,
+        kind=Kind.ANCHOR,
+        doc="gemm(a, b) of which the sum over each block of K is multiplied by the block's scales: "
+        "a scale of a (block_a: rows, K), one of b (block_b: K, columns), or both; [] for none",
+        numpy=numeric.scaled_gemm,
+        attrs=(
+            AttrRow(name="block_a", kind=AttrKind.EXTENTS),
+            AttrRow(name="block_b", kind=AttrKind.EXTENTS),
+        ),
+        shape=rules.SCALED_SHAPE,
+        dtype=rules.SCALED_DTYPE,
+    ),
 )
 
 _ATTENTION_ATTRS = (
@@ -175,7 +190,7 @@ _ATTENTION = (
     Op(
         name="attention",
         operands=3,
-        variadic=True,
+        optional=attention.MOST_OPTIONAL,
         kind=Kind.ATTENTION,
         doc="the values v weighted by the softmax of the scores of q and k",
         numpy=attention.attend,
@@ -187,7 +202,7 @@ _ATTENTION = (
     Op(
         name="attention_lse",
         operands=3,
-        variadic=True,
+        optional=attention.MOST_OPTIONAL,
         kind=Kind.ATTENTION,
         doc="the logarithm of the sum of exponentials that attention divides by",
         numpy=attention.log_sum,
@@ -199,7 +214,7 @@ _ATTENTION = (
     Op(
         name="element",
         operands=1,
-        variadic=True,
+        optional=attention.MOST_AXES,
         kind=Kind.READ,
         doc="one element of a tensor, at an index for each axis that is limited to the axis",
         numpy=attention.element,

@@ -29,7 +29,8 @@ from cklang.ir.attention import (
 )
 from cklang.ir.nodes import Function, Operation
 from cklang.ir.numeric import Array
-from cklang.reference.bounds import UNIT, Known, flushable, gamma, product, run_region
+from cklang.reference.bounds import flushable, run_region
+from cklang.reference.sums import UNIT, Known, finite, float_sums, gamma
 from cklang.types import Dim
 
 __all__ = ["attended"]
@@ -89,7 +90,8 @@ def _rows(operation: Operation, given: dict[str, list[Known]], dims: dict[Dim, i
     (q,), (k,) = given["q"], given["k"]
     shared = _shared(k, q.value.shape[1])
     turned = Known(value=np.swapaxes(shared.value, 2, 3), error=np.swapaxes(shared.error, 2, 3))
-    found = _scored(operation, product(q, turned), q.value.shape[3], given["read"], dims)
+    plain, off, _ = float_sums(q, turned)
+    found = _scored(operation, Known(value=plain, error=off), q.value.shape[3], given["read"], dims)
     weights, total, center = softmax_sums(found.value)
     blocks = found.value.shape[3] // _LEAST_TILE + 2
     size = np.where(np.isfinite(found.value), np.abs(found.value), 0.0) + np.abs(center)
@@ -167,21 +169,17 @@ def _output(operation: Operation, given: dict[str, list[Known]], rows: _Rows) ->
     moved = (1 + rows.relative) * (1 + grain + 2 * UNIT) * (1 + gamma(kept.shape[3])) - 1
     small = (rows.weights > 0) & (rows.weights < 2 * least)
     lost = np.where(small, np.minimum(kept, step * factors), 0.0)
-    v_error = _finite(v.error)
-    passed = (kept * _finite(moved) + lost) @ (np.abs(_finite(v.value)) + v_error)
+    v_error = finite(v.error)
+    passed = (kept * finite(moved) + lost) @ (np.abs(finite(v.value)) + v_error)
     passed += kept @ v_error
     off = _total_error(rows)
-    size = np.abs(_finite(value))
+    size = np.abs(finite(value))
     bound = (passed + size * off) / _nonzero(rows.total - off) + 8 * UNIT * size + 2.0**-122
     # A value that is not finite below a weight that a kernel may take for zero may count or not.
     faint = (rows.weights < 4 * least).astype(np.float64)
     strange = (~np.isfinite(v.value) | ~np.isfinite(v.error)).astype(np.float64)
     bound = np.where(rows.total == 0, 0.0, bound)
     return _known(value, bound, _unsure(rows, off) | (faint @ strange > 0))
-
-
-def _finite(x: Array) -> Array:
-    return np.where(np.isfinite(x), x, 0.0)
 
 
 def _nonzero(x: Array) -> Array:
@@ -203,7 +201,7 @@ def _known(value: Array, bound: Array, unsure: Array) -> Known:
 def _lse(rows: _Rows) -> Known:
     value = rows.center + np.log(rows.total)
     off = _total_error(rows)
-    size = np.abs(rows.center) + np.abs(_finite(value))
+    size = np.abs(rows.center) + np.abs(finite(value))
     # Each time the maximum grows, the exponent of the factor is rounded: that stays in lse.
     rounded = (2 * rows.blocks + 16) * UNIT * (size + 1)
     bound = off / _nonzero(rows.total - off) + rounded

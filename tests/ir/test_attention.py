@@ -68,7 +68,7 @@ def test_regions_read_a_limited_number_of_tensors() -> None:
     params = ", ".join(f"%d{place}: f32[H]" for place in range(count))
     text = TEXT.replace("%q, %k, %v, %w", operands).replace("%d0: f32[H]", params)
     roles = ", ".join(['"read"'] * count)
-    with pytest.raises(CkError, match="CK-I045"):
+    with pytest.raises(CkError, match="CK-I040"):
         verify(parse_function(text.replace('"v", "read"', f'"v", {roles}')))
 
 

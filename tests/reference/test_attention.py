@@ -167,7 +167,7 @@ def test_no_keys_give_zeros() -> None:
 
 def test_heads_that_do_not_fit_are_refused() -> None:
     arrays = draw(np.random.default_rng(7), {**SIZES, "G": 3})
-    with pytest.raises(CkError, match="CK-I046 4 query heads cannot share 3 key heads"):
+    with pytest.raises(CkError, match="CK-I045 4 query heads cannot share 3 key heads"):
         evaluate(plain.ir(*arrays), arrays)
 
 

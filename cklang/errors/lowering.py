@@ -68,6 +68,12 @@ TABLE: tuple[Rule, ...] = (
         "result with .transpose or .permute after the call",
     ),
     row(
+        "X009",
+        CkUnsupportedError,
+        "no kernel computes {op} yet",
+        "the reference does: cklang.reference.evaluate.evaluate(op.ir(*arrays), arrays)",
+    ),
+    row(
         "X015",
         CkUnsupportedError,
         "no kernel computes {op} yet",

@@ -12,6 +12,7 @@ from typing import Any
 from cklang.errors import CkError
 from cklang.frontend import emit, functions
 from cklang.frontend.attention import attention, window
+from cklang.frontend.convolution import convolution
 from cklang.frontend.einsum import einsum
 from cklang.frontend.functions import Form, Intrinsic
 from cklang.frontend.helper import Definition, Fn
@@ -108,6 +109,8 @@ def _intrinsic(scope: Scope, node: ast.Call, function: Intrinsic, call: _Call) -
             return scaled_gemm(scope, node, **bound)
         case Form.EINSUM:
             return einsum(scope, node, *items)
+        case Form.CONV:
+            return convolution(scope, node, function.name, bound)
         case Form.CAST:
             return emit.cast(scope, node, *items)
         case Form.CLAMP:
@@ -184,11 +187,20 @@ def _check_results(
     result: Item,
 ) -> None:
     parts = result if isinstance(result, tuple) and len(wanted) > 1 else (result,)
-    types = [part.type if isinstance(part, Tensor) else None for part in parts]
     want = [scope.concrete(each, node) for each in wanted]
-    if types != want:
+    fits = len(parts) == len(want) and all(
+        isinstance(part, Tensor) and _has_type(scope, part, each)
+        for part, each in zip(parts, want, strict=True)
+    )
+    if not fits:
         shown = ", ".join(str(each) for each in want)
         raise scope.error("F065", node, name=name, want=shown, got=describe(result))
+
+
+def _has_type(scope: Scope, tensor: Tensor, want: TensorType) -> bool:
+    same = tensor.dtype == want.dtype and len(tensor.shape) == want.rank
+    pairs = zip(tensor.shape, want.shape, strict=False)
+    return same and all(scope.unit.derived.same(*pair) for pair in pairs)
 
 
 def _argument(
@@ -203,7 +215,7 @@ def _argument(
             return parameter.const_value(item)
     else:
         want = scope.concrete(want, node)
-        if isinstance(item, Tensor) and item.type == want:
+        if isinstance(item, Tensor) and _has_type(scope, item, want):
             return item
     names = {"name": parameter.name, "helper": helper.name}
     raise scope.error("F064", node, want=want, got=describe(item), **names)

@@ -15,6 +15,7 @@ from typing import Any
 
 from cklang.frontend.masks import causal_window, sliding
 from cklang.ir.ops import OPS
+from cklang.ir.windows import DIRECTIONS
 
 __all__ = [
     "abs",
@@ -23,6 +24,9 @@ __all__ = [
     "causal",
     "ceil",
     "clamp",
+    "conv",
+    "conv_grad_input",
+    "conv_grad_weight",
     "einsum",
     "elu",
     "erf",
@@ -74,6 +78,7 @@ class Form(Enum):
     EINSUM = "einsum"
     ATTENTION = "attention"
     MASK = "mask"
+    CONV = "conv"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -199,6 +204,27 @@ sliding_window = Intrinsic(
     operands=0,
     doc="the mask that shows some keys before the diagonal and some after it",
 )
+
+
+def _convolution(name: str, *extra: inspect.Parameter) -> Intrinsic:
+    names = DIRECTIONS[name].names
+    numbers = {"stride": 1, "padding": 0, "dilation": 1, "groups": None, "spatial": None}
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    given = [inspect.Parameter(key, keyword, default=value) for key, value in numbers.items()]
+    return Intrinsic(
+        name=name,
+        form=Form.CONV,
+        signature=inspect.Signature([*map(_parameter, names), *given, *extra]),
+        operands=2,
+        doc=OPS[name].doc,
+    )
+
+
+_SIZE = inspect.Parameter("size", inspect.Parameter.KEYWORD_ONLY, default=None)
+
+conv = _convolution("conv")
+conv_grad_input = _convolution("conv_grad_input", _SIZE)
+conv_grad_weight = _convolution("conv_grad_weight", _SIZE)
 where = _intrinsic("where", "condition", "x", "y")
 
 relu = _intrinsic("relu", "x")

@@ -22,7 +22,7 @@ from cklang.frontend.values import Captured, Closure, Item, Tensor, describe, is
 from cklang.ir.attention import region_params
 from cklang.ir.nodes import Function, Value
 from cklang.source import Span
-from cklang.types import DType, Kind, bool_, f32, i32
+from cklang.types import Kind, bool_, f32, i32
 
 __all__ = ["Reads", "make_mask", "make_score", "read", "with_reads"]
 
@@ -38,8 +38,8 @@ _RESULT_ADVICE = {
 class RegionUnit(Unit):
     """The function of one region being built."""
 
-    def __init__(self, name: str, span: Span, dtypes: Mapping[str, DType], reads: Reads) -> None:
-        super().__init__(name, span, dtypes)
+    def __init__(self, name: str, span: Span, outer: Unit, reads: Reads) -> None:
+        super().__init__(name, span, outer.dtypes, outer.derived)
         self.reads = reads
         self.indices = {
             param.name: Tensor.plain(self.builder.param(param.name, param.type), ())
@@ -149,7 +149,7 @@ def with_reads(region: Function, reads: Reads) -> Function:
 
 
 def _unit(scope: Scope, node: Located, name: str, reads: Reads) -> RegionUnit:
-    return RegionUnit(name, scope.span(node), scope.unit.dtypes, reads)
+    return RegionUnit(name, scope.span(node), scope.unit, reads)
 
 
 def replace_scope(scope: Scope, unit: Unit, names: dict[str, Item]) -> Scope:

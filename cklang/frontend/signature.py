@@ -164,8 +164,12 @@ def check_types(
     parameters: Iterable[Parameter],
     results: Iterable[TensorType | TensorVarType],
     text: FunctionText,
+    *,
+    derives: bool = False,
 ) -> Mapping[str, DTypeVar]:
     """Check that the results' dims and dtypes come from parameters; return the dtype variables.
+
+    Where the program ``derives`` extents, the result's dims may be names of these.
 
     Raises:
         CkTypeError: F032 for a dtype that kernels do not have; F034 for blocks of a dim, F026 for a
@@ -191,16 +195,19 @@ def check_types(
     place = text.node.returns
     at = text.span(place) if place is not None else text.header()
     for result in results:
-        _check_result(result, dims, variables, at)
+        _check_result(result, None if derives else dims, variables, at)
     return variables
 
 
 def _check_result(
-    result: TensorType | TensorVarType, dims: set[Dim], variables: Mapping[str, DTypeVar], at: Span
+    result: TensorType | TensorVarType,
+    dims: set[Dim] | None,
+    variables: Mapping[str, DTypeVar],
+    at: Span,
 ) -> None:
     _check_dtypes(result, "the result", _STORED, at)
     for extent in result.shape:
-        if isinstance(extent, Dim) and extent not in dims:
+        if isinstance(extent, Dim) and dims is not None and extent not in dims:
             raise error("F026", at=at, dim=extent, known=_listed(dims))
     if isinstance(result, TensorVarType) and result.var.name not in variables:
         raise error("F027", at=at, name=result.var.name)

@@ -67,6 +67,12 @@ TABLE: tuple[Rule, ...] = (
         "legal: a last axis that is the product's rows or columns; order the axes so, and view the "
         "result with .transpose or .permute after the call",
     ),
+    row(
+        "X009",
+        CkUnsupportedError,
+        "no kernel computes {op} yet",
+        "the reference does: cklang.reference.evaluate.evaluate(op.ir(*arrays), arrays)",
+    ),
     # L: lowering
     row("L001", CkUnsupportedError, "{op} has no C, so no kernel can compute it"),
     row(

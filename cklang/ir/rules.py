@@ -129,7 +129,7 @@ def _cast_dtype(dtypes: tuple[DType, ...], attrs: AttrMap) -> DType | None:
 def _scaled_dtype(dtypes: tuple[DType, ...], attrs: AttrMap) -> DType | None:
     product = _gemm_dtype(dtypes[:2], attrs)
     scales = dtypes[2:]
-    return f32 if product is not None and _same(scales, (f32, e8m0)) else None
+    return f32 if product == f32 and _same(scales, (f32, e8m0)) else None
 
 
 GEMM_DTYPE = DTypeRule(
@@ -138,7 +138,8 @@ GEMM_DTYPE = DTypeRule(
     apply=_gemm_dtype,
 )
 SCALED_DTYPE = DTypeRule(
-    text="operands that gemm takes, and scales all f32 or all e8m0; gives f32", apply=_scaled_dtype
+    text="operands of which gemm gives f32, and scales all f32 or all e8m0; gives f32",
+    apply=_scaled_dtype,
 )
 FLOAT_DTYPE = DTypeRule(text="f32 operands", apply=lambda dtypes, _: _same(dtypes, (f32,)))
 NUMBER_DTYPE = DTypeRule(

@@ -34,7 +34,7 @@ __all__ = [
     "Signature",
 ]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Version of the JSON form; raised whenever a field is added, removed or changes meaning."""
 
 Triple = tuple[int, int, int]
@@ -163,6 +163,8 @@ class Signature:
     layout_b: Layout
     layout_e: Layout = Layout.ROW
     d: tuple[DOperand, ...] = ()
+    sparse: bool = False
+    """Whether only the first two of each four of A along K count that are not zero."""
     epilogue: str
     """SHA-256 of the canonical text of f; empty in the key of a stencil, which leaves f open."""
 
@@ -179,7 +181,8 @@ class Signature:
     def words(self) -> str:
         """What is computed, for messages."""
         d = ", ".join(f"{x.dtype} {x.kind.value}" for x in self.d) or "none"
-        types = f"{self.dtype_a} by {self.dtype_b} to {self.dtype_e}"
+        sparse = "sparse " if self.sparse else ""
+        types = f"{sparse}{self.dtype_a} by {self.dtype_b} to {self.dtype_e}"
         return f"{types}, layouts {self.layouts}, epilogue operands {d}"
 
 
@@ -260,7 +263,8 @@ class KernelKey:
         s, a = self.signature, self.algorithm
         dtypes = "_".join(dict.fromkeys(d.name for d in (s.dtype_a, s.dtype_b, s.dtype_e)))
         shape = "_".join("x".join(map(str, t)) for t in (a.tile, a.warps, a.warp_tile))
-        parts = [s.family.value, dtypes, s.layouts, f"d{len(s.d)}", a.pipeline.value]
+        sparse = ["sparse"] if s.sparse else []
+        parts = [s.family.value, *sparse, dtypes, s.layouts, f"d{len(s.d)}", a.pipeline.value]
         return "_".join([*parts, a.epilogue.value, shape, self.arch, self.digest[:12]])
 
     def __str__(self) -> str:

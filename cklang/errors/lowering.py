@@ -66,6 +66,13 @@ TABLE: tuple[Rule, ...] = (
         "legal: a last axis that is the product's rows or columns; order the axes so, and view the "
         "result with .transpose or .permute after the call",
     ),
+    row(
+        "X009",
+        CkUnsupportedError,
+        "{root} is the transpose of {anchor}: its kernel would exchange the operands, and only the "
+        "first can be sparse",
+        "legal: a result with the product's own rows and columns; transpose it after the call",
+    ),
     # L: lowering
     row("L001", CkUnsupportedError, "{op} has no C, so no kernel can compute it"),
     row(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cklang.errors import error
-from cklang.frontend.functions import Form, Intrinsic
+from cklang.frontend.functions import GEMMS, Form, Intrinsic
 from cklang.ir import rules
 from cklang.ir.numeric import Array
 from cklang.ir.ops import OPS
@@ -34,6 +34,8 @@ def compute(function: Intrinsic, arguments: Mapping[str, Any]) -> Array:
         if function.form is Form.EINSUM:
             subscripts, a, b = values
             return np.asarray(np.einsum(subscripts, _array(a), _array(b)))
+        if function.form is Form.GEMM:
+            return _gemm(*values)
         op = OPS[function.name]
         operands = [_array(value) for value in values[: function.operands]]
         if op.dtype is rules.FLOAT_DTYPE:
@@ -41,6 +43,12 @@ def compute(function: Intrinsic, arguments: Mapping[str, Any]) -> Array:
             operands = [x.astype(np.float64) if x.dtype.kind in "iu" else x for x in operands]
         attributes = {name: arguments[name] for name in function.attributes}
         return op.numpy(*operands, **attributes)
+
+
+def _gemm(a: Any, b: Any, sparse: object) -> Array:
+    if not isinstance(sparse, str) or sparse not in GEMMS:
+        raise error("F059", got=repr(sparse))
+    return OPS[GEMMS[sparse]].numpy(_array(a), _array(b))
 
 
 def _cast(x: Any, dtype: object) -> Array:

@@ -9,8 +9,10 @@ runnable NumPy.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from types import MappingProxyType
 from typing import Any
 
 from cklang.ir.ops import OPS
@@ -58,6 +60,10 @@ __all__ = [
     "tanh",
     "where",
 ]
+
+
+GEMMS: Mapping[str, str] = MappingProxyType({"": "gemm", "a": "gemm24"})
+"""The op of ``ck.gemm`` by its argument ``sparse``."""
 
 
 class Form(Enum):
@@ -131,7 +137,13 @@ def _parameter(name: str, default: object = None) -> inspect.Parameter:
     return inspect.Parameter(name, kind, default=empty if default is None else default)
 
 
-gemm = _intrinsic("gemm", "a", "b", form=Form.GEMM)
+gemm = Intrinsic(
+    name="gemm",
+    form=Form.GEMM,
+    signature=inspect.Signature([*map(_parameter, ("a", "b")), _parameter("sparse", "")]),
+    operands=2,
+    doc=OPS["gemm"].doc,
+)
 cast = _intrinsic("cast", "x", "dtype", form=Form.CAST)
 clamp = _intrinsic("clamp", "x", "lo", "hi", form=Form.CLAMP)
 einsum = Intrinsic(

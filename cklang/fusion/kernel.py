@@ -70,13 +70,16 @@ class KernelMaker:
         """Return the kernel that writes ``root``.
 
         Raises:
-            CkUnsupportedError: Its epilogue reads more than :data:`MAX_READS` values (X004).
+            CkUnsupportedError: Its epilogue reads more than :data:`MAX_READS` values (X004); it
+                writes the transpose of a sparse product (X009).
         """
         walk = _Walk(self, root)
         anchor = walk.anchor
         space = _Space.of(self.flow, root, anchor)
         left, right = (self._view(anchor, index, space) for index in (0, 1))
         if space.transposed:
+            if anchor.op == "gemm24":
+                raise error("X009", at=anchor.span, root=root, anchor=anchor.result)
             left, right = _exchange(right), _exchange(left)
         epilogue = walk.run()
         reads = tuple(
@@ -100,6 +103,7 @@ class KernelMaker:
             reads=reads,
             result=root,
             anchor=anchor.result.name,
+            op=anchor.op,
             axes=space.order,
             transposed=space.transposed,
             spans=_spans([anchor, *epilogue.body]),

@@ -25,7 +25,7 @@ def kernel_function(kernel: FusedGemm) -> Function:
     builder = Builder(kernel.name)
     params = {value.name: builder.param(value.name, value.type) for value in kernel.inputs}
     product = builder.append(
-        "gemm", _matrix(builder, params, kernel.a), _matrix(builder, params, kernel.b)
+        kernel.op, _matrix(builder, params, kernel.a), _matrix(builder, params, kernel.b)
     )
     shape = product.type.shape
     known = {"acc": product}

@@ -142,6 +142,15 @@ _ANCHORS = (
         shape=rules.GEMM_SHAPE,
         dtype=rules.GEMM_DTYPE,
     ),
+    Op(
+        name="gemm24",
+        operands=2,
+        kind=Kind.ANCHOR,
+        doc="gemm of a matrix a of which, in each four along K, the first two not zero count",
+        numpy=lambda a, b: np.matmul(numeric.kept24(a), b),
+        shape=rules.GEMM_SHAPE,
+        dtype=rules.SPARSE_DTYPE,
+    ),
 )
 
 _STRUCTURE = (

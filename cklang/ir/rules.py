@@ -13,7 +13,7 @@ from itertools import pairwise, zip_longest
 from typing import TypeAlias
 
 from cklang.ir.nodes import Attr, Function
-from cklang.types import Dim, DType, bool_, f32, i32
+from cklang.types import Dim, DType, bool_, f16, f32, i32
 
 __all__ = [
     "AttrKind",
@@ -118,6 +118,10 @@ GEMM_DTYPE = DTypeRule(
     text="both operands f16, both bf16, both f32 or 8-bit floats of one encoding, which gives f32; "
     "or both i8, which gives i32",
     apply=_gemm_dtype,
+)
+SPARSE_DTYPE = DTypeRule(
+    text="both operands f16, which gives f32",
+    apply=lambda dtypes, _: f32 if _same(dtypes, (f16,)) else None,
 )
 FLOAT_DTYPE = DTypeRule(text="f32 operands", apply=lambda dtypes, _: _same(dtypes, (f32,)))
 NUMBER_DTYPE = DTypeRule(

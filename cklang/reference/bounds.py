@@ -32,6 +32,7 @@ from typing import Any
 
 import numpy as np
 
+from cklang.ir import numeric
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.numeric import Array
 from cklang.ir.ops import OPS, Kind, Op
@@ -157,9 +158,10 @@ def _flushable(known: Known, dtype: DType) -> Known:
 
 
 def _gemm(operation: Operation, a: Known, b: Known) -> Known:
+    sparse = operation.op == "gemm24"
     left, right = (
         _flushable(each, value.type.dtype)
-        for each, value in zip((a, b), operation.operands, strict=True)
+        for each, value in zip((_kept24(a) if sparse else a, b), operation.operands, strict=True)
     )
     if operation.result.type.dtype.kind is NumberKind.INT:
         return _integer_gemm(operation, left, right)
@@ -178,8 +180,22 @@ def _gemm(operation: Operation, a: Known, b: Known) -> Known:
     wild |= _counts(np.isinf(left.error), np.ones_like(right.value, bool))
     wild |= _counts(np.ones_like(left.value, bool), np.isinf(right.error))
     wild |= magnitude * (1 + gamma(k)) >= F32_OVERFLOW
+    if sparse:
+        # A zero that is not kept meets no infinity or nan of the other side.
+        wild |= _counts(left.value == 0, ~np.isfinite(right.value))
     error = np.where(np.isfinite(value), error, 0.0)
     return Known(value=limit(operation.result, value), error=np.where(wild, np.inf, error))
+
+
+def _kept24(a: Known) -> Known:
+    """Return a sparse operand; which two of four are kept is unsure where one of them is."""
+    kept = numeric.kept24(a.value)
+    if not a.error.any():
+        return Known(value=kept, error=a.error)
+    pad = [(0, 0)] * (a.error.ndim - 1) + [(0, -a.error.shape[-1] % 4)]
+    fours = np.pad(a.error > 0, pad).reshape(*a.error.shape[:-1], -1, 4).any(axis=-1)
+    unsure = np.repeat(fours, 4, axis=-1)[..., : a.error.shape[-1]]
+    return Known(value=kept, error=np.where(unsure, np.abs(a.value) + a.error, a.error))
 
 
 def _integer_gemm(operation: Operation, left: Known, right: Known) -> Known:

@@ -15,6 +15,7 @@ from cklang.frontend.einsum import einsum
 from cklang.frontend.functions import Form, Intrinsic
 from cklang.frontend.helper import Definition, Fn
 from cklang.frontend.names import is_python
+from cklang.frontend.scaled import scaled_gemm
 from cklang.frontend.scope import ITERATIONS, Scope
 from cklang.frontend.signature import Parameter
 from cklang.frontend.values import Item, Tensor, describe, has_tensor, is_number
@@ -97,7 +98,7 @@ def _intrinsic(scope: Scope, node: ast.Call, function: Intrinsic, call: _Call) -
     items = list(bound.values())
     match function.form:
         case Form.GEMM:
-            return emit.gemm(scope, node, *items)
+            return scaled_gemm(scope, node, **bound)
         case Form.EINSUM:
             return einsum(scope, node, *items)
         case Form.CAST:

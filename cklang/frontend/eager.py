@@ -10,6 +10,7 @@ import numpy as np
 
 from cklang.errors import error
 from cklang.frontend.functions import GEMMS, Form, Intrinsic
+from cklang.frontend.scaled import read_blocks
 from cklang.ir import rules
 from cklang.ir.numeric import Array
 from cklang.ir.ops import OPS
@@ -35,7 +36,7 @@ def compute(function: Intrinsic, arguments: Mapping[str, Any]) -> Array:
             subscripts, a, b = values
             return np.asarray(np.einsum(subscripts, _array(a), _array(b)))
         if function.form is Form.GEMM:
-            return _gemm(*values)
+            return _gemm(**arguments)
         op = OPS[function.name]
         operands = [_array(value) for value in values[: function.operands]]
         if op.dtype is rules.FLOAT_DTYPE:
@@ -45,10 +46,25 @@ def compute(function: Intrinsic, arguments: Mapping[str, Any]) -> Array:
         return op.numpy(*operands, **attributes)
 
 
-def _gemm(a: Any, b: Any, sparse: object) -> Array:
+def _gemm(
+    a: Any, b: Any, sparse: object, scale_a: Any, scale_b: Any, block_a: Any, block_b: Any
+) -> Array:
+    left, right = _array(a), _array(b)
     if not isinstance(sparse, str) or sparse not in GEMMS:
         raise error("F059", got=repr(sparse))
-    return OPS[GEMMS[sparse]].numpy(_array(a), _array(b))
+    if scale_a is None and scale_b is None and block_a is None and block_b is None:
+        return OPS[GEMMS[sparse]].numpy(left, right)
+    if sparse:
+        raise error("F059", got=f"{sparse!r} beside scales")
+    scales = [None if scale is None else _array(scale) for scale in (scale_a, scale_b)]
+    blocks = read_blocks(
+        (left.shape, right.shape),
+        [None if scale is None else scale.shape for scale in scales],
+        (block_a, block_b),
+        error,
+    )
+    given = [scale for scale in scales if scale is not None]
+    return OPS["scaled_gemm"].numpy(left, right, *given, **blocks)
 
 
 def _cast(x: Any, dtype: object) -> Array:

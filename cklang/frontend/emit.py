@@ -30,6 +30,7 @@ __all__ = [
     "matrix_transpose",
     "permute",
     "pointwise",
+    "product",
     "transpose",
 ]
 
@@ -287,6 +288,24 @@ def gemm(scope: Scope, node: Located, left: Item, right: Item, sparse: Item = ""
     if not isinstance(sparse, str) or sparse not in GEMMS:
         raise scope.error("F059", node, got=describe(sparse))
     op = OPS[GEMMS[sparse]]
+    (a, b), origins = product(scope, node, left, right)
+    if op.dtype.apply((a.dtype, b.dtype), {}) is None:
+        advice = _gemm_advice(a.dtype, b.dtype)
+        raise scope.error("F048", node, a=a.dtype, b=b.dtype, want=op.dtype.text, advice=advice)
+    operands = [materialise(scope, node, side) for side in (a, b)]
+    value = scope.unit.append(op.name, *operands, span=scope.span(node))
+    return Tensor.plain(value, origins)
+
+
+def product(
+    scope: Scope, node: Located, left: Item, right: Item
+) -> tuple[tuple[Tensor, Tensor], tuple[str, ...]]:
+    """Return the matrices of a product, and where the axes of its result come from.
+
+    Raises:
+        CkTypeError: F047 for something else than matrices.
+        CkValueError: F049 if the inner extents differ, F042 if the axes before do not broadcast.
+    """
     sides = []
     for item in (left, right):
         if not isinstance(item, Tensor) or len(item.shape) < 2:
@@ -299,12 +318,7 @@ def gemm(scope: Scope, node: Located, left: Item, right: Item, sparse: Item = ""
     if a.shape[-1] != b.shape[-2]:
         raise _inner_error(scope, node, a, b)
     _, batch = _common_shape(scope, node, [_leading(side) for side in sides])
-    if op.dtype.apply((a.dtype, b.dtype), {}) is None:
-        advice = _gemm_advice(a.dtype, b.dtype)
-        raise scope.error("F048", node, a=a.dtype, b=b.dtype, want=op.dtype.text, advice=advice)
-    operands = [materialise(scope, node, side) for side in sides]
-    value = scope.unit.append(op.name, *operands, span=scope.span(node))
-    return Tensor.plain(value, (*batch, a.origins[-2], b.origins[-1]))
+    return (a, b), (*batch, a.origins[-2], b.origins[-1])
 
 
 def _leading(matrix: Tensor) -> Tensor:

@@ -137,10 +137,20 @@ def _parameter(name: str, default: object = None) -> inspect.Parameter:
     return inspect.Parameter(name, kind, default=empty if default is None else default)
 
 
+def _option(name: str, default: object = None) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+
+
 gemm = Intrinsic(
     name="gemm",
     form=Form.GEMM,
-    signature=inspect.Signature([*map(_parameter, ("a", "b")), _parameter("sparse", "")]),
+    signature=inspect.Signature(
+        [
+            *(_parameter(name) for name in ("a", "b")),
+            _option("sparse", ""),
+            *(_option(name) for name in ("scale_a", "scale_b", "block_a", "block_b")),
+        ]
+    ),
     operands=2,
     doc=OPS["gemm"].doc,
 )

@@ -34,7 +34,7 @@ from cklang.types import DTYPES, DType
 __all__ = ["STORABLE", "plan"]
 
 STORABLE: tuple[DType, ...] = tuple(
-    dtype for dtype in DTYPES.values() if dtype.name not in ("f64", "i64", "bool")
+    dtype for dtype in DTYPES.values() if dtype.name not in ("f64", "i64", "bool", "e8m0")
 )
 """What a kernel can write."""
 
@@ -153,7 +153,7 @@ class _Roots:
         """Refuse a gemm operand that no kernel computes."""
         if self.flow.colour(stored) is not None:
             return
-        letter = "AB"[index]
+        letter = ("A", "B", "the first scale", "the second scale")[index]
         name, at = self.origin(stored)
         if self.flow.kind(stored) is Kind.SHAPE:
             raise error("X005", at=at or gemm.span, operand=letter)

@@ -77,6 +77,8 @@ class Op:
 
     name: str
     operands: int
+    optional: int = 0
+    """How many operands more it may have."""
     kind: Kind
     doc: str
     numpy: Callable[..., Array]
@@ -150,6 +152,21 @@ _ANCHORS = (
         numpy=lambda a, b: np.matmul(numeric.kept24(a), b),
         shape=rules.GEMM_SHAPE,
         dtype=rules.SPARSE_DTYPE,
+    ),
+    Op(
+        name="scaled_gemm",
+        operands=3,
+        optional=1,
+        kind=Kind.ANCHOR,
+        doc="gemm(a, b) of which the sum over each block of K is multiplied by the block's scales: "
+        "a scale of a (block_a: rows, K), one of b (block_b: K, columns), or both; [] for none",
+        numpy=numeric.scaled_gemm,
+        attrs=(
+            AttrRow(name="block_a", kind=AttrKind.EXTENTS),
+            AttrRow(name="block_b", kind=AttrKind.EXTENTS),
+        ),
+        shape=rules.SCALED_SHAPE,
+        dtype=rules.SCALED_DTYPE,
     ),
 )
 

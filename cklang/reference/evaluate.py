@@ -18,7 +18,7 @@ from cklang.errors import error
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.numeric import Array
 from cklang.ir.ops import OPS
-from cklang.types import Dim, Kind, f32
+from cklang.types import Blocks, Dim, Kind, f32
 
 __all__ = ["F32_OVERFLOW", "Bound", "apply", "bind", "evaluate", "from_wide", "limit", "to_wide"]
 
@@ -68,6 +68,8 @@ def bind(function: Function, arrays: Sequence[Any]) -> Bound:
     for param, given in zip(function.params, arrays, strict=True):
         array = _array(param, given)
         for axis, (extent, got) in enumerate(zip(param.type.shape, array.shape, strict=True)):
+            if isinstance(extent, Blocks):
+                continue
             want = dims.setdefault(extent, got) if isinstance(extent, Dim) else extent
             if isinstance(extent, Dim):
                 first.setdefault(extent, param.name)
@@ -83,7 +85,30 @@ def bind(function: Function, arrays: Sequence[Any]) -> Bound:
                     first=since,
                 )
         values[param.name] = to_wide(array)
+    _bind_blocks(function, arrays, dims)
     return Bound(values=values, dims=dims)
+
+
+def _bind_blocks(function: Function, arrays: Sequence[Any], dims: dict[Dim, int]) -> None:
+    """Check the extents that count blocks of a dim, which all dims decide."""
+    for param, given in zip(function.params, arrays, strict=True):
+        for axis, extent in enumerate(param.type.shape):
+            if not isinstance(extent, Blocks):
+                continue
+            got = np.shape(given)[axis]
+            want = extent.count(dims[extent.of]) if extent.of in dims else got
+            dims[extent] = want
+            if got != want:
+                first = f"the extent of {extent.of}"
+                raise error(
+                    "I032",
+                    name=param.name,
+                    axis=axis,
+                    extent=extent,
+                    want=want,
+                    got=got,
+                    first=first,
+                )
 
 
 def _array(param: Value, given: Any) -> Array:

@@ -16,7 +16,7 @@ from cklang.errors import CkError, error
 from cklang.frontend.signature import Annotation, Parameter
 from cklang.runtime import arrays
 from cklang.runtime.arrays import HOST, Array, Library
-from cklang.types import DTYPES, ConstType, Dim, DType, Kind, TensorType, TensorVarType
+from cklang.types import DTYPES, Blocks, ConstType, Dim, DType, Kind, TensorType, TensorVarType
 
 __all__ = ["Binding", "assign", "bind", "check_out"]
 
@@ -47,7 +47,35 @@ class _Solver:
 
     dims: dict[str, tuple[int, str]] = field(default_factory=dict)
     dtypes: dict[str, tuple[DType, str]] = field(default_factory=dict)
+    blocks: list[tuple[Blocks, str, int, Array]] = field(default_factory=list)
+    """Extents that count blocks of a dim: with the tensor's name, the axis and the array."""
     problems: list[CkError] = field(default_factory=list)
+
+    def finish(self) -> None:
+        """Check the extents that count blocks, now that all dims are known."""
+        for extent, name, axis, array in self.blocks:
+            known = self.dims.get(extent.of.name)
+            if known is None:
+                continue
+            whole, origin = known
+            want, got = extent.count(whole), array.shape[axis]
+            self.dims[extent.name] = want, f"{extent.of}, {origin}"
+            if got != want:
+                self.problems.append(
+                    error(
+                        "A046",
+                        name=name,
+                        axis=axis,
+                        got=got,
+                        shape=array.shape,
+                        extent=extent,
+                        want=want,
+                        size=extent.size,
+                        dim=extent.of,
+                        whole=whole,
+                        origin=origin,
+                    )
+                )
 
     def tensor(self, name: str, array: Array, type_: TensorType | TensorVarType) -> None:
         self._dtype(name, array, type_)
@@ -86,6 +114,9 @@ class _Solver:
                 self.problems.append(
                     error("A024", want=want, name=name, axis=axis, got=got, shape=array.shape)
                 )
+            return
+        if isinstance(want, Blocks):
+            self.blocks.append((want, name, axis, array))
             return
         origin = f"axis {axis} of {name}"
         first, place = self.dims.setdefault(want.name, (got, origin))
@@ -154,6 +185,7 @@ def bind(
         array = _argument(parameter.name, value, type_, solver)
         bound[parameter.name] = array
         solver.tensor(parameter.name, array, type_)
+    solver.finish()
     _raise_all(solver.problems)
     dims = {name: value for name, (value, _) in solver.dims.items()}
     dtypes = {name: value for name, (value, _) in solver.dtypes.items()}

@@ -29,14 +29,14 @@ def check(a: Any, axis: int = -1, name: str = "a") -> None:
         name: How messages call it.
 
     Raises:
-        CkValueError: A046, the first four with three numbers or more that are not zero.
+        CkValueError: A050, the first four with three numbers or more that are not zero.
     """
     fours = _fours(arrays.to_numpy(name, a), axis)
     count = (fours != 0).sum(axis=-1)
     if not (count > 2).any():
         return
     *place, four = np.argwhere(count > 2)[0].tolist()
-    raise error("A046", name=name, axis=axis, place=place, four=four)
+    raise error("A050", name=name, axis=axis, place=place, four=four)
 
 
 def prune(a: Any, axis: int = -1) -> NDArray[Any]:

@@ -132,7 +132,7 @@ def test_pruned_matrices_pass_the_check(x: Array, axis: int) -> None:
     if not crowded:
         np.testing.assert_array_equal(pruned, turned)
         return
-    with pytest.raises(CkError, match="CK-A046"):
+    with pytest.raises(CkError, match="CK-A050"):
         ck.sparse24.check(turned, axis=axis)
 
 

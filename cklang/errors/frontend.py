@@ -279,6 +279,8 @@ TABLE: tuple[Rule, ...] = (
         "{name} returns {got}; its annotation says {want}",
         "cast or reshape the result, or remove the annotation of the helper",
     ),
+    row("F066", CkTypeError, "ck.{op}: {problem}", "{advice}"),
+    row("F067", CkValueError, "ck.{op}: {problem}", "{advice}"),
     row(
         "F070",
         CkSyntaxError,

@@ -149,7 +149,7 @@ def _common_shape(
         extents = [entry for entry in axis if entry is not None]
         chosen = next((entry for entry in extents if entry[0] != 1), extents[0])
         for other in extents:
-            if other[0] not in (1, chosen[0]):
+            if other[0] != 1 and not scope.unit.derived.same(other[0], chosen[0]):
                 raise _shape_error(scope, node, tensors, chosen, other)
         result.append(chosen)
     result.reverse()

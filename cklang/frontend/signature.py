@@ -152,9 +152,15 @@ def concrete(type_: TensorType | TensorVarType, dtypes: Mapping[str, DType]) -> 
 
 
 def check_types(
-    parameters: Iterable[Parameter], result: TensorType | TensorVarType, text: FunctionText
+    parameters: Iterable[Parameter],
+    result: TensorType | TensorVarType,
+    text: FunctionText,
+    *,
+    derives: bool = False,
 ) -> Mapping[str, DTypeVar]:
     """Check that the result's dims and dtype come from parameters; return the dtype variables.
+
+    Where the program ``derives`` extents, the result's dims may be names of these.
 
     Raises:
         CkTypeError: F032 for a dtype that kernels do not have; F034 for blocks of a dim, F026 for a
@@ -181,7 +187,7 @@ def check_types(
     at = text.span(place) if place is not None else text.header()
     _check_dtypes(result, "the result", _STORED, at)
     for extent in result.shape:
-        if isinstance(extent, Dim) and extent not in dims:
+        if isinstance(extent, Dim) and extent not in dims and not derives:
             raise error("F026", at=at, dim=extent, known=_listed(dims))
     if isinstance(result, TensorVarType) and result.var.name not in variables:
         raise error("F027", at=at, name=result.var.name)

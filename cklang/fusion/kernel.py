@@ -71,7 +71,7 @@ class KernelMaker:
 
         Raises:
             CkUnsupportedError: Its epilogue reads more than :data:`MAX_READS` values (X004); it
-                writes the transpose of a sparse product (X009).
+                writes the transpose of a sparse product (X010).
         """
         walk = _Walk(self, root)
         anchor = walk.anchor
@@ -80,7 +80,7 @@ class KernelMaker:
         scales = self._scales(anchor, space)
         if space.transposed:
             if anchor.op == "gemm24":
-                raise error("X009", at=anchor.span, root=root, anchor=anchor.result)
+                raise error("X010", at=anchor.span, root=root, anchor=anchor.result)
             left, right = _exchange(right), _exchange(left)
             scales = [None if scale is None else scale.exchanged() for scale in reversed(scales)]
         epilogue = walk.run()

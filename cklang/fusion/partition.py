@@ -28,6 +28,7 @@ from cklang.fusion.sites import Flow, Site, identity, operand_sites, view
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import OPS, Kind
 from cklang.ir.verifier import verify
+from cklang.ir.windows import DIRECTIONS
 from cklang.source import Span
 from cklang.types import DTYPES, DType
 
@@ -52,6 +53,9 @@ def plan(function: Function) -> FusionPlan:
     verify(function, allow_unused=True)
     if len(function.results) != 1:
         raise error("X001", at=function.span, name=function.name, count=len(function.results))
+    for operation in function.body:
+        if operation.op in DIRECTIONS:
+            raise error("X009", at=operation.span, op=operation.op)
     roots = _Roots(function).find()
     maker = KernelMaker(function, Flow(function), [root.name for root in roots])
     kernels = _needed([maker.make(root) for root in roots])

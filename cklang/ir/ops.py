@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from cklang.ir import numeric, rules
+from cklang.ir import convolution, numeric, rules
 from cklang.ir.nodes import Attr
 from cklang.ir.numeric import Array
 from cklang.ir.rules import AttrKind, DTypeRule, ShapeRule
@@ -134,6 +134,21 @@ def _wrap(numpy: Callable[..., Array]) -> Callable[..., Array]:
     return wrapped
 
 
+def _convolution(name: str, doc: str) -> Op:
+    kinds = {"stride": AttrKind.EXTENTS, "padding": AttrKind.PAIRS, "dilation": AttrKind.EXTENTS}
+    rows = (AttrRow(name=attr, kind=kind) for attr, kind in kinds.items())
+    return Op(
+        name=name,
+        operands=2,
+        kind=Kind.ANCHOR,
+        doc=doc,
+        numpy=convolution.numpy_of(name),
+        attrs=(*rows, AttrRow(name="groups", kind=AttrKind.INT)),
+        shape=convolution.SHAPES[name],
+        dtype=rules.GEMM_DTYPE,
+    )
+
+
 _ANCHORS = (
     Op(
         name="gemm",
@@ -144,6 +159,9 @@ _ANCHORS = (
         shape=rules.GEMM_SHAPE,
         dtype=rules.GEMM_DTYPE,
     ),
+    _convolution("conv", "the convolution of x[N, …, C] by w[K, …, C/G] in one to three axes"),
+    _convolution("conv_grad_input", "the gradient of conv by its input: of dy[N, …, K] and w"),
+    _convolution("conv_grad_weight", "the gradient of conv by its weight: of x[N, …, C] and dy"),
     Op(
         name="gemm24",
         operands=2,

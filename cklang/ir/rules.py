@@ -37,6 +37,7 @@ class AttrKind(Enum):
     NUMBER = "a float, an integer or a bool"
     DTYPE = "a dtype"
     AXES = "a list of axis numbers"
+    PAIRS = "a list of pairs of integers"
     EXTENTS = "a list of integers"
     REGION = "a function"
 
@@ -45,13 +46,21 @@ def _is_int(attr: Attr) -> bool:
     return isinstance(attr, int) and not isinstance(attr, bool)
 
 
+def _is_ints(attr: Attr) -> bool:
+    return isinstance(attr, tuple) and all(_is_int(item) for item in attr)
+
+
 _FITS: Mapping[AttrKind, Callable[[Attr], bool]] = {
     AttrKind.FLOAT: lambda attr: isinstance(attr, float),
     AttrKind.INT: _is_int,
     AttrKind.NUMBER: lambda attr: isinstance(attr, (bool, int, float)),
     AttrKind.DTYPE: lambda attr: isinstance(attr, DType),
-    AttrKind.AXES: lambda attr: isinstance(attr, tuple) and all(_is_int(item) for item in attr),
-    AttrKind.EXTENTS: lambda attr: isinstance(attr, tuple) and all(_is_int(item) for item in attr),
+    AttrKind.AXES: _is_ints,
+    AttrKind.PAIRS: lambda attr: (
+        isinstance(attr, tuple)
+        and all(isinstance(item, tuple) and _is_ints(item) and len(item) == 2 for item in attr)
+    ),
+    AttrKind.EXTENTS: _is_ints,
     AttrKind.REGION: lambda attr: isinstance(attr, Function),
 }
 

@@ -38,11 +38,13 @@ from typing import Any
 import numpy as np
 
 from cklang.ir import numeric
+from cklang.ir.convolution import geometry_of, summed
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.numeric import Array
 from cklang.ir.ops import OPS, Kind, Op
+from cklang.ir.windows import DIRECTIONS
 from cklang.reference.evaluate import F32_OVERFLOW, apply, bind, from_wide, limit
-from cklang.reference.sums import UNIT, Known, finite, float_sums, gamma, scaled_sums
+from cklang.reference.sums import UNIT, Known, Product, finite, float_sums, gamma, scaled_sums
 from cklang.types import Dim, DType, f32
 from cklang.types import Kind as NumberKind
 
@@ -104,8 +106,10 @@ def _step(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int])
     row = OPS[operation.op]
     if operation.op == "scaled_gemm":
         return _scaled_gemm(operation, operands)
+    if operation.op == "gemm24":
+        return _gemm24(operation, *operands)
     if row.kind is Kind.ANCHOR:
-        return _gemm(operation, *operands)
+        return _sums(operation, dims, *operands)
     if row.kind is Kind.SHAPE:
         (operand,) = operands
         value = apply(operation, [operand.value], dims)
@@ -131,23 +135,43 @@ def _flushable(known: Known, dtype: DType) -> Known:
     return Known(value=known.value, error=np.where(small, size, known.error))
 
 
-# --- gemm
+# --- sums of products
 
 
-def _gemm(operation: Operation, a: Known, b: Known) -> Known:
-    sparse = operation.op == "gemm24"
+def _sums(operation: Operation, dims: dict[Dim, int], a: Known, b: Known) -> Known:
+    def product(left: Array, right: Array) -> Array:
+        return apply(operation, [left, right], dims)
+
     left, right = (
         _flushable(each, value.type.dtype)
-        for each, value in zip((_kept24(a) if sparse else a, b), operation.operands, strict=True)
+        for each, value in zip((a, b), operation.operands, strict=True)
     )
     if operation.result.type.dtype.kind is NumberKind.INT:
-        return _integer_gemm(operation, left, right)
-    value, error, _ = float_sums(left, right)
-    if sparse:
-        # A zero that is not kept meets no infinity or nan of the other side.
-        wild = (left.value == 0).astype(np.float64) @ (~np.isfinite(right.value)) > 0
-        error = np.where(wild, np.inf, error)
+        return _integer_sums(product, left, right)
+    k = _summed(operation, left.value.shape, right.value.shape)
+    value, error, _ = float_sums(left, right, product, k)
+    if _meets_padding(operation, right.value):
+        error = np.full_like(error, np.inf)
     return Known(value=limit(operation.result, value), error=error)
+
+
+def _summed(operation: Operation, a: tuple[int, ...], b: tuple[int, ...]) -> int:
+    """Return how many products an element of the result is the sum of."""
+    found = geometry_of(operation)
+    if found is None:
+        return a[-1]
+    direction = DIRECTIONS[operation.op]
+    shapes = dict(zip(direction.operands, (a, b), strict=True))
+    return summed(found, direction.result, shapes)
+
+
+def _meets_padding(operation: Operation, weight: Array) -> bool:
+    """Tell whether a kernel may multiply what is not finite by zeros that the reference has not.
+
+    The gradient of the input sums over outputs beyond the edges as over zeros, and need not: an
+    infinite weight gives nan there, or nothing.
+    """
+    return operation.op == "conv_grad_input" and not np.isfinite(weight).all()
 
 
 def _scaled_gemm(operation: Operation, operands: Sequence[Known]) -> Known:
@@ -161,6 +185,15 @@ def _scaled_gemm(operation: Operation, operands: Sequence[Known]) -> Known:
     return Known(value=limit(operation.result, value), error=error)
 
 
+def _gemm24(operation: Operation, a: Known, b: Known) -> Known:
+    f16 = operation.operands[0].type.dtype
+    left, right = _flushable(_kept24(a), f16), _flushable(b, f16)
+    value, error, _ = float_sums(left, right, np.matmul, left.value.shape[-1])
+    # A zero that is not kept meets no infinity or nan of the other side.
+    wild = (left.value == 0).astype(np.float64) @ (~np.isfinite(right.value)) > 0
+    return Known(value=limit(operation.result, value), error=np.where(wild, np.inf, error))
+
+
 def _kept24(a: Known) -> Known:
     """Return a sparse operand; which two of four are kept is unsure where one of them is."""
     kept = numeric.kept24(a.value)
@@ -172,14 +205,14 @@ def _kept24(a: Known) -> Known:
     return Known(value=kept, error=np.where(unsure, np.abs(a.value) + a.error, a.error))
 
 
-def _integer_gemm(operation: Operation, left: Known, right: Known) -> Known:
+def _integer_sums(product: Product, left: Known, right: Known) -> Known:
     """Sums of integers are exact; they wrap at 32 bits, as the kernel's do."""
-    value = apply(operation, [left.value, right.value], {})
+    value = product(left.value, right.value)
     if not left.error.any() and not right.error.any():
         return Known.exact(value)
     size_a, size_b = np.abs(left.value) + left.error, np.abs(right.value) + right.error
-    largest = size_a @ size_b
-    error = largest - np.abs(left.value) @ np.abs(right.value)
+    largest = product(size_a, size_b)
+    error = largest - product(np.abs(left.value) + 0.0, np.abs(right.value) + 0.0)
     return Known(value=value, error=np.where(largest >= 2.0**31, np.inf, error))
 
 

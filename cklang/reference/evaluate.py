@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from cklang.errors import error
+from cklang.ir.derive import derive
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.numeric import Array
 from cklang.ir.ops import OPS
@@ -45,7 +46,7 @@ def evaluate(function: Function, arrays: Sequence[Any]) -> tuple[Array, ...]:
         One array for each result, in the result's dtype.
 
     Raises:
-        CkValueError: The number of arrays is wrong (I030) or extents disagree (I032).
+        CkValueError: The number of arrays is wrong (I030) or extents disagree (I032 to I035).
         CkTypeError: An array has another dtype or rank than its parameter (I031).
     """
     bound = bind(function, arrays)
@@ -86,7 +87,7 @@ def bind(function: Function, arrays: Sequence[Any]) -> Bound:
                 )
         values[param.name] = to_wide(array)
     _bind_blocks(function, arrays, dims)
-    return Bound(values=values, dims=dims)
+    return Bound(values=values, dims=derive(function, dims))
 
 
 def _bind_blocks(function: Function, arrays: Sequence[Any], dims: dict[Dim, int]) -> None:
@@ -145,7 +146,7 @@ def limit(value: Value, array: Array) -> Array:
 def apply(operation: Operation, operands: Sequence[Array], dims: dict[Dim, int]) -> Array:
     """Return the result of one operation on wide operands, not limited to its type's range."""
     attrs = {name: _attr(attr) for name, attr in operation.attrs}
-    if operation.op == "broadcast":
+    if OPS[operation.op].shape.declared:
         shape = operation.result.type.shape
         attrs["shape"] = tuple(dims[e] if isinstance(e, Dim) else e for e in shape)
     result = np.asarray(OPS[operation.op].numpy(*operands, **attrs))

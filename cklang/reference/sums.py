@@ -3,17 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from cklang.ir.numeric import Array, scaled_blocks
 from cklang.reference.evaluate import F32_OVERFLOW
 
-__all__ = ["UNIT", "Known", "finite", "float_sums", "gamma", "scaled_sums"]
+__all__ = ["UNIT", "Known", "Product", "finite", "float_sums", "gamma", "scaled_sums"]
+
+Product: TypeAlias = Callable[[Array, Array], Array]
 
 UNIT = 2.0**-24
 """u: half the distance from 1 to the next f32."""
@@ -59,30 +61,36 @@ def finite(x: Array) -> Array:
     return np.where(np.isfinite(x), x, 0.0)
 
 
-def _counts(a: Array, b: Array) -> Array:
-    """Tell for each (m, n) whether some k has both a[m, k] and b[k, n]."""
-    if not a.any() or not b.any():
-        batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-        return np.zeros((*batch, a.shape[-2], b.shape[-1]), bool)
-    return np.asarray(a.astype(np.float64) @ b.astype(np.float64) > 0)
+def float_sums(
+    left: Known, right: Known, product: Product = np.matmul, k: int | None = None
+) -> tuple[Array, Array, Array]:
+    """Return sums of products, their errors, and their sums of magnitudes.
 
-
-def float_sums(left: Known, right: Known) -> tuple[Array, Array, Array]:
-    """Return the products of two matrices, their errors, and their sums of magnitudes."""
-    value = left.value @ right.value
+    Args:
+        left: One operand.
+        right: The other.
+        product: What sums them; the products of two matrices.
+        k: How many products a sum has at most; the last extent of ``left`` if left out.
+    """
+    value = product(left.value, right.value)
     size_a, size_b = finite(np.abs(left.value)), finite(np.abs(right.value))
     error_a, error_b = finite(left.error), finite(right.error)
-    k = left.value.shape[-1]
-    magnitude = (size_a + error_a) @ (size_b + error_b)
+    k = left.value.shape[-1] if k is None else k
+    magnitude = product(size_a + error_a, size_b + error_b)
     exact = not error_a.any() and not error_b.any()
-    passed = 0.0 if exact else magnitude - size_a @ size_b
+    passed = 0.0 if exact else magnitude - product(size_a, size_b)
     error = gamma(k) * magnitude + passed + k * _TINY
     # An infinite or unknown element next to an uncertain one may give anything; so may a partial
     # sum that leaves the range of f32.
-    wild = _counts(~np.isfinite(left.value) | np.isinf(left.error), right.error > 0)
-    wild |= _counts(left.error > 0, ~np.isfinite(right.value) | np.isinf(right.error))
-    wild |= _counts(np.isinf(left.error), np.ones_like(right.value, bool))
-    wild |= _counts(np.ones_like(left.value, bool), np.isinf(right.error))
+    wild = np.zeros(value.shape, bool)
+    for one, other in (
+        (~np.isfinite(left.value) | np.isinf(left.error), right.error > 0),
+        (left.error > 0, ~np.isfinite(right.value) | np.isinf(right.error)),
+        (np.isinf(left.error), np.ones_like(right.value, bool)),
+        (np.ones_like(left.value, bool), np.isinf(right.error)),
+    ):
+        if one.any() and other.any():
+            wild |= product(one.astype(np.float64), other.astype(np.float64)) > 0
     wild |= magnitude * (1 + gamma(k)) >= F32_OVERFLOW
     error = np.where(np.isfinite(value), error, 0.0)
     return value, np.where(wild, np.inf, error), magnitude

@@ -224,7 +224,8 @@ class Op:
         return args
 
     def _bind(self, values: Sequence[Any]) -> Binding:
-        return bind(self._parameters, self.program.signature.result, values)
+        program = self.program
+        return bind(self._parameters, program.signature.result, values, program.specialise)
 
     def _fuse(self, binding: Binding) -> FusionPlan:
         function = self.program.specialise(binding.dtypes, binding.consts)

@@ -80,6 +80,12 @@ TABLE: tuple[Rule, ...] = (
         "first can be sparse",
         "legal: a result with the product's own rows and columns; transpose it after the call",
     ),
+    row(
+        "X015",
+        CkUnsupportedError,
+        "no kernel computes {op} yet",
+        "the reference does: cklang.reference.evaluate.evaluate(op.ir(...), arrays)",
+    ),
     # L: lowering
     row("L001", CkUnsupportedError, "{op} has no C, so no kernel can compute it"),
     row(

@@ -7,20 +7,16 @@ import json
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cklang.errors import error
 from cklang.ir.nodes import Function
 from cklang.keys import Algorithm, Family, KernelKey, Layout, Reduction, Signature
 from cklang.lowering.families import family_names
+from cklang.lowering.headers import PRECOMPILED
 from cklang.lowering.pipelines import PIPELINES
 from cklang.lowering.pointwise import c_function, c_type
+from cklang.lowering.render import template
 from cklang.types import DType, Kind, bool_, f32, i32
-
-if TYPE_CHECKING:
-    import jinja2
 
 __all__ = ["HOLE", "KernelSource", "lower", "unsupported"]
 
@@ -43,6 +39,10 @@ class KernelSource:
     """Symbol of the epilogue function."""
     kernel: str
     """Symbol of the kernel."""
+    halves: bool = True
+    """Whether the stencil is compiled in two halves, main loop and epilogue."""
+    precompiled: str = PRECOMPILED
+    """The file of :mod:`cklang.lowering.headers` that holds all CK Tile headers it includes."""
 
     @property
     def inline(self) -> str:
@@ -64,7 +64,7 @@ def lower(key: KernelKey, epilogue: Function, source_lines: Sequence[str] = ()) 
     """
     _check(key, epilogue)
     kernel = _kernel_name(key)
-    text = _template().render(_context(key, epilogue, kernel))
+    text = template("gemm.hip.j2").render(_context(key, epilogue, kernel))
     return KernelSource(
         stencil=text,
         fill=c_function(epilogue, HOLE, source_lines),
@@ -214,18 +214,3 @@ def _stored(dtype: DType) -> str:
 
 def _list(items: object) -> str:
     return ", ".join(map(str, items))  # type: ignore[call-overload]
-
-
-@cache
-def _template() -> jinja2.Template:
-    import jinja2
-
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,  # noqa: S701 (C++, not HTML)
-    )
-    return environment.get_template("gemm.hip.j2")

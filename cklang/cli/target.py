@@ -16,7 +16,7 @@ import numpy as np
 from cklang.codec import dtype_of
 from cklang.errors import error
 from cklang.runtime.op import Op
-from cklang.types import Dim, TensorType, TensorVarType
+from cklang.types import Blocks, Dim, TensorType, TensorVarType
 
 __all__ = ["add_target", "arguments_of", "load_op"]
 
@@ -88,10 +88,7 @@ def arguments_of(op: Op, options: argparse.Namespace) -> dict[str, Any]:
         type_ = parameter.type
         if not isinstance(type_, TensorType | TensorVarType):
             continue
-        shape = tuple(
-            _named(sizes, extent.name, "a size") if isinstance(extent, Dim) else extent
-            for extent in type_.shape
-        )
+        shape = tuple(_size(extent, sizes) for extent in type_.shape)
         if isinstance(type_, TensorVarType):
             dtype = dtype_of(_named(dtypes, type_.var.name, "a dtype"))
         else:
@@ -101,12 +98,22 @@ def arguments_of(op: Op, options: argparse.Namespace) -> dict[str, Any]:
     return made
 
 
+def _size(extent: Dim | int, sizes: dict[str, int]) -> int:
+    if isinstance(extent, Blocks):
+        return extent.count(_size(extent.of, sizes))
+    return int(_named(sizes, extent.name, "a size")) if isinstance(extent, Dim) else extent
+
+
 def _expect_used(op: Op, sizes: dict[str, int], dtypes: dict[str, str]) -> None:
     signature = op.program.signature
     known = set(signature.variables)
     for parameter in signature.tensors:
         if isinstance(parameter.type, TensorType | TensorVarType):
-            known |= {extent.name for extent in parameter.type.shape if isinstance(extent, Dim)}
+            known |= {
+                extent.name
+                for extent in parameter.type.shape
+                if isinstance(extent, Dim) and not isinstance(extent, Blocks)
+            }
     for name in (*sizes, *dtypes):
         if name not in known:
             raise error("K002", what="a name", want=f"one of {', '.join(sorted(known))}", got=name)

@@ -73,6 +73,12 @@ TABLE: tuple[Rule, ...] = (
         "no kernel computes {op} yet",
         "the reference does: cklang.reference.evaluate.evaluate(op.ir(*arrays), arrays)",
     ),
+    row(
+        "X015",
+        CkUnsupportedError,
+        "no kernel computes {op} yet",
+        "the reference does: cklang.reference.evaluate.evaluate(op.ir(...), arrays)",
+    ),
     # L: lowering
     row("L001", CkUnsupportedError, "{op} has no C, so no kernel can compute it"),
     row(

@@ -33,7 +33,7 @@ class Prepared:
     block: tuple[int, int, int]
     kernarg: bytes
     pointers: tuple[tuple[int, ...], ...]
-    """For A, B, E, then each D and the scales: the 64-bit words of ``kernarg`` that hold its address."""
+    """For A, B, E, each D and the scales: the 64-bit words of ``kernarg`` that hold its address."""
     workspace: tuple[int, ...]
     """The same for the workspace; empty if it needs none."""
     workspace_bytes: int

@@ -126,12 +126,15 @@ class Problem:
     scale_b: ScaleAccess | None = None
     grouped: bool = False
     """Whether it shares its launch with others."""
+    sparse: bool = False
+    """Whether only the first two of each four of A along K count that are not zero."""
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # Selections are remembered by problem: a call must not hash thirty fields each time.
         extents = (self.batch, self.m, self.n, self.k)
-        parts = (extents, self.a, self.b, self.e, self.d, self.epilogue, self.grouped, self.scales)
+        flags = (self.grouped, self.sparse, self.scales)
+        parts = (extents, self.a, self.b, self.e, self.d, self.epilogue, *flags)
         object.__setattr__(self, "_hash", hash(parts))
 
     def __hash__(self) -> int:
@@ -169,6 +172,7 @@ class Problem:
             d=tuple(DOperand(dtype=d.dtype, kind=d.kind) for d in self.d),
             scale_a=self.scale_a.scale if self.scale_a else None,
             scale_b=self.scale_b.scale if self.scale_b else None,
+            sparse=self.sparse,
             epilogue=self.epilogue,
         )
 
@@ -193,6 +197,7 @@ def problem(
     strides: Sequence[int | None] = (None, None, None),
     alignment: int = 4,
     d: Sequence[tuple[DType, DKind]] = (),
+    sparse: bool = False,
     epilogue: str = "",
 ) -> Problem:
     """Make a problem without arrays: packed operands, or with leading strides of your own.
@@ -208,6 +213,7 @@ def problem(
         strides: Leading strides of A, B and E in elements; None for a packed operand.
         alignment: Of every address, in bytes.
         d: Element type and kind of each epilogue operand; all packed.
+        sparse: Whether A is in 2:4 form.
         epilogue: SHA-256 of the canonical text of the epilogue.
 
     Raises:
@@ -231,7 +237,7 @@ def problem(
         _packed_read(f"D{i}", dtype, kind, m, n, alignment) for i, (dtype, kind) in enumerate(d)
     )
     a_, b_, e_ = matrices
-    return Problem(m=m, n=n, k=k, a=a_, b=b_, e=e_, d=reads, epilogue=epilogue)
+    return Problem(m=m, n=n, k=k, a=a_, b=b_, e=e_, d=reads, sparse=sparse, epilogue=epilogue)
 
 
 def _dense(
@@ -325,9 +331,10 @@ def problem_of(
         raise error("A034", extents=extents, limit=MAX_BATCH, kernel=kernel.name)
     batches = list(zip(*(axis.strides for axis in nest.batch), strict=True)) or [()] * len(maps)
     m, n = nest.rows.extent, nest.columns.extent
-    steps = iter(batches[3 + len(reads) :])
-    scale_a = kernel.scale_a and _scale(kernel.scale_a, storage, 1, next(steps))
-    scale_b = kernel.scale_b and _scale(kernel.scale_b, storage, -1, next(steps))
+    first = 3 + len(reads)
+    scale_a = _scale(kernel.scale_a, storage, nest.rows, 1, first, batches)
+    first += scale_a is not None
+    scale_b = _scale(kernel.scale_b, storage, nest.columns, -1, first, batches)
     return Problem(
         batch=tuple(axis.extent for axis in nest.batch),
         m=m,
@@ -343,6 +350,7 @@ def problem_of(
         epilogue=epilogue,
         scale_a=scale_a,
         scale_b=scale_b,
+        sparse=kernel.op == "gemm24",
     )
 
 
@@ -371,24 +379,42 @@ def _blocks(kernel: FusedGemm, first: int) -> tuple[Blocks | None, Blocks | None
 
 
 def _scale(
-    scale: BlockScale, storage: Mapping[str, Storage], turn: int, batch: tuple[int, ...]
-) -> ScaleAccess:
-    """Return the access of scales whose axes are (rows, K), or (K, columns) if ``turn`` is -1."""
+    scale: BlockScale | None,
+    storage: Mapping[str, Storage],
+    loop: Axis,
+    turn: int,
+    index: int,
+    batches: Sequence[tuple[int, ...]],
+) -> ScaleAccess | None:
+    """Return the access of scales, operand ``index`` of a launch.
+
+    Args:
+        scale: What fusion says of them.
+        storage: Where each value lies.
+        loop: The rows of A or the columns of B, with the strides of all operands.
+        turn: 1 for A, whose axes are (rows, K), -1 for B: (K, columns).
+        index: Which operand.
+        batches: Batch strides of all operands.
+    """
+    if scale is None:
+        return None
+    stored = storage[scale.view.value.name]
     outer, along_k = scale.view.perm[-2:][::turn]
     block, block_k = scale.block[::turn]
-    stored = storage[scale.view.value.name]
-    extents = [1 if axis is None else stored.shape[axis] for axis in (outer, along_k)]
-    strides = [_stride(stored, outer), _stride(stored, along_k)]
-    steps = zip(extents, strides, strict=True)
+    # Rows that a batch was joined to go on from one another; blocks of several rows are never so.
+    stride = loop.strides[index] if block == 1 else _stride(stored, outer)
+    stride_k = _stride(stored, along_k)
+    count_k = 1 if along_k is None else stored.shape[along_k]
+    last = (-(-loop.extent // block) - 1) * stride + max(count_k - 1, 0) * stride_k
     return ScaleAccess(
         value=scale.view.value.name,
         dtype=stored.dtype,
         alignment=stored.alignment,
-        batch=batch,
+        batch=batches[index],
         block=(block, block_k),
-        stride=strides[0],
-        stride_k=strides[1],
-        span=1 + sum(max(extent - 1, 0) * stride for extent, stride in steps),
+        stride=stride,
+        stride_k=stride_k,
+        span=last + 1,
     )
 
 

@@ -34,7 +34,7 @@ __all__ = [
     "Signature",
 ]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Version of the JSON form; raised whenever a field is added, removed or changes meaning."""
 
 Triple = tuple[int, int, int]
@@ -58,7 +58,10 @@ class Layout(Enum):
 
 
 class DKind(Enum):
-    """How an epilogue operand is read at (m, n)."""
+    """How an operand of a function is read at (m, n).
+
+    Of functions that compute A or B, n is the axis that is contiguous in their layout, m the other.
+    """
 
     FULL = "full"
     """A matrix whose n axis is contiguous."""
@@ -144,10 +147,14 @@ def _close(record: object, kinds: Mapping[str, type[Enum]]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DOperand:
-    """An epilogue operand: its element type and how it is read."""
+    """An operand of a function: its element type and how it is read."""
 
     dtype: DType
     kind: DKind
+
+
+def _listed(operands: tuple[DOperand, ...]) -> str:
+    return ", ".join(f"{each.dtype} {each.kind.value}" for each in operands)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,8 +170,13 @@ class Signature:
     layout_b: Layout
     layout_e: Layout = Layout.ROW
     d: tuple[DOperand, ...] = ()
+    a: tuple[DOperand, ...] = ()
+    """What the function reads that computes A's elements as they are loaded; none: A is stored."""
+    b: tuple[DOperand, ...] = ()
+    """The same for B."""
     epilogue: str
-    """SHA-256 of the canonical text of f; empty in the key of a stencil, which leaves f open."""
+    """SHA-256 of the canonical text of f and of the functions of A and B; empty in the key of a
+    stencil, which leaves them open."""
 
     def __post_init__(self) -> None:
         layouts = ("layout_a", "layout_b", "layout_e")
@@ -178,9 +190,11 @@ class Signature:
     @property
     def words(self) -> str:
         """What is computed, for messages."""
-        d = ", ".join(f"{x.dtype} {x.kind.value}" for x in self.d) or "none"
         types = f"{self.dtype_a} by {self.dtype_b} to {self.dtype_e}"
-        return f"{types}, layouts {self.layouts}, epilogue operands {d}"
+        text = f"{types}, layouts {self.layouts}, epilogue operands {_listed(self.d) or 'none'}"
+        for name, operands in (("A", self.a), ("B", self.b)):
+            text += f", {name} computed from {_listed(operands)}" if operands else ""
+        return text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,7 +274,9 @@ class KernelKey:
         s, a = self.signature, self.algorithm
         dtypes = "_".join(dict.fromkeys(d.name for d in (s.dtype_a, s.dtype_b, s.dtype_e)))
         shape = "_".join("x".join(map(str, t)) for t in (a.tile, a.warps, a.warp_tile))
-        parts = [s.family.value, dtypes, s.layouts, f"d{len(s.d)}", a.pipeline.value]
+        counts = {"d": len(s.d), "a": len(s.a), "b": len(s.b)}
+        computed = "".join(f"{name}{n}" for name, n in counts.items() if n or name == "d")
+        parts = [s.family.value, dtypes, s.layouts, computed, a.pipeline.value]
         return "_".join([*parts, a.epilogue.value, shape, self.arch, self.digest[:12]])
 
     def __str__(self) -> str:

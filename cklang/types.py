@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DTYPES",
+    "Blocks",
     "Const",
     "ConstType",
     "DType",
@@ -30,6 +31,7 @@ __all__ = [
     "const",
     "dims",
     "dtype_var",
+    "e8m0",
     "f16",
     "f32",
     "f64",
@@ -113,8 +115,12 @@ bf8 = DType("bf8", Kind.FLOAT, 8, *_BF8, "float8_e5m2", "ocp")
 fp8_fnuz = DType("fp8_fnuz", Kind.FLOAT, 8, *_FP8, "float8_e4m3fnuz", "fnuz")
 bf8_fnuz = DType("bf8_fnuz", Kind.FLOAT, 8, *_BF8, "float8_e5m2fnuz", "fnuz")
 
+# The scale of a block of an MX format: the power of two 2**(byte - 127), or nan for 255.
+e8m0 = DType("e8m0", Kind.FLOAT, 8, "ck_tile::e8m0_t", "unsigned char", "float8_e8m0fnu")
+
 DTYPES: dict[str, DType] = {
-    d.name: d for d in (f16, bf16, f32, f64, fp8, bf8, fp8_fnuz, bf8_fnuz, i8, i32, i64, bool_)
+    d.name: d
+    for d in (f16, bf16, f32, f64, fp8, bf8, fp8_fnuz, bf8_fnuz, i8, i32, i64, bool_, e8m0)
 }
 """All dtypes by name."""
 
@@ -134,6 +140,39 @@ class Dim:
 
     def __repr__(self) -> str:
         return self.name
+
+    def __truediv__(self, size: object) -> Blocks:
+        return Blocks(name=f"{self.name}/{size}", of=self, size=size)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks(Dim):
+    """The number of blocks of ``size`` that cover the dim ``of``; the last may be short.
+
+    Written ``K / 128``. Its extent is known as soon as that of the dim is.
+    """
+
+    of: Dim
+    size: int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.of, Blocks):
+            raise error("K002", what="what is divided into blocks", want="a dim", got=self.of)
+        if not isinstance(self.size, int) or isinstance(self.size, bool) or self.size < 2:
+            raise error(
+                "K002", what="the size of a block", want="an integer of 2 or more", got=self.size
+            )
+
+    @classmethod
+    def of_dim(cls, dim: Dim, size: int) -> Blocks | None:
+        """Return ``dim / size``, or None if there are no such blocks."""
+        if isinstance(dim, Blocks) or size < 2:
+            return None
+        return dim / size
+
+    def count(self, extent: int) -> int:
+        """Return its extent where the dim's is ``extent``."""
+        return -(-extent // self.size)
 
 
 def dims(names: str) -> tuple[Dim, ...]:

@@ -144,6 +144,12 @@ TABLE: tuple[Rule, ...] = (
         "elements of {name} may share memory (shape {shape}, strides {strides} in elements)",
         "results need memory of their own for every element",
     ),
+    row(
+        "A046",
+        CkValueError,
+        "axis {axis} of {name} has extent {got} (shape {shape}), but {extent} is {want}",
+        "{want} blocks of {size} cover {dim}, which is {whole} in {origin}",
+    ),
     row("A040", CkTypeError, "out has dtype {got}, but the result is {want}"),
     row("A041", CkValueError, "out has shape {got}, but the result has {want}"),
     row("A042", CkValueError, "out is read-only"),

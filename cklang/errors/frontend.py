@@ -158,6 +158,25 @@ TABLE: tuple[Rule, ...] = (
         "an expression in {name} is nested too deeply",
         "assign parts of it to names of their own",
     ),
+    row(
+        "F034",
+        CkTypeError,
+        "{extent} counts blocks of {dim}, but no parameter has an axis of extent {dim}",
+        "the dims of the parameters: {known}",
+    ),
+    row(
+        "F035",
+        CkValueError,
+        "axis {axis} of the {what}: {got} scales for {extent} do not say how long a block is",
+        "{advice}",
+    ),
+    row(
+        "F036",
+        CkValueError,
+        "blocks of K are {one} long in the scale of a and {other} in that of b",
+        "one kernel applies both scales to one sum: give both the same blocks along K",
+    ),
+    row("F037", CkTypeError, "the {what} cannot be {got}", "{advice}"),
     row("F040", CkTypeError, "{what} cannot stand where a tensor or a number must", "{advice}"),
     row("F041", CkTypeError, "{name} does not take {got}", "it takes {want}\n{advice}"),
     row(
@@ -254,6 +273,8 @@ TABLE: tuple[Rule, ...] = (
         "{name} returns {got}; its annotation says {want}",
         "cast or reshape the result, or remove the annotation of the helper",
     ),
+    row("F066", CkTypeError, "ck.{op}: {problem}", "{advice}"),
+    row("F067", CkValueError, "ck.{op}: {problem}", "{advice}"),
     row(
         "F070",
         CkSyntaxError,

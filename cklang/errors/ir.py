@@ -42,4 +42,22 @@ TABLE: tuple[Rule, ...] = (
         "axis {axis} of %{name} is {extent} = {want}, but its array has {got} there",
         "{extent} = {want} since %{first}",
     ),
+    row(
+        "I033",
+        CkValueError,
+        "{op} has no result along {axis}: {given} do not fit",
+        "rule: {rule}, which must be 1 or more",
+    ),
+    row(
+        "I034",
+        CkValueError,
+        "the extent {dim} of {op} along {axis} is not decided: {given} fit {choices}",
+        "rule: {rule}\nfix: name the result's extents with size=, or with dims of a parameter",
+    ),
+    row(
+        "I035",
+        CkValueError,
+        "{op} gives {choices} along {axis}, but {dim} is {got} there ({given})",
+        "rule: {rule}",
+    ),
 )

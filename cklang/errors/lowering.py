@@ -30,7 +30,8 @@ TABLE: tuple[Rule, ...] = (
     row(
         "X003",
         CkUnsupportedError,
-        "operand {operand} of gemm is made by {op}, which follows no anchor: no kernel makes it",
+        "operand {operand} of a product is made by {op}, which follows no anchor: no kernel "
+        "makes it",
         "legal: a parameter, what follows the result of another gemm, or a transpose of these\n"
         "fix: compute it before the call and pass it as an argument",
     ),
@@ -43,7 +44,7 @@ TABLE: tuple[Rule, ...] = (
     row(
         "X005",
         CkUnsupportedError,
-        "operand {operand} of gemm is a broadcast, which is no view of a stored matrix",
+        "operand {operand} of a product is a broadcast, which is no view of a stored matrix",
         "legal: a parameter or an intermediate of rank 2, or a transpose of it\n"
         "fix: pass a matrix with the broadcast axis as a size of its own",
     ),
@@ -65,6 +66,12 @@ TABLE: tuple[Rule, ...] = (
         "the last axis of {root}, {type}, is a batch axis of {anchor}: kernels write rows",
         "legal: a last axis that is the product's rows or columns; order the axes so, and view the "
         "result with .transpose or .permute after the call",
+    ),
+    row(
+        "X009",
+        CkUnsupportedError,
+        "no kernel computes {op} yet",
+        "the reference does: cklang.reference.evaluate.evaluate(op.ir(*arrays), arrays)",
     ),
     # L: lowering
     row("L001", CkUnsupportedError, "{op} has no C, so no kernel can compute it"),

@@ -11,15 +11,17 @@ from typing import Any
 
 from cklang.errors import CkError
 from cklang.frontend import emit, functions
+from cklang.frontend.convolution import convolution
 from cklang.frontend.einsum import einsum
 from cklang.frontend.functions import Form, Intrinsic
 from cklang.frontend.helper import Definition, Fn
 from cklang.frontend.names import is_python
+from cklang.frontend.scaled import scaled_gemm
 from cklang.frontend.scope import ITERATIONS, Scope
 from cklang.frontend.signature import Parameter
 from cklang.frontend.values import Item, Tensor, describe, has_tensor, is_number
 from cklang.ir.nodes import Attr
-from cklang.types import ConstType, Dim, DType, Kind, f32
+from cklang.types import ConstType, Dim, DType, Kind, TensorType, f32
 
 __all__ = ["call", "cast_method"]
 
@@ -97,9 +99,11 @@ def _intrinsic(scope: Scope, node: ast.Call, function: Intrinsic, call: _Call) -
     items = list(bound.values())
     match function.form:
         case Form.GEMM:
-            return emit.gemm(scope, node, *items)
+            return scaled_gemm(scope, node, **bound)
         case Form.EINSUM:
             return einsum(scope, node, *items)
+        case Form.CONV:
+            return convolution(scope, node, function.name, bound)
         case Form.CAST:
             return emit.cast(scope, node, *items)
         case Form.CLAMP:
@@ -163,9 +167,15 @@ def _helper(scope: Scope, node: ast.Call, helper: Definition, call: _Call) -> It
     result = scope.inline(scope, node, helper, bound)
     if helper.result is not None:
         want = scope.concrete(helper.result, node)
-        if not isinstance(result, Tensor) or result.type != want:
+        if not isinstance(result, Tensor) or not _has_type(scope, result, want):
             raise scope.error("F065", node, name=helper.name, want=want, got=describe(result))
     return result
+
+
+def _has_type(scope: Scope, tensor: Tensor, want: TensorType) -> bool:
+    same = tensor.dtype == want.dtype and len(tensor.shape) == want.rank
+    pairs = zip(tensor.shape, want.shape, strict=False)
+    return same and all(scope.unit.derived.same(*pair) for pair in pairs)
 
 
 def _argument(
@@ -180,7 +190,7 @@ def _argument(
             return parameter.const_value(item)
     else:
         want = scope.concrete(want, node)
-        if isinstance(item, Tensor) and item.type == want:
+        if isinstance(item, Tensor) and _has_type(scope, item, want):
             return item
     names = {"name": parameter.name, "helper": helper.name}
     raise scope.error("F064", node, want=want, got=describe(item), **names)

@@ -3,16 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from cklang.errors import error
+from cklang.frontend.convolution import Call, read_call
 from cklang.frontend.functions import Form, Intrinsic
+from cklang.frontend.scaled import read_blocks
 from cklang.ir import rules
 from cklang.ir.numeric import Array
 from cklang.ir.ops import OPS
+from cklang.ir.windows import DIRECTIONS, Direction
 from cklang.types import DType
 
 __all__ = ["compute"]
@@ -34,6 +37,10 @@ def compute(function: Intrinsic, arguments: Mapping[str, Any]) -> Array:
         if function.form is Form.EINSUM:
             subscripts, a, b = values
             return np.asarray(np.einsum(subscripts, _array(a), _array(b)))
+        if function.form is Form.CONV:
+            return _convolution(function.name, arguments)
+        if function.form is Form.GEMM:
+            return _gemm(**arguments)
         op = OPS[function.name]
         operands = [_array(value) for value in values[: function.operands]]
         if op.dtype is rules.FLOAT_DTYPE:
@@ -41,6 +48,60 @@ def compute(function: Intrinsic, arguments: Mapping[str, Any]) -> Array:
             operands = [x.astype(np.float64) if x.dtype.kind in "iu" else x for x in operands]
         attributes = {name: arguments[name] for name in function.attributes}
         return op.numpy(*operands, **attributes)
+
+
+def _convolution(name: str, arguments: Mapping[str, Any]) -> Array:
+    direction = DIRECTIONS[name]
+    a, b = (_array(arguments[operand]) for operand in direction.names)
+    try:
+        call = read_call(name, a.shape, b.shape, arguments)
+        shape = _result_shape(call, direction, (a.shape, b.shape))
+    except ValueError as refusal:
+        problem, advice = refusal.args
+        raise error("F067", op=name, problem=problem, advice=advice) from None
+    attrs: dict[str, Any] = dict(call.attrs)
+    return OPS[name].numpy(a, b, shape=shape, **attrs)
+
+
+def _result_shape(
+    call: Call, direction: Direction, shapes: Sequence[tuple[int, ...]]
+) -> tuple[int, ...]:
+    tensors = dict(zip(direction.operands, shapes, strict=True))
+    extents: dict[int, Any] = {}
+    sizes: Iterator[Any] = iter(call.size or ())
+    for relation in call.geometry.relations:
+        known = {
+            role: tensors[role][axis]
+            for role, axis in relation.axes.items()
+            if role is not direction.result
+        }
+        allowed = relation.allowed(direction.result, known)
+        told = next(sizes) if call.size and relation.window else None
+        choice = allowed[0] if len(allowed) == 1 and told is None else told
+        if choice not in allowed:
+            given = " and ".join(f"{role.value} {extent}" for role, extent in known.items())
+            problem = f"along {relation.name}, {given} do not decide the result's extent"
+            if not allowed or told is not None:
+                problem = f"along {relation.name}, {given} do not fit"
+            raise ValueError(problem, f"rule: {relation.formula}\n{call.convention}")
+        if direction.result in relation.axes:
+            extents[relation.axes[direction.result]] = choice
+    return tuple(extents[axis] for axis in range(call.geometry.rank))
+
+
+def _gemm(a: Any, b: Any, scale_a: Any, scale_b: Any, block_a: Any, block_b: Any) -> Array:
+    left, right = _array(a), _array(b)
+    if scale_a is None and scale_b is None and block_a is None and block_b is None:
+        return OPS["gemm"].numpy(left, right)
+    scales = [None if scale is None else _array(scale) for scale in (scale_a, scale_b)]
+    blocks = read_blocks(
+        (left.shape, right.shape),
+        [None if scale is None else scale.shape for scale in scales],
+        (block_a, block_b),
+        error,
+    )
+    given = [scale for scale in scales if scale is not None]
+    return OPS["scaled_gemm"].numpy(left, right, *given, **blocks)
 
 
 def _cast(x: Any, dtype: object) -> Array:

@@ -29,6 +29,7 @@ __all__ = [
     "matrix_transpose",
     "permute",
     "pointwise",
+    "product",
     "transpose",
 ]
 
@@ -147,7 +148,7 @@ def _common_shape(
         extents = [entry for entry in axis if entry is not None]
         chosen = next((entry for entry in extents if entry[0] != 1), extents[0])
         for other in extents:
-            if other[0] not in (1, chosen[0]):
+            if other[0] != 1 and not scope.unit.derived.same(other[0], chosen[0]):
                 raise _shape_error(scope, node, tensors, chosen, other)
         result.append(chosen)
     result.reverse()
@@ -280,6 +281,25 @@ def gemm(scope: Scope, node: Located, left: Item, right: Item) -> Tensor:
         CkTypeError: F047 for something else than matrices, F048 for the dtypes.
         CkValueError: F049 if the inner extents differ, F042 if the axes before do not broadcast.
     """
+    (a, b), origins = product(scope, node, left, right)
+    if rules.GEMM_DTYPE.apply((a.dtype, b.dtype), {}) is None:
+        advice = _gemm_advice(a.dtype, b.dtype)
+        text = rules.GEMM_DTYPE.text
+        raise scope.error("F048", node, a=a.dtype, b=b.dtype, want=text, advice=advice)
+    operands = [materialise(scope, node, side) for side in (a, b)]
+    value = scope.unit.append("gemm", *operands, span=scope.span(node))
+    return Tensor.plain(value, origins)
+
+
+def product(
+    scope: Scope, node: Located, left: Item, right: Item
+) -> tuple[tuple[Tensor, Tensor], tuple[str, ...]]:
+    """Return the matrices of a product, and where the axes of its result come from.
+
+    Raises:
+        CkTypeError: F047 for something else than matrices.
+        CkValueError: F049 if the inner extents differ, F042 if the axes before do not broadcast.
+    """
     sides = []
     for item in (left, right):
         if not isinstance(item, Tensor) or len(item.shape) < 2:
@@ -292,13 +312,7 @@ def gemm(scope: Scope, node: Located, left: Item, right: Item) -> Tensor:
     if a.shape[-1] != b.shape[-2]:
         raise _inner_error(scope, node, a, b)
     _, batch = _common_shape(scope, node, [_leading(side) for side in sides])
-    if rules.GEMM_DTYPE.apply((a.dtype, b.dtype), {}) is None:
-        advice = _gemm_advice(a.dtype, b.dtype)
-        text = rules.GEMM_DTYPE.text
-        raise scope.error("F048", node, a=a.dtype, b=b.dtype, want=text, advice=advice)
-    operands = [materialise(scope, node, side) for side in sides]
-    value = scope.unit.append("gemm", *operands, span=scope.span(node))
-    return Tensor.plain(value, (*batch, a.origins[-2], b.origins[-1]))
+    return (a, b), (*batch, a.origins[-2], b.origins[-1])
 
 
 def _leading(matrix: Tensor) -> Tensor:

@@ -14,12 +14,16 @@ from enum import Enum
 from typing import Any
 
 from cklang.ir.ops import OPS
+from cklang.ir.windows import DIRECTIONS
 
 __all__ = [
     "abs",
     "cast",
     "ceil",
     "clamp",
+    "conv",
+    "conv_grad_input",
+    "conv_grad_weight",
     "einsum",
     "elu",
     "erf",
@@ -68,6 +72,7 @@ class Form(Enum):
     CAST = "cast"
     GEMM = "gemm"
     EINSUM = "einsum"
+    CONV = "conv"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -131,7 +136,22 @@ def _parameter(name: str, default: object = None) -> inspect.Parameter:
     return inspect.Parameter(name, kind, default=empty if default is None else default)
 
 
-gemm = _intrinsic("gemm", "a", "b", form=Form.GEMM)
+def _option(name: str) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None)
+
+
+gemm = Intrinsic(
+    name="gemm",
+    form=Form.GEMM,
+    signature=inspect.Signature(
+        [
+            *(_parameter(name) for name in ("a", "b")),
+            *(_option(name) for name in ("scale_a", "scale_b", "block_a", "block_b")),
+        ]
+    ),
+    operands=2,
+    doc=OPS["gemm"].doc,
+)
 cast = _intrinsic("cast", "x", "dtype", form=Form.CAST)
 clamp = _intrinsic("clamp", "x", "lo", "hi", form=Form.CLAMP)
 einsum = Intrinsic(
@@ -141,6 +161,27 @@ einsum = Intrinsic(
     operands=3,
     doc="the sum of products of two tensors whose axes are named by letters, as NumPy's einsum",
 )
+
+
+def _convolution(name: str, *extra: inspect.Parameter) -> Intrinsic:
+    names = DIRECTIONS[name].names
+    numbers = {"stride": 1, "padding": 0, "dilation": 1, "groups": None, "spatial": None}
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    given = [inspect.Parameter(key, keyword, default=value) for key, value in numbers.items()]
+    return Intrinsic(
+        name=name,
+        form=Form.CONV,
+        signature=inspect.Signature([*map(_parameter, names), *given, *extra]),
+        operands=2,
+        doc=OPS[name].doc,
+    )
+
+
+_SIZE = inspect.Parameter("size", inspect.Parameter.KEYWORD_ONLY, default=None)
+
+conv = _convolution("conv")
+conv_grad_input = _convolution("conv_grad_input", _SIZE)
+conv_grad_weight = _convolution("conv_grad_weight", _SIZE)
 where = _intrinsic("where", "condition", "x", "y")
 
 relu = _intrinsic("relu", "x")

@@ -11,13 +11,14 @@ from types import FunctionType
 from typing import Any, cast
 
 from cklang.errors import CkError, CkInternalError, error
+from cklang.frontend.functions import Form, Intrinsic
 from cklang.frontend.names import NamesOf, resolve_names
 from cklang.frontend.signature import Parameter, read_parameters, read_result
 from cklang.frontend.subset import check_subset
 from cklang.frontend.text import FunctionText, read_function
 from cklang.types import TensorType, TensorVarType
 
-__all__ = ["Definition", "Fn", "brief", "fn"]
+__all__ = ["Definition", "Fn", "brief", "derives", "fn"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +61,16 @@ class Definition:
     def name(self) -> str:
         """The name of the function."""
         return self.function.__name__
+
+
+def derives(definition: Definition) -> bool:
+    """Tell whether a program has ops whose extents follow from others': convolutions."""
+    for value in definition.names.values():
+        if isinstance(value, Intrinsic) and value.form is Form.CONV:
+            return True
+        if isinstance(value, Fn) and derives(value.definition):
+            return True
+    return False
 
 
 def brief(mistake: CkError) -> CkError:

@@ -10,14 +10,15 @@ from typing import Any
 
 from cklang.errors import CkError, error
 from cklang.frontend import emit
-from cklang.frontend.helper import Definition, brief
+from cklang.frontend.derived import Derived, LearnedError
+from cklang.frontend.helper import Definition, brief, derives
 from cklang.frontend.names import nearest
 from cklang.frontend.scope import Scope, Unit
 from cklang.frontend.signature import Parameter, check_types, concrete
 from cklang.frontend.statements import Return, inline, run
 from cklang.frontend.values import Item, Tensor, describe
 from cklang.ir.nodes import Function, Value
-from cklang.types import DType, DTypeVar, Kind, TensorType, TensorVarType
+from cklang.types import ConstType, Dim, DType, DTypeVar, Kind, TensorType, TensorVarType
 
 __all__ = ["Program", "Signature"]
 
@@ -38,6 +39,19 @@ class Signature:
     def tensors(self) -> tuple[Parameter, ...]:
         """The parameters that are tensors or run-time scalars: those of the IR, in order."""
         return tuple(parameter for parameter in self.parameters if not parameter.is_const)
+
+    @property
+    def dims_of_parameters(self) -> frozenset[Dim]:
+        """The dims that arguments decide."""
+        types = [each.type for each in self.parameters if not isinstance(each.type, ConstType)]
+        shapes = [type_.shape for type_ in types if type_ is not None]
+        return frozenset(e for shape in shapes for e in shape if isinstance(e, Dim))
+
+    @property
+    def dims(self) -> frozenset[Dim]:
+        """All dims that annotations name."""
+        own = {extent for extent in self.result.shape if isinstance(extent, Dim)}
+        return self.dims_of_parameters | own
 
     @property
     def consts(self) -> tuple[Parameter, ...]:
@@ -65,7 +79,9 @@ class Program:
             result = definition.result
             if result is None:
                 raise error("F025", at=definition.text.header(), name=definition.name)
-            variables = check_types(definition.parameters, result, definition.text)
+            variables = check_types(
+                definition.parameters, result, definition.text, derives=derives(definition)
+            )
         except CkError as mistake:
             raise brief(mistake) from None
         signature = Signature(
@@ -160,14 +176,26 @@ class Program:
         return values
 
     def _build(self, dtypes: Mapping[str, DType], consts: Mapping[str, object]) -> Function:
+        learned: dict[Dim, Dim | int] = {}
         try:
-            return self._function(dtypes, consts)
+            while True:
+                try:
+                    return self._function(dtypes, consts, learned)
+                except LearnedError as news:
+                    # A derived dim is learned once, and there are finitely many.
+                    learned[news.dim] = news.extent
         except RecursionError:
             at = self.definition.text.header()
             raise error("F033", at=at, name=self.name) from None
 
-    def _function(self, dtypes: Mapping[str, DType], consts: Mapping[str, object]) -> Function:
-        unit = Unit(self.name, self.definition.text.header(), dtypes)
+    def _function(
+        self,
+        dtypes: Mapping[str, DType],
+        consts: Mapping[str, object],
+        learned: Mapping[Dim, Dim | int],
+    ) -> Function:
+        derived = Derived(learned, [dim.name for dim in self.signature.dims])
+        unit = Unit(self.name, self.definition.text.header(), dtypes, derived)
         local: dict[str, Item] = dict(consts)
         for parameter in self.signature.tensors:
             local[parameter.name] = _tensor(unit, parameter, dtypes)
@@ -179,12 +207,27 @@ class Program:
         item, node = end.item, end.node
         if not isinstance(item, Tensor):
             raise scope.error("F083", node, name=self.name, got=describe(item), want=want)
-        if item.shape != want.shape:
+        if not self._fits(scope, item, want):
             raise _shape_error(scope, end, item, want)
         both_float = item.dtype.kind is Kind.FLOAT and want.dtype.kind is Kind.FLOAT
         if item.dtype != want.dtype and not both_float:
             raise scope.error("F085", node, got=item.dtype, want=want.dtype)
         return emit.materialise(scope, node, emit.cast(scope, node, item, want.dtype))
+
+    def _fits(self, scope: Scope, item: Tensor, want: TensorType) -> bool:
+        """Tell whether a result has the annotated shape; dims of the result alone are names."""
+        if len(item.shape) != want.rank:
+            return False
+        known = self.signature.dims_of_parameters
+        names: dict[Dim, Dim | int] = {}
+        derived = scope.unit.derived
+        for extent, named in zip(item.shape, want.shape, strict=True):
+            same = derived.same(extent, named)
+            if not same and isinstance(named, Dim) and named not in known:
+                same = names.setdefault(named, extent) == extent
+            if not same:
+                return False
+        return True
 
 
 def _shape_error(scope: Scope, end: Return, item: Tensor, want: TensorType) -> CkError:

@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from cklang.errors import CkError, error
+from cklang.frontend.derived import Derived
 from cklang.frontend.helper import Definition
 from cklang.frontend.signature import concrete
 from cklang.frontend.text import Located
 from cklang.frontend.values import Item
 from cklang.ir.builder import Builder
 from cklang.ir.nodes import Attr, Function, Value, attr_key, make_attrs
+from cklang.ir.ops import OPS
 from cklang.ir.rules import Shape
 from cklang.source import Span
 from cklang.types import DType, DTypeVar, TensorType, TensorVarType
@@ -31,9 +33,12 @@ class Unit:
     Equal operations are appended once: every op is pure.
     """
 
-    def __init__(self, name: str, span: Span, dtypes: Mapping[str, DType]) -> None:
+    def __init__(
+        self, name: str, span: Span, dtypes: Mapping[str, DType], derived: Derived
+    ) -> None:
         self.builder = Builder(name, span)
         self.dtypes = dtypes
+        self.derived = derived
         self.iterations = 0
         self._known: dict[object, Value] = {}
 
@@ -67,7 +72,7 @@ class Unit:
                 values[operation.result.name] = builder.append(
                     operation.op,
                     *(values[operand.name] for operand in operation.operands),
-                    shape=operation.result.type.shape if operation.op == "broadcast" else None,
+                    shape=operation.result.type.shape if OPS[operation.op].shape.declared else None,
                     span=operation.span,
                     **dict(operation.attrs),
                 )

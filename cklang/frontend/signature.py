@@ -18,7 +18,7 @@ from cklang.frontend.names import nearest
 from cklang.frontend.text import FunctionText
 from cklang.ir.ops import CASTS
 from cklang.source import Span
-from cklang.types import ConstType, Dim, DType, DTypeVar, TensorType, TensorVarType
+from cklang.types import Blocks, ConstType, Dim, DType, DTypeVar, TensorType, TensorVarType, e8m0
 
 __all__ = ["Annotation", "Parameter", "check_types", "concrete", "read_parameters", "read_result"]
 
@@ -26,7 +26,7 @@ Annotation = TensorType | TensorVarType | ConstType
 """What a parameter of a program may be annotated with, in one form."""
 
 # What a kernel can widen when it loads it, and round to when it stores it.
-_LOADED = tuple(dict.fromkeys(source for source, _ in CASTS))
+_LOADED = (*dict.fromkeys(source for source, _ in CASTS), e8m0)
 _STORED = tuple(dict.fromkeys(to for _, to in CASTS))
 
 _EMPTY = inspect.Parameter.empty
@@ -152,31 +152,42 @@ def concrete(type_: TensorType | TensorVarType, dtypes: Mapping[str, DType]) -> 
 
 
 def check_types(
-    parameters: Iterable[Parameter], result: TensorType | TensorVarType, text: FunctionText
+    parameters: Iterable[Parameter],
+    result: TensorType | TensorVarType,
+    text: FunctionText,
+    *,
+    derives: bool = False,
 ) -> Mapping[str, DTypeVar]:
     """Check that the result's dims and dtype come from parameters; return the dtype variables.
 
+    Where the program ``derives`` extents, the result's dims may be names of these.
+
     Raises:
-        CkTypeError: F032 for a dtype that kernels do not have; F026 for a dim and F027 for a
-            dtype variable that nothing decides.
+        CkTypeError: F032 for a dtype that kernels do not have; F034 for blocks of a dim, F026 for a
+            dim and F027 for a dtype variable that nothing decides.
         CkValueError: F028 for two variables of one name.
     """
     dims: set[Dim] = set()
     variables: dict[str, DTypeVar] = {}
+    blocks: list[tuple[Blocks, Span]] = []
     for parameter in parameters:
         type_ = parameter.type
         if isinstance(type_, TensorType | TensorVarType):
             _check_dtypes(type_, parameter.name, _LOADED, parameter.span)
             dims.update(extent for extent in type_.shape if isinstance(extent, Dim))
+            blocks += [(x, parameter.span) for x in type_.shape if isinstance(x, Blocks)]
         if isinstance(type_, TensorVarType):
             known = variables.setdefault(type_.var.name, type_.var)
             if known != type_.var:
                 raise error("F028", at=parameter.span, name=known.name)
+    for counted, span in blocks:
+        if counted.of not in dims:
+            raise error("F034", at=span, extent=counted, dim=counted.of, known=_listed(dims))
     place = text.node.returns
     at = text.span(place) if place is not None else text.header()
     _check_dtypes(result, "the result", _STORED, at)
     for extent in result.shape:
-        if isinstance(extent, Dim) and extent not in dims:
+        if isinstance(extent, Dim) and extent not in dims and not derives:
             raise error("F026", at=at, dim=extent, known=_listed(dims))
     if isinstance(result, TensorVarType) and result.var.name not in variables:
         raise error("F027", at=at, name=result.var.name)

@@ -44,11 +44,6 @@ class Tensor:
         """Its type as the program sees it."""
         return TensorType(dtype=self.dtype, shape=self.shape)
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether it is the value itself."""
-        return self.shape == self.value.type.shape
-
 
 Item: TypeAlias = object
 """A :class:`Tensor`, a constant, a function, or a tuple of items."""

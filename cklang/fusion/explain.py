@@ -25,6 +25,7 @@ def explain_kernel(kernel: FusedGemm) -> str:
     lines = [
         f"kernel {kernel.name}: {kernel.result.type} {kernel.result}",
         f"  acc = {product}{turned}",
+        *(f"  scaled by {scale}" for scale in (kernel.scale_a, kernel.scale_b) if scale),
         *(f"  d{index} = {read}: {read.value.type}" for index, read in enumerate(kernel.reads)),
         *(f"  {print_operation(operation)}" for operation in kernel.epilogue.body),
         f"  store {kernel.epilogue.results[0]} as {kernel.result.type.dtype}",

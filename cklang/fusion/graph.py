@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cklang.ir.nodes import Function, Operation, Value
-from cklang.ir.ops import OPS, Kind
+from cklang.ir.ops import OPS
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -37,11 +37,6 @@ class Node:
         """A short text for drawings."""
         name = self.kind if self.operation is None else self.operation.op
         return f"{name} {self.value}: {self.value.type}"
-
-    @property
-    def is_anchor(self) -> bool:
-        """Whether a kernel is made for it."""
-        return self.kind == Kind.ANCHOR.value
 
 
 def build_graph(function: Function) -> nx.MultiDiGraph:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from cklang.errors import error
-from cklang.fusion.plan import MAX_READS, Decision, Edge, FusedGemm, Read, View
+from cklang.fusion.plan import MAX_READS, BlockScale, Decision, Edge, FusedGemm, Read, View
 from cklang.fusion.region import Region
-from cklang.fusion.sites import Flow, Site, compose, identity, operand_sites, view
+from cklang.fusion.sites import Flow, Site, compose, identity, ints, operand_sites, view
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import OPS, Kind
 from cklang.source import Span
@@ -76,8 +76,10 @@ class KernelMaker:
         anchor = walk.anchor
         space = _Space.of(self.flow, root, anchor)
         left, right = (self._view(anchor, index, space) for index in (0, 1))
+        scales = self._scales(anchor, space)
         if space.transposed:
             left, right = _exchange(right), _exchange(left)
+            scales = [None if scale is None else scale.exchanged() for scale in reversed(scales)]
         epilogue = walk.run()
         reads = tuple(
             Read(value=read.value, axes=tuple(read.axes[axis] for axis in space.order))
@@ -102,6 +104,8 @@ class KernelMaker:
             anchor=anchor.result.name,
             axes=space.order,
             transposed=space.transposed,
+            scale_a=scales[0],
+            scale_b=scales[1],
             spans=_spans([anchor, *epilogue.body]),
         )
 
@@ -117,6 +121,21 @@ class KernelMaker:
                 reason=RULES[rule].format(value=value, anchor=f"%{anchor}", other=f"%{other}"),
             )
         ] = None
+
+    def _scales(self, anchor: Operation, space: _Space) -> list[BlockScale | None]:
+        """Return the scales of A and of B; its operands after the matrices are those there are."""
+        if len(anchor.operands) == 2:
+            return [None, None]
+        found: list[BlockScale | None] = []
+        index = 2
+        for name in ("block_a", "block_b"):
+            block = ints(anchor, name)
+            found.append(None)
+            if block:
+                view = self._view(anchor, index, space)
+                found[-1] = BlockScale(view=view, block=(block[0], block[1]))
+                index += 1
+        return found
 
     def _view(self, anchor: Operation, index: int, space: _Space) -> View:
         name = anchor.result.name

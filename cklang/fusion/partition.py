@@ -28,13 +28,14 @@ from cklang.fusion.sites import Flow, Site, identity, operand_sites, view
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import OPS, Kind
 from cklang.ir.verifier import verify
+from cklang.ir.windows import DIRECTIONS
 from cklang.source import Span
 from cklang.types import DTYPES, DType
 
 __all__ = ["STORABLE", "plan"]
 
 STORABLE: tuple[DType, ...] = tuple(
-    dtype for dtype in DTYPES.values() if dtype.name not in ("f64", "i64", "bool")
+    dtype for dtype in DTYPES.values() if dtype.name not in ("f64", "i64", "bool", "e8m0")
 )
 """What a kernel can write."""
 
@@ -52,6 +53,9 @@ def plan(function: Function) -> FusionPlan:
     verify(function, allow_unused=True)
     if len(function.results) != 1:
         raise error("X001", at=function.span, name=function.name, count=len(function.results))
+    for operation in function.body:
+        if operation.op in DIRECTIONS:
+            raise error("X009", at=operation.span, op=operation.op)
     roots = _Roots(function).find()
     maker = KernelMaker(function, Flow(function), [root.name for root in roots])
     kernels = _needed([maker.make(root) for root in roots])
@@ -153,7 +157,7 @@ class _Roots:
         """Refuse a gemm operand that no kernel computes."""
         if self.flow.colour(stored) is not None:
             return
-        letter = "AB"[index]
+        letter = ("A", "B", "the first scale", "the second scale")[index]
         name, at = self.origin(stored)
         if self.flow.kind(stored) is Kind.SHAPE:
             raise error("X005", at=at or gemm.span, operand=letter)

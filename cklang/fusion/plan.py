@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MAX_READS",
+    "BlockScale",
     "Decision",
     "Edge",
     "FusedGemm",
@@ -70,6 +71,26 @@ class View:
         return _indexed(self.value, self.perm, "rc")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockScale:
+    """The scales of A or B: the axes of ``view`` are those of its matrix, counted in blocks.
+
+    ``block`` is (rows, K) of A and (K, columns) of B.
+    """
+
+    view: View
+    block: tuple[int, int]
+
+    def exchanged(self) -> BlockScale:
+        """Return the scales of the transposed matrix."""
+        *batch, row, column = self.view.perm
+        view = View(value=self.view.value, perm=(*batch, column, row))
+        return BlockScale(view=view, block=(self.block[1], self.block[0]))
+
+    def __str__(self) -> str:
+        return f"{self.view} by blocks of {self.block[0]} x {self.block[1]}"
+
+
 def _indexed(value: Value, axes: tuple[int | None, ...], last: str) -> str:
     """Return ``value`` indexed by the kernel's axes: ``%x[b0, m, n]``."""
     names = [*(f"b{place}" for place in range(len(axes) - 2)), *last]
@@ -81,6 +102,8 @@ def _indexed(value: Value, axes: tuple[int | None, ...], last: str) -> str:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusedGemm:
     """One kernel: ``result = cast(epilogue(a @ b, reads…))``.
+
+    With ``scale_a`` or ``scale_b`` the sum over each block of K is multiplied by them.
 
     ``a``, ``b`` and ``reads`` name parameters of the function or results of earlier kernels.
     ``epilogue`` is a region of rank-0 values in canonical form: parameters ``%acc`` (f32, or i32
@@ -104,13 +127,16 @@ class FusedGemm:
     anchor: str
     axes: tuple[int, ...] = (0, 1)
     transposed: bool = False
+    scale_a: BlockScale | None = None
+    scale_b: BlockScale | None = None
     spans: tuple[Span, ...] = field(default=(), compare=False)
 
     @property
     def inputs(self) -> tuple[Value, ...]:
-        """The values it reads, each once, in the order a, b, reads."""
-        values = (self.a.value, self.b.value, *(read.value for read in self.reads))
-        return tuple(dict.fromkeys(values))
+        """The values it reads, each once, in the order a, b, their scales, reads."""
+        scales = (scale.view.value for scale in (self.scale_a, self.scale_b) if scale)
+        reads = (read.value for read in self.reads)
+        return tuple(dict.fromkeys((self.a.value, self.b.value, *scales, *reads)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

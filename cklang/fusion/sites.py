@@ -15,7 +15,17 @@ from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import OPS, Kind
 from cklang.types import f32
 
-__all__ = ["Axes", "Flow", "Site", "compose", "identity", "operand_axes", "operand_sites", "view"]
+__all__ = [
+    "Axes",
+    "Flow",
+    "Site",
+    "compose",
+    "identity",
+    "ints",
+    "operand_axes",
+    "operand_sites",
+    "view",
+]
 
 Axes: TypeAlias = tuple[int | None, ...]
 
@@ -31,9 +41,9 @@ class Site:
 def operand_axes(operation: Operation, axes: Axes) -> Axes:
     """Return the map of the operand of a shape op, given the map of its result."""
     if operation.op == "transpose":
-        perm = _ints(operation, "perm")
+        perm = ints(operation, "perm")
         return tuple(None if axis is None else perm[axis] for axis in axes)
-    dims = _ints(operation, "dims")
+    dims = ints(operation, "dims")
     operand, result = operation.operands[0].type, operation.result.type
     # Where the operand has extent 1 and the result another, all of the axis reads element 0.
     runs = {
@@ -72,7 +82,8 @@ def view(function: Flow, value: Value) -> tuple[Value, Axes]:
     return site.value, site.axes
 
 
-def _ints(operation: Operation, name: str) -> tuple[int, ...]:
+def ints(operation: Operation, name: str) -> tuple[int, ...]:
+    """Return the integers of attribute ``name``."""
     attr = operation.attr(name)
     items = attr if isinstance(attr, tuple) else (attr,)
     return tuple(item for item in items if isinstance(item, int))

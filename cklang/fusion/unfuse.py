@@ -24,9 +24,7 @@ def kernel_function(kernel: FusedGemm) -> Function:
     """
     builder = Builder(kernel.name)
     params = {value.name: builder.param(value.name, value.type) for value in kernel.inputs}
-    product = builder.append(
-        "gemm", _matrix(builder, params, kernel.a), _matrix(builder, params, kernel.b)
-    )
+    product = _product(builder, params, kernel)
     shape = product.type.shape
     known = {"acc": product}
     for index, read in enumerate(kernel.reads):
@@ -38,6 +36,20 @@ def kernel_function(kernel: FusedGemm) -> Function:
     result = builder.cast(known[kernel.epilogue.results[0].name], kernel.result.type.dtype)
     back = tuple(kernel.axes.index(axis) for axis in range(len(shape)))
     return builder.finish(_transpose(builder, result, back))
+
+
+def _product(builder: Builder, params: dict[str, Value], kernel: FusedGemm) -> Value:
+    matrices = [_matrix(builder, params, view) for view in (kernel.a, kernel.b)]
+    if kernel.scale_a is None and kernel.scale_b is None:
+        return builder.append("gemm", *matrices)
+    operands, blocks = list(matrices), []
+    for matrix, scale in zip(matrices, (kernel.scale_a, kernel.scale_b), strict=True):
+        blocks.append(() if scale is None else scale.block)
+        if scale is not None:
+            value, perm = params[scale.view.value.name], scale.view.perm
+            own = tuple(1 if axis is None else value.type.shape[axis] for axis in perm[-2:])
+            operands.append(_spread(builder, value, perm, (*matrix.type.shape[:-2], *own)))
+    return builder.append("scaled_gemm", *operands, block_a=blocks[0], block_b=blocks[1])
 
 
 def _matrix(builder: Builder, params: dict[str, Value], view: View) -> Value:

@@ -75,8 +75,9 @@ def problems(
         known = ", ".join(table)
         return [error("I013", at=at, got=op, nearest=nearest(op, table), known=known)]
     found = _attr_problems(row, attrs, at)
-    if len(operands) != row.operands:
-        found.append(error("I014", at=at, op=op, want=row.operands, got=len(operands), doc=row.doc))
+    if not 0 <= len(operands) - row.operands <= row.optional:
+        want = f"{row.operands} to {row.operands + row.optional}" if row.optional else row.operands
+        found.append(error("I014", at=at, op=op, want=want, got=len(operands), doc=row.doc))
     return found or _type_problems(row, operands, attrs, shape, at)
 
 

@@ -8,6 +8,9 @@ warnings: infinities and nan are values here, not accidents.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,12 +20,15 @@ from cklang.types import DType, Kind
 
 __all__ = [
     "Array",
+    "Scaled",
     "cast",
     "erf",
     "gelu",
     "gelu_tanh",
     "hardsigmoid",
     "round_float",
+    "scaled_blocks",
+    "scaled_gemm",
     "sigmoid",
     "silu",
     "softplus",
@@ -81,6 +87,47 @@ def gelu_tanh(x: Array) -> Array:
 def hardsigmoid(x: Array) -> Array:
     """Return x / 6 + 1/2 limited to 0..1, nan kept."""
     return np.minimum(np.maximum(x / 6 + 0.5, 0), 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scaled:
+    """One block of K of a scaled product.
+
+    ``a`` is [..., M, k], ``b`` [..., k, N]; ``scales`` are those of a, [..., M, 1], and those of b,
+    [..., 1, N], or one of the two.
+    """
+
+    a: Array
+    b: Array
+    scales: tuple[Array, ...]
+
+
+def scaled_blocks(
+    a: Array, b: Array, scales: Sequence[Array], block_a: tuple[int, ...], block_b: tuple[int, ...]
+) -> Iterator[Scaled]:
+    """Yield the blocks of K of ``scaled_gemm`` in order; its row of the op table says the rest."""
+    size = block_a[1] if block_a else block_b[0]
+    rows, columns = a.shape[-2], b.shape[-1]
+    for block, k in enumerate(range(0, a.shape[-1], size)):
+        found = []
+        if block_a:
+            left = np.repeat(scales[0][..., block : block + 1], block_a[0], axis=-2)
+            found.append(left[..., :rows, :])
+        if block_b:
+            right = np.repeat(scales[-1][..., block : block + 1, :], block_b[1], axis=-1)
+            found.append(right[..., :columns])
+        yield Scaled(a=a[..., k : k + size], b=b[..., k : k + size, :], scales=tuple(found))
+
+
+def scaled_gemm(
+    a: Array, b: Array, *scales: Array, block_a: tuple[int, ...], block_b: tuple[int, ...]
+) -> Array:
+    """Return the sum over the blocks of K of the scales' product times the sum of the block."""
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    result = np.zeros((*batch, a.shape[-2], b.shape[-1]))
+    for block in scaled_blocks(a, b, scales, block_a, block_b):
+        result = result + reduce(np.multiply, block.scales) * np.matmul(block.a, block.b)
+    return np.asarray(result)
 
 
 def round_float(x: Array, dtype: DType) -> Array:

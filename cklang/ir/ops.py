@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from cklang.ir import numeric, rules
+from cklang.ir import convolution, numeric, rules
 from cklang.ir.nodes import Attr
 from cklang.ir.numeric import Array
 from cklang.ir.rules import AttrKind, DTypeRule, ShapeRule
@@ -77,6 +77,8 @@ class Op:
 
     name: str
     operands: int
+    optional: int = 0
+    """How many operands more it may have."""
     kind: Kind
     doc: str
     numpy: Callable[..., Array]
@@ -132,6 +134,21 @@ def _wrap(numpy: Callable[..., Array]) -> Callable[..., Array]:
     return wrapped
 
 
+def _convolution(name: str, doc: str) -> Op:
+    kinds = {"stride": AttrKind.EXTENTS, "padding": AttrKind.PAIRS, "dilation": AttrKind.EXTENTS}
+    rows = (AttrRow(name=attr, kind=kind) for attr, kind in kinds.items())
+    return Op(
+        name=name,
+        operands=2,
+        kind=Kind.ANCHOR,
+        doc=doc,
+        numpy=convolution.numpy_of(name),
+        attrs=(*rows, AttrRow(name="groups", kind=AttrKind.INT)),
+        shape=convolution.SHAPES[name],
+        dtype=rules.GEMM_DTYPE,
+    )
+
+
 _ANCHORS = (
     Op(
         name="gemm",
@@ -141,6 +158,24 @@ _ANCHORS = (
         numpy=_wrap(np.matmul),
         shape=rules.GEMM_SHAPE,
         dtype=rules.GEMM_DTYPE,
+    ),
+    _convolution("conv", "the convolution of x[N, …, C] by w[K, …, C/G] in one to three axes"),
+    _convolution("conv_grad_input", "the gradient of conv by its input: of dy[N, …, K] and w"),
+    _convolution("conv_grad_weight", "the gradient of conv by its weight: of x[N, …, C] and dy"),
+    Op(
+        name="scaled_gemm",
+        operands=3,
+        optional=1,
+        kind=Kind.ANCHOR,
+        doc="gemm(a, b) of which the sum over each block of K is multiplied by the block's scales: "
+        "a scale of a (block_a: rows, K), one of b (block_b: K, columns), or both; [] for none",
+        numpy=numeric.scaled_gemm,
+        attrs=(
+            AttrRow(name="block_a", kind=AttrKind.EXTENTS),
+            AttrRow(name="block_b", kind=AttrKind.EXTENTS),
+        ),
+        shape=rules.SCALED_SHAPE,
+        dtype=rules.SCALED_DTYPE,
     ),
 )
 

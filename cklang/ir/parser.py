@@ -174,6 +174,9 @@ class _Reader:
         """Read an extent."""
         if token.type == "NAME":
             return Dim(str(token))
+        if token.type == "BLOCKS":
+            name, _, size = token.partition("/")
+            return Dim(name) / int(size)
         if int(token) < 0:
             raise error(
                 "I003",

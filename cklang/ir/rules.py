@@ -13,7 +13,7 @@ from itertools import pairwise, zip_longest
 from typing import TypeAlias
 
 from cklang.ir.nodes import Attr, Function
-from cklang.types import Dim, DType, bool_, f32, i32
+from cklang.types import Blocks, Dim, DType, bool_, e8m0, f32, i32
 
 __all__ = [
     "AttrKind",
@@ -22,6 +22,7 @@ __all__ = [
     "ShapeRule",
     "attr_fits",
     "common_shape",
+    "covers",
 ]
 
 Shape: TypeAlias = tuple[Dim | int, ...]
@@ -36,6 +37,8 @@ class AttrKind(Enum):
     NUMBER = "a float, an integer or a bool"
     DTYPE = "a dtype"
     AXES = "a list of axis numbers"
+    PAIRS = "a list of pairs of integers"
+    EXTENTS = "a list of integers"
     REGION = "a function"
 
 
@@ -43,12 +46,21 @@ def _is_int(attr: Attr) -> bool:
     return isinstance(attr, int) and not isinstance(attr, bool)
 
 
+def _is_ints(attr: Attr) -> bool:
+    return isinstance(attr, tuple) and all(_is_int(item) for item in attr)
+
+
 _FITS: Mapping[AttrKind, Callable[[Attr], bool]] = {
     AttrKind.FLOAT: lambda attr: isinstance(attr, float),
     AttrKind.INT: _is_int,
     AttrKind.NUMBER: lambda attr: isinstance(attr, (bool, int, float)),
     AttrKind.DTYPE: lambda attr: isinstance(attr, DType),
-    AttrKind.AXES: lambda attr: isinstance(attr, tuple) and all(_is_int(item) for item in attr),
+    AttrKind.AXES: _is_ints,
+    AttrKind.PAIRS: lambda attr: (
+        isinstance(attr, tuple)
+        and all(isinstance(item, tuple) and _is_ints(item) and len(item) == 2 for item in attr)
+    ),
+    AttrKind.EXTENTS: _is_ints,
     AttrKind.REGION: lambda attr: isinstance(attr, Function),
 }
 
@@ -114,10 +126,19 @@ def _cast_dtype(dtypes: tuple[DType, ...], attrs: AttrMap) -> DType | None:
     return to if isinstance(to, DType) and (dtypes[0], to) in CASTS else None
 
 
+def _scaled_dtype(dtypes: tuple[DType, ...], attrs: AttrMap) -> DType | None:
+    product = _gemm_dtype(dtypes[:2], attrs)
+    scales = dtypes[2:]
+    return f32 if product is not None and _same(scales, (f32, e8m0)) else None
+
+
 GEMM_DTYPE = DTypeRule(
     text="both operands f16, both bf16, both f32 or 8-bit floats of one encoding, which gives f32; "
     "or both i8, which gives i32",
     apply=_gemm_dtype,
+)
+SCALED_DTYPE = DTypeRule(
+    text="operands that gemm takes, and scales all f32 or all e8m0; gives f32", apply=_scaled_dtype
 )
 FLOAT_DTYPE = DTypeRule(text="f32 operands", apply=lambda dtypes, _: _same(dtypes, (f32,)))
 NUMBER_DTYPE = DTypeRule(
@@ -160,6 +181,42 @@ def _gemm_shape(
     return None if batch is None else (*batch, a[-2], b[-1])
 
 
+def covers(count: Dim | int, extent: Dim | int, size: int) -> bool:
+    """Tell whether ``count`` is the number of blocks of ``size`` that cover ``extent``."""
+    if isinstance(extent, Dim):
+        return count == (extent if size == 1 else Blocks.of_dim(extent, size))
+    return count == -(-extent // size)
+
+
+def _scaled_shape(
+    shapes: tuple[Shape, ...], attrs: AttrMap, _declared: Shape | None
+) -> Shape | None:
+    operands, scales = shapes[:2], list(shapes[2:])
+    blocks = [_block(attrs[name]) for name in ("block_a", "block_b")]
+    scaled = [(o, b) for o, b in zip(operands, blocks, strict=True) if b]
+    result = _gemm_shape(operands, attrs, None)
+    if result is None or not scaled or len(scaled) != len(scales):
+        return None
+    along_k = {block[axis] for axis, block in ((-1, blocks[0]), (0, blocks[1])) if block}
+    legal = len(along_k) == 1 and all(
+        _blocked(scale, operand, block)
+        for scale, (operand, block) in zip(scales, scaled, strict=True)
+    )
+    return result if legal else None
+
+
+def _block(attr: Attr) -> tuple[int, ...]:
+    return tuple(item for item in attr if isinstance(item, int)) if isinstance(attr, tuple) else ()
+
+
+def _blocked(scale: Shape, operand: Shape, block: tuple[int, ...]) -> bool:
+    """Tell whether ``scale`` has one element for each ``block`` of the matrices of ``operand``."""
+    if len(block) != 2 or min(block) < 1 or len(scale) != len(operand):
+        return False
+    axes = zip(scale[-2:], operand[-2:], block, strict=True)
+    return scale[:-2] == operand[:-2] and all(covers(*axis) for axis in axes)
+
+
 def common_shape(*shapes: Shape) -> Shape | None:
     """Return the shape that all ``shapes`` broadcast to as in NumPy, or None if they do not."""
     result: list[Dim | int] = []
@@ -199,6 +256,12 @@ SAME_SHAPE = ShapeRule(text="operands of one shape", apply=_same_shape)
 GEMM_SHAPE = ShapeRule(
     text="[M, K] and [K, N] give [M, N]; axes before them are broadcast as in NumPy",
     apply=_gemm_shape,
+)
+SCALED_SHAPE = ShapeRule(
+    text="the shapes of gemm, then one scale for each of block_a and block_b that is not []: with "
+    "the axes of its operand, as many elements along the last two as blocks cover them; blocks of "
+    "both are equally long along K",
+    apply=_scaled_shape,
 )
 TRANSPOSE_SHAPE = ShapeRule(
     text="perm names each axis of the operand once; result axis i is operand axis perm[i]",

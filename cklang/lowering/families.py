@@ -16,7 +16,7 @@ __all__ = ["FAMILIES", "FamilyRow", "family_names"]
 class FamilyRow:
     """One family: headers of ours, and C++ types in terms of the template's names.
 
-    ``{d_names}`` stands for the D operands, each after a comma, ``{operands}`` for their number.
+    ``{d_names}`` stands for the D operands, each after a comma.
     """
 
     header: str = "gemm.hpp"
@@ -31,14 +31,14 @@ FAMILIES: Mapping[Family, FamilyRow] = MappingProxyType(
         Family.BATCHED: FamilyRow(
             header="batched.hpp",
             describe_header="describe_batched.hpp",
-            kernel_class="cklang::BatchedKernel<Gemm, A, B{d_names}>",
-            describe="cklang::DescribeBatched<Single, {operands}>",
+            kernel_class="cklang::BatchedKernel<Gemm{d_names}>",
+            describe="cklang::DescribeBatched<Single>",
         ),
         Family.GROUPED: FamilyRow(
             header="grouped.hpp",
             describe_header="describe_grouped.hpp",
-            kernel_class="cklang::GroupedKernel<Gemm, {persistent}{d_names}>",
-            describe="cklang::DescribeGrouped<Single, {operands}, {persistent}>",
+            kernel_class="cklang::GroupedKernel<Gemm, {persistent}>",
+            describe="cklang::DescribeGrouped<Single, {persistent}>",
         ),
     }
 )
@@ -47,10 +47,8 @@ FAMILIES: Mapping[Family, FamilyRow] = MappingProxyType(
 def family_names(signature: Signature, algorithm: Algorithm) -> dict[str, str]:
     """Return the row of the signature's family by field, with its names filled in."""
     row = FAMILIES[signature.family]
-    count = len(signature.d)
     words = {
-        "d_names": "".join(f", D{i}" for i in range(count)),
-        "operands": str(count),
+        "d_names": "".join(f", D{i}" for i in range(len(signature.d))),
         "persistent": str(algorithm.persistent).lower(),
     }
     return {field.name: getattr(row, field.name).format(**words) for field in fields(row)}

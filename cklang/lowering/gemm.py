@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cklang.errors import error
+from cklang.fusion.region import split
 from cklang.ir.nodes import Function
-from cklang.keys import Algorithm, Family, KernelKey, Layout, Reduction, Signature
+from cklang.keys import Algorithm, DKind, DOperand, Family, KernelKey, Layout, Reduction, Signature
 from cklang.lowering.families import family_names
 from cklang.lowering.pipelines import PIPELINES
-from cklang.lowering.pointwise import c_function, c_type
+from cklang.lowering.pointwise import c_functions, c_type
 from cklang.types import DType, Kind, bool_, f32, i32
 
 if TYPE_CHECKING:
@@ -25,7 +26,13 @@ if TYPE_CHECKING:
 __all__ = ["HOLE", "KernelSource", "lower", "unsupported"]
 
 HOLE = "ck_epilogue"
-"""The symbol that a stencil leaves open."""
+"""The symbol that every stencil leaves open."""
+
+PROLOGUES = {"A": "ck_prologue_a", "B": "ck_prologue_b"}
+"""The symbols that it leaves open if a function computes A or B."""
+
+_WIDEST = 16
+"""Bytes that one access moves at most."""
 
 _LAYOUTS = {Layout.ROW: "Row", Layout.COL: "Column"}
 
@@ -38,7 +45,7 @@ class KernelSource:
     """HIP C++ with two faces: device pass, the kernel with its epilogue open; host pass, the host
     face. Equal for all kernels whose keys differ in the epilogue only."""
     fill: str
-    """Plain C that defines the epilogue."""
+    """Plain C that defines the epilogue, and the functions of A and B if they are computed."""
     hole: str
     """Symbol of the epilogue function."""
     kernel: str
@@ -55,7 +62,8 @@ def lower(key: KernelKey, epilogue: Function, source_lines: Sequence[str] = ()) 
 
     Args:
         key: What to compute, how, and for which GPU.
-        epilogue: A region (acc, d0, d1, ...) to one f32, with a parameter for each D operand.
+        epilogue: A region (acc, d0, ..., a0, ..., b0, ...), with a parameter for each operand of
+            the signature, to the result, then the elements of A and of B where they are computed.
         source_lines: The user's Python, written as comments above the function.
 
     Raises:
@@ -64,10 +72,11 @@ def lower(key: KernelKey, epilogue: Function, source_lines: Sequence[str] = ()) 
     """
     _check(key, epilogue)
     kernel = _kernel_name(key)
-    text = _template().render(_context(key, epilogue, kernel))
+    functions = _functions(key.signature, epilogue)
+    text = _template().render(_context(key, functions, kernel))
     return KernelSource(
         stencil=text,
-        fill=c_function(epilogue, HOLE, source_lines),
+        fill=c_functions(functions, source_lines),
         hole=HOLE,
         kernel=kernel,
     )
@@ -75,12 +84,22 @@ def lower(key: KernelKey, epilogue: Function, source_lines: Sequence[str] = ()) 
 
 def _check(key: KernelKey, epilogue: Function) -> None:
     s, a = key.signature, key.algorithm
-    want = [c_type(s.dtype_acc), *(c_type(d.dtype) for d in s.d)]
+    want = [c_type(s.dtype_acc), *(c_type(each.dtype) for each in (*s.d, *s.a, *s.b))]
     got = [c_type(p.type.dtype) for p in epilogue.params]
-    if want != got or len(a.vector_d) != len(s.d):
+    results = 1 + bool(s.a) + bool(s.b)
+    if want != got or len(a.vector_d) != len(s.d) or len(epilogue.results) != results:
         raise error("L002", want=", ".join(want), got=", ".join(got), vectors=a.vector_d)
     for name, value, legal in unsupported(s, a):
         raise error("L003", name=name, got=value, want=legal)
+
+
+def _functions(signature: Signature, epilogue: Function) -> dict[str, Function]:
+    """Return the function of each hole."""
+    counts = {HOLE: 1 + len(signature.d)}
+    counts |= {PROLOGUES["A"]: len(signature.a)} if signature.a else {}
+    counts |= {PROLOGUES["B"]: len(signature.b)} if signature.b else {}
+    parts = split(epilogue, tuple(counts.values()))
+    return dict(zip(counts, parts, strict=True))
 
 
 def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[str, str, str]]:
@@ -137,11 +156,45 @@ def _kernel_name(key: KernelKey) -> str:
     return f"ck_gemm_{s.dtype_a}_{s.dtype_b}_{s.dtype_e}_{s.layouts}_{tile}"
 
 
-def _context(key: KernelKey, epilogue: Function, kernel: str) -> dict[str, object]:
+def _side(
+    name: str,
+    operands: Sequence[DOperand],
+    vector: int,
+    functions: Mapping[str, Function],
+) -> dict[str, object]:
+    """Return what the template says of A or B: a function and its operands, or a plain matrix."""
+    if not operands:
+        return {"name": name, "operands": ()}
+    kinds = [(o.kind in (DKind.FULL, DKind.ROW), o) for o in operands]
+    return {
+        "name": name,
+        **_hole(PROLOGUES[name], functions[PROLOGUES[name]], [f"x{i}" for i in range(len(kinds))]),
+        "operands": [
+            {
+                "type": _stored(o.dtype),
+                "kind": o.kind.value,
+                "vector": min(vector, _WIDEST * 8 // o.dtype.bits) if along else 1,
+            }
+            for along, o in kinds
+        ],
+    }
+
+
+def _hole(symbol: str, function: Function, names: Sequence[str]) -> dict[str, object]:
+    """Return the declaration of a hole in pieces."""
+    types = [c_type(p.type.dtype) for p in function.params]
+    return {
+        "hole": symbol,
+        "result": c_type(function.results[0].type.dtype),
+        "types": _list(types),
+        "params": _list(f"{t} {n}" for t, n in zip(types, names, strict=True)),
+        "args": _list(names),
+    }
+
+
+def _context(key: KernelKey, functions: Mapping[str, Function], kernel: str) -> dict[str, object]:
     s, a = key.signature, key.algorithm
     flags = ("pad_m", "pad_n", "pad_k", "double_buffer", "transpose_c", "persistent")
-    types = [c_type(p.type.dtype) for p in epilogue.params]
-    names = ["acc", *(f"d{i}" for i in range(len(s.d)))]
     count = range(len(s.d))
     return {
         "wide": s.dtype_a.bytes > 2,
@@ -178,11 +231,11 @@ def _context(key: KernelKey, epilogue: Function, kernel: str) -> dict[str, objec
         "d_types": _list(f"D{i}::DataType" for i in count),
         "d_layouts": _list("Row" for _ in count),
         "d_names": "".join(f", D{i}" for i in count),
-        "hole": HOLE,
-        "hole_result": c_type(epilogue.results[0].type.dtype),
-        "hole_types": _list(types),
-        "hole_params": _list(f"{t} {n}" for t, n in zip(types, names, strict=True)),
-        "hole_args": _list(names),
+        "sides": (
+            _side("A", s.a, a.vector_a, functions),
+            _side("B", s.b, a.vector_b, functions),
+        ),
+        "epilogue_hole": _hole(HOLE, functions[HOLE], ["acc", *(f"d{i}" for i in count)]),
         "kernel": kernel,
         **family_names(s, a),
         "gfx_major": key.arch.removeprefix("gfx")[:-2],

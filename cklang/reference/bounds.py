@@ -16,6 +16,12 @@ rounding to nearest. So |error| <= gamma(K) * sum |a||b| with gamma(K) = (2 K + 
 order, the 8 for the final rounding and the second stage of the cut. Nothing is assumed about the
 order, so the bound stands for every tile, split and numerics mode of the emulator.
 
+**Scaled sums.** Each block of K is such a sum of its own; its error is multiplied by the scales,
+whose product and whose application round once each, and the blocks are added in any order: gamma of
+K and four times the number of blocks, times the sum of scales times magnitudes, is as far as that
+may be off. The f32 product of two f32 scales may overflow where the whole does not; scales of e8m0
+are exponents, and their product does not round.
+
 **Small numbers.** CDNA2's matrix units flush subnormal inputs and hardware's functions flush
 subnormals: an operand that is subnormal in its type counts as uncertain down to zero there.
 
@@ -27,22 +33,21 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from cklang.ir.convolution import geometry_of, summed
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.numeric import Array
 from cklang.ir.ops import OPS, Kind, Op
+from cklang.ir.windows import DIRECTIONS
 from cklang.reference.evaluate import F32_OVERFLOW, apply, bind, from_wide, limit
+from cklang.reference.sums import UNIT, Known, Product, finite, float_sums, gamma, scaled_sums
 from cklang.types import Dim, DType, f32
 from cklang.types import Kind as NumberKind
 
 __all__ = ["UNIT", "Known", "evaluate_with_bound", "gamma"]
-
-UNIT = 2.0**-24
-"""u: half the distance from 1 to the next f32."""
 
 _LEAST_NORMAL = {
     "f16": 2.0**-14,
@@ -50,41 +55,13 @@ _LEAST_NORMAL = {
     "f32": 2.0**-126,
     "f64": 2.0**-1022,
     # No unit flushes those of 8 bits.
-    **dict.fromkeys(("fp8", "bf8", "fp8_fnuz", "bf8_fnuz"), 0.0),
+    **dict.fromkeys(("fp8", "bf8", "fp8_fnuz", "bf8_fnuz", "e8m0"), 0.0),
 }
 
 # What an inexact function may lose below the normal numbers, hardware flushing its results and
 # the steps of its formula; arithmetic keeps subnormals, so one quantum.
 _FLUSHED = 2.0**-122
 _QUANTUM = 2.0**-149
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """A value and what is known of it.
-
-    For numbers ``error`` is the absolute bound (float64, may be infinite: anything may be there);
-    for bools it is a mask of where the value may be either.
-    """
-
-    value: Array
-    error: Array
-
-    @staticmethod
-    def exact(value: Array) -> Known:
-        """Return a value without error."""
-        kind = np.bool_ if value.dtype == np.bool_ else np.float64
-        return Known(value=value, error=np.zeros(value.shape, kind))
-
-    @property
-    def is_bool(self) -> bool:
-        """Whether the value is a bool."""
-        return bool(self.value.dtype == np.bool_)
-
-
-def gamma(k: int) -> float:
-    """Return the bound of an f32 sum of ``k`` products relative to the sum of magnitudes."""
-    return (2 * k + 8) * UNIT
 
 
 def evaluate_with_bound(
@@ -121,13 +98,15 @@ def _bound(known: Known, given: Array) -> Array:
         return np.where(known.error, np.inf, 0.0)
     with np.errstate(all="ignore"):
         moved = np.abs(given.astype(np.float64) - known.value)
-    return known.error + _finite(moved)
+    return known.error + finite(moved)
 
 
 def _step(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int]) -> Known:
     row = OPS[operation.op]
+    if operation.op == "scaled_gemm":
+        return _scaled_gemm(operation, operands)
     if row.kind is Kind.ANCHOR:
-        return _gemm(operation, *operands)
+        return _sums(operation, dims, *operands)
     if row.kind is Kind.SHAPE:
         (operand,) = operands
         value = apply(operation, [operand.value], dims)
@@ -153,56 +132,65 @@ def _flushable(known: Known, dtype: DType) -> Known:
     return Known(value=known.value, error=np.where(small, size, known.error))
 
 
-# --- gemm
+# --- sums of products
 
 
-def _gemm(operation: Operation, a: Known, b: Known) -> Known:
+def _sums(operation: Operation, dims: dict[Dim, int], a: Known, b: Known) -> Known:
+    def product(left: Array, right: Array) -> Array:
+        return apply(operation, [left, right], dims)
+
     left, right = (
         _flushable(each, value.type.dtype)
         for each, value in zip((a, b), operation.operands, strict=True)
     )
     if operation.result.type.dtype.kind is NumberKind.INT:
-        return _integer_gemm(operation, left, right)
-    value = left.value @ right.value
-    size_a, size_b = _finite(np.abs(left.value)), _finite(np.abs(right.value))
-    error_a, error_b = _finite(left.error), _finite(right.error)
-    k = left.value.shape[-1]
-    magnitude = (size_a + error_a) @ (size_b + error_b)
-    exact = not error_a.any() and not error_b.any()
-    passed = 0.0 if exact else magnitude - size_a @ size_b
-    error = gamma(k) * magnitude + passed + k * 2.0**-126
-    # An infinite or unknown element next to an uncertain one may give anything; so may a partial
-    # sum that leaves the range of f32.
-    wild = _counts(~np.isfinite(left.value) | np.isinf(left.error), right.error > 0)
-    wild |= _counts(left.error > 0, ~np.isfinite(right.value) | np.isinf(right.error))
-    wild |= _counts(np.isinf(left.error), np.ones_like(right.value, bool))
-    wild |= _counts(np.ones_like(left.value, bool), np.isinf(right.error))
-    wild |= magnitude * (1 + gamma(k)) >= F32_OVERFLOW
-    error = np.where(np.isfinite(value), error, 0.0)
-    return Known(value=limit(operation.result, value), error=np.where(wild, np.inf, error))
+        return _integer_sums(product, left, right)
+    k = _summed(operation, left.value.shape, right.value.shape)
+    value, error, _ = float_sums(left, right, product, k)
+    if _meets_padding(operation, right.value):
+        error = np.full_like(error, np.inf)
+    return Known(value=limit(operation.result, value), error=error)
 
 
-def _integer_gemm(operation: Operation, left: Known, right: Known) -> Known:
+def _summed(operation: Operation, a: tuple[int, ...], b: tuple[int, ...]) -> int:
+    """Return how many products an element of the result is the sum of."""
+    found = geometry_of(operation)
+    if found is None:
+        return a[-1]
+    direction = DIRECTIONS[operation.op]
+    shapes = dict(zip(direction.operands, (a, b), strict=True))
+    return summed(found, direction.result, shapes)
+
+
+def _meets_padding(operation: Operation, weight: Array) -> bool:
+    """Tell whether a kernel may multiply what is not finite by zeros that the reference has not.
+
+    The gradient of the input sums over outputs beyond the edges as over zeros, and need not: an
+    infinite weight gives nan there, or nothing.
+    """
+    return operation.op == "conv_grad_input" and not np.isfinite(weight).all()
+
+
+def _scaled_gemm(operation: Operation, operands: Sequence[Known]) -> Known:
+    given = [
+        _flushable(each, value.type.dtype).real()
+        for each, value in zip(operands, operation.operands, strict=True)
+    ]
+    blocks = {name: attr for name, attr in operation.attrs if isinstance(attr, tuple)}
+    is_rounded = operation.operands[-1].type.dtype == f32
+    value, error = scaled_sums(given, blocks, is_rounded=is_rounded)
+    return Known(value=limit(operation.result, value), error=error)
+
+
+def _integer_sums(product: Product, left: Known, right: Known) -> Known:
     """Sums of integers are exact; they wrap at 32 bits, as the kernel's do."""
-    value = apply(operation, [left.value, right.value], {})
+    value = product(left.value, right.value)
     if not left.error.any() and not right.error.any():
         return Known.exact(value)
     size_a, size_b = np.abs(left.value) + left.error, np.abs(right.value) + right.error
-    largest = size_a @ size_b
-    error = largest - np.abs(left.value) @ np.abs(right.value)
+    largest = product(size_a, size_b)
+    error = largest - product(np.abs(left.value) + 0.0, np.abs(right.value) + 0.0)
     return Known(value=value, error=np.where(largest >= 2.0**31, np.inf, error))
-
-
-def _finite(x: Array) -> Array:
-    return np.where(np.isfinite(x), x, 0.0)
-
-
-def _counts(a: Array, b: Array) -> Array:
-    """Tell for each (m, n) whether some k has both a[m, k] and b[k, n]."""
-    if not a.any() or not b.any():
-        batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-        return np.zeros((*batch, a.shape[-2], b.shape[-1]), bool)
-    return np.asarray(a.astype(np.float64) @ b.astype(np.float64) > 0)
 
 
 # --- pointwise ops and casts
@@ -305,7 +293,7 @@ def _rounding(
         attrs = dict(operation.attrs)
         size = np.maximum(size, row.scale(*(each.value for each in operands), **attrs))
     lost = _FLUSHED if row.ulps > 1 else _QUANTUM
-    return np.where(np.isfinite(center), row.ulps * UNIT * _finite(size) + lost, 0.0)
+    return np.where(np.isfinite(center), row.ulps * UNIT * finite(size) + lost, 0.0)
 
 
 def _limited(value: Value, center: Array, error: Array) -> Known:

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from cklang.errors import error
+from cklang.ir.derive import derive
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.numeric import Array
 from cklang.ir.ops import OPS
-from cklang.types import Dim, Kind, f32
+from cklang.types import Blocks, Dim, Kind, f32
 
 __all__ = ["F32_OVERFLOW", "Bound", "apply", "bind", "evaluate", "from_wide", "limit", "to_wide"]
 
@@ -45,7 +46,7 @@ def evaluate(function: Function, arrays: Sequence[Any]) -> tuple[Array, ...]:
         One array for each result, in the result's dtype.
 
     Raises:
-        CkValueError: The number of arrays is wrong (I030) or extents disagree (I032).
+        CkValueError: The number of arrays is wrong (I030) or extents disagree (I032 to I035).
         CkTypeError: An array has another dtype or rank than its parameter (I031).
     """
     bound = bind(function, arrays)
@@ -68,6 +69,8 @@ def bind(function: Function, arrays: Sequence[Any]) -> Bound:
     for param, given in zip(function.params, arrays, strict=True):
         array = _array(param, given)
         for axis, (extent, got) in enumerate(zip(param.type.shape, array.shape, strict=True)):
+            if isinstance(extent, Blocks):
+                continue
             want = dims.setdefault(extent, got) if isinstance(extent, Dim) else extent
             if isinstance(extent, Dim):
                 first.setdefault(extent, param.name)
@@ -83,7 +86,30 @@ def bind(function: Function, arrays: Sequence[Any]) -> Bound:
                     first=since,
                 )
         values[param.name] = to_wide(array)
-    return Bound(values=values, dims=dims)
+    _bind_blocks(function, arrays, dims)
+    return Bound(values=values, dims=derive(function, dims))
+
+
+def _bind_blocks(function: Function, arrays: Sequence[Any], dims: dict[Dim, int]) -> None:
+    """Check the extents that count blocks of a dim, which all dims decide."""
+    for param, given in zip(function.params, arrays, strict=True):
+        for axis, extent in enumerate(param.type.shape):
+            if not isinstance(extent, Blocks):
+                continue
+            got = np.shape(given)[axis]
+            want = extent.count(dims[extent.of]) if extent.of in dims else got
+            dims[extent] = want
+            if got != want:
+                first = f"the extent of {extent.of}"
+                raise error(
+                    "I032",
+                    name=param.name,
+                    axis=axis,
+                    extent=extent,
+                    want=want,
+                    got=got,
+                    first=first,
+                )
 
 
 def _array(param: Value, given: Any) -> Array:
@@ -120,7 +146,7 @@ def limit(value: Value, array: Array) -> Array:
 def apply(operation: Operation, operands: Sequence[Array], dims: dict[Dim, int]) -> Array:
     """Return the result of one operation on wide operands, not limited to its type's range."""
     attrs = {name: _attr(attr) for name, attr in operation.attrs}
-    if operation.op == "broadcast":
+    if OPS[operation.op].shape.declared:
         shape = operation.result.type.shape
         attrs["shape"] = tuple(dims[e] if isinstance(e, Dim) else e for e in shape)
     result = np.asarray(OPS[operation.op].numpy(*operands, **attrs))

@@ -10,7 +10,7 @@ import numpy as np
 
 from cklang.codec import dtype_of, unknown
 from cklang.errors import error
-from cklang.types import ConstType, Dim, DType, TensorType, TensorVarType
+from cklang.types import Blocks, ConstType, Dim, DType, TensorType, TensorVarType
 
 if TYPE_CHECKING:
     from cklang.frontend.program import Signature
@@ -48,6 +48,8 @@ def packed_arguments(signature: Signature, named: Mapping[str, Any]) -> dict[str
 def _extent(named: Mapping[str, Any], extent: Dim | int, rest: dict[str, Any]) -> int:
     if isinstance(extent, int):
         return extent
+    if isinstance(extent, Blocks):
+        return extent.count(_extent(named, extent.of, rest))
     rest.pop(extent.name, None)
     given = _given(named, extent.name, "an extent")
     if not isinstance(given, int) or isinstance(given, bool) or given < 0:
@@ -74,7 +76,7 @@ def _known(signature: Signature) -> list[str]:
     names = set(signature.variables)
     for parameter in signature.parameters:
         if isinstance(parameter.type, TensorType | TensorVarType):
-            names |= {e.name for e in parameter.type.shape if isinstance(e, Dim)}
+            names |= {e.name for e in parameter.type.shape if type(e) is Dim}
         elif isinstance(parameter.type, ConstType):
             names.add(parameter.name)
     return sorted(names)

@@ -113,8 +113,10 @@ def _torch_dtypes() -> dict[Any, DType]:
         "i32": "int32",
         "i64": "int64",
         "bool": "bool",
+        "e8m0": "float8_e8m0fnu",
     }
-    return {getattr(torch, names[name]): dtype for name, dtype in DTYPES.items() if name in names}
+    known = {name: getattr(torch, word, None) for name, word in names.items()}
+    return {known[name]: dtype for name, dtype in DTYPES.items() if known.get(name)}
 
 
 def is_scalar(value: object) -> bool:

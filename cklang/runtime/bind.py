@@ -6,7 +6,7 @@ Every mismatch is found before one is raised: the first is the error, the others
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,11 +14,15 @@ import numpy as np
 
 from cklang.errors import CkError, error
 from cklang.frontend.signature import Annotation, Parameter
+from cklang.ir.derive import derive
+from cklang.ir.nodes import Function
 from cklang.runtime import arrays
 from cklang.runtime.arrays import HOST, Array, Library
-from cklang.types import DTYPES, ConstType, Dim, DType, Kind, TensorType, TensorVarType
+from cklang.types import DTYPES, Blocks, ConstType, Dim, DType, Kind, TensorType, TensorVarType
 
 __all__ = ["Binding", "assign", "bind", "check_out"]
+
+Specialise = Callable[[Mapping[str, DType], Mapping[str, object]], Function]
 
 _NUMPY_FIX = {"bf16": "ml_dtypes.bfloat16", "bool": "numpy.bool"}
 _NUMPY_FIX |= {d.name: f"ml_dtypes.{d.numpy_name}" for d in DTYPES.values() if d.encoding}
@@ -47,7 +51,35 @@ class _Solver:
 
     dims: dict[str, tuple[int, str]] = field(default_factory=dict)
     dtypes: dict[str, tuple[DType, str]] = field(default_factory=dict)
+    blocks: list[tuple[Blocks, str, int, Array]] = field(default_factory=list)
+    """Extents that count blocks of a dim: with the tensor's name, the axis and the array."""
     problems: list[CkError] = field(default_factory=list)
+
+    def finish(self) -> None:
+        """Check the extents that count blocks, now that all dims are known."""
+        for extent, name, axis, array in self.blocks:
+            known = self.dims.get(extent.of.name)
+            if known is None:
+                continue
+            whole, origin = known
+            want, got = extent.count(whole), array.shape[axis]
+            self.dims[extent.name] = want, f"{extent.of}, {origin}"
+            if got != want:
+                self.problems.append(
+                    error(
+                        "A046",
+                        name=name,
+                        axis=axis,
+                        got=got,
+                        shape=array.shape,
+                        extent=extent,
+                        want=want,
+                        size=extent.size,
+                        dim=extent.of,
+                        whole=whole,
+                        origin=origin,
+                    )
+                )
 
     def tensor(self, name: str, array: Array, type_: TensorType | TensorVarType) -> None:
         self._dtype(name, array, type_)
@@ -86,6 +118,9 @@ class _Solver:
                 self.problems.append(
                     error("A024", want=want, name=name, axis=axis, got=got, shape=array.shape)
                 )
+            return
+        if isinstance(want, Blocks):
+            self.blocks.append((want, name, axis, array))
             return
         origin = f"axis {axis} of {name}"
         first, place = self.dims.setdefault(want.name, (got, origin))
@@ -134,12 +169,17 @@ def bind(
     parameters: Sequence[Parameter],
     result: TensorType | TensorVarType,
     values: Sequence[Any],
+    specialise: Specialise | None = None,
 ) -> Binding:
     """Check the values of a call, one for each of ``parameters``, and solve its dims.
 
+    ``specialise`` gives the function of the mini-IR for dtypes and constants, whose ops may decide
+    extents that no argument has; without it the result's are those of arguments.
+
     Raises:
         CkTypeError: A020-A023 and A027-A028, dtypes and ranks.
-        CkValueError: A024, A025, extents; A026, places; and what reading an array raises.
+        CkValueError: A024, A025, I033 to I035, extents; A026, places; and what reading an array
+            raises.
     """
     given = {p.name: value for p, value in zip(parameters, values, strict=True)}
     solver = _Solver()
@@ -154,16 +194,23 @@ def bind(
         array = _argument(parameter.name, value, type_, solver)
         bound[parameter.name] = array
         solver.tensor(parameter.name, array, type_)
+    solver.finish()
     _raise_all(solver.problems)
     dims = {name: value for name, (value, _) in solver.dims.items()}
     dtypes = {name: value for name, (value, _) in solver.dtypes.items()}
+    shape = result.shape
+    if specialise is not None:
+        function = specialise(dtypes, consts)
+        shape = function.results[0].type.shape
+        named = {Dim(name): value for name, value in dims.items() if name.isidentifier()}
+        dims |= {dim.name: value for dim, value in derive(function, named).items()}
     tensors = {name: array for name, array in bound.items() if not arrays.is_scalar(given[name])}
     return Binding(
         arrays=bound,
         consts=consts,
         dtypes=dtypes,
         dims=dims,
-        result_shape=tuple(dims[e.name] if isinstance(e, Dim) else e for e in result.shape),
+        result_shape=tuple(dims[e.name] if isinstance(e, Dim) else e for e in shape),
         result_dtype=dtypes[result.var.name] if isinstance(result, TensorVarType) else result.dtype,
         library=_library(tensors),
         place=_place(tensors),

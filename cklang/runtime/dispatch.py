@@ -212,9 +212,9 @@ def prepare(
     temporaries = _temporaries(plan, binding.dims)
     steps = []
     for choice, artifact in zip(choices, artifacts, strict=True):
-        shape = loaded(device, artifact).prepare(choice.problem)
-        function = loaded(device, artifact).function
-        launch = device.launch(function, shape.grid, shape.block, shape.kernarg)
+        kernel = loaded(device, artifact)
+        shape = kernel.prepare(choice.problem)
+        launch = device.launch(kernel.function, shape.grid, shape.block, shape.kernarg)
         values = [choice.problem.a.value, choice.problem.b.value, choice.problem.e.value]
         values += [d.value for d in choice.problem.d]
         patches = [

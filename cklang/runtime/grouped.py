@@ -118,7 +118,7 @@ class GroupedCall:
         given.sort(key=lambda problem: problem.m * problem.n * problem.k, reverse=True)
         signature = given[0].signature
         chosen = (find(each, spec, self._request, kernel.epilogue).key.algorithm for each in given)
-        others = iter(()) if self._request.algorithm else _candidates(signature, spec)
+        others = () if self._request.algorithm else candidates(signature, spec)
         for algorithm in dict.fromkeys(chain(chosen, others)):
             if not any(_objects(algorithm, problem, spec) for problem in given):
                 return KernelKey(signature, algorithm, spec.name)
@@ -171,10 +171,6 @@ def _by_signature(members: Sequence[Member]) -> Iterator[tuple[FusedGemm, list[_
             product = _Product(problem=replace(problem, grouped=True), member=member)
             groups.setdefault(product.problem.signature, (kernel, []))[1].append(product)
     yield from groups.values()
-
-
-def _candidates(signature: Signature, spec: ArchSpec) -> Iterator[Algorithm]:
-    yield from candidates(signature, spec)
 
 
 def _objects(algorithm: Algorithm, problem: Problem, spec: ArchSpec) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from cklang.errors import error
 from cklang.lowering.hostface import GemmOperand, GemmProblem, HostFace, LaunchShape
 from cklang.runtime.device import Device, Function
-from cklang.runtime.problem import Problem
+from cklang.runtime.problem import Matrix, Problem
 from cklang.runtime.record import Artifact
 
 __all__ = ["Loaded", "Prepared", "loaded"]
@@ -127,21 +127,19 @@ def _question(problem: Problem, marks: list[int]) -> GemmProblem:
         m=problem.m,
         n=problem.n,
         k=problem.k,
-        a=a,
-        b=b,
-        e=e,
-        stride_a=problem.a.stride,
-        stride_b=problem.b.stride,
-        stride_e=problem.e.stride,
+        a=(_matrix(problem.a, a),),
+        b=(_matrix(problem.b, b),),
+        e=_matrix(problem.e, e),
         batch=problem.batch,
-        batch_a=problem.a.batch,
-        batch_b=problem.b.batch,
-        batch_e=problem.e.batch,
         d=tuple(
-            GemmOperand(pointer=mark, stride_m=d.stride_m, stride_n=d.stride_n, batch=d.batch)
+            GemmOperand(pointer=mark, outer=d.stride_m, inner=d.stride_n, batch=d.batch)
             for mark, d in zip(ds, problem.d, strict=True)
         ),
     )
+
+
+def _matrix(matrix: Matrix, pointer: int) -> GemmOperand:
+    return GemmOperand(pointer=pointer, outer=matrix.stride, inner=1, batch=matrix.batch)
 
 
 _loaded: dict[tuple[int, str], Loaded] = {}

@@ -175,11 +175,8 @@ class Op:
         results, members = [], []
         for values in calls:
             binding = self._bind(self._values(tuple(values), {}))
-            made = arrays.empty(
-                binding.result_shape, binding.result_dtype, binding.library, binding.place
-            )
+            made, out = _result_of(binding)
             results.append(made)
-            out = arrays.read("out", made)
             members.append(Member(plan=self._fuse(binding), binding=binding, out=out))
         if not members:
             return []
@@ -187,7 +184,7 @@ class Op:
         if len(places) > 1:
             raise error("A026", where=", ".join(sorted(places)))
         first = members[0].binding
-        opened = open_device(device, first.place)
+        opened = open_device(_device(device, current()), first.place)
         call = GroupedCall(opened, shared_builder(), self.request)
         stream = None if first.place == HOST else arrays.current_stream(first.library)
         before = call.run(members, stream)
@@ -201,10 +198,7 @@ class Op:
 
         binding = self._bind(values)
         if out is None:
-            made = arrays.empty(
-                binding.result_shape, binding.result_dtype, binding.library, binding.place
-            )
-            target = arrays.read("out", made)
+            _, target = _result_of(binding)
         else:
             target = arrays.read("out", out)
             check_out(target, binding)
@@ -231,7 +225,8 @@ class Op:
         return args
 
     def _bind(self, values: Sequence[Any]) -> Binding:
-        return bind(self._parameters, self.program.signature.result, values)
+        program = self.program
+        return bind(self._parameters, program.signature.result, values, program.specialise)
 
     def _fuse(self, binding: Binding) -> FusionPlan:
         function = self.program.specialise(binding.dtypes, binding.consts)
@@ -397,6 +392,12 @@ class Op:
             engine_ns=None if effort is None else effort.engine_ns,
             memoised=last.memoised,
         )
+
+
+def _result_of(binding: Binding) -> tuple[Any, arrays.Array]:
+    """Return a new array for the result of a call, and the same as kernels see it."""
+    made = arrays.empty(binding.result_shape, binding.result_dtype, binding.library, binding.place)
+    return made, arrays.read("out", made)
 
 
 def _device(named: str | None, defaults: Defaults) -> str | None:

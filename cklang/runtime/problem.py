@@ -251,6 +251,8 @@ def problem_of(
     Raises:
         CkValueError: A030-A035, strides that no kernel reads or writes.
     """
+    if kernel.scale_a or kernel.scale_b:
+        raise error("L001", at=next(iter(kernel.spans), None), op="scaled_gemm")
     shape = [_extent(kernel.result.type.shape[axis], dims) for axis in kernel.axes]
     if 0 in shape:
         return None

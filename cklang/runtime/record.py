@@ -132,11 +132,6 @@ class CallRecord:
         return "\n".join(lines)
 
     @property
-    def build_seconds(self) -> float:
-        """What building this call's kernels took when its plan was made."""
-        return sum(launch.artifact.seconds for launch in self.launches)
-
-    @property
     def cached(self) -> bool:
         """Whether every kernel was found in the cache when its plan was made."""
         return all(launch.artifact.cached for launch in self.launches)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 
@@ -183,8 +183,10 @@ def _pools(registry: Registry, signature: Signature, spec: ArchSpec) -> Iterator
     bundles = sole_source()
     if bundles is not None:
         yield _bundled(bundles, signature, spec)
-    elif _preset(replace(signature, epilogue=""), spec):
-        yield _on_demand(signature, spec)
+    else:
+        pool = _on_demand(signature, spec)
+        if len(pool):
+            yield pool
 
 
 @lru_cache(maxsize=256)
@@ -201,14 +203,9 @@ def _declared(registry: Registry, version: int, signature: Signature, spec: Arch
     return Pool([kernel.key for kernel in ordered], spec, f"registry {registry.name!r}")
 
 
-def _preset(signature: Signature, spec: ArchSpec) -> tuple[Algorithm, ...]:
-    return candidates(signature, spec)
-
-
 @lru_cache(maxsize=1024)
 def _on_demand(signature: Signature, spec: ArchSpec) -> Pool:
-    algorithms = _preset(replace(signature, epilogue=""), spec)
-    keys = [KernelKey(signature, algorithm, spec.name) for algorithm in algorithms]
+    keys = [KernelKey(signature, each, spec.name) for each in candidates(signature, spec)]
     origin = f"preset {DEFAULT_PRESET!r}, built on demand"
     return Pool(keys, spec, origin, checked=True)
 

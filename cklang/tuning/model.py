@@ -82,11 +82,6 @@ class Estimate:
         """Part of the matrix instructions that works on padding, from 0 to 1."""
         return 1.0 - self.flops / self.padded_flops
 
-    @property
-    def tflops(self) -> float:
-        """Useful TFLOP/s at the predicted time."""
-        return self.flops / self.us * 1e-6
-
 
 class CostModel:
     """Prices of some kernels on one GPU, computed once; then a problem costs microseconds.

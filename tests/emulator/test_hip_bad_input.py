@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from assembly import DEVICES, Module, assemble, device_properties, hip, ok
 from test_hip import _COPY
@@ -81,6 +82,71 @@ def test_pointers_that_are_no_memory() -> None:
     ok(api.hipFree(there))
 
 
+def test_every_form_of_copy_and_fill_survives_wild_addresses() -> None:
+    """From the device to an array and back: one, two and three dimensions, now and in order."""
+    api = hip()
+    ok(api.hipSetDevice(0))
+    array, stream = np.zeros(64, np.uint8), ok(api.hipStreamCreate())
+    small, large = (int(ok(api.hipMalloc(size))) for size in (256, 1 << 26))
+    for address in (small, large):
+        ok(api.hipFree(address))
+    to_host, to_device = kind("DeviceToHost"), kind("HostToDevice")
+    for wild in (12, small, large, 1 << 63, (1 << 64) - 64):
+        for answer in (
+            api.hipMemcpy(array, wild, 64, to_host),
+            api.hipMemcpy(wild, array, 64, to_device),
+            api.hipMemcpyAsync(array, wild, 64, to_host, stream),
+            api.hipMemcpyAsync(wild, array, 64, to_device, stream),
+            api.hipMemcpyWithStream(array, wild, 64, to_host, stream),
+            api.hipMemcpyDtoH(array, wild, 64),
+            api.hipMemcpyHtoD(wild, array, 64),
+            api.hipMemcpyDtoHAsync(array, wild, 64, stream),
+            api.hipMemcpy2D(array, 8, wild, 8, 8, 8, to_host),
+            api.hipMemcpy2DAsync(wild, 8, array, 8, 8, 8, to_device, stream),
+            api.hipMemset(wild, 1, 64),
+            api.hipMemsetD32(wild, 1, 16),
+            api.hipMemsetAsync(wild, 1, 64, stream),
+            api.hipMemset2D(wild, 8, 1, 8, 8),
+            api.hipHostRegister(wild, 64, 0),
+        ):
+            assert status(answer) == "hipErrorInvalidValue", wild
+    ok(api.hipDeviceSynchronize())  # the device is as before
+    assert not array.any()
+
+
+@pytest.mark.parametrize("call", ["hipStreamWaitValue32", "hipStreamWriteValue32"])
+def test_streams_that_wait_for_words_of_no_memory(call: str) -> None:
+    library = emulator.load()
+    rest = (1, 0, 0xFFFFFFFF) if "Wait" in call else (1, 0)
+    wild = ctypes.c_void_p(1 << 20)
+    for pointer, invalid_value in ((None, 1), (ctypes.c_void_p(13), 1)):
+        assert getattr(library, call)(None, pointer, *rest) == invalid_value
+    assert getattr(library, call)(None, wild, *rest) == 0
+    assert status(hip().hipDeviceSynchronize()) == "hipErrorIllegalAddress"
+    assert "0x100000, where no memory is" in emulator.fault(0)
+    ok(hip().hipDeviceReset())
+
+
+def test_graphs_that_copy_what_is_gone() -> None:
+    api, library = hip(), emulator.load()
+    ok(api.hipSetDevice(0))
+    there, gone = ok(api.hipMalloc(256)), int(ok(api.hipMalloc(256)))
+    graph, node = ctypes.c_void_p(), ctypes.c_void_p()
+    assert library.hipGraphCreate(ctypes.byref(graph), 0) == 0
+    place, source, size = (ctypes.c_void_p(int(there)), ctypes.c_void_p(gone), ctypes.c_size_t(4))
+    add = library.hipGraphAddMemcpyNode1D
+    assert add(ctypes.byref(node), graph, None, 0, place, source, size, 3) == 0
+    ready = ctypes.c_void_p()
+    assert library.hipGraphInstantiateWithFlags(ctypes.byref(ready), graph, 0) == 0
+    ok(api.hipFree(gone))
+    assert add(ctypes.byref(node), graph, None, 0, place, source, size, 3) == 1  # invalid value
+    assert library.hipGraphLaunch(ready, None) == 0
+    assert status(api.hipDeviceSynchronize()) == "hipErrorIllegalAddress"
+    ok(api.hipDeviceReset())
+    assert library.hipGraphExecDestroy(ready) == 0
+    assert library.hipGraphDestroy(graph) == 0
+
+
 def test_sizes_and_kinds() -> None:
     api, library = hip(), emulator.load()
     there = ok(api.hipMalloc(256))
@@ -136,11 +202,6 @@ def test_code_for_another_gpu(image: bytes) -> None:
     with_xnack[0x31] |= 0x03  # e_flags: xnack on
     assert status(api.hipModuleLoadData(bytes(with_xnack))) == "hipErrorNoBinaryForGpu"
     assert "xnack+" in emulator.last_error()
-
-
-def test_compressed_bundles_are_refused_by_name() -> None:
-    assert status(hip().hipModuleLoadData(b"CCOB" + bytes(100))) == "hipErrorInvalidImage"
-    assert "--no-offload-compress" in emulator.last_error()
 
 
 def test_files(tmp_path: Path, image: bytes) -> None:

@@ -122,3 +122,11 @@ def test_what_cannot_be_grouped(op: Op, args: tuple[Any, ...], code: str) -> Non
     with pytest.raises(CkError) as caught:
         op.grouped([args])
     assert caught.value.code == code
+
+
+@pytest.mark.parametrize("gpu", ["gfx90a", "gfx950"])
+def test_the_gpu_of_the_context_runs_it(gpu: str) -> None:
+    with ck.using(arch=gpu):
+        expert.grouped([call((0, 65, 33))])
+    assert expert.last is not None
+    assert gpu in expert.last.device

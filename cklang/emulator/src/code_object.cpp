@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "compressed.h"
 #include "decode.h"
 #include "fault.h"
 #include "metadata.h"
@@ -33,7 +34,6 @@ struct Feature {
 };
 constexpr Feature kFeatures[] = {{0x300, 0x300, "xnack+"}, {0xc00, 0x800, "sramecc-"}};
 
-constexpr char kCompressedMagic[] = "CCOB";
 constexpr u64 kMostArguments = 1 << 20;  // bytes
 
 constexpr u32 kWave32 = 1 << 10;  // of the kernel_code_properties
@@ -83,13 +83,19 @@ struct Search {
   const u8* data;
   size_t size;
   const char* arch;
-  bool bundle = false, found = false;
+  bool found = false;
+  size_t readable = 0;  // of a compressed bundle: what may be read at most
 };
 void search(void* context) {
   Search& s = *static_cast<Search*>(context);
   if (s.size == 0) s.size = kMaxImage;
+  s.found = false;
+  if (s.size >= kCompressedHeader && is_compressed(s.data, s.size)) {
+    static_cast<void>(*const_cast<const volatile u8*>(s.data + kCompressedHeader - 1));
+    s.readable = s.size;
+    return;
+  }
   if (s.size >= kBundleMagicSize + 8 && std::memcmp(s.data, kBundleMagic, kBundleMagicSize) == 0) {
-    s.bundle = true;
     const std::string_view member = from_bundle(s.data, s.size, s.arch);
     s.data = reinterpret_cast<const u8*>(member.data());
     s.size = member.size();
@@ -115,17 +121,20 @@ CodeObject::~CodeObject() {
 CodeObject::Status CodeObject::load(const void* data, size_t size, const char* arch,
                                     Message& error) {
   Search found{static_cast<const u8*>(data), size, arch};
-  if (!survives(search, &found)) {
+  bool readable = survives(search, &found);
+  Unpacked unpacked;
+  if (readable && found.readable != 0) {
+    if (!decompress(found.data, found.readable, unpacked, error)) return Status::Malformed;
+    found = {unpacked.data(), unpacked.size(), arch};
+    readable = !is_compressed(found.data, found.size) && survives(search, &found);
+  }
+  if (!readable) {
     error.add("truncated file: its own tables point beyond the memory it was given in");
     return Status::Malformed;
   }
   if (!found.found) {
     error.add("the offload bundle holds no code object for %s", arch);
     return Status::WrongArch;
-  }
-  if (found.size >= sizeof kCompressedMagic && std::memcmp(found.data, kCompressedMagic, sizeof kCompressedMagic - 1) == 0) {
-    error.add("a compressed offload bundle; compile with --no-offload-compress");
-    return Status::Malformed;
   }
   const u8* bytes = found.data;
   size = found.size;

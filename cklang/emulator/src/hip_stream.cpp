@@ -5,6 +5,8 @@
 
 #include "capture.h"
 #include "device.h"
+#include "fault.h"
+#include "memory.h"
 #include "stream.h"
 
 namespace ckemu {
@@ -42,23 +44,53 @@ bool holds(T now, T value, u32 flag) {
   }
 }
 
+/// Waiting for a word of memory, or writing one.
 template <class T>
-hipError_t wait_value(void* stream, void* pointer, T value, u32 flag, T mask) {
-  if (pointer == nullptr || flag > kNor) return hipErrorInvalidValue;
+struct Word {
+  T* place;
+  T value, mask;
+  u32 flag;
+  const Device* gpu;
+};
+template <class T>
+void await_word(void* context) {
+  const Word<T>& word = *static_cast<const Word<T>*>(context);
+  while (!holds<T>(__atomic_load_n(word.place, __ATOMIC_ACQUIRE) & word.mask, word.value, word.flag)) {
+    if (word.gpu->failure() != hipSuccess) return;
+    sched_yield();
+  }
+}
+template <class T>
+void write_word(void* context) {
+  const Word<T>& word = *static_cast<const Word<T>*>(context);
+  __atomic_store_n(word.place, word.value, __ATOMIC_RELEASE);
+}
+
+/// Puts the work on a word into a stream; the device fails if there is no such memory by then.
+template <class T>
+hipError_t at_word(void* stream, Word<T> word, void (*body)(void*), NodeKind kind) {
+  const bool aligned = reinterpret_cast<u64>(word.place) % sizeof(T) == 0;
+  if (!aligned || word.flag > kNor || !accessible(word.place, sizeof(T))) return hipErrorInvalidValue;
   const Ref<Queue> queue = queue_of(stream);
   if (!queue) return hipErrorInvalidHandle;
-  const Device* gpu = &queue->device;
-  T* place = static_cast<T*>(pointer);
-  return submit(queue, {NodeKind::WaitEvent, [=] {
-    while (!holds<T>(__atomic_load_n(place, __ATOMIC_ACQUIRE) & mask, value, flag) && gpu->failure() == hipSuccess) sched_yield();
+  Device& gpu = queue->device;
+  word.gpu = &gpu;
+  return submit(queue, {kind, [=, &gpu] {
+    Word<T> work = word;
+    if (survives(body, &work)) return;
+    Message text;
+    text.add("a stream waits for or writes the word at %p, where no memory is", static_cast<void*>(work.place));
+    gpu.fail(hipErrorIllegalAddress, text);
   }});
 }
 
 template <class T>
+hipError_t wait_value(void* stream, void* pointer, T value, u32 flag, T mask) {
+  return at_word<T>(stream, {static_cast<T*>(pointer), value, mask, flag, nullptr}, await_word<T>, NodeKind::WaitEvent);
+}
+template <class T>
 hipError_t write_value(void* stream, void* pointer, T value) {
-  if (pointer == nullptr) return hipErrorInvalidValue;
-  T* place = static_cast<T*>(pointer);
-  return submit(stream, {NodeKind::Memset, [=] { __atomic_store_n(place, value, __ATOMIC_RELEASE); }});
+  return at_word<T>(stream, {static_cast<T*>(pointer), value, 0, 0, nullptr}, write_word<T>, NodeKind::Memset);
 }
 
 }  // namespace

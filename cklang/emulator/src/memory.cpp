@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 
+#include "fault.h"
 #include "immortal.h"
 
 namespace ckemu {
@@ -54,6 +55,14 @@ struct Registry {
 };
 Registry& registry() { return immortal<Registry>(); }
 
+/// Reads a byte of each page, so that what is no memory faults.
+void touch(void* context) {
+  const auto [begin, size] = *static_cast<const std::pair<u64, u64>*>(context);
+  for (u64 at = begin; at - begin < size; at = (at / kPage + 1) * kPage) {
+    static_cast<void>(*reinterpret_cast<const volatile u8*>(at));
+  }
+}
+
 }  // namespace
 
 hipError_t allocate(void** pointer, size_t size, MemoryType type, u32 flags) {
@@ -91,7 +100,9 @@ hipError_t release(void* pointer) {
 }
 
 hipError_t register_host(void* pointer, size_t size, u32 flags) {
-  if (pointer == nullptr || size == 0) return hipErrorInvalidValue;
+  if (size == 0 || !accessible(pointer, size)) return hipErrorInvalidValue;
+  std::pair<u64, u64> pages{reinterpret_cast<u64>(pointer), size};
+  if (!survives(touch, &pages)) return hipErrorInvalidValue;
   const Guard guard(registry().lock);
   const u64 base = reinterpret_cast<u64>(pointer);
   if (registry().find(base) != registry().blocks.end()) return hipErrorHostMemoryAlreadyRegistered;

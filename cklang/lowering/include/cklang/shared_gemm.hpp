@@ -7,17 +7,18 @@
 
 namespace cklang {
 
-template <index_t operands>
-struct SharedArgs : GemmArgs<operands>
+template <typename Gemm>
+struct SharedArgs : Gemm
 {
     void* workspace; // counters, and slots to which sums are added, hold zeros
     index_t parts;   // workgroups that share a tile in split-K
 };
 
-template <typename Gemm, Work work, Reduction reduction, index_t operands>
+template <typename Gemm, Work work, Reduction reduction>
 struct SharedGemm
 {
-    using Args     = SharedArgs<operands>;
+    using Args     = SharedArgs<typename Gemm::Args>;
+    using Loop     = typename Gemm::Loop;
     using Acc      = typename Gemm::Acc;
     using DataType = typename Acc::DataType;
     using Shape    = typename Gemm::Shape;
@@ -27,7 +28,7 @@ struct SharedGemm
 
     static_assert(Acc::size * block_size == Space::slot, "every accumulator is one thread's");
 
-    template <index_t loop_lds, LoopFunction<DataType>* loop>
+    template <index_t loop_lds, Loop* loop>
     CK_TILE_DEVICE static void run(const Args& args)
     {
         using namespace ck_tile;
@@ -59,7 +60,7 @@ struct SharedGemm
         index_t tile, begin, end, part, parts;
     };
 
-    template <LoopFunction<DataType>* loop>
+    template <Loop* loop>
     CK_TILE_DEVICE static void
     stream(const Args& args, const Space& space, const Shares& shares, index_t steps, char* shared)
     {
@@ -87,7 +88,7 @@ struct SharedGemm
         }
     }
 
-    template <LoopFunction<DataType>* loop, typename Slot>
+    template <Loop* loop, typename Slot>
     CK_TILE_DEVICE static void
     compute(const Args& args, const Space& space, const Piece& piece, const Slot& slot, char* shared)
     {

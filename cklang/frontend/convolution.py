@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: MIT
+"""``ck.conv`` and its gradients: arguments as users write them become attributes and a shape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cklang.errors import CkError
+from cklang.frontend import emit
+from cklang.frontend.scope import Scope
+from cklang.frontend.text import Located
+from cklang.frontend.values import Item, Tensor, describe
+from cklang.ir import rules
+from cklang.ir.convolution import may_hold
+from cklang.ir.nodes import Attr
+from cklang.ir.windows import (
+    DIRECTIONS,
+    MAX_SPATIAL,
+    SPATIAL_NAMES,
+    Direction,
+    Geometry,
+    Relation,
+    Role,
+    geometry,
+)
+from cklang.types import Dim
+
+__all__ = ["Call", "convolution", "read_call"]
+
+Extent = Dim | int
+
+_CONVENTION = {
+    False: "x [N, …, C] and y [N, …, K] count the channels of all groups, w [K, …, C/G] on its "
+    "last axis those of one",
+    True: "groups are an axis: x [N, …, G, C], w [G, K, …, C], y [N, …, G, K], and C and K count "
+    "the channels of one group",
+}
+"""What C and K count, by whether groups have an axis of their own; named in every message."""
+
+_LETTERS = {Role.INPUT: "x", Role.WEIGHT: "w", Role.OUTPUT: "y"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A call with its numbers read."""
+
+    geometry: Geometry
+    attrs: Mapping[str, Attr]
+    size: tuple[Extent, ...] | None
+
+    @property
+    def convention(self) -> str:
+        """What channels its tensors count."""
+        return _CONVENTION[self.geometry.apart]
+
+
+def read_call(
+    op: str, a: Sequence[Extent], b: Sequence[Extent], arguments: Mapping[str, Item]
+) -> Call:
+    """Read the arguments of a convolution of operands of these shapes.
+
+    Raises:
+        ValueError: With the problem and what to do about it.
+    """
+    direction = DIRECTIONS[op]
+    spatial = _spatial(direction, a, b, arguments)
+    apart = len(a) - spatial == 3
+    groups = 1 if arguments["groups"] is None else arguments["groups"]
+    attrs: dict[str, Any] = {
+        name: _each(name, arguments[name], spatial) for name in ("stride", "dilation")
+    }
+    attrs |= {"padding": _padding(arguments["padding"], spatial)}
+    attrs |= {"groups": _integer("groups", groups, 1)}
+    if apart and groups != 1:
+        raise ValueError(f"groups={groups} beside an axis of groups", _CONVENTION[True])
+    found = geometry(**attrs, rank=len(a))
+    if found is None:
+        raise ValueError(f"{attrs} is no convolution of rank {len(a)}", _CONVENTION[apart])
+    return Call(geometry=found, attrs=attrs, size=_size(arguments.get("size"), spatial))
+
+
+def _spatial(
+    direction: Direction, a: Sequence[Extent], b: Sequence[Extent], arguments: Mapping[str, Item]
+) -> int:
+    """Return how many spatial axes there are: as told, else as the ranks and dims say."""
+    names = direction.names
+    if len(a) != len(b):
+        problem = f"{names[0]} has rank {len(a)} and {names[1]} rank {len(b)}"
+        raise ValueError(problem, f"{_CONVENTION[False]}; or {_CONVENTION[True]}")
+    told = {
+        name: len(value)
+        for name, value in arguments.items()
+        if isinstance(value, tuple) and name not in names
+    }
+    if arguments["spatial"] is not None:
+        told["spatial"] = _integer("spatial", arguments["spatial"], 1)
+    rank = len(a)
+    if told:
+        lengths = set(told.values())
+        (spatial, *others) = lengths
+        if others:
+            each = ", ".join(f"{name} {count}" for name, count in told.items())
+            problem = f"the numbers of spatial axes differ: {each}"
+            raise ValueError(problem, "give one entry for each spatial axis")
+    else:
+        spatial = rank - 2 - _is_apart(direction, a, b, arguments)
+    if not 1 <= spatial <= MAX_SPATIAL or rank - spatial not in (2, 3):
+        problem = f"{names[0]} and {names[1]} of rank {rank} with {spatial} spatial axes"
+        raise ValueError(problem, f"legal: one to three; {_CONVENTION[False]}")
+    return spatial
+
+
+def _is_apart(
+    direction: Direction, a: Sequence[Extent], b: Sequence[Extent], arguments: Mapping[str, Item]
+) -> bool:
+    """Tell whether groups have an axis of their own where no argument counts the axes."""
+    rank = len(a)
+    if arguments["groups"] is not None or rank <= 3:
+        return False
+    if rank > MAX_SPATIAL + 2:
+        return True
+    if Role.WEIGHT not in direction.operands:
+        return False  # x and y alone look the same in both forms
+    channels = -1 if direction.result is Role.OUTPUT else 1
+    if a[-2] != b[0] or a[-1] != b[channels]:
+        return False
+    if isinstance(a[-2], Dim):
+        return True
+    problem = f"{direction.names[0]} and {direction.names[1]} of rank {rank} fit both conventions"
+    advice = f"write spatial={rank - 2}: {_CONVENTION[False]}\nor spatial={rank - 3}: "
+    raise ValueError(problem, advice + _CONVENTION[True])
+
+
+def _integer(name: str, value: Item, least: int) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= least:
+        return value
+    raise ValueError(f"{name} is {_shown(value)}", f"legal: a constant integer of {least} or more")
+
+
+def _shown(value: Item) -> str:
+    constant = isinstance(value, bool | int | float | str | tuple)
+    return repr(value) if constant else describe(value)
+
+
+def _each(name: str, value: Item, spatial: int) -> tuple[int, ...]:
+    values = value if isinstance(value, tuple) else (value,) * spatial
+    return tuple(_integer(name, each, 1) for each in values)
+
+
+def _padding(value: Item, spatial: int) -> tuple[tuple[int, int], ...]:
+    values = value if isinstance(value, tuple) else (value,) * spatial
+    pairs = [each if isinstance(each, tuple) else (each, each) for each in values]
+    if any(len(pair) != 2 for pair in pairs):
+        form = "legal: 1 for all sides, (1, 2) for each axis, ((0, 1), (2, 2)) for before and after"
+        raise ValueError(f"padding is {_shown(value)}", form)
+    return tuple((_integer("padding", a, 0), _integer("padding", b, 0)) for a, b in pairs)
+
+
+def _size(value: Item, spatial: int) -> tuple[Extent, ...] | None:
+    if value is None:
+        return None
+    if not isinstance(value, tuple):
+        names = ", ".join(SPATIAL_NAMES[-spatial:])
+        form = f"legal: an extent for each spatial axis, size=({names}{',' * (spatial == 1)})"
+        problem = f"size is {_shown(value)}"
+        raise ValueError(problem, form)  # noqa: TRY004 - becomes F067, a value error
+    return tuple(e if isinstance(e, Dim) else _integer("size", e, 0) for e in value)
+
+
+def convolution(scope: Scope, node: Located, op: str, arguments: Mapping[str, Item]) -> Tensor:
+    """Put a convolution or one of its gradients into the IR.
+
+    Raises:
+        CkTypeError: F066 for operands that are no tensors or of the wrong dtypes.
+        CkValueError: F067 for numbers and extents that make no convolution.
+    """
+    direction = DIRECTIONS[op]
+    a, b = (_tensor(scope, node, op, name, arguments[name]) for name in direction.names)
+    if rules.GEMM_DTYPE.apply((a.dtype, b.dtype), {}) is None:
+        problem = f"it does not take {a.dtype} and {b.dtype}"
+        raise scope.error("F066", node, op=op, problem=problem, advice=rules.GEMM_DTYPE.text)
+    try:
+        call = read_call(op, a.shape, b.shape, arguments)
+    except ValueError as refusal:
+        problem, advice = refusal.args
+        raise scope.error("F067", node, op=op, problem=problem, advice=advice) from None
+    result = _Result(scope, node, op, call, (a, b))
+    for relation in call.geometry.relations:
+        result.add(relation)
+    operands = [emit.materialise(scope, node, each) for each in (a, b)]
+    shape = tuple(result.extents[axis] for axis in range(call.geometry.rank))
+    origins = [result.origins[axis] for axis in range(call.geometry.rank)]
+    value = scope.unit.append(op, *operands, attrs=call.attrs, shape=shape, span=scope.span(node))
+    return Tensor.plain(value, origins)
+
+
+def _tensor(scope: Scope, node: Located, op: str, name: str, item: Item) -> Tensor:
+    if isinstance(item, Tensor):
+        return item
+    problem, advice = f"{name} is {describe(item)}", "pass two tensors"
+    raise scope.error("F066", node, op=op, problem=problem, advice=advice)
+
+
+class _Result:
+    """The result's extents, relation by relation."""
+
+    def __init__(
+        self, scope: Scope, node: Located, op: str, call: Call, operands: tuple[Tensor, Tensor]
+    ) -> None:
+        self.scope, self.node, self.op, self.call = scope, node, op, call
+        self.missing = DIRECTIONS[op].result
+        self.tensors = dict(zip(DIRECTIONS[op].operands, operands, strict=True))
+        self.extents: dict[int, Extent] = {}
+        self.origins: dict[int, str] = {}
+
+    def add(self, relation: Relation) -> None:
+        """Check the operands' extents of ``relation`` and add the result's, if it has one."""
+        known = {
+            role: self.tensors[role].shape[axis]
+            for role, axis in relation.axes.items()
+            if role is not self.missing
+        }
+        if relation.is_equality and not self._equal(list(known.values())):
+            raise self.error(relation, known)
+        axis = relation.axes.get(self.missing)
+        if axis is None:
+            if not may_hold(relation, self.missing, known):
+                raise self.error(relation, known)
+            return
+        extent = self._extent(relation, axis, known)
+        if not may_hold(relation, self.missing, known | {self.missing: extent}):
+            raise self.error(relation, known, extent)
+        self.extents[axis] = extent
+        self.origins[axis] = self._origin(relation, known)
+
+    def _equal(self, extents: list[Extent]) -> bool:
+        derived = self.scope.unit.derived
+        return all(derived.same(extents[0], extent) for extent in extents[1:])
+
+    def _extent(self, relation: Relation, axis: int, known: Mapping[Role, Extent]) -> Extent:
+        """Return the extent of the result along ``axis``: a number, a known dim or one of its own.
+
+        Raises:
+            CkError: F067, no number fits.
+        """
+        if self.call.size is not None and relation.window is not None:
+            first = min(r.axes[self.missing] for r in self.call.geometry.relations if r.window)
+            return self.call.size[axis - first]
+        if relation.is_equality:
+            return next(iter(known.values()))
+        numbers = {role: extent for role, extent in known.items() if isinstance(extent, int)}
+        if len(numbers) == len(known):
+            allowed = relation.allowed(self.missing, numbers)
+            if not allowed:
+                raise self.error(relation, known)
+            if len(allowed) == 1:
+                return allowed[0]
+        unmoved = self._unmoved(relation, known)
+        if unmoved is not None:
+            return unmoved
+
+        def fits(other: Extent) -> bool:
+            return may_hold(relation, self.missing, {**known, self.missing: other})
+
+        key = (self.missing, relation.name, relation.window, relation.shared, *known.items())
+        return self.scope.unit.derived.dim(relation.name, key, fits)
+
+    def _unmoved(self, relation: Relation, known: Mapping[Role, Extent]) -> Extent | None:
+        """Return the operand's dim where the padding makes input and output the same."""
+        weight, window = known.get(Role.WEIGHT), relation.window
+        if window is None or window.stride > 1 or not isinstance(weight, int):
+            return None
+        (other,) = (extent for role, extent in known.items() if role is not Role.WEIGHT)
+        return other if weight > 0 and window.room(0, weight) == -1 else None
+
+    def _origin(self, relation: Relation, known: Mapping[Role, Extent]) -> str:
+        if relation.is_equality:
+            (role, axis) = next((r, a) for r, a in relation.axes.items() if r is not self.missing)
+            return self.tensors[role].origins[axis]
+        given = ", ".join(f"{role.value} {extent}" for role, extent in known.items())
+        return f"{relation.name} of ck.{self.op}: {relation.formula} ({given})"
+
+    def error(
+        self, relation: Relation, known: Mapping[Role, Extent], got: Extent | None = None
+    ) -> CkError:
+        """Return the error for extents that do not fit."""
+        given = " and ".join(f"{extent} of {_LETTERS[role]}" for role, extent in known.items())
+        problem = f"along {relation.name}, {given} do not fit"
+        if got is not None:
+            problem = f"along {relation.name}, {given} do not give {got}"
+        notes = [
+            f"{extent} is {self.tensors[role].origins[relation.axes[role]]}"
+            for role, extent in known.items()
+        ]
+        advice = f"rule: {relation.formula}\n{self.call.convention}"
+        return self.scope.error(
+            "F067", self.node, *notes, op=self.op, problem=problem, advice=advice
+        )

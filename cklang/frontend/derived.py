@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT
+"""Dims for extents that only a call decides, and how they get the names that the user gave them.
+
+The output of a convolution has extents that follow from others. Each gets a dim of its own, the
+same for the same window over the same extents. Where it meets a dim of the user, it is that one:
+reading the program starts again with what was learned. Whether the numbers agree is checked at the
+call (:mod:`cklang.ir.derive`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+
+from cklang.types import Dim
+
+__all__ = ["Derived", "LearnedError"]
+
+Extent = Dim | int
+
+
+class LearnedError(Exception):
+    """A derived dim is known by another name: the program is read again with it."""
+
+    def __init__(self, dim: Dim, extent: Extent) -> None:
+        super().__init__(f"{dim} is {extent}")
+        self.dim = dim
+        self.extent = extent
+
+
+class Derived:
+    """The derived dims of one reading of a program."""
+
+    def __init__(self, learned: Mapping[Dim, Extent], taken: Collection[str]) -> None:
+        """Begin with what earlier readings learned; names in ``taken`` are the user's."""
+        self.learned = learned
+        self._taken = set(taken)
+        self._dims: dict[object, Dim] = {}
+        self._fits: dict[Dim, Callable[[Extent], bool]] = {}
+
+    def dim(self, name: str, key: object, fits: Callable[[Extent], bool]) -> Extent:
+        """Return the dim of an extent.
+
+        Args:
+            name: What its axis is called.
+            key: What it follows from: equal keys are equal extents.
+            fits: Tells whether another extent may be the same one.
+        """
+        if key not in self._dims:
+            new = Dim(self._free(name))
+            self._taken.add(new.name)
+            self._dims[key] = new
+            self._fits[new] = fits
+        return self.resolve(self._dims[key])
+
+    def resolve(self, extent: Extent) -> Extent:
+        """Return what ``extent`` is known to be by now."""
+        while isinstance(extent, Dim) and extent in self.learned:
+            extent = self.learned[extent]
+        return extent
+
+    def same(self, one: Extent, other: Extent) -> bool:
+        """Tell whether two extents are the same.
+
+        Raises:
+            LearnedError: One of them is derived, and from now on is the other.
+        """
+        if one == other:
+            return True
+        for dim, extent in ((one, other), (other, one)):
+            if isinstance(dim, Dim) and dim in self._fits and self._fits[dim](extent):
+                raise LearnedError(dim, extent)
+        return False
+
+    def _free(self, name: str) -> str:
+        count = 0
+        while f"{name}_{count}" in self._taken:
+            count += 1
+        return f"{name}_{count}"

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: MIT
+"""``ck.gemm`` with scales: which block of its operand each element of a scale is for.
+
+A scale has the axes of its operand, and along the last two one element for each block; the shapes
+say how large blocks are where extents are dims (``K`` and ``K / 128``) or divide, and ``block_a``
+and ``block_b`` say it everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from cklang.errors import CkError
+from cklang.frontend import emit
+from cklang.frontend.scope import Scope
+from cklang.frontend.text import Located
+from cklang.frontend.values import Item, Tensor, describe
+from cklang.ir import rules
+from cklang.ir.nodes import Attr
+from cklang.ir.rules import Shape, covers
+from cklang.types import Blocks, Dim
+
+__all__ = ["read_blocks", "scaled_gemm"]
+
+_SIDES = ("a", "b")
+_WHOLE = "a scale of the whole axis is a factor of the sum: multiply the result of the gemm with it"
+
+
+def scaled_gemm(
+    scope: Scope,
+    node: Located,
+    a: Item,
+    b: Item,
+    scale_a: Item,
+    scale_b: Item,
+    block_a: Item,
+    block_b: Item,
+) -> Tensor:
+    """Multiply two matrices; with scales, each block of K by itself.
+
+    Raises:
+        CkTypeError: F037 for a scale or a block that is none, F048 for the dtypes; as
+            :func:`cklang.frontend.emit.gemm`.
+        CkValueError: F035 for blocks that are unknown or do not fit, F036 for blocks of K of two
+            lengths.
+    """
+    given = [scale_a, scale_b]
+    if given == [None, None] and block_a is None and block_b is None:
+        return emit.gemm(scope, node, a, b)
+    matrices, origins = emit.product(scope, node, a, b)
+    scales = [_scale(scope, node, *side) for side in zip(_SIDES, given, matrices, strict=True)]
+    found = read_blocks(
+        [matrix.shape for matrix in matrices],
+        [None if scale is None else scale.shape for scale in scales],
+        (block_a, block_b),
+        lambda code, **names: scope.error(code, node, **names),
+    )
+    operands = [each for each in (*matrices, *scales) if each is not None]
+    dtypes = tuple(each.dtype for each in operands)
+    if rules.SCALED_DTYPE.apply(dtypes, {}) is None:
+        text = rules.SCALED_DTYPE.text
+        names = {"a": dtypes[0], "b": f"{dtypes[1]} with scales {', '.join(map(str, dtypes[2:]))}"}
+        raise scope.error("F048", node, **names, want=text, advice="cast the scales: s.to(ck.f32)")
+    values = [emit.materialise(scope, node, each) for each in operands]
+    attrs: dict[str, Attr] = dict(found)
+    value = scope.unit.append("scaled_gemm", *values, attrs=attrs, span=scope.span(node))
+    return Tensor.plain(value, origins)
+
+
+def _scale(scope: Scope, node: Located, side: str, scale: Item, matrix: Tensor) -> Tensor | None:
+    """Return a scale with all axes of its matrix: those before the last two may be missing."""
+    if scale is None:
+        return None
+    missing = len(matrix.shape) - len(scale.shape) if isinstance(scale, Tensor) else -1
+    if not isinstance(scale, Tensor) or missing < 0 or len(scale.shape) < 2:
+        advice = f"a scale of {side} is a tensor with the axes of {side}, one element a block"
+        got = describe(scale)
+        raise scope.error("F037", node, what=f"scale of {side}", got=got, advice=advice)
+    shape = (*matrix.shape[:-2], *scale.shape[-2:])
+    if scale.shape == shape:
+        return scale
+    axes = tuple(axis + missing for axis in scale.axes)
+    origins = (*matrix.origins[:-2], *scale.origins[-2:])
+    return replace(scale, shape=shape, axes=axes, origins=origins)
+
+
+def read_blocks(
+    matrices: Sequence[Shape],
+    scales: Sequence[Shape | None],
+    given: Sequence[Any],
+    fail: Callable[..., CkError],
+) -> dict[str, tuple[int, ...]]:
+    """Return the attributes block_a and block_b of ``scaled_gemm``; empty for no scale.
+
+    Args:
+        matrices: Shapes of a and b.
+        scales: Shapes of their scales.
+        given: What the user said blocks are.
+        fail: Makes the error of a code and its names.
+    """
+    found: dict[str, tuple[int, ...]] = {}
+    for side, matrix, scale, block in zip(_SIDES, matrices, scales, given, strict=True):
+        found[f"block_{side}"] = () if scale is None else _block(side, matrix, scale, block, fail)
+        if scale is None and block is not None:
+            advice = f"pass scale_{side} with it"
+            raise fail("F037", what=f"block of {side}", got="there without a scale", advice=advice)
+    if all(found.values()) and found["block_a"][1] != found["block_b"][0]:
+        raise fail("F036", one=found["block_a"][1], other=found["block_b"][0])
+    return found
+
+
+def _block(
+    side: str, matrix: Shape, scale: Shape, given: Any, fail: Callable[..., CkError]
+) -> tuple[int, ...]:
+    if given is not None and not _is_block(given):
+        advice = "write two integers of 1 or more, as in (1, 128)"
+        raise fail("F037", what=f"block of {side}", got=repr(given), advice=advice)
+    sizes = []
+    for axis in (-2, -1):
+        extent, count = matrix[axis], scale[axis]
+        size = given[axis] if given is not None else _size(extent, count)
+        if size is None or not covers(count, extent, size):
+            advice = _advice(side, extent, count)
+            what = f"scale of {side}"
+            raise fail("F035", axis=axis, what=what, got=count, extent=extent, advice=advice)
+        sizes.append(size)
+    return tuple(sizes)
+
+
+def _is_block(given: Any) -> bool:
+    return (
+        isinstance(given, tuple)
+        and len(given) == 2
+        and all(type(size) is int and size >= 1 for size in given)
+    )
+
+
+def _size(extent: Dim | int, count: Dim | int) -> int | None:
+    """Return the size of the blocks of which ``count`` cover ``extent``, where that is known."""
+    if count == extent:
+        return 1
+    if isinstance(count, Blocks) and count.of == extent:
+        return count.size
+    if isinstance(extent, int) and isinstance(count, int) and count > 0 and extent % count == 0:
+        return extent // count
+    return None
+
+
+def _advice(side: str, extent: Dim | int, count: Dim | int) -> str:
+    if count == 1:
+        return _WHOLE
+    if isinstance(extent, Dim):
+        return f"write {extent} / 128 in the annotation of the scale for blocks of 128"
+    return f"say how large blocks are: block_{side}=(1, 128)"

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+"""Extents that no argument has: those of convolutions, solved in the order of the program.
+
+Result extents of a convolution follow from its operands', so a dim may first appear there. Where a
+dim has a value already, from an argument or an earlier op, it is checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cklang.errors import CkError, error
+from cklang.ir.convolution import geometry_of
+from cklang.ir.nodes import Function, Operation
+from cklang.ir.windows import DIRECTIONS, Relation, Role
+from cklang.types import Dim, TensorType
+
+__all__ = ["derive"]
+
+
+def derive(function: Function, dims: Mapping[Dim, int]) -> dict[Dim, int]:
+    """Return ``dims`` with the extents that the ops of ``function`` decide.
+
+    Args:
+        function: A verified function.
+        dims: The extent of each dim of its parameters.
+
+    Raises:
+        CkValueError: I033, extents that fit no convolution; I034, an extent that several values
+            of would fit; I035, one that is declared or given otherwise.
+    """
+    known = dict(dims)
+    for operation in function.body:
+        found = geometry_of(operation)
+        if found is not None:
+            for relation in found.relations:
+                _solve(operation, relation, known)
+    return known
+
+
+def _solve(operation: Operation, relation: Relation, known: dict[Dim, int]) -> None:
+    direction = DIRECTIONS[operation.op]
+    types = dict(zip(direction.operands, (each.type for each in operation.operands), strict=True))
+    types[direction.result] = operation.result.type
+    given = {
+        role: _value(types[role].shape[axis], known)
+        for role, axis in relation.axes.items()
+        if role is not direction.result
+    }
+    allowed = relation.allowed(direction.result, given)
+    if not allowed:
+        raise _error("I033", operation, relation, types, given)
+    axis = relation.axes.get(direction.result)
+    if axis is None:
+        return
+    extent = operation.result.type.shape[axis]
+    if isinstance(extent, Dim) and extent not in known:
+        if len(allowed) > 1:
+            choices = _words(list(allowed))
+            raise _error("I034", operation, relation, types, given, dim=extent, choices=choices)
+        known[extent] = allowed[0]
+    value = _value(extent, known)
+    if value not in allowed:
+        choices = _words(list(allowed))
+        raise _error(
+            "I035", operation, relation, types, given, dim=extent, got=value, choices=choices
+        )
+
+
+def _value(extent: Dim | int, known: Mapping[Dim, int]) -> int:
+    return known[extent] if isinstance(extent, Dim) else extent
+
+
+def _words(values: list[int]) -> str:
+    return " or ".join(map(str, values)) if len(values) < 4 else f"{values[0]} to {values[-1]}"
+
+
+def _error(
+    code: str,
+    operation: Operation,
+    relation: Relation,
+    types: Mapping[Role, TensorType],
+    given: Mapping[Role, int],
+    **values: object,
+) -> CkError:
+    notes = [f"{role.value}: {type_}" for role, type_ in types.items()]
+    return error(
+        code,
+        at=operation.span,
+        notes=notes,
+        op=operation.op,
+        axis=relation.name,
+        given=" and ".join(f"{role.value} {value}" for role, value in given.items()),
+        rule=relation.formula,
+        **values,
+    )

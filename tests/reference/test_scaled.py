@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: MIT
+"""Scaled products: the meaning against scaled elements, the bound against sums in f32."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cklang as ck
+from cklang.fusion.partition import plan
+from cklang.fusion.unfuse import kernel_function
+from cklang.ir.builder import Builder
+from cklang.ir.nodes import Function
+from cklang.ir.parser import parse_function
+from cklang.reference.bounds import evaluate_with_bound
+from cklang.reference.evaluate import evaluate
+from cklang.testing import assert_close
+from cklang.testing.strategies import Values, arrays, extents
+from cklang.types import DType, TensorType, e8m0, f32
+
+BLOCKS = {"a": (((1, 4), ())), "b": (((), (4, 3))), "both": (((2, 4), (4, 1)))}
+
+
+def counts(shape: tuple[int, int], block: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(-(-extent // size) for extent, size in zip(shape, block, strict=True))
+
+
+def function(
+    sizes: tuple[int, int, int], blocks: tuple[tuple[int, ...], ...], dtype: DType, scale: DType
+) -> Function:
+    m, n, k = sizes
+    builder = Builder("f")
+    operands = [
+        builder.param(name, TensorType(dtype=dtype, shape=shape))
+        for name, shape in (("a", (m, k)), ("b", (k, n)))
+    ]
+    for name, shape, block in zip("st", ((m, k), (k, n)), blocks, strict=True):
+        if block:
+            type_ = TensorType(dtype=scale, shape=counts(shape, block))
+            operands.append(builder.param(name, type_))
+    attrs = {"block_a": blocks[0], "block_b": blocks[1]}
+    return builder.finish(builder.apply("scaled_gemm", operands, attrs))
+
+
+def spread(scale: Any, block: tuple[int, int], shape: tuple[int, int]) -> Any:
+    """One scale for each element."""
+    whole = np.kron(scale.astype(np.float64), np.ones(block))
+    return whole[: shape[0], : shape[1]]
+
+
+@given(st.data(), st.sampled_from(sorted(BLOCKS)))
+def test_it_is_the_product_of_scaled_elements(data: st.DataObject, side: str) -> None:
+    sizes = tuple(data.draw(extents(19)) for _ in range(3))
+    m, n, k = sizes
+    blocks = BLOCKS[side]
+    f = function(sizes, blocks, ck.f16, f32)
+    given_ = [data.draw(arrays(p.type.dtype, p.type.shape, [Values.SMALL])) for p in f.params]
+    wide = [each.astype(np.float64) for each in given_]
+    a, b = wide[:2]
+    if blocks[0]:
+        a = a * spread(wide[2], blocks[0], (m, k))
+    if blocks[1]:
+        b = b * spread(wide[-1], blocks[1], (k, n))
+    (got,) = evaluate(f, given_)
+    np.testing.assert_array_equal(got, a @ b)
+    assert parse_function(str(f)) == f
+
+
+def in_f32(given_: list[Any], blocks: tuple[tuple[int, ...], ...], parts: int) -> Any:
+    """Sums as a kernel makes them: each block in ``parts``, scaled and added in f32."""
+    a, b = (each.astype(np.float32) for each in given_[:2])
+    size = blocks[0][1] if blocks[0] else blocks[1][0]
+    total = np.zeros((a.shape[0], b.shape[1]), np.float32)
+    for k in range(0, a.shape[1], size):
+        scale = np.ones((1, 1), np.float32)
+        if blocks[0]:
+            rows = np.repeat(given_[2][:, k // size], blocks[0][0])[: a.shape[0]]
+            scale = scale * rows.astype(np.float32)[:, None]
+        if blocks[1]:
+            columns = np.repeat(given_[-1][k // size], blocks[1][1])[: b.shape[1]]
+            scale = scale * columns.astype(np.float32)
+        for part in range(parts):
+            piece = slice(k + part, min(k + size, a.shape[1]), parts)
+            total = total + scale * (a[:, piece] @ b[piece])
+    return total
+
+
+@given(st.data(), st.sampled_from(sorted(BLOCKS)), st.integers(1, 3))
+def test_sums_in_f32_are_within_the_bound(data: st.DataObject, side: str, parts: int) -> None:
+    sizes = tuple(data.draw(extents(19)) for _ in range(3))
+    blocks = BLOCKS[side]
+    f = function(sizes, blocks, ck.bf16, f32)
+    given_ = [data.draw(arrays(p.type.dtype, p.type.shape)) for p in f.params]
+    (want,), (bound,) = evaluate_with_bound(f, given_)
+    with np.errstate(all="ignore"):
+        assert_close(in_f32(given_, blocks, parts), want, bound)
+
+
+def test_the_bound_tells_a_wrong_scale() -> None:
+    rng = np.random.default_rng(0)
+    f = function((8, 6, 32), BLOCKS["both"], ck.f16, f32)
+    given_ = [(rng.random(p.type.shape) + 0.5).astype(p.type.dtype.numpy) for p in f.params]
+    (want,), (bound,) = evaluate_with_bound(f, given_)
+    assert (bound < 1e-4 * np.abs(want)).all()
+    given_[2][3, 7] *= 1.01
+    with pytest.raises(AssertionError):
+        assert_close(in_f32(given_, BLOCKS["both"], 1), want, bound)
+
+
+def test_nan_infinite_and_zero_scales_meet_the_sum_of_their_block() -> None:
+    f = function((2, 1, 8), BLOCKS["a"], ck.f32, f32)
+    a = np.array([[1, 1, 1, 1, 2, 2, 2, 2], [1, -1, 0, 0, 0, 0, 0, 0]], np.float32)
+    b = np.ones((8, 1), np.float32)
+    for scales, want, sure in (
+        ([[np.nan, 1], [0, 0]], [np.nan, 0], [True, True]),
+        ([[np.inf, 1], [np.inf, 1]], [np.inf, np.nan], [True, False]),
+        ([[0, 2], [1, -np.inf]], [16, np.nan], [True, True]),
+    ):
+        (got,), (bound,) = evaluate_with_bound(f, [a, b, np.array(scales, np.float32)])
+        np.testing.assert_array_equal(got[:, 0], want)
+        np.testing.assert_array_equal(np.isfinite(bound[:, 0]), sure)
+
+
+def test_the_f32_product_of_scales_may_overflow_and_that_of_exponents_does_not() -> None:
+    blocks = BLOCKS["both"]
+    a, b = np.full((1, 4), 2.0**-30, np.float32), np.full((4, 1), 2.0**-30, np.float32)
+    for scale, is_sure in ((f32, False), (e8m0, True)):
+        f = function((1, 1, 4), blocks, ck.f32, scale)
+        large = np.full((1, 1), 2.0**65, np.float32).astype(scale.numpy)
+        (got,), (bound,) = evaluate_with_bound(f, [a, b, large, large])
+        assert got.item() == 2.0**72
+        assert np.isfinite(bound).item() is is_sure
+
+
+def test_e8m0_is_a_power_of_two_or_nan() -> None:
+    f = function((3, 1, 4), BLOCKS["a"], ck.f32, e8m0)
+    scales = np.array([[0], [254], [255]], np.uint8).view(ml_dtypes.float8_e8m0fnu)
+    a, b = np.ones((3, 4), np.float32), np.ones((4, 1), np.float32)
+    (got,) = evaluate(f, [a * np.float32([[2], [0.25], [1]]), b, scales])
+    np.testing.assert_array_equal(got[:, 0], [2.0**-124, 2.0**127, np.nan])
+
+
+M, N, K, G = ck.dims("M N K G")
+
+
+@ck.op
+def straight(
+    x: ck.f16[G, M, K], w: ck.f16[N, K], s: ck.f32[M, K / 4], t: ck.f32[N / 2, K / 4]
+) -> ck.f32[G, M, N]:
+    return ck.gemm(x, w.T, scale_a=s, scale_b=t.T)
+
+
+@ck.op
+def turned(x: ck.f16[M, K], w: ck.f16[N, K], s: ck.f32[M / 3, K / 4]) -> ck.f32[N, M]:
+    return ck.gemm(x, w.T, scale_a=s).T + 1.0
+
+
+@ck.op
+def chained(x: ck.f16[M, K], w: ck.f16[K, N], v: ck.f16[N, N], t: ck.f32[N / 2, N]) -> ck.f32[M, N]:
+    return ck.gemm((x @ w).to(ck.f16), v, scale_b=t)
+
+
+@pytest.mark.parametrize("op", [straight, turned, chained])
+def test_kernels_compute_the_function(op: Any) -> None:
+    sizes = {G: 2, M: 5, N: 7, K: 10}
+    rng = np.random.default_rng(1)
+    f = op.program.specialise()
+    known = {}
+    for param in f.params:
+        shape = [
+            extent.count(sizes[extent.of]) if hasattr(extent, "of") else sizes[extent]
+            for extent in param.type.shape
+        ]
+        known[param.name] = rng.integers(-3, 4, shape).astype(param.type.dtype.numpy)
+    (want,) = evaluate(f, [known[param.name] for param in f.params])
+    found = plan(f)
+    for kernel in found.kernels:
+        inputs = [known[value.name] for value in kernel.inputs]
+        (known[kernel.result.name],) = evaluate(kernel_function(kernel), inputs)
+    np.testing.assert_array_equal(known[found.kernels[-1].result.name], want)
+    assert "scaled by" in found.explain()
+
+
+def test_outside_an_op_it_computes_with_numpy() -> None:
+    rng = np.random.default_rng(2)
+    a, b = rng.random((6, 8)), rng.random((8, 4))
+    s, t = rng.random((6, 2)), rng.random((2, 4))
+    want = (a * np.repeat(s, 4, 1)) @ (b * np.repeat(t, 4, 0))
+    np.testing.assert_allclose(ck.gemm(a, b, scale_a=s, scale_b=t), want)
+    short = ck.gemm(a[:, :7], b[:7], scale_a=s, block_a=(1, 4))
+    np.testing.assert_allclose(short, (a[:, :7] * np.repeat(s, 4, 1)[:, :7]) @ b[:7])
+    with pytest.raises(ck.CkError, match="F035"):
+        ck.gemm(a[:, :7], b[:7], scale_a=s)

@@ -22,6 +22,7 @@ from cklang.frontend import functions
 from cklang.frontend.functions import *  # noqa: F403 - the names stand in its __all__, once
 from cklang.frontend.helper import Fn, fn
 from cklang.keys import Algorithm
+from cklang.runtime import sparse24
 from cklang.runtime.context import using
 from cklang.runtime.op import Op, op
 from cklang.runtime.problem import Problem, problem
@@ -79,6 +80,7 @@ __all__ = [
     "pattern",
     "problem",
     "select",
+    "sparse24",
     "using",
     *functions.__all__,
 ]

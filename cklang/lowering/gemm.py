@@ -7,21 +7,17 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cklang.errors import error
 from cklang.fusion.region import split
 from cklang.ir.nodes import Function
 from cklang.keys import Algorithm, DKind, DOperand, Family, KernelKey, Layout, Reduction, Signature
 from cklang.lowering.families import family_names
+from cklang.lowering.headers import PRECOMPILED
 from cklang.lowering.pipelines import PIPELINES
 from cklang.lowering.pointwise import c_functions, c_type
+from cklang.lowering.render import template
 from cklang.types import DType, Kind, bool_, f32, i32
-
-if TYPE_CHECKING:
-    import jinja2
 
 __all__ = ["HOLE", "KernelSource", "lower", "unsupported"]
 
@@ -50,6 +46,10 @@ class KernelSource:
     """Symbol of the epilogue function."""
     kernel: str
     """Symbol of the kernel."""
+    halves: bool = True
+    """Whether the stencil is compiled in two halves, main loop and epilogue."""
+    precompiled: str = PRECOMPILED
+    """The file of :mod:`cklang.lowering.headers` that holds all CK Tile headers it includes."""
 
     @property
     def inline(self) -> str:
@@ -73,7 +73,7 @@ def lower(key: KernelKey, epilogue: Function, source_lines: Sequence[str] = ()) 
     _check(key, epilogue)
     kernel = _kernel_name(key)
     functions = _functions(key.signature, epilogue)
-    text = _template().render(_context(key, functions, kernel))
+    text = template("gemm.hip.j2").render(_context(key, functions, kernel))
     return KernelSource(
         stencil=text,
         fill=c_functions(functions, source_lines),
@@ -119,6 +119,7 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
     choices: tuple[tuple[str, object, Collection[object]], ...] = (
         ("dtype_acc", s.dtype_acc, (i32 if s.dtype_a.kind is Kind.INT else f32,)),
         ("dtype_b", s.dtype_b, (s.dtype_b if row.mixed else s.dtype_a,)),
+        ("sparse", s.sparse, both if row.sparse else (False,)),
         ("layout_a", s.layout_a, tuple(Layout) if row.any_layout else (Layout.ROW,)),
         ("layout_b", s.layout_b, tuple(Layout) if row.any_layout else (Layout.COL,)),
         ("layout_e", s.layout_e, (Layout.ROW,)),
@@ -129,7 +130,7 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
         ("persistent", a.persistent, (False,) if row.wave_groups > 1 or _shared(a) else both),
         ("double_buffer", a.double_buffer, (row.buffers == 2,)),
         ("num_wave_groups", a.num_wave_groups, (row.wave_groups,)),
-        ("transpose_c", a.transpose_c, both if row.transposed else (False,)),
+        ("transpose_c", a.transpose_c, both if row.transposed and not s.sparse else (False,)),
     )
     for name, value, legal in choices:
         if value not in legal:
@@ -220,6 +221,7 @@ def _context(key: KernelKey, functions: Mapping[str, Function], kernel: str) -> 
         "warp_tile_k": a.warp_tile[2],
         **{name: str(getattr(a, name)).lower() for name in flags},
         **_pipeline(a),
+        "sparse": s.sparse,
         "epilogue": a.epilogue.value,
         "work": "stream_k" if a.stream_k else "split_k" if a.split_k > 1 else "tiles",
         "reduction": a.reduction.value,
@@ -267,18 +269,3 @@ def _stored(dtype: DType) -> str:
 
 def _list(items: object) -> str:
     return ", ".join(map(str, items))  # type: ignore[call-overload]
-
-
-@cache
-def _template() -> jinja2.Template:
-    import jinja2
-
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,  # noqa: S701 (C++, not HTML)
-    )
-    return environment.get_template("gemm.hip.j2")

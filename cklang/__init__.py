@@ -29,6 +29,8 @@ from cklang.runtime.problem import Problem, problem
 from cklang.runtime.registry import Registry
 from cklang.runtime.select import Selection, select
 from cklang.runtime.space import Pattern, pattern
+from cklang.runtime.strategy import Tuned
+from cklang.runtime.tune.session import autotune
 from cklang.types import (
     bf8,
     bf8_fnuz,
@@ -57,6 +59,8 @@ __all__ = [
     "Problem",
     "Registry",
     "Selection",
+    "Tuned",
+    "autotune",
     "bf8",
     "bf8_fnuz",
     "bf16",

@@ -72,6 +72,19 @@ TABLE: tuple[Rule, ...] = (
         "legal: a parameter, what follows the result of another gemm, or a transpose of these\n"
         "fix: compute it before the call and pass it as an argument",
     ),
+    row(
+        "X010",
+        CkUnsupportedError,
+        "{root} is the transpose of {anchor}: its kernel would exchange the operands, and only the "
+        "first can be sparse",
+        "legal: a result with the product's own rows and columns; transpose it after the call",
+    ),
+    row(
+        "X015",
+        CkUnsupportedError,
+        "no kernel computes {op} yet",
+        "the reference does: cklang.reference.evaluate.evaluate(op.ir(...), arrays)",
+    ),
     # L: lowering
     row("L001", CkUnsupportedError, "{op} has no C, so no kernel can compute it"),
     row(

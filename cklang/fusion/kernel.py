@@ -105,7 +105,8 @@ class KernelMaker:
 
         Raises:
             CkUnsupportedError: One of its functions reads more than :data:`MAX_READS` values
-                (X004), that of an operand none (X003).
+                (X004), that of an operand none (X003); it writes the transpose of a sparse
+                product (X010).
         """
         walk = _Epilogue(self, root)
         anchor = walk.anchor
@@ -120,6 +121,8 @@ class KernelMaker:
             else:
                 sides.append(self._view(anchor, index, space))
         scales = self._scales(anchor, space)
+        if space.transposed and anchor.op == "gemm24":
+            raise error("X010", at=anchor.span, root=root, anchor=anchor.result)
         epilogue = joined([walk.run(), *functions])
         reads = tuple(
             Read(value=read.value, axes=tuple(read.axes[axis] for axis in space.order))
@@ -134,6 +137,7 @@ class KernelMaker:
             reads=reads,
             result=root,
             anchor=anchor.result.name,
+            op=anchor.op,
             axes=space.order,
             transposed=space.transposed,
             scale_a=scales[0],

@@ -73,6 +73,11 @@ class View:
     value: Value
     perm: tuple[int | None, ...] = (0, 1)
 
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        """What is read of memory, as for an operand that is computed: the matrix itself."""
+        return (Read(value=self.value, axes=self.perm),)
+
     def __str__(self) -> str:
         if self.perm in ((0, 1), (1, 0)) and self.value.type.rank == 2:
             return f"{self.value}{'.T' if self.perm == (1, 0) else ''}"
@@ -137,6 +142,7 @@ class FusedGemm:
 
     ``axes`` are the result's axes in the order of the kernel's: batch axes, then rows and columns.
     ``anchor`` is the gemm of the function that this kernel computes (by the name of its result),
+    ``op`` its op,
     ``transposed`` whether the kernel computes its transpose, with A and B exchanged.
     ``spans`` are the user's places in it: the anchor's, then the region's, each once.
     """
@@ -148,6 +154,7 @@ class FusedGemm:
     reads: tuple[Read, ...]
     result: Value
     anchor: str
+    op: str = "gemm"
     axes: tuple[int, ...] = (0, 1)
     transposed: bool = False
     scale_a: BlockScale | None = None
@@ -159,8 +166,7 @@ class FusedGemm:
         """The values it reads, each once, in the order a, b, their scales, reads."""
         values: list[Value] = []
         for side in (self.a, self.b):
-            reads = side.reads if isinstance(side, Computed) else (side,)
-            values += (each.value for each in reads)
+            values += (read.value for read in side.reads)
         values += (scale.view.value for scale in (self.scale_a, self.scale_b) if scale)
         return tuple(dict.fromkeys([*values, *(read.value for read in self.reads)]))
 

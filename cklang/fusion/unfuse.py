@@ -44,7 +44,7 @@ def _product(builder: Builder, params: dict[str, Value], kernel: FusedGemm) -> V
         for letter, side in (("a", kernel.a), ("b", kernel.b))
     ]
     if kernel.scale_a is None and kernel.scale_b is None:
-        return builder.append("gemm", *matrices)
+        return builder.append(kernel.op, *matrices)
     operands, blocks = list(matrices), []
     for matrix, scale in zip(matrices, (kernel.scale_a, kernel.scale_b), strict=True):
         blocks.append(() if scale is None else scale.block)

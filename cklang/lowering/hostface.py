@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cklang.errors import error
 
@@ -20,6 +21,8 @@ __all__ = [
     "GemmProblem",
     "HostFace",
     "LaunchShape",
+    "launch_shape",
+    "launch_struct",
 ]
 
 VERSION = 5
@@ -139,18 +142,28 @@ class HostFace:
 
     def describe(self, problem: GemmProblem) -> LaunchShape | str:
         """Return how to launch the kernel for ``problem``, or the sentence that refuses it."""
-        launch = _Launch()
+        launch = launch_struct()
         self._describe(ctypes.byref(_to_c(problem)), ctypes.byref(launch))
-        if launch.refusal is not None:
-            return str(launch.refusal.decode())
-        return LaunchShape(
-            kernarg=bytes(launch.kernarg[: launch.kernarg_bytes]),
-            grid=tuple(launch.grid),
-            block=tuple(launch.block),
-            lds_bytes=launch.lds_bytes,
-            workspace_bytes=launch.workspace_bytes,
-            zeroed_bytes=launch.zeroed_bytes,
-        )
+        return launch_shape(launch)
+
+
+def launch_struct() -> ctypes.Structure:
+    """Return the C struct that a host face writes its answer to."""
+    return _Launch()
+
+
+def launch_shape(launch: Any) -> LaunchShape | str:
+    """Return what a host face wrote: how to launch, or the sentence that refuses the problem."""
+    if launch.refusal is not None:
+        return str(launch.refusal.decode())
+    return LaunchShape(
+        kernarg=bytes(launch.kernarg[: launch.kernarg_bytes]),
+        grid=tuple(launch.grid),
+        block=tuple(launch.block),
+        lds_bytes=launch.lds_bytes,
+        workspace_bytes=launch.workspace_bytes,
+        zeroed_bytes=launch.zeroed_bytes,
+    )
 
 
 def _to_c(problem: GemmProblem) -> _Problem:

@@ -52,6 +52,10 @@ class PipelineRow:
     """Whether the accumulator may be transposed: the epilogue takes its rows before its columns."""
     computed: bool = True
     """Whether functions may compute A and B: they pass through registers on their way to LDS."""
+    block_scale_loop: str = ""
+    """Our main loop over it for products with block scales, if there is one."""
+    sparse: bool = False
+    """Whether A may be in 2:4 form."""
     acc_in_lds: bool = False
     """Whether the accumulator goes through LDS inside the loop."""
 
@@ -68,6 +72,7 @@ PIPELINES: Mapping[Pipeline, PipelineRow] = MappingProxyType(
             headers=("pipeline/gemm_pipeline_ag_bg_cr_mem.hpp",),
             ck="GemmPipelineAgBgCrMem",
             policy=_UNIVERSAL,
+            sparse=True,
             transposed=True,
             tail="Full",
             step=0,
@@ -77,9 +82,11 @@ PIPELINES: Mapping[Pipeline, PipelineRow] = MappingProxyType(
             headers=(),
             ck="GemmPipelineAgBgCrCompV3",
             policy=_UNIVERSAL,
+            sparse=True,
             transposed=True,
             tail="Full",
             least=2,
+            block_scale_loop="BlockScaleLoop",
         ),
         Pipeline.COMPV4: PipelineRow(
             headers=(*_REGISTERS, "pipeline/gemm_pipeline_ag_bg_cr_comp_v4.hpp"),
@@ -125,6 +132,7 @@ PIPELINES: Mapping[Pipeline, PipelineRow] = MappingProxyType(
             headers=("pipeline/gemm_pipeline_agmem_bgmem_creg_v1.hpp",),
             ck="GemmPipelineAGmemBGmemCRegV1",
             policy=_UNIVERSAL,
+            sparse=True,
             transposed=True,
             tail="Full",
             any_layout=False,

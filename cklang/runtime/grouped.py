@@ -56,8 +56,8 @@ class _Product:
 
     @property
     def operands(self) -> list[str]:
-        """The names of its arrays."""
-        return [each.value for each in self.problem.arrays]
+        """The names of its inputs."""
+        return [each.value for each in self.problem.inputs]
 
 
 class GroupedCall:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from cklang.errors import error
 from cklang.lowering.hostface import GemmOperand, GemmProblem, HostFace, LaunchShape
 from cklang.runtime.device import Device, Function
-from cklang.runtime.problem import ComputedMatrix, Matrix, Problem, ReadAccess
+from cklang.runtime.problem import ComputedMatrix, Matrix, Problem, ReadAccess, ScaleAccess
 from cklang.runtime.record import Artifact
 
 __all__ = ["Loaded", "Prepared", "loaded"]
@@ -33,7 +33,7 @@ class Prepared:
     block: tuple[int, int, int]
     kernarg: bytes
     pointers: tuple[tuple[int, ...], ...]
-    """For each array of the problem: the 64-bit words of ``kernarg`` that hold its address."""
+    """For each input of the problem: the 64-bit words of ``kernarg`` that hold its address."""
     workspace: tuple[int, ...]
     """The same for the workspace; empty if it needs none."""
     workspace_bytes: int
@@ -58,7 +58,7 @@ class Loaded:
             CkUnsupportedError: D007, CK Tile's own check or ours refuses the problem.
             CkInternalError: D008, an operand's address is in no argument.
         """
-        *marks, own = [_MARK + i * _MARK_STEP for i in range(1 + len(problem.arrays))]
+        *marks, own = [_MARK + i * _MARK_STEP for i in range(1 + len(problem.inputs))]
         split_k = self.artifact.key.algorithm.split_k
         question = replace(
             _question(problem, marks), workspace=own, blocks=self.blocks, k_batch=split_k
@@ -79,7 +79,7 @@ class Loaded:
 
         Args:
             problem: One product of the group.
-            pointers: Addresses of all its arrays.
+            pointers: Addresses of the problem's inputs.
             first_tile: How many tiles the rows before it have.
 
         Raises:
@@ -93,7 +93,7 @@ class Loaded:
 
         ``problem`` is any of its products; rows and tiles are counted by ``count`` and ``tiles``.
         """
-        marks = [_MARK] * len(problem.arrays)
+        marks = [_MARK] * len(problem.inputs)
         question = replace(
             _question(problem, marks),
             blocks=self.blocks,
@@ -124,15 +124,17 @@ class Loaded:
 
 def _question(problem: Problem, marks: list[int]) -> GemmProblem:
     rest = iter(marks)
+    a, b, e = _side(problem.a, rest), _side(problem.b, rest), _matrix(problem.e, next(rest))
+    d = tuple(_read(each, next(rest)) for each in problem.d)
     return GemmProblem(
         m=problem.m,
         n=problem.n,
         k=problem.k,
-        a=_side(problem.a, rest),
-        b=_side(problem.b, rest),
-        e=_matrix(problem.e, next(rest)),
+        a=(*a, *_scale(problem.scale_a, rest)),
+        b=(*b, *_scale(problem.scale_b, rest)),
+        e=e,
         batch=problem.batch,
-        d=tuple(_read(d, next(rest)) for d in problem.d),
+        d=d,
     )
 
 
@@ -148,6 +150,13 @@ def _matrix(matrix: Matrix, pointer: int) -> GemmOperand:
 
 def _read(read: ReadAccess, pointer: int) -> GemmOperand:
     return GemmOperand(pointer=pointer, outer=read.stride_m, inner=read.stride_n, batch=read.batch)
+
+
+def _scale(scale: ScaleAccess | None, pointers: Iterator[int]) -> Iterator[GemmOperand]:
+    if scale is not None:
+        yield GemmOperand(
+            pointer=next(pointers), outer=scale.stride, inner=scale.stride_k, batch=scale.batch
+        )
 
 
 _loaded: dict[tuple[int, str], Loaded] = {}

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-__all__ = ["Axis", "Nest", "folded"]
+__all__ = ["Axis", "Blocks", "Nest", "folded"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,8 +24,17 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Blocks:
+    """Scales of A or B among the operands."""
+
+    operand: int
+    single: bool
+    """Whether every row of A, or column of B, has scales of its own: then more may be joined."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Nest:
-    """All loops of a launch but K's; operands are in the order A, B, E, then each D.
+    """All loops of a launch but K's; operands are in the order A, B, E, each D, scales.
 
     A matrix that is computed has as many operands as the function that computes it.
     """
@@ -38,6 +47,17 @@ class Nest:
     computed."""
     counts: tuple[int, int] = (1, 1)
     """Operands of A and of B."""
+    blocks: tuple[Blocks | None, Blocks | None] = (None, None)
+    """The scales of A and of B, which are operands after each D."""
+
+    @property
+    def sides(self) -> tuple[range, range]:
+        """The operands of A and of B."""
+        first = self.counts[0]
+        return range(first), range(first, sum(self.counts))
+
+
+_A, _B = range(2)
 
 
 def folded(nest: Nest) -> Nest:
@@ -47,8 +67,8 @@ def folded(nest: Nest) -> Nest:
     rows, columns = nest.rows, nest.columns
     first_b, e = nest.counts[0], sum(nest.counts)
     for axis in reversed(batch):
-        more_rows = None if any(axis.strides[first_b:e]) else _joined(axis, rows)
-        more_columns = None if any(axis.strides[:first_b]) else _joined(axis, columns)
+        more_rows = _joined(axis, rows) if _may_join(nest, axis, _A, _B) else None
+        more_columns = _joined(axis, columns) if _may_join(nest, axis, _B, _A) else None
         if more_rows is not None and (nest.whole_k[0] or more_rows.strides[0] == 1):
             rows = more_rows
         elif (
@@ -60,6 +80,13 @@ def folded(nest: Nest) -> Nest:
         else:
             kept.append(axis)
     return replace(nest, batch=tuple(reversed(kept)), rows=rows, columns=columns)
+
+
+def _may_join(nest: Nest, axis: Axis, grows: int, stays: int) -> bool:
+    """Tell whether one operand may have more rows or columns, and the other does not change."""
+    more, same = nest.blocks[grows], nest.blocks[stays]
+    fixed = [*nest.sides[stays], *([] if same is None else [same.operand])]
+    return (more is None or more.single) and not any(axis.strides[each] for each in fixed)
 
 
 def _joined(outer: Axis, inner: Axis) -> Axis | None:

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, TypeAlias
 from cklang.codec import enum_of
 from cklang.errors import error
 from cklang.fusion.plan import Computed, Read, View
-from cklang.keys import DKind, DOperand, Family, Layout, Signature
+from cklang.keys import DKind, DOperand, Family, Layout, Scale, Signature
 from cklang.lowering.hostface import MAX_BATCH
-from cklang.runtime.nest import Axis, Nest, folded
+from cklang.runtime.nest import Axis, Blocks, Nest, folded
 from cklang.types import Dim, DType, Kind, f16, f32, i32
 
 if TYPE_CHECKING:
-    from cklang.fusion.plan import FusedGemm
+    from cklang.fusion.plan import BlockScale, FusedGemm
 
 __all__ = [
     "Array",
@@ -29,6 +29,7 @@ __all__ = [
     "Operand",
     "Problem",
     "ReadAccess",
+    "ScaleAccess",
     "Storage",
     "problem",
     "problem_of",
@@ -129,6 +130,22 @@ class ComputedMatrix:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleAccess(Operand):
+    """The scales of A or B: that of block (i, j) at pointer + i * stride + j * stride_k."""
+
+    block: tuple[int, int]
+    """Rows of A or columns of B, and elements along K."""
+    stride: int
+    stride_k: int
+    span: int
+
+    @property
+    def scale(self) -> Scale:
+        """What a kernel's signature says of it."""
+        return Scale(dtype=self.dtype, block=self.block)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
     """One launch of a fused GEMM; everything that rules and the host face ask."""
 
@@ -143,18 +160,37 @@ class Problem:
     d: tuple[ReadAccess, ...]
     epilogue: str
     """SHA-256 of the canonical text of the epilogue, and of the functions of A and B."""
+    scale_a: ScaleAccess | None = None
+    """What the sums over blocks of K are multiplied by."""
+    scale_b: ScaleAccess | None = None
     grouped: bool = False
     """Whether it shares its launch with others."""
+    sparse: bool = False
+    """Whether only the first two of each four of A along K count that are not zero."""
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # Selections are remembered by problem: a call must not hash thirty fields each time.
         extents = (self.batch, self.m, self.n, self.k)
-        parts = (extents, self.a, self.b, self.e, self.d, self.epilogue, self.grouped)
+        flags = (self.grouped, self.sparse, self.scales)
+        parts = (extents, self.a, self.b, self.e, self.d, self.epilogue, *flags)
         object.__setattr__(self, "_hash", hash(parts))
 
     def __hash__(self) -> int:
         return self._hash
+
+    @property
+    def scales(self) -> tuple[ScaleAccess, ...]:
+        """The scales that there are, A's first."""
+        return tuple(scale for scale in (self.scale_a, self.scale_b) if scale is not None)
+
+    @property
+    def inputs(self) -> tuple[Array | ScaleAccess, ...]:
+        """All that a kernel reads or writes, in the order of its pointers: A, B, E, D, scales.
+
+        A matrix that is computed stands there with what it is computed from.
+        """
+        return (*self.a.arrays, *self.b.arrays, self.e, *self.d, *self.scales)
 
     @property
     def family(self) -> Family:
@@ -162,11 +198,6 @@ class Problem:
         if self.grouped:
             return Family.GROUPED
         return Family.BATCHED if self.batch else Family.GEMM
-
-    @property
-    def arrays(self) -> tuple[Array, ...]:
-        """All that lies in memory: of A, of B, E, then each D."""
-        return (*self.a.arrays, *self.b.arrays, self.e, *self.d)
 
     @property
     def signature(self) -> Signature:
@@ -183,6 +214,9 @@ class Problem:
             d=_operands(self.d),
             a=_operands(self.a.reads) if isinstance(self.a, ComputedMatrix) else (),
             b=_operands(self.b.reads) if isinstance(self.b, ComputedMatrix) else (),
+            scale_a=self.scale_a.scale if self.scale_a else None,
+            scale_b=self.scale_b.scale if self.scale_b else None,
+            sparse=self.sparse,
             epilogue=self.epilogue,
         )
 
@@ -213,6 +247,7 @@ def problem(
     strides: Sequence[int | None] = (None, None, None),
     alignment: int = 4,
     d: Sequence[tuple[DType, DKind]] = (),
+    sparse: bool = False,
     epilogue: str = "",
 ) -> Problem:
     """Make a problem without arrays: packed operands, or with leading strides of your own.
@@ -228,6 +263,7 @@ def problem(
         strides: Leading strides of A, B and E in elements; None for a packed operand.
         alignment: Of every address, in bytes.
         d: Element type and kind of each epilogue operand; all packed.
+        sparse: Whether A is in 2:4 form.
         epilogue: SHA-256 of the canonical text of the epilogue.
 
     Raises:
@@ -251,7 +287,7 @@ def problem(
         _packed_read(f"D{i}", dtype, kind, m, n, alignment) for i, (dtype, kind) in enumerate(d)
     )
     a_, b_, e_ = matrices
-    return Problem(m=m, n=n, k=k, a=a_, b=b_, e=e_, d=reads, epilogue=epilogue)
+    return Problem(m=m, n=n, k=k, a=a_, b=b_, e=e_, d=reads, sparse=sparse, epilogue=epilogue)
 
 
 def _dense(
@@ -311,16 +347,17 @@ def problem_of(
     Raises:
         CkValueError: A030-A035, strides that no kernel reads or writes.
     """
-    if kernel.scale_a or kernel.scale_b:
-        raise error("L001", at=next(iter(kernel.spans), None), op="scaled_gemm")
     shape = [_extent(kernel.result.type.shape[axis], dims) for axis in kernel.axes]
     if 0 in shape:
         return None
-    reads_a, reads_b = _reads(kernel.a), _reads(kernel.b)
+    reads_a, reads_b = kernel.a.reads, kernel.b.reads
+    views = [scale.view for scale in (kernel.scale_a, kernel.scale_b) if scale]
     e = storage[kernel.result.name]
     given = [(storage[r.value.name], (*r.axes[:-1], None)) for r in reads_a]
     given += [(storage[r.value.name], (*r.axes[:-2], None, r.axes[-1])) for r in reads_b]
     given += [(e, kernel.axes), *((storage[r.value.name], r.axes) for r in kernel.reads)]
+    scales = [storage[view.value.name] for view in views]
+    given += zip(scales, _scale_maps(kernel), strict=True)
     for each, _ in given:
         _refuse_negative(each)
     axes = [
@@ -331,6 +368,8 @@ def problem_of(
     steps_a = [_stride(storage[read.value.name], read.axes[-1]) for read in reads_a]
     steps_b = [_stride(storage[read.value.name], read.axes[-2]) for read in reads_b]
     counts = len(reads_a), len(reads_b)
+    last = sum(counts)
+    first = last + 1 + len(kernel.reads)
     nest = folded(
         Nest(
             batch=tuple(axes[:-2]),
@@ -341,6 +380,7 @@ def problem_of(
                 k <= 1 or isinstance(kernel.b, Computed) or steps_b[0] == 1,
             ),
             counts=counts,
+            blocks=_blocks(kernel, first),
         )
     )
     if len(nest.batch) > MAX_BATCH:
@@ -354,9 +394,12 @@ def problem_of(
         )
     ]
     m, n = nest.rows.extent, nest.columns.extent
-    last = sum(counts)
     along_a = [p.along(0, step) for p, step in zip(places[: counts[0]], steps_a, strict=True)]
     along_b = [p.along(1, step) for p, step in zip(places[counts[0] : last], steps_b, strict=True)]
+    scale_a = _scale(kernel.scale_a, storage, nest.rows, 1, first, batches)
+    scale_b = _scale(
+        kernel.scale_b, storage, nest.columns, -1, first + (scale_a is not None), batches
+    )
     return Problem(
         batch=tuple(axis.extent for axis in nest.batch),
         m=m,
@@ -367,9 +410,76 @@ def problem_of(
         e=_result(kernel.result.name, nest, places[last]),
         d=tuple(
             _access(read, (m, n), place)
-            for read, place in zip(kernel.reads, places[last + 1 :], strict=True)
+            for read, place in zip(kernel.reads, places[last + 1 : first], strict=True)
         ),
         epilogue=epilogue,
+        scale_a=scale_a,
+        scale_b=scale_b,
+        sparse=kernel.op == "gemm24",
+    )
+
+
+def _scale_maps(kernel: FusedGemm) -> list[tuple[int | None, ...]]:
+    """Return the axis of each scale that runs with each axis of the kernel.
+
+    Blocks of several rows or columns run with none: how far a step goes depends on the row.
+    """
+    maps: list[tuple[int | None, ...]] = []
+    if kernel.scale_a:
+        *batch, row, _ = kernel.scale_a.view.perm
+        maps.append((*batch, row if kernel.scale_a.block[0] == 1 else None, None))
+    if kernel.scale_b:
+        *batch, _, column = kernel.scale_b.view.perm
+        maps.append((*batch, None, column if kernel.scale_b.block[1] == 1 else None))
+    return maps
+
+
+def _blocks(kernel: FusedGemm, first: int) -> tuple[Blocks | None, Blocks | None]:
+    """Return what folding must know of the scales, the first of which is operand ``first``."""
+    a, b = kernel.scale_a, kernel.scale_b
+    return (
+        Blocks(operand=first, single=a.block[0] == 1) if a else None,
+        Blocks(operand=first + bool(a), single=b.block[1] == 1) if b else None,
+    )
+
+
+def _scale(
+    scale: BlockScale | None,
+    storage: Mapping[str, Storage],
+    loop: Axis,
+    turn: int,
+    index: int,
+    batches: Sequence[tuple[int, ...]],
+) -> ScaleAccess | None:
+    """Return the access of scales, operand ``index`` of a launch.
+
+    Args:
+        scale: What fusion says of them.
+        storage: Where each value lies.
+        loop: The rows of A or the columns of B, with the strides of all operands.
+        turn: 1 for A, whose axes are (rows, K), -1 for B: (K, columns).
+        index: Which operand.
+        batches: Batch strides of all operands.
+    """
+    if scale is None:
+        return None
+    stored = storage[scale.view.value.name]
+    outer, along_k = scale.view.perm[-2:][::turn]
+    block, block_k = scale.block[::turn]
+    # Rows that a batch was joined to go on from one another; blocks of several rows are never so.
+    stride = loop.strides[index] if block == 1 else _stride(stored, outer)
+    stride_k = _stride(stored, along_k)
+    count_k = 1 if along_k is None else stored.shape[along_k]
+    last = (-(-loop.extent // block) - 1) * stride + max(count_k - 1, 0) * stride_k
+    return ScaleAccess(
+        value=scale.view.value.name,
+        dtype=stored.dtype,
+        alignment=stored.alignment,
+        batch=batches[index],
+        block=(block, block_k),
+        stride=stride,
+        stride_k=stride_k,
+        span=last + 1,
     )
 
 
@@ -385,12 +495,6 @@ class _Place:
         """Return it as part of a matrix that has axis ``own`` of the result, and K."""
         steps = (self.steps[0], step) if own == 0 else (step, self.steps[1])
         return replace(self, steps=steps)
-
-
-def _reads(side: View | Computed) -> tuple[Read, ...]:
-    if isinstance(side, Computed):
-        return side.reads
-    return (Read(value=side.value, axes=side.perm),)
 
 
 def _depth(side: View | Computed, storage: Mapping[str, Storage], dims: Mapping[str, int]) -> int:

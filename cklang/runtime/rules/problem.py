@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from cklang.arch import ArchSpec
 from cklang.keys import Algorithm, DKind, DOperand, Layout
 from cklang.lowering.gemm import read_width
-from cklang.runtime.problem import Array, ComputedMatrix, Matrix, Operand, Problem
+from cklang.runtime.problem import Array, ComputedMatrix, Matrix, Operand, Problem, ScaleAccess
 from cklang.runtime.rules.engine import Objection, multiple, problem_rule
 
 __all__ = ["arrays_of"]
@@ -65,8 +65,10 @@ def _extents(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objectio
 @problem_rule("operand-size", "a buffer descriptor counts bytes in 32 bits", reads=())
 def _operand_size(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
     sides = (("A", problem.a), ("B", problem.b), ("E", problem.e))
+    operands: list[tuple[str, Array | ScaleAccess]]
     operands = [(each, array) for side in sides for each, array, _ in arrays_of(*side, 1)]
     operands += [(f"D{i}", d) for i, d in enumerate(problem.d)]
+    operands += [("a scale", scale) for scale in problem.scales]
     for name, operand in operands:
         bytes_ = operand.span * operand.dtype.bytes
         if bytes_ >= _LAST_BYTE:

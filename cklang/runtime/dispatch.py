@@ -215,8 +215,7 @@ def prepare(
         kernel = loaded(device, artifact)
         shape = kernel.prepare(choice.problem)
         launch = device.launch(kernel.function, shape.grid, shape.block, shape.kernarg)
-        values = [choice.problem.a.value, choice.problem.b.value, choice.problem.e.value]
-        values += [d.value for d in choice.problem.d]
+        values = [operand.value for operand in choice.problem.inputs]
         patches = [
             (word, slots[value])
             for value, words in zip(values, shape.pointers, strict=True)

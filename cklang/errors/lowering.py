@@ -68,10 +68,10 @@ TABLE: tuple[Rule, ...] = (
         "result with .transpose or .permute after the call",
     ),
     row(
-        "X009",
+        "X010",
         CkUnsupportedError,
-        "no kernel computes {op} yet",
-        "the reference does: cklang.reference.evaluate.evaluate(op.ir(*arrays), arrays)",
+        "the last axis of {root}, {type}, is not that of the channels of {op}: kernels write rows",
+        "legal: channels last; view the result with .transpose or .permute after the call",
     ),
     # L: lowering
     row("L001", CkUnsupportedError, "{op} has no C, so no kernel can compute it"),

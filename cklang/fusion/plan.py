@@ -10,9 +10,9 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from cklang.ir.nodes import Function, Value
+from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.printer import print_function
 from cklang.source import Span
 
@@ -24,8 +24,10 @@ __all__ = [
     "BlockScale",
     "Decision",
     "Edge",
+    "FusedConv",
     "FusedGemm",
     "FusionPlan",
+    "Kernel",
     "Read",
     "View",
     "epilogue_hash",
@@ -64,6 +66,13 @@ class View:
 
     value: Value
     perm: tuple[int | None, ...] = (0, 1)
+
+    @property
+    def tensor(self) -> str:
+        """As text where axes are not those of a matrix: with its axes if they are not in order."""
+        if self.perm == tuple(range(self.value.type.rank)):
+            return str(self.value)
+        return f"{self.value} by axes {', '.join('1' if i is None else str(i) for i in self.perm)}"
 
     def __str__(self) -> str:
         if self.perm in ((0, 1), (1, 0)) and self.value.type.rank == 2:
@@ -140,6 +149,41 @@ class FusedGemm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FusedConv:
+    """One kernel: ``result = cast(epilogue(operation(a, b), reads…))`` of a convolution op.
+
+    The fields are those of :class:`FusedGemm`, but that ``perm`` of ``a`` and ``b`` and ``axes``
+    of the reads are in the order of the axes of ``operation``'s operands and result, channels
+    last; ``operation`` has the windows and the extents.
+    """
+
+    name: str
+    operation: Operation
+    a: View
+    b: View
+    epilogue: Function
+    reads: tuple[Read, ...]
+    result: Value
+    axes: tuple[int, ...]
+    spans: tuple[Span, ...] = field(default=(), compare=False)
+
+    @property
+    def anchor(self) -> str:
+        """The name of the result of ``operation``."""
+        return self.operation.result.name
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """The values it reads, each once, in the order a, b, reads."""
+        values = (self.a.value, self.b.value, *(read.value for read in self.reads))
+        return tuple(dict.fromkeys(values))
+
+
+Kernel: TypeAlias = FusedGemm | FusedConv
+"""What fusion makes of an anchor and what follows it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Edge:
     """A use of a value in the graph: from node to node, as operand number ``operand``."""
 
@@ -170,7 +214,7 @@ class FusionPlan:
     """
 
     function: Function
-    kernels: tuple[FusedGemm, ...]
+    kernels: tuple[Kernel, ...]
     decisions: tuple[Decision, ...]
 
     @property

@@ -73,6 +73,12 @@ TABLE: tuple[Rule, ...] = (
         "the last axis of {root}, {type}, is not that of the channels of {op}: kernels write rows",
         "legal: channels last; view the result with .transpose or .permute after the call",
     ),
+    row(
+        "X015",
+        CkUnsupportedError,
+        "no kernel computes {op} yet",
+        "the reference does: cklang.reference.evaluate.evaluate(op.ir(...), arrays)",
+    ),
     # L: lowering
     row("L001", CkUnsupportedError, "{op} has no C, so no kernel can compute it"),
     row(

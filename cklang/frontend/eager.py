@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from cklang.errors import error
+from cklang.frontend.attention import WINDOWS
 from cklang.frontend.convolution import Call, read_call
+from cklang.frontend.eager_attention import eager_attention
 from cklang.frontend.functions import Form, Intrinsic
 from cklang.frontend.scaled import read_blocks
 from cklang.ir import rules
@@ -21,7 +23,7 @@ from cklang.types import DType
 __all__ = ["compute"]
 
 
-def compute(function: Intrinsic, arguments: Mapping[str, Any]) -> Array:
+def compute(function: Intrinsic, arguments: Mapping[str, Any]) -> Any:
     """Return ``function`` of NumPy arrays or numbers.
 
     16-bit floats are widened to float32 first, as in a kernel; float64 stays float64. A cast
@@ -29,6 +31,10 @@ def compute(function: Intrinsic, arguments: Mapping[str, Any]) -> Array:
     """
     values = list(arguments.values())
     with np.errstate(all="ignore"):
+        if function.form is Form.MASK:
+            return WINDOWS[function.name](**arguments)
+        if function.form is Form.ATTENTION:
+            return eager_attention(**arguments)
         if function.form is Form.CAST:
             return _cast(values[0], values[1])
         if function.form is Form.CLAMP:

@@ -14,7 +14,7 @@ from itertools import zip_longest
 
 from cklang.frontend.scope import Scope
 from cklang.frontend.text import Located
-from cklang.frontend.values import Item, Number, Tensor, describe, is_number
+from cklang.frontend.values import Captured, Item, Number, Tensor, describe, is_number
 from cklang.ir import rules
 from cklang.ir.nodes import Attr, Value
 from cklang.ir.ops import CASTS, OPS
@@ -74,6 +74,8 @@ def _widen(scope: Scope, node: Located, item: Item) -> Item:
 def _number_advice(item: Item) -> str:
     if isinstance(item, Dim):
         return "extents are known only at the call: pass the number as a ck.f32 parameter"
+    if isinstance(item, Captured):
+        return "read one element of it, as in slopes[h]"
     if callable(item):
         return "call it"
     return "operands are tensors, run-time scalars and numbers"

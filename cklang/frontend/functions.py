@@ -13,12 +13,15 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from cklang.frontend.masks import causal_window, sliding
 from cklang.ir.ops import OPS
 from cklang.ir.windows import DIRECTIONS
 
 __all__ = [
     "abs",
+    "attention",
     "cast",
+    "causal",
     "ceil",
     "clamp",
     "conv",
@@ -55,6 +58,7 @@ __all__ = [
     "sigmoid",
     "sign",
     "silu",
+    "sliding_window",
     "softplus",
     "softsign",
     "sqrt",
@@ -72,6 +76,8 @@ class Form(Enum):
     CAST = "cast"
     GEMM = "gemm"
     EINSUM = "einsum"
+    ATTENTION = "attention"
+    MASK = "mask"
     CONV = "conv"
 
 
@@ -160,6 +166,43 @@ einsum = Intrinsic(
     signature=inspect.Signature([_parameter(name) for name in ("subscripts", "a", "b")]),
     operands=3,
     doc="the sum of products of two tensors whose axes are named by letters, as NumPy's einsum",
+)
+attention = Intrinsic(
+    name="attention",
+    form=Form.ATTENTION,
+    signature=inspect.Signature(
+        [
+            *(_parameter(name) for name in ("q", "k", "v")),
+            *(
+                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+                for name, default in (
+                    ("scale", "auto"),
+                    ("mask", None),
+                    ("score", None),
+                    ("dropout", 0.0),
+                    ("seed", None),
+                    ("offset", 0),
+                    ("return_lse", False),
+                )
+            ),
+        ]
+    ),
+    operands=3,
+    doc=OPS["attention"].doc,
+)
+causal = Intrinsic(
+    name="causal",
+    form=Form.MASK,
+    signature=inspect.signature(causal_window),
+    operands=0,
+    doc="the mask that hides later keys",
+)
+sliding_window = Intrinsic(
+    name="sliding_window",
+    form=Form.MASK,
+    signature=inspect.signature(sliding),
+    operands=0,
+    doc="the mask that shows some keys before the diagonal and some after it",
 )
 
 

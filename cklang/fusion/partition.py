@@ -50,6 +50,9 @@ def plan(function: Function) -> FusionPlan:
         CkError: ``function`` breaks a rule of the IR.
     """
     verify(function, allow_unused=True)
+    for operation in function.body:
+        if OPS[operation.op].kind is Kind.ATTENTION:
+            raise error("X015", at=operation.span, op=operation.op)
     if len(function.results) != 1:
         raise error("X001", at=function.span, name=function.name, count=len(function.results))
     roots = _Roots(function).find()

@@ -40,6 +40,8 @@ class AttrKind(Enum):
     PAIRS = "a list of pairs of integers"
     EXTENTS = "a list of integers"
     REGION = "a function"
+    NAMES = "a list of strings"
+    SCALE = 'a float or "auto"'
 
 
 def _is_int(attr: Attr) -> bool:
@@ -62,6 +64,8 @@ _FITS: Mapping[AttrKind, Callable[[Attr], bool]] = {
     ),
     AttrKind.EXTENTS: _is_ints,
     AttrKind.REGION: lambda attr: isinstance(attr, Function),
+    AttrKind.NAMES: lambda attr: isinstance(attr, tuple) and all(isinstance(i, str) for i in attr),
+    AttrKind.SCALE: lambda attr: isinstance(attr, (float, str)),
 }
 
 

@@ -3,7 +3,16 @@
 
 from __future__ import annotations
 
-from cklang.fusion.plan import Decision, FusedConv, FusedGemm, FusionPlan, Kernel, epilogue_hash
+from cklang.fusion.plan import (
+    Decision,
+    FusedConv,
+    FusedGemm,
+    FusionPlan,
+    Kernel,
+    Read,
+    epilogue_hash,
+)
+from cklang.ir.convolution import axis_names
 from cklang.ir.printer import print_attr, print_operation
 
 __all__ = ["explain", "explain_decision", "explain_kernel"]
@@ -23,12 +32,19 @@ def explain_kernel(kernel: Kernel) -> str:
     lines = [
         f"kernel {kernel.name}: {kernel.result.type} {kernel.result}",
         *(_convolution(kernel) if isinstance(kernel, FusedConv) else _product(kernel)),
-        *(f"  d{index} = {read}: {read.value.type}" for index, read in enumerate(kernel.reads)),
+        *(f"  d{i} = {text}: {read.value.type}" for i, (text, read) in enumerate(_reads(kernel))),
         *(f"  {print_operation(operation)}" for operation in kernel.epilogue.body),
         f"  store {kernel.epilogue.results[0]} as {kernel.result.type.dtype}",
         f"  epilogue {epilogue_hash(kernel.epilogue)[:12]}",
     ]
     return "\n".join(lines)
+
+
+def _reads(kernel: Kernel) -> list[tuple[str, Read]]:
+    if not isinstance(kernel, FusedConv):
+        return [(str(read), read) for read in kernel.reads]
+    names = axis_names(kernel.operation)
+    return [(read.indexed(names), read) for read in kernel.reads]
 
 
 def _product(kernel: FusedGemm) -> list[str]:

@@ -39,7 +39,8 @@ RULES: Mapping[str, str] = MappingProxyType(
         "view": "{value} is a view: {op} reads what is stored with its axes exchanged",
         "load": "{value} is a parameter, loaded once per element by the epilogue of {anchor}",
         "operand": "{value} is stored: {op} {anchor} loads it",
-        "materialise": "{value} comes from {maker} {other}: its kernel writes it, {anchor} loads it",
+        "materialise": "{value} comes from {maker} {other}: its kernel writes it, "
+        "{anchor} loads it",
         "recompute": "{value} is computed again for {anchor}: a kernel has one result",
         "store": "{value} is the result: the kernel of {anchor} writes it",
         "dead": "nothing that is returned depends on it",

@@ -8,6 +8,7 @@ makes them.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
@@ -50,6 +51,10 @@ class Read:
 
     value: Value
     axes: tuple[int | None, ...]
+
+    def indexed(self, names: Sequence[str]) -> str:
+        """Return it as text, with a name for each axis of the kernel: ``%res[n, h, w, k]``."""
+        return _named(self.value, self.axes, names)
 
     def __str__(self) -> str:
         return _indexed(self.value, self.axes, "mn")
@@ -102,7 +107,10 @@ class BlockScale:
 
 def _indexed(value: Value, axes: tuple[int | None, ...], last: str) -> str:
     """Return ``value`` indexed by the kernel's axes: ``%x[b0, m, n]``."""
-    names = [*(f"b{place}" for place in range(len(axes) - 2)), *last]
+    return _named(value, axes, [*(f"b{place}" for place in range(len(axes) - 2)), *last])
+
+
+def _named(value: Value, axes: tuple[int | None, ...], names: Sequence[str]) -> str:
     index = {axis: name for axis, name in zip(axes, names, strict=True) if axis is not None}
     inside = ", ".join(index.get(axis, "0") for axis in range(value.type.rank))
     return f"{value}[{inside}]"

@@ -21,7 +21,17 @@ from cklang.types import Dim, DType, Kind, f16, f32, i32
 if TYPE_CHECKING:
     from cklang.fusion.plan import FusedGemm, Read, View
 
-__all__ = ["Matrix", "Operand", "Problem", "ReadAccess", "Storage", "problem", "problem_of"]
+__all__ = [
+    "Matrix",
+    "Operand",
+    "Problem",
+    "ReadAccess",
+    "Storage",
+    "problem",
+    "problem_of",
+    "refuse_negative",
+    "refuse_overlap",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,7 +269,7 @@ def problem_of(
     a, b, e = (storage[value.name] for value in (kernel.a.value, kernel.b.value, kernel.result))
     reads = [storage[read.value.name] for read in kernel.reads]
     for each in (a, b, e, *reads):
-        _refuse_negative(each)
+        refuse_negative(each)
     maps = [(*kernel.a.perm[:-1], None), (*kernel.b.perm[:-2], None, kernel.b.perm[-1])]
     maps += [kernel.axes, *(read.axes for read in kernel.reads)]
     axes = [
@@ -363,7 +373,7 @@ def _result(value: str, storage: Storage, nest: Nest, batch: tuple[int, ...]) ->
     stride = by_row if rows > 1 else columns
     if stride < columns:
         raise error("A033", name=storage.name, stride=stride, columns=columns)
-    _refuse_overlap(storage)
+    refuse_overlap(storage)
     return Matrix(
         value=value,
         dtype=storage.dtype,
@@ -376,8 +386,8 @@ def _result(value: str, storage: Storage, nest: Nest, batch: tuple[int, ...]) ->
     )
 
 
-def _refuse_overlap(storage: Storage) -> None:
-    """Refuse a result in which a longer step does not pass all that shorter ones reach."""
+def refuse_overlap(storage: Storage) -> None:
+    """Refuse a result in which a longer step does not pass all that shorter ones reach (A035)."""
     reach = 1
     for stride, extent in sorted(zip(storage.strides, storage.shape, strict=True)):
         if extent > 1 and stride < reach:
@@ -385,7 +395,8 @@ def _refuse_overlap(storage: Storage) -> None:
         reach += (extent - 1) * stride
 
 
-def _refuse_negative(storage: Storage) -> None:
+def refuse_negative(storage: Storage) -> None:
+    """Refuse an operand that is read backwards (A031)."""
     axes = zip(storage.shape, storage.strides, strict=True)
     if any(extent > 1 and stride < 0 for extent, stride in axes):
         raise error("A031", name=storage.name, strides=storage.strides)

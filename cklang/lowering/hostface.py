@@ -19,7 +19,9 @@ __all__ = [
     "GemmOperand",
     "GemmProblem",
     "HostFace",
+    "Launch",
     "LaunchShape",
+    "launch_shape",
 ]
 
 VERSION = 5
@@ -107,7 +109,9 @@ class _Problem(ctypes.Structure):
     )
 
 
-class _Launch(ctypes.Structure):
+class Launch(ctypes.Structure):
+    """``ck_gemm_launch``."""
+
     _fields_ = (
         ("refusal", ctypes.c_char_p),
         ("grid", ctypes.c_uint32 * 3),
@@ -135,22 +139,27 @@ class HostFace:
             raise error("B013", path=path, got=got, want=VERSION)
         self._describe = library.ck_gemm_describe
         self._describe.restype = None
-        self._describe.argtypes = (ctypes.POINTER(_Problem), ctypes.POINTER(_Launch))
+        self._describe.argtypes = (ctypes.POINTER(_Problem), ctypes.POINTER(Launch))
 
     def describe(self, problem: GemmProblem) -> LaunchShape | str:
         """Return how to launch the kernel for ``problem``, or the sentence that refuses it."""
-        launch = _Launch()
+        launch = Launch()
         self._describe(ctypes.byref(_to_c(problem)), ctypes.byref(launch))
-        if launch.refusal is not None:
-            return str(launch.refusal.decode())
-        return LaunchShape(
-            kernarg=bytes(launch.kernarg[: launch.kernarg_bytes]),
-            grid=tuple(launch.grid),
-            block=tuple(launch.block),
-            lds_bytes=launch.lds_bytes,
-            workspace_bytes=launch.workspace_bytes,
-            zeroed_bytes=launch.zeroed_bytes,
-        )
+        return launch_shape(launch)
+
+
+def launch_shape(launch: Launch) -> LaunchShape | str:
+    """Return what a host face answered: how to launch, or the sentence that refuses."""
+    if launch.refusal is not None:
+        return str(launch.refusal.decode())
+    return LaunchShape(
+        kernarg=bytes(launch.kernarg[: launch.kernarg_bytes]),
+        grid=tuple(launch.grid),
+        block=tuple(launch.block),
+        lds_bytes=launch.lds_bytes,
+        workspace_bytes=launch.workspace_bytes,
+        zeroed_bytes=launch.zeroed_bytes,
+    )
 
 
 def _to_c(problem: GemmProblem) -> _Problem:

@@ -82,7 +82,8 @@ class KernelMaker:
         """Return the kernel that writes ``root``.
 
         Raises:
-            CkUnsupportedError: Its epilogue reads more than :data:`MAX_READS` values (X004).
+            CkUnsupportedError: Its epilogue reads more than :data:`MAX_READS` values (X004); it
+                writes the transpose of a sparse product (X010).
         """
         walk = _Walk(self, root)
         anchor = walk.anchor
@@ -92,6 +93,8 @@ class KernelMaker:
         left, right = (self._view(anchor, index, space) for index in (0, 1))
         scales = self._scales(anchor, space)
         if space.transposed:
+            if anchor.op == "gemm24":
+                raise error("X010", at=anchor.span, root=root, anchor=anchor.result)
             left, right = _exchange(right), _exchange(left)
             scales = [None if scale is None else scale.exchanged() for scale in reversed(scales)]
         epilogue = walk.run()
@@ -104,6 +107,7 @@ class KernelMaker:
             reads=reads,
             result=root,
             anchor=anchor.result.name,
+            op=anchor.op,
             axes=space.order,
             transposed=space.transposed,
             scale_a=scales[0],
@@ -116,13 +120,13 @@ class KernelMaker:
 
         Raises:
             CkUnsupportedError: The root's last axis is not the channels of the anchor's result
-                (X010); its epilogue reads too many values (X004).
+                (X012); its epilogue reads too many values (X004).
         """
         anchor = walk.anchor
         seen = self.flow.orientation(root)
         last = anchor.result.type.rank - 1
         if seen[-1] != last:
-            raise error("X010", at=anchor.span, root=root, type=root.type, op=anchor.op)
+            raise error("X012", at=anchor.span, root=root, type=root.type, op=anchor.op)
         order = tuple(seen.index(axis) for axis in range(last + 1))
         left, right = (View(value=v, perm=m) for v, m in (self._stored(anchor, i) for i in (0, 1)))
         epilogue = walk.run()

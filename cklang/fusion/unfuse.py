@@ -45,7 +45,7 @@ def _product(builder: Builder, params: dict[str, Value], kernel: Kernel) -> Valu
         attrs, shape = dict(operation.attrs), operation.result.type.shape
         return builder.apply(operation.op, matrices, attrs, shape=shape)
     if kernel.scale_a is None and kernel.scale_b is None:
-        return builder.append("gemm", *matrices)
+        return builder.append(kernel.op, *matrices)
     operands, blocks = list(matrices), []
     for matrix, scale in zip(matrices, (kernel.scale_a, kernel.scale_b), strict=True):
         blocks.append(() if scale is None else scale.block)

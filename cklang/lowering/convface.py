@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cklang.errors import error
-from cklang.lowering.hostface import MAX_OPERANDS, Launch, LaunchShape, launch_shape
+from cklang.lowering.hostface import MAX_OPERANDS, LaunchShape, launch_shape, launch_struct
 
 __all__ = ["VERSION", "ConvFace", "ConvQuestion"]
 
@@ -99,11 +99,11 @@ class ConvFace:
             raise error("B013", path=path, got=got, want=VERSION)
         self._describe = library.ck_conv_describe
         self._describe.restype = None
-        self._describe.argtypes = (ctypes.POINTER(_Problem), ctypes.POINTER(Launch))
+        self._describe.argtypes = (ctypes.POINTER(_Problem), ctypes.c_void_p)
 
     def describe(self, question: ConvQuestion) -> LaunchShape | str:
         """Return how to launch the kernel for ``question``, or the sentence that refuses it."""
-        launch = Launch()
+        launch = launch_struct()
         self._describe(ctypes.byref(_to_c(question)), ctypes.byref(launch))
         return launch_shape(launch)
 

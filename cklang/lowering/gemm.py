@@ -7,9 +7,6 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cklang.errors import error
 from cklang.fusion.region import split
@@ -21,16 +18,17 @@ from cklang.keys import (
     DOperand,
     KernelKey,
     Layout,
+    Pipeline,
     Reduction,
+    Scale,
     Signature,
 )
 from cklang.lowering.families import FAMILIES, family_names
+from cklang.lowering.headers import PRECOMPILED
 from cklang.lowering.pipelines import PIPELINES, PipelineRow
 from cklang.lowering.pointwise import c_functions, c_type
-from cklang.types import DType, Kind, bool_, f32, i32
-
-if TYPE_CHECKING:
-    import jinja2
+from cklang.lowering.render import template
+from cklang.types import DType, Kind, bool_, e8m0, f32, i32
 
 __all__ = ["HOLE", "KernelSource", "lower", "unsupported"]
 
@@ -62,6 +60,10 @@ class KernelSource:
     """Symbol of the epilogue function."""
     kernel: str
     """Symbol of the kernel."""
+    halves: bool = True
+    """Whether the stencil is compiled in two halves, main loop and epilogue."""
+    precompiled: str = PRECOMPILED
+    """The file of :mod:`cklang.lowering.headers` that holds all CK Tile headers it includes."""
 
     @property
     def inline(self) -> str:
@@ -85,8 +87,9 @@ def lower(key: KernelKey, epilogue: Function, source_lines: Sequence[str] = ()) 
     _check(key, epilogue)
     kernel = _kernel_name(key)
     functions = _functions(key.signature, epilogue)
-    template = _template(FAMILIES[key.signature.family].template)
-    text = template.render(_context(key, functions, kernel))
+    text = template(FAMILIES[key.signature.family].template).render(
+        _context(key, functions, kernel)
+    )
     return KernelSource(
         stencil=text,
         fill=c_functions(functions, source_lines),
@@ -132,9 +135,11 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
     conv = s.spatial > 0
     along_k = (a.warps[0], a.warps[1], 1) if row.wave_groups == 1 else (1, 1, row.wave_groups)
     choices: tuple[tuple[str, object, Collection[object]], ...] = (
+        ("pipeline", a.pipeline, _scaled_pipelines() if s.block_k else (a.pipeline,)),
         ("dtype_acc", s.dtype_acc, (i32 if s.dtype_a.kind is Kind.INT else f32,)),
         ("dtype_b", s.dtype_b, (s.dtype_b if row.mixed else s.dtype_a,)),
         ("layouts", s.layouts, (family.layouts or s.layouts,)),
+        ("sparse", s.sparse, both if row.sparse else (False,)),
         ("layout_a", s.layout_a, tuple(Layout) if row.any_layout else (Layout.ROW,)),
         ("layout_b", s.layout_b, tuple(Layout) if row.any_layout else (Layout.COL,)),
         ("layout_e", s.layout_e, (Layout.ROW,)),
@@ -147,11 +152,15 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
         ("persistent", a.persistent, both if _may_persist(a, row, conv) else (False,)),
         ("double_buffer", a.double_buffer, (row.buffers == 2,)),
         ("num_wave_groups", a.num_wave_groups, (row.wave_groups,)),
-        ("transpose_c", a.transpose_c, both if row.transposed else (False,)),
+        ("transpose_c", a.transpose_c, both if row.transposed and not s.sparse else (False,)),
     )
     for name, value, legal in choices:
         if value not in legal:
             yield name, _word(value), " or ".join(map(_word, legal))
+
+
+def _scaled_pipelines() -> tuple[Pipeline, ...]:
+    return tuple(pipeline for pipeline, row in PIPELINES.items() if row.block_scale_loop)
 
 
 def _shared(algorithm: Algorithm) -> bool:
@@ -207,6 +216,19 @@ def _side(
     }
 
 
+_SCALES = {f32: "F32Scale", e8m0: "E8m0Scale"}
+
+
+def _scale(scale: Scale | None, *, k_is_inner: bool) -> dict[str, object]:
+    """Return what the template says of the scales of A or B."""
+    if scale is None:
+        return {"scale": None}
+    return {
+        "scale": f"{_SCALES[scale.dtype]}, {scale.block[0]}, {scale.block[1]}",
+        "k_is_inner": str(k_is_inner).lower(),
+    }
+
+
 def _hole(symbol: str, function: Function, names: Sequence[str]) -> dict[str, object]:
     """Return the declaration of a hole in pieces."""
     types = [c_type(p.type.dtype) for p in function.params]
@@ -246,7 +268,8 @@ def _context(key: KernelKey, functions: Mapping[str, Function], kernel: str) -> 
         "warp_tile_n": a.warp_tile[1],
         "warp_tile_k": a.warp_tile[2],
         **{name: str(getattr(a, name)).lower() for name in flags},
-        **_pipeline(a),
+        **_pipeline(a, s),
+        "sparse": s.sparse,
         "epilogue": a.epilogue.value,
         "work": "stream_k" if a.stream_k else "split_k" if a.split_k > 1 else "tiles",
         "reduction": a.reduction.value,
@@ -259,8 +282,14 @@ def _context(key: KernelKey, functions: Mapping[str, Function], kernel: str) -> 
         "d_layouts": _list("Row" for _ in count),
         "d_names": "".join(f", D{i}" for i in count),
         "sides": (
-            _side("A", s.a, a.vector_a, functions),
-            _side("B", s.b, a.vector_b, functions),
+            {
+                **_side("A", s.a, a.vector_a, functions),
+                **_scale(s.scale_a, k_is_inner=s.layout_a is Layout.ROW),
+            },
+            {
+                **_side("B", s.b, a.vector_b, functions),
+                **_scale(s.scale_b, k_is_inner=s.layout_b is Layout.COL),
+            },
         ),
         "epilogue_hole": _hole(HOLE, functions[HOLE], ["acc", *(f"d{i}" for i in count)]),
         "kernel": kernel,
@@ -272,7 +301,7 @@ def _context(key: KernelKey, functions: Mapping[str, Function], kernel: str) -> 
     }
 
 
-def _pipeline(algorithm: Algorithm) -> dict[str, object]:
+def _pipeline(algorithm: Algorithm, signature: Signature) -> dict[str, object]:
     row = PIPELINES[algorithm.pipeline]
     lds = "cklang::mainloop_lds<Shape, A, B>"
     if row.buffers > 1:
@@ -281,6 +310,7 @@ def _pipeline(algorithm: Algorithm) -> dict[str, object]:
         lds = f"ck_tile::max({lds}, cklang::acc_lds<Shape, AccType>)"
     return {
         "headers": row.headers,
+        "mainloop": row.block_scale_loop if signature.block_k else "Mainloop",
         "pipeline": row.ck,
         "policy": row.policy,
         "scheduler": algorithm.scheduler.value.capitalize(),
@@ -297,18 +327,3 @@ def _stored(dtype: DType) -> str:
 
 def _list(items: object) -> str:
     return ", ".join(map(str, items))  # type: ignore[call-overload]
-
-
-@cache
-def _template(name: str) -> jinja2.Template:
-    import jinja2
-
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,  # noqa: S701 (C++, not HTML)
-    )
-    return environment.get_template(name)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cklang.errors import error
 
@@ -19,9 +20,9 @@ __all__ = [
     "GemmOperand",
     "GemmProblem",
     "HostFace",
-    "Launch",
     "LaunchShape",
     "launch_shape",
+    "launch_struct",
 ]
 
 VERSION = 5
@@ -109,9 +110,7 @@ class _Problem(ctypes.Structure):
     )
 
 
-class Launch(ctypes.Structure):
-    """``ck_gemm_launch``."""
-
+class _Launch(ctypes.Structure):
     _fields_ = (
         ("refusal", ctypes.c_char_p),
         ("grid", ctypes.c_uint32 * 3),
@@ -139,17 +138,22 @@ class HostFace:
             raise error("B013", path=path, got=got, want=VERSION)
         self._describe = library.ck_gemm_describe
         self._describe.restype = None
-        self._describe.argtypes = (ctypes.POINTER(_Problem), ctypes.POINTER(Launch))
+        self._describe.argtypes = (ctypes.POINTER(_Problem), ctypes.POINTER(_Launch))
 
     def describe(self, problem: GemmProblem) -> LaunchShape | str:
         """Return how to launch the kernel for ``problem``, or the sentence that refuses it."""
-        launch = Launch()
+        launch = launch_struct()
         self._describe(ctypes.byref(_to_c(problem)), ctypes.byref(launch))
         return launch_shape(launch)
 
 
-def launch_shape(launch: Launch) -> LaunchShape | str:
-    """Return what a host face answered: how to launch, or the sentence that refuses."""
+def launch_struct() -> ctypes.Structure:
+    """Return the C struct that a host face writes its answer to."""
+    return _Launch()
+
+
+def launch_shape(launch: Any) -> LaunchShape | str:
+    """Return what a host face wrote: how to launch, or the sentence that refuses the problem."""
     if launch.refusal is not None:
         return str(launch.refusal.decode())
     return LaunchShape(

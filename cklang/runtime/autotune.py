@@ -20,7 +20,7 @@ from cklang.runtime.convolution import AnyProblem
 from cklang.runtime.device import Device, open_device
 from cklang.runtime.record import Artifact
 
-__all__ = ["Costs", "Measure", "measurement"]
+__all__ = ["Costs", "Measure", "measurement", "microseconds"]
 
 _WARM = 3
 _REPEATS = 20
@@ -62,10 +62,8 @@ def measurement(
 
 
 def _sizes(problem: AnyProblem) -> list[int]:
-    """Bytes of A, B, E and each D."""
-    operands = [(o.span, o.dtype) for o in (problem.a, problem.b, problem.e)]
-    operands += [(d.span, d.dtype) for d in problem.d]
-    return [max(1, span * dtype.bits // 8) for span, dtype in operands]
+    """Bytes of A, B, E, each D and the scales."""
+    return [max(1, each.span * each.dtype.bits // 8) for each in problem.inputs]
 
 
 def _filled(device: Device, size: int, stack: ExitStack) -> int:
@@ -81,14 +79,19 @@ def _filled(device: Device, size: int, stack: ExitStack) -> int:
 def _cost(device: Device, artifact: Artifact, problem: AnyProblem, memory: Sequence[int]) -> float:
     with bare_launch(device, artifact, problem, memory) as launch:
         if not device.emulated:
-            return min(_microseconds(device, launch) for _ in range(_ROUNDS))
+            return microseconds(device, launch)
         launch()
         device.synchronize()
         effort = device.effort()
         return float(effort.instructions) if effort is not None else 0.0
 
 
-def _microseconds(device: Device, launch: Callable[[], None]) -> float:
+def microseconds(device: Device, launch: Callable[[], None]) -> float:
+    """Return the time of a launch: the least of some means, each of launches right in a row."""
+    return min(_mean(device, launch) for _ in range(_ROUNDS))
+
+
+def _mean(device: Device, launch: Callable[[], None]) -> float:
     for _ in range(_WARM):
         launch()
     device.synchronize()

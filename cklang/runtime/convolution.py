@@ -11,20 +11,33 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from cklang.errors import error
+from cklang.fusion.plan import FusedConv, Kernel
 from cklang.ir.convolution import geometry_of
 from cklang.ir.windows import DIRECTIONS, Geometry, Relation, Role
 from cklang.keys import ConvSpecial, DKind, DOperand, Family, Layout, Signature
 from cklang.lowering.families import FAMILIES
-from cklang.runtime.problem import Operand, Problem, Storage, refuse_negative, refuse_overlap
+from cklang.runtime.problem import (
+    Operand,
+    Problem,
+    Storage,
+    problem_of,
+    refuse_negative,
+    refuse_overlap,
+)
 from cklang.types import Dim, DType, Kind, f16, f32, i32
 
-if TYPE_CHECKING:
-    from cklang.fusion.plan import FusedConv
-
-__all__ = ["AnyProblem", "ConvProblem", "ConvRead", "ConvTensor", "conv_problem", "conv_problem_of"]
+__all__ = [
+    "AnyProblem",
+    "ConvProblem",
+    "ConvRead",
+    "ConvTensor",
+    "conv_problem",
+    "conv_problem_of",
+    "problem_of_kernel",
+]
 
 Space = tuple[int, int, int]
 """A number for each axis z, y and x."""
@@ -105,8 +118,8 @@ class ConvProblem:
         return self._hash
 
     @property
-    def operands(self) -> tuple[ConvTensor, ...]:
-        """A, B, E and each epilogue operand."""
+    def inputs(self) -> tuple[ConvTensor, ...]:
+        """All that a kernel reads or writes, in the order of its pointers: A, B, E, D."""
         return (self.a, self.b, self.e, *self.d)
 
     @property
@@ -217,6 +230,15 @@ AnyProblem: TypeAlias = Problem | ConvProblem
 
 
 # --- from a call
+
+
+def problem_of_kernel(
+    kernel: Kernel, storage: Mapping[str, Storage], dims: Mapping[str, int], epilogue: str
+) -> AnyProblem | None:
+    """Return the problem of one launch of any kernel; arguments as :func:`conv_problem_of`'s."""
+    if isinstance(kernel, FusedConv):
+        return conv_problem_of(kernel, storage, dims, epilogue)
+    return problem_of(kernel, storage, dims, epilogue)
 
 
 def conv_problem_of(

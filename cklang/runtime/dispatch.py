@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cklang.arch import ArchSpec
-from cklang.fusion.plan import FusedConv, FusionPlan, Kernel, epilogue_hash
+from cklang.fusion.plan import FusionPlan, Kernel, epilogue_hash
 from cklang.runtime import arrays
 from cklang.runtime.arrays import HOST, Array
 from cklang.runtime.bind import Binding
-from cklang.runtime.convolution import AnyProblem, conv_problem_of
+from cklang.runtime.convolution import AnyProblem, problem_of_kernel
 from cklang.runtime.device import Device, Effort, Launch
 from cklang.runtime.launch import loaded
-from cklang.runtime.problem import Storage, problem_of
+from cklang.runtime.problem import Storage
 from cklang.runtime.record import LaunchRecord
 from cklang.runtime.select import Request, Selection, find
 from cklang.runtime.transfer import Region, staged
@@ -30,7 +30,7 @@ from cklang.types import Dim
 if TYPE_CHECKING:
     from cklang.runtime.build import Builder
 
-__all__ = ["CallPlan", "Choice", "choose", "prepare"]
+__all__ = ["CallPlan", "Choice", "choose", "prepare", "storage_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,20 +189,12 @@ def problems(
     Raises:
         CkValueError: A030-A036, strides.
     """
-    storage = _storage(plan, binding, out)
+    storage = storage_of(plan, binding, out)
     for kernel in plan.kernels:
-        problem = _problem(kernel, storage, binding.dims)
+        epilogue = epilogue_hash(kernel.epilogue)
+        problem = problem_of_kernel(kernel, storage, binding.dims, epilogue)
         if problem is not None:
             yield kernel, problem
-
-
-def _problem(
-    kernel: Kernel, storage: Mapping[str, Storage], dims: Mapping[str, int]
-) -> AnyProblem | None:
-    epilogue = epilogue_hash(kernel.epilogue)
-    if isinstance(kernel, FusedConv):
-        return conv_problem_of(kernel, storage, dims, epilogue)
-    return problem_of(kernel, storage, dims, epilogue)
 
 
 def prepare(
@@ -225,8 +217,7 @@ def prepare(
         kernel = loaded(device, artifact)
         shape = kernel.prepare(choice.problem)
         launch = device.launch(kernel.function, shape.grid, shape.block, shape.kernarg)
-        values = [choice.problem.a.value, choice.problem.b.value, choice.problem.e.value]
-        values += [d.value for d in choice.problem.d]
+        values = [operand.value for operand in choice.problem.inputs]
         patches = [
             (word, slots[value])
             for value, words in zip(values, shape.pointers, strict=True)
@@ -284,7 +275,8 @@ def _temporaries(plan: FusionPlan, dims: Mapping[str, int]) -> list[int]:
     return sizes
 
 
-def _storage(plan: FusionPlan, binding: Binding, out: Array | None) -> dict[str, Storage]:
+def storage_of(plan: FusionPlan, binding: Binding, out: Array | None) -> dict[str, Storage]:
+    """Return how each argument, temporary and result of a call lies in memory, by value name."""
     storage = {name: _stored(name, array) for name, array in binding.arrays.items()}
     for kernel in plan.kernels:
         name = kernel.result.name

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from cklang.errors import error
@@ -17,7 +18,7 @@ from cklang.lowering.convface import ConvFace, ConvQuestion
 from cklang.lowering.hostface import GemmOperand, GemmProblem, HostFace, LaunchShape
 from cklang.runtime.convolution import AnyProblem, ConvProblem
 from cklang.runtime.device import Device, Function
-from cklang.runtime.problem import Matrix, Problem
+from cklang.runtime.problem import Matrix, Problem, ScaleAccess
 from cklang.runtime.record import Artifact
 
 __all__ = ["Loaded", "Prepared", "loaded"]
@@ -35,7 +36,7 @@ class Prepared:
     block: tuple[int, int, int]
     kernarg: bytes
     pointers: tuple[tuple[int, ...], ...]
-    """For A, B, E and then each D: the 64-bit words of ``kernarg`` that hold its address."""
+    """For A, B, E, each D and the scales: the 64-bit words of ``kernarg`` that hold its address."""
     workspace: tuple[int, ...]
     """The same for the workspace; empty if it needs none."""
     workspace_bytes: int
@@ -60,7 +61,7 @@ class Loaded:
             CkUnsupportedError: D007, CK Tile's own check or ours refuses the problem.
             CkInternalError: D008, an operand's address is in no argument.
         """
-        *marks, own = [_MARK + i * _MARK_STEP for i in range(4 + len(problem.d))]
+        *marks, own = [_MARK + i * _MARK_STEP for i in range(1 + len(problem.inputs))]
         split_k = self.artifact.key.algorithm.split_k
         question: GemmProblem | ConvQuestion
         if isinstance(problem, ConvProblem):
@@ -83,7 +84,7 @@ class Loaded:
 
         Args:
             problem: One product of the group.
-            pointers: Addresses of A, B, E and each D.
+            pointers: Addresses of A, B, E, each D and the scales.
             first_tile: How many tiles the rows before it have.
 
         Raises:
@@ -97,7 +98,7 @@ class Loaded:
 
         ``problem`` is any of its products; rows and tiles are counted by ``count`` and ``tiles``.
         """
-        marks = [_MARK] * (3 + len(problem.d))
+        marks = [_MARK] * len(problem.inputs)
         question = replace(
             _question(problem, marks),
             blocks=self.blocks,
@@ -128,13 +129,14 @@ class Loaded:
 
 
 def _question(problem: Problem, marks: list[int]) -> GemmProblem:
-    a, b, e, *ds = marks
+    a, b, e, *rest = marks
+    ds, scales = rest[: len(problem.d)], iter(rest[len(problem.d) :])
     return GemmProblem(
         m=problem.m,
         n=problem.n,
         k=problem.k,
-        a=(_matrix(problem.a, a),),
-        b=(_matrix(problem.b, b),),
+        a=(_matrix(problem.a, a), *_scale(problem.scale_a, scales)),
+        b=(_matrix(problem.b, b), *_scale(problem.scale_b, scales)),
         e=_matrix(problem.e, e),
         batch=problem.batch,
         d=tuple(
@@ -177,6 +179,13 @@ def _matrix(matrix: Matrix, pointer: int) -> GemmOperand:
 def _face(artifact: Artifact) -> HostFace | ConvFace:
     kind = ConvFace if artifact.key.signature.spatial else HostFace
     return kind(artifact.host_face)
+
+
+def _scale(scale: ScaleAccess | None, pointers: Iterator[int]) -> Iterator[GemmOperand]:
+    if scale is not None:
+        yield GemmOperand(
+            pointer=next(pointers), outer=scale.stride, inner=scale.stride_k, batch=scale.batch
+        )
 
 
 _loaded: dict[tuple[int, str], Loaded] = {}

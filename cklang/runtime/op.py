@@ -26,8 +26,8 @@ from cklang.runtime import arrays, quick
 from cklang.runtime.arrays import HOST, Library
 from cklang.runtime.bind import Binding, assign, bind, check_out
 from cklang.runtime.context import Defaults, current, device_of
+from cklang.runtime.convolution import AnyProblem
 from cklang.runtime.irprogram import IrProgram
-from cklang.runtime.problem import Problem
 from cklang.runtime.record import Artifact, CallRecord
 from cklang.runtime.registry import Registry
 from cklang.runtime.select import Request
@@ -273,7 +273,7 @@ class Op:
         """Where calls look for kernels first: its own registry, else the context's."""
         return self.request.registry or current().registry
 
-    def problems(self, *args: Any, out: Any = None, **kwargs: Any) -> tuple[Problem, ...]:
+    def problems(self, *args: Any, out: Any = None, **kwargs: Any) -> tuple[AnyProblem, ...]:
         """Return the problem of each kernel of a call, as :func:`cklang.select` takes it."""
         return tuple(choice.problem for choice in self._choices(args, kwargs, out, None))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cklang.keys import KernelKey
-from cklang.runtime.problem import Problem
+from cklang.runtime.convolution import AnyProblem
 
 __all__ = ["Artifact", "CallRecord", "LaunchRecord", "Resources"]
 
@@ -74,7 +74,7 @@ class LaunchRecord:
     """One launch of a call."""
 
     artifact: Artifact
-    problem: Problem
+    problem: AnyProblem
     grid: tuple[int, int, int]
     """Workgroups."""
     block: tuple[int, int, int]

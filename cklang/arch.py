@@ -18,6 +18,7 @@ from cklang.errors import error
 __all__ = [
     "ANY",
     "ArchSpec",
+    "AttentionTile",
     "Forbidden",
     "KnownWrong",
     "MatrixRate",
@@ -49,6 +50,8 @@ class WarpTile:
     """The instruction that it is made of, as assemblers spell it; None if the GPU has none."""
     headers: bool
     """Whether the CK Tile tree that cklang is pinned to instantiates it."""
+    sparse: bool = False
+    """Whether A is in 2:4 form: two of four elements along K."""
 
     @property
     def legal(self) -> bool:
@@ -105,6 +108,25 @@ class KnownWrong:
     """Bits of an element of A."""
     odd_repeat: bool = False
     """A wave owns an odd number of warp tiles, and more than one, along M or N."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionTile:
+    """A tiling that CK Tile's forward attention has on this GPU."""
+
+    dtypes: tuple[str, ...]
+    """Of q, k and v; ``fp8`` stands for the GPU's own encoding."""
+    hdim_q: int
+    """The largest head sizes of q and k, and of v, that it takes."""
+    hdim_v: int
+    tile: tuple[int, int, int, int, int, int]
+    """As in :class:`cklang.attention_keys.AttentionAlgorithm`."""
+    warps: int
+    """Along the queries."""
+    warp_tile: tuple[int, int, int]
+    pipelines: tuple[str, ...]
+    """Those that work, the one to prefer first."""
+    block_per_cu: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,14 +207,19 @@ class ArchSpec:
     """Every row, also those that are not legal; see :meth:`tiles`."""
     source: str
     """Where the numbers come from."""
+    attention_tiles: tuple[AttentionTile, ...] = ()
 
     def __hash__(self) -> int:
         return hash((self.name, self.compute_units))
 
-    def tiles(self, a: str, b: str, acc: str) -> tuple[tuple[int, int, int], ...]:
+    def tiles(
+        self, a: str, b: str, acc: str, *, sparse: bool = False
+    ) -> tuple[tuple[int, int, int], ...]:
         """Return the legal warp tiles (m, n, k) of these element types, in the file's order."""
-        wanted = (a, b, acc)
-        return tuple(t.extents for t in self.warp_tiles if t.legal and (t.a, t.b, t.acc) == wanted)
+        wanted = (a, b, acc, sparse)
+        return tuple(
+            t.extents for t in self.warp_tiles if t.legal and (t.a, t.b, t.acc, t.sparse) == wanted
+        )
 
     @property
     def has_wmma(self) -> bool:
@@ -231,6 +258,7 @@ _ROWS: dict[str, Any] = {
     "pipelines": PipelineBudget,
     "forbidden": Forbidden,
     "known_wrong": KnownWrong,
+    "attention_tiles": AttentionTile,
 }
 
 

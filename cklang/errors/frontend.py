@@ -15,7 +15,8 @@ __all__ = ["TABLE"]
 
 TABLE: tuple[Rule, ...] = (
     # F: frontend (001-019 text and names, 020-039 parameters, 040-049 tensors, 050-069
-    # expressions and calls, 070-079 statements, 080-089 specialisation and results)
+    # expressions and calls, 070-079 statements, 080-089 specialisation and results,
+    # 090-099 attention)
     row(
         "F001",
         CkTypeError,
@@ -252,6 +253,12 @@ TABLE: tuple[Rule, ...] = (
         "ck.einsum({subscripts!r}): {problem}",
         "{advice}",
     ),
+    row(
+        "F059",
+        CkValueError,
+        "sparse of ck.gemm is {got}: there is no such sparse operand",
+        "legal: sparse='a', or leave it out; matrix instructions take a sparse first operand only",
+    ),
     row("F060", CkTypeError, "{what} cannot be called", "{advice}"),
     row("F061", CkTypeError, "the arguments do not fit {name}: {problem}", "it is {call}"),
     row("F062", CkTypeError, "{name} of Python does not work on {got}", "{advice}"),
@@ -316,4 +323,27 @@ TABLE: tuple[Rule, ...] = (
         "the result is {got}; the annotation says {want}",
         "only floats are converted by themselves: write .to(ck.{want})",
     ),
+    row(
+        "F090",
+        CkTypeError,
+        "{name} of ck.attention is {got}",
+        "legal: q [B, H, S, D], k [B, G, T, D], v [B, G, T, E], tensors of one float dtype",
+    ),
+    row("F091", CkValueError, "ck.attention: {problem}", "{advice}"),
+    row(
+        "F092",
+        CkTypeError,
+        "the {region} of ck.attention has no {got}",
+        "its parameters, all or some of them in any order: {known}",
+    ),
+    row("F093", CkTypeError, "the {region} of ck.attention gives {got}, not {want}", "{advice}"),
+    row("F094", CkTypeError, "{got} cannot be indexed by {problem}", "{advice}"),
+    row(
+        "F095",
+        CkTypeError,
+        "a lambda means nothing here",
+        "legal: as score or mask of ck.attention; for a helper, write a function at module level "
+        "and decorate it with @ck.fn",
+    ),
+    row("F096", CkValueError, "{what} cannot be {got}", "legal: {legal}"),
 )

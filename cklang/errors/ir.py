@@ -60,4 +60,26 @@ TABLE: tuple[Rule, ...] = (
         "{op} gives {choices} along {axis}, but {dim} is {got} there ({given})",
         "rule: {rule}",
     ),
+    row(
+        "I040",
+        CkValueError,
+        "[attention] roles are {got}, for {count} operands",
+        "legal: q, k, v, then seed and offset if there is dropout, then read for each tensor that "
+        "the regions read, eight at most",
+    ),
+    row("I041", CkTypeError, "[attention] the region {name} is {got}", "legal: {want}"),
+    row("I042", CkValueError, "[attention] scale is {got!r}", 'legal: a float, or "auto"'),
+    row("I043", CkValueError, "[attention] dropout is {got}", "legal: from 0 to below 1"),
+    row(
+        "I044",
+        CkValueError,
+        "[attention] dropout is {dropout}, but the operands are {roles}",
+        "legal: operands seed and offset exactly where dropout is not 0",
+    ),
+    row(
+        "I045",
+        CkValueError,
+        "{heads} query heads cannot share {key_heads} key heads",
+        "legal: as many query heads as key heads, or a multiple of them",
+    ),
 )

@@ -11,6 +11,7 @@ from typing import Any
 
 from cklang.errors import CkError
 from cklang.frontend import emit, functions
+from cklang.frontend.attention import attention, window
 from cklang.frontend.convolution import convolution
 from cklang.frontend.einsum import einsum
 from cklang.frontend.functions import Form, Intrinsic
@@ -19,9 +20,9 @@ from cklang.frontend.names import is_python
 from cklang.frontend.scaled import scaled_gemm
 from cklang.frontend.scope import ITERATIONS, Scope
 from cklang.frontend.signature import Parameter
-from cklang.frontend.values import Item, Tensor, describe, has_tensor, is_number
+from cklang.frontend.values import Closure, Item, Tensor, describe, has_tensor, is_number
 from cklang.ir.nodes import Attr
-from cklang.types import ConstType, Dim, DType, Kind, TensorType, f32
+from cklang.types import ConstType, Dim, DType, Kind, TensorType, TensorVarType, f32
 
 __all__ = ["call", "cast_method"]
 
@@ -54,8 +55,14 @@ def call(
 
     Raises:
         CkTypeError: F060 for something that cannot be called, F061 for arguments that do not fit,
-            F062 for a Python function on tensors.
+            F062 for a Python function on tensors, F095 for a lambda that is no score or mask.
     """
+    if isinstance(callee, Intrinsic) and callee.form is Form.ATTENTION:
+        bound = _bind(scope, node, "ck.attention", callee.signature, (positional, named))
+        return attention(scope, node, bound)
+    for item in (*positional, *named.values()):
+        if isinstance(item, Closure):
+            raise scope.error("F095", item.node)
     if isinstance(callee, Intrinsic):
         return _intrinsic(scope, node, callee, (positional, named))
     if isinstance(callee, Fn):
@@ -108,6 +115,8 @@ def _intrinsic(scope: Scope, node: ast.Call, function: Intrinsic, call: _Call) -
             return emit.cast(scope, node, *items)
         case Form.CLAMP:
             return _clamp(scope, node, *items)
+        case Form.MASK:
+            return window(scope, node, function, bound)
     attrs = {
         name: _attribute(scope, node, function, name, bound[name]) for name in function.attributes
     }
@@ -165,11 +174,27 @@ def _helper(scope: Scope, node: ast.Call, helper: Definition, call: _Call) -> It
         item = bound[parameter.name]
         bound[parameter.name] = _argument(scope, node, helper, parameter, item)
     result = scope.inline(scope, node, helper, bound)
-    if helper.result is not None:
-        want = scope.concrete(helper.result, node)
-        if not isinstance(result, Tensor) or not _has_type(scope, result, want):
-            raise scope.error("F065", node, name=helper.name, want=want, got=describe(result))
+    if helper.results is not None:
+        _check_results(scope, node, helper.name, helper.results, result)
     return result
+
+
+def _check_results(
+    scope: Scope,
+    node: ast.Call,
+    name: str,
+    wanted: tuple[TensorType | TensorVarType, ...],
+    result: Item,
+) -> None:
+    parts = result if isinstance(result, tuple) and len(wanted) > 1 else (result,)
+    want = [scope.concrete(each, node) for each in wanted]
+    fits = len(parts) == len(want) and all(
+        isinstance(part, Tensor) and _has_type(scope, part, each)
+        for part, each in zip(parts, want, strict=True)
+    )
+    if not fits:
+        shown = ", ".join(str(each) for each in want)
+        raise scope.error("F065", node, name=name, want=shown, got=describe(result))
 
 
 def _has_type(scope: Scope, tensor: Tensor, want: TensorType) -> bool:

@@ -8,10 +8,18 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from cklang.frontend import calls, emit
+from cklang.frontend import calls, emit, regions
 from cklang.frontend.names import nearest
 from cklang.frontend.scope import Scope
-from cklang.frontend.values import Item, Tensor, describe, has_tensor, is_number
+from cklang.frontend.values import (
+    Captured,
+    Closure,
+    Item,
+    Tensor,
+    describe,
+    has_tensor,
+    is_number,
+)
 from cklang.types import DTypeVar, bool_
 
 __all__ = ["constant_truth", "evaluate"]
@@ -151,7 +159,10 @@ def constant_truth(scope: Scope, node: ast.expr) -> bool:
 def _name(scope: Scope, node: ast.Name) -> Item:
     if node.id not in scope.locals:
         raise scope.error("F051", node, name=node.id)
-    return scope.locals[node.id]
+    item = scope.locals[node.id]
+    if isinstance(item, Captured) and not item.tensor.shape:
+        return regions.read(scope, node, item, ())
+    return item
 
 
 def _constant(_scope: Scope, node: ast.Constant) -> Item:
@@ -267,6 +278,9 @@ def _subscript(scope: Scope, node: ast.Subscript) -> Item:
     item = evaluate(scope, node.value)
     if isinstance(item, Tensor):
         return _view(scope, node, item)
+    if isinstance(item, Captured):
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        return regions.read(scope, node, item, tuple(evaluate(scope, part) for part in parts))
     return _compute(scope, node, operator.getitem, item, evaluate(scope, node.slice))
 
 
@@ -328,6 +342,7 @@ _EXPRESSIONS: dict[type[ast.expr], Callable[[Scope, Any], Item]] = {
     ast.Compare: _compare,
     ast.Constant: _constant,
     ast.IfExp: _choice,
+    ast.Lambda: lambda scope, node: Closure(node=node, scope=scope),
     ast.Name: _name,
     ast.Slice: _slice,
     ast.Subscript: _subscript,

@@ -9,16 +9,21 @@ runnable NumPy.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from types import MappingProxyType
 from typing import Any
 
+from cklang.frontend.masks import causal_window, sliding
 from cklang.ir.ops import OPS
 from cklang.ir.windows import DIRECTIONS
 
 __all__ = [
     "abs",
+    "attention",
     "cast",
+    "causal",
     "ceil",
     "clamp",
     "conv",
@@ -55,6 +60,7 @@ __all__ = [
     "sigmoid",
     "sign",
     "silu",
+    "sliding_window",
     "softplus",
     "softsign",
     "sqrt",
@@ -62,6 +68,10 @@ __all__ = [
     "tanh",
     "where",
 ]
+
+
+GEMMS: Mapping[str, str] = MappingProxyType({"": "gemm", "a": "gemm24"})
+"""The op of ``ck.gemm`` by its argument ``sparse``."""
 
 
 class Form(Enum):
@@ -72,6 +82,8 @@ class Form(Enum):
     CAST = "cast"
     GEMM = "gemm"
     EINSUM = "einsum"
+    ATTENTION = "attention"
+    MASK = "mask"
     CONV = "conv"
 
 
@@ -136,8 +148,8 @@ def _parameter(name: str, default: object = None) -> inspect.Parameter:
     return inspect.Parameter(name, kind, default=empty if default is None else default)
 
 
-def _option(name: str) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None)
+def _option(name: str, default: object = None) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
 
 
 gemm = Intrinsic(
@@ -146,6 +158,7 @@ gemm = Intrinsic(
     signature=inspect.Signature(
         [
             *(_parameter(name) for name in ("a", "b")),
+            _option("sparse", ""),
             *(_option(name) for name in ("scale_a", "scale_b", "block_a", "block_b")),
         ]
     ),
@@ -160,6 +173,43 @@ einsum = Intrinsic(
     signature=inspect.Signature([_parameter(name) for name in ("subscripts", "a", "b")]),
     operands=3,
     doc="the sum of products of two tensors whose axes are named by letters, as NumPy's einsum",
+)
+attention = Intrinsic(
+    name="attention",
+    form=Form.ATTENTION,
+    signature=inspect.Signature(
+        [
+            *(_parameter(name) for name in ("q", "k", "v")),
+            *(
+                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+                for name, default in (
+                    ("scale", "auto"),
+                    ("mask", None),
+                    ("score", None),
+                    ("dropout", 0.0),
+                    ("seed", None),
+                    ("offset", 0),
+                    ("return_lse", False),
+                )
+            ),
+        ]
+    ),
+    operands=3,
+    doc=OPS["attention"].doc,
+)
+causal = Intrinsic(
+    name="causal",
+    form=Form.MASK,
+    signature=inspect.signature(causal_window),
+    operands=0,
+    doc="the mask that hides later keys",
+)
+sliding_window = Intrinsic(
+    name="sliding_window",
+    form=Form.MASK,
+    signature=inspect.signature(sliding),
+    operands=0,
+    doc="the mask that shows some keys before the diagonal and some after it",
 )
 
 

@@ -13,7 +13,7 @@ from typing import Any, cast
 from cklang.errors import CkError, CkInternalError, error
 from cklang.frontend.functions import Form, Intrinsic
 from cklang.frontend.names import NamesOf, resolve_names
-from cklang.frontend.signature import Parameter, read_parameters, read_result
+from cklang.frontend.signature import Parameter, read_parameters, read_results
 from cklang.frontend.subset import check_subset
 from cklang.frontend.text import FunctionText, read_function
 from cklang.types import TensorType, TensorVarType
@@ -28,7 +28,7 @@ class Definition:
     function: FunctionType
     text: FunctionText
     parameters: tuple[Parameter, ...]
-    result: TensorType | TensorVarType | None
+    results: tuple[TensorType | TensorVarType, ...] | None
     names: NamesOf
     python: inspect.Signature
 
@@ -42,7 +42,7 @@ class Definition:
         text = read_function(function, "ck.op" if op else "ck.fn")
         plain = cast("FunctionType", function)
         parameters = read_parameters(plain, text, op=op)
-        result = read_result(plain, text)
+        results = read_results(plain, text)
         try:
             check_subset(text)
             names = resolve_names(plain, text)
@@ -52,7 +52,7 @@ class Definition:
             function=plain,
             text=text,
             parameters=parameters,
-            result=result,
+            results=results,
             names=names,
             python=inspect.signature(plain),
         )

@@ -19,6 +19,7 @@ import numpy as np
 from cklang.errors import CkError, error
 from cklang.frontend import functions
 from cklang.frontend.functions import Intrinsic
+from cklang.frontend.masks import Window
 from cklang.frontend.text import FunctionText
 from cklang.types import Dim, DType, DTypeVar
 
@@ -78,6 +79,12 @@ class _Outside:
             if value is not _MISSING:
                 self.found[node] = self.legal(node, value)
                 return
+        if isinstance(node, ast.Lambda):
+            around = self.locals
+            self.locals = around | {each.arg for each in (*node.args.posonlyargs, *node.args.args)}
+            self.visit(node.body)
+            self.locals = around
+            return
         for child in ast.iter_child_nodes(node):
             self.visit(child)
 
@@ -160,7 +167,8 @@ def _plain(value: object) -> object:
 def _is_constant(value: object) -> bool:
     if isinstance(value, tuple):
         return all(_is_constant(item) for item in value)
-    return value is None or isinstance(value, bool | int | float | str | Dim | DType | DTypeVar)
+    plain = bool | int | float | str | Dim | DType | DTypeVar | Window
+    return value is None or isinstance(value, plain)
 
 
 def is_python(value: object) -> bool:

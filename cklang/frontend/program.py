@@ -31,9 +31,14 @@ class Signature:
 
     name: str
     parameters: tuple[Parameter, ...]
-    result: ResultType
+    results: tuple[ResultType, ...]
     variables: Mapping[str, DTypeVar]
     python: inspect.Signature
+
+    @property
+    def result(self) -> ResultType:
+        """The result, of a program that has one."""
+        return self.results[0]
 
     @property
     def tensors(self) -> tuple[Parameter, ...]:
@@ -50,7 +55,8 @@ class Signature:
     @property
     def dims(self) -> frozenset[Dim]:
         """All dims that annotations name."""
-        own = {extent for extent in self.result.shape if isinstance(extent, Dim)}
+        shapes = (result.shape for result in self.results)
+        own = {extent for shape in shapes for extent in shape if isinstance(extent, Dim)}
         return self.dims_of_parameters | own
 
     @property
@@ -76,18 +82,18 @@ class Program:
         """
         try:
             definition = Definition.read(function, op=True)
-            result = definition.result
-            if result is None:
+            results = definition.results
+            if results is None:
                 raise error("F025", at=definition.text.header(), name=definition.name)
             variables = check_types(
-                definition.parameters, result, definition.text, derives=derives(definition)
+                definition.parameters, results, definition.text, derives=derives(definition)
             )
         except CkError as mistake:
             raise brief(mistake) from None
         signature = Signature(
             name=definition.name,
             parameters=definition.parameters,
-            result=result,
+            results=results,
             variables=variables,
             python=definition.python,
         )
@@ -200,11 +206,21 @@ class Program:
         for parameter in self.signature.tensors:
             local[parameter.name] = _tensor(unit, parameter, dtypes)
         scope = Scope(definition=self.definition, unit=unit, locals=local, inline=inline)
-        return unit.finish(self._result(scope, run(scope)))
+        return unit.finish(*self._results(scope, run(scope)))
 
-    def _result(self, scope: Scope, end: Return) -> Value:
-        want = concrete(self.signature.result, scope.unit.dtypes)
-        item, node = end.item, end.node
+    def _results(self, scope: Scope, end: Return) -> list[Value]:
+        wanted = [concrete(result, scope.unit.dtypes) for result in self.signature.results]
+        items = end.item if isinstance(end.item, tuple) and len(wanted) > 1 else (end.item,)
+        if len(items) != len(wanted):
+            shown = ", ".join(str(want) for want in wanted)
+            got = f"{len(items)} results" if len(items) > 1 else describe(end.item)
+            raise scope.error("F083", end.node, name=self.name, got=got, want=shown)
+        return [
+            self._result(scope, end, item, want) for item, want in zip(items, wanted, strict=True)
+        ]
+
+    def _result(self, scope: Scope, end: Return, item: Item, want: TensorType) -> Value:
+        node = end.node
         if not isinstance(item, Tensor):
             raise scope.error("F083", node, name=self.name, got=describe(item), want=want)
         if not self._fits(scope, item, want):

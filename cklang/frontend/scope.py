@@ -58,10 +58,10 @@ class Unit:
             self._known[key] = known
         return known
 
-    def finish(self, result: Value) -> Function:
-        """Return the function without the operations its result does not need."""
-        whole = self.builder.finish(result)
-        needed = {result.name}
+    def finish(self, *results: Value) -> Function:
+        """Return the function without the operations its results do not need."""
+        whole = self.builder.finish(*results)
+        needed = {result.name for result in results}
         for operation in reversed(whole.body):
             if operation.result.name in needed:
                 needed.update(operand.name for operand in operation.operands)
@@ -76,7 +76,7 @@ class Unit:
                     span=operation.span,
                     **dict(operation.attrs),
                 )
-        return builder.finish(values[result.name])
+        return builder.finish(*(values[result.name] for result in results))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import FunctionType
-from typing import Any
+from typing import Any, get_args, get_origin
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from cklang.ir.ops import CASTS
 from cklang.source import Span
 from cklang.types import Blocks, ConstType, Dim, DType, DTypeVar, TensorType, TensorVarType, e8m0
 
-__all__ = ["Annotation", "Parameter", "check_types", "concrete", "read_parameters", "read_result"]
+__all__ = ["Annotation", "Parameter", "check_types", "concrete", "read_parameters", "read_results"]
 
 Annotation = TensorType | TensorVarType | ConstType
 """What a parameter of a program may be annotated with, in one form."""
@@ -127,18 +127,27 @@ def _parameter(
     return result
 
 
-def read_result(function: FunctionType, text: FunctionText) -> TensorType | TensorVarType | None:
-    """Return the return annotation, or None if there is none.
+def read_results(
+    function: FunctionType, text: FunctionText
+) -> tuple[TensorType | TensorVarType, ...] | None:
+    """Return the types of the return annotation, one or those of a tuple; None if there is none.
 
     Raises:
-        CkTypeError: F022 if it is no tensor annotation.
+        CkTypeError: F022 if it is no tensor annotation and no tuple of them.
     """
     node = text.node.returns
     if node is None:
         return None
     span = text.span(node)
     words = text.words(node)
-    type_ = _annotation(function, "return", words, span, _Names.of(function))
+    value = _looked_up(function, "return", words, span, _Names.of(function))
+    parts = get_args(value) if get_origin(value) is tuple else value
+    parts = parts if isinstance(parts, tuple) and parts else (value,)
+    return tuple(_result(part, words, span) for part in parts)
+
+
+def _result(value: object, words: str, span: Span) -> TensorType | TensorVarType:
+    type_ = _known(value, "the result", words, span)
     if isinstance(type_, ConstType):
         raise _bad_annotation("the result", words, span)
     return type_
@@ -153,12 +162,12 @@ def concrete(type_: TensorType | TensorVarType, dtypes: Mapping[str, DType]) -> 
 
 def check_types(
     parameters: Iterable[Parameter],
-    result: TensorType | TensorVarType,
+    results: Iterable[TensorType | TensorVarType],
     text: FunctionText,
     *,
     derives: bool = False,
 ) -> Mapping[str, DTypeVar]:
-    """Check that the result's dims and dtype come from parameters; return the dtype variables.
+    """Check that the results' dims and dtypes come from parameters; return the dtype variables.
 
     Where the program ``derives`` extents, the result's dims may be names of these.
 
@@ -185,13 +194,23 @@ def check_types(
             raise error("F034", at=span, extent=counted, dim=counted.of, known=_listed(dims))
     place = text.node.returns
     at = text.span(place) if place is not None else text.header()
+    for result in results:
+        _check_result(result, None if derives else dims, variables, at)
+    return variables
+
+
+def _check_result(
+    result: TensorType | TensorVarType,
+    dims: set[Dim] | None,
+    variables: Mapping[str, DTypeVar],
+    at: Span,
+) -> None:
     _check_dtypes(result, "the result", _STORED, at)
     for extent in result.shape:
-        if isinstance(extent, Dim) and extent not in dims and not derives:
+        if isinstance(extent, Dim) and dims is not None and extent not in dims:
             raise error("F026", at=at, dim=extent, known=_listed(dims))
     if isinstance(result, TensorVarType) and result.var.name not in variables:
         raise error("F027", at=at, name=result.var.name)
-    return variables
 
 
 def _check_dtypes(
@@ -238,6 +257,10 @@ class _Names:
 def _annotation(
     function: FunctionType, name: str, words: str, span: Span, names: _Names
 ) -> Annotation:
+    return _known(_looked_up(function, name, words, span, names), name, words, span)
+
+
+def _looked_up(function: FunctionType, name: str, words: str, span: Span, names: _Names) -> object:
     value: object = function.__annotations__[name]
     try:
         while isinstance(value, str):
@@ -251,13 +274,16 @@ def _annotation(
         if isinstance(exception, AttributeError):
             advice = nearest(exception.name or "", dir(exception.obj))
         raise error("F029", at=span, words=words, problem=problem, advice=advice) from exception
+    return value
+
+
+def _known(value: object, what: str, words: str, span: Span) -> Annotation:
     if isinstance(value, DType):
         return TensorType(dtype=value)
     if isinstance(value, DTypeVar):
         return TensorVarType(var=value, shape=())
     if isinstance(value, Annotation):
         return value
-    what = "the result" if name == "return" else name
     raise _bad_annotation(what, words, span, value)
 
 

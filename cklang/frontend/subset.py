@@ -68,7 +68,7 @@ _REFUSED: dict[type[ast.AST], tuple[str, str]] = {
     ast.Match: ("match", "write if / elif on compile-time constants"),
     ast.AnnAssign: ("a type on a local name", "leave the type out, or cast: y = x.to(ck.f16)"),
     ast.NamedExpr: ("the walrus operator", _ASSIGN),
-    ast.Lambda: ("a lambda", _HELPER),
+    ast.Lambda: ("a lambda that is no argument of a call", _HELPER),
     ast.Dict: ("a dict", _TUPLE),
     ast.Set: ("a set", _TUPLE),
     ast.List: ("a list", _TUPLE),
@@ -155,10 +155,27 @@ def _expression(text: FunctionText, node: ast.expr) -> None:
             if keyword.arg is None:
                 what, instead = "** in a call", "write the options one by one"
                 raise error("F004", at=text.span(keyword.value), what=what, instead=instead)
-            _expression(text, keyword.value)
+            _argument(text, keyword.value)
     for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.expr):
+        if isinstance(child, ast.Lambda) and isinstance(node, ast.Call):
+            _argument(text, child)
+        elif isinstance(child, ast.expr):
             _expression(text, child)
+
+
+def _argument(text: FunctionText, node: ast.expr) -> None:
+    """Check an argument of a call, which alone may be a lambda: what it is for, the call says."""
+    if not isinstance(node, ast.Lambda):
+        _expression(text, node)
+        return
+    arguments = node.args
+    named = (*arguments.posonlyargs, *arguments.args)
+    plain = (arguments.vararg, arguments.kwarg, *arguments.kwonlyargs, *arguments.defaults)
+    if any(each is not None for each in plain) or not named:
+        instead = "write names alone, as in lambda s, h: s * slopes[h]"
+        what = f"{text.words(node).partition(':')[0]}"
+        raise error("F004", at=text.span(node), what=what, instead=instead)
+    _expression(text, node.body)
 
 
 def _chained(text: FunctionText, node: ast.Compare) -> Exception:

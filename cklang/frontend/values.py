@@ -3,16 +3,29 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from cklang.frontend.functions import Intrinsic
 from cklang.ir.nodes import Value
 from cklang.types import Dim, DType, TensorType
 
-__all__ = ["Item", "Number", "Tensor", "describe", "has_tensor", "is_number"]
+if TYPE_CHECKING:
+    from cklang.frontend.scope import Scope
+
+__all__ = [
+    "Captured",
+    "Closure",
+    "Item",
+    "Number",
+    "Tensor",
+    "describe",
+    "has_tensor",
+    "is_number",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +58,22 @@ class Tensor:
         return TensorType(dtype=self.dtype, shape=self.shape)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Closure:
+    """A lambda in an argument, and the scope whose names it sees."""
+
+    node: ast.Lambda
+    scope: Scope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Captured:
+    """A tensor of ``scope`` as a lambda in it sees it: something to be read at indices."""
+
+    tensor: Tensor
+    scope: Scope
+
+
 Item: TypeAlias = object
 """A :class:`Tensor`, a constant, a function, or a tuple of items."""
 
@@ -66,10 +95,18 @@ def has_tensor(item: Item) -> bool:
 
 def describe(item: Item) -> str:
     """Name ``item`` in a message."""
-    from cklang.frontend.helper import Fn
-
     if isinstance(item, Tensor):
         return f"a tensor {item.type}" if item.shape else f"a scalar {item.type}"
+    if isinstance(item, Captured):
+        return f"the whole tensor {item.tensor.type}"
+    if isinstance(item, Closure):
+        return "a lambda"
+    return _other(item)
+
+
+def _other(item: Item) -> str:
+    from cklang.frontend.helper import Fn
+
     if isinstance(item, Fn):
         return f"the helper {item.definition.name}"
     if isinstance(item, Intrinsic):

@@ -78,7 +78,11 @@ def problems(
     if not 0 <= len(operands) - row.operands <= row.optional:
         want = f"{row.operands} to {row.operands + row.optional}" if row.optional else row.operands
         found.append(error("I014", at=at, op=op, want=want, got=len(operands), doc=row.doc))
-    return found or _type_problems(row, operands, attrs, shape, at)
+    return (
+        found
+        or list(row.check(operands, attrs, at))
+        or _type_problems(row, operands, attrs, shape, at)
+    )
 
 
 def result_type(

@@ -20,7 +20,7 @@ says otherwise because the usual formula cancels on the way. 0 is exact.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
@@ -28,12 +28,15 @@ from typing import Any
 
 import numpy as np
 
-from cklang.ir import convolution, numeric, rules
+from cklang.errors import CkError
+from cklang.ir import attention, convolution, numeric, rules
 from cklang.ir.nodes import Attr
 from cklang.ir.numeric import Array
 from cklang.ir.rules import AttrKind, DTypeRule, ShapeRule
+from cklang.source import Span
 from cklang.types import (
     DType,
+    TensorType,
     bf8,
     bf8_fnuz,
     bf16,
@@ -53,10 +56,12 @@ class Kind(Enum):
     """What an op is to fusion."""
 
     ANCHOR = "anchor"
+    ATTENTION = "attention"
     SHAPE = "shape"
     CAST = "cast"
     CONSTANT = "constant"
     POINTWISE = "pointwise"
+    READ = "read"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +76,18 @@ class AttrRow:
     default: Attr | None = None
 
 
+def _nothing_more(
+    _types: Sequence[TensorType], _attrs: Mapping[str, Attr], _at: Span | None
+) -> Iterator[CkError]:
+    yield from ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Op:
-    """One row."""
+    """One row.
+
+    ``check`` yields what is wrong with a use beyond what the rules of dtype and shape say.
+    """
 
     name: str
     operands: int
@@ -90,6 +104,9 @@ class Op:
     ulps: float = 0.0
     scale: Callable[..., Array] | None = None
     commutative: bool = False
+    check: Callable[[Sequence[TensorType], Mapping[str, Attr], Span | None], Iterator[CkError]] = (
+        _nothing_more
+    )
 
 
 def _point(
@@ -163,6 +180,15 @@ _ANCHORS = (
     _convolution("conv_grad_input", "the gradient of conv by its input: of dy[N, …, K] and w"),
     _convolution("conv_grad_weight", "the gradient of conv by its weight: of x[N, …, C] and dy"),
     Op(
+        name="gemm24",
+        operands=2,
+        kind=Kind.ANCHOR,
+        doc="gemm of a matrix a of which, in each four along K, the first two not zero count",
+        numpy=lambda a, b: np.matmul(numeric.kept24(a), b),
+        shape=rules.GEMM_SHAPE,
+        dtype=rules.SPARSE_DTYPE,
+    ),
+    Op(
         name="scaled_gemm",
         operands=3,
         optional=1,
@@ -176,6 +202,51 @@ _ANCHORS = (
         ),
         shape=rules.SCALED_SHAPE,
         dtype=rules.SCALED_DTYPE,
+    ),
+)
+
+_ATTENTION_ATTRS = (
+    AttrRow(name="dropout", kind=AttrKind.FLOAT),
+    AttrRow(name="mask", kind=AttrKind.REGION),
+    AttrRow(name="roles", kind=AttrKind.NAMES),
+    AttrRow(name="scale", kind=AttrKind.SCALE),
+    AttrRow(name="score", kind=AttrKind.REGION),
+)
+
+_ATTENTION = (
+    Op(
+        name="attention",
+        operands=3,
+        optional=attention.MOST_OPTIONAL,
+        kind=Kind.ATTENTION,
+        doc="the values v weighted by the softmax of the scores of q and k",
+        numpy=attention.attend,
+        attrs=_ATTENTION_ATTRS,
+        shape=attention.OUTPUT_SHAPE,
+        dtype=attention.INPUT_DTYPE,
+        check=attention.check,
+    ),
+    Op(
+        name="attention_lse",
+        operands=3,
+        optional=attention.MOST_OPTIONAL,
+        kind=Kind.ATTENTION,
+        doc="the logarithm of the sum of exponentials that attention divides by",
+        numpy=attention.log_sum,
+        attrs=_ATTENTION_ATTRS,
+        shape=attention.LSE_SHAPE,
+        dtype=attention.INPUT_DTYPE,
+        check=attention.check,
+    ),
+    Op(
+        name="element",
+        operands=1,
+        optional=attention.MOST_AXES,
+        kind=Kind.READ,
+        doc="one element of a tensor, at an index for each axis that is limited to the axis",
+        numpy=attention.element,
+        shape=attention.ELEMENT_SHAPE,
+        dtype=attention.ELEMENT_DTYPE,
     ),
 )
 
@@ -465,7 +536,15 @@ _CHOICES = (
 OPS: Mapping[str, Op] = MappingProxyType(
     {
         op.name: op
-        for op in (*_ANCHORS, *_STRUCTURE, *_ARITHMETIC, *_FUNCTIONS, *_ACTIVATIONS, *_CHOICES)
+        for op in (
+            *_ANCHORS,
+            *_ATTENTION,
+            *_STRUCTURE,
+            *_ARITHMETIC,
+            *_FUNCTIONS,
+            *_ACTIVATIONS,
+            *_CHOICES,
+        )
     }
 )
 """All ops by name."""

@@ -13,7 +13,7 @@ from itertools import pairwise, zip_longest
 from typing import TypeAlias
 
 from cklang.ir.nodes import Attr, Function
-from cklang.types import Blocks, Dim, DType, bool_, e8m0, f32, i32
+from cklang.types import Blocks, Dim, DType, bool_, e8m0, f16, f32, i32
 
 __all__ = [
     "AttrKind",
@@ -40,6 +40,8 @@ class AttrKind(Enum):
     PAIRS = "a list of pairs of integers"
     EXTENTS = "a list of integers"
     REGION = "a function"
+    NAMES = "a list of strings"
+    SCALE = 'a float or "auto"'
 
 
 def _is_int(attr: Attr) -> bool:
@@ -62,6 +64,8 @@ _FITS: Mapping[AttrKind, Callable[[Attr], bool]] = {
     ),
     AttrKind.EXTENTS: _is_ints,
     AttrKind.REGION: lambda attr: isinstance(attr, Function),
+    AttrKind.NAMES: lambda attr: isinstance(attr, tuple) and all(isinstance(i, str) for i in attr),
+    AttrKind.SCALE: lambda attr: isinstance(attr, (float, str)),
 }
 
 
@@ -129,7 +133,7 @@ def _cast_dtype(dtypes: tuple[DType, ...], attrs: AttrMap) -> DType | None:
 def _scaled_dtype(dtypes: tuple[DType, ...], attrs: AttrMap) -> DType | None:
     product = _gemm_dtype(dtypes[:2], attrs)
     scales = dtypes[2:]
-    return f32 if product is not None and _same(scales, (f32, e8m0)) else None
+    return f32 if product == f32 and _same(scales, (f32, e8m0)) else None
 
 
 GEMM_DTYPE = DTypeRule(
@@ -137,8 +141,13 @@ GEMM_DTYPE = DTypeRule(
     "or both i8, which gives i32",
     apply=_gemm_dtype,
 )
+SPARSE_DTYPE = DTypeRule(
+    text="both operands f16, which gives f32",
+    apply=lambda dtypes, _: f32 if _same(dtypes, (f16,)) else None,
+)
 SCALED_DTYPE = DTypeRule(
-    text="operands that gemm takes, and scales all f32 or all e8m0; gives f32", apply=_scaled_dtype
+    text="operands of which gemm gives f32, and scales all f32 or all e8m0; gives f32",
+    apply=_scaled_dtype,
 )
 FLOAT_DTYPE = DTypeRule(text="f32 operands", apply=lambda dtypes, _: _same(dtypes, (f32,)))
 NUMBER_DTYPE = DTypeRule(

@@ -4,30 +4,47 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cklang.errors import error
+from cklang.fusion.region import split
 from cklang.ir.nodes import Function
-from cklang.keys import Algorithm, Family, KernelKey, Layout, Reduction, Signature
-from cklang.lowering.families import family_names
-from cklang.lowering.pipelines import PIPELINES
-from cklang.lowering.pointwise import c_function, c_type
-from cklang.types import DType, Kind, bool_, f32, i32
-
-if TYPE_CHECKING:
-    import jinja2
+from cklang.keys import (
+    Algorithm,
+    ConvSpecial,
+    DKind,
+    DOperand,
+    KernelKey,
+    Layout,
+    Pipeline,
+    Reduction,
+    Scale,
+    Signature,
+)
+from cklang.lowering.families import FAMILIES, family_names
+from cklang.lowering.headers import PRECOMPILED
+from cklang.lowering.pipelines import PIPELINES, PipelineRow
+from cklang.lowering.pointwise import c_functions, c_type
+from cklang.lowering.render import template
+from cklang.types import DType, Kind, bool_, e8m0, f32, i32
 
 __all__ = ["HOLE", "KernelSource", "lower", "unsupported"]
 
 HOLE = "ck_epilogue"
-"""The symbol that a stencil leaves open."""
+"""The symbol that every stencil leaves open."""
+
+PROLOGUES = {"A": "ck_prologue_a", "B": "ck_prologue_b"}
+"""The symbols that it leaves open if a function computes A or B."""
+
+_WIDEST = 16
+"""Bytes that one access moves at most."""
 
 _LAYOUTS = {Layout.ROW: "Row", Layout.COL: "Column"}
+
+_SPECIAL = {each: each.value for each in ConvSpecial} | {ConvSpecial.DEFAULT: "ordinary"}
+"""C++ has other plans for the word default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +55,15 @@ class KernelSource:
     """HIP C++ with two faces: device pass, the kernel with its epilogue open; host pass, the host
     face. Equal for all kernels whose keys differ in the epilogue only."""
     fill: str
-    """Plain C that defines the epilogue."""
+    """Plain C that defines the epilogue, and the functions of A and B if they are computed."""
     hole: str
     """Symbol of the epilogue function."""
     kernel: str
     """Symbol of the kernel."""
+    halves: bool = True
+    """Whether the stencil is compiled in two halves, main loop and epilogue."""
+    precompiled: str = PRECOMPILED
+    """The file of :mod:`cklang.lowering.headers` that holds all CK Tile headers it includes."""
 
     @property
     def inline(self) -> str:
@@ -55,7 +76,8 @@ def lower(key: KernelKey, epilogue: Function, source_lines: Sequence[str] = ()) 
 
     Args:
         key: What to compute, how, and for which GPU.
-        epilogue: A region (acc, d0, d1, ...) to one f32, with a parameter for each D operand.
+        epilogue: A region (acc, d0, ..., a0, ..., b0, ...), with a parameter for each operand of
+            the signature, to the result, then the elements of A and of B where they are computed.
         source_lines: The user's Python, written as comments above the function.
 
     Raises:
@@ -64,10 +86,13 @@ def lower(key: KernelKey, epilogue: Function, source_lines: Sequence[str] = ()) 
     """
     _check(key, epilogue)
     kernel = _kernel_name(key)
-    text = _template().render(_context(key, epilogue, kernel))
+    functions = _functions(key.signature, epilogue)
+    text = template(FAMILIES[key.signature.family].template).render(
+        _context(key, functions, kernel)
+    )
     return KernelSource(
         stencil=text,
-        fill=c_function(epilogue, HOLE, source_lines),
+        fill=c_functions(functions, source_lines),
         hole=HOLE,
         kernel=kernel,
     )
@@ -75,12 +100,22 @@ def lower(key: KernelKey, epilogue: Function, source_lines: Sequence[str] = ()) 
 
 def _check(key: KernelKey, epilogue: Function) -> None:
     s, a = key.signature, key.algorithm
-    want = [c_type(s.dtype_acc), *(c_type(d.dtype) for d in s.d)]
+    want = [c_type(s.dtype_acc), *(c_type(each.dtype) for each in (*s.d, *s.a, *s.b))]
     got = [c_type(p.type.dtype) for p in epilogue.params]
-    if want != got or len(a.vector_d) != len(s.d):
+    results = 1 + bool(s.a) + bool(s.b)
+    if want != got or len(a.vector_d) != len(s.d) or len(epilogue.results) != results:
         raise error("L002", want=", ".join(want), got=", ".join(got), vectors=a.vector_d)
     for name, value, legal in unsupported(s, a):
         raise error("L003", name=name, got=value, want=legal)
+
+
+def _functions(signature: Signature, epilogue: Function) -> dict[str, Function]:
+    """Return the function of each hole."""
+    counts = {HOLE: 1 + len(signature.d)}
+    counts |= {PROLOGUES["A"]: len(signature.a)} if signature.a else {}
+    counts |= {PROLOGUES["B"]: len(signature.b)} if signature.b else {}
+    parts = split(epilogue, tuple(counts.values()))
+    return dict(zip(counts, parts, strict=True))
 
 
 def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[str, str, str]]:
@@ -95,36 +130,55 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
         return
     both = (False, True)
     # Who shares K: its wave groups already, or its tiles with those of other products.
-    whole = row.wave_groups > 1 or s.family is not Family.GEMM
+    family = FAMILIES[s.family]
+    whole = row.wave_groups > 1 or not family.shares
+    conv = s.spatial > 0
     along_k = (a.warps[0], a.warps[1], 1) if row.wave_groups == 1 else (1, 1, row.wave_groups)
     choices: tuple[tuple[str, object, Collection[object]], ...] = (
+        ("pipeline", a.pipeline, _scaled_pipelines() if s.block_k else (a.pipeline,)),
         ("dtype_acc", s.dtype_acc, (i32 if s.dtype_a.kind is Kind.INT else f32,)),
         ("dtype_b", s.dtype_b, (s.dtype_b if row.mixed else s.dtype_a,)),
+        ("layouts", s.layouts, (family.layouts or s.layouts,)),
+        ("sparse", s.sparse, both if row.sparse else (False,)),
         ("layout_a", s.layout_a, tuple(Layout) if row.any_layout else (Layout.ROW,)),
         ("layout_b", s.layout_b, tuple(Layout) if row.any_layout else (Layout.COL,)),
         ("layout_e", s.layout_e, (Layout.ROW,)),
+        ("special", a.special, family.specials),
+        ("groups_merged", a.groups_merged, (a.groups_merged,) if conv else (1,)),
         ("warps", a.warps, (along_k,)),
-        ("reduction", a.reduction, _reductions(a)),
+        ("reduction", a.reduction, _reductions(a, conv)),
         ("stream_k", a.stream_k, (False,) if a.split_k > 1 or whole else both),
         ("split_k", a.split_k, (1,) if whole else (a.split_k,)),
-        ("persistent", a.persistent, (False,) if row.wave_groups > 1 or _shared(a) else both),
+        ("persistent", a.persistent, both if _may_persist(a, row, conv) else (False,)),
         ("double_buffer", a.double_buffer, (row.buffers == 2,)),
         ("num_wave_groups", a.num_wave_groups, (row.wave_groups,)),
-        ("transpose_c", a.transpose_c, both if row.transposed else (False,)),
+        ("transpose_c", a.transpose_c, both if row.transposed and not s.sparse else (False,)),
     )
     for name, value, legal in choices:
         if value not in legal:
             yield name, _word(value), " or ".join(map(_word, legal))
 
 
+def _scaled_pipelines() -> tuple[Pipeline, ...]:
+    return tuple(pipeline for pipeline, row in PIPELINES.items() if row.block_scale_loop)
+
+
 def _shared(algorithm: Algorithm) -> bool:
     return algorithm.split_k > 1 or algorithm.stream_k
 
 
-def _reductions(algorithm: Algorithm) -> tuple[Reduction, ...]:
-    if _shared(algorithm):
-        return (Reduction.WORKSPACE, Reduction.ATOMIC)
-    return (Reduction.NONE,)
+def _may_persist(algorithm: Algorithm, row: PipelineRow, conv: bool) -> bool:
+    """Whether workgroups may go from tile to tile; with stream-K, before they share the rest."""
+    if row.wave_groups > 1:
+        return False
+    return not _shared(algorithm) or (conv and algorithm.stream_k)
+
+
+def _reductions(algorithm: Algorithm, conv: bool) -> tuple[Reduction, ...]:
+    if not _shared(algorithm):
+        return (Reduction.NONE,)
+    # No product is summed in a tree yet: the workspace of GEMM kernels has a counter a tile.
+    return (Reduction.WORKSPACE, Reduction.ATOMIC, *((Reduction.TREE,) if conv else ()))
 
 
 def _word(value: object) -> str:
@@ -134,14 +188,62 @@ def _word(value: object) -> str:
 def _kernel_name(key: KernelKey) -> str:
     s, a = key.signature, key.algorithm
     tile = "x".join(map(str, a.tile))
-    return f"ck_gemm_{s.dtype_a}_{s.dtype_b}_{s.dtype_e}_{s.layouts}_{tile}"
+    family = s.family.value if s.spatial else "gemm"
+    return f"ck_{family}_{s.dtype_a}_{s.dtype_b}_{s.dtype_e}_{s.layouts}_{tile}"
 
 
-def _context(key: KernelKey, epilogue: Function, kernel: str) -> dict[str, object]:
+def _side(
+    name: str,
+    operands: Sequence[DOperand],
+    vector: int,
+    functions: Mapping[str, Function],
+) -> dict[str, object]:
+    """Return what the template says of A or B: a function and its operands, or a plain matrix."""
+    if not operands:
+        return {"name": name, "operands": ()}
+    kinds = [(o.kind in (DKind.FULL, DKind.ROW), o) for o in operands]
+    return {
+        "name": name,
+        **_hole(PROLOGUES[name], functions[PROLOGUES[name]], [f"x{i}" for i in range(len(kinds))]),
+        "operands": [
+            {
+                "type": _stored(o.dtype),
+                "kind": o.kind.value,
+                "vector": min(vector, _WIDEST * 8 // o.dtype.bits) if along else 1,
+            }
+            for along, o in kinds
+        ],
+    }
+
+
+_SCALES = {f32: "F32Scale", e8m0: "E8m0Scale"}
+
+
+def _scale(scale: Scale | None, *, k_is_inner: bool) -> dict[str, object]:
+    """Return what the template says of the scales of A or B."""
+    if scale is None:
+        return {"scale": None}
+    return {
+        "scale": f"{_SCALES[scale.dtype]}, {scale.block[0]}, {scale.block[1]}",
+        "k_is_inner": str(k_is_inner).lower(),
+    }
+
+
+def _hole(symbol: str, function: Function, names: Sequence[str]) -> dict[str, object]:
+    """Return the declaration of a hole in pieces."""
+    types = [c_type(p.type.dtype) for p in function.params]
+    return {
+        "hole": symbol,
+        "result": c_type(function.results[0].type.dtype),
+        "types": _list(types),
+        "params": _list(f"{t} {n}" for t, n in zip(types, names, strict=True)),
+        "args": _list(names),
+    }
+
+
+def _context(key: KernelKey, functions: Mapping[str, Function], kernel: str) -> dict[str, object]:
     s, a = key.signature, key.algorithm
     flags = ("pad_m", "pad_n", "pad_k", "double_buffer", "transpose_c", "persistent")
-    types = [c_type(p.type.dtype) for p in epilogue.params]
-    names = ["acc", *(f"d{i}" for i in range(len(s.d)))]
     count = range(len(s.d))
     return {
         "wide": s.dtype_a.bytes > 2,
@@ -166,7 +268,8 @@ def _context(key: KernelKey, epilogue: Function, kernel: str) -> dict[str, objec
         "warp_tile_n": a.warp_tile[1],
         "warp_tile_k": a.warp_tile[2],
         **{name: str(getattr(a, name)).lower() for name in flags},
-        **_pipeline(a),
+        **_pipeline(a, s),
+        "sparse": s.sparse,
         "epilogue": a.epilogue.value,
         "work": "stream_k" if a.stream_k else "split_k" if a.split_k > 1 else "tiles",
         "reduction": a.reduction.value,
@@ -178,18 +281,27 @@ def _context(key: KernelKey, epilogue: Function, kernel: str) -> dict[str, objec
         "d_types": _list(f"D{i}::DataType" for i in count),
         "d_layouts": _list("Row" for _ in count),
         "d_names": "".join(f", D{i}" for i in count),
-        "hole": HOLE,
-        "hole_result": c_type(epilogue.results[0].type.dtype),
-        "hole_types": _list(types),
-        "hole_params": _list(f"{t} {n}" for t, n in zip(types, names, strict=True)),
-        "hole_args": _list(names),
+        "sides": (
+            {
+                **_side("A", s.a, a.vector_a, functions),
+                **_scale(s.scale_a, k_is_inner=s.layout_a is Layout.ROW),
+            },
+            {
+                **_side("B", s.b, a.vector_b, functions),
+                **_scale(s.scale_b, k_is_inner=s.layout_b is Layout.COL),
+            },
+        ),
+        "epilogue_hole": _hole(HOLE, functions[HOLE], ["acc", *(f"d{i}" for i in count)]),
         "kernel": kernel,
         **family_names(s, a),
+        "spatial": s.spatial,
+        "merged": a.groups_merged,
+        "special": _SPECIAL[a.special],
         "gfx_major": key.arch.removeprefix("gfx")[:-2],
     }
 
 
-def _pipeline(algorithm: Algorithm) -> dict[str, object]:
+def _pipeline(algorithm: Algorithm, signature: Signature) -> dict[str, object]:
     row = PIPELINES[algorithm.pipeline]
     lds = "cklang::mainloop_lds<Shape, A, B>"
     if row.buffers > 1:
@@ -198,6 +310,7 @@ def _pipeline(algorithm: Algorithm) -> dict[str, object]:
         lds = f"ck_tile::max({lds}, cklang::acc_lds<Shape, AccType>)"
     return {
         "headers": row.headers,
+        "mainloop": row.block_scale_loop if signature.block_k else "Mainloop",
         "pipeline": row.ck,
         "policy": row.policy,
         "scheduler": algorithm.scheduler.value.capitalize(),
@@ -214,18 +327,3 @@ def _stored(dtype: DType) -> str:
 
 def _list(items: object) -> str:
     return ", ".join(map(str, items))  # type: ignore[call-overload]
-
-
-@cache
-def _template() -> jinja2.Template:
-    import jinja2
-
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,  # noqa: S701 (C++, not HTML)
-    )
-    return environment.get_template("gemm.hip.j2")

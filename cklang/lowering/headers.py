@@ -7,7 +7,13 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
-__all__ = ["folder", "identity"]
+__all__ = ["PRECOMPILED", "PRECOMPILED_ATTENTION", "folder", "identity"]
+
+PRECOMPILED = "precompiled.hip"
+"""What is precompiled once for each GPU for all matrix products, in this module's folder."""
+
+PRECOMPILED_ATTENTION = "precompiled_attention.hip"
+"""The same for attention."""
 
 
 def folder() -> Path:

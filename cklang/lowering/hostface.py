@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cklang.errors import error
 
@@ -20,52 +21,49 @@ __all__ = [
     "GemmProblem",
     "HostFace",
     "LaunchShape",
+    "launch_shape",
+    "launch_struct",
 ]
 
-VERSION = 4
+VERSION = 5
 """CK_GEMM_HOST_VERSION."""
 
 MAX_OPERANDS = 8
-"""CK_GEMM_MAX_D."""
+"""CK_GEMM_MAX_OPERANDS."""
 
 MAX_BATCH = 3
 """CK_GEMM_MAX_BATCH."""
 
-_MAX_KERNARG = 1024
+_MAX_KERNARG = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GemmOperand:
-    """A D operand: its address and its strides in elements; an axis it does not have counts 0."""
+    """An array: its address and its strides in elements; an axis it does not have counts 0."""
 
     pointer: int
-    stride_m: int = 0
-    stride_n: int = 0
+    outer: int = 0
+    """Along the axis that is not contiguous in the layout; of D and E along m."""
+    inner: int = 0
+    """Along the other axis; only operands of kind strided have other values than 0 and 1."""
     batch: tuple[int, ...] = ()
     """Elements from one matrix to the next along each batch axis."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GemmProblem:
-    """One problem: extents, addresses and leading strides (in elements) of A, B and E."""
+    """One problem: extents and operands; A and B have several if functions compute them."""
 
     m: int
     n: int
     k: int
-    a: int
-    b: int
-    e: int
-    stride_a: int
-    stride_b: int
-    stride_e: int
+    a: tuple[GemmOperand, ...]
+    b: tuple[GemmOperand, ...]
+    e: GemmOperand
     d: tuple[GemmOperand, ...] = ()
     k_batch: int = 1
     batch: tuple[int, ...] = ()
     """Extents of the batch axes."""
-    batch_a: tuple[int, ...] = ()
-    """Elements from one matrix to the next along each batch axis; so for B and E."""
-    batch_b: tuple[int, ...] = ()
-    batch_e: tuple[int, ...] = ()
     workspace: int = 0
     blocks: int = 1
     """Workgroups that the GPU runs at once."""
@@ -92,19 +90,21 @@ class LaunchShape:
     """How many bytes of the workspace, from the first on, must be 0 before a launch."""
 
 
+class _Operand(ctypes.Structure):
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        *((name, ctypes.c_int64) for name in ("outer", "inner")),
+        ("batch", ctypes.c_int64 * MAX_BATCH),
+    )
+
+
 class _Problem(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_int64) for name in ("m", "n", "k", "k_batch", "blocks")),
-        *((name, ctypes.c_void_p) for name in ("a", "b", "e", "workspace")),
-        *((name, ctypes.c_int64) for name in ("stride_a", "stride_b", "stride_e")),
-        ("d", ctypes.c_void_p * MAX_OPERANDS),
-        ("d_stride_m", ctypes.c_int64 * MAX_OPERANDS),
-        ("d_stride_n", ctypes.c_int64 * MAX_OPERANDS),
-        *(
-            (name, ctypes.c_int64 * MAX_BATCH)
-            for name in ("batch", "a_batch", "b_batch", "e_batch")
-        ),
-        ("d_batch", ctypes.c_int64 * MAX_BATCH * MAX_OPERANDS),
+        *((name, _Operand * MAX_OPERANDS) for name in ("a", "b", "d")),
+        ("e", _Operand),
+        ("workspace", ctypes.c_void_p),
+        ("batch", ctypes.c_int64 * MAX_BATCH),
         *((name, ctypes.c_int64) for name in ("first_tile", "group_count")),
         ("groups", ctypes.c_void_p),
     )
@@ -142,18 +142,28 @@ class HostFace:
 
     def describe(self, problem: GemmProblem) -> LaunchShape | str:
         """Return how to launch the kernel for ``problem``, or the sentence that refuses it."""
-        launch = _Launch()
+        launch = launch_struct()
         self._describe(ctypes.byref(_to_c(problem)), ctypes.byref(launch))
-        if launch.refusal is not None:
-            return str(launch.refusal.decode())
-        return LaunchShape(
-            kernarg=bytes(launch.kernarg[: launch.kernarg_bytes]),
-            grid=tuple(launch.grid),
-            block=tuple(launch.block),
-            lds_bytes=launch.lds_bytes,
-            workspace_bytes=launch.workspace_bytes,
-            zeroed_bytes=launch.zeroed_bytes,
-        )
+        return launch_shape(launch)
+
+
+def launch_struct() -> ctypes.Structure:
+    """Return the C struct that a host face writes its answer to."""
+    return _Launch()
+
+
+def launch_shape(launch: Any) -> LaunchShape | str:
+    """Return what a host face wrote: how to launch, or the sentence that refuses the problem."""
+    if launch.refusal is not None:
+        return str(launch.refusal.decode())
+    return LaunchShape(
+        kernarg=bytes(launch.kernarg[: launch.kernarg_bytes]),
+        grid=tuple(launch.grid),
+        block=tuple(launch.block),
+        lds_bytes=launch.lds_bytes,
+        workspace_bytes=launch.workspace_bytes,
+        zeroed_bytes=launch.zeroed_bytes,
+    )
 
 
 def _to_c(problem: GemmProblem) -> _Problem:
@@ -167,27 +177,20 @@ def _to_c(problem: GemmProblem) -> _Problem:
         first_tile=p.first_tile,
         group_count=p.group_count,
         groups=p.groups,
-        a=p.a,
-        b=p.b,
-        e=p.e,
+        e=_operand_to_c(p.e),
         workspace=p.workspace,
-        stride_a=p.stride_a,
-        stride_b=p.stride_b,
-        stride_e=p.stride_e,
     )
-    for i, operand in enumerate(p.d):
-        given.d[i] = operand.pointer
-        given.d_stride_m[i] = operand.stride_m
-        given.d_stride_n[i] = operand.stride_n
-        _fill(given.d_batch[i], operand.batch)
+    for places, operands in ((given.a, p.a), (given.b, p.b), (given.d, p.d)):
+        for i, operand in enumerate(operands):
+            places[i] = _operand_to_c(operand)
     given.batch[:] = [1] * MAX_BATCH
-    for field, values in (
-        (given.batch, p.batch),
-        (given.a_batch, p.batch_a),
-        (given.b_batch, p.batch_b),
-        (given.e_batch, p.batch_e),
-    ):
-        _fill(field, values)
+    _fill(given.batch, p.batch)
+    return given
+
+
+def _operand_to_c(operand: GemmOperand) -> _Operand:
+    given = _Operand(data=operand.pointer, outer=operand.outer, inner=operand.inner)
+    _fill(given.batch, operand.batch)
     return given
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The C of an epilogue: a region of rank-0 values becomes one plain C function.
+"""The C of pointwise functions: each region of rank-0 values becomes one plain C function.
 
 The text is C23 and HIP C++ alike. As C it fills a stencil; at the end of a kernel's source it is
 the same kernel from source. Each statement carries the user's line (``#line``), so that a compiler
@@ -9,7 +9,7 @@ error or a fault in it points there.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from cklang.source import Span
 from cklang.types import DType
 from cklang.types import Kind as DTypeKind
 
-__all__ = ["c_function", "c_type"]
+__all__ = ["c_functions", "c_type"]
 
 _C_TYPES = {DTypeKind.FLOAT: "float", DTypeKind.INT: "int", DTypeKind.BOOL: "bool"}
 
@@ -30,28 +30,30 @@ def c_type(dtype: DType) -> str:
     return _C_TYPES[dtype.kind]
 
 
-def c_function(epilogue: Function, symbol: str, comments: Sequence[str] = ()) -> str:
-    """Return the C text that defines ``symbol`` as the region ``epilogue``.
+def c_functions(functions: Mapping[str, Function], comments: Sequence[str] = ()) -> str:
+    """Return the C text that defines each symbol as its region.
 
     Args:
-        epilogue: Rank-0 values only: floats, i32 and bools; one f32 or i32 result.
-        symbol: Name of the C function.
-        comments: Lines written above it, such as the user's Python.
+        functions: Regions of rank-0 values only: floats, i32 and bools; one f32 or i32 result.
+        comments: Lines written above them, such as the user's Python.
 
     Raises:
         CkUnsupportedError: L001, an op has no C.
     """
-    params = ", ".join(f"{c_type(p.type.dtype)} {_name(p, epilogue)}" for p in epilogue.params)
+    lines = ['#include "cklang/math.h"', "", *(f"// {line}".rstrip() for line in comments)]
+    return "\n".join([*lines, *map(_c_function, functions, functions.values())])
+
+
+def _c_function(symbol: str, function: Function) -> str:
+    """Return the C text of one function; what it includes is not in it."""
+    params = ", ".join(f"{c_type(p.type.dtype)} {_name(p, function)}" for p in function.params)
     lines = [
-        '#include "cklang/math.h"',
-        "",
-        *(f"// {line}".rstrip() for line in comments),
-        f"CK_FUNCTION {c_type(epilogue.results[0].type.dtype)} {symbol}({params})",
+        f"CK_FUNCTION {c_type(function.results[0].type.dtype)} {symbol}({params})",
         "{",
     ]
-    for operation in epilogue.body:
-        lines += _statement(operation, epilogue)
-    lines += [f"    return {_name(epilogue.results[0], epilogue)};", "}", ""]
+    for operation in function.body:
+        lines += _statement(operation, function)
+    lines += [f"    return {_name(function.results[0], function)};", "}", ""]
     return "\n".join(lines)
 
 

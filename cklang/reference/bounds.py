@@ -37,6 +37,7 @@ from typing import Any
 
 import numpy as np
 
+from cklang.ir import numeric
 from cklang.ir.convolution import geometry_of, summed
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.numeric import Array
@@ -47,7 +48,14 @@ from cklang.reference.sums import UNIT, Known, Product, finite, float_sums, gamm
 from cklang.types import Dim, DType, f32
 from cklang.types import Kind as NumberKind
 
-__all__ = ["UNIT", "Known", "evaluate_with_bound", "gamma"]
+__all__ = [
+    "UNIT",
+    "Known",
+    "evaluate_with_bound",
+    "flushable",
+    "gamma",
+    "run_region",
+]
 
 _LEAST_NORMAL = {
     "f16": 2.0**-14,
@@ -83,13 +91,24 @@ def evaluate_with_bound(
     bound = bind(function, arrays)
     known = {name: Known.exact(array) for name, array in bound.values.items()}
     with np.errstate(all="ignore"):
-        for operation in function.body:
-            operands = [known[operand.name] for operand in operation.operands]
-            known[operation.result.name] = _step(operation, operands, bound.dims)
+        _run(function, known, bound.dims)
     results = [(value, known[value.name]) for value in function.results]
     values = tuple(from_wide(value, each.value) for value, each in results)
     bounds = tuple(_bound(known, value) for (_, known), value in zip(results, values, strict=True))
     return values, bounds
+
+
+def _run(function: Function, known: dict[str, Known], dims: dict[Dim, int]) -> None:
+    for operation in function.body:
+        operands = [known[operand.name] for operand in operation.operands]
+        known[operation.result.name] = _step(operation, operands, dims)
+
+
+def run_region(region: Function, operands: Sequence[Known], dims: dict[Dim, int]) -> Known:
+    """Return the result of a region for every element of operands that broadcast."""
+    known = dict(zip((param.name for param in region.params), operands, strict=True))
+    _run(region, known, dims)
+    return known[region.results[0].name]
 
 
 def _bound(known: Known, given: Array) -> Array:
@@ -105,8 +124,16 @@ def _step(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int])
     row = OPS[operation.op]
     if operation.op == "scaled_gemm":
         return _scaled_gemm(operation, operands)
+    if operation.op == "gemm24":
+        return _gemm24(operation, *operands)
     if row.kind is Kind.ANCHOR:
         return _sums(operation, dims, *operands)
+    if row.kind is Kind.ATTENTION:
+        from cklang.reference.attention import attended
+
+        return attended(operation, operands, dims)
+    if row.kind is Kind.READ:
+        return _read(operation, operands, dims)
     if row.kind is Kind.SHAPE:
         (operand,) = operands
         value = apply(operation, [operand.value], dims)
@@ -114,8 +141,19 @@ def _step(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int])
     if row.kind is Kind.CONSTANT:
         return Known.exact(apply(operation, [], dims))
     if row.ulps > 1:
-        operands = [_flushable(each, f32) for each in operands]
+        operands = [flushable(each, f32) for each in operands]
     return _pointwise(operation, row, operands, dims)
+
+
+def _read(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int]) -> Known:
+    """Return an element with its error; an uncertain index may give any element."""
+    tensor, *indices = operands
+    value = apply(operation, [each.value for each in operands], dims)
+    at = [each.value for each in indices]
+    moved = apply(operation, [tensor.error.astype(np.float64), *at], dims)
+    for index in indices:
+        moved = np.where(index.error > 0, np.inf, moved)
+    return Known(value=value, error=moved.astype(tensor.error.dtype))
 
 
 def _shaped(operation: Operation, error: Array, dims: dict[Dim, int]) -> Array:
@@ -123,7 +161,7 @@ def _shaped(operation: Operation, error: Array, dims: dict[Dim, int]) -> Array:
     return moved.astype(error.dtype)
 
 
-def _flushable(known: Known, dtype: DType) -> Known:
+def flushable(known: Known, dtype: DType) -> Known:
     """Let what is subnormal in ``dtype`` be zero as well."""
     if known.is_bool or known.value.dtype.kind != "f":
         return known
@@ -140,7 +178,7 @@ def _sums(operation: Operation, dims: dict[Dim, int], a: Known, b: Known) -> Kno
         return apply(operation, [left, right], dims)
 
     left, right = (
-        _flushable(each, value.type.dtype)
+        flushable(each, value.type.dtype)
         for each, value in zip((a, b), operation.operands, strict=True)
     )
     if operation.result.type.dtype.kind is NumberKind.INT:
@@ -173,13 +211,33 @@ def _meets_padding(operation: Operation, weight: Array) -> bool:
 
 def _scaled_gemm(operation: Operation, operands: Sequence[Known]) -> Known:
     given = [
-        _flushable(each, value.type.dtype).real()
+        flushable(each, value.type.dtype).real()
         for each, value in zip(operands, operation.operands, strict=True)
     ]
     blocks = {name: attr for name, attr in operation.attrs if isinstance(attr, tuple)}
     is_rounded = operation.operands[-1].type.dtype == f32
     value, error = scaled_sums(given, blocks, is_rounded=is_rounded)
     return Known(value=limit(operation.result, value), error=error)
+
+
+def _gemm24(operation: Operation, a: Known, b: Known) -> Known:
+    f16 = operation.operands[0].type.dtype
+    left, right = flushable(_kept24(a), f16), flushable(b, f16)
+    value, error, _ = float_sums(left, right, np.matmul, left.value.shape[-1])
+    # A zero that is not kept meets no infinity or nan of the other side.
+    wild = (left.value == 0).astype(np.float64) @ (~np.isfinite(right.value)) > 0
+    return Known(value=limit(operation.result, value), error=np.where(wild, np.inf, error))
+
+
+def _kept24(a: Known) -> Known:
+    """Return a sparse operand; which two of four are kept is unsure where one of them is."""
+    kept = numeric.kept24(a.value)
+    if not a.error.any():
+        return Known(value=kept, error=a.error)
+    pad = [(0, 0)] * (a.error.ndim - 1) + [(0, -a.error.shape[-1] % 4)]
+    fours = np.pad(a.error > 0, pad).reshape(*a.error.shape[:-1], -1, 4).any(axis=-1)
+    unsure = np.repeat(fours, 4, axis=-1)[..., : a.error.shape[-1]]
+    return Known(value=kept, error=np.where(unsure, np.abs(a.value) + a.error, a.error))
 
 
 def _integer_sums(product: Product, left: Known, right: Known) -> Known:

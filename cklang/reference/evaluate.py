@@ -52,11 +52,24 @@ def evaluate(function: Function, arrays: Sequence[Any]) -> tuple[Array, ...]:
     bound = bind(function, arrays)
     values = dict(bound.values)
     with np.errstate(all="ignore"):
-        for operation in function.body:
-            operands = [values[operand.name] for operand in operation.operands]
-            result = apply(operation, operands, bound.dims)
-            values[operation.result.name] = limit(operation.result, result)
+        _run(function, values, bound.dims)
     return tuple(from_wide(value, values[value.name]) for value in function.results)
+
+
+def _run(function: Function, values: dict[str, Array], dims: dict[Dim, int]) -> None:
+    """Add the value of each operation to ``values``, which has those of the parameters."""
+    for operation in function.body:
+        operands = [values[operand.name] for operand in operation.operands]
+        result = apply(operation, operands, dims)
+        values[operation.result.name] = limit(operation.result, result)
+
+
+def _region(region: Function, arrays: Sequence[Array], dims: dict[Dim, int]) -> Array:
+    """Return the result of a region for every element of arrays that broadcast."""
+    given = zip(region.params, arrays, strict=True)
+    values = {param.name: limit(param, array) for param, array in given}
+    _run(region, values, dims)
+    return values[region.results[0].name]
 
 
 def bind(function: Function, arrays: Sequence[Any]) -> Bound:
@@ -145,7 +158,7 @@ def limit(value: Value, array: Array) -> Array:
 
 def apply(operation: Operation, operands: Sequence[Array], dims: dict[Dim, int]) -> Array:
     """Return the result of one operation on wide operands, not limited to its type's range."""
-    attrs = {name: _attr(attr) for name, attr in operation.attrs}
+    attrs = {name: _attr(attr, dims) for name, attr in operation.attrs}
     if OPS[operation.op].shape.declared:
         shape = operation.result.type.shape
         attrs["shape"] = tuple(dims[e] if isinstance(e, Dim) else e for e in shape)
@@ -155,8 +168,10 @@ def apply(operation: Operation, operands: Sequence[Array], dims: dict[Dim, int])
     return result.astype(np.float64) if result.dtype.kind == "f" else result.astype(np.int64)
 
 
-def _attr(attr: object) -> Any:
-    """Float attributes are f32 numbers."""
+def _attr(attr: object, dims: dict[Dim, int]) -> Any:
+    """Float attributes are f32 numbers, regions functions of arrays."""
+    if isinstance(attr, Function):
+        return lambda *arrays: _region(attr, arrays, dims)
     if not isinstance(attr, float):
         return attr
     with np.errstate(all="ignore"):

@@ -75,9 +75,18 @@ def identity(toolchain: Toolchain, tree: CkTree) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
-def compile_headers(arch: str, folder: Path, toolchain: Toolchain, tree: CkTree) -> Step:
-    """Precompile CK Tile's headers for the device pass of one architecture: ``headers.pch``."""
-    source = headers.folder().parent / "precompiled.hip"
+def compile_headers(
+    arch: str,
+    folder: Path,
+    toolchain: Toolchain,
+    tree: CkTree,
+    name: str = headers.PRECOMPILED,
+) -> Step:
+    """Precompile CK Tile's headers for the device pass of one architecture: ``headers.pch``.
+
+    ``name`` says which ones: a file of :mod:`cklang.lowering.headers`.
+    """
+    source = headers.folder().parent / name
     output = folder / "headers.pch"
     # What a header file holds is in the identity; when it was written does not matter.
     emit = ("-emit-pch", "-fpch-instantiate-templates", "-fno-pch-timestamp", "-o", str(output))
@@ -98,12 +107,13 @@ def compile_stencil(
     tree: CkTree,
     *,
     precompiled: Path | None = None,
+    halves: bool = True,
 ) -> Step:
     """Compile a kernel with its epilogue open to LLVM bitcode: ``stencil.bc``.
 
-    The two halves of the source, main loop and epilogue, are compiled at the same time and joined.
-    ``precompiled`` is a :func:`compile_headers` file of the same arch, toolchain and tree; it
-    saves a third of the work.
+    If the source has two ``halves``, main loop and epilogue, they are compiled at the same time and
+    joined. ``precompiled`` is a :func:`compile_headers` file of the same arch, toolchain and tree;
+    it saves a third of the work.
 
     Raises:
         CkBuildError: B010, the compiler failed; the same for the other steps.
@@ -113,6 +123,9 @@ def compile_stencil(
     reuse = ("-Xclang", "-include-pch", "-Xclang", str(precompiled)) if precompiled else ()
     device = _device_command(arch, folder, toolchain, tree)
     command = [*device, *_HALF, *reuse, "-emit-llvm", "-c"]
+    output = folder / "stencil.bc"
+    if not halves:
+        return _run([[*command, str(file), "-o", str(output)]], output, toolchain)
 
     def half(name: str, *flags: str) -> Path:
         output = folder / f"{name}.bc"
@@ -123,7 +136,6 @@ def compile_stencil(
         loop = pool.submit(half, "mainloop", "-DCKLANG_ONLY_MAINLOOP")
         rest = half("epilogue", "-DCKLANG_ONLY_EPILOGUE")
         linked = ("-Xclang", "-mlink-builtin-bitcode", "-Xclang", str(loop.result()))
-    output = folder / "stencil.bc"
     join = [*_backend(arch, toolchain), str(rest), *linked, "-emit-llvm", "-c", "-o", str(output)]
     step = _run([join], output, toolchain)
     return replace(step, seconds=time.perf_counter() - start)

@@ -19,18 +19,17 @@ __all__ = ["IrProgram"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IrProgram:
-    """A verified function: no dtype variables, no constants, one result.
+    """A verified function: no dtype variables, no constants, one result or more.
 
     Raises:
-        CkValueError: K002, the function has not exactly one result.
+        CkValueError: K002, the function has no result.
     """
 
     ir: Function
 
     def __post_init__(self) -> None:
-        count = len(self.ir.results)
-        if count != 1:
-            raise error("K002", what=f"@{self.name}", want="a function of one result", got=count)
+        if not self.ir.results:
+            raise error("K002", what=f"@{self.name}", want="a function with a result", got="none")
 
     @property
     def name(self) -> str:
@@ -52,7 +51,7 @@ class IrProgram:
         return Signature(
             name=self.name,
             parameters=self.parameters,
-            result=self.ir.results[0].type,
+            results=tuple(value.type for value in self.ir.results),
             variables={},
             python=inspect.Signature(),
         )

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from cklang.errors import CkValueError
 from cklang.keys import (
+    SCHEMA_VERSION,
     Algorithm,
     DKind,
     DOperand,
@@ -144,4 +145,6 @@ def test_unknown_or_illegal_json_is_refused(
 
 def test_a_missing_field_is_refused() -> None:
     with pytest.raises(CkValueError, match="missing signature field"):
-        KernelKey.from_json({"version": 1, "arch": "gfx942", "signature": {}, "algorithm": {}})
+        KernelKey.from_json(
+            {"version": SCHEMA_VERSION, "arch": "gfx942", "signature": {}, "algorithm": {}}
+        )

@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2] / "cklang"
 
 # A layer may import the layers below it. `base` is the modules at the top of the package.
-BASE = {"codec", "source", "errors", "knobs", "types", "keys", "arch"}
+BASE = {"codec", "source", "errors", "knobs", "types", "keys", "attention_keys", "arch"}
 ALLOWED: dict[str, set[str]] = {
     "base": set(),
     "ir": {"base"},

@@ -16,7 +16,7 @@ from cklang.ir.ops import OPS, Kind
 from cklang.ir.parser import parse
 from cklang.ir.rules import AttrKind
 from cklang.lowering import headers
-from cklang.lowering.pointwise import _literal, c_function
+from cklang.lowering.pointwise import _literal, c_functions
 from cklang.runtime.toolchain import find_toolchain, run_tool
 from cklang.source import Source, Span
 from cklang.types import TensorType, bool_, f32, i32
@@ -54,7 +54,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     lines: list[str] = []
     for name in FLOAT_OPS:
         count = OPS[name].operands
-        lines.append(c_function(region(name), f"op_{name}"))
+        lines.append(c_functions({f"op_{name}": region(name)}))
         params = ", ".join(f"const float *x{i}" for i in range(count))
         values = ", ".join(f"x{i}[j]" for i in range(count))
         lines.append(
@@ -110,11 +110,8 @@ def test_statements_carry_the_users_lines() -> None:
     function = region("exp")
     (operation,) = function.body
     placed = Operation(op="exp", operands=operation.operands, result=operation.result, span=span)
-    text = c_function(
-        Function(name="e", params=function.params, body=(placed,), results=function.results),
-        "f",
-        ["return ck.exp(x @ w)"],
-    )
+    made = Function(name="e", params=function.params, body=(placed,), results=function.results)
+    text = c_functions({"f": made}, ["return ck.exp(x @ w)"])
     assert '#line 41 "dir/\\"odd\\".py"\n    const float v0 = ck_exp(acc);' in text
     assert "// return ck.exp(x @ w)\nCK_FUNCTION float f(float acc)\n" in text
 
@@ -133,7 +130,7 @@ func @epilogue(%acc: f32[], %d0: i32[], %d1: bool[]) -> f32[] {
 }
 """
     )
-    text = c_function(module.functions[0], "ck_epilogue")
+    text = c_functions({"ck_epilogue": module.functions[0]})
     assert "float ck_epilogue(float acc, int d0, bool d1)" in text
     assert "const int v0 = (-2 - 1);" in text
     assert "const int v1 = (int)((unsigned)d0 + (unsigned)v0);" in text
@@ -168,5 +165,5 @@ def test_an_anchor_has_no_c() -> None:
     gemm = Operation(op="gemm", operands=add.operands, result=add.result)
     bad = Function(name="e", params=function.params, body=(gemm,), results=function.results)
     with pytest.raises(CkUnsupportedError) as caught:
-        c_function(bad, "f")
+        c_functions({"f": bad})
     assert caught.value.code == "L001"

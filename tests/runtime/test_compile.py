@@ -208,10 +208,28 @@ def test_lines_lead_to_ck_tile_and_to_the_user(built: Path) -> None:
         assert f'"{name}' in text or f'/{name}"' in text, name
 
 
-def problem(m: int, n: int, k: int, **change: object) -> GemmProblem:
-    d = (GemmOperand(pointer=4096), GemmOperand(pointer=8192, stride_m=n))
-    base = GemmProblem(m=m, n=n, k=k, a=64, b=64, e=64, stride_a=k, stride_b=k, stride_e=n, d=d)
-    return replace(base, **change)  # type: ignore[arg-type]
+def problem(
+    m: int,
+    n: int,
+    k: int,
+    *,
+    a: int = 64,
+    b: int = 64,
+    e: int = 64,
+    stride_a: int | None = None,
+    stride_e: int | None = None,
+    k_batch: int = 1,
+) -> GemmProblem:
+    return GemmProblem(
+        m=m,
+        n=n,
+        k=k,
+        a=(GemmOperand(pointer=a, outer=k if stride_a is None else stride_a, inner=1),),
+        b=(GemmOperand(pointer=b, outer=k, inner=1),),
+        e=GemmOperand(pointer=e, outer=n if stride_e is None else stride_e, inner=1),
+        d=(GemmOperand(pointer=4096), GemmOperand(pointer=8192, outer=n)),
+        k_batch=k_batch,
+    )
 
 
 @pytest.mark.slow

@@ -59,11 +59,12 @@ def _covers(row: Forbidden, names: tuple[str, str, str]) -> bool:
 @algorithm_rule("warp-tile", "the GPU has a fixed set of matrix instructions", reads=("warp_tile",))
 def _warp_tile(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     types = (s.dtype_a.family, s.dtype_b.family, s.dtype_acc.name)
-    legal = spec.tiles(*types)
+    legal = spec.tiles(*types, sparse=s.sparse)
     if a.warp_tile in legal:
         return None
+    sparse = "sparse " if s.sparse else ""
     return Objection(
-        what=f"the warp tile for {types[0]} by {types[1]} to {types[2]} on {spec.name}",
+        what=f"the warp tile for {sparse}{types[0]} by {types[1]} to {types[2]} on {spec.name}",
         value=_triple(a.warp_tile),
         bound="one of " + (", ".join(map(_triple, legal)) or "(none)"),
     )
@@ -113,6 +114,14 @@ def _tile_n(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
 @algorithm_rule("tile-k", "the block tile is whole warp tiles along K", reads=_DIVIDES)
 def _tile_k(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     return multiple("the tile along K", a.tile[2], a.warps[2] * a.warp_tile[2])
+
+
+@algorithm_rule("scale-k", "a block of K that shares a scale is whole tiles", reads=("tile",))
+def _scale_k(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    if not s.block_k or s.block_k % a.tile[2] == 0:
+        return None
+    bound = f"a divisor of the block, {s.block_k}"
+    return Objection(what="the tile along K", value=str(a.tile[2]), bound=bound)
 
 
 @algorithm_rule(
@@ -310,6 +319,8 @@ def matches(row: KnownWrong, a: Algorithm, s: Signature) -> bool:
         "double_buffer",
         "num_wave_groups",
         "transpose_c",
+        "special",
+        "groups_merged",
     ),
 )
 def _generated(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:

@@ -1,5 +1,5 @@
 // CK Tile GEMM made by cklang. E[m, n] = f(sum over k of A[m, k] * B[k, n], D0[m, n], D1[m, n]).
-// Key: {"algorithm": {"block_per_cu": 1, "double_buffer": false, "epilogue": "cshuffle", "num_wave_groups": 1, "pad_k": true, "pad_m": true, "pad_n": true, "persistent": false, "pipeline": "compv3", "reduction": "none", "scheduler": "intrawave", "split_k": 1, "stream_k": false, "tile": [128, 128, 32], "transpose_c": false, "vector_a": 8, "vector_b": 8, "vector_d": [8, 8], "vector_e": 8, "warp_tile": [32, 32, 16], "warps": [2, 2, 1]}, "arch": "gfx942", "signature": {"d": [{"dtype": "f16", "kind": "row"}, {"dtype": "f16", "kind": "full"}], "dtype_a": "f16", "dtype_acc": "f32", "dtype_b": "f16", "dtype_e": "f16", "epilogue": "", "family": "gemm", "layout_a": "r", "layout_b": "c", "layout_e": "r"}, "version": 1}
+// Key: {"algorithm": {"block_per_cu": 1, "double_buffer": false, "epilogue": "cshuffle", "groups_merged": 1, "num_wave_groups": 1, "pad_k": true, "pad_m": true, "pad_n": true, "persistent": false, "pipeline": "compv3", "reduction": "none", "scheduler": "intrawave", "special": "default", "split_k": 1, "stream_k": false, "tile": [128, 128, 32], "transpose_c": false, "vector_a": 8, "vector_b": 8, "vector_d": [8, 8], "vector_e": 8, "warp_tile": [32, 32, 16], "warps": [2, 2, 1]}, "arch": "gfx942", "signature": {"a": [], "b": [], "d": [{"dtype": "f16", "kind": "row"}, {"dtype": "f16", "kind": "full"}], "dtype_a": "f16", "dtype_acc": "f32", "dtype_b": "f16", "dtype_e": "f16", "epilogue": "", "family": "gemm", "layout_a": "r", "layout_b": "c", "layout_e": "r", "scale_a": null, "scale_b": null, "sparse": false, "spatial": 0}, "version": 2}
 
 #include "cklang/gemm.hpp"
 
@@ -39,8 +39,13 @@ using Traits = ck_tile::TileGemmUniversalTraits<true,  // pad_m
 
 using Acc = cklang::AccTile<Shape, A, B, AccType, false, 1>;
 
+// Where A and B come from.
+using ASource = cklang::Strided<A>;
+using BSource = cklang::Strided<B>;
+
 // The kernel's two halves are compiled side by side; other passes see both.
-extern "C" __device__ cklang::LoopFunction<AccType> ck_gemm_f16_f16_f16_rcr_128x128x32_mainloop;
+extern "C" __device__ cklang::LoopFunction<AccType, ASource, BSource>
+    ck_gemm_f16_f16_f16_rcr_128x128x32_mainloop;
 
 #if !defined(CKLANG_ONLY_EPILOGUE)
 
@@ -69,20 +74,18 @@ using Pipeline =
 
 extern "C" __device__ void ck_gemm_f16_f16_f16_rcr_128x128x32_mainloop(
     AccType* acc,
-    const void* a,
-    const void* b,
+    const ASource& a,
+    const BSource& b,
     cklang::index_t M,
     cklang::index_t N,
     cklang::index_t K,
-    cklang::index_t stride_a,
-    cklang::index_t stride_b,
     cklang::index_t m,
     cklang::index_t n,
     cklang::index_t k,
     CK_TILE_LDS_ADDR char* shared)
 {
-    cklang::Mainloop<Pipeline, Acc, 1>::run(
-        acc, a, b, M, N, K, stride_a, stride_b, m, n, k, shared);
+    cklang::Mainloop<Pipeline, Acc, 1, ASource, BSource>::run(
+        acc, a, b, M, N, K, m, n, k, shared);
 }
 
 #endif
@@ -124,8 +127,9 @@ struct Function
 };
 
 using Epilogue = cklang::Epilogue<EpilogueProblem, Function, D0, D1>;
-using Gemm     = cklang::GemmKernel<Partitioner, Traits, Acc, Epilogue, D0, D1>;
-using Kernel   = Gemm;
+using Gemm =
+    cklang::GemmKernel<Partitioner, Traits, Acc, ASource, BSource, Epilogue, D0, D1>;
+using Kernel = Gemm;
 
 #if defined(__HIP_DEVICE_COMPILE__)
 
@@ -143,7 +147,8 @@ ck_gemm_f16_f16_f16_rcr_128x128x32(Kernel::Args args)
 #define CKLANG_GFX_MAJOR 9
 #include "cklang/describe.hpp"
 
-using HostKernel = cklang::HostKernel<Partitioner, Pipeline, Epilogue, D0, D1>;
+using HostKernel =
+    cklang::HostKernel<Partitioner, Pipeline, ASource, BSource, Epilogue, D0, D1>;
 using Single     = cklang::Describe<HostKernel,
                                 false, // persistent
                                 cklang::Work::tiles,

@@ -13,20 +13,22 @@ constexpr index_t batch_axes = CK_GEMM_MAX_BATCH;
 
 using BatchStrides = std::array<int64_t, batch_axes>;
 
-template <index_t operands>
+template <typename Gemm>
 struct BatchedArgs
 {
-    GemmArgs<operands> gemm;
+    Gemm gemm;
     std::array<index_t, batch_axes> batch; // extents, the last one innermost
-    BatchStrides a, b, e;                  // in elements
-    std::array<BatchStrides, operands> d;
+    std::array<BatchStrides, Gemm::ASource::arrays> a; // in elements
+    std::array<BatchStrides, Gemm::BSource::arrays> b;
+    BatchStrides e;
+    std::array<BatchStrides, Gemm::operands> d;
 };
 
-template <typename Gemm_, typename A, typename B, typename... Ds>
+template <typename Gemm_, typename... Ds>
 struct BatchedKernel
 {
     using Gemm = Gemm_;
-    using Args = BatchedArgs<sizeof...(Ds)>;
+    using Args = BatchedArgs<typename Gemm::Args>;
     using E    = typename Gemm::EDataType;
 
     static constexpr index_t block_size = Gemm::block_size;
@@ -56,15 +58,24 @@ struct BatchedKernel
         return at;
     }
 
-    template <typename T, typename Pointer>
-    CK_TILE_DEVICE static Pointer* moved(Pointer* pointer, const BatchStrides& strides, const Place& at)
+    CK_TILE_DEVICE static int64_t elements(const BatchStrides& strides, const Place& at)
     {
-        int64_t elements = 0;
+        int64_t sum = 0;
 #pragma unroll
         for(index_t axis = 0; axis < batch_axes; ++axis)
-            elements += strides[axis] * at[axis];
-        using Byte = std::conditional_t<std::is_const_v<Pointer>, const char, char>;
-        return static_cast<Byte*>(pointer) + elements * static_cast<int64_t>(sizeof(T));
+            sum += strides[axis] * at[axis];
+        return sum;
+    }
+
+    template <typename Source, std::size_t count>
+    CK_TILE_DEVICE static Source
+    moved(const Source& source, const std::array<BatchStrides, count>& strides, const Place& at)
+    {
+        std::array<int64_t, count> steps{};
+#pragma unroll
+        for(std::size_t i = 0; i < count; ++i)
+            steps[i] = elements(strides[i], at);
+        return source.moved(steps);
     }
 
     /// The arguments of the product at `at`.
@@ -72,20 +83,14 @@ struct BatchedKernel
     CK_TILE_DEVICE static typename Gemm::Args
     one(const Args& args, const Place& at, std::index_sequence<I...>)
     {
-        const auto& g = args.gemm;
-        return {{{moved<A>(g.as_ptr[0], args.a, at)},
-                 {moved<B>(g.bs_ptr[0], args.b, at)},
-                 {moved<typename Ds::DataType>(g.ds_ptr[I], args.d[I], at)...},
-                 moved<E>(g.e_ptr, args.e, at),
-                 g.M,
-                 g.N,
-                 g.K,
-                 g.stride_As,
-                 g.stride_Bs,
-                 g.stride_Ds,
-                 g.stride_E,
-                 g.k_batch},
-                g.stride_Ds_n};
+        auto gemm = args.gemm;
+        gemm.a    = moved(gemm.a, args.a, at);
+        gemm.b    = moved(gemm.b, args.b, at);
+        gemm.e    = static_cast<E*>(gemm.e) + elements(args.e, at);
+        ((gemm.ds[I] = static_cast<const typename Ds::DataType*>(gemm.ds[I]) +
+                       elements(args.d[I], at)),
+         ...);
+        return gemm;
     }
 };
 

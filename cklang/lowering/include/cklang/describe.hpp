@@ -9,6 +9,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "cklang/block_scale.hpp"
 #include "cklang/host.h"
 #include "cklang/shared_gemm.hpp"
 
@@ -53,34 +54,152 @@ inline bool aligned(const void* data, int64_t stride, int64_t vector, int64_t el
 template <typename T>
 constexpr int64_t size_of = static_cast<int64_t>(sizeof(T));
 
+/// What is said of an operand that cannot be read.
+struct Complaints
+{
+    const char* span;
+    const char* alignment;
+};
+
+/// Why a D operand, or one of a computed matrix, cannot be read at m x n elements, or null.
+template <typename Op>
+const char* refuse_operand(const ck_gemm_operand& given,
+                           int64_t m,
+                           int64_t n,
+                           const Complaints& complaints)
+{
+    constexpr bool along_m = Op::kind != Kind::row && Op::kind != Kind::scalar;
+    constexpr bool along_n = Op::kind != Kind::column && Op::kind != Kind::scalar;
+    constexpr int64_t size = size_of<typename Op::DataType>;
+    const int64_t stride_m = along_m ? given.outer : 0;
+    const int64_t stride_n = Op::kind == Kind::strided ? given.inner : 1;
+    const int64_t columns  = along_n ? (n - 1) * stride_n + 1 : 1;
+    if(stride_n < 0 || !addressable(m, n < 1 ? 0 : columns, stride_m, size))
+        return complaints.span;
+    if(!aligned(given.data, stride_m, Op::vector, size))
+        return complaints.alignment;
+    return nullptr;
+}
+
+/// Why a source cannot read its operands as an outer x inner matrix in accesses of `vector`, or
+/// null.
+template <typename T>
+const char* refuse_source(const Strided<T>*,
+                          const ck_gemm_operand* operands,
+                          int64_t outer,
+                          int64_t inner,
+                          int64_t vector,
+                          const Complaints& complaints)
+{
+    if(!addressable(outer, inner, operands[0].outer, size_of<T>))
+        return complaints.span;
+    if(!aligned(operands[0].data, operands[0].outer, vector, size_of<T>))
+        return complaints.alignment;
+    return nullptr;
+}
+
+/// Give a source strides with which axes of extent 1 take no step, and an empty matrix spans no
+/// bytes, so that no address of it is ever touched.
+template <typename T>
+void normalise_source(const Strided<T>*, ck_gemm_operand* operands, int64_t outer, int64_t inner)
+{
+    if(outer == 1 || outer == 0)
+        operands[0].outer = inner;
+    else if(inner == 0)
+        operands[0].outer = 0;
+}
+
+template <typename T, typename Function, typename... Ops>
+const char* refuse_source(const Computed<T, Function, Ops...>*,
+                          const ck_gemm_operand* operands,
+                          int64_t outer,
+                          int64_t inner,
+                          int64_t,
+                          const Complaints& complaints)
+{
+    const char* reason = nullptr;
+    const auto refuse  = [&]<typename Op>(const Op*, const ck_gemm_operand& given) {
+        if(!reason)
+            reason = refuse_operand<Op>(given, outer, inner, complaints);
+    };
+    (refuse(static_cast<const Ops*>(nullptr), *operands++), ...);
+    return reason;
+}
+
+template <typename T, typename Function, typename... Ops>
+void normalise_source(const Computed<T, Function, Ops...>*,
+                      ck_gemm_operand* operands,
+                      int64_t outer,
+                      int64_t inner)
+{
+    for(std::size_t i = 0; i < sizeof...(Ops); ++i)
+    {
+        operands[i].outer = outer <= 1 ? 0 : operands[i].outer;
+        operands[i].inner = inner <= 1 ? 0 : operands[i].inner;
+    }
+}
+
+template <typename Source, typename Scale, bool k_is_inner>
+const char* refuse_source(const Scaled<Source, Scale, k_is_inner>*,
+                          const ck_gemm_operand* operands,
+                          int64_t outer,
+                          int64_t inner,
+                          int64_t vector,
+                          const Complaints& complaints)
+{
+    const ck_gemm_operand& scale = operands[Source::arrays];
+    const auto blocks            = [](int64_t extent, int64_t size) { return (extent + size - 1) / size; };
+    const int64_t along_k        = blocks(k_is_inner ? inner : outer, Scale::block_k);
+    const int64_t others         = blocks(k_is_inner ? outer : inner, Scale::block);
+    if(scale.inner < 0 ||
+       !addressable(others, (along_k - 1) * scale.inner + 1, scale.outer, size_of<typename Scale::Stored>))
+        return "a scale spans more than 2^31 bytes or has a negative stride";
+    if(!aligned(scale.data, 0, 1, size_of<typename Scale::Stored>))
+        return "a scale's address is not aligned";
+    return refuse_source(
+        static_cast<const Source*>(nullptr), operands, outer, inner, vector, complaints);
+}
+
+template <typename Source, typename Scale, bool k_is_inner>
+void normalise_source(const Scaled<Source, Scale, k_is_inner>*,
+                      ck_gemm_operand* operands,
+                      int64_t outer,
+                      int64_t inner)
+{
+    normalise_source(static_cast<const Source*>(nullptr), operands, outer, inner);
+}
+
 template <typename Kernel, bool persistent, Work work, Reduction reduction>
 struct Describe;
 
 template <typename Partitioner,
           typename Pipeline,
+          typename ASource,
+          typename BSource,
           typename Epilogue,
           typename... Ds,
           bool persistent,
           Work work,
           Reduction reduction>
-struct Describe<HostKernel<Partitioner, Pipeline, Epilogue, Ds...>, persistent, work, reduction>
+struct Describe<HostKernel<Partitioner, Pipeline, ASource, BSource, Epilogue, Ds...>,
+                persistent,
+                work,
+                reduction>
 {
     using RowMajor = ck_tile::tensor_layout::gemm::RowMajor;
-    using Kernel   = HostKernel<Partitioner, Pipeline, Epilogue, Ds...>;
+    using Kernel   = HostKernel<Partitioner, Pipeline, ASource, BSource, Epilogue, Ds...>;
     using Shape    = typename Partitioner::BlockGemmShape;
     using Space    = Workspace<Shape, typename Epilogue::AccDataType>;
-    using Args     = std::conditional_t<work == Work::tiles,
-                                        GemmArgs<sizeof...(Ds)>,
-                                        SharedArgs<sizeof...(Ds)>>;
-    using A        = typename Kernel::ADataType;
-    using B        = typename Kernel::BDataType;
+    using One      = GemmArgs<ASource, BSource, sizeof...(Ds)>;
+    using Args     = std::conditional_t<work == Work::tiles, One, SharedArgs<One>>;
     using E        = typename Kernel::EDataType;
 
     static constexpr int operands = sizeof...(Ds);
     static constexpr bool a_rows  = std::is_same_v<typename Pipeline::ALayout, RowMajor>;
     static constexpr bool b_rows  = std::is_same_v<typename Pipeline::BLayout, RowMajor>;
 
-    static_assert(operands <= CK_GEMM_MAX_D);
+    static_assert(operands <= CK_GEMM_MAX_OPERANDS && ASource::arrays <= CK_GEMM_MAX_OPERANDS &&
+                  BSource::arrays <= CK_GEMM_MAX_OPERANDS);
     static_assert(sizeof(Args) <= CK_GEMM_MAX_KERNARG);
     static_assert(std::is_trivially_copyable_v<Args>);
 
@@ -90,13 +209,13 @@ struct Describe<HostKernel<Partitioner, Pipeline, Epilogue, Ds...>, persistent, 
         launch.refusal                = refuse(problem, std::make_index_sequence<operands>{});
         if(launch.refusal)
             return;
-        const Args args = arguments(problem, std::make_index_sequence<operands>{});
-        refusal         = "CK Tile does not support these arguments";
-        if(!Kernel::IsSupportedArgument(args))
+        refusal = "CK Tile does not support these arguments";
+        if(!supported(problem, std::make_index_sequence<operands>{}))
         {
             launch.refusal = refusal;
             return;
         }
+        const Args args  = arguments(problem, std::make_index_sequence<operands>{});
         const dim3 block = Kernel::BlockSize();
 
         const int64_t tiles = Partitioner::GridSize(args.M, args.N);
@@ -127,25 +246,20 @@ struct Describe<HostKernel<Partitioner, Pipeline, Epilogue, Ds...>, persistent, 
     }
 
     private:
-    /// Give axes of extent 1 the stride of a packed matrix, and an empty K strides with which the
-    /// operands span no bytes, so that no address of theirs is ever touched.
+    static constexpr const ASource* a_source = nullptr; // name the type to overloads
+    static constexpr const BSource* b_source = nullptr;
+
+    /// Make strides of axes that take no step regular.
     static ck_gemm_problem normalise(ck_gemm_problem p)
     {
         if(p.m == 1)
-            p.stride_e = p.n;
-        if((a_rows ? p.m : p.k) == 1)
-            p.stride_a = a_rows ? p.k : p.m;
-        if((b_rows ? p.k : p.n) == 1)
-            p.stride_b = b_rows ? p.n : p.k;
-        if(p.k == 0)
-        {
-            p.stride_a = a_rows ? 0 : p.m;
-            p.stride_b = b_rows ? p.n : 0;
-        }
+            p.e.outer = p.n;
+        normalise_source(a_source, p.a, a_rows ? p.m : p.k, a_rows ? p.k : p.m);
+        normalise_source(b_source, p.b, b_rows ? p.k : p.n, b_rows ? p.n : p.k);
         for(int i = 0; i < operands; ++i)
         {
-            p.d_stride_m[i] = p.m == 1 ? 0 : p.d_stride_m[i];
-            p.d_stride_n[i] = p.n == 1 ? 0 : p.d_stride_n[i];
+            p.d[i].outer = p.m == 1 ? 0 : p.d[i].outer;
+            p.d[i].inner = p.n == 1 ? 0 : p.d[i].inner;
         }
         return p;
     }
@@ -163,62 +277,78 @@ struct Describe<HostKernel<Partitioner, Pipeline, Epilogue, Ds...>, persistent, 
         if(work == Work::stream_k &&
            (p.k / Shape::kK + 1) > most / (((p.m - 1) / Shape::kM + 1) * ((p.n - 1) / Shape::kN + 1)))
             return "the steps along K of all tiles are more than 2^31";
-        if(p.stride_e < p.n)
+        if(p.e.outer < p.n)
             return "rows of E overlap: its stride is less than N";
-        if(!addressable(a_rows ? p.m : p.k, a_rows ? p.k : p.m, p.stride_a, size_of<A>))
-            return "A spans more than 2^31 bytes or has a negative stride";
-        if(!addressable(b_rows ? p.k : p.n, b_rows ? p.n : p.k, p.stride_b, size_of<B>))
-            return "B spans more than 2^31 bytes or has a negative stride";
-        if(!addressable(p.m, p.n, p.stride_e, size_of<E>))
+        constexpr Complaints about_a{
+            "A spans more than 2^31 bytes or has a negative stride",
+            "A's address or stride is not aligned for the kernel's vector loads"};
+        constexpr Complaints about_b{
+            "B spans more than 2^31 bytes or has a negative stride",
+            "B's address or stride is not aligned for the kernel's vector loads"};
+        constexpr Complaints about_d{
+            "a D operand spans more than 2^31 bytes or has a negative stride",
+            "a D operand's address or stride is not aligned for the kernel's vector loads"};
+        const char* reason = refuse_source(a_source,
+                                           p.a,
+                                           a_rows ? p.m : p.k,
+                                           a_rows ? p.k : p.m,
+                                           Pipeline::GetVectorSizeA(),
+                                           about_a);
+        if(!reason)
+            reason = refuse_source(b_source,
+                                   p.b,
+                                   b_rows ? p.k : p.n,
+                                   b_rows ? p.n : p.k,
+                                   Pipeline::GetVectorSizeB(),
+                                   about_b);
+        if(reason)
+            return reason;
+        if(!addressable(p.m, p.n, p.e.outer, size_of<E>))
             return "E spans more than 2^31 bytes or has a negative stride";
-        if(!aligned(p.a, p.stride_a, Pipeline::GetVectorSizeA(), size_of<A>))
-            return "A's address or stride is not aligned for the kernel's vector loads";
-        if(!aligned(p.b, p.stride_b, Pipeline::GetVectorSizeB(), size_of<B>))
-            return "B's address or stride is not aligned for the kernel's vector loads";
-        if(!aligned(p.e, p.stride_e, Epilogue::GetVectorSizeC(), size_of<E>))
+        if(!aligned(p.e.data, p.e.outer, Epilogue::GetVectorSizeC(), size_of<E>))
             return "E's address or stride is not aligned for the kernel's vector stores";
-        const char* reason = nullptr;
-        ((reason = reason ? reason : refuse_d<Ds>(p, I)), ...);
+        ((reason = reason ? reason : refuse_operand<Ds>(p.d[I], p.m, p.n, about_d)), ...);
         return reason;
     }
 
-    template <typename D>
-    static const char* refuse_d(const ck_gemm_problem& p, std::size_t i)
+    static index_t i32(int64_t value) { return static_cast<index_t>(value); }
+
+    /// CK Tile's verdict on plain operands of these extents and strides.
+    template <std::size_t... I>
+    static bool supported(const ck_gemm_problem& p, std::index_sequence<I...>)
     {
-        constexpr bool along_m = D::kind != Kind::row && D::kind != Kind::scalar;
-        constexpr bool along_n = D::kind != Kind::column && D::kind != Kind::scalar;
-        constexpr int64_t size = size_of<typename D::DataType>;
-        const int64_t stride_m = along_m ? p.d_stride_m[i] : 0;
-        const int64_t stride_n = D::kind == Kind::strided ? p.d_stride_n[i] : 1;
-        if(stride_n < 0 || !addressable(p.m, along_n ? (p.n - 1) * stride_n + 1 : 1, stride_m, size))
-            return "a D operand spans more than 2^31 bytes or has a negative stride";
-        if(!aligned(p.d[i], stride_m, D::vector, size))
-            return "a D operand's address or stride is not aligned for the kernel's vector loads";
-        return nullptr;
+        const ck_tile::UniversalGemmHostArgs<1, 1, operands> host({p.a[0].data},
+                                                                  {p.b[0].data},
+                                                                  {p.d[I].data...},
+                                                                  const_cast<void*>(p.e.data),
+                                                                  1,
+                                                                  i32(p.m),
+                                                                  i32(p.n),
+                                                                  i32(p.k),
+                                                                  {i32(p.a[0].outer)},
+                                                                  {i32(p.b[0].outer)},
+                                                                  {i32(p.d[I].outer)...},
+                                                                  i32(p.e.outer));
+        return Kernel::IsSupportedArgument(Kernel::MakeKernelArgs(host));
     }
 
     template <std::size_t... I>
     static Args arguments(const ck_gemm_problem& p, std::index_sequence<I...>)
     {
-        const auto i32 = [](int64_t value) { return static_cast<index_t>(value); };
-        const ck_tile::UniversalGemmHostArgs<1, 1, operands> host(
-            {p.a},
-            {p.b},
-            {p.d[I]...},
-            p.e,
-            1,
-            i32(p.m),
-            i32(p.n),
-            i32(p.k),
-            {i32(p.stride_a)},
-            {i32(p.stride_b)},
-            {i32(p.d_stride_m[I])...},
-            i32(p.stride_e));
-        const GemmArgs<operands> args{Kernel::MakeKernelArgs(host), {i32(p.d_stride_n[I])...}};
+        const One one{ASource::make(p.a),
+                      BSource::make(p.b),
+                      {p.d[I].data...},
+                      const_cast<void*>(p.e.data),
+                      i32(p.m),
+                      i32(p.n),
+                      i32(p.k),
+                      {i32(p.d[I].outer)...},
+                      {i32(p.d[I].inner)...},
+                      i32(p.e.outer)};
         if constexpr(work == Work::tiles)
-            return args;
+            return one;
         else
-            return Args{args, p.workspace, i32(p.k_batch)};
+            return Args{one, p.workspace, i32(p.k_batch)};
     }
 };
 

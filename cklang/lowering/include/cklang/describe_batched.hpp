@@ -10,10 +10,11 @@
 namespace cklang {
 
 /// `One` describes one product of the batch.
-template <typename One, index_t operands>
+template <typename One>
 struct DescribeBatched
 {
-    using Args = BatchedArgs<operands>;
+    using Gemm = typename One::Args;
+    using Args = BatchedArgs<Gemm>;
 
     static_assert(sizeof(Args) <= CK_GEMM_MAX_KERNARG);
     static_assert(std::is_trivially_copyable_v<Args>);
@@ -36,14 +37,14 @@ struct DescribeBatched
         Args args{};
         std::memcpy(&args.gemm, launch.kernarg, sizeof(args.gemm));
         for(int axis = 0; axis < batch_axes; ++axis)
-        {
             args.batch[axis] = static_cast<index_t>(problem.batch[axis]);
-            args.a[axis]     = problem.a_batch[axis];
-            args.b[axis]     = problem.b_batch[axis];
-            args.e[axis]     = problem.e_batch[axis];
-            for(int i = 0; i < operands; ++i)
-                args.d[i][axis] = problem.d_batch[i][axis];
-        }
+        for(int i = 0; i < Gemm::ASource::arrays; ++i)
+            args.a[i] = std::to_array(problem.a[i].batch);
+        for(int i = 0; i < Gemm::BSource::arrays; ++i)
+            args.b[i] = std::to_array(problem.b[i].batch);
+        args.e = std::to_array(problem.e.batch);
+        for(int i = 0; i < Gemm::operands; ++i)
+            args.d[i] = std::to_array(problem.d[i].batch);
         launch.grid[1]       = static_cast<uint32_t>(count);
         launch.kernarg_bytes = sizeof(Args);
         std::memcpy(launch.kernarg, &args, sizeof(Args));

@@ -11,11 +11,11 @@
 namespace cklang {
 
 /// `One` describes one product.
-template <typename One, index_t operands, bool persistent>
+template <typename One, bool persistent>
 struct DescribeGrouped
 {
-    using Row  = Group<operands>;
-    using Args = GroupedArgs<operands>;
+    using Row  = Group<typename One::Args>;
+    using Args = GroupedArgs<typename One::Args>;
 
     static_assert(sizeof(Row) <= CK_GEMM_MAX_KERNARG);
     static_assert(std::is_trivially_copyable_v<Row>);
@@ -43,7 +43,7 @@ struct DescribeGrouped
             return;
         }
         const auto first = static_cast<index_t>(problem.first_tile);
-        // The arguments have constant members, so the row is put together as bytes.
+        // The arguments of the product stand there already.
         std::memset(launch.kernarg + sizeof(Row::gemm), 0, sizeof(Row) - sizeof(Row::gemm));
         std::memcpy(launch.kernarg + offsetof(Row, first), &first, sizeof(first));
         launch.kernarg_bytes = sizeof(Row);

@@ -3,16 +3,24 @@
 // Tile's universal GEMM, but reads every D by its kind and bounds K whichever axis is contiguous.
 #pragma once
 
+#include "cklang/computed.hpp"
 #include "cklang/direct.hpp"
 #include "cklang/epilogue.hpp"
 #include "cklang/gemm_args.hpp"
 #include "cklang/mainloop.hpp"
 #include "cklang/operand.hpp"
+#include "cklang/tiles.hpp"
 
 namespace cklang {
 
-/// The device side. `loop` is the main loop, which takes `loop_lds` bytes of LDS.
-template <typename Partitioner_, typename Traits, typename Acc_, typename Epilogue_, typename... Ds>
+/// The device side.
+template <typename Partitioner_,
+          typename Traits,
+          typename Acc_,
+          typename ASource,
+          typename BSource,
+          typename Epilogue_,
+          typename... Ds>
 struct GemmKernel
 {
     using Partitioner = Partitioner_;
@@ -21,39 +29,30 @@ struct GemmKernel
 
     using Shape     = typename Partitioner::BlockGemmShape;
     using EDataType = typename Epilogue::ODataType;
-    using Args      = GemmArgs<sizeof...(Ds)>;
+    using Args      = GemmArgs<ASource, BSource, sizeof...(Ds)>;
+    using Loop      = LoopFunction<typename Acc::DataType, ASource, BSource>;
 
     static constexpr index_t block_size = Shape::NumWarps * ck_tile::get_warp_size();
 
-    /// All tiles that this workgroup computes: one, or every gridDim.x-th of a persistent kernel.
-    template <index_t loop_lds, LoopFunction<typename Acc::DataType>* loop>
+    /// `loop` is the main loop, which takes `loop_lds` bytes of LDS.
+    template <index_t loop_lds, Loop* loop>
     CK_TILE_DEVICE static void run(const Args& args)
     {
-        using namespace ck_tile;
-
-        __shared__ char shared[ck_tile::max(loop_lds, Epilogue::GetSmemSize())];
-
-        index_t block = amd_wave_read_first_lane(blockIdx.x);
-        if constexpr(Traits::UsePersistentKernel)
-        {
-            const index_t tiles =
-                amd_wave_read_first_lane(Partitioner::GridSize(args.M, args.N));
-            for(; block < tiles; block += gridDim.x)
-            {
-                tile<loop>(args, block, shared);
-                // The next tile's main loop writes the LDS that this epilogue still reads.
-                block_sync_lds();
-            }
-        }
-        else
-            tile<loop>(args, block, shared);
+        WholeTiles<GemmKernel, Traits::UsePersistentKernel>::template run<loop_lds, loop>(args);
     }
+
+    CK_TILE_DEVICE static index_t tiles(const Args& args)
+    {
+        return Partitioner::GridSize(args.M, args.N);
+    }
+
+    CK_TILE_DEVICE static index_t depth(const Args& args) { return args.K; }
 
     static constexpr index_t epilogue_lds = Epilogue::GetSmemSize();
 
     /// The tile that a data-parallel grid gives to workgroup `block`; `shared` has room for the
     /// loop and the epilogue.
-    template <LoopFunction<typename Acc::DataType>* loop>
+    template <Loop* loop>
     CK_TILE_DEVICE static void tile(const Args& args, index_t block, char* shared)
     {
         using namespace ck_tile;
@@ -68,7 +67,7 @@ struct GemmKernel
     }
 
     /// The sums of tile `block` from `k` up to `K`.
-    template <LoopFunction<typename Acc::DataType>* loop>
+    template <Loop* loop>
     CK_TILE_DEVICE static void sum(const Args& args,
                                    index_t block,
                                    index_t k,
@@ -78,13 +77,11 @@ struct GemmKernel
     {
         const auto [m, n] = place(args, block);
         loop(accumulators,
-             args.as_ptr[0],
-             args.bs_ptr[0],
+             args.a,
+             args.b,
              args.M,
              args.N,
              K,
-             args.stride_As[0],
-             args.stride_Bs[0],
              m,
              n,
              k,
@@ -106,7 +103,7 @@ struct GemmKernel
             acc.get_thread_buffer()(i) = accumulators[i];
 
         auto e = window<EDataType, Epilogue::GetVectorSizeC(), Shape::kM, Shape::kN, false, Traits::kPadN>(
-            static_cast<EDataType*>(args.e_ptr), args.M, args.N, args.stride_E, m, n);
+            static_cast<EDataType*>(args.e), args.M, args.N, args.stride_e, m, n);
         const auto ds = d_windows(args, m, n, std::make_index_sequence<sizeof...(Ds)>{});
         Epilogue{}(e, acc, ds, shared);
     }
@@ -128,14 +125,19 @@ struct GemmKernel
         using namespace ck_tile;
         constexpr auto tile = make_tuple(number<Shape::kM>{}, number<Shape::kN>{});
         return make_tuple(make_tile_window(
-            Ds::view(args.ds_ptr[I], args.M, args.N, args.stride_Ds[I], args.stride_Ds_n[I]),
+            Ds::view(args.ds[I], args.M, args.N, args.stride_ds_m[I], args.stride_ds_n[I]),
             tile,
             {m, n})...);
     }
 };
 
 /// The host side: CK Tile's own verdict, grid and arguments.
-template <typename Partitioner, typename Pipeline, typename Epilogue, typename... Ds>
+template <typename Partitioner,
+          typename Pipeline,
+          typename ASource,
+          typename BSource,
+          typename Epilogue,
+          typename... Ds>
 struct HostKernel : ck_tile::UniversalGemmKernel<Partitioner, Pipeline, Epilogue>
 {
 };

@@ -10,24 +10,32 @@ namespace cklang {
 using ck_tile::index_t;
 using ck_tile::number;
 
-/// CK Tile's arguments, whose stride_Ds is the stride along m, and the D strides along n.
-template <index_t operands>
-struct GemmArgs : ck_tile::UniversalGemmKernelArgs<1, 1, operands>
+/// The arguments of one product. ASource and BSource say where A and B come from (source.hpp).
+template <typename ASource_, typename BSource_, index_t operands_>
+struct GemmArgs
 {
-    std::array<index_t, operands> stride_Ds_n;
+    using ASource                     = ASource_;
+    using BSource                     = BSource_;
+    static constexpr index_t operands = operands_;
+
+    ASource a;
+    BSource b;
+    std::array<const void*, operands> ds;
+    void* e;
+    index_t M, N, K;
+    std::array<index_t, operands> stride_ds_m, stride_ds_n;
+    index_t stride_e;
 };
 
 /// The main loop as a function, from the block tile's place (m, n) to the accumulators of one
 /// thread: sums from `k` up to K. `shared` has room for the kernel's loop_lds bytes.
-template <typename Acc>
+template <typename Acc, typename ASource, typename BSource>
 using LoopFunction = void(Acc* acc,
-                          const void* a,
-                          const void* b,
+                          const ASource& a,
+                          const BSource& b,
                           index_t M,
                           index_t N,
                           index_t K,
-                          index_t stride_a,
-                          index_t stride_b,
                           index_t m,
                           index_t n,
                           index_t k,

@@ -9,26 +9,26 @@
 namespace cklang {
 
 /// One row of the table.
-template <index_t operands>
+template <typename Gemm>
 struct Group
 {
-    GemmArgs<operands> gemm;
+    Gemm gemm;
     index_t first; // number of its first tile
 };
 
-template <index_t operands>
+template <typename Gemm>
 struct GroupedArgs
 {
-    const Group<operands>* groups;
+    const Group<Gemm>* groups;
     index_t count;
     index_t tiles; // of all groups
 };
 
-template <typename Gemm_, bool persistent, typename... Ds>
+template <typename Gemm_, bool persistent>
 struct GroupedKernel
 {
     using Gemm = Gemm_;
-    using Args = GroupedArgs<sizeof...(Ds)>;
+    using Args = GroupedArgs<typename Gemm::Args>;
 
     static constexpr index_t block_size = Gemm::block_size;
 

@@ -7,32 +7,35 @@
 
 #include <stdint.h>
 
-#define CK_GEMM_HOST_VERSION 4
-#define CK_GEMM_MAX_D 8
+#define CK_GEMM_HOST_VERSION 5
+#define CK_GEMM_MAX_OPERANDS 8 /* of A, of B and of the epilogue, each */
 #define CK_GEMM_MAX_BATCH 3
-#define CK_GEMM_MAX_KERNARG 1024
+#define CK_GEMM_MAX_KERNARG 4096
 
-/* E[m, n] = f(sum over k of A[m, k] * B[k, n], D0[m, n], ...).
- * Strides count elements. stride_a, stride_b, stride_e belong to the axis that is not contiguous
- * in the layout the kernel was built for. Strides of axes of extent 1 are ignored. */
+/* One array that a kernel reads or writes. Strides count elements; those of axes of extent 1 are
+ * ignored, those of axes that the operand does not have are 0. */
+typedef struct ck_gemm_operand
+{
+    const void* data;
+    int64_t outer; /* from one to the next along the axis that is not contiguous in the layout the
+                      kernel was built for; of D and E: along m */
+    int64_t inner; /* along the other axis; only strided operands have other values than 0 and 1 */
+    int64_t batch[CK_GEMM_MAX_BATCH]; /* from one matrix to the next along each batch axis */
+} ck_gemm_operand;
+
+/* E[m, n] = f(sum over k of A[m, k] * B[k, n], D0[m, n], ...). A and B are one operand each, or
+ * as many as the function has that computes them. */
 typedef struct ck_gemm_problem
 {
     int64_t m, n, k;
     int64_t k_batch; /* workgroups that share a tile's K in a split-K kernel; 1 in others */
     int64_t blocks;  /* workgroups that the GPU runs at once; the grid of a persistent kernel */
-    const void* a;
-    const void* b;
-    void* e;
-    void* workspace; /* for kernels that ask for one */
-    int64_t stride_a, stride_b, stride_e;
-    const void* d[CK_GEMM_MAX_D];
-    int64_t d_stride_m[CK_GEMM_MAX_D];
-    int64_t d_stride_n[CK_GEMM_MAX_D];
+    ck_gemm_operand a[CK_GEMM_MAX_OPERANDS];
+    ck_gemm_operand b[CK_GEMM_MAX_OPERANDS];
+    ck_gemm_operand d[CK_GEMM_MAX_OPERANDS];
+    ck_gemm_operand e;
+    void* workspace;                  /* for kernels that ask for one */
     int64_t batch[CK_GEMM_MAX_BATCH]; /* extents, the last one innermost; 1 where there is none */
-    int64_t a_batch[CK_GEMM_MAX_BATCH]; /* elements from one matrix to the next along each */
-    int64_t b_batch[CK_GEMM_MAX_BATCH];
-    int64_t e_batch[CK_GEMM_MAX_BATCH];
-    int64_t d_batch[CK_GEMM_MAX_D][CK_GEMM_MAX_BATCH];
     int64_t first_tile;  /* of grouped kernels: where this group's tiles begin; with a table, their
                             number in all groups */
     int64_t group_count; /* rows of the table */

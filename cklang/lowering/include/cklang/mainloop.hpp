@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT
 // The first half of a GEMM kernel: CK Tile's block pipeline over K, for one tile of C.
 //
-// It is a function of its own, from pointers and extents to the accumulators of one thread, so that
+// It is a function of its own, from sources and extents to the accumulators of one thread, so that
 // the two halves can be compiled at the same time; the link inlines it again.
 #pragma once
 
 #include "cklang/gemm_args.hpp"
 #include "cklang/policy.hpp"
+#include "cklang/source.hpp"
 
 namespace cklang {
 
 /// `step` is the number of K tiles that the pipeline's loop takes at once.
-template <typename Pipeline_, typename Acc_, index_t step>
+template <typename Pipeline_, typename Acc_, index_t step, typename ASource, typename BSource>
 struct Mainloop
 {
     using Pipeline  = Pipeline_;
@@ -21,17 +22,17 @@ struct Mainloop
     using BDataType = typename Pipeline::BDataType;
     using RowMajor  = ck_tile::tensor_layout::gemm::RowMajor;
 
+    static_assert(std::is_same_v<typename ASource::DataType, ADataType> &&
+                  std::is_same_v<typename BSource::DataType, BDataType>);
     static_assert(Pipeline::GetSmemSize() <= ck_tile::max(mainloop_lds<Shape, ADataType, BDataType>,
                                                           acc_lds<Shape, typename Acc::DataType>));
 
     CK_TILE_DEVICE static void run(typename Acc::DataType* acc,
-                                   const void* a,
-                                   const void* b,
+                                   const ASource& a,
+                                   const BSource& b,
                                    index_t M,
                                    index_t N,
                                    index_t K,
-                                   index_t stride_a,
-                                   index_t stride_b,
                                    index_t m,
                                    index_t n,
                                    index_t k,
@@ -44,8 +45,8 @@ struct Mainloop
         const index_t k_tiles = amd_wave_read_first_lane(
             integer_least_multiple(integer_divide_ceil(K - k, Shape::kK), step));
 
-        const auto as   = make_tuple(a_window(a, M, K, stride_a, m, k));
-        const auto bs   = make_tuple(b_window(b, N, K, stride_b, n, k));
+        const auto as   = make_tuple(a_window(a, M, K, m, k));
+        const auto bs   = make_tuple(b_window(b, N, K, n, k));
         const auto loop = [&](auto... buffers) {
             return Pipeline{}(as,
                               typename Pipeline::AElementWise{},
@@ -67,43 +68,31 @@ struct Mainloop
             acc[i] = tile.get_thread_buffer()[i];
     }
 
-    private:
+    protected:
     // Rows beyond M or N of an operand whose K axis is contiguous only reach rows or columns of
     // E that are not stored, and the buffer's range check keeps them inside the allocation. K
     // itself must read zeros beyond its end, whole tiles of them too: a NaN there would reach every
     // sum.
     CK_TILE_DEVICE static auto
-    a_window(const void* a, index_t M, index_t K, index_t stride, index_t m, index_t k)
+    a_window(const ASource& a, index_t M, index_t K, index_t m, index_t k)
     {
         constexpr index_t vector = Pipeline::GetVectorSizeA();
-        const auto* data         = static_cast<const ADataType*>(a);
         if constexpr(std::is_same_v<typename Pipeline::ALayout, RowMajor>)
-            return window<const ADataType, vector, Shape::kM, Shape::kK, false, true>(
-                data, M, K, stride, m, k);
+            return a.template window<vector, Shape::kM, Shape::kK, false, true>(M, K, m, k);
         else
-            return window<const ADataType,
-                          vector,
-                          Shape::kK,
-                          Shape::kM,
-                          true,
-                          Pipeline::kPadM>(data, K, M, stride, k, m);
+            return a.template window<vector, Shape::kK, Shape::kM, true, Pipeline::kPadM>(
+                K, M, k, m);
     }
 
     CK_TILE_DEVICE static auto
-    b_window(const void* b, index_t N, index_t K, index_t stride, index_t n, index_t k)
+    b_window(const BSource& b, index_t N, index_t K, index_t n, index_t k)
     {
         constexpr index_t vector = Pipeline::GetVectorSizeB();
-        const auto* data         = static_cast<const BDataType*>(b);
         if constexpr(std::is_same_v<typename Pipeline::BLayout, RowMajor>)
-            return window<const BDataType,
-                          vector,
-                          Shape::kK,
-                          Shape::kN,
-                          true,
-                          Pipeline::kPadN>(data, K, N, stride, k, n);
+            return b.template window<vector, Shape::kK, Shape::kN, true, Pipeline::kPadN>(
+                K, N, k, n);
         else
-            return window<const BDataType, vector, Shape::kN, Shape::kK, false, true>(
-                data, N, K, stride, n, k);
+            return b.template window<vector, Shape::kN, Shape::kK, false, true>(N, K, n, k);
     }
 };
 

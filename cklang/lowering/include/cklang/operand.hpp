@@ -48,6 +48,61 @@ struct Operand
         else
             return make(ck_tile::make_tuple(stride_m, stride_n));
     }
+
+    /// The `count` elements from (i, j) on along n, of an operand of an m x n function. What
+    /// stands beyond the last element of the operand is read as zero.
+    template <index_t count>
+    CK_TILE_DEVICE static auto load(const void* pointer,
+                                    index_t m,
+                                    index_t n,
+                                    index_t stride_m,
+                                    index_t stride_n,
+                                    index_t i,
+                                    index_t j)
+    {
+        static_assert(count % vector == 0);
+        using Part        = ck_tile::thread_buffer<DataType, vector>;
+        const auto buffer = ck_tile::make_buffer_view<ck_tile::address_space_enum::global>(
+            static_cast<const DataType*>(pointer), extent(m, n, stride_m, stride_n));
+        const index_t first = i * step_m(stride_m) + j * step_n(stride_n);
+        const auto part     = [&](index_t at) {
+            return buffer.template get<Part>(at, 0, true, ck_tile::bool_constant<false>{});
+        };
+        ck_tile::thread_buffer<DataType, count> result;
+        if constexpr(kind == Kind::column || kind == Kind::scalar)
+        {
+            const auto one = part(first);
+            ck_tile::static_for<0, count, 1>{}([&](auto e) { result(e) = one[0]; });
+        }
+        else
+            ck_tile::static_for<0, count, vector>{}([&](auto e) {
+                const auto some = part(first + e * step_n(stride_n));
+                ck_tile::static_for<0, vector, 1>{}([&](auto v) { result(e + v) = some[v]; });
+            });
+        return result;
+    }
+
+    private:
+    CK_TILE_DEVICE static index_t step_m(index_t stride_m)
+    {
+        return kind == Kind::row || kind == Kind::scalar ? 0 : stride_m;
+    }
+
+    CK_TILE_DEVICE static index_t step_n(index_t stride_n)
+    {
+        if constexpr(kind == Kind::strided)
+            return stride_n;
+        else
+            return kind == Kind::full || kind == Kind::row ? 1 : 0;
+    }
+
+    /// Elements from the first to the last of an m x n operand; none if it has none.
+    CK_TILE_DEVICE static index_t
+    extent(index_t m, index_t n, index_t stride_m, index_t stride_n)
+    {
+        const bool empty = m < 1 || n < 1;
+        return empty ? 0 : 1 + (m - 1) * step_m(stride_m) + (n - 1) * step_n(stride_n);
+    }
 };
 
 /// A value as the epilogue function takes it: float for every floating type, else as it is.

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: MIT
+"""The identity of an attention kernel, in the three parts of every key: what, how, for which GPU.
+
+As in :mod:`cklang.keys`, identity is the SHA-256 of one canonical JSON form that holds every field.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+from cklang.codec import decode, encode, enum_of
+from cklang.errors import error
+from cklang.keys import SCHEMA_VERSION
+from cklang.types import DType
+
+__all__ = [
+    "AppendKey",
+    "AttentionAlgorithm",
+    "AttentionKey",
+    "AttentionPipeline",
+    "AttentionSignature",
+    "CombineKey",
+    "MaskKind",
+    "Rotary",
+    "ScoreKind",
+]
+
+Triple = tuple[int, int, int]
+Tile = tuple[int, int, int, int, int, int]
+
+
+class ScoreKind(Enum):
+    """What happens to the product of query and key after it has been scaled."""
+
+    NONE = "none"
+    SOFT_CAP = "soft_cap"
+    """CK Tile's own: cap * tanh(s / cap)."""
+    ALIBI = "alibi"
+    """CK Tile's own: s - slope[b, h] * |j - i|."""
+    BIAS = "bias"
+    """CK Tile's own: s + bias[b, h, i, j], with keys contiguous."""
+    FUNCTION = "function"
+    """Any expression of the user's."""
+
+
+class MaskKind(Enum):
+    """Which keys a query sees."""
+
+    NONE = "none"
+    CAUSAL = "causal"
+    """CK Tile's own: those up to its own position."""
+    WINDOW = "window"
+    """Those around its own position, and the first ones."""
+    FUNCTION = "function"
+    """Those of the window that an expression of the user's lets through."""
+
+
+class AttentionPipeline(Enum):
+    """CK Tile's forward pipelines."""
+
+    QR = "qr"
+    """Q in registers; K and V through registers to LDS."""
+    QR_ASYNC = "qr_async"
+    """Q in registers; K loaded from memory into LDS directly."""
+    QS = "qs"
+    """Q, K and V in LDS."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionSignature:
+    """What a kernel computes: o = softmax(score(scale * q k')) v, for each batch and head."""
+
+    dtype: DType
+    """Of q, k and v, and of the weights in the second product."""
+    dtype_o: DType
+    dtype_bias: DType
+    """Of an added bias; with other scores that of q."""
+    score: ScoreKind = ScoreKind.NONE
+    mask: MaskKind = MaskKind.NONE
+    lse: bool = False
+    """Whether the logarithm of the sum of exponentials is stored too."""
+    dropout: bool = False
+    packed: bool = False
+    """Whether sequences of different lengths stand one after the other along one axis."""
+    paged: bool = False
+    """Whether keys and values lie in pages."""
+    split: bool = False
+    """Whether workgroups share the keys of a query; each part of o is f32, and another kernel
+    combines them."""
+    score_function: str = ""
+    """SHA-256 of the canonical text of the score; empty in the key of a stencil, as is the mask."""
+    mask_function: str = ""
+
+    def __post_init__(self) -> None:
+        for name, kind in (("score", ScoreKind), ("mask", MaskKind)):
+            _close(self, name, kind)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionAlgorithm:
+    """How a kernel computes it: every choice that CK Tile's templates take."""
+
+    tile: Tile
+    """Queries, keys, step along the head size; head size of v, step along the keys, head size."""
+    warps: Triple
+    """Warps of a block, alike in both products."""
+    warp_tile: Triple
+    """Matrix instruction tile of a warp, alike in both products."""
+    pipeline: AttentionPipeline = AttentionPipeline.QR
+    pad_q: bool = True
+    """Whether the queries may end inside a tile; so for keys and head sizes."""
+    pad_k: bool = True
+    pad_d: bool = True
+    pad_dv: bool = True
+    vector: int
+    """Elements that one access moves along a head."""
+    block_per_cu: int = 1
+
+    def __post_init__(self) -> None:
+        for name, count in (("tile", 6), ("warps", 3), ("warp_tile", 3)):
+            value = getattr(self, name)
+            if not isinstance(value, tuple) or len(value) != count:
+                raise error("K002", what=name, want=f"{count} integers of 1 or more", got=value)
+            for extent in value:
+                _positive(name, extent)
+        for name in ("vector", "block_per_cu"):
+            _positive(name, getattr(self, name))
+        _close(self, "pipeline", AttentionPipeline)
+
+
+class _Key:
+    """What every key here has: an identity, a label, and the JSON form of its fields."""
+
+    arch: str
+    kind: ClassVar[str]
+
+    @property
+    def words(self) -> list[str]:
+        """What its label says."""
+        raise NotImplementedError
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 (hex) of the canonical JSON: the identity."""
+        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @cached_property
+    def label(self) -> str:
+        """A readable name, unique through a piece of the digest; never parsed."""
+        return "_".join([self.kind, *self.words, self.arch, self.digest[:12]])
+
+    def __str__(self) -> str:
+        return self.label
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the canonical, total, versioned JSON form."""
+        return {"version": SCHEMA_VERSION, "kind": self.kind, **encode(self)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Read the form that :meth:`to_json` writes.
+
+        Raises:
+            CkValueError: K003 for another schema version, K001 for unknown fields or values.
+        """
+        if data.get("version") != SCHEMA_VERSION:
+            raise error("K003", what="kernel key", got=data.get("version"), want=SCHEMA_VERSION)
+        fields = {name: value for name, value in data.items() if name not in ("version", "kind")}
+        return decode(cls, fields, cls.kind)
+
+
+@dataclass(frozen=True)
+class AttentionKey(_Key):
+    """The identity of one attention kernel on one GPU."""
+
+    signature: AttentionSignature
+    algorithm: AttentionAlgorithm
+    arch: str
+
+    kind: ClassVar[str] = "attention"
+
+    @property
+    def stencil(self) -> AttentionKey:
+        """The key of the stencil this kernel is filled from: the same with both functions open."""
+        return replace(self, signature=replace(self.signature, score_function="", mask_function=""))
+
+    @property
+    def words(self) -> list[str]:
+        """What its label says."""
+        s, a = self.signature, self.algorithm
+        shape = ("x".join(map(str, t)) for t in (a.tile, a.warps, a.warp_tile))
+        dtypes = dict.fromkeys((s.dtype.name, s.dtype_o.name))
+        return [*dtypes, s.score.value, s.mask.value, a.pipeline.value, *shape]
+
+
+@dataclass(frozen=True)
+class CombineKey(_Key):
+    """The identity of a kernel that combines what splits of the keys gave."""
+
+    dtype_o: DType
+    lse: bool
+    """Whether it stores the lse of all keys too."""
+    arch: str
+
+    kind: ClassVar[str] = "attention_combine"
+
+    @property
+    def stencil(self) -> CombineKey:
+        """Itself: nothing is open."""
+        return self
+
+    @property
+    def words(self) -> list[str]:
+        """What its label says."""
+        return [self.dtype_o.name, *(["lse"] if self.lse else [])]
+
+
+class Rotary(Enum):
+    """How the first elements of a row are turned by its position."""
+
+    NONE = "none"
+    INTERLEAVED = "interleaved"
+    """Neighbours turn together."""
+    HALF = "half"
+    """An element turns with the one that is half of the turned width further."""
+
+
+@dataclass(frozen=True)
+class AppendKey(_Key):
+    """The identity of a kernel that writes rows behind those of a cache."""
+
+    dtype: DType
+    rotary: Rotary
+    paged: bool
+    arch: str
+
+    kind: ClassVar[str] = "attention_append"
+
+    def __post_init__(self) -> None:
+        _close(self, "rotary", Rotary)
+
+    @property
+    def stencil(self) -> AppendKey:
+        """Itself: nothing is open."""
+        return self
+
+    @property
+    def words(self) -> list[str]:
+        """What its label says."""
+        return [self.dtype.name, self.rotary.value, *(["paged"] if self.paged else [])]
+
+
+def _positive(what: str, value: object) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise error("K002", what=what, want="an integer of 1 or more", got=value)
+
+
+def _close(record: object, name: str, kind: type[Enum]) -> None:
+    """Turn a spelling into a member; what is neither is refused with the nearest spellings."""
+    value = getattr(record, name)
+    if type(value) is not kind:
+        object.__setattr__(record, name, enum_of(kind, value))

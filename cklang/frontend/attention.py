@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: MIT
+"""``ck.attention`` becomes the ops ``attention`` and ``attention_lse``, which share regions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from cklang.errors import CkError
+from cklang.frontend import emit
+from cklang.frontend.functions import Intrinsic
+from cklang.frontend.masks import causal_window, sliding
+from cklang.frontend.regions import Reads, make_mask, make_score, with_reads
+from cklang.frontend.scope import Scope
+from cklang.frontend.text import Located
+from cklang.frontend.values import Item, Tensor, describe, is_number
+from cklang.ir.attention import READ_LIMIT
+from cklang.ir.nodes import Attr, Value
+from cklang.types import Dim, Kind, f32, i32
+
+__all__ = ["WINDOWS", "attention", "window"]
+
+WINDOWS: Mapping[str, Callable[..., Any]] = MappingProxyType(
+    {"causal": causal_window, "sliding_window": sliding}
+)
+"""What makes the mask of each function that names one."""
+
+
+def window(scope: Scope, node: Located, function: Intrinsic, bound: Mapping[str, Item]) -> Item:
+    """Return the mask that ``ck.causal(...)`` or ``ck.sliding_window(...)`` names.
+
+    Raises:
+        CkValueError: F096 for limits and corners that there are not.
+    """
+    try:
+        return WINDOWS[function.name](**bound)
+    except CkError as mistake:
+        mistake.at = mistake.at or scope.span(node)
+        raise
+
+
+def attention(scope: Scope, node: Located, bound: Mapping[str, Item]) -> Item:
+    """Put an attention into the IR; return o, or (o, lse) with ``return_lse``.
+
+    Raises:
+        CkTypeError: F090 for operands that are no tensors or of wrong dtypes, F092 to F094 for the
+            functions.
+        CkValueError: F091 for extents that do not fit, F096 for an option.
+    """
+    q, k, v = (_operand(scope, node, name, bound[name]) for name in ("q", "k", "v"))
+    _check_shapes(scope, node, q, k, v)
+    operands = [emit.materialise(scope, node, each) for each in (q, k, v)]
+    roles = ["q", "k", "v"]
+    dropout = _dropout(scope, node, bound["dropout"])
+    if dropout:
+        operands += [_seed(scope, node, name, bound[name]) for name in ("seed", "offset")]
+        roles += ["seed", "offset"]
+    scale, factor = _scale(scope, node, bound["scale"])
+    reads: Reads = {}
+    score = make_score(scope, node, bound["score"], factor, reads)
+    mask = make_mask(scope, node, bound["mask"], reads)
+    if len(reads) > READ_LIMIT:
+        problem = f"score and mask read {len(reads)} tensors; the limit is {READ_LIMIT}"
+        advice = "combine some of them before the call"
+        raise scope.error("F091", node, problem=problem, advice=advice)
+    attrs: dict[str, Attr] = {
+        "dropout": dropout,
+        "mask": with_reads(mask, reads),
+        "roles": (*roles, *("read" for _ in reads)),
+        "scale": scale,
+        "score": with_reads(score, reads),
+    }
+    operands += reads
+    span = scope.span(node)
+    output = scope.unit.append("attention", *operands, attrs=attrs, span=span)
+    o = Tensor.plain(output, (*q.origins[:3], v.origins[3]))
+    if not _flag(scope, node, "return_lse", bound["return_lse"]):
+        return o
+    lse = scope.unit.append("attention_lse", *operands, attrs=attrs, span=span)
+    return o, Tensor.plain(lse, q.origins[:3])
+
+
+def _operand(scope: Scope, node: Located, name: str, item: Item) -> Tensor:
+    if not isinstance(item, Tensor) or len(item.shape) != 4:
+        raise scope.error("F090", node, name=name, got=describe(item))
+    if item.dtype.kind is not Kind.FLOAT or item.dtype.bits > f32.bits:
+        raise scope.error("F090", node, name=name, got=describe(item))
+    return item
+
+
+def _check_shapes(scope: Scope, node: Located, q: Tensor, k: Tensor, v: Tensor) -> None:
+    if len({q.dtype, k.dtype, v.dtype}) > 1:
+        dtypes = ", ".join(str(each.dtype) for each in (q, k, v))
+        advice = "cast before the call, or round a value where it is made: x.to(ck.f16)"
+        problem = f"q, k and v are {dtypes}, not of one dtype"
+        raise scope.error("F091", node, problem=problem, advice=advice)
+    for what, one, other, axis, other_axis in (
+        ("q and k differ in their batch", q, k, 0, 0),
+        ("k and v differ in their batch", k, v, 0, 0),
+        ("k and v differ in their heads", k, v, 1, 1),
+        ("k and v differ in their rows", k, v, 2, 2),
+        ("q and k differ in their head size", q, k, 3, 3),
+    ):
+        first, second = one.shape[axis], other.shape[other_axis]
+        if first != second:
+            raise scope.error(
+                "F091",
+                node,
+                f"{first} is {one.origins[axis]}",
+                f"{second} is {other.origins[other_axis]}",
+                problem=f"{what}: {first} is not {second}",
+                advice="legal: q [B, H, S, D], k [B, G, T, D], v [B, G, T, E]",
+            )
+    _check_heads(scope, node, q.shape[1], k.shape[1])
+
+
+def _check_heads(scope: Scope, node: Located, heads: Dim | int, key_heads: Dim | int) -> None:
+    if not isinstance(heads, int) or not isinstance(key_heads, int):
+        return  # checked at the call
+    if key_heads == 0 or heads % key_heads:
+        problem = f"{heads} query heads cannot share {key_heads} key heads"
+        advice = "legal: as many query heads as key heads, or a multiple of them"
+        raise scope.error("F091", node, problem=problem, advice=advice)
+
+
+def _dropout(scope: Scope, node: Located, item: Item) -> float:
+    if not is_number(item) or isinstance(item, bool) or not 0 <= float(str(item)) < 1:
+        legal = "a constant from 0 to below 1; make it a ck.const[float] parameter"
+        raise scope.error("F096", node, what="dropout", got=describe(item), legal=legal)
+    return float(str(item))
+
+
+def _seed(scope: Scope, node: Located, name: str, item: Item) -> Value:
+    if is_number(item) and not isinstance(item, bool):
+        number = emit.constant_number(scope, node, item, i32)
+        return scope.unit.append("constant", span=scope.span(node), attrs={"value": number})
+    if isinstance(item, Tensor) and item.dtype == i32 and not item.shape:
+        return item.value
+    legal = "a run-time scalar ck.i32 or an integer; dropout needs a seed"
+    raise scope.error("F096", node, what=name, got=describe(item), legal=legal)
+
+
+def _scale(scope: Scope, node: Located, item: Item) -> tuple[float | str, Tensor | None]:
+    """Return the constant factor of scores, and the run-time one if there is one."""
+    if item == "auto":
+        return "auto", None
+    if isinstance(item, Tensor) and item.dtype == f32 and not item.shape:
+        return 1.0, item
+    if is_number(item) and not isinstance(item, bool):
+        return float(emit.constant_number(scope, node, item, f32)), None
+    legal = '"auto", a number, or a run-time scalar ck.f32'
+    raise scope.error("F096", node, what="scale", got=describe(item), legal=legal)
+
+
+def _flag(scope: Scope, node: Located, name: str, item: Item) -> bool:
+    if not isinstance(item, bool):
+        raise scope.error("F096", node, what=name, got=describe(item), legal="True or False")
+    return item

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: MIT
+"""``ck.attention`` on NumPy arrays, outside any program."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cklang.frontend.masks import Window, visible
+from cklang.ir.attention import INDICES, attend, log_sum
+from cklang.ir.numeric import Array
+
+__all__ = ["eager_attention"]
+
+
+def eager_attention(
+    q: Any,
+    k: Any,
+    v: Any,
+    *,
+    scale: float | str,
+    mask: Window | Callable[..., Any] | None,
+    score: Callable[..., Any] | None,
+    dropout: float,
+    seed: Any,
+    offset: Any,
+    return_lse: bool,
+) -> Any:
+    """Return o, or (o, lse): float64, computed as :mod:`cklang.ir.attention` says."""
+    operands = [np.asarray(each).astype(np.float64) for each in (q, k, v)]
+    roles = ["q", "k", "v"]
+    if dropout:
+        operands += [np.asarray(seed), np.asarray(offset)]
+        roles += ["seed", "offset"]
+    given: dict[str, Any] = {
+        "roles": roles,
+        "scale": scale if isinstance(scale, str) else float(scale),
+        "dropout": dropout,
+        "score": _by_name(score, ("s", *INDICES), lambda s, *_: s),
+        "mask": _mask(mask),
+    }
+    o = attend(*operands, **given)
+    return (o, log_sum(*operands, **given)) if return_lse else o
+
+
+def _mask(mask: Window | Callable[..., Any] | None) -> Callable[..., Array]:
+    if isinstance(mask, Window):
+        return lambda _b, _h, i, j, q_len, k_len: visible(mask, i, j, q_len, k_len)
+    return _by_name(mask, INDICES, lambda *_: np.True_)
+
+
+def _by_name(
+    function: Callable[..., Any] | None, names: tuple[str, ...], default: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Return a function of all of ``names`` that calls ``function`` with those that it has."""
+    if function is None:
+        return default
+    wanted = list(inspect.signature(function).parameters)
+
+    def call(*values: Any) -> Any:
+        known = dict(zip(names, values, strict=True))
+        return function(**{name: known[name] for name in wanted})
+
+    return call

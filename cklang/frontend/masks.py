@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: MIT
+"""The named masks of attention: windows around the diagonal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from cklang.errors import error
+
+__all__ = ["CORNERS", "Window", "causal_window", "sliding", "visible"]
+
+CORNERS = ("top_left", "bottom_right")
+"""Which corner of the matrix of scores the diagonal starts in: they differ if lengths do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """Which keys a query row sees.
+
+    Row i sees key j where ``i + d - left <= j <= i + d + right``, d being 0 with the corner
+    top_left and k_len - q_len with bottom_right; None is no limit. ``sink`` keys at the start are
+    not subject to the left limit.
+    """
+
+    left: int | None = None
+    right: int | None = None
+    corner: str = "top_left"
+    sink: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("left", "right", "sink"):
+            value = getattr(self, name)
+            legal = type(value) is int and 0 <= value < 2**31
+            if not legal and (value is not None or name == "sink"):
+                raise error("F096", what=name, got=value, legal="an integer of 0 or more")
+        if self.corner not in CORNERS:
+            legal_corners = " or ".join(repr(corner) for corner in CORNERS)
+            raise error("F096", what="corner", got=repr(self.corner), legal=legal_corners)
+
+
+def causal_window(corner: str = "top_left", sink: int = 0) -> Window:
+    """Return the mask that hides later keys."""
+    return Window(right=0, corner=corner, sink=sink)
+
+
+def sliding(
+    left: int | None = None,
+    right: int | None = 0,
+    corner: str = "top_left",
+    sink: int = 0,
+) -> Window:
+    """Return the mask that shows ``left`` keys before the diagonal and ``right`` after it."""
+    return Window(left=left, right=right, corner=corner, sink=sink)
+
+
+def visible(window: Window, i: Any, j: Any, q_len: Any, k_len: Any) -> Any:
+    """Return which of the keys ``j`` the rows ``i`` see; arrays or numbers."""
+    row = i + (k_len - q_len) if window.corner == "bottom_right" else i
+    seen = j == j
+    if window.right is not None:
+        seen = seen & (j <= row + window.right)
+    if window.left is not None:
+        seen = seen & ((j >= row - window.left) | (j < window.sink))
+    return seen

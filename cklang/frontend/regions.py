@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: MIT
+"""Functions of one score: ``score`` and ``mask`` of attention become regions of the IR.
+
+A region sees the score and indices as rank-0 values. A tensor of the program around it is read
+at indices, ``slopes[h]``, and becomes a parameter of the region; a run-time scalar is read by its
+name. Both regions of an attention have the same tensors as parameters, in the order of their first
+use.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import replace
+
+from cklang.frontend import emit
+from cklang.frontend.helper import Fn
+from cklang.frontend.masks import Window
+from cklang.frontend.scope import Scope, Unit
+from cklang.frontend.text import Located
+from cklang.frontend.values import Captured, Closure, Item, Tensor, describe, is_number
+from cklang.ir.attention import region_params
+from cklang.ir.nodes import Function, Value
+from cklang.source import Span
+from cklang.types import Kind, bool_, f32, i32
+
+__all__ = ["Reads", "make_mask", "make_score", "read", "with_reads"]
+
+Reads = dict[Value, Value]
+"""The tensors that regions read, each with the region's parameter that holds it."""
+
+_RESULT_ADVICE = {
+    "score": "give a float, as in lambda s, h: s * slopes[h]; cast integers: (i - j).to(ck.f32)",
+    "mask": "give a comparison, as in lambda i, j: j <= i",
+}
+
+
+class RegionUnit(Unit):
+    """The function of one region being built."""
+
+    def __init__(self, name: str, span: Span, outer: Unit, reads: Reads) -> None:
+        super().__init__(name, span, outer.dtypes, outer.derived)
+        self.reads = reads
+        self.indices = {
+            param.name: Tensor.plain(self.builder.param(param.name, param.type), ())
+            for param in region_params(name, [])
+        }
+        self._own: dict[Value, Value] = {}
+
+    def param(self, value: Value) -> Value:
+        """Return the parameter that holds the tensor ``value`` of the program."""
+        if value not in self.reads:
+            self.reads[value] = Value(name=f"d{len(self.reads)}", type=value.type)
+        if value not in self._own:
+            self._own[value] = self.builder.param(self.reads[value].name, value.type)
+        return self._own[value]
+
+
+def read(scope: Scope, node: Located, captured: Captured, indices: tuple[Item, ...]) -> Tensor:
+    """Read one element of a tensor of the program in a region.
+
+    Raises:
+        CkTypeError: F094 for indices that are not one integer an axis.
+    """
+    unit = scope.unit
+    rank = len(captured.tensor.shape)
+    names = f"[{', '.join(('b', 'h', 'i', 'j')[:rank] if rank <= 4 else ['…'])}]"
+    got = describe(captured)
+    if not isinstance(unit, RegionUnit) or len(indices) != rank:
+        problem = f"{len(indices)} indices"
+        advice = f"write one index for each of its {rank} axes, such as {names}"
+        raise scope.error("F094", node, got=got, problem=problem, advice=advice)
+    at = [_index(scope, node, got, index) for index in indices]
+    tensor = unit.param(emit.materialise(captured.scope, node, captured.tensor))
+    value = unit.append("element", tensor, *at, span=scope.span(node))
+    return Tensor.plain(value, ())
+
+
+def _index(scope: Scope, node: Located, got: str, item: Item) -> Value:
+    if is_number(item):
+        return scope.unit.append(
+            "constant",
+            span=scope.span(node),
+            attrs={"value": emit.constant_number(scope, node, item, i32)},
+        )
+    if isinstance(item, Tensor) and item.dtype == i32 and not item.shape:
+        return item.value
+    advice = "an index is an integer made of b, h, i, j, q_len, k_len and integers that are read"
+    raise scope.error("F094", node, got=got, problem=describe(item), advice=advice)
+
+
+def make_score(
+    scope: Scope, node: Located, item: Item, scale: Tensor | None, reads: Reads
+) -> Function:
+    """Return the region of a score function, None being the score itself.
+
+    Args:
+        scope: Of the call of attention.
+        node: That call.
+        item: A lambda, a helper or None.
+        scale: A run-time factor that comes before.
+        reads: The tensors that regions read; new ones are added.
+
+    Raises:
+        CkTypeError: F092 for unknown parameters, F093 for a result that is no number.
+    """
+    unit = _unit(scope, node, "score", reads)
+    start = unit.indices["s"]
+    if scale is not None:
+        inside = replace_scope(scope, unit, {})
+        factor = read(inside, node, Captured(tensor=scale, scope=scope), ())
+        start = emit.pointwise(inside, node, "mul", start, factor)
+    result: Item = start
+    if item is not None:
+        result = _call(scope, node, unit, item, {**unit.indices, "s": start})
+    inside = replace_scope(scope, unit, {})
+    if is_number(result) and not isinstance(result, bool):
+        result = emit.cast(inside, node, result, f32)
+    if not isinstance(result, Tensor) or result.shape or result.dtype.kind is not Kind.FLOAT:
+        raise _result_error(scope, node, item, "score", result, "a float")
+    return unit.finish(emit.cast(inside, node, result, f32).value)
+
+
+def make_mask(scope: Scope, node: Located, item: Item, reads: Reads) -> Function:
+    """Return the region of a mask: a window, a function of the indices, or None for all keys.
+
+    Raises:
+        CkTypeError: F092 and F093, as for a score.
+    """
+    unit = _unit(scope, node, "mask", reads)
+    inside = replace_scope(scope, unit, {})
+    if item is None:
+        result: Item = True
+    elif isinstance(item, Window):
+        result = _window(inside, node, item, unit.indices)
+    else:
+        result = _call(scope, node, unit, item, unit.indices)
+    if isinstance(result, bool):
+        result = emit.cast(inside, node, result, bool_)
+    if not isinstance(result, Tensor) or result.shape or result.dtype != bool_:
+        raise _result_error(scope, node, item, "mask", result, "a boolean")
+    return unit.finish(result.value)
+
+
+def with_reads(region: Function, reads: Reads) -> Function:
+    """Return a region with all tensors that the regions of its attention read as parameters."""
+    params = region_params(region.name, [value.type for value in reads])
+    return replace(region, params=params)
+
+
+def _unit(scope: Scope, node: Located, name: str, reads: Reads) -> RegionUnit:
+    return RegionUnit(name, scope.span(node), scope.unit, reads)
+
+
+def replace_scope(scope: Scope, unit: Unit, names: dict[str, Item]) -> Scope:
+    """Return ``scope`` with other names, appending to another function."""
+    return Scope(
+        definition=scope.definition,
+        unit=unit,
+        locals=names,
+        inline=scope.inline,
+        calls=scope.calls,
+    )
+
+
+def _call(
+    scope: Scope, node: Located, unit: RegionUnit, item: Item, legal: Mapping[str, Tensor]
+) -> Item:
+    """Return what a lambda or helper gives; its parameters are found by their names."""
+    from cklang.frontend.expressions import evaluate
+
+    name = unit.builder.name
+    if isinstance(item, Fn):
+        names = [parameter.name for parameter in item.definition.parameters]
+        bound = _named(scope, node, name, names, legal)
+        if isinstance(node, ast.Call):
+            return scope.inline(replace_scope(scope, unit, {}), node, item.definition, bound)
+    if not isinstance(item, Closure):
+        want = "a lambda or a helper made with @ck.fn"
+        want += ", ck.causal() or ck.sliding_window(…)" if name == "mask" else ""
+        raise scope.error(
+            "F096", node, what=f"{name} of ck.attention", got=describe(item), legal=want
+        )
+    names = [each.arg for each in (*item.node.args.posonlyargs, *item.node.args.args)]
+    bound = _named(scope, item.node, name, names, legal)
+    seen = {key: _captured(value, item.scope) for key, value in item.scope.locals.items()}
+    return evaluate(replace_scope(scope, unit, {**seen, **bound}), item.node.body)
+
+
+def _named(
+    scope: Scope, node: Located, region: str, names: list[str], legal: Mapping[str, Tensor]
+) -> dict[str, Item]:
+    for name in names:
+        if name not in legal:
+            got = f"parameter {name}"
+            raise scope.error("F092", node, region=region, got=got, known=", ".join(legal))
+    return {name: legal[name] for name in names}
+
+
+def _captured(item: Item, scope: Scope) -> Item:
+    if isinstance(item, tuple):
+        return tuple(_captured(part, scope) for part in item)
+    return Captured(tensor=item, scope=scope) if isinstance(item, Tensor) else item
+
+
+def _window(scope: Scope, node: Located, window: Window, at: Mapping[str, Tensor]) -> Item:
+    """Return the expression of a window: comparisons of j with i, each moved by constants."""
+    row = at["i"]
+    if window.corner == "bottom_right":
+        moved = emit.pointwise(scope, node, "sub", at["k_len"], at["q_len"])
+        row = emit.pointwise(scope, node, "add", row, moved)
+    parts: list[Item] = []
+    if window.right is not None:
+        last = emit.pointwise(scope, node, "add", row, window.right) if window.right else row
+        parts.append(emit.pointwise(scope, node, "le", at["j"], last))
+    if window.left is not None:
+        first = emit.pointwise(scope, node, "sub", row, window.left) if window.left else row
+        near = emit.pointwise(scope, node, "ge", at["j"], first)
+        if window.sink:
+            start = emit.pointwise(scope, node, "lt", at["j"], window.sink)
+            near = emit.pointwise(scope, node, "logical_or", near, start)
+        parts.append(near)
+    if len(parts) == 2:
+        return emit.pointwise(scope, node, "logical_and", *parts)
+    return parts[0] if parts else True
+
+
+def _result_error(
+    scope: Scope, node: Located, item: Item, region: str, result: Item, want: str
+) -> Exception:
+    at = item.node.body if isinstance(item, Closure) else node
+    advice = _RESULT_ADVICE[region]
+    return scope.error("F093", at, region=region, got=describe(result), want=want, advice=advice)

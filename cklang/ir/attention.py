@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: MIT
+"""What attention means: its operands, its regions, and the numbers.
+
+For each batch b, query head h and query row i, with h' the key head of h::
+
+    s[j] = scale * sum_d q[b, h, i, d] k[b, h', j, d]
+    s[j] = score(s[j], b, h, i, j, q_len, k_len, reads…)
+    p[j] = exp(s[j] - max s) where mask(b, h, i, j, q_len, k_len, reads…) holds, else 0
+    o[d] = sum_j drop[j] p[j] v[b, h', j, d] / sum_j p[j]
+    lse  = log(sum_j exp(s[j]))
+
+A row without any weight gives o = 0 and lse = -inf. ``attention`` gives o, ``attention_lse`` lse;
+one kernel computes both. ``score`` and ``mask`` are regions of rank-0 values. They see indices as
+i32, and the tensors that they read as parameters of their full type, which ``element`` indexes.
+
+A kernel rounds p to the dtype of v before the second product; the reference does not, and its
+error bound allows for it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from cklang.errors import CkError, error
+from cklang.ir.nodes import Attr, Function, Value
+from cklang.ir.numeric import Array
+from cklang.ir.philox import keep_mask
+from cklang.ir.rules import DTypeRule, Shape, ShapeRule
+from cklang.source import Span
+from cklang.types import DType, TensorType, bool_, f32, i32
+from cklang.types import Kind as NumberKind
+
+__all__ = [
+    "ELEMENT_DTYPE",
+    "ELEMENT_SHAPE",
+    "INDICES",
+    "INPUT_DTYPE",
+    "LSE_SHAPE",
+    "MOST_AXES",
+    "MOST_OPTIONAL",
+    "OUTPUT_SHAPE",
+    "READ_LIMIT",
+    "ROLES",
+    "Regions",
+    "attend",
+    "check",
+    "dropped",
+    "element",
+    "group_size",
+    "log_sum",
+    "region_params",
+    "scale_of",
+    "scores",
+    "softmax_sums",
+]
+
+ROLES = ("q", "k", "v", "seed", "offset", "read")
+"""What an operand of attention is to it, in the order in which operands stand."""
+
+INDICES = ("b", "h", "i", "j", "q_len", "k_len")
+"""The indices that regions see: batch, query head, query row, key row; the sequence lengths."""
+
+READ_LIMIT = 8
+"""How many tensors the regions of one attention may read."""
+
+_RESULTS = {"score": f32, "mask": bool_}
+MOST_AXES = 4
+"""The axes of a tensor that a region reads, at most."""
+
+MOST_OPTIONAL = 2 + READ_LIMIT
+"""Operands beside q, k and v at most: seed and offset, and what regions read."""
+
+Regions = Mapping[str, Callable[..., Array]]
+"""``score`` and ``mask`` as functions of arrays."""
+
+
+def region_params(name: str, reads: Sequence[TensorType]) -> tuple[Value, ...]:
+    """Return the parameters that region ``name`` (score or mask) has."""
+    first = [Value(name="s", type=TensorType(dtype=f32))] if name == "score" else []
+    indices = [Value(name=index, type=TensorType(dtype=i32)) for index in INDICES]
+    tensors = [Value(name=f"d{place}", type=type_) for place, type_ in enumerate(reads)]
+    return (*first, *indices, *tensors)
+
+
+def _roles(attrs: Mapping[str, Attr]) -> tuple[str, ...]:
+    roles = attrs["roles"]
+    return tuple(str(role) for role in roles) if isinstance(roles, tuple) else ()
+
+
+def _roles_fit(roles: Sequence[str], count: int) -> bool:
+    reads = len(roles) - len([role for role in roles if role != "read"])
+    legal = [["q", "k", "v"], ["q", "k", "v", "seed", "offset"]]
+    return (
+        len(roles) == count
+        and reads <= READ_LIMIT
+        and any(list(roles) == [*first, *["read"] * reads] for first in legal)
+    )
+
+
+# --- rules of types
+
+
+def _input_dtype(dtypes: tuple[DType, ...], attrs: Mapping[str, Attr]) -> DType | None:
+    roles = _roles(attrs)
+    if not _roles_fit(roles, len(dtypes)):
+        return None
+    numbers = {dtype for dtype, role in zip(dtypes, roles, strict=True) if role in "qkv"}
+    seeds = {dtype for dtype, role in zip(dtypes, roles, strict=True) if role in ROLES[3:5]}
+    held = numbers.pop()
+    is_float = held.kind is NumberKind.FLOAT and held.bits <= f32.bits
+    return f32 if is_float and not numbers and seeds <= {i32} else None
+
+
+def _shapes(
+    shapes: tuple[Shape, ...], attrs: Mapping[str, Attr]
+) -> tuple[Shape, Shape, Shape] | None:
+    """Return the shapes of q, k and v if they fit each other."""
+    roles = _roles(attrs)
+    if not _roles_fit(roles, len(shapes)):
+        return None
+    q, k, v = shapes[:3]
+    if any(len(shape) != 4 for shape in (q, k, v)):
+        return None
+    fits = q[0] == k[0] == v[0] and k[1:3] == v[1:3] and q[3] == k[3]
+    scalars = all(
+        not shape for shape, role in zip(shapes, roles, strict=True) if role in ROLES[3:5]
+    )
+    ranks = all(len(shape) <= MOST_AXES for shape in shapes[3:])
+    heads, key_heads = q[1], k[1]
+    if isinstance(heads, int) and isinstance(key_heads, int):
+        fits = fits and key_heads > 0 and heads % key_heads == 0
+    return (q, k, v) if fits and scalars and ranks else None
+
+
+def _output_shape(
+    shapes: tuple[Shape, ...], attrs: Mapping[str, Attr], _declared: Shape | None
+) -> Shape | None:
+    fitting = _shapes(shapes, attrs)
+    return None if fitting is None else (*fitting[0][:3], fitting[2][3])
+
+
+def _lse_shape(
+    shapes: tuple[Shape, ...], attrs: Mapping[str, Attr], _declared: Shape | None
+) -> Shape | None:
+    fitting = _shapes(shapes, attrs)
+    return None if fitting is None else fitting[0][:3]
+
+
+INPUT_DTYPE = DTypeRule(
+    text="q, k and v of one float dtype of 8 to 32 bits; seed and offset i32; gives f32",
+    apply=_input_dtype,
+)
+_TEXT = (
+    "q [B, H, S, D], k [B, G, T, D] and v [B, G, T, E], H a multiple of G, give {}; "
+    "seed and offset of rank 0, tensors that are read of rank 4 at most"
+)
+OUTPUT_SHAPE = ShapeRule(text=_TEXT.format("[B, H, S, E]"), apply=_output_shape)
+LSE_SHAPE = ShapeRule(text=_TEXT.format("[B, H, S]"), apply=_lse_shape)
+
+
+def _element_dtype(dtypes: tuple[DType, ...], _attrs: Mapping[str, Attr]) -> DType | None:
+    return dtypes[0] if all(dtype == i32 for dtype in dtypes[1:]) else None
+
+
+def _element_shape(
+    shapes: tuple[Shape, ...], _attrs: Mapping[str, Attr], _declared: Shape | None
+) -> Shape | None:
+    tensor, *indices = shapes
+    return () if len(indices) == len(tensor) and not any(indices) else None
+
+
+ELEMENT_DTYPE = DTypeRule(text="any dtype, kept; the indices i32", apply=_element_dtype)
+ELEMENT_SHAPE = ShapeRule(
+    text="a tensor and one rank-0 index for each of its axes", apply=_element_shape
+)
+
+
+def check(
+    types: Sequence[TensorType], attrs: Mapping[str, Attr], at: Span | None
+) -> Iterator[CkError]:
+    """Yield what is wrong with an attention beyond dtypes and shapes: roles, regions, numbers."""
+    roles = _roles(attrs)
+    if not _roles_fit(roles, len(types)):
+        yield error("I040", at=at, got=", ".join(roles) or "none", count=len(types))
+        return
+    reads = [type_ for type_, role in zip(types, roles, strict=True) if role == "read"]
+    for name, dtype in _RESULTS.items():
+        region = attrs[name]
+        params = region_params(name, reads)
+        want = f"({', '.join(f'{each}: {each.type}' for each in params)}) -> {dtype}[]"
+        if isinstance(region, Function) and not _fits(region, params, dtype):
+            yield error("I041", at=at, name=name, want=want, got=_face(region))
+    if isinstance(attrs["scale"], str) and attrs["scale"] != "auto":
+        yield error("I042", at=at, got=attrs["scale"])
+    dropout = attrs["dropout"]
+    if not isinstance(dropout, float) or not 0.0 <= dropout < 1.0:
+        yield error("I043", at=at, got=dropout)
+    if (dropout != 0.0) != ("seed" in roles):
+        yield error("I044", at=at, dropout=dropout, roles=", ".join(roles))
+
+
+def _fits(region: Function, params: tuple[Value, ...], dtype: DType) -> bool:
+    results = [value.type for value in region.results]
+    return region.params == params and results == [TensorType(dtype=dtype)]
+
+
+def _face(region: Function) -> str:
+    params = ", ".join(f"{each}: {each.type}" for each in region.params)
+    return f"({params}) -> {', '.join(str(each.type) for each in region.results)}"
+
+
+# --- numbers
+
+
+def group_size(heads: int, key_heads: int) -> int:
+    """Return how many query heads share a key head.
+
+    Raises:
+        CkValueError: I046, the heads are no multiple.
+    """
+    if key_heads == 0 or heads % key_heads:
+        if heads == key_heads:
+            return 1
+        raise error("I045", heads=heads, key_heads=key_heads)
+    return heads // key_heads
+
+
+def scale_of(scale: float | str, head_size: int) -> float:
+    """Return the factor of the scores; "auto" is one over the root of the head size."""
+    return 1 / math.sqrt(max(head_size, 1)) if isinstance(scale, str) else float(scale)
+
+
+def element(tensor: Array, *indices: Array) -> Array:
+    """Return ``tensor`` at ``indices``, each limited to its axis; 0 where an axis has no extent."""
+    if not indices:
+        return tensor
+    shape = np.broadcast_shapes(*(np.shape(index) for index in indices))
+    if 0 in tensor.shape:
+        return np.zeros(shape, tensor.dtype)
+    limited = [
+        np.clip(index, 0, extent - 1) for index, extent in zip(indices, tensor.shape, strict=True)
+    ]
+    return np.asarray(tensor[tuple(limited)])
+
+
+def index_arrays(shape: tuple[int, int, int, int]) -> tuple[Array, ...]:
+    """Return the arrays of :data:`INDICES` for scores of ``shape``; they broadcast to it."""
+    grid = np.ogrid[tuple(slice(extent) for extent in shape)]
+    lengths = (np.asarray(shape[2]), np.asarray(shape[3]))
+    return tuple(np.asarray(each, np.int64) for each in (*grid, *lengths))
+
+
+def scores(
+    q: Array, k: Array, reads: Sequence[Array], scale: float | str, regions: Regions
+) -> Array:
+    """Return the scores [B, H, S, T], -inf where the mask does not hold."""
+    shared = np.repeat(k, group_size(q.shape[1], k.shape[1]), axis=1)
+    plain = scale_of(scale, q.shape[3]) * (q @ np.swapaxes(shared, 2, 3))
+    indices = index_arrays(plain.shape)
+    moved = np.broadcast_to(regions["score"](plain, *indices, *reads), plain.shape)
+    kept = np.broadcast_to(regions["mask"](*indices, *reads), plain.shape)
+    return np.where(kept, moved, -np.inf)
+
+
+def softmax_sums(score: Array) -> tuple[Array, Array, Array]:
+    """Return exp(s - max), their sums and the maxima along the last axis, 0 where all are -inf."""
+    largest = np.max(score, axis=-1, keepdims=True, initial=-np.inf)
+    center = np.where(largest == -np.inf, 0.0, largest)
+    weights = np.exp(score - center)
+    return weights, weights.sum(axis=-1, keepdims=True), center
+
+
+def dropped(shape: tuple[int, int, int, int], dropout: float, seed: Any, offset: Any) -> Array:
+    """Return the factors of dropout: 0 or 1 / (1 - dropout)."""
+    if dropout == 0.0:
+        return np.ones(shape)
+    return keep_mask(shape, dropout, int(seed), int(offset)) / (1.0 - dropout)
+
+
+def _split(operands: Sequence[Array], roles: Sequence[str]) -> dict[str, list[Array]]:
+    found: dict[str, list[Array]] = {role: [] for role in ROLES}
+    for operand, role in zip(operands, roles, strict=True):
+        found[role].append(operand)
+    return found
+
+
+def attend(
+    *operands: Array,
+    roles: Sequence[str],
+    scale: float | str,
+    dropout: float,
+    score: Callable[..., Array],
+    mask: Callable[..., Array],
+) -> Array:
+    """Return o: the NumPy meaning of ``attention``; regions come as functions of arrays."""
+    given = _split(operands, roles)
+    (q,), (k,), (v,) = given["q"], given["k"], given["v"]
+    found = scores(q, k, given["read"], scale, {"score": score, "mask": mask})
+    weights, total, _ = softmax_sums(found)
+    seeds = (*given["seed"], *given["offset"]) or (0, 0)
+    weights = weights * dropped(found.shape, dropout, *seeds)
+    shared = np.repeat(v, group_size(q.shape[1], k.shape[1]), axis=1)
+    return np.where(total == 0, 0.0, weights @ shared / np.where(total == 0, 1.0, total))
+
+
+def log_sum(
+    *operands: Array,
+    roles: Sequence[str],
+    scale: float | str,
+    dropout: float,
+    score: Callable[..., Array],
+    mask: Callable[..., Array],
+) -> Array:
+    """Return lse: the NumPy meaning of ``attention_lse``; dropout does not change it."""
+    del dropout
+    given = _split(operands, roles)
+    found = scores(
+        given["q"][0], given["k"][0], given["read"], scale, {"score": score, "mask": mask}
+    )
+    _, total, center = softmax_sums(found)
+    return np.asarray((center + np.log(total))[..., 0])

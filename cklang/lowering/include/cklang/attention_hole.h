@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The functions that a stencil of attention leaves open, in C that is also HIP C++:
+ *
+ *     float ck_score(float s, CK_ATTENTION_PARAMS);   the score that takes the place of s
+ *     int ck_mask(CK_ATTENTION_PARAMS);               whether query i sees key j
+ *
+ * s is the product of query and key times the scale. Both functions are asked at (i, j) inside S
+ * and T only. They read the user's tensors themselves, so that neither their number nor their
+ * element types nor the way they are indexed is part of the stencil. */
+#pragma once
+
+#define CK_GLOBAL __attribute__((address_space(1)))
+
+/* One tensor of the user: up to four axes, extents and strides in elements; an axis that it does
+ * not have has extent 1 and stride 0. */
+#define CK_TENSOR_PARAMS(t)                                                                       \
+    const CK_GLOBAL void *t, int t##_e0, int t##_e1, int t##_e2, int t##_e3, int t##_s0,          \
+        int t##_s1, int t##_s2, int t##_s3
+
+/* Batch, query head, query and key position, the lengths of the two sequences, the tensors. */
+#define CK_ATTENTION_PARAMS                                                                       \
+    int b, int h, int i, int j, int S, int T, CK_TENSOR_PARAMS(t0), CK_TENSOR_PARAMS(t1),         \
+        CK_TENSOR_PARAMS(t2), CK_TENSOR_PARAMS(t3), CK_TENSOR_PARAMS(t4), CK_TENSOR_PARAMS(t5),   \
+        CK_TENSOR_PARAMS(t6), CK_TENSOR_PARAMS(t7)

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: MIT
+"""The texts of kernels are written from the Jinja templates in ``templates/``."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import jinja2
+
+__all__ = ["template"]
+
+
+@cache
+def template(name: str) -> jinja2.Template:
+    """Return a template by its file name; a name that it uses and is not given is an error."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701 (C++, not HTML)
+    )
+    return environment.get_template(name)

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: MIT
+"""How far a right attention kernel may be from its reference.
+
+A kernel computes weights p relative to a running maximum, in f32, and rounds them to the dtype of
+v for the second product. A score that is e off moves its weight by a factor of exp(e). The running
+maximum and the factors by which earlier sums are multiplied when it grows are the same for the sum
+of weights and for the weighted values: they cancel in o, but for the rounding of the products.
+With N = sum p v and L = sum p the quotient moves by at most (dN + |o| dL) / (L - dL).
+
+The scores' error is that of a product, of the scaling, and of the region ``score`` by the
+mechanism of :mod:`cklang.reference.bounds`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cklang.errors import error
+from cklang.ir.attention import (
+    ROLES,
+    dropped,
+    group_size,
+    index_arrays,
+    scale_of,
+    softmax_sums,
+)
+from cklang.ir.nodes import Function, Operation
+from cklang.ir.numeric import Array
+from cklang.reference.bounds import flushable, run_region
+from cklang.reference.sums import UNIT, Known, finite, float_sums, gamma
+from cklang.types import Dim
+
+__all__ = ["attended"]
+
+# How far rounding moves a weight, relative to it, and below which weight it is lost altogether.
+# CK Tile rounds weights toward zero to f16 and bf16, and may round those of 8 bits at random.
+_WEIGHTS = {
+    "f16": (2.0**-10, 2.0**-14, 2.0**-14),
+    "bf16": (2.0**-7, 2.0**-126, 2.0**-126),
+    "f32": (0.0, 2.0**-126, 2.0**-126),
+    "fp8": (2.0**-3, 2.0**-6, 2.0**-9),
+    "fp8_fnuz": (2.0**-3, 2.0**-7, 2.0**-10),
+    "bf8": (2.0**-2, 2.0**-14, 2.0**-16),
+    "bf8_fnuz": (2.0**-2, 2.0**-15, 2.0**-17),
+}
+
+# The exponent is a product with log2(e), rounded, minus another one; the difference is rounded too.
+_EXPONENT = 4 * UNIT
+# exp2 of the hardware, and the steps around it.
+_EXP = 8 * UNIT
+# The fewest key rows that a kernel takes at once.
+_LEAST_TILE = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rows:
+    """Weights of all rows: exp(s - max), their sums, and the relative error of each weight."""
+
+    score: Array
+    weights: Array
+    total: Array
+    center: Array
+    relative: Array
+    blocks: int
+    """How often a kernel may have rescaled its sums."""
+
+
+def attended(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int]) -> Known:
+    """Return the result of ``attention`` or ``attention_lse`` with its error.
+
+    ``operands`` are those of the operation; values are wide, errors absolute.
+    """
+    given: dict[str, list[Known]] = {role: [] for role in ROLES}
+    roles = operation.attr("roles")
+    if not isinstance(roles, tuple):
+        raise error("Z002", what="attention without roles passes its rules")
+    for operand, value, role in zip(operands, operation.operands, roles, strict=True):
+        known = flushable(operand, value.type.dtype) if role in ("q", "k", "v") else operand
+        given[str(role)].append(known)
+    rows = _rows(operation, given, dims)
+    if operation.op == "attention_lse":
+        return _lse(rows)
+    return _output(operation, given, rows)
+
+
+def _rows(operation: Operation, given: dict[str, list[Known]], dims: dict[Dim, int]) -> _Rows:
+    (q,), (k,) = given["q"], given["k"]
+    shared = _shared(k, q.value.shape[1])
+    turned = Known(value=np.swapaxes(shared.value, 2, 3), error=np.swapaxes(shared.error, 2, 3))
+    plain, off, _ = float_sums(q, turned)
+    found = _scored(operation, Known(value=plain, error=off), q.value.shape[3], given["read"], dims)
+    weights, total, center = softmax_sums(found.value)
+    blocks = found.value.shape[3] // _LEAST_TILE + 2
+    size = np.where(np.isfinite(found.value), np.abs(found.value), 0.0) + np.abs(center)
+    moved = found.error + _EXPONENT * size + _EXP + 2 * blocks * UNIT
+    relative = np.where(weights == 0, np.where(np.isfinite(found.error), 0.0, np.inf), moved)
+    return _Rows(
+        score=found.value,
+        weights=weights,
+        total=total,
+        center=center,
+        relative=np.expm1(relative),
+        blocks=blocks,
+    )
+
+
+def _scored(
+    operation: Operation,
+    plain: Known,
+    head_size: int,
+    reads: Sequence[Known],
+    dims: dict[Dim, int],
+) -> Known:
+    """Return the scores after scale, region and mask; a mask that may be either leaves no bound."""
+    scale, score, mask = (operation.attr(name) for name in ("scale", "score", "mask"))
+    if not isinstance(score, Function) or not isinstance(mask, Function):
+        raise error("Z002", what="attention without regions passes its rules")
+    factor = scale_of(scale if isinstance(scale, str) else _f32(scale), head_size)
+    value = factor * plain.value
+    size = np.where(np.isfinite(value), np.abs(value), 0.0)
+    rounded = abs(factor) * plain.error + 4 * UNIT * size + 2.0**-126
+    indices = [Known.exact(each) for each in index_arrays(value.shape)]
+    moved = run_region(score, [Known(value=value, error=rounded), *indices, *reads], dims)
+    kept = run_region(mask, [*indices, *reads], dims)
+    wild = np.broadcast_to(kept.error, value.shape) | np.isnan(moved.error)
+    seen = np.broadcast_to(kept.value, value.shape)
+    off = np.where(seen, np.broadcast_to(moved.error, value.shape), 0.0)
+    return Known(
+        value=np.where(seen, np.broadcast_to(moved.value, value.shape), -np.inf),
+        error=np.where(wild, np.inf, off),
+    )
+
+
+def _f32(number: object) -> float:
+    return float(np.float32(number))  # type: ignore[arg-type]
+
+
+def _shared(known: Known, heads: int) -> Known:
+    count = group_size(heads, known.value.shape[1])
+    return Known(
+        value=np.repeat(known.value, count, axis=1), error=np.repeat(known.error, count, axis=1)
+    )
+
+
+def _total_error(rows: _Rows) -> Array:
+    """Return how far the sum of weights may be off."""
+    each = (1 + rows.relative) * (1 + gamma(rows.weights.shape[3])) - 1
+    return _sum(rows.weights, each)
+
+
+def _sum(weights: Array, moved: Array) -> Array:
+    """Return the sum of products along keys; an infinite error counts however small its weight."""
+    wild = np.isinf(moved).any(axis=-1, keepdims=True)
+    finite = np.where(np.isinf(moved), 0.0, moved)
+    return np.where(wild, np.inf, (weights * finite).sum(axis=-1, keepdims=True))
+
+
+def _output(operation: Operation, given: dict[str, list[Known]], rows: _Rows) -> Known:
+    v = _shared(given["v"][0], rows.weights.shape[1])
+    dropout = operation.attr("dropout")
+    seeds = [int(seed.value) for seed in (*given["seed"], *given["offset"])] or [0, 0]
+    factors = dropped(rows.weights.shape, _f32(dropout), *seeds)
+    kept = rows.weights * factors
+    value = np.where(rows.total == 0, 0.0, kept @ v.value / _nonzero(rows.total))
+    grain, least, step = _WEIGHTS[operation.operands[2].type.dtype.name]
+    moved = (1 + rows.relative) * (1 + grain + 2 * UNIT) * (1 + gamma(kept.shape[3])) - 1
+    small = (rows.weights > 0) & (rows.weights < 2 * least)
+    lost = np.where(small, np.minimum(kept, step * factors), 0.0)
+    v_error = finite(v.error)
+    passed = (kept * finite(moved) + lost) @ (np.abs(finite(v.value)) + v_error)
+    passed += kept @ v_error
+    off = _total_error(rows)
+    size = np.abs(finite(value))
+    bound = (passed + size * off) / _nonzero(rows.total - off) + 8 * UNIT * size + 2.0**-122
+    # A value that is not finite below a weight that a kernel may take for zero may count or not.
+    faint = (rows.weights < 4 * least).astype(np.float64)
+    strange = (~np.isfinite(v.value) | ~np.isfinite(v.error)).astype(np.float64)
+    bound = np.where(rows.total == 0, 0.0, bound)
+    return _known(value, bound, _unsure(rows, off) | (faint @ strange > 0))
+
+
+def _nonzero(x: Array) -> Array:
+    return np.where(x == 0, 1.0, x)
+
+
+def _unsure(rows: _Rows, off: Array) -> Array:
+    """Tell of which rows nothing is known, as a weight or half the sum may be anything."""
+    wild = np.isinf(rows.relative).any(axis=-1, keepdims=True)
+    return np.asarray(wild | ((rows.total > 0) & (off >= rows.total / 2)))
+
+
+def _known(value: Array, bound: Array, unsure: Array) -> Known:
+    """Return a value with its bound: 0 where it is infinite or nan, which must be met in kind."""
+    settled = np.where(np.isfinite(value), np.where(np.isnan(bound), np.inf, bound), 0.0)
+    return Known(value=value, error=np.where(unsure, np.inf, settled))
+
+
+def _lse(rows: _Rows) -> Known:
+    value = rows.center + np.log(rows.total)
+    off = _total_error(rows)
+    size = np.abs(rows.center) + np.abs(finite(value))
+    # Each time the maximum grows, the exponent of the factor is rounded: that stays in lse.
+    rounded = (2 * rows.blocks + 16) * UNIT * (size + 1)
+    bound = off / _nonzero(rows.total - off) + rounded
+    known = _known(value, bound, _unsure(rows, off))
+    return Known(value=known.value[..., 0], error=known.error[..., 0])

@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: MIT
+"""Attention kernels launched directly: a key and the C of its holes, NumPy arrays in place.
+
+The formula in float64 stands here a second time, on purpose: what tests compare with shares no code
+with the library.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cklang.attention_keys import (
+    AppendKey,
+    AttentionAlgorithm,
+    AttentionKey,
+    AttentionSignature,
+    CombineKey,
+)
+from cklang.lowering.attention import lower_append, lower_attention, lower_combine
+from cklang.lowering.attention_face import (
+    AppendFace,
+    AppendProblem,
+    AttentionFace,
+    AttentionProblem,
+    AttentionTensor,
+)
+from cklang.lowering.gemm import KernelSource
+from cklang.runtime import codeobject
+from cklang.runtime import compile as steps
+from cklang.runtime.cache import Entry, Store
+from cklang.runtime.device import Device, open_device
+from cklang.runtime.paths import cache_root
+from cklang.runtime.toolchain import find_ck_tree, find_toolchain
+from cklang.types import DType, bf16, f16
+
+Array = np.ndarray[Any, Any]
+Key = AttentionKey | CombineKey | AppendKey
+Expression = Callable[..., Any]
+"""Of (s, b, h, i, j) or (b, h, i, j), whose indices broadcast."""
+
+SMALL = AttentionAlgorithm(
+    tile=(128, 64, 32, 64, 32, 64),
+    warps=(4, 1, 1),
+    warp_tile=(32, 32, 16),
+    vector=8,
+    block_per_cu=2,
+)
+"""Head sizes up to 64 of f16 and bf16 on gfx942."""
+
+
+def key_of(
+    dtype: DType = f16, algorithm: AttentionAlgorithm = SMALL, arch: str = "gfx942", **what: Any
+) -> AttentionKey:
+    """Return the key of a stencil; ``what`` are fields of the signature."""
+    fields = {"dtype_o": dtype, "dtype_bias": dtype, "lse": True} | what
+    return AttentionKey(AttentionSignature(dtype=dtype, **fields), algorithm, arch)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """A filled stencil."""
+
+    key: Key
+    source: KernelSource
+    code: Path
+    face: AttentionFace | AppendFace
+
+    @property
+    def facts(self) -> codeobject.KernelFacts:
+        """What the code object says of the kernel."""
+        return codeobject.read(self.code).kernel(self.source.kernel)
+
+
+def _source(key: Key, fill: str) -> KernelSource:
+    if isinstance(key, AttentionKey):
+        return lower_attention(key, fill)
+    return lower_combine(key) if isinstance(key, CombineKey) else lower_append(key)
+
+
+@cache
+def build(key: Key, fill: str = "") -> Built:
+    """Return the kernel of ``key`` with its holes filled; stencils are kept in the cache."""
+    source = _source(key, fill)
+    tools, tree = find_toolchain(), find_ck_tree()
+    store = Store(cache_root())
+    inputs = {"source": source.stencil, "arch": key.arch, "tools": steps.identity(tools, tree)}
+
+    def headers(folder: Path) -> Mapping[str, Any]:
+        steps.compile_headers(key.arch, folder, tools, tree, source.precompiled)
+        return {}
+
+    def stencil(folder: Path) -> Mapping[str, Any]:
+        names = {name: inputs[name] for name in ("arch", "tools")} | {"of": source.precompiled}
+        precompiled, _ = store.get_or_build("test-headers", names, headers)
+        steps.compile_stencil(
+            source.stencil,
+            key.arch,
+            folder,
+            tools,
+            tree,
+            precompiled=precompiled.file("headers.pch"),
+            halves=source.halves,
+        )
+        steps.compile_host(source.stencil, key.arch, folder, tools, tree)
+        return {}
+
+    parts, _ = store.get_or_build("test-attention", inputs, stencil)
+
+    def filled(folder: Path) -> Mapping[str, Any]:
+        steps.link_fill(parts.file("stencil.bc"), fill, key.arch, folder, tools)
+        return {}
+
+    entry, _ = store.get_or_build("test-filled", inputs | {"fill": fill}, filled)
+    return _built(key, source, parts, entry)
+
+
+def _built(key: Key, source: KernelSource, parts: Entry, entry: Entry) -> Built:
+    face = (AppendFace if isinstance(key, AppendKey) else AttentionFace)(parts.file("host.so"))
+    return Built(key=key, source=source, code=entry.file("kernel.hsaco"), face=face)
+
+
+@cache
+def _device(arch: str) -> Device:
+    return open_device(f"emu:{arch}")
+
+
+def run(built: Built, problem: AttentionProblem | AppendProblem) -> None:
+    """Launch on the emulator and wait.
+
+    Raises:
+        ValueError: The host face refuses; its sentence.
+    """
+    shape = built.face.describe(problem)  # type: ignore[arg-type]
+    if isinstance(shape, str):
+        raise ValueError(shape)  # noqa: TRY004 (a refusal, not a mistake in types)
+    device = _device(built.key.arch)
+    function = device.load(built.code.read_bytes(), built.source.kernel)
+    device.launch(function, shape.grid, shape.block, shape.kernarg)(None)
+    device.synchronize()
+
+
+def tensor(array: Array) -> AttentionTensor:
+    """Return an array of batch, head and sequence (and head size) as a kernel takes it."""
+    strides = [stride // array.itemsize for stride in array.strides[:3]]
+    strides += [0] * (3 - len(strides))
+    return AttentionTensor(
+        pointer=array.ctypes.data,
+        stride_batch=strides[0],
+        stride_head=strides[1],
+        stride_seq=strides[2],
+    )
+
+
+def stored(values: Array, dtype: DType) -> Array:
+    """Round to ``dtype``; bf16 is kept as its bits."""
+    if dtype is not bf16:
+        return values.astype(np.dtype(dtype.name.replace("f", "float")))
+    bits = values.astype(np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+
+
+def widened(values: Array) -> Array:
+    """Return the numbers that :func:`stored` made, in float64."""
+    if values.dtype == np.uint16:
+        values = (values.astype(np.uint32) << 16).view(np.float32)
+    return values.astype(np.float64)
+
+
+def reference(
+    q: Array,
+    k: Array,
+    v: Array,
+    scale: float,
+    score: Expression | None = None,
+    mask: Expression | None = None,
+    keep: Array | None = None,
+) -> tuple[Array, Array]:
+    """Return (o, lse) in float64 for q [B, H, S, D], k [B, G, T, D] and v [B, G, T, Dv].
+
+    ``keep`` [B, H, S, T] is what dropout multiplies the weights with.
+    """
+    shared = q.shape[1] // k.shape[1]
+    k, v = np.repeat(k, shared, 1), np.repeat(v, shared, 1)
+    s = scale * (q @ k.swapaxes(2, 3))
+    b, h, i, j = np.ogrid[: s.shape[0], : s.shape[1], : s.shape[2], : s.shape[3]]
+    if score is not None:
+        s = score(s, b, h, i, j)
+    if mask is not None:
+        s = np.where(mask(b, h, i, j), s, -np.inf)
+    top = s.max(-1, keepdims=True, initial=-np.inf)
+    top = np.where(np.isneginf(top), 0, top)
+    weights = np.exp(s - top)
+    total = weights.sum(-1, keepdims=True)
+    p = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
+    with np.errstate(divide="ignore"):
+        lse = (top + np.log(total))[..., 0]
+    return (p if keep is None else p * keep) @ v, lse
+
+
+@dataclass(slots=True, kw_only=True)
+class Inputs:
+    """Random inputs of one problem; ``bshd`` puts sequences outside heads in memory."""
+
+    batch: int = 1
+    heads: int = 1
+    kv_heads: int = 1
+    seqlen_q: int = 64
+    seqlen_k: int = 64
+    hdim_q: int = 64
+    hdim_v: int = 64
+    bshd: bool = False
+    seed: int = 0
+    dtype: DType = f16
+
+    def arrays(self) -> tuple[Array, Array, Array, Array, Array]:
+        """Return q, k, v, and o and lse full of what no kernel may leave there."""
+        rng = np.random.default_rng(self.seed)
+
+        def made(heads: int, length: int, width: int) -> Array:
+            shape = (self.batch, heads, length, width)
+            if self.bshd:
+                values = rng.uniform(-1, 1, (shape[0], length, heads, width))
+                return stored(values, self.dtype).transpose(0, 2, 1, 3)
+            return stored(rng.uniform(-1, 1, shape), self.dtype)
+
+        q = made(self.heads, self.seqlen_q, self.hdim_q)
+        k = made(self.kv_heads, self.seqlen_k, self.hdim_q)
+        v = made(self.kv_heads, self.seqlen_k, self.hdim_v)
+        o = made(self.heads, self.seqlen_q, self.hdim_v)
+        o[...] = stored(np.full(1, 77.0), self.dtype)[0]
+        lse = np.full((self.batch, self.heads, self.seqlen_q), 77, np.float32)
+        return q, k, v, o, lse
+
+    @property
+    def scale(self) -> float:
+        """What attention usually scales by."""
+        return 1 / math.sqrt(self.hdim_q)
+
+    def problem(self, arrays: tuple[Array, ...], **more: Any) -> AttentionProblem:
+        """Return the problem of these arrays."""
+        q, k, v, o, lse = map(tensor, arrays)
+        fields = {
+            name: getattr(self, name)
+            for name in ("batch", "heads", "kv_heads", "seqlen_q", "seqlen_k", "hdim_q", "hdim_v")
+        }
+        return AttentionProblem(
+            **({"q": q, "k": k, "v": v, "o": o, "lse": lse, "scale": self.scale} | fields | more)
+        )
+
+
+def check(
+    built: Built,
+    inputs: Inputs,
+    score: Expression | None = None,
+    mask: Expression | None = None,
+    **more: Any,
+) -> None:
+    """Launch ``built`` on ``inputs`` and compare with the formula.
+
+    Weights are rounded to the type of v, and the result to its own: each element may be off by two
+    roundings of the largest value that it may have, which is that of v.
+    """
+    arrays = inputs.arrays()
+    q, k, v, o, lse = arrays
+    run(built, inputs.problem(arrays, **more))
+    want, want_lse = reference(
+        widened(q), widened(k), widened(v), inputs.scale, score=score, mask=mask
+    )
+    rounding = {2: 2.0**-8 if inputs.dtype is bf16 else 2.0**-11, 4: 2.0**-22}[q.itemsize]
+    np.testing.assert_allclose(widened(o), want, rtol=0, atol=2 * rounding)
+    np.testing.assert_allclose(lse, want_lse, rtol=1e-6, atol=2e-6)

@@ -60,16 +60,10 @@ TABLE: tuple[Rule, ...] = (
         "result with .transpose or .permute after the call",
     ),
     row(
-        "X009",
+        "X017",
         CkUnsupportedError,
-        "no kernel computes {op} yet",
-        "the reference does: cklang.reference.evaluate.evaluate(op.ir(*arrays), arrays)",
-    ),
-    row(
-        "X012",
-        CkUnsupportedError,
-        "{operand} of a product is made by {op}: kernels read scales as they are stored",
-        "legal: a parameter, what follows the result of another gemm, or a transpose of these\n"
+        "{operand} of {anchor} is made by {op}: kernels read it as it is stored",
+        "legal: a parameter, what follows the result of another product, or a transpose of these\n"
         "fix: compute it before the call and pass it as an argument",
     ),
     row(
@@ -78,6 +72,12 @@ TABLE: tuple[Rule, ...] = (
         "{root} is the transpose of {anchor}: its kernel would exchange the operands, and only the "
         "first can be sparse",
         "legal: a result with the product's own rows and columns; transpose it after the call",
+    ),
+    row(
+        "X012",
+        CkUnsupportedError,
+        "the last axis of {root}, {type}, is not that of the channels of {op}: kernels write rows",
+        "legal: channels last; view the result with .transpose or .permute after the call",
     ),
     row(
         "X015",

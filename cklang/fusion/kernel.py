@@ -16,7 +16,9 @@ from cklang.fusion.plan import (
     Computed,
     Decision,
     Edge,
+    FusedConv,
     FusedGemm,
+    Kernel,
     Read,
     View,
 )
@@ -24,6 +26,7 @@ from cklang.fusion.region import Region
 from cklang.fusion.sites import Axes, Flow, Site, compose, identity, ints, operand_sites, view
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import OPS, Kind
+from cklang.ir.windows import DIRECTIONS
 from cklang.source import Span
 from cklang.types import Kind as NumberKind
 from cklang.types import f32, i32
@@ -36,15 +39,16 @@ RULES: Mapping[str, str] = MappingProxyType(
         "epilogue": "{value} is computed in the epilogue of {anchor}",
         "constant": "{value} is compiled into the kernel of {anchor}",
         "index": "{value} is an index map: no data moves",
-        "view": "{value} is a view: gemm reads the stored matrix with its axes exchanged",
+        "view": "{value} is a view: {op} reads what is stored with its axes exchanged",
         "load": "{value} is a parameter, loaded once per element by the epilogue of {anchor}",
         "prologue": "{value} follows no product, so no kernel writes it: the prologue of {anchor} "
         "computes it, again for each tile that loads it",
         "shared": "{value} follows no product, so no kernel writes it for its readers: the "
         "prologue of {anchor} computes it by itself",
         "read": "{value} is a parameter, loaded by the prologue of {anchor}",
-        "operand": "{value} is stored: gemm {anchor} loads it as a matrix",
-        "materialise": "{value} comes from gemm {other}: its kernel writes it, {anchor} loads it",
+        "operand": "{value} is stored: {op} {anchor} loads it",
+        "materialise": "{value} comes from {maker} {other}: its kernel writes it, "
+        "{anchor} loads it",
         "recompute": "{value} is computed again for {anchor}: a kernel has one result",
         "store": "{value} is the result: the kernel of {anchor} writes it",
         "dead": "nothing that is returned depends on it",
@@ -100,7 +104,7 @@ class KernelMaker:
         self.uses = Counter(operand.name for _, _, operand in edges(function))
         self.decisions: dict[Decision, None] = {}
 
-    def make(self, root: Value) -> FusedGemm:
+    def make(self, root: Value) -> Kernel:
         """Return the kernel that writes ``root``.
 
         Raises:
@@ -110,6 +114,8 @@ class KernelMaker:
         """
         walk = _Epilogue(self, root)
         anchor = walk.anchor
+        if anchor.op in DIRECTIONS:
+            return self._convolution(root, walk)
         space = _Space.of(self.flow, root, anchor)
         functions: list[Function] = []
         sides: list[View | Computed] = []
@@ -124,11 +130,7 @@ class KernelMaker:
         if space.transposed and anchor.op == "gemm24":
             raise error("X010", at=anchor.span, root=root, anchor=anchor.result)
         epilogue = joined([walk.run(), *functions])
-        reads = tuple(
-            Read(value=read.value, axes=tuple(read.axes[axis] for axis in space.order))
-            for read in walk.region.reads
-        )
-        walk.check_reads(f"the epilogue of {anchor.result}")
+        reads = _reads(walk, space.order)
         return FusedGemm(
             name=self.function.name,
             a=sides[0],
@@ -145,6 +147,33 @@ class KernelMaker:
             spans=_spans([anchor, *epilogue.body]),
         )
 
+    def _convolution(self, root: Value, walk: _Epilogue) -> FusedConv:
+        """Return the kernel of a root whose anchor is a convolution.
+
+        Raises:
+            CkUnsupportedError: The root's last axis is not the channels of the anchor's result
+                (X012); its epilogue reads too many values (X004).
+        """
+        anchor = walk.anchor
+        seen = self.flow.orientation(root)
+        last = anchor.result.type.rank - 1
+        if seen[-1] != last:
+            raise error("X012", at=anchor.span, root=root, type=root.type, op=anchor.op)
+        order = tuple(seen.index(axis) for axis in range(last + 1))
+        left, right = (View(value=v, perm=m) for v, m in (self._stored(anchor, i) for i in (0, 1)))
+        epilogue = walk.run()
+        return FusedConv(
+            name=self.function.name,
+            operation=anchor,
+            a=left,
+            b=right,
+            epilogue=epilogue,
+            reads=_reads(walk, order),
+            result=root,
+            axes=order,
+            spans=_spans([anchor, *epilogue.body]),
+        )
+
     def decide(
         self, rule: str, value: Value, target: int, operand: int, anchor: str, other: str = ""
     ) -> None:
@@ -154,7 +183,13 @@ class KernelMaker:
                 edge=Edge(source=self.flow.order[value.name], target=target, operand=operand),
                 fused=rule in _FUSED,
                 rule=rule,
-                reason=RULES[rule].format(value=value, anchor=f"%{anchor}", other=f"%{other}"),
+                reason=RULES[rule].format(
+                    value=value,
+                    anchor=f"%{anchor}",
+                    other=f"%{other}",
+                    op=self.flow.op(anchor),
+                    maker=self.flow.op(other),
+                ),
             )
         ] = None
 
@@ -175,6 +210,11 @@ class KernelMaker:
         return found[::-1] if space.transposed else found
 
     def _view(self, anchor: Operation, index: int, space: _Space) -> View:
+        stored, axes = self._stored(anchor, index)
+        return View(value=stored, perm=space.of_operand(axes))
+
+    def _stored(self, anchor: Operation, index: int) -> tuple[Value, Axes]:
+        """Return what is stored of an operand and the operand's map to it; note the way."""
         name = anchor.result.name
         operand = anchor.operands[index]
         stored, axes = view(self.flow, operand)
@@ -189,7 +229,7 @@ class KernelMaker:
         colour = self.flow.colour(stored)
         rule = "operand" if colour is None else "materialise"
         self.decide(rule, stored, target, position, name, colour or "")
-        return View(value=stored, perm=space.of_operand(axes))
+        return stored, axes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,6 +273,15 @@ class _Space:
         missing = len(self.order) - len(axes)
         batch = [axes[axis - missing] if axis >= missing else None for axis in self.batch]
         return (*batch, *(axes[:-3:-1] if self.transposed else axes[-2:]))
+
+
+def _reads(walk: _Walk, order: tuple[int, ...]) -> tuple[Read, ...]:
+    """Return what an epilogue reads, with axes in the order of the kernel's."""
+    walk.check_reads(f"the epilogue of {walk.anchor.result}")
+    return tuple(
+        Read(value=read.value, axes=tuple(read.axes[axis] for axis in order))
+        for read in walk.region.reads
+    )
 
 
 def _known(axis: int | None) -> int:

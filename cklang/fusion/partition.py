@@ -24,7 +24,7 @@ from dataclasses import replace
 
 from cklang.errors import CkError, error
 from cklang.fusion.kernel import KernelMaker, edges, is_computed, is_outer
-from cklang.fusion.plan import FusedGemm, FusionPlan
+from cklang.fusion.plan import FusionPlan, Kernel
 from cklang.fusion.sites import Flow, Site, identity, operand_sites, view
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import OPS, Kind
@@ -40,7 +40,7 @@ STORABLE: tuple[DType, ...] = tuple(
 )
 """What a kernel can write."""
 
-_SCALES = ("the first scale", "the second scale")
+_OPERANDS = ("operand A", "operand B", "the first scale", "the second scale")
 
 
 def plan(function: Function) -> FusionPlan:
@@ -59,9 +59,6 @@ def plan(function: Function) -> FusionPlan:
             raise error("X015", at=operation.span, op=operation.op)
     if len(function.results) != 1:
         raise error("X001", at=function.span, name=function.name, count=len(function.results))
-    for operation in function.body:
-        if operation.op in DIRECTIONS:
-            raise error("X009", at=operation.span, op=operation.op)
     roots = _Roots(function).find()
     maker = KernelMaker(function, Flow(function), [root.name for root in roots])
     kernels = _needed([maker.make(root) for root in roots])
@@ -76,7 +73,7 @@ def plan(function: Function) -> FusionPlan:
     )
 
 
-def _needed(kernels: Sequence[FusedGemm]) -> list[FusedGemm]:
+def _needed(kernels: Sequence[Kernel]) -> list[Kernel]:
     """Drop kernels whose result no later kernel reads; the last one is the function's."""
     kept = [kernels[-1]]
     for kernel in reversed(kernels[:-1]):
@@ -85,7 +82,7 @@ def _needed(kernels: Sequence[FusedGemm]) -> list[FusedGemm]:
     return kept
 
 
-def _named(name: str, kernels: Sequence[FusedGemm]) -> tuple[FusedGemm, ...]:
+def _named(name: str, kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
     if len(kernels) == 1:
         return tuple(kernels)
     return tuple(replace(kernel, name=f"{name}_{i}") for i, kernel in enumerate(kernels))
@@ -134,9 +131,12 @@ class _Roots:
             for index, operand in enumerate(anchor.operands):
                 stored, _ = view(self.flow, operand)
                 computed = is_computed(self.flow, operand)
-                if computed and index > 1:
+                if computed and (index > 1 or anchor.op in DIRECTIONS):
                     name, at = self.origin(stored)
-                    raise error("X012", at=at or anchor.span, operand=_SCALES[index - 2], op=name)
+                    which = _OPERANDS[index]
+                    raise error(
+                        "X017", at=at or anchor.span, operand=which, anchor=anchor.op, op=name
+                    )
                 if self.flow.made_by(stored) is not None and not computed:
                     found[stored] = None
         return list(found)

@@ -6,7 +6,7 @@ The reference can evaluate it, so the kernels of a plan can be checked one by on
 
 from __future__ import annotations
 
-from cklang.fusion.plan import Computed, FusedGemm, Read, View
+from cklang.fusion.plan import Computed, FusedConv, Kernel, Read, View
 from cklang.fusion.sites import Axes, identity
 from cklang.ir.builder import Builder
 from cklang.ir.nodes import Function, Value
@@ -16,7 +16,7 @@ from cklang.types import Dim, Kind, f32
 __all__ = ["kernel_function"]
 
 
-def kernel_function(kernel: FusedGemm) -> Function:
+def kernel_function(kernel: Kernel) -> Function:
     """Return the function whose parameters are ``kernel.inputs`` and whose result is the kernel's.
 
     It obeys the rules of the IR but the one against unused values, when the epilogue does not
@@ -24,10 +24,9 @@ def kernel_function(kernel: FusedGemm) -> Function:
     """
     builder = Builder(kernel.name)
     params = {value.name: builder.param(value.name, value.type) for value in kernel.inputs}
-    functions = kernel.functions
     product = _product(builder, params, kernel)
     shape = product.type.shape
-    epilogue = functions["epilogue"]
+    epilogue = kernel.functions["epilogue"]
     reads = [_read(builder, params[read.value.name], read, shape) for read in kernel.reads]
     inputs = dict(zip((value.name for value in epilogue.params), [product, *reads], strict=True))
     result = builder.cast(_applied(builder, epilogue, inputs, shape), kernel.result.type.dtype)
@@ -35,7 +34,12 @@ def kernel_function(kernel: FusedGemm) -> Function:
     return builder.finish(_transpose(builder, result, back))
 
 
-def _product(builder: Builder, params: dict[str, Value], kernel: FusedGemm) -> Value:
+def _product(builder: Builder, params: dict[str, Value], kernel: Kernel) -> Value:
+    if isinstance(kernel, FusedConv):
+        operation = kernel.operation
+        attrs, shape = dict(operation.attrs), operation.result.type.shape
+        views = [_matrix(builder, params, view) for view in (kernel.a, kernel.b)]
+        return builder.apply(operation.op, views, attrs, shape=shape)
     functions = kernel.functions
     matrices = [
         _matrix(builder, params, side)

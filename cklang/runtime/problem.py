@@ -33,6 +33,8 @@ __all__ = [
     "Storage",
     "problem",
     "problem_of",
+    "refuse_negative",
+    "refuse_overlap",
 ]
 
 
@@ -359,7 +361,7 @@ def problem_of(
     scales = [storage[view.value.name] for view in views]
     given += zip(scales, _scale_maps(kernel), strict=True)
     for each, _ in given:
-        _refuse_negative(each)
+        refuse_negative(each)
     axes = [
         Axis(extent=extent, strides=tuple(_stride(each, axes[i]) for each, axes in given))
         for i, extent in enumerate(shape)
@@ -609,7 +611,7 @@ def _result(value: str, nest: Nest, place: _Place) -> Matrix:
     stride = by_row if rows > 1 else columns
     if stride < columns:
         raise error("A033", name=storage.name, stride=stride, columns=columns)
-    _refuse_overlap(storage)
+    refuse_overlap(storage)
     return Matrix(
         value=value,
         dtype=storage.dtype,
@@ -622,8 +624,8 @@ def _result(value: str, nest: Nest, place: _Place) -> Matrix:
     )
 
 
-def _refuse_overlap(storage: Storage) -> None:
-    """Refuse a result in which a longer step does not pass all that shorter ones reach."""
+def refuse_overlap(storage: Storage) -> None:
+    """Refuse a result in which a longer step does not pass all that shorter ones reach (A035)."""
     reach = 1
     for stride, extent in sorted(zip(storage.strides, storage.shape, strict=True)):
         if extent > 1 and stride < reach:
@@ -631,7 +633,8 @@ def _refuse_overlap(storage: Storage) -> None:
         reach += (extent - 1) * stride
 
 
-def _refuse_negative(storage: Storage) -> None:
+def refuse_negative(storage: Storage) -> None:
+    """Refuse an operand that is read backwards (A031)."""
     axes = zip(storage.shape, storage.strides, strict=True)
     if any(extent > 1 and stride < 0 for extent, stride in axes):
         raise error("A031", name=storage.name, strides=storage.strides)

@@ -22,6 +22,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cklang.errors import CkError, error
+from cklang.fusion.attention import is_attention, plan_attention
+from cklang.fusion.attention_plan import AttentionPlan
 from cklang.fusion.kernel import KernelMaker, edges, is_outer
 from cklang.fusion.plan import FusedGemm, FusionPlan
 from cklang.fusion.sites import Flow, Site, identity, operand_sites, view
@@ -40,8 +42,10 @@ STORABLE: tuple[DType, ...] = tuple(
 """What a kernel can write."""
 
 
-def plan(function: Function) -> FusionPlan:
+def plan(function: Function) -> FusionPlan | AttentionPlan:
     """Return the kernels that compute ``function`` and the decisions behind them.
+
+    A function with an attention in it is one kernel (:mod:`cklang.fusion.attention`).
 
     Raises:
         CkUnsupportedError: No kernels compute it: several results (X001), no anchor (X002), a
@@ -51,9 +55,8 @@ def plan(function: Function) -> FusionPlan:
         CkError: ``function`` breaks a rule of the IR.
     """
     verify(function, allow_unused=True)
-    for operation in function.body:
-        if OPS[operation.op].kind is Kind.ATTENTION:
-            raise error("X015", at=operation.span, op=operation.op)
+    if is_attention(function):
+        return plan_attention(function)
     if len(function.results) != 1:
         raise error("X001", at=function.span, name=function.name, count=len(function.results))
     for operation in function.body:

@@ -22,12 +22,15 @@ from cklang.frontend import functions
 from cklang.frontend.functions import *  # noqa: F403 - the names stand in its __all__, once
 from cklang.frontend.helper import Fn, fn
 from cklang.keys import Algorithm
+from cklang.runtime import sparse24
 from cklang.runtime.context import using
 from cklang.runtime.op import Op, op
 from cklang.runtime.problem import Problem, problem
 from cklang.runtime.registry import Registry
 from cklang.runtime.select import Selection, select
 from cklang.runtime.space import Pattern, pattern
+from cklang.runtime.strategy import Tuned
+from cklang.runtime.tune.session import autotune
 from cklang.types import (
     bf8,
     bf8_fnuz,
@@ -56,6 +59,8 @@ __all__ = [
     "Problem",
     "Registry",
     "Selection",
+    "Tuned",
+    "autotune",
     "bf8",
     "bf8_fnuz",
     "bf16",
@@ -75,6 +80,7 @@ __all__ = [
     "pattern",
     "problem",
     "select",
+    "sparse24",
     "using",
     *functions.__all__,
 ]

@@ -49,6 +49,8 @@ class WarpTile:
     """The instruction that it is made of, as assemblers spell it; None if the GPU has none."""
     headers: bool
     """Whether the CK Tile tree that cklang is pinned to instantiates it."""
+    sparse: bool = False
+    """Whether A is in 2:4 form: two of four elements along K."""
 
     @property
     def legal(self) -> bool:
@@ -189,10 +191,14 @@ class ArchSpec:
     def __hash__(self) -> int:
         return hash((self.name, self.compute_units))
 
-    def tiles(self, a: str, b: str, acc: str) -> tuple[tuple[int, int, int], ...]:
+    def tiles(
+        self, a: str, b: str, acc: str, *, sparse: bool = False
+    ) -> tuple[tuple[int, int, int], ...]:
         """Return the legal warp tiles (m, n, k) of these element types, in the file's order."""
-        wanted = (a, b, acc)
-        return tuple(t.extents for t in self.warp_tiles if t.legal and (t.a, t.b, t.acc) == wanted)
+        wanted = (a, b, acc, sparse)
+        return tuple(
+            t.extents for t in self.warp_tiles if t.legal and (t.a, t.b, t.acc, t.sparse) == wanted
+        )
 
     @property
     def has_wmma(self) -> bool:

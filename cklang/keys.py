@@ -170,6 +170,8 @@ class Signature:
     layout_b: Layout
     layout_e: Layout = Layout.ROW
     d: tuple[DOperand, ...] = ()
+    sparse: bool = False
+    """Whether only the first two of each four of A along K count that are not zero."""
     a: tuple[DOperand, ...] = ()
     """What the function reads that computes A's elements as they are loaded; none: A is stored."""
     b: tuple[DOperand, ...] = ()
@@ -190,7 +192,8 @@ class Signature:
     @property
     def words(self) -> str:
         """What is computed, for messages."""
-        types = f"{self.dtype_a} by {self.dtype_b} to {self.dtype_e}"
+        sparse = "sparse " if self.sparse else ""
+        types = f"{sparse}{self.dtype_a} by {self.dtype_b} to {self.dtype_e}"
         text = f"{types}, layouts {self.layouts}, epilogue operands {_listed(self.d) or 'none'}"
         for name, operands in (("A", self.a), ("B", self.b)):
             text += f", {name} computed from {_listed(operands)}" if operands else ""
@@ -276,7 +279,8 @@ class KernelKey:
         shape = "_".join("x".join(map(str, t)) for t in (a.tile, a.warps, a.warp_tile))
         counts = {"d": len(s.d), "a": len(s.a), "b": len(s.b)}
         computed = "".join(f"{name}{n}" for name, n in counts.items() if n or name == "d")
-        parts = [s.family.value, dtypes, s.layouts, computed, a.pipeline.value]
+        sparse = ["sparse"] if s.sparse else []
+        parts = [s.family.value, *sparse, dtypes, s.layouts, computed, a.pipeline.value]
         return "_".join([*parts, a.epilogue.value, shape, self.arch, self.digest[:12]])
 
     def __str__(self) -> str:

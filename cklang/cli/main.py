@@ -7,7 +7,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from cklang.cli import build, cache, disasm, doctor, hipcc, inspect
+from cklang.cli import bench, build, cache, disasm, doctor, hipcc, inspect, tune
 from cklang.errors import CkError
 
 __all__ = ["main"]
@@ -16,6 +16,8 @@ _COMMANDS = {
     "doctor": doctor,
     "inspect": inspect,
     "build": build,
+    "tune": tune,
+    "bench": bench,
     "cache": cache,
     "disasm": disasm,
     "hipcc": hipcc,

@@ -54,30 +54,33 @@ class Mismatch:
 
     def __str__(self) -> str:
         r = self.row
-        tile = f"{r.m}x{r.n}x{r.k}"
+        tile = f"{r.m}x{r.n}x{r.k}{' sparse' if r.sparse else ''}"
         return f"{self.arch}: {r.a} by {r.b} to {r.acc} {tile}: {self.says}, but {self.found}"
 
 
-Tile = tuple[str, str, str, int, int, int]
+Tile = tuple[str, str, str, int, int, int, bool]
 
 
 def _tile(row: WarpTile) -> Tile:
-    return (row.a, row.b, row.acc, row.m, row.n, row.k)
+    return (row.a, row.b, row.acc, row.m, row.n, row.k, row.sparse)
 
 
 @cache
 def instantiated(tree: CkTree) -> tuple[frozenset[Tile], frozenset[Tile]]:
-    """Return the dense tiles of the dispatcher: of GPUs with MFMA, and of GPUs with WMMA."""
+    """Return the tiles of the dispatcher: of GPUs with MFMA, and of GPUs with WMMA."""
     mfma: set[Tile] = set()
     wmma: set[Tile] = set()
     text = (tree.include / _DISPATCHER).read_text()
     for line in re.split(r"template\s*<", text):
         found = _ROW.search(line)
-        if found is None or found["transposed"] == "true" or "true" in found["rest"]:
+        if found is None or found["transposed"] == "true":
+            continue
+        swizzled, sparse = ("true" in word for word in [*found["rest"].split(",")[1:], "", ""][:2])
+        if swizzled:
             continue
         types = [part.strip().removeprefix("ck_tile::") for part in found["types"].split(",")]
         a, b, acc = (_NAMES.get(part, part) for part in types)
-        tile = (a, b, acc, int(found["m"]), int(found["n"]), int(found["k"]))
+        tile = (a, b, acc, int(found["m"]), int(found["n"]), int(found["k"]), sparse)
         (wmma if _WMMA in line else mfma).add(tile)
     return frozenset(mfma), frozenset(wmma)
 
@@ -92,13 +95,14 @@ def check_by_reading(spec: ArchSpec, tree: CkTree) -> Iterator[Mismatch]:
             says = "instantiated" if row.headers else "not instantiated"
             found = "the tree has it" if tile in held else "the tree does not have it"
             yield Mismatch(arch=spec.name, row=row, says=says, found=found)
-    for a, b, acc, m, n, k in sorted(held - set(rows)):
-        row = WarpTile(a=a, b=b, acc=acc, m=m, n=n, k=k, isa=None, headers=False)
+    for a, b, acc, m, n, k, sparse in sorted(held - set(rows)):
+        row = WarpTile(a=a, b=b, acc=acc, m=m, n=n, k=k, isa=None, headers=False, sparse=sparse)
         found = "the tree has it"
         yield Mismatch(arch=spec.name, row=row, says="there is no row", found=found)
 
 
 _PROBE = """#include "cklang/gemm.hpp"
+#include "cklang/sparse.hpp"
 template <typename G>
 __device__ void probe(void* a, void* b, void* c)
 {
@@ -113,12 +117,14 @@ __device__ void probe(void* a, void* b, void* c)
 """
 _KERNEL = """extern "C" __global__ void row{index}(void* a, void* b, void* c)
 {{
-    probe<ck_tile::WarpGemmDispatcher<{a}, {b}, {acc}, {m}, {n}, {k}, false>>(a, b, c);
+    using Dispatched =
+        ck_tile::WarpGemmDispatcher<{a}, {b}, {acc}, {m}, {n}, {k}, false, false, {sparse}>;
+    probe<{ours}>(a, b, c);
 }}
 """
 _SCALED = ("fp4",)
 """Types whose warp tiles take block scales too, so that only MX pipelines can call them."""
-_INSTRUCTION = re.compile(r"\b(v_(?:mfma|wmma)_\w+)")
+_INSTRUCTION = re.compile(r"\b(v_(?:mfma|smfmac|wmma)_\w+)")
 
 
 def probe_source(rows: list[WarpTile]) -> str:
@@ -132,6 +138,8 @@ def probe_source(rows: list[WarpTile]) -> str:
             m=row.m,
             n=row.n,
             k=row.k,
+            sparse=str(row.sparse).lower(),
+            ours="cklang::SparseWarpGemm<Dispatched>" if row.sparse else "Dispatched",
         )
         for index, row in enumerate(rows)
     ]

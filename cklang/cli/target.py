@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import importlib
 import importlib.util
 import sys
@@ -11,14 +12,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import numpy as np
-
-from cklang.codec import dtype_of
 from cklang.errors import error
+from cklang.runtime.arguments import packed_arguments
 from cklang.runtime.op import Op
-from cklang.types import Blocks, Dim, TensorType, TensorVarType
 
-__all__ = ["add_target", "arguments_of", "load_op"]
+__all__ = ["add_target", "arguments_of", "calls_named", "load_op"]
 
 
 def add_target(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
@@ -79,53 +77,45 @@ def arguments_of(op: Op, options: argparse.Namespace) -> dict[str, Any]:
     """Return empty arrays of the sizes that were named; nothing of them is ever touched.
 
     Raises:
-        CkValueError: K002, a dim or a dtype variable is missing or unknown.
+        CkValueError: K001, K002, a dim or a dtype variable is missing or unknown.
     """
     sizes = {name: _extent(text) for name, text in _pairs(options.sizes, "a size").items()}
+    return packed_arguments(op.program.signature, sizes | _pairs(options.dtype, "a dtype"))
+
+
+def calls_named(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Return the problems of ``sizes`` and of the rows of ``--problems``, as names and values.
+
+    Raises:
+        CkValueError: K002, a size is no number; N009, the file is no table of them.
+    """
     dtypes = _pairs(options.dtype, "a dtype")
-    made: dict[str, Any] = {}
-    for parameter in op.program.signature.tensors:
-        type_ = parameter.type
-        if not isinstance(type_, TensorType | TensorVarType):
-            continue
-        shape = tuple(_size(extent, sizes) for extent in type_.shape)
-        if isinstance(type_, TensorVarType):
-            dtype = dtype_of(_named(dtypes, type_.var.name, "a dtype"))
-        else:
-            dtype = type_.dtype
-        made[parameter.name] = np.empty(shape, dtype.numpy)
-    _expect_used(op, sizes, dtypes)
+    given = {name: _extent(text) for name, text in _pairs(options.sizes, "a size").items()}
+    if options.problems is None:
+        return [given | dtypes]
+    return [given | row | dtypes for row in _rows(options.problems)]
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    try:
+        with path.open(newline="") as file:
+            rows = list(csv.DictReader(file, strict=True))
+    except (OSError, ValueError, csv.Error) as problem:
+        raise error("N009", path=path, problem=str(problem)) from problem
+    made: list[dict[str, Any]] = []
+    for number, row in enumerate(rows, start=2):
+        if None in row or None in row.values():
+            fault = f"line {number} has not as many cells as the first"
+            raise error("N009", path=path, problem=fault)
+        made.append({name.strip(): _cell(text.strip()) for name, text in row.items()})
     return made
 
 
-def _size(extent: Dim | int, sizes: dict[str, int]) -> int:
-    if isinstance(extent, Blocks):
-        return extent.count(_size(extent.of, sizes))
-    return int(_named(sizes, extent.name, "a size")) if isinstance(extent, Dim) else extent
-
-
-def _expect_used(op: Op, sizes: dict[str, int], dtypes: dict[str, str]) -> None:
-    signature = op.program.signature
-    known = set(signature.variables)
-    for parameter in signature.tensors:
-        if isinstance(parameter.type, TensorType | TensorVarType):
-            known |= {
-                extent.name
-                for extent in parameter.type.shape
-                if isinstance(extent, Dim) and not isinstance(extent, Blocks)
-            }
-    for name in (*sizes, *dtypes):
-        if name not in known:
-            raise error("K002", what="a name", want=f"one of {', '.join(sorted(known))}", got=name)
+def _cell(text: str) -> int | str:
+    return int(text) if text.isdigit() else text
 
 
 def _extent(text: str) -> int:
     if not text.isdigit():
         raise error("K002", what="a size", want="an integer of 0 or more", got=text)
     return int(text)
-
-
-def _named(values: dict[str, Any], name: str, what: str) -> Any:
-    if name not in values:
-        raise error("K002", what=f"{what} for {name}", want=f"given as {name}=...", got="nothing")
-    return values[name]

@@ -165,4 +165,11 @@ TABLE: tuple[Rule, ...] = (
         CkValueError,
         "elements of out share memory with each other (shape {shape}, strides {strides})",
     ),
+    row(
+        "A050",
+        CkValueError,
+        "{name} is not in 2:4 form along axis {axis}: four number {four} at {place} has more than "
+        "two numbers that are not zero",
+        "legal: at most two of every four; ck.sparse24.prune({name}) keeps the two largest",
+    ),
 )

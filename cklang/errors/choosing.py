@@ -80,6 +80,31 @@ TABLE: tuple[Rule, ...] = (
         "rank each GPU's by itself",
     ),
     row("N005", CkValueError, "there is no kernel to rank"),
+    row(
+        "N006",
+        CkValueError,
+        "{path} is no whole tuning database: {problem}",
+        "nothing of it was read or changed; move it away, or import an export of it into a new one",
+    ),
+    row(
+        "N007",
+        CkValueError,
+        "autotune has no problem to tune for",
+        "pass problems=[...]: the extents of the op's dims, or the arguments of a call",
+    ),
+    row(
+        "N008",
+        CkValueError,
+        "@{name} has nothing to measure: its result has no element",
+        "give every dim an extent of 1 or more",
+    ),
+    row("N009", CkValueError, "{path} cannot be read: {problem}"),
+    row(
+        "N010",
+        CkUnsupportedError,
+        "pictures are drawn by matplotlib, which is not installed",
+        "pip install 'cklang[plot]'; tables and reports need nothing",
+    ),
     # G: groups of calls
     row(
         "G001",

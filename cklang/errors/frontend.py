@@ -253,6 +253,12 @@ TABLE: tuple[Rule, ...] = (
         "ck.einsum({subscripts!r}): {problem}",
         "{advice}",
     ),
+    row(
+        "F059",
+        CkValueError,
+        "sparse of ck.gemm is {got}: there is no such sparse operand",
+        "legal: sparse='a', or leave it out; matrix instructions take a sparse first operand only",
+    ),
     row("F060", CkTypeError, "{what} cannot be called", "{advice}"),
     row("F061", CkTypeError, "the arguments do not fit {name}: {problem}", "it is {call}"),
     row("F062", CkTypeError, "{name} of Python does not work on {got}", "{advice}"),

@@ -74,6 +74,13 @@ TABLE: tuple[Rule, ...] = (
         "the reference does: cklang.reference.evaluate.evaluate(op.ir(*arrays), arrays)",
     ),
     row(
+        "X010",
+        CkUnsupportedError,
+        "{root} is the transpose of {anchor}: its kernel would exchange the operands, and only the "
+        "first can be sparse",
+        "legal: a result with the product's own rows and columns; transpose it after the call",
+    ),
+    row(
         "X015",
         CkUnsupportedError,
         "{op} stands beside an attention: a kernel computes one of them",

@@ -12,7 +12,7 @@ from cklang.errors import error
 from cklang.frontend.attention import WINDOWS
 from cklang.frontend.convolution import Call, read_call
 from cklang.frontend.eager_attention import eager_attention
-from cklang.frontend.functions import Form, Intrinsic
+from cklang.frontend.functions import GEMMS, Form, Intrinsic
 from cklang.frontend.scaled import read_blocks
 from cklang.ir import rules
 from cklang.ir.numeric import Array
@@ -95,10 +95,16 @@ def _result_shape(
     return tuple(extents[axis] for axis in range(call.geometry.rank))
 
 
-def _gemm(a: Any, b: Any, scale_a: Any, scale_b: Any, block_a: Any, block_b: Any) -> Array:
+def _gemm(
+    a: Any, b: Any, sparse: object, scale_a: Any, scale_b: Any, block_a: Any, block_b: Any
+) -> Array:
     left, right = _array(a), _array(b)
+    if not isinstance(sparse, str) or sparse not in GEMMS:
+        raise error("F059", got=repr(sparse))
     if scale_a is None and scale_b is None and block_a is None and block_b is None:
-        return OPS["gemm"].numpy(left, right)
+        return OPS[GEMMS[sparse]].numpy(left, right)
+    if sparse:
+        raise error("F059", got=f"{sparse!r} beside scales")
     scales = [None if scale is None else _array(scale) for scale in (scale_a, scale_b)]
     blocks = read_blocks(
         (left.shape, right.shape),

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import zip_longest
 
+from cklang.frontend.functions import GEMMS
 from cklang.frontend.scope import Scope
 from cklang.frontend.text import Located
 from cklang.frontend.values import Captured, Item, Number, Tensor, describe, is_number
@@ -276,20 +277,25 @@ def permute(scope: Scope, node: Located, tensor: Tensor, perm: tuple[int, ...]) 
     return Tensor.plain(value, [tensor.origins[axis] for axis in perm])
 
 
-def gemm(scope: Scope, node: Located, left: Item, right: Item) -> Tensor:
+def gemm(scope: Scope, node: Located, left: Item, right: Item, sparse: Item = "") -> Tensor:
     """Multiply two matrices, for each index of the axes before theirs: ``a @ b``.
+
+    With ``sparse="a"`` the first has two numbers of each four along K that are not zero.
 
     Raises:
         CkTypeError: F047 for something else than matrices, F048 for the dtypes.
-        CkValueError: F049 if the inner extents differ, F042 if the axes before do not broadcast.
+        CkValueError: F049 if the inner extents differ, F042 if the axes before do not broadcast,
+            F059 for another ``sparse``.
     """
+    if not isinstance(sparse, str) or sparse not in GEMMS:
+        raise scope.error("F059", node, got=describe(sparse))
+    op = OPS[GEMMS[sparse]]
     (a, b), origins = product(scope, node, left, right)
-    if rules.GEMM_DTYPE.apply((a.dtype, b.dtype), {}) is None:
+    if op.dtype.apply((a.dtype, b.dtype), {}) is None:
         advice = _gemm_advice(a.dtype, b.dtype)
-        text = rules.GEMM_DTYPE.text
-        raise scope.error("F048", node, a=a.dtype, b=b.dtype, want=text, advice=advice)
+        raise scope.error("F048", node, a=a.dtype, b=b.dtype, want=op.dtype.text, advice=advice)
     operands = [materialise(scope, node, side) for side in (a, b)]
-    value = scope.unit.append("gemm", *operands, span=scope.span(node))
+    value = scope.unit.append(op.name, *operands, span=scope.span(node))
     return Tensor.plain(value, origins)
 
 

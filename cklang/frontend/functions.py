@@ -9,8 +9,10 @@ runnable NumPy.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from types import MappingProxyType
 from typing import Any
 
 from cklang.frontend.masks import causal_window, sliding
@@ -66,6 +68,10 @@ __all__ = [
     "tanh",
     "where",
 ]
+
+
+GEMMS: Mapping[str, str] = MappingProxyType({"": "gemm", "a": "gemm24"})
+"""The op of ``ck.gemm`` by its argument ``sparse``."""
 
 
 class Form(Enum):
@@ -142,8 +148,8 @@ def _parameter(name: str, default: object = None) -> inspect.Parameter:
     return inspect.Parameter(name, kind, default=empty if default is None else default)
 
 
-def _option(name: str) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None)
+def _option(name: str, default: object = None) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
 
 
 gemm = Intrinsic(
@@ -152,6 +158,7 @@ gemm = Intrinsic(
     signature=inspect.Signature(
         [
             *(_parameter(name) for name in ("a", "b")),
+            _option("sparse", ""),
             *(_option(name) for name in ("scale_a", "scale_b", "block_a", "block_b")),
         ]
     ),

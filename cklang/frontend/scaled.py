@@ -37,10 +37,12 @@ def scaled_gemm(
     scale_b: Item,
     block_a: Item,
     block_b: Item,
+    sparse: Item = "",
 ) -> Tensor:
     """Multiply two matrices; with scales, each block of K by itself.
 
     Raises:
+        CkValueError: F059 for a sparse operand beside scales.
         CkTypeError: F037 for a scale or a block that is none, F048 for the dtypes; as
             :func:`cklang.frontend.emit.gemm`.
         CkValueError: F035 for blocks that are unknown or do not fit, F036 for blocks of K of two
@@ -48,7 +50,9 @@ def scaled_gemm(
     """
     given = [scale_a, scale_b]
     if given == [None, None] and block_a is None and block_b is None:
-        return emit.gemm(scope, node, a, b)
+        return emit.gemm(scope, node, a, b, sparse)
+    if sparse != "":
+        raise scope.error("F059", node, got=f"{describe(sparse)} beside scales")
     matrices, origins = emit.product(scope, node, a, b)
     scales = [_scale(scope, node, *side) for side in zip(_SIDES, given, matrices, strict=True)]
     found = read_blocks(

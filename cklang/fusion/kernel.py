@@ -70,7 +70,8 @@ class KernelMaker:
         """Return the kernel that writes ``root``.
 
         Raises:
-            CkUnsupportedError: Its epilogue reads more than :data:`MAX_READS` values (X004).
+            CkUnsupportedError: Its epilogue reads more than :data:`MAX_READS` values (X004); it
+                writes the transpose of a sparse product (X010).
         """
         walk = _Walk(self, root)
         anchor = walk.anchor
@@ -78,6 +79,8 @@ class KernelMaker:
         left, right = (self._view(anchor, index, space) for index in (0, 1))
         scales = self._scales(anchor, space)
         if space.transposed:
+            if anchor.op == "gemm24":
+                raise error("X010", at=anchor.span, root=root, anchor=anchor.result)
             left, right = _exchange(right), _exchange(left)
             scales = [None if scale is None else scale.exchanged() for scale in reversed(scales)]
         epilogue = walk.run()
@@ -102,6 +105,7 @@ class KernelMaker:
             reads=reads,
             result=root,
             anchor=anchor.result.name,
+            op=anchor.op,
             axes=space.order,
             transposed=space.transposed,
             scale_a=scales[0],

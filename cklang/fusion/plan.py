@@ -114,6 +114,7 @@ class FusedGemm:
 
     ``axes`` are the result's axes in the order of the kernel's: batch axes, then rows and columns.
     ``anchor`` is the gemm of the function that this kernel computes (by the name of its result),
+    ``op`` its op,
     ``transposed`` whether the kernel computes its transpose, with A and B exchanged.
     ``spans`` are the user's places in it: the anchor's, then the region's, each once.
     """
@@ -125,6 +126,7 @@ class FusedGemm:
     reads: tuple[Read, ...]
     result: Value
     anchor: str
+    op: str = "gemm"
     axes: tuple[int, ...] = (0, 1)
     transposed: bool = False
     scale_a: BlockScale | None = None

@@ -41,7 +41,7 @@ def kernel_function(kernel: FusedGemm) -> Function:
 def _product(builder: Builder, params: dict[str, Value], kernel: FusedGemm) -> Value:
     matrices = [_matrix(builder, params, view) for view in (kernel.a, kernel.b)]
     if kernel.scale_a is None and kernel.scale_b is None:
-        return builder.append("gemm", *matrices)
+        return builder.append(kernel.op, *matrices)
     operands, blocks = list(matrices), []
     for matrix, scale in zip(matrices, (kernel.scale_a, kernel.scale_b), strict=True):
         blocks.append(() if scale is None else scale.block)

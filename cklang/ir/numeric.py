@@ -26,6 +26,7 @@ __all__ = [
     "gelu",
     "gelu_tanh",
     "hardsigmoid",
+    "kept24",
     "round_float",
     "scaled_blocks",
     "scaled_gemm",
@@ -87,6 +88,21 @@ def gelu_tanh(x: Array) -> Array:
 def hardsigmoid(x: Array) -> Array:
     """Return x / 6 + 1/2 limited to 0..1, nan kept."""
     return np.minimum(np.maximum(x / 6 + 0.5, 0), 1)
+
+
+def kept24(x: Array) -> Array:
+    """Return ``x`` with zeros in place of all but the first two that are not zero of every four.
+
+    The fours are counted along the last axis from its start; what is left over at its end is a four
+    with zeros behind it. nan is not zero.
+    """
+    pad = -x.shape[-1] % 4
+    padded = np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, pad)])
+    fours = padded.reshape(*x.shape[:-1], -1, 4)
+    held = fours != 0
+    first_two = held & (np.cumsum(held, axis=-1) <= 2)
+    kept = np.where(first_two, fours, 0).reshape(padded.shape)
+    return np.asarray(kept[..., : x.shape[-1]], x.dtype)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

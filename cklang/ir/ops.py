@@ -180,6 +180,15 @@ _ANCHORS = (
     _convolution("conv_grad_input", "the gradient of conv by its input: of dy[N, …, K] and w"),
     _convolution("conv_grad_weight", "the gradient of conv by its weight: of x[N, …, C] and dy"),
     Op(
+        name="gemm24",
+        operands=2,
+        kind=Kind.ANCHOR,
+        doc="gemm of a matrix a of which, in each four along K, the first two not zero count",
+        numpy=lambda a, b: np.matmul(numeric.kept24(a), b),
+        shape=rules.GEMM_SHAPE,
+        dtype=rules.SPARSE_DTYPE,
+    ),
+    Op(
         name="scaled_gemm",
         operands=3,
         optional=1,

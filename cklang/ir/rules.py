@@ -13,7 +13,7 @@ from itertools import pairwise, zip_longest
 from typing import TypeAlias
 
 from cklang.ir.nodes import Attr, Function
-from cklang.types import Blocks, Dim, DType, bool_, e8m0, f32, i32
+from cklang.types import Blocks, Dim, DType, bool_, e8m0, f16, f32, i32
 
 __all__ = [
     "AttrKind",
@@ -140,6 +140,10 @@ GEMM_DTYPE = DTypeRule(
     text="both operands f16, both bf16, both f32 or 8-bit floats of one encoding, which gives f32; "
     "or both i8, which gives i32",
     apply=_gemm_dtype,
+)
+SPARSE_DTYPE = DTypeRule(
+    text="both operands f16, which gives f32",
+    apply=lambda dtypes, _: f32 if _same(dtypes, (f16,)) else None,
 )
 SCALED_DTYPE = DTypeRule(
     text="operands that gemm takes, and scales all f32 or all e8m0; gives f32", apply=_scaled_dtype

@@ -119,6 +119,7 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
     choices: tuple[tuple[str, object, Collection[object]], ...] = (
         ("dtype_acc", s.dtype_acc, (i32 if s.dtype_a.kind is Kind.INT else f32,)),
         ("dtype_b", s.dtype_b, (s.dtype_b if row.mixed else s.dtype_a,)),
+        ("sparse", s.sparse, both if row.sparse else (False,)),
         ("layout_a", s.layout_a, tuple(Layout) if row.any_layout else (Layout.ROW,)),
         ("layout_b", s.layout_b, tuple(Layout) if row.any_layout else (Layout.COL,)),
         ("layout_e", s.layout_e, (Layout.ROW,)),
@@ -129,7 +130,7 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
         ("persistent", a.persistent, (False,) if row.wave_groups > 1 or _shared(a) else both),
         ("double_buffer", a.double_buffer, (row.buffers == 2,)),
         ("num_wave_groups", a.num_wave_groups, (row.wave_groups,)),
-        ("transpose_c", a.transpose_c, both if row.transposed else (False,)),
+        ("transpose_c", a.transpose_c, both if row.transposed and not s.sparse else (False,)),
     )
     for name, value, legal in choices:
         if value not in legal:
@@ -220,6 +221,7 @@ def _context(key: KernelKey, functions: Mapping[str, Function], kernel: str) -> 
         "warp_tile_k": a.warp_tile[2],
         **{name: str(getattr(a, name)).lower() for name in flags},
         **_pipeline(a),
+        "sparse": s.sparse,
         "epilogue": a.epilogue.value,
         "work": "stream_k" if a.stream_k else "split_k" if a.split_k > 1 else "tiles",
         "reduction": a.reduction.value,

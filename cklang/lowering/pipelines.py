@@ -50,6 +50,8 @@ class PipelineRow:
     """Whether A and B may be of two types."""
     transposed: bool = False
     """Whether the accumulator may be transposed: the epilogue takes its rows before its columns."""
+    sparse: bool = False
+    """Whether A may be in 2:4 form."""
     acc_in_lds: bool = False
     """Whether the accumulator goes through LDS inside the loop."""
 
@@ -66,6 +68,7 @@ PIPELINES: Mapping[Pipeline, PipelineRow] = MappingProxyType(
             headers=("pipeline/gemm_pipeline_ag_bg_cr_mem.hpp",),
             ck="GemmPipelineAgBgCrMem",
             policy=_UNIVERSAL,
+            sparse=True,
             transposed=True,
             tail="Full",
             step=0,
@@ -75,6 +78,7 @@ PIPELINES: Mapping[Pipeline, PipelineRow] = MappingProxyType(
             headers=(),
             ck="GemmPipelineAgBgCrCompV3",
             policy=_UNIVERSAL,
+            sparse=True,
             transposed=True,
             tail="Full",
             least=2,
@@ -122,6 +126,7 @@ PIPELINES: Mapping[Pipeline, PipelineRow] = MappingProxyType(
             headers=("pipeline/gemm_pipeline_agmem_bgmem_creg_v1.hpp",),
             ck="GemmPipelineAGmemBGmemCRegV1",
             policy=_UNIVERSAL,
+            sparse=True,
             transposed=True,
             tail="Full",
             any_layout=False,

@@ -37,6 +37,7 @@ from typing import Any
 
 import numpy as np
 
+from cklang.ir import numeric
 from cklang.ir.convolution import geometry_of, summed
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.numeric import Array
@@ -123,6 +124,8 @@ def _step(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int])
     row = OPS[operation.op]
     if operation.op == "scaled_gemm":
         return _scaled_gemm(operation, operands)
+    if operation.op == "gemm24":
+        return _gemm24(operation, *operands)
     if row.kind is Kind.ANCHOR:
         return _sums(operation, dims, *operands)
     if row.kind is Kind.ATTENTION:
@@ -215,6 +218,26 @@ def _scaled_gemm(operation: Operation, operands: Sequence[Known]) -> Known:
     is_rounded = operation.operands[-1].type.dtype == f32
     value, error = scaled_sums(given, blocks, is_rounded=is_rounded)
     return Known(value=limit(operation.result, value), error=error)
+
+
+def _gemm24(operation: Operation, a: Known, b: Known) -> Known:
+    f16 = operation.operands[0].type.dtype
+    left, right = flushable(_kept24(a), f16), flushable(b, f16)
+    value, error, _ = float_sums(left, right, np.matmul, left.value.shape[-1])
+    # A zero that is not kept meets no infinity or nan of the other side.
+    wild = (left.value == 0).astype(np.float64) @ (~np.isfinite(right.value)) > 0
+    return Known(value=limit(operation.result, value), error=np.where(wild, np.inf, error))
+
+
+def _kept24(a: Known) -> Known:
+    """Return a sparse operand; which two of four are kept is unsure where one of them is."""
+    kept = numeric.kept24(a.value)
+    if not a.error.any():
+        return Known(value=kept, error=a.error)
+    pad = [(0, 0)] * (a.error.ndim - 1) + [(0, -a.error.shape[-1] % 4)]
+    fours = np.pad(a.error > 0, pad).reshape(*a.error.shape[:-1], -1, 4).any(axis=-1)
+    unsure = np.repeat(fours, 4, axis=-1)[..., : a.error.shape[-1]]
+    return Known(value=kept, error=np.where(unsure, np.abs(a.value) + a.error, a.error))
 
 
 def _integer_sums(product: Product, left: Known, right: Known) -> Known:

@@ -20,7 +20,7 @@ from cklang.runtime.device import Device, open_device
 from cklang.runtime.problem import Problem
 from cklang.runtime.record import Artifact
 
-__all__ = ["Costs", "Measure", "measurement"]
+__all__ = ["Costs", "Measure", "measurement", "microseconds"]
 
 _WARM = 3
 _REPEATS = 20
@@ -81,14 +81,19 @@ def _filled(device: Device, size: int, stack: ExitStack) -> int:
 def _cost(device: Device, artifact: Artifact, problem: Problem, memory: Sequence[int]) -> float:
     with bare_launch(device, artifact, problem, memory) as launch:
         if not device.emulated:
-            return min(_microseconds(device, launch) for _ in range(_ROUNDS))
+            return microseconds(device, launch)
         launch()
         device.synchronize()
         effort = device.effort()
         return float(effort.instructions) if effort is not None else 0.0
 
 
-def _microseconds(device: Device, launch: Callable[[], None]) -> float:
+def microseconds(device: Device, launch: Callable[[], None]) -> float:
+    """Return the time of a launch: the least of some means, each of launches right in a row."""
+    return min(_mean(device, launch) for _ in range(_ROUNDS))
+
+
+def _mean(device: Device, launch: Callable[[], None]) -> float:
     for _ in range(_WARM):
         launch()
     device.synchronize()

@@ -29,7 +29,7 @@ from cklang.types import Dim
 if TYPE_CHECKING:
     from cklang.runtime.build import Builder
 
-__all__ = ["CallPlan", "Choice", "choose", "prepare"]
+__all__ = ["CallPlan", "Choice", "choose", "prepare", "storage_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +188,7 @@ def problems(
     Raises:
         CkValueError: A030-A035, strides.
     """
-    storage = _storage(plan, binding, out)
+    storage = storage_of(plan, binding, out)
     for kernel in plan.kernels:
         problem = problem_of(kernel, storage, binding.dims, epilogue_hash(kernel.epilogue))
         if problem is not None:
@@ -274,7 +274,8 @@ def _temporaries(plan: FusionPlan, dims: Mapping[str, int]) -> list[int]:
     return sizes
 
 
-def _storage(plan: FusionPlan, binding: Binding, out: Array | None) -> dict[str, Storage]:
+def storage_of(plan: FusionPlan, binding: Binding, out: Array | None) -> dict[str, Storage]:
+    """Return how each argument, temporary and result of a call lies in memory, by value name."""
     storage = {name: _stored(name, array) for name, array in binding.arrays.items()}
     for kernel in plan.kernels:
         name = kernel.result.name

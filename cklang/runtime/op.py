@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from cklang.runtime.device import Effort
     from cklang.runtime.dispatch import CallPlan, Choice
     from cklang.runtime.grouped import GroupedCall
+    from cklang.runtime.tune.case import Case
 
 __all__ = ["Op", "op", "op_from_ir"]
 
@@ -274,6 +275,13 @@ class Op:
     def problems(self, *args: Any, out: Any = None, **kwargs: Any) -> tuple[Problem, ...]:
         """Return the problem of each kernel of a call, as :func:`cklang.select` takes it."""
         return tuple(choice.problem for choice in self._choices(args, kwargs, out, None))
+
+    def cases(self, *args: Any, **kwargs: Any) -> tuple[Case, ...]:
+        """Return each kernel of a call as plain data that another process can measure."""
+        from cklang.runtime.tune.case import cases_of
+
+        binding = self._bind(self._values(args, kwargs))
+        return cases_of(self._fuse(binding), binding)
 
     def declare(
         self,

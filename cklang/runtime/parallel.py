@@ -27,7 +27,7 @@ from cklang.runtime.record import Artifact
 if TYPE_CHECKING:
     from cklang.runtime.registry import Kernel
 
-__all__ = ["BuildSummary", "build"]
+__all__ = ["BuildSummary", "build", "settings"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,11 +84,11 @@ def _elsewhere(kernels: Sequence[Kernel], executor: Executor) -> list[BuildResul
     groups: dict[str, list[Kernel]] = {}
     for kernel in kernels:
         groups.setdefault(kernel.key.stencil.digest, []).append(kernel)
-    settings = _settings()
+    told = settings()
     tasks: list[tuple[list[Kernel], Future[list[BuildResult]]]] = []
     for group in groups.values():
         plain = [(kernel.key.to_json(), epilogue_text(kernel.epilogue)) for kernel in group]
-        tasks.append((group, executor.submit(build_plain, plain, settings)))
+        tasks.append((group, executor.submit(build_plain, plain, told)))
     found: dict[str, BuildResult] = {}
     with Steps(f"building {len(kernels)} kernels", len(tasks)) as steps:
         for group, task in tasks:
@@ -98,7 +98,7 @@ def _elsewhere(kernels: Sequence[Kernel], executor: Executor) -> list[BuildResul
     return [found[kernel.key.digest] for kernel in kernels]
 
 
-def _settings() -> dict[str, str]:
+def settings() -> dict[str, str]:
     """What a worker must know to build the same things in the same place."""
     named = (knobs.CK_DIR, knobs.CLANG, knobs.ROCM_PATH, knobs.ARCH_DIR)
     values: dict[str, object] = {knob.name: knob.get() for knob in named}

@@ -98,12 +98,15 @@ class Problem:
     """SHA-256 of the canonical text of the epilogue."""
     grouped: bool = False
     """Whether it shares its launch with others."""
+    sparse: bool = False
+    """Whether only the first two of each four of A along K count that are not zero."""
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # Selections are remembered by problem: a call must not hash thirty fields each time.
         extents = (self.batch, self.m, self.n, self.k)
-        parts = (extents, self.a, self.b, self.e, self.d, self.epilogue, self.grouped)
+        flags = (self.grouped, self.sparse)
+        parts = (extents, self.a, self.b, self.e, self.d, self.epilogue, *flags)
         object.__setattr__(self, "_hash", hash(parts))
 
     def __hash__(self) -> int:
@@ -129,6 +132,7 @@ class Problem:
             layout_b=self.b.layout,
             layout_e=self.e.layout,
             d=tuple(DOperand(dtype=d.dtype, kind=d.kind) for d in self.d),
+            sparse=self.sparse,
             epilogue=self.epilogue,
         )
 
@@ -153,6 +157,7 @@ def problem(
     strides: Sequence[int | None] = (None, None, None),
     alignment: int = 4,
     d: Sequence[tuple[DType, DKind]] = (),
+    sparse: bool = False,
     epilogue: str = "",
 ) -> Problem:
     """Make a problem without arrays: packed operands, or with leading strides of your own.
@@ -168,6 +173,7 @@ def problem(
         strides: Leading strides of A, B and E in elements; None for a packed operand.
         alignment: Of every address, in bytes.
         d: Element type and kind of each epilogue operand; all packed.
+        sparse: Whether A is in 2:4 form.
         epilogue: SHA-256 of the canonical text of the epilogue.
 
     Raises:
@@ -191,7 +197,7 @@ def problem(
         _packed_read(f"D{i}", dtype, kind, m, n, alignment) for i, (dtype, kind) in enumerate(d)
     )
     a_, b_, e_ = matrices
-    return Problem(m=m, n=n, k=k, a=a_, b=b_, e=e_, d=reads, epilogue=epilogue)
+    return Problem(m=m, n=n, k=k, a=a_, b=b_, e=e_, d=reads, sparse=sparse, epilogue=epilogue)
 
 
 def _dense(
@@ -289,6 +295,7 @@ def problem_of(
             for index, (read, each) in enumerate(zip(kernel.reads, reads, strict=True), start=3)
         ),
         epilogue=epilogue,
+        sparse=kernel.op == "gemm24",
     )
 
 

@@ -98,7 +98,8 @@ EVERYTHING = Pattern(choices=dict.fromkeys(f.name for f in fields(Algorithm)))
 
 def legal_values(name: str, signature: Signature, spec: ArchSpec) -> Sequence[Any]:
     """Return what field ``name`` may be at all on this GPU, in canonical order."""
-    found = _domains(spec, space(), signature.dtype_a, signature.dtype_b, signature.dtype_acc)
+    dtypes = (signature.dtype_a.family, signature.dtype_b.family, signature.dtype_acc.name)
+    found = _domains(spec, space(), dtypes, signature.sparse)
     if name in _VECTORS:
         index = _VECTORS.index(name)
         return tuple(sorted({v[index] for v in vector_choices(signature, space().widths)}))
@@ -106,12 +107,14 @@ def legal_values(name: str, signature: Signature, spec: ArchSpec) -> Sequence[An
 
 
 @cache
-def _domains(spec: ArchSpec, s: Space, *dtypes: Any) -> dict[str, Sequence[Any]]:
+def _domains(
+    spec: ArchSpec, s: Space, dtypes: tuple[str, str, str], sparse: bool
+) -> dict[str, Sequence[Any]]:
     known: dict[str, Sequence[Any]] = {
         "pipeline": tuple(Pipeline),
         "scheduler": tuple(Scheduler),
         "epilogue": tuple(EpilogueKind),
-        "warp_tile": spec.tiles(dtypes[0].family, dtypes[1].family, dtypes[2].name),
+        "warp_tile": spec.tiles(*dtypes, sparse=sparse),
         "warps": spec.warp_configs,
         "tile": tuple(product(s.tile_m, s.tile_n, s.tile_k)),
         "block_per_cu": s.block_per_cu,

@@ -5,6 +5,7 @@
 first_fit      the first in the pool's order: priority, then the order of declaration
 heuristic      the quickest by the cost model, or the first legal one that a function names
 autotune       the quickest of a few, timed on the device of the call
+tuned          the best that ``ck.autotune`` has measured for this very problem, else the heuristic
 =============  ====================================================================================
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
@@ -24,7 +26,9 @@ from cklang.runtime.pool import Legal, Pool
 from cklang.runtime.problem import Problem
 
 if TYPE_CHECKING:
+    from cklang.arch import ArchSpec
     from cklang.runtime.autotune import Measure
+    from cklang.tuning.database import Measurement
 
 __all__ = [
     "STRATEGIES",
@@ -34,6 +38,7 @@ __all__ = [
     "FirstFit",
     "Heuristic",
     "Strategy",
+    "Tuned",
     "strategy_of",
 ]
 
@@ -162,10 +167,53 @@ class Autotune:
         return shortlist
 
 
-STRATEGIES: dict[str, Strategy] = {
-    "first_fit": FirstFit(),
-    "heuristic": Heuristic(),
-    "autotune": Autotune(),
+@dataclass(frozen=True, slots=True, eq=False)
+class Tuned:
+    """The best right kernel that a tuning database knows for a problem; else the heuristic's.
+
+    Measurements count for their problem, GPU, toolchain and kind of device only. The database is
+    read when a problem is first met: a new object, or ``strategy="tuned"`` again, reads it anew.
+    """
+
+    database: Path | str | None = None
+    """The file; that of ``ck.autotune`` if left out."""
+    name: str = "tuned"
+
+    def choose(
+        self, pool: Pool, problem: Problem, legal: Legal, epilogue: Function | None
+    ) -> Chosen:
+        """Return it.
+
+        Raises:
+            CkValueError: N006, K003, the database cannot be used.
+        """
+        known = self._measurements(problem, pool.spec)
+        for measurement in known:
+            position = pool.position(measurement.key)
+            if measurement.rank is not None and position is not None and legal[position]:
+                cost = f"{measurement.cost:.6g} {measurement.unit}"
+                reason = f"{cost}, the best of {len(known)} measured kernels in the database"
+                return Chosen(position=position, reason=reason)
+        other = Heuristic().choose(pool, problem, legal, epilogue)
+        reason = f"nothing of it is in the tuning database; {other.reason}"
+        return Chosen(position=other.position, reason=reason)
+
+    def _measurements(self, problem: Problem, spec: ArchSpec) -> tuple[Measurement, ...]:
+        from cklang.runtime.tune.session import database_path, question_of
+        from cklang.tuning.database import Database
+
+        path = Path(self.database) if self.database is not None else database_path()
+        if not path.exists():
+            return ()
+        with Database(path) as database:
+            return database.measurements(question_of(problem, spec))
+
+
+STRATEGIES: dict[str, Callable[[], Strategy]] = {
+    "first_fit": FirstFit,
+    "heuristic": Heuristic,
+    "autotune": Autotune,
+    "tuned": Tuned,
 }
 """The strategies that have a name."""
 
@@ -179,7 +227,7 @@ def strategy_of(given: str | Strategy | Direction) -> Strategy:
     if isinstance(given, str):
         if given not in STRATEGIES:
             raise unknown("strategy", given, list(STRATEGIES))
-        return STRATEGIES[given]
+        return STRATEGIES[given]()
     if isinstance(given, Strategy):
         return given
     return Heuristic(given)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from cklang.runtime.device import Device
 from cklang.runtime.log import say_once
 
-__all__ = ["Region", "staged"]
+__all__ = ["Region", "placed", "staged"]
 
 # Device memory is given out at multiples of this, so an address keeps its lower bits.
 _ALIGNMENT = 256
@@ -51,6 +51,16 @@ def staged(device: Device, regions: Sequence[Region]) -> Iterator[list[int]]:
     finally:
         for memory in held:
             device.free(memory)
+
+
+@contextmanager
+def placed(device: Device, regions: Sequence[Region]) -> Iterator[list[int]]:
+    """Give the addresses of ``regions`` on the device: their own where it uses host memory."""
+    if device.host_memory:
+        yield [region.pointer for region in regions]
+        return
+    with staged(device, regions) as addresses:
+        yield addresses
 
 
 def _copy_in(device: Device, region: Region, held: list[int]) -> int:

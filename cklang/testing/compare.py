@@ -10,6 +10,7 @@ import numpy as np
 from cklang.errors import error
 from cklang.ir.numeric import Array
 from cklang.reference.bounds import gamma
+from cklang.reference.distance import error_ratios, largest_ratio
 from cklang.types import DType
 
 __all__ = ["assert_close", "largest_ratio", "tolerance"]
@@ -40,21 +41,12 @@ def assert_close(got: Any, reference: Any, bound: Any, *, what: str = "the resul
     for name in ("shape", "dtype"):
         if getattr(got, name) != getattr(reference, name):
             raise error("T002", what=name, got=getattr(got, name), want=getattr(reference, name))
-    ratios = _ratios(got, reference, np.broadcast_to(bound, got.shape))
+    ratios = error_ratios(got, reference, np.broadcast_to(bound, got.shape))
     outside = int((ratios > 1).sum())
     if outside:
         raise error(
             "T001", count=outside, size=got.size, worst=_worst(got, reference, bound, ratios, what)
         )
-
-
-def largest_ratio(got: Any, reference: Any, bound: Any) -> float:
-    """Return the largest error in units of its bound: at most 1 where :func:`assert_close` passes.
-
-    0 for an empty array; infinite where a bound of 0 or a kind (nan, infinity) is missed.
-    """
-    got, reference = np.asarray(got), np.asarray(reference)
-    return float(np.max(_ratios(got, reference, np.broadcast_to(bound, got.shape)), initial=0.0))
 
 
 def tolerance(dtype: DType, k: int) -> float:
@@ -69,18 +61,6 @@ def tolerance(dtype: DType, k: int) -> float:
     if dtype.name not in _HALF_ULP:
         raise error("T003", got=dtype, known=", ".join(_HALF_ULP))
     return gamma(k) + (1 + gamma(k)) * _HALF_ULP[dtype.name]
-
-
-def _ratios(got: Array, reference: Array, bound: Array) -> Array:
-    """Return error / bound; 0 where equal, infinite where nothing allows the difference."""
-    limit = np.asarray(bound, np.float64)
-    with np.errstate(all="ignore"):
-        x, y = got.astype(np.float64), reference.astype(np.float64)
-        distance = np.abs(x - y)
-        same = (x == y) | (np.isnan(x) & np.isnan(y))
-        ratio = np.where(limit > 0, distance / limit, np.inf)
-    ratio = np.where(np.isnan(ratio), np.inf, ratio)
-    return np.where(same | np.isinf(limit), 0.0, ratio)
 
 
 def _worst(got: Array, reference: Array, bound: Any, ratios: Array, what: str) -> str:

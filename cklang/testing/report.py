@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from cklang.reference.bounds import evaluate_with_bound
+from cklang.reference.distance import largest_ratio
 from cklang.runtime.arrays import to_numpy
 from cklang.runtime.op import Op
-from cklang.testing.compare import assert_close, largest_ratio
+from cklang.testing.compare import assert_close
 
 __all__ = ["Report", "report"]
 

@@ -7,8 +7,7 @@ types hold the integers and the accumulator the sums, a right kernel has no wron
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +24,7 @@ from cklang.runtime.context import device_of
 from cklang.runtime.device import Device, open_device
 from cklang.runtime.problem import Matrix, Problem, problem
 from cklang.runtime.record import Artifact
-from cklang.runtime.transfer import Region, staged
+from cklang.runtime.transfer import Region, placed
 from cklang.types import DType, Kind, TensorType, f32, i32
 
 __all__ = ["SelfTest", "plain_key", "self_test"]
@@ -108,26 +107,16 @@ def self_test(
 def _launch(
     device: Device, artifact: Artifact, made: Problem, arrays: Sequence[npt.NDArray[Any]]
 ) -> None:
-    with (
-        _on(device, arrays) as addresses,
-        bare_launch(device, artifact, made, addresses) as launch,
-    ):
-        launch()
-
-
-@contextmanager
-def _on(device: Device, arrays: Sequence[npt.NDArray[Any]]) -> Iterator[list[int]]:
-    """Give the addresses of ``arrays`` on the device; the last one is written."""
-    if device.host_memory:
-        yield [array.ctypes.data for array in arrays]
-        return
     last = len(arrays) - 1
     regions = [
         Region(pointer=array.ctypes.data, low=0, high=array.nbytes, written=index == last)
         for index, array in enumerate(arrays)
     ]
-    with staged(device, regions) as addresses:
-        yield addresses
+    with (
+        placed(device, regions) as addresses,
+        bare_launch(device, artifact, made, addresses) as launch,
+    ):
+        launch()
 
 
 def _integers(matrix: Matrix, rng: np.random.Generator) -> npt.NDArray[Any]:

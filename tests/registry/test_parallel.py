@@ -65,7 +65,7 @@ def test_other_executors_get_plain_data_a_task_for_each_stencil() -> None:
 
 
 def test_workers_build_in_the_same_place() -> None:
-    settings = parallel._settings()
+    settings = parallel.settings()
     assert settings["CKLANG_JOBS"] == "1"
     assert "CKLANG_CACHE_DIR" in settings
 

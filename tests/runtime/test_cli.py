@@ -40,7 +40,7 @@ def test_inspect(program: str, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["M=4", "N=8", "--dtype", "T=f16"], "a size for K"),
+        (["M=4", "N=8", "--dtype", "T=f16"], "an extent for K"),
         (["M=4", "N=8", "K=x", "--dtype", "T=f16"], "an integer of 0 or more"),
         (["M=4", "N=8", "K=4"], "a dtype for T"),
         (["M=4", "N=8", "K=4", "--dtype", "f16"], "NAME=VALUE"),

@@ -59,11 +59,12 @@ def _covers(row: Forbidden, names: tuple[str, str, str]) -> bool:
 @algorithm_rule("warp-tile", "the GPU has a fixed set of matrix instructions", reads=("warp_tile",))
 def _warp_tile(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     types = (s.dtype_a.family, s.dtype_b.family, s.dtype_acc.name)
-    legal = spec.tiles(*types)
+    legal = spec.tiles(*types, sparse=s.sparse)
     if a.warp_tile in legal:
         return None
+    sparse = "sparse " if s.sparse else ""
     return Objection(
-        what=f"the warp tile for {types[0]} by {types[1]} to {types[2]} on {spec.name}",
+        what=f"the warp tile for {sparse}{types[0]} by {types[1]} to {types[2]} on {spec.name}",
         value=_triple(a.warp_tile),
         bound="one of " + (", ".join(map(_triple, legal)) or "(none)"),
     )

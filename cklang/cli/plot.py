@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: MIT
+"""Pictures of a bench: what each kernel costs beside the best of its problem."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cklang.errors import error
+from cklang.runtime.tune.bench import Bench
+
+__all__ = ["draw"]
+
+_INCHES_A_PROBLEM = 0.45
+
+
+def draw(found: Bench, path: Path) -> None:
+    """Draw one line a problem: its kernels by cost over the least, the heuristic's marked.
+
+    Args:
+        found: What was measured.
+        path: The picture; its suffix, .png or .svg, says what kind.
+
+    Raises:
+        CkUnsupportedError: N010, matplotlib is not installed.
+        CkValueError: K002, the suffix is neither.
+    """
+    if path.suffix not in (".png", ".svg"):
+        raise error("K002", what="a picture", want="named *.png or *.svg", got=path)
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as problem:
+        raise error("N010") from problem
+    names = [verdict.problem for verdict in found.verdicts]
+    figure = Figure(figsize=(9.0, 1.4 + _INCHES_A_PROBLEM * len(names)), layout="constrained")
+    axes = figure.add_subplot()
+    for place, verdict in enumerate(found.verdicts):
+        least = verdict.best
+        rows = [r for r in found.rows if r.problem == verdict.problem and r.cost is not None]
+        if least is None or not rows:
+            continue
+        costs = [(row.cost or 0.0) / least for row in rows]
+        axes.plot(costs, [place] * len(costs), "|", color="tab:blue", markersize=12)
+        chosen = [cost for cost, row in zip(costs, rows, strict=True) if row.heuristic]
+        axes.plot(chosen, [place] * len(chosen), "o", color="tab:orange", fillstyle="none")
+    axes.set_yticks(range(len(names)), names, fontsize=8)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.set_xlabel("cost of each kernel over that of the best; circles: the heuristic's choice")
+    axes.set_title(f"{len(found.rows)} measurements on {found.device}", fontsize=10)
+    axes.grid(axis="x", linewidth=0.3)
+    figure.savefig(path)

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+"""Arguments for a call made from names alone: extents, dtypes, constants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cklang.codec import dtype_of, unknown
+from cklang.errors import error
+from cklang.types import Blocks, ConstType, Dim, DType, TensorType, TensorVarType
+
+if TYPE_CHECKING:
+    from cklang.frontend.program import Signature
+
+__all__ = ["packed_arguments"]
+
+
+def packed_arguments(signature: Signature, named: Mapping[str, Any]) -> dict[str, Any]:
+    """Return packed arrays without contents for the tensors of a call, and its constants.
+
+    Args:
+        signature: Of the op.
+        named: The extent of each dim, the dtype of each dtype variable (or its name), and the
+            value of each constant that has no default.
+
+    Raises:
+        CkValueError: K002, something is missing or no such value; K001, a name is unknown.
+    """
+    rest = dict(named)
+    made: dict[str, Any] = {}
+    for parameter in signature.parameters:
+        type_ = parameter.type
+        if isinstance(type_, ConstType):
+            if parameter.name in named:
+                made[parameter.name] = rest.pop(parameter.name)
+            continue
+        if isinstance(type_, TensorType | TensorVarType):
+            shape = tuple(_extent(named, extent, rest) for extent in type_.shape)
+            made[parameter.name] = np.empty(shape, _dtype(named, type_, rest).numpy)
+    for name in rest:
+        raise unknown("name", name, _known(signature))
+    return made
+
+
+def _extent(named: Mapping[str, Any], extent: Dim | int, rest: dict[str, Any]) -> int:
+    if isinstance(extent, int):
+        return extent
+    if isinstance(extent, Blocks):
+        return extent.count(_extent(named, extent.of, rest))
+    rest.pop(extent.name, None)
+    given = _given(named, extent.name, "an extent")
+    if not isinstance(given, int) or isinstance(given, bool) or given < 0:
+        raise error("K002", what=extent.name, want="an integer of 0 or more", got=given)
+    return given
+
+
+def _dtype(
+    named: Mapping[str, Any], type_: TensorType | TensorVarType, rest: dict[str, Any]
+) -> DType:
+    if isinstance(type_, TensorType):
+        return type_.dtype
+    rest.pop(type_.var.name, None)
+    return dtype_of(_given(named, type_.var.name, "a dtype"))
+
+
+def _given(named: Mapping[str, Any], name: str, what: str) -> Any:
+    if name not in named:
+        raise error("K002", what=f"{what} for {name}", want=f"given as {name}=...", got="nothing")
+    return named[name]
+
+
+def _known(signature: Signature) -> list[str]:
+    names = set(signature.variables)
+    for parameter in signature.parameters:
+        if isinstance(parameter.type, TensorType | TensorVarType):
+            names |= {e.name for e in parameter.type.shape if type(e) is Dim}
+        elif isinstance(parameter.type, ConstType):
+            names.add(parameter.name)
+    return sorted(names)

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: MIT
+"""What is measured, as plain data that another process or machine can make again.
+
+A case is one kernel of one call: the program as IR text, which of its kernels, and how each value
+lies in memory. Operands are made where the case is measured, from a seed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from cklang.codec import decode, encode
+from cklang.errors import error
+from cklang.fusion.plan import FusedGemm, epilogue_hash
+from cklang.ir.printer import print_function
+from cklang.runtime.arguments import packed_arguments
+from cklang.runtime.dispatch import storage_of
+from cklang.runtime.problem import Problem, Storage, problem_of
+
+if TYPE_CHECKING:
+    from cklang.fusion.plan import FusionPlan
+    from cklang.runtime.bind import Binding
+    from cklang.runtime.op import Op
+
+__all__ = ["Call", "Case", "calls_of", "cases_of", "problem_text"]
+
+Call = Mapping[str, Any] | Sequence[Any]
+"""Names for :func:`packed_arguments`; or the arguments of a call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One kernel of one call."""
+
+    function: str
+    """The program for the call's dtypes and constants, as IR text."""
+    kernel: int
+    """Which of the kernels that fusion makes of it."""
+    storage: tuple[Storage, ...]
+    """How each input of the kernel lies in memory, and last its result."""
+    dims: tuple[tuple[str, int], ...]
+
+    @property
+    def fused(self) -> FusedGemm:
+        """The kernel as fusion made it."""
+        return _planned(self.function)[self.kernel]
+
+    @property
+    def places(self) -> dict[str, Storage]:
+        """The storage of each value by its name in the program."""
+        kernel = self.fused
+        names = (*(value.name for value in kernel.inputs), kernel.result.name)
+        return dict(zip(names, self.storage, strict=True))
+
+    @property
+    def problem(self) -> Problem:
+        """The problem that the kernel is selected and launched for.
+
+        Raises:
+            CkValueError: A030-A035, strides; N008, the result has no element.
+        """
+        kernel = self.fused
+        region = epilogue_hash(kernel.epilogue)
+        problem = problem_of(kernel, self.places, dict(self.dims), region)
+        if problem is None:
+            raise error("N008", name=kernel.name)
+        return problem
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the form that :meth:`from_json` reads."""
+        data: dict[str, Any] = encode(self)
+        return data
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Case:
+        """Read it back."""
+        return decode(Case, dict(data), "case")
+
+
+@lru_cache(maxsize=64)
+def _planned(text: str) -> tuple[FusedGemm, ...]:
+    from cklang.fusion.partition import plan
+    from cklang.ir.parser import parse_function
+
+    return plan(parse_function(text)).kernels
+
+
+def calls_of(op: Op, call: Call) -> tuple[Case, ...]:
+    """Return the cases of a call: its kernels whose result has an element, in launch order.
+
+    Args:
+        op: What is called.
+        call: The extents of its dims, its dtype variables and constants (operands are packed
+            then), or its arguments.
+
+    Raises:
+        CkError: What the call raises.
+    """
+    if isinstance(call, Mapping):
+        return op.cases(**packed_arguments(op.program.signature, call))
+    return op.cases(*call)
+
+
+def cases_of(plan: FusionPlan, binding: Binding) -> tuple[Case, ...]:
+    """Return the cases of a bound call."""
+    stored = storage_of(plan, binding, None)
+    text = print_function(plan.function)
+    cases = []
+    for index, kernel in enumerate(plan.kernels):
+        names = (*(value.name for value in kernel.inputs), kernel.result.name)
+        dims = tuple(binding.dims.items())
+        storage = tuple(stored[name] for name in names)
+        if 0 not in storage[-1].shape:
+            cases.append(Case(function=text, kernel=index, storage=storage, dims=dims))
+    return tuple(cases)
+
+
+def problem_text(problem: Problem) -> str:
+    """Return all that a problem's cost depends on, as canonical JSON; names are not part of it."""
+    data = {"signature": encode(problem.signature), "problem": _nameless(encode(problem))}
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def _nameless(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {k: _nameless(v) for k, v in data.items() if k != "value" and k[0] != "_"}
+    if isinstance(data, list):
+        return [_nameless(item) for item in data]
+    return data

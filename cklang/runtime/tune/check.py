@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: MIT
+"""Whether a kernel computed what its case says: every element, or those of some rows if many.
+
+Rows are the rows of A and of the result: a tile's first and last ones, those at the edges and some
+in between, with all of B, so that every column and all of K are met.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cklang.errors import CkError
+from cklang.fusion.plan import FusedGemm
+from cklang.fusion.unfuse import kernel_function
+from cklang.reference.bounds import evaluate_with_bound
+from cklang.reference.distance import largest_ratio
+
+__all__ = ["error_ratio", "sampled"]
+
+Array = npt.NDArray[Any]
+
+_WHOLE = 1 << 27
+"""Elements of A times columns of B up to which everything is compared."""
+_ROWS = 64
+_UNLIKE = "I032"
+"""The reference's error where one extent has two values: rows cannot be taken from this kernel."""
+
+
+def error_ratio(kernel: FusedGemm, inputs: Sequence[Array], result: Array) -> float:
+    """Return the largest error of ``result`` in units of its bound: at most 1 if it is right.
+
+    Args:
+        kernel: What computed it.
+        inputs: The value of each of ``kernel.inputs``.
+        result: What it gave.
+    """
+    function = kernel_function(kernel)
+    some = sampled(kernel, inputs, result)
+    if some is not None:
+        try:
+            (want,), (bound,) = evaluate_with_bound(function, some[0])
+        except CkError as problem:
+            if problem.code != _UNLIKE:
+                raise
+        else:
+            return largest_ratio(some[1], want, bound)
+    (want,), (bound,) = evaluate_with_bound(function, list(inputs))
+    return largest_ratio(result, want, bound)
+
+
+def sampled(
+    kernel: FusedGemm, inputs: Sequence[Array], result: Array
+) -> tuple[list[Array], Array] | None:
+    """Return some rows of the inputs and of the result; None if they are few, or tangled."""
+    axis = kernel.axes[-2]
+    rows = result.shape[axis]
+    work = math.prod(inputs[0].shape) * result.shape[kernel.axes[-1]]
+    if work <= _WHOLE or rows <= _ROWS:
+        return None
+    along = _row_axes(kernel)
+    if along is None:
+        return None
+    chosen = _rows(rows)
+    taken = [
+        each if along[value.name] is None else np.take(each, chosen, along[value.name])
+        for value, each in zip(kernel.inputs, inputs, strict=True)
+    ]
+    return taken, np.take(result, chosen, axis)
+
+
+def _row_axes(kernel: FusedGemm) -> dict[str, int | None] | None:
+    """Return which axis of each input runs with the rows; None if one input has two answers."""
+    uses = [(kernel.a.value, kernel.a.perm[-2]), (kernel.b.value, None)]
+    uses += [(read.value, read.axes[-2]) for read in kernel.reads]
+    along: dict[str, int | None] = {}
+    for value, axis in uses:
+        if along.setdefault(value.name, axis) != axis:
+            return None
+    return along
+
+
+def _rows(count: int) -> npt.NDArray[np.intp]:
+    """Return at most ``_ROWS`` of ``count`` rows, the first and the last among them."""
+    spread = np.linspace(0, count - 1, _ROWS - 2).astype(np.intp)
+    return np.unique(np.concatenate([spread, [0, count - 1]]))

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: MIT
+"""One kernel on one case: built, run, checked against the reference, and what it cost.
+
+On a real GPU the cost is the time of a launch. The emulator's time says nothing about a GPU, so
+there the cost is what the model predicts with the registers and the LDS that the kernel really
+takes, or the number of wave instructions where the model knows nothing; the unit says so, and the
+emulator's counters come with it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cklang import knobs
+from cklang.errors import CkError, CkUnsupportedError
+from cklang.keys import KernelKey
+from cklang.runtime import arrays
+from cklang.runtime.autotune import microseconds
+from cklang.runtime.bare import bare_launch
+from cklang.runtime.device import Device, open_device
+from cklang.runtime.problem import Problem, Storage
+from cklang.runtime.record import Artifact
+from cklang.runtime.transfer import Region, placed
+from cklang.runtime.tune.case import Case
+from cklang.runtime.tune.check import error_ratio
+from cklang.tuning.database import Measurement, Status
+from cklang.tuning.model import estimate
+from cklang.tuning.traits import Resources
+from cklang.types import DType, Kind
+
+__all__ = ["INSTRUCTIONS", "MICROSECONDS", "PREDICTED", "failed", "measure"]
+
+MICROSECONDS = "µs"
+PREDICTED = "µs predicted (the GPU is emulated)"
+INSTRUCTIONS = "wave instructions (no prediction: the GPU is emulated)"
+
+
+def measure(case: Mapping[str, Any], key: Mapping[str, Any], settings: Mapping[str, str]) -> Any:
+    """Measure a kernel that came as plain data; return a measurement as plain data.
+
+    What cklang itself refuses, the build and faults included, is a failed measurement.
+
+    Args:
+        case: A case's JSON form.
+        key: The kernel's.
+        settings: Knobs by environment name: those of whoever asks.
+    """
+    with knobs.scope(**settings):
+        kernel = KernelKey.from_json(dict(key))
+        try:
+            return _measured(Case.from_json(case), kernel).to_json()
+        except CkError as problem:
+            return failed(kernel, Status.FAILED, f"CK-{problem.code} {problem.message}").to_json()
+
+
+def failed(key: KernelKey, status: Status, note: str) -> Measurement:
+    """Return the measurement of a kernel that has no cost."""
+    return Measurement(key=key, status=status, cost=None, unit="", note=note, measured_at=_now())
+
+
+def _now() -> str:
+    return dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds")
+
+
+def _measured(case: Case, key: KernelKey) -> Measurement:
+    from cklang.runtime.build import shared_builder
+
+    kernel = case.fused
+    (artifact,) = shared_builder().build_all([(key, kernel.epilogue)])
+    device = open_device()
+    operands = _operands(case)
+    inputs, result = list(operands.values())[:-1], operands[kernel.result.name]
+    problem = case.problem
+    names = [kernel.a.value, kernel.b.value, kernel.result, *(r.value for r in kernel.reads)]
+    with placed(device, _regions(operands, kernel.result.name)) as places:
+        by_name = dict(zip(operands, places, strict=True))
+        addresses = [by_name[value.name] for value in names]
+        with bare_launch(device, artifact, problem, addresses) as launch:
+            launch()
+            device.synchronize()
+            counters = _counters(device)
+            spent = None if device.emulated else microseconds(device, launch)
+    ratio = error_ratio(kernel, inputs, result)
+    if ratio > 1:
+        note = f"the largest error is {ratio:.3g} times its bound"
+        return failed(key, Status.WRONG, note)
+    cost, unit = (
+        _predicted(device, artifact, problem, counters)
+        if spent is None
+        else (
+            spent,
+            MICROSECONDS,
+        )
+    )
+    return Measurement(
+        key=key,
+        status=Status.RIGHT,
+        cost=cost,
+        unit=unit,
+        counters={**counters, "error_ratio": ratio},
+        measured_at=_now(),
+    )
+
+
+def _counters(device: Device) -> dict[str, float]:
+    if not device.emulated:
+        return {}
+    from dataclasses import asdict
+
+    from cklang import emulator
+
+    counted: dict[str, float] = asdict(emulator.stats(device.index))
+    return counted
+
+
+def _predicted(
+    device: Device, artifact: Artifact, problem: Problem, counters: Mapping[str, float]
+) -> tuple[float, str]:
+    used = artifact.resources
+    held = Resources(vgprs=used.vgprs, lds_bytes=used.lds_bytes)
+    try:
+        found = estimate(artifact.key, problem, spec=device.spec, resources=held)
+    except CkUnsupportedError:
+        return counters["instructions"], INSTRUCTIONS
+    return found.us, PREDICTED
+
+
+def _operands(case: Case) -> dict[str, npt.NDArray[Any]]:
+    """Return random inputs and an unwritten result by name, laid out as the case says."""
+    rng = np.random.default_rng(0)
+    return {name: _array(storage, rng) for name, storage in case.places.items()}
+
+
+def _array(storage: Storage, rng: np.random.Generator) -> npt.NDArray[Any]:
+    size = storage.dtype.bytes
+    _, high = arrays.extent_of(storage.shape, storage.strides, size)
+    flat = _values(storage.dtype, max(high // size, 1), rng)
+    strides = [stride * size for stride in storage.strides]
+    return np.lib.stride_tricks.as_strided(flat, storage.shape, strides)
+
+
+def _values(dtype: DType, count: int, rng: np.random.Generator) -> npt.NDArray[Any]:
+    if dtype.kind is Kind.FLOAT:
+        return rng.uniform(-1.0, 1.0, count).astype(np.float32).astype(dtype.numpy)
+    low, high = (0, 2) if dtype.kind is Kind.BOOL else (-8, 8)
+    return rng.integers(low, high, count).astype(dtype.numpy)
+
+
+def _regions(operands: Mapping[str, npt.NDArray[Any]], result: str) -> Sequence[Region]:
+    regions = []
+    for name, array in operands.items():
+        low, high = arrays.extent_of(
+            array.shape, tuple(s // array.itemsize for s in array.strides), array.itemsize
+        )
+        place = array.ctypes.data
+        regions.append(Region(pointer=place, low=low, high=high, written=name == result))
+    return regions

@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: MIT
+"""Sessions of ``ck.autotune``: what is measured, what wins, what is stored, what a crash does."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, Future
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cklang as ck
+from cklang.cli.main import main
+from cklang.errors import CkError, CkUnsupportedError, CkValueError
+from cklang.keys import KernelKey
+from cklang.runtime.op import Op
+from cklang.runtime.select import select
+from cklang.runtime.tune.bench import bench
+from cklang.runtime.tune.case import Case, calls_of, problem_text
+from cklang.runtime.tune.check import error_ratio, sampled
+from cklang.runtime.tune.session import autotune, seconds_of
+from cklang.runtime.tune.worker import Worker
+from cklang.tuning.database import Database, Measurement, Status
+
+M, N, K = ck.dims("M N K")
+DEVICE = "emu:gfx942"
+
+
+@ck.op
+def linear(
+    x: ck.f16[M, K],  # type: ignore[valid-type]
+    w: ck.f16[N, K],  # type: ignore[valid-type]
+    bias: ck.f16[N],  # type: ignore[valid-type]
+) -> ck.f16[M, N]:  # type: ignore[valid-type]
+    return ck.relu(x @ w.T + bias)
+
+
+SHAPE = {"M": 70, "N": 40, "K": 33}
+LARGE = {"M": 700, "N": 400, "K": 330}
+
+Verdict = tuple[str, float | None]
+
+
+class Pretending(Executor):
+    """Measures nothing: the cost of a kernel is what ``verdict`` says."""
+
+    def __init__(self, verdict: Callable[[KernelKey], Verdict]) -> None:
+        self.verdict = verdict
+        self.asked: list[KernelKey] = []
+
+    def submit(self, call: Any, /, *arguments: Any, **_: Any) -> Future[Any]:
+        _, data, settings = arguments
+        assert settings["CKLANG_DEVICE"] == DEVICE
+        json.dumps(arguments)
+        key = KernelKey.from_json(data)
+        self.asked.append(key)
+        status, cost = self.verdict(key)
+        at = f"2026-01-01T00:00:{len(self.asked):03}"
+        done: Future[Any] = Future()
+        made = Measurement(
+            key=key, status=Status(status), cost=cost, unit="µs", note="as told", measured_at=at
+        )
+        done.set_result(made.to_json())
+        return done
+
+
+def narrow(key: KernelKey) -> Verdict:
+    """The narrower its stores, the cheaper a kernel is: the model's favourite is the worst."""
+    return "right", float(key.algorithm.vector_e) * key.algorithm.tile[0]
+
+
+def tune(path: Path, executor: Executor, op: Op = linear, **more: Any) -> Any:
+    problems = more.pop("problems", [SHAPE])
+    return autotune(
+        op, problems, device=DEVICE, database=path / "t.sqlite", executor=executor, **more
+    )
+
+
+def test_the_least_cost_wins_and_calls_use_it(tmp_path: Path) -> None:
+    report = tune(tmp_path, Pretending(narrow), patience=99)
+    (found,) = report.problems
+    costs = [m.cost for m in found.measurements]
+    assert len(costs) == found.candidates == found.fresh > 3
+    assert costs == sorted(costs)
+    assert found.best.key != found.favourite
+    assert "all were measured" in str(report)
+    strategy = ck.Tuned(tmp_path / "t.sqlite")
+    (case,) = calls_of(linear, SHAPE)
+    chosen = select(case.problem, arch="gfx942", strategy=strategy)
+    assert chosen.key == found.best.key
+    assert f"the best of {len(costs)} measured kernels" in chosen.reason
+    other = select(calls_of(linear, LARGE)[0].problem, arch="gfx942", strategy=strategy)
+    assert "nothing of it is in the tuning database" in other.reason
+
+
+def test_a_strategy_made_later_sees_what_was_measured_later(tmp_path: Path) -> None:
+    (case,) = calls_of(linear, SHAPE)
+    path = tmp_path / "t.sqlite"
+    before = select(case.problem, arch="gfx942", strategy=ck.Tuned(path))
+    assert "nothing of it" in before.reason
+    assert not path.exists()
+    found = tune(tmp_path, Pretending(narrow), patience=99).problems[0]
+    after = select(case.problem, arch="gfx942", strategy=ck.Tuned(path))
+    assert after.key == found.best.key != before.key
+
+
+@pytest.mark.parametrize("status", ["wrong", "failed", "crashed", "slow"])
+def test_what_is_not_right_never_wins(tmp_path: Path, status: str) -> None:
+    def verdict(key: KernelKey) -> Verdict:
+        return (status, None) if key.algorithm.vector_e == 1 else narrow(key)
+
+    (found,) = tune(tmp_path, Pretending(verdict), patience=99).problems
+    assert found.best.key.algorithm.vector_e > 1
+    assert f"{status}: " in str(found)
+    assert "as told" in str(found)
+
+
+def test_no_right_kernel_is_said_and_the_heuristic_stays(tmp_path: Path) -> None:
+    (found,) = tune(tmp_path, Pretending(lambda _: ("wrong", None)), patience=99).problems
+    assert found.best is None
+    assert "no kernel gave a right result" in str(found)
+    strategy = ck.Tuned(tmp_path / "t.sqlite")
+    chosen = select(found.problem, arch="gfx942", strategy=strategy)
+    assert chosen.key == select(found.problem, arch="gfx942").key
+
+
+def test_a_session_goes_on_where_the_last_one_stopped(tmp_path: Path) -> None:
+    first, second = Pretending(narrow), Pretending(narrow)
+    assert "the limit is reached" in str(tune(tmp_path, first, limit=2, patience=99))
+    report = tune(tmp_path, second, patience=99)
+    assert len(first.asked) == 2
+    assert not set(first.asked) & set(second.asked)
+    assert len(report.problems[0].measurements) == len(first.asked) + len(second.asked)
+    third = Pretending(narrow)
+    assert tune(tmp_path, third, patience=99).problems[0].fresh == 0
+    assert third.asked == []
+
+
+def test_it_stops_when_nothing_gets_better(tmp_path: Path) -> None:
+    rising = Pretending(lambda _: ("right", float(len(rising.asked))))
+    (found,) = tune(tmp_path, rising, patience=2, problems=[LARGE]).problems
+    assert len(rising.asked) == 3
+    assert found.ended == "none of the last 2 was better"
+
+
+def test_problems_take_turns_and_a_budget_ends_all(tmp_path: Path) -> None:
+    slow = Pretending(narrow)
+    report = tune(tmp_path, slow, problems=[SHAPE, LARGE], budget=0)
+    assert slow.asked == []
+    assert [found.ended for found in report.problems] == ["the budget is used up"] * 2
+    turns = Pretending(narrow)
+    tune(tmp_path, turns, problems=[SHAPE, LARGE], limit=2)
+    firsts = [select(calls_of(linear, s)[0].problem, arch="gfx942").key for s in (SHAPE, LARGE)]
+    assert turns.asked[:2] == firsts
+
+
+def test_a_broken_executor_loses_nothing_that_was_measured(tmp_path: Path) -> None:
+    class Breaking(Pretending):
+        def submit(self, call: Any, /, *arguments: Any, **more: Any) -> Future[Any]:
+            if len(self.asked) == 2:
+                raise RuntimeError("the cluster is gone")
+            return super().submit(call, *arguments, **more)
+
+    with pytest.raises(RuntimeError, match="cluster"):
+        tune(tmp_path, Breaking(narrow))
+    with Database(tmp_path / "t.sqlite") as database:
+        assert len(database) == 2
+
+
+def test_arguments_may_be_arrays(tmp_path: Path) -> None:
+    x, w = np.ones((66, 70), np.float16)[:, :33].T[:33], np.ones((40, 66), np.float16)
+    bias = np.ones(40, np.float16)
+    (found,) = tune(tmp_path, Pretending(narrow), problems=[(x, w, bias)], limit=1).problems
+    assert found.problem.a.layout is not None
+    assert "c" in found.problem.signature.layouts
+
+
+@pytest.mark.parametrize(
+    ("more", "code"),
+    [
+        ({"problems": []}, "N007"),
+        ({"budget": "soon"}, "K002"),
+        ({"budget": -1}, "K002"),
+        ({"problems": [{"M": 1, "N": 2}]}, "K002"),
+        ({"problems": [{"M": 1, "N": 2, "K": 3, "L": 4}]}, "K001"),
+    ],
+)
+def test_bad_input(tmp_path: Path, more: Mapping[str, Any], code: str) -> None:
+    with pytest.raises(CkError) as caught:
+        tune(tmp_path, Pretending(narrow), **more)
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("60s", 60), ("1.5m", 90), ("1h", 3600), ("7", 7), (2.5, 2.5)]
+)
+def test_budgets(text: str | float, seconds: float) -> None:
+    assert seconds_of(text) == seconds
+
+
+def test_a_case_is_plain_data() -> None:
+    (case,) = calls_of(linear, SHAPE)
+    again = Case.from_json(json.loads(json.dumps(case.to_json())))
+    assert again == case
+    assert again.problem == case.problem
+    text = problem_text(case.problem)
+    assert "bias" not in text
+    assert text != problem_text(calls_of(linear, {**SHAPE, "K": 34})[0].problem)
+
+
+def test_a_result_without_elements_is_no_case() -> None:
+    assert calls_of(linear, {**SHAPE, "M": 0}) == ()
+
+
+class TestChecking:
+    """A wrong element is found, whether all or some rows are looked at."""
+
+    def values(self, m: int, n: int, k: int) -> tuple[list[Any], Any]:
+        rng = np.random.default_rng(1)
+        shapes = ((m, k), (n, k), (n,))
+        inputs = [rng.uniform(-1, 1, shape).astype(np.float16) for shape in shapes]
+        x, w, bias = (each.astype(np.float64) for each in inputs)
+        return inputs, np.maximum(x @ w.T + bias, 0).astype(np.float16)
+
+    @pytest.mark.parametrize("shape", [(70, 40, 33), (1000, 400, 400)])
+    def test_right_and_wrong(self, shape: tuple[int, int, int]) -> None:
+        m, n, k = shape
+        (case,) = calls_of(linear, {"M": m, "N": n, "K": k})
+        inputs, result = self.values(*shape)
+        assert (sampled(case.fused, inputs, result) is not None) == (m == 1000)
+        assert error_ratio(case.fused, inputs, result) <= 1
+        result[m - 1, n - 1] += np.float16(4)
+        assert error_ratio(case.fused, inputs, result) > 1
+
+    def test_an_input_used_twice_is_compared_whole(self) -> None:
+        @ck.op
+        def gram(x: ck.f16[M, K]) -> ck.f32[M, M]:  # type: ignore[valid-type]
+            return x @ x.T
+
+        (case,) = calls_of(gram, {"M": 700, "K": 300})
+        x = np.random.default_rng(1).uniform(-1, 1, (700, 300)).astype(np.float16)
+        wide = x.astype(np.float64)
+        assert error_ratio(case.fused, [x], (wide @ wide.T).astype(np.float32)) <= 1
+
+
+def test_the_table_and_the_report(tmp_path: Path) -> None:
+    found = bench(
+        linear,
+        [SHAPE, LARGE],
+        device=DEVICE,
+        database=tmp_path / "t.sqlite",
+        executor=Pretending(narrow),
+        limit=5,
+    )
+    table = list(csv.DictReader(io.StringIO(found.csv())))
+    assert len(table) == len(found.rows) == 10
+    assert sum(row["best"] == "True" for row in table) == 2
+    data = json.loads(found.json())
+    assert len(data["oracle"]) == 2
+    assert all(verdict["ratio"] >= 1 for verdict in data["oracle"])
+    assert max(v.ratio or 0 for v in found.verdicts) > 1
+    assert "geometric mean" in found.oracle()
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg"])
+def test_the_picture(tmp_path: Path, suffix: str) -> None:
+    from cklang.cli.plot import draw
+
+    path = tmp_path / "t.sqlite"
+    found = bench(linear, [SHAPE], device=DEVICE, database=path, executor=Pretending(narrow))
+    draw(found, tmp_path / f"picture{suffix}")
+    head = (tmp_path / f"picture{suffix}").read_bytes()[:60]
+    assert head[1:4] == b"PNG" if suffix == ".png" else b"<?xml" in head
+    with pytest.raises(CkValueError, match=r"\*\.png"):
+        draw(found, tmp_path / "picture.gif")
+
+
+def test_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    from cklang.cli.plot import draw
+
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    path = tmp_path / "t.sqlite"
+    found = bench(linear, [SHAPE], device=DEVICE, database=path, executor=Pretending(narrow))
+    with pytest.raises(CkUnsupportedError) as caught:
+        draw(found, tmp_path / "picture.png")
+    assert caught.value.code == "N010"
+
+
+def program(folder: Path) -> str:
+    path = folder / "program_for_tune.py"
+    path.write_text(
+        "import cklang as ck\n"
+        'M, N, K = ck.dims("M N K")\n\n\n'
+        "@ck.op\n"
+        "def linear(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:\n"
+        "    return x @ w.T\n"
+    )
+    return f"{path}:linear"
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("bundle")
+def test_a_worker_measures_and_a_dead_one_is_replaced(tmp_path: Path) -> None:
+    (case,) = calls_of(linear, SHAPE)
+    key = select(case.problem, arch="gfx942").key
+    with Worker({"CKLANG_DEVICE": DEVICE}, 300.0) as worker:
+        first = worker.measure(case, key)
+        assert first.status is Status.RIGHT
+        assert first.cost is not None
+        assert "emulated" in first.unit
+        assert first.counters["mfma"] > 0
+        assert first.counters["error_ratio"] <= 1
+        worker._process.kill()
+        worker._process.join()
+        dead = worker.measure(case, key)
+        assert dead.status is Status.CRASHED
+        assert "signal 9" in dead.note
+        assert worker.measure(case, key).rank == first.rank
+        worker._limit = 0.0
+        assert worker.measure(case, key).status is Status.SLOW
+    elsewhere = KernelKey(key.signature, key.algorithm, "gfx90a")
+    with Worker({"CKLANG_DEVICE": "emu:nothing"}, 300.0) as worker:
+        refused = worker.measure(case, elsewhere)
+    assert refused.status is Status.FAILED
+    assert refused.note.startswith("CK-")
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("bundle")
+def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name, base = program(tmp_path), str(tmp_path / "t.sqlite")
+    problems = tmp_path / "problems.csv"
+    problems.write_text("M, N\n70,40\n72,40\n")
+    words = [name, "K=33", "--problems", str(problems), "--device", DEVICE, "--database", base]
+    assert main(["tune", *words, "--limit", "1"]) == 0
+    assert capsys.readouterr().out.count("(1 new)") == 2
+    exported = str(tmp_path / "e.json")
+    assert main(["tune", "--database", base, "--export", exported]) == 0
+    assert "2 measurements" in capsys.readouterr().out
+    other = str(tmp_path / "other.sqlite")
+    assert main(["tune", "--database", other, "--import", exported]) == 0
+    assert "2 measurements added" in capsys.readouterr().out
+    assert main(["tune", "--database", other, "--merge", base]) == 0
+    assert "0 measurements added" in capsys.readouterr().out
+    table = tmp_path / "t.csv"
+    assert main(["bench", *words, "--limit", "1", "--csv", str(table)]) == 0
+    assert "oracle against heuristic on emulated gfx942" in capsys.readouterr().out
+    assert len(table.read_text().splitlines()) == 3
+    assert main(["tune"]) == 1
+    problems.write_text("M,N\n70\n")
+    assert main(["tune", *words]) == 1
+    assert "line 2" in capsys.readouterr().err

@@ -75,7 +75,7 @@ def plan_attention(function: Function) -> AttentionPlan:
         offset=seeds[1] if seeds else None,
         constants=_constants(function, seeds),
         reads=reads,
-        score=None if is_identity(score) else score,
+        score=None if is_identity(score) and (scale == "auto" or _is_above_0(scale)) else score,
         mask=rest,
         window=window,
         scale=scale if isinstance(scale, str) else float(str(scale)),
@@ -86,6 +86,11 @@ def plan_attention(function: Function) -> AttentionPlan:
         spans=_spans([anchor, *score.body, *mask.body]),
     )
     return AttentionPlan(function=function, kernel=kernel, notes=_notes(kernel))
+
+
+def _is_above_0(scale: object) -> bool:
+    # CK Tile takes the largest product before it scales.
+    return isinstance(scale, float) and scale > 0
 
 
 def _attr(operation: Operation, name: str) -> object:
@@ -113,21 +118,20 @@ def _stored(function: Function, anchor: Operation, lse: Operation | None) -> Val
     """
     made = function.definitions()
     stored = anchor.result
-    seen = {lse.result.name} if lse is not None else set()
     for result in function.results:
-        if result.name in seen:
+        if lse is not None and result.name == lse.result.name and function.results.count(result) == 1:
             continue
         operation = made.get(result.name)
         source = operation
         if operation is not None and operation.op == "cast":
             source = made.get(operation.operands[0].name)
         is_float = result.type.dtype.kind is NumberKind.FLOAT
-        if source is not anchor or anchor.op != "attention" or not is_float:
+        again = stored is not anchor.result or function.results.count(result) > 1
+        if source is not anchor or anchor.op != "attention" or not is_float or again:
             name = "a parameter" if operation is None else operation.op
             at = operation.span if operation is not None else function.span
             raise error("X017", at=at, op=name)
         stored = result
-        seen.add(result.name)
     if anchor.op == "attention":
         return stored
     q, v = anchor.operands[0], anchor.operands[2]
@@ -161,14 +165,10 @@ def _check_reads(anchor: Operation, reads: Sequence[Value], views: dict[str, Vie
             raise error("X018", at=anchor.span, operand=value, dtype=value.type.dtype)
 
 
-def _constants(function: Function, seeds: Sequence[Value]) -> dict[str, int]:
+def _constants(function: Function, seeds: Sequence[Value]) -> tuple[tuple[str, int], ...]:
     made = function.definitions()
-    found = {}
-    for seed in seeds:
-        operation = made.get(seed.name)
-        if operation is not None:
-            found[seed.name] = int(str(operation.attr("value")))
-    return found
+    given = ((seed.name, made.get(seed.name)) for seed in dict.fromkeys(seeds))
+    return tuple((name, int(str(op.attr("value")))) for name, op in given if op is not None)
 
 
 def _spans(operations: Sequence[Operation]) -> tuple[Span, ...]:

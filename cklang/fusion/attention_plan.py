@@ -12,7 +12,15 @@ from cklang.ir.nodes import Function, Value
 from cklang.ir.printer import print_function
 from cklang.source import Span
 
-__all__ = ["AttentionPlan", "FusedAttention", "region_hash"]
+__all__ = ["AttentionFunctions", "AttentionPlan", "FusedAttention", "region_hash"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionFunctions:
+    """The user's functions that a kernel of attention calls; None where it calls none."""
+
+    score: Function | None
+    mask: Function | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +38,8 @@ class FusedAttention:
     v: View
     seed: Value | None
     offset: Value | None
-    constants: dict[str, int] = field(hash=False)
-    """The numbers of seed and offset that are constants, by value name."""
+    constants: tuple[tuple[str, int], ...]
+    """The numbers of seed and offset that are constants, with their values' names."""
     reads: tuple[Value, ...]
     score: Function | None
     mask: Function | None
@@ -45,6 +53,11 @@ class FusedAttention:
     variant: str
     """What CK Tile calls the score function."""
     spans: tuple[Span, ...] = field(default=(), compare=False)
+
+    @property
+    def functions(self) -> AttentionFunctions:
+        """What fills its stencil."""
+        return AttentionFunctions(score=self.score, mask=self.mask)
 
     @property
     def inputs(self) -> tuple[Value, ...]:
@@ -71,7 +84,7 @@ class AttentionPlan:
             f"kernel {kernel.name}: {results}",
             f"  o = softmax(score({kernel.scale} {kernel.q} {kernel.k}')) {kernel.v}",
             *(f"  d{place} = {value}: {value.type}" for place, value in enumerate(kernel.reads)),
-            f"  window {kernel.window}",
+            f"  keys: {kernel.window}",
         ]
         for region in (kernel.score, kernel.mask):
             if region is not None:

@@ -15,16 +15,18 @@ from typing import Any
 
 from cklang.codec import decode, encode, enum_of
 from cklang.errors import error
-from cklang.keys import SCHEMA_VERSION
+from cklang.keys import SCHEMA_VERSION, KernelKey
 from cklang.types import DType
 
 __all__ = [
+    "AnyKey",
     "AttentionAlgorithm",
     "AttentionKey",
     "AttentionPipeline",
     "AttentionSignature",
     "MaskKind",
     "ScoreKind",
+    "key_from_json",
 ]
 
 Triple = tuple[int, int, int]
@@ -179,6 +181,20 @@ class AttentionKey:
             algorithm=decode(AttentionAlgorithm, data["algorithm"], "algorithm"),
             arch=str(data["arch"]),
         )
+
+
+AnyKey = KernelKey | AttentionKey
+"""The identity of a kernel of any family."""
+
+
+def key_from_json(data: dict[str, Any]) -> AnyKey:
+    """Read the JSON form of a key of any family; its signature says which.
+
+    Raises:
+        CkValueError: K003 for another schema version, K001 for unknown fields or values.
+    """
+    is_attention = "score" in data.get("signature", {})
+    return AttentionKey.from_json(data) if is_attention else KernelKey.from_json(data)
 
 
 def _positive(what: str, value: object) -> None:

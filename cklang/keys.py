@@ -30,6 +30,7 @@ __all__ = [
     "Layout",
     "Pipeline",
     "Reduction",
+    "Scale",
     "Scheduler",
     "Signature",
 ]
@@ -153,6 +154,18 @@ class DOperand:
     kind: DKind
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """Scales of A or B: their element type, and the block that each is for."""
+
+    dtype: DType
+    block: tuple[int, int]
+    """Rows of A or columns of B, and elements along K."""
+
+    def __str__(self) -> str:
+        return f"{self.dtype} for {self.block[0]}x{self.block[1]}"
+
+
 def _listed(operands: tuple[DOperand, ...]) -> str:
     return ", ".join(f"{each.dtype} {each.kind.value}" for each in operands)
 
@@ -176,6 +189,9 @@ class Signature:
     """What the function reads that computes A's elements as they are loaded; none: A is stored."""
     b: tuple[DOperand, ...] = ()
     """The same for B."""
+    scale_a: Scale | None = None
+    """What the sum over each block of K is multiplied by."""
+    scale_b: Scale | None = None
     epilogue: str
     """SHA-256 of the canonical text of f and of the functions of A and B; empty in the key of a
     stencil, which leaves them open."""
@@ -197,7 +213,14 @@ class Signature:
         text = f"{types}, layouts {self.layouts}, epilogue operands {_listed(self.d) or 'none'}"
         for name, operands in (("A", self.a), ("B", self.b)):
             text += f", {name} computed from {_listed(operands)}" if operands else ""
+        for name, scale in (("A", self.scale_a), ("B", self.scale_b)):
+            text += f", {name} scaled by {scale}" if scale else ""
         return text
+
+    @property
+    def block_k(self) -> int:
+        """How many elements along K share a scale; 0 if there are no scales."""
+        return next((scale.block[1] for scale in (self.scale_a, self.scale_b) if scale), 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,7 +303,8 @@ class KernelKey:
         counts = {"d": len(s.d), "a": len(s.a), "b": len(s.b)}
         computed = "".join(f"{name}{n}" for name, n in counts.items() if n or name == "d")
         sparse = ["sparse"] if s.sparse else []
-        parts = [s.family.value, *sparse, dtypes, s.layouts, computed, a.pipeline.value]
+        scaled = [f"s{each.block[0]}x{each.block[1]}" for each in (s.scale_a, s.scale_b) if each]
+        parts = [s.family.value, *sparse, dtypes, s.layouts, computed, *scaled, a.pipeline.value]
         return "_".join([*parts, a.epilogue.value, shape, self.arch, self.digest[:12]])
 
     def __str__(self) -> str:

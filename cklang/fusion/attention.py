@@ -119,14 +119,15 @@ def _stored(function: Function, anchor: Operation, lse: Operation | None) -> Val
     made = function.definitions()
     stored = anchor.result
     for result in function.results:
-        if lse is not None and result.name == lse.result.name and function.results.count(result) == 1:
+        once = function.results.count(result) == 1
+        if lse is not None and result.name == lse.result.name and once:
             continue
         operation = made.get(result.name)
         source = operation
         if operation is not None and operation.op == "cast":
             source = made.get(operation.operands[0].name)
         is_float = result.type.dtype.kind is NumberKind.FLOAT
-        again = stored is not anchor.result or function.results.count(result) > 1
+        again = stored is not anchor.result or not once
         if source is not anchor or anchor.op != "attention" or not is_float or again:
             name = "a parameter" if operation is None else operation.op
             at = operation.span if operation is not None else function.span

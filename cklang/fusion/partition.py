@@ -34,7 +34,7 @@ from cklang.ir.windows import DIRECTIONS
 from cklang.source import Span
 from cklang.types import DTYPES, DType
 
-__all__ = ["STORABLE", "plan"]
+__all__ = ["STORABLE", "plan", "plan_of"]
 
 STORABLE: tuple[DType, ...] = tuple(
     dtype for dtype in DTYPES.values() if dtype.name not in ("f64", "i64", "bool", "e8m0")
@@ -42,10 +42,19 @@ STORABLE: tuple[DType, ...] = tuple(
 """What a kernel can write."""
 
 
-def plan(function: Function) -> FusionPlan | AttentionPlan:
-    """Return the kernels that compute ``function`` and the decisions behind them.
+def plan_of(function: Function) -> FusionPlan | AttentionPlan:
+    """Return the kernels of a function of any family.
 
-    A function with an attention in it is one kernel (:mod:`cklang.fusion.attention`).
+    Raises:
+        CkError: As :func:`plan` and :func:`cklang.fusion.attention.plan_attention`.
+    """
+    if is_attention(function):
+        return plan_attention(verify(function, allow_unused=True))
+    return plan(function)
+
+
+def plan(function: Function) -> FusionPlan:
+    """Return the kernels that compute ``function`` and the decisions behind them.
 
     Raises:
         CkUnsupportedError: No kernels compute it: several results (X001), no anchor (X002), a
@@ -55,8 +64,6 @@ def plan(function: Function) -> FusionPlan | AttentionPlan:
         CkError: ``function`` breaks a rule of the IR.
     """
     verify(function, allow_unused=True)
-    if is_attention(function):
-        return plan_attention(function)
     if len(function.results) != 1:
         raise error("X001", at=function.span, name=function.name, count=len(function.results))
     for operation in function.body:

@@ -16,7 +16,8 @@ from cklang.lowering.pointwise import c_statement, c_type, c_value
 __all__ = ["attention_fill"]
 
 _INCLUDES = '#include "cklang/math.h"\n#include "cklang/attention_hole.h"\n'
-_LIMIT = """static inline __attribute__((always_inline)) long ck_at(int index, int extent, int stride)
+_LIMIT = """static inline __attribute__((always_inline)) long
+ck_at(int index, int extent, int stride)
 {
     const int low = index < 0 ? 0 : index;
     return (long)(low < extent ? low : extent - 1) * stride;
@@ -56,8 +57,10 @@ def _c_function(region: Function) -> str:
     named = _renamed(region)
     lines = [_HEADS[region.name], "{"]
     for operation in named.body:
-        lines += _element(operation, named) if operation.op == "element" else c_statement(
-            operation, named
+        lines += (
+            _element(operation, named)
+            if operation.op == "element"
+            else c_statement(operation, named)
         )
     lines += [f"    return {c_value(named.results[0], named)};", "}", ""]
     return "\n".join(lines)
@@ -89,8 +92,6 @@ def _renamed(region: Function) -> Function:
     return replace(
         region,
         params=tuple(map(new, region.params)),
-        body=tuple(
-            replace(each, operands=tuple(map(new, each.operands))) for each in region.body
-        ),
+        body=tuple(replace(each, operands=tuple(map(new, each.operands))) for each in region.body),
         results=tuple(map(new, region.results)),
     )

@@ -11,13 +11,24 @@ from enum import Enum
 from cklang.errors import error
 from cklang.fusion.region import split
 from cklang.ir.nodes import Function
-from cklang.keys import Algorithm, DKind, DOperand, Family, KernelKey, Layout, Reduction, Signature
+from cklang.keys import (
+    Algorithm,
+    DKind,
+    DOperand,
+    Family,
+    KernelKey,
+    Layout,
+    Pipeline,
+    Reduction,
+    Scale,
+    Signature,
+)
 from cklang.lowering.families import family_names
 from cklang.lowering.headers import PRECOMPILED
 from cklang.lowering.pipelines import PIPELINES
 from cklang.lowering.pointwise import c_functions, c_type
 from cklang.lowering.render import template
-from cklang.types import DType, Kind, bool_, f32, i32
+from cklang.types import DType, Kind, bool_, e8m0, f32, i32
 
 __all__ = ["HOLE", "KernelSource", "lower", "unsupported"]
 
@@ -117,6 +128,7 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
     whole = row.wave_groups > 1 or s.family is not Family.GEMM
     along_k = (a.warps[0], a.warps[1], 1) if row.wave_groups == 1 else (1, 1, row.wave_groups)
     choices: tuple[tuple[str, object, Collection[object]], ...] = (
+        ("pipeline", a.pipeline, _scaled_pipelines() if s.block_k else (a.pipeline,)),
         ("dtype_acc", s.dtype_acc, (i32 if s.dtype_a.kind is Kind.INT else f32,)),
         ("dtype_b", s.dtype_b, (s.dtype_b if row.mixed else s.dtype_a,)),
         ("sparse", s.sparse, both if row.sparse else (False,)),
@@ -135,6 +147,10 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
     for name, value, legal in choices:
         if value not in legal:
             yield name, _word(value), " or ".join(map(_word, legal))
+
+
+def _scaled_pipelines() -> tuple[Pipeline, ...]:
+    return tuple(pipeline for pipeline, row in PIPELINES.items() if row.block_scale_loop)
 
 
 def _shared(algorithm: Algorithm) -> bool:
@@ -181,6 +197,19 @@ def _side(
     }
 
 
+_SCALES = {f32: "F32Scale", e8m0: "E8m0Scale"}
+
+
+def _scale(scale: Scale | None, *, k_is_inner: bool) -> dict[str, object]:
+    """Return what the template says of the scales of A or B."""
+    if scale is None:
+        return {"scale": None}
+    return {
+        "scale": f"{_SCALES[scale.dtype]}, {scale.block[0]}, {scale.block[1]}",
+        "k_is_inner": str(k_is_inner).lower(),
+    }
+
+
 def _hole(symbol: str, function: Function, names: Sequence[str]) -> dict[str, object]:
     """Return the declaration of a hole in pieces."""
     types = [c_type(p.type.dtype) for p in function.params]
@@ -220,7 +249,7 @@ def _context(key: KernelKey, functions: Mapping[str, Function], kernel: str) -> 
         "warp_tile_n": a.warp_tile[1],
         "warp_tile_k": a.warp_tile[2],
         **{name: str(getattr(a, name)).lower() for name in flags},
-        **_pipeline(a),
+        **_pipeline(a, s),
         "sparse": s.sparse,
         "epilogue": a.epilogue.value,
         "work": "stream_k" if a.stream_k else "split_k" if a.split_k > 1 else "tiles",
@@ -234,8 +263,14 @@ def _context(key: KernelKey, functions: Mapping[str, Function], kernel: str) -> 
         "d_layouts": _list("Row" for _ in count),
         "d_names": "".join(f", D{i}" for i in count),
         "sides": (
-            _side("A", s.a, a.vector_a, functions),
-            _side("B", s.b, a.vector_b, functions),
+            {
+                **_side("A", s.a, a.vector_a, functions),
+                **_scale(s.scale_a, k_is_inner=s.layout_a is Layout.ROW),
+            },
+            {
+                **_side("B", s.b, a.vector_b, functions),
+                **_scale(s.scale_b, k_is_inner=s.layout_b is Layout.COL),
+            },
         ),
         "epilogue_hole": _hole(HOLE, functions[HOLE], ["acc", *(f"d{i}" for i in count)]),
         "kernel": kernel,
@@ -244,7 +279,7 @@ def _context(key: KernelKey, functions: Mapping[str, Function], kernel: str) -> 
     }
 
 
-def _pipeline(algorithm: Algorithm) -> dict[str, object]:
+def _pipeline(algorithm: Algorithm, signature: Signature) -> dict[str, object]:
     row = PIPELINES[algorithm.pipeline]
     lds = "cklang::mainloop_lds<Shape, A, B>"
     if row.buffers > 1:
@@ -253,6 +288,7 @@ def _pipeline(algorithm: Algorithm) -> dict[str, object]:
         lds = f"ck_tile::max({lds}, cklang::acc_lds<Shape, AccType>)"
     return {
         "headers": row.headers,
+        "mainloop": row.block_scale_loop if signature.block_k else "Mainloop",
         "pipeline": row.ck,
         "policy": row.policy,
         "scheduler": algorithm.scheduler.value.capitalize(),

@@ -58,6 +58,7 @@ def _c_function(symbol: str, function: Function) -> str:
 
 
 def c_statement(operation: Operation, function: Function) -> Iterator[str]:
+    """Yield the lines that define the result of one operation of a region."""
     if operation.span is not None:
         yield _line(operation.span)
     result = operation.result
@@ -117,5 +118,6 @@ def _literal(value: Attr, dtype: DType) -> str:
 
 
 def c_value(value: Value, function: Function) -> str:
+    """Return what a value of a region is called in C."""
     # Parameters keep their names (acc, d0, ...); results are numbered by the region.
     return value.name if value in function.params else f"v{value.name}"

@@ -62,9 +62,10 @@ def measurement(
 
 
 def _sizes(problem: Problem) -> list[int]:
-    """Bytes of A, B, E and each D."""
+    """Bytes of A, B, E, each D and the scales."""
     operands = [(o.span, o.dtype) for o in (problem.a, problem.b, problem.e)]
     operands += [(d.span, d.dtype) for d in problem.d]
+    operands += [(scale.span, scale.dtype) for scale in problem.scales]
     return [max(1, span * dtype.bits // 8) for span, dtype in operands]
 
 

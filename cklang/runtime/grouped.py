@@ -57,8 +57,7 @@ class _Product:
     @property
     def operands(self) -> list[str]:
         """The names of A, B, E and each D."""
-        p = self.problem
-        return [each.value for each in (p.a, p.b, p.e, *p.d)]
+        return [each.value for each in self.problem.inputs]
 
 
 class GroupedCall:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import struct
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from cklang.errors import error
 from cklang.lowering.hostface import GemmOperand, GemmProblem, HostFace, LaunchShape
 from cklang.runtime.device import Device, Function
-from cklang.runtime.problem import Matrix, Problem
+from cklang.runtime.problem import Matrix, Problem, ScaleAccess
 from cklang.runtime.record import Artifact
 
 __all__ = ["Loaded", "Prepared", "loaded", "mark", "words_of"]
@@ -32,7 +33,7 @@ class Prepared:
     block: tuple[int, int, int]
     kernarg: bytes
     pointers: tuple[tuple[int, ...], ...]
-    """For A, B, E and then each D: the 64-bit words of ``kernarg`` that hold its address."""
+    """For A, B, E, each D and the scales: the 64-bit words of ``kernarg`` that hold its address."""
     workspace: tuple[int, ...]
     """The same for the workspace; empty if it needs none."""
     workspace_bytes: int
@@ -57,8 +58,8 @@ class Loaded:
             CkUnsupportedError: D007, CK Tile's own check or ours refuses the problem.
             CkInternalError: D008, an operand's address is in no argument.
         """
-        *marks, own = [mark(i) for i in range(4 + len(problem.d))]
-        split_k = self.artifact.key.algorithm.split_k
+        *marks, own = [mark(i) for i in range(1 + len(problem.inputs))]
+        split_k = self.artifact.gemm.algorithm.split_k
         question = replace(
             _question(problem, marks), workspace=own, blocks=self.blocks, k_batch=split_k
         )
@@ -78,7 +79,7 @@ class Loaded:
 
         Args:
             problem: One product of the group.
-            pointers: Addresses of A, B, E and each D.
+            pointers: Addresses of A, B, E, each D and the scales.
             first_tile: How many tiles the rows before it have.
 
         Raises:
@@ -92,7 +93,7 @@ class Loaded:
 
         ``problem`` is any of its products; rows and tiles are counted by ``count`` and ``tiles``.
         """
-        marks = [_MARK] * (3 + len(problem.d))
+        marks = [_MARK] * len(problem.inputs)
         question = replace(
             _question(problem, marks),
             blocks=self.blocks,
@@ -133,13 +134,14 @@ def words_of(kernarg: bytes, mark: int, label: str, index: int) -> tuple[int, ..
 
 
 def _question(problem: Problem, marks: list[int]) -> GemmProblem:
-    a, b, e, *ds = marks
+    a, b, e, *rest = marks
+    ds, scales = rest[: len(problem.d)], iter(rest[len(problem.d) :])
     return GemmProblem(
         m=problem.m,
         n=problem.n,
         k=problem.k,
-        a=(_matrix(problem.a, a),),
-        b=(_matrix(problem.b, b),),
+        a=(_matrix(problem.a, a), *_scale(problem.scale_a, scales)),
+        b=(_matrix(problem.b, b), *_scale(problem.scale_b, scales)),
         e=_matrix(problem.e, e),
         batch=problem.batch,
         d=tuple(
@@ -151,6 +153,13 @@ def _question(problem: Problem, marks: list[int]) -> GemmProblem:
 
 def _matrix(matrix: Matrix, pointer: int) -> GemmOperand:
     return GemmOperand(pointer=pointer, outer=matrix.stride, inner=1, batch=matrix.batch)
+
+
+def _scale(scale: ScaleAccess | None, pointers: Iterator[int]) -> Iterator[GemmOperand]:
+    if scale is not None:
+        yield GemmOperand(
+            pointer=next(pointers), outer=scale.stride, inner=scale.stride_k, batch=scale.batch
+        )
 
 
 _loaded: dict[tuple[int, str], Loaded] = {}

@@ -18,6 +18,7 @@ from cklang import knobs
 from cklang.errors import CkError
 from cklang.fusion.plan import epilogue_text
 from cklang.ir.parser import parse_function
+from cklang.attention_keys import AnyKey
 from cklang.keys import KernelKey
 from cklang.runtime.build import BuildResult, shared_builder
 from cklang.runtime.paths import cache_root
@@ -44,7 +45,7 @@ class BuildSummary:
         return tuple(r.artifact for r in self.results if r.artifact is not None)
 
     @property
-    def failures(self) -> Mapping[KernelKey, CkError]:
+    def failures(self) -> Mapping[AnyKey, CkError]:
         """The kernels that could not be built, and why."""
         return {r.key: r.failure for r in self.results if r.failure is not None}
 

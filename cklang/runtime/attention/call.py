@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cklang.runtime.build import Builder
     from cklang.runtime.select import Request
 
-__all__ = ["AttentionChoice", "choose_attention", "explain_choice", "prepare_attention"]
+__all__ = ["AttentionChoice", "choice_lines", "choose_attention", "prepare_attention"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,22 +158,23 @@ def _storage(
     return storage
 
 
-def explain_choice(choice: AttentionChoice) -> str:
-    """Return problem, key and reason of a choice as text."""
+def choice_lines(choice: AttentionChoice) -> list[str]:
+    """Return problem, key and reason of a choice as lines of text."""
     key, selection = choice.selection.key, choice.selection
     a = key.algorithm
     tile, warps, warp_tile = (
         "x".join(map(str, extents)) for extents in (a.tile, a.warps, a.warp_tile)
     )
+    words = f"tile {tile}, warps {warps}, warp tile {warp_tile}, {a.pipeline.value}"
+    words += f", vectors of {a.vector}"
     lines = [
         f"kernel 0 computes {choice.problem}",
         f"  key        {key.digest}",
         f"  label      {key.label}",
-        f"  algorithm  tile {tile}, warps {warps}, warp tile {warp_tile}, {a.pipeline.value}, "
-        f"vectors of {a.vector}",
+        f"  algorithm  {words}",
         f"  because    {selection.reason}",
         f"  from       {selection.origin}",
     ]
     reasons = Counter(str(rejection) for rejection in selection.rejections)
     lines += [f"  rejected   {count} x {reason}" for reason, count in reasons.items()]
-    return "\n".join(lines)
+    return lines

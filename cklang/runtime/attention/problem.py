@@ -55,7 +55,9 @@ class AttentionCase:
     def is_empty(self) -> bool:
         """Whether no result has an element."""
         p = self.problem
-        return not (p.batch and p.heads and p.seqlen_q) or (not p.hdim_v and "lse" not in self.values)
+        return not (p.batch and p.heads and p.seqlen_q) or (
+            not p.hdim_v and "lse" not in self.values
+        )
 
 
 def case_of(
@@ -97,7 +99,11 @@ def case_of(
         seqlen_k=keys,
         hdim_q=size,
         hdim_v=shapes["v"].shape[3],
-        **tensors,
+        q=tensors["q"],
+        k=tensors["k"],
+        v=tensors["v"],
+        o=tensors["o"],
+        lse=tensors.get("lse", AttentionTensor()),
         scale=scale,
         dropout=kernel.dropout,
         left=-1 if window.left is None else window.left,

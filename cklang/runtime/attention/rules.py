@@ -136,7 +136,8 @@ def _head_vector(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Obj
 def _contiguous(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Objection | None:
     for name, step in c.steps.items():
         if step != 1:
-            return Objection(what=f"the stride of the last axis of {name}", value=str(step), bound="1")
+            what = f"the stride of the last axis of {name}"
+            return Objection(what=what, value=str(step), bound="1")
     return None
 
 
@@ -145,14 +146,28 @@ def _alignment(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Objec
     for name in c.alignments:
         size = (c.signature.dtype_o if name == "o" else c.signature.dtype).bytes
         unit = min(a.vector * size, _DWORD)
-        found = multiple(f"the address of {name}", c.alignments[name], unit)
+        facts = {f"the address of {name}": c.alignments[name]}
         tensor = getattr(c.problem, name)
-        for axis in ("batch", "head", "seq"):
-            stride = getattr(tensor, f"stride_{axis}") * size
-            moves = {"batch": c.problem.batch, "head": c.problem.heads, "seq": 2}[axis] > 1
-            found = found or (multiple(f"the {axis} stride of {name} in bytes", stride, unit) if moves else None)
+        for axis, count in (
+            ("batch", c.problem.batch),
+            ("head", c.problem.heads if name in "qo" else c.problem.kv_heads),
+            ("seq", c.problem.seqlen_q if name in "qo" else c.problem.seqlen_k),
+        ):
+            if count > 1:
+                stride = getattr(tensor, f"stride_{axis}") * size
+                facts[f"the stride of {name} along {axis}, in bytes,"] = stride
+        objections = (multiple(what, value, unit) for what, value in facts.items())
+        found = next((each for each in objections if each is not None), None)
         if found is not None:
             return found
+    return None
+
+
+@_rule("head-least", "a head has an element")
+def _head_least(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Objection | None:
+    for what, size in (("q and k", c.problem.hdim_q), ("v", c.problem.hdim_v)):
+        if size < 1:
+            return Objection(what=f"the head size of {what}", value=str(size), bound="1 or more")
     return None
 
 

@@ -45,7 +45,7 @@ def select_attention(
     """
     candidates: Sequence[AttentionAlgorithm] = (algorithm,) if algorithm else _known(case, spec)
     origin = "the algorithm you named" if algorithm else f"the tilings of {spec.name}"
-    rejections = []
+    rejections: list[AttentionRejection] = []
     for place, each in enumerate(candidates):
         found = next(objections(case, each, spec), None)
         if found is None:

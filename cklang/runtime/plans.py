@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: MIT
+"""One door to the families: what a plan of fusion needs to be chosen and launched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from cklang.arch import ArchSpec
+from cklang.fusion.attention_plan import AttentionPlan
+from cklang.fusion.plan import FusionPlan
+from cklang.runtime import dispatch
+from cklang.runtime.arrays import Array
+from cklang.runtime.attention.call import AttentionChoice, choose_attention, prepare_attention
+from cklang.runtime.bind import Binding
+from cklang.runtime.device import Device
+from cklang.runtime.dispatch import CallPlan, Choice
+from cklang.runtime.select import Request
+
+if TYPE_CHECKING:
+    from cklang.runtime.build import Builder, Wanted
+
+__all__ = ["AnyChoice", "AnyPlan", "choices_of", "gemms", "prepare", "wanted"]
+
+AnyPlan = FusionPlan | AttentionPlan
+AnyChoice = Choice | AttentionChoice
+
+
+def choices_of(
+    plan: AnyPlan,
+    binding: Binding,
+    outs: Sequence[Array] | None,
+    spec: ArchSpec,
+    request: Request,
+) -> Sequence[AnyChoice]:
+    """Return a problem and an algorithm for each kernel whose result has an element.
+
+    Raises:
+        CkError: As :func:`cklang.runtime.dispatch.choose` and
+            :func:`cklang.runtime.attention.call.choose_attention`.
+    """
+    if isinstance(plan, AttentionPlan):
+        choice = choose_attention(plan, binding, outs, spec, request)
+        return [] if choice is None else [choice]
+    return dispatch.choose(plan, binding, None if outs is None else outs[0], spec, request)
+
+
+def prepare(
+    plan: AnyPlan,
+    binding: Binding,
+    outs: Sequence[Array],
+    device: Device,
+    builder: Builder,
+    request: Request,
+) -> CallPlan:
+    """Return the launches of a call, with every kernel built and loaded."""
+    if isinstance(plan, AttentionPlan):
+        return prepare_attention(plan, binding, outs, device, builder, request)
+    return dispatch.prepare(plan, binding, outs[0], device, builder, request)
+
+
+def wanted(choice: AnyChoice) -> Wanted:
+    """Return what the builder needs to build the kernel of a choice."""
+    if isinstance(choice, AttentionChoice):
+        return choice.selection.key, choice.kernel.functions
+    return choice.selection.key, choice.kernel.epilogue
+
+
+def gemms(plan: AnyPlan, what: str) -> FusionPlan:
+    """Return a plan of matrix products, which alone can be asked for ``what``.
+
+    Raises:
+        CkUnsupportedError: G003, it is another family.
+    """
+    if isinstance(plan, AttentionPlan):
+        from cklang.errors import error
+
+        raise error("G003", what=what, name=plan.function.name)
+    return plan

@@ -22,6 +22,7 @@ from cklang.types import DType
 __all__ = [
     "SCHEMA_VERSION",
     "Algorithm",
+    "ConvSpecial",
     "DKind",
     "DOperand",
     "EpilogueKind",
@@ -49,6 +50,12 @@ class Family(Enum):
     """One matrix product for each index of a batch."""
     GROUPED = "grouped"
     """Matrix products of different sizes in one launch."""
+    CONV = "conv"
+    """Convolution: for each group, pixels of the output by features."""
+    CONV_GRAD_INPUT = "conv_grad_input"
+    """The gradient of a convolution's input: pixels of the input by channels."""
+    CONV_GRAD_WEIGHT = "conv_grad_weight"
+    """The gradient of a convolution's weights: features by taps and channels."""
 
 
 class Layout(Enum):
@@ -124,6 +131,21 @@ class Reduction(Enum):
     """They add to one place: least memory, and an order of summation that is not the same twice."""
     WORKSPACE = "workspace"
     """Each writes its sums to a place of its own; the last adds them up, always in one order."""
+    TREE = "tree"
+    """The same places, added up in pairs, then pairs of pairs, always in one order."""
+
+
+class ConvSpecial(Enum):
+    """Convolutions that a kernel is made for, because it can leave out what they do not need."""
+
+    DEFAULT = "default"
+    """All of them."""
+    POINTWISE = "pointwise"
+    """Windows of one tap, no padding: no element is outside the image."""
+    POINTWISE_PACKED = "pointwise_packed"
+    """Stride 1 too, and pixels of one stride: a matrix product."""
+    DEPTHWISE = "depthwise"
+    """Three taps along each axis, one channel and one feature a group: divisors are constants."""
 
 
 def _positive(what: str, value: object) -> None:
@@ -189,6 +211,8 @@ class Signature:
     """What the function reads that computes A's elements as they are loaded; none: A is stored."""
     b: tuple[DOperand, ...] = ()
     """The same for B."""
+    spatial: int = 0
+    """Axes in space of a convolution, 1 to 3; 0 of other families."""
     scale_a: Scale | None = None
     """What the sum over each block of K is multiplied by."""
     scale_b: Scale | None = None
@@ -255,11 +279,21 @@ class Algorithm:
     double_buffer: bool = False
     num_wave_groups: int = 1
     transpose_c: bool = False
+    special: ConvSpecial = ConvSpecial.DEFAULT
+    groups_merged: int = 1
+    """Groups of a convolution that share a tile."""
 
     def __post_init__(self) -> None:
         for name in ("tile", "warps", "warp_tile"):
             _triple(name, getattr(self, name))
-        for name in ("vector_a", "vector_b", "vector_e", "block_per_cu", "split_k"):
+        for name in (
+            "vector_a",
+            "vector_b",
+            "vector_e",
+            "block_per_cu",
+            "split_k",
+            "groups_merged",
+        ):
             _positive(name, getattr(self, name))
         _positive("num_wave_groups", self.num_wave_groups)
         for width in self.vector_d:
@@ -271,6 +305,7 @@ class Algorithm:
                 "scheduler": Scheduler,
                 "epilogue": EpilogueKind,
                 "reduction": Reduction,
+                "special": ConvSpecial,
             },
         )
 

@@ -319,6 +319,8 @@ def matches(row: KnownWrong, a: Algorithm, s: Signature) -> bool:
         "double_buffer",
         "num_wave_groups",
         "transpose_c",
+        "special",
+        "groups_merged",
     ),
 )
 def _generated(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:

@@ -166,7 +166,7 @@ TABLE: tuple[Rule, ...] = (
         "elements of out share memory with each other (shape {shape}, strides {strides})",
     ),
     row(
-        "A046",
+        "A048",
         CkValueError,
         "out is {got} arrays, but the op gives {want}",
         "pass a tuple with one array for each result",

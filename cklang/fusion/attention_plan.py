@@ -29,7 +29,8 @@ class FusedAttention:
 
     ``q``, ``k`` and ``v`` are views in the order [batch, head, row, element] of parameters.
     ``score`` and ``mask`` are regions of the IR, None where the kernel needs no function; the
-    ``window`` holds for the keys beside ``mask``. Both regions read ``reads``, as parameters d0, d1...
+    ``window`` holds for the keys beside ``mask``.
+    Both regions read ``reads``, as parameters d0, d1...
     """
 
     name: str

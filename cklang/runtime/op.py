@@ -262,9 +262,7 @@ class Op:
         Raises:
             CkValueError: K001, there is no such strategy; K002, what is given is of no such type.
         """
-        if algorithm is not None and not isinstance(algorithm, Algorithm | AttentionAlgorithm):
-            want = "a cklang.Algorithm or cklang.AttentionAlgorithm"
-            raise error("K002", what="using(...)", want=want, got=algorithm)
+        _expect_algorithm(algorithm)
         if registry is not None and not isinstance(registry, Registry):
             raise error("K002", what="using(registry=...)", want="a cklang.Registry", got=registry)
         changed = Request(
@@ -409,6 +407,12 @@ class Op:
         )
 
 
+def _expect_algorithm(given: object) -> None:
+    if not isinstance(given, Algorithm | AttentionAlgorithm | None):
+        want = "a cklang.Algorithm or cklang.AttentionAlgorithm"
+        raise error("K002", what="using(...)", want=want, got=given)
+
+
 def _new(face: ResultFace, binding: Binding) -> Any:
     """Return a new array for a result of a call."""
     return arrays.empty(face.shape, face.dtype, binding.library, binding.place)
@@ -422,11 +426,11 @@ def _targets(binding: Binding, out: Any) -> tuple[arrays.Array, ...]:
     """Return the arrays that take the results of a call, as kernels see them.
 
     Raises:
-        CkTypeError, CkValueError: A040 to A046, an array cannot take its result.
+        CkTypeError, CkValueError: A040 to A048, an array cannot take its result.
     """
     given = out if isinstance(out, tuple) else (out,)
     if len(given) != len(binding.results):
-        raise error("A046", got=len(given), want=len(binding.results))
+        raise error("A048", got=len(given), want=len(binding.results))
     targets = tuple(arrays.read("out", each) for each in given)
     for index, target in enumerate(targets):
         check_out(target, binding, index)

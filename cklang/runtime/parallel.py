@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cklang import knobs
+from cklang.attention_keys import AnyKey
 from cklang.errors import CkError
 from cklang.fusion.plan import epilogue_text
 from cklang.ir.parser import parse_function
-from cklang.attention_keys import AnyKey
 from cklang.keys import KernelKey
 from cklang.runtime.build import BuildResult, shared_builder
 from cklang.runtime.paths import cache_root

@@ -70,10 +70,10 @@ def gemms(plan: AnyPlan, what: str) -> FusionPlan:
     """Return a plan of matrix products, which alone can be asked for ``what``.
 
     Raises:
-        CkUnsupportedError: G003, it is another family.
+        CkUnsupportedError: G005, it is another family.
     """
     if isinstance(plan, AttentionPlan):
         from cklang.errors import error
 
-        raise error("G003", what=what, name=plan.function.name)
+        raise error("G005", what=what, name=plan.function.name)
     return plan

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,8 +27,8 @@ from cklang.runtime import arrays, quick
 from cklang.runtime.arrays import HOST, Library
 from cklang.runtime.bind import Binding, ResultFace, assign, bind, check_out
 from cklang.runtime.context import Defaults, current, device_of
+from cklang.runtime.convolution import AnyProblem
 from cklang.runtime.irprogram import IrProgram
-from cklang.runtime.problem import Problem
 from cklang.runtime.record import Artifact, CallRecord
 from cklang.runtime.registry import Registry
 from cklang.runtime.select import Request
@@ -279,7 +280,7 @@ class Op:
 
     def problems(
         self, *args: Any, out: Any = None, **kwargs: Any
-    ) -> tuple[Problem | AttentionCase, ...]:
+    ) -> tuple[AnyProblem | AttentionCase, ...]:
         """Return the problem of each kernel of a call, as :func:`cklang.select` takes it."""
         return tuple(choice.problem for choice in self._choices(args, kwargs, out, None))
 
@@ -359,14 +360,28 @@ class Op:
         return inspect(plan, binding, target, device, self.request)
 
     def build(
-        self, *args: Any, out: Any = None, device: str | None = None, **kwargs: Any
+        self,
+        *args: Any,
+        out: Any = None,
+        device: str | None = None,
+        executor: Executor | None = None,
+        **kwargs: Any,
     ) -> tuple[Artifact, ...]:
-        """Build the kernels of a call without running them; touches no GPU."""
-        from cklang.runtime.build import shared_builder
-        from cklang.runtime.plans import wanted
+        """Build the kernels of a call without running them; touches no GPU.
 
-        choices = self._choices(args, kwargs, out, device)
-        return tuple(shared_builder().build_all([wanted(choice) for choice in choices]))
+        Args:
+            *args: As in a call.
+            out: As in a call.
+            device: As in a call; only its GPU matters.
+            executor: Builds instead of this machine's compilers, as in :meth:`Registry.build`.
+            **kwargs: As in a call.
+
+        Raises:
+            CkError: What the call raises; CkBuildError: B rows, a compiler failed.
+        """
+        from cklang.runtime.plans import build_choices
+
+        return build_choices(self._choices(args, kwargs, out, device), executor)
 
     def _choices(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any, device: str | None

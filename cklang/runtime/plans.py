@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cklang.arch import ArchSpec
+from cklang.errors import error
 from cklang.fusion.attention_plan import AttentionPlan
 from cklang.fusion.plan import FusionPlan
 from cklang.runtime import dispatch
@@ -18,9 +19,12 @@ from cklang.runtime.dispatch import CallPlan, Choice
 from cklang.runtime.select import Request
 
 if TYPE_CHECKING:
-    from cklang.runtime.build import Builder, Wanted
+    from concurrent.futures import Executor
 
-__all__ = ["AnyChoice", "AnyPlan", "choices_of", "gemms", "prepare", "wanted"]
+    from cklang.runtime.build import Builder, Wanted
+    from cklang.runtime.record import Artifact
+
+__all__ = ["AnyChoice", "AnyPlan", "build_choices", "choices_of", "gemms", "prepare", "wanted"]
 
 AnyPlan = FusionPlan | AttentionPlan
 AnyChoice = Choice | AttentionChoice
@@ -66,6 +70,30 @@ def wanted(choice: AnyChoice) -> Wanted:
     return choice.selection.key, choice.kernel.epilogue
 
 
+def build_choices(choices: Sequence[AnyChoice], executor: Executor | None) -> tuple[Artifact, ...]:
+    """Build the kernels of choices.
+
+    Args:
+        choices: Of one call.
+        executor: Builds instead of this machine's compilers, for other families than attention.
+
+    Raises:
+        CkBuildError: B rows, a compiler failed.
+        CkUnsupportedError: G005, an executor and an attention.
+    """
+    from cklang.runtime.build import shared_builder
+    from cklang.runtime.parallel import built
+    from cklang.runtime.registry import Kernel
+
+    products = [choice for choice in choices if not isinstance(choice, AttentionChoice)]
+    if len(products) < len(choices):
+        if executor is not None:
+            raise error("G005", what="executor", name=choices[0].kernel.name)
+        return tuple(shared_builder().build_all([wanted(choice) for choice in choices]))
+    kernels = [Kernel(key=c.selection.key, epilogue=c.kernel.epilogue) for c in products]
+    return built(kernels, executor)
+
+
 def gemms(plan: AnyPlan, what: str) -> FusionPlan:
     """Return a plan of matrix products, which alone can be asked for ``what``.
 
@@ -73,7 +101,5 @@ def gemms(plan: AnyPlan, what: str) -> FusionPlan:
         CkUnsupportedError: G005, it is another family.
     """
     if isinstance(plan, AttentionPlan):
-        from cklang.errors import error
-
         raise error("G005", what=what, name=plan.function.name)
     return plan

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from cklang.attention_keys import AnyKey
 from cklang.errors import error
 from cklang.keys import KernelKey
 from cklang.runtime.attention.problem import AttentionCase
-from cklang.runtime.problem import Problem
+from cklang.runtime.convolution import AnyProblem
 
 __all__ = ["Artifact", "CallRecord", "LaunchRecord", "Resources"]
 
@@ -74,13 +74,21 @@ class Artifact:
             raise error("Z002", what=f"{self.key.label} is taken for a matrix product")
         return self.key
 
+    def at(self, folder: Path) -> Artifact:
+        """Return the same kernel with its files in another folder."""
+        moved = {
+            name: folder / getattr(self, name).relative_to(self.folder)
+            for name in ("code_object", "host_face", "source")
+        }
+        return replace(self, folder=folder, **moved)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchRecord:
     """One launch of a call."""
 
     artifact: Artifact
-    problem: Problem | AttentionCase
+    problem: AnyProblem | AttentionCase
     grid: tuple[int, int, int]
     """Workgroups."""
     block: tuple[int, int, int]

@@ -14,7 +14,7 @@ from cklang.ir.nodes import Function
 from cklang.keys import Algorithm, DKind, DOperand, Family, KernelKey, Layout, Reduction, Signature
 from cklang.lowering.families import family_names
 from cklang.lowering.headers import PRECOMPILED
-from cklang.lowering.pipelines import PIPELINES
+from cklang.lowering.pipelines import PIPELINES, PipelineRow
 from cklang.lowering.pointwise import c_functions, c_type
 from cklang.lowering.render import template
 from cklang.types import DType, Kind, bool_, f32, i32
@@ -30,7 +30,7 @@ PROLOGUES = {"A": "ck_prologue_a", "B": "ck_prologue_b"}
 _WIDEST = 16
 """Bytes that one access moves at most."""
 
-_LAYOUTS = {Layout.ROW: "Row", Layout.COL: "Column"}
+_LAYOUTS = {Layout.ROW: "Row", Layout.COL: "Column", Layout.PREPARED: "Column"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,8 +120,8 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
         ("dtype_acc", s.dtype_acc, (i32 if s.dtype_a.kind is Kind.INT else f32,)),
         ("dtype_b", s.dtype_b, (s.dtype_b if row.mixed else s.dtype_a,)),
         ("sparse", s.sparse, both if row.sparse else (False,)),
-        ("layout_a", s.layout_a, tuple(Layout) if row.any_layout else (Layout.ROW,)),
-        ("layout_b", s.layout_b, tuple(Layout) if row.any_layout else (Layout.COL,)),
+        ("layout_a", s.layout_a, _PLAIN if row.any_layout else (Layout.ROW,)),
+        ("layout_b", s.layout_b, _layouts_b(row)),
         ("layout_e", s.layout_e, (Layout.ROW,)),
         ("warps", a.warps, (along_k,)),
         ("reduction", a.reduction, _reductions(a)),
@@ -135,6 +135,19 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
     for name, value, legal in choices:
         if value not in legal:
             yield name, _word(value), " or ".join(map(_word, legal))
+
+
+_PLAIN = (Layout.ROW, Layout.COL)
+
+
+def _is_prepared(signature: Signature) -> bool:
+    return signature.layout_b is Layout.PREPARED
+
+
+def _layouts_b(row: PipelineRow) -> tuple[Layout, ...]:
+    if row.prepared:
+        return (Layout.PREPARED,)
+    return _PLAIN if row.any_layout else (Layout.COL,)
 
 
 def _shared(algorithm: Algorithm) -> bool:
@@ -162,10 +175,11 @@ def _side(
     operands: Sequence[DOperand],
     vector: int,
     functions: Mapping[str, Function],
+    prepared: bool = False,
 ) -> dict[str, object]:
-    """Return what the template says of A or B: a function and its operands, or a plain matrix."""
+    """Return what the template says of A or B: a function and its operands, or a stored matrix."""
     if not operands:
-        return {"name": name, "operands": ()}
+        return {"name": name, "operands": (), "prepared": prepared}
     kinds = [(o.kind in (DKind.FULL, DKind.ROW), o) for o in operands]
     return {
         "name": name,
@@ -222,6 +236,8 @@ def _context(key: KernelKey, functions: Mapping[str, Function], kernel: str) -> 
         **{name: str(getattr(a, name)).lower() for name in flags},
         **_pipeline(a),
         "sparse": s.sparse,
+        "loader": "Sparse" if s.sparse else "Prepared" if _is_prepared(s) else "Vector",
+        "prepared": _is_prepared(s),
         "epilogue": a.epilogue.value,
         "work": "stream_k" if a.stream_k else "split_k" if a.split_k > 1 else "tiles",
         "reduction": a.reduction.value,
@@ -235,7 +251,7 @@ def _context(key: KernelKey, functions: Mapping[str, Function], kernel: str) -> 
         "d_names": "".join(f", D{i}" for i in count),
         "sides": (
             _side("A", s.a, a.vector_a, functions),
-            _side("B", s.b, a.vector_b, functions),
+            _side("B", s.b, a.vector_b, functions, _is_prepared(s)),
         ),
         "epilogue_hole": _hole(HOLE, functions[HOLE], ["acc", *(f"d{i}" for i in count)]),
         "kernel": kernel,
@@ -247,6 +263,8 @@ def _context(key: KernelKey, functions: Mapping[str, Function], kernel: str) -> 
 def _pipeline(algorithm: Algorithm) -> dict[str, object]:
     row = PIPELINES[algorithm.pipeline]
     lds = "cklang::mainloop_lds<Shape, A, B>"
+    if row.prepared:
+        lds = "cklang::tile_lds<Shape::kM * Shape::kK, A>"
     if row.buffers > 1:
         lds = f"{row.buffers} * {lds}"
     if row.acc_in_lds:

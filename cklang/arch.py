@@ -18,6 +18,7 @@ from cklang.errors import error
 __all__ = [
     "ANY",
     "ArchSpec",
+    "AttentionTile",
     "Forbidden",
     "KnownWrong",
     "MatrixRate",
@@ -110,6 +111,25 @@ class KnownWrong:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionTile:
+    """A tiling that CK Tile's forward attention has on this GPU."""
+
+    dtypes: tuple[str, ...]
+    """Of q, k and v; ``fp8`` stands for the GPU's own encoding."""
+    hdim_q: int
+    """The largest head sizes of q and k, and of v, that it takes."""
+    hdim_v: int
+    tile: tuple[int, int, int, int, int, int]
+    """As in :class:`cklang.attention_keys.AttentionAlgorithm`."""
+    warps: int
+    """Along the queries."""
+    warp_tile: tuple[int, int, int]
+    pipelines: tuple[str, ...]
+    """Those that work, the one to prefer first."""
+    block_per_cu: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixRate:
     """How fast the matrix instructions of one compute unit are with these element types."""
 
@@ -187,6 +207,7 @@ class ArchSpec:
     """Every row, also those that are not legal; see :meth:`tiles`."""
     source: str
     """Where the numbers come from."""
+    attention_tiles: tuple[AttentionTile, ...] = ()
 
     def __hash__(self) -> int:
         return hash((self.name, self.compute_units))
@@ -237,6 +258,7 @@ _ROWS: dict[str, Any] = {
     "pipelines": PipelineBudget,
     "forbidden": Forbidden,
     "known_wrong": KnownWrong,
+    "attention_tiles": AttentionTile,
 }
 
 

@@ -22,6 +22,7 @@ from cklang.types import DType
 __all__ = [
     "SCHEMA_VERSION",
     "Algorithm",
+    "ConvSpecial",
     "DKind",
     "DOperand",
     "EpilogueKind",
@@ -30,6 +31,7 @@ __all__ = [
     "Layout",
     "Pipeline",
     "Reduction",
+    "Scale",
     "Scheduler",
     "Signature",
 ]
@@ -48,6 +50,12 @@ class Family(Enum):
     """One matrix product for each index of a batch."""
     GROUPED = "grouped"
     """Matrix products of different sizes in one launch."""
+    CONV = "conv"
+    """Convolution: for each group, pixels of the output by features."""
+    CONV_GRAD_INPUT = "conv_grad_input"
+    """The gradient of a convolution's input: pixels of the input by channels."""
+    CONV_GRAD_WEIGHT = "conv_grad_weight"
+    """The gradient of a convolution's weights: features by taps and channels."""
 
 
 class Layout(Enum):
@@ -127,6 +135,21 @@ class Reduction(Enum):
     """They add to one place: least memory, and an order of summation that is not the same twice."""
     WORKSPACE = "workspace"
     """Each writes its sums to a place of its own; the last adds them up, always in one order."""
+    TREE = "tree"
+    """The same places, added up in pairs, then pairs of pairs, always in one order."""
+
+
+class ConvSpecial(Enum):
+    """Convolutions that a kernel is made for, because it can leave out what they do not need."""
+
+    DEFAULT = "default"
+    """All of them."""
+    POINTWISE = "pointwise"
+    """Windows of one tap, no padding: no element is outside the image."""
+    POINTWISE_PACKED = "pointwise_packed"
+    """Stride 1 too, and pixels of one stride: a matrix product."""
+    DEPTHWISE = "depthwise"
+    """Three taps along each axis, one channel and one feature a group: divisors are constants."""
 
 
 def _positive(what: str, value: object) -> None:
@@ -157,6 +180,18 @@ class DOperand:
     kind: DKind
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """Scales of A or B: their element type, and the block that each is for."""
+
+    dtype: DType
+    block: tuple[int, int]
+    """Rows of A or columns of B, and elements along K."""
+
+    def __str__(self) -> str:
+        return f"{self.dtype} for {self.block[0]}x{self.block[1]}"
+
+
 def _listed(operands: tuple[DOperand, ...]) -> str:
     return ", ".join(f"{each.dtype} {each.kind.value}" for each in operands)
 
@@ -180,6 +215,11 @@ class Signature:
     """What the function reads that computes A's elements as they are loaded; none: A is stored."""
     b: tuple[DOperand, ...] = ()
     """The same for B."""
+    spatial: int = 0
+    """Axes in space of a convolution, 1 to 3; 0 of other families."""
+    scale_a: Scale | None = None
+    """What the sum over each block of K is multiplied by."""
+    scale_b: Scale | None = None
     epilogue: str
     """SHA-256 of the canonical text of f and of the functions of A and B; empty in the key of a
     stencil, which leaves them open."""
@@ -201,7 +241,14 @@ class Signature:
         text = f"{types}, layouts {self.layouts}, epilogue operands {_listed(self.d) or 'none'}"
         for name, operands in (("A", self.a), ("B", self.b)):
             text += f", {name} computed from {_listed(operands)}" if operands else ""
+        for name, scale in (("A", self.scale_a), ("B", self.scale_b)):
+            text += f", {name} scaled by {scale}" if scale else ""
         return text
+
+    @property
+    def block_k(self) -> int:
+        """How many elements along K share a scale; 0 if there are no scales."""
+        return next((scale.block[1] for scale in (self.scale_a, self.scale_b) if scale), 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,11 +283,21 @@ class Algorithm:
     double_buffer: bool = False
     num_wave_groups: int = 1
     transpose_c: bool = False
+    special: ConvSpecial = ConvSpecial.DEFAULT
+    groups_merged: int = 1
+    """Groups of a convolution that share a tile."""
 
     def __post_init__(self) -> None:
         for name in ("tile", "warps", "warp_tile"):
             _triple(name, getattr(self, name))
-        for name in ("vector_a", "vector_b", "vector_e", "block_per_cu", "split_k"):
+        for name in (
+            "vector_a",
+            "vector_b",
+            "vector_e",
+            "block_per_cu",
+            "split_k",
+            "groups_merged",
+        ):
             _positive(name, getattr(self, name))
         _positive("num_wave_groups", self.num_wave_groups)
         for width in self.vector_d:
@@ -252,6 +309,7 @@ class Algorithm:
                 "scheduler": Scheduler,
                 "epilogue": EpilogueKind,
                 "reduction": Reduction,
+                "special": ConvSpecial,
             },
         )
 
@@ -284,7 +342,8 @@ class KernelKey:
         counts = {"d": len(s.d), "a": len(s.a), "b": len(s.b)}
         computed = "".join(f"{name}{n}" for name, n in counts.items() if n or name == "d")
         sparse = ["sparse"] if s.sparse else []
-        parts = [s.family.value, *sparse, dtypes, s.layouts, computed, a.pipeline.value]
+        scaled = [f"s{each.block[0]}x{each.block[1]}" for each in (s.scale_a, s.scale_b) if each]
+        parts = [s.family.value, *sparse, dtypes, s.layouts, computed, *scaled, a.pipeline.value]
         return "_".join([*parts, a.epilogue.value, shape, self.arch, self.digest[:12]])
 
     def __str__(self) -> str:

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 
-from cklang.keys import Algorithm, Family, Signature
+from cklang.keys import Algorithm, ConvSpecial, Family, Signature
 
 __all__ = ["FAMILIES", "FamilyRow", "family_names"]
 
@@ -19,15 +19,37 @@ class FamilyRow:
     ``{d_names}`` stands for the D operands, each after a comma.
     """
 
+    template: str = "gemm.hip.j2"
     header: str = "gemm.hpp"
     describe_header: str = "describe.hpp"
     kernel_class: str = "Gemm"
     describe: str = "Single"
+    layouts: str = ""
+    """Those of A, B and E, where the family has only one."""
+    shares: bool = False
+    """Whether workgroups may share the K of a tile."""
+    specials: tuple[ConvSpecial, ...] = (ConvSpecial.DEFAULT,)
+    title: str = ""
+    direction: str = ""
+    """Of a convolution."""
+
+
+def _conv(direction: str, title: str, layouts: str, **more: object) -> FamilyRow:
+    row = FamilyRow(
+        template="conv.hip.j2",
+        header="conv.hpp",
+        describe_header="describe_conv.hpp",
+        layouts=layouts,
+        specials=tuple(ConvSpecial),
+        title=title,
+        direction=direction,
+    )
+    return replace(row, **more)  # type: ignore[arg-type]
 
 
 FAMILIES: Mapping[Family, FamilyRow] = MappingProxyType(
     {
-        Family.GEMM: FamilyRow(),
+        Family.GEMM: FamilyRow(shares=True),
         Family.BATCHED: FamilyRow(
             header="batched.hpp",
             describe_header="describe_batched.hpp",
@@ -40,6 +62,17 @@ FAMILIES: Mapping[Family, FamilyRow] = MappingProxyType(
             kernel_class="cklang::GroupedKernel<Gemm, {persistent}>",
             describe="cklang::DescribeGrouped<Single, {persistent}>",
         ),
+        Family.CONV: _conv("Forward", "convolution", "rcr", shares=True),
+        Family.CONV_GRAD_INPUT: _conv(
+            "GradInput",
+            "gradient of a convolution's input",
+            "rrr",
+            # Phases of the stride have different numbers of taps: no divisor is a constant.
+            specials=(ConvSpecial.DEFAULT, ConvSpecial.POINTWISE, ConvSpecial.POINTWISE_PACKED),
+        ),
+        Family.CONV_GRAD_WEIGHT: _conv(
+            "GradWeight", "gradient of a convolution's weights", "crr", shares=True
+        ),
     }
 )
 
@@ -51,4 +84,8 @@ def family_names(signature: Signature, algorithm: Algorithm) -> dict[str, str]:
         "d_names": "".join(f", D{i}" for i in range(len(signature.d))),
         "persistent": str(algorithm.persistent).lower(),
     }
-    return {field.name: getattr(row, field.name).format(**words) for field in fields(row)}
+    return {
+        field.name: str(getattr(row, field.name)).format(**words)
+        for field in fields(row)
+        if field.type == "str"
+    }

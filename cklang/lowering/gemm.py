@@ -11,13 +11,24 @@ from enum import Enum
 from cklang.errors import error
 from cklang.fusion.region import split
 from cklang.ir.nodes import Function
-from cklang.keys import Algorithm, DKind, DOperand, Family, KernelKey, Layout, Reduction, Signature
-from cklang.lowering.families import family_names
+from cklang.keys import (
+    Algorithm,
+    ConvSpecial,
+    DKind,
+    DOperand,
+    KernelKey,
+    Layout,
+    Pipeline,
+    Reduction,
+    Scale,
+    Signature,
+)
+from cklang.lowering.families import FAMILIES, family_names
 from cklang.lowering.headers import PRECOMPILED
 from cklang.lowering.pipelines import PIPELINES, PipelineRow
 from cklang.lowering.pointwise import c_functions, c_type
 from cklang.lowering.render import template
-from cklang.types import DType, Kind, bool_, f32, i32
+from cklang.types import DType, Kind, bool_, e8m0, f32, i32
 
 __all__ = ["HOLE", "KernelSource", "lower", "unsupported"]
 
@@ -31,6 +42,9 @@ _WIDEST = 16
 """Bytes that one access moves at most."""
 
 _LAYOUTS = {Layout.ROW: "Row", Layout.COL: "Column", Layout.PREPARED: "Column"}
+
+_SPECIAL = {each: each.value for each in ConvSpecial} | {ConvSpecial.DEFAULT: "ordinary"}
+"""C++ has other plans for the word default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +87,9 @@ def lower(key: KernelKey, epilogue: Function, source_lines: Sequence[str] = ()) 
     _check(key, epilogue)
     kernel = _kernel_name(key)
     functions = _functions(key.signature, epilogue)
-    text = template("gemm.hip.j2").render(_context(key, functions, kernel))
+    text = template(FAMILIES[key.signature.family].template).render(
+        _context(key, functions, kernel)
+    )
     return KernelSource(
         stencil=text,
         fill=c_functions(functions, source_lines),
@@ -114,20 +130,26 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
         return
     both = (False, True)
     # Who shares K: its wave groups already, or its tiles with those of other products.
-    whole = row.wave_groups > 1 or s.family is not Family.GEMM
+    family = FAMILIES[s.family]
+    whole = row.wave_groups > 1 or not family.shares
+    conv = s.spatial > 0
     along_k = (a.warps[0], a.warps[1], 1) if row.wave_groups == 1 else (1, 1, row.wave_groups)
     choices: tuple[tuple[str, object, Collection[object]], ...] = (
+        ("pipeline", a.pipeline, _scaled_pipelines() if s.block_k else (a.pipeline,)),
         ("dtype_acc", s.dtype_acc, (i32 if s.dtype_a.kind is Kind.INT else f32,)),
         ("dtype_b", s.dtype_b, (s.dtype_b if row.mixed else s.dtype_a,)),
+        ("layouts", s.layouts, (family.layouts or s.layouts,)),
         ("sparse", s.sparse, both if row.sparse else (False,)),
         ("layout_a", s.layout_a, _PLAIN if row.any_layout else (Layout.ROW,)),
         ("layout_b", s.layout_b, _layouts_b(row)),
         ("layout_e", s.layout_e, (Layout.ROW,)),
+        ("special", a.special, family.specials),
+        ("groups_merged", a.groups_merged, (a.groups_merged,) if conv else (1,)),
         ("warps", a.warps, (along_k,)),
-        ("reduction", a.reduction, _reductions(a)),
+        ("reduction", a.reduction, _reductions(a, conv)),
         ("stream_k", a.stream_k, (False,) if a.split_k > 1 or whole else both),
         ("split_k", a.split_k, (1,) if whole else (a.split_k,)),
-        ("persistent", a.persistent, (False,) if row.wave_groups > 1 or _shared(a) else both),
+        ("persistent", a.persistent, both if _may_persist(a, row, conv) else (False,)),
         ("double_buffer", a.double_buffer, (row.buffers == 2,)),
         ("num_wave_groups", a.num_wave_groups, (row.wave_groups,)),
         ("transpose_c", a.transpose_c, both if row.transposed and not s.sparse else (False,)),
@@ -150,14 +172,26 @@ def _layouts_b(row: PipelineRow) -> tuple[Layout, ...]:
     return _PLAIN if row.any_layout else (Layout.COL,)
 
 
+def _scaled_pipelines() -> tuple[Pipeline, ...]:
+    return tuple(pipeline for pipeline, row in PIPELINES.items() if row.block_scale_loop)
+
+
 def _shared(algorithm: Algorithm) -> bool:
     return algorithm.split_k > 1 or algorithm.stream_k
 
 
-def _reductions(algorithm: Algorithm) -> tuple[Reduction, ...]:
-    if _shared(algorithm):
-        return (Reduction.WORKSPACE, Reduction.ATOMIC)
-    return (Reduction.NONE,)
+def _may_persist(algorithm: Algorithm, row: PipelineRow, conv: bool) -> bool:
+    """Whether workgroups may go from tile to tile; with stream-K, before they share the rest."""
+    if row.wave_groups > 1:
+        return False
+    return not _shared(algorithm) or (conv and algorithm.stream_k)
+
+
+def _reductions(algorithm: Algorithm, conv: bool) -> tuple[Reduction, ...]:
+    if not _shared(algorithm):
+        return (Reduction.NONE,)
+    # No product is summed in a tree yet: the workspace of GEMM kernels has a counter a tile.
+    return (Reduction.WORKSPACE, Reduction.ATOMIC, *((Reduction.TREE,) if conv else ()))
 
 
 def _word(value: object) -> str:
@@ -167,7 +201,8 @@ def _word(value: object) -> str:
 def _kernel_name(key: KernelKey) -> str:
     s, a = key.signature, key.algorithm
     tile = "x".join(map(str, a.tile))
-    return f"ck_gemm_{s.dtype_a}_{s.dtype_b}_{s.dtype_e}_{s.layouts}_{tile}"
+    family = s.family.value if s.spatial else "gemm"
+    return f"ck_{family}_{s.dtype_a}_{s.dtype_b}_{s.dtype_e}_{s.layouts}_{tile}"
 
 
 def _side(
@@ -192,6 +227,19 @@ def _side(
             }
             for along, o in kinds
         ],
+    }
+
+
+_SCALES = {f32: "F32Scale", e8m0: "E8m0Scale"}
+
+
+def _scale(scale: Scale | None, *, k_is_inner: bool) -> dict[str, object]:
+    """Return what the template says of the scales of A or B."""
+    if scale is None:
+        return {"scale": None}
+    return {
+        "scale": f"{_SCALES[scale.dtype]}, {scale.block[0]}, {scale.block[1]}",
+        "k_is_inner": str(k_is_inner).lower(),
     }
 
 
@@ -234,7 +282,7 @@ def _context(key: KernelKey, functions: Mapping[str, Function], kernel: str) -> 
         "warp_tile_n": a.warp_tile[1],
         "warp_tile_k": a.warp_tile[2],
         **{name: str(getattr(a, name)).lower() for name in flags},
-        **_pipeline(a),
+        **_pipeline(a, s),
         "sparse": s.sparse,
         "loader": "Sparse" if s.sparse else "Prepared" if _is_prepared(s) else "Vector",
         "prepared": _is_prepared(s),
@@ -250,17 +298,26 @@ def _context(key: KernelKey, functions: Mapping[str, Function], kernel: str) -> 
         "d_layouts": _list("Row" for _ in count),
         "d_names": "".join(f", D{i}" for i in count),
         "sides": (
-            _side("A", s.a, a.vector_a, functions),
-            _side("B", s.b, a.vector_b, functions, _is_prepared(s)),
+            {
+                **_side("A", s.a, a.vector_a, functions),
+                **_scale(s.scale_a, k_is_inner=s.layout_a is Layout.ROW),
+            },
+            {
+                **_side("B", s.b, a.vector_b, functions, _is_prepared(s)),
+                **_scale(s.scale_b, k_is_inner=s.layout_b is not Layout.ROW),
+            },
         ),
         "epilogue_hole": _hole(HOLE, functions[HOLE], ["acc", *(f"d{i}" for i in count)]),
         "kernel": kernel,
         **family_names(s, a),
+        "spatial": s.spatial,
+        "merged": a.groups_merged,
+        "special": _SPECIAL[a.special],
         "gfx_major": key.arch.removeprefix("gfx")[:-2],
     }
 
 
-def _pipeline(algorithm: Algorithm) -> dict[str, object]:
+def _pipeline(algorithm: Algorithm, signature: Signature) -> dict[str, object]:
     row = PIPELINES[algorithm.pipeline]
     lds = "cklang::mainloop_lds<Shape, A, B>"
     if row.prepared:
@@ -271,6 +328,7 @@ def _pipeline(algorithm: Algorithm) -> dict[str, object]:
         lds = f"ck_tile::max({lds}, cklang::acc_lds<Shape, AccType>)"
     return {
         "headers": row.headers,
+        "mainloop": row.block_scale_loop if signature.block_k else "Mainloop",
         "pipeline": row.ck,
         "policy": row.policy,
         "scheduler": algorithm.scheduler.value.capitalize(),

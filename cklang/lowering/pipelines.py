@@ -52,6 +52,8 @@ class PipelineRow:
     """Whether A and B may be of two types."""
     transposed: bool = False
     """Whether the accumulator may be transposed: the epilogue takes its rows before its columns."""
+    block_scale_loop: str = ""
+    """Our main loop over it for products with block scales, if there is one."""
     sparse: bool = False
     """Whether A may be in 2:4 form."""
     acc_in_lds: bool = False
@@ -84,6 +86,7 @@ PIPELINES: Mapping[Pipeline, PipelineRow] = MappingProxyType(
             transposed=True,
             tail="Full",
             least=2,
+            block_scale_loop="BlockScaleLoop",
         ),
         Pipeline.COMPV4: PipelineRow(
             headers=(*_REGISTERS, "pipeline/gemm_pipeline_ag_bg_cr_comp_v4.hpp"),

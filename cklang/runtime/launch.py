@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import struct
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from cklang.errors import error
+from cklang.ir.windows import Role
+from cklang.lowering.convface import ConvFace, ConvQuestion
 from cklang.lowering.hostface import GemmOperand, GemmProblem, HostFace, LaunchShape
+from cklang.runtime.convolution import AnyProblem, ConvProblem
 from cklang.runtime.device import Device, Function
-from cklang.runtime.problem import Matrix, Problem
+from cklang.runtime.problem import Matrix, Problem, ScaleAccess
 from cklang.runtime.record import Artifact
 
 __all__ = ["Loaded", "Prepared", "loaded"]
@@ -32,7 +36,7 @@ class Prepared:
     block: tuple[int, int, int]
     kernarg: bytes
     pointers: tuple[tuple[int, ...], ...]
-    """For A, B, E and then each D: the 64-bit words of ``kernarg`` that hold its address."""
+    """For A, B, E, each D and the scales: the 64-bit words of ``kernarg`` that hold its address."""
     workspace: tuple[int, ...]
     """The same for the workspace; empty if it needs none."""
     workspace_bytes: int
@@ -46,23 +50,25 @@ class Loaded:
 
     artifact: Artifact
     function: Function
-    face: HostFace
+    face: HostFace | ConvFace
     blocks: int
     """Workgroups of it that the device runs at once."""
 
-    def prepare(self, problem: Problem) -> Prepared:
+    def prepare(self, problem: AnyProblem) -> Prepared:
         """Ask how to launch it for ``problem``.
 
         Raises:
             CkUnsupportedError: D007, CK Tile's own check or ours refuses the problem.
             CkInternalError: D008, an operand's address is in no argument.
         """
-        *marks, own = [_MARK + i * _MARK_STEP for i in range(4 + len(problem.d))]
+        *marks, own = [_MARK + i * _MARK_STEP for i in range(1 + len(problem.inputs))]
         split_k = self.artifact.key.algorithm.split_k
-        question = replace(
-            _question(problem, marks), workspace=own, blocks=self.blocks, k_batch=split_k
-        )
-        shape = self._asked(problem, question)
+        question: GemmProblem | ConvQuestion
+        if isinstance(problem, ConvProblem):
+            question = replace(_conv_question(problem, marks), split_k=split_k)
+        else:
+            question = replace(_question(problem, marks), k_batch=split_k)
+        shape = self._asked(problem, replace(question, workspace=own, blocks=self.blocks))
         return Prepared(
             grid=shape.grid,
             block=shape.block,
@@ -78,7 +84,7 @@ class Loaded:
 
         Args:
             problem: One product of the group.
-            pointers: Addresses of A, B, E and each D.
+            pointers: Addresses of A, B, E, each D and the scales.
             first_tile: How many tiles the rows before it have.
 
         Raises:
@@ -92,7 +98,7 @@ class Loaded:
 
         ``problem`` is any of its products; rows and tiles are counted by ``count`` and ``tiles``.
         """
-        marks = [_MARK] * (3 + len(problem.d))
+        marks = [_MARK] * len(problem.inputs)
         question = replace(
             _question(problem, marks),
             blocks=self.blocks,
@@ -102,8 +108,9 @@ class Loaded:
         )
         return self._asked(problem, question)
 
-    def _asked(self, problem: Problem, question: GemmProblem) -> LaunchShape:
-        shape = self.face.describe(question)
+    def _asked(self, problem: AnyProblem, question: GemmProblem | ConvQuestion) -> LaunchShape:
+        # The face is that of the key's family, as the problem and its question are.
+        shape = self.face.describe(question)  # type: ignore[arg-type]
         if isinstance(shape, str):
             label = self.artifact.key.label
             raise error("D007", label=label, problem=problem, verdict=shape)
@@ -122,13 +129,14 @@ class Loaded:
 
 
 def _question(problem: Problem, marks: list[int]) -> GemmProblem:
-    a, b, e, *ds = marks
+    a, b, e, *rest = marks
+    ds, scales = rest[: len(problem.d)], iter(rest[len(problem.d) :])
     return GemmProblem(
         m=problem.m,
         n=problem.n,
         k=problem.k,
-        a=(_matrix(problem.a, a),),
-        b=(_matrix(problem.b, b),),
+        a=(_matrix(problem.a, a), *_scale(problem.scale_a, scales)),
+        b=(_matrix(problem.b, b), *_scale(problem.scale_b, scales)),
         e=_matrix(problem.e, e),
         batch=problem.batch,
         d=tuple(
@@ -138,8 +146,46 @@ def _question(problem: Problem, marks: list[int]) -> GemmProblem:
     )
 
 
+def _conv_question(problem: ConvProblem, marks: list[int]) -> ConvQuestion:
+    p = problem
+    a, b, e, *ds = marks
+    return ConvQuestion(
+        n=p.images,
+        g=p.groups,
+        k=p.features,
+        c=p.channels,
+        in_=p.input,
+        out=p.output,
+        window=p.window,
+        stride=p.stride,
+        dilation=p.dilation,
+        pad_before=p.before,
+        pad_after=p.after,
+        a=a,
+        b=b,
+        e=e,
+        input_strides=p.tensors[Role.INPUT].strides,
+        weight_strides=p.tensors[Role.WEIGHT].strides,
+        output_strides=p.tensors[Role.OUTPUT].strides,
+        d=tuple(ds),
+        d_strides=tuple(d.strides for d in p.d),
+    )
+
+
 def _matrix(matrix: Matrix, pointer: int) -> GemmOperand:
     return GemmOperand(pointer=pointer, outer=matrix.stride, inner=1, batch=matrix.batch)
+
+
+def _face(artifact: Artifact) -> HostFace | ConvFace:
+    kind = ConvFace if artifact.key.signature.spatial else HostFace
+    return kind(artifact.host_face)
+
+
+def _scale(scale: ScaleAccess | None, pointers: Iterator[int]) -> Iterator[GemmOperand]:
+    if scale is not None:
+        yield GemmOperand(
+            pointer=next(pointers), outer=scale.stride, inner=scale.stride_k, batch=scale.batch
+        )
 
 
 _loaded: dict[tuple[int, str], Loaded] = {}
@@ -155,7 +201,7 @@ def loaded(device: Device, artifact: Artifact) -> Loaded:
             known = _loaded[where] = Loaded(
                 artifact=artifact,
                 function=device.load(artifact.code_object.read_bytes(), artifact.symbol),
-                face=HostFace(artifact.host_face),
+                face=_face(artifact),
                 blocks=device.spec.compute_units * artifact.key.algorithm.block_per_cu,
             )
         return known

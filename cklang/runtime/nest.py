@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-__all__ = ["Axis", "Nest", "folded"]
+__all__ = ["Axis", "Blocks", "Nest", "folded"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,14 +24,25 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Blocks:
+    """Scales of A or B among the operands."""
+
+    operand: int
+    single: bool
+    """Whether every row of A, or column of B, has scales of its own: then more may be joined."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Nest:
-    """All loops of a launch but K's; operands are in the order A, B, E, then each D."""
+    """All loops of a launch but K's; operands are in the order A, B, E, each D, scales."""
 
     batch: tuple[Axis, ...]
     rows: Axis
     columns: Axis
     whole_k: tuple[bool, bool] = (True, True)
     """Whether K is contiguous in A and in B, so that their other axis may have any stride."""
+    blocks: tuple[Blocks | None, Blocks | None] = (None, None)
+    """The scales of A and of B, which are operands after each D."""
 
 
 _A, _B, _E = range(3)
@@ -43,8 +54,8 @@ def folded(nest: Nest) -> Nest:
     kept: list[Axis] = []
     rows, columns = nest.rows, nest.columns
     for axis in reversed(batch):
-        more_rows = _joined(axis, rows) if axis.strides[_B] == 0 else None
-        more_columns = _joined(axis, columns) if axis.strides[_A] == 0 else None
+        more_rows = _joined(axis, rows) if _may_join(nest, axis, _A, _B) else None
+        more_columns = _joined(axis, columns) if _may_join(nest, axis, _B, _A) else None
         if more_rows is not None and (nest.whole_k[0] or more_rows.strides[_A] == 1):
             rows = more_rows
         elif more_columns is not None and _are_columns(more_columns, nest.whole_k[1]):
@@ -52,6 +63,13 @@ def folded(nest: Nest) -> Nest:
         else:
             kept.append(axis)
     return replace(nest, batch=tuple(reversed(kept)), rows=rows, columns=columns)
+
+
+def _may_join(nest: Nest, axis: Axis, grows: int, stays: int) -> bool:
+    """Tell whether one operand may have more rows or columns, and the other does not change."""
+    more, same = nest.blocks[grows], nest.blocks[stays]
+    fixed = [stays] if same is None else [stays, same.operand]
+    return (more is None or more.single) and not any(axis.strides[each] for each in fixed)
 
 
 def _are_columns(axis: Axis, whole_k: bool) -> bool:

@@ -45,6 +45,8 @@ class Tilings:
     archs: tuple[str, ...]
     dtypes: tuple[tuple[str, str, str], ...]
     """Element types of (A, B, accumulator); 8-bit floats by family."""
+    scaled: bool
+    """Whether they are for products with block scales alone."""
     tilings: tuple[Mapping[str, Any], ...]
     """Fields of an algorithm pattern each, best first."""
 
@@ -77,6 +79,7 @@ def _set(name: str) -> tuple[Tilings, ...]:
         Tilings(
             archs=tuple(row["archs"]),
             dtypes=tuple(tuple(d) for d in row["dtypes"]),
+            scaled=row.get("scaled", False),
             tilings=tuple({k: _choice(v) for k, v in t.items()} for t in row["tilings"]),
         )
         for row in sets[name]
@@ -97,5 +100,9 @@ def tilings(name: str, signature: Signature, gpu: str) -> tuple[Mapping[str, Any
         CkValueError: K001, there is no such set.
     """
     dtypes = (signature.dtype_a.family, signature.dtype_b.family, signature.dtype_acc.name)
-    rows = (row for row in _set(name) if gpu in row.archs and dtypes in row.dtypes)
+    rows = (
+        row
+        for row in _set(name)
+        if gpu in row.archs and dtypes in row.dtypes and (signature.block_k or not row.scaled)
+    )
     return tuple(tiling for row in rows for tiling in row.tilings)

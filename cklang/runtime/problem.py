@@ -13,16 +13,27 @@ from typing import TYPE_CHECKING
 
 from cklang.codec import enum_of
 from cklang.errors import error
-from cklang.keys import DKind, DOperand, Family, Layout, Signature
+from cklang.keys import DKind, DOperand, Family, Layout, Scale, Signature
 from cklang.lowering.hostface import MAX_BATCH
 from cklang.runtime.arrangement import Arrangement
-from cklang.runtime.nest import Axis, Nest, folded
+from cklang.runtime.nest import Axis, Blocks, Nest, folded
 from cklang.types import Dim, DType, Kind, f16, f32, i32
 
 if TYPE_CHECKING:
-    from cklang.fusion.plan import FusedGemm, Read, View
+    from cklang.fusion.plan import BlockScale, FusedGemm, Read, View
 
-__all__ = ["Matrix", "Operand", "Problem", "ReadAccess", "Storage", "problem", "problem_of"]
+__all__ = [
+    "Matrix",
+    "Operand",
+    "Problem",
+    "ReadAccess",
+    "ScaleAccess",
+    "Storage",
+    "problem",
+    "problem_of",
+    "refuse_negative",
+    "refuse_overlap",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +106,22 @@ class ReadAccess(Operand):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleAccess(Operand):
+    """The scales of A or B: that of block (i, j) at pointer + i * stride + j * stride_k."""
+
+    block: tuple[int, int]
+    """Rows of A or columns of B, and elements along K."""
+    stride: int
+    stride_k: int
+    span: int
+
+    @property
+    def scale(self) -> Scale:
+        """What a kernel's signature says of it."""
+        return Scale(dtype=self.dtype, block=self.block)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
     """One launch of a fused GEMM; everything that rules and the host face ask."""
 
@@ -109,6 +136,9 @@ class Problem:
     d: tuple[ReadAccess, ...]
     epilogue: str
     """SHA-256 of the canonical text of the epilogue."""
+    scale_a: ScaleAccess | None = None
+    """What the sums over blocks of K are multiplied by."""
+    scale_b: ScaleAccess | None = None
     grouped: bool = False
     """Whether it shares its launch with others."""
     sparse: bool = False
@@ -118,12 +148,22 @@ class Problem:
     def __post_init__(self) -> None:
         # Selections are remembered by problem: a call must not hash thirty fields each time.
         extents = (self.batch, self.m, self.n, self.k)
-        flags = (self.grouped, self.sparse)
+        flags = (self.grouped, self.sparse, self.scales)
         parts = (extents, self.a, self.b, self.e, self.d, self.epilogue, *flags)
         object.__setattr__(self, "_hash", hash(parts))
 
     def __hash__(self) -> int:
         return self._hash
+
+    @property
+    def scales(self) -> tuple[ScaleAccess, ...]:
+        """The scales that there are, A's first."""
+        return tuple(scale for scale in (self.scale_a, self.scale_b) if scale is not None)
+
+    @property
+    def inputs(self) -> tuple[Matrix | ReadAccess | ScaleAccess, ...]:
+        """All that a kernel reads or writes, in the order of its pointers: A, B, E, D, scales."""
+        return (self.a, self.b, self.e, *self.d, *self.scales)
 
     @property
     def family(self) -> Family:
@@ -145,6 +185,8 @@ class Problem:
             layout_b=self.b.layout,
             layout_e=self.e.layout,
             d=tuple(DOperand(dtype=d.dtype, kind=d.kind) for d in self.d),
+            scale_a=self.scale_a.scale if self.scale_a else None,
+            scale_b=self.scale_b.scale if self.scale_b else None,
             sparse=self.sparse,
             epilogue=self.epilogue,
         )
@@ -276,33 +318,46 @@ def problem_of(
     Raises:
         CkValueError: A030-A035, strides that no kernel reads or writes.
     """
-    if kernel.scale_a or kernel.scale_b:
-        raise error("L001", at=next(iter(kernel.spans), None), op="scaled_gemm")
     shape = [_extent(kernel.result.type.shape[axis], dims) for axis in kernel.axes]
     if 0 in shape:
         return None
     a, b, e = (storage[value.name] for value in (kernel.a.value, kernel.b.value, kernel.result))
     reads = [storage[read.value.name] for read in kernel.reads]
-    for each in (a, b, e, *reads):
-        _refuse_negative(each)
+    views = [scale.view for scale in (kernel.scale_a, kernel.scale_b) if scale]
+    scales = [storage[view.value.name] for view in views]
+    for each in (a, b, e, *reads, *scales):
+        refuse_negative(each)
         if each.prepared is not None and each is not b:
             raise error("A052", name=each.name)
     maps = [(*kernel.a.perm[:-1], None), (*kernel.b.perm[:-2], None, kernel.b.perm[-1])]
     maps += [kernel.axes, *(read.axes for read in kernel.reads)]
+    maps += _scale_maps(kernel)
     axes = [
         Axis(extent=extent, strides=tuple(_stride(each, m[i]) for each, m in operands))
-        for operands in [list(zip((a, b, e, *reads), maps, strict=True))]
+        for operands in [list(zip((a, b, e, *reads, *scales), maps, strict=True))]
         for i, extent in enumerate(shape)
     ]
     k_a, k_b = kernel.a.perm[-1], kernel.b.perm[-2]
     k = 1 if k_a is None else a.shape[k_a]
     whole = k <= 1 or _stride(a, k_a) == 1, k <= 1 or _stride(b, k_b) == 1
-    nest = folded(Nest(batch=tuple(axes[:-2]), rows=axes[-2], columns=axes[-1], whole_k=whole))
+    nest = folded(
+        Nest(
+            batch=tuple(axes[:-2]),
+            rows=axes[-2],
+            columns=axes[-1],
+            whole_k=whole,
+            blocks=_blocks(kernel, first=3 + len(reads)),
+        )
+    )
     if len(nest.batch) > MAX_BATCH:
         extents = tuple(axis.extent for axis in nest.batch)
         raise error("A034", extents=extents, limit=MAX_BATCH, kernel=kernel.name)
     batches = list(zip(*(axis.strides for axis in nest.batch), strict=True)) or [()] * len(maps)
     m, n = nest.rows.extent, nest.columns.extent
+    first = 3 + len(reads)
+    scale_a = _scale(kernel.scale_a, storage, nest.rows, 1, first, batches)
+    first += scale_a is not None
+    scale_b = _scale(kernel.scale_b, storage, nest.columns, -1, first, batches)
     return Problem(
         batch=tuple(axis.extent for axis in nest.batch),
         m=m,
@@ -316,7 +371,73 @@ def problem_of(
             for index, (read, each) in enumerate(zip(kernel.reads, reads, strict=True), start=3)
         ),
         epilogue=epilogue,
+        scale_a=scale_a,
+        scale_b=scale_b,
         sparse=kernel.op == "gemm24",
+    )
+
+
+def _scale_maps(kernel: FusedGemm) -> list[tuple[int | None, ...]]:
+    """Return the axis of each scale that runs with each axis of the kernel.
+
+    Blocks of several rows or columns run with none: how far a step goes depends on the row.
+    """
+    maps: list[tuple[int | None, ...]] = []
+    if kernel.scale_a:
+        *batch, row, _ = kernel.scale_a.view.perm
+        maps.append((*batch, row if kernel.scale_a.block[0] == 1 else None, None))
+    if kernel.scale_b:
+        *batch, _, column = kernel.scale_b.view.perm
+        maps.append((*batch, None, column if kernel.scale_b.block[1] == 1 else None))
+    return maps
+
+
+def _blocks(kernel: FusedGemm, first: int) -> tuple[Blocks | None, Blocks | None]:
+    """Return what folding must know of the scales, the first of which is operand ``first``."""
+    a, b = kernel.scale_a, kernel.scale_b
+    return (
+        Blocks(operand=first, single=a.block[0] == 1) if a else None,
+        Blocks(operand=first + bool(a), single=b.block[1] == 1) if b else None,
+    )
+
+
+def _scale(
+    scale: BlockScale | None,
+    storage: Mapping[str, Storage],
+    loop: Axis,
+    turn: int,
+    index: int,
+    batches: Sequence[tuple[int, ...]],
+) -> ScaleAccess | None:
+    """Return the access of scales, operand ``index`` of a launch.
+
+    Args:
+        scale: What fusion says of them.
+        storage: Where each value lies.
+        loop: The rows of A or the columns of B, with the strides of all operands.
+        turn: 1 for A, whose axes are (rows, K), -1 for B: (K, columns).
+        index: Which operand.
+        batches: Batch strides of all operands.
+    """
+    if scale is None:
+        return None
+    stored = storage[scale.view.value.name]
+    outer, along_k = scale.view.perm[-2:][::turn]
+    block, block_k = scale.block[::turn]
+    # Rows that a batch was joined to go on from one another; blocks of several rows are never so.
+    stride = loop.strides[index] if block == 1 else _stride(stored, outer)
+    stride_k = _stride(stored, along_k)
+    count_k = 1 if along_k is None else stored.shape[along_k]
+    last = (-(-loop.extent // block) - 1) * stride + max(count_k - 1, 0) * stride_k
+    return ScaleAccess(
+        value=scale.view.value.name,
+        dtype=stored.dtype,
+        alignment=stored.alignment,
+        batch=batches[index],
+        block=(block, block_k),
+        stride=stride,
+        stride_k=stride_k,
+        span=last + 1,
     )
 
 
@@ -410,7 +531,7 @@ def _result(value: str, storage: Storage, nest: Nest, batch: tuple[int, ...]) ->
     stride = by_row if rows > 1 else columns
     if stride < columns:
         raise error("A033", name=storage.name, stride=stride, columns=columns)
-    _refuse_overlap(storage)
+    refuse_overlap(storage)
     return Matrix(
         value=value,
         dtype=storage.dtype,
@@ -423,8 +544,8 @@ def _result(value: str, storage: Storage, nest: Nest, batch: tuple[int, ...]) ->
     )
 
 
-def _refuse_overlap(storage: Storage) -> None:
-    """Refuse a result in which a longer step does not pass all that shorter ones reach."""
+def refuse_overlap(storage: Storage) -> None:
+    """Refuse a result in which a longer step does not pass all that shorter ones reach (A035)."""
     reach = 1
     for stride, extent in sorted(zip(storage.strides, storage.shape, strict=True)):
         if extent > 1 and stride < reach:
@@ -432,7 +553,8 @@ def _refuse_overlap(storage: Storage) -> None:
         reach += (extent - 1) * stride
 
 
-def _refuse_negative(storage: Storage) -> None:
+def refuse_negative(storage: Storage) -> None:
+    """Refuse an operand that is read backwards (A031)."""
     axes = zip(storage.shape, storage.strides, strict=True)
     if any(extent > 1 and stride < 0 for extent, stride in axes):
         raise error("A031", name=storage.name, strides=storage.strides)

@@ -178,7 +178,7 @@ def prepare(
 def _kernel(op: Op, name: str | None, dtype: DType, consts: dict[str, Any]) -> FusedGemm:
     """Return the kernel whose second operand the parameter is."""
     from cklang.fusion.partition import plan
-    from cklang.fusion.plan import View
+    from cklang.fusion.plan import FusedGemm, View
 
     parameters = op.program.parameters
     dtypes: dict[str, DType] = {}
@@ -191,7 +191,8 @@ def _kernel(op: Op, name: str | None, dtype: DType, consts: dict[str, Any]) -> F
     kernels = [
         kernel
         for kernel in plan(op.program.specialise(dtypes, values)).kernels
-        if isinstance(kernel.b, View)
+        if isinstance(kernel, FusedGemm)
+        and isinstance(kernel.b, View)
         and kernel.b.value.name in {p.name for p in parameters}
         and kernel.b.value.type.rank == 2
         and not kernel.transposed

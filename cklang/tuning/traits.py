@@ -248,6 +248,7 @@ def traits_of(key: KernelKey, spec: ArchSpec, resources: Resources | None = None
         bytes_out=s.dtype_e.bytes + full,
         split_k=a.split_k,
         double_buffer=a.double_buffer,
+        scale_k=s.block_k,
         blocks_per_cu=a.block_per_cu,
         resources=resources,
     )

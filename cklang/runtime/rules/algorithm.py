@@ -116,6 +116,14 @@ def _tile_k(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     return multiple("the tile along K", a.tile[2], a.warps[2] * a.warp_tile[2])
 
 
+@algorithm_rule("scale-k", "a block of K that shares a scale is whole tiles", reads=("tile",))
+def _scale_k(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    if not s.block_k or s.block_k % a.tile[2] == 0:
+        return None
+    bound = f"a divisor of the block, {s.block_k}"
+    return Objection(what="the tile along K", value=str(a.tile[2]), bound=bound)
+
+
 @algorithm_rule(
     "lds-mainloop",
     "the tiles of A and B that are loaded together fit the pipeline's share of LDS",
@@ -313,6 +321,8 @@ def matches(row: KnownWrong, a: Algorithm, s: Signature) -> bool:
         "double_buffer",
         "num_wave_groups",
         "transpose_c",
+        "special",
+        "groups_merged",
     ),
 )
 def _generated(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:

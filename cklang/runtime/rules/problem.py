@@ -6,7 +6,7 @@ from __future__ import annotations
 from cklang.arch import ArchSpec
 from cklang.keys import Algorithm, DKind, Layout
 from cklang.runtime.arrangement import arrangement_of
-from cklang.runtime.problem import Matrix, Operand, Problem, ReadAccess
+from cklang.runtime.problem import Matrix, Operand, Problem, ReadAccess, ScaleAccess
 from cklang.runtime.rules.engine import Objection, multiple, problem_rule
 
 __all__: list[str] = []
@@ -44,9 +44,10 @@ def _extents(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objectio
 
 @problem_rule("operand-size", "a buffer descriptor counts bytes in 32 bits", reads=())
 def _operand_size(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
-    operands: list[tuple[str, Matrix | ReadAccess]]
+    operands: list[tuple[str, Matrix | ReadAccess | ScaleAccess]]
     operands = [("A", problem.a), ("B", problem.b), ("E", problem.e)]
     operands += [(f"D{i}", d) for i, d in enumerate(problem.d)]
+    operands += [("a scale", scale) for scale in problem.scales]
     for name, operand in operands:
         bytes_ = operand.span * operand.dtype.bytes
         if bytes_ >= _LAST_BYTE:

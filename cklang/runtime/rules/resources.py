@@ -82,6 +82,7 @@ def registers(a: Algorithm, s: Signature, spec: ArchSpec) -> int:
         wave_size=spec.wave_size,
         bytes_a=s.dtype_a.bits / 8,
         bytes_b=s.dtype_b.bits / 8,
+        accumulators=2 if s.block_k else 1,
     )
     return round(wanted)
 

@@ -1,5 +1,5 @@
 // CK Tile GEMM made by cklang. E[m, n] = f(sum over k of A[m, k] * B[k, n], D0[m, n], D1[m, n]).
-// Key: {"algorithm": {"block_per_cu": 1, "double_buffer": false, "epilogue": "cshuffle", "num_wave_groups": 1, "pad_k": true, "pad_m": true, "pad_n": true, "persistent": false, "pipeline": "compv3", "reduction": "none", "scheduler": "intrawave", "split_k": 1, "stream_k": false, "tile": [128, 128, 32], "transpose_c": false, "vector_a": 8, "vector_b": 8, "vector_d": [8, 8], "vector_e": 8, "warp_tile": [32, 32, 16], "warps": [2, 2, 1]}, "arch": "gfx942", "signature": {"a": [], "b": [], "d": [{"dtype": "f16", "kind": "row"}, {"dtype": "f16", "kind": "full"}], "dtype_a": "f16", "dtype_acc": "f32", "dtype_b": "f16", "dtype_e": "f16", "epilogue": "", "family": "gemm", "layout_a": "r", "layout_b": "c", "layout_e": "r", "sparse": false}, "version": 2}
+// Key: {"algorithm": {"block_per_cu": 1, "double_buffer": false, "epilogue": "cshuffle", "groups_merged": 1, "num_wave_groups": 1, "pad_k": true, "pad_m": true, "pad_n": true, "persistent": false, "pipeline": "compv3", "reduction": "none", "scheduler": "intrawave", "special": "default", "split_k": 1, "stream_k": false, "tile": [128, 128, 32], "transpose_c": false, "vector_a": 8, "vector_b": 8, "vector_d": [8, 8], "vector_e": 8, "warp_tile": [32, 32, 16], "warps": [2, 2, 1]}, "arch": "gfx942", "signature": {"a": [], "b": [], "d": [{"dtype": "f16", "kind": "row"}, {"dtype": "f16", "kind": "full"}], "dtype_a": "f16", "dtype_acc": "f32", "dtype_b": "f16", "dtype_e": "f16", "epilogue": "", "family": "gemm", "layout_a": "r", "layout_b": "c", "layout_e": "r", "scale_a": null, "scale_b": null, "sparse": false, "spatial": 0}, "version": 2}
 
 #include "cklang/gemm.hpp"
 
@@ -127,9 +127,9 @@ struct Function
 };
 
 using Epilogue = cklang::Epilogue<EpilogueProblem, Function, D0, D1>;
-using Gemm     =
+using Gemm =
     cklang::GemmKernel<Partitioner, Traits, Acc, ASource, BSource, Epilogue, D0, D1>;
-using Kernel   = Gemm;
+using Kernel = Gemm;
 
 #if defined(__HIP_DEVICE_COMPILE__)
 

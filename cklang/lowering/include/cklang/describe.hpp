@@ -9,6 +9,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "cklang/block_scale.hpp"
 #include "cklang/host.h"
 #include "cklang/prepared.hpp"
 #include "cklang/shared_gemm.hpp"
@@ -159,6 +160,36 @@ const char* refuse_source(const Prepared<T, Shape, vector>*,
 template <typename T, typename Shape, index_t vector>
 void normalise_source(const Prepared<T, Shape, vector>*, ck_gemm_operand*, int64_t, int64_t)
 {
+}
+
+template <typename Source, typename Scale, bool k_is_inner>
+const char* refuse_source(const Scaled<Source, Scale, k_is_inner>*,
+                          const ck_gemm_operand* operands,
+                          int64_t outer,
+                          int64_t inner,
+                          int64_t vector,
+                          const Complaints& complaints)
+{
+    const ck_gemm_operand& scale = operands[Source::arrays];
+    const auto blocks            = [](int64_t extent, int64_t size) { return (extent + size - 1) / size; };
+    const int64_t along_k        = blocks(k_is_inner ? inner : outer, Scale::block_k);
+    const int64_t others         = blocks(k_is_inner ? outer : inner, Scale::block);
+    if(scale.inner < 0 ||
+       !addressable(others, (along_k - 1) * scale.inner + 1, scale.outer, size_of<typename Scale::Stored>))
+        return "a scale spans more than 2^31 bytes or has a negative stride";
+    if(!aligned(scale.data, 0, 1, size_of<typename Scale::Stored>))
+        return "a scale's address is not aligned";
+    return refuse_source(
+        static_cast<const Source*>(nullptr), operands, outer, inner, vector, complaints);
+}
+
+template <typename Source, typename Scale, bool k_is_inner>
+void normalise_source(const Scaled<Source, Scale, k_is_inner>*,
+                      ck_gemm_operand* operands,
+                      int64_t outer,
+                      int64_t inner)
+{
+    normalise_source(static_cast<const Source*>(nullptr), operands, outer, inner);
 }
 
 template <typename Kernel, bool persistent, Work work, Reduction reduction>

@@ -9,10 +9,11 @@
 #include "cklang/gemm_args.hpp"
 #include "cklang/mainloop.hpp"
 #include "cklang/operand.hpp"
+#include "cklang/tiles.hpp"
 
 namespace cklang {
 
-/// The device side. `loop` is the main loop, which takes `loop_lds` bytes of LDS.
+/// The device side.
 template <typename Partitioner_,
           typename Traits,
           typename Acc_,
@@ -33,29 +34,19 @@ struct GemmKernel
 
     static constexpr index_t block_size = Shape::NumWarps * ck_tile::get_warp_size();
 
-    /// All tiles that this workgroup computes: one, or every gridDim.x-th of a persistent kernel.
+    /// `loop` is the main loop, which takes `loop_lds` bytes of LDS.
     template <index_t loop_lds, Loop* loop>
     CK_TILE_DEVICE static void run(const Args& args)
     {
-        using namespace ck_tile;
-
-        __shared__ char shared[ck_tile::max(loop_lds, Epilogue::GetSmemSize())];
-
-        index_t block = amd_wave_read_first_lane(blockIdx.x);
-        if constexpr(Traits::UsePersistentKernel)
-        {
-            const index_t tiles =
-                amd_wave_read_first_lane(Partitioner::GridSize(args.M, args.N));
-            for(; block < tiles; block += gridDim.x)
-            {
-                tile<loop>(args, block, shared);
-                // The next tile's main loop writes the LDS that this epilogue still reads.
-                block_sync_lds();
-            }
-        }
-        else
-            tile<loop>(args, block, shared);
+        WholeTiles<GemmKernel, Traits::UsePersistentKernel>::template run<loop_lds, loop>(args);
     }
+
+    CK_TILE_DEVICE static index_t tiles(const Args& args)
+    {
+        return Partitioner::GridSize(args.M, args.N);
+    }
+
+    CK_TILE_DEVICE static index_t depth(const Args& args) { return args.K; }
 
     static constexpr index_t epilogue_lds = Epilogue::GetSmemSize();
 

@@ -68,7 +68,7 @@ struct Mainloop
             acc[i] = tile.get_thread_buffer()[i];
     }
 
-    private:
+    protected:
     // Rows beyond M or N of an operand whose K axis is contiguous only reach rows or columns of
     // E that are not stored, and the buffer's range check keeps them inside the allocation. K
     // itself must read zeros beyond its end, whole tiles of them too: a NaN there would reach every

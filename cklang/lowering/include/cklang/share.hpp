@@ -22,6 +22,7 @@ enum class Reduction
     none,
     atomic,    // one slot a tile, to which sums are added
     workspace, // one slot a workgroup and tile, added up in order
+    tree,      // the same slots, added up in pairs, pairs of pairs, and so on
 };
 
 /// What is left where a workgroup began in the middle of a tile, and where it ended in one.
@@ -47,40 +48,41 @@ struct Shares
     }
 };
 
-/// The workspace: a counter for each tile, then the slots, each a tile of accumulators.
+/// The workspace: counters, then the slots, each a tile of accumulators. There is a counter for each
+/// tile, or for each slot if sums are added in pairs.
 template <typename Shape, typename Acc>
 struct Workspace
 {
     static constexpr index_t slot = Shape::kM * Shape::kN;
 
-    CK_TILE_HOST_DEVICE static constexpr int64_t counter_bytes(int64_t tiles)
+    CK_TILE_HOST_DEVICE static constexpr int64_t counter_bytes(int64_t counters)
     {
-        return (tiles * static_cast<int64_t>(sizeof(uint32_t)) + 255) / 256 * 256;
+        return (counters * static_cast<int64_t>(sizeof(uint32_t)) + 255) / 256 * 256;
     }
 
-    CK_TILE_HOST_DEVICE static constexpr int64_t bytes(int64_t tiles, int64_t slots)
+    CK_TILE_HOST_DEVICE static constexpr int64_t bytes(int64_t counters, int64_t slots)
     {
-        return counter_bytes(tiles) + slots * slot * static_cast<int64_t>(sizeof(Acc));
+        return counter_bytes(counters) + slots * slot * static_cast<int64_t>(sizeof(Acc));
     }
 
     void* base;
-    index_t tiles;
+    index_t counters;
 
-    CK_TILE_DEVICE uint32_t* counter(index_t tile) const
+    CK_TILE_DEVICE uint32_t* counter(index_t number) const
     {
-        return static_cast<uint32_t*>(base) + tile;
+        return static_cast<uint32_t*>(base) + number;
     }
 
     /// Where this thread's first accumulator of a slot is; the next is a workgroup further.
     CK_TILE_DEVICE Acc* thread(index_t number) const
     {
-        auto* first = reinterpret_cast<Acc*>(static_cast<char*>(base) + counter_bytes(tiles));
+        auto* first = reinterpret_cast<Acc*>(static_cast<char*>(base) + counter_bytes(counters));
         return first + static_cast<int64_t>(number) * slot + threadIdx.x;
     }
 };
 
-/// Count this workgroup's arrival at a tile. Whether it is the last of `parts`, all of whose sums
-/// it then sees. `flag` is a word of LDS that nobody else uses meanwhile.
+/// Count this workgroup's arrival. Whether it is the last of `parts`, all of whose sums it then
+/// sees. `flag` is a word of LDS that nobody else uses meanwhile.
 CK_TILE_DEVICE bool last_to_arrive(uint32_t* counter, index_t parts, uint32_t* flag)
 {
     // This thread's sums are visible to all workgroups before the counter says so.

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT
+// The main loop of a product with block scales: CK Tile's compute pipeline (one LDS buffer, the next
+// tile in registers) over its own block GEMM, windows and policies, but for the end of each block of
+// K, where the sums of the block are scaled and added to those of the tile.
+#pragma once
+
+#include "cklang/block_scale.hpp"
+#include "cklang/mainloop.hpp"
+
+namespace cklang {
+
+template <typename Pipeline, typename Acc, index_t step, typename ASource, typename BSource>
+struct BlockScaleLoop;
+
+template <typename Problem,
+          typename Policy,
+          typename Acc,
+          index_t step,
+          typename ASource,
+          typename BSource>
+struct BlockScaleLoop<ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>, Acc, step, ASource, BSource>
+    : private Mainloop<ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>, Acc, step, ASource, BSource>
+{
+    using Pipeline  = ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>;
+    using Windows   = Mainloop<Pipeline, Acc, step, ASource, BSource>;
+    using Base      = typename Pipeline::PipelineImplBase;
+    using BlockGemm = typename Pipeline::BlockGemm;
+    using Shape     = typename Pipeline::BlockGemmShape;
+    using ScaleA    = typename ScaleOf<ASource>::Type;
+    using ScaleB    = typename ScaleOf<BSource>::Type;
+    using RowMajor  = ck_tile::tensor_layout::gemm::RowMajor;
+
+    static constexpr index_t block_k =
+        ck_tile::max(ScaleOf<ASource>::block_k, ScaleOf<BSource>::block_k);
+    static constexpr index_t tiles_per_block = block_k / Shape::kK;
+
+    static_assert(block_k > 0 && block_k % Shape::kK == 0);
+
+    CK_TILE_DEVICE static void run(typename Acc::DataType* acc,
+                                   const ASource& a,
+                                   const BSource& b,
+                                   index_t M,
+                                   index_t N,
+                                   index_t K,
+                                   index_t m,
+                                   index_t n,
+                                   index_t k,
+                                   CK_TILE_LDS_ADDR char* shared)
+    {
+        using namespace ck_tile;
+
+        const Base base{};
+        const auto lds  = base.GetABLdsTensorViews((char*)shared);
+        const auto as   = base.GetAWindows(Windows::a_window(a, M, K, m, k),
+                                         lds.at(number<0>{}),
+                                         make_static_tile_distribution(
+                                             BlockGemm::MakeABlockDistributionEncode()));
+        const auto bs   = base.GetBWindows(Windows::b_window(b, N, K, n, k),
+                                         lds.at(number<1>{}),
+                                         make_static_tile_distribution(
+                                             BlockGemm::MakeBBlockDistributionEncode()));
+        auto a_memory   = as.at(number<0>{});
+        auto b_memory   = bs.at(number<0>{});
+        auto a_lds      = as.at(number<1>{});
+        auto b_lds      = bs.at(number<1>{});
+        auto a_fragment = as.at(number<2>{});
+        auto b_fragment = bs.at(number<2>{});
+
+        // Tiles beyond K load zeros.
+        auto a_tile     = load_tile(a_memory);
+        auto b_tile     = load_tile(b_memory);
+        const auto load = [&] {
+            move_tile_window(a_memory, a_step());
+            move_tile_window(b_memory, b_step());
+            a_tile = load_tile(a_memory);
+            b_tile = load_tile(b_memory);
+        };
+        BlockGemm block_gemm;
+        const auto fetch = [&] {
+            block_gemm.LocalPrefetch(
+                a_fragment, b_fragment, Pipeline::is_a_load_tr_v, Pipeline::is_b_load_tr_v);
+        };
+        const auto fill = [&] {
+            store_a(a_lds, a_tile);
+            store_b(b_lds, b_tile);
+        };
+
+        auto sums = Acc::make();
+        clear_tile(sums);
+        fill();
+        load();
+        block_sync_lds();
+        fetch();
+        __builtin_amdgcn_sched_barrier(0);
+
+        // A share of K may begin inside a block.
+        index_t rest  = amd_wave_read_first_lane(integer_divide_ceil(K - k, Shape::kK));
+        index_t block = amd_wave_read_first_lane(k / block_k);
+        index_t tiles = amd_wave_read_first_lane((block_k - k % block_k) / Shape::kK);
+        while(rest > 0)
+        {
+            const auto scale_a =
+                scales<0, Shape::kM>(ScaleOf<ASource>::get(a), M, m, block);
+            const auto scale_b =
+                scales<1, Shape::kN>(ScaleOf<BSource>::get(b), N, n, block);
+            auto part = block_gemm.MakeCBlockTile();
+            clear_tile(part);
+            tiles = ck_tile::min(tiles, rest);
+            for(index_t i = 0; i < tiles; ++i)
+            {
+                block_sync_lds();
+                fill();
+                load();
+                block_gemm(part, a_fragment, b_fragment);
+                block_sync_lds();
+                fetch();
+                Pipeline::template PipelineImpl<GemmPipelineScheduler::Intrawave>::HotLoopScheduler();
+                __builtin_amdgcn_sched_barrier(0);
+            }
+            add(sums, part, scale_a, scale_b);
+            rest -= tiles;
+            tiles = tiles_per_block;
+            ++block;
+        }
+#pragma unroll
+        for(index_t i = 0; i < Acc::size; ++i)
+            acc[i] = sums.get_thread_buffer()[i];
+    }
+
+    private:
+    static constexpr bool a_turned = !std::is_same_v<typename Pipeline::ALayout, RowMajor>;
+    static constexpr bool b_turned = std::is_same_v<typename Pipeline::BLayout, RowMajor>;
+
+    CK_TILE_DEVICE static constexpr auto a_step()
+    {
+        return ck_tile::make_array(a_turned ? Shape::kK : 0, a_turned ? 0 : Shape::kK);
+    }
+
+    CK_TILE_DEVICE static constexpr auto b_step()
+    {
+        return ck_tile::make_array(b_turned ? Shape::kK : 0, b_turned ? 0 : Shape::kK);
+    }
+
+    // A tile whose K axis is not contiguous is transposed on its way to LDS, unless the reads from
+    // LDS do that.
+    template <typename Window, typename Tile>
+    CK_TILE_DEVICE static void store_a(Window& window, const Tile& tile)
+    {
+        if constexpr(a_turned && !Pipeline::is_a_load_tr_v.value)
+            store_turned(window, tile, Policy::template MakeShuffledARegTileDistribution<Problem>());
+        else
+            ck_tile::store_tile(window, tile);
+    }
+
+    template <typename Window, typename Tile>
+    CK_TILE_DEVICE static void store_b(Window& window, const Tile& tile)
+    {
+        if constexpr(b_turned && !Pipeline::is_b_load_tr_v.value)
+            store_turned(window, tile, Policy::template MakeShuffledBRegTileDistribution<Problem>());
+        else
+            ck_tile::store_tile(window, tile);
+    }
+
+    template <typename Window, typename Tile, typename Distribution>
+    CK_TILE_DEVICE static void store_turned(Window& window, const Tile& tile, Distribution turned)
+    {
+        auto shuffled = ck_tile::make_static_distributed_tensor<typename Tile::DataType>(turned);
+        ck_tile::transpose_tile2d(shuffled, tile);
+        ck_tile::store_tile(window, shuffled);
+    }
+
+    template <index_t axis, index_t tile, typename Scale>
+    CK_TILE_DEVICE static auto
+    scales(const Scale& scale, index_t extent, index_t at, index_t block)
+    {
+        if constexpr(std::is_same_v<Scale, NoScale>)
+            return scale;
+        else
+            return scale.template load<Acc, axis, tile>(extent, at, block);
+    }
+
+    /// The scale of the row or column `i` of a thread.
+    template <typename Scales, typename Index>
+    CK_TILE_DEVICE static auto at(const Scales& scales, Index i)
+    {
+        if constexpr(std::is_arithmetic_v<Scales>)
+            return scales;
+        else
+            return scales[ck_tile::make_tuple(i)];
+    }
+
+    template <typename Sums, typename Part, typename ScalesA, typename ScalesB>
+    CK_TILE_DEVICE static void
+    add(Sums& sums, const Part& part, const ScalesA& scales_a, const ScalesB& scales_b)
+    {
+        using namespace ck_tile;
+        constexpr auto spans = Sums::get_distributed_spans();
+        sweep_tile_span(spans[number<0>{}], [&](auto i) {
+            sweep_tile_span(spans[number<1>{}], [&](auto j) {
+                constexpr auto ij = make_tuple(i, j);
+                if constexpr(std::is_same_v<ScaleB, NoScale>)
+                    sums(ij) += ScaleA::Number::scaled(part[ij], at(scales_a, i));
+                else if constexpr(std::is_same_v<ScaleA, NoScale>)
+                    sums(ij) += ScaleB::Number::scaled(part[ij], at(scales_b, j));
+                else
+                    sums(ij) += ScaleA::Number::scaled(
+                        part[ij], ScaleA::Number::product(at(scales_a, i), at(scales_b, j)));
+            });
+        });
+    }
+};
+
+} // namespace cklang

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT
+"""The tilings of attention: every head size has one, and they keep CK Tile's rules."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cklang.arch import all_archs, arch
+from cklang.attention_keys import AttentionPipeline, AttentionSignature
+from cklang.runtime.attention_space import attention_algorithms
+from cklang.types import DType, bf16, f16, f32, fp8, fp8_fnuz
+
+heads = st.integers(1, 32).map(lambda eighths: 8 * eighths)
+
+
+def signature(dtype: DType) -> AttentionSignature:
+    return AttentionSignature(dtype=dtype, dtype_o=dtype, dtype_bias=dtype)
+
+
+@pytest.mark.parametrize("spec", all_archs(), ids=lambda spec: spec.name)
+@given(hdim_q=heads, hdim_v=heads)
+def test_every_head_size_has_a_tiling(spec: object, hdim_q: int, hdim_v: int) -> None:
+    found = attention_algorithms(spec, signature(f16), hdim_q, hdim_v)  # type: ignore[arg-type]
+    assert found
+    assert all(a.tile[5] >= hdim_q and a.tile[3] >= hdim_v for a in found)
+    sizes = [a.tile[3] + a.tile[5] for a in found]
+    assert sizes == sorted(sizes)
+
+
+def test_tilings_are_multiples_of_their_parts() -> None:
+    for spec in all_archs():
+        for row in spec.attention_tiles:
+            m0, n0, k0, n1, k1, hdim = row.tile
+            assert m0 % (row.warps * row.warp_tile[0]) == 0
+            assert n0 % row.warp_tile[1] == n1 % row.warp_tile[1] == 0
+            assert hdim % k0 == n0 % k1 == 0
+            assert hdim // k0 >= 2, "qr loads the step after next ahead"
+            assert k0 % row.warp_tile[2] == k1 % row.warp_tile[2] == 0
+            assert (row.hdim_q, row.hdim_v) <= (hdim, n1)
+
+
+def test_order_dtypes_and_widths() -> None:
+    best = attention_algorithms(arch("gfx942"), signature(bf16), 128, 128)[0]
+    assert (best.pipeline, best.tile[5], best.vector) == (AttentionPipeline.QR_ASYNC, 128, 8)
+    assert attention_algorithms(arch("gfx942"), signature(f32), 64, 64)[0].vector == 4
+    for dtype in (fp8, fp8_fnuz):
+        assert attention_algorithms(arch("gfx942"), signature(dtype), 128, 128)[0].vector == 8
+        assert attention_algorithms(arch("gfx90a"), signature(dtype), 128, 128) == ()
+    assert attention_algorithms(arch("gfx942"), signature(f16), 264, 64) == ()

@@ -212,6 +212,8 @@ def problem(
     strides: Sequence[int | None] = (None, None, None),
     alignment: int = 4,
     d: Sequence[tuple[DType, DKind]] = (),
+    scale_a: Scale | None = None,
+    scale_b: Scale | None = None,
     sparse: bool = False,
     prepared: Arrangement | None = None,
     epilogue: str = "",
@@ -229,6 +231,8 @@ def problem(
         strides: Leading strides of A, B and E in elements; None for a packed operand.
         alignment: Of every address, in bytes.
         d: Element type and kind of each epilogue operand; all packed.
+        scale_a: Of A's blocks of rows and K; packed, those of a row next to one another.
+        scale_b: Of B's blocks of columns and K; those of a column next to one another.
         sparse: Whether A is in 2:4 form.
         prepared: The order of B in layout ``p``.
         epilogue: SHA-256 of the canonical text of the epilogue.
@@ -258,7 +262,36 @@ def problem(
         raise error("K002", what="prepared", want="the order of a B in layout p", got=prepared)
     if prepared is not None:
         b_ = replace(b_, prepared=prepared, stride=prepared.extents(n, k)[1])
-    return Problem(m=m, n=n, k=k, a=a_, b=b_, e=e_, d=reads, sparse=sparse, epilogue=epilogue)
+    return Problem(
+        m=m,
+        n=n,
+        k=k,
+        a=a_,
+        b=b_,
+        e=e_,
+        d=reads,
+        scale_a=_packed_scale("scale of A", scale_a, m, k, alignment),
+        scale_b=_packed_scale("scale of B", scale_b, n, k, alignment),
+        sparse=sparse,
+        epilogue=epilogue,
+    )
+
+
+def _packed_scale(
+    name: str, scale: Scale | None, extent: int, k: int, alignment: int
+) -> ScaleAccess | None:
+    if scale is None:
+        return None
+    along, along_k = (-(-e // size) for e, size in zip((extent, k), scale.block, strict=True))
+    return ScaleAccess(
+        value=name,
+        dtype=scale.dtype,
+        alignment=alignment,
+        block=scale.block,
+        stride=along_k,
+        stride_k=1,
+        span=along * along_k,
+    )
 
 
 def _dense(

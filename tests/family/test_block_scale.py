@@ -235,8 +235,8 @@ def test_what_the_rules_say() -> None:
     with pytest.raises(ck.CkError, match="scale-k") as refusal:
         exponents.using(algorithm(tile_k=64, vector_e=4))(*args, device="emu:gfx942")
     assert "a divisor of the block, 32" in str(refusal.value)
+    named = algorithm(tile_k=32, vector=8, vector_e=4, pipeline="mem")
     with pytest.raises(ck.CkError, match="pipeline"):
-        named = algorithm(tile_k=32, vector=8, vector_e=4, pipeline="mem")
         exponents.using(named)(*args, device="emu:gfx942")
     short = [args[0], args[1], args[2], args[3][:, :1]]
     with pytest.raises(ck.CkError, match="A046") as refusal:

@@ -40,7 +40,8 @@ def _pipeline(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
 
 @algorithm_rule(
     "computed",
-    "functions compute A and B in registers: not where memory is loaded straight into LDS",
+    "functions compute A and B in registers: not where memory is loaded straight into LDS, nor "
+    "with a prepared B",
     reads=("pipeline",),
 )
 def _computed(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
@@ -246,6 +247,8 @@ def _load_a(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
 @algorithm_rule("load-b", _LOADS, reads=("tile", "warps", "vector_b"))
 def _load_b(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     _, n, k = a.tile
+    if s.layout_b is Layout.PREPARED:
+        return None
     outer, row = (k, n) if s.layout_b is Layout.ROW else (n, k)
     return _deal("B", _dealt(a, spec, outer, row, a.vector_b))
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from cklang.arch import ArchSpec
 from cklang.keys import Algorithm, DKind, DOperand, Layout
 from cklang.lowering.gemm import read_width
+from cklang.runtime.arrangement import arrangement_of
 from cklang.runtime.problem import Array, ComputedMatrix, Matrix, Operand, Problem, ScaleAccess
 from cklang.runtime.rules.engine import Objection, multiple, problem_rule
 
@@ -126,6 +127,18 @@ def _vector_a(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objecti
 )
 def _vector_b(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
     return _vector_fits("B", problem.b, algorithm.vector_b)
+
+
+@problem_rule(
+    "prepared-b",
+    "a prepared B stands in the order in which the kernel's lanes take it",
+    reads=("warp_tile",),
+)
+def _prepared_b(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+    held, wanted = problem.b.prepared, arrangement_of(algorithm, spec)
+    if held is None or held == wanted:
+        return None
+    return Objection(what="the order of B", value=str(held), bound=str(wanted))
 
 
 @problem_rule(

@@ -174,6 +174,12 @@ TABLE: tuple[Rule, ...] = (
         "elements of out share memory with each other (shape {shape}, strides {strides})",
     ),
     row(
+        "A048",
+        CkValueError,
+        "out is {got} arrays, but the op gives {want}",
+        "pass a tuple with one array for each result",
+    ),
+    row(
         "A050",
         CkValueError,
         "{name} is not in 2:4 form along axis {axis}: four number {four} at {place} has more than "

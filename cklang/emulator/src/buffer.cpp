@@ -193,6 +193,7 @@ constexpr HandlerRow kRows[] = {
     {Op::buffer_atomic_csub_u32, update<u32, atomic::sub_clamp>},
     {Op::buffer_atomic_cmpswap, compare_swap<u32>},
     {Op::buffer_atomic_cmpswap_x2, compare_swap<u64>},
+    {Op::buffer_atomic_cmpswap_f32, compare_swap<float>},
 };
 // clang-format on
 

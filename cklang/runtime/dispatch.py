@@ -267,7 +267,7 @@ def prepare(
 
 def touched(array: Array, *, written: bool) -> Touched:
     """Return what a call touches of ``array``."""
-    low, high = arrays.extent_of(array.shape, array.strides, array.dtype.bytes)
+    low, high = array.extent
     return Touched(low=low, high=high, written=written)
 
 
@@ -310,6 +310,8 @@ def stored(name: str, array: Array) -> Storage:
         shape=array.shape,
         strides=array.strides,
         alignment=arrays.alignment_of(array.pointer),
+        prepared=array.prepared,
+        k_axis=array.k_axis,
     )
 
 

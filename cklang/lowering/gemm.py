@@ -30,7 +30,7 @@ from cklang.lowering.pointwise import c_functions, c_type
 from cklang.lowering.render import template
 from cklang.types import DType, Kind, bool_, e8m0, f32, i32
 
-__all__ = ["HOLE", "KernelSource", "lower", "unsupported"]
+__all__ = ["HOLE", "KernelSource", "is_mx", "lower", "unsupported"]
 
 HOLE = "ck_epilogue"
 """The symbol that every stencil leaves open."""
@@ -157,6 +157,23 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
     for name, value, legal in choices:
         if value not in legal:
             yield name, _word(value), " or ".join(map(_word, legal))
+
+
+def _policy(signature: Signature, algorithm: Algorithm) -> str:
+    if signature.sparse:
+        return "SparsePolicy"
+    return "MxPolicy" if is_mx(signature, algorithm) else "VectorPolicy"
+
+
+_MX_WARP_K = (64, 128)
+"""K of the matrix instructions that take scales."""
+
+
+def is_mx(signature: Signature, algorithm: Algorithm) -> bool:
+    """Whether the matrix instructions apply the scales: exponents of 32 elements each."""
+    scales = [scale for scale in (signature.scale_a, signature.scale_b) if scale]
+    exponents = all(scale.dtype == e8m0 and scale.block == (1, 32) for scale in scales)
+    return bool(scales) and exponents and algorithm.warp_tile[2] in _MX_WARP_K
 
 
 def _scaled_pipelines() -> tuple[Pipeline, ...]:
@@ -311,6 +328,7 @@ def _pipeline(algorithm: Algorithm, signature: Signature) -> dict[str, object]:
     return {
         "headers": row.headers,
         "mainloop": row.block_scale_loop if signature.block_k else "Mainloop",
+        "policy_class": _policy(signature, algorithm),
         "pipeline": row.ck,
         "policy": row.policy,
         "scheduler": algorithm.scheduler.value.capitalize(),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -342,14 +343,31 @@ class Op:
         return inspect(plan, binding, target, device, self.request)
 
     def build(
-        self, *args: Any, out: Any = None, device: str | None = None, **kwargs: Any
+        self,
+        *args: Any,
+        out: Any = None,
+        device: str | None = None,
+        executor: Executor | None = None,
+        **kwargs: Any,
     ) -> tuple[Artifact, ...]:
-        """Build the kernels of a call without running them; touches no GPU."""
-        from cklang.runtime.build import shared_builder
+        """Build the kernels of a call without running them; touches no GPU.
+
+        Args:
+            *args: As in a call.
+            out: As in a call.
+            device: As in a call; only its GPU matters.
+            executor: Builds instead of this machine's compilers, as in :meth:`Registry.build`.
+            **kwargs: As in a call.
+
+        Raises:
+            CkError: What the call raises; CkBuildError: B rows, a compiler failed.
+        """
+        from cklang.runtime.parallel import built
+        from cklang.runtime.registry import Kernel
 
         choices = self._choices(args, kwargs, out, device)
-        wanted = [(choice.selection.key, choice.kernel.epilogue) for choice in choices]
-        return tuple(shared_builder().build_all(wanted))
+        wanted = [Kernel(key=c.selection.key, epilogue=c.kernel.epilogue) for c in choices]
+        return built(wanted, executor)
 
     def _choices(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any, device: str | None

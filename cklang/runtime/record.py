@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,14 @@ class Artifact:
     cached: bool
     steps: Mapping[str, Any]
     """Seconds of each step (``stencil``, ``host``, ``fill``), and whether it was cached."""
+
+    def at(self, folder: Path) -> Artifact:
+        """Return the same kernel with its files in another folder."""
+        moved = {
+            name: folder / getattr(self, name).relative_to(self.folder)
+            for name in ("code_object", "host_face", "source")
+        }
+        return replace(self, folder=folder, **moved)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -186,11 +186,11 @@ def autotune(
     from cklang.runtime.device import open_device
     from cklang.tuning.database import Database
 
-    end = time.monotonic() + seconds_of(budget)
+    seconds = seconds_of(budget)
     if not problems:
         raise error("N007")
-    start = time.perf_counter()
-    opened = open_device(device)
+    opened = open_device(device)  # may build the emulator: that is not tuning
+    start = time.monotonic()
     path = Path(database) if database is not None else database_path()
     with knobs.scope(CKLANG_DEVICE=opened.name), Database(path) as store, ExitStack() as stack:
         searches = [
@@ -199,14 +199,14 @@ def autotune(
             for case in calls_of(op, call)
         ]
         measurer = _measurer(executor, opened.name, stack)
-        for some in _rounds(searches, end):
+        for some in _rounds(searches, start + seconds):
             for search, measurement in measurer(some):
                 store.record(search.question, measurement)
                 search.note(measurement)
                 search.fresh += 1
         found = tuple(_found(search, store) for search in searches)
-    seconds = time.perf_counter() - start
-    return TuningReport(problems=found, database=path, device=str(opened), seconds=seconds)
+    spent = time.monotonic() - start
+    return TuningReport(problems=found, database=path, device=str(opened), seconds=spent)
 
 
 def database_path() -> Path:

@@ -41,7 +41,7 @@ PROLOGUES = {"A": "ck_prologue_a", "B": "ck_prologue_b"}
 _WIDEST = 16
 """Bytes that one access moves at most."""
 
-_LAYOUTS = {Layout.ROW: "Row", Layout.COL: "Column"}
+_LAYOUTS = {Layout.ROW: "Row", Layout.COL: "Column", Layout.PREPARED: "Column"}
 
 _SPECIAL = {each: each.value for each in ConvSpecial} | {ConvSpecial.DEFAULT: "ordinary"}
 """C++ has other plans for the word default."""
@@ -140,8 +140,8 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
         ("dtype_b", s.dtype_b, (s.dtype_b if row.mixed else s.dtype_a,)),
         ("layouts", s.layouts, (family.layouts or s.layouts,)),
         ("sparse", s.sparse, both if row.sparse else (False,)),
-        ("layout_a", s.layout_a, tuple(Layout) if row.any_layout else (Layout.ROW,)),
-        ("layout_b", s.layout_b, tuple(Layout) if row.any_layout else (Layout.COL,)),
+        ("layout_a", s.layout_a, _PLAIN if row.any_layout else (Layout.ROW,)),
+        ("layout_b", s.layout_b, _layouts_b(row)),
         ("layout_e", s.layout_e, (Layout.ROW,)),
         ("special", a.special, family.specials),
         ("groups_merged", a.groups_merged, (a.groups_merged,) if conv else (1,)),
@@ -159,9 +159,24 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
             yield name, _word(value), " or ".join(map(_word, legal))
 
 
+_PLAIN = (Layout.ROW, Layout.COL)
+
+
+def _is_prepared(signature: Signature) -> bool:
+    return signature.layout_b is Layout.PREPARED
+
+
+def _layouts_b(row: PipelineRow) -> tuple[Layout, ...]:
+    if row.prepared:
+        return (Layout.PREPARED,)
+    return _PLAIN if row.any_layout else (Layout.COL,)
+
+
 def _policy(signature: Signature, algorithm: Algorithm) -> str:
     if signature.sparse:
         return "SparsePolicy"
+    if _is_prepared(signature):
+        return "PreparedPolicy"
     return "MxPolicy" if is_mx(signature, algorithm) else "VectorPolicy"
 
 
@@ -214,10 +229,11 @@ def _side(
     operands: Sequence[DOperand],
     vector: int,
     functions: Mapping[str, Function],
+    prepared: bool = False,
 ) -> dict[str, object]:
-    """Return what the template says of A or B: a function and its operands, or a plain matrix."""
+    """Return what the template says of A or B: a function and its operands, or a stored matrix."""
     if not operands:
-        return {"name": name, "operands": ()}
+        return {"name": name, "operands": (), "prepared": prepared}
     kinds = [(o.kind in (DKind.FULL, DKind.ROW), o) for o in operands]
     return {
         "name": name,
@@ -287,6 +303,7 @@ def _context(key: KernelKey, functions: Mapping[str, Function], kernel: str) -> 
         **{name: str(getattr(a, name)).lower() for name in flags},
         **_pipeline(a, s),
         "sparse": s.sparse,
+        "prepared": _is_prepared(s),
         "epilogue": a.epilogue.value,
         "work": "stream_k" if a.stream_k else "split_k" if a.split_k > 1 else "tiles",
         "reduction": a.reduction.value,
@@ -304,8 +321,8 @@ def _context(key: KernelKey, functions: Mapping[str, Function], kernel: str) -> 
                 **_scale(s.scale_a, k_is_inner=s.layout_a is Layout.ROW),
             },
             {
-                **_side("B", s.b, a.vector_b, functions),
-                **_scale(s.scale_b, k_is_inner=s.layout_b is Layout.COL),
+                **_side("B", s.b, a.vector_b, functions, _is_prepared(s)),
+                **_scale(s.scale_b, k_is_inner=s.layout_b is not Layout.ROW),
             },
         ),
         "epilogue_hole": _hole(HOLE, functions[HOLE], ["acc", *(f"d{i}" for i in count)]),
@@ -321,6 +338,8 @@ def _context(key: KernelKey, functions: Mapping[str, Function], kernel: str) -> 
 def _pipeline(algorithm: Algorithm, signature: Signature) -> dict[str, object]:
     row = PIPELINES[algorithm.pipeline]
     lds = "cklang::mainloop_lds<Shape, A, B>"
+    if row.prepared:
+        lds = "cklang::tile_lds<Shape::kM * Shape::kK, A>"
     if row.buffers > 1:
         lds = f"{row.buffers} * {lds}"
     if row.acc_in_lds:

@@ -115,6 +115,19 @@ def test_keys_know_scales() -> None:
     assert "A scaled by f32 for 1x128" in found.signature.words
 
 
+def test_problems_without_arrays_have_scales() -> None:
+    block, weights = Scale(dtype=ck.f32, block=(1, 128)), Scale(dtype=ck.f32, block=(128, 128))
+    found = ck.problem(48, 200, 300, a=ck.fp8, e=ck.f32, scale_a=block, scale_b=weights)
+    assert (found.scale_a, found.scale_b) != (None, None)
+    given = problem(rows, matrix(1, 48, 300), matrix(200, 300), scale(1, 48, 3))
+    assert found.signature.scale_a == given.signature.scale_a
+    assert found.scales[0].span == given.scales[0].span == 144
+    assert (found.scales[1].span, found.scales[1].stride) == (6, 3)
+    chosen = ck.select(found, arch="gfx950")
+    assert 128 % chosen.key.algorithm.tile[2] == 0
+    assert "B scaled by f32 for 128x128" in chosen.key.signature.words
+
+
 @pytest.mark.parametrize("gpu", ["gfx942", "gfx950"])
 def test_candidates(gpu: str) -> None:
     given = [matrix(64, 64), matrix(64, 64)]

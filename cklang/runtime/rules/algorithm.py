@@ -230,6 +230,8 @@ def _load_a(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
 @algorithm_rule("load-b", _LOADS, reads=("tile", "warps", "vector_b"))
 def _load_b(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     _, n, k = a.tile
+    if s.layout_b is Layout.PREPARED:
+        return None
     outer, row = (k, n) if s.layout_b is Layout.ROW else (n, k)
     return _deal("B", _dealt(a, spec, outer, row, a.vector_b))
 

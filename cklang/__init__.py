@@ -24,6 +24,7 @@ from cklang.frontend.helper import Fn, fn
 from cklang.keys import Algorithm
 from cklang.runtime import sparse24
 from cklang.runtime.context import using
+from cklang.runtime.convolution import ConvProblem, conv_problem
 from cklang.runtime.op import Op, op
 from cklang.runtime.problem import Problem, problem
 from cklang.runtime.registry import Registry
@@ -53,6 +54,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Algorithm",
     "CkError",
+    "ConvProblem",
     "Fn",
     "Op",
     "Pattern",
@@ -66,6 +68,7 @@ __all__ = [
     "bf16",
     "bool_",
     "const",
+    "conv_problem",
     "dims",
     "dtype_var",
     "e8m0",

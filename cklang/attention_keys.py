@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from cklang.codec import decode, encode, enum_of
 from cklang.errors import error
@@ -19,11 +20,14 @@ from cklang.keys import SCHEMA_VERSION
 from cklang.types import DType
 
 __all__ = [
+    "AppendKey",
     "AttentionAlgorithm",
     "AttentionKey",
     "AttentionPipeline",
     "AttentionSignature",
+    "CombineKey",
     "MaskKind",
+    "Rotary",
     "ScoreKind",
 ]
 
@@ -84,6 +88,11 @@ class AttentionSignature:
     dropout: bool = False
     packed: bool = False
     """Whether sequences of different lengths stand one after the other along one axis."""
+    paged: bool = False
+    """Whether keys and values lie in pages."""
+    split: bool = False
+    """Whether workgroups share the keys of a query; each part of o is f32, and another kernel
+    combines them."""
     score_function: str = ""
     """SHA-256 of the canonical text of the score; empty in the key of a stencil, as is the mask."""
     mask_function: str = ""
@@ -125,18 +134,16 @@ class AttentionAlgorithm:
         _close(self, "pipeline", AttentionPipeline)
 
 
-@dataclass(frozen=True)
-class AttentionKey:
-    """The identity of one attention kernel on one GPU."""
+class _Key:
+    """What every key here has: an identity, a label, and the JSON form of its fields."""
 
-    signature: AttentionSignature
-    algorithm: AttentionAlgorithm
     arch: str
+    kind: ClassVar[str]
 
     @property
-    def stencil(self) -> AttentionKey:
-        """The key of the stencil this kernel is filled from: the same with both functions open."""
-        return replace(self, signature=replace(self.signature, score_function="", mask_function=""))
+    def words(self) -> list[str]:
+        """What its label says."""
+        raise NotImplementedError
 
     @cached_property
     def digest(self) -> str:
@@ -147,26 +154,17 @@ class AttentionKey:
     @cached_property
     def label(self) -> str:
         """A readable name, unique through a piece of the digest; never parsed."""
-        s, a = self.signature, self.algorithm
-        dtypes = "_".join(dict.fromkeys((s.dtype.name, s.dtype_o.name)))
-        shape = "_".join("x".join(map(str, t)) for t in (a.tile, a.warps, a.warp_tile))
-        parts = ["attention", dtypes, s.score.value, s.mask.value, a.pipeline.value, shape]
-        return "_".join([*parts, self.arch, self.digest[:12]])
+        return "_".join([self.kind, *self.words, self.arch, self.digest[:12]])
 
     def __str__(self) -> str:
         return self.label
 
     def to_json(self) -> dict[str, Any]:
         """Return the canonical, total, versioned JSON form."""
-        return {
-            "version": SCHEMA_VERSION,
-            "arch": self.arch,
-            "signature": encode(self.signature),
-            "algorithm": encode(self.algorithm),
-        }
+        return {"version": SCHEMA_VERSION, "kind": self.kind, **encode(self)}
 
-    @staticmethod
-    def from_json(data: dict[str, Any]) -> AttentionKey:
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Read the form that :meth:`to_json` writes.
 
         Raises:
@@ -174,11 +172,89 @@ class AttentionKey:
         """
         if data.get("version") != SCHEMA_VERSION:
             raise error("K003", what="kernel key", got=data.get("version"), want=SCHEMA_VERSION)
-        return AttentionKey(
-            signature=decode(AttentionSignature, data["signature"], "signature"),
-            algorithm=decode(AttentionAlgorithm, data["algorithm"], "algorithm"),
-            arch=str(data["arch"]),
-        )
+        fields = {name: value for name, value in data.items() if name not in ("version", "kind")}
+        return decode(cls, fields, cls.kind)
+
+
+@dataclass(frozen=True)
+class AttentionKey(_Key):
+    """The identity of one attention kernel on one GPU."""
+
+    signature: AttentionSignature
+    algorithm: AttentionAlgorithm
+    arch: str
+
+    kind: ClassVar[str] = "attention"
+
+    @property
+    def stencil(self) -> AttentionKey:
+        """The key of the stencil this kernel is filled from: the same with both functions open."""
+        return replace(self, signature=replace(self.signature, score_function="", mask_function=""))
+
+    @property
+    def words(self) -> list[str]:
+        """What its label says."""
+        s, a = self.signature, self.algorithm
+        shape = ("x".join(map(str, t)) for t in (a.tile, a.warps, a.warp_tile))
+        dtypes = dict.fromkeys((s.dtype.name, s.dtype_o.name))
+        return [*dtypes, s.score.value, s.mask.value, a.pipeline.value, *shape]
+
+
+@dataclass(frozen=True)
+class CombineKey(_Key):
+    """The identity of a kernel that combines what splits of the keys gave."""
+
+    dtype_o: DType
+    lse: bool
+    """Whether it stores the lse of all keys too."""
+    arch: str
+
+    kind: ClassVar[str] = "attention_combine"
+
+    @property
+    def stencil(self) -> CombineKey:
+        """Itself: nothing is open."""
+        return self
+
+    @property
+    def words(self) -> list[str]:
+        """What its label says."""
+        return [self.dtype_o.name, *(["lse"] if self.lse else [])]
+
+
+class Rotary(Enum):
+    """How the first elements of a row are turned by its position."""
+
+    NONE = "none"
+    INTERLEAVED = "interleaved"
+    """Neighbours turn together."""
+    HALF = "half"
+    """An element turns with the one that is half of the turned width further."""
+
+
+@dataclass(frozen=True)
+class AppendKey(_Key):
+    """The identity of a kernel that writes rows behind those of a cache."""
+
+    dtype: DType
+    rotary: Rotary
+    paged: bool
+    arch: str
+
+    kind: ClassVar[str] = "attention_append"
+
+    def __post_init__(self) -> None:
+        _close(self, "rotary", Rotary)
+
+    @property
+    def stencil(self) -> AppendKey:
+        """Itself: nothing is open."""
+        return self
+
+    @property
+    def words(self) -> list[str]:
+        """What its label says."""
+        return [self.dtype.name, self.rotary.value, *(["paged"] if self.paged else [])]
 
 
 def _positive(what: str, value: object) -> None:

@@ -16,9 +16,21 @@ from typing import Any
 
 import numpy as np
 
-from cklang.attention_keys import AttentionAlgorithm, AttentionKey, AttentionSignature
-from cklang.lowering.attention import lower_attention
-from cklang.lowering.attention_face import AttentionFace, AttentionProblem, AttentionTensor
+from cklang.attention_keys import (
+    AppendKey,
+    AttentionAlgorithm,
+    AttentionKey,
+    AttentionSignature,
+    CombineKey,
+)
+from cklang.lowering.attention import lower_append, lower_attention, lower_combine
+from cklang.lowering.attention_face import (
+    AppendFace,
+    AppendProblem,
+    AttentionFace,
+    AttentionProblem,
+    AttentionTensor,
+)
 from cklang.lowering.gemm import KernelSource
 from cklang.runtime import codeobject
 from cklang.runtime import compile as steps
@@ -29,6 +41,7 @@ from cklang.runtime.toolchain import find_ck_tree, find_toolchain
 from cklang.types import DType, bf16, f16
 
 Array = np.ndarray[Any, Any]
+Key = AttentionKey | CombineKey | AppendKey
 Expression = Callable[..., Any]
 """Of (s, b, h, i, j) or (b, h, i, j), whose indices broadcast."""
 
@@ -54,10 +67,10 @@ def key_of(
 class Built:
     """A filled stencil."""
 
-    key: AttentionKey
+    key: Key
     source: KernelSource
     code: Path
-    face: AttentionFace
+    face: AttentionFace | AppendFace
 
     @property
     def facts(self) -> codeobject.KernelFacts:
@@ -65,10 +78,16 @@ class Built:
         return codeobject.read(self.code).kernel(self.source.kernel)
 
 
+def _source(key: Key, fill: str) -> KernelSource:
+    if isinstance(key, AttentionKey):
+        return lower_attention(key, fill)
+    return lower_combine(key) if isinstance(key, CombineKey) else lower_append(key)
+
+
 @cache
-def build(key: AttentionKey, fill: str = "") -> Built:
+def build(key: Key, fill: str = "") -> Built:
     """Return the kernel of ``key`` with its holes filled; stencils are kept in the cache."""
-    source = lower_attention(key, fill)
+    source = _source(key, fill)
     tools, tree = find_toolchain(), find_ck_tree()
     store = Store(cache_root())
     inputs = {"source": source.stencil, "arch": key.arch, "tools": steps.identity(tools, tree)}
@@ -102,8 +121,8 @@ def build(key: AttentionKey, fill: str = "") -> Built:
     return _built(key, source, parts, entry)
 
 
-def _built(key: AttentionKey, source: KernelSource, parts: Entry, entry: Entry) -> Built:
-    face = AttentionFace(parts.file("host.so"))
+def _built(key: Key, source: KernelSource, parts: Entry, entry: Entry) -> Built:
+    face = (AppendFace if isinstance(key, AppendKey) else AttentionFace)(parts.file("host.so"))
     return Built(key=key, source=source, code=entry.file("kernel.hsaco"), face=face)
 
 
@@ -112,13 +131,13 @@ def _device(arch: str) -> Device:
     return open_device(f"emu:{arch}")
 
 
-def run(built: Built, problem: AttentionProblem) -> None:
+def run(built: Built, problem: AttentionProblem | AppendProblem) -> None:
     """Launch on the emulator and wait.
 
     Raises:
         ValueError: The host face refuses; its sentence.
     """
-    shape = built.face.describe(problem)
+    shape = built.face.describe(problem)  # type: ignore[arg-type]
     if isinstance(shape, str):
         raise ValueError(shape)  # noqa: TRY004 (a refusal, not a mistake in types)
     device = _device(built.key.arch)

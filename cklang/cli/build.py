@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from concurrent.futures import Executor
+from contextlib import nullcontext
 from pathlib import Path
 
 from cklang.cli.target import add_target, arguments_of, load_op
@@ -21,6 +23,8 @@ from cklang.ir.parser import parse_function
 from cklang.keys import DKind
 from cklang.runtime import bundle
 from cklang.runtime.build import shared_builder
+from cklang.runtime.cluster import workers_of
+from cklang.runtime.parallel import built
 from cklang.runtime.problem import problem
 from cklang.runtime.registry import Kernel, Registry
 from cklang.types import DType, Kind
@@ -31,6 +35,9 @@ __all__ = ["add", "run"]
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     add_target(parser, optional=True)
+    parser.add_argument(
+        "--scheduler", metavar="ADDRESS", help="build on the workers of this Dask scheduler"
+    )
     group = parser.add_argument_group("bundles")
     group.add_argument("--bundle", type=Path, metavar="FILE", help="write stencils to this file")
     group.add_argument(
@@ -49,19 +56,25 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Build and print one line a kernel."""
-    if options.bundle is not None:
-        return _bundle(options)
+    with workers_of(options.scheduler) if options.scheduler else nullcontext() as executor:
+        if options.bundle is not None:
+            return _bundle(options, executor)
+        return _call(options, executor)
+
+
+def _call(options: argparse.Namespace, executor: Executor | None) -> int:
     if options.op is None:
         raise error("K002", what="an op", want="named, or --bundle with --signature", got="none")
     op = load_op(options.op)
-    for artifact in op.build(**arguments_of(op, options), device=options.device):
+    arguments = arguments_of(op, options)
+    for artifact in op.build(**arguments, device=options.device, executor=executor):
         how = "cached" if artifact.cached else f"built in {artifact.seconds:.2f} s"
         sys.stdout.write(f"{artifact.key.label}: {how}\n  {artifact.code_object}\n")
         sys.stdout.write(f"  {artifact.resources}\n")
     return 0
 
 
-def _bundle(options: argparse.Namespace) -> int:
+def _bundle(options: argparse.Namespace, executor: Executor | None) -> int:
     registry = Registry(str(options.bundle))
     for gpu in options.arch or ["gfx942"]:
         if options.op is not None:
@@ -74,11 +87,10 @@ def _bundle(options: argparse.Namespace) -> int:
     if not kernels:
         raise error("K002", what="a bundle", want="an op or --signature", got="neither")
     builder = shared_builder()
-    wanted = [(kernel.key, kernel.epilogue) for kernel in kernels]
-    builder.build_all(wanted)
+    built(kernels, executor)
     count = bundle.write(
         options.bundle,
-        (builder.stencil_files(one) for one in wanted),
+        (builder.stencil_files((kernel.key, kernel.epilogue)) for kernel in kernels),
         compiler=builder.toolchain.identity,
         headers=builder.tree.identity,
     )

@@ -150,6 +150,14 @@ TABLE: tuple[Rule, ...] = (
         "axis {axis} of {name} has extent {got} (shape {shape}), but {extent} is {want}",
         "{want} blocks of {size} cover {dim}, which is {whole} in {origin}",
     ),
+    row(
+        "A036",
+        CkValueError,
+        "the channels of {name} are not contiguous (shape {shape}, strides {strides} in elements)",
+        "convolutions take channels last: of an NCHW array pass numpy.ascontiguousarray("
+        "numpy.moveaxis({name}, 1, -1)), of an NCHW tensor "
+        "{name}.to(memory_format=torch.channels_last).permute(0, 2, 3, 1)",
+    ),
     row("A040", CkTypeError, "out has dtype {got}, but the result is {want}"),
     row("A041", CkValueError, "out has shape {got}, but the result has {want}"),
     row("A042", CkValueError, "out is read-only"),

@@ -110,6 +110,24 @@ TABLE: tuple[Rule, ...] = (
         "the cache entry {folder} has no file {name!r}",
         "its files: {known}",
     ),
+    row(
+        "C003",
+        CkBuildError,
+        "the {kind} {digest} that came from another machine was not taken in: {problem}",
+        "it was damaged on the way, or built by another version of cklang; build it here",
+    ),
+    row(
+        "C004",
+        CkUnsupportedError,
+        "work for other machines goes through Dask, which is not installed",
+        "pip install 'cklang[dist]'",
+    ),
+    row(
+        "C005",
+        CkDeviceError,
+        "the Dask scheduler at {address} cannot be used: {problem}",
+        "start one with: dask scheduler; and on each machine: dask worker ADDRESS",
+    ),
     # D: device
     row("D001", CkValueError, "there is no device {got!r}", "devices: {known}"),
     row("D003", CkDeviceError, "{call} on {device} failed: {status} ({words})"),

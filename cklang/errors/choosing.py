@@ -119,6 +119,12 @@ TABLE: tuple[Rule, ...] = (
         "legal: matrices; pass each matrix of the batch as a call of the group",
     ),
     row(
+        "G004",
+        CkUnsupportedError,
+        "@{name} is a convolution; grouped calls are made of matrix products",
+        "legal: one call for each image size; images of one size are a batch",
+    ),
+    row(
         "G003",
         CkUnsupportedError,
         "no algorithm fits all {count} products of the group ({signature}) on {arch}",

@@ -68,17 +68,17 @@ TABLE: tuple[Rule, ...] = (
         "result with .transpose or .permute after the call",
     ),
     row(
-        "X009",
-        CkUnsupportedError,
-        "no kernel computes {op} yet",
-        "the reference does: cklang.reference.evaluate.evaluate(op.ir(*arrays), arrays)",
-    ),
-    row(
         "X010",
         CkUnsupportedError,
         "{root} is the transpose of {anchor}: its kernel would exchange the operands, and only the "
         "first can be sparse",
         "legal: a result with the product's own rows and columns; transpose it after the call",
+    ),
+    row(
+        "X012",
+        CkUnsupportedError,
+        "the last axis of {root}, {type}, is not that of the channels of {op}: kernels write rows",
+        "legal: channels last; view the result with .transpose or .permute after the call",
     ),
     row(
         "X015",

@@ -3,8 +3,17 @@
 
 from __future__ import annotations
 
-from cklang.fusion.plan import Decision, FusedGemm, FusionPlan, epilogue_hash
-from cklang.ir.printer import print_operation
+from cklang.fusion.plan import (
+    Decision,
+    FusedConv,
+    FusedGemm,
+    FusionPlan,
+    Kernel,
+    Read,
+    epilogue_hash,
+)
+from cklang.ir.convolution import axis_names
+from cklang.ir.printer import print_attr, print_operation
 
 __all__ = ["explain", "explain_decision", "explain_kernel"]
 
@@ -18,20 +27,36 @@ def explain(plan: FusionPlan) -> str:
     return f"{title}\n{kernels}\ndecisions\n{decisions}"
 
 
-def explain_kernel(kernel: FusedGemm) -> str:
-    """Return one kernel as text: its product, its reads and its epilogue, line by line."""
-    product = f"{kernel.a} @ {kernel.b}"
-    turned = " (the transpose of the product in the program)" if kernel.transposed else ""
+def explain_kernel(kernel: Kernel) -> str:
+    """Return one kernel as text: its anchor, its reads and its epilogue, line by line."""
     lines = [
         f"kernel {kernel.name}: {kernel.result.type} {kernel.result}",
-        f"  acc = {product}{turned}",
-        *(f"  scaled by {scale}" for scale in (kernel.scale_a, kernel.scale_b) if scale),
-        *(f"  d{index} = {read}: {read.value.type}" for index, read in enumerate(kernel.reads)),
+        *(_convolution(kernel) if isinstance(kernel, FusedConv) else _product(kernel)),
+        *(f"  d{i} = {text}: {read.value.type}" for i, (text, read) in enumerate(_reads(kernel))),
         *(f"  {print_operation(operation)}" for operation in kernel.epilogue.body),
         f"  store {kernel.epilogue.results[0]} as {kernel.result.type.dtype}",
         f"  epilogue {epilogue_hash(kernel.epilogue)[:12]}",
     ]
     return "\n".join(lines)
+
+
+def _reads(kernel: Kernel) -> list[tuple[str, Read]]:
+    if not isinstance(kernel, FusedConv):
+        return [(str(read), read) for read in kernel.reads]
+    names = axis_names(kernel.operation)
+    return [(read.indexed(names), read) for read in kernel.reads]
+
+
+def _product(kernel: FusedGemm) -> list[str]:
+    product = f"{kernel.a} @ {kernel.b}"
+    turned = " (the transpose of the product in the program)" if kernel.transposed else ""
+    scales = (scale for scale in (kernel.scale_a, kernel.scale_b) if scale)
+    return [f"  acc = {product}{turned}", *(f"  scaled by {scale}" for scale in scales)]
+
+
+def _convolution(kernel: FusedConv) -> list[str]:
+    attrs = ", ".join(f"{name} {print_attr(attr)}" for name, attr in kernel.operation.attrs)
+    return [f"  acc = {kernel.operation.op}({kernel.a.tensor}, {kernel.b.tensor}): {attrs}"]
 
 
 def explain_decision(plan: FusionPlan, decision: Decision) -> str:

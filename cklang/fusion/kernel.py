@@ -8,11 +8,22 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from cklang.errors import error
-from cklang.fusion.plan import MAX_READS, BlockScale, Decision, Edge, FusedGemm, Read, View
+from cklang.fusion.plan import (
+    MAX_READS,
+    BlockScale,
+    Decision,
+    Edge,
+    FusedConv,
+    FusedGemm,
+    Kernel,
+    Read,
+    View,
+)
 from cklang.fusion.region import Region
-from cklang.fusion.sites import Flow, Site, compose, identity, ints, operand_sites, view
+from cklang.fusion.sites import Axes, Flow, Site, compose, identity, ints, operand_sites, view
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import OPS, Kind
+from cklang.ir.windows import DIRECTIONS
 from cklang.source import Span
 from cklang.types import Kind as NumberKind
 from cklang.types import f32, i32
@@ -25,10 +36,11 @@ RULES: Mapping[str, str] = MappingProxyType(
         "epilogue": "{value} is computed in the epilogue of {anchor}",
         "constant": "{value} is compiled into the epilogue of {anchor}",
         "index": "{value} is an index map: no data moves",
-        "view": "{value} is a view: gemm reads the stored matrix with its axes exchanged",
+        "view": "{value} is a view: {op} reads what is stored with its axes exchanged",
         "load": "{value} is a parameter, loaded once per element by the epilogue of {anchor}",
-        "operand": "{value} is stored: gemm {anchor} loads it as a matrix",
-        "materialise": "{value} comes from gemm {other}: its kernel writes it, {anchor} loads it",
+        "operand": "{value} is stored: {op} {anchor} loads it",
+        "materialise": "{value} comes from {maker} {other}: its kernel writes it, "
+        "{anchor} loads it",
         "recompute": "{value} is computed again for {anchor}: a kernel has one result",
         "store": "{value} is the result: the kernel of {anchor} writes it",
         "dead": "nothing that is returned depends on it",
@@ -66,7 +78,7 @@ class KernelMaker:
         self.roots = frozenset(roots)
         self.decisions: dict[Decision, None] = {}
 
-    def make(self, root: Value) -> FusedGemm:
+    def make(self, root: Value) -> Kernel:
         """Return the kernel that writes ``root``.
 
         Raises:
@@ -75,6 +87,8 @@ class KernelMaker:
         """
         walk = _Walk(self, root)
         anchor = walk.anchor
+        if anchor.op in DIRECTIONS:
+            return self._convolution(root, walk)
         space = _Space.of(self.flow, root, anchor)
         left, right = (self._view(anchor, index, space) for index in (0, 1))
         scales = self._scales(anchor, space)
@@ -84,19 +98,7 @@ class KernelMaker:
             left, right = _exchange(right), _exchange(left)
             scales = [None if scale is None else scale.exchanged() for scale in reversed(scales)]
         epilogue = walk.run()
-        reads = tuple(
-            Read(value=read.value, axes=tuple(read.axes[axis] for axis in space.order))
-            for read in walk.region.reads
-        )
-        if len(reads) > MAX_READS:
-            raise error(
-                "X004",
-                at=anchor.span,
-                anchor=anchor.result,
-                count=len(reads),
-                limit=MAX_READS,
-                reads=", ".join(str(read) for read in reads),
-            )
+        reads = _reads(walk, space.order)
         return FusedGemm(
             name=self.function.name,
             a=left,
@@ -113,6 +115,33 @@ class KernelMaker:
             spans=_spans([anchor, *epilogue.body]),
         )
 
+    def _convolution(self, root: Value, walk: _Walk) -> FusedConv:
+        """Return the kernel of a root whose anchor is a convolution.
+
+        Raises:
+            CkUnsupportedError: The root's last axis is not the channels of the anchor's result
+                (X012); its epilogue reads too many values (X004).
+        """
+        anchor = walk.anchor
+        seen = self.flow.orientation(root)
+        last = anchor.result.type.rank - 1
+        if seen[-1] != last:
+            raise error("X012", at=anchor.span, root=root, type=root.type, op=anchor.op)
+        order = tuple(seen.index(axis) for axis in range(last + 1))
+        left, right = (View(value=v, perm=m) for v, m in (self._stored(anchor, i) for i in (0, 1)))
+        epilogue = walk.run()
+        return FusedConv(
+            name=self.function.name,
+            operation=anchor,
+            a=left,
+            b=right,
+            epilogue=epilogue,
+            reads=_reads(walk, order),
+            result=root,
+            axes=order,
+            spans=_spans([anchor, *epilogue.body]),
+        )
+
     def decide(
         self, rule: str, value: Value, target: int, operand: int, anchor: str, other: str = ""
     ) -> None:
@@ -122,7 +151,13 @@ class KernelMaker:
                 edge=Edge(source=self.flow.order[value.name], target=target, operand=operand),
                 fused=rule in _FUSED,
                 rule=rule,
-                reason=RULES[rule].format(value=value, anchor=f"%{anchor}", other=f"%{other}"),
+                reason=RULES[rule].format(
+                    value=value,
+                    anchor=f"%{anchor}",
+                    other=f"%{other}",
+                    op=self.flow.op(anchor),
+                    maker=self.flow.op(other),
+                ),
             )
         ] = None
 
@@ -142,6 +177,14 @@ class KernelMaker:
         return found
 
     def _view(self, anchor: Operation, index: int, space: _Space) -> View:
+        stored, axes = self._stored(anchor, index)
+        # The operand's batch axes stand at the end of the anchor's, as in NumPy's broadcasts.
+        missing = anchor.result.type.rank - len(axes)
+        batch = [axes[axis - missing] if axis >= missing else None for axis in space.batch]
+        return View(value=stored, perm=(*batch, *axes[-2:]))
+
+    def _stored(self, anchor: Operation, index: int) -> tuple[Value, Axes]:
+        """Return what is stored of an operand and the operand's map to it; note the way."""
         name = anchor.result.name
         operand = anchor.operands[index]
         stored, axes = view(self.flow, operand)
@@ -156,10 +199,7 @@ class KernelMaker:
         colour = self.flow.colour(stored)
         rule = "operand" if colour is None else "materialise"
         self.decide(rule, stored, target, position, name, colour or "")
-        # The operand's batch axes stand at the end of the anchor's, as in NumPy's broadcasts.
-        missing = anchor.result.type.rank - len(axes)
-        batch = [axes[axis - missing] if axis >= missing else None for axis in space.batch]
-        return View(value=stored, perm=(*batch, *axes[-2:]))
+        return stored, axes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,6 +233,24 @@ class _Space:
             batch=tuple(_known(seen[axis]) for axis in batch),
             transposed=transposed,
         )
+
+
+def _reads(walk: _Walk, order: tuple[int, ...]) -> tuple[Read, ...]:
+    """Return what an epilogue reads, with axes in the order of the kernel's."""
+    reads = tuple(
+        Read(value=read.value, axes=tuple(read.axes[axis] for axis in order))
+        for read in walk.region.reads
+    )
+    if len(reads) > MAX_READS:
+        raise error(
+            "X004",
+            at=walk.anchor.span,
+            anchor=walk.anchor.result,
+            count=len(reads),
+            limit=MAX_READS,
+            reads=", ".join(str(read) for read in reads),
+        )
+    return reads
 
 
 def _known(axis: int | None) -> int:

@@ -23,12 +23,11 @@ from dataclasses import replace
 
 from cklang.errors import CkError, error
 from cklang.fusion.kernel import KernelMaker, edges, is_outer
-from cklang.fusion.plan import FusedGemm, FusionPlan
+from cklang.fusion.plan import FusionPlan, Kernel
 from cklang.fusion.sites import Flow, Site, identity, operand_sites, view
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import OPS, Kind
 from cklang.ir.verifier import verify
-from cklang.ir.windows import DIRECTIONS
 from cklang.source import Span
 from cklang.types import DTYPES, DType
 
@@ -56,9 +55,6 @@ def plan(function: Function) -> FusionPlan:
             raise error("X015", at=operation.span, op=operation.op)
     if len(function.results) != 1:
         raise error("X001", at=function.span, name=function.name, count=len(function.results))
-    for operation in function.body:
-        if operation.op in DIRECTIONS:
-            raise error("X009", at=operation.span, op=operation.op)
     roots = _Roots(function).find()
     maker = KernelMaker(function, Flow(function), [root.name for root in roots])
     kernels = _needed([maker.make(root) for root in roots])
@@ -73,7 +69,7 @@ def plan(function: Function) -> FusionPlan:
     )
 
 
-def _needed(kernels: Sequence[FusedGemm]) -> list[FusedGemm]:
+def _needed(kernels: Sequence[Kernel]) -> list[Kernel]:
     """Drop kernels whose result no later kernel reads; the last one is the function's."""
     kept = [kernels[-1]]
     for kernel in reversed(kernels[:-1]):
@@ -82,7 +78,7 @@ def _needed(kernels: Sequence[FusedGemm]) -> list[FusedGemm]:
     return kept
 
 
-def _named(name: str, kernels: Sequence[FusedGemm]) -> tuple[FusedGemm, ...]:
+def _named(name: str, kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
     if len(kernels) == 1:
         return tuple(kernels)
     return tuple(replace(kernel, name=f"{name}_{i}") for i, kernel in enumerate(kernels))

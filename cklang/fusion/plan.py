@@ -8,11 +8,12 @@ makes them.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from cklang.ir.nodes import Function, Value
+from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.printer import print_function
 from cklang.source import Span
 
@@ -24,8 +25,10 @@ __all__ = [
     "BlockScale",
     "Decision",
     "Edge",
+    "FusedConv",
     "FusedGemm",
     "FusionPlan",
+    "Kernel",
     "Read",
     "View",
     "epilogue_hash",
@@ -49,6 +52,10 @@ class Read:
     value: Value
     axes: tuple[int | None, ...]
 
+    def indexed(self, names: Sequence[str]) -> str:
+        """Return it as text, with a name for each axis of the kernel: ``%res[n, h, w, k]``."""
+        return _named(self.value, self.axes, names)
+
     def __str__(self) -> str:
         return _indexed(self.value, self.axes, "mn")
 
@@ -64,6 +71,13 @@ class View:
 
     value: Value
     perm: tuple[int | None, ...] = (0, 1)
+
+    @property
+    def tensor(self) -> str:
+        """As text where axes are not those of a matrix: with its axes if they are not in order."""
+        if self.perm == tuple(range(self.value.type.rank)):
+            return str(self.value)
+        return f"{self.value} by axes {', '.join('1' if i is None else str(i) for i in self.perm)}"
 
     def __str__(self) -> str:
         if self.perm in ((0, 1), (1, 0)) and self.value.type.rank == 2:
@@ -93,7 +107,10 @@ class BlockScale:
 
 def _indexed(value: Value, axes: tuple[int | None, ...], last: str) -> str:
     """Return ``value`` indexed by the kernel's axes: ``%x[b0, m, n]``."""
-    names = [*(f"b{place}" for place in range(len(axes) - 2)), *last]
+    return _named(value, axes, [*(f"b{place}" for place in range(len(axes) - 2)), *last])
+
+
+def _named(value: Value, axes: tuple[int | None, ...], names: Sequence[str]) -> str:
     index = {axis: name for axis, name in zip(axes, names, strict=True) if axis is not None}
     inside = ", ".join(index.get(axis, "0") for axis in range(value.type.rank))
     return f"{value}[{inside}]"
@@ -142,6 +159,41 @@ class FusedGemm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FusedConv:
+    """One kernel: ``result = cast(epilogue(operation(a, b), reads…))`` of a convolution op.
+
+    The fields are those of :class:`FusedGemm`, but that ``perm`` of ``a`` and ``b`` and ``axes``
+    of the reads are in the order of the axes of ``operation``'s operands and result, channels
+    last; ``operation`` has the windows and the extents.
+    """
+
+    name: str
+    operation: Operation
+    a: View
+    b: View
+    epilogue: Function
+    reads: tuple[Read, ...]
+    result: Value
+    axes: tuple[int, ...]
+    spans: tuple[Span, ...] = field(default=(), compare=False)
+
+    @property
+    def anchor(self) -> str:
+        """The name of the result of ``operation``."""
+        return self.operation.result.name
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """The values it reads, each once, in the order a, b, reads."""
+        values = (self.a.value, self.b.value, *(read.value for read in self.reads))
+        return tuple(dict.fromkeys(values))
+
+
+Kernel: TypeAlias = FusedGemm | FusedConv
+"""What fusion makes of an anchor and what follows it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Edge:
     """A use of a value in the graph: from node to node, as operand number ``operand``."""
 
@@ -172,7 +224,7 @@ class FusionPlan:
     """
 
     function: Function
-    kernels: tuple[FusedGemm, ...]
+    kernels: tuple[Kernel, ...]
     decisions: tuple[Decision, ...]
 
     @property

@@ -110,6 +110,11 @@ class Flow:
         """Return the operation that makes ``value``; None for a parameter."""
         return self._makers.get(value.name)
 
+    def op(self, name: str) -> str:
+        """Return the op that makes the value called ``name``; empty for a parameter."""
+        operation = self._makers.get(name)
+        return "" if operation is None else operation.op
+
     def kind(self, value: Value) -> Kind | None:
         """Return the kind of the op that makes ``value``; None for a parameter."""
         operation = self.made_by(value)

@@ -6,7 +6,7 @@ The reference can evaluate it, so the kernels of a plan can be checked one by on
 
 from __future__ import annotations
 
-from cklang.fusion.plan import FusedGemm, Read, View
+from cklang.fusion.plan import FusedConv, Kernel, Read, View
 from cklang.fusion.sites import Axes, identity
 from cklang.ir.builder import Builder
 from cklang.ir.nodes import Function, Value
@@ -16,7 +16,7 @@ from cklang.types import Kind, f32
 __all__ = ["kernel_function"]
 
 
-def kernel_function(kernel: FusedGemm) -> Function:
+def kernel_function(kernel: Kernel) -> Function:
     """Return the function whose parameters are ``kernel.inputs`` and whose result is the kernel's.
 
     It obeys the rules of the IR but the one against unused values, when the epilogue does not
@@ -38,8 +38,12 @@ def kernel_function(kernel: FusedGemm) -> Function:
     return builder.finish(_transpose(builder, result, back))
 
 
-def _product(builder: Builder, params: dict[str, Value], kernel: FusedGemm) -> Value:
+def _product(builder: Builder, params: dict[str, Value], kernel: Kernel) -> Value:
     matrices = [_matrix(builder, params, view) for view in (kernel.a, kernel.b)]
+    if isinstance(kernel, FusedConv):
+        operation = kernel.operation
+        attrs, shape = dict(operation.attrs), operation.result.type.shape
+        return builder.apply(operation.op, matrices, attrs, shape=shape)
     if kernel.scale_a is None and kernel.scale_b is None:
         return builder.append(kernel.op, *matrices)
     operands, blocks = list(matrices), []

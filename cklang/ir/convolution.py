@@ -25,7 +25,7 @@ from cklang.ir.rules import Shape, ShapeRule
 from cklang.ir.windows import DIRECTIONS, Direction, Geometry, Relation, Role, geometry
 from cklang.types import Dim
 
-__all__ = ["SHAPES", "geometry_of", "numpy_of", "summed"]
+__all__ = ["SHAPES", "axis_names", "geometry_of", "numpy_of", "summed"]
 
 Extents = dict[Role, Dim | int]
 
@@ -35,6 +35,16 @@ def geometry_of(operation: Operation) -> Geometry | None:
     if operation.op not in DIRECTIONS:
         return None
     return _geometry(dict(operation.attrs), operation.result.type.rank)
+
+
+def axis_names(operation: Operation) -> tuple[str, ...]:
+    """Return what the axes of a convolution op's result are called: n, h, w, k."""
+    found, result = geometry_of(operation), DIRECTIONS[operation.op].result
+    if found is None:
+        return ()
+    names = ((r.weight_name if result is Role.WEIGHT else r.name, r) for r in found.relations)
+    at = {r.axes[result]: name.lower() for name, r in names if result in r.axes}
+    return tuple(at[axis] for axis in range(found.rank))
 
 
 def _geometry(attrs: Mapping[str, Any], rank: int) -> Geometry | None:

@@ -9,12 +9,20 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from cklang.arch import arch
-from cklang.attention_keys import AttentionKey, AttentionPipeline, MaskKind, ScoreKind
+from cklang.attention_keys import (
+    AppendKey,
+    AttentionKey,
+    AttentionPipeline,
+    CombineKey,
+    MaskKind,
+    ScoreKind,
+)
 from cklang.lowering.gemm import KernelSource
 from cklang.lowering.headers import PRECOMPILED_ATTENTION
 from cklang.lowering.render import template
+from cklang.types import f32
 
-__all__ = ["MASK_HOLE", "SCORE_HOLE", "lower_attention"]
+__all__ = ["MASK_HOLE", "SCORE_HOLE", "lower_append", "lower_attention", "lower_combine"]
 
 SCORE_HOLE = "ck_score"
 """The symbol that a stencil with a score function leaves open."""
@@ -74,6 +82,51 @@ def lower_attention(key: AttentionKey, fill: str) -> KernelSource:
     )
 
 
+def lower_combine(key: CombineKey) -> KernelSource:
+    """Return the source of a kernel that combines what splits of the keys gave."""
+    return _whole(
+        key,
+        "attention_combine.hip.j2",
+        f"ck_attention_combine_{key.dtype_o}",
+        type_o=key.dtype_o.ck,
+        bytes_o=key.dtype_o.bytes,
+        lse=_flag(key.lse),
+    )
+
+
+def lower_append(key: AppendKey) -> KernelSource:
+    """Return the source of a kernel that writes rows behind those of a cache."""
+    return _whole(
+        key,
+        "attention_append.hip.j2",
+        f"ck_attention_append_{key.dtype}",
+        type=key.dtype.ck,
+        rotary=key.rotary.value,
+        paged=_flag(key.paged),
+    )
+
+
+def _whole(key: CombineKey | AppendKey, name: str, kernel: str, **context: object) -> KernelSource:
+    """Return a source in which nothing is open."""
+    text = template(name).render(key_json=_json(key), kernel=kernel, **context)
+    return KernelSource(
+        stencil=text,
+        fill="",
+        hole="",
+        kernel=kernel,
+        halves=False,
+        precompiled=PRECOMPILED_ATTENTION,
+    )
+
+
+def _json(key: AttentionKey | CombineKey | AppendKey) -> str:
+    return json.dumps(key.stencil.to_json(), sort_keys=True)
+
+
+def _flag(value: bool) -> str:
+    return str(value).lower()
+
+
 def _holes(key: AttentionKey) -> tuple[str, ...]:
     s = key.signature
     score = (SCORE_HOLE,) if s.score is ScoreKind.FUNCTION else ()
@@ -89,20 +142,22 @@ def _kernel_name(key: AttentionKey) -> str:
 def _context(key: AttentionKey, kernel: str) -> dict[str, object]:
     s, a = key.signature, key.algorithm
     row = _PIPELINES[a.pipeline]
+    stored = f32 if s.split else s.dtype_o
     flags = {name: getattr(a, name) for name in ("pad_q", "pad_k", "pad_d", "pad_dv")}
-    flags |= {"lse": s.lse, "dropout": s.dropout, "packed": s.packed}
+    flags |= {name: getattr(s, name) for name in ("dropout", "packed", "split", "paged")}
     flags |= {
+        "lse": s.lse or s.split,
         "soft_cap": s.score is ScoreKind.SOFT_CAP,
         "static_scales": s.dtype.bytes == 1,
         "transposed_loads": False,
     }
     return {
-        "key_json": json.dumps(key.stencil.to_json(), sort_keys=True),
+        "key_json": _json(key),
         "type": s.dtype.ck,
-        "type_o": s.dtype_o.ck,
+        "type_o": stored.ck,
         "type_bias": s.dtype_bias.ck,
         "bytes": s.dtype.bytes,
-        "bytes_o": s.dtype_o.bytes,
+        "bytes_o": stored.bytes,
         "bytes_bias": s.dtype_bias.bytes,
         "score": s.score.value,
         "mask": s.mask.value,
@@ -117,5 +172,5 @@ def _context(key: AttentionKey, kernel: str) -> dict[str, object]:
         "header": row.header,
         "holes": " and ".join(_holes(key)),
         "kernel": kernel,
-        **{name: str(value).lower() for name, value in flags.items()},
+        **{name: _flag(value) for name, value in flags.items()},
     }

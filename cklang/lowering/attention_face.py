@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from cklang.errors import error
 from cklang.lowering.hostface import LaunchShape, launch_shape, launch_struct
@@ -17,6 +18,8 @@ __all__ = [
     "MAX_OPERANDS",
     "MAX_RANK",
     "VERSION",
+    "AppendFace",
+    "AppendProblem",
     "AttentionFace",
     "AttentionOperand",
     "AttentionProblem",
@@ -83,6 +86,23 @@ class AttentionProblem:
     starts_q: int = 0
     """Address of batch + 1 int32: where each packed sequence begins, and where the last ends."""
     starts_k: int = 0
+    lengths_k: int = 0
+    """Address of batch int32, the keys of each sequence; 0: all have ``seqlen_k``."""
+    pages: int = 0
+    """Address of int32, the page of every ``page_size`` keys, one sequence after another. The batch
+    strides of k and v are those of a page."""
+    page_starts: int = 0
+    """Address of batch int32: where the pages of a sequence begin there; 0: every
+    ``pages_stride``."""
+    pages_stride: int = 0
+    page_size: int = 0
+    partial_o: AttentionTensor = _NONE
+    """[batch, heads, seqlen_q, hdim_v] of f32: what each split of the keys gives, and its lse."""
+    partial_lse: AttentionTensor = _NONE
+    stride_split_o: int = 0
+    """Elements from the results of one split to those of the next."""
+    stride_split_lse: int = 0
+    splits: int = 1
     seed: int = 0
     """Address of one int32, from which dropout's random numbers come; so for ``offset``."""
     offset: int = 0
@@ -122,7 +142,11 @@ class _Operand(ctypes.Structure):
 
 _EXTENTS = ("batch", "heads", "kv_heads", "seqlen_q", "seqlen_k", "hdim_q", "hdim_v")
 _TENSORS = ("q", "k", "v", "o", "lse", "bias", "random", "slopes")
-_POINTERS = ("starts_q", "starts_k", "seed", "offset")
+_STARTS = ("starts_q", "starts_k", "lengths_k", "pages", "page_starts")
+_PAGES = ("pages_stride", "page_size")
+_PARTS = ("partial_o", "partial_lse")
+_SPLITS = ("stride_split_o", "stride_split_lse", "splits")
+_SEEDS = ("seed", "offset")
 _NUMBERS = ("scale", "soft_cap", "scale_p", "scale_o", "dropout")
 _WINDOW = ("left", "right", "from_bottom_right", "sink")
 
@@ -131,15 +155,61 @@ class _Problem(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_int64) for name in _EXTENTS),
         *((name, _Tensor) for name in _TENSORS),
-        *((name, ctypes.c_void_p) for name in _POINTERS),
+        *((name, ctypes.c_void_p) for name in _STARTS),
+        *((name, ctypes.c_int64) for name in _PAGES),
+        *((name, _Tensor) for name in _PARTS),
+        *((name, ctypes.c_int64) for name in _SPLITS),
+        *((name, ctypes.c_void_p) for name in _SEEDS),
         *((name, ctypes.c_double) for name in _NUMBERS),
         *((name, ctypes.c_int64) for name in _WINDOW),
         ("operands", _Operand * MAX_OPERANDS),
     )
 
 
-class AttentionFace:
-    """A loaded ``host.so`` of an attention kernel."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppendProblem:
+    """Rows to write behind those of a cache."""
+
+    batch: int
+    heads: int
+    rows: int
+    """New ones of each sequence."""
+    width: int
+    source: AttentionTensor
+    """[batch, heads, rows, width], the last axis contiguous."""
+    target: AttentionTensor
+    """The same with the rows that the cache holds, or pages of rows."""
+    starts: int = 0
+    """Address of batch int32, how many rows the cache of each sequence holds; 0: none."""
+    pages: int = 0
+    """As in :class:`AttentionProblem`."""
+    page_starts: int = 0
+    pages_stride: int = 0
+    page_size: int = 0
+    cosine: int = 0
+    """Address of a table [position, rotary_width / 2] of the type of the rows; so for ``sine``."""
+    sine: int = 0
+    rotary_width: int = 0
+    """How many elements of a row its position turns."""
+    advance: bool = True
+    """Whether row i has position start + i, or all rows have position start."""
+    behind: bool = True
+    """Whether row i goes to row start + i of the target, or to row i."""
+
+
+class _Append(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_int64) for name in ("batch", "heads", "rows", "width", "rotary_width")),
+        *((name, _Tensor) for name in ("source", "target")),
+        *((name, ctypes.c_void_p) for name in ("starts", "pages", "page_starts")),
+        *((name, ctypes.c_int64) for name in _PAGES),
+        *((name, ctypes.c_void_p) for name in ("cosine", "sine")),
+        *((name, ctypes.c_int64) for name in ("advance", "behind")),
+    )
+
+
+class AppendFace:
+    """A loaded ``host.so`` of a kernel that writes rows behind those of a cache."""
 
     def __init__(self, path: Path) -> None:
         """Load the library.
@@ -147,12 +217,39 @@ class AttentionFace:
         Raises:
             CkBuildError: B013, it was built for another version of the struct layouts.
         """
-        library = ctypes.CDLL(str(path))
-        got = library.ck_attention_host_version()
-        if got != VERSION:
-            raise error("B013", path=path, got=got, want=VERSION)
-        self._describe = library.ck_attention_describe
-        self._describe.restype = None
+        self._describe = _describe(path, "ck_append_describe")
+
+    def describe(self, problem: AppendProblem) -> LaunchShape | str:
+        """Return how to launch the kernel for ``problem``, or the sentence that refuses it."""
+        given = _Append()
+        for f in fields(problem):
+            value = getattr(problem, f.name)
+            setattr(given, f.name, _tensor(value) if f.name in ("source", "target") else value)
+        launch = launch_struct()
+        self._describe(ctypes.byref(given), ctypes.byref(launch))
+        return launch_shape(launch)
+
+
+def _describe(path: Path, name: str) -> Any:
+    library = ctypes.CDLL(str(path))
+    got = library.ck_attention_host_version()
+    if got != VERSION:
+        raise error("B013", path=path, got=got, want=VERSION)
+    function = library[name]
+    function.restype = None
+    return function
+
+
+class AttentionFace:
+    """A loaded ``host.so`` of an attention kernel, or of one that combines splits."""
+
+    def __init__(self, path: Path) -> None:
+        """Load the library.
+
+        Raises:
+            CkBuildError: B013, it was built for another version of the struct layouts.
+        """
+        self._describe = _describe(path, "ck_attention_describe")
 
     def describe(self, problem: AttentionProblem) -> LaunchShape | str:
         """Return how to launch the kernel for ``problem``, or the sentence that refuses it."""
@@ -163,14 +260,17 @@ class AttentionFace:
 
 def _to_c(problem: AttentionProblem) -> _Problem:
     given = _Problem()
-    for name in (*_EXTENTS, *_POINTERS, *_NUMBERS, *_WINDOW):
+    for name in (*_EXTENTS, *_STARTS, *_PAGES, *_SPLITS, *_SEEDS, *_NUMBERS, *_WINDOW):
         setattr(given, name, getattr(problem, name))
-    for name in _TENSORS:
-        tensor = getattr(problem, name)
-        setattr(given, name, _Tensor(**{f.name: getattr(tensor, f.name) for f in fields(tensor)}))
+    for name in (*_TENSORS, *_PARTS):
+        setattr(given, name, _tensor(getattr(problem, name)))
     for place, operand in zip(given.operands, problem.operands, strict=False):
         rank = len(operand.extents)
         place.pointer = operand.pointer
         place.extents[:] = (*operand.extents, *(1,) * (MAX_RANK - rank))
         place.strides[:] = (*operand.strides, *(0,) * (MAX_RANK - rank))
     return given
+
+
+def _tensor(tensor: AttentionTensor) -> _Tensor:
+    return _Tensor(**{f.name: getattr(tensor, f.name) for f in fields(tensor)})

@@ -15,8 +15,15 @@ from cklang.arch import ArchSpec, arch
 from cklang.codec import encode
 from cklang.errors import error
 from cklang.keys import Algorithm, Signature
-from cklang.runtime.problem import Problem
-from cklang.runtime.rules import ALGORITHM_RULES, PROBLEM_RULES, Rejection, objections
+from cklang.runtime.convolution import AnyProblem
+from cklang.runtime.rules import (
+    ALGORITHM_RULES,
+    CONV_RULES,
+    PROBLEM_RULES,
+    Rejection,
+    objections,
+    rules_of,
+)
 from cklang.runtime.space import enumerate_legal, legal_values, satisfiable
 
 __all__ = ["Change", "Fix", "Violation", "explain", "fix"]
@@ -77,7 +84,7 @@ def explain(
     algorithm: Algorithm,
     signature: Signature,
     gpu: ArchSpec | str,
-    problem: Problem | None = None,
+    problem: AnyProblem | None = None,
 ) -> tuple[Violation, ...]:
     """Return every rule that objects to ``algorithm``, each with the nearest legal values.
 
@@ -100,7 +107,7 @@ def explain(
 
 def _reads(rule: str) -> tuple[str, ...]:
     reads = {row.id: row.reads for row in ALGORITHM_RULES}
-    reads |= {row.id: row.reads for row in PROBLEM_RULES}
+    reads |= {row.id: row.reads for row in (*PROBLEM_RULES, *CONV_RULES)}
     return reads[rule]
 
 
@@ -109,7 +116,7 @@ def _nearest(
     algorithm: Algorithm,
     signature: Signature,
     spec: ArchSpec,
-    problem: Problem | None,
+    problem: AnyProblem | None,
 ) -> Iterator[tuple[str, tuple[Any, ...]]]:
     for name in _reads(rule):
         now = getattr(algorithm, name)
@@ -128,12 +135,16 @@ def _nearest(
 
 
 def _objects(
-    rule: str, algorithm: Algorithm, signature: Signature, spec: ArchSpec, problem: Problem | None
+    rule: str,
+    algorithm: Algorithm,
+    signature: Signature,
+    spec: ArchSpec,
+    problem: AnyProblem | None,
 ) -> bool:
     for row in ALGORITHM_RULES:
         if row.id == rule:
             return row.check(algorithm, signature, spec) is not None
-    asked = next(row for row in PROBLEM_RULES if row.id == rule)
+    asked = next(row for row in (*PROBLEM_RULES, *CONV_RULES) if row.id == rule)
     return problem is not None and asked.check(problem, algorithm, spec) is not None
 
 
@@ -152,7 +163,7 @@ def fix(
     algorithm: Algorithm,
     signature: Signature,
     gpu: ArchSpec | str,
-    problem: Problem | None = None,
+    problem: AnyProblem | None = None,
 ) -> Fix:
     """Propose a legal algorithm near ``algorithm``; the proposal says what it changed.
 
@@ -172,9 +183,13 @@ def fix(
     return Fix(algorithm=found, changes=tuple(_changes(algorithm, found)))
 
 
-def _hopeless(algorithm: Algorithm, signature: Signature, spec: ArchSpec, problem: Problem) -> bool:
+def _hopeless(
+    algorithm: Algorithm, signature: Signature, spec: ArchSpec, problem: AnyProblem
+) -> bool:
     """Whether a rule objects to ``problem`` whatever the algorithm."""
-    return not all(satisfiable(rule, algorithm, problem, signature, spec) for rule in PROBLEM_RULES)
+    return not all(
+        satisfiable(rule, algorithm, problem, signature, spec) for rule in rules_of(signature)
+    )
 
 
 def _changes(before: Algorithm, after: Algorithm) -> Iterator[Change]:
@@ -185,7 +200,7 @@ def _changes(before: Algorithm, after: Algorithm) -> Iterator[Change]:
 
 
 def _step_by_step(
-    algorithm: Algorithm, signature: Signature, spec: ArchSpec, problem: Problem | None
+    algorithm: Algorithm, signature: Signature, spec: ArchSpec, problem: AnyProblem | None
 ) -> Algorithm | None:
     current = _with_vectors_for(algorithm, signature)
     left = _count(current, signature, spec, problem)
@@ -215,7 +230,7 @@ def _with_vectors_for(algorithm: Algorithm, signature: Signature) -> Algorithm:
 
 
 def _count(
-    algorithm: Algorithm, signature: Signature, spec: ArchSpec, problem: Problem | None
+    algorithm: Algorithm, signature: Signature, spec: ArchSpec, problem: AnyProblem | None
 ) -> int:
     return sum(1 for _ in objections(algorithm, signature, spec, problem))
 
@@ -226,7 +241,7 @@ def _away(a: Algorithm, b: Algorithm) -> float:
 
 
 def _closest(
-    algorithm: Algorithm, signature: Signature, spec: ArchSpec, problem: Problem | None
+    algorithm: Algorithm, signature: Signature, spec: ArchSpec, problem: AnyProblem | None
 ) -> Algorithm | None:
     legal = islice(enumerate_legal(signature, spec), _SEARCHED)
     fitting = [a for a in legal if _count(a, signature, spec, problem) == 0]

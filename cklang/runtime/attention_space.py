@@ -4,11 +4,18 @@
 from __future__ import annotations
 
 from cklang.arch import ArchSpec, AttentionTile
-from cklang.attention_keys import AttentionAlgorithm, AttentionPipeline, AttentionSignature
+from cklang.attention_keys import (
+    AttentionAlgorithm,
+    AttentionPipeline,
+    AttentionSignature,
+    MaskKind,
+    ScoreKind,
+)
 
 __all__ = ["attention_algorithms"]
 
 _ACCESS_BYTES = 16
+_SMALL = 64
 
 
 def attention_algorithms(
@@ -17,8 +24,8 @@ def attention_algorithms(
     """Return every algorithm that takes these head sizes, the smallest tiling first.
 
     All pad lengths and head sizes, so that they run for any. Of one tiling the pipelines stand in
-    the order of the spec. An 8-bit type is looked up as ``fp8`` whatever its encoding is; that the
-    GPU has it is a rule of its own.
+    the order of the spec; only ``qr`` takes keys in pages. An 8-bit type is looked up as ``fp8``
+    whatever its encoding is; that the GPU has it is a rule of its own.
     """
     name = signature.dtype.name.removesuffix("_fnuz")
     rows = [
@@ -28,19 +35,25 @@ def attention_algorithms(
     ]
     rows.sort(key=lambda row: row.hdim_q + row.hdim_v)
     vector = min(_ACCESS_BYTES // signature.dtype.bytes, 8)
+    functions = ScoreKind.FUNCTION is signature.score or MaskKind.FUNCTION is signature.mask
     return tuple(
-        _algorithm(row, AttentionPipeline(pipeline), vector)
+        _algorithm(row, AttentionPipeline(pipeline), vector, functions=functions)
         for row in rows
         for pipeline in row.pipelines
+        if pipeline == "qr" or not signature.paged
     )
 
 
-def _algorithm(row: AttentionTile, pipeline: AttentionPipeline, vector: int) -> AttentionAlgorithm:
+def _algorithm(
+    row: AttentionTile, pipeline: AttentionPipeline, vector: int, *, functions: bool
+) -> AttentionAlgorithm:
+    # A user's function needs registers of its own: two large tiles on a compute unit would spill.
+    alone = functions and row.hdim_q > _SMALL
     return AttentionAlgorithm(
         tile=row.tile,
         warps=(row.warps, 1, 1),
         warp_tile=row.warp_tile,
         pipeline=pipeline,
         vector=vector,
-        block_per_cu=row.block_per_cu,
+        block_per_cu=1 if alone else row.block_per_cu,
     )

@@ -16,8 +16,8 @@ from cklang.arch import ArchSpec
 from cklang.ir.nodes import Function
 from cklang.keys import KernelKey
 from cklang.runtime.bare import bare_launch
+from cklang.runtime.convolution import AnyProblem
 from cklang.runtime.device import Device, open_device
-from cklang.runtime.problem import Problem
 from cklang.runtime.record import Artifact
 
 __all__ = ["Costs", "Measure", "measurement", "microseconds"]
@@ -38,11 +38,11 @@ class Costs:
     device: str
 
 
-Measure = Callable[[Sequence[KernelKey], Function, Problem, ArchSpec], Costs]
+Measure = Callable[[Sequence[KernelKey], Function, AnyProblem, ArchSpec], Costs]
 
 
 def measurement(
-    keys: Sequence[KernelKey], epilogue: Function, problem: Problem, spec: ArchSpec
+    keys: Sequence[KernelKey], epilogue: Function, problem: AnyProblem, spec: ArchSpec
 ) -> Costs:
     """Build the kernels and measure each on the device that a call would run on.
 
@@ -61,12 +61,9 @@ def measurement(
     return Costs(values=values, unit=unit, device=str(device))
 
 
-def _sizes(problem: Problem) -> list[int]:
+def _sizes(problem: AnyProblem) -> list[int]:
     """Bytes of A, B, E, each D and the scales."""
-    operands = [(o.span, o.dtype) for o in (problem.a, problem.b, problem.e)]
-    operands += [(d.span, d.dtype) for d in problem.d]
-    operands += [(scale.span, scale.dtype) for scale in problem.scales]
-    return [max(1, span * dtype.bits // 8) for span, dtype in operands]
+    return [max(1, each.span * each.dtype.bits // 8) for each in problem.inputs]
 
 
 def _filled(device: Device, size: int, stack: ExitStack) -> int:
@@ -79,7 +76,7 @@ def _filled(device: Device, size: int, stack: ExitStack) -> int:
     return pointer
 
 
-def _cost(device: Device, artifact: Artifact, problem: Problem, memory: Sequence[int]) -> float:
+def _cost(device: Device, artifact: Artifact, problem: AnyProblem, memory: Sequence[int]) -> float:
     with bare_launch(device, artifact, problem, memory) as launch:
         if not device.emulated:
             return microseconds(device, launch)

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from cklang.runtime.convolution import AnyProblem
 from cklang.runtime.device import Device
 from cklang.runtime.launch import loaded
-from cklang.runtime.problem import Problem
 from cklang.runtime.record import Artifact
 
 __all__ = ["bare_launch"]
@@ -16,7 +16,7 @@ __all__ = ["bare_launch"]
 
 @contextmanager
 def bare_launch(
-    device: Device, artifact: Artifact, problem: Problem, addresses: Sequence[int]
+    device: Device, artifact: Artifact, problem: AnyProblem, addresses: Sequence[int]
 ) -> Iterator[Callable[[], None]]:
     """Give a function that launches ``artifact`` on the default stream, any number of times.
 

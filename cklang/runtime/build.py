@@ -10,7 +10,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from functools import cache
@@ -32,7 +32,15 @@ if TYPE_CHECKING:
     from cklang.runtime.bundle import Bundle, Bundled
     from cklang.runtime.toolchain import CkTree, Toolchain
 
-__all__ = ["BuildResult", "Builder", "StencilFiles", "Wanted", "artifacts_in", "shared_builder"]
+__all__ = [
+    "BuildResult",
+    "Builder",
+    "StencilFiles",
+    "Wanted",
+    "artifacts_in",
+    "failures_together",
+    "shared_builder",
+]
 
 Wanted = tuple[KernelKey, Function]
 """A kernel to build: its key and its epilogue."""
@@ -134,9 +142,8 @@ class Builder:
             CkBuildError: The first failure; the others are its notes.
         """
         results = self.build_many(wanted, executor, max_workers)
-        failures = [result for result in results if result.failure is not None]
-        if failures:
-            raise _summary(failures, len(results))
+        if any(result.failure is not None for result in results):
+            raise failures_together(results)
         return [result.artifact for result in results if result.artifact is not None]
 
     def build_many(
@@ -189,6 +196,13 @@ class Builder:
             bitcode=stencil.file(_STENCIL),
             host_face=host.file(_HOST),
         )
+
+    def entries(self, wanted: Wanted) -> tuple[Entry, ...]:
+        """Return what the store has of a kernel: its stencil, its host face, itself."""
+        job = self._job(*wanted)
+        inputs = {"stencil": job.stencil, "host": job.stencil, "kernel": job.kernel}
+        found = (self.store.find(kind, digest_of(kind, made)) for kind, made in inputs.items())
+        return tuple(entry for entry in found if entry is not None)
 
     def _job(self, key: KernelKey, epilogue: Function) -> _Job:
         from cklang.runtime import compile as steps
@@ -417,13 +431,14 @@ def _pool(executor: Executor | None, max_workers: int | None) -> Executor | _Bor
     return ThreadPoolExecutor(max_workers or usual, "cklang-build")
 
 
-def _summary(failures: Iterable[BuildResult], total: int) -> CkError:
-    first, *rest = [(result.key, result.failure) for result in failures if result.failure]
+def failures_together(results: Sequence[BuildResult]) -> CkError:
+    """Return the first failure, of which there is one at least, with the others as its notes."""
+    first, *rest = [(result.key, result.failure) for result in results if result.failure]
     key, failure = first
     notes = [*failure.notes, f"while building {key.label}"]
     notes += [f"{other.label} failed too: {problem.message}" for other, problem in rest]
-    if total > 1:
-        notes.append(f"{len(rest) + 1} of {total} kernels failed")
+    if len(results) > 1:
+        notes.append(f"{len(rest) + 1} of {len(results)} kernels failed")
     return type(failure)(failure.code, failure.message, failure.hint, failure.at, notes)
 
 

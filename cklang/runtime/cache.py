@@ -185,6 +185,34 @@ class Store:
                 damaged.append(Damage(folder=folder, problem=problem))
         return whole, damaged
 
+    def adopt(self, kind: str, digest: str, write: Callable[[Path], None]) -> Entry:
+        """Take in an entry that another store made; one that is here already stays.
+
+        ``write(folder)`` writes its files and its record into an empty folder.
+
+        Raises:
+            CkBuildError: C003, it is not whole, or is not the one at this address.
+        """
+        found = self.find(kind, digest)
+        if found is not None:
+            return found
+        temporary = self._temporary()
+        try:
+            write(temporary)
+            entry, problem = self._read(kind, temporary, every_byte=True)
+            if entry is not None and (kind, digest) != (
+                entry.record["kind"],
+                digest_of(kind, entry.record["inputs"]),
+            ):
+                problem = "it was made from other inputs"
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+        if entry is None or problem is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise error("C003", kind=kind, digest=digest, problem=problem)
+        return self._publish(kind, digest, temporary, entry.record)
+
     def remove(self, entry: Entry) -> None:
         """Take one entry out."""
         self._discard(entry.folder)

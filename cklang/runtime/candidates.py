@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cache
 
 from cklang.arch import ArchSpec, arch
-from cklang.keys import Algorithm, Signature
+from cklang.keys import Algorithm, ConvSpecial, Signature
 from cklang.runtime.presets import tilings
 from cklang.runtime.space import enumerate_legal, pattern
 
@@ -31,11 +31,19 @@ def candidates(
     return _candidates(replace(signature, epilogue=""), spec, preset)
 
 
+def _specials(signature: Signature) -> list[dict[str, object]]:
+    """Return what kernels of a convolution may be made for, those that leave out most first."""
+    if not signature.spatial:
+        return [{}]
+    return [{"special": special} for special in reversed(ConvSpecial)]
+
+
 @cache
 def _candidates(signature: Signature, spec: ArchSpec, preset: str) -> tuple[Algorithm, ...]:
     found = (
         algorithm
         for tiling in tilings(preset, signature, spec.name)
-        for algorithm in enumerate_legal(signature, spec, pattern(**tiling))
+        for special in _specials(signature)
+        for algorithm in enumerate_legal(signature, spec, pattern(**{**special, **tiling}))
     )
     return tuple(dict.fromkeys(found))

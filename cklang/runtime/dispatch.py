@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cklang.arch import ArchSpec
-from cklang.fusion.plan import FusedGemm, FusionPlan, epilogue_hash
+from cklang.fusion.plan import FusionPlan, Kernel, epilogue_hash
 from cklang.runtime import arrays
 from cklang.runtime.arrays import HOST, Array
 from cklang.runtime.bind import Binding
+from cklang.runtime.convolution import AnyProblem, problem_of_kernel
 from cklang.runtime.device import Device, Effort, Launch
 from cklang.runtime.launch import loaded
-from cklang.runtime.problem import Problem, Storage, problem_of
+from cklang.runtime.problem import Storage
 from cklang.runtime.record import LaunchRecord
 from cklang.runtime.select import Request, Selection, find
 from cklang.runtime.transfer import Region, staged
@@ -36,8 +37,8 @@ __all__ = ["CallPlan", "Choice", "choose", "prepare", "storage_of"]
 class Choice:
     """One kernel of a call with its problem and the algorithm that was selected for it."""
 
-    kernel: FusedGemm
-    problem: Problem
+    kernel: Kernel
+    problem: AnyProblem
     selection: Selection
 
 
@@ -168,7 +169,7 @@ def choose(
     """Return a problem and an algorithm for each kernel whose result has an element.
 
     Raises:
-        CkValueError: A030-A033, strides; CkUnsupportedError: K101, K102, no algorithm.
+        CkValueError: A030-A036, strides; CkUnsupportedError: K101, K102, no algorithm.
     """
     return [
         Choice(
@@ -182,15 +183,16 @@ def choose(
 
 def problems(
     plan: FusionPlan, binding: Binding, out: Array | None
-) -> Iterator[tuple[FusedGemm, Problem]]:
+) -> Iterator[tuple[Kernel, AnyProblem]]:
     """Yield each kernel whose result has an element, with its problem.
 
     Raises:
-        CkValueError: A030-A035, strides.
+        CkValueError: A030-A036, strides.
     """
     storage = storage_of(plan, binding, out)
     for kernel in plan.kernels:
-        problem = problem_of(kernel, storage, binding.dims, epilogue_hash(kernel.epilogue))
+        epilogue = epilogue_hash(kernel.epilogue)
+        problem = problem_of_kernel(kernel, storage, binding.dims, epilogue)
         if problem is not None:
             yield kernel, problem
 
@@ -260,7 +262,7 @@ def _slots(plan: FusionPlan, binding: Binding) -> dict[str, int]:
     return {name: index for index, name in enumerate(names)}
 
 
-def _shape(kernel: FusedGemm, dims: Mapping[str, int]) -> tuple[int, ...]:
+def _shape(kernel: Kernel, dims: Mapping[str, int]) -> tuple[int, ...]:
     shape = kernel.result.type.shape
     return tuple(dims[extent.name] if isinstance(extent, Dim) else extent for extent in shape)
 
@@ -295,7 +297,7 @@ def _stored(name: str, array: Array) -> Storage:
     )
 
 
-def _packed(name: str, kernel: FusedGemm, dims: Mapping[str, int]) -> Storage:
+def _packed(name: str, kernel: Kernel, dims: Mapping[str, int]) -> Storage:
     shape = _shape(kernel, dims)
     return Storage(
         name=name,

@@ -21,6 +21,7 @@ from cklang.runtime.arrays import HOST, Array
 from cklang.runtime.bind import Binding
 from cklang.runtime.build import Builder
 from cklang.runtime.candidates import candidates
+from cklang.runtime.convolution import ConvProblem
 from cklang.runtime.device import Device, Effort
 from cklang.runtime.dispatch import problems, touched
 from cklang.runtime.launch import loaded
@@ -165,6 +166,8 @@ def _by_signature(members: Sequence[Member]) -> Iterator[tuple[FusedGemm, list[_
         if len(plan.kernels) != 1:
             raise error("G001", name=plan.function.name, count=len(plan.kernels))
         for kernel, problem in problems(plan, member.binding, member.out):
+            if isinstance(problem, ConvProblem) or not isinstance(kernel, FusedGemm):
+                raise error("G004", name=plan.function.name)
             if problem.batch:
                 raise error("G002", index=index, batch=problem.batch)
             product = _Product(problem=replace(problem, grouped=True), member=member)

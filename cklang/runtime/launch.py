@@ -13,7 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from cklang.errors import error
+from cklang.ir.windows import Role
+from cklang.lowering.convface import ConvFace, ConvQuestion
 from cklang.lowering.hostface import GemmOperand, GemmProblem, HostFace, LaunchShape
+from cklang.runtime.convolution import AnyProblem, ConvProblem
 from cklang.runtime.device import Device, Function
 from cklang.runtime.problem import Matrix, Problem, ScaleAccess
 from cklang.runtime.record import Artifact
@@ -47,11 +50,11 @@ class Loaded:
 
     artifact: Artifact
     function: Function
-    face: HostFace
+    face: HostFace | ConvFace
     blocks: int
     """Workgroups of it that the device runs at once."""
 
-    def prepare(self, problem: Problem) -> Prepared:
+    def prepare(self, problem: AnyProblem) -> Prepared:
         """Ask how to launch it for ``problem``.
 
         Raises:
@@ -60,10 +63,12 @@ class Loaded:
         """
         *marks, own = [_MARK + i * _MARK_STEP for i in range(1 + len(problem.inputs))]
         split_k = self.artifact.key.algorithm.split_k
-        question = replace(
-            _question(problem, marks), workspace=own, blocks=self.blocks, k_batch=split_k
-        )
-        shape = self._asked(problem, question)
+        question: GemmProblem | ConvQuestion
+        if isinstance(problem, ConvProblem):
+            question = replace(_conv_question(problem, marks), split_k=split_k)
+        else:
+            question = replace(_question(problem, marks), k_batch=split_k)
+        shape = self._asked(problem, replace(question, workspace=own, blocks=self.blocks))
         return Prepared(
             grid=shape.grid,
             block=shape.block,
@@ -103,8 +108,9 @@ class Loaded:
         )
         return self._asked(problem, question)
 
-    def _asked(self, problem: Problem, question: GemmProblem) -> LaunchShape:
-        shape = self.face.describe(question)
+    def _asked(self, problem: AnyProblem, question: GemmProblem | ConvQuestion) -> LaunchShape:
+        # The face is that of the key's family, as the problem and its question are.
+        shape = self.face.describe(question)  # type: ignore[arg-type]
         if isinstance(shape, str):
             label = self.artifact.key.label
             raise error("D007", label=label, problem=problem, verdict=shape)
@@ -140,8 +146,39 @@ def _question(problem: Problem, marks: list[int]) -> GemmProblem:
     )
 
 
+def _conv_question(problem: ConvProblem, marks: list[int]) -> ConvQuestion:
+    p = problem
+    a, b, e, *ds = marks
+    return ConvQuestion(
+        n=p.images,
+        g=p.groups,
+        k=p.features,
+        c=p.channels,
+        in_=p.input,
+        out=p.output,
+        window=p.window,
+        stride=p.stride,
+        dilation=p.dilation,
+        pad_before=p.before,
+        pad_after=p.after,
+        a=a,
+        b=b,
+        e=e,
+        input_strides=p.tensors[Role.INPUT].strides,
+        weight_strides=p.tensors[Role.WEIGHT].strides,
+        output_strides=p.tensors[Role.OUTPUT].strides,
+        d=tuple(ds),
+        d_strides=tuple(d.strides for d in p.d),
+    )
+
+
 def _matrix(matrix: Matrix, pointer: int) -> GemmOperand:
     return GemmOperand(pointer=pointer, outer=matrix.stride, inner=1, batch=matrix.batch)
+
+
+def _face(artifact: Artifact) -> HostFace | ConvFace:
+    kind = ConvFace if artifact.key.signature.spatial else HostFace
+    return kind(artifact.host_face)
 
 
 def _scale(scale: ScaleAccess | None, pointers: Iterator[int]) -> Iterator[GemmOperand]:
@@ -164,7 +201,7 @@ def loaded(device: Device, artifact: Artifact) -> Loaded:
             known = _loaded[where] = Loaded(
                 artifact=artifact,
                 function=device.load(artifact.code_object.read_bytes(), artifact.symbol),
-                face=HostFace(artifact.host_face),
+                face=_face(artifact),
                 blocks=device.spec.compute_units * artifact.key.algorithm.block_per_cu,
             )
         return known

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,8 +26,8 @@ from cklang.runtime import arrays, quick
 from cklang.runtime.arrays import HOST, Library
 from cklang.runtime.bind import Binding, assign, bind, check_out
 from cklang.runtime.context import Defaults, current, device_of
+from cklang.runtime.convolution import AnyProblem
 from cklang.runtime.irprogram import IrProgram
-from cklang.runtime.problem import Problem
 from cklang.runtime.record import Artifact, CallRecord
 from cklang.runtime.registry import Registry
 from cklang.runtime.select import Request
@@ -272,7 +273,7 @@ class Op:
         """Where calls look for kernels first: its own registry, else the context's."""
         return self.request.registry or current().registry
 
-    def problems(self, *args: Any, out: Any = None, **kwargs: Any) -> tuple[Problem, ...]:
+    def problems(self, *args: Any, out: Any = None, **kwargs: Any) -> tuple[AnyProblem, ...]:
         """Return the problem of each kernel of a call, as :func:`cklang.select` takes it."""
         return tuple(choice.problem for choice in self._choices(args, kwargs, out, None))
 
@@ -342,14 +343,31 @@ class Op:
         return inspect(plan, binding, target, device, self.request)
 
     def build(
-        self, *args: Any, out: Any = None, device: str | None = None, **kwargs: Any
+        self,
+        *args: Any,
+        out: Any = None,
+        device: str | None = None,
+        executor: Executor | None = None,
+        **kwargs: Any,
     ) -> tuple[Artifact, ...]:
-        """Build the kernels of a call without running them; touches no GPU."""
-        from cklang.runtime.build import shared_builder
+        """Build the kernels of a call without running them; touches no GPU.
+
+        Args:
+            *args: As in a call.
+            out: As in a call.
+            device: As in a call; only its GPU matters.
+            executor: Builds instead of this machine's compilers, as in :meth:`Registry.build`.
+            **kwargs: As in a call.
+
+        Raises:
+            CkError: What the call raises; CkBuildError: B rows, a compiler failed.
+        """
+        from cklang.runtime.parallel import built
+        from cklang.runtime.registry import Kernel
 
         choices = self._choices(args, kwargs, out, device)
-        wanted = [(choice.selection.key, choice.kernel.epilogue) for choice in choices]
-        return tuple(shared_builder().build_all(wanted))
+        wanted = [Kernel(key=c.selection.key, epilogue=c.kernel.epilogue) for c in choices]
+        return built(wanted, executor)
 
     def _choices(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any, device: str | None

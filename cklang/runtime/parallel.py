@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from cklang import knobs
@@ -19,7 +19,9 @@ from cklang.errors import CkError
 from cklang.fusion.plan import epilogue_text
 from cklang.ir.parser import parse_function
 from cklang.keys import KernelKey
-from cklang.runtime.build import BuildResult, shared_builder
+from cklang.runtime.build import BuildResult, failures_together, shared_builder
+from cklang.runtime.cache import Store
+from cklang.runtime.delivery import Parcel, marked, receive, sees, send
 from cklang.runtime.paths import cache_root
 from cklang.runtime.progress import Steps
 from cklang.runtime.record import Artifact
@@ -27,7 +29,7 @@ from cklang.runtime.record import Artifact
 if TYPE_CHECKING:
     from cklang.runtime.registry import Kernel
 
-__all__ = ["BuildSummary", "build", "settings"]
+__all__ = ["BuildSummary", "build", "built", "settings"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +59,14 @@ class BuildSummary:
         return "\n".join(lines)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """What a worker made of one kernel, and its cache entries if the sender cannot see them."""
+
+    result: BuildResult
+    parcels: tuple[Parcel, ...]
+
+
 Plain = Sequence[tuple[dict[str, Any], str]]
 """Keys as JSON and epilogues as text."""
 
@@ -80,22 +90,46 @@ def build(
     return BuildSummary(results=tuple(results), seconds=time.perf_counter() - start)
 
 
+def built(kernels: Sequence[Kernel], executor: Executor | None = None) -> tuple[Artifact, ...]:
+    """Return the kernels in order, built as by :func:`build`.
+
+    Raises:
+        CkBuildError: The first failure; the others are its notes.
+    """
+    summary = build(kernels, executor=executor)
+    if summary.failures:
+        raise failures_together(summary.results)
+    return summary.artifacts
+
+
 def _elsewhere(kernels: Sequence[Kernel], executor: Executor) -> list[BuildResult]:
     groups: dict[str, list[Kernel]] = {}
     for kernel in kernels:
         groups.setdefault(kernel.key.stencil.digest, []).append(kernel)
-    told = settings()
-    tasks: list[tuple[list[Kernel], Future[list[BuildResult]]]] = []
-    for group in groups.values():
-        plain = [(kernel.key.to_json(), epilogue_text(kernel.epilogue)) for kernel in group]
-        tasks.append((group, executor.submit(build_plain, plain, told)))
+    told, store = settings(), Store()
     found: dict[str, BuildResult] = {}
-    with Steps(f"building {len(kernels)} kernels", len(tasks)) as steps:
-        for group, task in tasks:
-            since = time.perf_counter()
-            found |= {result.key.digest: result for result in task.result()}
-            steps.done(f"{len(group)} kernels of a stencil", time.perf_counter() - since)
+    title = f"building {len(kernels)} kernels"
+    with marked(store) as mark, Steps(title, len(groups)) as steps:
+        start = time.perf_counter()
+        tasks: dict[Future[list[Done]], list[Kernel]] = {}
+        for group in groups.values():
+            plain = [(kernel.key.to_json(), epilogue_text(kernel.epilogue)) for kernel in group]
+            tasks[executor.submit(build_plain, plain, told, mark)] = group
+        # What a worker has made is fetched at once: it may die before the others are done.
+        for task in as_completed(tasks):
+            for done in task.result():
+                found[done.result.key.digest] = _taken(done, store)
+            steps.done(f"{len(tasks[task])} kernels of a stencil", time.perf_counter() - start)
     return [found[kernel.key.digest] for kernel in kernels]
+
+
+def _taken(done: Done, store: Store) -> BuildResult:
+    """Return a worker's result with its files in this machine's cache."""
+    entries = [receive(store, parcel) for parcel in done.parcels]
+    artifact = done.result.artifact
+    if artifact is None or not entries:
+        return done.result
+    return replace(done.result, artifact=artifact.at(entries[-1].folder))
 
 
 def settings() -> dict[str, str]:
@@ -108,8 +142,23 @@ def settings() -> dict[str, str]:
     return {name: str(value) for name, value in values.items() if value is not None}
 
 
-def build_plain(kernels: Plain, settings: Mapping[str, str]) -> list[BuildResult]:
-    """Build kernels that came as plain data, with the settings of whoever sent them."""
-    with knobs.scope(**settings):
+def build_plain(kernels: Plain, told: Mapping[str, str], mark: str) -> list[Done]:
+    """Build kernels that came as plain data, with the settings of whoever sent them.
+
+    Args:
+        kernels: Of one stencil, so that it is compiled once.
+        told: Knobs by environment name.
+        mark: A file in the sender's cache: a worker that does not see it builds into its own
+            cache, with its own compiler and headers, and sends what it made.
+    """
+    shared = sees(mark)
+    mine = dict(told) if shared else {knobs.JOBS.name: told[knobs.JOBS.name]}
+    with knobs.scope(**mine):
+        builder = shared_builder()
         wanted = [(KernelKey.from_json(key), parse_function(text)) for key, text in kernels]
-        return shared_builder().build_many(wanted)
+        results = builder.build_many(wanted)
+        sent = [() if shared else builder.entries(each) for each in wanted]
+        return [
+            Done(result=result, parcels=tuple(map(send, entries)))
+            for result, entries in zip(results, sent, strict=True)
+        ]

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from cklang.arch import ArchSpec
 from cklang.keys import Algorithm, KernelKey
-from cklang.runtime.problem import Problem
-from cklang.runtime.rules import PROBLEM_RULES, Rejection, objections
+from cklang.runtime.convolution import AnyProblem
+from cklang.runtime.rules import Rejection, objections, rules_of
 from cklang.runtime.rules.engine import ProblemRule
 from cklang.tuning.model import Ranker
 
@@ -44,7 +44,8 @@ class Pool:
         self.origin = origin
         sound = [checked or self._is_sound(key) for key in self.keys]
         self._sound: Legal = np.array(sound, np.bool_)
-        self._questions = [question(rule, self.keys) for rule in PROBLEM_RULES]
+        rules = rules_of(self.keys[0].signature) if self.keys else ()
+        self._questions = [question(rule, self.keys) for rule in rules]
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -52,7 +53,7 @@ class Pool:
     def _is_sound(self, key: KernelKey) -> bool:
         return next(objections(key.algorithm, key.signature, self.spec), None) is None
 
-    def legal(self, problem: Problem) -> Legal:
+    def legal(self, problem: AnyProblem) -> Legal:
         """Return for each kernel whether no rule objects to it for ``problem``."""
         legal = self._sound
         for rule, distinct, index in self._questions:
@@ -69,7 +70,7 @@ class Pool:
     def _positions(self) -> dict[KernelKey, int]:
         return {key: position for position, key in enumerate(self.keys)}
 
-    def rejections(self, problem: Problem, until: int | None = None) -> Iterator[Rejection]:
+    def rejections(self, problem: AnyProblem, until: int | None = None) -> Iterator[Rejection]:
         """Yield the first objection to each kernel before position ``until`` that has one."""
         for key in self.keys[:until]:
             found = next(objections(key.algorithm, key.signature, self.spec, problem), None)

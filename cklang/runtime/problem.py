@@ -30,6 +30,8 @@ __all__ = [
     "Storage",
     "problem",
     "problem_of",
+    "refuse_negative",
+    "refuse_overlap",
 ]
 
 
@@ -146,7 +148,7 @@ class Problem:
         return tuple(scale for scale in (self.scale_a, self.scale_b) if scale is not None)
 
     @property
-    def inputs(self) -> tuple[Operand, ...]:
+    def inputs(self) -> tuple[Matrix | ReadAccess | ScaleAccess, ...]:
         """All that a kernel reads or writes, in the order of its pointers: A, B, E, D, scales."""
         return (self.a, self.b, self.e, *self.d, *self.scales)
 
@@ -305,7 +307,7 @@ def problem_of(
     views = [scale.view for scale in (kernel.scale_a, kernel.scale_b) if scale]
     scales = [storage[view.value.name] for view in views]
     for each in (a, b, e, *reads, *scales):
-        _refuse_negative(each)
+        refuse_negative(each)
     maps = [(*kernel.a.perm[:-1], None), (*kernel.b.perm[:-2], None, kernel.b.perm[-1])]
     maps += [kernel.axes, *(read.axes for read in kernel.reads)]
     maps += _scale_maps(kernel)
@@ -489,7 +491,7 @@ def _result(value: str, storage: Storage, nest: Nest, batch: tuple[int, ...]) ->
     stride = by_row if rows > 1 else columns
     if stride < columns:
         raise error("A033", name=storage.name, stride=stride, columns=columns)
-    _refuse_overlap(storage)
+    refuse_overlap(storage)
     return Matrix(
         value=value,
         dtype=storage.dtype,
@@ -502,8 +504,8 @@ def _result(value: str, storage: Storage, nest: Nest, batch: tuple[int, ...]) ->
     )
 
 
-def _refuse_overlap(storage: Storage) -> None:
-    """Refuse a result in which a longer step does not pass all that shorter ones reach."""
+def refuse_overlap(storage: Storage) -> None:
+    """Refuse a result in which a longer step does not pass all that shorter ones reach (A035)."""
     reach = 1
     for stride, extent in sorted(zip(storage.strides, storage.shape, strict=True)):
         if extent > 1 and stride < reach:
@@ -511,7 +513,8 @@ def _refuse_overlap(storage: Storage) -> None:
         reach += (extent - 1) * stride
 
 
-def _refuse_negative(storage: Storage) -> None:
+def refuse_negative(storage: Storage) -> None:
+    """Refuse an operand that is read backwards (A031)."""
     axes = zip(storage.shape, storage.strides, strict=True)
     if any(extent > 1 and stride < 0 for extent, stride in axes):
         raise error("A031", name=storage.name, strides=storage.strides)

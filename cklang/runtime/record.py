@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from cklang.keys import KernelKey
-from cklang.runtime.problem import Problem
+from cklang.runtime.convolution import AnyProblem
 
 __all__ = ["Artifact", "CallRecord", "LaunchRecord", "Resources"]
 
@@ -60,13 +60,21 @@ class Artifact:
     steps: Mapping[str, Any]
     """Seconds of each step (``stencil``, ``host``, ``fill``), and whether it was cached."""
 
+    def at(self, folder: Path) -> Artifact:
+        """Return the same kernel with its files in another folder."""
+        moved = {
+            name: folder / getattr(self, name).relative_to(self.folder)
+            for name in ("code_object", "host_face", "source")
+        }
+        return replace(self, folder=folder, **moved)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchRecord:
     """One launch of a call."""
 
     artifact: Artifact
-    problem: Problem
+    problem: AnyProblem
     grid: tuple[int, int, int]
     """Workgroups."""
     block: tuple[int, int, int]

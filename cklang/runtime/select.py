@@ -23,10 +23,10 @@ from cklang.keys import Algorithm, KernelKey, Signature
 from cklang.runtime.bundle import Bundle, sole_source
 from cklang.runtime.candidates import DEFAULT_PRESET, candidates
 from cklang.runtime.context import current
+from cklang.runtime.convolution import AnyProblem
 from cklang.runtime.pool import Pool
-from cklang.runtime.problem import Problem
 from cklang.runtime.registry import Registry
-from cklang.runtime.rules import PROBLEM_RULES, Rejection
+from cklang.runtime.rules import Rejection, rules_of
 from cklang.runtime.space import enumerate_legal, satisfiable
 from cklang.runtime.strategy import Direction, Strategy, strategy_of
 
@@ -54,7 +54,7 @@ class Selection:
     position: int
     """Its place in the pool, from 0."""
     pool: Pool
-    problem: Problem
+    problem: AnyProblem
     reason: str
     """Why it, and not another one."""
 
@@ -82,7 +82,7 @@ _lock = threading.Lock()
 
 
 def select(
-    problem: Problem,
+    problem: AnyProblem,
     *,
     registry: Registry | None = None,
     arch: str | ArchSpec | None = None,
@@ -108,7 +108,7 @@ def select(
     return _remembered(request, epilogue)
 
 
-def find(problem: Problem, spec: ArchSpec, request: Request, epilogue: Function) -> Selection:
+def find(problem: AnyProblem, spec: ArchSpec, request: Request, epilogue: Function) -> Selection:
     """Return the kernel for one kernel of a call.
 
     Raises:
@@ -122,7 +122,7 @@ def find(problem: Problem, spec: ArchSpec, request: Request, epilogue: Function)
     return _remembered((problem, registry, spec, strategy), epilogue)
 
 
-_Question = tuple[Problem, Registry, "str | ArchSpec | None", Strategy]
+_Question = tuple[AnyProblem, Registry, "str | ArchSpec | None", Strategy]
 
 
 def _remembered(question: _Question, epilogue: Function | None) -> Selection:
@@ -150,7 +150,7 @@ def _spec(gpu: str | ArchSpec | None) -> ArchSpec:
 
 
 def _fresh(
-    problem: Problem,
+    problem: AnyProblem,
     registry: Registry,
     spec: ArchSpec,
     strategy: Strategy,
@@ -210,7 +210,9 @@ def _on_demand(signature: Signature, spec: ArchSpec) -> Pool:
     return Pool(keys, spec, origin, checked=True)
 
 
-def _widest(problem: Problem, signature: Signature, spec: ArchSpec, seen: list[Pool]) -> Selection:
+def _widest(
+    problem: AnyProblem, signature: Signature, spec: ArchSpec, seen: list[Pool]
+) -> Selection:
     """Take the first algorithm of the whole legal set that ``problem`` allows, or say why none."""
     for algorithm in _worth_trying(problem, signature, spec):
         keys = [KernelKey(signature, algorithm, spec.name)]
@@ -226,7 +228,7 @@ def _widest(problem: Problem, signature: Signature, spec: ArchSpec, seen: list[P
     raise _refusal(problem, spec, rejections, "every algorithm there is")
 
 
-def _worth_trying(problem: Problem, signature: Signature, spec: ArchSpec) -> Iterator[Algorithm]:
+def _worth_trying(problem: AnyProblem, signature: Signature, spec: ArchSpec) -> Iterator[Algorithm]:
     """Yield the whole legal set; one of it, for its reasons, if no algorithm can help."""
     if sole_source() is not None:
         return
@@ -235,11 +237,11 @@ def _worth_trying(problem: Problem, signature: Signature, spec: ArchSpec) -> Ite
     if first is None:
         return
     yield first
-    if all(satisfiable(rule, first, problem, signature, spec) for rule in PROBLEM_RULES):
+    if all(satisfiable(rule, first, problem, signature, spec) for rule in rules_of(signature)):
         yield from legal
 
 
-def _asked(problem: Problem, spec: ArchSpec, algorithm: Algorithm) -> Selection:
+def _asked(problem: AnyProblem, spec: ArchSpec, algorithm: Algorithm) -> Selection:
     key = KernelKey(problem.signature, algorithm, spec.name)
     pool = Pool([key], spec, "the algorithm you named")
     if not pool.legal(problem).all():
@@ -249,7 +251,7 @@ def _asked(problem: Problem, spec: ArchSpec, algorithm: Algorithm) -> Selection:
 
 
 def _refusal(
-    problem: Problem, spec: ArchSpec, rejections: Iterable[Rejection], what: str
+    problem: AnyProblem, spec: ArchSpec, rejections: Iterable[Rejection], what: str
 ) -> CkError:
     counted = Counter(str(rejection) for rejection in rejections)
     notes = [reason if count == 1 else f"{count} x {reason}" for reason, count in counted.items()]

@@ -17,8 +17,8 @@ from cklang.codec import decode, unknown
 from cklang.errors import error
 from cklang.keys import Algorithm, EpilogueKind, Pipeline, Scheduler, Signature
 from cklang.lowering.gemm import unsupported
+from cklang.runtime.convolution import AnyProblem
 from cklang.runtime.presets import Space, space
-from cklang.runtime.problem import Problem
 from cklang.runtime.rules.engine import ALGORITHM_RULES, AlgorithmRule, ProblemRule
 from cklang.runtime.vectors import Vectors, vector_choices
 
@@ -232,7 +232,7 @@ def _named(vectors: Vectors, among: Pattern) -> bool:
 def satisfiable(
     rule: ProblemRule,
     algorithm: Algorithm,
-    problem: Problem,
+    problem: AnyProblem,
     signature: Signature,
     spec: ArchSpec,
 ) -> bool:

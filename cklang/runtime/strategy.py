@@ -22,8 +22,8 @@ from cklang.codec import unknown
 from cklang.errors import CkUnsupportedError, error
 from cklang.ir.nodes import Function
 from cklang.keys import KernelKey
+from cklang.runtime.convolution import AnyProblem
 from cklang.runtime.pool import Legal, Pool
-from cklang.runtime.problem import Problem
 
 if TYPE_CHECKING:
     from cklang.arch import ArchSpec
@@ -42,7 +42,7 @@ __all__ = [
     "strategy_of",
 ]
 
-Direction = Callable[[Problem], Sequence[KernelKey]]
+Direction = Callable[[AnyProblem], Sequence[KernelKey]]
 """A heuristic: from a problem to keys, best first; those that are not in the pool do not count."""
 
 
@@ -63,7 +63,7 @@ class Strategy(Protocol):
         """What people call it."""
 
     def choose(
-        self, pool: Pool, problem: Problem, legal: Legal, epilogue: Function | None
+        self, pool: Pool, problem: AnyProblem, legal: Legal, epilogue: Function | None
     ) -> Chosen:
         """Return the kernel for ``problem``; ``epilogue`` is what building one would need."""
 
@@ -75,7 +75,7 @@ class FirstFit:
     name: str = "first_fit"
 
     def choose(
-        self, pool: Pool, problem: Problem, legal: Legal, epilogue: Function | None
+        self, pool: Pool, problem: AnyProblem, legal: Legal, epilogue: Function | None
     ) -> Chosen:
         """Return it."""
         position = int(np.argmax(legal))
@@ -96,7 +96,7 @@ class Heuristic:
     name: str = "heuristic"
 
     def choose(
-        self, pool: Pool, problem: Problem, legal: Legal, epilogue: Function | None
+        self, pool: Pool, problem: AnyProblem, legal: Legal, epilogue: Function | None
     ) -> Chosen:
         """Return it."""
         if self.rank is not None:
@@ -115,7 +115,7 @@ class Heuristic:
         reason = f"{predicted}, the least of {count} legal candidates of {len(pool)}"
         return Chosen(position=position, reason=reason)
 
-    def _named(self, pool: Pool, problem: Problem, legal: Legal, rank: Direction) -> Chosen:
+    def _named(self, pool: Pool, problem: AnyProblem, legal: Legal, rank: Direction) -> Chosen:
         for place, key in enumerate(rank(problem)):
             position = pool.position(key)
             if position is not None and legal[position]:
@@ -139,7 +139,7 @@ class Autotune:
     name: str = "autotune"
 
     def choose(
-        self, pool: Pool, problem: Problem, legal: Legal, epilogue: Function | None
+        self, pool: Pool, problem: AnyProblem, legal: Legal, epilogue: Function | None
     ) -> Chosen:
         """Build the kernels, time them, and return the quickest.
 
@@ -157,7 +157,7 @@ class Autotune:
         found = f"{costs.values[best]:.6g} {costs.unit}, the least of {len(shortlist)} measured"
         return Chosen(position=shortlist[best], reason=f"{found} on {costs.device}")
 
-    def _shortlist(self, pool: Pool, problem: Problem, legal: Legal) -> list[int]:
+    def _shortlist(self, pool: Pool, problem: AnyProblem, legal: Legal) -> list[int]:
         rest = legal.copy()
         shortlist: list[int] = []
         while len(shortlist) < self.limit and rest.any():
@@ -180,7 +180,7 @@ class Tuned:
     name: str = "tuned"
 
     def choose(
-        self, pool: Pool, problem: Problem, legal: Legal, epilogue: Function | None
+        self, pool: Pool, problem: AnyProblem, legal: Legal, epilogue: Function | None
     ) -> Chosen:
         """Return it.
 
@@ -198,7 +198,7 @@ class Tuned:
         reason = f"nothing of it is in the tuning database; {other.reason}"
         return Chosen(position=other.position, reason=reason)
 
-    def _measurements(self, problem: Problem, spec: ArchSpec) -> tuple[Measurement, ...]:
+    def _measurements(self, problem: AnyProblem, spec: ArchSpec) -> tuple[Measurement, ...]:
         from cklang.runtime.tune.session import database_path, question_of
         from cklang.tuning.database import Database
 

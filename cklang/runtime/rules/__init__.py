@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The rules, and the one function that asks them all.
 
-``engine`` says what a rule is; ``algorithm``, ``problem`` and ``batch`` hold the rules;
+``engine`` says what a rule is; ``algorithm``, ``problem``, ``batch`` and ``convolution`` hold them;
 ``resources`` the LDS and register sizes that they compare.
 """
 
@@ -12,30 +12,35 @@ from dataclasses import dataclass
 
 from cklang.arch import ArchSpec
 from cklang.keys import Algorithm, Signature
-from cklang.runtime.problem import Problem
+from cklang.runtime.convolution import AnyProblem
 from cklang.runtime.rules import algorithm as _algorithm
 from cklang.runtime.rules import batch as _batch
+from cklang.runtime.rules import convolution as _convolution
 from cklang.runtime.rules import problem as _problem
 from cklang.runtime.rules.engine import (
     ALGORITHM_RULES,
+    CONV_RULES,
     PROBLEM_RULES,
     AlgorithmRule,
     Objection,
     ProblemRule,
+    rules_of,
 )
 
 __all__ = [
     "ALGORITHM_RULES",
+    "CONV_RULES",
     "PROBLEM_RULES",
     "AlgorithmRule",
     "Objection",
     "ProblemRule",
     "Rejection",
     "objections",
+    "rules_of",
 ]
 
 # Importing them fills the tables; algorithm rules are asked first.
-_FILLED_BY = (_algorithm, _problem, _batch)
+_FILLED_BY = (_algorithm, _problem, _batch, _convolution)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +61,7 @@ def objections(
     algorithm: Algorithm,
     signature: Signature,
     spec: ArchSpec,
-    problem: Problem | None = None,
+    problem: AnyProblem | None = None,
 ) -> Iterator[Rejection]:
     """Yield an objection for each rule that rejects ``algorithm``, in table order.
 
@@ -71,9 +76,9 @@ def objections(
 
 
 def _problem_objections(
-    algorithm: Algorithm, spec: ArchSpec, problem: Problem
+    algorithm: Algorithm, spec: ArchSpec, problem: AnyProblem
 ) -> Iterator[Rejection]:
-    for rule in PROBLEM_RULES:
+    for rule in rules_of(problem.signature):
         found = rule.check(problem, algorithm, spec)
         if found is not None:
             yield _rejection(algorithm, rule, found)

@@ -12,13 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import Any
 
 from cklang.arch import ArchSpec
 from cklang.keys import Algorithm, Signature
-from cklang.runtime.problem import Problem
 
 __all__ = [
     "ALGORITHM_RULES",
+    "CONV_RULES",
     "PROBLEM_RULES",
     "AlgorithmRule",
     "Objection",
@@ -26,6 +27,7 @@ __all__ = [
     "algorithm_rule",
     "multiple",
     "problem_rule",
+    "rules_of",
 ]
 
 
@@ -39,7 +41,8 @@ class Objection:
 
 
 AlgorithmCheck = Callable[[Algorithm, Signature, ArchSpec], Objection | None]
-ProblemCheck = Callable[[Problem, Algorithm, ArchSpec], Objection | None]
+# The problem is one of the table's: of a product or of a convolution.
+ProblemCheck = Callable[[Any, Algorithm, ArchSpec], Objection | None]
 Footprint = Callable[[Algorithm], Hashable]
 
 
@@ -70,6 +73,14 @@ class ProblemRule:
 ALGORITHM_RULES: list[AlgorithmRule] = []
 """In the order in which they are asked."""
 PROBLEM_RULES: list[ProblemRule] = []
+"""Those about products."""
+CONV_RULES: list[ProblemRule] = []
+"""Those about convolutions."""
+
+
+def rules_of(signature: Signature) -> list[ProblemRule]:
+    """Return the rules that are asked about problems of a signature."""
+    return CONV_RULES if signature.spatial else PROBLEM_RULES
 
 
 def algorithm_rule(
@@ -86,9 +97,14 @@ def algorithm_rule(
 
 
 def problem_rule(
-    name: str, sentence: str, *, reads: tuple[str, ...], footprint: Footprint | None = None
+    name: str,
+    sentence: str,
+    *,
+    reads: tuple[str, ...],
+    footprint: Footprint | None = None,
+    table: list[ProblemRule] = PROBLEM_RULES,
 ) -> Callable[[ProblemCheck], ProblemCheck]:
-    """Put the decorated function into the table of problem rules.
+    """Put the decorated function into a table of problem rules.
 
     ``footprint`` gives less than the values of the fields ``reads`` where the rule looks at less.
     """
@@ -98,7 +114,7 @@ def problem_rule(
 
     def register(check: ProblemCheck) -> ProblemCheck:
         _expect_fields(reads)
-        PROBLEM_RULES.append(
+        table.append(
             ProblemRule(
                 id=name,
                 sentence=sentence,

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from cklang.codec import decode, encode
 from cklang.errors import error
-from cklang.fusion.plan import FusedGemm, epilogue_hash
+from cklang.fusion.plan import Kernel, epilogue_hash
 from cklang.ir.printer import print_function
 from cklang.runtime.arguments import packed_arguments
+from cklang.runtime.convolution import AnyProblem, problem_of_kernel
 from cklang.runtime.dispatch import storage_of
-from cklang.runtime.problem import Problem, Storage, problem_of
+from cklang.runtime.problem import Storage
 
 if TYPE_CHECKING:
     from cklang.fusion.plan import FusionPlan
@@ -45,7 +46,7 @@ class Case:
     dims: tuple[tuple[str, int], ...]
 
     @property
-    def fused(self) -> FusedGemm:
+    def fused(self) -> Kernel:
         """The kernel as fusion made it."""
         return _planned(self.function)[self.kernel]
 
@@ -57,15 +58,15 @@ class Case:
         return dict(zip(names, self.storage, strict=True))
 
     @property
-    def problem(self) -> Problem:
+    def problem(self) -> AnyProblem:
         """The problem that the kernel is selected and launched for.
 
         Raises:
-            CkValueError: A030-A035, strides; N008, the result has no element.
+            CkValueError: A030-A036, strides; N008, the result has no element.
         """
         kernel = self.fused
         region = epilogue_hash(kernel.epilogue)
-        problem = problem_of(kernel, self.places, dict(self.dims), region)
+        problem = problem_of_kernel(kernel, self.places, dict(self.dims), region)
         if problem is None:
             raise error("N008", name=kernel.name)
         return problem
@@ -82,7 +83,7 @@ class Case:
 
 
 @lru_cache(maxsize=64)
-def _planned(text: str) -> tuple[FusedGemm, ...]:
+def _planned(text: str) -> tuple[Kernel, ...]:
     from cklang.fusion.partition import plan
     from cklang.ir.parser import parse_function
 
@@ -119,7 +120,7 @@ def cases_of(plan: FusionPlan, binding: Binding) -> tuple[Case, ...]:
     return tuple(cases)
 
 
-def problem_text(problem: Problem) -> str:
+def problem_text(problem: AnyProblem) -> str:
     """Return all that a problem's cost depends on, as canonical JSON; names are not part of it."""
     data = {"signature": encode(problem.signature), "problem": _nameless(encode(problem))}
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

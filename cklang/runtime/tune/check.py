@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cklang.errors import CkError
-from cklang.fusion.plan import FusedGemm
+from cklang.fusion.plan import Kernel
 from cklang.fusion.unfuse import kernel_function
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.reference.distance import largest_ratio
@@ -31,7 +31,7 @@ _UNLIKE = "I032"
 """The reference's error where one extent has two values: rows cannot be taken from this kernel."""
 
 
-def error_ratio(kernel: FusedGemm, inputs: Sequence[Array], result: Array) -> float:
+def error_ratio(kernel: Kernel, inputs: Sequence[Array], result: Array) -> float:
     """Return the largest error of ``result`` in units of its bound: at most 1 if it is right.
 
     Args:
@@ -54,7 +54,7 @@ def error_ratio(kernel: FusedGemm, inputs: Sequence[Array], result: Array) -> fl
 
 
 def sampled(
-    kernel: FusedGemm, inputs: Sequence[Array], result: Array
+    kernel: Kernel, inputs: Sequence[Array], result: Array
 ) -> tuple[list[Array], Array] | None:
     """Return some rows of the inputs and of the result; None if they are few, or tangled."""
     axis = kernel.axes[-2]
@@ -73,7 +73,7 @@ def sampled(
     return taken, np.take(result, chosen, axis)
 
 
-def _row_axes(kernel: FusedGemm) -> dict[str, int | None] | None:
+def _row_axes(kernel: Kernel) -> dict[str, int | None] | None:
     """Return which axis of each input runs with the rows; None if one input has two answers."""
     uses = [(kernel.a.value, kernel.a.perm[-2]), (kernel.b.value, None)]
     uses += [(read.value, read.axes[-2]) for read in kernel.reads]

@@ -22,8 +22,9 @@ from cklang.keys import KernelKey
 from cklang.runtime import arrays
 from cklang.runtime.autotune import microseconds
 from cklang.runtime.bare import bare_launch
+from cklang.runtime.convolution import AnyProblem
 from cklang.runtime.device import Device, open_device
-from cklang.runtime.problem import Problem, Storage
+from cklang.runtime.problem import Storage
 from cklang.runtime.record import Artifact
 from cklang.runtime.transfer import Region, placed
 from cklang.runtime.tune.case import Case
@@ -119,7 +120,7 @@ def _counters(device: Device) -> dict[str, float]:
 
 
 def _predicted(
-    device: Device, artifact: Artifact, problem: Problem, counters: Mapping[str, float]
+    device: Device, artifact: Artifact, problem: AnyProblem, counters: Mapping[str, float]
 ) -> tuple[float, str]:
     used = artifact.resources
     held = Resources(vgprs=used.vgprs, lds_bytes=used.lds_bytes)

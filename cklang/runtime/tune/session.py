@@ -22,8 +22,8 @@ import numpy as np
 from cklang import knobs
 from cklang.errors import CkUnsupportedError, error
 from cklang.keys import KernelKey
+from cklang.runtime.convolution import AnyProblem
 from cklang.runtime.paths import cache_root
-from cklang.runtime.problem import Problem
 from cklang.runtime.tune.case import Call, Case, calls_of, problem_text
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ _UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 class TunedProblem:
     """What a session found for one problem."""
 
-    problem: Problem
+    problem: AnyProblem
     question: Question
     favourite: KernelKey
     """What the model takes for the quickest."""
@@ -101,7 +101,7 @@ class _Search:
     """One problem while it is worked on."""
 
     case: Case
-    problem: Problem
+    problem: AnyProblem
     question: Question
     pool: Pool
     order: list[int]
@@ -186,11 +186,11 @@ def autotune(
     from cklang.runtime.device import open_device
     from cklang.tuning.database import Database
 
-    end = time.monotonic() + seconds_of(budget)
+    seconds = seconds_of(budget)
     if not problems:
         raise error("N007")
-    start = time.perf_counter()
-    opened = open_device(device)
+    opened = open_device(device)  # may build the emulator: that is not tuning
+    start = time.monotonic()
     path = Path(database) if database is not None else database_path()
     with knobs.scope(CKLANG_DEVICE=opened.name), Database(path) as store, ExitStack() as stack:
         searches = [
@@ -199,14 +199,14 @@ def autotune(
             for case in calls_of(op, call)
         ]
         measurer = _measurer(executor, opened.name, stack)
-        for some in _rounds(searches, end):
+        for some in _rounds(searches, start + seconds):
             for search, measurement in measurer(some):
                 store.record(search.question, measurement)
                 search.note(measurement)
                 search.fresh += 1
         found = tuple(_found(search, store) for search in searches)
-    seconds = time.perf_counter() - start
-    return TuningReport(problems=found, database=path, device=str(opened), seconds=seconds)
+    spent = time.monotonic() - start
+    return TuningReport(problems=found, database=path, device=str(opened), seconds=spent)
 
 
 def database_path() -> Path:
@@ -233,7 +233,7 @@ def seconds_of(budget: str | float) -> float:
     raise error("K002", what="a budget", want="as in 60s, 5m or 1h, or seconds", got=budget)
 
 
-def question_of(problem: Problem, spec: ArchSpec) -> Question:
+def question_of(problem: AnyProblem, spec: ArchSpec) -> Question:
     """Return what measurements of ``problem`` on a device with ``spec`` are stored under."""
     from cklang.runtime.build import shared_builder
     from cklang.runtime.compile import identity
@@ -270,7 +270,7 @@ def _search(op: Op, case: Case, store: Database, limit: int, patience: int) -> _
     )
 
 
-def _order(pool: Pool, problem: Problem) -> list[int]:
+def _order(pool: Pool, problem: AnyProblem) -> list[int]:
     """Return the places of the legal kernels, by predicted time if the model knows them."""
     legal = pool.legal(problem)
     try:

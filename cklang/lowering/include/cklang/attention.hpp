@@ -9,6 +9,7 @@
 #include "cklang/attention_args.hpp"
 #include "cklang/attention_hole.h"
 #include "cklang/narrow.hpp"
+#include "cklang/paged.hpp"
 
 #define CK_OPERAND_ARGS(t)                                                                         \
     (const CK_GLOBAL void*)(t).data, (t).extent[0], (t).extent[1], (t).extent[2], (t).extent[3],   \
@@ -90,8 +91,32 @@ struct GuardedMask : ck_tile::GenericAttentionMask<false>
     using ck_tile::GenericAttentionMask<false>::GenericAttentionMask;
 };
 
+/// The part of the keys that one of several workgroups takes: whole tiles, shared out evenly.
+template <typename Base>
+struct SplitMask : Base
+{
+    index_t split;
+    index_t splits;
+
+    CK_TILE_DEVICE SplitMask(const Base& base, index_t split_, index_t splits_)
+        : Base(base), split(split_), splits(splits_)
+    {
+    }
+
+    template <index_t rows, index_t columns>
+    CK_TILE_DEVICE auto GetTileRangeAlongX(index_t row, number<rows>, number<columns>) const
+    {
+        using namespace ck_tile;
+        const auto [start, end] = Base::GetTileRangeAlongX(row, number<rows>{}, number<columns>{});
+        const index_t tiles     = end > start ? integer_divide_ceil(end - start, columns) : 0;
+        const index_t share     = integer_divide_ceil(tiles, splits) * columns;
+        const index_t first     = start + split * share;
+        return make_tuple(first, min(end, first + share));
+    }
+};
+
 template <Mask mask, Score score>
-using MaskType = std::conditional_t<
+using WholeMask = std::conditional_t<
     mask == Mask::function,
     FunctionMask,
     std::conditional_t<
@@ -103,11 +128,15 @@ using MaskType = std::conditional_t<
                                               GuardedMask,
                                               ck_tile::GenericAttentionMask<false>>>>>;
 
+template <Mask mask, Score score, bool split>
+using MaskType =
+    std::conditional_t<split, SplitMask<WholeMask<mask, score>>, WholeMask<mask, score>>;
+
 /// The mask of one sequence.
 template <Mask mask, Score score>
 CK_TILE_DEVICE auto make_mask(const AttentionArgs& args, const At& at)
 {
-    using Type = MaskType<mask, score>;
+    using Type = WholeMask<mask, score>;
     if constexpr(mask == Mask::none)
         return Type{at.seqlen_q, at.seqlen_k};
     else
@@ -198,7 +227,8 @@ struct VariantParams : Base
 };
 
 /// The device side. `vector` elements of Q, K, V and O are moved at once, if the pipeline likes to.
-template <typename Pipeline_, Mask mask, Score score, index_t vector>
+/// Where workgroups `split` the keys of a row, each stores its part of o and lse.
+template <typename Pipeline_, Mask mask, Score score, index_t vector, bool split, bool paged>
 struct AttentionKernel
 {
     using Pipeline = Pipeline_;
@@ -227,7 +257,13 @@ struct AttentionKernel
 
         const index_t block = blockIdx.x;
         const index_t head  = amd_wave_read_first_lane(block % args.heads);
-        const index_t rest  = amd_wave_read_first_lane(block / args.heads);
+        index_t rest        = amd_wave_read_first_lane(block / args.heads);
+        index_t part        = 0;
+        if constexpr(split)
+        {
+            part = amd_wave_read_first_lane(rest % args.splits);
+            rest = amd_wave_read_first_lane(rest / args.splits);
+        }
         const index_t batch = amd_wave_read_first_lane(rest / args.tiles);
         index_t tile        = amd_wave_read_first_lane(rest % args.tiles);
         if constexpr(mask != Mask::none)
@@ -243,22 +279,28 @@ struct AttentionKernel
         if constexpr(Problem::kIsGroupMode)
         {
             start_q     = amd_wave_read_first_lane(args.starts_q[batch]);
-            start_k     = amd_wave_read_first_lane(args.starts_k[batch]);
             at.seqlen_q = amd_wave_read_first_lane(args.starts_q[batch + 1]) - start_q;
-            at.seqlen_k = amd_wave_read_first_lane(args.starts_k[batch + 1]) - start_k;
+            if constexpr(!paged)
+            {
+                start_k     = amd_wave_read_first_lane(args.starts_k[batch]);
+                at.seqlen_k = amd_wave_read_first_lane(args.starts_k[batch + 1]) - start_k;
+            }
         }
+        if(args.lengths_k)
+            at.seqlen_k = amd_wave_read_first_lane(args.lengths_k[batch]);
         const index_t row = tile * m0;
         if(row < at.seqlen_q)
-            rows(args, at, start_q, start_k, row, shared);
+            rows(args, at, start_q, start_k, row, part, shared);
     }
 
     private:
-    /// Rows `row` to `row` + m0 of one head.
+    /// Rows `row` to `row` + m0 of one head, with split `part` of their keys.
     CK_TILE_DEVICE static void rows(const AttentionArgs& args,
                                     const At& at,
                                     index_t start_q,
                                     index_t start_k,
                                     index_t row,
+                                    index_t part,
                                     char* shared)
     {
         using namespace ck_tile;
@@ -269,27 +311,27 @@ struct AttentionKernel
                                          args.q.stride_seq),
                                   tile_q(),
                                   {row, 0});
-        auto k = make_tile_window(
-            view_k(pointer<const KType>(args.k, at, at.kv_head, start_k),
-                   at.seqlen_k,
-                   args.hdim_q,
-                   args.k.stride_seq),
-            make_tuple(number<n0>{}, number<Pipeline::kK0>{}),
-            {0, 0});
-        auto v = make_tile_window(
-            view_v(pointer<const VType>(args.v, at, at.kv_head, start_k),
-                   at.seqlen_k,
-                   args.hdim_v,
-                   args.v.stride_seq),
-            make_tuple(number<n1>{}, number<Pipeline::kK1>{}),
-            {0, 0});
+        auto k = make_tile_window(view_k(args, at, start_k), tile_k(), {0, 0});
+        auto v = make_tile_window(view_v(args, at, start_k), tile_v(), {0, 0});
         auto bias   = square<typename Pipeline::BiasDataType, score == Score::bias>(
             args.bias, at, start_q, row);
         auto random = square<typename Pipeline::RandValOutputDataType, Pipeline::kHasDropout>(
             args.random, at, start_q, row);
-        auto lse = window_lse(args, at, start_q, row);
+        AttentionTensor o = args.o, lse_place = args.lse;
+        if constexpr(split)
+        {
+            o         = moved<float>(args.partial_o, part * args.stride_split_o);
+            lse_place = moved<float>(args.partial_lse, part * args.stride_split_lse);
+        }
+        auto lse = window_lse(lse_place, at, start_q, row);
 
-        auto visible = make_mask<mask, score>(args, at);
+        auto visible = [&] {
+            const auto whole = make_mask<mask, score>(args, at);
+            if constexpr(split)
+                return SplitMask<WholeMask<mask, score>>{whole, part, args.splits};
+            else
+                return whole;
+        }();
         auto dropout = make_dropout(args, at);
 
         const auto params = [&] {
@@ -322,7 +364,7 @@ struct AttentionKernel
             else
                 return run(same, same);
         }();
-        store(acc, args, at, start_q, row);
+        store(acc, o, args.hdim_v, at, start_q, row);
     }
 
     struct Indices
@@ -369,29 +411,77 @@ struct AttentionKernel
             matrix(data, length, width, stride), tile_q(), ck_tile::sequence<pad_q, pad_d>{});
     }
 
-    // Rows of K and V beyond the last one lie outside the buffer, so loads give zeros; pipelines
-    // that load K past the registers need to be told.
-    CK_TILE_DEVICE static auto
-    view_k(const KType* data, index_t length, index_t width, int64_t stride)
+    CK_TILE_DEVICE static constexpr auto tile_k()
     {
-        using namespace ck_tile;
-        return pad_tensor_view(matrix(data, length, width, stride),
-                               make_tuple(number<n0>{}, number<Pipeline::kK0>{}),
-                               sequence<pad_k, pad_d>{});
+        return ck_tile::make_tuple(number<n0>{}, number<Pipeline::kK0>{});
     }
 
-    CK_TILE_DEVICE static auto
-    view_v(const VType* data, index_t length, index_t width, int64_t stride)
+    CK_TILE_DEVICE static constexpr auto tile_v()
+    {
+        return ck_tile::make_tuple(number<n1>{}, number<Pipeline::kK1>{});
+    }
+
+    // Rows of K and V beyond the last one lie outside the buffer, so loads give zeros; pipelines
+    // that load K past the registers need to be told.
+    CK_TILE_DEVICE static auto view_k(const AttentionArgs& args, const At& at, index_t start)
     {
         using namespace ck_tile;
-        const auto transposed = transform_tensor_view(
-            matrix(data, length, width, stride),
-            make_tuple(make_pass_through_transform(width), make_pass_through_transform(length)),
-            make_tuple(sequence<1>{}, sequence<0>{}),
-            make_tuple(sequence<0>{}, sequence<1>{}));
-        return pad_tensor_view(transposed,
-                               make_tuple(number<n1>{}, number<Pipeline::kK1>{}),
-                               sequence<pad_dv, pad_k>{});
+        if constexpr(paged)
+            return in_pages<KType, pad_d>(args.k, args.pages, at, args.hdim_q);
+        else
+            return pad_tensor_view(matrix(pointer<const KType>(args.k, at, at.kv_head, start),
+                                          at.seqlen_k,
+                                          args.hdim_q,
+                                          args.k.stride_seq),
+                                   tile_k(),
+                                   sequence<pad_k, pad_d>{});
+    }
+
+    /// Columns are keys: the pipeline takes V transposed.
+    CK_TILE_DEVICE static auto view_v(const AttentionArgs& args, const At& at, index_t start)
+    {
+        using namespace ck_tile;
+        const auto transposed = [&](const auto& view) {
+            return transform_tensor_view(
+                view,
+                make_tuple(make_pass_through_transform(args.hdim_v),
+                           make_pass_through_transform(at.seqlen_k)),
+                make_tuple(sequence<1>{}, sequence<0>{}),
+                make_tuple(sequence<0>{}, sequence<1>{}));
+        };
+        if constexpr(paged)
+            return in_pages<VType, pad_dv>(args.v, args.pages, at, args.hdim_v).transposed();
+        else
+            return pad_tensor_view(
+                transposed(matrix(pointer<const VType>(args.v, at, at.kv_head, start),
+                                  at.seqlen_k,
+                                  args.hdim_v,
+                                  args.v.stride_seq)),
+                tile_v(),
+                sequence<pad_dv, pad_k>{});
+    }
+
+    /// All rows of one head that lie in pages.
+    template <typename T, bool pad>
+    CK_TILE_DEVICE static auto
+    in_pages(const AttentionTensor& tensor, const Pages& pages, const At& at, index_t width)
+    {
+        const int64_t first = pages.starts ? pages.starts[at.batch] : at.batch * pages.stride;
+        return make_paged_view<T, vector, pad>(
+            static_cast<const T*>(tensor.data) + at.kv_head * tensor.stride_head,
+            pages.table + first,
+            pages.size,
+            tensor.stride_batch,
+            tensor.stride_seq,
+            at.seqlen_k,
+            width);
+    }
+
+    template <typename T>
+    CK_TILE_DEVICE static AttentionTensor moved(AttentionTensor tensor, int64_t elements)
+    {
+        tensor.data = static_cast<T*>(tensor.data) + elements;
+        return tensor;
     }
 
     /// A tile of a tensor of all scores, if there is one.
@@ -417,16 +507,16 @@ struct AttentionKernel
     }
 
     CK_TILE_DEVICE static auto
-    window_lse(const AttentionArgs& args, const At& at, index_t start_q, index_t row)
+    window_lse(const AttentionTensor& lse, const At& at, index_t start_q, index_t row)
     {
         using namespace ck_tile;
         constexpr auto tile = make_tuple(number<m0>{});
         if constexpr(Pipeline::kStoreLSE)
         {
             const auto view = make_naive_tensor_view<address_space_enum::global>(
-                pointer<typename Pipeline::LSEDataType>(args.lse, at, at.head, start_q),
+                pointer<typename Pipeline::LSEDataType>(lse, at, at.head, start_q),
                 make_tuple(at.seqlen_q),
-                make_tuple(static_cast<index_t>(args.lse.stride_seq)),
+                make_tuple(static_cast<index_t>(lse.stride_seq)),
                 number<1>{},
                 number<1>{});
             return make_tile_window(pad_tensor_view(view, tile, sequence<pad_q>{}), tile, {row});
@@ -452,13 +542,17 @@ struct AttentionKernel
     }
 
     template <typename Acc>
-    CK_TILE_DEVICE static void
-    store(const Acc& acc, const AttentionArgs& args, const At& at, index_t start_q, index_t row)
+    CK_TILE_DEVICE static void store(const Acc& acc,
+                                     const AttentionTensor& o,
+                                     index_t width,
+                                     const At& at,
+                                     index_t start_q,
+                                     index_t row)
     {
         using namespace ck_tile;
         constexpr auto tile = make_tuple(number<m0>{}, number<n1>{});
         const auto view     = matrix(
-            pointer<OType>(args.o, at, at.head, start_q), at.seqlen_q, args.hdim_v, args.o.stride_seq);
+            pointer<OType>(o, at, at.head, start_q), at.seqlen_q, width, o.stride_seq);
         auto window = make_tile_window(
             pad_tensor_view(view, tile, sequence<pad_q, pad_dv>{}), tile, {row, 0});
         store_tile(window, tile_elementwise_in([](auto x) { return narrow<OType>(x); }, acc));

@@ -35,6 +35,16 @@ struct AttentionTensor
     int64_t stride_seq;
 };
 
+/// Where keys and values lie that are kept in pages: row j of a sequence is row j % size of page
+/// table[j / size].
+struct Pages
+{
+    const int32_t* table;
+    const int32_t* starts; // where the table of each sequence begins, or null: every `stride` pages
+    int64_t stride;
+    int32_t size;
+};
+
 /// A tensor that the user's score or mask function reads.
 struct AttentionOperand
 {
@@ -44,6 +54,10 @@ struct AttentionOperand
 };
 
 constexpr int max_attention_operands = 8;
+
+// A workgroup that combines splits, and the neighbours that one thread of it has.
+constexpr int32_t combine_threads = 256;
+constexpr int32_t combine_vector  = 4;
 
 struct AttentionArgs
 {
@@ -55,7 +69,16 @@ struct AttentionArgs
 
     const int32_t* starts_q; // of packed sequences: where each begins, and where the last one ends
     const int32_t* starts_k;
+    const int32_t* lengths_k; // keys of each sequence; may be null
+    Pages pages;              // of k and v, whose stride_batch then is that of a page
 
+    AttentionTensor partial_o;   // of a kernel that shares the keys: f32 [b, h, i, dv]
+    AttentionTensor partial_lse; // [b, h, i]
+    int64_t stride_split_o;      // elements from the results of one split to those of the next
+    int64_t stride_split_lse;
+    int32_t splits;
+
+    int32_t batch;
     int32_t heads;
     int32_t heads_per_kv;
     int32_t seqlen_q; // the longest one of packed sequences

@@ -38,6 +38,15 @@ typedef struct ck_attention_problem
     ck_attention_tensor slopes;     /* [batch, head], f32 */
     const void* starts_q; /* int32 [batch + 1] in device memory: where packed sequences begin */
     const void* starts_k;
+    const void* lengths_k; /* int32 [batch]: keys of each sequence; may be null */
+    const void* pages;     /* int32: the page of each `page_size` keys, one sequence after another */
+    const void* page_starts; /* int32 [batch]: where the pages of a sequence begin in that table; */
+    int64_t pages_stride;    /* if null, every so many */
+    int64_t page_size;       /* keys of a page; stride_batch of k and v is that of a page */
+    ck_attention_tensor partial_o; /* of kernels that share keys: f32 [batch, head, query, hdim_v] */
+    ck_attention_tensor partial_lse;
+    int64_t stride_split_o, stride_split_lse; /* elements from one split to the next */
+    int64_t splits;
     const void* seed; /* of dropout: int32 in device memory */
     const void* offset;
     double scale;    /* of the product of query and key */

@@ -24,7 +24,7 @@ struct AttentionShape
     int64_t threads;
     Score score;
     Mask mask;
-    bool lse, dropout, packed;
+    bool lse, dropout, packed, split, paged;
 };
 
 class DescribeAttention
@@ -41,16 +41,88 @@ class DescribeAttention
         launch.refusal = refuse();
         if(launch.refusal)
             return;
-        const AttentionArgs args = arguments();
-        launch.grid[0]           = static_cast<uint32_t>(p_.batch * p_.heads * args.tiles);
-        launch.grid[1] = launch.grid[2] = 1;
-        launch.block[0]                 = static_cast<uint32_t>(shape_.threads);
-        launch.block[1] = launch.block[2] = 1;
-        launch.lds_bytes                  = 0;
-        launch.workspace_bytes            = 0;
-        launch.zeroed_bytes               = 0;
-        launch.kernarg_bytes              = sizeof(args);
+        const AttentionArgs args = arguments(p_, shape_.tile_q);
+        answer(launch, p_.batch * p_.heads * args.tiles * parts(), shape_.threads, args);
+    }
+
+    /// How to launch as many workgroups with `args`.
+    template <typename Args>
+    static void answer(ck_gemm_launch& launch, int64_t blocks, int64_t threads, const Args& args)
+    {
+        static_assert(sizeof(Args) <= CK_GEMM_MAX_KERNARG);
+        static_assert(std::is_trivially_copyable_v<Args>);
+        launch.grid[0]  = static_cast<uint32_t>(blocks);
+        launch.block[0] = static_cast<uint32_t>(threads);
+        launch.grid[1] = launch.grid[2] = launch.block[1] = launch.block[2] = 1;
+        launch.lds_bytes                                                    = 0;
+        launch.workspace_bytes = launch.zeroed_bytes = 0;
+        launch.kernarg_bytes                         = sizeof(args);
         std::memcpy(launch.kernarg, &args, sizeof(args));
+    }
+
+    static AttentionTensor tensor(const ck_attention_tensor& given)
+    {
+        return {const_cast<void*>(given.data),
+                given.stride_batch,
+                given.stride_head,
+                given.stride_seq};
+    }
+
+    /// The kernel's argument; a workgroup has `tile_q` queries.
+    static AttentionArgs arguments(const ck_attention_problem& p, int64_t tile_q)
+    {
+        const auto i32 = [](int64_t value) { return static_cast<int32_t>(value); };
+        AttentionArgs args{};
+        args.q            = tensor(p.q);
+        args.k            = tensor(p.k);
+        args.v            = tensor(p.v);
+        args.o            = tensor(p.o);
+        args.bias         = tensor(p.bias);
+        args.lse          = tensor(p.lse);
+        args.random       = tensor(p.random);
+        args.slopes       = tensor(p.slopes);
+        args.starts_q     = static_cast<const int32_t*>(p.starts_q);
+        args.starts_k     = static_cast<const int32_t*>(p.starts_k);
+        args.lengths_k    = static_cast<const int32_t*>(p.lengths_k);
+        args.pages        = {static_cast<const int32_t*>(p.pages),
+                             static_cast<const int32_t*>(p.page_starts),
+                             p.pages_stride,
+                             i32(p.page_size)};
+        args.partial_o    = tensor(p.partial_o);
+        args.partial_lse  = tensor(p.partial_lse);
+        args.stride_split_o   = p.stride_split_o;
+        args.stride_split_lse = p.stride_split_lse;
+        args.splits       = i32(p.splits);
+        args.batch        = i32(p.batch);
+        args.heads        = i32(p.heads);
+        args.heads_per_kv = i32(p.heads / p.kv_heads);
+        args.seqlen_q     = i32(p.seqlen_q);
+        args.seqlen_k     = i32(p.seqlen_k);
+        args.hdim_q       = i32(p.hdim_q);
+        args.hdim_v       = i32(p.hdim_v);
+        args.tiles        = i32((p.seqlen_q - 1) / tile_q + 1);
+        args.scale        = static_cast<float>(p.scale);
+        args.soft_cap     = static_cast<float>(p.soft_cap);
+        args.scale_p      = static_cast<float>(p.scale_p);
+        args.scale_o      = static_cast<float>(p.scale_o);
+        args.left         = i32(p.left);
+        args.right        = i32(p.right);
+        args.from_bottom_right = i32(p.from_bottom_right);
+        args.sink              = i32(p.sink);
+        args.keep_scale        = static_cast<float>(1 / (1 - p.dropout));
+        args.keep              = i32(static_cast<int64_t>((1 - p.dropout) * 255));
+        args.seed              = static_cast<const int32_t*>(p.seed);
+        args.offset            = static_cast<const int32_t*>(p.offset);
+        for(int i = 0; i < CK_ATTENTION_MAX_OPERANDS; ++i)
+        {
+            args.operands[i].data = p.operands[i].data;
+            for(int axis = 0; axis < CK_ATTENTION_MAX_RANK; ++axis)
+            {
+                args.operands[i].extent[axis] = i32(p.operands[i].extent[axis]);
+                args.operands[i].stride[axis] = i32(p.operands[i].stride[axis]);
+            }
+        }
+        return args;
     }
 
     private:
@@ -58,8 +130,7 @@ class DescribeAttention
     // Buffer instructions take 32-bit byte offsets, of which CK Tile uses the lower half.
     static constexpr int64_t max_span = INT64_C(1) << 31;
 
-    static_assert(sizeof(AttentionArgs) <= CK_GEMM_MAX_KERNARG);
-    static_assert(std::is_trivially_copyable_v<AttentionArgs>);
+    int64_t parts() const { return shape_.split ? p_.splits : 1; }
 
     /// Axes of extent 1 get stride 0, so that what is written there does not matter.
     void normalise()
@@ -67,8 +138,14 @@ class DescribeAttention
         const int64_t batch = shape_.packed ? 1 : p_.batch;
         settle(p_.q, batch, p_.heads, p_.seqlen_q);
         settle(p_.o, batch, p_.heads, p_.seqlen_q);
-        settle(p_.k, batch, p_.kv_heads, p_.seqlen_k);
-        settle(p_.v, batch, p_.kv_heads, p_.seqlen_k);
+        // The strides of pages belong to no axis of the sequences.
+        if(!shape_.paged)
+        {
+            settle(p_.k, batch, p_.kv_heads, p_.seqlen_k);
+            settle(p_.v, batch, p_.kv_heads, p_.seqlen_k);
+        }
+        settle(p_.partial_o, batch, p_.heads, p_.seqlen_q);
+        settle(p_.partial_lse, batch, p_.heads, p_.seqlen_q);
         settle(p_.lse, batch, p_.heads, p_.seqlen_q);
         settle(p_.bias, batch, p_.heads, p_.seqlen_q);
         settle(p_.random, batch, p_.heads, p_.seqlen_q);
@@ -90,7 +167,8 @@ class DescribeAttention
             return "batch, heads and queries must be 1 or more, keys 0 or more, all below 2^30";
         if(p_.kv_heads < 1 || p_.heads % p_.kv_heads != 0)
             return "the number of heads must be a multiple of that of K and V";
-        if(p_.batch * p_.heads > most / ((p_.seqlen_q - 1) / shape_.tile_q + 1))
+        if(parts() < 1 || parts() > most / p_.heads ||
+           p_.batch * p_.heads * parts() > most / ((p_.seqlen_q - 1) / shape_.tile_q + 1))
             return "the problem has more than 2^31 tiles";
         if(const char* reason = refuse_heads())
             return reason;
@@ -118,8 +196,13 @@ class DescribeAttention
 
     const char* refuse_lengths() const
     {
-        if(shape_.packed && (!shape_.pad_q || !shape_.pad_k || !p_.starts_q || !p_.starts_k))
-            return "packed sequences need their starts and a kernel that pads lengths";
+        if(shape_.packed && (!p_.starts_q || (!p_.starts_k && !shape_.paged)))
+            return "packed sequences need their starts";
+        if(shape_.paged && (!p_.pages || p_.page_size < 1 || p_.page_size > most ||
+                            (shape_.packed && !p_.lengths_k)))
+            return "keys in pages need a table, a page size and, in packed sequences, lengths";
+        if((shape_.packed || p_.lengths_k) && (!shape_.pad_q || !shape_.pad_k))
+            return "sequences of different lengths need a kernel that pads lengths";
         if(!shape_.pad_q && p_.seqlen_q % shape_.tile_q != 0)
             return "the queries do not fill the kernel's tiles, and it does not pad";
         if(!shape_.pad_k && (p_.seqlen_k == 0 || p_.seqlen_k % shape_.tile_k != 0))
@@ -129,17 +212,20 @@ class DescribeAttention
 
     const char* refuse_tensors() const
     {
+        const int64_t keys = shape_.paged ? p_.page_size : p_.seqlen_k;
+        const auto& o      = shape_.split ? p_.partial_o : p_.o;
+        const auto& lse    = shape_.split ? p_.partial_lse : p_.lse;
         if(!rows(p_.q, p_.seqlen_q, p_.hdim_q, shape_.bytes) ||
-           !rows(p_.k, p_.seqlen_k, p_.hdim_q, shape_.bytes) ||
-           !rows(p_.v, p_.seqlen_k, p_.hdim_v, shape_.bytes) ||
-           !rows(p_.o, p_.seqlen_q, p_.hdim_v, shape_.bytes_o))
+           !rows(p_.k, keys, p_.hdim_q, shape_.bytes) ||
+           !rows(p_.v, keys, p_.hdim_v, shape_.bytes) ||
+           !rows(o, p_.seqlen_q, p_.hdim_v, shape_.bytes_o))
             return "one head of q, k, v or o spans more than 2^31 bytes or has a negative stride";
         if(!aligned(p_.q, shape_.bytes) || !aligned(p_.k, shape_.bytes) ||
-           !aligned(p_.v, shape_.bytes) || !aligned(p_.o, shape_.bytes_o))
+           !aligned(p_.v, shape_.bytes) || !aligned(o, shape_.bytes_o))
             return "an address or stride of q, k, v or o is not aligned for vector accesses";
-        if(p_.seqlen_q > 1 && p_.o.stride_seq < p_.hdim_v)
+        if(p_.seqlen_q > 1 && o.stride_seq < p_.hdim_v)
             return "rows of o overlap: its stride is less than the head size";
-        if(shape_.lse && (!p_.lse.data || !rows(p_.lse, p_.seqlen_q, 1, 4)))
+        if(shape_.lse && (!lse.data || !rows(lse, p_.seqlen_q, 1, 4)))
             return "this kernel needs a place for lse of at most 2^31 bytes a head";
         if(shape_.score == Score::bias &&
            (!p_.bias.data || !rows(p_.bias, p_.seqlen_q, p_.seqlen_k, shape_.bytes_bias)))
@@ -207,72 +293,21 @@ class DescribeAttention
                tensor.stride_seq * bytes % unit == 0;
     }
 
-    static AttentionTensor tensor(const ck_attention_tensor& given)
-    {
-        return {const_cast<void*>(given.data),
-                given.stride_batch,
-                given.stride_head,
-                given.stride_seq};
-    }
-
-    AttentionArgs arguments() const
-    {
-        const auto i32 = [](int64_t value) { return static_cast<int32_t>(value); };
-        AttentionArgs args{};
-        args.q            = tensor(p_.q);
-        args.k            = tensor(p_.k);
-        args.v            = tensor(p_.v);
-        args.o            = tensor(p_.o);
-        args.bias         = tensor(p_.bias);
-        args.lse          = tensor(p_.lse);
-        args.random       = tensor(p_.random);
-        args.slopes       = tensor(p_.slopes);
-        args.starts_q     = static_cast<const int32_t*>(p_.starts_q);
-        args.starts_k     = static_cast<const int32_t*>(p_.starts_k);
-        args.heads        = i32(p_.heads);
-        args.heads_per_kv = i32(p_.heads / p_.kv_heads);
-        args.seqlen_q     = i32(p_.seqlen_q);
-        args.seqlen_k     = i32(p_.seqlen_k);
-        args.hdim_q       = i32(p_.hdim_q);
-        args.hdim_v       = i32(p_.hdim_v);
-        args.tiles        = i32((p_.seqlen_q - 1) / shape_.tile_q + 1);
-        args.scale        = static_cast<float>(p_.scale);
-        args.soft_cap     = static_cast<float>(p_.soft_cap);
-        args.scale_p      = static_cast<float>(p_.scale_p);
-        args.scale_o      = static_cast<float>(p_.scale_o);
-        args.left         = i32(p_.left);
-        args.right        = i32(p_.right);
-        args.from_bottom_right = i32(p_.from_bottom_right);
-        args.sink              = i32(p_.sink);
-        args.keep_scale        = static_cast<float>(1 / (1 - p_.dropout));
-        args.keep              = i32(static_cast<int64_t>((1 - p_.dropout) * 255));
-        args.seed              = static_cast<const int32_t*>(p_.seed);
-        args.offset            = static_cast<const int32_t*>(p_.offset);
-        for(int i = 0; i < CK_ATTENTION_MAX_OPERANDS; ++i)
-        {
-            args.operands[i].data = p_.operands[i].data;
-            for(int axis = 0; axis < CK_ATTENTION_MAX_RANK; ++axis)
-            {
-                args.operands[i].extent[axis] = i32(p_.operands[i].extent[axis]);
-                args.operands[i].stride[axis] = i32(p_.operands[i].stride[axis]);
-            }
-        }
-        return args;
-    }
-
     AttentionShape shape_;
     ck_attention_problem p_;
 };
 
 } // namespace cklang
 
-#define CK_ATTENTION_HOST_FACE(...)                                                                \
+#define CK_ATTENTION_FACE(Describe, ...)                                                           \
     extern "C" __attribute__((visibility("default"))) void ck_attention_describe(                  \
         const ck_attention_problem* problem, ck_gemm_launch* launch)                               \
     {                                                                                              \
-        cklang::DescribeAttention({__VA_ARGS__}, *problem).run(*launch);                           \
+        Describe({__VA_ARGS__}, *problem).run(*launch);                                            \
     }                                                                                              \
     extern "C" __attribute__((visibility("default"))) uint32_t ck_attention_host_version()         \
     {                                                                                              \
         return CK_ATTENTION_HOST_VERSION;                                                          \
     }
+
+#define CK_ATTENTION_HOST_FACE(...) CK_ATTENTION_FACE(cklang::DescribeAttention, __VA_ARGS__)

@@ -39,15 +39,18 @@ struct Digits
     CK_TILE_HOST_DEVICE constexpr std::array<index_t, n> split(index_t index) const
     {
         std::array<index_t, n> digits{};
-#pragma unroll
-        for(index_t i = n - 1; i > 0; --i)
-        {
-            const index_t rest = extents[i].quotient(index);
-            digits[i]          = index - rest * extents[i].divisor;
-            index              = rest;
-        }
+        // An array of no element has an operator[] that devices lack.
         if constexpr(n > 0)
+        {
+#pragma unroll
+            for(index_t i = n - 1; i > 0; --i)
+            {
+                const index_t rest = extents[i].quotient(index);
+                digits[i]          = index - rest * extents[i].divisor;
+                index              = rest;
+            }
             digits[0] = index;
+        }
         return digits;
     }
 };
@@ -114,12 +117,18 @@ struct Lattice
         const auto o   = outer.split(at_outer);
         const auto i   = inner.split(at_inner);
         index_t offset = base;
+        if constexpr(outer_digits > 0)
+        {
 #pragma unroll
-        for(index_t axis = 0; axis < outer_digits; ++axis)
-            offset += o[axis] * outer_strides[axis];
+            for(index_t axis = 0; axis < outer_digits; ++axis)
+                offset += o[axis] * outer_strides[axis];
+        }
+        if constexpr(inner_digits > 0)
+        {
 #pragma unroll
-        for(index_t axis = 0; axis < inner_digits; ++axis)
-            offset += dense && axis == inner_digits - 1 ? i[axis] : i[axis] * inner_strides[axis];
+            for(index_t axis = 0; axis < inner_digits; ++axis)
+                offset += dense && axis == inner_digits - 1 ? i[axis] : i[axis] * inner_strides[axis];
+        }
         return offset;
     }
 

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+// The second stage of attention whose workgroups shared the keys of a row: each left o of its keys
+// and the logarithm of their weight, and here they are weighed against one another.
+#pragma once
+
+#include "cklang/ck_tile_attention.hpp"
+
+#include "cklang/attention_args.hpp"
+#include "cklang/narrow.hpp"
+
+namespace cklang {
+
+/// A thread has `vector` neighbours of one row; rows are those of [batch, head, query].
+template <typename OType, bool store_lse>
+struct CombineKernel
+{
+    static constexpr int32_t threads = combine_threads;
+    static constexpr int32_t vector  = combine_vector;
+
+    CK_TILE_DEVICE static void run(const AttentionArgs& args)
+    {
+        const int32_t chunks = args.hdim_v / vector;
+        const int64_t index  = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x;
+        const int32_t column = static_cast<int32_t>(index % chunks) * vector;
+        int64_t row          = index / chunks;
+        const int64_t i      = row % args.seqlen_q;
+        row /= args.seqlen_q;
+        const int64_t head  = row % args.heads;
+        const int64_t batch = row / args.heads;
+        if(batch < args.batch)
+            element(args, batch, head, i, column);
+    }
+
+    private:
+    CK_TILE_DEVICE static void
+    element(const AttentionArgs& args, int64_t batch, int64_t head, int64_t i, int32_t column)
+    {
+        const auto* lse = at<const float>(args.partial_lse, batch, head, i);
+        const auto* o   = at<const float>(args.partial_o, batch, head, i) + column;
+
+        constexpr float nothing = -__builtin_inff();
+        float top               = nothing;
+        for(int32_t split = 0; split < args.splits; ++split)
+            top = ck_tile::max(top, lse[split * args.stride_split_lse]);
+        const float base = top == nothing ? 0 : top;
+
+        float total       = 0;
+        float sum[vector] = {};
+        for(int32_t split = 0; split < args.splits; ++split)
+        {
+            const float weight = __builtin_elementwise_exp(lse[split * args.stride_split_lse] - base);
+            total += weight;
+            for(int32_t e = 0; e < vector; ++e)
+                sum[e] += weight * o[split * args.stride_split_o + e];
+        }
+        const float scale = total > 0 ? 1 / total : 0;
+        auto* result      = at<OType>(args.o, batch, head, i) + column;
+        for(int32_t e = 0; e < vector; ++e)
+            result[e] = narrow<OType>(sum[e] * scale);
+        if(store_lse && column == 0)
+            *at<float>(args.lse, batch, head, i) =
+                total > 0 ? base + __builtin_elementwise_log(total) : nothing;
+    }
+
+    template <typename T>
+    CK_TILE_DEVICE static T* at(const AttentionTensor& tensor, int64_t batch, int64_t head, int64_t i)
+    {
+        return static_cast<T*>(tensor.data) + batch * tensor.stride_batch +
+               head * tensor.stride_head + i * tensor.stride_seq;
+    }
+};
+
+} // namespace cklang

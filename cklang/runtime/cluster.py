@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: MIT
+"""Other machines as an executor: a Dask cluster, found by the address of its scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from typing import Any
+
+from cklang.errors import error
+
+__all__ = ["workers_of"]
+
+_PATIENCE = "30s"
+
+
+@contextmanager
+def workers_of(address: str) -> Iterator[Executor]:
+    """Give the workers of the Dask scheduler at ``address`` (``tcp://host:8786``).
+
+    A task whose worker dies runs again on another one.
+
+    Raises:
+        CkUnsupportedError: C004, Dask is not installed.
+        CkDeviceError: C005, nobody answers at the address.
+    """
+    try:
+        from distributed import Client
+    except ImportError as problem:
+        raise error("C004") from problem
+    try:
+        client: Any = Client(address, timeout=_PATIENCE, set_as_default=False)  # type: ignore[no-untyped-call]
+    except (OSError, TimeoutError, ValueError) as problem:
+        raise error("C005", address=address, problem=str(problem)) from problem
+    with client, client.get_executor(pure=False) as executor:
+        yield executor

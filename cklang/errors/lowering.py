@@ -41,6 +41,13 @@ TABLE: tuple[Rule, ...] = (
         "they are: {reads}\nfix: combine some of them before the call",
     ),
     row(
+        "X005",
+        CkUnsupportedError,
+        "{operand} of {anchor} is made by {op}: kernels read it as it is stored",
+        "legal: a parameter, what follows the result of another product, or a transpose of these\n"
+        "fix: compute it before the call and pass it as an argument",
+    ),
+    row(
         "X006",
         CkUnsupportedError,
         "a kernel cannot store {dtype}: %{name} is {type}",
@@ -58,13 +65,6 @@ TABLE: tuple[Rule, ...] = (
         "the last axis of {root}, {type}, is a batch axis of {anchor}: kernels write rows",
         "legal: a last axis that is the product's rows or columns; order the axes so, and view the "
         "result with .transpose or .permute after the call",
-    ),
-    row(
-        "X017",
-        CkUnsupportedError,
-        "{operand} of {anchor} is made by {op}: kernels read it as it is stored",
-        "legal: a parameter, what follows the result of another product, or a transpose of these\n"
-        "fix: compute it before the call and pass it as an argument",
     ),
     row(
         "X010",

@@ -61,7 +61,8 @@ def plan(function: Function) -> FusionPlan:
 
     Raises:
         CkUnsupportedError: No kernels compute it: several results (X001), no anchor (X002), a
-            gemm operand made of constants alone (X003), too many reads (X004), a result dtype
+            gemm operand made of constants alone (X003) or a computed one where only stored ones are
+            read (X005), too many reads (X004), a result dtype
             that cannot be stored (X006), or a gemm's result repeated with no gemm of the larger
             shape (X007).
         CkError: ``function`` breaks a rule of the IR.
@@ -145,7 +146,7 @@ class _Roots:
                     name, at = self.origin(stored)
                     which = _OPERANDS[index]
                     raise error(
-                        "X017", at=at or anchor.span, operand=which, anchor=anchor.op, op=name
+                        "X005", at=at or anchor.span, operand=which, anchor=anchor.op, op=name
                     )
                 if self.flow.made_by(stored) is not None and not computed:
                     found[stored] = None

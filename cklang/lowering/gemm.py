@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from cklang.errors import error
-from cklang.fusion.region import split
+from cklang.fusion.parts import split
 from cklang.ir.nodes import Function
 from cklang.keys import (
     Algorithm,
@@ -30,7 +30,7 @@ from cklang.lowering.pointwise import c_functions, c_type
 from cklang.lowering.render import template
 from cklang.types import DType, Kind, bool_, e8m0, f32, i32
 
-__all__ = ["HOLE", "KernelSource", "is_mx", "lower", "unsupported"]
+__all__ = ["HOLE", "PROLOGUES", "KernelSource", "is_mx", "lower", "read_width", "unsupported"]
 
 HOLE = "ck_epilogue"
 """The symbol that every stencil leaves open."""
@@ -41,7 +41,7 @@ PROLOGUES = {"A": "ck_prologue_a", "B": "ck_prologue_b"}
 _WIDEST = 16
 """Bytes that one access moves at most."""
 
-_LAYOUTS = {Layout.ROW: "Row", Layout.COL: "Column"}
+_LAYOUTS = {Layout.ROW: "Row", Layout.COL: "Column", Layout.PREPARED: "Column"}
 
 _SPECIAL = {each: each.value for each in ConvSpecial} | {ConvSpecial.DEFAULT: "ordinary"}
 """C++ has other plans for the word default."""
@@ -128,6 +128,10 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
     if row is None:
         yield "pipeline", _word(a.pipeline), " or ".join(map(_word, PIPELINES))
         return
+    if (s.a or s.b) and not row.computed:
+        through = [_word(name) for name, each in PIPELINES.items() if each.computed]
+        yield "pipeline", _word(a.pipeline), " or ".join(through)
+        return
     both = (False, True)
     # Who shares K: its wave groups already, or its tiles with those of other products.
     family = FAMILIES[s.family]
@@ -140,8 +144,8 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
         ("dtype_b", s.dtype_b, (s.dtype_b if row.mixed else s.dtype_a,)),
         ("layouts", s.layouts, (family.layouts or s.layouts,)),
         ("sparse", s.sparse, both if row.sparse else (False,)),
-        ("layout_a", s.layout_a, tuple(Layout) if row.any_layout else (Layout.ROW,)),
-        ("layout_b", s.layout_b, tuple(Layout) if row.any_layout else (Layout.COL,)),
+        ("layout_a", s.layout_a, _PLAIN if row.any_layout else (Layout.ROW,)),
+        ("layout_b", s.layout_b, _layouts_b(row)),
         ("layout_e", s.layout_e, (Layout.ROW,)),
         ("special", a.special, family.specials),
         ("groups_merged", a.groups_merged, (a.groups_merged,) if conv else (1,)),
@@ -159,9 +163,24 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
             yield name, _word(value), " or ".join(map(_word, legal))
 
 
+_PLAIN = (Layout.ROW, Layout.COL)
+
+
+def _is_prepared(signature: Signature) -> bool:
+    return signature.layout_b is Layout.PREPARED
+
+
+def _layouts_b(row: PipelineRow) -> tuple[Layout, ...]:
+    if row.prepared:
+        return (Layout.PREPARED,)
+    return _PLAIN if row.any_layout else (Layout.COL,)
+
+
 def _policy(signature: Signature, algorithm: Algorithm) -> str:
     if signature.sparse:
         return "SparsePolicy"
+    if _is_prepared(signature):
+        return "PreparedPolicy"
     return "MxPolicy" if is_mx(signature, algorithm) else "VectorPolicy"
 
 
@@ -209,26 +228,35 @@ def _kernel_name(key: KernelKey) -> str:
     return f"ck_{family}_{s.dtype_a}_{s.dtype_b}_{s.dtype_e}_{s.layouts}_{tile}"
 
 
+def read_width(operand: DOperand, vector: int) -> int:
+    """Return the elements that one load moves of what A or B is computed from.
+
+    Args:
+        operand: What is read.
+        vector: Elements of A or B that are computed at once.
+    """
+    if operand.kind not in (DKind.FULL, DKind.ROW):
+        return 1
+    return min(vector, _WIDEST * 8 // operand.dtype.bits)
+
+
 def _side(
     name: str,
     operands: Sequence[DOperand],
     vector: int,
     functions: Mapping[str, Function],
+    prepared: bool = False,
 ) -> dict[str, object]:
-    """Return what the template says of A or B: a function and its operands, or a plain matrix."""
+    """Return what the template says of A or B: a function and its operands, or a stored matrix."""
     if not operands:
-        return {"name": name, "operands": ()}
-    kinds = [(o.kind in (DKind.FULL, DKind.ROW), o) for o in operands]
+        return {"name": name, "operands": (), "prepared": prepared}
+    arguments = [f"x{i}" for i in range(len(operands))]
     return {
         "name": name,
-        **_hole(PROLOGUES[name], functions[PROLOGUES[name]], [f"x{i}" for i in range(len(kinds))]),
+        **_hole(PROLOGUES[name], functions[PROLOGUES[name]], arguments),
         "operands": [
-            {
-                "type": _stored(o.dtype),
-                "kind": o.kind.value,
-                "vector": min(vector, _WIDEST * 8 // o.dtype.bits) if along else 1,
-            }
-            for along, o in kinds
+            {"type": _stored(o.dtype), "kind": o.kind.value, "vector": read_width(o, vector)}
+            for o in operands
         ],
     }
 
@@ -287,6 +315,7 @@ def _context(key: KernelKey, functions: Mapping[str, Function], kernel: str) -> 
         **{name: str(getattr(a, name)).lower() for name in flags},
         **_pipeline(a, s),
         "sparse": s.sparse,
+        "prepared": _is_prepared(s),
         "epilogue": a.epilogue.value,
         "work": "stream_k" if a.stream_k else "split_k" if a.split_k > 1 else "tiles",
         "reduction": a.reduction.value,
@@ -304,8 +333,8 @@ def _context(key: KernelKey, functions: Mapping[str, Function], kernel: str) -> 
                 **_scale(s.scale_a, k_is_inner=s.layout_a is Layout.ROW),
             },
             {
-                **_side("B", s.b, a.vector_b, functions),
-                **_scale(s.scale_b, k_is_inner=s.layout_b is Layout.COL),
+                **_side("B", s.b, a.vector_b, functions, _is_prepared(s)),
+                **_scale(s.scale_b, k_is_inner=s.layout_b is not Layout.ROW),
             },
         ),
         "epilogue_hole": _hole(HOLE, functions[HOLE], ["acc", *(f"d{i}" for i in count)]),
@@ -321,6 +350,8 @@ def _context(key: KernelKey, functions: Mapping[str, Function], kernel: str) -> 
 def _pipeline(algorithm: Algorithm, signature: Signature) -> dict[str, object]:
     row = PIPELINES[algorithm.pipeline]
     lds = "cklang::mainloop_lds<Shape, A, B>"
+    if row.prepared:
+        lds = "cklang::tile_lds<Shape::kM * Shape::kK, A>"
     if row.buffers > 1:
         lds = f"{row.buffers} * {lds}"
     if row.acc_in_lds:

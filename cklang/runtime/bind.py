@@ -333,7 +333,7 @@ def _overlap(out: Array, other: Array) -> bool:
 
 
 def _range(array: Array) -> tuple[int, int]:
-    low, high = arrays.extent_of(array.shape, array.strides, array.dtype.bytes)
+    low, high = array.extent
     return array.pointer + low, array.pointer + high
 
 

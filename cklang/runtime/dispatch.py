@@ -233,10 +233,9 @@ def prepare(
         kernel = loaded(device, artifact)
         shape = kernel.prepare(choice.problem)
         launch = device.launch(kernel.function, shape.grid, shape.block, shape.kernarg)
-        values = [operand.value for operand in choice.problem.inputs]
         patches = [
-            (word, slots[value])
-            for value, words in zip(values, shape.pointers, strict=True)
+            (word, slots[array.value])
+            for array, words in zip(choice.problem.inputs, shape.pointers, strict=True)
             for word in words
         ]
         workspace = len(binding.arrays) + 1 + len(temporaries)
@@ -267,7 +266,7 @@ def prepare(
 
 def touched(array: Array, *, written: bool) -> Touched:
     """Return what a call touches of ``array``."""
-    low, high = arrays.extent_of(array.shape, array.strides, array.dtype.bytes)
+    low, high = array.extent
     return Touched(low=low, high=high, written=written)
 
 
@@ -310,6 +309,8 @@ def stored(name: str, array: Array) -> Storage:
         shape=array.shape,
         strides=array.strides,
         alignment=arrays.alignment_of(array.pointer),
+        prepared=array.prepared,
+        k_axis=array.k_axis,
     )
 
 

@@ -131,4 +131,6 @@ def _face(array: Array) -> tuple[Any, ...]:
         array.place,
         array.library,
         array.writeable,
+        array.prepared,
+        array.k_axis,
     )

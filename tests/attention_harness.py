@@ -19,17 +19,26 @@ import numpy as np
 from cklang.attention_keys import (
     AppendKey,
     AttentionAlgorithm,
+    AttentionGradKey,
     AttentionKey,
     AttentionSignature,
     CombineKey,
+    ReduceKey,
 )
-from cklang.lowering.attention import lower_append, lower_attention, lower_combine
+from cklang.lowering.attention import (
+    lower_append,
+    lower_attention,
+    lower_combine,
+    lower_grad,
+    lower_reduce,
+)
 from cklang.lowering.attention_face import (
     AppendFace,
-    AppendProblem,
     AttentionFace,
+    AttentionGradFace,
     AttentionProblem,
     AttentionTensor,
+    ReduceFace,
 )
 from cklang.lowering.gemm import KernelSource
 from cklang.runtime import codeobject
@@ -41,7 +50,7 @@ from cklang.runtime.toolchain import find_ck_tree, find_toolchain
 from cklang.types import DType, bf16, f16
 
 Array = np.ndarray[Any, Any]
-Key = AttentionKey | CombineKey | AppendKey
+Key = AttentionKey | AttentionGradKey | CombineKey | AppendKey | ReduceKey
 Expression = Callable[..., Any]
 """Of (s, b, h, i, j) or (b, h, i, j), whose indices broadcast."""
 
@@ -70,7 +79,8 @@ class Built:
     key: Key
     source: KernelSource
     code: Path
-    face: AttentionFace | AppendFace
+    face: Any
+    """The host face of its kind."""
 
     @property
     def facts(self) -> codeobject.KernelFacts:
@@ -79,9 +89,26 @@ class Built:
 
 
 def _source(key: Key, fill: str) -> KernelSource:
-    if isinstance(key, AttentionKey):
-        return lower_attention(key, fill)
-    return lower_combine(key) if isinstance(key, CombineKey) else lower_append(key)
+    match key:
+        case AttentionKey():
+            return lower_attention(key, fill)
+        case AttentionGradKey():
+            return lower_grad(key, fill)
+        case CombineKey():
+            return lower_combine(key)
+        case AppendKey():
+            return lower_append(key)
+        case ReduceKey():
+            return lower_reduce(key)
+
+
+_FACES = {
+    AttentionKey: AttentionFace,
+    AttentionGradKey: AttentionGradFace,
+    CombineKey: AttentionFace,
+    AppendKey: AppendFace,
+    ReduceKey: ReduceFace,
+}
 
 
 @cache
@@ -122,7 +149,7 @@ def build(key: Key, fill: str = "") -> Built:
 
 
 def _built(key: Key, source: KernelSource, parts: Entry, entry: Entry) -> Built:
-    face = (AppendFace if isinstance(key, AppendKey) else AttentionFace)(parts.file("host.so"))
+    face = _FACES[type(key)](parts.file("host.so"))
     return Built(key=key, source=source, code=entry.file("kernel.hsaco"), face=face)
 
 
@@ -131,13 +158,13 @@ def _device(arch: str) -> Device:
     return open_device(f"emu:{arch}")
 
 
-def run(built: Built, problem: AttentionProblem | AppendProblem) -> None:
+def run(built: Built, problem: Any) -> None:
     """Launch on the emulator and wait.
 
     Raises:
         ValueError: The host face refuses; its sentence.
     """
-    shape = built.face.describe(problem)  # type: ignore[arg-type]
+    shape = built.face.describe(problem)
     if isinstance(shape, str):
         raise ValueError(shape)  # noqa: TRY004 (a refusal, not a mistake in types)
     device = _device(built.key.arch)

@@ -32,6 +32,7 @@ from cklang.runtime.select import Selection, select
 from cklang.runtime.space import Pattern, pattern
 from cklang.runtime.strategy import Tuned
 from cklang.runtime.tune.session import autotune
+from cklang.runtime.weights import PreparedWeight, prepare
 from cklang.types import (
     bf8,
     bf8_fnuz,
@@ -58,6 +59,7 @@ __all__ = [
     "Fn",
     "Op",
     "Pattern",
+    "PreparedWeight",
     "Problem",
     "Registry",
     "Selection",
@@ -81,6 +83,7 @@ __all__ = [
     "i32",
     "op",
     "pattern",
+    "prepare",
     "problem",
     "select",
     "sparse24",

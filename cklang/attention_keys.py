@@ -16,10 +16,11 @@ from typing import Any, ClassVar, Self
 
 from cklang.codec import decode, encode, enum_of
 from cklang.errors import error
-from cklang.keys import SCHEMA_VERSION
+from cklang.keys import SCHEMA_VERSION, KernelKey
 from cklang.types import DType
 
 __all__ = [
+    "AnyKey",
     "AppendKey",
     "AttentionAlgorithm",
     "AttentionGradAlgorithm",
@@ -33,6 +34,7 @@ __all__ = [
     "ReduceKey",
     "Rotary",
     "ScoreKind",
+    "key_from_json",
 ]
 
 Triple = tuple[int, int, int]
@@ -340,6 +342,21 @@ class AppendKey(_Key):
     def words(self) -> list[str]:
         """What its label says."""
         return [self.dtype.name, self.rotary.value, *(["paged"] if self.paged else [])]
+
+
+AnyKey = KernelKey | AttentionKey | CombineKey | AppendKey
+"""The identity of a kernel of any family."""
+
+
+def key_from_json(data: dict[str, Any]) -> AnyKey:
+    """Read the JSON form of a key of any family; its ``kind`` says which.
+
+    Raises:
+        CkValueError: K003 for another schema version, K001 for unknown fields or values.
+    """
+    kinds = {each.kind: each for each in (AttentionKey, CombineKey, AppendKey)}
+    kind = kinds.get(str(data.get("kind", "")))
+    return KernelKey.from_json(data) if kind is None else kind.from_json(data)
 
 
 def _positive(what: str, value: object) -> None:

@@ -63,6 +63,8 @@ class Layout(Enum):
 
     ROW = "r"
     COL = "c"
+    PREPARED = "p"
+    """Neither: B stands in the order in which the lanes of a warp take it."""
 
 
 class DKind(Enum):
@@ -100,6 +102,8 @@ class Pipeline(Enum):
     """Two LDS buffers that global memory is loaded into directly."""
     BASIC_V1 = "basic_v1"
     """The plain loop: one LDS buffer, the next tile in registers."""
+    PRESHUFFLE_V2 = "preshuffle_v2"
+    """A through two LDS buffers, a prepared B from memory straight into registers."""
 
 
 class Scheduler(Enum):

@@ -192,8 +192,7 @@ def sanitize(*checks: str) -> None:
 
     Args:
         checks: "waits" ends a launch where a register that a load will still write is read or
-            overwritten before an ``s_waitcnt`` that covers the load. It knows the counters of
-            gfx90a, gfx942 and gfx950; kernels for other GPUs fault.
+            overwritten before a wait that covers the load.
 
     Raises:
         CkValueError: Z001, there is no such check.

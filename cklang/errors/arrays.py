@@ -174,10 +174,30 @@ TABLE: tuple[Rule, ...] = (
         "elements of out share memory with each other (shape {shape}, strides {strides})",
     ),
     row(
+        "A048",
+        CkValueError,
+        "out is {got} arrays, but the op gives {want}",
+        "pass a tuple with one array for each result",
+    ),
+    row(
         "A050",
         CkValueError,
         "{name} is not in 2:4 form along axis {axis}: four number {four} at {place} has more than "
         "two numbers that are not zero",
         "legal: at most two of every four; ck.sparse24.prune({name}) keeps the two largest",
+    ),
+    row(
+        "A051",
+        CkValueError,
+        "{op} has no one weight to prepare as {name}: second operands of products are: {found}",
+        "legal: a parameter of rank 2 that is the second operand of a product, also transposed; "
+        "name it if there are several: ck.prepare(w, op, 'w')",
+    ),
+    row(
+        "A052",
+        CkValueError,
+        "{name} is prepared for a product of which it is the second operand with its K axis, and "
+        "stands somewhere else here",
+        "pass the weight as it was: {name}.unpack()",
     ),
 )

@@ -130,4 +130,10 @@ TABLE: tuple[Rule, ...] = (
         "no algorithm fits all {count} products of the group ({signature}) on {arch}",
         "fix: make strides and addresses of the group alike, or call the op once for each",
     ),
+    row(
+        "G005",
+        CkUnsupportedError,
+        "{what} is for matrix products; @{name} is an attention",
+        "call it, or ask op.explain, op.inspect, op.build, op.problems and op.fusion",
+    ),
 )

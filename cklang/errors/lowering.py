@@ -83,8 +83,27 @@ TABLE: tuple[Rule, ...] = (
     row(
         "X015",
         CkUnsupportedError,
-        "no kernel computes {op} yet",
-        "the reference does: cklang.reference.evaluate.evaluate(op.ir(...), arrays)",
+        "{op} stands beside an attention: a kernel computes one of them",
+        "legal: one ck.attention in an op; make an op of the other",
+    ),
+    row(
+        "X016",
+        CkUnsupportedError,
+        "operand {operand} of attention is made by {op}: no kernel makes it",
+        "legal: parameters, and transposes of q, k and v\n"
+        "fix: compute it before the call; what a score or mask reads, compute inside of it",
+    ),
+    row(
+        "X017",
+        CkUnsupportedError,
+        "{op} follows an attention: its kernel writes o, rounded to a float, and lse",
+        "legal: o, o.to(dtype) and lse as results; compute {op} in another op",
+    ),
+    row(
+        "X018",
+        CkUnsupportedError,
+        "score and mask functions cannot read {operand}: it is of {dtype}",
+        "legal: f16, bf16, f32, i8, i32, bool; convert it before the call",
     ),
     # L: lowering
     row("L001", CkUnsupportedError, "{op} has no C, so no kernel can compute it"),

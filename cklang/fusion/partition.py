@@ -22,6 +22,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cklang.errors import CkError, error
+from cklang.fusion.attention import is_attention, plan_attention
+from cklang.fusion.attention_plan import AttentionPlan
 from cklang.fusion.kernel import KernelMaker, edges, is_outer
 from cklang.fusion.plan import FusionPlan, Kernel
 from cklang.fusion.sites import Flow, Site, identity, operand_sites, view
@@ -31,12 +33,23 @@ from cklang.ir.verifier import verify
 from cklang.source import Span
 from cklang.types import DTYPES, DType
 
-__all__ = ["STORABLE", "plan"]
+__all__ = ["STORABLE", "plan", "plan_of"]
 
 STORABLE: tuple[DType, ...] = tuple(
     dtype for dtype in DTYPES.values() if dtype.name not in ("f64", "i64", "bool", "e8m0")
 )
 """What a kernel can write."""
+
+
+def plan_of(function: Function) -> FusionPlan | AttentionPlan:
+    """Return the kernels of a function of any family.
+
+    Raises:
+        CkError: As :func:`plan` and :func:`cklang.fusion.attention.plan_attention`.
+    """
+    if is_attention(function):
+        return plan_attention(verify(function, allow_unused=True))
+    return plan(function)
 
 
 def plan(function: Function) -> FusionPlan:
@@ -50,9 +63,6 @@ def plan(function: Function) -> FusionPlan:
         CkError: ``function`` breaks a rule of the IR.
     """
     verify(function, allow_unused=True)
-    for operation in function.body:
-        if OPS[operation.op].kind is Kind.ATTENTION:
-            raise error("X015", at=operation.span, op=operation.op)
     if len(function.results) != 1:
         raise error("X001", at=function.span, name=function.name, count=len(function.results))
     roots = _Roots(function).find()

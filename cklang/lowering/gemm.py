@@ -30,7 +30,7 @@ from cklang.lowering.pointwise import c_functions, c_type
 from cklang.lowering.render import template
 from cklang.types import DType, Kind, bool_, e8m0, f32, i32
 
-__all__ = ["HOLE", "KernelSource", "lower", "unsupported"]
+__all__ = ["HOLE", "KernelSource", "is_mx", "lower", "unsupported"]
 
 HOLE = "ck_epilogue"
 """The symbol that every stencil leaves open."""
@@ -41,7 +41,7 @@ PROLOGUES = {"A": "ck_prologue_a", "B": "ck_prologue_b"}
 _WIDEST = 16
 """Bytes that one access moves at most."""
 
-_LAYOUTS = {Layout.ROW: "Row", Layout.COL: "Column"}
+_LAYOUTS = {Layout.ROW: "Row", Layout.COL: "Column", Layout.PREPARED: "Column"}
 
 _SPECIAL = {each: each.value for each in ConvSpecial} | {ConvSpecial.DEFAULT: "ordinary"}
 """C++ has other plans for the word default."""
@@ -140,8 +140,8 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
         ("dtype_b", s.dtype_b, (s.dtype_b if row.mixed else s.dtype_a,)),
         ("layouts", s.layouts, (family.layouts or s.layouts,)),
         ("sparse", s.sparse, both if row.sparse else (False,)),
-        ("layout_a", s.layout_a, tuple(Layout) if row.any_layout else (Layout.ROW,)),
-        ("layout_b", s.layout_b, tuple(Layout) if row.any_layout else (Layout.COL,)),
+        ("layout_a", s.layout_a, _PLAIN if row.any_layout else (Layout.ROW,)),
+        ("layout_b", s.layout_b, _layouts_b(row)),
         ("layout_e", s.layout_e, (Layout.ROW,)),
         ("special", a.special, family.specials),
         ("groups_merged", a.groups_merged, (a.groups_merged,) if conv else (1,)),
@@ -157,6 +157,38 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
     for name, value, legal in choices:
         if value not in legal:
             yield name, _word(value), " or ".join(map(_word, legal))
+
+
+_PLAIN = (Layout.ROW, Layout.COL)
+
+
+def _is_prepared(signature: Signature) -> bool:
+    return signature.layout_b is Layout.PREPARED
+
+
+def _layouts_b(row: PipelineRow) -> tuple[Layout, ...]:
+    if row.prepared:
+        return (Layout.PREPARED,)
+    return _PLAIN if row.any_layout else (Layout.COL,)
+
+
+def _policy(signature: Signature, algorithm: Algorithm) -> str:
+    if signature.sparse:
+        return "SparsePolicy"
+    if _is_prepared(signature):
+        return "PreparedPolicy"
+    return "MxPolicy" if is_mx(signature, algorithm) else "VectorPolicy"
+
+
+_MX_WARP_K = (64, 128)
+"""K of the matrix instructions that take scales."""
+
+
+def is_mx(signature: Signature, algorithm: Algorithm) -> bool:
+    """Whether the matrix instructions apply the scales: exponents of 32 elements each."""
+    scales = [scale for scale in (signature.scale_a, signature.scale_b) if scale]
+    exponents = all(scale.dtype == e8m0 and scale.block == (1, 32) for scale in scales)
+    return bool(scales) and exponents and algorithm.warp_tile[2] in _MX_WARP_K
 
 
 def _scaled_pipelines() -> tuple[Pipeline, ...]:
@@ -197,10 +229,11 @@ def _side(
     operands: Sequence[DOperand],
     vector: int,
     functions: Mapping[str, Function],
+    prepared: bool = False,
 ) -> dict[str, object]:
-    """Return what the template says of A or B: a function and its operands, or a plain matrix."""
+    """Return what the template says of A or B: a function and its operands, or a stored matrix."""
     if not operands:
-        return {"name": name, "operands": ()}
+        return {"name": name, "operands": (), "prepared": prepared}
     kinds = [(o.kind in (DKind.FULL, DKind.ROW), o) for o in operands]
     return {
         "name": name,
@@ -270,6 +303,7 @@ def _context(key: KernelKey, functions: Mapping[str, Function], kernel: str) -> 
         **{name: str(getattr(a, name)).lower() for name in flags},
         **_pipeline(a, s),
         "sparse": s.sparse,
+        "prepared": _is_prepared(s),
         "epilogue": a.epilogue.value,
         "work": "stream_k" if a.stream_k else "split_k" if a.split_k > 1 else "tiles",
         "reduction": a.reduction.value,
@@ -287,8 +321,8 @@ def _context(key: KernelKey, functions: Mapping[str, Function], kernel: str) -> 
                 **_scale(s.scale_a, k_is_inner=s.layout_a is Layout.ROW),
             },
             {
-                **_side("B", s.b, a.vector_b, functions),
-                **_scale(s.scale_b, k_is_inner=s.layout_b is Layout.COL),
+                **_side("B", s.b, a.vector_b, functions, _is_prepared(s)),
+                **_scale(s.scale_b, k_is_inner=s.layout_b is not Layout.ROW),
             },
         ),
         "epilogue_hole": _hole(HOLE, functions[HOLE], ["acc", *(f"d{i}" for i in count)]),
@@ -304,6 +338,8 @@ def _context(key: KernelKey, functions: Mapping[str, Function], kernel: str) -> 
 def _pipeline(algorithm: Algorithm, signature: Signature) -> dict[str, object]:
     row = PIPELINES[algorithm.pipeline]
     lds = "cklang::mainloop_lds<Shape, A, B>"
+    if row.prepared:
+        lds = "cklang::tile_lds<Shape::kM * Shape::kK, A>"
     if row.buffers > 1:
         lds = f"{row.buffers} * {lds}"
     if row.acc_in_lds:
@@ -311,6 +347,7 @@ def _pipeline(algorithm: Algorithm, signature: Signature) -> dict[str, object]:
     return {
         "headers": row.headers,
         "mainloop": row.block_scale_loop if signature.block_k else "Mainloop",
+        "policy_class": _policy(signature, algorithm),
         "pipeline": row.ck,
         "policy": row.policy,
         "scheduler": algorithm.scheduler.value.capitalize(),

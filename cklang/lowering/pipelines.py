@@ -44,6 +44,8 @@ class PipelineRow:
     """Copies of the A and B tiles in LDS."""
     wave_groups: int = 1
     """Groups of waves that share K."""
+    prepared: bool = False
+    """Whether B is prepared, and goes past LDS."""
     any_layout: bool = True
     """Whether A may be column-major and B row-major."""
     mixed: bool = False
@@ -125,6 +127,21 @@ PIPELINES: Mapping[Pipeline, PipelineRow] = MappingProxyType(
             buffers=2,
             mixed=True,
         ),
+        Pipeline.PRESHUFFLE_V2: PipelineRow(
+            headers=(
+                "block/block_wp_asmem_bsmem_creg_v1.hpp",
+                "pipeline/wp_pipeline_agmem_bgmem_creg_v2.hpp",
+            ),
+            ck="WeightPreshufflePipelineAGmemBGmemCRegV2",
+            policy="UniversalWeightPreshufflePipelineAgBgCrPolicy",
+            tail="Even",
+            step=2,
+            least=2,
+            buffers=2,
+            prepared=True,
+            any_layout=False,
+            mixed=True,
+        ),
         Pipeline.BASIC_V1: PipelineRow(
             headers=("pipeline/gemm_pipeline_agmem_bgmem_creg_v1.hpp",),
             ck="GemmPipelineAGmemBGmemCRegV1",
@@ -136,4 +153,4 @@ PIPELINES: Mapping[Pipeline, PipelineRow] = MappingProxyType(
         ),
     }
 )
-"""Every pipeline of the pinned headers that reads A and B as they lie in memory."""
+"""Every pipeline of the pinned headers that is generated."""

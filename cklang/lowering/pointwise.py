@@ -20,7 +20,7 @@ from cklang.source import Span
 from cklang.types import DType
 from cklang.types import Kind as DTypeKind
 
-__all__ = ["c_functions", "c_type"]
+__all__ = ["c_functions", "c_statement", "c_type", "c_value"]
 
 _C_TYPES = {DTypeKind.FLOAT: "float", DTypeKind.INT: "int", DTypeKind.BOOL: "bool"}
 
@@ -46,22 +46,23 @@ def c_functions(functions: Mapping[str, Function], comments: Sequence[str] = ())
 
 def _c_function(symbol: str, function: Function) -> str:
     """Return the C text of one function; what it includes is not in it."""
-    params = ", ".join(f"{c_type(p.type.dtype)} {_name(p, function)}" for p in function.params)
+    params = ", ".join(f"{c_type(p.type.dtype)} {c_value(p, function)}" for p in function.params)
     lines = [
         f"CK_FUNCTION {c_type(function.results[0].type.dtype)} {symbol}({params})",
         "{",
     ]
     for operation in function.body:
-        lines += _statement(operation, function)
-    lines += [f"    return {_name(function.results[0], function)};", "}", ""]
+        lines += c_statement(operation, function)
+    lines += [f"    return {c_value(function.results[0], function)};", "}", ""]
     return "\n".join(lines)
 
 
-def _statement(operation: Operation, function: Function) -> Iterator[str]:
+def c_statement(operation: Operation, function: Function) -> Iterator[str]:
+    """Yield the lines that define the result of one operation of a region."""
     if operation.span is not None:
         yield _line(operation.span)
     result = operation.result
-    declaration = f"const {c_type(result.type.dtype)} {_name(result, function)}"
+    declaration = f"const {c_type(result.type.dtype)} {c_value(result, function)}"
     yield f"    {declaration} = {_expression(operation, function)};"
 
 
@@ -72,7 +73,7 @@ def _line(span: Span) -> str:
 
 def _expression(operation: Operation, function: Function) -> str:
     template = _template(operation)
-    names = [_name(value, function) for value in operation.operands]
+    names = [c_value(value, function) for value in operation.operands]
     dtype = operation.result.type.dtype
     attrs = {
         key: _literal(value, dtype)
@@ -116,6 +117,7 @@ def _literal(value: Attr, dtype: DType) -> str:
     return f"{text}f" if math.copysign(1.0, number) > 0 else f"(-{text}f)"
 
 
-def _name(value: Value, function: Function) -> str:
+def c_value(value: Value, function: Function) -> str:
+    """Return what a value of a region is called in C."""
     # Parameters keep their names (acc, d0, ...); results are numbered by the region.
     return value.name if value in function.params else f"v{value.name}"

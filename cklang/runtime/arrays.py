@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from cklang.errors import error
+from cklang.runtime.arrangement import Arrangement
 from cklang.types import DTYPES, DType
 
 __all__ = [
@@ -59,6 +60,18 @@ class Array:
     place: str
     library: Library
     owner: object
+    prepared: Arrangement | None = None
+    """The order of a prepared weight, which strides do not tell."""
+    k_axis: int = 0
+    """Of a prepared weight: the axis that a product sums over."""
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """The first and one past the last byte that is read or written, from the pointer on."""
+        if self.prepared is not None:
+            rows, row = self.prepared.extents(self.shape[1 - self.k_axis], self.shape[self.k_axis])
+            return 0, rows * row * self.dtype.bytes
+        return extent_of(self.shape, self.strides, self.dtype.bytes)
 
     @property
     def size(self) -> int:
@@ -148,6 +161,9 @@ def read(name: str, value: object) -> Array:
     """
     if isinstance(value, np.ndarray):
         return _from_numpy(name, value)
+    if hasattr(value, "__ck_array__"):
+        array: Array = value.__ck_array__(name)
+        return array
     torch = torch_module()
     if torch is not None and isinstance(value, torch.Tensor):
         return _from_torch(name, value)
@@ -249,6 +265,8 @@ def to_numpy(name: str, value: object) -> np.ndarray[Any, Any]:
     Raises:
         CkTypeError, CkValueError: As :func:`read`; A006 for an array that is not in host memory.
     """
+    if hasattr(value, "unpack"):
+        return np.asarray(value.unpack())
     array = read(name, value)
     if array.place != HOST:
         raise error("A006", name=name, what=f"an array on {array.place}")

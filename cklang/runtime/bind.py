@@ -20,13 +20,21 @@ from cklang.runtime import arrays
 from cklang.runtime.arrays import HOST, Array, Library
 from cklang.types import DTYPES, Blocks, ConstType, Dim, DType, Kind, TensorType, TensorVarType
 
-__all__ = ["Binding", "assign", "bind", "check_out"]
+__all__ = ["Binding", "ResultFace", "assign", "bind", "check_out"]
 
 Specialise = Callable[[Mapping[str, DType], Mapping[str, object]], Function]
 
 _NUMPY_FIX = {"bf16": "ml_dtypes.bfloat16", "bool": "numpy.bool"}
 _NUMPY_FIX |= {d.name: f"ml_dtypes.{d.numpy_name}" for d in DTYPES.values() if d.encoding}
 _TORCH_FIX = {"f16": "torch.float16", "bf16": "torch.bfloat16", "f32": "torch.float32"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultFace:
+    """What a call gives in one result."""
+
+    shape: tuple[int, ...]
+    dtype: DType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +47,19 @@ class Binding:
     dtypes: Mapping[str, DType]
     """What each dtype variable stands for."""
     dims: Mapping[str, int]
-    result_shape: tuple[int, ...]
-    result_dtype: DType
+    results: tuple[ResultFace, ...]
     library: Library
     place: str
+
+    @property
+    def result_shape(self) -> tuple[int, ...]:
+        """The shape of the result of an op that has one."""
+        return self.results[0].shape
+
+    @property
+    def result_dtype(self) -> DType:
+        """Its dtype."""
+        return self.results[0].dtype
 
 
 @dataclass(slots=True)
@@ -167,7 +184,7 @@ def assign(
 
 def bind(
     parameters: Sequence[Parameter],
-    result: TensorType | TensorVarType,
+    results: Sequence[TensorType | TensorVarType],
     values: Sequence[Any],
     specialise: Specialise | None = None,
 ) -> Binding:
@@ -198,10 +215,10 @@ def bind(
     _raise_all(solver.problems)
     dims = {name: value for name, (value, _) in solver.dims.items()}
     dtypes = {name: value for name, (value, _) in solver.dtypes.items()}
-    shape = result.shape
+    shapes = [result.shape for result in results]
     if specialise is not None:
         function = specialise(dtypes, consts)
-        shape = function.results[0].type.shape
+        shapes = [result.type.shape for result in function.results]
         named = {Dim(name): value for name, value in dims.items() if name.isidentifier()}
         dims |= {dim.name: value for dim, value in derive(function, named).items()}
     tensors = {name: array for name, array in bound.items() if not arrays.is_scalar(given[name])}
@@ -210,25 +227,31 @@ def bind(
         consts=consts,
         dtypes=dtypes,
         dims=dims,
-        result_shape=tuple(dims[e.name] if isinstance(e, Dim) else e for e in shape),
-        result_dtype=dtypes[result.var.name] if isinstance(result, TensorVarType) else result.dtype,
+        results=tuple(
+            ResultFace(
+                shape=tuple(dims[e.name] if isinstance(e, Dim) else e for e in shape),
+                dtype=dtypes[type_.var.name] if isinstance(type_, TensorVarType) else type_.dtype,
+            )
+            for shape, type_ in zip(shapes, results, strict=True)
+        ),
         library=_library(tensors),
         place=_place(tensors),
     )
 
 
-def check_out(out: Array, binding: Binding) -> None:
-    """Check that ``out`` may take the result of ``binding``.
+def check_out(out: Array, binding: Binding, index: int = 0) -> None:
+    """Check that ``out`` may take result ``index`` of ``binding``.
 
     Raises:
         CkTypeError: A040, its dtype.
         CkValueError: A041 shape, A042 read-only, A043 overlaps an input, A044 another place,
             A045 overlaps itself.
     """
-    if out.dtype != binding.result_dtype:
-        raise error("A040", got=out.dtype, want=binding.result_dtype)
-    if out.shape != binding.result_shape:
-        raise error("A041", got=out.shape, want=binding.result_shape)
+    wanted = binding.results[index]
+    if out.dtype != wanted.dtype:
+        raise error("A040", got=out.dtype, want=wanted.dtype)
+    if out.shape != wanted.shape:
+        raise error("A041", got=out.shape, want=wanted.shape)
     if not out.writeable:
         raise error("A042")
     if out.place != binding.place:
@@ -309,7 +332,7 @@ def _overlap(out: Array, other: Array) -> bool:
 
 
 def _range(array: Array) -> tuple[int, int]:
-    low, high = arrays.extent_of(array.shape, array.strides, array.dtype.bytes)
+    low, high = array.extent
     return array.pointer + low, array.pointer + high
 
 

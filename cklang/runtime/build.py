@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cklang import knobs
+from cklang.attention_keys import AnyKey, AttentionKey, key_from_json
 from cklang.errors import CkBuildError, CkError, CkUnsupportedError, error
+from cklang.fusion.attention_plan import AttentionFunctions
 from cklang.ir.nodes import Function
 from cklang.keys import KernelKey
 from cklang.runtime.cache import Entry, Store, digest_of
@@ -35,15 +37,20 @@ if TYPE_CHECKING:
 __all__ = [
     "BuildResult",
     "Builder",
+    "Filling",
     "StencilFiles",
     "Wanted",
     "artifacts_in",
     "failures_together",
     "shared_builder",
+    "source_of",
 ]
 
-Wanted = tuple[KernelKey, Function]
-"""A kernel to build: its key and its epilogue."""
+Filling = Function | AttentionFunctions
+"""What fills a stencil: an epilogue, or the functions of an attention."""
+
+Wanted = tuple[AnyKey, Filling]
+"""A kernel to build: its key and what fills it."""
 
 _SOURCE = "kernel.hip.txt"
 _CODE = "kernel.hsaco"
@@ -55,7 +62,7 @@ _HOST = "host.so"
 class BuildResult:
     """What became of one kernel."""
 
-    key: KernelKey
+    key: AnyKey
     artifact: Artifact | None
     failure: CkError | None
 
@@ -64,7 +71,7 @@ class BuildResult:
 class _Job:
     """One kernel with the inputs of its three steps."""
 
-    key: KernelKey
+    key: AnyKey
     source: KernelSource
     stencil: Mapping[str, Any]
     kernel: Mapping[str, Any]
@@ -76,7 +83,7 @@ class _Job:
 class StencilFiles:
     """What a stencil is made of on disk."""
 
-    key: KernelKey
+    key: AnyKey
     """With the epilogue open."""
     source: str
     bitcode: Path
@@ -118,15 +125,13 @@ class Builder:
 
         return find_ck_tree() if self._tree is None else self._tree
 
-    def source(self, key: KernelKey, epilogue: Function) -> KernelSource:
-        """Return the C++ of a kernel and the C of its epilogue."""
-        from cklang.lowering.gemm import lower
+    def source(self, key: AnyKey, filling: Filling) -> KernelSource:
+        """Return the C++ of a kernel and the C of its functions."""
+        return source_of(key, filling)
 
-        return lower(key, epilogue)
-
-    def find(self, key: KernelKey, epilogue: Function) -> Artifact | None:
+    def find(self, key: AnyKey, filling: Filling) -> Artifact | None:
         """Return a kernel if it is built already."""
-        job = self._job(key, epilogue)
+        job = self._job(key, filling)
         entry = self.store.find("kernel", digest_of("kernel", job.kernel))
         return None if entry is None else _artifact(entry, cached=True, steps={})
 
@@ -159,9 +164,9 @@ class Builder:
         """
         refused: dict[int, BuildResult] = {}
         jobs: dict[int, _Job] = {}
-        for index, (key, epilogue) in enumerate(wanted):
+        for index, (key, filling) in enumerate(wanted):
             try:
-                jobs[index] = self._job(key, epilogue)
+                jobs[index] = self._job(key, filling)
             except CkUnsupportedError as failure:
                 # What cannot be generated is one kernel's failure, like one that a compiler has.
                 refused[index] = BuildResult(key=key, artifact=None, failure=failure)
@@ -204,10 +209,10 @@ class Builder:
         found = (self.store.find(kind, digest_of(kind, made)) for kind, made in inputs.items())
         return tuple(entry for entry in found if entry is not None)
 
-    def _job(self, key: KernelKey, epilogue: Function) -> _Job:
+    def _job(self, key: AnyKey, filling: Filling) -> _Job:
         from cklang.runtime import compile as steps
 
-        source = self.source(key, epilogue)
+        source = self.source(key, filling)
         bundled = self._bundled(key, source)
         if bundled is not None:
             tools = {"bundle": bundled.digest, "tools": self.toolchain.identity}
@@ -218,11 +223,13 @@ class Builder:
         kernel = {**stencil, "fill": source.fill, "key": key.to_json()}
         return _Job(key=key, source=source, stencil=stencil, kernel=kernel, bundled=bundled)
 
-    def _bundled(self, key: KernelKey, source: KernelSource) -> Bundled | None:
+    def _bundled(self, key: AnyKey, source: KernelSource) -> Bundled | None:
+        if not isinstance(key, KernelKey):
+            return None
         found = (bundle.find(key.stencil, source.stencil) for bundle in self.bundles)
         return next((bundled for bundled in found if bundled is not None), None)
 
-    def _tree_for(self, key: KernelKey) -> CkTree:
+    def _tree_for(self, key: AnyKey) -> CkTree:
         try:
             return self.tree
         except CkBuildError as problem:
@@ -308,6 +315,7 @@ class Builder:
             self.toolchain,
             self.tree,
             precompiled=self._precompiled(job),
+            halves=job.source.halves,
         )
         return {"seconds": step.seconds, "key": job.key.stencil.to_json()}
 
@@ -317,12 +325,15 @@ class Builder:
         from cklang.runtime.compile import compile_headers
 
         def build(folder: Path) -> Mapping[str, Any]:
-            step = compile_headers(job.key.arch, folder, self.toolchain, self.tree)
+            step = compile_headers(
+                job.key.arch, folder, self.toolchain, self.tree, job.source.precompiled
+            )
             return {"seconds": step.seconds}
 
         # A precompiled header names the files that went into it by their places.
         places = [str(self.tree.include), str(headers.folder()), str(self.toolchain.program)]
         inputs = {"arch": job.key.arch, "tools": job.stencil["tools"], "places": places}
+        inputs |= {"of": job.source.precompiled}
         try:
             entry, _ = self.store.get_or_build("headers", inputs, build)
             return entry.file("headers.pch")
@@ -369,10 +380,28 @@ class Builder:
         return _artifact(entry, cached=cached, steps=report)
 
 
+def source_of(key: AnyKey, filling: Filling) -> KernelSource:
+    """Return the C++ of a kernel and the C of its functions.
+
+    Raises:
+        CkUnsupportedError: L rows, it cannot be generated.
+    """
+    if isinstance(key, AttentionKey) and isinstance(filling, AttentionFunctions):
+        from cklang.lowering.attention import lower_attention
+        from cklang.lowering.attention_fill import attention_fill
+
+        return lower_attention(key, attention_fill(filling.score, filling.mask))
+    if isinstance(key, KernelKey) and isinstance(filling, Function):
+        from cklang.lowering.gemm import lower
+
+        return lower(key, filling)
+    raise error("Z002", what=f"{key.label} is filled with what belongs to another family")
+
+
 def _artifact(entry: Entry, *, cached: bool, steps: Mapping[str, Any]) -> Artifact:
     facts = entry.facts
     return Artifact(
-        key=KernelKey.from_json(entry.record["inputs"]["key"]),
+        key=key_from_json(entry.record["inputs"]["key"]),
         folder=entry.folder,
         code_object=entry.file(_CODE),
         host_face=entry.file(_HOST),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from cklang.arch import ArchSpec
 from cklang.fusion.plan import FusionPlan, Kernel, epilogue_hash
+from cklang.ir.nodes import Value
 from cklang.runtime import arrays
 from cklang.runtime.arrays import HOST, Array
 from cklang.runtime.bind import Binding
@@ -30,7 +31,17 @@ from cklang.types import Dim
 if TYPE_CHECKING:
     from cklang.runtime.build import Builder
 
-__all__ = ["CallPlan", "Choice", "choose", "prepare", "storage_of"]
+__all__ = [
+    "CallPlan",
+    "Choice",
+    "Step",
+    "choose",
+    "packed",
+    "prepare",
+    "storage_of",
+    "stored",
+    "touched",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +54,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Step:
+class Step:
     """One launch: where each address goes in the argument words."""
 
     launch: Launch
@@ -66,21 +77,26 @@ class Touched:
 
 
 class CallPlan:
-    """The launches of one call; addresses are those of the arguments, then that of the result."""
+    """The launches of one call; addresses are those of the arguments, then those of the results."""
 
     def __init__(
         self,
         device: Device,
-        steps: Sequence[_Step],
+        steps: Sequence[Step],
         touched: Sequence[Touched],
         temporaries: Sequence[int],
         place: str,
+        outs: int = 1,
     ) -> None:
         self.device = device
         self.touched = tuple(touched)
-        out = touched[-1]
-        # How far from the result's address an argument's may not be.
-        self._meeting = tuple((out.low - p.high, out.high - p.low) for p in touched[:-1])
+        # How far from a result's address an argument's may not be.
+        first = len(touched) - outs
+        self._meeting = tuple(
+            (place, tuple((out.low - p.high, out.high - p.low) for p in touched[:place]))
+            for place, out in enumerate(touched)
+            if place >= first
+        )
         self.place = place
         self._steps = tuple(steps)
         self._temporaries = tuple(temporaries)
@@ -93,12 +109,12 @@ class CallPlan:
         return tuple(step.record for step in self._steps)
 
     def overlaps(self, addresses: Sequence[int]) -> bool:
-        """Whether the span of the result meets that of an argument."""
-        result = addresses[-1]
-        for address, (low, high) in zip(addresses, self._meeting, strict=False):
-            if low < address - result < high:
-                return True
-        return False
+        """Whether the span of a result meets that of an argument, or of a result before it."""
+        return any(
+            low < address - addresses[place] < high
+            for place, limits in self._meeting
+            for address, (low, high) in zip(addresses, limits, strict=False)
+        )
 
     def run(self, addresses: list[int], stream: int | None) -> Effort | None:
         """Launch everything; results in host memory are there when this returns.
@@ -231,7 +247,7 @@ def prepare(
             artifact=artifact, problem=choice.problem, grid=shape.grid, block=shape.block
         )
         steps.append(
-            _Step(
+            Step(
                 launch=launch,
                 patches=tuple(patches),
                 record=record,
@@ -251,7 +267,7 @@ def prepare(
 
 def touched(array: Array, *, written: bool) -> Touched:
     """Return what a call touches of ``array``."""
-    low, high = arrays.extent_of(array.shape, array.strides, array.dtype.bytes)
+    low, high = array.extent
     return Touched(low=low, high=high, written=written)
 
 
@@ -262,8 +278,8 @@ def _slots(plan: FusionPlan, binding: Binding) -> dict[str, int]:
     return {name: index for index, name in enumerate(names)}
 
 
-def _shape(kernel: Kernel, dims: Mapping[str, int]) -> tuple[int, ...]:
-    shape = kernel.result.type.shape
+def _shape(value: Value, dims: Mapping[str, int]) -> tuple[int, ...]:
+    shape = value.type.shape
     return tuple(dims[extent.name] if isinstance(extent, Dim) else extent for extent in shape)
 
 
@@ -271,37 +287,40 @@ def _temporaries(plan: FusionPlan, dims: Mapping[str, int]) -> list[int]:
     """Return the size in bytes of what each kernel but the last writes."""
     sizes = []
     for kernel in plan.kernels[:-1]:
-        sizes.append(math.prod(_shape(kernel, dims)) * kernel.result.type.dtype.bytes)
+        sizes.append(math.prod(_shape(kernel.result, dims)) * kernel.result.type.dtype.bytes)
     return sizes
 
 
 def storage_of(plan: FusionPlan, binding: Binding, out: Array | None) -> dict[str, Storage]:
     """Return how each argument, temporary and result of a call lies in memory, by value name."""
-    storage = {name: _stored(name, array) for name, array in binding.arrays.items()}
+    storage = {name: stored(name, array) for name, array in binding.arrays.items()}
     for kernel in plan.kernels:
-        name = kernel.result.name
-        storage[name] = _packed(name, kernel, binding.dims)
+        storage[kernel.result.name] = packed(kernel.result, binding.dims)
     if out is not None:
         name = plan.kernels[-1].result.name
-        storage[name] = _stored("out", out)
+        storage[name] = stored("out", out)
     return storage
 
 
-def _stored(name: str, array: Array) -> Storage:
+def stored(name: str, array: Array) -> Storage:
+    """Return the storage of an array of the caller's."""
     return Storage(
         name=name,
         dtype=array.dtype,
         shape=array.shape,
         strides=array.strides,
         alignment=arrays.alignment_of(array.pointer),
+        prepared=array.prepared,
+        k_axis=array.k_axis,
     )
 
 
-def _packed(name: str, kernel: Kernel, dims: Mapping[str, int]) -> Storage:
-    shape = _shape(kernel, dims)
+def packed(value: Value, dims: Mapping[str, int]) -> Storage:
+    """Return the storage of a value in new memory."""
+    shape = _shape(value, dims)
     return Storage(
-        name=name,
-        dtype=kernel.result.type.dtype,
+        name=value.name,
+        dtype=value.type.dtype,
         shape=shape,
         strides=tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape))),
         alignment=arrays.alignment_of(0),

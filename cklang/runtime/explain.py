@@ -4,29 +4,31 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
-from cklang.fusion.plan import FusionPlan
 from cklang.keys import Algorithm
 from cklang.runtime.arrays import Array
+from cklang.runtime.attention.call import AttentionChoice, choice_lines
 from cklang.runtime.bind import Binding
 from cklang.runtime.build import shared_builder
 from cklang.runtime.device import Target, target_of
-from cklang.runtime.dispatch import Choice, choose
+from cklang.runtime.dispatch import Choice
+from cklang.runtime.plans import AnyChoice, AnyPlan, choices_of, wanted
 from cklang.runtime.select import Request
 
 __all__ = ["explain", "inspect"]
 
 
 def explain(
-    plan: FusionPlan,
+    plan: AnyPlan,
     binding: Binding,
-    out: Array | None,
+    outs: Sequence[Array] | None,
     device: str | None,
     request: Request,
 ) -> str:
     """Return the IR, the fusion decisions, each kernel's key and why that algorithm, the device."""
     target = target_of(device)
-    choices = choose(plan, binding, out, target.spec, request)
+    choices = choices_of(plan, binding, outs, target.spec, request)
     parts = [str(plan.function), plan.explain()]
     parts += [_kernel(index, choice) for index, choice in enumerate(choices)]
     if not choices:
@@ -36,21 +38,30 @@ def explain(
 
 
 def inspect(
-    plan: FusionPlan,
+    plan: AnyPlan,
     binding: Binding,
-    out: Array | None,
+    outs: Sequence[Array] | None,
     device: str | None,
     request: Request,
 ) -> str:
     """Return the generated C++ of each kernel with its functions in place."""
-    choices = choose(plan, binding, out, target_of(device).spec, request)
+    choices = choices_of(plan, binding, outs, target_of(device).spec, request)
     builder = shared_builder()
-    return "\n".join(
-        builder.source(choice.selection.key, choice.kernel.epilogue).inline for choice in choices
-    )
+    return "\n".join(builder.source(*wanted(choice)).inline for choice in choices)
 
 
-def _kernel(index: int, choice: Choice) -> str:
+def _kernel(index: int, choice: AnyChoice) -> str:
+    lines = choice_lines(choice) if isinstance(choice, AttentionChoice) else _lines(index, choice)
+    artifact = shared_builder().find(*wanted(choice))
+    if artifact is None:
+        lines.append("  built      no")
+    else:
+        lines.append(f"  built      {artifact.code_object}")
+        lines.append(f"  resources  {artifact.resources}")
+    return "\n".join(lines)
+
+
+def _lines(index: int, choice: Choice) -> list[str]:
     problem, selection = choice.problem, choice.selection
     key, chosen = selection.key, selection.key.algorithm
     lines = [
@@ -63,13 +74,7 @@ def _kernel(index: int, choice: Choice) -> str:
     ]
     reasons = Counter(str(rejection) for rejection in selection.rejections)
     lines += [f"  rejected   {count} x {reason}" for reason, count in reasons.items()]
-    artifact = shared_builder().find(key, choice.kernel.epilogue)
-    if artifact is None:
-        lines.append("  built      no")
-    else:
-        lines.append(f"  built      {artifact.code_object}")
-        lines.append(f"  resources  {artifact.resources}")
-    return "\n".join(lines)
+    return lines
 
 
 def _words(algorithm: Algorithm) -> str:

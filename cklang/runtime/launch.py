@@ -21,7 +21,7 @@ from cklang.runtime.device import Device, Function
 from cklang.runtime.problem import Matrix, Problem, ScaleAccess
 from cklang.runtime.record import Artifact
 
-__all__ = ["Loaded", "Prepared", "loaded"]
+__all__ = ["Loaded", "Prepared", "loaded", "mark", "words_of"]
 
 _WORD = 8
 # Multiples of a page far above any address that a process has, and with no bit pattern of a size.
@@ -61,8 +61,8 @@ class Loaded:
             CkUnsupportedError: D007, CK Tile's own check or ours refuses the problem.
             CkInternalError: D008, an operand's address is in no argument.
         """
-        *marks, own = [_MARK + i * _MARK_STEP for i in range(1 + len(problem.inputs))]
-        split_k = self.artifact.key.algorithm.split_k
+        *marks, own = [mark(i) for i in range(1 + len(problem.inputs))]
+        split_k = self.artifact.gemm.algorithm.split_k
         question: GemmProblem | ConvQuestion
         if isinstance(problem, ConvProblem):
             question = replace(_conv_question(problem, marks), split_k=split_k)
@@ -117,15 +117,26 @@ class Loaded:
         return shape
 
     def _words(self, shape: LaunchShape, index: int, mark: int) -> tuple[int, ...]:
-        text = struct.pack("<Q", mark)
-        found = tuple(
-            at // _WORD
-            for at in range(0, len(shape.kernarg) - _WORD + 1, _WORD)
-            if shape.kernarg[at : at + _WORD] == text
-        )
-        if not found:
-            raise error("D008", label=self.artifact.key.label, index=index)
-        return found
+        return words_of(shape.kernarg, mark, self.artifact.key.label, index)
+
+
+def mark(index: int) -> int:
+    """Return a number that stands for address ``index`` in a question to a host face."""
+    return _MARK + index * _MARK_STEP
+
+
+def words_of(kernarg: bytes, mark: int, label: str, index: int) -> tuple[int, ...]:
+    """Return the 64-bit words of a kernel's arguments that hold ``mark``.
+
+    Raises:
+        CkInternalError: D008, none does.
+    """
+    text = struct.pack("<Q", mark)
+    places = range(0, len(kernarg) - _WORD + 1, _WORD)
+    found = tuple(at // _WORD for at in places if kernarg[at : at + _WORD] == text)
+    if not found:
+        raise error("D008", label=label, index=index)
+    return found
 
 
 def _question(problem: Problem, marks: list[int]) -> GemmProblem:
@@ -177,7 +188,7 @@ def _matrix(matrix: Matrix, pointer: int) -> GemmOperand:
 
 
 def _face(artifact: Artifact) -> HostFace | ConvFace:
-    kind = ConvFace if artifact.key.signature.spatial else HostFace
+    kind = ConvFace if artifact.gemm.signature.spatial else HostFace
     return kind(artifact.host_face)
 
 
@@ -202,6 +213,6 @@ def loaded(device: Device, artifact: Artifact) -> Loaded:
                 artifact=artifact,
                 function=device.load(artifact.code_object.read_bytes(), artifact.symbol),
                 face=_face(artifact),
-                blocks=device.spec.compute_units * artifact.key.algorithm.block_per_cu,
+                blocks=device.spec.compute_units * artifact.gemm.algorithm.block_per_cu,
             )
         return known

@@ -18,13 +18,14 @@ import numpy as np
 
 from cklang import knobs
 from cklang.arch import arch
+from cklang.attention_keys import AttentionAlgorithm
 from cklang.errors import error
 from cklang.frontend.program import Program
 from cklang.ir.nodes import Function
 from cklang.keys import Algorithm
 from cklang.runtime import arrays, quick
 from cklang.runtime.arrays import HOST, Library
-from cklang.runtime.bind import Binding, assign, bind, check_out
+from cklang.runtime.bind import Binding, ResultFace, assign, bind, check_out
 from cklang.runtime.context import Defaults, current, device_of
 from cklang.runtime.convolution import AnyProblem
 from cklang.runtime.irprogram import IrProgram
@@ -33,15 +34,15 @@ from cklang.runtime.registry import Registry
 from cklang.runtime.select import Request
 from cklang.runtime.space import Pattern
 from cklang.runtime.strategy import Direction, Strategy, strategy_of
-from cklang.types import DType
 
 if TYPE_CHECKING:
     import networkx as nx
 
-    from cklang.fusion.plan import FusionPlan
+    from cklang.runtime.attention.problem import AttentionCase
     from cklang.runtime.device import Effort
-    from cklang.runtime.dispatch import CallPlan, Choice
+    from cklang.runtime.dispatch import CallPlan
     from cklang.runtime.grouped import GroupedCall
+    from cklang.runtime.plans import AnyChoice, AnyPlan
     from cklang.runtime.tune.case import Case
 
 __all__ = ["Op", "op", "op_from_ir"]
@@ -55,8 +56,7 @@ class _Ready:
     """Everything a repeated call needs; it holds no array of the call that made it."""
 
     plan: CallPlan
-    shape: tuple[int, ...]
-    dtype: DType
+    results: tuple[ResultFace, ...]
     library: Library
     place: str
     number_dtypes: tuple[np.dtype[Any], ...]
@@ -89,7 +89,7 @@ class Op:
         fixed = not any(parameter.keyword_only for parameter in program.parameters)
         self._positional = len(program.parameters) if fixed else -1
         self._memo: dict[object, _Ready] = {}
-        self._fusions: dict[int, tuple[Function, FusionPlan]] = {}
+        self._fusions: dict[int, tuple[Function, AnyPlan]] = {}
         self._lock = threading.RLock()
         self._last: _Last | None = None
 
@@ -104,7 +104,8 @@ class Op:
         Args:
             *args: Arrays (NumPy, torch, DLPack, array interface), numbers for rank-0 parameters,
                 Python values for ``ck.const`` parameters; by position or by name.
-            out: An array to write the result into; its last axis must have stride 1.
+            out: An array to write the result into; its last axis must have stride 1. Several
+                results go into a tuple of arrays.
             device: ``"emu:gfx942"`` or ``"hip:0"``; default ``CKLANG_DEVICE``, else the first GPU,
                 else an emulated one.
             **kwargs: As ``args``.
@@ -143,10 +144,14 @@ class Op:
             addresses[index] = quick.address(cell)
         result = out
         if out is None:
-            result = arrays.empty(ready.shape, ready.dtype, ready.library, ready.place)
-            addresses.append(quick.address(result))
+            made = tuple(
+                arrays.empty(face.shape, face.dtype, ready.library, ready.place)
+                for face in ready.results
+            )
+            addresses += map(quick.address, made)
+            result = _one_or_all(made)
         elif plan.overlaps(addresses):
-            check_out(arrays.read("out", out), self._bind(values))
+            _targets(self._bind(values), out)
         stream = None if ready.place == HOST else arrays.current_stream(ready.library)
         before = plan.run(addresses, stream)
         call = plan.device.calls[0]
@@ -172,13 +177,16 @@ class Op:
         from cklang.runtime.build import shared_builder
         from cklang.runtime.device import open_device
         from cklang.runtime.grouped import GroupedCall, Member
+        from cklang.runtime.plans import gemms
 
         results, members = [], []
         for values in calls:
             binding = self._bind(self._values(tuple(values), {}))
-            made, out = _result_of(binding)
+            made = _new(binding.results[0], binding)
+            out = arrays.read("out", made)
             results.append(made)
-            members.append(Member(plan=self._fuse(binding), binding=binding, out=out))
+            plan = gemms(self._fuse(binding), "grouped")
+            members.append(Member(plan=plan, binding=binding, out=out))
         if not members:
             return []
         places = {member.binding.place for member in members}
@@ -195,20 +203,18 @@ class Op:
     def _prepare(self, values: Sequence[Any], out: Any, device_name: str | None) -> _Ready:
         from cklang.runtime.build import shared_builder
         from cklang.runtime.device import open_device
-        from cklang.runtime.dispatch import prepare
+        from cklang.runtime.plans import prepare
 
         binding = self._bind(values)
-        if out is None:
-            _, target = _result_of(binding)
-        else:
-            target = arrays.read("out", out)
-            check_out(target, binding)
+        made = [_new(face, binding) for face in binding.results] if out is None else None
+        targets = _targets(binding, out if made is None else _one_or_all(made))
         device = open_device(device_name, binding.place)
-        plan = prepare(self._fuse(binding), binding, target, device, shared_builder(), self.request)
+        plan = prepare(
+            self._fuse(binding), binding, targets, device, shared_builder(), self.request
+        )
         return _Ready(
             plan=plan,
-            shape=binding.result_shape,
-            dtype=binding.result_dtype,
+            results=binding.results,
             library=binding.library,
             place=binding.place,
             number_dtypes=tuple(array.dtype.numpy for array in binding.arrays.values()),
@@ -227,22 +233,22 @@ class Op:
 
     def _bind(self, values: Sequence[Any]) -> Binding:
         program = self.program
-        return bind(self._parameters, program.signature.result, values, program.specialise)
+        return bind(self._parameters, program.signature.results, values, program.specialise)
 
-    def _fuse(self, binding: Binding) -> FusionPlan:
+    def _fuse(self, binding: Binding) -> AnyPlan:
         function = self.program.specialise(binding.dtypes, binding.consts)
         with self._lock:
             known = self._fusions.get(id(function))
             if known is None:
-                from cklang.fusion.partition import plan
+                from cklang.fusion.partition import plan_of
 
                 # The function is kept with its plan, so its id is not given to another one.
-                known = self._fusions[id(function)] = (function, plan(function))
+                known = self._fusions[id(function)] = (function, plan_of(function))
             return known[1]
 
     def using(
         self,
-        algorithm: Algorithm | None = None,
+        algorithm: Algorithm | AttentionAlgorithm | None = None,
         *,
         registry: Registry | None = None,
         strategy: str | Strategy | Direction | None = None,
@@ -257,8 +263,7 @@ class Op:
         Raises:
             CkValueError: K001, there is no such strategy; K002, what is given is of no such type.
         """
-        if algorithm is not None and not isinstance(algorithm, Algorithm):
-            raise error("K002", what="using(...)", want="a cklang.Algorithm", got=algorithm)
+        _expect_algorithm(algorithm)
         if registry is not None and not isinstance(registry, Registry):
             raise error("K002", what="using(registry=...)", want="a cklang.Registry", got=registry)
         changed = Request(
@@ -273,16 +278,19 @@ class Op:
         """Where calls look for kernels first: its own registry, else the context's."""
         return self.request.registry or current().registry
 
-    def problems(self, *args: Any, out: Any = None, **kwargs: Any) -> tuple[AnyProblem, ...]:
+    def problems(
+        self, *args: Any, out: Any = None, **kwargs: Any
+    ) -> tuple[AnyProblem | AttentionCase, ...]:
         """Return the problem of each kernel of a call, as :func:`cklang.select` takes it."""
         return tuple(choice.problem for choice in self._choices(args, kwargs, out, None))
 
     def cases(self, *args: Any, **kwargs: Any) -> tuple[Case, ...]:
         """Return each kernel of a call as plain data that another process can measure."""
+        from cklang.runtime.plans import gemms
         from cklang.runtime.tune.case import cases_of
 
         binding = self._bind(self._values(args, kwargs))
-        return cases_of(self._fuse(binding), binding)
+        return cases_of(gemms(self._fuse(binding), "cases"), binding)
 
     def declare(
         self,
@@ -305,9 +313,16 @@ class Op:
             priority: Of these kernels.
             **kwargs: As in a call.
         """
+        from cklang.runtime.device import target_of
+        from cklang.runtime.dispatch import choose
+        from cklang.runtime.plans import gemms
+
         target = self.registry if registry is None else registry
+        binding, outs = self._offered(args, kwargs, out)
+        plan = gemms(self._fuse(binding), "declare")
+        spec = target_of(_device(device, current())).spec
         new = 0
-        for choice in self._choices(args, kwargs, out, device):
+        for choice in choose(plan, binding, None if outs is None else outs[0], spec, self.request):
             signature, gpu = choice.problem.signature, choice.selection.key.arch
             region = choice.kernel.epilogue
             new += target.declare(signature, region, gpu, among, priority=priority)
@@ -318,13 +333,15 @@ class Op:
         binding = self._bind(self._values(args, kwargs))
         return self.program.specialise(binding.dtypes, binding.consts)
 
-    def fusion(self, *args: Any, **kwargs: Any) -> FusionPlan:
+    def fusion(self, *args: Any, **kwargs: Any) -> AnyPlan:
         """Return the kernels that compute it for these arguments, with a reason for each choice."""
         return self._fuse(self._bind(self._values(args, kwargs)))
 
     def graph(self, *args: Any, **kwargs: Any) -> nx.MultiDiGraph:
         """Return the graph of the IR that fusion decided on."""
-        return self.fusion(*args, **kwargs).graph
+        from cklang.runtime.plans import gemms
+
+        return gemms(self.fusion(*args, **kwargs), "graph").graph
 
     def explain(self, *args: Any, out: Any = None, device: str | None = None, **kwargs: Any) -> str:
         """Say what a call would run and why, without building or running anything."""
@@ -362,32 +379,25 @@ class Op:
         Raises:
             CkError: What the call raises; CkBuildError: B rows, a compiler failed.
         """
-        from cklang.runtime.parallel import built
-        from cklang.runtime.registry import Kernel
+        from cklang.runtime.plans import build_choices
 
-        choices = self._choices(args, kwargs, out, device)
-        wanted = [Kernel(key=c.selection.key, epilogue=c.kernel.epilogue) for c in choices]
-        return built(wanted, executor)
+        return build_choices(self._choices(args, kwargs, out, device), executor)
 
     def _choices(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any, device: str | None
-    ) -> list[Choice]:
+    ) -> Sequence[AnyChoice]:
         from cklang.runtime.device import target_of
-        from cklang.runtime.dispatch import choose
+        from cklang.runtime.plans import choices_of
 
         binding, target = self._offered(args, kwargs, out)
         spec = target_of(_device(device, current())).spec
-        return choose(self._fuse(binding), binding, target, spec, self.request)
+        return choices_of(self._fuse(binding), binding, target, spec, self.request)
 
     def _offered(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any
-    ) -> tuple[Binding, arrays.Array | None]:
+    ) -> tuple[Binding, tuple[arrays.Array, ...] | None]:
         binding = self._bind(self._values(args, kwargs))
-        if out is None:
-            return binding, None
-        target = arrays.read("out", out)
-        check_out(target, binding)
-        return binding, target
+        return binding, None if out is None else _targets(binding, out)
 
     @property
     def last(self) -> CallRecord | None:
@@ -412,10 +422,34 @@ class Op:
         )
 
 
-def _result_of(binding: Binding) -> tuple[Any, arrays.Array]:
-    """Return a new array for the result of a call, and the same as kernels see it."""
-    made = arrays.empty(binding.result_shape, binding.result_dtype, binding.library, binding.place)
-    return made, arrays.read("out", made)
+def _expect_algorithm(given: object) -> None:
+    if not isinstance(given, Algorithm | AttentionAlgorithm | None):
+        want = "a cklang.Algorithm or cklang.AttentionAlgorithm"
+        raise error("K002", what="using(...)", want=want, got=given)
+
+
+def _new(face: ResultFace, binding: Binding) -> Any:
+    """Return a new array for a result of a call."""
+    return arrays.empty(face.shape, face.dtype, binding.library, binding.place)
+
+
+def _one_or_all(made: Sequence[Any]) -> Any:
+    return made[0] if len(made) == 1 else tuple(made)
+
+
+def _targets(binding: Binding, out: Any) -> tuple[arrays.Array, ...]:
+    """Return the arrays that take the results of a call, as kernels see them.
+
+    Raises:
+        CkTypeError, CkValueError: A040 to A048, an array cannot take its result.
+    """
+    given = out if isinstance(out, tuple) else (out,)
+    if len(given) != len(binding.results):
+        raise error("A048", got=len(given), want=len(binding.results))
+    targets = tuple(arrays.read("out", each) for each in given)
+    for index, target in enumerate(targets):
+        check_out(target, binding, index)
+    return targets
 
 
 def _device(named: str | None, defaults: Defaults) -> str | None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from cklang import knobs
+from cklang.attention_keys import AnyKey
 from cklang.errors import CkError
 from cklang.fusion.plan import epilogue_text
 from cklang.ir.parser import parse_function
@@ -46,7 +47,7 @@ class BuildSummary:
         return tuple(r.artifact for r in self.results if r.artifact is not None)
 
     @property
-    def failures(self) -> Mapping[KernelKey, CkError]:
+    def failures(self) -> Mapping[AnyKey, CkError]:
         """The kernels that could not be built, and why."""
         return {r.key: r.failure for r in self.results if r.failure is not None}
 

@@ -8,13 +8,14 @@ is read. Axes of extent 1 and their arbitrary strides are made regular first.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from cklang.codec import enum_of
 from cklang.errors import error
 from cklang.keys import DKind, DOperand, Family, Layout, Scale, Signature
 from cklang.lowering.hostface import MAX_BATCH
+from cklang.runtime.arrangement import Arrangement
 from cklang.runtime.nest import Axis, Blocks, Nest, folded
 from cklang.types import Dim, DType, Kind, f16, f32, i32
 
@@ -46,6 +47,10 @@ class Storage:
     strides: tuple[int, ...]
     alignment: int
     """Largest power of two up to 4 that divides its address, in bytes."""
+    prepared: Arrangement | None = None
+    """The order of a prepared weight."""
+    k_axis: int = 0
+    """Of a prepared weight: the axis that the product sums over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,16 +73,24 @@ class Matrix(Operand):
     rows: int
     columns: int
     stride: int
-    """Elements from one row (row layout) or column (column layout) to the next."""
+    """Elements from one row (row layout) or column (column layout) to the next; of a prepared B
+    from one row of warp tiles to the next."""
+    prepared: Arrangement | None = None
+    """The order of a prepared B."""
 
     @property
     def contiguous(self) -> int:
         """Extent of the contiguous axis."""
+        if self.prepared is not None:
+            return self.stride
         return self.columns if self.layout is Layout.ROW else self.rows
 
     @property
     def span(self) -> int:
         """Elements from the first to the last, gaps included."""
+        if self.prepared is not None:
+            rows, row = self.prepared.extents(self.columns, self.rows)
+            return rows * row
         other = self.rows if self.layout is Layout.ROW else self.columns
         return max(other - 1, 0) * self.stride + self.contiguous
 
@@ -199,7 +212,10 @@ def problem(
     strides: Sequence[int | None] = (None, None, None),
     alignment: int = 4,
     d: Sequence[tuple[DType, DKind]] = (),
+    scale_a: Scale | None = None,
+    scale_b: Scale | None = None,
     sparse: bool = False,
+    prepared: Arrangement | None = None,
     epilogue: str = "",
 ) -> Problem:
     """Make a problem without arrays: packed operands, or with leading strides of your own.
@@ -215,7 +231,10 @@ def problem(
         strides: Leading strides of A, B and E in elements; None for a packed operand.
         alignment: Of every address, in bytes.
         d: Element type and kind of each epilogue operand; all packed.
+        scale_a: Of A's blocks of rows and K; packed, those of a row next to one another.
+        scale_b: Of B's blocks of columns and K; those of a column next to one another.
         sparse: Whether A is in 2:4 form.
+        prepared: The order of B in layout ``p``.
         epilogue: SHA-256 of the canonical text of the epilogue.
 
     Raises:
@@ -239,7 +258,40 @@ def problem(
         _packed_read(f"D{i}", dtype, kind, m, n, alignment) for i, (dtype, kind) in enumerate(d)
     )
     a_, b_, e_ = matrices
-    return Problem(m=m, n=n, k=k, a=a_, b=b_, e=e_, d=reads, sparse=sparse, epilogue=epilogue)
+    if (b_.layout is Layout.PREPARED) != (prepared is not None):
+        raise error("K002", what="prepared", want="the order of a B in layout p", got=prepared)
+    if prepared is not None:
+        b_ = replace(b_, prepared=prepared, stride=prepared.extents(n, k)[1])
+    return Problem(
+        m=m,
+        n=n,
+        k=k,
+        a=a_,
+        b=b_,
+        e=e_,
+        d=reads,
+        scale_a=_packed_scale("scale of A", scale_a, m, k, alignment),
+        scale_b=_packed_scale("scale of B", scale_b, n, k, alignment),
+        sparse=sparse,
+        epilogue=epilogue,
+    )
+
+
+def _packed_scale(
+    name: str, scale: Scale | None, extent: int, k: int, alignment: int
+) -> ScaleAccess | None:
+    if scale is None:
+        return None
+    along, along_k = (-(-e // size) for e, size in zip((extent, k), scale.block, strict=True))
+    return ScaleAccess(
+        value=name,
+        dtype=scale.dtype,
+        alignment=alignment,
+        block=scale.block,
+        stride=along_k,
+        stride_k=1,
+        span=along * along_k,
+    )
 
 
 def _dense(
@@ -308,6 +360,8 @@ def problem_of(
     scales = [storage[view.value.name] for view in views]
     for each in (a, b, e, *reads, *scales):
         refuse_negative(each)
+        if each.prepared is not None and each is not b:
+            raise error("A052", name=each.name)
     maps = [(*kernel.a.perm[:-1], None), (*kernel.b.perm[:-2], None, kernel.b.perm[-1])]
     maps += [kernel.axes, *(read.axes for read in kernel.reads)]
     maps += _scale_maps(kernel)
@@ -440,6 +494,8 @@ def _matrix(
     by_row, by_column = strides
     first, second = view.perm[-2:]
     turned = first is not None and second is not None and first > second
+    if storage.prepared is not None:
+        return _prepared(storage, view, shape)
     layout = _layout(shape, strides, Layout.COL if turned else Layout.ROW)
     if layout is None:
         raise error("A030", name=storage.name, shape=storage.shape, strides=storage.strides)
@@ -458,6 +514,23 @@ def _matrix(
         rows=rows,
         columns=columns,
         stride=stride,
+    )
+
+
+def _prepared(storage: Storage, view: View, shape: tuple[int, int]) -> Matrix:
+    """Return a prepared weight as B."""
+    k, n = shape
+    if storage.prepared is None or view.perm != (storage.k_axis, 1 - storage.k_axis):
+        raise error("A052", name=storage.name)
+    return Matrix(
+        value=view.value.name,
+        dtype=storage.dtype,
+        alignment=storage.alignment,
+        layout=Layout.PREPARED,
+        rows=k,
+        columns=n,
+        stride=storage.prepared.extents(n, k)[1],
+        prepared=storage.prepared,
     )
 
 

@@ -89,7 +89,8 @@ def glance(
         else:
             _other(parameter.name, value, key, seen)
     if out is not None:
-        _out(out, key, seen)
+        for each in out if isinstance(out, tuple) else (out,):
+            _out(each, key, seen)
     seen.key = tuple(key)
     return seen
 
@@ -130,4 +131,6 @@ def _face(array: Array) -> tuple[Any, ...]:
         array.place,
         array.library,
         array.writeable,
+        array.prepared,
+        array.k_axis,
     )

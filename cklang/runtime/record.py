@@ -8,7 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from cklang.attention_keys import AnyKey
+from cklang.errors import error
 from cklang.keys import KernelKey
+from cklang.runtime.attention.problem import AttentionCase
 from cklang.runtime.convolution import AnyProblem
 
 __all__ = ["Artifact", "CallRecord", "LaunchRecord", "Resources"]
@@ -46,7 +49,7 @@ class Resources:
 class Artifact:
     """A kernel that is built: its code object and its host face on disk."""
 
-    key: KernelKey
+    key: AnyKey
     folder: Path
     code_object: Path
     host_face: Path
@@ -59,6 +62,17 @@ class Artifact:
     cached: bool
     steps: Mapping[str, Any]
     """Seconds of each step (``stencil``, ``host``, ``fill``), and whether it was cached."""
+
+    @property
+    def gemm(self) -> KernelKey:
+        """The key of a kernel that computes matrix products.
+
+        Raises:
+            CkInternalError: Z002, it computes something else.
+        """
+        if not isinstance(self.key, KernelKey):
+            raise error("Z002", what=f"{self.key.label} is taken for a matrix product")
+        return self.key
 
     def at(self, folder: Path) -> Artifact:
         """Return the same kernel with its files in another folder."""
@@ -74,14 +88,14 @@ class LaunchRecord:
     """One launch of a call."""
 
     artifact: Artifact
-    problem: AnyProblem
+    problem: AnyProblem | AttentionCase
     grid: tuple[int, int, int]
     """Workgroups."""
     block: tuple[int, int, int]
     """Threads of a workgroup."""
 
     @property
-    def key(self) -> KernelKey:
+    def key(self) -> AnyKey:
         """The key of the kernel that ran."""
         return self.artifact.key
 

@@ -17,6 +17,7 @@ from itertools import chain
 
 from cklang import knobs
 from cklang.arch import ArchSpec, arch
+from cklang.attention_keys import AttentionAlgorithm
 from cklang.errors import CkError, error
 from cklang.ir.nodes import Function
 from cklang.keys import Algorithm, KernelKey, Signature
@@ -41,7 +42,7 @@ _REASONS = 8
 class Request:
     """What somebody asked of a selection; None: what the context says."""
 
-    algorithm: Algorithm | None = None
+    algorithm: Algorithm | AttentionAlgorithm | None = None
     registry: Registry | None = None
     strategy: Strategy | None = None
 
@@ -114,6 +115,9 @@ def find(problem: AnyProblem, spec: ArchSpec, request: Request, epilogue: Functi
     Raises:
         CkUnsupportedError: K101, rules reject every candidate; K102, there is no candidate.
     """
+    if isinstance(request.algorithm, AttentionAlgorithm):
+        want = "a cklang.Algorithm for an op without attention"
+        raise error("K002", what="using(...)", want=want, got=request.algorithm)
     if request.algorithm is not None:
         return _asked(problem, spec, request.algorithm)
     defaults = current()

@@ -19,6 +19,10 @@ from cklang.types import DType
 __all__ = ["Vectors", "vector_choices"]
 
 
+_WIDEST = 16
+"""Bytes of the widest access."""
+
+
 class Vectors(NamedTuple):
     """Elements of each operand that one access moves."""
 
@@ -55,6 +59,7 @@ def _axes(signature: Signature) -> tuple[str, str]:
 
 def _vectors(signature: Signature, widths: dict[str, int]) -> Vectors:
     axis_a, axis_b = _axes(signature)
+    prepared = signature.layout_b is Layout.PREPARED
     e = _elements(signature.dtype_e, widths["n"])
     ds = tuple(
         # A thread owns vector_e neighbours of E, so wider loads of D would not be used.
@@ -63,7 +68,8 @@ def _vectors(signature: Signature, widths: dict[str, int]) -> Vectors:
     )
     return Vectors(
         a=_elements(signature.dtype_a, widths[axis_a]),
-        b=_elements(signature.dtype_b, widths[axis_b]),
+        # What is prepared has no ends that accesses could cross.
+        b=_elements(signature.dtype_b, _WIDEST if prepared else widths[axis_b]),
         e=e,
         d=ds,
     )

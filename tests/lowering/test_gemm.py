@@ -155,7 +155,9 @@ def test_every_pipeline_names_its_own_template() -> None:
             num_wave_groups=row.wave_groups,
             warps=(2, 2, 1) if row.wave_groups == 1 else (1, 1, 2),
         )
-        text = lower(replace(key(), algorithm=choice), region(GELU)).stencil
+        layout_b = Layout.PREPARED if row.prepared else Layout.COL
+        changed = replace(key().signature, layout_b=layout_b)
+        text = lower(replace(key(), signature=changed, algorithm=choice), region(GELU)).stencil
         assert f"ck_tile::{row.ck}<PipelineProblem, Policy>" in text
         assert f"ck_tile::{row.policy}" in text
         assert all(f'#include "ck_tile/ops/gemm/{header}"' in text for header in row.headers)

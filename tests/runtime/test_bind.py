@@ -32,7 +32,7 @@ GEMM = [parameter("x", f16[M, K]), parameter("w", f16[N, K]), parameter("bias", 
 
 
 def call(*args: Any, parameters: Any = GEMM, result: Any = RESULT, **kwargs: Any) -> Binding:
-    return bind(parameters, result, assign("linear", parameters, args, kwargs))
+    return bind(parameters, (result,), assign("linear", parameters, args, kwargs))
 
 
 def half(*shape: int) -> np.ndarray[Any, Any]:

@@ -12,30 +12,22 @@ namespace {
 
 bool asked = false;
 
-constexpr u32 kMostVectorMemory = 63;  // the counters go no further; issuing waits
+constexpr u32 kMostOperations = 63;  // of memory: the counters go no further; issuing waits
 
-/// The counters of an operation: which it counts in, and whether it finishes in order there.
-struct Counts {
-  bool vector_memory = false, local = false, ordered = true;
-  bool any() const { return vector_memory || local; }
-};
-Counts counts_of(const Inst& inst) {
-  switch (inst.enc) {
-    case Encoding::DS: return {.local = true};
-    case Encoding::SMEM: return {.local = true, .ordered = false};
-    case Encoding::FLAT: return {.vector_memory = true, .local = true, .ordered = false};
-    case Encoding::MUBUF:
-    case Encoding::MTBUF:
-    case Encoding::GLOBAL:
-    case Encoding::SCRATCH: return {.vector_memory = (inst.row->flags & kFlagNocache) == 0};
-    default: break;
-  }
-  if (inst.op == Op::s_sendmsg) return {.local = true, .ordered = false};
-  return {};
+constexpr u32 field(u32 word, u32 low, u32 bits) { return word >> low & ((1u << bits) - 1); }
+
+/// The halves of a register that a source or (slot 3) the destination of RDNA is.
+u8 halves_of(const Inst& inst, const Operand& operand, u32 slot) {
+  if (!operand.half) return 3;
+  return (inst.op_sel >> slot & 1) != 0 ? 2 : 1;
 }
-
-u32 wanted_vector_memory(u32 simm) { return (simm & 15) | (simm >> 14 & 3) << 4; }
-u32 wanted_local(u32 simm) { return simm >> 8 & 15; }
+/// The halves of its destination that an operation writes: RDNA's d16 loads keep the other one.
+u8 written_halves(const Inst& inst, bool memory, Family family) {
+  if (!memory) return halves_of(inst, inst.dst[0], 3);
+  const char* name = mnemonic(inst.op);
+  if (!is_rdna(family) || std::strstr(name, "d16") == nullptr || std::strstr(name, "format") != nullptr) return 3;
+  return std::strstr(name, "d16_hi") != nullptr ? 2 : 1;
+}
 
 bool reads_vcc(Op op) { return op == Op::s_cbranch_vccz || op == Op::s_cbranch_vccnz; }
 
@@ -64,76 +56,119 @@ void name_load(const Program& program, const Code& code, Text<768>& out) {
 bool waits_checked() { return __atomic_load_n(&asked, __ATOMIC_RELAXED); }
 void check_waits(bool on) { __atomic_store_n(&asked, on, __ATOMIC_RELAXED); }
 
-void Waits::check(Wave& w, const Code& c, const Pending& pending, bool scalar, u32 index, const char* verb) const {
+Waits::Counts Waits::counts_of(const Inst& inst, Family family) {
+  const bool split = family == Family::Rdna4;
+  const u32 memory = 1u << kMemory, local = 1u << kLocal, scalar = 1u << (split ? kScalar : kLocal);
+  // RDNA counts stores, and what else returns nothing, by themselves.
+  const bool loads = !is_rdna(family) || inst.dst[0].kind != Kind::None || inst.op == Op::global_inv;
+  switch (inst.enc) {
+    case Encoding::DS: return {local};
+    case Encoding::SMEM: return {scalar, false};
+    case Encoding::FLAT: return {(loads ? memory : 0) | local, false};
+    case Encoding::MUBUF:
+    case Encoding::MTBUF:
+    case Encoding::GLOBAL:
+    case Encoding::SCRATCH:
+      if (!loads || (inst.row->flags & kFlagNocache) != 0) return {};
+      return {memory};
+    default: break;
+  }
+  switch (inst.op) {
+    case Op::s_sendmsg:
+    case Op::s_sendmsg_rtn_b32:
+    case Op::s_sendmsg_rtn_b64: return {scalar, false};
+    default: return {};
+  }
+}
+
+/// The counter that a report names: of several the first.
+Waits::Counter Waits::reported(u32 counters) { return static_cast<Counter>(__builtin_ctz(counters)); }
+
+const char* Waits::name_of(Counter counter, Family family) {
+  static constexpr const char* names[kCounters] = {"s_wait_loadcnt", "s_wait_dscnt", "s_wait_kmcnt"};
+  if (family == Family::Rdna4) return names[counter];
+  return counter == kMemory ? "s_waitcnt vmcnt" : "s_waitcnt lgkmcnt";
+}
+
+void Waits::check(Wave& w, const Code& c, const Pending& pending, const Use& use) const {
   if (pending.number == 0) return;
   Text<32> name;
-  name_register(w, scalar, index, name);
+  name_register(w, use.scalar, use.index, name);
   Text<768> load;
   name_load(*w.program, *pending.code, load);
-  raise(w, FaultKind::Instruction, "missing wait: %s %s %s, but no s_waitcnt %s covers the load at %s",
-        mnemonic(c.inst->op), verb, name.c_str(), pending.vector_memory ? "vmcnt" : "lgkmcnt", load.c_str());
+  raise(w, FaultKind::Instruction, "missing wait: %s %s %s, but no %s covers the load at %s", mnemonic(c.inst->op),
+        use.verb, name.c_str(), name_of(pending.counter, w.program->family()), load.c_str());
 }
 
-void Waits::check_reads(Wave& w, const Code& c) const {
-  for (const Source& source : c.src) {
-    const bool scalar = source.kind == Kind::Sgpr;
-    if (!scalar && source.kind != Kind::Vgpr) continue;
-    const u32 dwords = source.dwords > 1 ? source.dwords : 1;
-    for (u32 n = source.index; n < source.index + dwords; ++n) {
-      check(w, c, scalar ? scalar_[n] : row_[n], scalar, n, "reads");
+/// Visits what is known of `dwords` registers, `halves` of each: bit 0 the lower ones, bit 1 the upper ones.
+template <class Visit>
+void Waits::each_pending(bool scalar, u32 first, u32 dwords, u8 halves, Visit visit) {
+  for (u32 n = first; n < first + (dwords > 1 ? dwords : 1); ++n) {
+    if (scalar) {
+      visit(scalar_[n], n);
+      continue;
     }
+    if ((halves & 1) != 0) visit(row_[2 * n], n);
+    if ((halves & 2) != 0) visit(row_[2 * n + 1], n);
   }
-  if (!reads_vcc(c.inst->op)) return;
-  for (u32 n = kVcc; n < kVcc + 2u; ++n) check(w, c, scalar_[n], true, n, "reads");
 }
 
-void Waits::check_writes(Wave& w, const Code& c) const {
-  const Counts counts = counts_of(*c.inst);
-  const bool scalar = c.dst_kind == Kind::Sgpr;
-  if (scalar || c.dst_kind == Kind::Vgpr) {
-    const u32 dwords = c.dst_dwords > 1 ? c.dst_dwords : 1;
-    for (u32 n = c.dst; n < c.dst + dwords; ++n) {
-      const Pending& pending = scalar ? scalar_[n] : row_[n];
+void Waits::check_reads(Wave& w, const Code& c) {
+  const auto read = [&](bool scalar, u32 first, u32 dwords, u8 halves) {
+    each_pending(scalar, first, dwords, halves,
+                 [&](const Pending& pending, u32 n) { check(w, c, pending, {"reads", n, scalar}); });
+  };
+  for (u32 slot = 0; slot < 6; ++slot) {
+    const Source& source = c.src[slot];
+    if (source.kind != Kind::Sgpr && source.kind != Kind::Vgpr) continue;
+    read(source.kind == Kind::Sgpr, source.index, source.dwords, halves_of(*c.inst, c.inst->src[slot], slot));
+  }
+  if (reads_vcc(c.inst->op)) read(true, kVcc, 2, 3);
+}
+
+void Waits::check_writes(Wave& w, const Code& c) {
+  const Counts counts = counts_of(*c.inst, w.program->family());
+  const auto write = [&](bool scalar, u32 first, u32 dwords, u8 halves) {
+    each_pending(scalar, first, dwords, halves, [&](const Pending& pending, u32 n) {
       // Of two loads that finish in order the second may write the same register.
-      const bool same = counts.any() && counts.ordered && pending.ordered && counts.vector_memory == pending.vector_memory;
-      if (!same) check(w, c, pending, scalar, n, "overwrites");
-    }
+      const bool same = counts.counters == 1u << pending.counter && counts.ordered && pending.ordered;
+      if (!same) check(w, c, pending, {"overwrites", n, scalar});
+    });
+  };
+  if (c.dst_kind == Kind::Sgpr || c.dst_kind == Kind::Vgpr) {
+    write(c.dst_kind == Kind::Sgpr, c.dst, c.dst_dwords, written_halves(*c.inst, counts.counters != 0, w.program->family()));
   }
   const Operand& second = c.inst->dst[1];
-  if (second.kind != Kind::Sgpr) return;
-  for (u32 n = c.dst2; n < c.dst2 + u32{second.dwords}; ++n) check(w, c, scalar_[n], true, n, "overwrites");
+  if (second.kind != Kind::None) write(second.kind == Kind::Sgpr, c.dst2, second.dwords, 3);
 }
 
-void Waits::start(const Code& c, bool vector_memory, bool local, bool ordered) {
-  const Operation operation{&c, ++issued_, ordered};
-  if (vector_memory) {
-    if (vector_memory_.size() >= kMostVectorMemory) wait(vector_memory_, kMostVectorMemory - 1);
-    vector_memory_.push_back(operation);
+void Waits::start(const Code& c, const Counts& counts, Family family) {
+  const Operation operation{&c, ++issued_, counts.ordered};
+  if (queues_[kMemory].size() >= kMostOperations) wait(kMemory, kMostOperations - 1);
+  for (u32 n = 0; n < kCounters; ++n) {
+    if ((counts.counters >> n & 1) != 0) queues_[n].push_back(operation);
   }
-  if (local) local_.push_back(operation);
   if (c.dst_kind == Kind::None || c.inst->lds) return;
-  const u32 dwords = c.dst_dwords > 1 ? c.dst_dwords : 1;
-  for (u32 n = c.dst; n < c.dst + dwords; ++n) {
-    (c.dst_kind == Kind::Sgpr ? scalar_[n] : row_[n]) = {operation.number, &c, vector_memory, ordered};
-  }
+  const Pending pending{operation.number, &c, reported(counts.counters), counts.ordered};
+  each_pending(c.dst_kind == Kind::Sgpr, c.dst, c.dst_dwords, written_halves(*c.inst, true, family),
+               [&](Pending& place, u32) { place = pending; });
 }
 
 void Waits::finish(const Operation& operation) {
-  for (const Queue* queue : {&vector_memory_, &local_}) {  // a flat operation is in both
-    for (const Operation& other : *queue) {
+  for (const Queue& queue : queues_) {  // a flat operation is in two
+    for (const Operation& other : queue) {
       if (other.number == operation.number) return;
     }
   }
   const Code& c = *operation.code;
   if (c.dst_kind == Kind::None || c.inst->lds) return;
-  const u32 dwords = c.dst_dwords > 1 ? c.dst_dwords : 1;
-  for (u32 n = c.dst; n < c.dst + dwords; ++n) {
-    Pending& pending = c.dst_kind == Kind::Sgpr ? scalar_[n] : row_[n];
-    if (pending.number == operation.number) pending = {};
-  }
+  each_pending(c.dst_kind == Kind::Sgpr, c.dst, c.dst_dwords, 3, [&](Pending& place, u32) {
+    if (place.number == operation.number) place = {};
+  });
 }
 
-void Waits::wait(Queue& queue, u32 left) {
+void Waits::wait(Counter counter, u32 left) {
+  Queue& queue = queues_[counter];
   bool ordered = true;
   for (const Operation& operation : queue) ordered &= operation.ordered;
   if (left != 0 && !ordered) return;
@@ -144,16 +179,38 @@ void Waits::wait(Queue& queue, u32 left) {
   }
 }
 
+/// The fields of the wait instructions, by family.
+void Waits::wait_as_told(const Code& c, Family family) {
+  const u32 simm = static_cast<u32>(c.offset);
+  switch (c.inst->op) {
+    case Op::s_waitcnt:
+      if (family == Family::Rdna3) {
+        wait(kMemory, field(simm, 10, 6));
+        return wait(kLocal, field(simm, 4, 6));
+      }
+      wait(kMemory, field(simm, 0, 4) | field(simm, 14, 2) << 4);
+      return wait(kLocal, field(simm, 8, 4));
+    case Op::s_waitcnt_vmcnt:
+    case Op::s_wait_loadcnt: return wait(kMemory, simm);
+    case Op::s_waitcnt_lgkmcnt:
+    case Op::s_wait_dscnt: return wait(kLocal, simm);
+    case Op::s_wait_kmcnt: return wait(kScalar, simm);
+    case Op::s_wait_loadcnt_dscnt: wait(kMemory, field(simm, 8, 6)); [[fallthrough]];
+    case Op::s_wait_storecnt_dscnt: return wait(kLocal, field(simm, 0, 6));
+    case Op::s_wait_idle:
+      for (u32 n = 0; n < kCounters; ++n) wait(static_cast<Counter>(n), 0);
+      return;
+    default: return;
+  }
+}
+
 void Waits::before(Wave& w, const Code& c) {
-  if (is_rdna(w.program->family())) raise(w, FaultKind::Instruction, "waits are checked on gfx90a, gfx942 and gfx950 only");
+  const Family family = w.program->family();
   check_reads(w, c);
   check_writes(w, c);
-  if (c.inst->op == Op::s_waitcnt) {
-    wait(vector_memory_, wanted_vector_memory(static_cast<u32>(c.offset)));
-    wait(local_, wanted_local(static_cast<u32>(c.offset)));
-  }
-  const Counts counts = counts_of(*c.inst);
-  if (counts.any()) start(c, counts.vector_memory, counts.local, counts.ordered);
+  wait_as_told(c, family);
+  const Counts counts = counts_of(*c.inst, family);
+  if (counts.counters != 0) start(c, counts, family);
 }
 
 }  // namespace ckemu

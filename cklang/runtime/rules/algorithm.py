@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from cklang.arch import ANY, ArchSpec, Forbidden, KnownWrong
 from cklang.keys import Algorithm, DKind, EpilogueKind, Layout, Signature
-from cklang.lowering.gemm import unsupported
+from cklang.lowering.gemm import is_mx, unsupported
 from cklang.runtime.rules import resources
 from cklang.runtime.rules.engine import Objection, algorithm_rule, multiple
 from cklang.types import DType
@@ -116,12 +116,27 @@ def _tile_k(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     return multiple("the tile along K", a.tile[2], a.warps[2] * a.warp_tile[2])
 
 
-@algorithm_rule("scale-k", "a block of K that shares a scale is whole tiles", reads=("tile",))
+@algorithm_rule(
+    "scale-k", "a block of K that shares a scale is whole tiles", reads=("tile", "warp_tile")
+)
 def _scale_k(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
-    if not s.block_k or s.block_k % a.tile[2] == 0:
+    if not s.block_k or s.block_k % a.tile[2] == 0 or is_mx(s, a):
         return None
     bound = f"a divisor of the block, {s.block_k}"
     return Objection(what="the tile along K", value=str(a.tile[2]), bound=bound)
+
+
+@algorithm_rule(
+    "scale-mx",
+    "matrix instructions with scales take operands whose K is contiguous",
+    reads=("warp_tile", "transpose_c"),
+)
+def _scale_mx(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    if not is_mx(s, a) or (s.layouts[:2] == "rc" and not a.transpose_c):
+        return None
+    got = f"{s.layouts}{', C transposed' if a.transpose_c else ''}"
+    bound = "rcr, or a warp tile of less than 64 along K"
+    return Objection(what="the layouts", value=got, bound=bound)
 
 
 @algorithm_rule(
@@ -215,6 +230,8 @@ def _load_a(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
 @algorithm_rule("load-b", _LOADS, reads=("tile", "warps", "vector_b"))
 def _load_b(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     _, n, k = a.tile
+    if s.layout_b is Layout.PREPARED:
+        return None
     outer, row = (k, n) if s.layout_b is Layout.ROW else (n, k)
     return _deal("B", _dealt(a, spec, outer, row, a.vector_b))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from cklang.arch import ArchSpec
 from cklang.keys import Algorithm, DKind, Layout
+from cklang.runtime.arrangement import arrangement_of
 from cklang.runtime.problem import Matrix, Operand, Problem, ReadAccess, ScaleAccess
 from cklang.runtime.rules.engine import Objection, multiple, problem_rule
 
@@ -104,6 +105,18 @@ def _vector_a(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objecti
 )
 def _vector_b(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
     return _vector_fits("B", problem.b, algorithm.vector_b)
+
+
+@problem_rule(
+    "prepared-b",
+    "a prepared B stands in the order in which the kernel's lanes take it",
+    reads=("warp_tile",),
+)
+def _prepared_b(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+    held, wanted = problem.b.prepared, arrangement_of(algorithm, spec)
+    if held is None or held == wanted:
+        return None
+    return Objection(what="the order of B", value=str(held), bound=str(wanted))
 
 
 @problem_rule(

@@ -40,9 +40,11 @@ def repeats(a: Algorithm) -> tuple[int, int]:
 def staged_bytes(a: Algorithm, s: Signature) -> int:
     """Return the LDS bytes of one tile of A and one of B, or of the sums that follow them there."""
     m, n, k = a.tile
-    sizes = (m * k * s.dtype_a.bits // 8, n * k * s.dtype_b.bits // 8)
-    staged = sum(-(-size // _LDS_UNIT) * _LDS_UNIT for size in sizes)
     row = PIPELINES.get(a.pipeline)
+    sizes = [m * k * s.dtype_a.bits // 8]
+    if row is None or not row.prepared:
+        sizes.append(n * k * s.dtype_b.bits // 8)
+    staged = sum(-(-size // _LDS_UNIT) * _LDS_UNIT for size in sizes)
     if row is not None and row.acc_in_lds:
         return max(staged, m * n * s.dtype_acc.bits // 8)
     return staged

@@ -125,7 +125,7 @@ def _predicted(
     used = artifact.resources
     held = Resources(vgprs=used.vgprs, lds_bytes=used.lds_bytes)
     try:
-        found = estimate(artifact.key, problem, spec=device.spec, resources=held)
+        found = estimate(artifact.gemm, problem, spec=device.spec, resources=held)
     except CkUnsupportedError:
         return counters["instructions"], INSTRUCTIONS
     return found.us, PREDICTED

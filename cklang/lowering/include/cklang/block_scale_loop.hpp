@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 // The main loop of a product with block scales: CK Tile's compute pipeline (one LDS buffer, the next
-// tile in registers) over its own block GEMM, windows and policies, but for the end of each block of
-// K, where the sums of the block are scaled and added to those of the tile.
+// tile in registers) over its own block GEMM, windows and policies. Either the sums of each block of
+// K are scaled and added to those of the tile, or the matrix instructions take the scales (mx.hpp).
 #pragma once
 
 #include "cklang/block_scale.hpp"
 #include "cklang/mainloop.hpp"
+#include "cklang/mx.hpp"
 
 namespace cklang {
 
@@ -30,8 +31,11 @@ struct BlockScaleLoop<ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>, Acc, s
     using ScaleB    = typename ScaleOf<BSource>::Type;
     using RowMajor  = ck_tile::tensor_layout::gemm::RowMajor;
 
+    static constexpr bool is_mx = requires { BlockGemm::template scales<0>(); };
+
+    /// What the loop does between two looks at the scales, along K.
     static constexpr index_t block_k =
-        ck_tile::max(ScaleOf<ASource>::block_k, ScaleOf<BSource>::block_k);
+        is_mx ? Shape::kK : ck_tile::max(ScaleOf<ASource>::block_k, ScaleOf<BSource>::block_k);
     static constexpr index_t tiles_per_block = block_k / Shape::kK;
 
     static_assert(block_k > 0 && block_k % Shape::kK == 0);
@@ -99,11 +103,9 @@ struct BlockScaleLoop<ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>, Acc, s
         index_t tiles = amd_wave_read_first_lane((block_k - k % block_k) / Shape::kK);
         while(rest > 0)
         {
-            const auto scale_a =
-                scales<0, Shape::kM>(ScaleOf<ASource>::get(a), M, m, block);
-            const auto scale_b =
-                scales<1, Shape::kN>(ScaleOf<BSource>::get(b), N, n, block);
-            auto part = block_gemm.MakeCBlockTile();
+            const auto scale_a = scales<0, Shape::kM>(ScaleOf<ASource>::get(a), M, K, m, block);
+            const auto scale_b = scales<1, Shape::kN>(ScaleOf<BSource>::get(b), N, K, n, block);
+            auto part          = Acc::make();
             clear_tile(part);
             tiles = ck_tile::min(tiles, rest);
             for(index_t i = 0; i < tiles; ++i)
@@ -111,13 +113,17 @@ struct BlockScaleLoop<ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>, Acc, s
                 block_sync_lds();
                 fill();
                 load();
-                block_gemm(part, a_fragment, b_fragment);
+                if constexpr(is_mx)
+                    block_gemm.multiply(sums, scale_a, scale_b);
+                else
+                    block_gemm(part, a_fragment, b_fragment);
                 block_sync_lds();
                 fetch();
                 Pipeline::template PipelineImpl<GemmPipelineScheduler::Intrawave>::HotLoopScheduler();
                 __builtin_amdgcn_sched_barrier(0);
             }
-            add(sums, part, scale_a, scale_b);
+            if constexpr(!is_mx)
+                add(sums, part, scale_a, scale_b);
             rest -= tiles;
             tiles = tiles_per_block;
             ++block;
@@ -171,10 +177,15 @@ struct BlockScaleLoop<ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>, Acc, s
 
     template <index_t axis, index_t tile, typename Scale>
     CK_TILE_DEVICE static auto
-    scales(const Scale& scale, index_t extent, index_t at, index_t block)
+    scales(const Scale& scale, index_t extent, index_t K, index_t at, index_t block)
     {
         if constexpr(std::is_same_v<Scale, NoScale>)
-            return scale;
+            return is_mx ? 127 : 0; // the exponent of 1
+        else if constexpr(is_mx)
+        {
+            return scale.template load_blocks<tile, Shape::kK>(
+                extent, K, at, block * (Shape::kK / mx_block), BlockGemm::template scales<axis>());
+        }
         else
             return scale.template load<Acc, axis, tile>(extent, at, block);
     }

@@ -11,6 +11,7 @@
 
 #include "cklang/block_scale.hpp"
 #include "cklang/host.h"
+#include "cklang/prepared.hpp"
 #include "cklang/shared_gemm.hpp"
 
 // CK Tile asks the HIP runtime whether waves have 32 lanes. This library answers for the GPU
@@ -137,6 +138,28 @@ void normalise_source(const Computed<T, Function, Ops...>*,
         operands[i].outer = outer <= 1 ? 0 : operands[i].outer;
         operands[i].inner = inner <= 1 ? 0 : operands[i].inner;
     }
+}
+
+template <typename T, typename Shape, index_t vector>
+const char* refuse_source(const Prepared<T, Shape, vector>*,
+                          const ck_gemm_operand* operands,
+                          int64_t outer,
+                          int64_t inner,
+                          int64_t,
+                          const Complaints& complaints)
+{
+    using Source       = Prepared<T, Shape, vector>;
+    const int64_t rows = Source::blocks(outer);
+    if(!addressable(rows, Source::row(inner), operands[0].outer, size_of<T>))
+        return complaints.span;
+    if(!aligned(operands[0].data, operands[0].outer, vector, size_of<T>))
+        return complaints.alignment;
+    return nullptr;
+}
+
+template <typename T, typename Shape, index_t vector>
+void normalise_source(const Prepared<T, Shape, vector>*, ck_gemm_operand*, int64_t, int64_t)
+{
 }
 
 template <typename Source, typename Scale, bool k_is_inner>

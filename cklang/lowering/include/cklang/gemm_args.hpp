@@ -44,11 +44,15 @@ using LoopFunction = void(Acc* acc,
 template <typename T>
 constexpr index_t packed = ck_tile::numeric_traits<T>::PackedSize;
 
+/// Bytes of LDS for a tile of `elements`.
+template <index_t elements, typename T>
+constexpr index_t tile_lds =
+    ck_tile::integer_least_multiple(sizeof(T) * elements / packed<T>, 16);
+
 /// Bytes of LDS for one tile of A and one of B.
 template <typename Shape, typename A, typename B>
 constexpr index_t mainloop_lds =
-    ck_tile::integer_least_multiple(sizeof(A) * Shape::kM * Shape::kK / packed<A>, 16) +
-    ck_tile::integer_least_multiple(sizeof(B) * Shape::kN * Shape::kK / packed<B>, 16);
+    tile_lds<Shape::kM * Shape::kK, A> + tile_lds<Shape::kN * Shape::kK, B>;
 
 /// Bytes of LDS for the accumulators of a tile.
 template <typename Shape, typename Acc>

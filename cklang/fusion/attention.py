@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: MIT
+"""Make the kernel of a function that is an attention.
+
+The kernel reads parameters, or transposes of them, and writes o as it is or rounded to a narrower
+float; lse comes from the same kernel. Nothing else is fused: what follows o would be computed on
+a tile of it in any case, and an op of its own does that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cklang.errors import error
+from cklang.fusion.attention_plan import AttentionPlan, FusedAttention
+from cklang.fusion.masking import split_mask
+from cklang.fusion.plan import View
+from cklang.fusion.sites import ints
+from cklang.fusion.variants import is_identity, variant_of
+from cklang.ir.nodes import Function, Operation, Value
+from cklang.ir.ops import OPS, Kind
+from cklang.source import Span
+from cklang.types import Kind as NumberKind
+from cklang.types import TensorType, f32
+
+__all__ = ["is_attention", "plan_attention"]
+
+_NAMES = {
+    "none": "the score is used as it is",
+    "soft cap": "the score function is a soft cap; it is computed as an expression, whose tanh is "
+    "closer than CK Tile's own",
+    "ALiBi": "the score function is ALiBi; it is computed as an expression: CK Tile's own knows "
+    "one sign and reads f32 slopes alone",
+    "bias": "the score function adds a bias; it is computed as an expression, which reads it at "
+    "any strides",
+    "expression": "the score function is an expression",
+}
+
+
+def is_attention(function: Function) -> bool:
+    """Tell whether an attention is in the function."""
+    return any(OPS[operation.op].kind is Kind.ATTENTION for operation in function.body)
+
+
+def plan_attention(function: Function) -> AttentionPlan:
+    """Return the kernel of a verified function with an attention in it.
+
+    Raises:
+        CkUnsupportedError: X015, there are several attentions or another product beside one; X016,
+            an operand that no kernel makes; X017, something is computed after it; X018, a dtype
+            that functions cannot read.
+    """
+    anchor, lse = _anchors(function)
+    o = _stored(function, anchor, lse)
+    operands = _operands(function, anchor)
+    roles = anchor.attr("roles")
+    if not isinstance(roles, tuple):
+        raise error("Z002", what="attention without roles passes its rules")
+    by_role: dict[str, list[Value]] = {str(role): [] for role in roles}
+    for value, role in zip(anchor.operands, roles, strict=True):
+        by_role[str(role)].append(value)
+    q, k, v = (operands[value.name] for value in anchor.operands[:3])
+    reads = tuple(by_role.get("read", ()))
+    _check_reads(anchor, reads, operands)
+    score, mask, scale, dropout = (_attr(anchor, n) for n in ("score", "mask", "scale", "dropout"))
+    if not isinstance(score, Function) or not isinstance(mask, Function):
+        raise error("Z002", what="attention without regions passes its rules")
+    window, rest = split_mask(mask)
+    seeds = [by_role[name][0] for name in ("seed", "offset") if name in by_role]
+    kernel = FusedAttention(
+        name=function.name,
+        q=q,
+        k=k,
+        v=v,
+        seed=seeds[0] if seeds else None,
+        offset=seeds[1] if seeds else None,
+        constants=_constants(function, seeds),
+        reads=reads,
+        score=None if is_identity(score) and (scale == "auto" or _is_above_0(scale)) else score,
+        mask=rest,
+        window=window,
+        scale=scale if isinstance(scale, str) else float(str(scale)),
+        dropout=float(str(dropout)),
+        o=o,
+        lse=None if lse is None else lse.result,
+        variant=variant_of(score),
+        spans=_spans([anchor, *score.body, *mask.body]),
+    )
+    return AttentionPlan(function=function, kernel=kernel, notes=_notes(kernel))
+
+
+def _is_above_0(scale: object) -> bool:
+    # CK Tile takes the largest product before it scales.
+    return isinstance(scale, float) and scale > 0
+
+
+def _attr(operation: Operation, name: str) -> object:
+    return operation.attr(name)
+
+
+def _anchors(function: Function) -> tuple[Operation, Operation | None]:
+    """Return the attention and its lse, which must be of the same operands."""
+    found = [each for each in function.body if OPS[each.op].kind is Kind.ATTENTION]
+    first, *others = found
+    products = [each for each in function.body if OPS[each.op].kind is Kind.ANCHOR]
+    same = all((each.operands, each.attrs) == (first.operands, first.attrs) for each in others)
+    if products or not same:
+        at = products[0] if products else others[-1]
+        raise error("X015", at=at.span, op=at.op)
+    by_name = {each.op: each for each in found}
+    return by_name.get("attention", first), by_name.get("attention_lse")
+
+
+def _stored(function: Function, anchor: Operation, lse: Operation | None) -> Value:
+    """Return the value that the kernel stores as o.
+
+    Raises:
+        CkUnsupportedError: X017, a result is not o, o rounded to a narrower float, or lse.
+    """
+    made = function.definitions()
+    stored = anchor.result
+    for result in function.results:
+        once = function.results.count(result) == 1
+        if lse is not None and result.name == lse.result.name and once:
+            continue
+        operation = made.get(result.name)
+        source = operation
+        if operation is not None and operation.op == "cast":
+            source = made.get(operation.operands[0].name)
+        is_float = result.type.dtype.kind is NumberKind.FLOAT
+        again = stored is not anchor.result or not once
+        if source is not anchor or anchor.op != "attention" or not is_float or again:
+            name = "a parameter" if operation is None else operation.op
+            at = operation.span if operation is not None else function.span
+            raise error("X017", at=at, op=name)
+        stored = result
+    if anchor.op == "attention":
+        return stored
+    q, v = anchor.operands[0], anchor.operands[2]
+    shape = (*q.type.shape[:3], v.type.shape[3])
+    return Value(name="o", type=TensorType(dtype=f32, shape=shape))
+
+
+def _operands(function: Function, anchor: Operation) -> dict[str, View]:
+    """Return the view that each operand is of a parameter or constant."""
+    definitions = function.definitions()
+    found = {}
+    for operand in anchor.operands:
+        stored, axes = operand, tuple(range(operand.type.rank))
+        made = definitions.get(stored.name)
+        while made is not None and made.op == "transpose":
+            perm = ints(made, "perm")
+            stored, axes = made.operands[0], tuple(perm[axis] for axis in axes)
+            made = definitions.get(stored.name)
+        if made is not None and made.op != "constant":
+            raise error("X016", at=made.span or anchor.span, op=made.op, operand=operand)
+        found[operand.name] = View(value=stored, perm=axes)
+    return found
+
+
+def _check_reads(anchor: Operation, reads: Sequence[Value], views: dict[str, View]) -> None:
+    for value in reads:
+        stored = views[value.name]
+        if stored.perm != tuple(range(value.type.rank)):
+            raise error("X016", at=anchor.span, op="transpose", operand=value)
+        if value.type.dtype.encoding:
+            raise error("X018", at=anchor.span, operand=value, dtype=value.type.dtype)
+
+
+def _constants(function: Function, seeds: Sequence[Value]) -> tuple[tuple[str, int], ...]:
+    made = function.definitions()
+    given = ((seed.name, made.get(seed.name)) for seed in dict.fromkeys(seeds))
+    return tuple((name, int(str(op.attr("value")))) for name, op in given if op is not None)
+
+
+def _spans(operations: Sequence[Operation]) -> tuple[Span, ...]:
+    spans = (operation.span for operation in operations)
+    return tuple(dict.fromkeys(span for span in spans if span is not None))
+
+
+def _notes(kernel: FusedAttention) -> tuple[str, ...]:
+    notes = [f"variant {kernel.variant}: {_NAMES[kernel.variant]}"]
+    if kernel.window.is_open and kernel.mask is None:
+        notes.append("mask none: every key is seen")
+    elif not kernel.window.is_open:
+        notes.append(f"mask {kernel.window}: tiles outside are skipped")
+    if kernel.mask is not None:
+        notes.append("mask expression: asked for each key of the tiles that are left")
+    if kernel.lse is not None:
+        notes.append("lse: the same kernel writes it")
+    return tuple(notes)

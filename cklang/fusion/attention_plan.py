@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: MIT
+"""What fusion decides about attention: one kernel that gives o, and lse beside it if asked."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+
+from cklang.fusion.masking import WindowMask
+from cklang.fusion.plan import View
+from cklang.ir.nodes import Function, Value
+from cklang.ir.printer import print_function
+from cklang.source import Span
+
+__all__ = ["AttentionFunctions", "AttentionPlan", "FusedAttention", "region_hash"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionFunctions:
+    """The user's functions that a kernel of attention calls; None where it calls none."""
+
+    score: Function | None
+    mask: Function | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FusedAttention:
+    """One kernel: ``o = cast(attention(q, k, v))``.
+
+    ``q``, ``k`` and ``v`` are views in the order [batch, head, row, element] of parameters.
+    ``score`` and ``mask`` are regions of the IR, None where the kernel needs no function; the
+    ``window`` holds for the keys beside ``mask``.
+    Both regions read ``reads``, as parameters d0, d1...
+    """
+
+    name: str
+    q: View
+    k: View
+    v: View
+    seed: Value | None
+    offset: Value | None
+    constants: tuple[tuple[str, int], ...]
+    """The numbers of seed and offset that are constants, with their values' names."""
+    reads: tuple[Value, ...]
+    score: Function | None
+    mask: Function | None
+    window: WindowMask
+    scale: float | str
+    """A number, or "auto" for one over the root of the head size."""
+    dropout: float
+    o: Value
+    """What is stored of the result; of type f32 and not a result where only lse is asked for."""
+    lse: Value | None
+    variant: str
+    """What CK Tile calls the score function."""
+    spans: tuple[Span, ...] = field(default=(), compare=False)
+
+    @property
+    def functions(self) -> AttentionFunctions:
+        """What fills its stencil."""
+        return AttentionFunctions(score=self.score, mask=self.mask)
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """The values that it reads, each once."""
+        seeds = [value for value in (self.seed, self.offset) if value is not None]
+        values = (self.q.value, self.k.value, self.v.value, *seeds, *self.reads)
+        return tuple(dict.fromkeys(values))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionPlan:
+    """The kernel of a function that is an attention, and why it is that."""
+
+    function: Function
+    kernel: FusedAttention
+    notes: tuple[str, ...]
+
+    def explain(self) -> str:
+        """Return the kernel and the decisions as text."""
+        kernel = self.kernel
+        results = ", ".join(str(value) for value in (kernel.o, kernel.lse) if value is not None)
+        lines = [
+            f"@{self.function.name}: 1 kernel",
+            f"kernel {kernel.name}: {results}",
+            f"  o = softmax(score({kernel.scale} {kernel.q} {kernel.k}')) {kernel.v}",
+            *(f"  d{place} = {value}: {value.type}" for place, value in enumerate(kernel.reads)),
+            f"  keys: {kernel.window}",
+        ]
+        for region in (kernel.score, kernel.mask):
+            if region is not None:
+                text = print_function(region).splitlines()
+                lines += [f"  {line}" for line in text]
+                lines.append(f"  {region.name} {region_hash(region)[:12]}")
+        return "\n".join([*lines, "decisions", *(f"  {note}" for note in self.notes)])
+
+
+def region_hash(region: Function | None) -> str:
+    """Return the SHA-256 (hex) of a region's text; empty for none."""
+    return "" if region is None else hashlib.sha256(print_function(region).encode()).hexdigest()

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""The C of score and mask functions, which fill a stencil of attention.
+
+They read tensors themselves: an index is limited to its axis, so that no expression leaves the
+tensor, and an axis of extent 1 is broadcast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from cklang.ir.nodes import Function, Operation, Value
+from cklang.lowering.pointwise import c_statement, c_type, c_value
+
+__all__ = ["attention_fill"]
+
+_INCLUDES = '#include "cklang/math.h"\n#include "cklang/attention_hole.h"\n'
+_LIMIT = """static inline __attribute__((always_inline)) long
+ck_at(int index, int extent, int stride)
+{
+    const int low = index < 0 ? 0 : index;
+    return (long)(low < extent ? low : extent - 1) * stride;
+}
+"""
+_HEADS = {
+    "score": "CK_FUNCTION float ck_score(float s, CK_ATTENTION_PARAMS)",
+    "mask": "CK_FUNCTION int ck_mask(CK_ATTENTION_PARAMS)",
+}
+# What the parameters of regions are called in C; those of tensors are t0, t1...
+_NAMES = {"q_len": "S", "k_len": "T"}
+
+
+def attention_fill(
+    score: Function | None, mask: Function | None, comments: Sequence[str] = ()
+) -> str:
+    """Return the C text that defines the functions that are given; empty if none is.
+
+    Args:
+        score: A region as :mod:`cklang.ir.attention` describes it, or None.
+        mask: The same.
+        comments: Lines written above, such as the user's Python.
+
+    Raises:
+        CkUnsupportedError: L001, an op has no C.
+    """
+    regions = [region for region in (score, mask) if region is not None]
+    if not regions:
+        return ""
+    reads = any(each.op == "element" for region in regions for each in region.body)
+    above = [f"// {line}".rstrip() for line in comments]
+    parts = [_INCLUDES, *([_LIMIT] if reads else []), "\n".join(above)]
+    return "\n".join([*(part for part in parts if part), *map(_c_function, regions)])
+
+
+def _c_function(region: Function) -> str:
+    named = _renamed(region)
+    lines = [_HEADS[region.name], "{"]
+    for operation in named.body:
+        lines += (
+            _element(operation, named)
+            if operation.op == "element"
+            else c_statement(operation, named)
+        )
+    lines += [f"    return {c_value(named.results[0], named)};", "}", ""]
+    return "\n".join(lines)
+
+
+def _element(operation: Operation, region: Function) -> Iterator[str]:
+    tensor, *indices = operation.operands
+    dtype = tensor.type.dtype
+    name = c_value(tensor, region)
+    terms = [
+        f"ck_at({c_value(index, region)}, {name}_e{axis}, {name}_s{axis})"
+        for axis, index in enumerate(indices)
+    ]
+    place = " + ".join(terms) or "0"
+    result = f"const {c_type(dtype)} {c_value(operation.result, region)}"
+    yield f"    {result} = ((const CK_GLOBAL {dtype.c} *){name})[{place}];"
+
+
+def _renamed(region: Function) -> Function:
+    """Return the region with its parameters named as the C function's."""
+    names = {
+        param.name: replace(param, name=_NAMES.get(param.name, param.name.replace("d", "t")))
+        for param in region.params
+    }
+
+    def new(value: Value) -> Value:
+        return names.get(value.name, value)
+
+    return replace(
+        region,
+        params=tuple(map(new, region.params)),
+        body=tuple(replace(each, operands=tuple(map(new, each.operands))) for each in region.body),
+        results=tuple(map(new, region.results)),
+    )

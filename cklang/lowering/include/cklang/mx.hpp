@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT
+// Products of MX operands on gfx950, whose matrix instructions multiply each 32 elements of a row by
+// 2^exponent: CK Tile's block GEMM with the exponents as two more operands of each instruction.
+#pragma once
+
+#include "cklang/policy.hpp"
+
+namespace cklang {
+
+constexpr index_t mx_block = 32; // elements along K that share an exponent
+
+/// How f8f6f4 instructions call an element type.
+template <typename T>
+constexpr int mx_format = -1;
+template <>
+inline constexpr int mx_format<ck_tile::fp8_t> = 0;
+template <>
+inline constexpr int mx_format<ck_tile::bf8_t> = 1;
+
+/// `acc` += A B: the operands of one lane, and the exponent of its row or column and its 32 of K.
+template <typename A, typename B, index_t tile, typename Acc>
+CK_TILE_DEVICE void
+mx_multiply(Acc& acc, ck_tile::int32x8_t a, ck_tile::int32x8_t b, int scale_a, int scale_b)
+{
+#if defined(__gfx950__)
+    if constexpr(tile == 16)
+        acc = __builtin_amdgcn_mfma_scale_f32_16x16x128_f8f6f4(
+            a, b, acc, mx_format<A>, mx_format<B>, 0, scale_a, 0, scale_b);
+    else
+        acc = __builtin_amdgcn_mfma_scale_f32_32x32x64_f8f6f4(
+            a, b, acc, mx_format<A>, mx_format<B>, 0, scale_a, 0, scale_b);
+#else
+    ck_tile::ignore = acc + a[0] + b[0] + scale_a + scale_b;
+#endif
+}
+
+/// Of each 8-bit operand a lane holds two runs of 16 along K, half of the instruction's K apart.
+template <typename Impl>
+using MxWarpGemm = ck_tile::WarpGemmImpl<
+    ck_tile::WarpGemmAttributeMfma<Impl, ck_tile::WGAttrNumAccessEnum::Double>>;
+
+template <typename Problem, typename Policy>
+struct MxBlockGemm : ck_tile::BlockUniversalGemmAsBsCr<Problem, Policy>
+{
+    using Base     = ck_tile::BlockUniversalGemmAsBsCr<Problem, Policy>;
+    using WarpGemm = typename Base::WarpGemm;
+    using A        = typename Base::ADataType;
+    using B        = typename Base::BDataType;
+
+    static constexpr index_t repeat_m = Base::MIterPerWarp;
+    static constexpr index_t repeat_n = Base::NIterPerWarp;
+    static constexpr index_t repeat_k = Base::KIterPerWarp;
+
+    /// The fragments of the next product.
+    template <typename AWindow, typename BWindow, typename... Turned>
+    CK_TILE_DEVICE void LocalPrefetch(const AWindow& a, const BWindow& b, Turned...)
+    {
+        ck_tile::load_tile(a_, a);
+        ck_tile::load_tile(b_, b);
+    }
+
+    /// `sums` += A B, with an exponent for each row of A and column of B and each 32 of K.
+    template <typename Sums, typename ScalesA, typename ScalesB>
+    CK_TILE_DEVICE void multiply(Sums& sums, const ScalesA& scales_a, const ScalesB& scales_b) const
+    {
+        using namespace ck_tile;
+        static_for<0, repeat_k, 1>{}([&](auto k) {
+            static_for<0, repeat_m, 1>{}([&](auto m) {
+                const auto a       = operand(a_, m, k, Base::a_warp_y_index_zeros, Base::a_warp_y_lengths);
+                const auto scale_a = exponent(scales_a, m, k);
+                static_for<0, repeat_n, 1>{}([&](auto n) {
+                    const auto b =
+                        operand(b_, n, k, Base::b_warp_y_index_zeros, Base::b_warp_y_lengths);
+                    const auto at = merge_sequences(sequence<m, n>{}, Base::c_warp_y_index_zeros);
+                    const auto lengths = merge_sequences(sequence<1, 1>{}, Base::c_warp_y_lengths);
+                    auto part          = sums.get_y_sliced_thread_data(at, lengths);
+                    using Vector       = ext_vector_t<float, decltype(part)::size()>;
+                    auto acc           = bit_cast<Vector>(part);
+                    mx_multiply<A, B, WarpGemm::kM>(acc, a, b, scale_a, exponent(scales_b, n, k));
+                    sums.set_y_sliced_thread_data(at, lengths, bit_cast<decltype(part)>(acc));
+                });
+            });
+        });
+    }
+
+    /// How the exponents of a tile of A (axis 0) or B lie over the lanes.
+    template <index_t axis>
+    CK_TILE_DEVICE static constexpr auto scales()
+    {
+        if constexpr(axis == 0)
+            return scales<repeat_m, Base::MWarp, Base::NWarp, 1, 0>();
+        else
+            return scales<repeat_n, Base::NWarp, Base::MWarp, 0, 1>();
+    }
+
+    private:
+    static constexpr index_t lanes_k = WarpGemm::kK / mx_block;
+
+    template <index_t repeat, index_t warps, index_t others, index_t first, index_t second>
+    CK_TILE_DEVICE static constexpr auto scales()
+    {
+        using namespace ck_tile;
+        return make_static_tile_distribution(
+            tile_distribution_encoding<
+                sequence<others>,
+                tuple<sequence<repeat, warps, WarpGemm::kM>, sequence<repeat_k, lanes_k>>,
+                tuple<sequence<first, second>, sequence<2, 1>>,
+                tuple<sequence<first, second>, sequence<1, 2>>,
+                sequence<1, 2>,
+                sequence<0, 0>>{});
+    }
+
+    template <typename Tile, typename I, typename K, typename Zeros, typename Lengths>
+    CK_TILE_DEVICE static auto operand(const Tile& tile, I, K, Zeros zeros, Lengths lengths)
+    {
+        using namespace ck_tile;
+        return bit_cast<int32x8_t>(
+            tile.get_y_sliced_thread_data(merge_sequences(sequence<I::value, K::value>{}, zeros),
+                                          merge_sequences(sequence<1, 1>{}, lengths)));
+    }
+
+    template <typename Scales, typename I, typename K>
+    CK_TILE_DEVICE static int exponent(const Scales& scales, I, K)
+    {
+        using namespace ck_tile;
+        if constexpr(std::is_arithmetic_v<Scales>)
+            return scales;
+        else
+            return static_cast<unsigned char>(
+                scales.get_y_sliced_thread_data(sequence<I::value, K::value>{}, sequence<1, 1>{})[number<0>{}]);
+    }
+
+    decltype(ck_tile::make_static_distributed_tensor<A>(
+        ck_tile::make_static_tile_distribution(Base::MakeABlockDistributionEncode()))) a_;
+    decltype(ck_tile::make_static_distributed_tensor<B>(
+        ck_tile::make_static_tile_distribution(Base::MakeBBlockDistributionEncode()))) b_;
+};
+
+/// `Base` is the policy that CK Tile gives the pipeline.
+template <typename Base>
+struct MxPolicy : VectorPolicy<Base>
+{
+    template <typename Problem>
+    CK_TILE_HOST_DEVICE static constexpr auto GetBlockGemm()
+    {
+        using namespace ck_tile;
+        using Shape    = typename Problem::BlockGemmShape;
+        using A        = typename Problem::ADataType;
+        using B        = typename Problem::BDataType;
+        using C        = typename Problem::CDataType;
+        using WarpTile = typename Shape::WarpTile;
+        using Impl =
+            typename WarpGemmDispatcher<A,
+                                        B,
+                                        C,
+                                        WarpTile::at(number<0>{}),
+                                        WarpTile::at(number<1>{}),
+                                        WarpTile::at(number<2>{}),
+                                        false>::WarpGemmAttribute::Impl;
+        return MxBlockGemm<Problem,
+                           BlockGemmASmemBSmemCRegV1CustomPolicy<A,
+                                                                 B,
+                                                                 C,
+                                                                 typename Shape::BlockWarps,
+                                                                 MxWarpGemm<Impl>>>{};
+    }
+};
+
+} // namespace cklang

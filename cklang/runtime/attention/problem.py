@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: MIT
+"""What one attention asks of a kernel: its signature, extents, strides, and where tensors are.
+
+Any layout of batch, heads and rows is a matter of strides: BHSD and BSHD arrays are the same
+problem with other numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from cklang.attention_keys import AttentionSignature, MaskKind, ScoreKind
+from cklang.fusion.attention_plan import FusedAttention, region_hash
+from cklang.fusion.masking import WindowMask
+from cklang.fusion.plan import View
+from cklang.ir.attention import group_size, scale_of
+from cklang.ir.nodes import Value
+from cklang.lowering.attention_face import AttentionOperand, AttentionProblem, AttentionTensor
+from cklang.runtime.problem import Storage
+from cklang.types import Dim
+
+__all__ = ["TENSORS", "AttentionCase", "case_of"]
+
+TENSORS = ("q", "k", "v", "o", "lse")
+"""The tensors of a problem that a kernel reads or writes by itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionCase:
+    """One attention with its arrays; addresses are known at the launch alone."""
+
+    signature: AttentionSignature
+    problem: AttentionProblem
+    """With 0 for all addresses."""
+    values: Mapping[str, str]
+    """The value that each tensor of the problem is, by the field: also seed and offset."""
+    reads: tuple[str, ...]
+    """The values that score and mask read."""
+    steps: Mapping[str, int]
+    """The stride of the last axis of each tensor, in elements; 1 if it has one element."""
+    alignments: Mapping[str, int]
+    """Of each tensor's address, in bytes."""
+
+    def __str__(self) -> str:
+        p, s = self.problem, self.signature
+        heads = f"{p.heads} heads" + (f" on {p.kv_heads}" if p.kv_heads != p.heads else "")
+        return (
+            f"attention of {p.batch} x {heads}, {p.seqlen_q} queries, {p.seqlen_k} keys, "
+            f"head sizes {p.hdim_q} and {p.hdim_v}, {s.dtype} to {s.dtype_o}"
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no result has an element."""
+        p = self.problem
+        return not (p.batch and p.heads and p.seqlen_q) or (
+            not p.hdim_v and "lse" not in self.values
+        )
+
+
+def case_of(
+    kernel: FusedAttention, storage: Mapping[str, Storage], dims: Mapping[str, int]
+) -> AttentionCase:
+    """Return the problem of a kernel.
+
+    Args:
+        kernel: What fusion made.
+        storage: How each value lies in memory, by name; o among them, lse if it is wanted.
+        dims: The extents of the call.
+
+    Raises:
+        CkValueError: I045, the query heads are no multiple of the key heads.
+    """
+    named = {"q": kernel.q, "k": kernel.k, "v": kernel.v, "o": _as_it_is(kernel.o)}
+    shapes = {name: _viewed(view, storage) for name, view in named.items()}
+    batch, heads, queries, size = shapes["q"].shape
+    kv_heads, keys = shapes["k"].shape[1:3]
+    if heads and batch:
+        group_size(heads, kv_heads)
+    scale = scale_of(kernel.scale, size)
+    tensors = {name: _tensor(shape) for name, shape in shapes.items()}
+    values = {name: view.value.name for name, view in named.items()}
+    if kernel.lse is not None:
+        held = storage[kernel.lse.name]
+        tensors["lse"] = AttentionTensor(
+            stride_batch=held.strides[0], stride_head=held.strides[1], stride_seq=held.strides[2]
+        )
+        values["lse"] = kernel.lse.name
+    for name, seed in (("seed", kernel.seed), ("offset", kernel.offset)):
+        values |= {} if seed is None else {name: seed.name}
+    window = kernel.window
+    problem = AttentionProblem(
+        batch=batch,
+        heads=heads,
+        kv_heads=kv_heads,
+        seqlen_q=queries,
+        seqlen_k=keys,
+        hdim_q=size,
+        hdim_v=shapes["v"].shape[3],
+        q=tensors["q"],
+        k=tensors["k"],
+        v=tensors["v"],
+        o=tensors["o"],
+        lse=tensors.get("lse", AttentionTensor()),
+        scale=scale,
+        dropout=kernel.dropout,
+        left=-1 if window.left is None else window.left,
+        right=-1 if window.right is None else window.right,
+        from_bottom_right=window.from_bottom_right,
+        sink=window.sink,
+        operands=tuple(_operand(value, storage, dims) for value in kernel.reads),
+    )
+    return AttentionCase(
+        signature=_signature(kernel, storage),
+        problem=problem,
+        values=values,
+        reads=tuple(value.name for value in kernel.reads),
+        steps={n: shape.strides[3] if shape.shape[3] > 1 else 1 for n, shape in shapes.items()},
+        alignments={name: shape.alignment for name, shape in shapes.items()},
+    )
+
+
+def _as_it_is(value: Value) -> View:
+    return View(value=value, perm=tuple(range(value.type.rank)))
+
+
+def _viewed(view: View, storage: Mapping[str, Storage]) -> Storage:
+    """Return the storage of a view, its axes in the view's order."""
+    held = storage[view.value.name]
+    order = [axis for axis in view.perm if axis is not None]
+    return replace(
+        held,
+        shape=tuple(held.shape[axis] for axis in order),
+        strides=tuple(held.strides[axis] for axis in order),
+    )
+
+
+def _tensor(held: Storage) -> AttentionTensor:
+    batch, head, row, _ = held.strides
+    return AttentionTensor(stride_batch=batch, stride_head=head, stride_seq=row)
+
+
+def _operand(
+    value: Value, storage: Mapping[str, Storage], dims: Mapping[str, int]
+) -> AttentionOperand:
+    """Return what a function reads; one without elements is a zero that nobody sees."""
+    extents = [dims[e.name] if isinstance(e, Dim) else int(str(e)) for e in value.type.shape]
+    if math.prod(extents) == 0:
+        return AttentionOperand(pointer=0, extents=(1,) * len(extents), strides=(0,) * len(extents))
+    strides = storage[value.name].strides
+    flat = [0 if n == 1 else stride for n, stride in zip(extents, strides, strict=True)]
+    return AttentionOperand(pointer=0, extents=tuple(extents), strides=tuple(flat))
+
+
+def _signature(kernel: FusedAttention, storage: Mapping[str, Storage]) -> AttentionSignature:
+    dtype = storage[kernel.q.value.name].dtype
+    return AttentionSignature(
+        dtype=dtype,
+        dtype_o=kernel.o.type.dtype,
+        dtype_bias=dtype,
+        score=ScoreKind.NONE if kernel.score is None else ScoreKind.FUNCTION,
+        mask=_mask_kind(kernel),
+        lse=kernel.lse is not None,
+        dropout=kernel.dropout > 0,
+        score_function=region_hash(kernel.score),
+        mask_function=region_hash(kernel.mask),
+    )
+
+
+def _mask_kind(kernel: FusedAttention) -> MaskKind:
+    window = kernel.window
+    if kernel.mask is not None:
+        return MaskKind.FUNCTION
+    if window.is_open:
+        return MaskKind.NONE
+    plain = WindowMask(right=0, from_bottom_right=window.from_bottom_right)
+    return MaskKind.CAUSAL if window == plain else MaskKind.WINDOW

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: MIT
+"""Block scales of A, of B and of both: every extent, layout and sharing of K, and hard values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cklang as ck
+from cklang.keys import Algorithm, Reduction
+from cklang.reference.bounds import evaluate_with_bound
+from cklang.runtime.op import Op
+from cklang.testing import assert_close
+from cklang.testing.strategies import Layout, arrays, extents, strided
+from cklang.types import DTYPES, Blocks, e8m0
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("block_scale")]
+
+M, N, K, G = ck.dims("M N K G")
+X = ck.dtype_var("X", ck.fp8, ck.bf8, ck.fp8_fnuz, ck.bf8_fnuz, ck.f16)
+
+DENSE = (Layout.ROW, Layout.PADDED_ROW, Layout.OFFSET)
+EVEN = ((64, 64, 128), (80, 208, 336), (144, 48, 400))
+"""All fit the widest loads, so that one kernel serves them; K ends inside a block and a tile."""
+ODD = ((70, 201, 301), (1, 1, 1), (129, 3, 127))
+
+
+@ck.op
+def both(
+    x: X[M, K],
+    w: X[N, K],
+    sx: ck.f32[M, K / 128],
+    sw: ck.f32[N / 128, K / 128],
+    bias: ck.f32[N],
+) -> ck.bf16[M, N]:
+    return ck.relu(ck.gemm(x, w.T, scale_a=sx, scale_b=sw.T) + bias)
+
+
+@ck.op
+def activations(x: X[M, K], w: X[N, K], sx: ck.f32[M, K / 128]) -> ck.bf16[M, N]:
+    return ck.gemm(x, w.T, scale_a=sx)
+
+
+@ck.op
+def weights(x: X[M, K], w: X[N, K], sw: ck.f32[N / 16, K / 64], r: ck.f32[M, N]) -> ck.f32[M, N]:
+    return ck.gemm(x, w.T, scale_b=sw.T) * r
+
+
+@ck.op
+def exponents(
+    x: X[M, K], w: X[N, K], sx: ck.e8m0[M, K / 32], sw: ck.e8m0[N, K / 32]
+) -> ck.f32[M, N]:
+    return ck.gemm(x, w.T, scale_a=sx, scale_b=sw.T)
+
+
+@ck.op
+def batch(
+    x: X[G, M, K], w: X[G, N, K], sx: ck.f32[G, M, K / 128], sw: ck.f32[N / 128, K / 128]
+) -> ck.bf16[G, M, N]:
+    return ck.gemm(x, w.mT, scale_a=sx, scale_b=sw.T)
+
+
+@ck.op
+def shared_weights(
+    x: X[G, M, K],
+    w: X[N, K],
+    sx: ck.f32[G, M, K / 128],
+    sw: ck.f32[N / 128, K / 128],
+    bias: ck.f32[N],
+) -> ck.bf16[G, M, N]:
+    return ck.relu(ck.gemm(x, w.T, scale_a=sx, scale_b=sw.T) + bias)
+
+
+def algorithm(tile_k: int = 64, vector: int = 16, **more: Any) -> Algorithm:
+    return Algorithm(
+        tile=(64, 64, tile_k),
+        warps=(2, 2, 1),
+        warp_tile=(16, 16, 32),
+        vector_a=vector,
+        vector_b=vector,
+        vector_e=more.pop("vector_e", 8 if vector > 1 else 1),
+        **more,
+    )
+
+
+def drawn(op: Op, dtype: str, sizes: dict[str, int], seed: int = 0) -> list[Any]:
+    rng = np.random.default_rng(seed)
+    made = []
+    for parameter in op.program.parameters:
+        known = getattr(parameter.type, "dtype", DTYPES[dtype])
+        extents = [
+            extent.count(sizes[extent.of.name])
+            if isinstance(extent, Blocks)
+            else sizes[extent.name]
+            for extent in parameter.type.shape
+        ]
+        if known == e8m0:
+            made.append(rng.integers(120, 134, extents).astype(np.uint8).view(e8m0.numpy))
+        else:
+            made.append(rng.standard_normal(extents).astype(known.numpy))
+    return made
+
+
+def check(op: Any, arch: str, args: list[Any], program: Op | None = None) -> Any:
+    got = op(*args, device=f"emu:{arch}")
+    (want,), (bound,) = evaluate_with_bound((program or op).ir(*args), args)
+    assert_close(got, want, bound)
+    # The bound is no blank cheque.
+    assert np.isfinite(bound).all() or not np.isfinite(want).all() or program is not None
+    return got
+
+
+def over(op: Op, arch: str, dtype: str, shapes: Any, chosen: Algorithm, **more: int) -> None:
+    for shape in shapes:
+        args = drawn(op, dtype, dict(zip("MNK", shape, strict=True)) | more)
+        check(op.using(chosen), arch, args, op)
+
+
+def test_both(covered: Callable[..., None]) -> None:
+    chosen = algorithm(vector_d=(4,))
+    over(both, "gfx942", "fp8_fnuz", EVEN, chosen)
+    # One weight matrix for a batch is more rows of one product: the same kernel.
+    args = drawn(shared_weights, "fp8_fnuz", {"G": 3, "M": 16, "N": 64, "K": 160})
+    check(shared_weights.using(chosen), "gfx942", args, shared_weights)
+    # A scale that is nan, infinite or zero stays in its rows and columns.
+    args = drawn(both, "fp8_fnuz", {"M": 144, "N": 208, "K": 336})
+    tame = check(both.using(chosen), "gfx942", args, both)
+    args[2][0, 1], args[2][1, 2], args[2][2, 0] = np.nan, np.inf, 0
+    args[3][1, 0] = np.nan
+    wild = check(both.using(chosen), "gfx942", args, both)
+    np.testing.assert_array_equal(wild[3:, :128], tame[3:, :128])
+    assert np.isnan(wild[:, 128:]).all()
+    assert np.isnan(wild[0]).all()
+    covered("block scales of A and B", "fp8_fnuz fp8_fnuz bf16", "gfx942")
+
+
+def test_every_extent() -> None:
+    over(both, "gfx942", "fp8_fnuz", ODD, algorithm(vector=1, vector_d=(1,)))
+
+
+@settings(max_examples=25)
+@given(st.data(), extents(140), extents(140), extents(300))
+def test_every_extent_stride_and_value(data: st.DataObject, m: int, n: int, k: int) -> None:
+    shapes = ((m, k), (n, k), (m, -(-k // 128)), (-(-n // 128), -(-k // 128)))
+    dtypes = (ck.fp8_fnuz, ck.fp8_fnuz, ck.f32, ck.f32)
+    # Any strides of scales are one kernel's; A and B keep K contiguous.
+    lies = (DENSE, DENSE, tuple(Layout), tuple(Layout))
+    args = [
+        data.draw(strided(data.draw(arrays(dtype, shape)), layouts))
+        for dtype, shape, layouts in zip(dtypes, shapes, lies, strict=True)
+    ]
+    args.append(data.draw(arrays(ck.f32, (n,))))
+    chosen = algorithm(vector=1, vector_d=(1,))
+    got = both.using(chosen)(*args, device="emu:gfx942")
+    (want,), (bound,) = evaluate_with_bound(both.ir(*args), args)
+    assert_close(got, want, bound)
+
+
+def test_shares_of_k_begin_inside_blocks(covered: Callable[..., None]) -> None:
+    for kind in (
+        {"split_k": 4, "reduction": Reduction.WORKSPACE},
+        {"stream_k": True, "reduction": Reduction.ATOMIC},
+    ):
+        over(both, "gfx942", "fp8_fnuz", EVEN, algorithm(vector_d=(4,), **kind))
+    covered("block scales, split-K and stream-K", "fp8_fnuz fp8_fnuz bf16", "gfx942")
+
+
+def test_batches_and_groups(covered: Callable[..., None]) -> None:
+    over(batch, "gfx942", "fp8_fnuz", EVEN[:2], algorithm(), G=3)
+    covered("block scales, batched", "fp8_fnuz fp8_fnuz bf16", "gfx942")
+    calls = [
+        tuple(drawn(activations, "fp8_fnuz", dict(zip("MNK", shape, strict=True))))
+        for shape in EVEN
+    ]
+    for got, args in zip(
+        activations.using(algorithm()).grouped(calls, device="emu:gfx942"), calls, strict=True
+    ):
+        (want,), (bound,) = evaluate_with_bound(activations.ir(*args), args)
+        assert_close(got, want, bound)
+    covered("block scales, grouped", "fp8_fnuz fp8_fnuz bf16", "gfx942")
+
+
+def test_a_and_b_alone_on_gfx950(covered: Callable[..., None]) -> None:
+    over(activations, "gfx950", "fp8", EVEN, algorithm(tile_k=128))
+    covered("block scales of A", "fp8 fp8 bf16", "gfx950")
+    over(weights, "gfx950", "bf8", EVEN, algorithm(vector_e=4, vector_d=(4,)))
+    covered("block scales of B", "bf8 bf8 f32", "gfx950")
+
+
+@pytest.mark.parametrize(("arch", "dtype"), [("gfx942", "f16"), ("gfx950", "fp8")])
+def test_other_layouts(arch: str, dtype: str, covered: Callable[..., None]) -> None:
+    vector = 128 // DTYPES[dtype].bits
+    chosen = algorithm(tile_k=32 if dtype == "f16" else 64, vector=vector, vector_e=8)
+    for shape in EVEN[1:]:
+        args = drawn(activations, dtype, dict(zip("MNK", shape, strict=True)))
+        args = [np.asfortranarray(each) for each in args]
+        check(activations.using(chosen), arch, args, activations)
+    covered("block scales of A, layouts crr", f"{dtype} {dtype} bf16", arch)
+
+
+def with_hard_exponents(chosen: Algorithm, arch: str, dtype: str) -> None:
+    over(exponents, arch, dtype, EVEN, chosen)
+    args = drawn(exponents, dtype, dict(zip("MNK", EVEN[1], strict=True)))
+    args[2].view(np.uint8)[:4, 2] = (0, 1, 254, 255)
+    args[3].view(np.uint8)[:4, 2] = (254, 0, 0, 127)
+    wild = check(exponents.using(chosen), arch, args, exponents)
+    assert np.isnan(wild[3]).all()
+    assert np.isfinite(wild[4:]).all()
+
+
+def test_exponents(covered: Callable[..., None]) -> None:
+    chosen = algorithm(tile_k=32, vector=8, vector_e=4)
+    with_hard_exponents(chosen, "gfx942", "bf8_fnuz")
+    covered("block scales of A and B, e8m0", "bf8_fnuz bf8_fnuz f32", "gfx942")
+
+
+@pytest.mark.parametrize(("dtype", "warp_tile"), [("fp8", (16, 16, 128)), ("bf8", (32, 32, 64))])
+def test_matrix_instructions_take_exponents(
+    dtype: str, warp_tile: tuple[int, int, int], covered: Callable[..., None]
+) -> None:
+    chosen = replace(algorithm(tile_k=128, vector_e=4), warp_tile=warp_tile)
+    with_hard_exponents(chosen, "gfx950", dtype)
+    covered("MX: block scales in the matrix instructions", f"{dtype} {dtype} f32", "gfx950")
+
+
+def test_what_the_rules_say() -> None:
+    args = drawn(exponents, "fp8_fnuz", {"M": 64, "N": 64, "K": 64})
+    with pytest.raises(ck.CkError, match="scale-k") as refusal:
+        exponents.using(algorithm(tile_k=64, vector_e=4))(*args, device="emu:gfx942")
+    assert "a divisor of the block, 32" in str(refusal.value)
+    with pytest.raises(ck.CkError, match="pipeline"):
+        named = algorithm(tile_k=32, vector=8, vector_e=4, pipeline="mem")
+        exponents.using(named)(*args, device="emu:gfx942")
+    short = [args[0], args[1], args[2], args[3][:, :1]]
+    with pytest.raises(ck.CkError, match="A046") as refusal:
+        exponents(*short, device="emu:gfx942")
+    assert "2 blocks of 32 cover K, which is 64" in str(refusal.value)
+    assert ml_dtypes.float8_e8m0fnu == e8m0.numpy

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: MIT
+"""What fusion makes of an attention: windows, expressions, names, refusals, and the C of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cklang as ck
+from cklang.errors import CkError
+from cklang.fusion.attention_plan import AttentionPlan, region_hash
+from cklang.fusion.masking import WindowMask, split_mask
+from cklang.fusion.partition import plan_of
+from cklang.fusion.variants import variant_of
+from cklang.ir.attention import INDICES, region_params
+from cklang.ir.nodes import Function
+from cklang.lowering.attention_fill import attention_fill
+from cklang.reference.evaluate import evaluate
+
+B, H, G, S, T, D, E = ck.dims("B H G S T D E")
+
+
+def planned(**options: Any) -> AttentionPlan:
+    """Return the plan of an attention; options are texts of its arguments."""
+    source = ", ".join(f"{name}={text}" for name, text in options.items())
+    namespace: dict[str, Any] = {"ck": ck, **{d.name: d for d in (B, H, G, S, T, D, E)}}
+    text = (
+        "@ck.op\n"
+        "def f(q: ck.f16[B, H, S, D], k: ck.f16[B, G, T, D], v: ck.f16[B, G, T, E],\n"
+        "      slopes: ck.f32[H], bias: ck.f16[B, H, S, T], doc: ck.i32[B, S], sm: ck.f32\n"
+        ") -> ck.f16[B, H, S, E]:\n"
+        f"    return ck.attention(q, k, v, {source})\n"
+    )
+    name = f"<attention {source}>"
+    import linecache
+
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    exec(compile(text, name, "exec"), namespace)
+    found = plan_of(namespace["f"].program.specialise())
+    assert isinstance(found, AttentionPlan)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("mask", "want", "rest"),
+    [
+        ("None", WindowMask(), False),
+        ("ck.causal()", WindowMask(right=0), False),
+        ("ck.causal('bottom_right')", WindowMask(right=0, from_bottom_right=True), False),
+        ("ck.sliding_window(7, 3)", WindowMask(left=7, right=3), False),
+        ("ck.sliding_window(7, None)", WindowMask(left=7), False),
+        ("ck.sliding_window(None, None, sink=3)", WindowMask(), False),
+        (
+            "ck.sliding_window(7, 0, 'bottom_right', 4)",
+            WindowMask(left=7, right=0, from_bottom_right=True, sink=4),
+            False,
+        ),
+        ("lambda i, j: j <= i", WindowMask(right=0), False),
+        ("lambda i, j: i >= j", WindowMask(right=0), False),
+        ("lambda i, j: (i - j >= 0) & (i - j < 8)", WindowMask(left=7, right=0), False),
+        ("lambda i, j: j - i < 4", WindowMask(right=3), False),
+        ("lambda i, j: (j < 2) | (i - 5 <= j)", WindowMask(left=5, sink=2), False),
+        (
+            "lambda i, j, q_len, k_len: j <= i + k_len - q_len",
+            WindowMask(right=0, from_bottom_right=True),
+            False,
+        ),
+        ("lambda b, i, j: (j <= i) & (doc[b, i] == doc[b, j])", WindowMask(right=0), True),
+        ("lambda i, j: j < i", WindowMask(), True),  # a window beside the diagonal
+        ("lambda i, j: (j <= i) | (j < 3)", WindowMask(), True),
+        ("lambda i, j: (j <= i) & (j <= i + 4)", WindowMask(right=0), True),
+        (
+            "lambda i, j, q_len, k_len: (j <= i) & (j >= i + k_len - q_len)",
+            WindowMask(right=0),
+            True,
+        ),
+        ("lambda i, j: j <= 2 * i", WindowMask(), True),
+        ("lambda j, k_len: j < k_len", WindowMask(), True),
+    ],
+)
+def test_windows_are_told_from_other_masks(mask: str, want: WindowMask, rest: bool) -> None:
+    kernel = planned(mask=mask).kernel
+    assert kernel.window == want
+    assert (kernel.mask is not None) == rest
+
+
+def _visible(window: WindowMask, i: Any, j: Any, q_len: int, k_len: int) -> Any:
+    at = i + (k_len - q_len if window.from_bottom_right else 0)
+    seen = np.ones(np.broadcast_shapes(i.shape, j.shape), bool)
+    if window.right is not None:
+        seen &= j <= at + window.right
+    if window.left is not None:
+        seen &= (j >= at - window.left) | (j < window.sink)
+    return seen
+
+
+@st.composite
+def masks(draw: st.DrawFn) -> str:
+    """Draw a mask of comparisons of i, j, lengths and small numbers."""
+
+    def side() -> str:
+        terms = draw(
+            st.lists(st.sampled_from(["i", "j", "q_len", "k_len"]), min_size=1, max_size=3)
+        )
+        signs = [draw(st.sampled_from(["+", "-"])) for _ in terms]
+        words = [f"{sign} {term}" for sign, term in zip(signs, terms, strict=True)]
+        return " ".join(["0", *words, f"+ {draw(st.integers(-9, 9))}"]).replace("0 + ", "", 1)
+
+    def comparison() -> str:
+        near = draw(st.booleans())
+        sign = draw(st.sampled_from(["<", "<=", ">", ">="]))
+        if near:
+            return f"(j {sign} i + {draw(st.integers(-3, 9))})"
+        return f"({side()} {sign} j)"
+
+    parts = [comparison() for _ in range(draw(st.integers(1, 3)))]
+    joints = [draw(st.sampled_from([" & ", " & ", " | "])) for _ in parts[1:]]
+    text = parts[0]
+    for joint, part in zip(joints, parts[1:], strict=True):
+        text = f"({text}{joint}{part})"
+    return f"lambda i, j, q_len, k_len: {text}"
+
+
+@given(masks(), st.integers(1, 9), st.integers(1, 9))
+def test_window_and_rest_are_the_mask(mask: str, q_len: int, k_len: int) -> None:
+    plan = planned(mask=mask)
+    i, j = np.ogrid[:q_len, :k_len]
+    want = eval(mask)(i, j, q_len, k_len)
+    got = _visible(plan.kernel.window, i, j, q_len, k_len)
+    if plan.kernel.mask is not None:
+        got = got & _run(plan.kernel.mask, i, j, q_len, k_len)
+    np.testing.assert_array_equal(got, np.broadcast_to(want, got.shape))
+
+
+def _run(region: Function, i: Any, j: Any, q_len: int, k_len: int) -> Any:
+    body = {value.name: value for value in region.params}
+    given = {"b": 0, "h": 0, "q_len": q_len, "k_len": k_len}
+    result = np.empty(np.broadcast_shapes(i.shape, j.shape), bool)
+    for place in np.ndindex(result.shape):
+        numbers = {**given, "i": place[0], "j": place[1]}
+        result[place] = evaluate(region, [np.int32(numbers[name]) for name in body])[0]
+    return result
+
+
+@pytest.mark.parametrize(
+    ("score", "name"),
+    [
+        ("None", "none"),
+        ("lambda s: s", "none"),
+        ("lambda s: 30.0 * ck.tanh(s / 30.0)", "soft cap"),
+        ("lambda s: ck.tanh(s / 30.0) * 30.0", "soft cap"),
+        ("lambda s: 20.0 * ck.tanh(s / 30.0)", "expression"),
+        ("lambda s, h, i, j: s + slopes[h] * (j - i).to(ck.f32)", "ALiBi"),
+        ("lambda s, h, i, j: s - slopes[h] * ck.abs((i - j).to(ck.f32))", "ALiBi"),
+        ("lambda s, h, i, j: s - slopes[h] * (j - i).to(ck.f32)", "expression"),
+        ("lambda s, b, h, i, j: s + bias[b, h, i, j]", "bias"),
+        ("lambda s, b, h, i, j: s + bias[b, h, j, i]", "expression"),
+    ],
+)
+def test_known_scores_are_named(score: str, name: str) -> None:
+    plan = planned(score=score)
+    assert plan.kernel.variant == name
+    assert (plan.kernel.score is None) == (name == "none")
+    assert f"variant {name}:" in plan.explain()
+
+
+def test_a_scale_that_is_not_above_0_needs_a_function() -> None:
+    assert planned(scale="0.5").kernel.score is None
+    assert planned(scale="-0.5").kernel.score is not None
+    assert planned(scale="sm").kernel.score is not None
+
+
+@pytest.mark.parametrize(
+    ("code", "body"),
+    [
+        ("X015", "o = ck.attention(q, k, v)\n    return ck.attention(o.to(ck.f16), k, v)"),
+        ("X015", "return ck.attention(q, k, v).to(ck.f16) @ w"),
+        ("X016", "return ck.attention((q * 2.0).to(ck.f16), k, v)"),
+        ("X016", "y = s * 2.0\n    return ck.attention(q, k, v, score=lambda s, h: s + y[h])"),
+        ("X017", "return ck.attention(q, k, v) * 2.0"),
+        ("X017", "return ck.attention(q, k, v).to(ck.i8).to(ck.f16)"),
+        ("X018", "return ck.attention(q, k, v, score=lambda s, h: s + t[h])"),
+    ],
+)
+def test_refusals(code: str, body: str) -> None:
+    import linecache
+
+    text = (
+        "@ck.op\n"
+        "def f(q: ck.f16[B, H, S, D], k: ck.f16[B, H, S, D], v: ck.f16[B, H, S, D],\n"
+        "      w: ck.f16[D, D], s: ck.f32[H], t: ck.fp8[H]) -> ck.f16[B, H, S, D]:\n"
+        f"    {body}\n"
+    )
+    name = f"<refused {body}>"
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    namespace: dict[str, Any] = {"ck": ck, "B": B, "H": H, "S": S, "D": D}
+    exec(compile(text, name, "exec"), namespace)
+    with pytest.raises(CkError, match=f"CK-{code}"):
+        plan_of(namespace["f"].program.specialise())
+
+
+def test_the_fill_reads_tensors_within_their_axes() -> None:
+    kernel = planned(
+        score="lambda s, b, h, i, j: s + bias[b, h, i - 1, j] + slopes[h] * sm",
+        mask="lambda b, i, j: doc[b, i] == doc[b, j]",
+    ).kernel
+    text = attention_fill(kernel.score, kernel.mask)
+    assert "CK_FUNCTION float ck_score(float s, CK_ATTENTION_PARAMS)" in text
+    assert "CK_FUNCTION int ck_mask(CK_ATTENTION_PARAMS)" in text
+    assert "((const CK_GLOBAL _Float16 *)t0)[ck_at(b, t0_e0, t0_s0) + ck_at(h," in text
+    assert "((const CK_GLOBAL float *)t2)[0]" in text
+    assert attention_fill(None, None) == ""
+    assert "ck_score" not in attention_fill(None, kernel.mask)
+
+
+def test_lengths_have_their_names_in_c() -> None:
+    kernel = planned(mask="lambda j, k_len, q_len: j * 2 < k_len + q_len").kernel
+    assert "(unsigned)T + (unsigned)S" in attention_fill(None, kernel.mask)
+
+
+def test_regions_have_identities() -> None:
+    one, other = (planned(score=f"lambda s: s * {n}").kernel.score for n in ("2.0", "3.0"))
+    assert region_hash(one) != region_hash(other)
+    assert region_hash(None) == ""
+    assert variant_of(one) == "expression" if one is not None else False
+    names = [value.name for value in region_params("mask", [])]
+    assert names == list(INDICES)
+
+
+def test_a_constant_mask_is_a_function() -> None:
+    window, rest = split_mask(_mask_of("lambda j: False"))
+    assert window.is_open
+    assert rest is not None
+
+
+def _mask_of(text: str) -> Function:
+    function = planned(mask=text).function
+    region = next(each for each in function.body if each.op == "attention").attr("mask")
+    assert isinstance(region, Function)
+    return region

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: MIT
+"""Block scales without a compiler: problems, folding of batches, keys, rules, candidates."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import cklang as ck
+from cklang.arch import arch
+from cklang.fusion.partition import plan
+from cklang.keys import Algorithm, Family, KernelKey, Scale
+from cklang.lowering.gemm import is_mx
+from cklang.runtime import bind
+from cklang.runtime.candidates import candidates
+from cklang.runtime.dispatch import problems
+from cklang.runtime.problem import Problem
+from cklang.runtime.rules import objections
+
+M, N, K, G = ck.dims("M N K G")
+
+
+@ck.op
+def rows(x: ck.fp8[G, M, K], w: ck.fp8[N, K], s: ck.f32[G, M, K / 128]) -> ck.f32[G, M, N]:
+    return ck.gemm(x, w.T, scale_a=s)
+
+
+@ck.op
+def blocks(x: ck.fp8[G, M, K], w: ck.fp8[N, K], s: ck.f32[G, M / 2, K / 128]) -> ck.f32[G, M, N]:
+    return ck.gemm(x, w.T, scale_a=s)
+
+
+@ck.op
+def columns(x: ck.fp8[M, K], w: ck.fp8[G, N, K], s: ck.f32[G, N, K / 128]) -> ck.f32[G, M, N]:
+    return ck.gemm(x, w.mT, scale_b=s.mT)
+
+
+@ck.op
+def turned(x: ck.fp8[M, K], w: ck.fp8[N, K], s: ck.f32[M / 64, K / 128]) -> ck.f32[N, M]:
+    return ck.gemm(x, w.T, scale_a=s).T
+
+
+@ck.op
+def exponents(
+    x: ck.fp8[M, K], w: ck.fp8[N, K], s: ck.e8m0[M, K / 32], t: ck.e8m0[N, K / 32]
+) -> ck.f32[M, N]:
+    return ck.gemm(x, w.T, scale_a=s, scale_b=t.T)
+
+
+def problem(op: Any, *given: Any) -> Problem:
+    """The problem of a call."""
+    program = op.program
+    binding = bind.bind(program.parameters, program.signature.result, given)
+    ((_, found),) = problems(plan(op.ir(*given)), binding, None)
+    return found
+
+
+def matrix(*shape: int) -> Any:
+    return np.zeros(shape, ml_dtypes.float8_e4m3fn)
+
+
+def scale(*shape: int) -> Any:
+    return np.zeros(shape, np.float32)
+
+
+def test_a_batch_becomes_rows_where_every_row_has_its_own_scales() -> None:
+    found = problem(rows, matrix(3, 16, 300), matrix(8, 300), scale(3, 16, 3))
+    assert (found.family, found.m, found.batch) == (Family.GEMM, 48, ())
+    assert found.scale_a is not None
+    assert found.scale_b is None
+    assert (found.scale_a.stride, found.scale_a.stride_k, found.scale_a.span) == (3, 1, 144)
+    assert found.signature.scale_a == Scale(dtype=ck.f32, block=(1, 128))
+    # One row each: the rows are the batch, a step of which is a step of the scale.
+    found = problem(rows, matrix(3, 1, 300), matrix(8, 300), scale(3, 1, 3))
+    assert found.scale_a is not None
+    assert (found.m, found.scale_a.stride) == (3, 3)
+
+
+def test_a_batch_stays_one_where_scales_are_shared_or_do_not_go_on() -> None:
+    found = problem(blocks, matrix(3, 16, 300), matrix(8, 300), scale(3, 8, 3))
+    assert (found.family, found.batch, found.m) == (Family.BATCHED, (3,), 16)
+    assert found.scale_a is not None
+    assert (found.scale_a.batch, found.scale_a.stride, found.scale_a.block) == ((24,), 3, (2, 128))
+    gaps = scale(3, 20, 3)[:, :16]
+    assert problem(rows, matrix(3, 16, 300), matrix(8, 300), gaps).batch == (3,)
+    # The scales of w change along the batch: it is no batch of columns, whose result would not
+    # be contiguous, and no batch of rows either.
+    found = problem(columns, matrix(16, 300), matrix(3, 8, 300), scale(3, 8, 3))
+    assert found.scale_b is not None
+    assert (found.batch, found.scale_b.batch, found.scale_b.block) == ((3,), (24,), (1, 128))
+    assert problem(columns, matrix(1, 300), matrix(3, 8, 300), scale(3, 8, 3)).n == 24
+
+
+def test_the_transpose_exchanges_scales() -> None:
+    found = problem(turned, matrix(100, 300), matrix(8, 300), scale(2, 3))
+    assert found.scale_a is None
+    assert found.scale_b is not None
+    assert (found.m, found.n, found.scale_b.block) == (8, 100, (64, 128))
+    assert (found.scale_b.stride, found.scale_b.stride_k) == (3, 1)
+
+
+def test_keys_know_scales() -> None:
+    found = problem(rows, matrix(3, 16, 300), matrix(8, 300), scale(3, 16, 3))
+    chosen = candidates(found.signature, "gfx950")[0]
+    key = KernelKey(found.signature, chosen, "gfx950")
+    assert KernelKey.from_json(json.loads(json.dumps(key.to_json()))) == key
+    other = replace(found.signature, scale_a=Scale(dtype=ck.f32, block=(1, 64)))
+    assert KernelKey(other, chosen, "gfx950").digest != key.digest
+    assert "s1x128" in key.label
+    assert "A scaled by f32 for 1x128" in found.signature.words
+
+
+def test_problems_without_arrays_have_scales() -> None:
+    block, weights = Scale(dtype=ck.f32, block=(1, 128)), Scale(dtype=ck.f32, block=(128, 128))
+    found = ck.problem(48, 200, 300, a=ck.fp8, e=ck.f32, scale_a=block, scale_b=weights)
+    assert (found.scale_a, found.scale_b) != (None, None)
+    given = problem(rows, matrix(1, 48, 300), matrix(200, 300), scale(1, 48, 3))
+    assert found.signature.scale_a == given.signature.scale_a
+    assert found.scales[0].span == given.scales[0].span == 144
+    assert (found.scales[1].span, found.scales[1].stride) == (6, 3)
+    chosen = ck.select(found, arch="gfx950")
+    assert 128 % chosen.key.algorithm.tile[2] == 0
+    assert "B scaled by f32 for 128x128" in chosen.key.signature.words
+
+
+@pytest.mark.parametrize("gpu", ["gfx942", "gfx950"])
+def test_candidates(gpu: str) -> None:
+    given = [matrix(64, 64), matrix(64, 64)]
+    given += [np.zeros((64, 2), np.uint8).view(ck.e8m0.numpy) for _ in range(2)]
+    signature = problem(exponents, *given).signature
+    if gpu == "gfx942":
+        signature = replace(signature, dtype_a=ck.fp8_fnuz, dtype_b=ck.fp8_fnuz)
+    found = candidates(signature, gpu)
+    assert found
+    assert {is_mx(signature, each) for each in found} == (
+        {True, False} if gpu == "gfx950" else {False}
+    )
+    assert all(is_mx(signature, each) or 32 % each.tile[2] == 0 for each in found)
+    plain = replace(signature, scale_a=None, scale_b=None)
+    assert all(each.tile[2] >= 64 for each in candidates(plain, gpu))
+
+
+def test_rules() -> None:
+    given = [matrix(64, 64), matrix(64, 64)]
+    given += [np.zeros((64, 2), np.uint8).view(ck.e8m0.numpy) for _ in range(2)]
+    signature = problem(exponents, *given).signature
+    spec = arch("gfx950")
+    mx = Algorithm(
+        tile=(64, 64, 128),
+        warps=(2, 2, 1),
+        warp_tile=(16, 16, 128),
+        vector_a=16,
+        vector_b=16,
+        vector_e=4,
+    )
+    assert not list(objections(mx, signature, spec))
+    for change, rule in (
+        ({"transpose_c": True}, "scale-mx"),
+        ({"pipeline": "mem"}, "generated"),
+        ({"warp_tile": (16, 16, 32)}, "scale-k"),
+    ):
+        ids = {each.rule for each in objections(replace(mx, **change), signature, spec)}
+        assert rule in ids
+    other = replace(signature, layout_a="c")
+    assert "scale-mx" in {each.rule for each in objections(mx, other, spec)}
+    # Scales of another block are applied to sums, whatever the instruction.
+    wide = replace(signature, scale_a=Scale(dtype=ck.f32, block=(1, 128)), scale_b=None)
+    assert not list(objections(mx, wide, spec))
+    assert not is_mx(wide, mx)
+
+
+def test_a_scale_that_is_too_large_to_address_is_refused() -> None:
+    found = problem(rows, matrix(3, 16, 300), matrix(8, 300), scale(3, 16, 3))
+    assert found.scale_a is not None
+    chosen = candidates(found.signature, "gfx950")[-1]
+    far = replace(found, scale_a=replace(found.scale_a, span=1 << 30))
+    ids = {each.rule for each in objections(chosen, far.signature, arch("gfx950"), far)}
+    assert ids == {"operand-size"}

@@ -64,6 +64,7 @@ __all__ = [
     "Registry",
     "Selection",
     "Tuned",
+    "attention_grad",
     "autotune",
     "bf8",
     "bf8_fnuz",

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, get_args
 
 from cklang.codec import decode, encode, enum_of
 from cklang.errors import error
@@ -20,6 +20,7 @@ from cklang.keys import SCHEMA_VERSION, KernelKey
 from cklang.types import DType
 
 __all__ = [
+    "AnyAttentionKey",
     "AnyKey",
     "AppendKey",
     "AttentionAlgorithm",
@@ -344,7 +345,10 @@ class AppendKey(_Key):
         return [self.dtype.name, self.rotary.value, *(["paged"] if self.paged else [])]
 
 
-AnyKey = KernelKey | AttentionKey | CombineKey | AppendKey
+AnyAttentionKey = AttentionKey | AttentionGradKey | CombineKey | AppendKey | ReduceKey
+"""The identity of a kernel around attention."""
+
+AnyKey = KernelKey | AnyAttentionKey
 """The identity of a kernel of any family."""
 
 
@@ -354,7 +358,7 @@ def key_from_json(data: dict[str, Any]) -> AnyKey:
     Raises:
         CkValueError: K003 for another schema version, K001 for unknown fields or values.
     """
-    kinds = {each.kind: each for each in (AttentionKey, CombineKey, AppendKey)}
+    kinds = {each.kind: each for each in get_args(AnyAttentionKey)}
     kind = kinds.get(str(data.get("kind", "")))
     return KernelKey.from_json(data) if kind is None else kind.from_json(data)
 

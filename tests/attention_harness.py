@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from cklang.attention_keys import (
+    AnyAttentionKey,
     AppendKey,
     AttentionAlgorithm,
     AttentionGradKey,
@@ -25,13 +26,7 @@ from cklang.attention_keys import (
     CombineKey,
     ReduceKey,
 )
-from cklang.lowering.attention import (
-    lower_append,
-    lower_attention,
-    lower_combine,
-    lower_grad,
-    lower_reduce,
-)
+from cklang.lowering.attention import lower_any
 from cklang.lowering.attention_face import (
     AppendFace,
     AttentionFace,
@@ -50,7 +45,6 @@ from cklang.runtime.toolchain import find_ck_tree, find_toolchain
 from cklang.types import DType, bf16, f16
 
 Array = np.ndarray[Any, Any]
-Key = AttentionKey | AttentionGradKey | CombineKey | AppendKey | ReduceKey
 Expression = Callable[..., Any]
 """Of (s, b, h, i, j) or (b, h, i, j), whose indices broadcast."""
 
@@ -76,7 +70,7 @@ def key_of(
 class Built:
     """A filled stencil."""
 
-    key: Key
+    key: AnyAttentionKey
     source: KernelSource
     code: Path
     face: Any
@@ -86,20 +80,6 @@ class Built:
     def facts(self) -> codeobject.KernelFacts:
         """What the code object says of the kernel."""
         return codeobject.read(self.code).kernel(self.source.kernel)
-
-
-def _source(key: Key, fill: str) -> KernelSource:
-    match key:
-        case AttentionKey():
-            return lower_attention(key, fill)
-        case AttentionGradKey():
-            return lower_grad(key, fill)
-        case CombineKey():
-            return lower_combine(key)
-        case AppendKey():
-            return lower_append(key)
-        case ReduceKey():
-            return lower_reduce(key)
 
 
 _FACES = {
@@ -112,9 +92,9 @@ _FACES = {
 
 
 @cache
-def build(key: Key, fill: str = "") -> Built:
+def build(key: AnyAttentionKey, fill: str = "") -> Built:
     """Return the kernel of ``key`` with its holes filled; stencils are kept in the cache."""
-    source = _source(key, fill)
+    source = lower_any(key, fill)
     tools, tree = find_toolchain(), find_ck_tree()
     store = Store(cache_root())
     inputs = {"source": source.stencil, "arch": key.arch, "tools": steps.identity(tools, tree)}
@@ -148,7 +128,7 @@ def build(key: Key, fill: str = "") -> Built:
     return _built(key, source, parts, entry)
 
 
-def _built(key: Key, source: KernelSource, parts: Entry, entry: Entry) -> Built:
+def _built(key: AnyAttentionKey, source: KernelSource, parts: Entry, entry: Entry) -> Built:
     face = _FACES[type(key)](parts.file("host.so"))
     return Built(key=key, source=source, code=entry.file("kernel.hsaco"), face=face)
 

@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from cklang.arch import arch
 from cklang.attention_keys import (
+    AnyAttentionKey,
     AppendKey,
     AttentionGradKey,
     AttentionKey,
@@ -29,6 +30,7 @@ from cklang.types import f32
 __all__ = [
     "MASK_HOLE",
     "SCORE_HOLE",
+    "lower_any",
     "lower_append",
     "lower_attention",
     "lower_combine",
@@ -76,6 +78,26 @@ _BIAS = {
     ScoreKind.BIAS: "ELEMENTWISE_BIAS",
     ScoreKind.FUNCTION: "ALIBI",
 }
+
+
+def lower_any(key: AnyAttentionKey, fill: str) -> KernelSource:
+    """Return the source of any kernel around attention.
+
+    Args:
+        key: Its identity.
+        fill: C that defines the functions that ``key`` says are the user's; empty if none is.
+    """
+    match key:
+        case AttentionKey():
+            return lower_attention(key, fill)
+        case AttentionGradKey():
+            return lower_grad(key, fill)
+        case CombineKey():
+            return lower_combine(key)
+        case AppendKey():
+            return lower_append(key)
+        case ReduceKey():
+            return lower_reduce(key)
 
 
 def lower_attention(key: AttentionKey, fill: str) -> KernelSource:

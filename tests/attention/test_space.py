@@ -19,7 +19,11 @@ def signature(dtype: DType) -> AttentionSignature:
     return AttentionSignature(dtype=dtype, dtype_o=dtype, dtype_bias=dtype)
 
 
-@pytest.mark.parametrize("spec", all_archs(), ids=lambda spec: spec.name)
+# The pinned tree's products with A in registers do not compile for RDNA3.
+ABLE = [spec for spec in all_archs() if spec.family != "rdna3"]
+
+
+@pytest.mark.parametrize("spec", ABLE, ids=lambda spec: spec.name)
 @given(hdim_q=heads, hdim_v=heads)
 def test_every_head_size_has_a_tiling(spec: object, hdim_q: int, hdim_v: int) -> None:
     found = attention_algorithms(spec, signature(f16), hdim_q, hdim_v)  # type: ignore[arg-type]
@@ -52,6 +56,7 @@ def test_order_dtypes_and_widths() -> None:
         assert attention_algorithms(arch("gfx942"), signature(dtype), 128, 128)[0].vector == 8
         assert attention_algorithms(arch("gfx90a"), signature(dtype), 128, 128) == ()
     assert attention_algorithms(arch("gfx942"), signature(f16), 264, 64) == ()
+    assert attention_algorithms(arch("gfx1100"), signature(f16), 64, 64) == ()
 
 
 def test_backward_tilings_keep_the_rules_of_their_pipelines() -> None:

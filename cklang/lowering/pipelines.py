@@ -15,13 +15,14 @@ its block GEMM through a constant object, which none of theirs allows, and nothi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from cklang.keys import Pipeline
+from cklang.keys import Algorithm, Pipeline, Signature
 
-__all__ = ["PIPELINES", "PipelineRow"]
+__all__ = ["PIPELINES", "PipelineRow", "in_flight", "loop_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,3 +155,23 @@ PIPELINES: Mapping[Pipeline, PipelineRow] = MappingProxyType(
     }
 )
 """Every pipeline of the pinned headers that is generated."""
+
+_BYTES_IN_FLIGHT = 32768
+"""What the ``mem`` pipeline wants a compute unit to wait for (its header, MinMemInFlyBytes)."""
+_WAVES = 4
+
+
+def in_flight(signature: Signature, algorithm: Algorithm, wave_size: int) -> int:
+    """Return how many K tiles the ``mem`` pipeline has in flight (its header, PrefetchStages)."""
+    m, n, k = algorithm.tile
+    threads = math.prod(algorithm.warps) * wave_size
+    workgroups = max(_WAVES * wave_size // threads, 1)
+    bits = (m * signature.dtype_a.bits + n * signature.dtype_b.bits) * k
+    return min(max(-(-(_BYTES_IN_FLIGHT // workgroups) // max(bits // 8, 1)), 2), 8)
+
+
+def loop_of(signature: Signature, algorithm: Algorithm, wave_size: int) -> tuple[int, int]:
+    """Return how many K tiles a kernel's loop takes at once, and at least."""
+    row = PIPELINES[algorithm.pipeline]
+    held = in_flight(signature, algorithm, wave_size)
+    return row.step or held, row.least or 2 * held

@@ -12,7 +12,7 @@ import numpy as np
 
 from cklang.arch import ArchSpec
 from cklang.tuning.constants import Constants
-from cklang.tuning.terms import Costs, cache_bytes, step_time
+from cklang.tuning.terms import Costs, cache_bytes, loop_steps, step_time
 from cklang.tuning.traits import Columns, Floats
 
 __all__ = ["Totals"]
@@ -43,6 +43,7 @@ class Totals:
         self._full: Floats = self._steps[t.occupancy.astype(np.intp), self._index]
         self._resident = self._units * t.occupancy
         self._step_k = t.tile_k * t.split_k
+        self._plain_loop = bool((t.loop_step == 1).all() and (t.loop_least == 1).all())
         self._tail: Floats = c.tail * t.occupancy * cost.work
         self._prologue: Floats = cost.prologue
         self._epilogue: Floats = cost.epilogue
@@ -62,6 +63,8 @@ class Totals:
         rows, columns = np.ceil(m / t.tile_m), np.ceil(n / t.tile_n)
         workgroups = rows * columns * t.split_k
         steps = np.ceil(k / self._step_k)
+        if not self._plain_loop:
+            steps = loop_steps(t, steps)
         queue = np.ceil(workgroups / self._units)
         rounds = np.floor(queue / t.occupancy)
         last = (queue - rounds * t.occupancy).astype(np.intp)

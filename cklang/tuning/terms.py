@@ -17,7 +17,17 @@ from cklang.arch import ArchSpec
 from cklang.tuning.constants import Constants
 from cklang.tuning.traits import Columns
 
-__all__ = ["Costs", "Geometry", "Times", "cache_bytes", "costs", "geometry", "step_time", "times"]
+__all__ = [
+    "Costs",
+    "Geometry",
+    "Times",
+    "cache_bytes",
+    "costs",
+    "geometry",
+    "loop_steps",
+    "step_time",
+    "times",
+]
 
 # NumPy arrays, or the tracing arrays of whichever module differentiates them.
 Array = Any
@@ -96,7 +106,7 @@ def geometry(t: Columns, spec: ArchSpec, m: Array, n: Array, k: Array) -> Geomet
     queue = np.ceil(workgroups / units)
     rounds = np.floor(queue / t.occupancy)
     last = queue - rounds * t.occupancy
-    steps = np.ceil(k / (t.tile_k * t.split_k))
+    steps = loop_steps(t, np.ceil(k / (t.tile_k * t.split_k)))
     together = np.minimum(workgroups, units * t.occupancy)
     # Consecutive workgroups go to consecutive chiplets and walk down a group of rows first, so
     # that the tiles of one chiplet lie in few rows and in many columns.
@@ -118,6 +128,11 @@ def geometry(t: Columns, spec: ArchSpec, m: Array, n: Array, k: Array) -> Geomet
         l2=workgroups * steps * t.tile_k * _tile_bytes(t) * _MEGA,
         atomics=(t.split_k > 1) * m * n * t.split_k * _MEGA,
     )
+
+
+def loop_steps(t: Columns, tiles: Array) -> Array:
+    """Return how many K steps a loop takes for so many K tiles, those of padding included."""
+    return np.maximum(np.ceil(tiles / t.loop_step) * t.loop_step, t.loop_least)
 
 
 def cache_bytes(spec: ArchSpec) -> float:

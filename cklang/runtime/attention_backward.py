@@ -274,6 +274,7 @@ class _Stages:
         shared = p.heads // p.kv_heads
         if p.seqlen_q and p.seqlen_k:
             forward = self._forward_values()
+            inputs = tuple(name for name in forward if name != "o")
             yield _Stage(
                 key=select_attention(case, self.spec).key,
                 face=AttentionFace,
@@ -291,7 +292,7 @@ class _Stages:
                     replace(signature, dtype_o=f32), False, self.deterministic, self.algorithm, gpu
                 ),
                 face=AttentionGradFace,
-                values=(*forward, _GRAD, "d", "dq_parts", "dk_parts", "dv_parts"),
+                values=(*inputs, _GRAD, "d", "dq_parts", "dk_parts", "dv_parts"),
                 question=self._gradient,
                 zeroed="dq_parts",
             )
@@ -319,14 +320,17 @@ class _Stages:
         found: dict[str, Any] = {}
         for name, value in case.values.items():
             held = getattr(case.problem, name)
-            found[name] = at[value] if isinstance(held, int) else replace(held, pointer=at[value])
+            address = at.get(value, 0)
+            found[name] = address if isinstance(held, int) else replace(held, pointer=address)
         operands: list[AttentionOperand] = [
             replace(operand, pointer=at[value])
             for operand, value in zip(case.problem.operands, case.reads, strict=True)
         ]
         p = case.problem
         o = _rows(p.heads * p.seqlen_q * p.hdim_v, p.seqlen_q * p.hdim_v, p.hdim_v)
-        return replace(p, **(found | {"o": replace(o, pointer=at["o"])}), operands=tuple(operands))
+        return replace(
+            p, **(found | {"o": replace(o, pointer=at.get("o", 0))}), operands=tuple(operands)
+        )
 
     def _dot(self, at: Mapping[str, int]) -> ReduceProblem:
         p = self.case.problem

@@ -30,7 +30,7 @@ def distant(
         q,
         k,
         v,
-        mask=lambda i, j: (i + 2 * j) % 3 != 0,
+        mask=lambda h, i, j: (j <= i + 60) | (h == 1),
         score=lambda s, h, i, j: s - far[h] * ck.abs((i - j).to(ck.f32)),
         dropout=0.25,
         seed=77,
@@ -60,7 +60,7 @@ def gradients(q: Array, k: Array, v: Array, far: Array, grad: Array) -> list[Arr
     scale = q.shape[3] ** -0.5
     s = scale * (q @ k.swapaxes(2, 3))
     _, h, i, j = np.ogrid[: s.shape[0], : s.shape[1], : s.shape[2], : s.shape[3]]
-    s = np.where((i + 2 * j) % 3 != 0, s - far.astype(np.float64)[h] * abs(i - j), -np.inf)
+    s = np.where((j <= i + 60) | (h == 1), s - far.astype(np.float64)[h] * abs(i - j), -np.inf)
     p = np.exp(s - s.max(-1, keepdims=True))
     p /= p.sum(-1, keepdims=True)
     keep = keep_mask(s.shape, 0.25, 77, 3) / 0.75

@@ -81,7 +81,7 @@ class Matrix(Operand):
     @property
     def contiguous(self) -> int:
         """Extent of the contiguous axis."""
-        if self.prepared is not None:
+        if self.prepared is not None or self.dtype.packed:
             return self.stride
         return self.columns if self.layout is Layout.ROW else self.rows
 

@@ -8,6 +8,7 @@ compiler's words. Then prints the table of ``instruction_coverage.py`` over them
 family were compiled, and what was not.
 
     python benchmarks/ck_kernels.py folder [--arch gfx942 ...] [--family gemm ...] [--minutes 100]
+        [--jobs 2]
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from ck_examples import COMMON
@@ -106,11 +108,16 @@ def main() -> None:
     parser.add_argument("--arch", nargs="+", default=ARCHS, choices=ARCHS)
     parser.add_argument("--family", nargs="+", default=EVERYTHING, choices=EVERYTHING)
     parser.add_argument("--minutes", type=float, default=100, help="of processor time, at most")
+    parser.add_argument("--jobs", type=int, default=1, help="compilers at a time")
     options = parser.parse_args()
     plan = planned(options.arch, options.family, options.folder / "generated")
-    for arch, unit in plan:
+
+    def work(item: tuple[str, Unit]) -> None:
         if processor_minutes() < options.minutes:
-            compile_unit(unit, arch, options.folder)
+            compile_unit(item[1], item[0], options.folder)
+
+    with ThreadPoolExecutor(options.jobs) as pool:
+        list(pool.map(work, plan))
     report(plan, options.folder)
 
 

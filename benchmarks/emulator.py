@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """The emulator's speed on this machine: products, attention, copies, small kernels, its own build.
 
-    python benchmarks/emulator.py [--only NAME ...] [--profile]
+    python benchmarks/emulator.py [--only NAME ...] [--quick] [--profile]
 
-Run it on an idle machine. ``--profile`` prints beside each kernel what it executes, by operation.
+Prints the Markdown table of docs/emulator.md; all of it takes a few minutes. Run it on an idle
+machine. ``--quick`` measures each thing once, to see that it runs; ``--profile`` prints behind each
+kernel what it executes, by operation.
 """
 
 from __future__ import annotations
@@ -73,18 +75,21 @@ class Row:
     more: bool = False
     note: str = ""
 
-    def verdict(self) -> str:
-        """Return ``pass``, ``FAIL``, or nothing if there is no limit."""
-        if self.least is None:
-            return ""
-        sign = 1 if self.more else -1
-        return "pass" if sign * self.value >= sign * self.least else "FAIL"
+    def line(self) -> str:
+        """The row in Markdown, with ``pass`` or ``FAIL`` if there is a limit."""
+        limit = verdict = ""
+        if self.least is not None:
+            sign = 1 if self.more else -1
+            limit = f"{'≥' if self.more else '≤'} {self.least:g}"
+            verdict = "pass" if sign * self.value >= sign * self.least else "FAIL"
+        cells = (self.what, f"{self.value:.3g} {self.unit}", limit, verdict, self.note)
+        return f"| {' | '.join(cells)} |"
 
 
-def best(repeat: int, work: Callable[[], object]) -> float:
-    """Return the shortest of some runs, in seconds."""
+def best(runs: int, work: Callable[[], object]) -> float:
+    """Return the shortest of some runs, in seconds; of one if ``--quick`` was given."""
     shortest = float("inf")
-    for _ in range(repeat):
+    for _ in range(1 if "--quick" in sys.argv else runs):
         start = time.perf_counter()
         work()
         shortest = min(shortest, time.perf_counter() - start)
@@ -186,19 +191,17 @@ def main() -> None:
     """Measure what the command line names, or everything, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--only", nargs="+", choices=BENCHMARKS, default=list(BENCHMARKS))
+    parser.add_argument("--quick", action="store_true", help="measure once")
     parser.add_argument("--profile", action="store_true")
     options = parser.parse_args()
-    console = Console(width=100)
     emulator.load()
-    table = Table("what", "value", "limit", "", "note", title=f"{os.cpu_count()} cores")
+    print(f"| what ({os.cpu_count()} cores) | value | limit | | note |\n|---|---|---|---|---|")
     for name in options.only:
         for measure in BENCHMARKS[name]:
             row = measure()
-            sign = "" if row.least is None else f"{'≥' if row.more else '≤'} {row.least:g}"
-            table.add_row(row.what, f"{row.value:.3g} {row.unit}", sign, row.verdict(), row.note)
+            print(row.line(), flush=True)
             if options.profile and measure in {product, attention, copy}:
-                console.print(profile())
-    console.print(table)
+                Console(width=100, stderr=True).print(profile())
 
 
 if __name__ == "__main__":

@@ -345,4 +345,32 @@ MUTANTS = (
         "while (queue.size() > left + 1) {",
         "waits",
     ),
+    _mutant(
+        "stores count as loads on RDNA",
+        "waits",
+        "const bool loads = !is_rdna(family) ||",
+        "const bool loads = true ||",
+        "waits_rdna",
+    ),
+    _mutant(
+        "a barrier orders what comes after it",
+        "races",
+        "clock.passed = ++clock.arrived;",
+        "clock.passed = 1 + ++clock.arrived;",
+        "races",
+    ),
+    _mutant(
+        "readers are forgotten",
+        "races",
+        "byte.readers |= 1u << w.id;",
+        "byte.readers = 0;",
+        "races",
+    ),
+    _mutant(
+        "repeated offsets of zstd keep their order",
+        "zstd",
+        "for (; moved != 0; --moved)",
+        "for (; moved > 2; --moved)",
+        "hip_compressed",
+    ),
 )

@@ -101,6 +101,9 @@ def _some_of(*words: str) -> Callable[[str], frozenset[str]]:
     return parse
 
 
+SANITIZERS = ("waits", "races", "uninitialized")
+"""What kernels can be checked for besides faults."""
+
 ARCH_DIR: Knob[Path | None] = Knob(
     name="CKLANG_ARCH_DIR",
     default=None,
@@ -146,8 +149,10 @@ JOBS: Knob[int | None] = Knob(
 SANITIZE: Knob[frozenset[str]] = Knob(
     name="CKLANG_SANITIZE",
     default=frozenset(),
-    parse=_some_of("waits"),
-    doc="what the emulator checks while kernels run (slower): waits finds missing s_waitcnt",
+    parse=_some_of(*SANITIZERS),
+    doc="what the emulator checks while kernels run (slower): missing waits for loads (waits), "
+    "accesses to LDS that no barrier orders (races), reads of LDS that nobody has written "
+    "(uninitialized)",
 )
 LOG: Knob[str] = Knob(
     name="CKLANG_LOG",

@@ -52,7 +52,12 @@ def kernels_read_back(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that writes the table of what works where."""
+    """Add options: for the table of what works where, and for what takes minutes."""
+    parser.addoption(
+        "--all-examples",
+        action="store_true",
+        help="also build and run those of CK Tile's examples that take minutes to compile",
+    )
     parser.addoption(
         "--write-coverage",
         action="store_true",

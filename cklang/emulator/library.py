@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any
@@ -53,6 +54,8 @@ class Stats:
     mfma_flops: int
     """Floating-point operations of matrix instructions, an addition and a product each."""
     bytes_loaded: int
+    """Of global memory, by buffer, global, flat and scalar loads; what is out of a buffer's range
+    moves nothing."""
     bytes_stored: int
     nanoseconds: int
     """Wall time in the engine."""
@@ -110,7 +113,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     ),
     "ckemu_set_patience": (None, (ctypes.c_uint64,)),
     "ckemu_set_numerics": (None, (ctypes.c_int,)),
-    "ckemu_check_waits": (None, (ctypes.c_int,)),
+    "ckemu_sanitize": (None, (ctypes.c_uint,)),
     "ckemu_last_numerics": (ctypes.c_int, (ctypes.c_int,)),
     "ckemu_disassemble": (
         ctypes.c_int,
@@ -139,7 +142,7 @@ def load() -> ctypes.CDLL:
         function = getattr(library, name)
         function.restype = result
         function.argtypes = arguments
-    library.ckemu_check_waits("waits" in knobs.SANITIZE.get())
+    library.ckemu_sanitize(_bits(knobs.SANITIZE.get()))
     library.ckemu_set_numerics(NUMERICS.index(knobs.NUMERICS.get()))
     return library
 
@@ -192,16 +195,22 @@ def sanitize(*checks: str) -> None:
 
     Args:
         checks: "waits" ends a launch where a register that a load will still write is read or
-            overwritten before a wait that covers the load.
+            overwritten before a wait that covers the load; "races" where two waves access the
+            same byte of LDS, one of them to change it, with no barrier between; "uninitialized"
+            where a byte of LDS is read that the workgroup has not written.
 
     Raises:
         CkValueError: Z001, there is no such check.
     """
     for check in checks:
-        if check != "waits":
-            doc = knobs.SANITIZE.doc
-            raise error("Z001", name="sanitize", got=check, problem="must be waits", doc=doc)
-    load().ckemu_check_waits(bool(checks))
+        if check not in knobs.SANITIZERS:
+            doc, problem = knobs.SANITIZE.doc, f"must be one of {', '.join(knobs.SANITIZERS)}"
+            raise error("Z001", name="sanitize", got=check, problem=problem, doc=doc)
+    load().ckemu_sanitize(_bits(checks))
+
+
+def _bits(checks: Iterable[str]) -> int:
+    return sum(1 << knobs.SANITIZERS.index(check) for check in set(checks))
 
 
 def stats(device: int) -> Stats:

@@ -14,7 +14,7 @@ from cklang.errors import error
 from cklang.keys import KernelKey
 from cklang.tuning.constants import Constants, fitted
 from cklang.tuning.fast import Totals
-from cklang.tuning.terms import costs, geometry, step_time, times
+from cklang.tuning.terms import costs, geometry, loop_steps, step_time, times
 from cklang.tuning.traits import Columns, Floats, Resources, Traits, traits_of
 
 __all__ = ["CostModel", "Estimate", "Extents", "GemmShape", "Ranked", "Ranker", "estimate", "rank"]
@@ -72,8 +72,10 @@ class Estimate:
     """Multiplications and additions of the problem."""
     padded_flops: float
     """The same with all tiles full: what the matrix instructions do."""
+    waves: int
+    """Of all workgroups."""
     bytes_loaded: float
-    """A and B as the workgroups ask for them, tile by tile, before any cache."""
+    """A and B as the workgroups ask for them, tile by tile, before any cache; no padding."""
     bytes_least: float
     """A, B and the result once each."""
 
@@ -126,9 +128,11 @@ class CostModel:
         share = p.memory**1.5 / (p.memory**1.5 + p.l2**1.5)
         terms |= {"memory": waiting * share, "l2": waiting * (1.0 - share)}
         i = index
+        tiles_m, tiles_n = np.ceil(m / t.tile_m), np.ceil(n / t.tile_n)
+        loaded = (m * tiles_n * t.bytes_a + n * tiles_m * t.bytes_b) * k
         rounds = g.rounds[i] + g.partial[i]
         filled = g.workgroups[i] / (self.spec.compute_units * t.occupancy[i])
-        padded = g.workgroups[i] * g.steps[i] * t.tile_m[i] * t.tile_n[i] * t.tile_k[i]
+        padded = tiles_m * tiles_n * _steps(t, k) * t.tile_m * t.tile_n * t.tile_k
         return Estimate(
             us=float(p.total[i]),
             terms={name: float(value[i]) for name, value in terms.items()},
@@ -138,10 +142,23 @@ class CostModel:
             last_round=min(1.0, float(filled - (np.ceil(filled) - 1))),
             steps=int(g.steps[i]),
             flops=2.0 * m * n * k,
-            padded_flops=2.0 * float(padded),
-            bytes_loaded=float(g.l2[i]) * 1e6,
+            padded_flops=2.0 * float(padded[i]),
+            waves=int(g.workgroups[i] * t.waves[i]),
+            bytes_loaded=float(loaded[i]),
             bytes_least=float(g.footprint[i]) * 1e6,
         )
+
+
+def _steps(t: Columns, k: float) -> Floats:
+    """Return the K steps of all workgroups of a tile: split-K shares K tiles out evenly.
+
+    Of stream-K the shortest: a share that ends inside a tile takes a whole loop there.
+    """
+    tiles = np.ceil(k / t.tile_k)
+    least = np.floor(tiles / t.split_k)
+    longer = tiles - least * t.split_k
+    found: Floats = longer * loop_steps(t, least + 1) + (t.split_k - longer) * loop_steps(t, least)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -138,3 +138,45 @@ def test_to_narrow(module: Module, name: str) -> None:
         scaled = np.clip(scaled, -largest, largest)
     want = scaled.astype(np.float32).astype(dtype)
     np.testing.assert_array_equal(unpack(output, bits, count), want.view(np.uint8))
+
+
+def every(wide: str, mini: str) -> np.ndarray:
+    """All values of a 16-bit type; of f32 all that bf16 has, and all ties with their neighbours."""
+    if wide != "f32":
+        return np.arange(1 << 16, dtype=np.uint16).view(WIDE[wide])
+    dtype, bits = MINI[mini]
+    numbers = np.arange(1 << bits, dtype=np.uint8).view(dtype).astype(np.float64)
+    numbers = np.unique(abs(numbers[np.isfinite(numbers)]))
+    ties = (numbers[1:] + numbers[:-1]) / 2
+    beyond = numbers[-1] + (numbers[-1] - numbers[-2]) / 2  # where infinity would begin
+    edges = (8 * np.concatenate([numbers, ties, [beyond]])).astype(np.float32)
+    near = [np.nextafter(edges, np.float32(to)) for to in (-np.inf, np.inf)]
+    short = (np.arange(1 << 16, dtype=np.uint32) << np.uint32(16)).view(np.float32)
+    return np.concatenate([short, edges, -edges, *near, *(-values for values in near)])
+
+
+@pytest.mark.parametrize("name", [n for n in TEXT if n.split("_")[-1] in WIDE])
+def test_every_value_to_narrow(module: Module, name: str) -> None:
+    """Ties go to even; beyond the largest number 6 and 4 bits saturate, NaN too."""
+    _, mini, wide = name.split("_")
+    dtype, bits = MINI[mini]
+    count = 2 if name.startswith("pk_") else 32
+    values = every(wide, mini)
+    values = np.concatenate([values, np.zeros(-len(values) % (64 * count), WIDE[wide])])
+    rows = values.reshape(-1, 64, count)
+    order = rows
+    if "2xpk16" in name:
+        order = np.concatenate([rows[..., ::2], rows[..., 1::2]], axis=2)
+    packed = np.ascontiguousarray(order).view(np.uint32)
+    got = np.concatenate([unpack(run(module, name, row), bits, count) for row in packed]).ravel()
+    with np.errstate(invalid="ignore"):
+        exact = values.astype(np.float64) / 8
+    nan = np.isnan(exact)
+    largest = float(ml_dtypes.finfo(dtype).max)
+    if bits < 8:
+        exact = np.clip(exact, -largest, largest)
+    with np.errstate(invalid="ignore", over="ignore"):
+        want = exact.astype(np.float32).astype(dtype)
+    np.testing.assert_array_equal(got[~nan], want.view(np.uint8)[~nan])
+    numbers = got[nan].view(dtype).astype(np.float32)
+    assert (abs(numbers) == largest).all() if bits < 8 else np.isnan(numbers).all()

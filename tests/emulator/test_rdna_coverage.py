@@ -18,7 +18,6 @@ _BOTH = {"s_code_end", "s_endpgm_saved", "s_rfe_b64", "s_sendmsghalt", "s_sethal
 REFUSED = {
     ("rdna3", GFX11): _BOTH
     | {
-        "buffer_atomic_cmpswap_f32",
         "ds_add_gs_reg_rtn",
         "ds_bvh_stack_rtn_b32",
         "ds_gws_barrier",
@@ -29,8 +28,6 @@ REFUSED = {
         "ds_gws_sema_v",
         "ds_ordered_count",
         "ds_sub_gs_reg_rtn",
-        "flat_atomic_cmpswap_f32",
-        "global_atomic_cmpswap_f32",
         "s_endpgm_ordered_ps_done",
         "s_subvector_loop_begin",
         "s_subvector_loop_end",

@@ -186,3 +186,26 @@ def test_atomics_of_gfx12(space: str, tmp_path: Path) -> None:
         got = _run(module, name, data)
         np.testing.assert_array_equal(got[:, 0], old)
         np.testing.assert_array_equal(got[:, 1], oracle(old))
+
+
+@pytest.mark.parametrize("space", ["buffer", "global", "flat"])
+def test_swap_where_a_number_is_equal(space: str, tmp_path: Path) -> None:
+    """gfx11's f32 compare-and-swap: zeros of both signs are equal, and nan is not."""
+    texts = {
+        "buffer": "buffer_atomic_cmpswap_f32 v[8:9], v1, s[8:11], 0 offen glc",
+        "global": "global_atomic_cmpswap_f32 v8, v1, v[8:9], s[4:5] glc",
+        "flat": "v_add_co_u32 v4, vcc_lo, s4, v1\n  v_add_co_ci_u32_e64 v5, vcc_lo, s5, 0, vcc_lo\n"
+        "  flat_atomic_cmpswap_f32 v8, v[4:5], v[8:9] glc",
+    }
+    # The new value is 5; what is expected is 0 for even lanes, 1 for odd ones.
+    text = "v_and_b32 v9, 1, v0\n  v_cvt_f32_u32 v9, v9\n  v_mov_b32 v8, 0x40a00000\n  "
+    body = _body(GFX11, text + texts[space])
+    module = Module(assemble(tmp_path, {"swap": body}, GFX11, wave=LANES), GFX11)
+    before = np.zeros(1024, U32)
+    before[:LANES] = np.resize(_bits(np.array([0.0, 1.0, -0.0, np.nan, 1.0, 0.0])), LANES)
+    data = before.copy()
+    old = _run(module, "swap", data)[:, 0]
+    np.testing.assert_array_equal(old, before[:LANES])
+    equal = before[:LANES].view(F32) == (LANE & 1)
+    want = np.where(equal, U32(0x40A00000), before[:LANES])
+    np.testing.assert_array_equal(data[:LANES], want)

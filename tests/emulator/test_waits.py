@@ -155,8 +155,8 @@ def test_nothing_is_checked_unless_asked(module: Module) -> None:
 
 
 def test_names() -> None:
-    with pytest.raises(CkValueError, match="must be waits"):
-        emulator.sanitize("races")
+    with pytest.raises(CkValueError, match="must be one of waits, races, uninitialized"):
+        emulator.sanitize("bugs")
     with knobs.scope(CKLANG_SANITIZE="waits"):
         assert knobs.SANITIZE.get() == {"waits"}
     with (

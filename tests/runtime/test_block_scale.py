@@ -13,12 +13,9 @@ import pytest
 
 import cklang as ck
 from cklang.arch import arch
-from cklang.fusion.partition import plan
 from cklang.keys import Algorithm, Family, KernelKey, Scale
 from cklang.lowering.gemm import is_mx
-from cklang.runtime import bind
 from cklang.runtime.candidates import candidates
-from cklang.runtime.dispatch import problems
 from cklang.runtime.problem import Problem
 from cklang.runtime.rules import objections
 
@@ -54,10 +51,8 @@ def exponents(
 
 def problem(op: Any, *given: Any) -> Problem:
     """The problem of a call."""
-    program = op.program
-    binding = bind.bind(program.parameters, program.signature.result, given)
-    ((_, found),) = problems(plan(op.ir(*given)), binding, None)
-    return found
+    (case,) = op.cases(*given)
+    return case.problem
 
 
 def matrix(*shape: int) -> Any:

@@ -58,14 +58,17 @@ T apply(u8* place, T data, bool& changed) {
   return bits_as<T>(old);
 }
 
-/// Compare-and-swap: stores `data` where `expected` was.
+/// Compare-and-swap: stores `data` where `expected` was. Floats are compared as numbers: both zeros are
+/// equal, and nan is nothing.
 template <class T>
 T compare_swap(u8* place, T expected, T data, bool& changed) {
   using Bits = BitsOf<T>;
-  Bits old = bits_as<Bits>(expected);
-  if (__atomic_compare_exchange_n(reinterpret_cast<Bits*>(place), &old, bits_as<Bits>(data), false,
-                                  __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+  auto* bits = reinterpret_cast<Bits*>(place);
+  Bits old = __atomic_load_n(bits, __ATOMIC_ACQUIRE);
+  while (bits_as<T>(old) == expected) {
+    if (!__atomic_compare_exchange_n(bits, &old, bits_as<Bits>(data), false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) continue;
     changed |= old != bits_as<Bits>(data);
+    break;
   }
   return bits_as<T>(old);
 }

@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "checks.h"
 #include "decode.h"
 #include "hip_types.h"
 #include "matrix.h"
@@ -86,7 +87,7 @@ CKEMU_EXPORT int ckemu_fidelity(int number, void (*emit)(void*, const char*, uin
 
 CKEMU_EXPORT void ckemu_set_numerics(int numerics) { set_numerics(static_cast<Numerics>(numerics)); }
 
-CKEMU_EXPORT void ckemu_check_waits(int on) { check_waits(on != 0); }
+CKEMU_EXPORT void ckemu_sanitize(unsigned checks) { ask_checks(checks); }
 
 CKEMU_EXPORT int ckemu_last_numerics(int number) {
   const Device* gpu = device(number);

@@ -17,7 +17,7 @@ struct ckemu_stats {
   uint64_t valu, salu, mfma, lds, memory, scalar_memory;
   uint64_t workgroups, waves;
   uint64_t mfma_flops;
-  uint64_t bytes_loaded, bytes_stored; /* buffer, global, flat and scalar accesses */
+  uint64_t bytes_loaded, bytes_stored; /* buffer (in range), global, flat and scalar accesses */
   uint64_t nanoseconds;                /* wall time in the engine */
 };
 
@@ -44,8 +44,9 @@ int ckemu_fidelity(int device, void (*emit)(void* context, const char* operation
 /* How matrix products are rounded in launches from now on: 0 "fma", 1 "exact", 2 "cdna3". */
 void ckemu_set_numerics(int numerics);
 
-/* Whether launches from now on fail where an s_waitcnt is missing. */
-void ckemu_check_waits(int on);
+/* What launches from now on fail for: 1 missing waits, 2 races in local memory, 4 reads of local memory
+   that nobody has written; or several. */
+void ckemu_sanitize(unsigned checks);
 
 /* The numerics of the device's last launch; -1 if it has launched nothing. */
 int ckemu_last_numerics(int device);

@@ -3,10 +3,10 @@
 
 #include <immintrin.h>
 
+#include "checks.h"
 #include "fault.h"
 #include "half_flush.h"
 #include "program.h"
-#include "waits.h"
 
 namespace ckemu {
 
@@ -88,7 +88,7 @@ void run_loop(Wave& w) {
     if constexpr (careful) {
       if (c.inst != nullptr) enter_float_mode(w, *c.inst);
       if ((w.mode & kModeSkip) != 0 && c.inst != nullptr && is_vector(*c.inst)) continue;
-      if (w.waits != nullptr && c.inst != nullptr) w.waits->before(w, c);
+      if (w.checks != nullptr && c.inst != nullptr) w.checks->before(w, c);
       if ((w.mode & kModeIndexed) != 0 && c.inst != nullptr) {
         run_indexed(w, c);
         continue;
@@ -110,7 +110,7 @@ i64 run_wave(Wave& w, i64 budget) {
   while (w.state == WaveState::Ready && !w.yielded && left > 0) {
     w.budget = left;
     const bool usual = (w.mode & kFloatBits) == kUsualFloat && (w.mode & (kModeIndexed | kModeSkip)) == 0 &&
-                       w.waits == nullptr;
+                       w.checks == nullptr;
     if (usual) {
       run_loop<false>(w);
     } else {

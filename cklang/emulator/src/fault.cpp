@@ -103,6 +103,14 @@ void describe_place(const Wave& wave, Message& out) {
   if (find_line(program.object(), code->pc, line)) out.add("\n  at %s:%u", line.file.c_str(), line.line);
 }
 
+void describe_code(const Program& program, const Code& code, Text<768>& out) {
+  AsmText text;
+  disasm(program.family(), *code.inst, text);
+  out.add("pc 0x%llx: %s", static_cast<unsigned long long>(code.pc - program.kernel().entry), text.c_str());
+  SourceLine line;
+  if (find_line(program.object(), code.pc, line)) out.add(" (%s:%u)", line.file.c_str(), line.line);
+}
+
 void raise(Wave& wave, FaultKind kind, const char* format, ...) {
   FaultFrame* frame = t_frame;
   frame->wave = nullptr;

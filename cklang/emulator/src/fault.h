@@ -40,6 +40,9 @@ FaultFrame*& fault_frame();
 /// Describes where `wave` is: kernel, workgroup, wave, lane, pc, instruction, source line.
 void describe_place(const Wave& wave, Message& out);
 
+/// Describes an instruction: pc, text, source line.
+void describe_code(const Program& program, const Code& code, Text<768>& out);
+
 /// Installs the SIGSEGV and SIGBUS handlers, which chain to those found, unless they are in place.
 void install_signal_handlers();
 

@@ -247,6 +247,8 @@ constexpr HandlerRow kRows[] = {
     {Op::global_atomic_cmpswap, compare_swap<u32>},
     {Op::flat_atomic_cmpswap_x2, compare_swap<u64>},
     {Op::global_atomic_cmpswap_x2, compare_swap<u64>},
+    {Op::flat_atomic_cmpswap_f32, compare_swap<float>},
+    {Op::global_atomic_cmpswap_f32, compare_swap<float>},
 };
 // clang-format on
 

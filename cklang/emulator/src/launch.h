@@ -5,10 +5,10 @@
 
 #include <vector>
 
+#include "checks.h"
 #include "fault.h"
 #include "numerics.h"
 #include "program.h"
-#include "waits.h"
 
 namespace ckemu {
 
@@ -36,7 +36,7 @@ struct Launch {
   u32 resident = 1;             // workgroups that the device holds at a time
   Hostcall* hostcall = nullptr; // where the kernel asks the host for services, if it does
   Numerics numerics = current_numerics();
-  bool check_waits = waits_checked();
+  u32 checks = checks_asked();
 
   u64 total() const { return u64{groups[0]} * groups[1] * groups[2]; }
   u32 threads() const { return block[0] * block[1] * block[2]; }

@@ -2,15 +2,11 @@
 #include "waits.h"
 
 #include "decode.h"
-#include "disasm.h"
 #include "fault.h"
-#include "lines.h"
 
 namespace ckemu {
 
 namespace {
-
-bool asked = false;
 
 constexpr u32 kMostOperations = 63;  // of memory: the counters go no further; issuing waits
 
@@ -42,19 +38,7 @@ void name_register(const Wave& w, bool scalar, u32 index, Text<32>& out) {
   }
 }
 
-/// pc, instruction and source line.
-void name_load(const Program& program, const Code& code, Text<768>& out) {
-  AsmText text;
-  disasm(program.family(), *code.inst, text);
-  out.add("pc 0x%llx: %s", static_cast<unsigned long long>(code.pc - program.kernel().entry), text.c_str());
-  SourceLine line;
-  if (find_line(program.object(), code.pc, line)) out.add(" (%s:%u)", line.file.c_str(), line.line);
-}
-
 }  // namespace
-
-bool waits_checked() { return __atomic_load_n(&asked, __ATOMIC_RELAXED); }
-void check_waits(bool on) { __atomic_store_n(&asked, on, __ATOMIC_RELAXED); }
 
 Waits::Counts Waits::counts_of(const Inst& inst, Family family) {
   const bool split = family == Family::Rdna4;
@@ -95,7 +79,7 @@ void Waits::check(Wave& w, const Code& c, const Pending& pending, const Use& use
   Text<32> name;
   name_register(w, use.scalar, use.index, name);
   Text<768> load;
-  name_load(*w.program, *pending.code, load);
+  describe_code(*w.program, *pending.code, load);
   raise(w, FaultKind::Instruction, "missing wait: %s %s %s, but no %s covers the load at %s", mnemonic(c.inst->op),
         use.verb, name.c_str(), name_of(pending.counter, w.program->family()), load.c_str());
 }

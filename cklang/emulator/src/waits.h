@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Finds missing waits for counters: registers that a load will still write may be neither read nor
-// overwritten before a wait that covers the load. Off unless it is asked for; launches that run without
-// it do not see any of this.
+// overwritten before a wait that covers the load.
 //
 // What a counter counts:
 //
@@ -75,9 +74,5 @@ class Waits {
   Queue queues_[kCounters];
   u64 issued_ = 0;
 };
-
-/// Whether launches from now on are checked.
-bool waits_checked();
-void check_waits(bool on);
 
 }  // namespace ckemu

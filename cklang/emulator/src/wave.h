@@ -13,7 +13,7 @@ struct Code;
 struct Wave;
 struct Workgroup;
 class Program;
-class Waits;
+struct Checks;
 
 using Row64 = u32[kLanes];
 using Handler = void (*)(Wave&, const Code&);
@@ -67,7 +67,7 @@ struct alignas(64) Wave {
   const Code* current = nullptr;
   Workgroup* group = nullptr;
   Program* program = nullptr;
-  Waits* waits = nullptr;     // looks for missing s_waitcnt; null if that is not asked for
+  const Checks* checks = nullptr;  // looks for mistakes; null if that is not asked for
   Counters* counters = nullptr;
   Broadcasts* spread = nullptr;
   u8* lds = nullptr;

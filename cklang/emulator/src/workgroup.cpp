@@ -93,16 +93,30 @@ void Workgroup::begin(const Launch& what, u64 number) {
   u8* memory = arena.reserve(lds + count * (registers + scratch) + 64);
   std::memset(memory, 0, lds + count * (registers + scratch));
   waves.assign(count, Wave{});
-  waits.assign(what.check_waits ? count : 0, Waits(kernel.register_rows));
   done = false;
   phase = arrived = 0;
   for (u32 n = 0; n < count; ++n) {
     Wave& wave = waves[n];
     wave.lds = memory;
     wave.lds_bytes = what.lds_bytes;
-    if (what.check_waits) wave.waits = &waits[n];
     u8* own = memory + lds + n * (registers + scratch);
     start_wave(n, own, own + registers);
+  }
+  begin_checks();
+}
+
+void Workgroup::begin_checks() {
+  const u32 asked = launch->checks, count = static_cast<u32>(waves.size());
+  checks.clear();
+  if (asked == 0) return;
+  checks.resize(count);
+  const bool races = (asked & kCheckRaces) != 0 && count > 1, uninitialized = (asked & kCheckUninitialized) != 0;
+  const bool local = (races || uninitialized) && launch->lds_bytes != 0;
+  local_checks = local ? std::make_unique<LocalChecks>(launch->lds_bytes, count, races, uninitialized) : nullptr;
+  for (u32 n = 0; n < count; ++n) {
+    if ((asked & kCheckWaits) != 0) checks[n].waits = std::make_unique<Waits>(waves[n].rows);
+    checks[n].local = local_checks.get();
+    waves[n].checks = &checks[n];
   }
 }
 

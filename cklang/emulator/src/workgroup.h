@@ -32,7 +32,8 @@ struct Workgroup {
   u32 id[3] = {};
   const Launch* launch = nullptr;
   std::vector<Wave> waves;
-  std::vector<Waits> waits;  // of each wave, if they are checked
+  std::vector<Checks> checks;  // of each wave, if anything is checked
+  std::unique_ptr<LocalChecks> local_checks;
   Arena arena;
   Silence silence;
   bool done = false;
@@ -46,6 +47,7 @@ struct Workgroup {
   bool signal(Wave& wave);
 
  private:
+  void begin_checks();
   void place(u64 number);
   void start_wave(u32 wave, u8* registers, u8* scratch);
   void put_trap_registers(Wave& wave) const;

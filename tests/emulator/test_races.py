@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: MIT
+"""The checks of local memory: accesses that no barrier orders, and reads of what nobody wrote."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+import test_foreign_aiter
+import test_triton
+from assembly import DEVICES, Module, assemble, hip, ok
+from rdna import BARRIERS, GFX11, GFX12, WAITS
+from triton_kernels import MADE
+
+from cklang import emulator, knobs
+
+GFX950 = "gfx950"
+BARRIER = {GFX950: "s_barrier", **BARRIERS}
+WAIT = {GFX950: "s_waitcnt vmcnt(0) lgkmcnt(0)", **WAITS}
+_START = {
+    GFX950: "s_load_dwordx4 s[4:7], s[0:1], 0x0\n  v_lshlrev_b32 v1, 2, v0\n  v_or_b32 v9, 1, v1",
+    GFX11: "s_load_b128 s[4:7], s[0:1], 0x0\n  v_lshlrev_b32 v1, 2, v0\n  v_or_b32 v9, 1, v1",
+}
+_START[GFX12] = _START[GFX11]
+#: v1 is 4 × the thread's number, v2 the same in reverse order: another wave's for two waves. v9 is
+#: another number for each thread.
+_REVERSED = "v_sub_nc_u32 v2, {last}, v1"
+SEND, TAKE = "ds_write_b32 v1, v9", "ds_read_b32 v3, v2"
+CHANGE = "v_not_b32 v9, v9"
+OWN = "ds_read_b32 v3, v1"
+HALF = "s_mov_b64 exec, 0xff"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """Lines of a kernel of two waves, and whether they race."""
+
+    lines: tuple[str, ...]
+    races: bool
+
+
+def clean(*lines: str) -> Case:
+    return Case(lines=lines, races=False)
+
+
+def raced(*lines: str) -> Case:
+    return Case(lines=lines, races=True)
+
+
+RACES = {
+    "a barrier between": clean(SEND, "{wait}", "{barrier}", TAKE),
+    "a wave's own": clean(SEND, "{wait}", OWN),
+    "everyone reads": clean(TAKE, OWN),
+    "atomic operations": clean("ds_add_u32 v1, v9", "ds_add_u32 v2, v9", "ds_add_u32 v1, v9"),
+    "neighbouring bytes": clean("v_lshrrev_b32 v4, 2, v1", "ds_write_b8 v4, v9"),
+    "the same again": clean(SEND, "{wait}", "{barrier}", TAKE, SEND),
+    "a value that waves share": clean(
+        "v_mov_b32 v5, 0", "v_mov_b32 v6, 7", "ds_write_b32 v5, v6", "ds_read_b32 v3, v5"
+    ),
+    "beyond the end": clean("v_mov_b32 v2, 0x8000", "ds_write_b32 v2, v9", "ds_read_b32 v3, v2"),
+    "read after write": raced(SEND, "{wait}", TAKE),
+    "write after read": raced(TAKE, "{wait}", SEND),
+    "both write": raced(SEND, "ds_write_b32 v2, v9"),
+    "the barrier comes too early": raced("{barrier}", SEND, TAKE),
+    "reused too soon": raced(SEND, "{wait}", "{barrier}", TAKE, CHANGE, SEND),
+    "an atomic operation and a read": raced("ds_add_u32 v1, v9", "{wait}", TAKE),
+    "the second place of two": raced(
+        SEND, "v_mov_b32 v5, 0", "ds_read2_b32 v[6:7], v5 offset0:0 offset1:100"
+    ),
+    "64 times as far": raced(
+        SEND, "v_mov_b32 v5, 0", "ds_read2st64_b32 v[6:7], v5 offset0:0 offset1:1"
+    ),
+    "wide accesses": raced(SEND, "v_and_b32 v5, -16, v2", "ds_read_b128 v[4:7], v5"),
+}
+
+
+def lines_for(arch: str, lines: tuple[str, ...], threads: int) -> str:
+    start = [_START[arch], _REVERSED.format(last=4 * (threads - 1)), WAIT[arch]]
+    text = "\n  ".join((*start, *lines))
+    if arch == GFX950:
+        text = text.replace("v_sub_nc_u32", "v_sub_u32")
+    return f"  {text}\n".replace("{wait}", WAIT[arch]).replace("{barrier}", BARRIER[arch])
+
+
+WAVE = {GFX950: 64, GFX11: 32, GFX12: 32}
+
+
+@pytest.fixture(scope="module", params=[GFX950, GFX11, GFX12])
+def kernels(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Module:
+    arch: str = request.param
+    bodies = {
+        f"case{n}": lines_for(arch, case.lines, 2 * WAVE[arch])
+        for n, case in enumerate(RACES.values())
+    }
+    folder = tmp_path_factory.mktemp("races")
+    return Module(assemble(folder, bodies, arch, lds=1024, wave=WAVE[arch]), arch)
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Iterator[None]:
+    yield
+    emulator.sanitize(*knobs.SANITIZE.get())
+
+
+def launch(module: Module, name: str, waves: int = 2) -> str:
+    data = np.zeros(256, np.uint32)
+    threads = waves * WAVE[DEVICES[module.device]]
+    status: str = module.launch(name, data, data, block=threads)
+    return status
+
+
+def report(module: Module) -> str:
+    """What the device fails for; it works again afterwards."""
+    message = emulator.fault(module.device)
+    ok(hip().hipDeviceReset())
+    return message
+
+
+@pytest.mark.parametrize("name", RACES)
+def test_races(kernels: Module, name: str) -> None:
+    case, kernel = RACES[name], f"case{list(RACES).index(name)}"
+    assert launch(kernels, kernel) == "hipSuccess"  # nothing is asked for
+    emulator.sanitize("races")
+    status = launch(kernels, kernel)
+    if not case.races:
+        assert status == "hipSuccess", emulator.last_error()
+        return
+    assert status == "hipErrorLaunchFailure"
+    message = report(kernels)
+    said = re.search(
+        r"race in local memory: (\w+) (reads|writes) byte 0x\w+, which wave [01] "
+        r"has (read|written) at pc 0x\w+: (\w+) .*, and no barrier is between",
+        message,
+    )
+    assert said is not None
+    assert (said[2], said[3]) != ("reads", "read")
+    assert said[1].startswith("ds_")
+    assert said[4].startswith("ds_")
+    assert f"kernel {kernel}, workgroup (0, 0, 0), wave " in message
+
+
+def test_one_wave_races_with_nobody(kernels: Module) -> None:
+    emulator.sanitize("races")
+    for n in range(len(RACES)):
+        assert launch(kernels, f"case{n}", waves=1) == "hipSuccess"
+
+
+@pytest.mark.parametrize(
+    ("lines", "ordered"),
+    [
+        ((SEND, "s_wait_dscnt 0x0", "s_barrier_signal -1", "s_barrier_wait -1", TAKE), True),
+        ((SEND, "s_wait_dscnt 0x0", "s_barrier_signal -1", TAKE, "s_barrier_wait -1"), False),
+        (("s_barrier_signal -1", SEND, "s_wait_dscnt 0x0", "s_barrier_wait -1", TAKE), False),
+    ],
+)
+def test_split_barriers(tmp_path: Path, lines: tuple[str, ...], ordered: bool) -> None:
+    """What lies between arriving and waiting is ordered with nothing that the others do there."""
+    bodies = {"split": lines_for(GFX12, lines, 64)}
+    module = Module(assemble(tmp_path, bodies, GFX12, lds=1024, wave=32), GFX12)
+    emulator.sanitize("races")
+    status = launch(module, "split")
+    assert (status == "hipSuccess") == ordered
+    if not ordered:
+        assert "race in local memory" in report(module)
+
+
+@pytest.mark.parametrize(("first", "raced"), [("0", True), ("0x200", False)])
+def test_loads_to_local_memory_write_it(tmp_path: Path, first: str, raced: bool) -> None:
+    lines = (f"s_mov_b32 m0, {first}", "global_load_lds_dwordx4 v1, s[4:5]", "{wait}", OWN)
+    bodies = {"load": lines_for(GFX950, lines, 128)}
+    module = Module(assemble(tmp_path, bodies, GFX950, lds=4096), GFX950)
+    emulator.sanitize("races")
+    # Both waves load to the same place.
+    assert launch(module, "load") == "hipErrorLaunchFailure"
+    assert "global_load_lds_dwordx4 writes byte" in report(module)
+    # One wave reads what it has loaded, or, 512 bytes further, what nobody has.
+    emulator.sanitize("uninitialized")
+    status = launch(module, "load", waves=1)
+    assert (status == "hipSuccess") == raced
+    if not raced:
+        assert "uninitialized local memory: ds_read_b32 reads byte 0x0" in report(module)
+
+
+def test_uninitialized_memory(kernels: Module) -> None:
+    emulator.sanitize("uninitialized")
+    number = list(RACES).index
+    for name in ("a barrier between", "both write", "beyond the end"):
+        assert launch(kernels, f"case{number(name)}") == "hipSuccess"
+    for name in ("everyone reads", "atomic operations"):
+        assert launch(kernels, f"case{number(name)}") == "hipErrorLaunchFailure"
+        assert "which the workgroup has not written" in report(kernels)
+
+
+_FOREIGN = {
+    "gemm": test_triton.test_gemm,
+    "softmax": test_triton.test_softmax,
+    "attention": test_triton.test_attention,
+}
+
+
+#: The part of A that its masked loads leave out is never written, and is read all the same.
+_READS_GARBAGE = ("gfx950", "gemm_f32")
+
+
+@pytest.mark.parametrize("kind", _FOREIGN)
+@pytest.mark.parametrize("gpu", MADE)
+def test_other_compilers_order_what_they_share(gpu: str, kind: str) -> None:
+    for name in MADE[gpu]:
+        checks = ("races", "uninitialized")[: 1 + ((gpu, name) != _READS_GARBAGE)]
+        emulator.sanitize(*checks)
+        if name.startswith(kind):
+            _FOREIGN[kind](gpu, name)
+
+
+def test_hand_written_kernels_do_not() -> None:
+    """The package's layer norm writes to local memory what slower waves still read."""
+    emulator.sanitize("races")
+    with pytest.raises(AssertionError, match="hipErrorLaunchFailure"):
+        test_foreign_aiter.test_layer_norm(quantised=False)
+    assert "race in local memory: ds_write" in emulator.fault(0)
+    ok(hip().hipDeviceReset())

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: MIT
+"""Convolutions from a decorated function to the result: all directions and ranks, any problem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cklang as ck
+from cklang.keys import Algorithm
+from cklang.reference.bounds import evaluate_with_bound
+from cklang.runtime.op import Op
+from cklang.testing import assert_close
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("convolution")]
+
+N, K, C, P, G = ck.dims("N K C P G")
+D, H, W, Do, Ho, Wo, Z, Y, X = ck.dims("D H W Do Ho Wo Z Y X")
+T = ck.dtype_var("T")
+
+SINGLE = Algorithm(
+    tile=(64, 64, 32),
+    warps=(2, 2, 1),
+    warp_tile=(16, 16, 16),
+    vector_a=1,
+    vector_b=1,
+    vector_e=1,
+)
+"""Moves single elements, so that one kernel serves every problem."""
+
+
+@ck.op
+def forward(
+    x: ck.f16[N, H, W, C],
+    w: ck.f16[K, Y, X, P],
+    bias: ck.f16[K],
+    gate: ck.f32[N, K],
+    res: ck.f16[N, Ho, Wo, K],
+    stride: ck.const[int],
+    before: ck.const[int],
+    after: ck.const[int],
+    dilation: ck.const[int],
+    groups: ck.const[int],
+) -> ck.f16[N, Ho, Wo, K]:
+    pads = ((before, after), (after, before))
+    y = ck.conv(x, w, stride=stride, padding=pads, dilation=(dilation, 1), groups=groups)
+    return ck.clamp(y + bias, -4.0, 4.0) * gate[:, None, None, :] + res
+
+
+@ck.op
+def input_gradient(
+    dy: ck.f16[N, Ho, Wo, K],
+    w: ck.f16[K, Y, X, P],
+    like: ck.f16[N, H, W, C],
+    stride: ck.const[int],
+    before: ck.const[int],
+    after: ck.const[int],
+    dilation: ck.const[int],
+    groups: ck.const[int],
+) -> ck.f16[N, H, W, C]:
+    pads = ((before, after), (after, before))
+    dx = ck.conv_grad_input(
+        dy, w, stride=stride, padding=pads, dilation=(dilation, 1), groups=groups
+    )
+    return ck.where(like > 0.0, dx, 0.0)
+
+
+@ck.op
+def weight_gradient(
+    x: ck.f16[N, H, W, C],
+    dy: ck.f16[N, Ho, Wo, K],
+    old: ck.f16[K, Y, X, P],
+    stride: ck.const[int],
+    before: ck.const[int],
+    after: ck.const[int],
+    dilation: ck.const[int],
+    groups: ck.const[int],
+) -> ck.f16[K, Y, X, P]:
+    pads = ((before, after), (after, before))
+    dw = ck.conv_grad_weight(
+        x, dy, stride=stride, padding=pads, dilation=(dilation, 1), groups=groups
+    )
+    return old - 0.125 * dw
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A convolution in the plane; features and channels are those of one group."""
+
+    images: int
+    size: tuple[int, int]
+    window: tuple[int, int]
+    features: int
+    channels: int
+    consts: dict[str, int]
+
+    @property
+    def dims(self) -> dict[str, int]:
+        c, g = self.consts, self.consts["groups"]
+        pads = c["before"] + c["after"]
+        reach = ((self.window[0] - 1) * c["dilation"] + 1, self.window[1])
+        out = [(s + pads - r) // c["stride"] + 1 for s, r in zip(self.size, reach, strict=True)]
+        names = dict(
+            zip(("H", "W", "Y", "X", "Ho", "Wo"), (*self.size, *self.window, *out), strict=True)
+        )
+        counts = {"N": self.images, "K": g * self.features, "C": g * self.channels}
+        return names | counts | {"P": self.channels}
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    consts = {
+        "stride": draw(st.integers(1, 3)),
+        "before": draw(st.integers(0, 2)),
+        "after": draw(st.integers(0, 2)),
+        "dilation": draw(st.integers(1, 3)),
+        "groups": draw(st.integers(1, 4)),
+    }
+    window = draw(st.integers(1, 4)), draw(st.integers(1, 3))
+    pads = consts["before"] + consts["after"]
+    least = (window[0] - 1) * consts["dilation"] + 1 - pads, window[1] - pads
+    size = [max(1, low + draw(st.integers(0, 7))) for low in least]
+    return Case(
+        images=draw(st.integers(1, 3)),
+        size=(size[0], size[1]),
+        window=window,
+        features=draw(st.integers(1, 9)),
+        channels=draw(st.integers(1, 9)),
+        consts=consts,
+    )
+
+
+def drawn(op: Op, dims: dict[str, int], seed: int = 0, **dtypes: Any) -> list[Any]:
+    """Make the array arguments of an op: small numbers of few bits."""
+    rng = np.random.default_rng(seed)
+    made = []
+    for parameter in op.program.signature.tensors:
+        dtype = getattr(parameter.type, "dtype", None) or dtypes["T"]
+        shape = [dims.get(str(extent), extent) for extent in parameter.type.shape]
+        made.append((rng.integers(-8, 9, shape) / 8).astype(dtype.numpy))
+    return made
+
+
+def check(op: Op, args: list[Any], device: str = "emu:gfx942", **consts: int) -> np.ndarray:
+    got = op(*args, **consts, device=device)
+    (want,), (bound,) = evaluate_with_bound(op.ir(*args, **consts), args)
+    assert_close(np.asarray(got), want, bound)
+    return np.asarray(got)
+
+
+@pytest.mark.parametrize(
+    "op", [forward, input_gradient, weight_gradient], ids=lambda op: op.program.name
+)
+def test_any_problem_in_the_plane(op, covered):
+    algorithm = replace(SINGLE, vector_d=(1,) * (len(op.program.signature.tensors) - 2))
+    single = op.using(algorithm)
+
+    @given(case=cases())
+    @settings(max_examples=12)
+    def run(case: Case) -> None:
+        check(single, drawn(op, case.dims), **case.consts)
+
+    run()
+    names = {"forward": "conv", "input_gradient": "conv_grad_input"}
+    covered(f"{names.get(op.program.name, 'conv_grad_weight')} 2D", "f16", "gfx942")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from cklang.errors import error
-from cklang.fusion.region import split
+from cklang.fusion.parts import split
 from cklang.ir.nodes import Function
 from cklang.keys import (
     Algorithm,
@@ -30,7 +30,7 @@ from cklang.lowering.pointwise import c_functions, c_type
 from cklang.lowering.render import template
 from cklang.types import DType, Kind, bool_, e8m0, f32, i32
 
-__all__ = ["HOLE", "KernelSource", "is_mx", "lower", "unsupported"]
+__all__ = ["HOLE", "PROLOGUES", "KernelSource", "is_mx", "lower", "read_width", "unsupported"]
 
 HOLE = "ck_epilogue"
 """The symbol that every stencil leaves open."""
@@ -128,6 +128,10 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
     if row is None:
         yield "pipeline", _word(a.pipeline), " or ".join(map(_word, PIPELINES))
         return
+    if (s.a or s.b) and not row.computed:
+        through = [_word(name) for name, each in PIPELINES.items() if each.computed]
+        yield "pipeline", _word(a.pipeline), " or ".join(through)
+        return
     both = (False, True)
     # Who shares K: its wave groups already, or its tiles with those of other products.
     family = FAMILIES[s.family]
@@ -224,6 +228,18 @@ def _kernel_name(key: KernelKey) -> str:
     return f"ck_{family}_{s.dtype_a}_{s.dtype_b}_{s.dtype_e}_{s.layouts}_{tile}"
 
 
+def read_width(operand: DOperand, vector: int) -> int:
+    """Return the elements that one load moves of what A or B is computed from.
+
+    Args:
+        operand: What is read.
+        vector: Elements of A or B that are computed at once.
+    """
+    if operand.kind not in (DKind.FULL, DKind.ROW):
+        return 1
+    return min(vector, _WIDEST * 8 // operand.dtype.bits)
+
+
 def _side(
     name: str,
     operands: Sequence[DOperand],
@@ -234,17 +250,13 @@ def _side(
     """Return what the template says of A or B: a function and its operands, or a stored matrix."""
     if not operands:
         return {"name": name, "operands": (), "prepared": prepared}
-    kinds = [(o.kind in (DKind.FULL, DKind.ROW), o) for o in operands]
+    arguments = [f"x{i}" for i in range(len(operands))]
     return {
         "name": name,
-        **_hole(PROLOGUES[name], functions[PROLOGUES[name]], [f"x{i}" for i in range(len(kinds))]),
+        **_hole(PROLOGUES[name], functions[PROLOGUES[name]], arguments),
         "operands": [
-            {
-                "type": _stored(o.dtype),
-                "kind": o.kind.value,
-                "vector": min(vector, _WIDEST * 8 // o.dtype.bits) if along else 1,
-            }
-            for along, o in kinds
+            {"type": _stored(o.dtype), "kind": o.kind.value, "vector": read_width(o, vector)}
+            for o in operands
         ],
     }
 

@@ -53,6 +53,8 @@ class PipelineRow:
     """Whether A and B may be of two types."""
     transposed: bool = False
     """Whether the accumulator may be transposed: the epilogue takes its rows before its columns."""
+    computed: bool = True
+    """Whether functions may compute A and B: they pass through registers on their way to LDS."""
     block_scale_loop: str = ""
     """Our main loop over it for products with block scales, if there is one."""
     sparse: bool = False
@@ -121,6 +123,7 @@ PIPELINES: Mapping[Pipeline, PipelineRow] = MappingProxyType(
         Pipeline.COMP_ASYNC: PipelineRow(
             headers=(*_REGISTERS, "pipeline/gemm_pipeline_ag_bg_cr_comp_async.hpp"),
             ck="GemmPipelineAgBgCrCompAsync",
+            computed=False,
             policy="GemmPipelineAgBgCrCompAsyncDefaultPolicy",
             tail="Two",
             step=2,
@@ -140,6 +143,7 @@ PIPELINES: Mapping[Pipeline, PipelineRow] = MappingProxyType(
             least=2,
             buffers=2,
             prepared=True,
+            computed=False,
             any_layout=False,
             mixed=True,
         ),

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from cklang.arch import ANY, ArchSpec, Forbidden, KnownWrong
 from cklang.keys import Algorithm, DKind, EpilogueKind, Layout, Signature
 from cklang.lowering.gemm import is_mx, unsupported
+from cklang.lowering.pipelines import PIPELINES
 from cklang.runtime.rules import resources
 from cklang.runtime.rules.engine import Objection, algorithm_rule, multiple
 from cklang.types import DType
@@ -34,6 +35,21 @@ def _pipeline(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
         return None
     legal = ", ".join(p.pipeline for p in spec.pipelines)
     what = f"the pipeline on {spec.name}"
+    return Objection(what=what, value=a.pipeline.value, bound=f"one of {legal}")
+
+
+@algorithm_rule(
+    "computed",
+    "functions compute A and B in registers: not where memory is loaded straight into LDS, nor "
+    "with a prepared B",
+    reads=("pipeline",),
+)
+def _computed(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    row = PIPELINES.get(a.pipeline)
+    if row is None or row.computed or not (s.a or s.b):
+        return None
+    legal = ", ".join(name.value for name, each in PIPELINES.items() if each.computed)
+    what = "the pipeline of a computed operand"
     return Objection(what=what, value=a.pipeline.value, bound=f"one of {legal}")
 
 
@@ -73,7 +89,8 @@ def _warp_tile(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
 @algorithm_rule("fp8-encoding", "a GPU has one encoding of 8-bit floats, or none", reads=())
 def _fp8_encoding(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     named = {"A": s.dtype_a, "B": s.dtype_b, "E": s.dtype_e}
-    named |= {f"D{i}": d.dtype for i, d in enumerate(s.d)}
+    for name, operands in (("D", s.d), ("operand of A ", s.a), ("operand of B ", s.b)):
+        named |= {f"{name}{i}": each.dtype for i, each in enumerate(operands)}
     for name, dtype in named.items():
         if dtype.encoding not in ("", spec.fp8):
             what = f"the 8-bit float encoding of {name} on {spec.name}"

@@ -94,6 +94,7 @@ def test_specials_are_what_the_problem_is(
         assert refused == (each not in problem.specials)
 
 
+WEIGHT = {"direction": "conv_grad_weight"}
 LARGE = {"x": (64, 1024, 1024, 64), "w": (64, 3, 3, 64), "padding": 1}
 
 
@@ -103,9 +104,11 @@ LARGE = {"x": (64, 1024, 1024, 64), "w": (64, 3, 3, 64), "padding": 1}
         ("conv-extents", conv_problem((0, 9, 9, 8), (8, 3, 3, 8)), SINGLE),
         ("conv-extents", conv_problem((1, 9, 9, 0), (8, 3, 3, 0)), SINGLE),
         ("conv-extents", conv_problem((1, 99_999, 8), (8, 1, 8), stride=50_000), SINGLE),
-        ("conv-extents", conv_problem((2**15, 2**15, 1), (1, 1, 1)), SINGLE),
+        ("conv-extents", conv_problem((1, 2**30, 1), (1, 1, 1)), SINGLE),
+        ("conv-extents", conv_problem((2**15, 2**15, 1), (1, 1, 1), **WEIGHT), SINGLE),
         ("conv-taps", conv_problem((1, 2**16, 2**15), (1, 2**16, 2**15)), SINGLE),
-        ("conv-size", conv_problem(**LARGE), SINGLE),
+        ("conv-size", conv_problem(**LARGE, **WEIGHT), SINGLE),
+        ("conv-size", conv_problem((1, 2**15, 2**15, 4), (4, 1, 1, 4)), SINGLE),
         ("conv-merged", conv_problem((1, 9, 9, 6), (6, 3, 3, 1), groups=6), WIDE),
         ("conv-vector-a", conv_problem((1, 9, 9, 12), (16, 3, 3, 12)), WIDE),
         ("conv-vector-b", conv_problem((1, 9, 9, 12), (16, 3, 3, 12)), WIDE),
@@ -220,9 +223,13 @@ def test_refusal_says_what_would_be_legal() -> None:
     assert "special is pointwise, must be one of default" in str(violation)
 
 
-def test_tensors_beyond_two_gigabytes_are_refused_by_name() -> None:
+def test_tensors_beyond_two_gigabytes() -> None:
+    """Images are cut into pieces within a launch; one sum over all of them cannot be."""
+    assert conv_problem(**LARGE).a.span * 2 > 2**32
+    for direction in DIRECTIONS[:2]:
+        assert ck.select(conv_problem(**LARGE, direction=direction), arch="gfx942")
     with pytest.raises(CkError) as caught:
-        ck.select(conv_problem(**LARGE), arch="gfx942")
+        ck.select(conv_problem(**LARGE, **WEIGHT), arch="gfx942")
     assert caught.value.code == "K101"
     assert "conv-size" in str(caught.value)
 

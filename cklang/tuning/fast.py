@@ -12,7 +12,7 @@ import numpy as np
 
 from cklang.arch import ArchSpec
 from cklang.tuning.constants import Constants
-from cklang.tuning.terms import Costs, cache_bytes, loop_steps, step_time
+from cklang.tuning.terms import Costs, cache_bytes, geometry, loop_steps, step_time, times
 from cklang.tuning.traits import Columns, Floats
 
 __all__ = ["Totals"]
@@ -32,6 +32,7 @@ class Totals:
 
     def __init__(self, t: Columns, spec: ArchSpec, cost: Costs, c: Constants) -> None:
         self._t, self._c, self._spec = t, c, spec
+        self._cost, self._streams = cost, bool((t.stream > 0).any())
         self._units, self._chiplets = float(spec.compute_units), float(spec.chiplets)
         self._cache = cache_bytes(spec) * _MEGA
         most = int(t.occupancy.max())
@@ -59,6 +60,8 @@ class Totals:
 
     def __call__(self, m: float, n: float, k: float) -> Floats:
         """Return the predicted time of each kernel in µs, shape [kernels]."""
+        if self._streams:
+            return self._one_by_one(m, n, k)
         t = self._t
         rows, columns = np.ceil(m / t.tile_m), np.ceil(n / t.tile_n)
         workgroups = rows * columns * t.split_k
@@ -85,6 +88,13 @@ class Totals:
         total = np.cbrt(total * total) + self._fixed
         result: Floats = total + (m * n) * self._atomics
         return result
+
+    def _one_by_one(self, m: float, n: float, k: float) -> Floats:
+        """Return the same by the equations as they stand, which know stream-K."""
+        g = geometry(self._t, self._spec, float(m), float(n), float(k))
+        last = step_time(self._cost, g.last)
+        found: Floats = times(self._t, g, self._cost, self._c, self._full, last).total
+        return found
 
     def _operands(self, m: float, n: float, k: float) -> Floats | float:
         """Return the time of A, B and the result at memory bandwidth, each moved once."""

@@ -150,7 +150,10 @@ class CostModel:
 
 
 def _steps(t: Columns, k: float) -> Floats:
-    """Return the K steps of all workgroups of a tile: split-K shares K tiles out evenly."""
+    """Return the K steps of all workgroups of a tile: split-K shares K tiles out evenly.
+
+    Of stream-K the shortest: a share that ends inside a tile takes a whole loop there.
+    """
     tiles = np.ceil(k / t.tile_k)
     least = np.floor(tiles / t.split_k)
     longer = tiles - least * t.split_k

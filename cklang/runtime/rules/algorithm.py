@@ -145,6 +145,15 @@ def _tile_k(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     return multiple("the tile along K", a.tile[2], a.warps[2] * a.warp_tile[2])
 
 
+_LEAST_BLOCK = 16
+"""K of the shortest tiles."""
+
+
+@algorithm_rule("scale-block", "a block of K that shares a scale is whole tiles", reads=())
+def _scale_block(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    return multiple("the block along K of the scales", s.block_k, _LEAST_BLOCK)
+
+
 @algorithm_rule(
     "scale-k", "a block of K that shares a scale is whole tiles", reads=("tile", "warp_tile")
 )

@@ -54,6 +54,8 @@ class Stats:
     mfma_flops: int
     """Floating-point operations of matrix instructions, an addition and a product each."""
     bytes_loaded: int
+    """Of global memory, by buffer, global, flat and scalar loads; what is out of a buffer's range
+    moves nothing."""
     bytes_stored: int
     nanoseconds: int
     """Wall time in the engine."""

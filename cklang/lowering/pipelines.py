@@ -15,13 +15,14 @@ its block GEMM through a constant object, which none of theirs allows, and nothi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from cklang.keys import Pipeline
+from cklang.keys import Algorithm, Pipeline, Signature
 
-__all__ = ["PIPELINES", "PipelineRow"]
+__all__ = ["PIPELINES", "PipelineRow", "in_flight", "loop_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +45,8 @@ class PipelineRow:
     """Copies of the A and B tiles in LDS."""
     wave_groups: int = 1
     """Groups of waves that share K."""
+    packed: bool = False
+    """Whether B may be of 4-bit integers."""
     prepared: bool = False
     """Whether B is prepared, and goes past LDS."""
     any_layout: bool = True
@@ -52,6 +55,8 @@ class PipelineRow:
     """Whether A and B may be of two types."""
     transposed: bool = False
     """Whether the accumulator may be transposed: the epilogue takes its rows before its columns."""
+    computed: bool = True
+    """Whether functions may compute A and B: they pass through registers on their way to LDS."""
     block_scale_loop: str = ""
     """Our main loop over it for products with block scales, if there is one."""
     sparse: bool = False
@@ -82,6 +87,7 @@ PIPELINES: Mapping[Pipeline, PipelineRow] = MappingProxyType(
             headers=(),
             ck="GemmPipelineAgBgCrCompV3",
             policy=_UNIVERSAL,
+            packed=True,
             sparse=True,
             transposed=True,
             tail="Full",
@@ -120,6 +126,7 @@ PIPELINES: Mapping[Pipeline, PipelineRow] = MappingProxyType(
         Pipeline.COMP_ASYNC: PipelineRow(
             headers=(*_REGISTERS, "pipeline/gemm_pipeline_ag_bg_cr_comp_async.hpp"),
             ck="GemmPipelineAgBgCrCompAsync",
+            computed=False,
             policy="GemmPipelineAgBgCrCompAsyncDefaultPolicy",
             tail="Two",
             step=2,
@@ -139,6 +146,7 @@ PIPELINES: Mapping[Pipeline, PipelineRow] = MappingProxyType(
             least=2,
             buffers=2,
             prepared=True,
+            computed=False,
             any_layout=False,
             mixed=True,
         ),
@@ -154,3 +162,23 @@ PIPELINES: Mapping[Pipeline, PipelineRow] = MappingProxyType(
     }
 )
 """Every pipeline of the pinned headers that is generated."""
+
+_BYTES_IN_FLIGHT = 32768
+"""What the ``mem`` pipeline wants a compute unit to wait for (its header, MinMemInFlyBytes)."""
+_WAVES = 4
+
+
+def in_flight(signature: Signature, algorithm: Algorithm, wave_size: int) -> int:
+    """Return how many K tiles the ``mem`` pipeline has in flight (its header, PrefetchStages)."""
+    m, n, k = algorithm.tile
+    threads = math.prod(algorithm.warps) * wave_size
+    workgroups = max(_WAVES * wave_size // threads, 1)
+    bits = (m * signature.dtype_a.bits + n * signature.dtype_b.bits) * k
+    return min(max(-(-(_BYTES_IN_FLIGHT // workgroups) // max(bits // 8, 1)), 2), 8)
+
+
+def loop_of(signature: Signature, algorithm: Algorithm, wave_size: int) -> tuple[int, int]:
+    """Return how many K tiles a kernel's loop takes at once, and at least."""
+    row = PIPELINES[algorithm.pipeline]
+    held = in_flight(signature, algorithm, wave_size)
+    return row.step or held, row.least or 2 * held

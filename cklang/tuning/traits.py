@@ -17,6 +17,7 @@ import numpy.typing as npt
 from cklang.arch import ArchSpec
 from cklang.errors import error
 from cklang.keys import DKind, KernelKey, Pipeline
+from cklang.lowering.pipelines import loop_of
 from cklang.types import DType, Kind
 
 if TYPE_CHECKING:
@@ -62,6 +63,12 @@ class Traits:
     waves_m: float
     waves_n: float
     split_k: float
+    stream: float
+    """Workgroups on a compute unit of a stream-K kernel, which share all steps; else 0."""
+    loop_step: float
+    """K tiles that the loop takes at once; those beyond K are padding."""
+    loop_least: float
+    """K tiles that it computes at least."""
     prefetches: bool
     """Whether the next tile of K is loaded during the matrix instructions of the present one."""
     bytes_a: float
@@ -97,13 +104,18 @@ class Traits:
         width_a: float = _WIDEST,
         width_b: float = _WIDEST,
         split_k: int = 1,
+        stream: int = 0,
+        loop: tuple[int, int] = (1, 1),
         double_buffer: bool = False,
         b_in_lds: bool = True,
         scale_k: int = 0,
         blocks_per_cu: int = 1,
         resources: Resources | None = None,
     ) -> Self:
-        """Derive registers, LDS and occupancy; ``resources`` of a built kernel overrule them."""
+        """Derive registers, LDS and occupancy; ``resources`` of a built kernel overrule them.
+
+        ``loop`` is how many K tiles the loop takes at once, and at least.
+        """
         m, n, k = tile
         count = waves[0] * waves[1] * waves[2]
         staged = m * k * bytes_a + (n * k * bytes_b if b_in_lds else 0)
@@ -130,6 +142,9 @@ class Traits:
             waves_m=waves[0],
             waves_n=waves[1],
             split_k=split_k,
+            stream=stream,
+            loop_step=loop[0],
+            loop_least=loop[1],
             prefetches=prefetches,
             bytes_a=bytes_a,
             bytes_b=bytes_b,
@@ -184,6 +199,9 @@ class Columns:
     waves_m: Floats
     waves_n: Floats
     split_k: Floats
+    stream: Floats
+    loop_step: Floats
+    loop_least: Floats
     prefetches: Floats
     bytes_a: Floats
     bytes_b: Floats
@@ -244,9 +262,11 @@ def traits_of(key: KernelKey, spec: ArchSpec, resources: Resources | None = None
         bytes_a=s.dtype_a.bytes,
         bytes_b=s.dtype_b.bytes,
         width_a=a.vector_a * s.dtype_a.bytes,
-        width_b=a.vector_b * s.dtype_b.bytes,
+        width_b=a.vector_b * s.dtype_b.bits // 8,
         bytes_out=s.dtype_e.bytes + full,
         split_k=a.split_k,
+        stream=a.block_per_cu if a.stream_k else 0,
+        loop=loop_of(s, a, spec.wave_size),
         double_buffer=a.double_buffer,
         scale_k=s.block_k,
         blocks_per_cu=a.block_per_cu,

@@ -187,11 +187,13 @@ def test_batches_and_groups(covered: Callable[..., None]) -> None:
     covered("block scales, grouped", "fp8_fnuz fp8_fnuz bf16", "gfx942")
 
 
-def test_a_and_b_alone_on_gfx950(covered: Callable[..., None]) -> None:
+def test_a_and_b_alone(covered: Callable[..., None]) -> None:
     over(activations, "gfx950", "fp8", EVEN, algorithm(tile_k=128))
     covered("block scales of A", "fp8 fp8 bf16", "gfx950")
-    over(weights, "gfx950", "bf8", EVEN, algorithm(vector_e=4, vector_d=(4,)))
-    covered("block scales of B", "bf8 bf8 f32", "gfx950")
+    wmma = {"warps": (4, 2, 1), "warp_tile": (16, 16, 16), "vector_d": (4,)}
+    chosen = replace(algorithm(tile_k=32, vector=4, vector_e=4), **wmma)
+    over(weights, "gfx1201", "bf8", EVEN, chosen)
+    covered("block scales of B", "bf8 bf8 f32", "gfx1201")
 
 
 @pytest.mark.parametrize(("arch", "dtype"), [("gfx942", "f16"), ("gfx950", "fp8")])
@@ -212,7 +214,8 @@ def with_hard_exponents(chosen: Algorithm, arch: str, dtype: str) -> None:
     args[3].view(np.uint8)[:4, 2] = (254, 0, 0, 127)
     wild = check(exponents.using(chosen), arch, args, exponents)
     assert np.isnan(wild[3]).all()
-    assert np.isfinite(wild[4:]).all()
+    # The first column of w is multiplied by 2**127: some of its sums are beyond f32.
+    assert np.isfinite(wild[4:, 1:]).all()
 
 
 def test_exponents(covered: Callable[..., None]) -> None:
@@ -235,8 +238,8 @@ def test_what_the_rules_say() -> None:
     with pytest.raises(ck.CkError, match="scale-k") as refusal:
         exponents.using(algorithm(tile_k=64, vector_e=4))(*args, device="emu:gfx942")
     assert "a divisor of the block, 32" in str(refusal.value)
+    named = algorithm(tile_k=32, vector=8, vector_e=4, pipeline="mem")
     with pytest.raises(ck.CkError, match="pipeline"):
-        named = algorithm(tile_k=32, vector=8, vector_e=4, pipeline="mem")
         exponents.using(named)(*args, device="emu:gfx942")
     short = [args[0], args[1], args[2], args[3][:, :1]]
     with pytest.raises(ck.CkError, match="A046") as refusal:

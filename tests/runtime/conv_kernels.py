@@ -11,11 +11,11 @@ from functools import cache
 import numpy as np
 
 from cklang.ir.parser import parse
-from cklang.keys import Algorithm, DKind, DOperand, Family, KernelKey, Layout, Pipeline, Signature
+from cklang.keys import Algorithm, DKind, DOperand, Family, KernelKey, Layout, Signature
 from cklang.lowering.convface import ConvFace, ConvQuestion
 from cklang.runtime.build import shared_builder
 from cklang.runtime.device import Device, Function, open_device
-from cklang.types import DType, f16, f32
+from cklang.types import DType, f16, f32, i8, i32
 
 PLAIN = "func @epilogue(%acc: f32[]) -> f32[] {\n  return %acc\n}\n"
 LAYOUTS = {Family.CONV: "rcr", Family.CONV_GRAD_INPUT: "rrr", Family.CONV_GRAD_WEIGHT: "crr"}
@@ -184,29 +184,26 @@ def kernel(
 ) -> Kernel:
     """Build and load a kernel; ``d`` has the type, kind and vector width of each operand."""
     layouts = LAYOUTS[family]
+    whole = dtype is i8
     signature = Signature(
         family=family,
         dtype_a=dtype,
         dtype_b=dtype,
-        dtype_acc=f32,
-        dtype_e=dtype,
+        dtype_acc=i32 if whole else f32,
+        dtype_e=i32 if whole else dtype,
         layout_a=Layout(layouts[0]),
         layout_b=Layout(layouts[1]),
         d=tuple(DOperand(dtype=t, kind=DKind(kind)) for t, kind, _ in d),
         spatial=spatial,
         epilogue="",
     )
+    text = epilogue.replace("f32", "i32") if whole else epilogue
     vectors = tuple(vector for *_, vector in d)
     key = KernelKey(signature, replace(algorithm, vector_d=vectors), arch)
-    artifact = shared_builder().build_all([(key, parse(epilogue).functions[0])])[0]
+    artifact = shared_builder().build_all([(key, parse(text).functions[0])])[0]
     device = open_device(f"emu:{arch}")
     function = device.load(artifact.code_object.read_bytes(), artifact.symbol)
     return Kernel(key, device, function, ConvFace(artifact.host_face))
-
-
-def basic(algorithm: Algorithm) -> Algorithm:
-    """The same with the basic pipeline."""
-    return replace(algorithm, pipeline=Pipeline.BASIC_V1)
 
 
 def _space(values: tuple[int, ...], missing: int = 1) -> tuple[int, int, int]:

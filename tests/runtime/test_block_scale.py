@@ -13,12 +13,9 @@ import pytest
 
 import cklang as ck
 from cklang.arch import arch
-from cklang.fusion.partition import plan
 from cklang.keys import Algorithm, Family, KernelKey, Scale
 from cklang.lowering.gemm import is_mx
-from cklang.runtime import bind
 from cklang.runtime.candidates import candidates
-from cklang.runtime.dispatch import problems
 from cklang.runtime.problem import Problem
 from cklang.runtime.rules import objections
 
@@ -54,10 +51,8 @@ def exponents(
 
 def problem(op: Any, *given: Any) -> Problem:
     """The problem of a call."""
-    program = op.program
-    binding = bind.bind(program.parameters, program.signature.result, given)
-    ((_, found),) = problems(plan(op.ir(*given)), binding, None)
-    return found
+    (case,) = op.cases(*given)
+    return case.problem
 
 
 def matrix(*shape: int) -> Any:
@@ -172,6 +167,17 @@ def test_rules() -> None:
     wide = replace(signature, scale_a=Scale(dtype=ck.f32, block=(1, 128)), scale_b=None)
     assert not list(objections(mx, wide, spec))
     assert not is_mx(wide, mx)
+
+
+def test_blocks_that_no_tile_divides_are_refused_by_name() -> None:
+    odd = ck.problem(64, 64, 200, a=ck.fp8, scale_a=Scale(dtype=ck.f32, block=(1, 100)))
+    with pytest.raises(ck.CkError, match="K102") as refusal:
+        ck.select(odd, arch="gfx950")
+    assert "scale-block: the block along K of the scales is 100" in str(refusal.value)
+    assert "must be a multiple of 16" in str(refusal.value)
+    for size in (16, 48, 96):
+        found = ck.problem(64, 64, 200, a=ck.fp8, scale_a=Scale(dtype=ck.f32, block=(3, size)))
+        assert size % ck.select(found, arch="gfx950").key.algorithm.tile[2] == 0
 
 
 def test_a_scale_that_is_too_large_to_address_is_refused() -> None:

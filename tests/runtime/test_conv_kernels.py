@@ -6,13 +6,17 @@ Elements are small integers, whose sums every type here holds exactly: results m
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from conv_kernels import Conv, Kernel, kernel
+from conv_kernels import SMALL, Conv, Kernel, kernel
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cklang.keys import Family
+from cklang.keys import Algorithm, ConvSpecial, EpilogueKind, Family, Pipeline, Reduction, Scheduler
+from cklang.lowering.convface import ConvQuestion
+from cklang.types import DType, bf16, f16, f32, i8
 
 FAMILIES = (Family.CONV, Family.CONV_GRAD_INPUT, Family.CONV_GRAD_WEIGHT)
 
@@ -44,11 +48,14 @@ def wanted(conv: Conv, family: Family, a: np.ndarray, b: np.ndarray) -> np.ndarr
     return directions[family](a, b)
 
 
-def check(kernel: Kernel, conv: Conv, blocks: int = 4) -> None:
-    family = kernel.key.signature.family
-    a, b = operands(conv, family)
-    got = kernel.run(conv, a, b, blocks=blocks)
-    np.testing.assert_array_equal(got, wanted(conv, family, a, b))
+def check(kernel: Kernel, conv: Conv, *ds: np.ndarray, blocks: int = 4) -> np.ndarray:
+    """Run it; the epilogue adds ``ds``, which broadcast to the result."""
+    signature = kernel.key.signature
+    a, b = (x.astype(signature.dtype_a.numpy) for x in operands(conv, signature.family))
+    want = sum((d.astype(np.float64) for d in ds), wanted(conv, signature.family, a, b))
+    got = kernel.run(conv, a, b, *(np.broadcast_to(d, want.shape) for d in ds), blocks=blocks)
+    np.testing.assert_array_equal(got, want.astype(got.dtype))
+    return got
 
 
 @st.composite
@@ -81,3 +88,304 @@ def convs(draw: st.DrawFn, spatial: int = 2) -> Conv:
 @settings(max_examples=12)
 def test_any_convolution_in_the_plane(family: Family, conv: Conv) -> None:
     check(kernel(family, 2), conv)
+
+
+WIDE = replace(SMALL, vector_a=8, vector_b=8, vector_e=8)
+SUM = """func @epilogue(%acc: f32[], %d0: f32[], %d1: f32[], %d2: f32[]) -> f32[] {
+  %0: f32[] = add(%acc, %d0)
+  %1: f32[] = add(%0, %d1)
+  %2: f32[] = add(%1, %d2)
+  return %2
+}
+"""
+OPERANDS = ((f16, "row", 8), (f16, "full", 8), (f32, "strided", 1))
+PADDED = Conv(
+    n=2,
+    g=2,
+    k=72,
+    c=40,
+    size=(9, 11),
+    window=(3, 3),
+    stride=(2, 1),
+    dilation=(1, 2),
+    before=(1, 0),
+    after=(1, 3),
+)
+DEEP = Conv(
+    n=3,
+    g=2,
+    k=24,
+    c=8,
+    size=(21, 17),
+    window=(3, 3),
+    stride=(2, 1),
+    before=(1, 1),
+    after=(1, 1),
+)
+DEPTHWISE = Conv(
+    n=2, g=16, k=1, c=1, size=(9, 10), window=(3, 3), stride=(2, 1), before=(1, 0), after=(1, 3)
+)
+SLIM_GROUPS = replace(DEPTHWISE, g=8, k=4, c=8, window=(3, 2), stride=(2, 3), dilation=(2, 1))
+
+
+def of_image(conv: Conv) -> list[np.ndarray]:
+    """A bias, a residual, and a number for each pixel and group of the output."""
+    shape = conv.y_shape
+    return [whole(shape[-2:], 5), whole(shape, 6), whole((*shape[:-1], 1), 7).astype(np.float32)]
+
+
+def test_wide_loads_at_padded_corners_with_operands() -> None:
+    """Here tiles of K begin in the middle of a tap, and the first offsets of a row are negative."""
+    algorithm = replace(WIDE, pipeline=Pipeline.COMPV4, double_buffer=True)
+    made = kernel(Family.CONV, 2, algorithm=algorithm, d=OPERANDS, epilogue=SUM)
+    for conv in (PADDED, replace(PADDED, n=1, g=1), replace(PADDED, before=(0, 2))):
+        check(made, conv, *of_image(conv))
+
+
+def test_groups_of_a_depthwise_convolution_share_a_tile() -> None:
+    algorithm = replace(
+        SMALL,
+        tile=(64, 16, 32),
+        warps=(4, 1, 1),
+        special=ConvSpecial.DEPTHWISE,
+        groups_merged=16,
+        vector_a=8,
+        vector_e=8,
+    )
+    made = kernel(Family.CONV, 2, algorithm=algorithm)
+    check(made, DEPTHWISE)
+    check(made, replace(DEPTHWISE, g=48, stride=(1, 1), dilation=(2, 1), size=(12, 9)))
+    refused = made.face.describe(question(made, replace(DEPTHWISE, g=24)))
+    assert refused == ("the groups are not a multiple of those that the kernel merges in a tile")
+
+
+def question(made: Kernel, conv: Conv) -> ConvQuestion:
+    a, b = operands(conv, made.key.signature.family)
+    shapes = {Family.CONV: conv.y_shape, Family.CONV_GRAD_INPUT: conv.x_shape}
+    e = np.empty(shapes.get(made.key.signature.family, conv.w_shape), np.float16)
+    return made.ask(conv, (a, b, e))
+
+
+def test_stream_k_in_a_tree_after_whole_tiles() -> None:
+    algorithm = replace(WIDE, stream_k=True, reduction=Reduction.TREE, persistent=True)
+    made = kernel(Family.CONV_GRAD_WEIGHT, 2, algorithm=algorithm)
+    # 4 tiles of 19 steps: none, one or all of them are whole, and up to five blocks share one.
+    for blocks in (1, 3, 4, 7, 19):
+        first = check(made, DEEP, blocks=blocks)
+        np.testing.assert_array_equal(check(made, DEEP, blocks=blocks), first)
+    check(made, replace(DEEP, g=3, size=(9, 5)), blocks=4)
+
+
+def test_batches_beyond_two_gigabytes_are_cut_in_pieces() -> None:
+    """Nothing runs: 6 images of 805 MB are 3 products of 2 for each group."""
+    made = kernel(Family.CONV, 2)
+    address, pixel, size = 1 << 40, 192, (2048, 1024)
+    row, image = size[1] * pixel, size[0] * size[1] * pixel
+    asked = replace(
+        question(made, Conv(n=1, g=2, k=8, c=96, size=(1, 1), window=(1, 1))),
+        in_=(1, *size),
+        out=(1, *size),
+        **dict.fromkeys("abe", address),
+        input_strides=(image, 0, row, pixel, 96, 1),
+        output_strides=(1 << 25, 0, 1024 * 16, 16, 8, 1),
+    )
+    one, many = (made.face.describe(replace(asked, n=n)) for n in (1, 6))
+    assert not isinstance(one, str)
+    assert not isinstance(many, str)
+    assert many.grid[0] == 6 * one.grid[0]
+    too_far = replace(asked, input_strides=(0, 0, 1 << 20, pixel, 96, 1))
+    assert made.face.describe(too_far) == "A spans more than 2^31 bytes"
+
+
+D1 = Conv(
+    n=3,
+    g=2,
+    k=8,
+    c=24,
+    size=(37,),
+    window=(5,),
+    stride=(2,),
+    dilation=(3,),
+    before=(2,),
+    after=(1,),
+)
+D3 = Conv(
+    n=2,
+    g=2,
+    k=7,
+    c=5,
+    size=(5, 6, 7),
+    window=(2, 3, 2),
+    stride=(2, 3, 1),
+    dilation=(1, 1, 2),
+    before=(1, 0, 1),
+    after=(1, 3, 0),
+)
+POINTS = Conv(n=2, g=2, k=16, c=32, size=(7, 9), window=(1, 1), stride=(2, 3))
+MATRIX = replace(POINTS, g=3, stride=(1, 1))
+FORWARD, GRAD_INPUT, GRAD_WEIGHT = FAMILIES
+CASES: dict[str, tuple[Family, Algorithm, Conv, DType, str]] = {
+    "mem, 3D": (
+        FORWARD,
+        replace(
+            SMALL,
+            pipeline=Pipeline.MEM,
+            scheduler=Scheduler.INTERWAVE,
+            epilogue=EpilogueKind.DEFAULT,
+        ),
+        D3,
+        f16,
+        "gfx942",
+    ),
+    "basic_v1, 1D": (
+        FORWARD,
+        replace(WIDE, pipeline=Pipeline.BASIC_V1, scheduler=Scheduler.DEFAULT),
+        D1,
+        f16,
+        "gfx942",
+    ),
+    "compv5": (
+        FORWARD,
+        replace(WIDE, pipeline=Pipeline.COMPV5, warps=(1, 1, 2), num_wave_groups=2),
+        PADDED,
+        f16,
+        "gfx942",
+    ),
+    "compv6": (FORWARD, replace(WIDE, pipeline=Pipeline.COMPV6), PADDED, f16, "gfx942"),
+    "comp_async": (
+        FORWARD,
+        replace(
+            WIDE,
+            tile=(64, 64, 64),
+            warp_tile=(16, 16, 32),
+            pipeline=Pipeline.COMP_ASYNC,
+            double_buffer=True,
+        ),
+        PADDED,
+        f16,
+        "gfx950",
+    ),
+    "windows of one tap": (
+        FORWARD,
+        replace(WIDE, special=ConvSpecial.POINTWISE),
+        POINTS,
+        f16,
+        "gfx942",
+    ),
+    "a matrix product": (
+        FORWARD,
+        replace(WIDE, special=ConvSpecial.POINTWISE_PACKED, persistent=True),
+        MATRIX,
+        f16,
+        "gfx942",
+    ),
+    "groups in a tile": (FORWARD, replace(WIDE, groups_merged=4), SLIM_GROUPS, f16, "gfx942"),
+    "forward with split-K": (
+        FORWARD,
+        replace(WIDE, split_k=3, reduction=Reduction.WORKSPACE),
+        PADDED,
+        f16,
+        "gfx942",
+    ),
+    "gradient of the input, 3D": (
+        GRAD_INPUT,
+        replace(SMALL, pipeline=Pipeline.MEM, epilogue=EpilogueKind.DEFAULT, persistent=True),
+        D3,
+        f16,
+        "gfx942",
+    ),
+    "gradient of the input, groups in a tile": (
+        GRAD_INPUT,
+        replace(WIDE, groups_merged=4),
+        SLIM_GROUPS,
+        f16,
+        "gfx942",
+    ),
+    "gradient of the input, windows of one tap": (
+        GRAD_INPUT,
+        replace(WIDE, special=ConvSpecial.POINTWISE),
+        POINTS,
+        f16,
+        "gfx942",
+    ),
+    "gradient of the input, a matrix product": (
+        GRAD_INPUT,
+        replace(WIDE, special=ConvSpecial.POINTWISE_PACKED),
+        MATRIX,
+        f16,
+        "gfx942",
+    ),
+    "gradient of the weights, 3D": (GRAD_WEIGHT, SMALL, D3, f16, "gfx942"),
+    "gradient of the weights, groups in a tile": (
+        GRAD_WEIGHT,
+        replace(WIDE, groups_merged=4),
+        SLIM_GROUPS,
+        f16,
+        "gfx942",
+    ),
+    "gradient of the weights, depthwise": (
+        GRAD_WEIGHT,
+        replace(
+            SMALL,
+            tile=(16, 64, 32),
+            warps=(1, 4, 1),
+            special=ConvSpecial.DEPTHWISE,
+            groups_merged=16,
+            vector_a=8,
+            vector_b=8,
+        ),
+        DEPTHWISE,
+        f16,
+        "gfx942",
+    ),
+    "RDNA3": (FORWARD, WIDE, PADDED, f16, "gfx1100"),
+    "RDNA4": (FORWARD, WIDE, PADDED, f16, "gfx1201"),
+    "bf16": (FORWARD, WIDE, PADDED, bf16, "gfx90a"),
+    "f32": (
+        FORWARD,
+        replace(SMALL, warp_tile=(16, 16, 4), vector_a=4, vector_b=4, vector_e=4),
+        PADDED,
+        f32,
+        "gfx942",
+    ),
+    "i8": (
+        FORWARD,
+        replace(WIDE, tile=(64, 64, 64), warp_tile=(16, 16, 32), vector_e=4),
+        PADDED,
+        i8,
+        "gfx942",
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
+def test_a_kernel_of_each_kind(case: str) -> None:
+    family, algorithm, conv, dtype, arch = CASES[case]
+    made = kernel(family, len(conv.size), arch=arch, dtype=dtype, algorithm=algorithm)
+    check(made, conv)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reduction", [Reduction.WORKSPACE, Reduction.TREE, Reduction.ATOMIC])
+@pytest.mark.parametrize("share", [{"split_k": 3}, {"split_k": 5}, {"stream_k": True}], ids=str)
+def test_sharing_the_sums_of_a_gradient_of_weights(
+    share: dict[str, int | bool], reduction: Reduction
+) -> None:
+    algorithm = replace(WIDE, reduction=reduction, **share)  # type: ignore[arg-type]
+    made = kernel(GRAD_WEIGHT, 2, algorithm=algorithm)
+    for blocks in (1, 4, 7):
+        check(made, DEEP, blocks=blocks)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", [GRAD_INPUT, GRAD_WEIGHT], ids=lambda family: family.value)
+def test_operands_of_gradients(family: Family) -> None:
+    made = kernel(family, 2, algorithm=WIDE, d=OPERANDS, epilogue=SUM)
+    if family is GRAD_INPUT:
+        shape = PADDED.x_shape
+        ds = [whole(shape[-2:], 5), whole(shape, 6), whole((*shape[:-1], 1), 7)]
+    else:
+        g, k, *window, c = PADDED.w_shape
+        ds = [whole((g, 1, *window, c), 5), whole(PADDED.w_shape, 6), whole((g, k, 1, 1, c), 7)]
+    check(made, PADDED, *ds[:2], ds[2].astype(np.float32))

@@ -108,12 +108,56 @@ def test_counts_are_those_of_a_dispatch(key: KernelKey, shape: GemmShape) -> Non
     busiest = max(Counter(i % spec.compute_units for i in range(len(origins))).values())
     found = estimate(key, shape)
     assert found.workgroups == len(origins)
-    assert found.steps == len(range(0, shape.k, a.tile[2] * a.split_k))
+    # compv3 computes two K tiles at least; split-K shares them out evenly.
+    k_tiles = len(range(0, shape.k, a.tile[2]))
+    shares = [len(range(part, k_tiles, a.split_k)) for part in pieces]
+    assert found.steps == max(2, *shares)
     assert found.rounds == len(range(0, busiest, found.occupancy))
     step_flops = 2 * a.tile[0] * a.tile[1] * a.tile[2]
-    assert found.padded_flops == len(origins) * found.steps * step_flops
-    tile_bytes = (a.tile[0] + a.tile[1]) * a.tile[2] * key.signature.dtype_a.bytes
-    assert found.bytes_loaded == pytest.approx(len(origins) * found.steps * tile_bytes)
+    tiles = len(origins) // a.split_k
+    assert found.waves == len(origins) * a.warps[0] * a.warps[1] * a.warps[2]
+    assert found.padded_flops == tiles * sum(max(2, share) for share in shares) * step_flops
+    rows = sum(min(a.tile[0], shape.m - m) for m, _ in origins[:tiles])
+    columns = sum(min(a.tile[1], shape.n - n) for _, n in origins[:tiles])
+    each = key.signature.dtype_a.bytes
+    assert found.bytes_loaded == pytest.approx((rows + columns) * shape.k * each)
+
+
+@given(st.lists(keys, min_size=1, max_size=6), shapes, st.integers(1, 64))
+def test_several_products_are_several_times_the_work(
+    found: list[KernelKey], shape: GemmShape, products: int
+) -> None:
+    found = [replace(key, arch="gfx942") for key in found]
+    several = replace(shape, products=products)
+    for ranked in rank(found, several):
+        made, single = estimate(ranked.key, several), estimate(ranked.key, shape)
+        assert made.us == pytest.approx(ranked.us)
+        assert made.workgroups == products * single.workgroups
+        assert made.flops == products * single.flops
+        assert made.padded_flops == products * single.padded_flops
+        assert made.us >= single.us
+
+
+@given(keys, shapes)
+def test_stream_k_shares_all_steps_evenly(key: KernelKey, shape: GemmShape) -> None:
+    key = replace(key, algorithm=replace(key.algorithm, split_k=1, stream_k=True))
+    a, spec = key.algorithm, arch(key.arch)
+    tiles = -(-shape.m // a.tile[0]) * -(-shape.n // a.tile[1])
+    steps = tiles * -(-shape.k // a.tile[2])
+    blocks = min(spec.compute_units * a.block_per_cu, steps)
+    found = estimate(key, shape)
+    assert found.workgroups == blocks
+    assert found.steps == max(2, -(-steps // blocks))
+    assert found.terms["split_k"] > 0
+    assert found.us == pytest.approx(sum(found.terms.values()))
+    (ranked,) = rank([key], shape)
+    assert ranked.us == pytest.approx(found.us)
+
+
+def test_stream_k_fills_the_last_round() -> None:
+    whole, streamed = key((256, 256, 64)), key((256, 256, 64), stream_k=True)
+    uneven = GemmShape(m=256 * 19, n=256 * 17, k=16384)  # 323 tiles on 304 compute units
+    assert estimate(streamed, uneven).us < 0.75 * estimate(whole, uneven).us
 
 
 @given(st.lists(keys, min_size=1, max_size=8, unique=True), shapes)

@@ -64,6 +64,16 @@ template <Access access, class Found>
 template <Access access>
 constexpr Access kElement = access.bytes < 4 ? access : Access{4};
 
+// What is out of range moves nothing, so it is not counted either.
+template <Access access>
+CKEMU_INLINE void count_element_load(Wave& w) {
+  w.counters->bytes_loaded += kElement<access>.bytes;
+}
+template <Access access>
+CKEMU_INLINE void count_element_store(Wave& w) {
+  w.counters->bytes_stored += kElement<access>.bytes;
+}
+
 template <Access access>
 void load_to_lds(Wave& w, const Code& c) {
   const Buffer buffer = buffer_of(w, c);
@@ -71,11 +81,13 @@ void load_to_lds(Wave& w, const Code& c) {
   const u64 base = u64{lds_base(w)} + static_cast<u32>(c.offset);
   each_element<access>(w, buffer, [&](int l, u32 n, const u8* place) {
     u32 value[kLanes] = {};
-    if (place != nullptr) load_lane<kElement<access>>(value, 0, place);
+    if (place != nullptr) {
+      load_lane<kElement<access>>(value, 0, place);
+      count_element_load<access>(w);
+    }
     const u64 to = base + u64{size} * static_cast<u32>(l) + 4 * n;
     if (to + 4 <= w.lds_bytes) std::memcpy(w.lds + to, value, 4);
   });
-  count_load(w, access.bytes);
 }
 
 template <Access access>
@@ -83,8 +95,8 @@ void load(Wave& w, const Code& c) {
   if (c.inst->lds) return load_to_lds<access>(w, c);
   const Buffer buffer = buffer_of(w, c);
   u32* rows = w.v[c.dst];
-  count_load(w, access.bytes);
   if (all_inside(w, buffer, access.bytes)) [[likely]] {
+    count_load(w, access.bytes);
     const u8* base = reinterpret_cast<u8*>(buffer.resource.base + buffer.scalar + buffer.immediate);
     const u32* offset = buffer.offset;
     if (offset == nullptr) {
@@ -97,6 +109,7 @@ void load(Wave& w, const Code& c) {
   each_element<access>(w, buffer, [&](int l, u32 n, const u8* place) {
     if (place != nullptr) {
       load_lane<kElement<access>>(rows + n * kLanes, l, place);
+      count_element_load<access>(w);
     } else {
       load_zero<kElement<access>>(rows + n * kLanes, l);
     }
@@ -107,8 +120,8 @@ template <Access access>
 void store(Wave& w, const Code& c) {
   const Buffer buffer = buffer_of(w, c);
   const u32* rows = source_row(w, c, 3);
-  count_store(w, access.bytes);
   if (all_inside(w, buffer, access.bytes)) [[likely]] {
+    count_store(w, access.bytes);
     u8* base = reinterpret_cast<u8*>(buffer.resource.base + buffer.scalar + buffer.immediate);
     const u32* offset = buffer.offset;
     if (offset == nullptr) {
@@ -119,7 +132,9 @@ void store(Wave& w, const Code& c) {
     return;
   }
   each_element<access>(w, buffer, [&](int l, u32 n, u8* place) {
-    if (place != nullptr) store_lane<kElement<access>>(rows + n * kLanes, l, place);
+    if (place == nullptr) return;
+    store_lane<kElement<access>>(rows + n * kLanes, l, place);
+    count_element_store<access>(w);
   });
   w.counters->progress++;
 }

@@ -17,7 +17,7 @@ struct ckemu_stats {
   uint64_t valu, salu, mfma, lds, memory, scalar_memory;
   uint64_t workgroups, waves;
   uint64_t mfma_flops;
-  uint64_t bytes_loaded, bytes_stored; /* buffer, global, flat and scalar accesses */
+  uint64_t bytes_loaded, bytes_stored; /* buffer (in range), global, flat and scalar accesses */
   uint64_t nanoseconds;                /* wall time in the engine */
 };
 

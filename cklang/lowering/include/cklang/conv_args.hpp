@@ -28,6 +28,8 @@ enum class Pass
     grad_weight,
 };
 
+constexpr index_t depthwise_taps = 3;
+
 /// What a kernel of a direction was built for: spatial axes, groups in one tile.
 template <index_t spatial_, index_t merged_, Special special_>
 struct ConvShape
@@ -48,6 +50,29 @@ struct ConvShape
     using Covered = std::conditional_t<pointwise, Everywhere, Inside<spatial>>;
     using Pixels  = Lattice<pixel, 1, Everywhere>;
     using Windows = Lattice<pixel, tap, Covered>;
+
+    /// What a depthwise kernel knows of digits, so that nothing is divided at run time.
+    template <typename Windows>
+    CK_TILE_DEVICE static void fix_windows(Windows& windows)
+    {
+        if constexpr(special == Special::depthwise)
+        {
+#pragma unroll
+            for(index_t i = 0; i < spatial; ++i)
+                windows.inner.extents[i] = Divisor::of(depthwise_taps);
+            windows.inner.extents[spatial] = Divisor::of(merged);
+        }
+    }
+
+    template <typename Filter>
+    CK_TILE_DEVICE static void fix_filter(Filter& filter)
+    {
+        if constexpr(special == Special::depthwise && blocks)
+        {
+            filter.outer.extents[1] = filter.inner.extents[2] = Divisor::of(1);
+            filter.inner.extents[1] = Divisor::of(merged);
+        }
+    }
 };
 
 /// Weights as a matrix whose rows are features and whose columns are taps and channels.
@@ -63,13 +88,26 @@ using FilterTaps = std::conditional_t<
     Lattice<Shape::tap + 1, 2, Diagonal<Shape::tap - 1, 0>>, // taps, group, feature; group, channel
     Lattice<Shape::tap, 1, Everywhere>>;
 
+/// Elements of a tensor from one group (or merged groups) to the next, and from one piece of the
+/// batch to the next. A batch that spans too many bytes for one product is several.
+struct Steps
+{
+    int64_t group, piece;
+
+    CK_TILE_HOST_DEVICE constexpr int64_t to(index_t at_group, index_t at_piece) const
+    {
+        return at_group * group + at_piece * piece;
+    }
+};
+
 /// One D in the arguments: the strides of its digits, the outer ones first.
 struct ConvOperand
 {
     static constexpr index_t most = 8;
 
     const void* data;
-    int64_t group; // elements from one product to the next; in the arguments of one, to its own
+    Steps steps;
+    int64_t moved; // elements from `data` to its own, in the arguments of one product
     index_t span, base;
     std::array<index_t, most> strides;
 };
@@ -86,23 +124,25 @@ struct ConvArgs
     BSource b;
     ETarget e;
     index_t M, N, K;
-    index_t items; // matrix products
-    int64_t group_a, group_b, group_e; // elements from one product to the next
+    index_t groups, items; // products of a piece, products
+    Steps steps_a, steps_b, steps_e;
     Digits<wide_> wide; // E's inner index with a digit for each axis
     std::array<ConvOperand, operands> ds;
 
     static constexpr index_t wide_digits = wide_;
 
-    /// The arguments of group `group` alone.
-    CK_TILE_DEVICE ConvArgs group(index_t group) const
+    /// The arguments of product `item` alone; the groups of a piece follow each other.
+    CK_TILE_DEVICE ConvArgs product(index_t item) const
     {
-        ConvArgs one = *this;
-        one.a        = a.moved({group * group_a});
-        one.b        = b.moved({group * group_b});
-        one.e        = e.moved({group * group_e});
+        const index_t piece = ck_tile::amd_wave_read_first_lane(item / groups);
+        const index_t group = item - piece * groups;
+        ConvArgs one        = *this;
+        one.a               = a.moved({steps_a.to(group, piece)});
+        one.b               = b.moved({steps_b.to(group, piece)});
+        one.e               = e.moved({steps_e.to(group, piece)});
 #pragma unroll
         for(auto& d : one.ds)
-            d.group *= group;
+            d.moved = d.steps.to(group, piece);
         return one;
     }
 };
@@ -119,7 +159,13 @@ struct Forward
     using ETarget = Grid<E, typename Shape::Pixels>;
     using Args    = ConvArgs<ASource, BSource, ETarget, operands, 1>;
 
-    CK_TILE_DEVICE static Args at(const Args& args, index_t item) { return args.group(item); }
+    CK_TILE_DEVICE static Args at(const Args& args, index_t item)
+    {
+        Args one = args.product(item);
+        Shape::fix_windows(one.a.lattice);
+        Shape::fix_filter(one.b.lattice);
+        return one;
+    }
 };
 
 /// The gradient of w: products of y's gradient and x.
@@ -134,7 +180,13 @@ struct GradWeight
     using ETarget = Grid<E, FilterRows<Shape>>;
     using Args    = ConvArgs<ASource, BSource, ETarget, operands, Shape::tap + Shape::blocks>;
 
-    CK_TILE_DEVICE static Args at(const Args& args, index_t item) { return args.group(item); }
+    CK_TILE_DEVICE static Args at(const Args& args, index_t item)
+    {
+        Args one = args.product(item);
+        Shape::fix_windows(one.b.lattice);
+        Shape::fix_filter(one.e.lattice);
+        return one;
+    }
 };
 
 /// One axis of x in the gradient of x. The elements of one phase have positions that are equal
@@ -182,9 +234,9 @@ struct PhasedArgs : Base
     index_t features; // of the groups in a tile
     index_t phases;
 
-    CK_TILE_DEVICE PhasedArgs group(index_t group) const
+    CK_TILE_DEVICE PhasedArgs product(index_t item) const
     {
-        return {Base::group(group), axes, images, features, phases};
+        return {Base::product(item), axes, images, features, phases};
     }
 };
 
@@ -202,10 +254,10 @@ struct GradInput
 
     CK_TILE_DEVICE static Args at(const Args& args, index_t item)
     {
-        const index_t group = ck_tile::amd_wave_read_first_lane(item / args.phases);
-        Args one            = args.group(group);
+        const index_t product = ck_tile::amd_wave_read_first_lane(item / args.phases);
+        Args one              = args.product(product);
         if constexpr(!Shape::packed)
-            enter(one, item - group * args.phases);
+            enter(one, item - product * args.phases);
         return one;
     }
 
@@ -289,7 +341,7 @@ CK_TILE_DEVICE auto operand(const ConvOperand& d, const Args& args)
             lattice.inner_strides[i] = d.strides[outer + i];
     }
     using T = typename D::DataType;
-    return Grid<T, decltype(lattice)>{static_cast<const T*>(d.data) + d.group, d.span, lattice};
+    return Grid<T, decltype(lattice)>{static_cast<const T*>(d.data) + d.moved, d.span, lattice};
 }
 
 } // namespace cklang

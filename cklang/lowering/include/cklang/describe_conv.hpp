@@ -71,11 +71,13 @@ struct DescribeConv
 
     static void run(const ck_conv_problem& given, ck_gemm_launch& launch)
     {
-        const ck_conv_problem problem = normalise(given);
-        launch.refusal                = refuse(problem, std::make_index_sequence<operands>{});
+        constexpr auto each_d   = std::make_index_sequence<operands>{};
+        ck_conv_problem problem = normalise(given);
+        const int64_t pieces    = cut(problem, each_d);
+        launch.refusal          = refuse(problem, each_d);
         if(launch.refusal)
             return;
-        const One one        = arguments(problem, std::make_index_sequence<operands>{});
+        const One one        = arguments(problem, pieces, each_d);
         const int64_t each   = Partitioner::GridSize(one.M, one.N);
         const int64_t tiles  = each * one.items;
         const int64_t steps  = one.K > 0 ? (one.K - 1) / Tile::kK + 1 : 1;
@@ -116,6 +118,29 @@ struct DescribeConv
     }
 
     private:
+    /// Cut the batch into as few equal pieces as can be addressed; return their number. The sums
+    /// of the gradient of w go over all of it.
+    template <std::size_t... I>
+    static int64_t cut(ck_conv_problem& p, std::index_sequence<I...> each_d)
+    {
+        if(pass == Pass::grad_weight || p.n < 1)
+            return 1;
+        const int64_t images = p.n;
+        for(int64_t pieces = 1; pieces <= images; ++pieces)
+        {
+            if(images % pieces != 0)
+                continue;
+            p.n                = images / pieces;
+            const char* reason = refuse(p, each_d);
+            if(!reason || !(reason == complaints_a.far || reason == complaints_e.far ||
+                            reason == complaints_d.far || reason == too_many))
+                return pieces;
+        }
+        return images;
+    }
+
+    static constexpr const char* too_many = "M, N or K of a product is more than 2^30";
+
     static const int64_t* e_extents(const ck_conv_problem& p)
     {
         return pass == Pass::forward ? p.out : p.in;
@@ -199,7 +224,7 @@ struct DescribeConv
         };
         if(many({p.n, p.in[0], p.in[1], p.in[2]}) || many({p.n, p.out[0], p.out[1], p.out[2]}) ||
            many({p.window[0], p.window[1], p.window[2], std::max(p.c, p.k), merged}))
-            return "M, N or K of a group is more than 2^30";
+            return too_many;
         if(work == Work::split_k ? p.split_k < 1 || p.split_k > 65535 : p.split_k != 1)
             return "K is split by split-K kernels only, into 1 to 65535 parts";
         if((persistent || work == Work::stream_k) && p.blocks < 1)
@@ -414,10 +439,12 @@ struct DescribeConv
     }
 
     template <std::size_t... I>
-    static One arguments(const ck_conv_problem& p, std::index_sequence<I...>)
+    static One arguments(const ck_conv_problem& p, int64_t pieces, std::index_sequence<I...>)
     {
         const Tensors tensors{p};
         One one{};
+        one.groups = i32(p.g / merged);
+        one.items  = i32(one.groups * pieces);
         place(one, tensors);
         one.a.data = p.a;
         one.b.data = p.b;
@@ -450,24 +477,23 @@ struct DescribeConv
         const index_t x_span = pixel_span(x, tensors.channels(p.input_strides, p.c));
         const index_t y_span = pixel_span(y, tensors.channels(p.output_strides, p.k));
         const index_t w_span = i32(span(tensors.filter(p.weight_strides)));
-        const int64_t x_group = merged * p.input_strides[4];
-        const int64_t y_group = merged * p.output_strides[4];
-        const int64_t w_group = merged * p.weight_strides[0];
+        const Steps x_steps{merged * p.input_strides[4], p.n * p.input_strides[0]};
+        const Steps y_steps{merged * p.output_strides[4], p.n * p.output_strides[0]};
+        const Steps w_steps{merged * p.weight_strides[0], 0};
         const int64_t taps    = product(p.window);
         const int64_t channels = merged * p.c, features = merged * p.k;
         int64_t shift[space_axes];
         for(int i = 0; i < space_axes; ++i)
             shift[i] = -p.pad_before[i];
 
-        one.items = i32(p.g / merged);
         if constexpr(pass == Pass::forward)
         {
             one.a       = {nullptr, x_span, tensors.windows(x, p.c, p.stride, p.dilation, shift, p.out)};
             one.b       = {nullptr, w_span, tensors.filter_rows(p.weight_strides)};
             one.e       = {nullptr, y_span, tensors.pixel_rows(y, p.k)};
-            one.group_a = x_group;
-            one.group_b = w_group;
-            one.group_e = y_group;
+            one.steps_a = x_steps;
+            one.steps_b = w_steps;
+            one.steps_e = y_steps;
             one.M       = i32(p.n * product(p.out));
             one.N       = i32(features);
             one.K       = i32(taps * channels);
@@ -477,9 +503,9 @@ struct DescribeConv
             one.a       = {nullptr, y_span, tensors.pixel_rows(y, p.k)};
             one.b       = {nullptr, x_span, tensors.windows(x, p.c, p.stride, p.dilation, shift, p.out)};
             one.e       = {nullptr, w_span, tensors.filter_rows(p.weight_strides)};
-            one.group_a = y_group;
-            one.group_b = x_group;
-            one.group_e = w_group;
+            one.steps_a = y_steps;
+            one.steps_b = x_steps;
+            one.steps_e = w_steps;
             one.M       = i32(features);
             one.N       = i32(taps * channels);
             one.K       = i32(p.n * product(p.out));
@@ -503,9 +529,9 @@ struct DescribeConv
             one.a       = {nullptr, y_span, tensors.windows(y, p.k, once, back, none, p.out)};
             one.b       = {nullptr, w_span, tensors.filter_taps(p.weight_strides)};
             one.e       = {nullptr, x_span, tensors.pixel_rows(x, p.c)};
-            one.group_a = y_group;
-            one.group_b = w_group;
-            one.group_e = x_group;
+            one.steps_a = y_steps;
+            one.steps_b = w_steps;
+            one.steps_e = x_steps;
             one.M       = i32(rows);
             one.N       = i32(channels);
             one.K       = i32(taps * features);
@@ -545,8 +571,8 @@ struct DescribeConv
     static ConvOperand d(const Tensors& tensors, const void* data, const int64_t* given)
     {
         const auto axes     = d_axes<D>(tensors, given);
-        const int64_t group = merged * given[pass == Pass::grad_weight ? 0 : 4];
-        ConvOperand made{data, group, i32(span(axes)), 0, {}};
+        const Steps steps{merged * given[pass == Pass::grad_weight ? 0 : 4], tensors.p.n * given[0]};
+        ConvOperand made{data, steps, 0, i32(span(axes)), 0, {}};
         for(std::size_t i = 0; i < axes.size(); ++i)
             made.strides[i] = i32(axes[i].stride);
         return made;

@@ -129,6 +129,18 @@ struct Lattice
             for(index_t axis = 0; axis < inner_digits; ++axis)
                 offset += dense && axis == inner_digits - 1 ? i[axis] : i[axis] * inner_strides[axis];
         }
+        return inseparable(offset);
+    }
+
+    /// The offset as one value. The compiler would move a constant of the sum into the
+    /// instruction, and the rest may be negative, as it is where digits carry: the hardware, which
+    /// takes it for unsigned and does not wrap, would then find the element out of range.
+    CK_TILE_HOST_DEVICE static constexpr index_t inseparable(index_t offset)
+    {
+#if defined(__HIP_DEVICE_COMPILE__)
+        if(!__builtin_is_constant_evaluated())
+            asm("" : "+v"(offset));
+#endif
         return offset;
     }
 

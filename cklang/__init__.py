@@ -27,6 +27,7 @@ from cklang.runtime.attention_backward import attention_grad
 from cklang.runtime.context import using
 from cklang.runtime.convolution import ConvProblem, conv_problem
 from cklang.runtime.op import Op, op
+from cklang.runtime.packed import Packed, pack
 from cklang.runtime.problem import Problem, problem
 from cklang.runtime.registry import Registry
 from cklang.runtime.select import Selection, select
@@ -47,6 +48,7 @@ from cklang.types import (
     f32,
     fp8,
     fp8_fnuz,
+    i4,
     i8,
     i32,
 )
@@ -59,6 +61,7 @@ __all__ = [
     "ConvProblem",
     "Fn",
     "Op",
+    "Packed",
     "Pattern",
     "PreparedWeight",
     "Problem",
@@ -81,9 +84,11 @@ __all__ = [
     "fp8",
     "fp8_fnuz",
     "fn",
+    "i4",
     "i8",
     "i32",
     "op",
+    "pack",
     "pattern",
     "prepare",
     "problem",

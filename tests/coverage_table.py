@@ -28,7 +28,7 @@ _STATUSES = (CHECKED, COMPILES, "not in headers", "not in ISA")
 _HEAD = """\
 # What works where
 
-Which kernel of the GEMM family runs with which element types on which GPU. The table is made by
+Which kernel runs with which element types on which GPU. The table is made by
 the tests: a row stands here because a test compiled that kernel, ran it on the emulated GPU and
 compared every element with the reference (*emulated and checked*), or compiled it and read it back
 (*compiles*). `python -m pytest --write-coverage` writes it again. An empty cell was not tried.

@@ -327,7 +327,8 @@ TABLE: tuple[Rule, ...] = (
         "F090",
         CkTypeError,
         "{name} of ck.attention is {got}",
-        "legal: q [B, H, S, D], k [B, G, T, D], v [B, G, T, E], tensors of one float dtype",
+        "legal: q [B, H, S, D], k [B, G, T, D], v [B, G, T, E], tensors of one float dtype; with "
+        "cu_seqlens_q and cu_seqlens_k q [N, H, D], k [M, G, D], v [M, G, E]",
     ),
     row("F091", CkValueError, "ck.attention: {problem}", "{advice}"),
     row(

@@ -64,8 +64,8 @@ TABLE: tuple[Rule, ...] = (
         "I040",
         CkValueError,
         "[attention] roles are {got}, for {count} operands",
-        "legal: q, k, v, then seed and offset if there is dropout, then read for each tensor that "
-        "the regions read, eight at most",
+        "legal: q, k, v, then seed and offset if there is dropout, starts_q and starts_k if "
+        "sequences are packed, then read for each tensor that the regions read, eight at most",
     ),
     row("I041", CkTypeError, "[attention] the region {name} is {got}", "legal: {want}"),
     row("I042", CkValueError, "[attention] scale is {got!r}", 'legal: a float, or "auto"'),

@@ -30,23 +30,22 @@ TABLE: tuple[Rule, ...] = (
     row(
         "X003",
         CkUnsupportedError,
-        "operand {operand} of a product is made by {op}, which follows no anchor: no kernel "
-        "makes it",
-        "legal: a parameter, what follows the result of another gemm, or a transpose of these\n"
-        "fix: compute it before the call and pass it as an argument",
+        "operand {operand} of a product is made of constants alone: there is nothing to read",
+        "legal: what depends on a parameter or on another gemm\n"
+        "fix: pass the constant as an argument of rank 0",
     ),
     row(
         "X004",
         CkUnsupportedError,
-        "the epilogue of {anchor} reads {count} values; the limit of a kernel is {limit}",
+        "{what} reads {count} values; the limit of a kernel is {limit}",
         "they are: {reads}\nfix: combine some of them before the call",
     ),
     row(
         "X005",
         CkUnsupportedError,
-        "operand {operand} of a product is a broadcast, which is no view of a stored matrix",
-        "legal: a parameter or an intermediate of rank 2, or a transpose of it\n"
-        "fix: pass a matrix with the broadcast axis as a size of its own",
+        "{operand} of {anchor} is made by {op}: kernels read it as it is stored",
+        "legal: a parameter, what follows the result of another product, or a transpose of these\n"
+        "fix: compute it before the call and pass it as an argument",
     ),
     row(
         "X006",

@@ -15,7 +15,7 @@ from cklang.frontend.regions import Reads, make_mask, make_score, with_reads
 from cklang.frontend.scope import Scope
 from cklang.frontend.text import Located
 from cklang.frontend.values import Item, Tensor, describe, is_number
-from cklang.ir.attention import READ_LIMIT
+from cklang.ir.attention import READ_LIMIT, SEEDS, STARTS
 from cklang.ir.nodes import Attr, Value
 from cklang.types import Dim, Kind, f32, i32
 
@@ -40,6 +40,12 @@ def window(scope: Scope, node: Located, function: Intrinsic, bound: Mapping[str,
         raise
 
 
+_SHAPES = {
+    4: "legal: q [B, H, S, D], k [B, G, T, D], v [B, G, T, E]",
+    3: "legal: q [N, H, D], k [M, G, D], v [M, G, E], sequences packed along the first axis",
+}
+
+
 def attention(scope: Scope, node: Located, bound: Mapping[str, Item]) -> Item:
     """Put an attention into the IR; return o, or (o, lse) with ``return_lse``.
 
@@ -48,14 +54,19 @@ def attention(scope: Scope, node: Located, bound: Mapping[str, Item]) -> Item:
             functions.
         CkValueError: F091 for extents that do not fit, F096 for an option.
     """
-    q, k, v = (_operand(scope, node, name, bound[name]) for name in ("q", "k", "v"))
+    starts = _starts(scope, node, bound)
+    rank = 3 if starts else 4
+    q, k, v = (_operand(scope, node, name, bound[name], rank) for name in ("q", "k", "v"))
     _check_shapes(scope, node, q, k, v)
     operands = [emit.materialise(scope, node, each) for each in (q, k, v)]
     roles = ["q", "k", "v"]
     dropout = _dropout(scope, node, bound["dropout"])
     if dropout:
         operands += [_seed(scope, node, name, bound[name]) for name in ("seed", "offset")]
-        roles += ["seed", "offset"]
+        roles += SEEDS
+    if starts:
+        operands += starts
+        roles += STARTS
     scale, factor = _scale(scope, node, bound["scale"])
     reads: Reads = {}
     score = make_score(scope, node, bound["score"], factor, reads)
@@ -74,15 +85,34 @@ def attention(scope: Scope, node: Located, bound: Mapping[str, Item]) -> Item:
     operands += reads
     span = scope.span(node)
     output = scope.unit.append("attention", *operands, attrs=attrs, span=span)
-    o = Tensor.plain(output, (*q.origins[:3], v.origins[3]))
+    o = Tensor.plain(output, (*q.origins[:-1], v.origins[-1]))
     if not _flag(scope, node, "return_lse", bound["return_lse"]):
         return o
     lse = scope.unit.append("attention_lse", *operands, attrs=attrs, span=span)
-    return o, Tensor.plain(lse, q.origins[:3])
+    return o, Tensor.plain(lse, q.origins[1::-1] if starts else q.origins[:3])
 
 
-def _operand(scope: Scope, node: Located, name: str, item: Item) -> Tensor:
-    if not isinstance(item, Tensor) or len(item.shape) != 4:
+def _starts(scope: Scope, node: Located, bound: Mapping[str, Item]) -> list[Value]:
+    """Return where packed sequences begin, in q and in k; nothing if they are not packed."""
+    given = {name: bound[name] for name in ("cu_seqlens_q", "cu_seqlens_k")}
+    if all(item is None for item in given.values()):
+        return []
+    values = []
+    for name, item in given.items():
+        if not isinstance(item, Tensor) or item.dtype != i32 or len(item.shape) != 1:
+            legal = "a tensor i32[P], as are both of cu_seqlens_q and cu_seqlens_k"
+            raise scope.error("F096", node, what=name, got=describe(item), legal=legal)
+        values.append(emit.materialise(scope, node, item))
+    first, second = values
+    if first.type != second.type:
+        problem = f"cu_seqlens_q is {first.type}, cu_seqlens_k {second.type}"
+        advice = "both have one entry a sequence, and one more"
+        raise scope.error("F091", node, problem=problem, advice=advice)
+    return values
+
+
+def _operand(scope: Scope, node: Located, name: str, item: Item, rank: int) -> Tensor:
+    if not isinstance(item, Tensor) or len(item.shape) != rank:
         raise scope.error("F090", node, name=name, got=describe(item))
     if item.dtype.kind is not Kind.FLOAT or item.dtype.bits > f32.bits:
         raise scope.error("F090", node, name=name, got=describe(item))
@@ -95,22 +125,24 @@ def _check_shapes(scope: Scope, node: Located, q: Tensor, k: Tensor, v: Tensor) 
         advice = "cast before the call, or round a value where it is made: x.to(ck.f16)"
         problem = f"q, k and v are {dtypes}, not of one dtype"
         raise scope.error("F091", node, problem=problem, advice=advice)
-    for what, one, other, axis, other_axis in (
-        ("q and k differ in their batch", q, k, 0, 0),
-        ("k and v differ in their batch", k, v, 0, 0),
-        ("k and v differ in their heads", k, v, 1, 1),
-        ("k and v differ in their rows", k, v, 2, 2),
-        ("q and k differ in their head size", q, k, 3, 3),
-    ):
-        first, second = one.shape[axis], other.shape[other_axis]
+    pairs = [
+        ("k and v differ in their heads", k, v, 1),
+        ("q and k differ in their head size", q, k, -1),
+    ]
+    if len(q.shape) == 4:
+        pairs.insert(0, ("q and k differ in their batch", q, k, 0))
+        pairs.insert(1, ("k and v differ in their batch", k, v, 0))
+    pairs.append(("k and v differ in their rows", k, v, -3 if len(q.shape) == 3 else -2))
+    for what, one, other, axis in pairs:
+        first, second = one.shape[axis], other.shape[axis]
         if first != second:
             raise scope.error(
                 "F091",
                 node,
                 f"{first} is {one.origins[axis]}",
-                f"{second} is {other.origins[other_axis]}",
+                f"{second} is {other.origins[axis]}",
                 problem=f"{what}: {first} is not {second}",
-                advice="legal: q [B, H, S, D], k [B, G, T, D], v [B, G, T, E]",
+                advice=_SHAPES[len(q.shape)],
             )
     _check_heads(scope, node, q.shape[1], k.shape[1])
 

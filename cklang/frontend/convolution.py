@@ -49,6 +49,8 @@ class Call:
     geometry: Geometry
     attrs: Mapping[str, Attr]
     size: tuple[Extent, ...] | None
+    told_groups: bool
+    """Whether the call says how many groups there are, though it be one."""
 
     @property
     def convention(self) -> str:
@@ -78,7 +80,9 @@ def read_call(
     found = geometry(**attrs, rank=len(a))
     if found is None:
         raise ValueError(f"{attrs} is no convolution of rank {len(a)}", _CONVENTION[apart])
-    return Call(geometry=found, attrs=attrs, size=_size(arguments.get("size"), spatial))
+    size = _size(arguments.get("size"), spatial)
+    told = arguments["groups"] is not None
+    return Call(geometry=found, attrs=attrs, size=size, told_groups=told)
 
 
 def _spatial(
@@ -222,7 +226,8 @@ class _Result:
             for role, axis in relation.axes.items()
             if role is not self.missing
         }
-        if relation.is_equality and not self._equal(list(known.values())):
+        told = relation.is_open and self.call.told_groups
+        if relation.is_equality and not told and not self._equal(list(known.values())):
             raise self.error(relation, known)
         axis = relation.axes.get(self.missing)
         if axis is None:
@@ -248,7 +253,7 @@ class _Result:
         if self.call.size is not None and relation.window is not None:
             first = min(r.axes[self.missing] for r in self.call.geometry.relations if r.window)
             return self.call.size[axis - first]
-        if relation.is_equality:
+        if relation.is_equality and not (relation.is_open and self.call.told_groups):
             return next(iter(known.values()))
         numbers = {role: extent for role, extent in known.items() if isinstance(extent, int)}
         if len(numbers) == len(known):

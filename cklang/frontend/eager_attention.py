@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cklang.frontend.masks import Window, visible
-from cklang.ir.attention import INDICES, attend, log_sum
+from cklang.ir.attention import INDICES, SEEDS, STARTS, attend, log_sum
 from cklang.ir.numeric import Array
 
 __all__ = ["eager_attention"]
@@ -27,6 +27,8 @@ def eager_attention(
     dropout: float,
     seed: Any,
     offset: Any,
+    cu_seqlens_q: Any,
+    cu_seqlens_k: Any,
     return_lse: bool,
 ) -> Any:
     """Return o, or (o, lse): float64, computed as :mod:`cklang.ir.attention` says."""
@@ -34,7 +36,10 @@ def eager_attention(
     roles = ["q", "k", "v"]
     if dropout:
         operands += [np.asarray(seed), np.asarray(offset)]
-        roles += ["seed", "offset"]
+        roles += SEEDS
+    if cu_seqlens_q is not None:
+        operands += [np.asarray(cu_seqlens_q), np.asarray(cu_seqlens_k)]
+        roles += STARTS
     given: dict[str, Any] = {
         "roles": roles,
         "scale": scale if isinstance(scale, str) else float(scale),

@@ -280,7 +280,8 @@ def permute(scope: Scope, node: Located, tensor: Tensor, perm: tuple[int, ...]) 
 def gemm(scope: Scope, node: Located, left: Item, right: Item, sparse: Item = "") -> Tensor:
     """Multiply two matrices, for each index of the axes before theirs: ``a @ b``.
 
-    With ``sparse="a"`` the first has two numbers of each four along K that are not zero.
+    Beside an f32 side a narrower float is widened, as everywhere. With ``sparse="a"`` the first
+    has two numbers of each four along K that are not zero.
 
     Raises:
         CkTypeError: F047 for something else than matrices, F048 for the dtypes.
@@ -291,6 +292,8 @@ def gemm(scope: Scope, node: Located, left: Item, right: Item, sparse: Item = ""
         raise scope.error("F059", node, got=describe(sparse))
     op = OPS[GEMMS[sparse]]
     (a, b), origins = product(scope, node, left, right)
+    if f32 in (a.dtype, b.dtype):
+        a, b = (_cast(scope, node, x, f32) if x.dtype.kind is Kind.FLOAT else x for x in (a, b))
     if op.dtype.apply((a.dtype, b.dtype), {}) is None:
         advice = _gemm_advice(a.dtype, b.dtype)
         raise scope.error("F048", node, a=a.dtype, b=b.dtype, want=op.dtype.text, advice=advice)
@@ -351,7 +354,6 @@ def _inner_error(scope: Scope, node: Located, a: Tensor, b: Tensor) -> Exception
 
 
 def _gemm_advice(a: DType, b: DType) -> str:
-    narrow = next((dtype for dtype in (a, b) if dtype in (f16, bf16)), None)
-    if narrow is not None and f32 in (a, b):
-        return f"results of arithmetic are f32: round the f32 side with .to(ck.{narrow})"
+    if i32 in (a, b) or bool_ in (a, b):
+        return "results of integer arithmetic are i32: cast them, as in x.to(ck.i8) or x.to(ck.f16)"
     return "cast one side, as in x.to(ck.f16)"

@@ -189,6 +189,8 @@ attention = Intrinsic(
                     ("dropout", 0.0),
                     ("seed", None),
                     ("offset", 0),
+                    ("cu_seqlens_q", None),
+                    ("cu_seqlens_k", None),
                     ("return_lse", False),
                 )
             ),

@@ -16,6 +16,7 @@ from cklang.fusion.masking import split_mask
 from cklang.fusion.plan import View
 from cklang.fusion.sites import ints
 from cklang.fusion.variants import is_identity, variant_of
+from cklang.ir.attention import STARTS
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import OPS, Kind
 from cklang.source import Span
@@ -60,6 +61,7 @@ def plan_attention(function: Function) -> AttentionPlan:
         by_role[str(role)].append(value)
     q, k, v = (operands[value.name] for value in anchor.operands[:3])
     reads = tuple(by_role.get("read", ()))
+    starts = tuple(by_role[name][0] for name in STARTS if name in by_role)
     _check_reads(anchor, reads, operands)
     score, mask, scale, dropout = (_attr(anchor, n) for n in ("score", "mask", "scale", "dropout"))
     if not isinstance(score, Function) or not isinstance(mask, Function):
@@ -74,6 +76,7 @@ def plan_attention(function: Function) -> AttentionPlan:
         seed=seeds[0] if seeds else None,
         offset=seeds[1] if seeds else None,
         constants=_constants(function, seeds),
+        starts=starts,
         reads=reads,
         score=None if is_identity(score) and (scale == "auto" or _is_above_0(scale)) else score,
         mask=rest,
@@ -136,7 +139,7 @@ def _stored(function: Function, anchor: Operation, lse: Operation | None) -> Val
     if anchor.op == "attention":
         return stored
     q, v = anchor.operands[0], anchor.operands[2]
-    shape = (*q.type.shape[:3], v.type.shape[3])
+    shape = (*q.type.shape[:-1], v.type.shape[-1])
     return Value(name="o", type=TensorType(dtype=f32, shape=shape))
 
 
@@ -154,6 +157,12 @@ def _operands(function: Function, anchor: Operation) -> dict[str, View]:
         if made is not None and made.op != "constant":
             raise error("X016", at=made.span or anchor.span, op=made.op, operand=operand)
         found[operand.name] = View(value=stored, perm=axes)
+    # Packed rows [N, H, D] are one batch of heads and rows.
+    for operand in anchor.operands[:3]:
+        held = found[operand.name]
+        if len(held.perm) == 3:
+            row, head, element = held.perm
+            found[operand.name] = View(value=held.value, perm=(None, head, row, element))
     return found
 
 

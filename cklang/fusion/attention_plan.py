@@ -41,6 +41,8 @@ class FusedAttention:
     offset: Value | None
     constants: tuple[tuple[str, int], ...]
     """The numbers of seed and offset that are constants, with their values' names."""
+    starts: tuple[Value, ...]
+    """Where packed sequences begin, in q and in k; empty if they are not packed."""
     reads: tuple[Value, ...]
     score: Function | None
     mask: Function | None
@@ -64,7 +66,7 @@ class FusedAttention:
     def inputs(self) -> tuple[Value, ...]:
         """The values that it reads, each once."""
         seeds = [value for value in (self.seed, self.offset) if value is not None]
-        values = (self.q.value, self.k.value, self.v.value, *seeds, *self.reads)
+        values = (self.q.value, self.k.value, self.v.value, *seeds, *self.starts, *self.reads)
         return tuple(dict.fromkeys(values))
 
 

@@ -3,16 +3,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+
 from cklang.fusion.plan import (
+    Computed,
     Decision,
     FusedConv,
     FusedGemm,
     FusionPlan,
     Kernel,
     Read,
+    View,
     epilogue_hash,
 )
 from cklang.ir.convolution import axis_names
+from cklang.ir.nodes import Function
 from cklang.ir.printer import print_attr, print_operation
 
 __all__ = ["explain", "explain_decision", "explain_kernel"]
@@ -28,30 +33,46 @@ def explain(plan: FusionPlan) -> str:
 
 
 def explain_kernel(kernel: Kernel) -> str:
-    """Return one kernel as text: its anchor, its reads and its epilogue, line by line."""
+    """Return one kernel as text: its anchor, its reads and its functions, line by line."""
+    epilogue = kernel.functions["epilogue"]
+    names = ["m", "n"] if isinstance(kernel, FusedGemm) else axis_names(kernel.operation)
     lines = [
         f"kernel {kernel.name}: {kernel.result.type} {kernel.result}",
-        *(_convolution(kernel) if isinstance(kernel, FusedConv) else _product(kernel)),
-        *(f"  d{i} = {text}: {read.value.type}" for i, (text, read) in enumerate(_reads(kernel))),
-        *(f"  {print_operation(operation)}" for operation in kernel.epilogue.body),
-        f"  store {kernel.epilogue.results[0]} as {kernel.result.type.dtype}",
+        *(_product(kernel) if isinstance(kernel, FusedGemm) else _convolution(kernel)),
+        *_function("d", names, kernel.reads, epilogue),
+        f"  store {epilogue.results[0]} as {kernel.result.type.dtype}",
         f"  epilogue {epilogue_hash(kernel.epilogue)[:12]}",
     ]
     return "\n".join(lines)
 
 
-def _reads(kernel: Kernel) -> list[tuple[str, Read]]:
-    if not isinstance(kernel, FusedConv):
-        return [(str(read), read) for read in kernel.reads]
-    names = axis_names(kernel.operation)
-    return [(read.indexed(names), read) for read in kernel.reads]
+def _function(
+    letter: str, names: Sequence[str], reads: Sequence[Read], function: Function
+) -> Iterator[str]:
+    for index, read in enumerate(reads):
+        batch = [f"b{place}" for place in range(len(read.axes) - len(names))]
+        yield f"  {letter}{index} = {read.indexed([*batch, *names])}: {read.value.type}"
+    for operation in function.body:
+        yield f"  {print_operation(operation)}"
 
 
-def _product(kernel: FusedGemm) -> list[str]:
-    product = f"{kernel.a} @ {kernel.b}"
+def _product(kernel: FusedGemm) -> Iterator[str]:
+    functions = kernel.functions
+    yield from _side("a", "mk", kernel.a, functions)
+    yield from _side("b", "kn", kernel.b, functions)
     turned = " (the transpose of the product in the program)" if kernel.transposed else ""
-    scales = (scale for scale in (kernel.scale_a, kernel.scale_b) if scale)
-    return [f"  acc = {product}{turned}", *(f"  scaled by {scale}" for scale in scales)]
+    yield f"  acc = {kernel.a} @ {kernel.b}{turned}"
+    yield from (f"  scaled by {scale}" for scale in (kernel.scale_a, kernel.scale_b) if scale)
+
+
+def _side(
+    letter: str, names: str, side: View | Computed, functions: Mapping[str, Function]
+) -> Iterator[str]:
+    if isinstance(side, View):
+        return
+    function = functions[letter]
+    yield from _function(letter, names, side.reads, function)
+    yield f"  {side} = {function.results[0]} as {side.value.type.dtype}, as it is loaded"
 
 
 def _convolution(kernel: FusedConv) -> list[str]:

@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from cklang.errors import error
+from cklang.fusion.parts import joined
 from cklang.fusion.plan import (
     MAX_READS,
     BlockScale,
+    Computed,
     Decision,
     Edge,
     FusedConv,
@@ -34,10 +37,15 @@ RULES: Mapping[str, str] = MappingProxyType(
     {
         "accumulator": "the epilogue of {anchor} reads its accumulator in registers",
         "epilogue": "{value} is computed in the epilogue of {anchor}",
-        "constant": "{value} is compiled into the epilogue of {anchor}",
+        "constant": "{value} is compiled into the kernel of {anchor}",
         "index": "{value} is an index map: no data moves",
         "view": "{value} is a view: {op} reads what is stored with its axes exchanged",
         "load": "{value} is a parameter, loaded once per element by the epilogue of {anchor}",
+        "prologue": "{value} follows no product, so no kernel writes it: the prologue of {anchor} "
+        "computes it, again for each tile that loads it",
+        "shared": "{value} follows no product, so no kernel writes it for its readers: the "
+        "prologue of {anchor} computes it by itself",
+        "read": "{value} is a parameter, loaded by the prologue of {anchor}",
         "operand": "{value} is stored: {op} {anchor} loads it",
         "materialise": "{value} comes from {maker} {other}: its kernel writes it, "
         "{anchor} loads it",
@@ -48,7 +56,18 @@ RULES: Mapping[str, str] = MappingProxyType(
 )
 """The rules of fusion by id, with the sentence that a decision fills in."""
 
-_FUSED = frozenset({"accumulator", "epilogue", "constant", "index", "view", "recompute"})
+_FUSED = frozenset(
+    {
+        "accumulator",
+        "epilogue",
+        "constant",
+        "index",
+        "view",
+        "recompute",
+        "prologue",
+        "shared",
+    }
+)
 
 
 def is_outer(flow: Flow, root: Value, site: Site) -> bool:
@@ -69,6 +88,12 @@ def is_outer(flow: Flow, root: Value, site: Site) -> bool:
     )
 
 
+def is_computed(flow: Flow, operand: Value) -> bool:
+    """Tell whether a gemm's operand is neither stored nor written by another gemm's kernel."""
+    stored, _ = view(flow, operand)
+    return flow.made_by(stored) is not None and flow.colour(stored) is None
+
+
 class KernelMaker:
     """Makes kernels of a function whose roots are known, and collects decisions."""
 
@@ -76,33 +101,40 @@ class KernelMaker:
         self.function = function
         self.flow = flow
         self.roots = frozenset(roots)
+        self.uses = Counter(operand.name for _, _, operand in edges(function))
         self.decisions: dict[Decision, None] = {}
 
     def make(self, root: Value) -> Kernel:
         """Return the kernel that writes ``root``.
 
         Raises:
-            CkUnsupportedError: Its epilogue reads more than :data:`MAX_READS` values (X004); it
-                writes the transpose of a sparse product (X010).
+            CkUnsupportedError: One of its functions reads more than :data:`MAX_READS` values
+                (X004), that of an operand none (X003); it writes the transpose of a sparse
+                product (X010).
         """
-        walk = _Walk(self, root)
+        walk = _Epilogue(self, root)
         anchor = walk.anchor
         if anchor.op in DIRECTIONS:
             return self._convolution(root, walk)
         space = _Space.of(self.flow, root, anchor)
-        left, right = (self._view(anchor, index, space) for index in (0, 1))
+        functions: list[Function] = []
+        sides: list[View | Computed] = []
+        for letter, index in zip("ab", (1, 0) if space.transposed else (0, 1), strict=True):
+            if is_computed(self.flow, anchor.operands[index]):
+                prologue = _Prologue(self, anchor, index, letter)
+                functions.append(prologue.run())
+                sides.append(prologue.operand(space))
+            else:
+                sides.append(self._view(anchor, index, space))
         scales = self._scales(anchor, space)
-        if space.transposed:
-            if anchor.op == "gemm24":
-                raise error("X010", at=anchor.span, root=root, anchor=anchor.result)
-            left, right = _exchange(right), _exchange(left)
-            scales = [None if scale is None else scale.exchanged() for scale in reversed(scales)]
-        epilogue = walk.run()
+        if space.transposed and anchor.op == "gemm24":
+            raise error("X010", at=anchor.span, root=root, anchor=anchor.result)
+        epilogue = joined([walk.run(), *functions])
         reads = _reads(walk, space.order)
         return FusedGemm(
             name=self.function.name,
-            a=left,
-            b=right,
+            a=sides[0],
+            b=sides[1],
             epilogue=epilogue,
             reads=reads,
             result=root,
@@ -115,7 +147,7 @@ class KernelMaker:
             spans=_spans([anchor, *epilogue.body]),
         )
 
-    def _convolution(self, root: Value, walk: _Walk) -> FusedConv:
+    def _convolution(self, root: Value, walk: _Epilogue) -> FusedConv:
         """Return the kernel of a root whose anchor is a convolution.
 
         Raises:
@@ -171,17 +203,15 @@ class KernelMaker:
             block = ints(anchor, name)
             found.append(None)
             if block:
+                rows, columns = reversed(block) if space.transposed else block
                 view = self._view(anchor, index, space)
-                found[-1] = BlockScale(view=view, block=(block[0], block[1]))
+                found[-1] = BlockScale(view=view, block=(rows, columns))
                 index += 1
-        return found
+        return found[::-1] if space.transposed else found
 
     def _view(self, anchor: Operation, index: int, space: _Space) -> View:
         stored, axes = self._stored(anchor, index)
-        # The operand's batch axes stand at the end of the anchor's, as in NumPy's broadcasts.
-        missing = anchor.result.type.rank - len(axes)
-        batch = [axes[axis - missing] if axis >= missing else None for axis in space.batch]
-        return View(value=stored, perm=(*batch, *axes[-2:]))
+        return View(value=stored, perm=space.of_operand(axes))
 
     def _stored(self, anchor: Operation, index: int) -> tuple[Value, Axes]:
         """Return what is stored of an operand and the operand's map to it; note the way."""
@@ -234,23 +264,24 @@ class _Space:
             transposed=transposed,
         )
 
+    def of_operand(self, axes: Axes) -> Axes:
+        """Return the map from the kernel's batch axes, rows and columns of an operand, to a value.
+
+        ``axes`` are the map from the operand's own axes.
+        """
+        # The operand's batch axes stand at the end of the anchor's, as in NumPy's broadcasts.
+        missing = len(self.order) - len(axes)
+        batch = [axes[axis - missing] if axis >= missing else None for axis in self.batch]
+        return (*batch, *(axes[:-3:-1] if self.transposed else axes[-2:]))
+
 
 def _reads(walk: _Walk, order: tuple[int, ...]) -> tuple[Read, ...]:
     """Return what an epilogue reads, with axes in the order of the kernel's."""
-    reads = tuple(
+    walk.check_reads(f"the epilogue of {walk.anchor.result}")
+    return tuple(
         Read(value=read.value, axes=tuple(read.axes[axis] for axis in order))
         for read in walk.region.reads
     )
-    if len(reads) > MAX_READS:
-        raise error(
-            "X004",
-            at=walk.anchor.span,
-            anchor=walk.anchor.result,
-            count=len(reads),
-            limit=MAX_READS,
-            reads=", ".join(str(read) for read in reads),
-        )
-    return reads
 
 
 def _known(axis: int | None) -> int:
@@ -259,51 +290,40 @@ def _known(axis: int | None) -> int:
     return axis
 
 
-def _exchange(matrix: View) -> View:
-    *batch, row, column = matrix.perm
-    return View(value=matrix.value, perm=(*batch, column, row))
-
-
 def _spans(operations: list[Operation]) -> tuple[Span, ...]:
     spans = (operation.span for operation in operations)
     return tuple(dict.fromkeys(span for span in spans if span is not None))
 
 
 class _Walk:
-    """The walk from one root: post-order, so that operands come before their use."""
+    """A walk down a tree of pointwise ops: post-order, so that operands come before their use."""
 
-    def __init__(self, maker: KernelMaker, root: Value) -> None:
+    def __init__(self, maker: KernelMaker, anchor: Operation, region: Region) -> None:
         self.maker = maker
         self.flow = maker.flow
-        self.root = root
+        self.anchor = anchor
+        self.region = region
         self.done: dict[Site, Value] = {}
-        own = self.flow.made_by(Value(name=self.flow.colour(root) or "", type=root.type))
-        if own is None:
-            raise error("Z002", what=f"{root} is a root without an anchor")
-        self.anchor = own
-        self.region = Region(own.result.type.dtype)
 
-    def run(self) -> Function:
-        """Return the epilogue."""
-        start, last = self.skip_store()
-        if self.root in self.maker.function.results:
-            self._decide("store", self.root, len(self.flow.order), 0)
+    def tree(self, value: Value) -> Function:
+        """Return the region of ``value``, but for the rounding that its memory does."""
+        start, last = self._skip_rounding(value)
         self.visit(start)
         span = last.span if last is not None else None
-        held = f32 if self.root.type.dtype.kind is NumberKind.FLOAT else i32
+        held = f32 if value.type.dtype.kind is NumberKind.FLOAT else i32
         return self.region.finish(self.region.cast(self.done[start], held, span))
 
-    def skip_store(self) -> tuple[Site, Operation | None]:
-        """Return the site below the cast that the store does, and that cast if there is one."""
-        site = Site(value=self.root, axes=identity(self.root.type.rank))
+    def _skip_rounding(self, value: Value) -> tuple[Site, Operation | None]:
+        """Return the site below the cast that writing does, and that cast if there is one."""
+        site = Site(value=value, axes=identity(value.type.rank))
         while (operation := self.flow.made_by(site.value)) and (
             OPS[operation.op].kind is Kind.SHAPE
         ):
             (below,) = operand_sites(operation, site.axes)
             self._note(operation, (below,))
             site = below
-        # The store rounds floats; integers saturate, which is the region's work.
-        is_float = self.root.type.dtype.kind is NumberKind.FLOAT
+        # Writing rounds floats; integers saturate, which is the region's work.
+        is_float = value.type.dtype.kind is NumberKind.FLOAT
         if is_float and operation is not None and operation.op == "cast":
             sites = operand_sites(operation, site.axes)
             self._note(operation, sites)
@@ -333,16 +353,17 @@ class _Walk:
 
     def leaf(self, site: Site) -> Value | None:
         """Return the region's value for a site that needs no operands, else None."""
-        value = site.value
-        if self.flow.made_by(value) is None or self.is_loaded(site):
-            return self.region.read(value, site.axes)
-        if value.name == self.anchor.result.name:
-            return self.region.accumulator
+        if self.flow.made_by(site.value) is None or self.is_loaded(site):
+            return self.region.read(site.value, site.axes)
         return None
 
     def is_loaded(self, site: Site) -> bool:
         """Tell whether another kernel has written ``site``."""
-        return site.value.name in self.maker.roots and is_outer(self.flow, self.root, site)
+        return site.value.name in self.maker.roots and self.is_outer(site)
+
+    def is_outer(self, site: Site) -> bool:
+        """Tell whether ``site`` belongs to another kernel."""
+        return self.flow.colour(site.value) is not None
 
     def apply(self, operation: Operation, operands: tuple[Value, ...]) -> Value:
         """Return the region's value for an operation."""
@@ -354,6 +375,19 @@ class _Walk:
         if kind is Kind.ANCHOR:
             raise error("Z002", what=f"{operation.result} is neither written nor an accumulator")
         return self.region.apply(operation.op, operands, operation.attrs, operation.span)
+
+    def check_reads(self, what: str) -> None:
+        """Refuse a function of more reads than a kernel takes."""
+        reads = self.region.reads
+        if len(reads) > MAX_READS:
+            raise error(
+                "X004",
+                at=self.anchor.span,
+                what=what,
+                count=len(reads),
+                limit=MAX_READS,
+                reads=", ".join(str(read) for read in reads),
+            )
 
     def _maker_of(self, site: Site) -> Operation:
         operation = self.flow.made_by(site.value)
@@ -369,16 +403,93 @@ class _Walk:
     def _rule(self, site: Site) -> str:
         kind = self.flow.kind(site.value)
         if kind is None:
-            return "load"
+            return self.of_parameter()
         if self.is_loaded(site):
             return "materialise"
         if kind is Kind.POINTWISE or kind is Kind.CAST:
-            return "recompute" if site.value.name in self.maker.roots else "epilogue"
+            return self.of_value(site.value)
         return {Kind.ANCHOR: "accumulator", Kind.SHAPE: "index", Kind.CONSTANT: "constant"}[kind]
+
+    def of_parameter(self) -> str:
+        """Return the rule by which a parameter is read."""
+        return "load"
+
+    def of_value(self, value: Value) -> str:
+        """Return the rule by which a pointwise value is computed."""
+        return "recompute" if value.name in self.maker.roots else "epilogue"
 
     def _decide(self, rule: str, value: Value, target: int, operand: int) -> None:
         anchor = self.anchor.result.name
         self.maker.decide(rule, value, target, operand, anchor, self.flow.colour(value) or "")
+
+
+class _Epilogue(_Walk):
+    """The walk from a root to its accumulator."""
+
+    def __init__(self, maker: KernelMaker, root: Value) -> None:
+        self.root = root
+        own = maker.flow.made_by(Value(name=maker.flow.colour(root) or "", type=root.type))
+        if own is None:
+            raise error("Z002", what=f"{root} is a root without an anchor")
+        super().__init__(maker, own, Region("d", own.result.type.dtype))
+
+    def run(self) -> Function:
+        """Return the epilogue."""
+        if self.root in self.maker.function.results:
+            self._decide("store", self.root, len(self.flow.order), 0)
+        return self.tree(self.root)
+
+    def leaf(self, site: Site) -> Value | None:
+        """Return what is read or, for the anchor, the accumulator."""
+        found = super().leaf(site)
+        if found is None and site.value.name == self.anchor.result.name:
+            return self.region.accumulator
+        return found
+
+    def is_outer(self, site: Site) -> bool:
+        """Tell whether ``site`` belongs to another kernel, or to this one turned round."""
+        return is_outer(self.flow, self.root, site)
+
+
+class _Prologue(_Walk):
+    """The walk from an operand of an anchor to what it is computed from."""
+
+    def __init__(self, maker: KernelMaker, anchor: Operation, index: int, letter: str) -> None:
+        super().__init__(maker, anchor, Region(letter))
+        self.value = anchor.operands[index]
+        self.index = index
+
+    def run(self) -> Function:
+        """Return the function that computes one element."""
+        whole = Site(value=self.value, axes=identity(self.value.type.rank))
+        target = self.flow.order[self.anchor.result.name]
+        self._decide(self._rule(whole), self.value, target, self.index)
+        function = self.tree(self.value)
+        which = f"the function of operand {'AB'[self.index]} of {self.anchor.result}"
+        self.check_reads(which)
+        if not self.region.reads:
+            raise error("X003", at=self.anchor.span, operand="AB"[self.index])
+        return function
+
+    def operand(self, space: _Space) -> Computed:
+        """Return the operand as the kernel of ``space`` sees it, after :meth:`run`."""
+        rows, columns = self.value.type.shape[-2:]
+        return Computed(
+            value=self.value,
+            extents=(columns, rows) if space.transposed else (rows, columns),
+            reads=tuple(
+                Read(value=read.value, axes=space.of_operand(read.axes))
+                for read in self.region.reads
+            ),
+        )
+
+    def of_parameter(self) -> str:
+        """Return the rule by which a parameter is read."""
+        return "read"
+
+    def of_value(self, value: Value) -> str:
+        """Return the rule by which a pointwise value is computed."""
+        return "shared" if self.maker.uses[value.name] > 1 else "prologue"
 
 
 def edges(function: Function) -> Iterator[tuple[int, int, Value]]:

@@ -5,7 +5,8 @@ How it is decided:
 
 1. Each value is *coloured* by the anchor whose kernel can compute it (:class:`Flow`).
 2. Values that a kernel must write are *roots*: the function's result, and what gemms take as
-   operands. Walking down from a root through its own colour meets values of other colours, the
+   operands, if it follows a gemm. Other operands are computed by the gemm's own kernel as it loads
+   them. Walking down from a root through its own colour meets values of other colours, the
    *crossings*.
 3. Each colour materialises its crossings in one value if it can: the only crossing, or the last
    value from which all of them follow without the anchor, at worst the anchor's own result.
@@ -24,21 +25,24 @@ from dataclasses import replace
 from cklang.errors import CkError, error
 from cklang.fusion.attention import is_attention, plan_attention
 from cklang.fusion.attention_plan import AttentionPlan
-from cklang.fusion.kernel import KernelMaker, edges, is_outer
+from cklang.fusion.kernel import KernelMaker, edges, is_computed, is_outer
 from cklang.fusion.plan import FusionPlan, Kernel
 from cklang.fusion.sites import Flow, Site, identity, operand_sites, view
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import OPS, Kind
 from cklang.ir.verifier import verify
+from cklang.ir.windows import DIRECTIONS
 from cklang.source import Span
 from cklang.types import DTYPES, DType
 
 __all__ = ["STORABLE", "plan", "plan_of"]
 
 STORABLE: tuple[DType, ...] = tuple(
-    dtype for dtype in DTYPES.values() if dtype.name not in ("f64", "i64", "bool", "e8m0")
+    dtype for dtype in DTYPES.values() if dtype.name not in ("f64", "i64", "bool", "e8m0", "i4")
 )
 """What a kernel can write."""
+
+_OPERANDS = ("operand A", "operand B", "the first scale", "the second scale")
 
 
 def plan_of(function: Function) -> FusionPlan | AttentionPlan:
@@ -57,7 +61,8 @@ def plan(function: Function) -> FusionPlan:
 
     Raises:
         CkUnsupportedError: No kernels compute it: several results (X001), no anchor (X002), a
-            gemm operand that no kernel makes (X003, X005), too many reads (X004), a result dtype
+            gemm operand made of constants alone (X003) or a computed one where only stored ones are
+            read (X005), too many reads (X004), a result dtype
             that cannot be stored (X006), or a gemm's result repeated with no gemm of the larger
             shape (X007).
         CkError: ``function`` breaks a rule of the IR.
@@ -133,14 +138,28 @@ class _Roots:
         """Return the function's result and the operands of the gemms it depends on."""
         self.check_result()
         found = {self.result: None}
-        for operation in self.live():
-            if OPS[operation.op].kind is Kind.ANCHOR:
-                for index, operand in enumerate(operation.operands):
-                    stored, _ = view(self.flow, operand)
-                    if self.flow.made_by(stored) is not None:
-                        self.check_operand(operation, index, stored)
-                        found[stored] = None
+        for anchor in self.anchors():
+            for index, operand in enumerate(anchor.operands):
+                stored, _ = view(self.flow, operand)
+                computed = is_computed(self.flow, operand)
+                if computed and (index > 1 or anchor.op in DIRECTIONS):
+                    name, at = self.origin(stored)
+                    which = _OPERANDS[index]
+                    raise error(
+                        "X005", at=at or anchor.span, operand=which, anchor=anchor.op, op=name
+                    )
+                if self.flow.made_by(stored) is not None and not computed:
+                    found[stored] = None
         return list(found)
+
+    def anchors(self) -> list[Operation]:
+        """Return the gemms that the result depends on, in order."""
+        return [each for each in self.live() if OPS[each.op].kind is Kind.ANCHOR]
+
+    def computed(self) -> list[Value]:
+        """Return what gemms multiply and no kernel writes."""
+        operands = [operand for anchor in self.anchors() for operand in anchor.operands]
+        return [each for each in dict.fromkeys(operands) if is_computed(self.flow, each)]
 
     def live(self) -> list[Operation]:
         """Return the operations that the result depends on, in order."""
@@ -161,18 +180,6 @@ class _Roots:
         anchors = ", ".join(row.name for row in OPS.values() if row.kind is Kind.ANCHOR)
         name, at = self.origin(self.result)
         raise error("X002", at=at or self.function.span, op=name, anchors=anchors)
-
-    def check_operand(self, gemm: Operation, index: int, stored: Value) -> None:
-        """Refuse a gemm operand that no kernel computes."""
-        if self.flow.colour(stored) is not None:
-            return
-        letter = ("A", "B", "the first scale", "the second scale")[index]
-        name, at = self.origin(stored)
-        if self.flow.kind(stored) is Kind.SHAPE:
-            raise error("X005", at=at or gemm.span, operand=letter)
-        if self.flow.anchors(stored):
-            raise self.repeated(stored)
-        raise error("X003", at=at or gemm.span, operand=letter, op=name)
 
     def origin(self, value: Value) -> tuple[str, Span | None]:
         """Return what a user would call the maker of ``value``, and its place.
@@ -203,7 +210,7 @@ class _Roots:
     def crossings(self, demanded: Sequence[Value]) -> dict[str, list[Value]]:
         """Return, by colour, the values that some kernel needs from the kernel of that colour."""
         found: dict[str, list[Value]] = {}
-        pending = list(demanded)
+        pending = [*demanded, *self.computed()]
         seen = set(pending)
         while pending:
             for value in self.crossings_of(pending.pop()):
@@ -216,7 +223,7 @@ class _Roots:
         return found
 
     def crossings_of(self, root: Value) -> list[Value]:
-        """Return the values that the kernel of ``root`` needs from others.
+        """Return the values that the kernel of ``root``, or a computed operand, needs from others.
 
         Transposes, broadcasts and the widening of a narrow value are the reader's work: a narrow
         value is half the memory.

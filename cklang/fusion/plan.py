@@ -13,9 +13,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
+from cklang.fusion.parts import split
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.printer import print_function
 from cklang.source import Span
+from cklang.types import Dim
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MAX_READS",
     "BlockScale",
+    "Computed",
     "Decision",
     "Edge",
     "FusedConv",
@@ -36,7 +39,8 @@ __all__ = [
 ]
 
 MAX_READS = 8
-"""Most D operands of one kernel; CK Tile's own examples and our host face go no further."""
+"""Most operands of one function of a kernel; CK Tile's own examples and our host face go no
+further."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +77,11 @@ class View:
     perm: tuple[int | None, ...] = (0, 1)
 
     @property
+    def reads(self) -> tuple[Read, ...]:
+        """What is read of memory, as for an operand that is computed: the matrix itself."""
+        return (Read(value=self.value, axes=self.perm),)
+
+    @property
     def tensor(self) -> str:
         """As text where axes are not those of a matrix: with its axes if they are not in order."""
         if self.perm == tuple(range(self.value.type.rank)):
@@ -95,14 +104,25 @@ class BlockScale:
     view: View
     block: tuple[int, int]
 
-    def exchanged(self) -> BlockScale:
-        """Return the scales of the transposed matrix."""
-        *batch, row, column = self.view.perm
-        view = View(value=self.view.value, perm=(*batch, column, row))
-        return BlockScale(view=view, block=(self.block[1], self.block[0]))
-
     def __str__(self) -> str:
         return f"{self.view} by blocks of {self.block[0]} x {self.block[1]}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Computed:
+    """An A or B operand that a function computes, element by element, as the kernel loads it.
+
+    ``value`` is the operand in the program, ``extents`` are its rows and columns as the kernel
+    sees them: [M, K] of A, [K, N] of B. Each read's ``axes`` run with the kernel's batch axes and
+    then with these two.
+    """
+
+    value: Value
+    extents: tuple[Dim | int, Dim | int]
+    reads: tuple[Read, ...]
+
+    def __str__(self) -> str:
+        return str(self.value)
 
 
 def _indexed(value: Value, axes: tuple[int | None, ...], last: str) -> str:
@@ -129,6 +149,10 @@ class FusedGemm:
     store rounds f32 to ``result.type.dtype``: the only cast that is not in the region. Operations
     of the region carry the user's spans.
 
+    If ``a`` is computed, the region goes on with parameters ``%a0``… for its reads and one more
+    result, its element, which is rounded to the operand's dtype in the same way; so for ``b``.
+    :attr:`functions` takes the region apart.
+
     ``axes`` are the result's axes in the order of the kernel's: batch axes, then rows and columns.
     ``anchor`` is the gemm of the function that this kernel computes (by the name of its result),
     ``op`` its op,
@@ -137,8 +161,8 @@ class FusedGemm:
     """
 
     name: str
-    a: View
-    b: View
+    a: View | Computed
+    b: View | Computed
     epilogue: Function
     reads: tuple[Read, ...]
     result: Value
@@ -153,9 +177,20 @@ class FusedGemm:
     @property
     def inputs(self) -> tuple[Value, ...]:
         """The values it reads, each once, in the order a, b, their scales, reads."""
-        scales = (scale.view.value for scale in (self.scale_a, self.scale_b) if scale)
-        reads = (read.value for read in self.reads)
-        return tuple(dict.fromkeys((self.a.value, self.b.value, *scales, *reads)))
+        values: list[Value] = []
+        for side in (self.a, self.b):
+            values += (read.value for read in side.reads)
+        values += (scale.view.value for scale in (self.scale_a, self.scale_b) if scale)
+        return tuple(dict.fromkeys([*values, *(read.value for read in self.reads)]))
+
+    @property
+    def functions(self) -> dict[str, Function]:
+        """The function of ``epilogue``, and those of ``a`` and ``b`` if they are computed."""
+        sides = {"a": self.a, "b": self.b}
+        computed = {name: side for name, side in sides.items() if isinstance(side, Computed)}
+        counts = [1 + len(self.reads), *(len(side.reads) for side in computed.values())]
+        parts = split(self.epilogue, counts)
+        return dict(zip(("epilogue", *computed), parts, strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +216,11 @@ class FusedConv:
     def anchor(self) -> str:
         """The name of the result of ``operation``."""
         return self.operation.result.name
+
+    @property
+    def functions(self) -> dict[str, Function]:
+        """Its one function."""
+        return {"epilogue": self.epilogue}
 
     @property
     def inputs(self) -> tuple[Value, ...]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Write an epilogue as a canonical region: equal epilogues are equal text.
+"""Write a function of a kernel as a canonical region: equal functions are equal text.
 
 Operations stand in the order in which a walk from the result, first operand first, finishes them;
 so dead code is gone and the user's order of statements does not matter. Equal operations are one.
@@ -8,7 +8,6 @@ Operands of commutative ops stay as written: exchanging them is the user's busin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from cklang.errors import error
@@ -19,14 +18,17 @@ from cklang.ir.nodes import Attrs, Function, Operation, Value, attr_key, make_at
 from cklang.source import Span
 from cklang.types import DType, Kind, TensorType, f32, i32
 
-__all__ = ["Region", "joined", "split"]
+__all__ = ["Region"]
 
 
 class Region:
-    """A region under construction."""
+    """A region under construction; what it reads is named ``letter`` and a number."""
 
-    def __init__(self, accumulator: DType = f32) -> None:
-        self.accumulator = Value(name="acc", type=TensorType(dtype=accumulator))
+    def __init__(self, letter: str = "d", accumulator: DType | None = None) -> None:
+        self.letter = letter
+        held = TensorType(dtype=accumulator or f32)
+        self.accumulator = Value(name="acc", type=held)
+        self._first = () if accumulator is None else (self.accumulator,)
         self.reads: list[Read] = []
         self._params: dict[tuple[str, Axes], Value] = {}
         self._body: list[Operation] = []
@@ -37,7 +39,7 @@ class Region:
         if (value.name, axes) not in self._params:
             dtype = value.type.dtype
             held = f32 if dtype.kind is Kind.FLOAT and dtype.bits < 32 else dtype
-            name = f"d{len(self.reads)}"
+            name = f"{self.letter}{len(self.reads)}"
             self._params[value.name, axes] = Value(name=name, type=TensorType(dtype=held))
             self.reads.append(Read(value=value, axes=axes))
         return self._params[value.name, axes]
@@ -67,66 +69,22 @@ class Region:
         Parameters, and ``reads`` with them, are put in the order of their first use in the text.
         """
         if result.type not in (TensorType(dtype=f32), TensorType(dtype=i32)):
-            raise error("Z002", what=f"an epilogue gives {result.type}, not f32[] or i32[]")
+            raise error("Z002", what=f"a function gives {result.type}, not f32[] or i32[]")
         uses = [operand for operation in self._body for operand in operation.operands]
         params = set(self._params.values())
         order = [value for value in dict.fromkeys([*uses, result]) if value in params]
         names = {
-            old.name: Value(name=f"d{index}", type=old.type) for index, old in enumerate(order)
+            old.name: Value(name=f"{self.letter}{index}", type=old.type)
+            for index, old in enumerate(order)
         }
         reads = dict(zip(self._params.values(), self.reads, strict=True))
         self.reads = [reads[value] for value in order]
         return Function(
             name="epilogue",
-            params=(self.accumulator, *names.values()),
+            params=(*self._first, *names.values()),
             body=tuple(
                 replace(each, operands=tuple(names.get(x.name, x) for x in each.operands))
                 for each in self._body
             ),
             results=(names.get(result.name, result),),
         )
-
-
-def joined(functions: Sequence[Function]) -> Function:
-    """Return several regions as one: all their parameters, bodies and results in order.
-
-    The first one's parameters keep their names; those of others have names of their own already.
-    """
-    params = [value for function in functions for value in function.params]
-    names = {value.name: value for value in params}
-    body: list[Operation] = []
-    results: list[Value] = []
-    for function in functions:
-        known = {value.name: names[value.name] for value in function.params}
-        for operation in function.body:
-            result = replace(operation.result, name=str(len(body)))
-            operands = tuple(known[operand.name] for operand in operation.operands)
-            known[operation.result.name] = result
-            body.append(replace(operation, operands=operands, result=result))
-        results += (known[value.name] for value in function.results)
-    return Function(
-        name=functions[0].name, params=tuple(params), body=tuple(body), results=tuple(results)
-    )
-
-
-def split(function: Function, counts: Sequence[int]) -> list[Function]:
-    """Return the regions that :func:`joined` made one of; each has ``counts`` parameters."""
-    parts = []
-    start = 0
-    for count, result in zip(counts, function.results, strict=True):
-        needed = {result.name}
-        body = []
-        for operation in reversed(function.body):
-            if operation.result.name in needed:
-                needed |= {operand.name for operand in operation.operands}
-                body.append(operation)
-        parts.append(
-            Function(
-                name=function.name,
-                params=function.params[start : start + count],
-                body=tuple(reversed(body)),
-                results=(result,),
-            )
-        )
-        start += count
-    return parts

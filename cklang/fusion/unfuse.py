@@ -6,12 +6,12 @@ The reference can evaluate it, so the kernels of a plan can be checked one by on
 
 from __future__ import annotations
 
-from cklang.fusion.plan import FusedConv, Kernel, Read, View
+from cklang.fusion.plan import Computed, FusedConv, Kernel, Read, View
 from cklang.fusion.sites import Axes, identity
 from cklang.ir.builder import Builder
 from cklang.ir.nodes import Function, Value
 from cklang.ir.rules import Shape
-from cklang.types import Kind, f32
+from cklang.types import Dim, Kind, f32
 
 __all__ = ["kernel_function"]
 
@@ -26,24 +26,27 @@ def kernel_function(kernel: Kernel) -> Function:
     params = {value.name: builder.param(value.name, value.type) for value in kernel.inputs}
     product = _product(builder, params, kernel)
     shape = product.type.shape
-    known = {"acc": product}
-    for index, read in enumerate(kernel.reads):
-        known[f"d{index}"] = _read(builder, params[read.value.name], read, shape)
-    for operation in kernel.epilogue.body:
-        operands = [known[operand.name] for operand in operation.operands]
-        result = builder.apply(operation.op, operands, dict(operation.attrs))
-        known[operation.result.name] = builder.broadcast(result, shape)
-    result = builder.cast(known[kernel.epilogue.results[0].name], kernel.result.type.dtype)
+    epilogue = kernel.functions["epilogue"]
+    reads = [_read(builder, params[read.value.name], read, shape) for read in kernel.reads]
+    inputs = dict(zip((value.name for value in epilogue.params), [product, *reads], strict=True))
+    result = builder.cast(_applied(builder, epilogue, inputs, shape), kernel.result.type.dtype)
     back = tuple(kernel.axes.index(axis) for axis in range(len(shape)))
     return builder.finish(_transpose(builder, result, back))
 
 
 def _product(builder: Builder, params: dict[str, Value], kernel: Kernel) -> Value:
-    matrices = [_matrix(builder, params, view) for view in (kernel.a, kernel.b)]
     if isinstance(kernel, FusedConv):
         operation = kernel.operation
         attrs, shape = dict(operation.attrs), operation.result.type.shape
-        return builder.apply(operation.op, matrices, attrs, shape=shape)
+        views = [_matrix(builder, params, view) for view in (kernel.a, kernel.b)]
+        return builder.apply(operation.op, views, attrs, shape=shape)
+    functions = kernel.functions
+    matrices = [
+        _matrix(builder, params, side)
+        if isinstance(side, View)
+        else _computed(builder, params, side, functions[letter])
+        for letter, side in (("a", kernel.a), ("b", kernel.b))
+    ]
     if kernel.scale_a is None and kernel.scale_b is None:
         return builder.append(kernel.op, *matrices)
     operands, blocks = list(matrices), []
@@ -54,6 +57,32 @@ def _product(builder: Builder, params: dict[str, Value], kernel: Kernel) -> Valu
             own = tuple(1 if axis is None else value.type.shape[axis] for axis in perm[-2:])
             operands.append(_spread(builder, value, perm, (*matrix.type.shape[:-2], *own)))
     return builder.append("scaled_gemm", *operands, block_a=blocks[0], block_b=blocks[1])
+
+
+def _applied(builder: Builder, function: Function, known: dict[str, Value], shape: Shape) -> Value:
+    """Return what ``function`` makes of tensors of ``shape``, given by its parameters' names."""
+    for operation in function.body:
+        operands = [known[operand.name] for operand in operation.operands]
+        result = builder.apply(operation.op, operands, dict(operation.attrs))
+        known[operation.result.name] = builder.broadcast(result, shape)
+    return known[function.results[0].name]
+
+
+def _computed(
+    builder: Builder, params: dict[str, Value], side: Computed, function: Function
+) -> Value:
+    values = [params[read.value.name] for read in side.reads]
+    axes = zip(values, (read.axes[:-2] for read in side.reads), strict=True)
+    batches = zip(*([_at(value, axis) for axis in each] for value, each in axes), strict=True)
+    # Reads that do not run with a batch axis have extent 1 there.
+    shape = (*(max(extents, key=lambda e: e != 1) for extents in batches), *side.extents)
+    reads = [_read(builder, params[read.value.name], read, shape) for read in side.reads]
+    known = dict(zip((value.name for value in function.params), reads, strict=True))
+    return builder.cast(_applied(builder, function, known, shape), side.value.type.dtype)
+
+
+def _at(value: Value, axis: int | None) -> Dim | int:
+    return 1 if axis is None else value.type.shape[axis]
 
 
 def _matrix(builder: Builder, params: dict[str, Value], view: View) -> Value:

@@ -9,6 +9,10 @@ For each batch b, query head h and query row i, with h' the key head of h::
     o[d] = sum_j drop[j] p[j] v[b, h', j, d] / sum_j p[j]
     lse  = log(sum_j exp(s[j]))
 
+With ``starts_q`` and ``starts_k`` the sequences of a batch lie one after the other: sequence b has
+rows starts_q[b] to starts_q[b + 1] of q [N, H, D] and o, and keys starts_k[b] to starts_k[b + 1]; i
+and j count within it. Rows that belong to no sequence are not written.
+
 A row without any weight gives o = 0 and lse = -inf. ``attention`` gives o, ``attention_lse`` lse;
 one kernel computes both. ``score`` and ``mask`` are regions of rank-0 values. They see indices as
 i32, and the tensors that they read as parameters of their full type, which ``element`` indexes.
@@ -21,6 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -45,21 +50,28 @@ __all__ = [
     "OUTPUT_SHAPE",
     "READ_LIMIT",
     "ROLES",
+    "SEEDS",
+    "STARTS",
     "Regions",
     "attend",
     "check",
     "dropped",
     "element",
     "group_size",
+    "index_arrays",
     "log_sum",
+    "one_sequence",
     "region_params",
     "scale_of",
     "scores",
+    "sequences",
     "softmax_sums",
 ]
 
-ROLES = ("q", "k", "v", "seed", "offset", "read")
+ROLES = ("q", "k", "v", "seed", "offset", "starts_q", "starts_k", "read")
 """What an operand of attention is to it, in the order in which operands stand."""
+
+SEEDS, STARTS = ROLES[3:5], ROLES[5:7]
 
 INDICES = ("b", "h", "i", "j", "q_len", "k_len")
 """The indices that regions see: batch, query head, query row, key row; the sequence lengths."""
@@ -71,8 +83,8 @@ _RESULTS = {"score": f32, "mask": bool_}
 MOST_AXES = 4
 """The axes of a tensor that a region reads, at most."""
 
-MOST_OPTIONAL = 2 + READ_LIMIT
-"""Operands beside q, k and v at most: seed and offset, and what regions read."""
+MOST_OPTIONAL = len(SEEDS) + len(STARTS) + READ_LIMIT
+"""Operands beside q, k and v at most: those of dropout, of packing, and what regions read."""
 
 Regions = Mapping[str, Callable[..., Array]]
 """``score`` and ``mask`` as functions of arrays."""
@@ -92,13 +104,10 @@ def _roles(attrs: Mapping[str, Attr]) -> tuple[str, ...]:
 
 
 def _roles_fit(roles: Sequence[str], count: int) -> bool:
-    reads = len(roles) - len([role for role in roles if role != "read"])
-    legal = [["q", "k", "v"], ["q", "k", "v", "seed", "offset"]]
-    return (
-        len(roles) == count
-        and reads <= READ_LIMIT
-        and any(list(roles) == [*first, *["read"] * reads] for first in legal)
-    )
+    reads = list(roles).count("read")
+    chosen = (group for group in (SEEDS, STARTS) if group[0] in roles)
+    legal = [*ROLES[:3], *(role for group in chosen for role in group), *["read"] * reads]
+    return len(roles) == count and reads <= READ_LIMIT and list(roles) == legal
 
 
 # --- rules of types
@@ -109,7 +118,8 @@ def _input_dtype(dtypes: tuple[DType, ...], attrs: Mapping[str, Attr]) -> DType 
     if not _roles_fit(roles, len(dtypes)):
         return None
     numbers = {dtype for dtype, role in zip(dtypes, roles, strict=True) if role in "qkv"}
-    seeds = {dtype for dtype, role in zip(dtypes, roles, strict=True) if role in ROLES[3:5]}
+    integers = (*SEEDS, *STARTS)
+    seeds = {dtype for dtype, role in zip(dtypes, roles, strict=True) if role in integers}
     held = numbers.pop()
     is_float = held.kind is NumberKind.FLOAT and held.bits <= f32.bits
     return f32 if is_float and not numbers and seeds <= {i32} else None
@@ -123,43 +133,48 @@ def _shapes(
     if not _roles_fit(roles, len(shapes)):
         return None
     q, k, v = shapes[:3]
-    if any(len(shape) != 4 for shape in (q, k, v)):
+    by_role = dict(zip(roles, shapes, strict=True))
+    starts = [by_role[role] for role in STARTS if role in by_role]
+    if any(len(shape) != (3 if starts else 4) for shape in (q, k, v)):
         return None
-    fits = q[0] == k[0] == v[0] and k[1:3] == v[1:3] and q[3] == k[3]
-    scalars = all(
-        not shape for shape, role in zip(shapes, roles, strict=True) if role in ROLES[3:5]
-    )
-    ranks = all(len(shape) <= MOST_AXES for shape in shapes[3:])
+    fits = k[:-1] == v[:-1] and q[-1] == k[-1] and (bool(starts) or q[0] == k[0])
+    fits = fits and len(set(starts)) <= 1 and all(len(shape) == 1 for shape in starts)
+    fits = fits and not any(by_role.get(role) for role in SEEDS)
+    fits = fits and all(len(shape) <= MOST_AXES for shape in shapes[3:])
     heads, key_heads = q[1], k[1]
     if isinstance(heads, int) and isinstance(key_heads, int):
         fits = fits and key_heads > 0 and heads % key_heads == 0
-    return (q, k, v) if fits and scalars and ranks else None
+    return (q, k, v) if fits else None
 
 
 def _output_shape(
     shapes: tuple[Shape, ...], attrs: Mapping[str, Attr], _declared: Shape | None
 ) -> Shape | None:
     fitting = _shapes(shapes, attrs)
-    return None if fitting is None else (*fitting[0][:3], fitting[2][3])
+    return None if fitting is None else (*fitting[0][:-1], fitting[2][-1])
 
 
 def _lse_shape(
     shapes: tuple[Shape, ...], attrs: Mapping[str, Attr], _declared: Shape | None
 ) -> Shape | None:
     fitting = _shapes(shapes, attrs)
-    return None if fitting is None else fitting[0][:3]
+    if fitting is None:
+        return None
+    q = fitting[0]
+    return q[:3] if len(q) == 4 else (q[1], q[0])
 
 
 INPUT_DTYPE = DTypeRule(
-    text="q, k and v of one float dtype of 8 to 32 bits; seed and offset i32; gives f32",
+    text="q, k and v of one float dtype of 8 to 32 bits; seed, offset and starts i32; gives f32",
     apply=_input_dtype,
 )
 _TEXT = (
     "q [B, H, S, D], k [B, G, T, D] and v [B, G, T, E], H a multiple of G, give {}; "
+    "with starts [P] q [N, H, D], k [M, G, D] and v [M, G, E] give {}; "
     "seed and offset of rank 0, tensors that are read of rank 4 at most"
 )
-OUTPUT_SHAPE = ShapeRule(text=_TEXT.format("[B, H, S, E]"), apply=_output_shape)
-LSE_SHAPE = ShapeRule(text=_TEXT.format("[B, H, S]"), apply=_lse_shape)
+OUTPUT_SHAPE = ShapeRule(text=_TEXT.format("[B, H, S, E]", "[N, H, E]"), apply=_output_shape)
+LSE_SHAPE = ShapeRule(text=_TEXT.format("[B, H, S]", "[H, N]"), apply=_lse_shape)
 
 
 def _element_dtype(dtypes: tuple[DType, ...], _attrs: Mapping[str, Attr]) -> DType | None:
@@ -199,7 +214,7 @@ def check(
     dropout = attrs["dropout"]
     if not isinstance(dropout, float) or not 0.0 <= dropout < 1.0:
         yield error("I043", at=at, got=dropout)
-    if (dropout != 0.0) != ("seed" in roles):
+    if (dropout != 0.0) != (SEEDS[0] in roles):
         yield error("I044", at=at, dropout=dropout, roles=", ".join(roles))
 
 
@@ -247,20 +262,29 @@ def element(tensor: Array, *indices: Array) -> Array:
     return np.asarray(tensor[tuple(limited)])
 
 
-def index_arrays(shape: tuple[int, int, int, int]) -> tuple[Array, ...]:
-    """Return the arrays of :data:`INDICES` for scores of ``shape``; they broadcast to it."""
-    grid = np.ogrid[tuple(slice(extent) for extent in shape)]
+def index_arrays(shape: tuple[int, int, int, int], first: int = 0) -> tuple[Array, ...]:
+    """Return the arrays of :data:`INDICES` for scores of ``shape``; they broadcast to it.
+
+    ``first`` is the index of the first of the batch.
+    """
+    grid = list(np.ogrid[tuple(slice(extent) for extent in shape)])
+    grid[0] = grid[0] + first
     lengths = (np.asarray(shape[2]), np.asarray(shape[3]))
     return tuple(np.asarray(each, np.int64) for each in (*grid, *lengths))
 
 
 def scores(
-    q: Array, k: Array, reads: Sequence[Array], scale: float | str, regions: Regions
+    q: Array,
+    k: Array,
+    reads: Sequence[Array],
+    scale: float | str,
+    regions: Regions,
+    first: int = 0,
 ) -> Array:
     """Return the scores [B, H, S, T], -inf where the mask does not hold."""
     shared = np.repeat(k, group_size(q.shape[1], k.shape[1]), axis=1)
     plain = scale_of(scale, q.shape[3]) * (q @ np.swapaxes(shared, 2, 3))
-    indices = index_arrays(plain.shape)
+    indices = index_arrays(plain.shape, first)
     moved = np.broadcast_to(regions["score"](plain, *indices, *reads), plain.shape)
     kept = np.broadcast_to(regions["mask"](*indices, *reads), plain.shape)
     return np.where(kept, moved, -np.inf)
@@ -274,11 +298,24 @@ def softmax_sums(score: Array) -> tuple[Array, Array, Array]:
     return weights, weights.sum(axis=-1, keepdims=True), center
 
 
-def dropped(shape: tuple[int, int, int, int], dropout: float, seed: Any, offset: Any) -> Array:
+def dropped(
+    shape: tuple[int, int, int, int], dropout: float, seed: Any, offset: Any, first: int = 0
+) -> Array:
     """Return the factors of dropout: 0 or 1 / (1 - dropout)."""
     if dropout == 0.0:
         return np.ones(shape)
-    return keep_mask(shape, dropout, int(seed), int(offset)) / (1.0 - dropout)
+    return keep_mask(shape, dropout, int(seed), int(offset), first) / (1.0 - dropout)
+
+
+def sequences(starts_q: Array, starts_k: Array) -> list[tuple[slice, slice]]:
+    """Return the rows and the keys of each packed sequence."""
+    ends = zip(pairwise(starts_q.tolist()), pairwise(starts_k.tolist()), strict=True)
+    return [(slice(*rows), slice(*keys)) for rows, keys in ends]
+
+
+def one_sequence(packed: Array, rows: slice) -> Array:
+    """Return ``rows`` of a packed tensor [N, H, D] as [1, H, rows, D]."""
+    return packed[rows].swapaxes(0, 1)[None]
 
 
 def _split(operands: Sequence[Array], roles: Sequence[str]) -> dict[str, list[Array]]:
@@ -286,6 +323,15 @@ def _split(operands: Sequence[Array], roles: Sequence[str]) -> dict[str, list[Ar
     for operand, role in zip(operands, roles, strict=True):
         found[role].append(operand)
     return found
+
+
+def _pieces(given: dict[str, list[Array]]) -> Iterator[tuple[slice, int, list[Array]]]:
+    """Yield the rows, the batch index and q, k, v of each sequence of packed tensors."""
+    starts = (given[role][0] for role in STARTS)
+    for b, (rows, keys) in enumerate(sequences(*starts)):
+        (q,), (k,), (v,) = given["q"], given["k"], given["v"]
+        pieces = [one_sequence(q, rows), *(one_sequence(x, keys) for x in (k, v))]
+        yield rows, b, pieces
 
 
 def attend(
@@ -298,13 +344,23 @@ def attend(
 ) -> Array:
     """Return o: the NumPy meaning of ``attention``; regions come as functions of arrays."""
     given = _split(operands, roles)
+    seed, offset = (*given["seed"], *given["offset"]) or (0, 0)
+
+    def output(first: int, q: Array, k: Array, v: Array) -> Array:
+        regions = {"score": score, "mask": mask}
+        found = scores(q, k, given["read"], scale, regions, first)
+        weights, total, _ = softmax_sums(found)
+        weights = weights * dropped(found.shape, dropout, seed, offset, first)
+        shared = np.repeat(v, group_size(q.shape[1], k.shape[1]), axis=1)
+        return np.where(total == 0, 0.0, weights @ shared / np.where(total == 0, 1.0, total))
+
     (q,), (k,), (v,) = given["q"], given["k"], given["v"]
-    found = scores(q, k, given["read"], scale, {"score": score, "mask": mask})
-    weights, total, _ = softmax_sums(found)
-    seeds = (*given["seed"], *given["offset"]) or (0, 0)
-    weights = weights * dropped(found.shape, dropout, *seeds)
-    shared = np.repeat(v, group_size(q.shape[1], k.shape[1]), axis=1)
-    return np.where(total == 0, 0.0, weights @ shared / np.where(total == 0, 1.0, total))
+    if not given["starts_q"]:
+        return output(0, q, k, v)
+    o = np.zeros((*q.shape[:2], v.shape[2]))
+    for rows, b, piece in _pieces(given):
+        o[rows] = output(b, *piece)[0].swapaxes(0, 1)
+    return o
 
 
 def log_sum(
@@ -318,8 +374,16 @@ def log_sum(
     """Return lse: the NumPy meaning of ``attention_lse``; dropout does not change it."""
     del dropout
     given = _split(operands, roles)
-    found = scores(
-        given["q"][0], given["k"][0], given["read"], scale, {"score": score, "mask": mask}
-    )
-    _, total, center = softmax_sums(found)
-    return np.asarray((center + np.log(total))[..., 0])
+
+    def lse(q: Array, k: Array, first: int) -> Array:
+        regions = {"score": score, "mask": mask}
+        _, total, center = softmax_sums(scores(q, k, given["read"], scale, regions, first))
+        return np.asarray((center + np.log(total))[..., 0])
+
+    (q,), (k,) = given["q"], given["k"]
+    if not given["starts_q"]:
+        return lse(q, k, 0)
+    found = np.zeros((q.shape[1], q.shape[0]))
+    for rows, b, (queries, keys, _) in _pieces(given):
+        found[:, rows] = lse(queries, keys, b)[0]
+    return found

@@ -84,7 +84,7 @@ def may_hold(relation: Relation, result: Role, extents: Extents) -> bool:
 
     What depends on the value of a dim is checked when it is known (:mod:`cklang.ir.derive`).
     """
-    if relation.is_equality and len(set(extents.values())) != 1:
+    if relation.is_equality and not relation.is_open and len(set(extents.values())) != 1:
         return False
     numbers = {role: extent for role, extent in extents.items() if isinstance(extent, int)}
     if len(numbers) == len(extents):

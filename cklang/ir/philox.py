@@ -53,11 +53,14 @@ def philox(counter: Array, stream: Array, seed: int) -> Array:
     return np.stack(words, axis=-1).astype(np.uint32)
 
 
-def random_bytes(shape: tuple[int, int, int, int], seed: int, offset: int) -> Array:
-    """Return the byte of each weight: uint8 of ``shape``, [batch, head, row, column]."""
+def random_bytes(shape: tuple[int, int, int, int], seed: int, offset: int, first: int = 0) -> Array:
+    """Return the byte of each weight: uint8 of ``shape``, [batch, head, row, column].
+
+    ``first`` is the index of the first of the batch.
+    """
     batch, heads, rows, columns = shape
     tiles = (math.ceil(rows / _TILE), math.ceil(columns / _TILE))
-    head = np.arange(batch * heads, dtype=np.uint64)[:, None, None, None]
+    head = first * heads + np.arange(batch * heads, dtype=np.uint64)[:, None, None, None]
     r, c = (np.arange(count, dtype=np.uint64) for count in tiles)
     result = np.arange(_RESULTS, dtype=np.uint64)
     with np.errstate(over="ignore"):
@@ -65,18 +68,20 @@ def random_bytes(shape: tuple[int, int, int, int], seed: int, offset: int) -> Ar
         stream = r[:, None, None] + (c[:, None] << _SHIFT)
         words = philox(counter, stream, seed)
     # One word is four bytes, the low one first: axes head, r, c, lane half, lane, half, byte.
-    drawn = words.astype("<u4").view(np.uint8).reshape(-1, *tiles, 2, _TILE, 2, 8)
+    drawn = words.astype("<u4").view(np.uint8).reshape(batch * heads, *tiles, 2, _TILE, 2, 8)
     # Row 16 half + 8 (lane half) + byte of tile r, column lane of tile c.
     placed = drawn.transpose(0, 1, 5, 3, 6, 2, 4)
     whole = placed.reshape(batch, heads, tiles[0] * _TILE, tiles[1] * _TILE)
     return whole[:, :, :rows, :columns]
 
 
-def keep_mask(shape: tuple[int, int, int, int], dropout: float, seed: int, offset: int) -> Array:
+def keep_mask(
+    shape: tuple[int, int, int, int], dropout: float, seed: int, offset: int, first: int = 0
+) -> Array:
     """Return which weights are kept: those whose byte is at most floor(255 (1 - dropout)).
 
     ``seed`` and ``offset`` of 32 bits are taken without a sign.
     """
     kept = np.float32(1.0 - np.float64(np.float32(dropout)))
     limit = math.floor(float(kept * np.float32(255)))
-    return random_bytes(shape, seed & 0xFFFFFFFF, offset & 0xFFFFFFFF) <= limit
+    return random_bytes(shape, seed & 0xFFFFFFFF, offset & 0xFFFFFFFF, first) <= limit

@@ -122,6 +122,8 @@ class Relation:
     """Groups that the input's axis holds together, of channels."""
     divisor: int = 1
     """What must divide the extent."""
+    is_open: bool = False
+    """Whether dims of different names may be equal all the same; the call checks it."""
 
     def allowed(self, missing: Role, known: Mapping[Role, int]) -> Sequence[int]:
         """Return what the extent of ``missing`` may be beside the ``known`` ones."""
@@ -206,7 +208,9 @@ class Geometry:
             yield Relation(name=name, axes=axes, window=window)
         axes = {Role.WEIGHT: first - 1, Role.OUTPUT: last}
         yield Relation(name="K", axes=axes, divisor=self.groups)
-        yield Relation(name="C", axes={Role.INPUT: last, Role.WEIGHT: last}, shared=self.groups)
+        axes = {Role.INPUT: last, Role.WEIGHT: last}
+        # A program may leave the number of groups to a constant, which may be 1.
+        yield Relation(name="C", axes=axes, shared=self.groups, is_open=not self.apart)
 
 
 def geometry(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from cklang.errors import error
-from cklang.fusion.region import split
+from cklang.fusion.parts import split
 from cklang.ir.nodes import Function
 from cklang.keys import (
     Algorithm,
@@ -30,7 +30,7 @@ from cklang.lowering.pointwise import c_functions, c_type
 from cklang.lowering.render import template
 from cklang.types import DType, Kind, bool_, e8m0, f32, i32
 
-__all__ = ["HOLE", "KernelSource", "is_mx", "lower", "unsupported"]
+__all__ = ["HOLE", "PROLOGUES", "KernelSource", "is_mx", "lower", "read_width", "unsupported"]
 
 HOLE = "ck_epilogue"
 """The symbol that every stencil leaves open."""
@@ -128,6 +128,10 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
     if row is None:
         yield "pipeline", _word(a.pipeline), " or ".join(map(_word, PIPELINES))
         return
+    if (s.a or s.b) and not row.computed:
+        through = [_word(name) for name, each in PIPELINES.items() if each.computed]
+        yield "pipeline", _word(a.pipeline), " or ".join(through)
+        return
     both = (False, True)
     # Who shares K: its wave groups already, or its tiles with those of other products.
     family = FAMILIES[s.family]
@@ -137,11 +141,11 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
     choices: tuple[tuple[str, object, Collection[object]], ...] = (
         ("pipeline", a.pipeline, _scaled_pipelines() if s.block_k else (a.pipeline,)),
         ("dtype_acc", s.dtype_acc, (i32 if s.dtype_a.kind is Kind.INT else f32,)),
-        ("dtype_b", s.dtype_b, (s.dtype_b if row.mixed else s.dtype_a,)),
+        ("dtype_b", s.dtype_b, _dtypes_b(s, row)),
         ("layouts", s.layouts, (family.layouts or s.layouts,)),
         ("sparse", s.sparse, both if row.sparse else (False,)),
         ("layout_a", s.layout_a, _PLAIN if row.any_layout else (Layout.ROW,)),
-        ("layout_b", s.layout_b, _layouts_b(row)),
+        ("layout_b", s.layout_b, _layouts_b(s, row)),
         ("layout_e", s.layout_e, (Layout.ROW,)),
         ("special", a.special, family.specials),
         ("groups_merged", a.groups_merged, (a.groups_merged,) if conv else (1,)),
@@ -162,14 +166,27 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
 _PLAIN = (Layout.ROW, Layout.COL)
 
 
+def _stored_as(signature: Signature) -> str:
+    """Return what B's source is called, if it is no matrix of whole elements in rows or columns."""
+    if _is_prepared(signature):
+        return "Prepared"
+    return "PackedRows" if signature.dtype_b.packed else ""
+
+
 def _is_prepared(signature: Signature) -> bool:
     return signature.layout_b is Layout.PREPARED
 
 
-def _layouts_b(row: PipelineRow) -> tuple[Layout, ...]:
+def _dtypes_b(signature: Signature, row: PipelineRow) -> tuple[DType, ...]:
+    if signature.dtype_b.packed:
+        return (signature.dtype_b,) if row.packed else (signature.dtype_a,)
+    return (signature.dtype_b,) if row.mixed else (signature.dtype_a,)
+
+
+def _layouts_b(signature: Signature, row: PipelineRow) -> tuple[Layout, ...]:
     if row.prepared:
         return (Layout.PREPARED,)
-    return _PLAIN if row.any_layout else (Layout.COL,)
+    return _PLAIN if row.any_layout and not signature.dtype_b.packed else (Layout.COL,)
 
 
 def _policy(signature: Signature, algorithm: Algorithm) -> str:
@@ -177,6 +194,8 @@ def _policy(signature: Signature, algorithm: Algorithm) -> str:
         return "SparsePolicy"
     if _is_prepared(signature):
         return "PreparedPolicy"
+    if signature.dtype_b.packed:
+        return "PackedPolicy"
     return "MxPolicy" if is_mx(signature, algorithm) else "VectorPolicy"
 
 
@@ -224,27 +243,35 @@ def _kernel_name(key: KernelKey) -> str:
     return f"ck_{family}_{s.dtype_a}_{s.dtype_b}_{s.dtype_e}_{s.layouts}_{tile}"
 
 
+def read_width(operand: DOperand, vector: int) -> int:
+    """Return the elements that one load moves of what A or B is computed from.
+
+    Args:
+        operand: What is read.
+        vector: Elements of A or B that are computed at once.
+    """
+    if operand.kind not in (DKind.FULL, DKind.ROW):
+        return 1
+    return min(vector, _WIDEST * 8 // operand.dtype.bits)
+
+
 def _side(
     name: str,
     operands: Sequence[DOperand],
     vector: int,
     functions: Mapping[str, Function],
-    prepared: bool = False,
+    stored: str = "",
 ) -> dict[str, object]:
     """Return what the template says of A or B: a function and its operands, or a stored matrix."""
     if not operands:
-        return {"name": name, "operands": (), "prepared": prepared}
-    kinds = [(o.kind in (DKind.FULL, DKind.ROW), o) for o in operands]
+        return {"name": name, "operands": (), "stored": stored}
+    arguments = [f"x{i}" for i in range(len(operands))]
     return {
         "name": name,
-        **_hole(PROLOGUES[name], functions[PROLOGUES[name]], [f"x{i}" for i in range(len(kinds))]),
+        **_hole(PROLOGUES[name], functions[PROLOGUES[name]], arguments),
         "operands": [
-            {
-                "type": _stored(o.dtype),
-                "kind": o.kind.value,
-                "vector": min(vector, _WIDEST * 8 // o.dtype.bits) if along else 1,
-            }
-            for along, o in kinds
+            {"type": _stored(o.dtype), "kind": o.kind.value, "vector": read_width(o, vector)}
+            for o in operands
         ],
     }
 
@@ -304,6 +331,7 @@ def _context(key: KernelKey, functions: Mapping[str, Function], kernel: str) -> 
         **_pipeline(a, s),
         "sparse": s.sparse,
         "prepared": _is_prepared(s),
+        "packed": s.dtype_b.packed,
         "epilogue": a.epilogue.value,
         "work": "stream_k" if a.stream_k else "split_k" if a.split_k > 1 else "tiles",
         "reduction": a.reduction.value,
@@ -321,7 +349,7 @@ def _context(key: KernelKey, functions: Mapping[str, Function], kernel: str) -> 
                 **_scale(s.scale_a, k_is_inner=s.layout_a is Layout.ROW),
             },
             {
-                **_side("B", s.b, a.vector_b, functions, _is_prepared(s)),
+                **_side("B", s.b, a.vector_b, functions, _stored_as(s)),
                 **_scale(s.scale_b, k_is_inner=s.layout_b is not Layout.ROW),
             },
         ),

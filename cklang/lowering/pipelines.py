@@ -45,6 +45,8 @@ class PipelineRow:
     """Copies of the A and B tiles in LDS."""
     wave_groups: int = 1
     """Groups of waves that share K."""
+    packed: bool = False
+    """Whether B may be of 4-bit integers."""
     prepared: bool = False
     """Whether B is prepared, and goes past LDS."""
     any_layout: bool = True
@@ -53,6 +55,8 @@ class PipelineRow:
     """Whether A and B may be of two types."""
     transposed: bool = False
     """Whether the accumulator may be transposed: the epilogue takes its rows before its columns."""
+    computed: bool = True
+    """Whether functions may compute A and B: they pass through registers on their way to LDS."""
     block_scale_loop: str = ""
     """Our main loop over it for products with block scales, if there is one."""
     sparse: bool = False
@@ -83,6 +87,7 @@ PIPELINES: Mapping[Pipeline, PipelineRow] = MappingProxyType(
             headers=(),
             ck="GemmPipelineAgBgCrCompV3",
             policy=_UNIVERSAL,
+            packed=True,
             sparse=True,
             transposed=True,
             tail="Full",
@@ -121,6 +126,7 @@ PIPELINES: Mapping[Pipeline, PipelineRow] = MappingProxyType(
         Pipeline.COMP_ASYNC: PipelineRow(
             headers=(*_REGISTERS, "pipeline/gemm_pipeline_ag_bg_cr_comp_async.hpp"),
             ck="GemmPipelineAgBgCrCompAsync",
+            computed=False,
             policy="GemmPipelineAgBgCrCompAsyncDefaultPolicy",
             tail="Two",
             step=2,
@@ -140,6 +146,7 @@ PIPELINES: Mapping[Pipeline, PipelineRow] = MappingProxyType(
             least=2,
             buffers=2,
             prepared=True,
+            computed=False,
             any_layout=False,
             mixed=True,
         ),

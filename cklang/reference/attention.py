@@ -21,10 +21,13 @@ import numpy as np
 from cklang.errors import error
 from cklang.ir.attention import (
     ROLES,
+    STARTS,
     dropped,
     group_size,
     index_arrays,
+    one_sequence,
     scale_of,
+    sequences,
     softmax_sums,
 )
 from cklang.ir.nodes import Function, Operation
@@ -80,18 +83,54 @@ def attended(operation: Operation, operands: Sequence[Known], dims: dict[Dim, in
     for operand, value, role in zip(operands, operation.operands, roles, strict=True):
         known = flushable(operand, value.type.dtype) if role in ("q", "k", "v") else operand
         given[str(role)].append(known)
-    rows = _rows(operation, given, dims)
+    if not given["starts_q"]:
+        return _piece(operation, given, dims, 0)
+    return _packed(operation, given, dims)
+
+
+def _piece(
+    operation: Operation, given: dict[str, list[Known]], dims: dict[Dim, int], first: int
+) -> Known:
+    """Return the result of a batch whose first index is ``first``."""
+    rows = _rows(operation, given, dims, first)
     if operation.op == "attention_lse":
         return _lse(rows)
-    return _output(operation, given, rows)
+    return _output(operation, given, rows, first)
 
 
-def _rows(operation: Operation, given: dict[str, list[Known]], dims: dict[Dim, int]) -> _Rows:
+def _packed(operation: Operation, given: dict[str, list[Known]], dims: dict[Dim, int]) -> Known:
+    """Return the result of packed sequences; of rows of none nothing is known."""
+    (q,), (k,), (v,) = given["q"], given["k"], given["v"]
+    rows, heads = q.value.shape[:2]
+    is_lse = operation.op == "attention_lse"
+    shape = (heads, rows) if is_lse else (rows, heads, v.value.shape[2])
+    value, error = np.zeros(shape), np.full(shape, np.inf)
+    starts = (given[role][0].value for role in STARTS)
+    for b, (mine, theirs) in enumerate(sequences(*starts)):
+        cut = {"q": [_one(q, mine)], "k": [_one(k, theirs)], "v": [_one(v, theirs)]}
+        found = _piece(operation, given | cut, dims, b)
+        for whole, part in ((value, found.value[0]), (error, found.error[0])):
+            if is_lse:
+                whole[:, mine] = part
+            else:
+                whole[mine] = part.swapaxes(0, 1)
+    return Known(value=value, error=error)
+
+
+def _one(known: Known, rows: slice) -> Known:
+    return Known(value=one_sequence(known.value, rows), error=one_sequence(known.error, rows))
+
+
+def _rows(
+    operation: Operation, given: dict[str, list[Known]], dims: dict[Dim, int], first: int
+) -> _Rows:
     (q,), (k,) = given["q"], given["k"]
     shared = _shared(k, q.value.shape[1])
     turned = Known(value=np.swapaxes(shared.value, 2, 3), error=np.swapaxes(shared.error, 2, 3))
     plain, off, _ = float_sums(q, turned)
-    found = _scored(operation, Known(value=plain, error=off), q.value.shape[3], given["read"], dims)
+    found = _scored(
+        operation, Known(value=plain, error=off), q.value.shape[3], given["read"], dims, first
+    )
     weights, total, center = softmax_sums(found.value)
     blocks = found.value.shape[3] // _LEAST_TILE + 2
     size = np.where(np.isfinite(found.value), np.abs(found.value), 0.0) + np.abs(center)
@@ -113,6 +152,7 @@ def _scored(
     head_size: int,
     reads: Sequence[Known],
     dims: dict[Dim, int],
+    first: int,
 ) -> Known:
     """Return the scores after scale, region and mask; a mask that may be either leaves no bound."""
     scale, score, mask = (operation.attr(name) for name in ("scale", "score", "mask"))
@@ -122,7 +162,7 @@ def _scored(
     value = factor * plain.value
     size = np.where(np.isfinite(value), np.abs(value), 0.0)
     rounded = abs(factor) * plain.error + 4 * UNIT * size + 2.0**-126
-    indices = [Known.exact(each) for each in index_arrays(value.shape)]
+    indices = [Known.exact(each) for each in index_arrays(value.shape, first)]
     moved = run_region(score, [Known(value=value, error=rounded), *indices, *reads], dims)
     kept = run_region(mask, [*indices, *reads], dims)
     wild = np.broadcast_to(kept.error, value.shape) | np.isnan(moved.error)
@@ -158,11 +198,11 @@ def _sum(weights: Array, moved: Array) -> Array:
     return np.where(wild, np.inf, (weights * finite).sum(axis=-1, keepdims=True))
 
 
-def _output(operation: Operation, given: dict[str, list[Known]], rows: _Rows) -> Known:
+def _output(operation: Operation, given: dict[str, list[Known]], rows: _Rows, first: int) -> Known:
     v = _shared(given["v"][0], rows.weights.shape[1])
     dropout = operation.attr("dropout")
     seeds = [int(seed.value) for seed in (*given["seed"], *given["offset"])] or [0, 0]
-    factors = dropped(rows.weights.shape, _f32(dropout), *seeds)
+    factors = dropped(rows.weights.shape, _f32(dropout), seeds[0], seeds[1], first)
     kept = rows.weights * factors
     value = np.where(rows.total == 0, 0.0, kept @ v.value / _nonzero(rows.total))
     grain, least, step = _WEIGHTS[operation.operands[2].type.dtype.name]

@@ -218,7 +218,7 @@ class _Stages:
     def _algorithm(self) -> AttentionGradAlgorithm:
         p, s = self.case.problem, self.case.signature
         found = attention_grad_algorithms(self.spec, s, p.hdim_q, p.hdim_v)
-        if not found or s.dtype_o != s.dtype:
+        if not found or s.dtype_o != s.dtype or s.packed:
             what = f"the gradient of {self.case}"
             raise error("K102", signature=what, arch=self.spec.name)
         return found[0]

@@ -62,7 +62,7 @@ def measurement(
 
 
 def _sizes(problem: AnyProblem) -> list[int]:
-    """Bytes of A, B, E, each D and the scales."""
+    """Bytes of all that a kernel reads or writes."""
     return [max(1, each.span * each.dtype.bits // 8) for each in problem.inputs]
 
 

@@ -24,7 +24,7 @@ def bare_launch(
         device: Where.
         artifact: The kernel.
         problem: What it computes.
-        addresses: Of A, B, E and each D on the device; the workspace is the launch's own.
+        addresses: Of the problem's arrays on the device; the workspace is the launch's own.
 
     Raises:
         CkUnsupportedError: D007, CK Tile refuses the problem.

@@ -233,10 +233,9 @@ def prepare(
         kernel = loaded(device, artifact)
         shape = kernel.prepare(choice.problem)
         launch = device.launch(kernel.function, shape.grid, shape.block, shape.kernarg)
-        values = [operand.value for operand in choice.problem.inputs]
         patches = [
-            (word, slots[value])
-            for value, words in zip(values, shape.pointers, strict=True)
+            (word, slots[array.value])
+            for array, words in zip(choice.problem.inputs, shape.pointers, strict=True)
             for word in words
         ]
         workspace = len(binding.arrays) + 1 + len(temporaries)

@@ -57,7 +57,7 @@ class _Product:
 
     @property
     def operands(self) -> list[str]:
-        """The names of A, B, E and each D."""
+        """The names of its inputs."""
         return [each.value for each in self.problem.inputs]
 
 

@@ -18,7 +18,7 @@ from cklang.lowering.convface import ConvFace, ConvQuestion
 from cklang.lowering.hostface import GemmOperand, GemmProblem, HostFace, LaunchShape
 from cklang.runtime.convolution import AnyProblem, ConvProblem
 from cklang.runtime.device import Device, Function
-from cklang.runtime.problem import Matrix, Problem, ScaleAccess
+from cklang.runtime.problem import ComputedMatrix, Matrix, Problem, ReadAccess, ScaleAccess
 from cklang.runtime.record import Artifact
 
 __all__ = ["Loaded", "Prepared", "loaded", "mark", "words_of"]
@@ -36,7 +36,7 @@ class Prepared:
     block: tuple[int, int, int]
     kernarg: bytes
     pointers: tuple[tuple[int, ...], ...]
-    """For A, B, E, each D and the scales: the 64-bit words of ``kernarg`` that hold its address."""
+    """For each input of the problem: the 64-bit words of ``kernarg`` that hold its address."""
     workspace: tuple[int, ...]
     """The same for the workspace; empty if it needs none."""
     workspace_bytes: int
@@ -84,7 +84,7 @@ class Loaded:
 
         Args:
             problem: One product of the group.
-            pointers: Addresses of A, B, E, each D and the scales.
+            pointers: Addresses of the problem's inputs.
             first_tile: How many tiles the rows before it have.
 
         Raises:
@@ -140,21 +140,25 @@ def words_of(kernarg: bytes, mark: int, label: str, index: int) -> tuple[int, ..
 
 
 def _question(problem: Problem, marks: list[int]) -> GemmProblem:
-    a, b, e, *rest = marks
-    ds, scales = rest[: len(problem.d)], iter(rest[len(problem.d) :])
+    rest = iter(marks)
+    a, b, e = _side(problem.a, rest), _side(problem.b, rest), _matrix(problem.e, next(rest))
+    d = tuple(_read(each, next(rest)) for each in problem.d)
     return GemmProblem(
         m=problem.m,
         n=problem.n,
         k=problem.k,
-        a=(_matrix(problem.a, a), *_scale(problem.scale_a, scales)),
-        b=(_matrix(problem.b, b), *_scale(problem.scale_b, scales)),
-        e=_matrix(problem.e, e),
+        a=(*a, *_scale(problem.scale_a, rest)),
+        b=(*b, *_scale(problem.scale_b, rest)),
+        e=e,
         batch=problem.batch,
-        d=tuple(
-            GemmOperand(pointer=mark, outer=d.stride_m, inner=d.stride_n, batch=d.batch)
-            for mark, d in zip(ds, problem.d, strict=True)
-        ),
+        d=d,
     )
+
+
+def _side(side: Matrix | ComputedMatrix, pointers: Iterator[int]) -> tuple[GemmOperand, ...]:
+    if isinstance(side, Matrix):
+        return (_matrix(side, next(pointers)),)
+    return tuple(_read(read, next(pointers)) for read in side.reads)
 
 
 def _conv_question(problem: ConvProblem, marks: list[int]) -> ConvQuestion:
@@ -185,6 +189,10 @@ def _conv_question(problem: ConvProblem, marks: list[int]) -> ConvQuestion:
 
 def _matrix(matrix: Matrix, pointer: int) -> GemmOperand:
     return GemmOperand(pointer=pointer, outer=matrix.stride, inner=1, batch=matrix.batch)
+
+
+def _read(read: ReadAccess, pointer: int) -> GemmOperand:
+    return GemmOperand(pointer=pointer, outer=read.stride_m, inner=read.stride_n, batch=read.batch)
 
 
 def _face(artifact: Artifact) -> HostFace | ConvFace:

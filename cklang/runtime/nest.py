@@ -34,18 +34,30 @@ class Blocks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nest:
-    """All loops of a launch but K's; operands are in the order A, B, E, each D, scales."""
+    """All loops of a launch but K's; operands are in the order A, B, E, each D, scales.
+
+    A matrix that is computed has as many operands as the function that computes it.
+    """
 
     batch: tuple[Axis, ...]
     rows: Axis
     columns: Axis
     whole_k: tuple[bool, bool] = (True, True)
-    """Whether K is contiguous in A and in B, so that their other axis may have any stride."""
+    """Whether the other axis of A and of B may have any stride: K is contiguous, or they are
+    computed."""
+    counts: tuple[int, int] = (1, 1)
+    """Operands of A and of B."""
     blocks: tuple[Blocks | None, Blocks | None] = (None, None)
     """The scales of A and of B, which are operands after each D."""
 
+    @property
+    def sides(self) -> tuple[range, range]:
+        """The operands of A and of B."""
+        first = self.counts[0]
+        return range(first), range(first, sum(self.counts))
 
-_A, _B, _E = range(3)
+
+_A, _B = range(2)
 
 
 def folded(nest: Nest) -> Nest:
@@ -53,12 +65,17 @@ def folded(nest: Nest) -> Nest:
     batch = _merged([axis for axis in nest.batch if axis.extent != 1])
     kept: list[Axis] = []
     rows, columns = nest.rows, nest.columns
+    first_b, e = nest.counts[0], sum(nest.counts)
     for axis in reversed(batch):
         more_rows = _joined(axis, rows) if _may_join(nest, axis, _A, _B) else None
         more_columns = _joined(axis, columns) if _may_join(nest, axis, _B, _A) else None
-        if more_rows is not None and (nest.whole_k[0] or more_rows.strides[_A] == 1):
+        if more_rows is not None and (nest.whole_k[0] or more_rows.strides[0] == 1):
             rows = more_rows
-        elif more_columns is not None and _are_columns(more_columns, nest.whole_k[1]):
+        elif (
+            more_columns is not None
+            and more_columns.strides[e] == 1
+            and (nest.whole_k[1] or more_columns.strides[first_b] == 1)
+        ):
             columns = more_columns
         else:
             kept.append(axis)
@@ -68,12 +85,8 @@ def folded(nest: Nest) -> Nest:
 def _may_join(nest: Nest, axis: Axis, grows: int, stays: int) -> bool:
     """Tell whether one operand may have more rows or columns, and the other does not change."""
     more, same = nest.blocks[grows], nest.blocks[stays]
-    fixed = [stays] if same is None else [stays, same.operand]
+    fixed = [*nest.sides[stays], *([] if same is None else [same.operand])]
     return (more is None or more.single) and not any(axis.strides[each] for each in fixed)
-
-
-def _are_columns(axis: Axis, whole_k: bool) -> bool:
-    return axis.strides[_E] == 1 and (whole_k or axis.strides[_B] == 1)
 
 
 def _joined(outer: Axis, inner: Axis) -> Axis | None:

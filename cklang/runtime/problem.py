@@ -7,12 +7,14 @@ is read. Axes of extent 1 and their arbitrary strides are made regular first.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from cklang.codec import enum_of
 from cklang.errors import error
+from cklang.fusion.plan import Computed, Read, View
 from cklang.keys import DKind, DOperand, Family, Layout, Scale, Signature
 from cklang.lowering.hostface import MAX_BATCH
 from cklang.runtime.arrangement import Arrangement
@@ -20,9 +22,11 @@ from cklang.runtime.nest import Axis, Blocks, Nest, folded
 from cklang.types import Dim, DType, Kind, f16, f32, i32
 
 if TYPE_CHECKING:
-    from cklang.fusion.plan import BlockScale, FusedGemm, Read, View
+    from cklang.fusion.plan import BlockScale, FusedGemm
 
 __all__ = [
+    "Array",
+    "ComputedMatrix",
     "Matrix",
     "Operand",
     "Problem",
@@ -81,7 +85,7 @@ class Matrix(Operand):
     @property
     def contiguous(self) -> int:
         """Extent of the contiguous axis."""
-        if self.prepared is not None:
+        if self.prepared is not None or self.dtype.packed:
             return self.stride
         return self.columns if self.layout is Layout.ROW else self.rows
 
@@ -94,15 +98,53 @@ class Matrix(Operand):
         other = self.rows if self.layout is Layout.ROW else self.columns
         return max(other - 1, 0) * self.stride + self.contiguous
 
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        """What of it lies in memory: itself."""
+        return (self,)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadAccess(Operand):
-    """An epilogue operand at (m, n): pointer + m * stride_m + n * stride_n."""
+    """An operand of a function at (m, n): pointer + m * stride_m + n * stride_n.
+
+    Of a function that computes A or B, n counts along the axis that is contiguous in its layout.
+    """
 
     kind: DKind
     stride_m: int
     stride_n: int
     span: int
+
+
+Array: TypeAlias = Matrix | ReadAccess
+"""What lies in memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComputedMatrix:
+    """A [M, K] or B [K, N] that a function computes from ``reads`` as it is loaded."""
+
+    value: str
+    """Name of the value in the program."""
+    dtype: DType
+    layout: Layout
+    """Which of its axes accesses run along: ROW for the columns, COL for the rows."""
+    rows: int
+    columns: int
+    reads: tuple[ReadAccess, ...]
+    prepared: None = None
+    """There is no order in which it stands anywhere."""
+
+    @property
+    def contiguous(self) -> int:
+        """Extent of the axis that accesses run along."""
+        return self.columns if self.layout is Layout.ROW else self.rows
+
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        """What of it lies in memory: what it is computed from."""
+        return self.reads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,12 +172,12 @@ class Problem:
     m: int
     n: int
     k: int
-    a: Matrix
-    b: Matrix
+    a: Matrix | ComputedMatrix
+    b: Matrix | ComputedMatrix
     e: Matrix
     d: tuple[ReadAccess, ...]
     epilogue: str
-    """SHA-256 of the canonical text of the epilogue."""
+    """SHA-256 of the canonical text of the epilogue, and of the functions of A and B."""
     scale_a: ScaleAccess | None = None
     """What the sums over blocks of K are multiplied by."""
     scale_b: ScaleAccess | None = None
@@ -161,9 +203,12 @@ class Problem:
         return tuple(scale for scale in (self.scale_a, self.scale_b) if scale is not None)
 
     @property
-    def inputs(self) -> tuple[Matrix | ReadAccess | ScaleAccess, ...]:
-        """All that a kernel reads or writes, in the order of its pointers: A, B, E, D, scales."""
-        return (self.a, self.b, self.e, *self.d, *self.scales)
+    def inputs(self) -> tuple[Array | ScaleAccess, ...]:
+        """All that a kernel reads or writes, in the order of its pointers: A, B, E, D, scales.
+
+        A matrix that is computed stands there with what it is computed from.
+        """
+        return (*self.a.arrays, *self.b.arrays, self.e, *self.d, *self.scales)
 
     @property
     def family(self) -> Family:
@@ -171,6 +216,11 @@ class Problem:
         if self.grouped:
             return Family.GROUPED
         return Family.BATCHED if self.batch else Family.GEMM
+
+    @property
+    def products(self) -> int:
+        """How many matrix products it is."""
+        return math.prod(self.batch)
 
     @property
     def signature(self) -> Signature:
@@ -184,7 +234,9 @@ class Problem:
             layout_a=self.a.layout,
             layout_b=self.b.layout,
             layout_e=self.e.layout,
-            d=tuple(DOperand(dtype=d.dtype, kind=d.kind) for d in self.d),
+            d=_operands(self.d),
+            a=_operands(self.a.reads) if isinstance(self.a, ComputedMatrix) else (),
+            b=_operands(self.b.reads) if isinstance(self.b, ComputedMatrix) else (),
             scale_a=self.scale_a.scale if self.scale_a else None,
             scale_b=self.scale_b.scale if self.scale_b else None,
             sparse=self.sparse,
@@ -194,10 +246,16 @@ class Problem:
     def __str__(self) -> str:
         a, b, e = self.a, self.b, self.e
         batch = f"batch={'x'.join(map(str, self.batch))} " if self.batch else ""
+        strides = (("A", a), ("B", b), ("E", e))
+        stored = (f"{n}={x.stride}" for n, x in strides if isinstance(x, Matrix))
         return (
             f"{batch}M={self.m} N={self.n} K={self.k} {self.signature.layouts} "
-            f"strides A={a.stride} B={b.stride} E={e.stride}"
+            f"strides {' '.join(stored)}"
         )
+
+
+def _operands(reads: Sequence[ReadAccess]) -> tuple[DOperand, ...]:
+    return tuple(DOperand(dtype=read.dtype, kind=read.kind) for read in reads)
 
 
 def problem(
@@ -354,54 +412,70 @@ def problem_of(
     shape = [_extent(kernel.result.type.shape[axis], dims) for axis in kernel.axes]
     if 0 in shape:
         return None
-    a, b, e = (storage[value.name] for value in (kernel.a.value, kernel.b.value, kernel.result))
-    reads = [storage[read.value.name] for read in kernel.reads]
+    reads_a, reads_b = kernel.a.reads, kernel.b.reads
     views = [scale.view for scale in (kernel.scale_a, kernel.scale_b) if scale]
+    e = storage[kernel.result.name]
+    given = [(storage[r.value.name], (*r.axes[:-1], None)) for r in reads_a]
+    given += [(storage[r.value.name], (*r.axes[:-2], None, r.axes[-1])) for r in reads_b]
+    given += [(e, kernel.axes), *((storage[r.value.name], r.axes) for r in kernel.reads)]
     scales = [storage[view.value.name] for view in views]
-    for each in (a, b, e, *reads, *scales):
+    given += zip(scales, _scale_maps(kernel), strict=True)
+    plain_b = storage[kernel.b.value.name] if isinstance(kernel.b, View) else None
+    for each, _ in given:
         refuse_negative(each)
-        if each.prepared is not None and each is not b:
+        if each.prepared is not None and each is not plain_b:
             raise error("A052", name=each.name)
-    maps = [(*kernel.a.perm[:-1], None), (*kernel.b.perm[:-2], None, kernel.b.perm[-1])]
-    maps += [kernel.axes, *(read.axes for read in kernel.reads)]
-    maps += _scale_maps(kernel)
     axes = [
-        Axis(extent=extent, strides=tuple(_stride(each, m[i]) for each, m in operands))
-        for operands in [list(zip((a, b, e, *reads, *scales), maps, strict=True))]
+        Axis(extent=extent, strides=tuple(_stride(each, axes[i]) for each, axes in given))
         for i, extent in enumerate(shape)
     ]
-    k_a, k_b = kernel.a.perm[-1], kernel.b.perm[-2]
-    k = 1 if k_a is None else a.shape[k_a]
-    whole = k <= 1 or _stride(a, k_a) == 1, k <= 1 or _stride(b, k_b) == 1
+    k = _depth(kernel.a, storage, dims)
+    steps_a = [_stride(storage[read.value.name], read.axes[-1]) for read in reads_a]
+    steps_b = [_stride(storage[read.value.name], read.axes[-2]) for read in reads_b]
+    counts = len(reads_a), len(reads_b)
+    last = sum(counts)
+    first = last + 1 + len(kernel.reads)
     nest = folded(
         Nest(
             batch=tuple(axes[:-2]),
             rows=axes[-2],
             columns=axes[-1],
-            whole_k=whole,
-            blocks=_blocks(kernel, first=3 + len(reads)),
+            whole_k=(
+                k <= 1 or isinstance(kernel.a, Computed) or steps_a[0] == 1,
+                k <= 1 or isinstance(kernel.b, Computed) or steps_b[0] == 1,
+            ),
+            counts=counts,
+            blocks=_blocks(kernel, first),
         )
     )
     if len(nest.batch) > MAX_BATCH:
         extents = tuple(axis.extent for axis in nest.batch)
         raise error("A034", extents=extents, limit=MAX_BATCH, kernel=kernel.name)
-    batches = list(zip(*(axis.strides for axis in nest.batch), strict=True)) or [()] * len(maps)
+    batches = list(zip(*(axis.strides for axis in nest.batch), strict=True)) or [()] * len(given)
+    places = [
+        _Place(storage=each, batch=batch, steps=(by_row, by_column))
+        for (each, _), batch, by_row, by_column in zip(
+            given, batches, nest.rows.strides, nest.columns.strides, strict=True
+        )
+    ]
     m, n = nest.rows.extent, nest.columns.extent
-    first = 3 + len(reads)
+    along_a = [p.along(0, step) for p, step in zip(places[: counts[0]], steps_a, strict=True)]
+    along_b = [p.along(1, step) for p, step in zip(places[counts[0] : last], steps_b, strict=True)]
     scale_a = _scale(kernel.scale_a, storage, nest.rows, 1, first, batches)
-    first += scale_a is not None
-    scale_b = _scale(kernel.scale_b, storage, nest.columns, -1, first, batches)
+    scale_b = _scale(
+        kernel.scale_b, storage, nest.columns, -1, first + (scale_a is not None), batches
+    )
     return Problem(
         batch=tuple(axis.extent for axis in nest.batch),
         m=m,
         n=n,
         k=k,
-        a=_matrix(a, kernel.a, (m, k), (nest.rows.strides[0], _stride(a, k_a)), batches[0]),
-        b=_matrix(b, kernel.b, (k, n), (_stride(b, k_b), nest.columns.strides[1]), batches[1]),
-        e=_result(kernel.result.name, e, nest, batches[2]),
+        a=_side(kernel.a, (m, k), along_a, Layout.ROW),
+        b=_side(kernel.b, (k, n), along_b, Layout.COL),
+        e=_result(kernel.result.name, nest, places[last]),
         d=tuple(
-            _access(read, each, nest, index, batches[index])
-            for index, (read, each) in enumerate(zip(kernel.reads, reads, strict=True), start=3)
+            _access(read, (m, n), place)
+            for read, place in zip(kernel.reads, places[last + 1 : first], strict=True)
         ),
         epilogue=epilogue,
         scale_a=scale_a,
@@ -474,6 +548,66 @@ def _scale(
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """How an operand is stepped through along the batch, and from row to row, column to column."""
+
+    storage: Storage
+    batch: tuple[int, ...]
+    steps: tuple[int, int]
+
+    def along(self, own: int, step: int) -> _Place:
+        """Return it as part of a matrix that has axis ``own`` of the result, and K."""
+        steps = (self.steps[0], step) if own == 0 else (step, self.steps[1])
+        return replace(self, steps=steps)
+
+
+def _depth(side: View | Computed, storage: Mapping[str, Storage], dims: Mapping[str, int]) -> int:
+    """Return the extent of K, the columns of A."""
+    if isinstance(side, Computed):
+        return _extent(side.extents[1], dims)
+    axis = side.perm[-1]
+    return 1 if axis is None else storage[side.value.name].shape[axis]
+
+
+def _side(
+    side: View | Computed, shape: tuple[int, int], places: Sequence[_Place], usual: Layout
+) -> Matrix | ComputedMatrix:
+    if isinstance(side, View):
+        return _matrix(side, shape, places[0])
+    layout = _common_layout(shape, places, usual)
+    turned = layout is Layout.COL
+    accesses = []
+    for read, place in zip(side.reads, places, strict=True):
+        axes, extents, (by_row, by_column) = read.axes, shape, place.steps
+        if turned:
+            axes, extents = (*axes[:-2], axes[-1], axes[-2]), (shape[1], shape[0])
+            place = replace(place, steps=(by_column, by_row))
+        accesses.append(_access(replace(read, axes=axes), extents, place))
+    rows, columns = shape
+    return ComputedMatrix(
+        value=side.value.name,
+        dtype=side.value.type.dtype,
+        layout=layout,
+        rows=rows,
+        columns=columns,
+        reads=tuple(accesses),
+    )
+
+
+def _common_layout(shape: tuple[int, int], places: Sequence[_Place], usual: Layout) -> Layout:
+    """Return the axis along which most matrices that are read are contiguous."""
+    rows, columns = shape
+    votes = {Layout.ROW: 0, Layout.COL: 0}
+    for place in places:
+        by_row, by_column = place.steps
+        if by_row and by_column:
+            votes[Layout.ROW] += columns > 1 and by_column == 1
+            votes[Layout.COL] += rows > 1 and by_row == 1
+    other = Layout.COL if usual is Layout.ROW else Layout.ROW
+    return other if votes[other] > votes[usual] else usual
+
+
 def _extent(extent: Dim | int, dims: Mapping[str, int]) -> int:
     return dims[extent.name] if isinstance(extent, Dim) else extent
 
@@ -483,13 +617,8 @@ def _stride(storage: Storage, axis: int | None) -> int:
     return 0 if axis is None or storage.shape[axis] == 1 else storage.strides[axis]
 
 
-def _matrix(
-    storage: Storage,
-    view: View,
-    shape: tuple[int, int],
-    strides: tuple[int, int],
-    batch: tuple[int, ...],
-) -> Matrix:
+def _matrix(view: View, shape: tuple[int, int], place: _Place) -> Matrix:
+    storage, strides = place.storage, place.steps
     rows, columns = shape
     by_row, by_column = strides
     first, second = view.perm[-2:]
@@ -509,7 +638,7 @@ def _matrix(
         value=view.value.name,
         dtype=storage.dtype,
         alignment=storage.alignment,
-        batch=batch,
+        batch=place.batch,
         layout=layout,
         rows=rows,
         columns=columns,
@@ -556,9 +685,9 @@ def _layout(shape: tuple[int, int], strides: tuple[int, int], written: Layout) -
     return None
 
 
-def _result(value: str, storage: Storage, nest: Nest, batch: tuple[int, ...]) -> Matrix:
+def _result(value: str, nest: Nest, place: _Place) -> Matrix:
+    storage, (by_row, by_column) = place.storage, place.steps
     rows, columns = nest.rows.extent, nest.columns.extent
-    by_row, by_column = (axis.strides[2] for axis in (nest.rows, nest.columns))
     if columns > 1 and by_column != 1:
         raise error("A032", name=storage.name, shape=storage.shape, strides=storage.strides)
     stride = by_row if rows > 1 else columns
@@ -569,7 +698,7 @@ def _result(value: str, storage: Storage, nest: Nest, batch: tuple[int, ...]) ->
         value=value,
         dtype=storage.dtype,
         alignment=storage.alignment,
-        batch=batch,
+        batch=place.batch,
         layout=Layout.ROW,
         rows=rows,
         columns=columns,
@@ -593,11 +722,8 @@ def refuse_negative(storage: Storage) -> None:
         raise error("A031", name=storage.name, strides=storage.strides)
 
 
-def _access(
-    read: Read, storage: Storage, nest: Nest, index: int, batch: tuple[int, ...]
-) -> ReadAccess:
-    m, n = nest.rows.extent, nest.columns.extent
-    stride_m, stride_n = nest.rows.strides[index], nest.columns.strides[index]
+def _access(read: Read, extents: tuple[int, int], place: _Place) -> ReadAccess:
+    storage, (m, n), (stride_m, stride_n) = place.storage, extents, place.steps
     along_m = stride_m != 0 or (m == 1 and read.axes[-2] is not None)
     along_n = stride_n != 0 or (n == 1 and read.axes[-1] is not None)
     if along_n and n == 1:
@@ -608,11 +734,11 @@ def _access(
         value=read.value.name,
         dtype=storage.dtype,
         alignment=storage.alignment,
-        batch=batch,
+        batch=place.batch,
         kind=_kind(along_m, along_n, stride_n),
         stride_m=stride_m,
         stride_n=stride_n,
-        span=1 + (m - 1) * stride_m + (n - 1) * stride_n,
+        span=1 + max(m - 1, 0) * stride_m + max(n - 1, 0) * stride_n,
     )
 
 

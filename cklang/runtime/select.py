@@ -27,7 +27,7 @@ from cklang.runtime.context import current
 from cklang.runtime.convolution import AnyProblem
 from cklang.runtime.pool import Pool
 from cklang.runtime.registry import Registry
-from cklang.runtime.rules import Rejection, rules_of
+from cklang.runtime.rules import Rejection, refusals, rules_of
 from cklang.runtime.space import enumerate_legal, satisfiable
 from cklang.runtime.strategy import Direction, Strategy, strategy_of
 
@@ -227,7 +227,8 @@ def _widest(
         if len(seen) < _REASONS:
             seen.append(pool)
     if not any(len(pool) for pool in seen):
-        raise error("K102", signature=signature.words, arch=spec.name)
+        notes = [str(each) for each in refusals(signature, spec)]
+        raise error("K102", notes=notes, signature=signature.words, arch=spec.name)
     rejections = chain.from_iterable(pool.rejections(problem) for pool in seen)
     raise _refusal(problem, spec, rejections, "every algorithm there is")
 

@@ -163,7 +163,7 @@ def prepare(
     if chosen not in known:
         want = " or ".join(map(str, known))
         raise error("K002", what="warp_tile", want=want, got=warp_tile)
-    k_axis = kernel.b.perm[-2]
+    k_axis = kernel.b.reads[0].axes[-2]
     matrix = arrays.to_numpy(parameter.name, w)
     return PreparedWeight(
         data=known[chosen].arrange(matrix if k_axis == 0 else matrix.T),

@@ -8,7 +8,7 @@ package ``hypothesis``; comparing does not.
 from __future__ import annotations
 
 from cklang.testing.compare import assert_close, tolerance
-from cklang.testing.report import Report, report
+from cklang.testing.report import Report, report, reports
 from cklang.testing.selftest import SelfTest, plain_key, self_test
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "assert_close",
     "plain_key",
     "report",
+    "reports",
     "self_test",
     "tolerance",
 ]

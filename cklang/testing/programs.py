@@ -18,7 +18,7 @@ from cklang.ir.nodes import Attr, Function, Value
 from cklang.ir.ops import CASTS, OPS, AttrRow, Kind, Op
 from cklang.ir.rules import AttrKind
 from cklang.testing.strategies import Values, arrays, extents, strided
-from cklang.types import Dim, DType, TensorType, bf16, bool_, f16, f32, i32
+from cklang.types import Dim, DType, TensorType, bf16, bool_, f16, f32, i8, i32
 
 __all__ = ["arguments", "epilogues", "gemm_functions", "programs", "without_dead_code"]
 
@@ -33,6 +33,7 @@ def gemm_functions(
     dtypes: Sequence[DType] = (f16, bf16, f32),
     result: Sequence[DType] = (f16, bf16, f32),
     reads: int = 4,
+    prologues: bool = False,
 ) -> Function:
     """Return functions of one gemm with a random epilogue.
 
@@ -42,11 +43,13 @@ def gemm_functions(
         dtypes: What A and B may be.
         result: What the result may be.
         reads: Most D operands: matrices, rows, columns, their transposes and scalars.
+        prologues: Whether A and B may be computed, from as many operands.
     """
     dtype = draw(st.sampled_from(list(dtypes)))
     builder = Builder("gemm_epilogue")
-    a = _operand(draw, builder, "a", dtype, (_M, _K))
-    b = _operand(draw, builder, "b", dtype, (_K, _N))
+    most = min(reads, MAX_READS) if prologues else 0
+    a = _operand(draw, builder, "a", dtype, (_M, _K), most, depth)
+    b = _operand(draw, builder, "b", dtype, (_K, _N), most, depth)
     product = builder.append("gemm", a, b)
     leaves = [product]
     for index in range(draw(st.integers(0, min(reads, MAX_READS)))):
@@ -79,9 +82,9 @@ def programs(draw: st.DrawFn, gemms: int = 3, depth: int = 4) -> Function:
         wide.append(_read(draw, builder, f"d{index}", (_M, _M)))
         wide.append(_turn(draw, builder, draw(st.sampled_from(wide))))
         wide = _grow(draw, builder, wide, depth)
-        # What depends on no gemm cannot be the operand of one.
-        last = next(value for value in reversed(wide) if value.type.dtype == f32)
-        made = builder.append("add", last, product)
+        made = next(value for value in reversed(wide) if value.type.dtype == f32)
+        # What follows no gemm becomes a prologue of the next one.
+        made = builder.append("add", made, draw(st.sampled_from([product, wide[0]])))
         wide.append(made)
         pool.append(builder.cast(made, f16))
     return _finish(draw, builder, wide, product, (f16, f32))
@@ -148,8 +151,22 @@ def _finish(
 
 
 def _operand(
-    draw: st.DrawFn, builder: Builder, name: str, dtype: DType, shape: tuple[Dim, Dim]
+    draw: st.DrawFn,
+    builder: Builder,
+    name: str,
+    dtype: DType,
+    shape: tuple[Dim, Dim],
+    reads: int,
+    depth: int,
 ) -> Value:
+    """Return a stored matrix, or one that is computed from up to ``reads`` operands."""
+    count = draw(st.integers(0, reads))
+    if count:
+        stored = draw(st.sampled_from([f16, bf16, f32, i8]))
+        leaves = [builder.cast(builder.param(f"{name}0", stored[shape]), f32)]
+        leaves += [_read(draw, builder, f"{name}{index}", shape) for index in range(1, count)]
+        last = [value for value in _grow(draw, builder, leaves, depth) if value.type.dtype == f32]
+        return builder.cast(builder.append("add", last[-1], leaves[0]), dtype)
     if draw(st.booleans()):
         return builder.append("transpose", builder.param(name, dtype[shape[::-1]]), perm=(1, 0))
     return builder.param(name, dtype[shape])
@@ -162,7 +179,7 @@ def _turn(draw: st.DrawFn, builder: Builder, value: Value) -> Value:
 
 
 def _read(draw: st.DrawFn, builder: Builder, name: str, shape: tuple[Dim, Dim]) -> Value:
-    """Add a D operand of any kind, widened and broadcast to ``shape``."""
+    """Add an operand of a function, of any kind, widened and broadcast to ``shape``."""
     rows, columns = shape
     dtype = draw(st.sampled_from([f16, bf16, f32, i32, bool_]))
     kinds: list[tuple[tuple[Dim | int, ...], tuple[int, ...] | None]] = [

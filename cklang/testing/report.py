@@ -15,7 +15,7 @@ from cklang.runtime.arrays import to_numpy
 from cklang.runtime.op import Op
 from cklang.testing.compare import assert_close
 
-__all__ = ["Report", "report"]
+__all__ = ["Report", "report", "reports"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +58,23 @@ class Report:
 def report(op: Op, args: Sequence[Any], result: Any, **kwargs: Any) -> Report:
     """Compare what ``op(*args, **kwargs)`` returned with the reference of the same program.
 
+    Of an op with several results the first is compared; :func:`reports` compares all.
+
+    Args:
+        op: The op that was called.
+        args: Its arguments: NumPy arrays, numbers or CPU tensors, unchanged since the call.
+        result: What the call returned.
+        kwargs: The call's compile-time options.
+
+    Raises:
+        CkError: As the call itself would for arguments that do not fit the op.
+    """
+    return reports(op, args, result, **kwargs)[0]
+
+
+def reports(op: Op, args: Sequence[Any], result: Any, **kwargs: Any) -> tuple[Report, ...]:
+    """Compare each result of a call with the reference; otherwise as :func:`report`.
+
     Args:
         op: The op that was called.
         args: Its arguments: NumPy arrays, numbers or CPU tensors, unchanged since the call.
@@ -73,5 +90,9 @@ def report(op: Op, args: Sequence[Any], result: Any, **kwargs: Any) -> Report:
         each if isinstance(each, (bool, int, float)) else to_numpy(param.name, each)
         for param, each in given
     ]
-    (expected,), (bound,) = evaluate_with_bound(function, arrays)
-    return Report(got=to_numpy("result", result), expected=expected, bound=bound)
+    expected, bounds = evaluate_with_bound(function, arrays)
+    results = result if isinstance(result, tuple) else (result,)
+    return tuple(
+        Report(got=to_numpy("result", each), expected=want, bound=bound)
+        for each, want, bound in zip(results, expected, bounds, strict=True)
+    )

@@ -96,10 +96,12 @@ def self_test(
     (artifact,) = shared_builder().build_all([(key, passing(s.dtype_a))])
     target = open_device(device or device_of(arch(key.arch)))
     rng = np.random.default_rng(sum(shape))
-    a, b = (_integers(matrix, rng) for matrix in (made.a, made.b))
+    matrices = [each for each in (made.a, made.b) if isinstance(each, Matrix)]
+    a, b = (_integers(matrix, rng) for matrix in matrices)
     e = np.full((made.m, made.n), 99).astype(s.dtype_e.numpy)
     _launch(target, artifact, made, [a, b, e])
-    want = _seen(a, made.a).astype(np.float64) @ _seen(b, made.b).astype(np.float64)
+    seen = [_seen(*each).astype(np.float64) for each in zip((a, b), matrices, strict=True)]
+    want = seen[0] @ seen[1]
     wrong = int(np.count_nonzero(e.astype(np.float64) != want))
     return SelfTest(elements=e.size, wrong=wrong, zero=not e.any())
 

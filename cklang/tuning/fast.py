@@ -12,7 +12,7 @@ import numpy as np
 
 from cklang.arch import ArchSpec
 from cklang.tuning.constants import Constants
-from cklang.tuning.terms import Costs, cache_bytes, loop_steps, step_time
+from cklang.tuning.terms import Costs, cache_bytes, geometry, loop_steps, step_time, times
 from cklang.tuning.traits import Columns, Floats
 
 __all__ = ["Totals"]
@@ -32,6 +32,7 @@ class Totals:
 
     def __init__(self, t: Columns, spec: ArchSpec, cost: Costs, c: Constants) -> None:
         self._t, self._c, self._spec = t, c, spec
+        self._cost, self._streams = cost, bool((t.stream > 0).any())
         self._units, self._chiplets = float(spec.compute_units), float(spec.chiplets)
         self._cache = cache_bytes(spec) * _MEGA
         most = int(t.occupancy.max())
@@ -57,10 +58,12 @@ class Totals:
             (float(x[0]) if (x == x[0]).all() else x) for x in (t.bytes_a, t.bytes_b, t.bytes_out)
         ]
 
-    def __call__(self, m: float, n: float, k: float) -> Floats:
+    def __call__(self, m: float, n: float, k: float, products: float = 1.0) -> Floats:
         """Return the predicted time of each kernel in µs, shape [kernels]."""
+        if self._streams:
+            return self._one_by_one(m, n, k, products)
         t = self._t
-        rows, columns = np.ceil(m / t.tile_m), np.ceil(n / t.tile_n)
+        rows, columns = np.ceil(m / t.tile_m) * products, np.ceil(n / t.tile_n)
         workgroups = rows * columns * t.split_k
         steps = np.ceil(k / self._step_k)
         if not self._plain_loop:
@@ -78,18 +81,25 @@ class Totals:
         own_rows = np.minimum(np.maximum(own / own_columns, 1.0), rows)
         fetched = own_columns * self._column_bytes + own_rows * self._row_bytes
         memory = (workgroups / together) * fetched * (k * self._fetch)
-        memory += self._operands(m, n, k)
+        memory += self._operands(m, n, k, products)
         l2 = workgroups * steps * self._tiles
 
         total = units * np.sqrt(units) + memory * np.sqrt(memory) + l2 * np.sqrt(l2)
         total = np.cbrt(total * total) + self._fixed
-        result: Floats = total + (m * n) * self._atomics
+        result: Floats = total + (products * m * n) * self._atomics
         return result
 
-    def _operands(self, m: float, n: float, k: float) -> Floats | float:
+    def _one_by_one(self, m: float, n: float, k: float, products: float) -> Floats:
+        """Return the same by the equations as they stand, which know stream-K."""
+        g = geometry(self._t, self._spec, float(m), float(n), float(k), float(products))
+        last = step_time(self._cost, g.last)
+        found: Floats = times(self._t, g, self._cost, self._c, self._full, last).total
+        return found
+
+    def _operands(self, m: float, n: float, k: float, products: float) -> Floats | float:
         """Return the time of A, B and the result at memory bandwidth, each moved once."""
         a, b, out = self._sizes
-        footprint = ((m * k) * a + (n * k) * b + (m * n) * out) * _MEGA
+        footprint = ((m * k) * a + (n * k) * b + (m * n) * out) * (products * _MEGA)
         warm = 1.0 / (1.0 + (footprint / self._cache) ** 2)
         time: Floats | float = footprint * (
             warm / self._c.memory_warm + (1.0 - warm) / self._c.memory_cold

@@ -21,10 +21,12 @@ __all__ = [
     "Costs",
     "Geometry",
     "Times",
+    "added",
     "cache_bytes",
     "costs",
     "geometry",
     "loop_steps",
+    "shared_out",
     "step_time",
     "times",
 ]
@@ -59,8 +61,10 @@ class Geometry:
     warm: Array
     """Part of the footprint that the last-level cache still holds."""
     l2: Array
+    finished: Array
+    """Tiles that one workgroup finishes; 1 unless it is of a stream-K kernel."""
     atomics: Array
-    """Millions of atomic additions of a split-K launch."""
+    """Millions of sums that workgroups of a split-K or stream-K launch leave for each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,22 +102,28 @@ class Times:
     total: Array
 
 
-def geometry(t: Columns, spec: ArchSpec, m: Array, n: Array, k: Array) -> Geometry:
-    """Count tiles, rounds and traffic of problems (m, n, k) on each kernel."""
+def geometry(
+    t: Columns, spec: ArchSpec, m: Array, n: Array, k: Array, products: Array = 1.0
+) -> Geometry:
+    """Count tiles, rounds and traffic of problems (m, n, k) on each kernel.
+
+    Several products of one launch stand one under the other: their tiles are rows of tiles.
+    """
     units, chiplets = float(spec.compute_units), float(spec.chiplets)
-    rows, columns = np.ceil(m / t.tile_m), np.ceil(n / t.tile_n)
-    workgroups = rows * columns * t.split_k
+    rows, columns = products * np.ceil(m / t.tile_m), np.ceil(n / t.tile_n)
+    workgroups, k_tiles = shared_out(t, units, rows * columns, np.ceil(k / t.tile_k))
     queue = np.ceil(workgroups / units)
     rounds = np.floor(queue / t.occupancy)
     last = queue - rounds * t.occupancy
-    steps = loop_steps(t, np.ceil(k / (t.tile_k * t.split_k)))
+    steps = loop_steps(t, k_tiles)
     together = np.minimum(workgroups, units * t.occupancy)
     # Consecutive workgroups go to consecutive chiplets and walk down a group of rows first, so
     # that the tiles of one chiplet lie in few rows and in many columns.
     own_columns = np.minimum(together / chiplets, columns)
     own_rows = np.minimum(np.maximum(together / (own_columns * chiplets), 1.0), rows)
     bytes_per_k = own_columns * t.tile_n * t.bytes_b + own_rows * t.tile_m * t.bytes_a
-    footprint = ((m * t.bytes_a + n * t.bytes_b) * k + m * n * t.bytes_out) * _MEGA
+    moved = (m * t.bytes_a + n * t.bytes_b) * k + m * n * t.bytes_out
+    footprint = products * moved * _MEGA
     cache = cache_bytes(spec) * _MEGA
     return Geometry(
         steps=steps,
@@ -126,8 +136,31 @@ def geometry(t: Columns, spec: ArchSpec, m: Array, n: Array, k: Array) -> Geomet
         footprint=footprint,
         warm=1.0 / (1.0 + np.square(footprint / cache)),
         l2=workgroups * steps * t.tile_k * _tile_bytes(t) * _MEGA,
-        atomics=(t.split_k > 1) * m * n * t.split_k * _MEGA,
+        finished=np.maximum((t.stream > 0) * np.ceil(rows * columns / workgroups), 1.0),
+        atomics=added(t, products * m, n, workgroups) * _MEGA,
     )
+
+
+def shared_out(t: Columns, units: float, tiles: Array, k_tiles: Array) -> tuple[Array, Array]:
+    """Return the workgroups of a launch, and the K tiles of the one that has most.
+
+    Split-K gives each tile so many; stream-K gives all steps of all tiles to as many workgroups as
+    run at once.
+    """
+    streams = np.minimum(np.maximum(t.stream, 1.0) * units, np.maximum(tiles * k_tiles, 1.0))
+    workgroups = np.where(t.stream > 0, streams, tiles * t.split_k)
+    share = np.where(t.stream > 0, tiles * k_tiles / streams, k_tiles / t.split_k)
+    return workgroups, np.ceil(share)
+
+
+def added(t: Columns, m: Array, n: Array, workgroups: Array) -> Array:
+    """Return the sums that workgroups leave for each other, in elements.
+
+    In split-K all of E from each piece; in stream-K two tiles a workgroup at most: where its share
+    begins and where it ends.
+    """
+    streams = 2.0 * workgroups * t.tile_m * t.tile_n
+    return np.where(t.stream > 0, streams, (t.split_k > 1) * m * n * t.split_k)
 
 
 def loop_steps(t: Columns, tiles: Array) -> Array:
@@ -182,7 +215,7 @@ def costs(t: Columns, spec: ArchSpec, c: Constants) -> Costs:
         + c.epilogue_latency * written / 32768.0
         + t.prefetches * c.fill * latency,
         epilogue=c.epilogue * written / 65536.0,
-        split=(t.split_k > 1) * c.split,
+        split=((t.split_k > 1) | (t.stream > 0)) * c.split,
     )
 
 
@@ -211,7 +244,7 @@ def times(
     """
     steps = g.steps * (g.rounds * full_step + g.partial * last_step)
     prologues = (g.rounds + g.partial) * cost.prologue
-    epilogues = g.queue * cost.epilogue
+    epilogues = g.queue * g.finished * cost.epilogue
     tail = c.tail * (1.0 - 1.0 / g.queue) * g.steps * t.occupancy * cost.work
     units = steps + prologues + epilogues + tail
     cold = 1.0 - g.warm

@@ -63,6 +63,8 @@ class Traits:
     waves_m: float
     waves_n: float
     split_k: float
+    stream: float
+    """Workgroups on a compute unit of a stream-K kernel, which share all steps; else 0."""
     loop_step: float
     """K tiles that the loop takes at once; those beyond K are padding."""
     loop_least: float
@@ -102,6 +104,7 @@ class Traits:
         width_a: float = _WIDEST,
         width_b: float = _WIDEST,
         split_k: int = 1,
+        stream: int = 0,
         loop: tuple[int, int] = (1, 1),
         double_buffer: bool = False,
         b_in_lds: bool = True,
@@ -139,6 +142,7 @@ class Traits:
             waves_m=waves[0],
             waves_n=waves[1],
             split_k=split_k,
+            stream=stream,
             loop_step=loop[0],
             loop_least=loop[1],
             prefetches=prefetches,
@@ -195,6 +199,7 @@ class Columns:
     waves_m: Floats
     waves_n: Floats
     split_k: Floats
+    stream: Floats
     loop_step: Floats
     loop_least: Floats
     prefetches: Floats
@@ -257,9 +262,10 @@ def traits_of(key: KernelKey, spec: ArchSpec, resources: Resources | None = None
         bytes_a=s.dtype_a.bytes,
         bytes_b=s.dtype_b.bytes,
         width_a=a.vector_a * s.dtype_a.bytes,
-        width_b=a.vector_b * s.dtype_b.bytes,
+        width_b=a.vector_b * s.dtype_b.bits // 8,
         bytes_out=s.dtype_e.bytes + full,
         split_k=a.split_k,
+        stream=a.block_per_cu if a.stream_k else 0,
         loop=loop_of(s, a, spec.wave_size),
         double_buffer=a.double_buffer,
         scale_k=s.block_k,

@@ -150,3 +150,15 @@ def test_arrays_that_do_not_fit(size, words):
     y, w = np.ones((2, 4, 3, 6)), np.ones((6, 3, 3, 4))
     with pytest.raises(ValueError, match=words):
         functions.conv_grad_input(y, w, stride=2, padding=1, size=size)
+
+
+def test_groups_may_be_a_constant(specialised):
+    """With groups said, the channels of input and weight are two dims, whatever the number."""
+    for groups in (1, 4):
+        text = (
+            f"{HEAD}CONSTS = {{'groups': {groups}}}\n@ck.op\n"
+            f"def f({X}, w: ck.f16[K, 3, 3, M], groups: ck.const[int]) -> ck.f32[N, Ho, Wo, K]:\n"
+            "    return ck.conv(x, w, groups=groups)\n"
+        )
+        (function,) = specialised(text, "groups")
+        assert str(convolutions(function)[0].result.type) == "f32[N, Ho, Wo, K]"

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from cklang.errors import CkUnsupportedError
 from cklang.fusion.partition import plan
+from cklang.fusion.parts import joined
 from cklang.fusion.plan import MAX_READS, FusionPlan, epilogue_text
 from cklang.fusion.unfuse import kernel_function
 from cklang.ir.nodes import Function
@@ -34,7 +35,7 @@ def run(found: FusionPlan, arrays: tuple[Any, ...]) -> Any:
 
 @given(st.data())
 def test_one_kernel_is_the_function_bit_for_bit(data: st.DataObject) -> None:
-    function = data.draw(gemm_functions())
+    function = data.draw(gemm_functions(prologues=True))
     found = plan(function)
     assert len(found.kernels) == 1
     arrays = data.draw(arguments(function, largest=9))
@@ -73,6 +74,7 @@ def check_shape(found: FusionPlan) -> None:
         assert len(kernel.reads) <= MAX_READS
         assert len(set(kernel.reads)) == len(kernel.reads)
         verify(kernel.epilogue, allow_unused=True)
+        assert joined(list(kernel.functions.values())) == kernel.epilogue
         ready.add(kernel.result.name)
     assert found.kernels[-1].result == function.results[0]
     edges = {(each.edge.source, each.edge.target, each.edge.operand) for each in found.decisions}

@@ -130,7 +130,7 @@ def test_extents_that_do_not_fit(code, function, known):
     "function",
     [
         conv("f32[N, Ho, Wo, C]"),
-        conv(w="f16[K, 3, 3, K]"),
+        conv(w="f16[K, 3, 3, 5]", a="f16[N, H, W, 7]"),
         conv(groups=2),
         conv("f32[N, Ho, Wo, K, 1]"),
         conv(a="f16[N, 7, 7, C]", result="f32[N, 3, Wo, K]"),

@@ -157,6 +157,58 @@ def test_the_functions_outside_of_an_op_are_the_same() -> None:
     np.testing.assert_allclose(lse, want_lse - np.arange(4)[:, None])
 
 
+@ck.op
+def packed(
+    q: ck.f16[S, H, D], k: ck.f16[T, G, D], v: ck.f16[T, G, E], mine: ck.i32[B], theirs: ck.i32[B]
+) -> tuple[ck.f32[S, H, E], ck.f32[H, S]]:
+    return ck.attention(
+        q,
+        k,
+        v,
+        cu_seqlens_q=mine,
+        cu_seqlens_k=theirs,
+        mask=ck.causal("bottom_right"),
+        score=lambda s, b, i: s + (b * i).to(ck.f32) * 0.01,
+        dropout=0.25,
+        seed=3,
+        return_lse=True,
+    )
+
+
+def test_packed_sequences_are_those_of_a_batch() -> None:
+    rng = np.random.default_rng(9)
+    sizes = {**SIZES, "B": 3, "S": 40, "T": 50}
+    q, k, v = draw(rng, sizes, np.float16)
+    lengths, key_lengths = (7, 40, 0), (50, 33, 5)
+    starts = [np.cumsum([2, *each]).astype(np.int32) for each in (lengths, key_lengths)]
+
+    def together(x: Any, counts: tuple[int, ...]) -> Any:
+        rows = [x[b, :, :count].swapaxes(0, 1) for b, count in enumerate(counts)]
+        return np.concatenate([np.ones((2, *rows[0].shape[1:]), x.dtype), *rows])
+
+    args = [together(q, lengths), together(k, key_lengths), together(v, key_lengths), *starts]
+    (o, lse), (bound, bound_lse) = evaluate_with_bound(packed.ir(*args), args)
+    again, lse_again = evaluate(packed.ir(*args), args)
+    np.testing.assert_array_equal(o, again)
+    np.testing.assert_array_equal(lse, lse_again)
+    assert np.isinf(bound[:2]).all()  # rows of no sequence
+    assert np.isinf(bound_lse[:, :2]).all()
+    assert np.isfinite(bound[2:]).all()
+    for b, (count, keys) in enumerate(zip(lengths, key_lengths, strict=True)):
+        batch = [q[:, :, :count], k[:, :, :keys], v[:, :, :keys]]
+        want, want_lse = ck.attention(
+            *batch,
+            mask=ck.causal("bottom_right"),
+            score=lambda s, b, i: s + b * i * float(np.float32(0.01)),
+            dropout=0.25,
+            seed=3,
+            return_lse=True,
+        )
+        rows = slice(starts[0][b], starts[0][b + 1])
+        np.testing.assert_allclose(o[rows], want[b].swapaxes(0, 1), rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(lse[:, rows], want_lse[b], rtol=1e-6, atol=1e-6)
+
+
 def test_no_keys_give_zeros() -> None:
     arrays = draw(np.random.default_rng(6), {**SIZES, "T": 0})
     (o, lse), (bound, _) = evaluate_with_bound(plain.ir(*arrays), arrays)

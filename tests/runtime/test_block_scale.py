@@ -169,6 +169,17 @@ def test_rules() -> None:
     assert not is_mx(wide, mx)
 
 
+def test_blocks_that_no_tile_divides_are_refused_by_name() -> None:
+    odd = ck.problem(64, 64, 200, a=ck.fp8, scale_a=Scale(dtype=ck.f32, block=(1, 100)))
+    with pytest.raises(ck.CkError, match="K102") as refusal:
+        ck.select(odd, arch="gfx950")
+    assert "scale-block: the block along K of the scales is 100" in str(refusal.value)
+    assert "must be a multiple of 16" in str(refusal.value)
+    for size in (16, 48, 96):
+        found = ck.problem(64, 64, 200, a=ck.fp8, scale_a=Scale(dtype=ck.f32, block=(3, size)))
+        assert size % ck.select(found, arch="gfx950").key.algorithm.tile[2] == 0
+
+
 def test_a_scale_that_is_too_large_to_address_is_refused() -> None:
     found = problem(rows, matrix(3, 16, 300), matrix(8, 300), scale(3, 16, 3))
     assert found.scale_a is not None

@@ -123,6 +123,43 @@ def test_counts_are_those_of_a_dispatch(key: KernelKey, shape: GemmShape) -> Non
     assert found.bytes_loaded == pytest.approx((rows + columns) * shape.k * each)
 
 
+@given(st.lists(keys, min_size=1, max_size=6), shapes, st.integers(1, 64))
+def test_several_products_are_several_times_the_work(
+    found: list[KernelKey], shape: GemmShape, products: int
+) -> None:
+    found = [replace(key, arch="gfx942") for key in found]
+    several = replace(shape, products=products)
+    for ranked in rank(found, several):
+        made, single = estimate(ranked.key, several), estimate(ranked.key, shape)
+        assert made.us == pytest.approx(ranked.us)
+        assert made.workgroups == products * single.workgroups
+        assert made.flops == products * single.flops
+        assert made.padded_flops == products * single.padded_flops
+        assert made.us >= single.us
+
+
+@given(keys, shapes)
+def test_stream_k_shares_all_steps_evenly(key: KernelKey, shape: GemmShape) -> None:
+    key = replace(key, algorithm=replace(key.algorithm, split_k=1, stream_k=True))
+    a, spec = key.algorithm, arch(key.arch)
+    tiles = -(-shape.m // a.tile[0]) * -(-shape.n // a.tile[1])
+    steps = tiles * -(-shape.k // a.tile[2])
+    blocks = min(spec.compute_units * a.block_per_cu, steps)
+    found = estimate(key, shape)
+    assert found.workgroups == blocks
+    assert found.steps == max(2, -(-steps // blocks))
+    assert found.terms["split_k"] > 0
+    assert found.us == pytest.approx(sum(found.terms.values()))
+    (ranked,) = rank([key], shape)
+    assert ranked.us == pytest.approx(found.us)
+
+
+def test_stream_k_fills_the_last_round() -> None:
+    whole, streamed = key((256, 256, 64)), key((256, 256, 64), stream_k=True)
+    uneven = GemmShape(m=256 * 19, n=256 * 17, k=16384)  # 323 tiles on 304 compute units
+    assert estimate(streamed, uneven).us < 0.75 * estimate(whole, uneven).us
+
+
 @given(st.lists(keys, min_size=1, max_size=8, unique=True), shapes)
 def test_a_ranking_is_sorted_complete_and_repeatable(
     found: list[KernelKey], shape: GemmShape

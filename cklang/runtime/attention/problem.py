@@ -15,7 +15,7 @@ from cklang.attention_keys import AttentionSignature, MaskKind, ScoreKind
 from cklang.fusion.attention_plan import FusedAttention, region_hash
 from cklang.fusion.masking import WindowMask
 from cklang.fusion.plan import View
-from cklang.ir.attention import group_size, scale_of
+from cklang.ir.attention import STARTS, group_size, scale_of
 from cklang.ir.nodes import Value
 from cklang.lowering.attention_face import AttentionOperand, AttentionProblem, AttentionTensor
 from cklang.runtime.problem import Storage
@@ -73,7 +73,7 @@ def case_of(
     Raises:
         CkValueError: I045, the query heads are no multiple of the key heads.
     """
-    named = {"q": kernel.q, "k": kernel.k, "v": kernel.v, "o": _as_it_is(kernel.o)}
+    named = {"q": kernel.q, "k": kernel.k, "v": kernel.v, "o": _result(kernel.o)}
     shapes = {name: _viewed(view, storage) for name, view in named.items()}
     batch, heads, queries, size = shapes["q"].shape
     kv_heads, keys = shapes["k"].shape[1:3]
@@ -83,13 +83,16 @@ def case_of(
     tensors = {name: _tensor(shape) for name, shape in shapes.items()}
     values = {name: view.value.name for name, view in named.items()}
     if kernel.lse is not None:
-        held = storage[kernel.lse.name]
+        *rest, head, row = storage[kernel.lse.name].strides
         tensors["lse"] = AttentionTensor(
-            stride_batch=held.strides[0], stride_head=held.strides[1], stride_seq=held.strides[2]
+            stride_batch=rest[0] if rest else 0, stride_head=head, stride_seq=row
         )
         values["lse"] = kernel.lse.name
     for name, seed in (("seed", kernel.seed), ("offset", kernel.offset)):
         values |= {} if seed is None else {name: seed.name}
+    for name, starts in zip(STARTS, kernel.starts, strict=False):
+        values[name] = starts.name
+        batch = max(storage[starts.name].shape[0] - 1, 0)
     window = kernel.window
     problem = AttentionProblem(
         batch=batch,
@@ -117,24 +120,29 @@ def case_of(
         problem=problem,
         values=values,
         reads=tuple(value.name for value in kernel.reads),
-        steps={n: shape.strides[3] if shape.shape[3] > 1 else 1 for n, shape in shapes.items()},
+        steps={name: _step(shape) for name, shape in shapes.items()},
         alignments={name: shape.alignment for name, shape in shapes.items()},
     )
 
 
-def _as_it_is(value: Value) -> View:
-    return View(value=value, perm=tuple(range(value.type.rank)))
+def _result(value: Value) -> View:
+    packed = value.type.rank == 3
+    return View(value=value, perm=(None, 1, 0, 2) if packed else (0, 1, 2, 3))
 
 
 def _viewed(view: View, storage: Mapping[str, Storage]) -> Storage:
     """Return the storage of a view, its axes in the view's order."""
     held = storage[view.value.name]
-    order = [axis for axis in view.perm if axis is not None]
     return replace(
         held,
-        shape=tuple(held.shape[axis] for axis in order),
-        strides=tuple(held.strides[axis] for axis in order),
+        shape=tuple(1 if axis is None else held.shape[axis] for axis in view.perm),
+        strides=tuple(0 if axis is None else held.strides[axis] for axis in view.perm),
     )
+
+
+def _step(held: Storage) -> int:
+    moves = held.shape[-1] > 1 and 0 not in held.shape
+    return held.strides[-1] if moves else 1
 
 
 def _tensor(held: Storage) -> AttentionTensor:
@@ -164,6 +172,7 @@ def _signature(kernel: FusedAttention, storage: Mapping[str, Storage]) -> Attent
         mask=_mask_kind(kernel),
         lse=kernel.lse is not None,
         dropout=kernel.dropout > 0,
+        packed=bool(kernel.starts),
         score_function=region_hash(kernel.score),
         mask_function=region_hash(kernel.mask),
     )

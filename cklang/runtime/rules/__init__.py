@@ -36,6 +36,7 @@ __all__ = [
     "ProblemRule",
     "Rejection",
     "objections",
+    "refusals",
     "rules_of",
 ]
 
@@ -73,6 +74,19 @@ def objections(
             yield _rejection(algorithm, rule, found)
     if problem is not None:
         yield from _problem_objections(algorithm, spec, problem)
+
+
+_ANY = Algorithm(
+    tile=(1, 1, 1), warps=(1, 1, 1), warp_tile=(1, 1, 1), vector_a=1, vector_b=1, vector_e=1
+)
+
+
+def refusals(signature: Signature, spec: ArchSpec) -> Iterator[Rejection]:
+    """Yield an objection for each rule that rejects every algorithm of ``signature``."""
+    for rule in ALGORITHM_RULES:
+        found = None if rule.reads else rule.check(_ANY, signature, spec)
+        if found is not None:
+            yield _rejection(_ANY, rule, found)
 
 
 def _problem_objections(

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from cklang.arch import ANY, ArchSpec, Forbidden, KnownWrong
 from cklang.keys import Algorithm, DKind, EpilogueKind, Layout, Signature
 from cklang.lowering.gemm import is_mx, unsupported
+from cklang.lowering.pipelines import PIPELINES
 from cklang.runtime.rules import resources
 from cklang.runtime.rules.engine import Objection, algorithm_rule, multiple
 from cklang.types import DType
@@ -38,6 +39,21 @@ def _pipeline(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
 
 
 @algorithm_rule(
+    "computed",
+    "functions compute A and B in registers: not where memory is loaded straight into LDS, nor "
+    "with a prepared B",
+    reads=("pipeline",),
+)
+def _computed(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    row = PIPELINES.get(a.pipeline)
+    if row is None or row.computed or not (s.a or s.b):
+        return None
+    legal = ", ".join(name.value for name, each in PIPELINES.items() if each.computed)
+    what = "the pipeline of a computed operand"
+    return Objection(what=what, value=a.pipeline.value, bound=f"one of {legal}")
+
+
+@algorithm_rule(
     "combination",
     "CK Tile lacks some combinations of pipeline, epilogue and scheduler",
     reads=("pipeline", "epilogue", "scheduler"),
@@ -58,7 +74,7 @@ def _covers(row: Forbidden, names: tuple[str, str, str]) -> bool:
 
 @algorithm_rule("warp-tile", "the GPU has a fixed set of matrix instructions", reads=("warp_tile",))
 def _warp_tile(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
-    types = (s.dtype_a.family, s.dtype_b.family, s.dtype_acc.name)
+    types = s.multiplied
     legal = spec.tiles(*types, sparse=s.sparse)
     if a.warp_tile in legal:
         return None
@@ -70,10 +86,23 @@ def _warp_tile(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     )
 
 
+@algorithm_rule(
+    "packed-run",
+    "4-bit elements are converted by eights, which one lane has next to one another along K",
+    reads=("warp_tile",),
+)
+def _packed_run(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    if not s.dtype_b.packed:
+        return None
+    _, n, k = a.warp_tile
+    return multiple("elements of B in a lane", k * n // spec.wave_size, 8)
+
+
 @algorithm_rule("fp8-encoding", "a GPU has one encoding of 8-bit floats, or none", reads=())
 def _fp8_encoding(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     named = {"A": s.dtype_a, "B": s.dtype_b, "E": s.dtype_e}
-    named |= {f"D{i}": d.dtype for i, d in enumerate(s.d)}
+    for name, operands in (("D", s.d), ("operand of A ", s.a), ("operand of B ", s.b)):
+        named |= {f"{name}{i}": each.dtype for i, each in enumerate(operands)}
     for name, dtype in named.items():
         if dtype.encoding not in ("", spec.fp8):
             what = f"the 8-bit float encoding of {name} on {spec.name}"
@@ -114,6 +143,15 @@ def _tile_n(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
 @algorithm_rule("tile-k", "the block tile is whole warp tiles along K", reads=_DIVIDES)
 def _tile_k(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     return multiple("the tile along K", a.tile[2], a.warps[2] * a.warp_tile[2])
+
+
+_LEAST_BLOCK = 16
+"""K of the shortest tiles."""
+
+
+@algorithm_rule("scale-block", "a block of K that shares a scale is whole tiles", reads=())
+def _scale_block(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    return multiple("the block along K of the scales", s.block_k, _LEAST_BLOCK)
 
 
 @algorithm_rule(

@@ -9,6 +9,7 @@ from cklang.arch import ArchSpec
 from cklang.keys import Algorithm
 from cklang.runtime.problem import Operand, Problem
 from cklang.runtime.rules.engine import Objection, multiple, problem_rule
+from cklang.runtime.rules.problem import arrays_of
 
 __all__: list[str] = []
 
@@ -32,8 +33,8 @@ def _batch(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection 
 )
 def _batch_alignment(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
     operands: list[tuple[str, Operand, int]] = [
-        ("A", problem.a, algorithm.vector_a),
-        ("B", problem.b, algorithm.vector_b),
+        *arrays_of("A", problem.a, algorithm.vector_a),
+        *arrays_of("B", problem.b, algorithm.vector_b),
         ("E", problem.e, algorithm.vector_e),
     ]
     reads = zip(problem.d, algorithm.vector_d, strict=False)

@@ -34,6 +34,15 @@ def _first(found: Iterable[Objection | None]) -> Objection | None:
     return next((each for each in found if each is not None), None)
 
 
+def _together(p: ConvProblem) -> int:
+    """Return how many images a product must hold at least.
+
+    A launch cuts the batch into as many pieces as addresses need; the sums of the gradient of the
+    weight go over all of it.
+    """
+    return p.images if p.family is Family.CONV_GRAD_WEIGHT else 1
+
+
 @problem_rule(
     "conv-extents",
     "kernels have something to sum, and count in 32 bits",
@@ -56,8 +65,8 @@ def _extents(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection 
         (
             _at_most("the longest padded axis", max(padded), _MOST),
             _at_most("the greatest stride", max(p.stride), _LONGEST_STRIDE),
-            _at_most("the pixels of the input", p.images * math.prod(p.input), _MOST),
-            _at_most("the pixels of the output", p.images * math.prod(p.output), _MOST),
+            _at_most("the pixels of the input", _together(p) * math.prod(p.input), _MOST),
+            _at_most("the pixels of the output", _together(p) * math.prod(p.output), _MOST),
         )
     )
 
@@ -75,7 +84,7 @@ def _taps(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection | N
 
 @problem_rule(
     "conv-size",
-    "a buffer descriptor counts the bytes of the groups of a tile in 32 bits",
+    "a buffer descriptor counts bytes in 32 bits: of the images and groups that a tile may meet",
     reads=("groups_merged",),
     table=CONV_RULES,
 )
@@ -85,7 +94,7 @@ def _size(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection | N
         span = _span_of_tile(p, role, tensor, merged)
         bytes_ = span * tensor.dtype.bytes
         if bytes_ > _LAST_BYTE:
-            what = f"the span of the groups of a tile of {name} in bytes"
+            what = f"the span in bytes of what a tile may meet of {name}"
             return Objection(what=what, value=str(bytes_), bound=f"at most {_LAST_BYTE}")
     return None
 
@@ -103,6 +112,8 @@ def _group_axis(role: Role) -> int:
 def _span_of_tile(p: ConvProblem, role: Role, tensor: ConvTensor, merged: int) -> int:
     extents = list(p.extents(role))
     extents[_group_axis(role)] = merged
+    if role is not Role.WEIGHT:
+        extents[0] = _together(p)
     return 1 + sum((n - 1) * step for n, step in zip(extents, tensor.strides, strict=True))
 
 

@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from cklang.arch import ArchSpec
-from cklang.keys import Algorithm, DKind, Layout
+from cklang.keys import Algorithm, DKind, DOperand, Layout
+from cklang.lowering.gemm import read_width
 from cklang.runtime.arrangement import arrangement_of
-from cklang.runtime.problem import Matrix, Operand, Problem, ReadAccess, ScaleAccess
+from cklang.runtime.problem import Array, ComputedMatrix, Matrix, Operand, Problem, ScaleAccess
 from cklang.runtime.rules.engine import Objection, multiple, problem_rule
 
-__all__: list[str] = []
+__all__ = ["arrays_of"]
 
 _LAST_BYTE = 1 << 31
 """Buffer instructions take 32-bit byte offsets, of which CK Tile uses the lower half."""
@@ -17,12 +20,30 @@ _LAST_INDEX = (1 << 31) - 1
 _DWORD = 4
 
 
-def _vector_fits(name: str, matrix: Matrix, width: int) -> Objection | None:
+def _vector_fits(name: str, matrix: Matrix | ComputedMatrix, width: int) -> Objection | None:
     """Whether every vector of ``width`` elements ends inside its row and starts aligned."""
     axis = "columns" if matrix.layout is Layout.ROW else "rows"
-    return multiple(f"the number of {axis} of {name}", matrix.contiguous, width) or _aligned(
-        name, matrix, matrix.stride, width
-    )
+    found = multiple(f"the number of {axis} of {name}", matrix.contiguous, width)
+    if found is not None:
+        return found
+    for each, array, wide in arrays_of(name, matrix, width):
+        stride = array.stride if isinstance(array, Matrix) else array.stride_m
+        found = _aligned(each, array, stride, wide)
+        if found is not None:
+            return found
+    return None
+
+
+def arrays_of(
+    name: str, matrix: Matrix | ComputedMatrix, width: int
+) -> Iterator[tuple[str, Array, int]]:
+    """Yield what of a matrix lies in memory: its name, the array, and elements of an access."""
+    if isinstance(matrix, Matrix):
+        yield name, matrix, width
+        return
+    for index, read in enumerate(matrix.reads):
+        operand = DOperand(dtype=read.dtype, kind=read.kind)
+        yield f"operand {index} of {name}", read, read_width(operand, width)
 
 
 def _aligned(name: str, operand: Operand, stride: int, width: int) -> Objection | None:
@@ -44,8 +65,9 @@ def _extents(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objectio
 
 @problem_rule("operand-size", "a buffer descriptor counts bytes in 32 bits", reads=())
 def _operand_size(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
-    operands: list[tuple[str, Matrix | ReadAccess | ScaleAccess]]
-    operands = [("A", problem.a), ("B", problem.b), ("E", problem.e)]
+    sides = (("A", problem.a), ("B", problem.b), ("E", problem.e))
+    operands: list[tuple[str, Array | ScaleAccess]]
+    operands = [(each, array) for side in sides for each, array, _ in arrays_of(*side, 1)]
     operands += [(f"D{i}", d) for i, d in enumerate(problem.d)]
     operands += [("a scale", scale) for scale in problem.scales]
     for name, operand in operands:

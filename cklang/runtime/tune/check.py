@@ -17,6 +17,7 @@ import numpy.typing as npt
 from cklang.errors import CkError
 from cklang.fusion.plan import Kernel
 from cklang.fusion.unfuse import kernel_function
+from cklang.ir.nodes import Value
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.reference.distance import largest_ratio
 
@@ -75,7 +76,8 @@ def sampled(
 
 def _row_axes(kernel: Kernel) -> dict[str, int | None] | None:
     """Return which axis of each input runs with the rows; None if one input has two answers."""
-    uses = [(kernel.a.value, kernel.a.perm[-2]), (kernel.b.value, None)]
+    uses: list[tuple[Value, int | None]] = [(read.value, None) for read in kernel.b.reads]
+    uses += [(read.value, read.axes[-2]) for read in kernel.a.reads]
     uses += [(read.value, read.axes[-2]) for read in kernel.reads]
     along: dict[str, int | None] = {}
     for value, axis in uses:

@@ -77,10 +77,9 @@ def _measured(case: Case, key: KernelKey) -> Measurement:
     operands = _operands(case)
     inputs, result = list(operands.values())[:-1], operands[kernel.result.name]
     problem = case.problem
-    names = [kernel.a.value, kernel.b.value, kernel.result, *(r.value for r in kernel.reads)]
     with placed(device, _regions(operands, kernel.result.name)) as places:
         by_name = dict(zip(operands, places, strict=True))
-        addresses = [by_name[value.name] for value in names]
+        addresses = [by_name[each.value] for each in problem.inputs]
         with bare_launch(device, artifact, problem, addresses) as launch:
             launch()
             device.synchronize()

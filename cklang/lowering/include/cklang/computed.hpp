@@ -25,6 +25,8 @@ struct ComputedView
 
     CK_TILE_HOST_DEVICE constexpr const auto& get_tensor_descriptor() const { return descriptor; }
 
+    CK_TILE_HOST_DEVICE static constexpr index_t get_num_of_dimension() { return 2; }
+
     /// The elements from coordinate `at` on along the inner axis. Vectors never stand across the
     /// end of the matrix.
     template <typename Vector, typename Coordinate, bool check>

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: MIT
+"""What an attention kernel takes, term by term: the GEMM model's prices, attention's counts.
+
+A workgroup holds a tile of queries of one head and walks over the key tiles that its mask leaves.
+Each is one step: the product with the keys, the softmax of the scores, the product with the values.
+Rates, bandwidths and latencies are those of the GPU and of the constants fitted for its GEMMs
+(:mod:`cklang.tuning.constants`); no attention kernel was measured, so the order of candidates is
+more to be trusted than the µs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cklang.arch import ArchSpec, arch
+from cklang.attention_keys import AttentionKey, ScoreKind
+from cklang.errors import error
+from cklang.tuning.constants import Constants, fitted
+from cklang.tuning.terms import cache_bytes
+from cklang.tuning.traits import matrix_rate
+
+__all__ = ["AttentionEstimate", "AttentionShape", "attention_estimate", "explain_attention"]
+
+_SOFTMAX_FLOPS = 8.0
+"""Vector operations on a score: scale, maximum, subtraction, sum, rounding; and the exponential,
+which takes the time of four."""
+_SCORE_FLOPS: Mapping[ScoreKind, float] = {
+    ScoreKind.NONE: 0.0,
+    ScoreKind.BIAS: 2.0,
+    ScoreKind.ALIBI: 4.0,
+    ScoreKind.SOFT_CAP: 12.0,
+    # What a user's function does is not known; a division and an exponential stand for it.
+    ScoreKind.FUNCTION: 12.0,
+}
+_MEGA = 1e-6
+_PARTIAL_BYTES = 4.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionShape:
+    """The extents of an attention: q [batch, heads, queries, head], k and v with ``kv_heads``."""
+
+    batch: int
+    heads: int
+    kv_heads: int
+    queries: int
+    keys: int
+    head: int
+    head_v: int
+    left: int = -1
+    """Keys that a query sees before its own place; -1 for all. So for those after it."""
+    right: int = -1
+    from_bottom_right: bool = False
+    """Whether the last query, not the first, stands at the last (first) key."""
+    splits: int = 1
+    """Workgroups that share the keys of a tile of queries."""
+
+    def __post_init__(self) -> None:
+        for name in ("batch", "heads", "kv_heads", "queries", "head", "head_v", "splits"):
+            if getattr(self, name) < 1:
+                raise error("K002", what=name, want="1 or more", got=getattr(self, name))
+        if self.keys < 0:
+            raise error("K002", what="keys", want="0 or more", got=self.keys)
+
+    def key_tiles(self, queries: int, keys: int) -> int:
+        """Return how many tiles of ``keys`` all tiles of ``queries`` of one head walk over."""
+        shift = self.keys - self.queries if self.from_bottom_right else 0
+        total = 0
+        for first in range(0, self.queries, queries):
+            last = first + queries - 1  # the mask does not know how many queries there are
+            begin = 0 if self.left < 0 else max(0, first + shift - self.left)
+            end = self.keys if self.right < 0 else min(self.keys, last + shift + self.right + 1)
+            total += max(0, math.ceil(end / keys) - begin // keys) if begin < end else 0
+        return total
+
+    @property
+    def visible(self) -> int:
+        """How many scores of one head the mask leaves."""
+        return self.key_tiles(1, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionEstimate:
+    """A prediction, term by term."""
+
+    us: float
+    """Predicted time in µs: the sum of the terms."""
+    terms: Mapping[str, float]
+    workgroups: int
+    rounds: int
+    """Waves of workgroups over the compute units, the last partial one included."""
+    steps: int
+    """Key tiles of all workgroups."""
+    flops: float
+    """Multiplications and additions that the visible scores need."""
+    padded_flops: float
+    """What the matrix instructions do."""
+
+    @property
+    def padding(self) -> float:
+        """Part of the matrix instructions that works on padding or masked scores, from 0 to 1."""
+        return 1.0 - self.flops / self.padded_flops if self.padded_flops else 0.0
+
+
+def attention_estimate(
+    key: AttentionKey, shape: AttentionShape, spec: ArchSpec | None = None
+) -> AttentionEstimate:
+    """Return the predicted time of one kernel on one problem.
+
+    Args:
+        key: The kernel.
+        shape: The problem.
+        spec: The GPU; that of the key if left out.
+
+    Raises:
+        CkUnsupportedError: N001, no constants are fitted for this GPU; N002, it has no matrix rate
+            for the element type.
+    """
+    gpu = spec or arch(key.arch)
+    c = fitted(gpu).constants
+    queries, keys, _, head_v, _, head = key.algorithm.tile
+    tiles = math.ceil(shape.queries / queries)
+    steps = shape.key_tiles(queries, keys)
+    groups = shape.batch * shape.heads
+    workgroups = groups * tiles * shape.splits
+    # Workgroups that are there at once, and what the busiest compute unit does of all steps.
+    queue = math.ceil(workgroups / gpu.compute_units)
+    rounds = math.ceil(queue / key.algorithm.block_per_cu)
+    own_steps = groups * steps / workgroups * queue
+    step_flops = 2.0 * queries * keys * (head + head_v)
+    price = _step(key, gpu, c, step_flops)
+    memory, l2 = _traffic(key, shape, gpu, c, groups * steps)
+    busy = own_steps * sum(price.values())
+    idle = max(0.0, rounds * own_steps / queue * c.latency_prefetch - busy)
+    written = (
+        queries * head_v * (_PARTIAL_BYTES if shape.splits > 1 else key.signature.dtype_o.bytes)
+    )
+    units = busy + idle + rounds * c.prologue + queue * c.epilogue * written / 65536.0
+    together = (units**1.5 + memory**1.5 + l2**1.5) ** (2.0 / 3.0)
+    waiting = together - units
+    share = memory**1.5 / (memory**1.5 + l2**1.5) if memory or l2 else 0.0
+    terms = {"launch": c.launch * (2 if shape.splits > 1 else 1)}
+    terms |= {name: own_steps * value for name, value in price.items()}
+    terms |= {
+        "latency": idle,
+        "prologue": rounds * c.prologue,
+        "epilogue": queue * c.epilogue * written / 65536.0,
+        "memory": waiting * share,
+        "l2": waiting * (1.0 - share),
+        "combine": _combine(shape, c),
+    }
+    return AttentionEstimate(
+        us=sum(terms.values()),
+        terms=terms,
+        workgroups=workgroups,
+        rounds=rounds,
+        steps=groups * steps,
+        flops=2.0 * groups * shape.visible * (shape.head + shape.head_v),
+        padded_flops=groups * steps * step_flops,
+    )
+
+
+def _step(key: AttentionKey, gpu: ArchSpec, c: Constants, flops: float) -> dict[str, float]:
+    """Return the price of one key tile in µs, by what it is spent on."""
+    s, a = key.signature, key.algorithm
+    queries, keys, _, head_v, _, head = a.tile
+    clock = gpu.clock_hz * _MEGA
+    scores = queries * keys
+    staged = keys * (head + head_v) * s.dtype.bytes
+    read = staged * math.prod(a.warps)
+    return {
+        "matrix": c.matrix * flops / (matrix_rate(gpu, s.dtype) * clock),
+        "softmax": scores
+        * (_SOFTMAX_FLOPS + _SCORE_FLOPS[s.score])
+        / (gpu.vector_flops_per_clock * clock),
+        "lds": c.lds * (staged + read) / (gpu.lds_bytes_per_clock * clock),
+        "load": c.load * staged / (gpu.l1_bytes_per_clock * clock),
+        "issue": c.issue,
+    }
+
+
+def _traffic(
+    key: AttentionKey, shape: AttentionShape, gpu: ArchSpec, c: Constants, steps: int
+) -> tuple[float, float]:
+    """Return the µs of memory, each tensor moved once, and of L2, tiles as they are asked for."""
+    s, tile = key.signature, key.algorithm.tile
+    heads = shape.batch * shape.heads
+    kept = shape.batch * shape.kv_heads * shape.keys * (shape.head + shape.head_v) * s.dtype.bytes
+    rows = heads * shape.queries
+    moved = kept + rows * (shape.head * s.dtype.bytes + shape.head_v * s.dtype_o.bytes)
+    if s.score is ScoreKind.BIAS:
+        moved += heads * shape.visible * s.dtype_bias.bytes
+    footprint = moved * _MEGA
+    warm = 1.0 / (1.0 + (footprint / (cache_bytes(gpu) * _MEGA)) ** 2)
+    memory = footprint * (warm / c.memory_warm + (1.0 - warm) / c.memory_cold)
+    asked = steps * tile[1] * (shape.head + shape.head_v) * s.dtype.bytes * _MEGA
+    return memory, asked / c.l2
+
+
+def _combine(shape: AttentionShape, c: Constants) -> float:
+    """Return the µs of the kernel that puts the parts of split keys together."""
+    if shape.splits == 1:
+        return 0.0
+    rows = shape.batch * shape.heads * shape.queries
+    return rows * shape.splits * (shape.head_v + 1) * _PARTIAL_BYTES * _MEGA / c.memory_warm
+
+
+def explain_attention(keys: Sequence[AttentionKey], shape: AttentionShape) -> str:
+    """Return the predicted times of the quickest two kernels side by side, as text.
+
+    Raises:
+        CkUnsupportedError: N001, N002, the model does not know the GPU or the element type.
+        CkValueError: N005, there is no kernel.
+    """
+    if not keys:
+        raise error("N005")
+    ranked = sorted(
+        ((attention_estimate(key, shape), key) for key in keys), key=lambda pair: pair[0].us
+    )
+    best = ranked[:2]
+    lines = [f"the quickest of {len(keys)} by the cost model"]
+    lines += [
+        f"  {'chosen' if i == 0 else 'runner-up'}: {key.label}" for i, (_, key) in enumerate(best)
+    ]
+    for term in best[0][0].terms:
+        lines.append(f"  {term:<12}" + "".join(f"{e.terms[term]:>12.2f}" for e, _ in best))
+    lines.append(f"  {'total µs':<12}" + "".join(f"{e.us:>12.2f}" for e, _ in best))
+    lines.append(f"  {'workgroups':<12}" + "".join(f"{e.workgroups:>12}" for e, _ in best))
+    lines.append(f"  {'padding':<12}" + "".join(f"{e.padding:>12.0%}" for e, _ in best))
+    return "\n".join(lines)

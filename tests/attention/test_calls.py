@@ -1,0 +1,336 @@
+# SPDX-License-Identifier: MIT
+"""Ops with an attention, called: within their reference's bound on the emulator, for any shape.
+
+The ops have few signatures, which ``examples/05_attention.py`` has too: each stencil is compiled
+once and serves all shapes, layouts and functions here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cklang as ck
+from cklang.attention_keys import AttentionAlgorithm, MaskKind, ScoreKind
+from cklang.errors import CkError
+from cklang.testing import reports
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("attention")]
+
+B, H, G, S, T, D, E = ck.dims("B H G S T D E")
+ARCH = "gfx942"
+
+
+@ck.op
+def plain(
+    q: ck.f16[B, H, S, D], k: ck.f16[B, G, T, D], v: ck.f16[B, G, T, E]
+) -> ck.f16[B, H, S, E]:
+    return ck.attention(q, k, v)
+
+
+@ck.op
+def windowed(
+    q: ck.f16[B, H, S, D],
+    k: ck.f16[B, G, T, D],
+    v: ck.f16[B, G, T, E],
+    left: ck.const[int] = 5,
+    right: ck.const[int] = 2,
+    corner: ck.const[str] = "bottom_right",
+    sink: ck.const[int] = 0,
+) -> ck.f16[B, H, S, E]:
+    return ck.attention(q, k, v, mask=ck.sliding_window(left, right, corner=corner, sink=sink))
+
+
+@ck.op
+def varied(
+    q: ck.f16[B, H, S, D],
+    k: ck.f16[B, G, T, D],
+    v: ck.f16[B, G, T, E],
+    slopes: ck.f32[H],
+    bias: ck.f16[1, H, S, T],
+    mine: ck.i32[B, S],
+    theirs: ck.i32[B, T],
+    scale: ck.f32,
+) -> tuple[ck.f16[B, H, S, E], ck.f32[B, H, S]]:
+    return ck.attention(
+        q,
+        k,
+        v,
+        scale=scale,
+        score=lambda s, b, h, i, j: (
+            2.0 * ck.tanh(s / 2.0) + slopes[h] * (j - i).to(ck.f32) + bias[b, h, i, j]
+        ),
+        mask=lambda b, i, j: mine[b, i] == theirs[b, j],
+        return_lse=True,
+    )
+
+
+@ck.op
+def dropped(
+    q: ck.f16[B, H, S, D], k: ck.f16[B, G, T, D], v: ck.f16[B, G, T, E], seed: ck.i32
+) -> ck.f16[B, H, S, E]:
+    return ck.attention(q, k, v, dropout=0.25, seed=seed, offset=3)
+
+
+P = ck.dims("P")[0]
+
+
+@ck.op
+def packed(
+    q: ck.f16[S, H, D],
+    k: ck.f16[T, G, D],
+    v: ck.f16[T, G, E],
+    mine: ck.i32[P],
+    theirs: ck.i32[P],
+    slopes: ck.f32[P, H],
+) -> tuple[ck.f16[S, H, E], ck.f32[H, S]]:
+    return ck.attention(
+        q,
+        k,
+        v,
+        cu_seqlens_q=mine,
+        cu_seqlens_k=theirs,
+        mask=lambda i, j, q_len, k_len: j <= i + (k_len - q_len),
+        score=lambda s, b, h, i, j: s + slopes[b, h] * (j - i).to(ck.f32),
+        return_lse=True,
+    )
+
+
+@st.composite
+def sizes(draw: st.DrawFn) -> dict[str, int]:
+    lengths = st.one_of(st.integers(1, 5), st.integers(30, 140), st.just(128))
+    heads = draw(st.integers(1, 2))
+    return {
+        "B": draw(st.integers(1, 2)),
+        "G": heads,
+        "H": heads * draw(st.integers(1, 3)),
+        "S": draw(lengths),
+        "T": draw(st.one_of(st.just(0), lengths)),
+        # All of one tiling; which tiling serves which head size is tested without building it.
+        "D": 8 * draw(st.integers(5, 8)),
+        "E": 8 * draw(st.integers(1, 8)),
+    }
+
+
+def arrays(rng: np.random.Generator, n: dict[str, int], rows_first: bool = False) -> list[Any]:
+    """Return q, k and v; with ``rows_first`` their rows stand before their heads in memory."""
+    made = []
+    for shape in ("BHSD", "BGTD", "BGTE"):
+        order = [shape[0], shape[2], shape[1], shape[3]] if rows_first else shape
+        x = rng.uniform(-1, 1, [n[axis] for axis in order]).astype(np.float16)
+        made.append(x.transpose(0, 2, 1, 3) if rows_first else x)
+    return made
+
+
+def check(op: Any, args: list[Any], **consts: Any) -> Any:
+    result = op(*args, device=f"emu:{ARCH}", **consts)
+    for each in reports(op, args, result, **consts):
+        each.check()
+    return result
+
+
+@settings(max_examples=12)
+@given(sizes(), st.booleans(), st.integers(0, 99))
+def test_any_shape(n: dict[str, int], rows_first: bool, seed: int) -> None:
+    check(plain, arrays(np.random.default_rng(seed), n, rows_first))
+
+
+@settings(max_examples=12)
+@given(
+    sizes(),
+    st.integers(0, 70),
+    st.integers(0, 70),
+    st.sampled_from(["top_left", "bottom_right"]),
+    st.sampled_from([0, 3]),
+)
+def test_windows(n: dict[str, int], left: int, right: int, corner: str, sink: int) -> None:
+    args = arrays(np.random.default_rng(left), n)
+    check(windowed, args, left=left, right=right, corner=corner, sink=sink)
+
+
+@settings(max_examples=12)
+@given(sizes(), st.floats(-1, 1, width=32), st.integers(0, 99))
+def test_scores_and_masks(n: dict[str, int], scale: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    args = arrays(rng, n, bool(seed % 2))
+    args += [
+        rng.uniform(0, 0.1, n["H"]).astype(np.float32),
+        rng.uniform(-1, 1, (1, n["H"], n["S"], n["T"])).astype(np.float16),
+        rng.integers(0, 3, (n["B"], n["S"]), np.int32),
+        rng.integers(0, 3, (n["B"], n["T"]), np.int32)[:, ::-1],
+        scale,
+    ]
+    check(varied, args)
+
+
+@settings(max_examples=12)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([0, 1, 5, 64, 130]), st.integers(0, 140)), min_size=1, max_size=4
+    ),
+    st.integers(0, 99),
+)
+def test_packed_sequences(lengths: list[tuple[int, int]], seed: int) -> None:
+    check_packed(lengths, seed)
+
+
+def check_packed(lengths: list[tuple[int, int]], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    mine, theirs = (
+        np.cumsum([0, *(pair[side] for pair in lengths)]).astype(np.int32) for side in (0, 1)
+    )
+    n = {"B": 1, "G": 2, "H": 4, "S": mine[-1], "T": theirs[-1], "D": 64, "E": 48}
+    q, k, v = (x[0].swapaxes(0, 1) for x in arrays(rng, n))
+    slopes = rng.uniform(0, 0.1, (len(mine), 4)).astype(np.float32)
+    check(packed, [q, k, v, mine, theirs, slopes])
+
+
+def test_coverage(covered: Callable[..., None]) -> None:
+    """One call of each op, for the table of what works where."""
+    n = {"B": 2, "G": 2, "H": 4, "S": 40, "T": 75, "D": 64, "E": 64}
+    args = arrays(np.random.default_rng(1), n)
+    check(plain, args)
+    covered("attention", "f16", ARCH)
+    check(windowed, args)
+    covered("attention: window", "f16", ARCH)
+    check_packed([(70, 90), (5, 0), (33, 130)], 1)
+    covered("attention: packed sequences, lse", "f16", ARCH)
+
+
+def test_dropout_is_that_of_the_reference(covered: Callable[..., None]) -> None:
+    n = {"B": 2, "G": 1, "H": 2, "S": 70, "T": 90, "D": 64, "E": 64}
+    args = arrays(np.random.default_rng(2), n)
+    first = check(dropped, [*args, 7])
+    # The same plan with another seed: only the address of the number is in the arguments.
+    second = check(dropped, [*args, -8])
+    assert dropped.last is not None
+    assert dropped.last.memoised
+    assert (first != second).any()
+    covered("attention: dropout", "f16", ARCH)
+
+
+def test_results_go_where_they_are_told() -> None:
+    n = {"B": 1, "G": 1, "H": 2, "S": 33, "T": 40, "D": 64, "E": 64}
+    rng = np.random.default_rng(3)
+    args = arrays(rng, n)
+    args += [
+        np.zeros(2, np.float32),
+        np.zeros((1, 2, 33, 40), np.float16),
+        np.zeros((1, 33), np.int32),
+        np.zeros((1, 40), np.int32),
+        0.125,
+    ]
+    out = np.empty((1, 33, 2, 64), np.float16).transpose(0, 2, 1, 3)
+    lse = np.empty((1, 2, 33), np.float32)
+    got = varied(*args, out=(out, lse))
+    assert got[0] is out
+    assert got[1] is lse
+    for each in reports(varied, args, got):
+        each.check()
+    with pytest.raises(CkError, match="CK-A048"):
+        varied(*args, out=out)
+    with pytest.raises(CkError, match="CK-A043"):
+        plain(*args[:3], out=args[0])
+
+
+def test_an_empty_result_launches_nothing() -> None:
+    args = arrays(
+        np.random.default_rng(4), {"B": 0, "G": 1, "H": 1, "S": 4, "T": 4, "D": 8, "E": 8}
+    )
+    assert plain(*args).shape == (0, 1, 4, 8)
+    assert plain.last is not None
+    assert plain.last.launches == ()
+
+
+def test_what_is_said() -> None:
+    n = {"B": 1, "G": 1, "H": 2, "S": 33, "T": 40, "D": 40, "E": 24}
+    args = arrays(np.random.default_rng(5), n)
+    text = windowed.explain(*args)
+    assert "window (left 5, right 2) from the bottom right" in text
+    assert "the first to which no rule objects" in text
+    assert "ck_tile::BlockFmhaPipeline" in plain.inspect(*args)
+    (case,) = plain.problems(*args)
+    assert case.signature.score is ScoreKind.NONE
+    assert case.signature.mask is MaskKind.NONE
+    (causal,) = windowed.problems(*args, left=0, right=0)
+    assert causal.signature.mask is MaskKind.WINDOW
+    for call in (plain.graph, plain.cases):
+        with pytest.raises(CkError, match="CK-G005"):
+            call(*args)
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ({"tile": (128, 64, 32, 32, 32, 32)}, "attention-head-size"),
+        ({"pad_d": False}, "attention-head-pad"),
+        ({"pad_q": False}, "attention-length-pad"),
+        ({"pad_k": False}, "attention-length-pad"),
+        ({"vector": 16}, "attention-head-vector"),
+        ({"warp_tile": (32, 32, 7)}, "attention-instruction"),
+    ],
+)
+def test_rules_of_an_algorithm(change: dict[str, Any], rule: str) -> None:
+    n = {"B": 1, "G": 1, "H": 1, "S": 33, "T": 40, "D": 40, "E": 40}
+    args = arrays(np.random.default_rng(6), n)
+    fields: dict[str, Any] = {
+        "tile": (128, 64, 32, 64, 32, 64),
+        "warps": (4, 1, 1),
+        "warp_tile": (32, 32, 16),
+        "vector": 8,
+    }
+    with pytest.raises(CkError, match=f"{rule}:"):
+        plain.using(AttentionAlgorithm(**(fields | change))).explain(*args)
+
+
+def _strided(shape: tuple[int, ...], strides: tuple[int, ...], offset: int = 0) -> Any:
+    buffer = np.zeros(4096, np.float16)[offset:]
+    return np.lib.stride_tricks.as_strided(buffer, shape, [2 * stride for stride in strides])
+
+
+@pytest.mark.parametrize(
+    ("q", "rule"),
+    [
+        (_strided((1, 1, 4, 8), (0, 0, 16, 2)), "attention-contiguous"),
+        (_strided((1, 1, 4, 8), (0, 0, 9, 1)), "attention-alignment"),
+        (_strided((1, 1, 4, 8), (0, 0, 8, 1), offset=1), "attention-alignment"),
+        (np.zeros((1, 1, 4, 8), np.float16)[:, :, ::-1], "attention-span"),
+        (np.zeros((1, 1, 4, 12), np.float16), "attention-head-vector"),
+        (np.zeros((1, 1, 4, 0), np.float16), "attention-head-least"),
+    ],
+)
+def test_rules_of_arrays(q: Any, rule: str) -> None:
+    k, v = np.zeros((1, 1, 5, q.shape[3]), np.float16), np.zeros((1, 1, 5, 8), np.float16)
+    with pytest.raises(CkError, match=f"{rule}:"):
+        plain.explain(q, k, v)
+
+
+def test_heads_are_checked_at_the_call() -> None:
+    q, k = np.zeros((1, 4, 3, 8), np.float16), np.zeros((1, 3, 3, 8), np.float16)
+    with pytest.raises(CkError, match="CK-I045 4 query heads cannot share 3 key heads"):
+        plain(q, k, k)
+
+
+def test_head_sizes_beyond_the_tilings_are_refused() -> None:
+    q = np.zeros((1, 1, 3, 264), np.float16)
+    with pytest.raises(CkError, match="CK-K102"):
+        plain(q, q, q)
+
+
+def test_algorithms_belong_to_families() -> None:
+    q = np.zeros((1, 1, 3, 8), np.float16)
+    gemm = ck.Algorithm(
+        tile=(64, 64, 32),
+        warps=(2, 2, 1),
+        warp_tile=(16, 16, 32),
+        vector_a=1,
+        vector_b=1,
+        vector_e=1,
+    )
+    with pytest.raises(CkError, match="CK-K002"):
+        plain.using(gemm)(q, q, q)

@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: MIT
+"""Convolutions from a decorated function to the result: all directions and ranks, any problem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cklang as ck
+from cklang.errors import CkError
+from cklang.keys import Algorithm
+from cklang.reference.bounds import evaluate_with_bound
+from cklang.runtime.op import Op
+from cklang.testing import assert_close
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("convolution")]
+
+N, K, C, P, G = ck.dims("N K C P G")
+D, H, W, Do, Ho, Wo, Z, Y, X = ck.dims("D H W Do Ho Wo Z Y X")
+T = ck.dtype_var("T")
+
+SINGLE = Algorithm(
+    tile=(64, 64, 32),
+    warps=(2, 2, 1),
+    warp_tile=(16, 16, 16),
+    vector_a=1,
+    vector_b=1,
+    vector_e=1,
+)
+"""Moves single elements, so that one kernel serves every problem."""
+
+
+@ck.op
+def forward(
+    x: ck.f16[N, H, W, C],
+    w: ck.f16[K, Y, X, P],
+    bias: ck.f16[K],
+    gate: ck.f32[N, K],
+    res: ck.f16[N, Ho, Wo, K],
+    stride: ck.const[int],
+    before: ck.const[int],
+    after: ck.const[int],
+    dilation: ck.const[int],
+    groups: ck.const[int],
+) -> ck.f16[N, Ho, Wo, K]:
+    pads = ((before, after), (after, before))
+    y = ck.conv(x, w, stride=stride, padding=pads, dilation=(dilation, 1), groups=groups)
+    return ck.clamp(y + bias, -4.0, 4.0) * gate[:, None, None, :] + res
+
+
+@ck.op
+def input_gradient(
+    dy: ck.f16[N, Ho, Wo, K],
+    w: ck.f16[K, Y, X, P],
+    like: ck.f16[N, H, W, C],
+    stride: ck.const[int],
+    before: ck.const[int],
+    after: ck.const[int],
+    dilation: ck.const[int],
+    groups: ck.const[int],
+) -> ck.f16[N, H, W, C]:
+    pads = ((before, after), (after, before))
+    dx = ck.conv_grad_input(
+        dy, w, stride=stride, padding=pads, dilation=(dilation, 1), groups=groups
+    )
+    return ck.where(like > 0.0, dx, 0.0)
+
+
+@ck.op
+def weight_gradient(
+    x: ck.f16[N, H, W, C],
+    dy: ck.f16[N, Ho, Wo, K],
+    old: ck.f16[K, Y, X, P],
+    stride: ck.const[int],
+    before: ck.const[int],
+    after: ck.const[int],
+    dilation: ck.const[int],
+    groups: ck.const[int],
+) -> ck.f16[K, Y, X, P]:
+    pads = ((before, after), (after, before))
+    dw = ck.conv_grad_weight(
+        x, dy, stride=stride, padding=pads, dilation=(dilation, 1), groups=groups
+    )
+    return old - 0.125 * dw
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A convolution in the plane; features and channels are those of one group."""
+
+    images: int
+    size: tuple[int, int]
+    window: tuple[int, int]
+    features: int
+    channels: int
+    consts: dict[str, int]
+
+    @property
+    def dims(self) -> dict[str, int]:
+        c, g = self.consts, self.consts["groups"]
+        pads = c["before"] + c["after"]
+        reach = ((self.window[0] - 1) * c["dilation"] + 1, self.window[1])
+        out = [(s + pads - r) // c["stride"] + 1 for s, r in zip(self.size, reach, strict=True)]
+        names = dict(
+            zip(("H", "W", "Y", "X", "Ho", "Wo"), (*self.size, *self.window, *out), strict=True)
+        )
+        counts = {"N": self.images, "K": g * self.features, "C": g * self.channels}
+        return names | counts | {"P": self.channels}
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    consts = {
+        "stride": draw(st.integers(1, 3)),
+        "before": draw(st.integers(0, 2)),
+        "after": draw(st.integers(0, 2)),
+        "dilation": draw(st.integers(1, 3)),
+        "groups": draw(st.integers(1, 4)),
+    }
+    window = draw(st.integers(1, 4)), draw(st.integers(1, 3))
+    pads = consts["before"] + consts["after"]
+    least = (window[0] - 1) * consts["dilation"] + 1 - pads, window[1] - pads
+    size = [max(1, low + draw(st.integers(0, 7))) for low in least]
+    return Case(
+        images=draw(st.integers(1, 3)),
+        size=(size[0], size[1]),
+        window=window,
+        features=draw(st.integers(1, 9)),
+        channels=draw(st.integers(1, 9)),
+        consts=consts,
+    )
+
+
+def drawn(op: Op, dims: dict[str, int], seed: int = 0, **dtypes: Any) -> list[Any]:
+    """Make the array arguments of an op: small numbers of few bits."""
+    rng = np.random.default_rng(seed)
+    made = []
+    for parameter in op.program.signature.tensors:
+        dtype = getattr(parameter.type, "dtype", None) or dtypes["T"]
+        shape = [dims.get(str(extent), extent) for extent in parameter.type.shape]
+        made.append((rng.integers(-8, 9, shape) / 8).astype(dtype.numpy))
+    return made
+
+
+def check(op: Op, args: list[Any], device: str = "emu:gfx942", **consts: int) -> np.ndarray:
+    got = op(*args, **consts, device=device)
+    (want,), (bound,) = evaluate_with_bound(op.ir(*args, **consts), args)
+    assert_close(np.asarray(got), want, bound)
+    return np.asarray(got)
+
+
+@pytest.mark.parametrize(
+    "op", [forward, input_gradient, weight_gradient], ids=lambda op: op.program.name
+)
+def test_any_problem_in_the_plane(op, covered):
+    algorithm = replace(SINGLE, vector_d=(1,) * (len(op.program.signature.tensors) - 2))
+    single = op.using(algorithm)
+
+    @given(case=cases())
+    @settings(max_examples=12)
+    def run(case: Case) -> None:
+        check(single, drawn(op, case.dims), **case.consts)
+
+    run()
+    names = {"forward": "conv", "input_gradient": "conv_grad_input"}
+    covered(f"{names.get(op.program.name, 'conv_grad_weight')} 2D", "f16", "gfx942")
+
+
+@pytest.mark.parametrize("reduction", ["workspace", "tree"])
+def test_images_shared_by_workgroups(reduction, covered):
+    """The gradient of a weight has few tiles and long sums: several workgroups share each."""
+    algorithm = replace(SINGLE, vector_d=(1,), split_k=3, reduction=reduction)
+    shared = weight_gradient.using(algorithm)
+    numbers = {"stride": 2, "before": 1, "after": 0, "dilation": 1}
+    for groups, size in ((1, (9, 11)), (3, (4, 5))):
+        case = Case(
+            images=2,
+            size=size,
+            window=(3, 2),
+            features=7,
+            channels=5,
+            consts=numbers | {"groups": groups},
+        )
+        args = drawn(weight_gradient, case.dims)
+        first = check(shared, args, **case.consts)
+        again = shared(*args, **case.consts, device="emu:gfx942")
+        np.testing.assert_array_equal(first, again)
+    covered(f"conv_grad_weight split-K {reduction}", "f16", "gfx942")
+
+
+@ck.op
+def plain(x: T[N, H, W, C], w: T[K, 3, 3, C]) -> T[N, Ho, Wo, K]:
+    return ck.conv(x, w, stride=2, padding=1)
+
+
+@ck.op
+def plain_input(dy: T[N, Ho, Wo, K], w: T[K, 3, 3, C], x: T[N, H, W, C]) -> T[N, H, W, C]:
+    return ck.conv_grad_input(dy, w, stride=2, padding=1) + x
+
+
+@ck.op
+def plain_weight(x: T[N, H, W, C], dy: T[N, Ho, Wo, K]) -> T[K, 3, 3, C]:
+    return ck.conv_grad_weight(x, dy, stride=2, padding=1, size=(3, 3))
+
+
+PLANE = {"N": 2, "H": 9, "W": 7, "Ho": 5, "Wo": 4, "C": 16, "K": 24}
+
+
+@pytest.mark.parametrize(
+    ("op", "arch", "dtype"),
+    [
+        (plain, "gfx1100", ck.f16),
+        (plain, "gfx1201", ck.bf16),
+        (plain, "gfx90a", ck.f32),
+        (plain_input, "gfx950", ck.bf16),
+        (plain_weight, "gfx90a", ck.f16),
+    ],
+    ids=lambda value: value.program.name if isinstance(value, Op) else str(value),
+)
+def test_gpus(op, arch, dtype, covered):
+    """The kernel that is selected, with the widest accesses: channels are multiples of 8."""
+    check(op, drawn(op, PLANE, T=dtype), device=f"emu:{arch}")
+    algorithm = op.last.launches[0].key.algorithm
+    assert algorithm.vector_a * dtype.bytes == algorithm.vector_b * dtype.bytes == 16
+    directions = {"plain": "conv", "plain_input": "conv_grad_input"}
+    name = directions.get(op.program.name, "conv_grad_weight")
+    covered(f"{name} 2D", dtype.name, arch)
+
+
+@ck.op
+def pointwise(x: ck.f16[N, H, W, C], w: ck.f16[K, 1, 1, C], bias: ck.f16[K]) -> ck.f16[N, H, W, K]:
+    return ck.relu(ck.conv(x, w) + bias)
+
+
+@ck.op
+def depthwise(x: ck.f16[N, H, W, C], w: ck.f16[C, 3, 3, 1], bias: ck.f16[C]) -> ck.f16[N, H, W, C]:
+    return ck.relu(ck.conv(x, w, padding=1, groups=5) + bias)
+
+
+def test_specialised_kernels(covered):
+    """The problem chooses what a kernel leaves out; strides that do not allow it are seen."""
+    args = drawn(pointwise, {"N": 2, "H": 5, "W": 6, "C": 16, "K": 8})
+    check(pointwise, args)
+    assert pointwise.last.launches[0].key.algorithm.special.value == "pointwise_packed"
+    wide = drawn(pointwise, {"N": 2, "H": 5, "W": 12, "C": 16, "K": 8})
+    check(pointwise, [wide[0][:, :, ::2], *args[1:]])
+    assert pointwise.last.launches[0].key.algorithm.special.value == "pointwise"
+    check(depthwise, drawn(depthwise, {"N": 2, "H": 5, "W": 6, "C": 5}))
+    assert depthwise.last.launches[0].key.algorithm.special.value == "depthwise"
+    for name in ("pointwise", "pointwise packed", "depthwise"):
+        covered(f"conv 2D, {name}", "f16", "gfx942")
+
+
+def test_views_are_read_where_they_lie():
+    """Tensors as torch's channels_last has them, slices, and results in memory of the caller."""
+    single = plain.using(SINGLE)
+    rng = np.random.default_rng(1)
+    whole = (rng.integers(-8, 9, (2, 16, 9, 7)) / 8).astype(np.float16)
+    x = np.moveaxis(np.asarray(whole, order="C"), 1, -1)  # channels are not last in memory
+    w = (rng.integers(-8, 9, (24, 3, 3, 16)) / 8).astype(np.float16)
+    with pytest.raises(CkError, match="A036"):
+        single(x, w, device="emu:gfx942")
+    check(single, [np.ascontiguousarray(x)[:, ::2, 1:, 3:11], w[::2, ..., :8].copy()])
+    out = np.zeros((2, 5, 4, 40), np.float16)[..., 8:32]
+    args = [np.ascontiguousarray(x), w]
+    single(*args, out=out, device="emu:gfx942")
+    np.testing.assert_array_equal(out, single(*args, device="emu:gfx942"))
+
+
+def test_wrong_special_is_refused():
+    named = plain.using(replace(SINGLE, special="pointwise"))
+    with pytest.raises(CkError, match="conv-special"):
+        named(*drawn(plain, PLANE, T=ck.f16), device="emu:gfx942")
+
+
+def test_torch_agrees_on_the_sizes_of_ck_tiles_examples():
+    """CK Tile's dispatcher asks for a largest difference below 0.002; f32 results are far below."""
+    torch = pytest.importorskip("torch")
+
+    @ck.op
+    def wide(x: ck.f16[N, H, W, C], w: ck.f16[K, 3, 3, C]) -> ck.f32[N, H, W, K]:
+        return ck.conv(x, w, padding=1)
+
+    for images, size, channels in ((2, 14, 64), (1, 28, 128)):
+        rng = np.random.default_rng(size)
+        x, w = (
+            rng.uniform(-0.5, 0.5, shape).astype(np.float16)
+            for shape in ((images, size, size, channels), (64, 3, 3, channels))
+        )
+        last = torch.tensor(x).permute(0, 3, 1, 2)
+        assert last.is_contiguous(memory_format=torch.channels_last)
+        got = wide(last.permute(0, 2, 3, 1), torch.tensor(w), device="emu:gfx942")
+        want = torch.nn.functional.conv2d(
+            last.double(), torch.tensor(w).permute(0, 3, 1, 2).double(), padding=1
+        )
+        assert (got.permute(0, 3, 1, 2).double() - want).abs().max() < 0.002

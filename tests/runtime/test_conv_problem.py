@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: MIT
+"""Problems of convolutions without arrays: their numbers, their rules, and what is selected."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+import cklang as ck
+from cklang.errors import CkError
+from cklang.keys import Algorithm, ConvSpecial, DKind, KernelKey
+from cklang.runtime.advice import explain
+from cklang.runtime.convolution import ConvProblem, conv_problem
+from cklang.runtime.rules import CONV_RULES, objections
+
+SINGLE = Algorithm(
+    tile=(64, 64, 32),
+    warps=(2, 2, 1),
+    warp_tile=(16, 16, 16),
+    vector_a=1,
+    vector_b=1,
+    vector_e=1,
+)
+WIDE = replace(SINGLE, vector_a=8, vector_b=8, vector_e=8)
+DIRECTIONS = ("conv", "conv_grad_input", "conv_grad_weight")
+
+
+def refusing(problem: ConvProblem, algorithm: Algorithm, gpu: str = "gfx942") -> set[str]:
+    from cklang.arch import arch
+
+    found = objections(algorithm, problem.signature, arch(gpu), problem)
+    return {rejection.rule for rejection in found}
+
+
+def test_tensors_have_six_axes() -> None:
+    problem = conv_problem((2, 14, 13, 64), (96, 3, 5, 16), groups=4, stride=(2, 1), padding=1)
+    assert (problem.groups, problem.features, problem.channels) == (4, 24, 16)
+    assert (problem.input, problem.output, problem.window) == ((1, 14, 13), (1, 7, 11), (1, 3, 5))
+    # n, z, y, x, g, c; g, k, z, y, x, c; n, z, y, x, g, k
+    assert problem.a.strides == (14 * 13 * 64, 0, 13 * 64, 64, 16, 1)
+    assert problem.b.strides == (24 * 240, 240, 0, 80, 16, 1)
+    assert problem.e.strides == (7 * 11 * 96, 0, 11 * 96, 96, 24, 1)
+    assert (problem.a.span, problem.b.span, problem.e.span) == (23296, 23040, 14784)
+
+
+def test_groups_apart_are_the_same_problem() -> None:
+    within = conv_problem((2, 9, 64), (96, 3, 16), groups=4)
+    apart = conv_problem((2, 9, 4, 16), (4, 24, 3, 16), spatial=1)
+    assert within == apart
+
+
+@pytest.mark.parametrize(
+    ("direction", "product"),
+    [
+        ("conv", (4, 2 * 7 * 11, 24, 15 * 16)),
+        ("conv_grad_input", (4 * 2, 2 * 7 * 13, 16, 180)),
+        ("conv_grad_weight", (4, 24, 15 * 16, 2 * 7 * 11)),
+    ],
+)
+def test_it_is_matrix_products(direction: str, product: tuple[int, ...]) -> None:
+    numbers = {"groups": 4, "stride": (2, 1), "padding": 1, "direction": direction}
+    problem = conv_problem((2, 14, 13, 64), (96, 3, 5, 16), **numbers)
+    assert problem.product() == product
+    assert (problem.m, problem.n, problem.k) == (product[0] * product[1], *product[2:])
+    merged = problem.product(2)
+    assert merged[0] * 2 == product[0]
+    # Blocks on a diagonal: both sides of the weight grow.
+    grows = {"conv": (1, 2, 2), "conv_grad_input": (1, 2, 2), "conv_grad_weight": (2, 2, 1)}
+    assert merged[1:] == tuple(n * by for n, by in zip(product[1:], grows[direction], strict=True))
+
+
+@pytest.mark.parametrize(
+    ("w", "numbers", "special"),
+    [
+        ((64, 3, 3, 64), {"padding": 1}, set()),
+        ((64, 1, 1, 64), {}, {"pointwise", "pointwise_packed"}),
+        ((64, 1, 1, 64), {"stride": 2}, {"pointwise"}),
+        ((64, 1, 1, 64), {"padding": 1}, set()),
+        ((64, 1, 3, 64), {}, set()),
+        ((64, 3, 3, 1), {"groups": 64}, {"depthwise"}),
+        ((128, 3, 3, 1), {"groups": 64}, set()),
+        ((64, 5, 5, 1), {"groups": 64}, set()),
+    ],
+)
+def test_specials_are_what_the_problem_is(
+    w: tuple[int, ...], numbers: dict[str, int], special: set[str]
+) -> None:
+    problem = conv_problem((2, 14, 14, 64), w, **numbers)
+    assert {each.value for each in problem.specials} == special | {"default"}
+    for each in ConvSpecial:
+        refused = "conv-special" in refusing(problem, replace(SINGLE, special=each))
+        assert refused == (each not in problem.specials)
+
+
+WEIGHT = {"direction": "conv_grad_weight"}
+LARGE = {"x": (64, 1024, 1024, 64), "w": (64, 3, 3, 64), "padding": 1}
+
+
+@pytest.mark.parametrize(
+    ("rule", "problem", "algorithm"),
+    [
+        ("conv-extents", conv_problem((0, 9, 9, 8), (8, 3, 3, 8)), SINGLE),
+        ("conv-extents", conv_problem((1, 9, 9, 0), (8, 3, 3, 0)), SINGLE),
+        ("conv-extents", conv_problem((1, 99_999, 8), (8, 1, 8), stride=50_000), SINGLE),
+        ("conv-extents", conv_problem((1, 2**30, 1), (1, 1, 1)), SINGLE),
+        ("conv-extents", conv_problem((2**15, 2**15, 1), (1, 1, 1), **WEIGHT), SINGLE),
+        ("conv-taps", conv_problem((1, 2**16, 2**15), (1, 2**16, 2**15)), SINGLE),
+        ("conv-size", conv_problem(**LARGE, **WEIGHT), SINGLE),
+        ("conv-size", conv_problem((1, 2**15, 2**15, 4), (4, 1, 1, 4)), SINGLE),
+        ("conv-merged", conv_problem((1, 9, 9, 6), (6, 3, 3, 1), groups=6), WIDE),
+        ("conv-vector-a", conv_problem((1, 9, 9, 12), (16, 3, 3, 12)), WIDE),
+        ("conv-vector-b", conv_problem((1, 9, 9, 12), (16, 3, 3, 12)), WIDE),
+        ("conv-vector-e", conv_problem((1, 9, 9, 16), (12, 3, 3, 16)), WIDE),
+        ("conv-vector-a", conv_problem((1, 9, 9, 16), (16, 3, 3, 16), alignment=2), WIDE),
+        ("conv-pad-m", conv_problem((1, 9, 9, 16), (64, 1, 1, 16)), replace(WIDE, pad_m=False)),
+        ("conv-pad-n", conv_problem((1, 8, 8, 32), (65, 1, 1, 32)), replace(SINGLE, pad_n=False)),
+        ("conv-pad-k", conv_problem((1, 8, 8, 24), (64, 1, 1, 24)), replace(WIDE, pad_k=False)),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_rules(rule: str, problem: ConvProblem, algorithm: Algorithm) -> None:
+    if rule == "conv-merged":
+        algorithm = replace(SINGLE, groups_merged=4)
+    assert rule in refusing(problem, algorithm)
+
+
+def test_rules_let_pass_what_is_legal() -> None:
+    for direction in DIRECTIONS:
+        problem = conv_problem(
+            (2, 14, 14, 64), (64, 3, 3, 16), groups=4, padding=1, direction=direction
+        )
+        assert refusing(problem, WIDE) == set()
+        assert refusing(problem, replace(SINGLE, groups_merged=4)) == set()
+    assert len({rule.id for rule in CONV_RULES}) == len(CONV_RULES)
+
+
+def test_strides_that_a_rule_sees() -> None:
+    problem = conv_problem((2, 14, 14, 64), (64, 3, 3, 64))
+    far = replace(problem.a, strides=(20_000, 0, 14 * 65, 65, 0, 1))
+    assert "conv-vector-a" in refusing(replace(problem, a=far), WIDE)
+    gaps = replace(problem.b, strides=(0, 3 * 3 * 65, 0, 3 * 65, 65, 1))
+    assert "conv-weight" in refusing(replace(problem, b=gaps), SINGLE)
+    flat = conv_problem((2, 14, 14, 64), (64, 1, 1, 64))
+    holes = replace(flat.a, strides=(20_000, 0, 14 * 64, 64, 0, 1))
+    packed = replace(SINGLE, special=ConvSpecial.POINTWISE_PACKED)
+    assert "conv-packed" in refusing(replace(flat, a=holes), packed)
+    assert refusing(flat, packed) == set()
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_gradient_of_the_input_has_phases(direction: str) -> None:
+    problem = conv_problem((2, 32, 32, 64), (64, 2, 2, 64), stride=2, direction=direction)
+    unpadded = refusing(problem, replace(WIDE, pad_m=False, pad_k=False))
+    assert ("conv-pad-m" in unpadded) == (direction == "conv_grad_input")
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("gpu", ["gfx90a", "gfx942", "gfx950"])
+@pytest.mark.parametrize("dtype", [ck.f16, ck.bf16, ck.f32], ids=str)
+def test_every_problem_has_a_kernel(direction: str, gpu: str, dtype: ck.types.DType) -> None:
+    """Vector accesses are as wide as the channels allow: single elements where they are odd."""
+    e = ck.f32 if direction == "conv_grad_weight" else dtype
+    for channels, wide in ((64, True), (63, False)):
+        w = (channels, 3, 3, channels)
+        problem = conv_problem((2, 14, 14, channels), w, direction=direction, dtype=dtype, e=e)
+        algorithm = ck.select(problem, arch=gpu).key.algorithm
+        assert (algorithm.vector_a * dtype.bytes == 16) == wide
+        assert (algorithm.vector_b * dtype.bytes == 16) == wide
+        assert wide or algorithm.vector_e == 1
+
+
+def test_epilogue_operands_have_kinds() -> None:
+    kinds = (DKind.FULL, DKind.ROW, DKind.COLUMN, DKind.SCALAR, DKind.STRIDED)
+    for direction in DIRECTIONS:
+        problem = conv_problem(
+            (2, 14, 14, 64),
+            (64, 3, 3, 16),
+            groups=4,
+            direction=direction,
+            d=[(ck.f16, kind) for kind in kinds],
+        )
+        chosen = ck.select(problem, arch="gfx942").key
+        assert [d.kind for d in chosen.signature.d] == list(kinds)
+        full, row, *single = chosen.algorithm.vector_d
+        assert full == row == 8
+        assert single == [1, 1, 1]
+
+
+def test_keys_are_lossless() -> None:
+    problem = conv_problem((2, 9, 9, 9, 16), (16, 3, 3, 3, 16), direction="conv_grad_input")
+    key = ck.select(problem, arch="gfx942").key
+    assert key.signature.spatial == 3
+    again = KernelKey.from_json(json.loads(json.dumps(key.to_json())))
+    assert again == key
+    assert again.digest == key.digest
+    plane = replace(key.signature, spatial=2)
+    assert replace(key, signature=plane).digest != key.digest
+
+
+def test_a_registry_holds_them() -> None:
+    mine = ck.Registry("convolutions")
+    problem = conv_problem((2, 14, 14, 64), (64, 1, 1, 64))
+    from cklang.fusion.plan import epilogue_hash
+    from cklang.ir.parser import parse_function
+
+    region = parse_function("func @epilogue(%acc: f32[]) -> f32[] {\n  return %acc\n}")
+    problem = replace(problem, epilogue=epilogue_hash(region))
+    tile = {"tile": (64, 64, 32), "warps": (2, 2, 1), "warp_tile": (16, 16, 16)}
+    widths = {"vector_a": 8, "vector_b": 8, "vector_e": 8}
+    among = ck.pattern(**tile, **widths, special=["pointwise_packed", "depthwise"])
+    assert mine.declare(problem.signature, region, "gfx942", among) == 2
+    chosen = ck.select(problem, registry=mine, arch="gfx942", strategy="first_fit")
+    assert chosen.key.algorithm.special is ConvSpecial.POINTWISE_PACKED
+    assert ck.Registry.from_json(json.loads(json.dumps(mine.to_json()))) == mine
+
+
+def test_refusal_says_what_would_be_legal() -> None:
+    problem = conv_problem((2, 14, 14, 64), (64, 3, 3, 64))
+    pointwise = replace(WIDE, special=ConvSpecial.POINTWISE)
+    (violation,) = explain(pointwise, problem.signature, "gfx942", problem)
+    assert "special is pointwise, must be one of default" in str(violation)
+
+
+def test_tensors_beyond_two_gigabytes() -> None:
+    """Images are cut into pieces within a launch; one sum over all of them cannot be."""
+    assert conv_problem(**LARGE).a.span * 2 > 2**32
+    for direction in DIRECTIONS[:2]:
+        assert ck.select(conv_problem(**LARGE, direction=direction), arch="gfx942")
+    with pytest.raises(CkError) as caught:
+        ck.select(conv_problem(**LARGE, **WEIGHT), arch="gfx942")
+    assert caught.value.code == "K101"
+    assert "conv-size" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("code", "arguments"),
+    [
+        ("K002", {"direction": "backward"}),
+        ("F067", {"groups": 3}),
+        ("F067", {"padding": -1}),
+        ("F067", {"stride": (1, 1, 1)}),
+        ("F067", {"dilation": 99}),
+    ],
+)
+def test_no_problem(code: str, arguments: dict[str, object]) -> None:
+    with pytest.raises(CkError) as caught:
+        conv_problem((2, 14, 14, 64), (64, 3, 3, 64), **arguments)  # type: ignore[arg-type]
+    assert caught.value.code == code

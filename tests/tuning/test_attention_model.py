@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: MIT
+"""The cost model of attention: it counts what a kernel does, and its terms make up its times."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cklang as ck
+from cklang import emulator
+from cklang.arch import arch
+from cklang.attention_keys import AttentionKey, AttentionSignature
+from cklang.errors import CkUnsupportedError, CkValueError
+from cklang.runtime.attention_space import attention_algorithms
+from cklang.runtime.device import open_device
+from cklang.tuning.attention import AttentionShape, attention_estimate, explain_attention
+from cklang.types import f16
+
+SIGNATURE = AttentionSignature(dtype=f16, dtype_o=f16, dtype_bias=f16)
+
+
+def keys_of(head: int = 128, gpu: str = "gfx942", **changes: Any) -> list[AttentionKey]:
+    signature = replace(SIGNATURE, **changes)
+    found = attention_algorithms(arch(gpu), signature, head, head)
+    return [AttentionKey(signature, algorithm, gpu) for algorithm in found]
+
+
+def shape(**changes: Any) -> AttentionShape:
+    base = {"batch": 2, "heads": 8, "kv_heads": 2, "queries": 1000, "keys": 900}
+    return AttentionShape(**{**base, "head": 128, "head_v": 128, **changes})
+
+
+lengths = st.integers(1, 300)
+shapes = st.builds(
+    AttentionShape,
+    batch=st.integers(1, 4),
+    heads=st.integers(1, 8),
+    kv_heads=st.just(1),
+    queries=lengths,
+    keys=lengths,
+    head=st.sampled_from((32, 64, 128)),
+    head_v=st.sampled_from((32, 64, 128)),
+    left=st.integers(-1, 200),
+    right=st.integers(-1, 200),
+    from_bottom_right=st.booleans(),
+)
+
+
+@given(shapes, st.sampled_from((16, 64, 128)), st.sampled_from((32, 64)))
+def test_tiles_reach_from_the_first_visible_key_to_the_last(
+    found: AttentionShape, queries: int, keys: int
+) -> None:
+    rows = math.ceil(found.queries / queries) * queries
+    i, j = np.ogrid[:rows, : found.keys]
+    at = i + (found.keys - found.queries if found.from_bottom_right else 0)
+    seen = np.ones((rows, found.keys), bool)
+    if found.left >= 0:
+        seen &= j >= at - found.left
+    if found.right >= 0:
+        seen &= j <= at + found.right
+    assert found.visible == seen[: found.queries].sum()
+    tiles = 0
+    for first in range(0, found.queries, queries):
+        (columns,) = np.nonzero(seen[first : first + queries].any(axis=0))
+        if columns.size:
+            tiles += columns[-1] // keys - columns[0] // keys + 1
+    assert found.key_tiles(queries, keys) == tiles
+
+
+@given(shapes, st.sampled_from(("gfx942", "gfx950")), st.integers(1, 4))
+def test_terms_make_up_the_time(found: AttentionShape, gpu: str, splits: int) -> None:
+    for key in keys_of(max(found.head, found.head_v), gpu):
+        made = attention_estimate(key, replace(found, splits=splits))
+        assert made.us == pytest.approx(sum(made.terms.values()))
+        assert all(term >= 0 for term in made.terms.values())
+        assert math.isfinite(made.us)
+        assert made.padded_flops >= made.flops
+        assert (made.terms["combine"] > 0) == (splits > 1)
+
+
+def test_more_work_takes_longer() -> None:
+    key = keys_of()[0]
+    base = attention_estimate(key, shape()).us
+    assert attention_estimate(key, shape(keys=9000)).us > 2 * base
+    assert attention_estimate(key, shape(queries=10_000)).us > 2 * base
+    assert attention_estimate(key, shape(right=0)).us < base
+    capped = keys_of(score="soft_cap")[0]
+    assert attention_estimate(capped, shape()).us > base
+
+
+def test_splitting_the_keys_of_one_query_is_quicker() -> None:
+    key = keys_of()[0]
+    one = shape(batch=1, heads=8, queries=1, keys=65_536)
+    assert attention_estimate(key, replace(one, splits=16)).us < attention_estimate(key, one).us
+
+
+def test_what_it_does_not_know_is_an_error() -> None:
+    with pytest.raises(CkUnsupportedError) as caught:
+        attention_estimate(keys_of(gpu="gfx90a")[0], shape())
+    assert caught.value.code == "N001"
+    with pytest.raises(CkValueError):
+        shape(queries=0)
+    with pytest.raises(CkValueError) as caught_too:
+        explain_attention([], shape())
+    assert caught_too.value.code == "N005"
+
+
+def test_the_text_has_both_kernels_and_all_terms() -> None:
+    text = explain_attention(keys_of(), shape())
+    for word in ("chosen", "runner-up", "softmax", "matrix", "total µs", "padding"):
+        assert word in text
+
+
+B, H, G, S, T, D = ck.dims("B H G S T D")
+
+
+@ck.op
+def causal(
+    q: ck.f16[B, H, S, D],  # type: ignore[valid-type]
+    k: ck.f16[B, G, T, D],  # type: ignore[valid-type]
+    v: ck.f16[B, G, T, D],  # type: ignore[valid-type]
+) -> ck.f16[B, H, S, D]:  # type: ignore[valid-type]
+    return ck.attention(q, k, v, mask=ck.causal())
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("attention")
+def test_the_emulator_counts_the_same() -> None:
+    @settings(max_examples=20)
+    @given(st.integers(1, 2), st.integers(1, 3), lengths, lengths)
+    def check(batch: int, heads: int, queries: int, keys: int) -> None:
+        q = np.ones((batch, heads, queries, 64), np.float16)
+        k = np.ones((batch, 1, keys, 64), np.float16)
+        causal(q, k, k, device="emu:gfx942")
+        assert causal.last is not None
+        key = causal.last.launches[0].key
+        assert isinstance(key, AttentionKey)
+        made = attention_estimate(
+            key,
+            AttentionShape(
+                batch=batch,
+                heads=heads,
+                kv_heads=1,
+                queries=queries,
+                keys=keys,
+                head=64,
+                head_v=64,
+                right=0,
+            ),
+        )
+        counted = emulator.stats(open_device("emu:gfx942").index)
+        assert counted.workgroups == made.workgroups
+        assert counted.mfma_flops == made.padded_flops
+
+    check()

@@ -192,6 +192,7 @@ class _Stages:
             problem=replace(p, lse=lse),
             values={**case.values, "o": "o", "lse": "lse"},
         )
+        self.algorithm = self._algorithm()
         self.grad = AttentionTensor(
             stride_batch=grad.strides[0], stride_head=grad.strides[1], stride_seq=grad.strides[2]
         )
@@ -200,7 +201,6 @@ class _Stages:
             _viewed(view, stored(name, out))
             for view, name, out in zip(views, _OUTS, outs, strict=True)
         ]
-        self.algorithm = self._algorithm()
         self.parts = math.ceil(p.seqlen_k / self.algorithm.tile[1]) if deterministic else 1
         sizes = {
             "o": p.batch * p.heads * p.seqlen_q * p.hdim_v * case.signature.dtype_o.bytes,

@@ -276,7 +276,7 @@ class _Stages:
             forward = self._forward_values()
             inputs = tuple(name for name in forward if name != "o")
             yield _Stage(
-                key=select_attention(case, self.spec).key,
+                key=select_attention(case, self.spec, splits=1)[1].key,
                 face=AttentionFace,
                 values=forward,
                 question=self._forward,

@@ -17,6 +17,7 @@ from random import Random
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from test_refused import machine_code
 
 from cklang import emulator
 from cklang.emulator.isa import schema, tables
@@ -330,6 +331,16 @@ def test_refusals_name_the_reason(
     assert used == 0
     message = found[-1][1]
     assert re.search(reason, message), message
+
+
+def test_two_moves_of_gfx12_may_read_one_bank(disassemble: Disassemble, tmp_path: Path) -> None:
+    """Clang's attention kernels have such pairs; gfx11 has none."""
+    text = "v_dual_mov_b32 v166, v171 :: v_dual_mov_b32 v167, v67"
+    code = machine_code(tmp_path, "gfx1201", text).tobytes()
+    assert disassemble("gfx1201", code) == (8, [(0, text)])
+    used, found = disassemble("gfx1100", code)
+    assert used == 0
+    assert "v171 and v67 are in one register bank" in found[-1][1]
 
 
 def test_unknown_arch(disassemble: Disassemble) -> None:

@@ -17,7 +17,6 @@ from random import Random
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from test_refused import machine_code
 
 from cklang import emulator
 from cklang.emulator.isa import schema, tables
@@ -333,14 +332,12 @@ def test_refusals_name_the_reason(
     assert re.search(reason, message), message
 
 
-def test_two_moves_of_gfx12_may_read_one_bank(disassemble: Disassemble, tmp_path: Path) -> None:
-    """Clang's attention kernels have such pairs; gfx11 has none."""
-    text = "v_dual_mov_b32 v166, v171 :: v_dual_mov_b32 v167, v67"
-    code = machine_code(tmp_path, "gfx1201", text).tobytes()
-    assert disassemble("gfx1201", code) == (8, [(0, text)])
-    used, found = disassemble("gfx1100", code)
-    assert used == 0
-    assert "v171 and v67 are in one register bank" in found[-1][1]
+def test_two_moves_on_rdna4_may_read_one_register_bank(disassemble: Disassemble) -> None:
+    words = (0xCA100149, 0xB6B40151)
+    code = b"".join(word.to_bytes(4, "little") for word in words)
+    used, found = disassemble("gfx1201", code)
+    assert used == len(code), found
+    assert disassemble("gfx1100", code)[0] == 0
 
 
 def test_unknown_arch(disassemble: Disassemble) -> None:

@@ -295,3 +295,13 @@ def test_groups_of_calls_are_products() -> None:
     with pytest.raises(CkError) as caught:
         plain.grouped([(zeros(1, 9, 8, 16), zeros(24, 3, 3, 16))])
     assert caught.value.code == "G004"
+
+
+@pytest.mark.parametrize("kind", [DKind.ROW, DKind.COLUMN, DKind.SCALAR])
+def test_groups_of_a_tile_need_operands_with_their_axis(kind: DKind) -> None:
+    """One number for each group is read as a scalar, which has no place for several groups."""
+    problem = conv_problem((1, 9, 9, 8), (8, 3, 3, 1), groups=8, d=[(ck.f16, kind)])
+    step = replace(problem.d[0], strides=(*problem.d[0].strides[:4], 1, 0))
+    algorithm = replace(SINGLE, groups_merged=4, vector_d=(1,))
+    refused = "conv-merged" in refusing(replace(problem, d=(step,)), algorithm)
+    assert refused == (kind is not DKind.ROW)

@@ -23,9 +23,11 @@ from cklang.frontend.functions import *  # noqa: F403 - the names stand in its _
 from cklang.frontend.helper import Fn, fn
 from cklang.keys import Algorithm
 from cklang.runtime import sparse24
+from cklang.runtime.attention_backward import attention_grad
 from cklang.runtime.context import using
 from cklang.runtime.convolution import ConvProblem, conv_problem
 from cklang.runtime.op import Op, op
+from cklang.runtime.packed import Packed, pack
 from cklang.runtime.problem import Problem, problem
 from cklang.runtime.registry import Registry
 from cklang.runtime.select import Selection, select
@@ -46,6 +48,7 @@ from cklang.types import (
     f32,
     fp8,
     fp8_fnuz,
+    i4,
     i8,
     i32,
 )
@@ -58,12 +61,14 @@ __all__ = [
     "ConvProblem",
     "Fn",
     "Op",
+    "Packed",
     "Pattern",
     "PreparedWeight",
     "Problem",
     "Registry",
     "Selection",
     "Tuned",
+    "attention_grad",
     "autotune",
     "bf8",
     "bf8_fnuz",
@@ -79,9 +84,11 @@ __all__ = [
     "fp8",
     "fp8_fnuz",
     "fn",
+    "i4",
     "i8",
     "i32",
     "op",
+    "pack",
     "pattern",
     "prepare",
     "problem",

@@ -17,7 +17,7 @@ from typing import Any
 
 from cklang.codec import decode, encode, enum_of
 from cklang.errors import error
-from cklang.types import DType
+from cklang.types import DType, i4
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -232,6 +232,15 @@ class Signature:
     def layouts(self) -> str:
         """The layouts of A, B and E as CK Tile people write them: ``rcr``."""
         return self.layout_a.value + self.layout_b.value + self.layout_e.value
+
+    @property
+    def multiplied(self) -> tuple[str, str, str]:
+        """The families of A, B and the accumulator as matrix instructions take them.
+
+        4-bit integers are made elements of A's type on the way.
+        """
+        b = self.dtype_a if self.dtype_b == i4 else self.dtype_b
+        return self.dtype_a.family, b.family, self.dtype_acc.name
 
     @property
     def words(self) -> str:

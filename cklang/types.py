@@ -37,6 +37,7 @@ __all__ = [
     "f64",
     "fp8",
     "fp8_fnuz",
+    "i4",
     "i8",
     "i32",
     "i64",
@@ -79,8 +80,13 @@ class DType:
 
     @property
     def bytes(self) -> int:
-        """Size of one element in bytes."""
-        return self.bits // 8
+        """Size of one element in bytes; of a packed one that of the byte which two share."""
+        return max(1, self.bits // 8)
+
+    @property
+    def packed(self) -> bool:
+        """Whether two elements share a byte."""
+        return self.bits < 8
 
     @property
     def family(self) -> str:
@@ -92,7 +98,7 @@ class DType:
         """The NumPy dtype that holds it (from ml_dtypes where NumPy has none)."""
         import numpy as np
 
-        if self.numpy_name.startswith(("bfloat", "float8")):
+        if self.numpy_name.startswith(("bfloat", "float8", "int4")):
             import ml_dtypes
 
             extended: np.dtype[Any] = np.dtype(getattr(ml_dtypes, self.numpy_name))
@@ -104,6 +110,7 @@ f16 = DType("f16", Kind.FLOAT, 16, "ck_tile::half_t", "_Float16", "float16")
 bf16 = DType("bf16", Kind.FLOAT, 16, "ck_tile::bf16_t", "__bf16", "bfloat16")
 f32 = DType("f32", Kind.FLOAT, 32, "float", "float", "float32")
 f64 = DType("f64", Kind.FLOAT, 64, "double", "double", "float64")
+i4 = DType("i4", Kind.INT, 4, "ck_tile::pk_int4_t", "signed char", "int4")
 i8 = DType("i8", Kind.INT, 8, "ck_tile::int8_t", "signed char", "int8")
 i32 = DType("i32", Kind.INT, 32, "int32_t", "int", "int32")
 i64 = DType("i64", Kind.INT, 64, "int64_t", "long", "int64")
@@ -120,7 +127,7 @@ e8m0 = DType("e8m0", Kind.FLOAT, 8, "ck_tile::e8m0_t", "unsigned char", "float8_
 
 DTYPES: dict[str, DType] = {
     d.name: d
-    for d in (f16, bf16, f32, f64, fp8, bf8, fp8_fnuz, bf8_fnuz, i8, i32, i64, bool_, e8m0)
+    for d in (f16, bf16, f32, f64, fp8, bf8, fp8_fnuz, bf8_fnuz, i4, i8, i32, i64, bool_, e8m0)
 }
 """All dtypes by name."""
 

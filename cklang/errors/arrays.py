@@ -200,4 +200,21 @@ TABLE: tuple[Rule, ...] = (
         "stands somewhere else here",
         "pass the weight as it was: {name}.unpack()",
     ),
+    row(
+        "A053",
+        CkTypeError,
+        "{name} has dtype {dtype}, of which NumPy holds one in a byte and kernels read two",
+        "pass ck.pack({name}), made once for many calls",
+    ),
+    row(
+        "A054",
+        CkTypeError,
+        "ck.pack takes a matrix of integers, not rank {rank} of dtype {dtype}",
+        "legal: ml_dtypes.int4 or any integers from -8 to 7",
+    ),
+    row(
+        "A055",
+        CkValueError,
+        "ck.pack takes integers from -8 to 7; these go from {low} to {high}",
+    ),
 )

@@ -18,7 +18,17 @@ from cklang.frontend.names import nearest
 from cklang.frontend.text import FunctionText
 from cklang.ir.ops import CASTS
 from cklang.source import Span
-from cklang.types import Blocks, ConstType, Dim, DType, DTypeVar, TensorType, TensorVarType, e8m0
+from cklang.types import (
+    Blocks,
+    ConstType,
+    Dim,
+    DType,
+    DTypeVar,
+    TensorType,
+    TensorVarType,
+    e8m0,
+    i4,
+)
 
 __all__ = ["Annotation", "Parameter", "check_types", "concrete", "read_parameters", "read_results"]
 
@@ -26,7 +36,7 @@ Annotation = TensorType | TensorVarType | ConstType
 """What a parameter of a program may be annotated with, in one form."""
 
 # What a kernel can widen when it loads it, and round to when it stores it.
-_LOADED = (*dict.fromkeys(source for source, _ in CASTS), e8m0)
+_LOADED = (*dict.fromkeys(source for source, _ in CASTS), e8m0, i4)
 _STORED = tuple(dict.fromkeys(to for _, to in CASTS))
 
 _EMPTY = inspect.Parameter.empty

@@ -13,7 +13,7 @@ from itertools import pairwise, zip_longest
 from typing import TypeAlias
 
 from cklang.ir.nodes import Attr, Function
-from cklang.types import Blocks, Dim, DType, bool_, e8m0, f16, f32, i32
+from cklang.types import Blocks, Dim, DType, bf16, bool_, e8m0, f16, f32, i4, i32
 
 __all__ = [
     "AttrKind",
@@ -104,6 +104,8 @@ _PRODUCTS = {"f16": f32, "bf16": f32, "f32": f32, "i8": i32}
 
 def _gemm_dtype(dtypes: tuple[DType, ...], _attrs: AttrMap) -> DType | None:
     a, b = dtypes
+    if b == i4:
+        return f32 if a in (f16, bf16) or a.encoding else None
     if a.encoding or b.encoding:
         return f32 if a.encoding == b.encoding else None
     return _PRODUCTS.get(a.name) if a == b else None
@@ -138,7 +140,7 @@ def _scaled_dtype(dtypes: tuple[DType, ...], attrs: AttrMap) -> DType | None:
 
 GEMM_DTYPE = DTypeRule(
     text="both operands f16, both bf16, both f32 or 8-bit floats of one encoding, which gives f32; "
-    "or both i8, which gives i32",
+    "or both i8, which gives i32; f16, bf16 or 8-bit floats by i4 give f32",
     apply=_gemm_dtype,
 )
 SPARSE_DTYPE = DTypeRule(

@@ -141,11 +141,11 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
     choices: tuple[tuple[str, object, Collection[object]], ...] = (
         ("pipeline", a.pipeline, _scaled_pipelines() if s.block_k else (a.pipeline,)),
         ("dtype_acc", s.dtype_acc, (i32 if s.dtype_a.kind is Kind.INT else f32,)),
-        ("dtype_b", s.dtype_b, (s.dtype_b if row.mixed else s.dtype_a,)),
+        ("dtype_b", s.dtype_b, _dtypes_b(s, row)),
         ("layouts", s.layouts, (family.layouts or s.layouts,)),
         ("sparse", s.sparse, both if row.sparse else (False,)),
         ("layout_a", s.layout_a, _PLAIN if row.any_layout else (Layout.ROW,)),
-        ("layout_b", s.layout_b, _layouts_b(row)),
+        ("layout_b", s.layout_b, _layouts_b(s, row)),
         ("layout_e", s.layout_e, (Layout.ROW,)),
         ("special", a.special, family.specials),
         ("groups_merged", a.groups_merged, (a.groups_merged,) if conv else (1,)),
@@ -166,14 +166,27 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
 _PLAIN = (Layout.ROW, Layout.COL)
 
 
+def _stored_as(signature: Signature) -> str:
+    """Return what B's source is called, if it is no matrix of whole elements in rows or columns."""
+    if _is_prepared(signature):
+        return "Prepared"
+    return "PackedRows" if signature.dtype_b.packed else ""
+
+
 def _is_prepared(signature: Signature) -> bool:
     return signature.layout_b is Layout.PREPARED
 
 
-def _layouts_b(row: PipelineRow) -> tuple[Layout, ...]:
+def _dtypes_b(signature: Signature, row: PipelineRow) -> tuple[DType, ...]:
+    if signature.dtype_b.packed:
+        return (signature.dtype_b,) if row.packed else (signature.dtype_a,)
+    return (signature.dtype_b,) if row.mixed else (signature.dtype_a,)
+
+
+def _layouts_b(signature: Signature, row: PipelineRow) -> tuple[Layout, ...]:
     if row.prepared:
         return (Layout.PREPARED,)
-    return _PLAIN if row.any_layout else (Layout.COL,)
+    return _PLAIN if row.any_layout and not signature.dtype_b.packed else (Layout.COL,)
 
 
 def _policy(signature: Signature, algorithm: Algorithm) -> str:
@@ -181,6 +194,8 @@ def _policy(signature: Signature, algorithm: Algorithm) -> str:
         return "SparsePolicy"
     if _is_prepared(signature):
         return "PreparedPolicy"
+    if signature.dtype_b.packed:
+        return "PackedPolicy"
     return "MxPolicy" if is_mx(signature, algorithm) else "VectorPolicy"
 
 
@@ -245,11 +260,11 @@ def _side(
     operands: Sequence[DOperand],
     vector: int,
     functions: Mapping[str, Function],
-    prepared: bool = False,
+    stored: str = "",
 ) -> dict[str, object]:
     """Return what the template says of A or B: a function and its operands, or a stored matrix."""
     if not operands:
-        return {"name": name, "operands": (), "prepared": prepared}
+        return {"name": name, "operands": (), "stored": stored}
     arguments = [f"x{i}" for i in range(len(operands))]
     return {
         "name": name,
@@ -316,6 +331,7 @@ def _context(key: KernelKey, functions: Mapping[str, Function], kernel: str) -> 
         **_pipeline(a, s),
         "sparse": s.sparse,
         "prepared": _is_prepared(s),
+        "packed": s.dtype_b.packed,
         "epilogue": a.epilogue.value,
         "work": "stream_k" if a.stream_k else "split_k" if a.split_k > 1 else "tiles",
         "reduction": a.reduction.value,
@@ -333,7 +349,7 @@ def _context(key: KernelKey, functions: Mapping[str, Function], kernel: str) -> 
                 **_scale(s.scale_a, k_is_inner=s.layout_a is Layout.ROW),
             },
             {
-                **_side("B", s.b, a.vector_b, functions, _is_prepared(s)),
+                **_side("B", s.b, a.vector_b, functions, _stored_as(s)),
                 **_scale(s.scale_b, k_is_inner=s.layout_b is not Layout.ROW),
             },
         ),

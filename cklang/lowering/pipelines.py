@@ -45,6 +45,8 @@ class PipelineRow:
     """Copies of the A and B tiles in LDS."""
     wave_groups: int = 1
     """Groups of waves that share K."""
+    packed: bool = False
+    """Whether B may be of 4-bit integers."""
     prepared: bool = False
     """Whether B is prepared, and goes past LDS."""
     any_layout: bool = True
@@ -85,6 +87,7 @@ PIPELINES: Mapping[Pipeline, PipelineRow] = MappingProxyType(
             headers=(),
             ck="GemmPipelineAgBgCrCompV3",
             policy=_UNIVERSAL,
+            packed=True,
             sparse=True,
             transposed=True,
             tail="Full",

@@ -163,7 +163,7 @@ def _shaped(operation: Operation, error: Array, dims: dict[Dim, int]) -> Array:
 
 def flushable(known: Known, dtype: DType) -> Known:
     """Let what is subnormal in ``dtype`` be zero as well."""
-    if known.is_bool or known.value.dtype.kind != "f":
+    if known.is_bool or known.value.dtype.kind != "f" or dtype.kind is not NumberKind.FLOAT:
         return known
     size = np.abs(known.value)
     small = (size < _LEAST_NORMAL[dtype.name]) & (size > known.error)

@@ -127,6 +127,8 @@ def _bind_blocks(function: Function, arrays: Sequence[Any], dims: dict[Dim, int]
 
 def _array(param: Value, given: Any) -> Array:
     dtype = param.type.dtype.numpy
+    # Packed and prepared matrices know what they stand for.
+    given = given.unpack() if hasattr(given, "unpack") else given
     # A Python number has no width: it takes the parameter's.
     array = np.asarray(given, dtype) if isinstance(given, (bool, int, float)) else np.asarray(given)
     if array.dtype != dtype or array.ndim != param.type.rank:

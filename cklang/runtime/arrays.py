@@ -71,7 +71,8 @@ class Array:
         if self.prepared is not None:
             rows, row = self.prepared.extents(self.shape[1 - self.k_axis], self.shape[self.k_axis])
             return 0, rows * row * self.dtype.bytes
-        return extent_of(self.shape, self.strides, self.dtype.bytes)
+        low, high = extent_of(self.shape, self.strides, self.dtype.bytes)
+        return (low, -(-high * self.dtype.bits // 8)) if self.dtype.packed else (low, high)
 
     @property
     def size(self) -> int:
@@ -184,6 +185,8 @@ def _from_numpy(name: str, array: np.ndarray[Any, Any], owner: object = None) ->
         if array.dtype.newbyteorder("=") in _numpy_dtypes():
             raise error("A003", name=name, dtype=array.dtype.str)
         raise error("A002", name=name, dtype=array.dtype, known=_known())
+    if dtype.packed:
+        raise error("A053", name=name, dtype=array.dtype)
     size = dtype.bytes
     _expect_whole_elements(name, array.ctypes.data, array.strides, size)
     return Array(

@@ -163,9 +163,13 @@ class ConvProblem:
 
     @property
     def m(self) -> int:
-        """Rows of all products, one under the other."""
-        count, m, _, _ = self.product()
-        return count * m
+        """Rows of a product."""
+        return self.product()[1]
+
+    @property
+    def products(self) -> int:
+        """How many products it is."""
+        return self.product()[0]
 
     @property
     def n(self) -> int:

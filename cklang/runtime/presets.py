@@ -99,7 +99,7 @@ def tilings(name: str, signature: Signature, gpu: str) -> tuple[Mapping[str, Any
     Raises:
         CkValueError: K001, there is no such set.
     """
-    dtypes = (signature.dtype_a.family, signature.dtype_b.family, signature.dtype_acc.name)
+    dtypes = signature.multiplied
     rows = (
         row
         for row in _set(name)

@@ -7,6 +7,7 @@ is read. Axes of extent 1 and their arbitrary strides are made regular first.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
@@ -84,7 +85,7 @@ class Matrix(Operand):
     @property
     def contiguous(self) -> int:
         """Extent of the contiguous axis."""
-        if self.prepared is not None:
+        if self.prepared is not None or self.dtype.packed:
             return self.stride
         return self.columns if self.layout is Layout.ROW else self.rows
 
@@ -215,6 +216,11 @@ class Problem:
         if self.grouped:
             return Family.GROUPED
         return Family.BATCHED if self.batch else Family.GEMM
+
+    @property
+    def products(self) -> int:
+        """How many matrix products it is."""
+        return math.prod(self.batch)
 
     @property
     def signature(self) -> Signature:

@@ -98,8 +98,7 @@ EVERYTHING = Pattern(choices=dict.fromkeys(f.name for f in fields(Algorithm)))
 
 def legal_values(name: str, signature: Signature, spec: ArchSpec) -> Sequence[Any]:
     """Return what field ``name`` may be at all on this GPU, in canonical order."""
-    dtypes = (signature.dtype_a.family, signature.dtype_b.family, signature.dtype_acc.name)
-    found = _domains(spec, space(), dtypes, signature.sparse)
+    found = _domains(spec, space(), signature.multiplied, signature.sparse)
     if name in _VECTORS:
         index = _VECTORS.index(name)
         return tuple(sorted({v[index] for v in vector_choices(signature, space().widths)}))

@@ -107,8 +107,7 @@ class Heuristic:
             first = FirstFit().choose(pool, problem, legal, epilogue)
             why = f"{first.reason} (no prediction: {refusal.message})"
             return Chosen(position=first.position, reason=why)
-        k = max(problem.k, 1)
-        times = np.where(legal, ranker.model.times(problem.m, problem.n, k), np.inf)
+        times = np.where(legal, ranker.model.times_of(problem), np.inf)
         position = int(np.argmin(times))
         count = int(np.count_nonzero(legal))
         predicted = f"{times[position]:.2f} µs predicted"

@@ -23,6 +23,10 @@ _WIDEST = 16
 """Bytes of the widest access."""
 
 
+_EIGHTS = 8
+"""Elements of a packed dtype in a dword, which is what an access moves at least."""
+
+
 class Vectors(NamedTuple):
     """Elements of each operand that one access moves."""
 
@@ -54,6 +58,8 @@ def _axes(signature: Signature) -> tuple[str, str]:
     """The contiguous axes of A and of B."""
     a = "k" if signature.layout_a is Layout.ROW else "m"
     b = "n" if signature.layout_b is Layout.ROW else "k"
+    if signature.dtype_b.packed:
+        b = "packed"  # its rows are filled up to whole accesses, whatever K is
     return a, b
 
 
@@ -76,4 +82,5 @@ def _vectors(signature: Signature, widths: dict[str, int]) -> Vectors:
 
 
 def _elements(dtype: DType, width: int) -> int:
-    return max(1, width * 8 // dtype.bits)
+    least = _EIGHTS if dtype.packed else 1
+    return max(least, width * 8 // dtype.bits)

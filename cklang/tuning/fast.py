@@ -58,12 +58,12 @@ class Totals:
             (float(x[0]) if (x == x[0]).all() else x) for x in (t.bytes_a, t.bytes_b, t.bytes_out)
         ]
 
-    def __call__(self, m: float, n: float, k: float) -> Floats:
+    def __call__(self, m: float, n: float, k: float, products: float = 1.0) -> Floats:
         """Return the predicted time of each kernel in µs, shape [kernels]."""
         if self._streams:
-            return self._one_by_one(m, n, k)
+            return self._one_by_one(m, n, k, products)
         t = self._t
-        rows, columns = np.ceil(m / t.tile_m), np.ceil(n / t.tile_n)
+        rows, columns = np.ceil(m / t.tile_m) * products, np.ceil(n / t.tile_n)
         workgroups = rows * columns * t.split_k
         steps = np.ceil(k / self._step_k)
         if not self._plain_loop:
@@ -81,25 +81,25 @@ class Totals:
         own_rows = np.minimum(np.maximum(own / own_columns, 1.0), rows)
         fetched = own_columns * self._column_bytes + own_rows * self._row_bytes
         memory = (workgroups / together) * fetched * (k * self._fetch)
-        memory += self._operands(m, n, k)
+        memory += self._operands(m, n, k, products)
         l2 = workgroups * steps * self._tiles
 
         total = units * np.sqrt(units) + memory * np.sqrt(memory) + l2 * np.sqrt(l2)
         total = np.cbrt(total * total) + self._fixed
-        result: Floats = total + (m * n) * self._atomics
+        result: Floats = total + (products * m * n) * self._atomics
         return result
 
-    def _one_by_one(self, m: float, n: float, k: float) -> Floats:
+    def _one_by_one(self, m: float, n: float, k: float, products: float) -> Floats:
         """Return the same by the equations as they stand, which know stream-K."""
-        g = geometry(self._t, self._spec, float(m), float(n), float(k))
+        g = geometry(self._t, self._spec, float(m), float(n), float(k), float(products))
         last = step_time(self._cost, g.last)
         found: Floats = times(self._t, g, self._cost, self._c, self._full, last).total
         return found
 
-    def _operands(self, m: float, n: float, k: float) -> Floats | float:
+    def _operands(self, m: float, n: float, k: float, products: float) -> Floats | float:
         """Return the time of A, B and the result at memory bandwidth, each moved once."""
         a, b, out = self._sizes
-        footprint = ((m * k) * a + (n * k) * b + (m * n) * out) * _MEGA
+        footprint = ((m * k) * a + (n * k) * b + (m * n) * out) * (products * _MEGA)
         warm = 1.0 / (1.0 + (footprint / self._cache) ** 2)
         time: Floats | float = footprint * (
             warm / self._c.memory_warm + (1.0 - warm) / self._c.memory_cold

@@ -35,17 +35,22 @@ class Extents(Protocol):
     def k(self) -> int:
         """Length of the sums."""
 
+    @property
+    def products(self) -> int:
+        """How many such products are computed in one launch."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GemmShape:
-    """The extents of a GEMM: A [m, k] by B [k, n]."""
+    """The extents of a GEMM: A [m, k] by B [k, n], or of several of them in one launch."""
 
     m: int
     n: int
     k: int
+    products: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("m", "n", "k"):
+        for name in ("m", "n", "k", "products"):
             value = getattr(self, name)
             if not isinstance(value, int) or value < 1:
                 raise error("K002", what=name, want="an integer of 1 or more", got=value)
@@ -107,14 +112,18 @@ class CostModel:
         self._costs = costs(self.columns, spec, self.constants)
         self._totals = Totals(self.columns, spec, self._costs, self.constants)
 
-    def times(self, m: float, n: float, k: float) -> Floats:
+    def times(self, m: float, n: float, k: float, products: float = 1.0) -> Floats:
         """Return the predicted time of each kernel in µs, shape [kernels]."""
-        return self._totals(m, n, k)
+        return self._totals(m, n, k, products)
 
-    def estimate(self, index: int, m: int, n: int, k: int) -> Estimate:
+    def times_of(self, problem: Extents) -> Floats:
+        """Return the same for a problem; one without a sum takes as long as the shortest sum."""
+        return self._totals(problem.m, problem.n, max(problem.k, 1), problem.products)
+
+    def estimate(self, index: int, m: int, n: int, k: int, products: int = 1) -> Estimate:
         """Return the prediction of kernel ``index`` with its terms."""
         t, c = self.columns, self._costs
-        g = geometry(t, self.spec, float(m), float(n), float(k))
+        g = geometry(t, self.spec, float(m), float(n), float(k), float(products))
         full = step_time(c, t.occupancy)
         last = step_time(c, g.last)
         p = times(t, g, c, self.constants, full, last)
@@ -129,10 +138,10 @@ class CostModel:
         terms |= {"memory": waiting * share, "l2": waiting * (1.0 - share)}
         i = index
         tiles_m, tiles_n = np.ceil(m / t.tile_m), np.ceil(n / t.tile_n)
-        loaded = (m * tiles_n * t.bytes_a + n * tiles_m * t.bytes_b) * k
+        loaded = products * (m * tiles_n * t.bytes_a + n * tiles_m * t.bytes_b) * k
         rounds = g.rounds[i] + g.partial[i]
         filled = g.workgroups[i] / (self.spec.compute_units * t.occupancy[i])
-        padded = tiles_m * tiles_n * _steps(t, k) * t.tile_m * t.tile_n * t.tile_k
+        padded = products * tiles_m * tiles_n * _steps(t, k) * t.tile_m * t.tile_n * t.tile_k
         return Estimate(
             us=float(p.total[i]),
             terms={name: float(value[i]) for name, value in terms.items()},
@@ -141,7 +150,7 @@ class CostModel:
             rounds=int(rounds),
             last_round=min(1.0, float(filled - (np.ceil(filled) - 1))),
             steps=int(g.steps[i]),
-            flops=2.0 * m * n * k,
+            flops=2.0 * products * m * n * k,
             padded_flops=2.0 * float(padded[i]),
             waves=int(g.workgroups[i] * t.waves[i]),
             bytes_loaded=float(loaded[i]),
@@ -187,7 +196,7 @@ class Ranker:
     spec: ArchSpec | None = None
     resources: Mapping[KernelKey, Resources] = field(default_factory=dict)
     model: CostModel = field(init=False)
-    _chosen: dict[tuple[int, int, int], int] = field(init=False, default_factory=dict)
+    _chosen: dict[tuple[int, int, int, int], int] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.keys:
@@ -202,13 +211,13 @@ class Ranker:
 
     def rank(self, problem: Extents) -> tuple[Ranked, ...]:
         """Return all candidates, the quickest first; equal times keep the order of the keys."""
-        us = self.model.times(problem.m, problem.n, problem.k)
+        us = self.model.times_of(problem)
         order = np.argsort(us, kind="stable")
         return tuple(Ranked(key=self.keys[i], us=float(us[i])) for i in order)
 
     def choose(self, problem: Extents) -> KernelKey:
         """Return the quickest candidate; the answer is remembered."""
-        shape = (problem.m, problem.n, problem.k)
+        shape = (problem.m, problem.n, problem.k, problem.products)
         index = self._chosen.get(shape)
         if index is None:
             index = self._chosen[shape] = int(np.argmin(self.model.times(*shape)))
@@ -216,7 +225,9 @@ class Ranker:
 
     def estimate(self, key: KernelKey, problem: Extents) -> Estimate:
         """Return the prediction for one candidate, term by term."""
-        return self.model.estimate(self.keys.index(key), problem.m, problem.n, problem.k)
+        return self.model.estimate(
+            self.keys.index(key), problem.m, problem.n, problem.k, problem.products
+        )
 
     def explain(self, problem: Extents) -> str:
         """Return the predicted times of the first two candidates side by side, as text."""
@@ -254,9 +265,9 @@ def rank(keys: Sequence[KernelKey], problem: Extents) -> tuple[Ranked, ...]:
 
 def _table(columns: Sequence[tuple[Ranked, Estimate]], problem: Extents, among: int) -> str:
     names = ("chosen", "runner-up")[: len(columns)]
-    lines = [
-        f"M={problem.m} N={problem.n} K={problem.k}: the quickest of {among} by the cost model"
-    ]
+    count = f"{problem.products} of " if problem.products > 1 else ""
+    shape = f"{count}M={problem.m} N={problem.n} K={problem.k}"
+    lines = [f"{shape}: the quickest of {among} by the cost model"]
     lines += [f"  {name}: {r.key.label}" for name, (r, _) in zip(names, columns, strict=True)]
 
     def row(label: str, cells: Sequence[str]) -> str:

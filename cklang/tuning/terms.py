@@ -102,10 +102,15 @@ class Times:
     total: Array
 
 
-def geometry(t: Columns, spec: ArchSpec, m: Array, n: Array, k: Array) -> Geometry:
-    """Count tiles, rounds and traffic of problems (m, n, k) on each kernel."""
+def geometry(
+    t: Columns, spec: ArchSpec, m: Array, n: Array, k: Array, products: Array = 1.0
+) -> Geometry:
+    """Count tiles, rounds and traffic of problems (m, n, k) on each kernel.
+
+    Several products of one launch stand one under the other: their tiles are rows of tiles.
+    """
     units, chiplets = float(spec.compute_units), float(spec.chiplets)
-    rows, columns = np.ceil(m / t.tile_m), np.ceil(n / t.tile_n)
+    rows, columns = products * np.ceil(m / t.tile_m), np.ceil(n / t.tile_n)
     workgroups, k_tiles = shared_out(t, units, rows * columns, np.ceil(k / t.tile_k))
     queue = np.ceil(workgroups / units)
     rounds = np.floor(queue / t.occupancy)
@@ -117,7 +122,8 @@ def geometry(t: Columns, spec: ArchSpec, m: Array, n: Array, k: Array) -> Geomet
     own_columns = np.minimum(together / chiplets, columns)
     own_rows = np.minimum(np.maximum(together / (own_columns * chiplets), 1.0), rows)
     bytes_per_k = own_columns * t.tile_n * t.bytes_b + own_rows * t.tile_m * t.bytes_a
-    footprint = ((m * t.bytes_a + n * t.bytes_b) * k + m * n * t.bytes_out) * _MEGA
+    moved = (m * t.bytes_a + n * t.bytes_b) * k + m * n * t.bytes_out
+    footprint = products * moved * _MEGA
     cache = cache_bytes(spec) * _MEGA
     return Geometry(
         steps=steps,
@@ -131,7 +137,7 @@ def geometry(t: Columns, spec: ArchSpec, m: Array, n: Array, k: Array) -> Geomet
         warm=1.0 / (1.0 + np.square(footprint / cache)),
         l2=workgroups * steps * t.tile_k * _tile_bytes(t) * _MEGA,
         finished=np.maximum((t.stream > 0) * np.ceil(rows * columns / workgroups), 1.0),
-        atomics=added(t, m, n, workgroups) * _MEGA,
+        atomics=added(t, products * m, n, workgroups) * _MEGA,
     )
 
 

@@ -123,6 +123,21 @@ def test_counts_are_those_of_a_dispatch(key: KernelKey, shape: GemmShape) -> Non
     assert found.bytes_loaded == pytest.approx((rows + columns) * shape.k * each)
 
 
+@given(st.lists(keys, min_size=1, max_size=6), shapes, st.integers(1, 64))
+def test_several_products_are_several_times_the_work(
+    found: list[KernelKey], shape: GemmShape, products: int
+) -> None:
+    found = [replace(key, arch="gfx942") for key in found]
+    several = replace(shape, products=products)
+    for ranked in rank(found, several):
+        made, single = estimate(ranked.key, several), estimate(ranked.key, shape)
+        assert made.us == pytest.approx(ranked.us)
+        assert made.workgroups == products * single.workgroups
+        assert made.flops == products * single.flops
+        assert made.padded_flops == products * single.padded_flops
+        assert made.us >= single.us
+
+
 @given(keys, shapes)
 def test_stream_k_shares_all_steps_evenly(key: KernelKey, shape: GemmShape) -> None:
     key = replace(key, algorithm=replace(key.algorithm, split_k=1, stream_k=True))

@@ -74,7 +74,7 @@ def _covers(row: Forbidden, names: tuple[str, str, str]) -> bool:
 
 @algorithm_rule("warp-tile", "the GPU has a fixed set of matrix instructions", reads=("warp_tile",))
 def _warp_tile(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
-    types = (s.dtype_a.family, s.dtype_b.family, s.dtype_acc.name)
+    types = s.multiplied
     legal = spec.tiles(*types, sparse=s.sparse)
     if a.warp_tile in legal:
         return None
@@ -84,6 +84,18 @@ def _warp_tile(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
         value=_triple(a.warp_tile),
         bound="one of " + (", ".join(map(_triple, legal)) or "(none)"),
     )
+
+
+@algorithm_rule(
+    "packed-run",
+    "4-bit elements are converted by eights, which one lane has next to one another along K",
+    reads=("warp_tile",),
+)
+def _packed_run(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    if not s.dtype_b.packed:
+        return None
+    _, n, k = a.warp_tile
+    return multiple("elements of B in a lane", k * n // spec.wave_size, 8)
 
 
 @algorithm_rule("fp8-encoding", "a GPU has one encoding of 8-bit floats, or none", reads=())

@@ -274,7 +274,7 @@ def _order(pool: Pool, problem: AnyProblem) -> list[int]:
     """Return the places of the legal kernels, by predicted time if the model knows them."""
     legal = pool.legal(problem)
     try:
-        times = pool.ranker.model.times(problem.m, problem.n, max(problem.k, 1))
+        times = pool.ranker.model.times_of(problem)
     except CkUnsupportedError:
         times = np.zeros(len(pool))
     order = np.argsort(times, kind="stable")

@@ -11,6 +11,7 @@
 
 #include "cklang/block_scale.hpp"
 #include "cklang/host.h"
+#include "cklang/packed.hpp"
 #include "cklang/prepared.hpp"
 #include "cklang/shared_gemm.hpp"
 
@@ -155,6 +156,26 @@ const char* refuse_source(const Prepared<T, Shape, vector>*,
     if(!aligned(operands[0].data, operands[0].outer, vector, size_of<T>))
         return complaints.alignment;
     return nullptr;
+}
+
+template <typename T, index_t vector>
+const char* refuse_source(const PackedRows<T, vector>*,
+                          const ck_gemm_operand* operands,
+                          int64_t outer,
+                          int64_t inner,
+                          int64_t,
+                          const Complaints& complaints)
+{
+    if(!addressable(outer, PackedRows<T, vector>::row(inner), operands[0].outer, size_of<T>))
+        return complaints.span;
+    if(!aligned(operands[0].data, operands[0].outer / packed<T>, 1, sizeof(uint32_t)))
+        return complaints.alignment;
+    return nullptr;
+}
+
+template <typename T, index_t vector>
+void normalise_source(const PackedRows<T, vector>*, ck_gemm_operand*, int64_t, int64_t)
+{
 }
 
 template <typename T, typename Shape, index_t vector>

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: MIT
+"""``ck.pack``: matrices of 4-bit elements, two in a byte.
+
+NumPy holds an ``ml_dtypes.int4`` in a byte of its own, which no kernel reads. A packed array has
+the order that CK Tile's conversion of pk_int4_t takes: along K eight elements e0 ... e7 are four
+bytes, low half first: e0 e2 | e4 e6 | e1 e3 | e5 e7, each integer with 8 added to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cklang.errors import error
+from cklang.runtime.arrays import HOST, Array, Library
+from cklang.types import DType, i4
+
+__all__ = ["Packed", "pack"]
+
+_ROW = 32
+"""Rows are filled up to so many elements, 16 bytes: the widest access stays in its row."""
+_ORDER = np.array([0, 2, 4, 6, 1, 3, 5, 7])
+"""Which of eight elements stands at each half byte."""
+_BIAS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Packed:
+    """A matrix of 4-bit elements in half the bytes; made by :func:`pack`, given to ops."""
+
+    data: NDArray[np.uint8] = field(repr=False)
+    """[rows, bytes]: a row along ``axis`` for each index of the other axis."""
+    shape: tuple[int, int]
+    """As NumPy sees the matrix, in elements."""
+    dtype: DType
+    axis: int
+    """The axis along which two elements share a byte: K of the product."""
+
+    def unpack(self) -> NDArray[Any]:
+        """Return the matrix with an element a byte (``ml_dtypes.int4``)."""
+        halves = np.stack([self.data & 15, self.data >> 4], axis=-1)
+        eights = halves.reshape(len(self.data), -1, 8)
+        ordered = np.empty_like(eights)
+        ordered[..., _ORDER] = eights
+        rows = ordered.reshape(len(self.data), -1)[:, : self.shape[self.axis]]
+        numbers = (rows.astype(np.int8) - _BIAS).astype(self.dtype.numpy)
+        return np.ascontiguousarray(np.moveaxis(numbers, 1, self.axis))
+
+    def __ck_array__(self, name: str) -> Array:
+        """Return what a call reads."""
+        strides = [0, 0]
+        strides[self.axis], strides[1 - self.axis] = 1, 2 * self.data.shape[1]
+        return Array(
+            pointer=self.data.ctypes.data,
+            dtype=self.dtype,
+            shape=self.shape,
+            strides=(strides[0], strides[1]),
+            writeable=False,
+            place=HOST,
+            library=Library.NUMPY,
+            owner=self.data,
+        )
+
+
+def pack(w: Any, axis: int = -1) -> Packed:
+    """Return a matrix of integers from -8 to 7 as a packed array of ``ck.i4``.
+
+    Args:
+        w: A host matrix of ``ml_dtypes.int4``, or of any integers in that range.
+        axis: The axis that the product sums over: the last one of a ``ck.i4[N, K]``.
+
+    Raises:
+        CkTypeError: A054, ``w`` is no matrix of integers.
+        CkValueError: A055, a number is out of range.
+    """
+    matrix = np.asarray(w)
+    is_packed_type = matrix.dtype == i4.numpy
+    if matrix.ndim != 2 or not (is_packed_type or matrix.dtype.kind in "iu"):
+        raise error("A054", dtype=matrix.dtype, rank=matrix.ndim)
+    wide = matrix.astype(np.int64)
+    if wide.size and not -8 <= wide.min() <= wide.max() <= 7:
+        raise error("A055", low=wide.min(), high=wide.max())
+    rows = np.moveaxis(wide, axis, 1)
+    filled = np.zeros((rows.shape[0], -(-rows.shape[1] // _ROW) * _ROW), np.int64)
+    filled[:, : rows.shape[1]] = rows
+    halves = (filled + _BIAS).astype(np.uint8).reshape(rows.shape[0], -1, 8)[..., _ORDER]
+    pairs = halves.reshape(rows.shape[0], -1, 2)
+    data = np.ascontiguousarray(pairs[..., 0] | pairs[..., 1] << 4)
+    return Packed(data=data, shape=matrix.shape, dtype=i4, axis=axis % 2)

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: MIT
+"""Matrices B of 4-bit integers: packing, products, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cklang as ck
+from cklang.errors import CkError
+from cklang.keys import Algorithm, Pipeline
+from cklang.reference.bounds import evaluate_with_bound
+from cklang.testing import assert_close
+from cklang.types import DTYPES
+
+GROUP = pytest.mark.xdist_group("packed")
+
+M, N, K = ck.dims("M N K")
+T = ck.dtype_var("T", ck.f16, ck.bf16, ck.fp8, ck.bf8, ck.fp8_fnuz, ck.bf8_fnuz)
+
+
+@ck.op
+def linear(x: T[M, K], w: ck.i4[N, K], scale: ck.f32[N], res: ck.f16[M, N]) -> ck.f16[M, N]:
+    return ck.gelu((x @ w.T) * scale) + res
+
+
+@ck.op
+def upright(x: ck.f16[M, K], w: ck.i4[K, N]) -> ck.f32[M, N]:
+    return x @ w
+
+
+CASES = [("gfx942", "f16"), ("gfx90a", "bf16"), ("gfx950", "fp8"), ("gfx942", "fp8_fnuz")]
+SHAPES = ((64, 64, 64), (136, 136, 208), (72, 64, 0), (8, 8, 16))
+"""All fit the widest loads of A and E, so that one kernel serves them."""
+
+
+def operands(dtype: str, m: int, n: int, k: int) -> list[Any]:
+    rng = np.random.default_rng(m + n + k)
+    x = rng.standard_normal((m, k)).astype(DTYPES[dtype].numpy)
+    w = rng.integers(-8, 8, (n, k)).astype(ml_dtypes.int4)
+    scale, res = rng.standard_normal(n) / 10, rng.standard_normal((m, n))
+    return [x, w, scale.astype(np.float32), res.astype(np.float16)]
+
+
+@GROUP
+@pytest.mark.slow
+@pytest.mark.parametrize(("arch", "dtype"), CASES)
+def test_products(arch: str, dtype: str, covered: Callable[..., None]) -> None:
+    for shape in SHAPES:
+        x, w, *rest = operands(dtype, *shape)
+        packed = ck.pack(w)
+        got = linear(x, packed, *rest, device=f"emu:{arch}")
+        (want,), (bound,) = evaluate_with_bound(linear.ir(x, packed, *rest), (x, w, *rest))
+        assert_close(got, want, bound)
+    assert linear.last is not None
+    assert linear.last.launches[0].resources.spills == 0
+    covered("packed B", f"{dtype} i4 f16", arch)
+
+
+@GROUP
+@pytest.mark.slow
+def test_each_number_at_each_place() -> None:
+    """One row of A picks one element of B: every value, at every place of a group of eight."""
+    k, n = 24, 16
+    w = ((np.arange(k)[:, None] * 5 + np.arange(n)) % 16 - 8).astype(ml_dtypes.int4)
+    got = upright(np.eye(k, dtype=np.float16), ck.pack(w, axis=0), device="emu:gfx942")
+    np.testing.assert_array_equal(got, w.astype(np.float32))
+
+
+@given(st.integers(1, 9), st.integers(0, 70), st.sampled_from([0, 1, -1]), st.integers(0, 99))
+def test_packing_is_undone(rows: int, k: int, axis: int, seed: int) -> None:
+    w = np.random.default_rng(seed).integers(-8, 8, (rows, k)).astype(ml_dtypes.int4)
+    w = w if axis else w.T
+    packed = ck.pack(w, axis=axis)
+    assert packed.shape == w.shape
+    assert packed.data.nbytes == rows * -(-k // 32) * 16
+    assert packed.unpack().dtype == w.dtype
+    np.testing.assert_array_equal(packed.unpack(), w)
+
+
+def test_the_order_is_that_of_ck_tile() -> None:
+    """Eights along K as CK Tile's host code permutes them: 0x75316420, with 8 added."""
+    (row,) = ck.pack(np.arange(8)[None, :] - 8).data
+    assert bytes(row[:4][::-1]).hex() == "75316420"
+    assert set(row[4:]) == {0x88}, "filled up with zeros"
+
+
+def test_what_is_refused() -> None:
+    x, w, scale, res = operands("f16", 16, 16, 32)
+    with pytest.raises(CkError, match=r"CK-A053 .*int4[\s\S]*ck.pack\(w\)"):
+        linear(x, w, scale, res)
+    with pytest.raises(CkError, match=r"CK-A055 .* from -9 to 3"):
+        ck.pack(np.array([[3, -9]]))
+    with pytest.raises(CkError, match="CK-A054"):
+        ck.pack(np.array([[0.5]]))
+    with pytest.raises(CkError, match="CK-A054"):
+        ck.pack(np.zeros(4, np.int8))
+    with pytest.raises(CkError, match="CK-K102"):  # packed along N: B would be row-major
+        upright.explain(x, ck.pack(w.T, axis=1), device="emu:gfx942")
+
+    @ck.op
+    def first(x: ck.i4[M, K], w: ck.f16[K, N]) -> ck.f32[M, N]:
+        return x @ w
+
+    @ck.op
+    def added(x: ck.f16[M, K], w: ck.f16[K, N], more: ck.i4[M, N]) -> ck.f32[M, N]:
+        return x @ w + more
+
+    with pytest.raises(CkError, match="CK-F048"):
+        first.ir(ck.pack(w), x.T)
+    with pytest.raises(CkError, match="CK-F041"):
+        added.ir(x, x.T, ck.pack(w[:, :16]))
+
+
+def test_rules_know_eights_and_pipelines() -> None:
+    x, w, scale, res = operands("f16", 16, 16, 32)
+    short = Algorithm(
+        tile=(64, 64, 32),
+        warps=(2, 2, 1),
+        warp_tile=(16, 16, 16),
+        vector_a=8,
+        vector_b=8,
+        vector_e=8,
+        vector_d=(4, 8),
+    )
+    packed = ck.pack(w)
+    with pytest.raises(CkError, match="packed-run"):
+        linear.using(short).explain(x, packed, scale, res, device="emu:gfx942")
+    (problem,) = linear.problems(x, packed, scale, res)
+    assert problem.signature.dtype_b is ck.i4
+    chosen = ck.select(problem, arch="gfx942").key.algorithm
+    assert chosen.pipeline is Pipeline.COMPV3
+    assert "PackedRows" in linear.inspect(x, packed, scale, res, device="emu:gfx942")

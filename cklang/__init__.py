@@ -23,6 +23,7 @@ from cklang.frontend.functions import *  # noqa: F403 - the names stand in its _
 from cklang.frontend.helper import Fn, fn
 from cklang.keys import Algorithm
 from cklang.runtime import sparse24
+from cklang.runtime.attention_backward import attention_grad
 from cklang.runtime.context import using
 from cklang.runtime.convolution import ConvProblem, conv_problem
 from cklang.runtime.op import Op, op
@@ -67,6 +68,7 @@ __all__ = [
     "Registry",
     "Selection",
     "Tuned",
+    "attention_grad",
     "autotune",
     "bf8",
     "bf8_fnuz",

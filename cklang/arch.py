@@ -18,6 +18,7 @@ from cklang.errors import error
 __all__ = [
     "ANY",
     "ArchSpec",
+    "AttentionGradTile",
     "AttentionTile",
     "Forbidden",
     "KnownWrong",
@@ -129,6 +130,23 @@ class AttentionTile:
     block_per_cu: int
 
 
+Triple = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionGradTile:
+    """A tiling that CK Tile's backward attention has on this GPU; its last two are head sizes."""
+
+    dtypes: tuple[str, ...]
+    tile: tuple[int, int, int, int, int, int, int, int, int]
+    """As in :class:`cklang.attention_keys.AttentionGradAlgorithm`; so are the next two."""
+    warps: tuple[Triple, Triple, Triple]
+    warp_tiles: tuple[Triple, Triple, Triple]
+    pipelines: tuple[str, ...]
+    """Those that work, the one to prefer first."""
+    block_per_cu: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixRate:
     """How fast the matrix instructions of one compute unit are with these element types."""
@@ -208,6 +226,7 @@ class ArchSpec:
     source: str
     """Where the numbers come from."""
     attention_tiles: tuple[AttentionTile, ...] = ()
+    attention_grad_tiles: tuple[AttentionGradTile, ...] = ()
 
     def __hash__(self) -> int:
         return hash((self.name, self.compute_units))
@@ -259,6 +278,7 @@ _ROWS: dict[str, Any] = {
     "forbidden": Forbidden,
     "known_wrong": KnownWrong,
     "attention_tiles": AttentionTile,
+    "attention_grad_tiles": AttentionGradTile,
 }
 
 

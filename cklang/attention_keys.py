@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, get_args
 
 from cklang.codec import decode, encode, enum_of
 from cklang.errors import error
@@ -20,14 +20,19 @@ from cklang.keys import SCHEMA_VERSION, KernelKey
 from cklang.types import DType
 
 __all__ = [
+    "AnyAttentionKey",
     "AnyKey",
     "AppendKey",
     "AttentionAlgorithm",
+    "AttentionGradAlgorithm",
+    "AttentionGradKey",
     "AttentionKey",
     "AttentionPipeline",
     "AttentionSignature",
     "CombineKey",
+    "GradPipeline",
     "MaskKind",
+    "ReduceKey",
     "Rotary",
     "ScoreKind",
     "key_from_json",
@@ -136,6 +141,36 @@ class AttentionAlgorithm:
         _close(self, "pipeline", AttentionPipeline)
 
 
+class GradPipeline(Enum):
+    """CK Tile's backward pipelines."""
+
+    KR_KTR_VR = "kr_ktr_vr"
+    """Keys, their transpose and values in registers; queries come by."""
+    KR_KTR_VR_IGLP = "kr_ktr_vr_iglp"
+    """The same with loads ahead and hints to the compiler."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionGradAlgorithm:
+    """How a kernel computes the gradients of q, k and v."""
+
+    tile: tuple[int, int, int, int, int, int, int, int, int]
+    """Queries, keys, the steps of the five products, and the head sizes of q and of v."""
+    warps: tuple[Triple, Triple, Triple]
+    """Of q k' and do v', of the two that give dv and dk, and of the one that gives dq."""
+    warp_tiles: tuple[Triple, Triple, Triple]
+    """The same for matrix instruction tiles."""
+    pipeline: GradPipeline = GradPipeline.KR_KTR_VR_IGLP
+    vector: int
+    """Elements that one access moves along a head."""
+    block_per_cu: int = 1
+
+    def __post_init__(self) -> None:
+        for extent in (*self.tile, self.vector, self.block_per_cu):
+            _positive("tile", extent)
+        _close(self, "pipeline", GradPipeline)
+
+
 class _Key:
     """What every key here has: an identity, a label, and the JSON form of its fields."""
 
@@ -203,6 +238,57 @@ class AttentionKey(_Key):
 
 
 @dataclass(frozen=True)
+class AttentionGradKey(_Key):
+    """The identity of a kernel that gives the gradients of q, k and v."""
+
+    signature: AttentionSignature
+    """Of the forward kernel; ``dtype_o`` is the type of what it stores for k and v."""
+    bias_grad: bool
+    """Whether it gives the gradient of the bias too."""
+    deterministic: bool
+    """Whether each tile of keys gives its part of dq apart, so that they are added in one order."""
+    algorithm: AttentionGradAlgorithm
+    arch: str
+
+    kind: ClassVar[str] = "attention_grad"
+
+    @property
+    def stencil(self) -> AttentionGradKey:
+        """The same with both functions open."""
+        return replace(self, signature=replace(self.signature, score_function="", mask_function=""))
+
+    @property
+    def words(self) -> list[str]:
+        """What its label says."""
+        s, a = self.signature, self.algorithm
+        dtypes = dict.fromkeys((s.dtype.name, s.dtype_o.name))
+        return [*dtypes, s.score.value, s.mask.value, a.pipeline.value, "x".join(map(str, a.tile))]
+
+
+@dataclass(frozen=True)
+class ReduceKey(_Key):
+    """The identity of a kernel around the gradient of attention."""
+
+    dot: bool
+    """Whether it sums the products of two tensors of ``dtype`` along their rows, or parts of a
+    tensor of f32 to one of ``dtype``."""
+    dtype: DType
+    arch: str
+
+    kind: ClassVar[str] = "attention_reduce"
+
+    @property
+    def stencil(self) -> ReduceKey:
+        """Itself: nothing is open."""
+        return self
+
+    @property
+    def words(self) -> list[str]:
+        """What its label says."""
+        return ["dot" if self.dot else "sum", self.dtype.name]
+
+
+@dataclass(frozen=True)
 class CombineKey(_Key):
     """The identity of a kernel that combines what splits of the keys gave."""
 
@@ -259,7 +345,10 @@ class AppendKey(_Key):
         return [self.dtype.name, self.rotary.value, *(["paged"] if self.paged else [])]
 
 
-AnyKey = KernelKey | AttentionKey | CombineKey | AppendKey
+AnyAttentionKey = AttentionKey | AttentionGradKey | CombineKey | AppendKey | ReduceKey
+"""The identity of a kernel around attention."""
+
+AnyKey = KernelKey | AnyAttentionKey
 """The identity of a kernel of any family."""
 
 
@@ -269,7 +358,7 @@ def key_from_json(data: dict[str, Any]) -> AnyKey:
     Raises:
         CkValueError: K003 for another schema version, K001 for unknown fields or values.
     """
-    kinds = {each.kind: each for each in (AttentionKey, CombineKey, AppendKey)}
+    kinds = {each.kind: each for each in get_args(AnyAttentionKey)}
     kind = kinds.get(str(data.get("kind", "")))
     return KernelKey.from_json(data) if kind is None else kind.from_json(data)
 

@@ -17,19 +17,23 @@ from typing import Any
 import numpy as np
 
 from cklang.attention_keys import (
+    AnyAttentionKey,
     AppendKey,
     AttentionAlgorithm,
+    AttentionGradKey,
     AttentionKey,
     AttentionSignature,
     CombineKey,
+    ReduceKey,
 )
-from cklang.lowering.attention import lower_append, lower_attention, lower_combine
+from cklang.lowering.attention import lower_any
 from cklang.lowering.attention_face import (
     AppendFace,
-    AppendProblem,
     AttentionFace,
+    AttentionGradFace,
     AttentionProblem,
     AttentionTensor,
+    ReduceFace,
 )
 from cklang.lowering.gemm import KernelSource
 from cklang.runtime import codeobject
@@ -41,7 +45,6 @@ from cklang.runtime.toolchain import find_ck_tree, find_toolchain
 from cklang.types import DType, bf16, f16
 
 Array = np.ndarray[Any, Any]
-Key = AttentionKey | CombineKey | AppendKey
 Expression = Callable[..., Any]
 """Of (s, b, h, i, j) or (b, h, i, j), whose indices broadcast."""
 
@@ -67,10 +70,11 @@ def key_of(
 class Built:
     """A filled stencil."""
 
-    key: Key
+    key: AnyAttentionKey
     source: KernelSource
     code: Path
-    face: AttentionFace | AppendFace
+    face: Any
+    """The host face of its kind."""
 
     @property
     def facts(self) -> codeobject.KernelFacts:
@@ -78,16 +82,19 @@ class Built:
         return codeobject.read(self.code).kernel(self.source.kernel)
 
 
-def _source(key: Key, fill: str) -> KernelSource:
-    if isinstance(key, AttentionKey):
-        return lower_attention(key, fill)
-    return lower_combine(key) if isinstance(key, CombineKey) else lower_append(key)
+_FACES = {
+    AttentionKey: AttentionFace,
+    AttentionGradKey: AttentionGradFace,
+    CombineKey: AttentionFace,
+    AppendKey: AppendFace,
+    ReduceKey: ReduceFace,
+}
 
 
 @cache
-def build(key: Key, fill: str = "") -> Built:
+def build(key: AnyAttentionKey, fill: str = "") -> Built:
     """Return the kernel of ``key`` with its holes filled; stencils are kept in the cache."""
-    source = _source(key, fill)
+    source = lower_any(key, fill)
     tools, tree = find_toolchain(), find_ck_tree()
     store = Store(cache_root())
     inputs = {"source": source.stencil, "arch": key.arch, "tools": steps.identity(tools, tree)}
@@ -121,8 +128,8 @@ def build(key: Key, fill: str = "") -> Built:
     return _built(key, source, parts, entry)
 
 
-def _built(key: Key, source: KernelSource, parts: Entry, entry: Entry) -> Built:
-    face = (AppendFace if isinstance(key, AppendKey) else AttentionFace)(parts.file("host.so"))
+def _built(key: AnyAttentionKey, source: KernelSource, parts: Entry, entry: Entry) -> Built:
+    face = _FACES[type(key)](parts.file("host.so"))
     return Built(key=key, source=source, code=entry.file("kernel.hsaco"), face=face)
 
 
@@ -131,13 +138,13 @@ def _device(arch: str) -> Device:
     return open_device(f"emu:{arch}")
 
 
-def run(built: Built, problem: AttentionProblem | AppendProblem) -> None:
+def run(built: Built, problem: Any) -> None:
     """Launch on the emulator and wait.
 
     Raises:
         ValueError: The host face refuses; its sentence.
     """
-    shape = built.face.describe(problem)  # type: ignore[arg-type]
+    shape = built.face.describe(problem)
     if isinstance(shape, str):
         raise ValueError(shape)  # noqa: TRY004 (a refusal, not a mistake in types)
     device = _device(built.key.arch)

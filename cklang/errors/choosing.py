@@ -136,4 +136,17 @@ TABLE: tuple[Rule, ...] = (
         "{what} is for matrix products; @{name} is an attention",
         "call it, or ask op.explain, op.inspect, op.build, op.problems and op.fusion",
     ),
+    row(
+        "G006",
+        CkUnsupportedError,
+        "the score of @{name} does more with the product than add to it, and the backward kernels "
+        "take the derivative of a score to be 1",
+        "return s plus or minus an expression without s",
+    ),
+    row(
+        "G007",
+        CkUnsupportedError,
+        "@{name} is no attention by itself, so it has no gradient here",
+        "give attention_grad an op that returns ck.attention(...) of its parameters",
+    ),
 )

@@ -4,17 +4,22 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from cklang.arch import arch
 from cklang.attention_keys import (
+    AnyAttentionKey,
     AppendKey,
+    AttentionGradKey,
     AttentionKey,
     AttentionPipeline,
     CombineKey,
+    GradPipeline,
     MaskKind,
+    ReduceKey,
     ScoreKind,
 )
 from cklang.lowering.gemm import KernelSource
@@ -22,13 +27,25 @@ from cklang.lowering.headers import PRECOMPILED_ATTENTION
 from cklang.lowering.render import template
 from cklang.types import f32
 
-__all__ = ["MASK_HOLE", "SCORE_HOLE", "lower_append", "lower_attention", "lower_combine"]
+__all__ = [
+    "MASK_HOLE",
+    "SCORE_HOLE",
+    "lower_any",
+    "lower_append",
+    "lower_attention",
+    "lower_combine",
+    "lower_grad",
+    "lower_reduce",
+]
 
 SCORE_HOLE = "ck_score"
 """The symbol that a stencil with a score function leaves open."""
 
 MASK_HOLE = "ck_mask"
 """The same for a mask function."""
+
+
+_Helper = CombineKey | AppendKey | ReduceKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +80,26 @@ _BIAS = {
 }
 
 
+def lower_any(key: AnyAttentionKey, fill: str) -> KernelSource:
+    """Return the source of any kernel around attention.
+
+    Args:
+        key: Its identity.
+        fill: C that defines the functions that ``key`` says are the user's; empty if none is.
+    """
+    match key:
+        case AttentionKey():
+            return lower_attention(key, fill)
+        case AttentionGradKey():
+            return lower_grad(key, fill)
+        case CombineKey():
+            return lower_combine(key)
+        case AppendKey():
+            return lower_append(key)
+        case ReduceKey():
+            return lower_reduce(key)
+
+
 def lower_attention(key: AttentionKey, fill: str) -> KernelSource:
     """Return the source of an attention kernel.
 
@@ -80,6 +117,65 @@ def lower_attention(key: AttentionKey, fill: str) -> KernelSource:
         halves=False,
         precompiled=PRECOMPILED_ATTENTION,
     )
+
+
+_GRAD_PIPELINES: Mapping[GradPipeline, _PipelineRow] = MappingProxyType(
+    {
+        GradPipeline.KR_KTR_VR: _PipelineRow(
+            ck="BlockFmhaBwdDQDKDVPipelineKRKTRVR",
+            header="block_fmha_bwd_dq_dk_dv_pipeline_kr_ktr_vr.hpp",
+        ),
+        GradPipeline.KR_KTR_VR_IGLP: _PipelineRow(
+            ck="BlockFmhaBwdDQDKDVPipelineKRKTRVRIGLP",
+            header="block_fmha_bwd_dq_dk_dv_pipeline_kr_ktr_vr_iglp.hpp",
+        ),
+    }
+)
+
+# Which of the algorithm's three kinds each of the five products is.
+_GRAD_PRODUCTS = (0, 1, 0, 1, 2)
+
+
+def lower_grad(key: AttentionGradKey, fill: str) -> KernelSource:
+    """Return the source of a kernel that gives the gradients of q, k and v.
+
+    Args:
+        key: What to compute, how, and for which GPU.
+        fill: C that defines the functions of the forward kernel. That of the score must be the
+            score plus something that does not depend on it: its derivative is taken to be 1.
+    """
+    s, a = key.signature, key.algorithm
+    row = _GRAD_PIPELINES[a.pipeline]
+    kernel = f"ck_attention_grad_{s.dtype}_{s.dtype_o}_{'x'.join(map(str, a.tile))}"
+    text = template("attention_grad.hip.j2").render(
+        **_shared(key, kernel),
+        type_o=s.dtype_o.ck,
+        bytes_o=s.dtype_o.bytes,
+        bias_grad=_flag(key.bias_grad),
+        deterministic=_flag(key.deterministic),
+        tile=a.tile,
+        warps=a.warps,
+        warp_tiles=a.warp_tiles,
+        gemms=_GRAD_PRODUCTS,
+        pad=a.vector,
+        threads=arch(key.arch).wave_size * math.prod(a.warps[0]),
+        pipeline=row.ck,
+        header=row.header,
+    )
+    return KernelSource(
+        stencil=text,
+        fill=fill,
+        hole=", ".join(_holes(key)),
+        kernel=kernel,
+        halves=False,
+        precompiled=PRECOMPILED_ATTENTION,
+    )
+
+
+def lower_reduce(key: ReduceKey) -> KernelSource:
+    """Return the source of a kernel around the gradient of attention."""
+    name = f"ck_attention_{'dot' if key.dot else 'sum'}_{key.dtype}"
+    return _whole(key, "attention_reduce.hip.j2", name, type=key.dtype.ck, dot=key.dot)
 
 
 def lower_combine(key: CombineKey) -> KernelSource:
@@ -106,7 +202,7 @@ def lower_append(key: AppendKey) -> KernelSource:
     )
 
 
-def _whole(key: CombineKey | AppendKey, name: str, kernel: str, **context: object) -> KernelSource:
+def _whole(key: _Helper, name: str, kernel: str, **context: object) -> KernelSource:
     """Return a source in which nothing is open."""
     text = template(name).render(key_json=_json(key), kernel=kernel, **context)
     return KernelSource(
@@ -119,7 +215,7 @@ def _whole(key: CombineKey | AppendKey, name: str, kernel: str, **context: objec
     )
 
 
-def _json(key: AttentionKey | CombineKey | AppendKey) -> str:
+def _json(key: AttentionKey | AttentionGradKey | _Helper) -> str:
     return json.dumps(key.stencil.to_json(), sort_keys=True)
 
 
@@ -127,7 +223,7 @@ def _flag(value: bool) -> str:
     return str(value).lower()
 
 
-def _holes(key: AttentionKey) -> tuple[str, ...]:
+def _holes(key: AttentionKey | AttentionGradKey) -> tuple[str, ...]:
     s = key.signature
     score = (SCORE_HOLE,) if s.score is ScoreKind.FUNCTION else ()
     mask = (MASK_HOLE,) if s.mask is MaskKind.FUNCTION else ()
@@ -139,38 +235,49 @@ def _kernel_name(key: AttentionKey) -> str:
     return f"ck_attention_{s.dtype}_{s.dtype_o}_{'x'.join(map(str, a.tile))}"
 
 
+def _shared(key: AttentionKey | AttentionGradKey, kernel: str) -> dict[str, object]:
+    """Return what both directions say alike."""
+    s, a = key.signature, key.algorithm
+    return {
+        "key_json": _json(key),
+        "kernel": kernel,
+        "type": s.dtype.ck,
+        "type_bias": s.dtype_bias.ck,
+        "bytes": s.dtype.bytes,
+        "bytes_bias": s.dtype_bias.bytes,
+        "score": s.score.value,
+        "mask": s.mask.value,
+        "bias": _BIAS[s.score],
+        "dropout": _flag(s.dropout),
+        "packed": _flag(s.packed),
+        "vector": a.vector,
+        "block_per_cu": a.block_per_cu,
+        "holes": " and ".join(_holes(key)),
+    }
+
+
 def _context(key: AttentionKey, kernel: str) -> dict[str, object]:
     s, a = key.signature, key.algorithm
     row = _PIPELINES[a.pipeline]
     stored = f32 if s.split else s.dtype_o
     flags = {name: getattr(a, name) for name in ("pad_q", "pad_k", "pad_d", "pad_dv")}
-    flags |= {name: getattr(s, name) for name in ("dropout", "packed", "split", "paged")}
     flags |= {
+        "split": s.split,
+        "paged": s.paged,
         "lse": s.lse or s.split,
         "soft_cap": s.score is ScoreKind.SOFT_CAP,
         "static_scales": s.dtype.bytes == 1,
         "transposed_loads": False,
     }
     return {
-        "key_json": _json(key),
-        "type": s.dtype.ck,
+        **_shared(key, kernel),
         "type_o": stored.ck,
-        "type_bias": s.dtype_bias.ck,
-        "bytes": s.dtype.bytes,
         "bytes_o": stored.bytes,
-        "bytes_bias": s.dtype_bias.bytes,
-        "score": s.score.value,
-        "mask": s.mask.value,
-        "bias": _BIAS[s.score],
         "tile": a.tile,
         "warps": a.warps,
         "warp_tile": a.warp_tile,
-        "vector": a.vector,
-        "threads": arch(key.arch).wave_size * a.warps[0] * a.warps[1] * a.warps[2],
-        "block_per_cu": a.block_per_cu,
+        "threads": arch(key.arch).wave_size * math.prod(a.warps),
         "pipeline": row.ck,
         "header": row.header,
-        "holes": " and ".join(_holes(key)),
-        "kernel": kernel,
         **{name: _flag(value) for name, value in flags.items()},
     }

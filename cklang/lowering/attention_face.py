@@ -21,9 +21,13 @@ __all__ = [
     "AppendFace",
     "AppendProblem",
     "AttentionFace",
+    "AttentionGradFace",
+    "AttentionGradProblem",
     "AttentionOperand",
     "AttentionProblem",
     "AttentionTensor",
+    "ReduceFace",
+    "ReduceProblem",
 ]
 
 VERSION = 1
@@ -197,6 +201,46 @@ class AppendProblem:
     """Whether row i goes to row start + i of the target, or to row i."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionGradProblem:
+    """The gradients of q, k and v of one problem."""
+
+    forward: AttentionProblem
+    """With lse; its o is not looked at."""
+    grad_o: AttentionTensor
+    """[batch, heads, seqlen_q, hdim_v]."""
+    d: AttentionTensor
+    """[batch, heads, seqlen_q] of f32: o times its gradient summed along the head, times the
+    probability that dropout keeps a weight."""
+    grad_q: AttentionTensor
+    """[batch, heads, seqlen_q, hdim_q] of f32; 0 before the launch."""
+    grad_k: AttentionTensor
+    """[batch, heads, seqlen_k, hdim_q]: with as many heads as q; so for v."""
+    grad_v: AttentionTensor
+    grad_bias: AttentionTensor = _NONE
+    """[batch, heads, seqlen_q, seqlen_k]; elements of tiles that no query sees are not written."""
+    stride_split_q: int = 0
+    """Of deterministic kernels: elements from what one tile of keys gives to the next."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReduceProblem:
+    """Sums along rows or of parts; see :class:`cklang.attention_keys.ReduceKey`."""
+
+    batch: int
+    heads: int
+    rows: int
+    width: int
+    a: AttentionTensor
+    b: AttentionTensor = _NONE
+    result: AttentionTensor
+    factor: float = 1.0
+    count: int = 1
+    """Parts of ``a``."""
+    stride_part: int = 0
+    """Elements from one part to the next."""
+
+
 class _Append(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_int64) for name in ("batch", "heads", "rows", "width", "rotary_width")),
@@ -206,6 +250,69 @@ class _Append(ctypes.Structure):
         *((name, ctypes.c_void_p) for name in ("cosine", "sine")),
         *((name, ctypes.c_int64) for name in ("advance", "behind")),
     )
+
+
+_GRADS = ("grad_o", "d", "grad_q", "grad_k", "grad_v", "grad_bias")
+
+
+class _Grad(ctypes.Structure):
+    _fields_ = (
+        ("forward", _Problem),
+        *((name, _Tensor) for name in _GRADS),
+        ("stride_split_q", ctypes.c_int64),
+    )
+
+
+class _Reduce(ctypes.Structure):
+    _fields_ = (
+        *((name, _Tensor) for name in ("a", "b", "result")),
+        *((name, ctypes.c_int64) for name in ("stride_part", "batch", "heads", "rows", "width")),
+        ("count", ctypes.c_int64),
+        ("factor", ctypes.c_double),
+    )
+
+
+class AttentionGradFace:
+    """A loaded ``host.so`` of a kernel that gives the gradients of q, k and v."""
+
+    def __init__(self, path: Path) -> None:
+        """Load the library.
+
+        Raises:
+            CkBuildError: B013, it was built for another version of the struct layouts.
+        """
+        self._describe = _describe(path, "ck_attention_grad_describe")
+
+    def describe(self, problem: AttentionGradProblem) -> LaunchShape | str:
+        """Return how to launch the kernel for ``problem``, or the sentence that refuses it."""
+        given = _Grad(forward=_to_c(problem.forward), stride_split_q=problem.stride_split_q)
+        for name in _GRADS:
+            setattr(given, name, _tensor(getattr(problem, name)))
+        launch = launch_struct()
+        self._describe(ctypes.byref(given), ctypes.byref(launch))
+        return launch_shape(launch)
+
+
+class ReduceFace:
+    """A loaded ``host.so`` of a kernel around the gradient of attention."""
+
+    def __init__(self, path: Path) -> None:
+        """Load the library.
+
+        Raises:
+            CkBuildError: B013, it was built for another version of the struct layouts.
+        """
+        self._describe = _describe(path, "ck_reduce_describe")
+
+    def describe(self, problem: ReduceProblem) -> LaunchShape | str:
+        """Return how to launch the kernel for ``problem``, or the sentence that refuses it."""
+        given = _Reduce()
+        for f in fields(problem):
+            value = getattr(problem, f.name)
+            setattr(given, f.name, _tensor(value) if isinstance(value, AttentionTensor) else value)
+        launch = launch_struct()
+        self._describe(ctypes.byref(given), ctypes.byref(launch))
+        return launch_shape(launch)
 
 
 class AppendFace:

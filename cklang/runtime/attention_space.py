@@ -6,13 +6,15 @@ from __future__ import annotations
 from cklang.arch import ArchSpec, AttentionTile
 from cklang.attention_keys import (
     AttentionAlgorithm,
+    AttentionGradAlgorithm,
     AttentionPipeline,
     AttentionSignature,
+    GradPipeline,
     MaskKind,
     ScoreKind,
 )
 
-__all__ = ["attention_algorithms"]
+__all__ = ["attention_algorithms", "attention_grad_algorithms"]
 
 _ACCESS_BYTES = 16
 _SMALL = 64
@@ -41,6 +43,30 @@ def attention_algorithms(
         for row in rows
         for pipeline in row.pipelines
         if pipeline == "qr" or not signature.paged
+    )
+
+
+def attention_grad_algorithms(
+    spec: ArchSpec, signature: AttentionSignature, hdim_q: int, hdim_v: int
+) -> tuple[AttentionGradAlgorithm, ...]:
+    """Return every backward algorithm that takes these head sizes, the smallest tiling first."""
+    rows = [
+        row
+        for row in spec.attention_grad_tiles
+        if signature.dtype.name in row.dtypes and hdim_q <= row.tile[7] and hdim_v <= row.tile[8]
+    ]
+    rows.sort(key=lambda row: row.tile[7] + row.tile[8])
+    return tuple(
+        AttentionGradAlgorithm(
+            tile=row.tile,
+            warps=row.warps,
+            warp_tiles=row.warp_tiles,
+            pipeline=GradPipeline(pipeline),
+            vector=min(_ACCESS_BYTES // signature.dtype.bytes, 8),
+            block_per_cu=row.block_per_cu,
+        )
+        for row in rows
+        for pipeline in row.pipelines
     )
 
 

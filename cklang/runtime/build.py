@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cklang import knobs
-from cklang.attention_keys import AnyKey, AttentionKey, key_from_json
+from cklang.attention_keys import AnyKey, key_from_json
 from cklang.errors import CkBuildError, CkError, CkUnsupportedError, error
 from cklang.fusion.attention_plan import AttentionFunctions
 from cklang.ir.nodes import Function
@@ -386,15 +386,15 @@ def source_of(key: AnyKey, filling: Filling) -> KernelSource:
     Raises:
         CkUnsupportedError: L rows, it cannot be generated.
     """
-    if isinstance(key, AttentionKey) and isinstance(filling, AttentionFunctions):
-        from cklang.lowering.attention import lower_attention
-        from cklang.lowering.attention_fill import attention_fill
-
-        return lower_attention(key, attention_fill(filling.score, filling.mask))
     if isinstance(key, KernelKey) and isinstance(filling, Function):
         from cklang.lowering.gemm import lower
 
         return lower(key, filling)
+    if not isinstance(key, KernelKey) and isinstance(filling, AttentionFunctions):
+        from cklang.lowering.attention import lower_any
+        from cklang.lowering.attention_fill import attention_fill
+
+        return lower_any(key, attention_fill(filling.score, filling.mask))
     raise error("Z002", what=f"{key.label} is filled with what belongs to another family")
 
 

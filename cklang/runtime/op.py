@@ -252,6 +252,7 @@ class Op:
         *,
         registry: Registry | None = None,
         strategy: str | Strategy | Direction | None = None,
+        splits: int | None = None,
     ) -> Op:
         """Return this op with choices of its own; what is left out stays as it is here.
 
@@ -259,6 +260,8 @@ class Op:
             algorithm: For every kernel of it; rules still check each problem.
             registry: Where its kernels are looked for first.
             strategy: How one of several is chosen, as in :func:`cklang.using`.
+            splits: Of an attention: among how many workgroups the keys of a tile of queries are
+                shared, at most; 1 for one kernel. If nobody says, so many that the GPU is busy.
 
         Raises:
             CkValueError: K001, there is no such strategy; K002, what is given is of no such type.
@@ -270,6 +273,7 @@ class Op:
             algorithm=self.request.algorithm if algorithm is None else algorithm,
             registry=self.request.registry if registry is None else registry,
             strategy=self.request.strategy if strategy is None else strategy_of(strategy),
+            splits=self.request.splits if splits is None else _count(splits),
         )
         return Op(self.program, changed)
 
@@ -426,6 +430,13 @@ def _expect_algorithm(given: object) -> None:
     if not isinstance(given, Algorithm | AttentionAlgorithm | None):
         want = "a cklang.Algorithm or cklang.AttentionAlgorithm"
         raise error("K002", what="using(...)", want=want, got=given)
+
+
+def _count(given: object) -> int:
+    if not isinstance(given, int) or isinstance(given, bool) or given < 1:
+        want = "an integer of 1 or more"
+        raise error("K002", what="using(splits=...)", want=want, got=given)
+    return given
 
 
 def _new(face: ResultFace, binding: Binding) -> Any:

@@ -44,8 +44,7 @@ def choices_of(
             :func:`cklang.runtime.attention.call.choose_attention`.
     """
     if isinstance(plan, AttentionPlan):
-        choice = choose_attention(plan, binding, outs, spec, request)
-        return [] if choice is None else [choice]
+        return choose_attention(plan, binding, outs, spec, request)
     return dispatch.choose(plan, binding, None if outs is None else outs[0], spec, request)
 
 
@@ -66,7 +65,7 @@ def prepare(
 def wanted(choice: AnyChoice) -> Wanted:
     """Return what the builder needs to build the kernel of a choice."""
     if isinstance(choice, AttentionChoice):
-        return choice.selection.key, choice.kernel.functions
+        return choice.selection.key, choice.filling
     return choice.selection.key, choice.kernel.epilogue
 
 

@@ -45,6 +45,8 @@ class Request:
     algorithm: Algorithm | AttentionAlgorithm | None = None
     registry: Registry | None = None
     strategy: Strategy | None = None
+    splits: int | None = None
+    """Of an attention: among how many workgroups the keys of a tile of queries are shared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

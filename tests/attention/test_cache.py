@@ -252,14 +252,14 @@ def test_refusals() -> None:
         o=AttentionTensor(),
         scale=1.0,
     )
-    assert face.describe(problem) == (  # type: ignore[arg-type]
+    assert face.describe(problem) == (
         "batch, heads and queries must be 1 or more, head sizes multiples of 4"
     )
     append = build(AppendKey(bf16, Rotary.HALF, False, "gfx942")).face
     rows = AppendProblem(
         batch=1, heads=1, rows=1, width=8, source=AttentionTensor(), target=AttentionTensor()
     )
-    answer = append.describe(rows)  # type: ignore[arg-type]
+    answer = append.describe(rows)
     assert "need tables of cosine and sine" in str(answer)
 
 

@@ -190,6 +190,41 @@ def check_packed(lengths: list[tuple[int, int]], seed: int) -> None:
     check(packed, [q, k, v, mine, theirs, slopes])
 
 
+@settings(max_examples=12)
+@given(sizes(), st.integers(1, 6), st.integers(0, 99))
+def test_splits_of_the_keys(n: dict[str, int], splits: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    args = [
+        *arrays(rng, n),
+        rng.uniform(0, 0.1, n["H"]).astype(np.float32),
+        rng.uniform(-1, 1, (1, n["H"], n["S"], n["T"])).astype(np.float16),
+        rng.integers(0, 3, (n["B"], n["S"]), np.int32),
+        rng.integers(0, 3, (n["B"], n["T"]), np.int32),
+        0.25,
+    ]
+    op = varied.using(splits=splits)
+    check(op, args)
+    assert op.last is not None
+    parts = min(splits, max(-(-n["T"] // 64), 1))
+    assert len(op.last.launches) == (2 if parts > 1 else 1)
+
+
+def test_splits_are_chosen_where_a_gpu_would_be_idle() -> None:
+    def launches(batch: int, keys: int, op: Any = plain) -> str:
+        q, k = (np.zeros((1, 8, rows, 64), np.float16) for rows in (1, 1))
+        q, k = np.repeat(q, batch, 0), np.broadcast_to(k[:, :1], (batch, 8, keys, 64))
+        return str(op.explain(q, k, k))
+
+    assert "in 8 splits" in launches(1, 4096)
+    assert "it combines 8 splits of the keys" in launches(1, 4096)
+    assert "splits" not in launches(1, 900)
+    assert "splits" not in launches(64, 4096)
+    assert "in 3 splits" in launches(64, 4096, plain.using(splits=3))
+    assert "splits" not in launches(1, 4096, plain.using(splits=1))
+    with pytest.raises(CkError, match="CK-K002"):
+        plain.using(splits=0)
+
+
 def test_coverage(covered: Callable[..., None]) -> None:
     """One call of each op, for the table of what works where."""
     n = {"B": 2, "G": 2, "H": 4, "S": 40, "T": 75, "D": 64, "E": 64}
@@ -198,6 +233,8 @@ def test_coverage(covered: Callable[..., None]) -> None:
     covered("attention", "f16", ARCH)
     check(windowed, args)
     covered("attention: window", "f16", ARCH)
+    check(plain.using(splits=2), args)
+    covered("attention: split-KV", "f16", ARCH)
     check_packed([(70, 90), (5, 0), (33, 130)], 1)
     covered("attention: packed sequences, lse", "f16", ARCH)
 

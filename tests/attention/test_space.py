@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cklang.arch import all_archs, arch
 from cklang.attention_keys import AttentionPipeline, AttentionSignature
-from cklang.runtime.attention_space import attention_algorithms
+from cklang.runtime.attention_space import attention_algorithms, attention_grad_algorithms
 from cklang.types import DType, bf16, f16, f32, fp8, fp8_fnuz
 
 heads = st.integers(1, 32).map(lambda eighths: 8 * eighths)
@@ -19,7 +19,11 @@ def signature(dtype: DType) -> AttentionSignature:
     return AttentionSignature(dtype=dtype, dtype_o=dtype, dtype_bias=dtype)
 
 
-@pytest.mark.parametrize("spec", all_archs(), ids=lambda spec: spec.name)
+# The pinned tree's products with A in registers do not compile for RDNA3.
+ABLE = [spec for spec in all_archs() if spec.family != "rdna3"]
+
+
+@pytest.mark.parametrize("spec", ABLE, ids=lambda spec: spec.name)
 @given(hdim_q=heads, hdim_v=heads)
 def test_every_head_size_has_a_tiling(spec: object, hdim_q: int, hdim_v: int) -> None:
     found = attention_algorithms(spec, signature(f16), hdim_q, hdim_v)  # type: ignore[arg-type]
@@ -27,6 +31,9 @@ def test_every_head_size_has_a_tiling(spec: object, hdim_q: int, hdim_v: int) ->
     assert all(a.tile[5] >= hdim_q and a.tile[3] >= hdim_v for a in found)
     sizes = [a.tile[3] + a.tile[5] for a in found]
     assert sizes == sorted(sizes)
+    back = attention_grad_algorithms(spec, signature(f16), hdim_q, hdim_v)  # type: ignore[arg-type]
+    assert back
+    assert all(a.tile[7] >= hdim_q and a.tile[8] >= hdim_v for a in back)
 
 
 def test_tilings_are_multiples_of_their_parts() -> None:
@@ -49,3 +56,14 @@ def test_order_dtypes_and_widths() -> None:
         assert attention_algorithms(arch("gfx942"), signature(dtype), 128, 128)[0].vector == 8
         assert attention_algorithms(arch("gfx90a"), signature(dtype), 128, 128) == ()
     assert attention_algorithms(arch("gfx942"), signature(f16), 264, 64) == ()
+    assert attention_algorithms(arch("gfx1100"), signature(f16), 64, 64) == ()
+
+
+def test_backward_tilings_keep_the_rules_of_their_pipelines() -> None:
+    for spec in all_archs():
+        for row in spec.attention_grad_tiles:
+            m0, n0, k0, k1, k2, k3, k4, hdim_q, hdim_v = row.tile
+            assert (k1, k3) == (m0, m0)
+            assert (k0, k2) == (hdim_q, hdim_v)
+            assert n0 % k4 == 0
+            assert len({w[0] * w[1] * w[2] for w in row.warps}) == 1

@@ -332,6 +332,14 @@ def test_refusals_name_the_reason(
     assert re.search(reason, message), message
 
 
+def test_two_moves_on_rdna4_may_read_one_register_bank(disassemble: Disassemble) -> None:
+    words = (0xCA100149, 0xB6B40151)
+    code = b"".join(word.to_bytes(4, "little") for word in words)
+    used, found = disassemble("gfx1201", code)
+    assert used == len(code), found
+    assert disassemble("gfx1100", code)[0] == 0
+
+
 def test_unknown_arch(disassemble: Disassemble) -> None:
     assert disassemble("gfx1030", bytes(4)) == (-1, [])
     assert disassemble("gfx942:wave64", bytes(4)) == (-1, [])

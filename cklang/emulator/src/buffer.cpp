@@ -24,12 +24,36 @@ CKEMU_INLINE bool all_inside(const Wave& w, const Buffer& buffer, u32 bytes) {
   return last + buffer.immediate + buffer.scalar + bytes <= buffer.resource.records;
 }
 
-/// Handles one element after the other: `found(lane, skip, place)`, place null if out of range.
+/// As below, for elements that lie apart: each is put together for `found`, and what it changes goes back.
+template <Access access, class Found>
+[[gnu::noinline]] void each_byte(const Buffer& buffer, int l, Found found) {
+  constexpr u32 unit = access.bytes < 4 ? access.bytes : 4;
+  u8* parts[access.dwords()][unit];
+  for (u32 n = 0; n < access.dwords(); ++n) {
+    for (u32 b = 0; b < unit; ++b) parts[n][b] = buffer.place(l, n * unit + b, 1);
+  }
+  for (u32 n = 0; n < access.dwords(); ++n) {
+    u8 joined[unit];
+    bool inside = true;
+    for (u32 b = 0; b < unit; ++b) {
+      inside &= parts[n][b] != nullptr;
+      joined[b] = parts[n][b] != nullptr ? *parts[n][b] : u8{0};
+    }
+    found(l, n, inside ? joined : nullptr);
+    for (u32 b = 0; inside && b < unit; ++b) {
+      if (*parts[n][b] != joined[b]) *parts[n][b] = joined[b];
+    }
+  }
+}
+
+/// Handles one element after the other: `found(lane, skip, place)`, place null if out of range. The result
+/// may overwrite the address, so all places are found first.
 template <Access access, class Found>
 [[gnu::noinline]] void each_element(Wave& w, const Buffer& buffer, Found found) {
   constexpr u32 unit = access.bytes < 4 ? access.bytes : 4;
   each_lane(w, [&](int l) {
     w.lane = l;
+    if (buffer.split(l, unit)) [[unlikely]] return each_byte<access>(buffer, l, found);
     u8* places[access.dwords()];
     for (u32 n = 0; n < access.dwords(); ++n) places[n] = buffer.place(l, n * unit, unit);
     for (u32 n = 0; n < access.dwords(); ++n) found(l, n, places[n]);

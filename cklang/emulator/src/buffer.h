@@ -76,6 +76,12 @@ struct Buffer {
     return number * r.stride + at + scalar + bytes > r.records;
   }
 
+  /// Whether `bytes` (4 of a longer access) may lie in two elements of a swizzled buffer, which are apart.
+  bool split(int l, u32 bytes) const {
+    const u32 whole = resource.element < 4 ? resource.element : 4;
+    return resource.swizzle && lane_offset(l) % whole + bytes > whole;
+  }
+
   /// The address of `bytes` at `skip` behind the lane's offset; null if out of range.
   [[gnu::noinline]] u8* place(int l, u32 skip, u32 bytes) const {
     const u64 at = lane_offset(l) + skip, number = lane_index(l);

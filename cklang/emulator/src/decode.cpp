@@ -450,9 +450,12 @@ bool Decoder::check_scalar_values() {
   return true;
 }
 
-/// The two halves of a dual instruction must read from different banks of vector registers.
+/// The two halves of a dual instruction must read from different banks of vector registers. From
+/// RDNA4 on the second of two moves reads through the port of the addends, so that it need not.
 bool Decoder::check_banks() {
   if (!inst_.row_y) return true;
+  const bool moves = row_->op == Op::v_dual_mov_b32 && inst_.op_y == Op::v_dual_mov_b32;
+  if (moves && family_.gfx == 12) return true;
   for (u32 i = 0; i < 2; ++i) {
     const Operand &x = inst_.src[i], &y = inst_.src[i + 3];
     const bool same = family_.gfx == 12 && x.index == y.index;  // read once

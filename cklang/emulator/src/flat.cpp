@@ -39,20 +39,43 @@ void global_store(Wave& w, const Code& c) {
   count_store(w, access.bytes);
 }
 
-/// Scratch bytes are reached dword by dword; an access must not straddle one unless it is aligned.
-u8* scratch_place(Wave& w, int lane, u64 offset, u32 bytes) {
+constexpr size_t kScratchStride = kLanes * 4;
+
+/// Where a lane's bytes begin, the distance of its dwords there, and the place of the first byte in its dword.
+struct Place {
+  u8* at;
+  size_t stride = 4;
+  u32 skew = 0;
+
+  /// Whether some dword of the access lies in two of memory, which are apart.
+  bool split(u32 bytes) const { return stride != 4 && skew + (bytes < 4 ? bytes : 4) > 4; }
+  u8* byte(u32 number) const { return at - skew + (skew + number) / 4 * stride + (skew + number) % 4; }
+};
+
+template <Access access>
+void load_from(u32* rows, int lane, const Place& place) {
+  if (!place.split(access.bytes)) [[likely]] return load_lane<access>(rows, lane, place.at, place.stride);
+  u8 bytes[access.bytes];
+  for (u32 n = 0; n < access.bytes; ++n) bytes[n] = *place.byte(n);
+  load_lane<access>(rows, lane, bytes);
+}
+template <Access access>
+void store_to(const u32* rows, int lane, const Place& place) {
+  if (!place.split(access.bytes)) [[likely]] return store_lane<access>(rows, lane, place.at, place.stride);
+  u8 bytes[access.bytes];
+  store_lane<access>(rows, lane, bytes);
+  for (u32 n = 0; n < access.bytes; ++n) *place.byte(n) = bytes[n];
+}
+
+Place scratch_place(Wave& w, int lane, u64 offset, u32 bytes) {
   w.lane = lane;
   if (offset + bytes > w.scratch_bytes) {
     raise(w, FaultKind::Address, "scratch access at byte %llu of %u per lane",
           static_cast<unsigned long long>(offset), w.scratch_bytes);
   }
-  if (offset % 4 + (bytes < 4 ? bytes : 4) > 4) {
-    raise(w, FaultKind::Instruction, "unaligned scratch access at byte %llu is not emulated",
-          static_cast<unsigned long long>(offset));
-  }
-  return w.scratch + (offset / 4 * kLanes + static_cast<u32>(lane)) * 4 + offset % 4;
+  const u32 skew = offset % 4;
+  return {w.scratch + (offset / 4 * kLanes + static_cast<u32>(lane)) * 4 + skew, kScratchStride, skew};
 }
-constexpr size_t kScratchStride = kLanes * 4;
 
 struct ScratchOffsets {
   const u32* lanes;  // null without a vector offset
@@ -72,7 +95,7 @@ void scratch_load(Wave& w, const Code& c) {
   const ScratchOffsets at = scratch_offsets(w, c);
   u32* rows = w.v[c.dst];
   each_lane(w, [&](int l) {
-    load_lane<access>(rows, l, scratch_place(w, l, at(l), access.bytes), kScratchStride);
+    load_from<access>(rows, l, scratch_place(w, l, at(l), access.bytes));
   });
   w.lane = -1;
 }
@@ -81,16 +104,11 @@ void scratch_store(Wave& w, const Code& c) {
   const ScratchOffsets at = scratch_offsets(w, c);
   const u32* rows = source_row(w, c, 2);
   each_lane(w, [&](int l) {
-    store_lane<access>(rows, l, scratch_place(w, l, at(l), access.bytes), kScratchStride);
+    store_to<access>(rows, l, scratch_place(w, l, at(l), access.bytes));
   });
   w.lane = -1;
 }
 
-/// Where a flat address leads, and the distance of its dwords there.
-struct Place {
-  u8* at;
-  size_t stride;
-};
 Place flat_place(Wave& w, int lane, u64 address, u32 bytes) {
   w.lane = lane;
   const u64 aperture = address >> 32;
@@ -100,12 +118,12 @@ Place flat_place(Wave& w, int lane, u64 address, u32 bytes) {
       raise(w, FaultKind::Address, "flat access at byte %llu of %u bytes of LDS",
             static_cast<unsigned long long>(offset), w.lds_bytes);
     }
-    return {w.lds + offset, 4};
+    return {w.lds + offset};
   }
   if (aperture == kPrivateAperture >> 32) {
-    return {scratch_place(w, lane, static_cast<u32>(address), bytes), kScratchStride};
+    return scratch_place(w, lane, static_cast<u32>(address), bytes);
   }
-  return {reinterpret_cast<u8*>(address), 4};
+  return {reinterpret_cast<u8*>(address)};
 }
 
 template <Access access>
@@ -113,8 +131,7 @@ void flat_load(Wave& w, const Code& c) {
   const Addresses at = addresses_of(w, c);
   u32* rows = w.v[c.dst];
   each_lane(w, [&](int l) {
-    const Place place = flat_place(w, l, at(l), access.bytes);
-    load_lane<access>(rows, l, place.at, place.stride);
+    load_from<access>(rows, l, flat_place(w, l, at(l), access.bytes));
   });
   w.lane = -1;
   count_load(w, access.bytes);
@@ -124,8 +141,7 @@ void flat_store(Wave& w, const Code& c) {
   const Addresses at = addresses_of(w, c);
   const u32* rows = source_row(w, c, 2);
   each_lane(w, [&](int l) {
-    const Place place = flat_place(w, l, at(l), access.bytes);
-    store_lane<access>(rows, l, place.at, place.stride);
+    store_to<access>(rows, l, flat_place(w, l, at(l), access.bytes));
   });
   w.lane = -1;
   w.counters->progress++;
@@ -156,7 +172,7 @@ void scratch_load_lds(Wave& w, const Code& c) {
   const u64 base = u64{lds_base(w)} + static_cast<u64>(static_cast<i64>(c.offset));
   each_lane(w, [&](int l) {
     u32 value[kLanes];
-    load_lane<access>(value, 0, scratch_place(w, l, at(l), access.bytes), kScratchStride);
+    load_from<access>(value, 0, scratch_place(w, l, at(l), access.bytes));
     const u64 place = base + 4 * static_cast<u64>(l);
     if (place + 4 <= w.lds_bytes) std::memcpy(w.lds + place, value, 4);
   });

@@ -12,19 +12,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cklang.arch import ArchSpec
-from cklang.attention_keys import AttentionAlgorithm
+from cklang.attention_keys import AttentionAlgorithm, AttentionKey
 from cklang.errors import error
-from cklang.fusion.attention_plan import AttentionPlan, FusedAttention
+from cklang.fusion.attention_plan import AttentionFunctions, AttentionPlan, FusedAttention
 from cklang.ir.nodes import Value
 from cklang.runtime.arrays import Array
 from cklang.runtime.attention.launch import loaded_attention
 from cklang.runtime.attention.problem import AttentionCase, case_of
-from cklang.runtime.attention.select import AttentionSelection, select_attention
+from cklang.runtime.attention.select import AttentionSelection, combination, select_attention
 from cklang.runtime.bind import Binding
 from cklang.runtime.device import Device
 from cklang.runtime.dispatch import CallPlan, Step, packed, stored, touched
 from cklang.runtime.problem import Storage
-from cklang.runtime.record import LaunchRecord
+from cklang.runtime.record import Artifact, LaunchRecord
 from cklang.types import Dim
 
 if TYPE_CHECKING:
@@ -42,6 +42,13 @@ class AttentionChoice:
     problem: AttentionCase
     selection: AttentionSelection
 
+    @property
+    def filling(self) -> AttentionFunctions:
+        """What fills the kernel's stencil."""
+        if isinstance(self.selection.key, AttentionKey):
+            return self.kernel.functions
+        return AttentionFunctions(score=None, mask=None)
+
 
 def choose_attention(
     plan: AttentionPlan,
@@ -49,8 +56,8 @@ def choose_attention(
     outs: Sequence[Array] | None,
     spec: ArchSpec,
     request: Request,
-) -> AttentionChoice | None:
-    """Return the problem and the algorithm of a call; None if no result has an element.
+) -> list[AttentionChoice]:
+    """Return the kernels of a call: none if no result has an element, two if keys are split.
 
     Raises:
         CkValueError: I045, heads do not fit; K002, the algorithm asked for is none of attention.
@@ -58,13 +65,17 @@ def choose_attention(
     """
     case = case_of(plan.kernel, _storage(plan, binding, outs), binding.dims)
     if case.is_empty:
-        return None
+        return []
     algorithm = request.algorithm
     if algorithm is not None and not isinstance(algorithm, AttentionAlgorithm):
         want = "a cklang.AttentionAlgorithm for an op with an attention"
         raise error("K002", what="using(...)", want=want, got=algorithm)
-    selection = select_attention(case, spec, algorithm)
-    return AttentionChoice(kernel=plan.kernel, problem=case, selection=selection)
+    case, selection = select_attention(case, spec, algorithm, request.splits)
+    first = AttentionChoice(kernel=plan.kernel, problem=case, selection=selection)
+    if not case.signature.split:
+        return [first]
+    second = combination(case, spec)
+    return [first, AttentionChoice(kernel=plan.kernel, problem=case, selection=second)]
 
 
 def prepare_attention(
@@ -78,16 +89,29 @@ def prepare_attention(
     """Return the launch of a call, with its kernel built and loaded."""
     pieces = [touched(array, written=False) for array in binding.arrays.values()]
     pieces += [touched(out, written=True) for out in outs]
-    choice = choose_attention(plan, binding, outs, device.spec, request)
-    if choice is None:
-        return CallPlan(device, [], pieces, [], binding.place, outs=len(outs))
-    wanted = (choice.selection.key, plan.kernel.functions)
-    (artifact,) = builder.build_all([wanted])
-    loaded = loaded_attention(device, artifact)
-    shape = loaded.prepare(choice.problem)
-    launch = device.launch(loaded.function, shape.grid, shape.block, shape.kernarg)
-    slots = _slots(plan, binding)
+    choices = choose_attention(plan, binding, outs, device.spec, request)
+    artifacts = builder.build_all([(each.selection.key, each.filling) for each in choices])
+    held = _temporaries(plan, binding, choices)
+    names = [*binding.arrays, *(value.name for value in plan.function.results), *held]
+    slots = {name: index for index, name in enumerate(names)}
     fixed = _fixed(plan.kernel, binding, device)
+    steps = [
+        _step(device, artifact, choice.problem, slots, fixed)
+        for choice, artifact in zip(choices, artifacts, strict=True)
+    ]
+    return CallPlan(device, steps, pieces, list(held.values()), binding.place, outs=len(outs))
+
+
+def _step(
+    device: Device,
+    artifact: Artifact,
+    case: AttentionCase,
+    slots: Mapping[str, int],
+    fixed: Mapping[str, int],
+) -> Step:
+    loaded = loaded_attention(device, artifact)
+    shape = loaded.prepare(case)
+    launch = device.launch(loaded.function, shape.grid, shape.block, shape.kernarg)
     patches = []
     for value, words in shape.pointers.items():
         if value in fixed:
@@ -95,21 +119,17 @@ def prepare_attention(
                 launch.words[word] = fixed[value]
         else:
             patches += [(word, slots[value]) for word in words]
+    record = LaunchRecord(artifact=artifact, problem=case, grid=shape.grid, block=shape.block)
+    return Step(launch=launch, patches=tuple(patches), record=record, workspace=0, zeroed=0)
+
+
+def _temporaries(
+    plan: AttentionPlan, binding: Binding, choices: Sequence[AttentionChoice]
+) -> dict[str, int]:
+    """Return the bytes of what is neither argument nor result: an o nobody asked for, and parts."""
     o = plan.kernel.o
-    temporaries = [] if o in plan.function.results else [_bytes(o, binding.dims)]
-    record = LaunchRecord(
-        artifact=artifact, problem=choice.problem, grid=shape.grid, block=shape.block
-    )
-    step = Step(launch=launch, patches=tuple(patches), record=record, workspace=0, zeroed=0)
-    return CallPlan(device, [step], pieces, temporaries, binding.place, outs=len(outs))
-
-
-def _slots(plan: AttentionPlan, binding: Binding) -> dict[str, int]:
-    """Return the index of each value's address: arguments, results, then an o nobody asked for."""
-    names = [*binding.arrays, *(value.name for value in plan.function.results)]
-    if plan.kernel.o.name not in names:
-        names.append(plan.kernel.o.name)
-    return {name: index for index, name in enumerate(names)}
+    found = {} if o in plan.function.results else {o.name: _bytes(o, binding.dims)}
+    return found | (choices[0].problem.part_bytes if choices else {})
 
 
 def _bytes(value: Value, dims: Mapping[str, int]) -> int:
@@ -161,20 +181,23 @@ def _storage(
 def choice_lines(choice: AttentionChoice) -> list[str]:
     """Return problem, key and reason of a choice as lines of text."""
     key, selection = choice.selection.key, choice.selection
-    a = key.algorithm
-    tile, warps, warp_tile = (
-        "x".join(map(str, extents)) for extents in (a.tile, a.warps, a.warp_tile)
-    )
-    words = f"tile {tile}, warps {warps}, warp tile {warp_tile}, {a.pipeline.value}"
-    words += f", vectors of {a.vector}"
+    splits = choice.problem.problem.splits
     lines = [
-        f"kernel 0 computes {choice.problem}",
+        f"kernel of {choice.problem}" + (f", in {splits} splits" if splits > 1 else ""),
         f"  key        {key.digest}",
         f"  label      {key.label}",
-        f"  algorithm  {words}",
+        *([f"  algorithm  {_words(key.algorithm)}"] if isinstance(key, AttentionKey) else []),
         f"  because    {selection.reason}",
         f"  from       {selection.origin}",
     ]
     reasons = Counter(str(rejection) for rejection in selection.rejections)
     lines += [f"  rejected   {count} x {reason}" for reason, count in reasons.items()]
     return lines
+
+
+def _words(a: AttentionAlgorithm) -> str:
+    tile, warps, warp_tile = (
+        "x".join(map(str, extents)) for extents in (a.tile, a.warps, a.warp_tile)
+    )
+    words = f"tile {tile}, warps {warps}, warp tile {warp_tile}, {a.pipeline.value}"
+    return f"{words}, vectors of {a.vector}"

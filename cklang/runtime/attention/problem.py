@@ -21,10 +21,13 @@ from cklang.lowering.attention_face import AttentionOperand, AttentionProblem, A
 from cklang.runtime.problem import Storage
 from cklang.types import Dim
 
-__all__ = ["TENSORS", "AttentionCase", "case_of"]
+__all__ = ["PARTS", "TENSORS", "AttentionCase", "case_of"]
 
-TENSORS = ("q", "k", "v", "o", "lse")
+TENSORS = ("q", "k", "v", "o", "lse", "partial_o", "partial_lse")
 """The tensors of a problem that a kernel reads or writes by itself."""
+
+PARTS = TENSORS[5:]
+"""Those in which splits of the keys leave what they found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +53,38 @@ class AttentionCase:
             f"attention of {p.batch} x {heads}, {p.seqlen_q} queries, {p.seqlen_k} keys, "
             f"head sizes {p.hdim_q} and {p.hdim_v}, {s.dtype} to {s.dtype_o}"
         )
+
+    def split(self, count: int) -> AttentionCase:
+        """Return the case in which ``count`` workgroups share the keys of a tile of queries."""
+        p = self.problem
+        rows = (p.heads * p.seqlen_q, p.seqlen_q, 1)
+        o, lse = (
+            AttentionTensor(
+                stride_batch=rows[0] * width, stride_head=rows[1] * width, stride_seq=width
+            )
+            for width in (p.hdim_v, 1)
+        )
+        return replace(
+            self,
+            signature=replace(self.signature, split=True),
+            problem=replace(
+                p,
+                splits=count,
+                partial_o=o,
+                partial_lse=lse,
+                stride_split_o=p.batch * rows[0] * p.hdim_v,
+                stride_split_lse=p.batch * rows[0],
+            ),
+            values={**self.values, **{name: f"{name} of all splits" for name in PARTS}},
+        )
+
+    @property
+    def part_bytes(self) -> dict[str, int]:
+        """The sizes of what splits leave, by value name; empty if there are none."""
+        p = self.problem
+        sizes = (p.stride_split_o, p.stride_split_lse)
+        found = zip(PARTS, sizes, strict=True)
+        return {self.values[n]: 4 * p.splits * size for n, size in found if n in self.values}
 
     @property
     def is_empty(self) -> bool:

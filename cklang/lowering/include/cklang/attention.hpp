@@ -48,11 +48,12 @@ struct WindowMask : ck_tile::GenericAttentionMask<true, true>
     using Base = ck_tile::GenericAttentionMask<true, true>;
 
     index_t right_edge; // the first key that query 0 does not see
+    index_t queries;
     index_t keys;
     index_t sink;
 
-    CK_TILE_DEVICE WindowMask(index_t y, index_t x, index_t rows, index_t keys_, index_t sink_)
-        : Base(y, x, rows, keys_), right_edge(x), keys(keys_), sink(sink_)
+    CK_TILE_DEVICE WindowMask(index_t y, index_t x, index_t queries_, index_t keys_, index_t sink_)
+        : Base(y, x, queries_, keys_), right_edge(x), queries(queries_), keys(keys_), sink(sink_)
     {
     }
 
@@ -61,6 +62,15 @@ struct WindowMask : ck_tile::GenericAttentionMask<true, true>
     {
         const auto [start, end] = Base::GetTileRangeAlongX(row, number<rows>{}, number<columns>{});
         return ck_tile::make_tuple(sink > 0 ? 0 : start, end);
+    }
+
+    /// The queries that see a key of a tile.
+    template <index_t rows, index_t columns>
+    CK_TILE_DEVICE auto GetTileRangeAlongY(index_t column, number<rows>, number<columns>) const
+    {
+        const auto [start, end] =
+            Base::GetTileRangeAlongY(column, number<rows>{}, number<columns>{});
+        return ck_tile::make_tuple(start, column < sink ? queries : end);
     }
 
     CK_TILE_DEVICE bool IsOutOfBound(index_t row, index_t column) const

@@ -81,13 +81,4 @@ class DescribeAppend
 
 } // namespace cklang
 
-#define CK_APPEND_HOST_FACE(...)                                                                   \
-    extern "C" __attribute__((visibility("default"))) void ck_append_describe(                     \
-        const ck_append_problem* problem, ck_gemm_launch* launch)                                  \
-    {                                                                                              \
-        cklang::DescribeAppend({__VA_ARGS__}, *problem).run(*launch);                              \
-    }                                                                                              \
-    extern "C" __attribute__((visibility("default"))) uint32_t ck_attention_host_version()         \
-    {                                                                                              \
-        return CK_ATTENTION_HOST_VERSION;                                                          \
-    }
+#define CK_APPEND_HOST_FACE(...) CK_HOST_FACE(ck_append, cklang::DescribeAppend, __VA_ARGS__)

@@ -109,8 +109,10 @@ class DescribeAttention
         args.right        = i32(p.right);
         args.from_bottom_right = i32(p.from_bottom_right);
         args.sink              = i32(p.sink);
-        args.keep_scale        = static_cast<float>(1 / (1 - p.dropout));
-        args.keep              = i32(static_cast<int64_t>((1 - p.dropout) * 255));
+        // In f32, as CK Tile rounds.
+        const auto kept        = static_cast<float>(1.0 - static_cast<float>(p.dropout));
+        args.keep_scale        = 1.0f / kept;
+        args.keep              = static_cast<int32_t>(kept * 255.0f);
         args.seed              = static_cast<const int32_t*>(p.seed);
         args.offset            = static_cast<const int32_t*>(p.offset);
         for(int i = 0; i < CK_ATTENTION_MAX_OPERANDS; ++i)
@@ -123,6 +125,48 @@ class DescribeAttention
             }
         }
         return args;
+    }
+
+    /// The sentence that says why the problem is refused, or null.
+    const char* refuse() const
+    {
+        if(p_.batch < 1 || p_.heads < 1 || p_.seqlen_q < 1 || p_.seqlen_k < 0 ||
+           p_.seqlen_q > most / 2 || p_.seqlen_k > most / 2)
+            return "batch, heads and queries must be 1 or more, keys 0 or more, all below 2^30";
+        if(p_.kv_heads < 1 || p_.heads % p_.kv_heads != 0)
+            return "the number of heads must be a multiple of that of K and V";
+        if(parts() < 1 || parts() > most / p_.heads ||
+           p_.batch * p_.heads * parts() > most / ((p_.seqlen_q - 1) / shape_.tile_q + 1))
+            return "the problem has more than 2^31 tiles";
+        if(const char* reason = refuse_heads())
+            return reason;
+        if(const char* reason = refuse_lengths())
+            return reason;
+        if(const char* reason = refuse_tensors())
+            return reason;
+        if(const char* reason = refuse_score())
+            return reason;
+        return refuse_operands();
+    }
+
+    /// Whether rows of `width` elements can be addressed.
+    static bool
+    rows(const ck_attention_tensor& tensor, int64_t length, int64_t width, int64_t bytes)
+    {
+        if(length < 1 || width < 1)
+            return true;
+        if(tensor.stride_seq < 0 || tensor.stride_seq >= max_span)
+            return false;
+        return ((length - 1) * tensor.stride_seq + width) * bytes <= max_span;
+    }
+
+    /// Accesses of a dword or more start at whole dwords, smaller ones at whole elements.
+    static bool aligned(const ck_attention_tensor& tensor, int64_t bytes, int64_t vector)
+    {
+        const int64_t unit = vector * bytes < 4 ? vector * bytes : 4;
+        return reinterpret_cast<uintptr_t>(tensor.data) % unit == 0 &&
+               tensor.stride_batch * bytes % unit == 0 && tensor.stride_head * bytes % unit == 0 &&
+               tensor.stride_seq * bytes % unit == 0;
     }
 
     private:
@@ -158,27 +202,6 @@ class DescribeAttention
         tensor.stride_head  = heads == 1 ? 0 : tensor.stride_head;
         // Packed sequences may be longer together than the longest one.
         tensor.stride_seq = length == 1 && !shape_.packed ? 0 : tensor.stride_seq;
-    }
-
-    const char* refuse() const
-    {
-        if(p_.batch < 1 || p_.heads < 1 || p_.seqlen_q < 1 || p_.seqlen_k < 0 ||
-           p_.seqlen_q > most / 2 || p_.seqlen_k > most / 2)
-            return "batch, heads and queries must be 1 or more, keys 0 or more, all below 2^30";
-        if(p_.kv_heads < 1 || p_.heads % p_.kv_heads != 0)
-            return "the number of heads must be a multiple of that of K and V";
-        if(parts() < 1 || parts() > most / p_.heads ||
-           p_.batch * p_.heads * parts() > most / ((p_.seqlen_q - 1) / shape_.tile_q + 1))
-            return "the problem has more than 2^31 tiles";
-        if(const char* reason = refuse_heads())
-            return reason;
-        if(const char* reason = refuse_lengths())
-            return reason;
-        if(const char* reason = refuse_tensors())
-            return reason;
-        if(const char* reason = refuse_score())
-            return reason;
-        return refuse_operands();
     }
 
     const char* refuse_heads() const
@@ -220,8 +243,10 @@ class DescribeAttention
            !rows(p_.v, keys, p_.hdim_v, shape_.bytes) ||
            !rows(o, p_.seqlen_q, p_.hdim_v, shape_.bytes_o))
             return "one head of q, k, v or o spans more than 2^31 bytes or has a negative stride";
-        if(!aligned(p_.q, shape_.bytes) || !aligned(p_.k, shape_.bytes) ||
-           !aligned(p_.v, shape_.bytes) || !aligned(o, shape_.bytes_o))
+        if(!aligned(p_.q, shape_.bytes, shape_.vector) ||
+           !aligned(p_.k, shape_.bytes, shape_.vector) ||
+           !aligned(p_.v, shape_.bytes, shape_.vector) ||
+           !aligned(o, shape_.bytes_o, shape_.vector))
             return "an address or stride of q, k, v or o is not aligned for vector accesses";
         if(p_.seqlen_q > 1 && o.stride_seq < p_.hdim_v)
             return "rows of o overlap: its stride is less than the head size";
@@ -274,34 +299,16 @@ class DescribeAttention
         return nullptr;
     }
 
-    static bool
-    rows(const ck_attention_tensor& tensor, int64_t length, int64_t width, int64_t bytes)
-    {
-        if(length < 1 || width < 1)
-            return true;
-        if(tensor.stride_seq < 0 || tensor.stride_seq >= max_span)
-            return false;
-        return ((length - 1) * tensor.stride_seq + width) * bytes <= max_span;
-    }
-
-    /// Accesses of a dword or more start at whole dwords, smaller ones at whole elements.
-    bool aligned(const ck_attention_tensor& tensor, int64_t bytes) const
-    {
-        const int64_t unit = shape_.vector * bytes < 4 ? shape_.vector * bytes : 4;
-        return reinterpret_cast<uintptr_t>(tensor.data) % unit == 0 &&
-               tensor.stride_batch * bytes % unit == 0 && tensor.stride_head * bytes % unit == 0 &&
-               tensor.stride_seq * bytes % unit == 0;
-    }
-
     AttentionShape shape_;
     ck_attention_problem p_;
 };
 
 } // namespace cklang
 
-#define CK_ATTENTION_FACE(Describe, ...)                                                           \
-    extern "C" __attribute__((visibility("default"))) void ck_attention_describe(                  \
-        const ck_attention_problem* problem, ck_gemm_launch* launch)                               \
+// The two functions of a host face, which `Describe` answers of a kernel that the arguments describe.
+#define CK_HOST_FACE(name, Describe, ...)                                                          \
+    extern "C" __attribute__((visibility("default"))) void name##_describe(                        \
+        const name##_problem* problem, ck_gemm_launch* launch)                                     \
     {                                                                                              \
         Describe({__VA_ARGS__}, *problem).run(*launch);                                            \
     }                                                                                              \
@@ -310,4 +317,5 @@ class DescribeAttention
         return CK_ATTENTION_HOST_VERSION;                                                          \
     }
 
-#define CK_ATTENTION_HOST_FACE(...) CK_ATTENTION_FACE(cklang::DescribeAttention, __VA_ARGS__)
+#define CK_ATTENTION_HOST_FACE(...)                                                                \
+    CK_HOST_FACE(ck_attention, cklang::DescribeAttention, __VA_ARGS__)

@@ -58,4 +58,5 @@ class DescribeCombine
 
 } // namespace cklang
 
-#define CK_COMBINE_HOST_FACE(...) CK_ATTENTION_FACE(cklang::DescribeCombine, __VA_ARGS__)
+#define CK_COMBINE_HOST_FACE(...)                                                                  \
+    CK_HOST_FACE(ck_attention, cklang::DescribeCombine, __VA_ARGS__)

@@ -1,0 +1,407 @@
+# SPDX-License-Identifier: MIT
+"""The gradients of an op that is an attention: the forward kernel with lse, then a plan of stages.
+
+==========  ==============================================  ======================================
+stage       gives                                           reads
+==========  ==============================================  ======================================
+forward     o and lse                                       q, k, v
+dot         d, o times its gradient summed along the head   o, grad
+gradient    the parts of dq, dk and dv in f32               q, k, v, grad, lse, d
+sums        dq, dk and dv, rounded once                     the parts
+==========  ==============================================  ======================================
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cklang.arch import ArchSpec
+from cklang.attention_keys import (
+    AnyAttentionKey,
+    AttentionGradAlgorithm,
+    AttentionGradKey,
+    ReduceKey,
+)
+from cklang.errors import error
+from cklang.fusion.attention_plan import AttentionFunctions, AttentionPlan
+from cklang.fusion.plan import View
+from cklang.ir.nodes import Function
+from cklang.lowering.attention_face import (
+    AttentionFace,
+    AttentionGradFace,
+    AttentionGradProblem,
+    AttentionOperand,
+    AttentionTensor,
+    ReduceFace,
+    ReduceProblem,
+)
+from cklang.lowering.hostface import LaunchShape
+from cklang.runtime import arrays
+from cklang.runtime.arrays import Array
+from cklang.runtime.attention.call import _fixed as fixed_addresses
+from cklang.runtime.attention.problem import case_of
+from cklang.runtime.attention.select import select_attention
+from cklang.runtime.attention_space import attention_grad_algorithms
+from cklang.runtime.bind import Binding
+from cklang.runtime.device import Device
+from cklang.runtime.dispatch import CallPlan, Step, packed, stored, touched
+from cklang.runtime.launch import mark, words_of
+from cklang.runtime.problem import Storage
+from cklang.runtime.record import Artifact, LaunchRecord
+from cklang.types import f32
+
+if TYPE_CHECKING:
+    from cklang.runtime.op import Op
+
+__all__ = ["Gradients", "attention_grad", "is_additive"]
+
+_F32 = f32.bytes
+_GRAD = "grad"
+_OUTS = ("dq", "dk", "dv")
+_ADDING = ("add", "sub")
+
+
+class Gradients(NamedTuple):
+    """What :func:`attention_grad` returns: an array like each of the op's."""
+
+    q: Any
+    k: Any
+    v: Any
+
+
+def attention_grad(
+    op: Op,
+    *args: Any,
+    grad: Any,
+    deterministic: bool = False,
+    device: str | None = None,
+    **kwargs: Any,
+) -> Gradients:
+    """Return the gradients of ``sum(grad * o)`` by q, k and v, for an op that is an attention.
+
+    Args:
+        op: Made by ``@ck.op`` from one ``ck.attention``; its score may add to the product what it
+            likes, but not multiply or bend it.
+        *args: As in a call of the op.
+        grad: The gradient of o: an array of its shape and dtype.
+        deterministic: Whether dq is the same each time: each tile of keys then gives a part of its
+            own, and they are added in one order.
+        device: As in a call of the op.
+        **kwargs: As in a call of the op.
+
+    Returns:
+        (dq, dk, dv), of the shapes and dtypes of q, k and v. Weights and their gradients are
+        rounded to that dtype before the products that sum over queries or keys.
+
+    Raises:
+        CkUnsupportedError: G006, the score is more than a sum; G007, the op is no attention or has
+            more to it; K102, the GPU has no kernel for it.
+        CkError: What a call raises.
+    """
+    from cklang.runtime.build import shared_builder
+    from cklang.runtime.device import open_device
+
+    binding = op._bind(op._values(args, kwargs))
+    plan = op._fuse(binding)
+    if not isinstance(plan, AttentionPlan):
+        raise error("G007", name=op.program.name)
+    score = plan.kernel.score
+    if score is not None and not is_additive(score):
+        raise error("G006", name=op.program.name, at=next(iter(plan.kernel.spans), None))
+    opened = open_device(device, binding.place)
+    given = arrays.read(_GRAD, grad)
+    sides = [getattr(plan.kernel, side) for side in "qkv"]
+    likes = [binding.arrays[view.value.name] for view in sides]
+    made = [arrays.empty(like.shape, like.dtype, binding.library, binding.place) for like in likes]
+    outs = [arrays.read(name, array) for name, array in zip(_OUTS, made, strict=True)]
+    stages = _Stages(plan, binding, given, outs, opened.spec, deterministic=deterministic)
+    builder = shared_builder()
+    steps = list(stages.steps(opened, lambda wanted: builder.build_all(wanted)))
+    pieces = [touched(array, written=False) for array in (*binding.arrays.values(), given)]
+    pieces += [touched(out, written=True) for out in outs]
+    call = CallPlan(opened, steps, pieces, stages.temporaries, binding.place, outs=len(outs))
+    addresses = [array.pointer for array in (*binding.arrays.values(), given, *outs)]
+    call.run(addresses, None)
+    opened.synchronize()
+    return Gradients(*made)
+
+
+def is_additive(score: Function) -> bool:
+    """Whether a score is its first parameter plus something that does not depend on it."""
+    moved = {score.params[0].name}
+    depends = set(moved)
+    for each in score.body:
+        names = [value.name for value in each.operands]
+        if not depends.intersection(names):
+            continue
+        depends.add(each.result.name)
+        first = names[0] in moved and names[1:] and names[1] not in depends
+        second = each.op == "add" and names[1:] and names[1] in moved and names[0] not in depends
+        if each.op in _ADDING and (first or second):
+            moved.add(each.result.name)
+    return score.results[0].name in moved
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stage:
+    """One kernel: its key, and what its host face is asked, with an address for each value."""
+
+    key: AnyAttentionKey
+    face: Callable[[Path], Any]
+    values: tuple[str, ...]
+    question: Callable[[Mapping[str, int]], Any]
+    zeroed: str = ""
+    """A value that must be 0 before it."""
+
+
+class _Stages:
+    """The stages of one call. Temporaries: o, lse, d and the parts of the gradients."""
+
+    def __init__(
+        self,
+        plan: AttentionPlan,
+        binding: Binding,
+        grad: Array,
+        outs: Sequence[Array],
+        spec: ArchSpec,
+        *,
+        deterministic: bool,
+    ) -> None:
+        self.plan, self.binding, self.spec = plan, binding, spec
+        self.deterministic = deterministic
+        kernel = plan.kernel
+        storage = {name: stored(name, array) for name, array in binding.arrays.items()}
+        for value in (kernel.o, kernel.lse):
+            if value is not None:
+                storage[value.name] = packed(value, binding.dims)
+        case = case_of(kernel, storage, binding.dims)
+        expected = storage[kernel.o.name]
+        if grad.shape != expected.shape or grad.dtype != expected.dtype:
+            want = f"an array of {expected.dtype} of shape {expected.shape}"
+            got = f"{grad.dtype} of shape {grad.shape}"
+            raise error("K002", what="grad", want=want, got=got)
+        p = case.problem
+        lse = _rows(p.heads * p.seqlen_q, p.seqlen_q, 1)
+        self.case = replace(
+            case,
+            signature=replace(case.signature, lse=True),
+            problem=replace(p, lse=lse),
+            values={**case.values, "o": "o", "lse": "lse"},
+        )
+        self.algorithm = self._algorithm()
+        self.grad = AttentionTensor(
+            stride_batch=grad.strides[0], stride_head=grad.strides[1], stride_seq=grad.strides[2]
+        )
+        views = (kernel.q, kernel.k, kernel.v)
+        self.outs = [
+            _viewed(view, stored(name, out))
+            for view, name, out in zip(views, _OUTS, outs, strict=True)
+        ]
+        self.parts = math.ceil(p.seqlen_k / self.algorithm.tile[1]) if deterministic else 1
+        sizes = {
+            "o": p.batch * p.heads * p.seqlen_q * p.hdim_v * case.signature.dtype_o.bytes,
+            "lse": p.batch * p.heads * p.seqlen_q * _F32,
+            "d": p.batch * p.heads * p.seqlen_q * _F32,
+            "dq_parts": self.parts * p.batch * p.heads * p.seqlen_q * p.hdim_q * _F32,
+            "dk_parts": p.batch * p.heads * p.seqlen_k * p.hdim_q * _F32,
+            "dv_parts": p.batch * p.heads * p.seqlen_k * p.hdim_v * _F32,
+        }
+        self.temporaries = [max(size, _F32) for size in sizes.values()]
+        names = [*binding.arrays, _GRAD, *_OUTS, *sizes]
+        self.slots = {name: place for place, name in enumerate(names)}
+        self.sizes = sizes
+
+    def _algorithm(self) -> AttentionGradAlgorithm:
+        p, s = self.case.problem, self.case.signature
+        found = attention_grad_algorithms(self.spec, s, p.hdim_q, p.hdim_v)
+        if not found or s.dtype_o != s.dtype or s.packed:
+            what = f"the gradient of {self.case}"
+            raise error("K102", signature=what, arch=self.spec.name)
+        return found[0]
+
+    def steps(
+        self,
+        device: Device,
+        build: Callable[[list[tuple[Any, AttentionFunctions]]], list[Artifact]],
+    ) -> Iterator[Step]:
+        """Yield the launches, every kernel built and loaded."""
+        stages = list(self._stages())
+        fixed = fixed_addresses(self.plan.kernel, self.binding, device)
+        nothing = AttentionFunctions(score=None, mask=None)
+        functions = self.plan.kernel.functions
+        wanted = [
+            (stage.key, nothing if isinstance(stage.key, ReduceKey) else functions)
+            for stage in stages
+        ]
+        for stage, artifact in zip(stages, build(wanted), strict=True):
+            yield self._step(stage, artifact, device, fixed)
+
+    def _step(
+        self, stage: _Stage, artifact: Artifact, device: Device, fixed: Mapping[str, int]
+    ) -> Step:
+        marks = {name: mark(place) for place, name in enumerate(dict.fromkeys(stage.values))}
+        shape: LaunchShape | str = stage.face(artifact.host_face).describe(stage.question(marks))
+        if isinstance(shape, str):
+            raise error("D007", label=stage.key.label, problem=self.case, verdict=shape)
+        function = device.load(artifact.code_object.read_bytes(), artifact.symbol)
+        launch = device.launch(function, shape.grid, shape.block, shape.kernarg)
+        for name, address in fixed.items():
+            for word in _found(shape, marks, name, stage.key.label):
+                launch.words[word] = address
+        patches = [
+            (word, self.slots[name])
+            for name in marks
+            if name not in fixed
+            for word in _found(shape, marks, name, stage.key.label)
+        ]
+        return Step(
+            launch=launch,
+            patches=tuple(patches),
+            record=LaunchRecord(
+                artifact=artifact, problem=self.case, grid=shape.grid, block=shape.block
+            ),
+            workspace=self.slots[stage.zeroed] if stage.zeroed else 0,
+            zeroed=self.sizes[stage.zeroed] if stage.zeroed else 0,
+        )
+
+    def _stages(self) -> Iterator[_Stage]:
+        case, p, gpu = self.case, self.case.problem, self.spec.name
+        signature = case.signature
+        shared = p.heads // p.kv_heads
+        if p.seqlen_q and p.seqlen_k:
+            forward = self._forward_values()
+            inputs = tuple(name for name in forward if name != "o")
+            yield _Stage(
+                key=select_attention(case, self.spec, splits=1)[1].key,
+                face=AttentionFace,
+                values=forward,
+                question=self._forward,
+            )
+            yield _Stage(
+                key=ReduceKey(True, signature.dtype_o, gpu),
+                face=ReduceFace,
+                values=("o", _GRAD, "d"),
+                question=self._dot,
+            )
+            yield _Stage(
+                key=AttentionGradKey(
+                    replace(signature, dtype_o=f32), False, self.deterministic, self.algorithm, gpu
+                ),
+                face=AttentionGradFace,
+                values=(*inputs, _GRAD, "d", "dq_parts", "dk_parts", "dv_parts"),
+                question=self._gradient,
+                zeroed="dq_parts",
+            )
+        total = ReduceKey(False, signature.dtype, gpu)
+        rows = (p.seqlen_q, p.seqlen_k, p.seqlen_k)
+        widths = (p.hdim_q, p.hdim_q, p.hdim_v)
+        for place, name in enumerate(_OUTS):
+            if not (rows[place] and widths[place] and p.batch and p.heads):
+                continue
+            # Without queries or keys there is nothing to add: the sum of no parts.
+            parts = (self.parts if name == "dq" else shared) if p.seqlen_q and p.seqlen_k else 0
+            yield _Stage(
+                key=total,
+                face=ReduceFace,
+                values=(f"{name}_parts", name),
+                question=self._sum(place, rows[place], widths[place], parts),
+            )
+
+    def _forward_values(self) -> tuple[str, ...]:
+        case = self.case
+        return tuple(dict.fromkeys((*case.values.values(), *case.reads)))
+
+    def _forward(self, at: Mapping[str, int]) -> Any:
+        case = self.case
+        found: dict[str, Any] = {}
+        for name, value in case.values.items():
+            held = getattr(case.problem, name)
+            address = at.get(value, 0)
+            found[name] = address if isinstance(held, int) else replace(held, pointer=address)
+        operands: list[AttentionOperand] = [
+            replace(operand, pointer=at[value])
+            for operand, value in zip(case.problem.operands, case.reads, strict=True)
+        ]
+        p = case.problem
+        o = _rows(p.heads * p.seqlen_q * p.hdim_v, p.seqlen_q * p.hdim_v, p.hdim_v)
+        return replace(
+            p, **(found | {"o": replace(o, pointer=at.get("o", 0))}), operands=tuple(operands)
+        )
+
+    def _dot(self, at: Mapping[str, int]) -> ReduceProblem:
+        p = self.case.problem
+        o = _rows(p.heads * p.seqlen_q * p.hdim_v, p.seqlen_q * p.hdim_v, p.hdim_v)
+        d = _rows(p.heads * p.seqlen_q, p.seqlen_q, 1)
+        return ReduceProblem(
+            batch=p.batch,
+            heads=p.heads,
+            rows=p.seqlen_q,
+            width=p.hdim_v,
+            a=replace(o, pointer=at["o"]),
+            b=replace(self.grad, pointer=at[_GRAD]),
+            result=replace(d, pointer=at["d"]),
+            factor=1.0 - p.dropout,
+        )
+
+    def _part(self, name: str) -> AttentionTensor:
+        p = self.case.problem
+        length = p.seqlen_q if name == "dq" else p.seqlen_k
+        width = p.hdim_v if name == "dv" else p.hdim_q
+        return _rows(p.heads * length * width, length * width, width)
+
+    def _gradient(self, at: Mapping[str, int]) -> AttentionGradProblem:
+        p = self.case.problem
+        d = _rows(p.heads * p.seqlen_q, p.seqlen_q, 1)
+        return AttentionGradProblem(
+            forward=self._forward(at),
+            grad_o=replace(self.grad, pointer=at[_GRAD]),
+            d=replace(d, pointer=at["d"]),
+            grad_q=replace(self._part("dq"), pointer=at["dq_parts"]),
+            grad_k=replace(self._part("dk"), pointer=at["dk_parts"]),
+            grad_v=replace(self._part("dv"), pointer=at["dv_parts"]),
+            stride_split_q=p.batch * p.heads * p.seqlen_q * p.hdim_q,
+        )
+
+    def _sum(
+        self, place: int, rows: int, width: int, parts: int
+    ) -> Callable[[Mapping[str, int]], ReduceProblem]:
+        name = _OUTS[place]
+        p = self.case.problem
+        part = self._part(name)
+        shared = 1 if name == "dq" else p.heads // p.kv_heads
+        apart = p.batch * p.heads * rows * width if name == "dq" else part.stride_head
+
+        def question(at: Mapping[str, int]) -> ReduceProblem:
+            return ReduceProblem(
+                batch=p.batch,
+                heads=p.heads // shared,
+                rows=rows,
+                width=width,
+                a=replace(part, pointer=at[f"{name}_parts"], stride_head=shared * part.stride_head),
+                result=replace(self.outs[place], pointer=at[name]),
+                count=parts,
+                stride_part=apart,
+            )
+
+        return question
+
+
+def _found(shape: LaunchShape, marks: Mapping[str, int], name: str, label: str) -> tuple[int, ...]:
+    """Return the words of a kernel's argument that hold the address of ``name``, if any does."""
+    if name not in marks:
+        return ()
+    return words_of(shape.kernarg, marks[name], label, list(marks).index(name))
+
+
+def _rows(batch: int, head: int, row: int) -> AttentionTensor:
+    return AttentionTensor(stride_batch=batch, stride_head=head, stride_seq=row)
+
+
+def _viewed(view: View, held: Storage) -> AttentionTensor:
+    """Return the strides of a gradient's array as those of its side, batch, head and row."""
+    batch, head, row, _ = (held.strides[axis] for axis in view.perm if axis is not None)
+    return _rows(batch, head, row)

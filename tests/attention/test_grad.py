@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: MIT
+"""Gradients of attention on the emulator: one stencil with the user's functions and dropout in it.
+
+o and lse come from the formula, so nothing here depends on the forward kernel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from attention_harness import build, key_of, run, stored, tensor, widened
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cklang.arch import arch
+from cklang.attention_keys import AttentionGradKey, ReduceKey
+from cklang.ir.philox import keep_mask
+from cklang.lowering.attention_face import (
+    AttentionGradProblem,
+    AttentionProblem,
+    AttentionTensor,
+    ReduceProblem,
+)
+from cklang.runtime.attention_space import attention_grad_algorithms
+from cklang.types import f16, f32
+
+Array = np.ndarray[Any, Any]
+
+OPEN = key_of(score="function", mask="function", dropout=True, dtype_o=f32).signature
+BIAS = key_of(score="bias", mask="causal", dtype_o=f32).signature
+TILING = attention_grad_algorithms(arch("gfx942"), OPEN, 64, 64)[0]
+ADDING = AttentionGradKey(OPEN, False, False, TILING, "gfx942")
+APART = AttentionGradKey(BIAS, True, True, TILING, "gfx942")
+
+# A score that is large where there is no query: padding must not spoil what is real.
+FILL = """#include "cklang/attention_hole.h"
+float ck_score(float s, CK_ATTENTION_PARAMS) { return s + 60.0f - 0.02f * j + 0.01f * i; }
+int ck_mask(CK_ATTENTION_PARAMS) { return (i + 2 * j + h) % 3 != 0; }
+"""
+
+
+def total(source: Array, result: Array, count: int, stride: int, heads: int = 1) -> None:
+    """Sum parts ``stride`` elements apart; a head of the result is ``heads`` of the source."""
+    batch, out_heads, rows, width = result.shape
+    parts = tensor(source)
+    run(
+        build(ReduceKey(False, f16, "gfx942")),
+        ReduceProblem(
+            batch=batch,
+            heads=out_heads,
+            rows=rows,
+            width=width,
+            a=replace(parts, stride_head=heads * parts.stride_head),
+            result=tensor(result),
+            count=count,
+            stride_part=stride,
+        ),
+    )
+
+
+def expected(
+    q: Array,
+    k: Array,
+    v: Array,
+    o_grad: Array,
+    scale: float,
+    added: Array,
+    seen: Array,
+    keep: Array,
+) -> dict[str, Array]:
+    """Return o, lse and all gradients in float64; k and v have a head for each of q."""
+    s = np.where(seen, scale * (q @ k.swapaxes(2, 3)) + added, -np.inf)
+    top = s.max(-1, keepdims=True)
+    top = np.where(np.isneginf(top), 0, top)
+    e = np.exp(s - top)
+    sums = e.sum(-1, keepdims=True)
+    p = np.divide(e, sums, out=np.zeros_like(e), where=sums > 0)
+    o = (p * keep) @ v
+    dp = (o_grad @ v.swapaxes(2, 3)) * keep
+    ds = p * (dp - (o_grad * o).sum(-1, keepdims=True))
+    with np.errstate(divide="ignore"):
+        lse = (top + np.log(sums))[..., 0]
+    return {
+        "o": o,
+        "lse": lse,
+        "q": scale * ds @ k,
+        "k": scale * ds.swapaxes(2, 3) @ q,
+        "v": (p * keep).swapaxes(2, 3) @ o_grad,
+        "bias": ds,
+    }
+
+
+def check(key: AttentionGradKey, shape: tuple[int, ...], seed: int, fill: str = "") -> None:
+    batch, kv_heads, shared, rows, keys, hdim_q, hdim_v = shape
+    heads = kv_heads * shared
+    rng = np.random.default_rng(seed)
+
+    def made(*extents: int) -> Array:
+        return stored(rng.uniform(-1, 1, extents), f16)
+
+    q, o_grad = made(batch, heads, rows, hdim_q), made(batch, heads, rows, hdim_v)
+    k, v = made(batch, kv_heads, keys, hdim_q), made(batch, kv_heads, keys, hdim_v)
+    bias = made(batch, heads, rows, keys)
+    _, h, i, j = np.ogrid[:batch, :heads, :rows, :keys]
+    dropout = 0.25 if key.signature.dropout else 0.0
+    keep: Array = np.ones(1)
+    if key.signature.dropout:
+        keep = keep_mask((batch, heads, rows, keys), dropout, 77, 3) / (1 - dropout)
+    functions = key.signature.score.value == "function"
+    added = 60 - 0.02 * j + 0.01 * i if functions else widened(bias)
+    seen = (i + 2 * j + h) % 3 != 0 if functions else j <= i + keys - rows
+    scale = hdim_q**-0.5
+    want = expected(
+        widened(q),
+        np.repeat(widened(k), shared, 1),
+        np.repeat(widened(v), shared, 1),
+        widened(o_grad),
+        scale,
+        added,
+        seen,
+        keep,
+    )
+    o, lse = stored(want["o"], f16), want["lse"].astype(np.float32)
+    d = np.full(lse.shape, 77, np.float32)
+    run(
+        build(ReduceKey(True, f16, "gfx942")),
+        ReduceProblem(
+            batch=batch,
+            heads=heads,
+            rows=rows,
+            width=hdim_v,
+            a=tensor(o),
+            b=tensor(o_grad),
+            result=tensor(d),
+            factor=1 - dropout,
+        ),
+    )
+    tiles = -(-keys // key.algorithm.tile[1]) if key.deterministic else 1
+    # What adds needs zeros, and so do tiles that no query sees.
+    dq = np.zeros((tiles, *q.shape), np.float32)
+    dk = np.full((batch, heads, keys, hdim_q), 77, np.float32)
+    dv = np.full((batch, heads, keys, hdim_v), 77, np.float32)
+    dbias = np.zeros_like(bias)
+    seeds = np.array([77, 3], np.int32)
+    forward = AttentionProblem(
+        batch=batch,
+        heads=heads,
+        kv_heads=kv_heads,
+        seqlen_q=rows,
+        seqlen_k=keys,
+        hdim_q=hdim_q,
+        hdim_v=hdim_v,
+        q=tensor(q),
+        k=tensor(k),
+        v=tensor(v),
+        o=AttentionTensor(),
+        lse=tensor(lse),
+        bias=tensor(bias),
+        scale=scale,
+        right=-1 if functions else 0,
+        from_bottom_right=True,
+        dropout=dropout,
+        seed=seeds.ctypes.data,
+        offset=seeds.ctypes.data + 4,
+    )
+    run(
+        build(key, fill),
+        AttentionGradProblem(
+            forward=forward,
+            grad_o=tensor(o_grad),
+            d=tensor(d),
+            grad_q=tensor(dq[0]),
+            grad_k=tensor(dk),
+            grad_v=tensor(dv),
+            grad_bias=tensor(dbias),
+            stride_split_q=dq[0].size,
+        ),
+    )
+    grads = [np.zeros_like(x) for x in (q, k, v)]
+    total(dq[0], grads[0], tiles, dq[0].size)
+    total(dk, grads[1], shared, dk[0, 0].size, heads=shared)
+    total(dv, grads[2], shared, dv[0, 0].size, heads=shared)
+
+    def per_kv_head(values: Array) -> Array:
+        return values.reshape(batch, kv_heads, shared, *values.shape[2:]).sum(2)
+
+    # Weights and their gradients are rounded to f16 before the products that sum over queries or
+    # keys, and o before its product with its gradient: roundings of values around 1 add up as the
+    # root of their number.
+    tolerance = 2.0**-10 * (2 + np.sqrt(rows * shared) + np.sqrt(keys)) / 2
+    for got, name in zip(grads, "qkv", strict=True):
+        wanted = want[name] if name == "q" else per_kv_head(want[name])
+        np.testing.assert_allclose(got, wanted, rtol=2e-3, atol=tolerance, err_msg=name)
+    if key.bias_grad:
+        np.testing.assert_allclose(dbias, want["bias"], rtol=2e-3, atol=2e-3)
+
+
+shapes = st.tuples(
+    st.integers(1, 2),
+    st.integers(1, 2),
+    st.integers(1, 2),
+    st.sampled_from((1, 31, 64, 100)),
+    st.sampled_from((1, 20, 128, 200)),
+    st.sampled_from((40, 64)),
+    st.sampled_from((24, 64)),
+)
+
+
+# In short, test_backward.py does the same through ops; this stencil is compiled apart from that.
+@pytest.mark.slow
+@given(shapes, st.integers(0, 99))
+def test_functions_and_dropout(shape: tuple[int, ...], seed: int) -> None:
+    check(ADDING, shape, seed, FILL)
+
+
+@pytest.mark.slow
+@settings(max_examples=10)
+@given(shapes, st.integers(0, 99))
+def test_bias_and_one_order_of_summation(shape: tuple[int, ...], seed: int) -> None:
+    check(APART, shape, seed)
+
+
+def test_keys_are_read_back() -> None:
+    for key in (ADDING, APART):
+        assert AttentionGradKey.from_json(key.to_json()) == key
+    assert ADDING.digest != APART.digest
+
+
+def test_refusals() -> None:
+    face = build(ReduceKey(True, f16, "gfx942")).face
+    nothing = ReduceProblem(
+        batch=1, heads=1, rows=0, width=8, a=AttentionTensor(), result=AttentionTensor()
+    )
+    assert face.describe(nothing) == (
+        "batch, heads, rows and width must be 1 or more, all below 2^31"
+    )

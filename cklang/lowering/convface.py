@@ -15,7 +15,7 @@ from cklang.lowering.hostface import MAX_OPERANDS, LaunchShape, launch_shape, la
 
 __all__ = ["VERSION", "ConvFace", "ConvQuestion"]
 
-VERSION = 1
+VERSION = 2
 """CK_CONV_HOST_VERSION."""
 
 Space = tuple[int, int, int]
@@ -66,6 +66,9 @@ class ConvQuestion:
     split_k: int = 1
     blocks: int = 1
     """Workgroups that the GPU runs at once."""
+    most_bytes: int = 1 << 31
+    """That a tensor of one product may span, up to 2^31. Batches and images that span more are cut
+    into pieces, which are products of their own."""
 
 
 _SPACES = ("in", "out", "window", "stride", "dilation", "pad_before", "pad_after")
@@ -80,7 +83,7 @@ class _Problem(ctypes.Structure):
         *((name, ctypes.c_int64 * 6) for name in _STRIDES),
         ("d", ctypes.c_void_p * MAX_OPERANDS),
         ("d_strides", ctypes.c_int64 * 6 * MAX_OPERANDS),
-        *((name, ctypes.c_int64) for name in ("split_k", "blocks")),
+        *((name, ctypes.c_int64) for name in ("split_k", "blocks", "most_bytes")),
     )
 
 
@@ -121,6 +124,7 @@ def _to_c(question: ConvQuestion) -> _Problem:
         workspace=q.workspace,
         split_k=q.split_k,
         blocks=q.blocks,
+        most_bytes=q.most_bytes,
     )
     for name in _SPACES:
         getattr(given, name)[:] = getattr(q, "in_" if name == "in" else name)

@@ -264,7 +264,8 @@ def _pointwise(
     for variant in _variants(operands):
         error = np.maximum(error, _deviation(apply(operation, variant, dims), center))
     if operation.op in _ISOLATED:
-        error[_ISOLATED[operation.op](*operands)] = np.inf
+        # Not by assignment: of rank 0 it is a NumPy scalar.
+        error = np.where(_ISOLATED[operation.op](*operands), np.inf, error)
     error += _rounding(operation, row, operands, center, error)
     return _limited(operation.result, center, error)
 

@@ -107,7 +107,7 @@ def attention_grad(
 
     binding = op._bind(op._values(args, kwargs))
     plan = op._fuse(binding)
-    if not isinstance(plan, AttentionPlan):
+    if not isinstance(plan, AttentionPlan) or plan.kernel.starts or plan.kernel.lengths:
         raise error("G007", name=op.program.name)
     score = plan.kernel.score
     if score is not None and not is_additive(score):
@@ -192,6 +192,7 @@ class _Stages:
             problem=replace(p, lse=lse),
             values={**case.values, "o": "o", "lse": "lse"},
         )
+        self.algorithm = self._algorithm()
         self.grad = AttentionTensor(
             stride_batch=grad.strides[0], stride_head=grad.strides[1], stride_seq=grad.strides[2]
         )
@@ -200,7 +201,6 @@ class _Stages:
             _viewed(view, stored(name, out))
             for view, name, out in zip(views, _OUTS, outs, strict=True)
         ]
-        self.algorithm = self._algorithm()
         self.parts = math.ceil(p.seqlen_k / self.algorithm.tile[1]) if deterministic else 1
         sizes = {
             "o": p.batch * p.heads * p.seqlen_q * p.hdim_v * case.signature.dtype_o.bytes,
@@ -218,7 +218,7 @@ class _Stages:
     def _algorithm(self) -> AttentionGradAlgorithm:
         p, s = self.case.problem, self.case.signature
         found = attention_grad_algorithms(self.spec, s, p.hdim_q, p.hdim_v)
-        if not found or s.dtype_o != s.dtype:
+        if not found or s.dtype_o != s.dtype or s.packed:
             what = f"the gradient of {self.case}"
             raise error("K102", signature=what, arch=self.spec.name)
         return found[0]

@@ -20,7 +20,14 @@ from cklang.ir.rules import AttrKind
 from cklang.testing.strategies import Values, arrays, extents, strided
 from cklang.types import Dim, DType, TensorType, bf16, bool_, f16, f32, i8, i32
 
-__all__ = ["arguments", "epilogues", "gemm_functions", "programs", "without_dead_code"]
+__all__ = [
+    "arguments",
+    "computed_products",
+    "epilogues",
+    "gemm_functions",
+    "programs",
+    "without_dead_code",
+]
 
 _M, _N, _K = Dim("M"), Dim("N"), Dim("K")
 _POINTWISE = [row for row in OPS.values() if row.kind is Kind.POINTWISE]
@@ -56,6 +63,30 @@ def gemm_functions(
         leaves.append(_read(draw, builder, f"d{index}", (_M, _N)))
     grown = _grow(draw, builder, leaves, depth)
     return _finish(draw, builder, grown, product, result)
+
+
+@st.composite
+def computed_products(draw: st.DrawFn, depth: int = 6) -> Function:
+    """Return functions of one gemm whose A is a random DAG.
+
+    It always reads the same matrix, row, column and scalar, so all are fills of one stencil.
+    """
+    builder = Builder("gemm_prologue")
+    leaves = [
+        builder.cast(builder.param("x", f16[_M, _K]), f32),
+        builder.broadcast(builder.param("row", f32[_K]), (_M, _K)),
+        builder.broadcast(builder.cast(builder.param("column", f16[_M]), f32), (_M, _K), dims=(0,)),
+        builder.broadcast(builder.param("scalar", TensorType(dtype=f32)), (_M, _K)),
+    ]
+    last = leaves[0]
+    for leaf in leaves[1:]:
+        last = builder.append(draw(st.sampled_from(["add", "mul", "sub", "maximum"])), last, leaf)
+    grown = _grow(draw, builder, [*leaves, last], depth)
+    latest = next(value for value in reversed(grown) if value.type.dtype == f32)
+    # The walk meets the operands in one order: first in the chain of all.
+    a = builder.cast(builder.append("minimum", last, latest), f16)
+    b = builder.append("transpose", builder.param("w", f16[_N, _K]), perm=(1, 0))
+    return without_dead_code(builder.finish(builder.append("gemm", a, b)))
 
 
 @st.composite

@@ -42,6 +42,8 @@ signatures = st.builds(
     layout_b=st.sampled_from(Layout),
     layout_e=st.sampled_from(Layout),
     d=st.lists(operands, max_size=8).map(tuple),
+    a=st.lists(operands, max_size=3).map(tuple),
+    b=st.lists(operands, max_size=3).map(tuple),
     epilogue=st.text("0123456789abcdef", max_size=64),
 )
 algorithms = st.builds(

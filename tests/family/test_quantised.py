@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import cklang as ck
+from cklang.keys import DKind
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.testing import assert_close
 from cklang.types import DTYPES
@@ -49,3 +50,45 @@ def test_scales_of_rows_and_columns(arch: str, dtype: str, covered: Callable[...
         assert_close(wild, want, bound)
         np.testing.assert_array_equal(wild[2:], got[2:])
     covered("quantised, row and column scales", f"{dtype} {dtype} bf16", arch)
+
+
+@ck.op
+def tensor_wise(
+    x: Q[M, K], w: Q[N, K], scale_x: ck.f32, scale_w: ck.f32, bias: ck.bf16[N]
+) -> ck.bf16[M, N]:
+    return (x @ w.T) * (scale_x * scale_w) + bias
+
+
+@ck.op
+def tensor_wise_int8(
+    x: ck.i8[M, K], w: ck.i8[N, K], scale_x: ck.f32, scale_w: ck.f32, scale_y: ck.f32
+) -> ck.i8[M, N]:
+    return ((x @ w.T).to(ck.f32) * (scale_x * scale_w / scale_y)).to(ck.i8)
+
+
+@pytest.mark.parametrize(("arch", "dtype"), [("gfx942", "fp8_fnuz"), ("gfx950", "fp8")])
+def test_one_scale_a_tensor(arch: str, dtype: str, covered: Callable[..., None]) -> None:
+    rng = np.random.default_rng(1)
+    for m, n, k in ((64, 64, 128), (80, 48, 208)):
+        x, w = (rng.standard_normal(s).astype(DTYPES[dtype].numpy) for s in ((m, k), (n, k)))
+        bias = rng.standard_normal(n).astype(DTYPES["bf16"].numpy)
+        args = (x, w, 0.03, -1.5, bias)
+        with ck.using(arch=arch):
+            (problem,) = tensor_wise.problems(*args)
+        assert [d.kind for d in problem.d].count(DKind.SCALAR) == 2
+        got = tensor_wise(*args, device=f"emu:{arch}")
+        (want,), (bound,) = evaluate_with_bound(tensor_wise.ir(*args), args)
+        assert_close(got, want, bound)
+    covered("quantised, tensor-wise scales", f"{dtype} {dtype} bf16", arch)
+
+
+def test_one_scale_a_tensor_of_integers(covered: Callable[..., None]) -> None:
+    rng = np.random.default_rng(2)
+    for m, n, k in ((64, 64, 128), (80, 48, 208)):
+        x, w = (rng.integers(-127, 128, s).astype(np.int8) for s in ((m, k), (n, k)))
+        args = (x, w, 0.01, 0.02, 0.4)
+        got = tensor_wise_int8(*args, device="emu:gfx942")
+        (want,), (bound,) = evaluate_with_bound(tensor_wise_int8.ir(*args), args)
+        assert_close(got, want, bound)
+        assert len(np.unique(got)) > 50  # the scales spread the results, few of them saturate
+    covered("quantised, tensor-wise scales", "i8", "gfx942")

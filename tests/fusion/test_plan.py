@@ -434,3 +434,13 @@ def test_8_bit_floats_arrive_widened_and_are_stored() -> None:
     )
     assert epilogue(found)[-1] == "  return %0"
     assert [str(p.type.dtype) for p in found.kernels[0].epilogue.params] == ["f32", "f32"]
+
+
+def test_scales_of_blocks_are_read_as_they_are_stored() -> None:
+    params = "%x: fp8[M, K], %w: fp8[K, N], %s: f32[M, K/128], %t: f32[K/128, N]"
+    body = """%e: f32[M, K/128] = exp(%s)
+      %r: f32[M, N] = scaled_gemm(%x, %w, %e, %t) {block_a = [1, 128], block_b = [128, 1]}"""
+    with pytest.raises(CkUnsupportedError) as caught:
+        planned(body, params=params)
+    assert caught.value.code == "X005"
+    assert "the first scale of scaled_gemm is made by exp" in caught.value.message

@@ -220,3 +220,16 @@ def test_a_chain_of_many_ops_is_bounded() -> None:
     (want,), (bound,) = evaluate_with_bound(function, (x,))
     assert_close(evaluate32(function, (x,), "nearest", 0), want, bound)
     assert bound.max() < 1e-4
+
+
+def test_poles_of_scalars_are_seen() -> None:
+    text = """func @f(%a: f32[], %b: f32[]) -> f32[] {
+      %0: f32[] = mul(%a, %b) %1: f32[] = sub(%0, %a) %2: f32[] = div(%b, %1) return %2
+    }"""
+    function = parse_function(text)
+    (_, bound), (_, wild) = (
+        [each[0] for each in evaluate_with_bound(function, (np.float32(3), np.float32(b)))]
+        for b in (0.1, 1.0 + 2.0**-20)
+    )
+    assert 0 < bound < 1e-6
+    assert wild > 0.1

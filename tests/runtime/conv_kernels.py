@@ -149,8 +149,11 @@ class Kernel:
         )
         return replace(question, **more)  # type: ignore[arg-type]
 
-    def run(self, conv: Conv, *arrays: np.ndarray, blocks: int = 4) -> np.ndarray:
-        """Launch on A, B and each D; return E, made of elements that the kernel must overwrite."""
+    def run(self, conv: Conv, *arrays: np.ndarray, **more: int) -> np.ndarray:
+        """Launch on A, B and each D; return E, made of elements that the kernel must overwrite.
+
+        ``more`` are further fields of the question.
+        """
         shape = {
             Family.CONV: conv.y_shape,
             Family.CONV_GRAD_INPUT: conv.x_shape,
@@ -158,7 +161,7 @@ class Kernel:
         }[self.key.signature.family]
         e = np.full(shape, np.nan, self.key.signature.dtype_e.numpy)
         a, b, *ds = arrays
-        question = self.ask(conv, (a, b, e, *ds), blocks=blocks)
+        question = self.ask(conv, (a, b, e, *ds), **more)
         launch = self.face.describe(question)
         assert not isinstance(launch, str), launch
         space = np.full(max(launch.workspace_bytes, 1), 0xFF, np.uint8)

@@ -6,6 +6,7 @@ Elements are small integers, whose sums every type here holds exactly: results m
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +18,8 @@ from hypothesis import strategies as st
 from cklang.keys import Algorithm, ConvSpecial, EpilogueKind, Family, Pipeline, Reduction, Scheduler
 from cklang.lowering.convface import ConvQuestion
 from cklang.types import DType, bf16, f16, f32, i8
+
+Covered = Callable[..., None]
 
 FAMILIES = (Family.CONV, Family.CONV_GRAD_INPUT, Family.CONV_GRAD_WEIGHT)
 
@@ -48,12 +51,12 @@ def wanted(conv: Conv, family: Family, a: np.ndarray, b: np.ndarray) -> np.ndarr
     return directions[family](a, b)
 
 
-def check(kernel: Kernel, conv: Conv, *ds: np.ndarray, blocks: int = 4) -> np.ndarray:
+def check(kernel: Kernel, conv: Conv, *ds: np.ndarray, **more: int) -> np.ndarray:
     """Run it; the epilogue adds ``ds``, which broadcast to the result."""
     signature = kernel.key.signature
     a, b = (x.astype(signature.dtype_a.numpy) for x in operands(conv, signature.family))
     want = sum((d.astype(np.float64) for d in ds), wanted(conv, signature.family, a, b))
-    got = kernel.run(conv, a, b, *(np.broadcast_to(d, want.shape) for d in ds), blocks=blocks)
+    got = kernel.run(conv, a, b, *(np.broadcast_to(d, want.shape) for d in ds), **more)
     np.testing.assert_array_equal(got, want.astype(got.dtype))
     return got
 
@@ -134,15 +137,16 @@ def of_image(conv: Conv) -> list[np.ndarray]:
     return [whole(shape[-2:], 5), whole(shape, 6), whole((*shape[:-1], 1), 7).astype(np.float32)]
 
 
-def test_wide_loads_at_padded_corners_with_operands() -> None:
+def test_wide_loads_at_padded_corners_with_operands(covered: Covered) -> None:
     """Here tiles of K begin in the middle of a tap, and the first offsets of a row are negative."""
     algorithm = replace(WIDE, pipeline=Pipeline.COMPV4, double_buffer=True)
     made = kernel(Family.CONV, 2, algorithm=algorithm, d=OPERANDS, epilogue=SUM)
     for conv in (PADDED, replace(PADDED, n=1, g=1), replace(PADDED, before=(0, 2))):
         check(made, conv, *of_image(conv))
+    covered("conv, pipeline compv4", "f16", "gfx942")
 
 
-def test_groups_of_a_depthwise_convolution_share_a_tile() -> None:
+def test_groups_of_a_depthwise_convolution_share_a_tile(covered: Covered) -> None:
     algorithm = replace(
         SMALL,
         tile=(64, 16, 32),
@@ -155,6 +159,7 @@ def test_groups_of_a_depthwise_convolution_share_a_tile() -> None:
     made = kernel(Family.CONV, 2, algorithm=algorithm)
     check(made, DEPTHWISE)
     check(made, replace(DEPTHWISE, g=48, stride=(1, 1), dilation=(2, 1), size=(12, 9)))
+    covered("conv, depthwise", "f16", "gfx942")
     refused = made.face.describe(question(made, replace(DEPTHWISE, g=24)))
     assert refused == ("the groups are not a multiple of those that the kernel merges in a tile")
 
@@ -166,7 +171,7 @@ def question(made: Kernel, conv: Conv) -> ConvQuestion:
     return made.ask(conv, (a, b, e))
 
 
-def test_stream_k_in_a_tree_after_whole_tiles() -> None:
+def test_stream_k_in_a_tree_after_whole_tiles(covered: Covered) -> None:
     algorithm = replace(WIDE, stream_k=True, reduction=Reduction.TREE, persistent=True)
     made = kernel(Family.CONV_GRAD_WEIGHT, 2, algorithm=algorithm)
     # 4 tiles of 19 steps: none, one or all of them are whole, and up to five blocks share one.
@@ -174,6 +179,39 @@ def test_stream_k_in_a_tree_after_whole_tiles() -> None:
         first = check(made, DEEP, blocks=blocks)
         np.testing.assert_array_equal(check(made, DEEP, blocks=blocks), first)
     check(made, replace(DEEP, g=3, size=(9, 5)), blocks=4)
+    covered("conv_grad_weight, stream-K tree after whole tiles", "f16", "gfx942")
+
+
+@pytest.mark.parametrize(("most_bytes", "bands"), [(1300, 1), (800, 2), (600, 3), (350, 6)])
+def test_batches_and_images_in_pieces(most_bytes: int, bands: int) -> None:
+    """Tensors of one product may span few bytes: each image is its own, then each band of one."""
+    conv = Conv(
+        n=3,
+        g=2,
+        k=3,
+        c=4,
+        size=(11, 7),
+        window=(3, 2),
+        stride=(2, 1),
+        dilation=(1, 2),
+        before=(2, 1),
+        after=(1, 0),
+    )
+    made = kernel(Family.CONV, 2)
+    whole_launch, launch = (
+        made.face.describe(replace(question(made, conv), most_bytes=most))
+        for most in (1 << 31, most_bytes)
+    )
+    assert not isinstance(whole_launch, str)
+    assert not isinstance(launch, str)
+    assert (whole_launch.grid[0], launch.grid[0]) == (2 * 2, 2 * 3 * bands)
+    check(made, conv, most_bytes=most_bytes)
+    if bands == 1:
+        check(kernel(Family.CONV_GRAD_INPUT, 2), conv, most_bytes=most_bytes)
+        wide = replace(conv, k=8, c=8)
+        algorithm = replace(WIDE, pipeline=Pipeline.COMPV4, double_buffer=True)
+        fused = kernel(Family.CONV, 2, algorithm=algorithm, d=OPERANDS, epilogue=SUM)
+        check(fused, wide, *of_image(wide), most_bytes=1300)
 
 
 def test_batches_beyond_two_gigabytes_are_cut_in_pieces() -> None:
@@ -193,8 +231,12 @@ def test_batches_beyond_two_gigabytes_are_cut_in_pieces() -> None:
     assert not isinstance(one, str)
     assert not isinstance(many, str)
     assert many.grid[0] == 6 * one.grid[0]
-    too_far = replace(asked, input_strides=(0, 0, 1 << 20, pixel, 96, 1))
-    assert made.face.describe(too_far) == "A spans more than 2^31 bytes"
+    far = replace(asked, input_strides=(0, 0, 1 << 20, pixel, 96, 1))
+    bands = made.face.describe(far)
+    assert not isinstance(bands, str)
+    assert bands.grid == one.grid  # in two halves
+    far = replace(far, input_strides=(0, 0, 1 << 31, pixel, 96, 1))
+    assert made.face.describe(far) == "A spans more than 2^31 bytes"
 
 
 D1 = Conv(
@@ -225,7 +267,7 @@ POINTS = Conv(n=2, g=2, k=16, c=32, size=(7, 9), window=(1, 1), stride=(2, 3))
 MATRIX = replace(POINTS, g=3, stride=(1, 1))
 FORWARD, GRAD_INPUT, GRAD_WEIGHT = FAMILIES
 CASES: dict[str, tuple[Family, Algorithm, Conv, DType, str]] = {
-    "mem, 3D": (
+    "conv, pipeline mem interwave, 3D": (
         FORWARD,
         replace(
             SMALL,
@@ -237,22 +279,28 @@ CASES: dict[str, tuple[Family, Algorithm, Conv, DType, str]] = {
         f16,
         "gfx942",
     ),
-    "basic_v1, 1D": (
+    "conv, pipeline basic_v1, 1D": (
         FORWARD,
         replace(WIDE, pipeline=Pipeline.BASIC_V1, scheduler=Scheduler.DEFAULT),
         D1,
         f16,
         "gfx942",
     ),
-    "compv5": (
+    "conv, pipeline compv5": (
         FORWARD,
         replace(WIDE, pipeline=Pipeline.COMPV5, warps=(1, 1, 2), num_wave_groups=2),
         PADDED,
         f16,
         "gfx942",
     ),
-    "compv6": (FORWARD, replace(WIDE, pipeline=Pipeline.COMPV6), PADDED, f16, "gfx942"),
-    "comp_async": (
+    "conv, pipeline compv6": (
+        FORWARD,
+        replace(WIDE, pipeline=Pipeline.COMPV6),
+        PADDED,
+        f16,
+        "gfx942",
+    ),
+    "conv, pipeline comp_async": (
         FORWARD,
         replace(
             WIDE,
@@ -265,65 +313,65 @@ CASES: dict[str, tuple[Family, Algorithm, Conv, DType, str]] = {
         f16,
         "gfx950",
     ),
-    "windows of one tap": (
+    "conv, windows of one tap": (
         FORWARD,
         replace(WIDE, special=ConvSpecial.POINTWISE),
         POINTS,
         f16,
         "gfx942",
     ),
-    "a matrix product": (
+    "conv, a matrix product": (
         FORWARD,
         replace(WIDE, special=ConvSpecial.POINTWISE_PACKED, persistent=True),
         MATRIX,
         f16,
         "gfx942",
     ),
-    "groups in a tile": (FORWARD, replace(WIDE, groups_merged=4), SLIM_GROUPS, f16, "gfx942"),
-    "forward with split-K": (
+    "conv, groups in a tile": (FORWARD, replace(WIDE, groups_merged=4), SLIM_GROUPS, f16, "gfx942"),
+    "conv, split-K workspace": (
         FORWARD,
         replace(WIDE, split_k=3, reduction=Reduction.WORKSPACE),
         PADDED,
         f16,
         "gfx942",
     ),
-    "gradient of the input, 3D": (
+    "conv_grad_input, 3D": (
         GRAD_INPUT,
         replace(SMALL, pipeline=Pipeline.MEM, epilogue=EpilogueKind.DEFAULT, persistent=True),
         D3,
         f16,
         "gfx942",
     ),
-    "gradient of the input, groups in a tile": (
+    "conv_grad_input, groups in a tile": (
         GRAD_INPUT,
         replace(WIDE, groups_merged=4),
         SLIM_GROUPS,
         f16,
         "gfx942",
     ),
-    "gradient of the input, windows of one tap": (
+    "conv_grad_input, windows of one tap": (
         GRAD_INPUT,
         replace(WIDE, special=ConvSpecial.POINTWISE),
         POINTS,
         f16,
         "gfx942",
     ),
-    "gradient of the input, a matrix product": (
+    "conv_grad_input, a matrix product": (
         GRAD_INPUT,
         replace(WIDE, special=ConvSpecial.POINTWISE_PACKED),
         MATRIX,
         f16,
         "gfx942",
     ),
-    "gradient of the weights, 3D": (GRAD_WEIGHT, SMALL, D3, f16, "gfx942"),
-    "gradient of the weights, groups in a tile": (
+    "conv_grad_weight, 3D": (GRAD_WEIGHT, SMALL, D3, f16, "gfx942"),
+    "conv_grad_weight, groups in a tile": (
         GRAD_WEIGHT,
         replace(WIDE, groups_merged=4),
         SLIM_GROUPS,
         f16,
         "gfx942",
     ),
-    "gradient of the weights, depthwise": (
+    "conv_grad_weight, depthwise": (
         GRAD_WEIGHT,
         replace(
             SMALL,
@@ -338,17 +386,17 @@ CASES: dict[str, tuple[Family, Algorithm, Conv, DType, str]] = {
         f16,
         "gfx942",
     ),
-    "RDNA3": (FORWARD, WIDE, PADDED, f16, "gfx1100"),
-    "RDNA4": (FORWARD, WIDE, PADDED, f16, "gfx1201"),
-    "bf16": (FORWARD, WIDE, PADDED, bf16, "gfx90a"),
-    "f32": (
+    "conv 2D on gfx1100": (FORWARD, WIDE, PADDED, f16, "gfx1100"),
+    "conv 2D on gfx1201": (FORWARD, WIDE, PADDED, f16, "gfx1201"),
+    "conv 2D on gfx90a": (FORWARD, WIDE, PADDED, bf16, "gfx90a"),
+    "conv 2D on gfx942, f32": (
         FORWARD,
         replace(SMALL, warp_tile=(16, 16, 4), vector_a=4, vector_b=4, vector_e=4),
         PADDED,
         f32,
         "gfx942",
     ),
-    "i8": (
+    "conv 2D on gfx942, i8": (
         FORWARD,
         replace(WIDE, tile=(64, 64, 64), warp_tile=(16, 16, 32), vector_e=4),
         PADDED,

@@ -190,34 +190,62 @@ struct BlockScaleLoop<ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>, Acc, s
             return scale.template load<Acc, axis, tile>(extent, at, block);
     }
 
-    /// The scale of the row or column `i` of a thread.
-    template <typename Scales, typename Index>
-    CK_TILE_DEVICE static auto at(const Scales& scales, Index i)
+    /// For each sum of a thread, which of its rows (axis 0) or columns it is in: of the loops over
+    /// a thread's elements, those that run along the axis count. Plain loops, since a template for
+    /// each element would take as long to compile as the pipeline.
+    template <index_t axis>
+    CK_TILE_DEVICE static constexpr auto places()
+    {
+        using Encoding = ck_tile::remove_cvref_t<
+            decltype(Acc::Type::get_tile_distribution().get_static_tile_distribution_encoding())>;
+        std::array<index_t, Acc::size> found{};
+        for(index_t i = 0; i < Acc::size; ++i)
+        {
+            index_t rest = i, weight = 1;
+            for(index_t y = Encoding::NDimY - 1; y >= 0; --y)
+            {
+                const index_t length = Encoding::detail::ys_lengths_[y];
+                if(Encoding::ys_to_rhs_major_[y] == axis + 1)
+                {
+                    found[i] += rest % length * weight;
+                    weight *= length;
+                }
+                rest /= length;
+            }
+        }
+        return found;
+    }
+
+    /// The scale of a thread's row or column.
+    template <typename Scales>
+    CK_TILE_DEVICE static auto at(const Scales& scales, index_t place)
     {
         if constexpr(std::is_arithmetic_v<Scales>)
             return scales;
         else
-            return scales[ck_tile::make_tuple(i)];
+            return scales.get_thread_buffer()[place];
     }
 
     template <typename Sums, typename Part, typename ScalesA, typename ScalesB>
     CK_TILE_DEVICE static void
     add(Sums& sums, const Part& part, const ScalesA& scales_a, const ScalesB& scales_b)
     {
-        using namespace ck_tile;
-        constexpr auto spans = Sums::get_distributed_spans();
-        sweep_tile_span(spans[number<0>{}], [&](auto i) {
-            sweep_tile_span(spans[number<1>{}], [&](auto j) {
-                constexpr auto ij = make_tuple(i, j);
-                if constexpr(std::is_same_v<ScaleB, NoScale>)
-                    sums(ij) += ScaleA::Number::scaled(part[ij], at(scales_a, i));
-                else if constexpr(std::is_same_v<ScaleA, NoScale>)
-                    sums(ij) += ScaleB::Number::scaled(part[ij], at(scales_b, j));
-                else
-                    sums(ij) += ScaleA::Number::scaled(
-                        part[ij], ScaleA::Number::product(at(scales_a, i), at(scales_b, j)));
-            });
-        });
+        constexpr auto rows    = places<0>();
+        constexpr auto columns = places<1>();
+#pragma unroll
+        for(index_t i = 0; i < Acc::size; ++i)
+        {
+            const auto sum = part.get_thread_buffer()[i];
+            auto& total    = sums.get_thread_buffer()(i);
+            if constexpr(std::is_same_v<ScaleB, NoScale>)
+                total += ScaleA::Number::scaled(sum, at(scales_a, rows[i]));
+            else if constexpr(std::is_same_v<ScaleA, NoScale>)
+                total += ScaleB::Number::scaled(sum, at(scales_b, columns[i]));
+            else
+                total += ScaleA::Number::scaled(
+                    sum,
+                    ScaleA::Number::product(at(scales_a, rows[i]), at(scales_b, columns[i])));
+        }
     }
 };
 

@@ -147,6 +147,41 @@ struct ConvArgs
     }
 };
 
+/// An image that spans too many bytes for one product is several bands of output rows, along the
+/// first axis in space.
+template <typename Base>
+struct BandedArgs : Base
+{
+    index_t bands, rows;  // bands of an image, output rows of a band
+    index_t step, shift;  // input rows from one output row to the next, where the first one begins
+    int64_t row_a, row_e; // elements from one row to the next
+
+    CK_TILE_DEVICE BandedArgs product(index_t item) const
+    {
+        return {Base::product(item), bands, rows, step, shift, row_a, row_e};
+    }
+
+    /// Narrow the arguments of an image to one band. Data begins at the first row that is there.
+    CK_TILE_DEVICE void enter(index_t band)
+    {
+        const index_t row   = band * rows;
+        const index_t low   = shift + row * step;
+        const index_t first = ck_tile::max(low, 0);
+        this->a             = this->a.moved({first * row_a});
+        this->e             = this->e.moved({row * row_e});
+        auto& lattice       = this->a.lattice;
+        lattice.base += (low - first - shift) * static_cast<index_t>(row_a);
+        if constexpr(requires { lattice.condition.shift; })
+        {
+            lattice.condition.shift[0] = low - first;
+            lattice.condition.extent[0] -= first;
+        }
+#pragma unroll
+        for(auto& d : this->ds)
+            d.moved += static_cast<int64_t>(row) * d.strides[1];
+    }
+};
+
 /// y = x convolved with w.
 template <typename Shape_, typename A, typename B, typename E, index_t operands>
 struct Forward
@@ -157,11 +192,14 @@ struct Forward
     using ASource = Grid<A, typename Shape::Windows>;
     using BSource = Grid<B, FilterRows<Shape>>;
     using ETarget = Grid<E, typename Shape::Pixels>;
-    using Args    = ConvArgs<ASource, BSource, ETarget, operands, 1>;
+    using Args    = BandedArgs<ConvArgs<ASource, BSource, ETarget, operands, 1>>;
 
     CK_TILE_DEVICE static Args at(const Args& args, index_t item)
     {
-        Args one = args.product(item);
+        const index_t product = ck_tile::amd_wave_read_first_lane(item / args.bands);
+        Args one              = args.product(product);
+        if constexpr(!Shape::packed)
+            one.enter(item - product * args.bands);
         Shape::fix_windows(one.a.lattice);
         Shape::fix_filter(one.b.lattice);
         return one;

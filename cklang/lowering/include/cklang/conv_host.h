@@ -6,7 +6,7 @@
 
 #include "cklang/host.h"
 
-#define CK_CONV_HOST_VERSION 1
+#define CK_CONV_HOST_VERSION 2
 
 /* Axes in space are z, y, x; a convolution of lower rank uses the last ones, and the first have
  * extent 1, stride 1, dilation 1 and no padding. Strides of tensors count elements; those of axes
@@ -27,6 +27,7 @@ typedef struct ck_conv_problem
     int64_t d_strides[CK_GEMM_MAX_OPERANDS][6]; /* along the axes of E; 0 where it broadcasts */
     int64_t split_k; /* workgroups that share a tile's K in a split-K kernel; 1 in others */
     int64_t blocks;  /* workgroups that the GPU runs at once */
+    int64_t most_bytes; /* that a tensor of one product may span, up to 2^31; larger ones are cut */
 } ck_conv_problem;
 
 /* Exported by every convolution's host face:

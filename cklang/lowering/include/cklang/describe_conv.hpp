@@ -3,36 +3,13 @@
 // kernel cannot compute it.
 #pragma once
 
-#include "cklang/conv_tensors.hpp"
-#include "cklang/describe.hpp"
+#include "cklang/conv_refusals.hpp"
 
 #if !defined(__HIP_DEVICE_COMPILE__)
 
 #include <numeric>
 
 namespace cklang {
-
-/// What is said of a tensor that the kernel cannot read or write.
-struct TensorComplaints
-{
-    const char *contiguous, *negative, *far, *unaligned, *narrow, *apart;
-};
-
-#define CKLANG_COMPLAINTS(name, a_name, access)                                                   \
-    {                                                                                             \
-        "the last axis of " name " is not contiguous", a_name " has a negative stride",           \
-            a_name " spans more than 2^31 bytes",                                                 \
-            "the address or a stride of " name " is not aligned for the kernel's vector " access, \
-            "a vector access of " name " reaches beyond the channels it may",                     \
-            "the kernel needs axes of " name " to have one stride, and they do not"               \
-    }
-
-constexpr TensorComplaints complaints_a = CKLANG_COMPLAINTS("A", "A", "loads");
-constexpr TensorComplaints complaints_b = CKLANG_COMPLAINTS("B", "B", "loads");
-constexpr TensorComplaints complaints_e = CKLANG_COMPLAINTS("E", "E", "stores");
-constexpr TensorComplaints complaints_d = CKLANG_COMPLAINTS("a D operand", "a D operand", "loads");
-
-#undef CKLANG_COMPLAINTS
 
 /// `Host` is CK Tile's kernel of the same parts.
 template <typename Conv,
@@ -72,12 +49,15 @@ struct DescribeConv
     static void run(const ck_conv_problem& given, ck_gemm_launch& launch)
     {
         constexpr auto each_d   = std::make_index_sequence<operands>{};
-        ck_conv_problem problem = normalise(given);
-        const int64_t pieces    = cut(problem, each_d);
-        launch.refusal          = refuse(problem, each_d);
+        const ck_conv_problem problem = normalise(given);
+        launch.refusal                = refuse(problem);
         if(launch.refusal)
             return;
-        const One one        = arguments(problem, pieces, each_d);
+        Cut cut = cuts(problem, each_d);
+        launch.refusal = refuse_part(cut.part, each_d);
+        if(launch.refusal)
+            return;
+        const One one        = arguments(cut, problem, each_d);
         const int64_t each   = Partitioner::GridSize(one.M, one.N);
         const int64_t tiles  = each * one.items;
         const int64_t steps  = one.K > 0 ? (one.K - 1) / Tile::kK + 1 : 1;
@@ -118,25 +98,50 @@ struct DescribeConv
     }
 
     private:
-    /// Cut the batch into as few equal pieces as can be addressed; return their number. The sums
-    /// of the gradient of w go over all of it.
-    template <std::size_t... I>
-    static int64_t cut(ck_conv_problem& p, std::index_sequence<I...> each_d)
+    /// The parts of a problem that are products of their own: batches in pieces, images in bands of
+    /// output rows.
+    struct Cut
     {
-        if(pass == Pass::grad_weight || p.n < 1)
-            return 1;
-        const int64_t images = p.n;
-        for(int64_t pieces = 1; pieces <= images; ++pieces)
+        ck_conv_problem part;
+        int64_t pieces = 1, bands = 1;
+    };
+
+    static bool too_large(const char* reason)
+    {
+        return reason && (reason == complaints_a.far || reason == complaints_b.far ||
+                          reason == complaints_e.far || reason == complaints_d.far ||
+                          reason == too_many);
+    }
+
+    /// As few equal pieces as can be addressed, then as few bands of an image. The sums of the
+    /// gradient of w go over all of a batch.
+    template <std::size_t... I>
+    static Cut cuts(const ck_conv_problem& p, std::index_sequence<I...> each_d)
+    {
+        Cut cut{p};
+        if(pass == Pass::grad_weight)
+            return cut;
+        for(; cut.pieces <= p.n; ++cut.pieces)
         {
-            if(images % pieces != 0)
-                continue;
-            p.n                = images / pieces;
-            const char* reason = refuse(p, each_d);
-            if(!reason || !(reason == complaints_a.far || reason == complaints_e.far ||
-                            reason == complaints_d.far || reason == too_many))
-                return pieces;
+            cut.part.n = p.n / cut.pieces;
+            if(p.n % cut.pieces == 0 && !too_large(refuse_part(cut.part, each_d)))
+                return cut;
         }
-        return images;
+        cut.pieces = p.n;
+        if(pass != Pass::forward || Shape::packed)
+            return cut;
+        for(; cut.bands <= p.out[skip]; ++cut.bands)
+        {
+            const int64_t rows = p.out[skip] / cut.bands;
+            const int64_t read =
+                (rows - 1) * p.stride[skip] + (p.window[skip] - 1) * p.dilation[skip] + 1;
+            cut.part.out[skip] = rows;
+            cut.part.in[skip]  = std::min(p.in[skip], read);
+            if(p.out[skip] % cut.bands == 0 && !too_large(refuse_part(cut.part, each_d)))
+                return cut;
+        }
+        cut.bands = p.out[skip];
+        return cut;
     }
 
     static constexpr const char* too_many = "M, N or K of a product is more than 2^30";
@@ -183,12 +188,16 @@ struct DescribeConv
         return p;
     }
 
-    template <std::size_t... I>
-    static const char* refuse(const ck_conv_problem& p, std::index_sequence<I...>)
+    static const char* refuse(const ck_conv_problem& p)
     {
         const char* reason = refuse_extents(p);
-        if(!reason)
-            reason = refuse_built_for(p);
+        return reason ? reason : refuse_built_for(p);
+    }
+
+    template <std::size_t... I>
+    static const char* refuse_part(const ck_conv_problem& p, std::index_sequence<I...>)
+    {
+        const char* reason = refuse_counts(p);
         if(!reason)
             reason = refuse_images(p);
         ((reason = reason ? reason : refuse_d<Ds>(p, p.d[I], p.d_strides[I])), ...);
@@ -215,7 +224,17 @@ struct DescribeConv
             if(i < skip && (p.in[i] != 1 || p.out[i] != 1 || p.window[i] != 1))
                 return "the problem has more axes in space than the kernel";
         }
-        const auto many = [&](std::initializer_list<int64_t> extents) {
+        if(work == Work::split_k ? p.split_k < 1 || p.split_k > 65535 : p.split_k != 1)
+            return "K is split by split-K kernels only, into 1 to 65535 parts";
+        if((persistent || work == Work::stream_k) && p.blocks < 1)
+            return "this kernel needs a workgroup or more";
+        return nullptr;
+    }
+
+    static const char* refuse_counts(const ck_conv_problem& p)
+    {
+        constexpr int64_t most = INT32_MAX / 2;
+        const auto many        = [&](std::initializer_list<int64_t> extents) {
             int64_t all = 1;
             for(int64_t extent : extents)
                 if((all *= extent) > most)
@@ -225,10 +244,6 @@ struct DescribeConv
         if(many({p.n, p.in[0], p.in[1], p.in[2]}) || many({p.n, p.out[0], p.out[1], p.out[2]}) ||
            many({p.window[0], p.window[1], p.window[2], std::max(p.c, p.k), merged}))
             return too_many;
-        if(work == Work::split_k ? p.split_k < 1 || p.split_k > 65535 : p.split_k != 1)
-            return "K is split by split-K kernels only, into 1 to 65535 parts";
-        if((persistent || work == Work::stream_k) && p.blocks < 1)
-            return "this kernel needs a workgroup or more";
         return nullptr;
     }
 
@@ -256,12 +271,12 @@ struct DescribeConv
         const Tensors tensors{p};
         const auto x = [&](int64_t vector, auto type, const void* data, const auto& complaints) {
             return refuse_image<decltype(type)>(
-                data, tensors.pixels(p.input_strides, p.in),
+                p, data, tensors.pixels(p.input_strides, p.in),
                 tensors.channels(p.input_strides, p.c), p.input_strides[4], vector, complaints);
         };
         const auto y = [&](int64_t vector, auto type, const void* data, const auto& complaints) {
             return refuse_image<decltype(type)>(
-                data, tensors.pixels(p.output_strides, p.out),
+                p, data, tensors.pixels(p.output_strides, p.out),
                 tensors.channels(p.output_strides, p.k), p.output_strides[4], vector, complaints);
         };
         const auto w = [&](int64_t vector, auto type, const void* data, const auto& complaints) {
@@ -290,50 +305,9 @@ struct DescribeConv
         return reason;
     }
 
-    /// Whether vector accesses along the last of `axes` have places they can be at.
-    template <typename T, std::size_t n>
-    static const char* refuse_tensor(const void* data,
-                                     const std::array<Axis, n>& axes,
-                                     int64_t group,
-                                     int64_t row,
-                                     int64_t vector,
-                                     const TensorComplaints& complaints)
-    {
-        if(axes.back().stride != 1)
-            return complaints.contiguous;
-        if(row % vector != 0)
-            return complaints.narrow;
-        return refuse_steps<T>(data, axes, group, vector, complaints);
-    }
-
-    template <typename T, std::size_t n>
-    static const char* refuse_steps(const void* data,
-                                    const std::array<Axis, n>& axes,
-                                    int64_t group,
-                                    int64_t vector,
-                                    const TensorComplaints& complaints)
-    {
-        for(const Axis& axis : axes)
-        {
-            if(axis.stride < 0)
-                return complaints.negative;
-            if(axis.stride >= max_span_bytes)
-                return complaints.far;
-            if(&axis != &axes.back() && !aligned(data, axis.stride, vector, size_of<T>))
-                return complaints.unaligned;
-        }
-        if(group < 0)
-            return complaints.negative;
-        if(!aligned(data, group, vector, size_of<T>))
-            return complaints.unaligned;
-        const int64_t elements = span(axes);
-        if(elements > INT32_MAX || elements * size_of<T> > max_span_bytes)
-            return complaints.far;
-        return nullptr;
-    }
-
     template <typename T>
-    static const char* refuse_image(const void* data,
+    static const char* refuse_image(const ck_conv_problem& p,
+                                    const void* data,
                                     const typename Tensors::Pixel& pixels,
                                     const std::array<Axis, 2>& channels,
                                     int64_t group,
@@ -346,7 +320,7 @@ struct DescribeConv
         std::array<Axis, Tensors::spatial + 2> axes{};
         std::copy(pixels.begin(), pixels.end(), axes.begin());
         axes.back() = {row.extent, row.extent == 1 ? 1 : row.stride};
-        return refuse_tensor<T>(data, axes, merged * group, row.extent, vector, complaints);
+        return refuse_tensor<T>(p.most_bytes, data, axes, merged * group, row.extent, vector, complaints);
     }
 
     template <typename T>
@@ -363,7 +337,7 @@ struct DescribeConv
            (tap.extent == 0 || (!Shape::blocks && tap.extent != 1 && tap.stride != p.c)))
             return complaints.apart;
         return refuse_tensor<T>(
-            data, axes, merged * p.weight_strides[0], p.c, vector, complaints);
+            p.most_bytes, data, axes, merged * p.weight_strides[0], p.c, vector, complaints);
     }
 
     /// The strides of a D's digits, those of E's outer index first; extent 0 where they have none.
@@ -430,22 +404,34 @@ struct DescribeConv
                 return "a D operand changes along an axis that operands of its kind do not have";
         }
         if constexpr(!rows)
-            return refuse_steps<T>(data, axes, group, 1, complaints_d);
+            return refuse_steps<T>(p.most_bytes, data, axes, group, 1, complaints_d);
         auto settled = axes;
         if(settled.back().extent == 1)
             settled.back().stride = 1;
         const int64_t row = pass == Pass::grad_weight ? p.c : axes.back().extent;
-        return refuse_tensor<T>(data, settled, group, row, D::vector, complaints_d);
+        return refuse_tensor<T>(p.most_bytes, data, settled, group, row, D::vector, complaints_d);
     }
 
     template <std::size_t... I>
-    static One arguments(const ck_conv_problem& p, int64_t pieces, std::index_sequence<I...>)
+    static One arguments(const Cut& cut, const ck_conv_problem& whole, std::index_sequence<I...>)
     {
+        const ck_conv_problem& p = cut.part;
         const Tensors tensors{p};
         One one{};
         one.groups = i32(p.g / merged);
-        one.items  = i32(one.groups * pieces);
+        one.items  = i32(one.groups * cut.pieces * cut.bands);
         place(one, tensors);
+        if constexpr(pass == Pass::forward)
+        {
+            one.bands = i32(cut.bands);
+            one.rows  = i32(p.out[skip]);
+            one.step  = i32(p.stride[skip]);
+            one.shift = i32(-p.pad_before[skip]);
+            one.row_a = p.input_strides[1 + skip];
+            one.row_e = p.output_strides[1 + skip];
+            if constexpr(requires { one.a.lattice.condition.extent; })
+                one.a.lattice.condition.extent[0] = i32(whole.in[skip]);
+        }
         one.a.data = p.a;
         one.b.data = p.b;
         one.e.data = p.e;

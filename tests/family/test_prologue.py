@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: MIT
+"""Products of matrices that functions compute as they are loaded, against the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cklang as ck
+from cklang.arch import arch
+from cklang.errors import CkUnsupportedError
+from cklang.ir.nodes import Function
+from cklang.keys import Algorithm, DKind, Pipeline, Reduction, Scheduler, Signature
+from cklang.keys import Layout as MatrixLayout
+from cklang.lowering.gemm import PROLOGUES, lower
+from cklang.reference.bounds import evaluate_with_bound
+from cklang.runtime.op import Op, op_from_ir
+from cklang.runtime.problem import ComputedMatrix
+from cklang.runtime.rules import objections
+from cklang.testing import assert_close
+from cklang.testing.programs import computed_products
+from cklang.testing.strategies import Layout, arrays, extents, strided
+from cklang.types import DType
+
+G, M, N, K = ck.dims("G M N K")
+slow = [pytest.mark.slow, pytest.mark.xdist_group("prologue")]
+ONE = Algorithm(
+    tile=(64, 64, 32),
+    warps=(2, 2, 1),
+    warp_tile=(16, 16, 16),
+    vector_a=1,
+    vector_b=1,
+    vector_e=1,
+)
+DAG = replace(ONE, tile=(64, 64, 64), warps=(2, 2, 1))
+STENCILS: set[Signature] = set()
+
+
+def check(op: Op, args: Sequence[Any], gpu: str = "gfx942") -> None:
+    """Run ``op`` and compare each element within its bound."""
+    got = op(*args, device=f"emu:{gpu}")
+    (want,), (bound,) = evaluate_with_bound(op.ir(*args), args)
+    assert_close(got, want, bound)
+
+
+@ck.op
+def dequantised(x: ck.f16[M, K], w: ck.i8[N, K], scale: ck.f16[N]) -> ck.f16[M, N]:
+    return x @ (w.to(ck.f32) * scale[:, None]).to(ck.f16).T
+
+
+@ck.op
+def normalised(
+    x: ck.f16[M, K], mean: ck.f32[M], s: ck.f16[K], t: ck.f32[K], w: ck.f16[N, K], g: ck.f32
+) -> ck.f16[M, N]:
+    return ck.gelu((x - mean[:, None]) * s + t + g).to(ck.f16) @ w.T
+
+
+def weights(m: int, n: int, k: int) -> tuple[Any, ...]:
+    rng = np.random.default_rng(m + n + k)
+    x = rng.standard_normal((m, k)).astype(np.float16)
+    w = rng.integers(-127, 128, (n, k)).astype(np.int8)
+    return x, w, (rng.random(n) / 64).astype(np.float16)
+
+
+def features(m: int, n: int, k: int) -> tuple[Any, ...]:
+    rng = np.random.default_rng(m + n + k)
+    x, w = (rng.standard_normal(s).astype(np.float16) for s in ((m, k), (n, k)))
+    mean, t = (rng.standard_normal(s).astype(np.float32) for s in (m, k))
+    return x, mean, rng.standard_normal(k).astype(np.float16), t, w, 1.5
+
+
+SHAPES = ((1, 1, 1), (70, 50, 40), (33, 129, 0), (130, 66, 31), (64, 200, 96))
+"""Also tiles beyond K, whose zeros the function would turn into something else."""
+
+
+class TestProblems:
+    """What strides make of the operands."""
+
+    def test_operands_are_read_by_kind(self) -> None:
+        (problem,) = normalised.problems(*features(70, 50, 40))
+        assert isinstance(problem.a, ComputedMatrix)
+        kinds = [read.kind for read in problem.a.reads]
+        assert kinds == [DKind.FULL, DKind.COLUMN, DKind.ROW, DKind.ROW, DKind.SCALAR]
+        assert [str(read.dtype) for read in problem.a.reads] == ["f16", "f32", "f16", "f32", "f32"]
+        assert problem.signature.a != ()
+        assert problem.signature.b == ()
+        assert len(problem.inputs) == 5 + 1 + 1
+
+    def test_most_matrices_decide_the_layout(self) -> None:
+        @ck.op
+        def both(
+            x: ck.f16[M, K], y: ck.f16[M, K], z: ck.f16[M, K], w: ck.f16[K, N]
+        ) -> ck.f32[M, N]:
+            return (x * y + z).to(ck.f16) @ w
+
+        def matrix(turned: bool) -> Any:
+            made = np.ones((8, 16) if turned else (16, 8), np.float16)
+            return made.T if turned else made
+
+        w = np.ones((8, 24), np.float16)
+        (problem,) = both.problems(matrix(True), matrix(False), matrix(True), w)
+        assert isinstance(problem.a, ComputedMatrix)
+        assert problem.a.layout is MatrixLayout.COL
+        kinds = [read.kind for read in problem.a.reads]
+        assert kinds == [DKind.FULL, DKind.STRIDED, DKind.FULL]
+
+    def test_vectors_must_fit_every_operand(self) -> None:
+        x, w, scale = weights(64, 64, 64)
+        spoiled = np.zeros((64, 66), np.int8)[:, 1:65]
+        for given_w, width, legal in ((w, 8, True), (spoiled, 8, False), (spoiled, 1, True)):
+            (problem,) = dequantised.problems(x, given_w, scale)
+            algorithm = replace(ONE, vector_b=width)
+            found = objections(algorithm, problem.signature, arch("gfx942"), problem)
+            assert ("vector-b" not in {each.rule for each in found}) == legal
+
+    def test_loads_straight_into_lds_are_refused_by_name(self) -> None:
+        (problem,) = dequantised.problems(*weights(64, 64, 64))
+        wanted = replace(ONE, pipeline=Pipeline.COMP_ASYNC, double_buffer=True)
+        found = {r.rule: str(r) for r in objections(wanted, problem.signature, arch("gfx950"))}
+        assert "straight into LDS" in found["computed"]
+        with pytest.raises(CkUnsupportedError) as caught:
+            dequantised.using(wanted)(*weights(64, 64, 64), device="emu:gfx950")
+        assert caught.value.code == "K101"
+
+    def test_rows_of_a_batch_are_rows_of_one_product(self) -> None:
+        @ck.op
+        def heads(x: ck.f16[G, M, K], s: ck.f16[K], w: ck.f16[N, K]) -> ck.f16[G, M, N]:
+            return (x * s).to(ck.f16) @ w.T
+
+        x, s, w = np.ones((3, 5, 8)), np.ones(8), np.ones((7, 8))
+        (problem,) = heads.problems(*(each.astype(np.float16) for each in (x, s, w)))
+        assert (problem.batch, problem.m) == ((), 15)
+
+    def test_the_source_leaves_a_hole_for_each_function(self) -> None:
+        args = weights(64, 64, 64)
+        (kernel,) = dequantised.fusion(*args).kernels
+        (problem,) = dequantised.problems(*args)
+        key = ck.select(problem, arch="gfx942").key
+        source = lower(key, kernel.epilogue)
+        assert source.stencil.count(f"float {PROLOGUES['B']}(int, float);") == 1
+        assert PROLOGUES["A"] not in source.stencil
+        assert f"CK_FUNCTION float {PROLOGUES['B']}(int b0, float b1)" in source.fill
+
+
+GPUS = ("gfx90a", "gfx942", "gfx950", "gfx1100")
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("prologue")
+@pytest.mark.parametrize("gpu", GPUS)
+def test_int8_weights_are_dequantised_as_they_are_loaded(
+    gpu: str, covered: Callable[..., None]
+) -> None:
+    warps = (2, 4, 1) if gpu == "gfx1100" else ONE.warps
+    narrow = dequantised.using(replace(ONE, warps=warps))
+    for shape in SHAPES if gpu == "gfx942" else SHAPES[:3]:
+        check(narrow, weights(*shape), gpu)
+    covered("prologue: int8 dequantised", "f16 i8 f16", gpu)
+
+
+class TestOnOneGpu:
+    pytestmark = slow
+
+    def test_every_kind_of_operand_in_vectors(self, covered: Callable[..., None]) -> None:
+        wide = normalised.using(replace(ONE, vector_a=8, vector_b=8, vector_e=8))
+        for shape in ((64, 64, 32), (70, 56, 40), (129, 8, 8), (33, 128, 0)):
+            check(wide, features(*shape))
+        covered("prologue: several operands", "f16", "gfx942")
+
+    @settings(max_examples=20)
+    @given(function=computed_products(), data=st.data())
+    def test_any_dag_of_a_fills_one_stencil(self, function: Function, data: st.DataObject) -> None:
+        op = op_from_ir(function).using(DAG)
+        m, n, k = (data.draw(extents(most)) for most in (150, 70, 70))
+        sizes = ((m, k), (k,), (m,), (), (n, k))
+        dtypes = (ck.f16, ck.f32, ck.f16, ck.f32, ck.f16)
+        args = [data.draw(arrays(t, shape)) for t, shape in zip(dtypes, sizes, strict=True)]
+        args[0] = data.draw(strided(args[0], (Layout.ROW, Layout.PADDED_ROW, Layout.OFFSET)))
+        check(op, args)
+        (problem,) = op.problems(*args)
+        signature = replace(problem.signature, epilogue="")
+        # An extent of 1 makes another kind, and so another stencil, of an operand.
+        if min(m, n, k) > 1:
+            STENCILS.add(signature)
+            assert len(STENCILS) == 1
+
+
+@ck.op
+def both(
+    x: ck.bf16[M, K], s: ck.bf16[K], w: ck.f16[K, N], shift: ck.f32[N], bias: ck.bf16[N]
+) -> ck.bf16[M, N]:
+    left = ck.silu(x * s + 1.0).to(ck.bf16)
+    return left @ ck.tanh(w - shift).to(ck.bf16) + bias
+
+
+@ck.op
+def scores(q: ck.f16[G, M, K], k: ck.f16[G, N, K], s: ck.f16[G, M, 1]) -> ck.f32[G, M, N]:
+    return (q * s + 0.5).to(ck.f16) @ k.mT
+
+
+@ck.op
+def contraction(x: ck.f16[M, G, K], s: ck.f32[G], w: ck.f16[N, G, K]) -> ck.f16[G, M, N]:
+    return ck.einsum("mgk,ngk->gmn", (x * s[:, None]).to(ck.f16), w)
+
+
+def normal(*shape: int, dtype: DType = ck.f16) -> Any:
+    rng = np.random.default_rng(sum(shape))
+    return rng.standard_normal(shape).astype(np.float32).astype(dtype.numpy)
+
+
+def both_sides(m: int, n: int, k: int, turned: bool = False) -> tuple[Any, ...]:
+    """A row-major and B row-major, or both column-major."""
+    x, w = normal(m, k, dtype=ck.bf16), normal(k, n)
+    if turned:
+        x, w = normal(k, m, dtype=ck.bf16).T, normal(n, k).T
+    s, bias = normal(k, dtype=ck.bf16), normal(n, dtype=ck.bf16)
+    return x, s, w, normal(n, dtype=ck.f32), bias
+
+
+class TestPipelinesAndFamilies:
+    pytestmark = slow
+
+    def test_split_k_in_compv4_reads_rows(self, covered: Callable[..., None]) -> None:
+        algorithm = replace(
+            ONE,
+            pipeline=Pipeline.COMPV4,
+            double_buffer=True,
+            split_k=3,
+            reduction=Reduction.WORKSPACE,
+            vector_d=(1,),
+        )
+        op = both.using(algorithm)
+        for shape in ((70, 50, 200), (5, 66, 31), (1, 1, 0)):
+            check(op, both_sides(*shape))
+        covered("prologue of A and B: split-K, layouts rrr, compv4", "bf16", "gfx942")
+
+    def test_stream_k_in_compv6_reads_columns(self, covered: Callable[..., None]) -> None:
+        algorithm = replace(
+            ONE,
+            pipeline=Pipeline.COMPV6,
+            stream_k=True,
+            reduction=Reduction.WORKSPACE,
+            vector_a=2,
+            vector_b=2,
+            vector_d=(1,),
+        )
+        op = both.using(algorithm)
+        for shape in ((200, 130, 100), (64, 66, 32)):
+            check(op, both_sides(*shape, turned=True))
+        covered("prologue of A and B: stream-K, layouts ccr, compv6", "bf16", "gfx942")
+
+    def test_a_batch_in_mem(self, covered: Callable[..., None]) -> None:
+        op = scores.using(replace(ONE, pipeline=Pipeline.MEM))
+        for g, m, n, k in ((3, 70, 50, 40), (2, 5, 66, 31), (1, 1, 1, 1)):
+            check(op, (normal(g, m, k), normal(g, n, k), normal(g, m, 1)))
+        covered("prologue: batched, mem", "f16 f16 f32", "gfx942")
+
+    def test_a_contraction_in_basic_v1(self, covered: Callable[..., None]) -> None:
+        scheduler = Scheduler.DEFAULT
+        op = contraction.using(replace(ONE, pipeline=Pipeline.BASIC_V1, scheduler=scheduler))
+        for g, m, n, k in ((3, 70, 50, 40), (2, 5, 66, 31)):
+            check(op, (normal(m, g, k), normal(g, dtype=ck.f32), normal(n, g, k)))
+        covered("prologue: contraction, basic_v1", "f16", "gfx942")

@@ -209,6 +209,8 @@ shapes = st.tuples(
 )
 
 
+# In short, test_backward.py does the same through ops; this stencil is compiled apart from that.
+@pytest.mark.slow
 @given(shapes, st.integers(0, 99))
 def test_functions_and_dropout(shape: tuple[int, ...], seed: int) -> None:
     check(ADDING, shape, seed, FILL)

@@ -56,13 +56,13 @@ def test_a_gemm_passes_in_every_numerics() -> None:
 
 
 @pytest.mark.parametrize("arch", DEVICES[:2])
-def test_no_wait_is_missing(arch: str) -> None:
+def test_no_wait_and_no_barrier_is_missing(arch: str) -> None:
     """CK Tile's main loops keep many loads under way, and wait for each before its use."""
     rng = np.random.default_rng(2)
     x = rng.normal(size=(128, 96)).astype(np.float16)
     w = rng.normal(size=(96, 192)).astype(np.float16)
     (want,), (bound,) = evaluate_with_bound(matmul.ir(x, w), (x, w))
-    emulator.sanitize("waits")
+    emulator.sanitize("waits", "races")
     try:
         assert_close(matmul(x, w, device=f"emu:{arch}"), want, bound)
     finally:

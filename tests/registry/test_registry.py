@@ -17,8 +17,11 @@ from kernels import BASE, RELU, epilogue, key, signature
 import cklang as ck
 from cklang.errors import CkError
 from cklang.keys import KernelKey
+from cklang.runtime.candidates import candidates
 from cklang.runtime.registry import Registry
 from cklang.runtime.space import pattern
+from cklang.testing import plain_key
+from cklang.types import DTYPES
 
 EXP = epilogue("exp")
 
@@ -111,6 +114,24 @@ def test_wildcards_expand_to_all_legal_kernels() -> None:
 @pytest.mark.parametrize("gpu", ["gfx90a", "gfx942", "gfx950"])
 def test_presets_declare_legal_kernels(name: str, gpu: str) -> None:
     assert Registry("mine").declare(signature(), RELU, gpu, name) > 0
+
+
+@pytest.mark.parametrize("name", ["essential", "compute", "memory", "latency"])
+@pytest.mark.parametrize(
+    ("gpu", "dtypes"),
+    [
+        ("gfx942", "fp8_fnuz bf8_fnuz i8"),
+        ("gfx950", "fp8 bf8 i8"),
+        ("gfx1100", "f16 bf16 i8"),
+        ("gfx1201", "f16 bf16 i8 fp8 bf8"),
+    ],
+)
+def test_presets_have_8_bit_types_and_wmma(name: str, gpu: str, dtypes: str) -> None:
+    for dtype in dtypes.split():
+        for layouts in ("rcr", "crr"):
+            plain = plain_key(BASE, DTYPES[dtype], gpu, layouts).signature
+            named = {str(a.tile) for a in candidates(plain, gpu, name)}
+            assert len(named) >= (1 if name == "essential" else 2), (dtype, layouts)
 
 
 def test_an_empty_set_is_an_error() -> None:

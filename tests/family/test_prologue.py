@@ -277,7 +277,9 @@ class TestPipelinesAndFamilies:
         covered("prologue: compv5", "f16 i8 f16", "gfx942")
 
     def test_a_group(self, covered: Callable[..., None]) -> None:
-        op = dequantised.using(ONE)
+        op = dequantised.using(
+            replace(ONE, pipeline=Pipeline.COMPV5, warps=(1, 1, 2), num_wave_groups=2)
+        )
         calls = [weights(*shape) for shape in ((70, 50, 40), (5, 130, 31), (64, 64, 96))]
         results = op.grouped(calls, device="emu:gfx942")
         for got, args in zip(results, calls, strict=True):

@@ -53,7 +53,8 @@ struct GemmKernel
     /// The tile that a data-parallel grid gives to workgroup `block`; `shared` has room for the
     /// loop and the epilogue.
     template <Loop* loop>
-    CK_TILE_DEVICE static void tile(const Args& args, index_t block, char* shared)
+    [[gnu::always_inline]] CK_TILE_DEVICE static void
+    tile(const Args& args, index_t block, char* shared) // the fill has no calls
     {
         using namespace ck_tile;
 

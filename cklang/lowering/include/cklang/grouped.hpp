@@ -53,7 +53,8 @@ struct GroupedKernel
 
     private:
     template <auto loop>
-    CK_TILE_DEVICE static void tile(const Args& args, index_t block, char* shared)
+    [[gnu::always_inline]] CK_TILE_DEVICE static void
+    tile(const Args& args, index_t block, char* shared) // the fill has no calls
     {
         index_t low = 0, high = args.count; // the group is in [low, high)
         while(high - low > 1)

@@ -244,9 +244,9 @@ MUTANTS = (
     _mutant(
         "loads to LDS touch disabled lanes",
         "buffer",
-        "each_lane(w, [&](int l) {\n    w.lane = l;\n    u8* places[",
+        "each_lane(w, [&](int l) {\n    w.lane = l;\n    if (buffer.split(",
         "const auto all = [](auto body) { for (int l = 0; l < kLanes; ++l) body(l); };\n"
-        "  all([&](int l) {\n    w.lane = l;\n    u8* places[",
+        "  all([&](int l) {\n    w.lane = l;\n    if (buffer.split(",
         "ranges",
     ),
     _mutant(
@@ -254,10 +254,10 @@ MUTANTS = (
         "flat",
         "store_lanes<access>(w, source_row(w, c, 2), [&](int l) {"
         " return reinterpret_cast<u8*>(at(l)); });\n"
-        "  count_store(w, access.bytes);\n}\n\n/// Scratch",
+        "  count_store(w, access.bytes);\n}\n\nconstexpr",
         "for (int l = 0; l < kLanes; ++l)"
         " store_lane<access>(source_row(w, c, 2), l, reinterpret_cast<u8*>(at(l)));\n"
-        "  count_store(w, access.bytes);\n}\n\n/// Scratch",
+        "  count_store(w, access.bytes);\n}\n\nconstexpr",
         "known_mistakes",
     ),
     _mutant(

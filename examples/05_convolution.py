@@ -6,6 +6,7 @@ python examples/05_convolution.py
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import numpy as np
@@ -100,6 +101,22 @@ def calls() -> Iterator[tuple[Op, tuple[object, ...]]]:
     yield conv3d_weight, arrays((2, 4, 6, 8, 16), (2, 2, 3, 4, 32))
 
 
+def with_registry(args: tuple[object, ...]) -> None:
+    """Declare kernels of conv2d, build them side by side, export, select and call."""
+    mine = ck.Registry("convolutions")
+    tile = {"tile": (64, 64, 32), "warps": (2, 2, 1), "warp_tile": (16, 16, 32)}
+    widths = {"vector_a": 8, "vector_b": 8, "vector_e": 8, "vector_d": (8, 8)}
+    conv2d.declare(*args, registry=mine, device="emu:gfx942", among=ck.pattern(**tile, **widths))
+    again = ck.Registry.from_json(json.loads(json.dumps(mine.to_json())))
+    print(again.build())
+    with ck.using(registry=again, arch="gfx942", strategy="first_fit"):
+        (problem,) = conv2d.problems(*args)
+        chosen = ck.select(problem)
+        print(f"{problem}: {chosen}")
+        conv2d(*args)
+        assert conv2d.last.launches[0].key == chosen.key
+
+
 def main() -> None:
     """Run every op and check it against the reference."""
     for op, args in calls():
@@ -108,7 +125,9 @@ def main() -> None:
         print(f"== {op.program.name}: {op.last.launches[0].problem}")
         print(result)
         result.check()
-    print(conv2d.explain(*next(args for op, args in calls() if op is conv2d)))
+    args = next(args for op, args in calls() if op is conv2d)
+    print(conv2d.explain(*args))
+    with_registry(args)
 
     # A problem needs no arrays: what would run for a larger image on another GPU?
     problem = ck.conv_problem((8, 56, 56, 64), (64, 3, 3, 64), padding=1, dtype=ck.bf16)

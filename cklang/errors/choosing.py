@@ -146,7 +146,7 @@ TABLE: tuple[Rule, ...] = (
     row(
         "G007",
         CkUnsupportedError,
-        "@{name} is no attention by itself, so it has no gradient here",
+        "@{name} is no attention of whole tensors by itself, so it has no gradient here",
         "give attention_grad an op that returns ck.attention(...) of its parameters",
     ),
 )

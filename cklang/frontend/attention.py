@@ -15,7 +15,7 @@ from cklang.frontend.regions import Reads, make_mask, make_score, with_reads
 from cklang.frontend.scope import Scope
 from cklang.frontend.text import Located
 from cklang.frontend.values import Item, Tensor, describe, is_number
-from cklang.ir.attention import READ_LIMIT, SEEDS, STARTS
+from cklang.ir.attention import LENGTHS, PAGES, READ_LIMIT, SEEDS, STARTS
 from cklang.ir.nodes import Attr, Value
 from cklang.types import Dim, Kind, f32, i32
 
@@ -57,7 +57,7 @@ def attention(scope: Scope, node: Located, bound: Mapping[str, Item]) -> Item:
     starts = _starts(scope, node, bound)
     rank = 3 if starts else 4
     q, k, v = (_operand(scope, node, name, bound[name], rank) for name in ("q", "k", "v"))
-    _check_shapes(scope, node, q, k, v)
+    _check_shapes(scope, node, q, k, v, bound["block_table"] is not None)
     operands = [emit.materialise(scope, node, each) for each in (q, k, v)]
     roles = ["q", "k", "v"]
     dropout = _dropout(scope, node, bound["dropout"])
@@ -67,6 +67,9 @@ def attention(scope: Scope, node: Located, bound: Mapping[str, Item]) -> Item:
     if starts:
         operands += starts
         roles += STARTS
+    held = _lengths(scope, node, bound)
+    operands += held
+    roles += (*LENGTHS, *PAGES)[: len(held)]
     scale, factor = _scale(scope, node, bound["scale"])
     reads: Reads = {}
     score = make_score(scope, node, bound["score"], factor, reads)
@@ -111,6 +114,29 @@ def _starts(scope: Scope, node: Located, bound: Mapping[str, Item]) -> list[Valu
     return values
 
 
+def _lengths(scope: Scope, node: Located, bound: Mapping[str, Item]) -> list[Value]:
+    """Return how many keys each sequence has, and the table of its pages, where they are given."""
+    lengths, table = bound["seqlens_k"], bound["block_table"]
+    found = []
+    for name, item, rank in (("seqlens_k", lengths, 1), ("block_table", table, 2)):
+        if item is None:
+            continue
+        if not isinstance(item, Tensor) or item.dtype != i32 or len(item.shape) != rank:
+            legal = f"a tensor i32 of rank {rank}, its first axis the batch"
+            raise scope.error("F096", node, what=name, got=describe(item), legal=legal)
+        batch = bound["q"].shape[:1] if isinstance(bound["q"], Tensor) else ()
+        if item.shape[:1] != batch:
+            problem = f"{name} is {item.type}, but the batch of q is {', '.join(map(str, batch))}"
+            advice = "legal: seqlens_k [B], block_table [B, P], q [B, H, S, D]"
+            raise scope.error("F091", node, problem=problem, advice=advice)
+        found.append(emit.materialise(scope, node, item))
+    packed = bound["cu_seqlens_q"] is not None
+    if (table is not None and lengths is None) or (packed and found):
+        problem = "block_table needs seqlens_k, and neither goes with cu_seqlens_q"
+        raise scope.error("F091", node, problem=problem, advice="leave one out")
+    return found
+
+
 def _operand(scope: Scope, node: Located, name: str, item: Item, rank: int) -> Tensor:
     if not isinstance(item, Tensor) or len(item.shape) != rank:
         raise scope.error("F090", node, name=name, got=describe(item))
@@ -119,7 +145,9 @@ def _operand(scope: Scope, node: Located, name: str, item: Item, rank: int) -> T
     return item
 
 
-def _check_shapes(scope: Scope, node: Located, q: Tensor, k: Tensor, v: Tensor) -> None:
+def _check_shapes(
+    scope: Scope, node: Located, q: Tensor, k: Tensor, v: Tensor, paged: bool
+) -> None:
     if len({q.dtype, k.dtype, v.dtype}) > 1:
         dtypes = ", ".join(str(each.dtype) for each in (q, k, v))
         advice = "cast before the call, or round a value where it is made: x.to(ck.f16)"
@@ -130,8 +158,9 @@ def _check_shapes(scope: Scope, node: Located, q: Tensor, k: Tensor, v: Tensor) 
         ("q and k differ in their head size", q, k, -1),
     ]
     if len(q.shape) == 4:
-        pairs.insert(0, ("q and k differ in their batch", q, k, 0))
-        pairs.insert(1, ("k and v differ in their batch", k, v, 0))
+        pairs.insert(0, ("k and v differ in their first axis", k, v, 0))
+        if not paged:
+            pairs.insert(0, ("q and k differ in their batch", q, k, 0))
     pairs.append(("k and v differ in their rows", k, v, -3 if len(q.shape) == 3 else -2))
     for what, one, other, axis in pairs:
         first, second = one.shape[axis], other.shape[axis]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cklang.frontend.masks import Window, visible
-from cklang.ir.attention import INDICES, SEEDS, STARTS, attend, log_sum
+from cklang.ir.attention import INDICES, LENGTHS, PAGES, SEEDS, STARTS, attend, log_sum
 from cklang.ir.numeric import Array
 
 __all__ = ["eager_attention"]
@@ -29,6 +29,8 @@ def eager_attention(
     offset: Any,
     cu_seqlens_q: Any,
     cu_seqlens_k: Any,
+    seqlens_k: Any,
+    block_table: Any,
     return_lse: bool,
 ) -> Any:
     """Return o, or (o, lse): float64, computed as :mod:`cklang.ir.attention` says."""
@@ -40,6 +42,10 @@ def eager_attention(
     if cu_seqlens_q is not None:
         operands += [np.asarray(cu_seqlens_q), np.asarray(cu_seqlens_k)]
         roles += STARTS
+    for role, held in zip((*LENGTHS, *PAGES), (seqlens_k, block_table), strict=True):
+        if held is not None:
+            operands.append(np.asarray(held))
+            roles.append(role)
     given: dict[str, Any] = {
         "roles": roles,
         "scale": scale if isinstance(scale, str) else float(scale),

@@ -191,6 +191,8 @@ attention = Intrinsic(
                     ("offset", 0),
                     ("cu_seqlens_q", None),
                     ("cu_seqlens_k", None),
+                    ("seqlens_k", None),
+                    ("block_table", None),
                     ("return_lse", False),
                 )
             ),

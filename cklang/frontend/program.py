@@ -110,6 +110,11 @@ class Program:
         return self.signature.parameters
 
     @property
+    def has_convolutions(self) -> bool:
+        """Whether it, or a helper that it names, calls a convolution."""
+        return derives(self.definition)
+
+    @property
     def function(self) -> Callable[..., Any]:
         """The Python function; NumPy arrays can be passed to it."""
         return self.definition.function

@@ -43,6 +43,10 @@ class FusedAttention:
     """The numbers of seed and offset that are constants, with their values' names."""
     starts: tuple[Value, ...]
     """Where packed sequences begin, in q and in k; empty if they are not packed."""
+    lengths: Value | None
+    """How many keys each sequence has, if not all of them."""
+    pages: Value | None
+    """The pages of each sequence, which the first axis of k and v counts."""
     reads: tuple[Value, ...]
     score: Function | None
     mask: Function | None
@@ -65,7 +69,8 @@ class FusedAttention:
     @property
     def inputs(self) -> tuple[Value, ...]:
         """The values that it reads, each once."""
-        seeds = [value for value in (self.seed, self.offset) if value is not None]
+        numbers = (self.seed, self.offset, self.lengths, self.pages)
+        seeds = [value for value in numbers if value is not None]
         values = (self.q.value, self.k.value, self.v.value, *seeds, *self.starts, *self.reads)
         return tuple(dict.fromkeys(values))
 

@@ -11,7 +11,9 @@ For each batch b, query head h and query row i, with h' the key head of h::
 
 With ``starts_q`` and ``starts_k`` the sequences of a batch lie one after the other: sequence b has
 rows starts_q[b] to starts_q[b + 1] of q [N, H, D] and o, and keys starts_k[b] to starts_k[b + 1]; i
-and j count within it. Rows that belong to no sequence are not written.
+and j count within it. Rows that belong to no sequence are not written. With ``lengths_k`` sequence
+b has as many keys, and with ``pages`` [B, P] too they lie in the pages that row b names: k and v
+are [pages, G, rows of a page, D].
 
 A row without any weight gives o = 0 and lse = -inf. ``attention`` gives o, ``attention_lse`` lse;
 one kernel computes both. ``score`` and ``mask`` are regions of rank-0 values. They see indices as
@@ -44,10 +46,12 @@ __all__ = [
     "ELEMENT_SHAPE",
     "INDICES",
     "INPUT_DTYPE",
+    "LENGTHS",
     "LSE_SHAPE",
     "MOST_AXES",
     "MOST_OPTIONAL",
     "OUTPUT_SHAPE",
+    "PAGES",
     "READ_LIMIT",
     "ROLES",
     "SEEDS",
@@ -59,6 +63,7 @@ __all__ = [
     "element",
     "group_size",
     "index_arrays",
+    "keys_of",
     "log_sum",
     "one_sequence",
     "region_params",
@@ -68,10 +73,11 @@ __all__ = [
     "softmax_sums",
 ]
 
-ROLES = ("q", "k", "v", "seed", "offset", "starts_q", "starts_k", "read")
+ROLES = ("q", "k", "v", "seed", "offset", "starts_q", "starts_k", "lengths_k", "pages", "read")
 """What an operand of attention is to it, in the order in which operands stand."""
 
-SEEDS, STARTS = ROLES[3:5], ROLES[5:7]
+SEEDS, STARTS, LENGTHS, PAGES = ROLES[3:5], ROLES[5:7], ROLES[7:8], ROLES[8:9]
+_GROUPS = (SEEDS, STARTS, LENGTHS, PAGES)
 
 INDICES = ("b", "h", "i", "j", "q_len", "k_len")
 """The indices that regions see: batch, query head, query row, key row; the sequence lengths."""
@@ -83,8 +89,8 @@ _RESULTS = {"score": f32, "mask": bool_}
 MOST_AXES = 4
 """The axes of a tensor that a region reads, at most."""
 
-MOST_OPTIONAL = len(SEEDS) + len(STARTS) + READ_LIMIT
-"""Operands beside q, k and v at most: those of dropout, of packing, and what regions read."""
+MOST_OPTIONAL = sum(map(len, _GROUPS)) + READ_LIMIT
+"""Operands beside q, k and v at most: numbers of dropout, of lengths, and what regions read."""
 
 Regions = Mapping[str, Callable[..., Array]]
 """``score`` and ``mask`` as functions of arrays."""
@@ -105,7 +111,9 @@ def _roles(attrs: Mapping[str, Attr]) -> tuple[str, ...]:
 
 def _roles_fit(roles: Sequence[str], count: int) -> bool:
     reads = list(roles).count("read")
-    chosen = (group for group in (SEEDS, STARTS) if group[0] in roles)
+    chosen = [group for group in _GROUPS if group[0] in roles]
+    if (STARTS in chosen and LENGTHS in chosen) or (PAGES in chosen and LENGTHS not in chosen):
+        return False
     legal = [*ROLES[:3], *(role for group in chosen for role in group), *["read"] * reads]
     return len(roles) == count and reads <= READ_LIMIT and list(roles) == legal
 
@@ -118,7 +126,7 @@ def _input_dtype(dtypes: tuple[DType, ...], attrs: Mapping[str, Attr]) -> DType 
     if not _roles_fit(roles, len(dtypes)):
         return None
     numbers = {dtype for dtype, role in zip(dtypes, roles, strict=True) if role in "qkv"}
-    integers = (*SEEDS, *STARTS)
+    integers = ROLES[3:-1]
     seeds = {dtype for dtype, role in zip(dtypes, roles, strict=True) if role in integers}
     held = numbers.pop()
     is_float = held.kind is NumberKind.FLOAT and held.bits <= f32.bits
@@ -137,8 +145,12 @@ def _shapes(
     starts = [by_role[role] for role in STARTS if role in by_role]
     if any(len(shape) != (3 if starts else 4) for shape in (q, k, v)):
         return None
-    fits = k[:-1] == v[:-1] and q[-1] == k[-1] and (bool(starts) or q[0] == k[0])
+    table = by_role.get(PAGES[0])
+    alone = bool(starts) or table is not None
+    fits = k[:-1] == v[:-1] and q[-1] == k[-1] and (alone or q[0] == k[0])
     fits = fits and len(set(starts)) <= 1 and all(len(shape) == 1 for shape in starts)
+    fits = fits and by_role.get(LENGTHS[0], q[:1]) == q[:1]
+    fits = fits and (table is None or (len(table) == 2 and table[:1] == q[:1]))
     fits = fits and not any(by_role.get(role) for role in SEEDS)
     fits = fits and all(len(shape) <= MOST_AXES for shape in shapes[3:])
     heads, key_heads = q[1], k[1]
@@ -170,7 +182,8 @@ INPUT_DTYPE = DTypeRule(
 )
 _TEXT = (
     "q [B, H, S, D], k [B, G, T, D] and v [B, G, T, E], H a multiple of G, give {}; "
-    "with starts [P] q [N, H, D], k [M, G, D] and v [M, G, E] give {}; "
+    "with starts [P] q [N, H, D], k [M, G, D] and v [M, G, E] give {}; with lengths_k [B] and "
+    "pages [B, P] the first axis of k and v counts pages; "
     "seed and offset of rank 0, tensors that are read of rank 4 at most"
 )
 OUTPUT_SHAPE = ShapeRule(text=_TEXT.format("[B, H, S, E]", "[N, H, E]"), apply=_output_shape)
@@ -313,6 +326,20 @@ def sequences(starts_q: Array, starts_k: Array) -> list[tuple[slice, slice]]:
     return [(slice(*rows), slice(*keys)) for rows, keys in ends]
 
 
+def keys_of(b: int, stored: Array, length: int, pages: Array | None) -> Array:
+    """Return the first ``length`` keys of sequence ``b`` as [1, G, length, D].
+
+    ``stored`` is [B, G, T, D], or [pages, G, rows, D] where ``pages`` [B, P] names those of each
+    sequence.
+    """
+    if pages is None:
+        return stored[b : b + 1, :, :length]
+    rows = stored.shape[2]
+    mine = stored[pages[b, : math.ceil(length / max(rows, 1))]]
+    joined = mine.swapaxes(0, 1).reshape(stored.shape[1], -1, stored.shape[3])
+    return joined[None, :, :length]
+
+
 def one_sequence(packed: Array, rows: slice) -> Array:
     """Return ``rows`` of a packed tensor [N, H, D] as [1, H, rows, D]."""
     return packed[rows].swapaxes(0, 1)[None]
@@ -323,6 +350,14 @@ def _split(operands: Sequence[Array], roles: Sequence[str]) -> dict[str, list[Ar
     for operand, role in zip(operands, roles, strict=True):
         found[role].append(operand)
     return found
+
+
+def _held(given: dict[str, list[Array]]) -> Iterator[tuple[int, list[Array]]]:
+    """Yield the batch index and q, k, v of each sequence that has a length of its own."""
+    (q,), (k,), (v,), (lengths,) = (given[role] for role in ("q", "k", "v", *LENGTHS))
+    pages = given[PAGES[0]][0] if given[PAGES[0]] else None
+    for b, length in enumerate(lengths.tolist()):
+        yield b, [q[b : b + 1], *(keys_of(b, x, length, pages) for x in (k, v))]
 
 
 def _pieces(given: dict[str, list[Array]]) -> Iterator[tuple[slice, int, list[Array]]]:
@@ -355,6 +390,9 @@ def attend(
         return np.where(total == 0, 0.0, weights @ shared / np.where(total == 0, 1.0, total))
 
     (q,), (k,), (v,) = given["q"], given["k"], given["v"]
+    if given[LENGTHS[0]]:
+        parts = [output(b, *piece) for b, piece in _held(given)]
+        return np.concatenate([np.zeros((0, *q.shape[1:3], v.shape[3])), *parts])
     if not given["starts_q"]:
         return output(0, q, k, v)
     o = np.zeros((*q.shape[:2], v.shape[2]))
@@ -375,15 +413,18 @@ def log_sum(
     del dropout
     given = _split(operands, roles)
 
-    def lse(q: Array, k: Array, first: int) -> Array:
+    def lse(first: int, q: Array, k: Array) -> Array:
         regions = {"score": score, "mask": mask}
         _, total, center = softmax_sums(scores(q, k, given["read"], scale, regions, first))
         return np.asarray((center + np.log(total))[..., 0])
 
     (q,), (k,) = given["q"], given["k"]
+    if given[LENGTHS[0]]:
+        parts = [lse(b, *piece[:2]) for b, piece in _held(given)]
+        return np.concatenate([np.zeros((0, *q.shape[1:3])), *parts])
     if not given["starts_q"]:
-        return lse(q, k, 0)
+        return lse(0, q, k)
     found = np.zeros((q.shape[1], q.shape[0]))
     for rows, b, (queries, keys, _) in _pieces(given):
-        found[:, rows] = lse(queries, keys, b)[0]
+        found[:, rows] = lse(b, queries, keys)[0]
     return found

@@ -20,11 +20,14 @@ import numpy as np
 
 from cklang.errors import error
 from cklang.ir.attention import (
+    LENGTHS,
+    PAGES,
     ROLES,
     STARTS,
     dropped,
     group_size,
     index_arrays,
+    keys_of,
     one_sequence,
     scale_of,
     sequences,
@@ -83,6 +86,8 @@ def attended(operation: Operation, operands: Sequence[Known], dims: dict[Dim, in
     for operand, value, role in zip(operands, operation.operands, roles, strict=True):
         known = flushable(operand, value.type.dtype) if role in ("q", "k", "v") else operand
         given[str(role)].append(known)
+    if given[LENGTHS[0]]:
+        return _with_lengths(operation, given, dims)
     if not given["starts_q"]:
         return _piece(operation, given, dims, 0)
     return _packed(operation, given, dims)
@@ -96,6 +101,31 @@ def _piece(
     if operation.op == "attention_lse":
         return _lse(rows)
     return _output(operation, given, rows, first)
+
+
+def _with_lengths(
+    operation: Operation, given: dict[str, list[Known]], dims: dict[Dim, int]
+) -> Known:
+    """Return the result of sequences that have as many keys as their lengths say."""
+    (q,), (lengths,) = given["q"], given[LENGTHS[0]]
+    table = given[PAGES[0]]
+    pages = table[0].value if table else None
+    shape = _extents(operation.result.type.shape, dims)
+    value, error = np.zeros(shape), np.zeros(shape)
+    for b, length in enumerate(lengths.value.tolist()):
+        cut = {"q": [Known(value=q.value[b : b + 1], error=q.error[b : b + 1])]}
+        for role in ("k", "v"):
+            (held,) = given[role]
+            parts = (keys_of(b, x, length, pages) for x in (held.value, held.error))
+            cut[role] = [Known(value=next(parts), error=next(parts))]
+        found = _piece(operation, given | cut, dims, b)
+        value[b], error[b] = found.value[0], found.error[0]
+    return Known(value=value, error=error)
+
+
+def _extents(shape: Sequence[object], dims: dict[Dim, int]) -> tuple[int, ...]:
+    """Return the extents of a shape."""
+    return tuple(dims[extent] if isinstance(extent, Dim) else int(str(extent)) for extent in shape)
 
 
 def _packed(operation: Operation, given: dict[str, list[Known]], dims: dict[Dim, int]) -> Known:

@@ -107,7 +107,7 @@ def attention_grad(
 
     binding = op._bind(op._values(args, kwargs))
     plan = op._fuse(binding)
-    if not isinstance(plan, AttentionPlan):
+    if not isinstance(plan, AttentionPlan) or plan.kernel.starts or plan.kernel.lengths:
         raise error("G007", name=op.program.name)
     score = plan.kernel.score
     if score is not None and not is_additive(score):

@@ -11,6 +11,7 @@ from cklang.errors import error
 from cklang.frontend.program import Signature
 from cklang.frontend.signature import Parameter
 from cklang.ir.nodes import Function
+from cklang.ir.windows import DIRECTIONS
 from cklang.source import Source, Span
 from cklang.types import DType
 
@@ -35,6 +36,11 @@ class IrProgram:
     def name(self) -> str:
         """The name of the function."""
         return self.ir.name
+
+    @property
+    def has_convolutions(self) -> bool:
+        """Whether it has a convolution."""
+        return any(operation.op in DIRECTIONS for operation in self.ir.body)
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:

@@ -19,7 +19,7 @@ import numpy as np
 from cklang import knobs
 from cklang.arch import arch
 from cklang.attention_keys import AttentionAlgorithm
-from cklang.errors import error
+from cklang.errors import CkError, error
 from cklang.frontend.program import Program
 from cklang.ir.nodes import Function
 from cklang.keys import Algorithm
@@ -49,6 +49,10 @@ __all__ = ["Op", "op", "op_from_ir"]
 
 _MEMO_LIMIT = 4096
 _OPTIONS = ("out", "device")
+_CHANNELS_LAST = (
+    "convolutions take channels last: of an NCHW tensor pass x.permute(0, 2, 3, 1), which copies "
+    "nothing if it is channels_last, of an array numpy.ascontiguousarray(numpy.moveaxis(x, 1, -1))"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,7 +237,12 @@ class Op:
 
     def _bind(self, values: Sequence[Any]) -> Binding:
         program = self.program
-        return bind(self._parameters, program.signature.results, values, program.specialise)
+        try:
+            return bind(self._parameters, program.signature.results, values, program.specialise)
+        except CkError as mistake:
+            if mistake.code == "A025" and program.has_convolutions:
+                mistake.notes = (*mistake.notes, _CHANNELS_LAST)
+            raise
 
     def _fuse(self, binding: Binding) -> AnyPlan:
         function = self.program.specialise(binding.dtypes, binding.consts)

@@ -101,6 +101,26 @@ def packed(
     )
 
 
+@ck.op
+def cached(
+    q: ck.f16[B, H, S, D],
+    k: ck.f16[T, G, 16, D],
+    v: ck.f16[T, G, 16, E],
+    lengths: ck.i32[B],
+    table: ck.i32[B, P],
+) -> ck.f16[B, H, S, E]:
+    return ck.attention(
+        q, k, v, seqlens_k=lengths, block_table=table, mask=ck.causal("bottom_right")
+    )
+
+
+@ck.op
+def measured(
+    q: ck.f16[B, H, S, D], k: ck.f16[B, G, T, D], v: ck.f16[B, G, T, E], lengths: ck.i32[B]
+) -> ck.f16[B, H, S, E]:
+    return ck.attention(q, k, v, seqlens_k=lengths)
+
+
 @st.composite
 def sizes(draw: st.DrawFn) -> dict[str, int]:
     lengths = st.one_of(st.integers(1, 5), st.integers(30, 140), st.just(128))
@@ -190,6 +210,43 @@ def check_packed(lengths: list[tuple[int, int]], seed: int) -> None:
     check(packed, [q, k, v, mine, theirs, slopes])
 
 
+def check_cached(lengths: list[int], queries: int, splits: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    batch = len(lengths)
+    table = rng.permutation(9 * batch).reshape(batch, 9).astype(np.int32)
+    q = rng.uniform(-1, 1, (batch, 4, queries, 64)).astype(np.float16)
+    k, v = (rng.uniform(-1, 1, (9 * batch, 16, 2, n)).astype(np.float16) for n in (64, 48))
+    # Rows before heads in a page.
+    args = [q, k.swapaxes(1, 2), v.swapaxes(1, 2), np.array(lengths, np.int32), table]
+    check(cached.using(splits=splits), args)
+
+
+@settings(max_examples=12)
+@given(
+    st.lists(st.integers(0, 144), min_size=1, max_size=3),
+    st.sampled_from([1, 3]),
+    st.integers(0, 99),
+)
+def test_keys_in_pages(lengths: list[int], queries: int, seed: int) -> None:
+    check_cached(lengths, queries, 3, seed)
+
+
+def test_sequences_have_as_many_keys_as_they_say() -> None:
+    n = {"B": 3, "G": 2, "H": 4, "S": 40, "T": 75, "D": 64, "E": 64}
+    args = arrays(np.random.default_rng(7), n)
+    check(measured, [*args, np.array([75, 0, 31], np.int32)])
+
+
+def test_lists_lie_side_by_side() -> None:
+    q = np.zeros((2, 4, 1, 64), np.float16)
+    k = np.zeros((9, 2, 16, 64), np.float16)
+    lengths, table = np.zeros(4, np.int32)[::2], np.zeros((2, 3), np.int32)
+    with pytest.raises(CkError, match="attention-lists:"):
+        cached.explain(q, k, k, lengths, table)
+    with pytest.raises(CkError, match="attention-lists:"):
+        cached.explain(q, k, k, lengths.copy(), np.zeros((2, 6), np.int32)[:, ::2])
+
+
 @settings(max_examples=12)
 @given(sizes(), st.integers(1, 6), st.integers(0, 99))
 def test_splits_of_the_keys(n: dict[str, int], splits: int, seed: int) -> None:
@@ -233,10 +290,13 @@ def test_coverage(covered: Callable[..., None]) -> None:
     covered("attention", "f16", ARCH)
     check(windowed, args)
     covered("attention: window", "f16", ARCH)
-    check(plain.using(splits=2), args)
-    covered("attention: split-KV", "f16", ARCH)
     check_packed([(70, 90), (5, 0), (33, 130)], 1)
     covered("attention: packed sequences, lse", "f16", ARCH)
+
+
+def test_coverage_of_pages(covered: Callable[..., None]) -> None:
+    check_cached([100, 0, 144], 1, 3, 1)
+    covered("attention: split-KV, keys in pages", "f16", ARCH)
 
 
 def test_dropout_is_that_of_the_reference(covered: Callable[..., None]) -> None:

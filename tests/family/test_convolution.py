@@ -203,11 +203,6 @@ def plain_input(dy: T[N, Ho, Wo, K], w: T[K, 3, 3, C], x: T[N, H, W, C]) -> T[N,
     return ck.conv_grad_input(dy, w, stride=2, padding=1) + x
 
 
-@ck.op
-def plain_weight(x: T[N, H, W, C], dy: T[N, Ho, Wo, K]) -> T[K, 3, 3, C]:
-    return ck.conv_grad_weight(x, dy, stride=2, padding=1, size=(3, 3))
-
-
 PLANE = {"N": 2, "H": 9, "W": 7, "Ho": 5, "Wo": 4, "C": 16, "K": 24}
 
 
@@ -215,10 +210,8 @@ PLANE = {"N": 2, "H": 9, "W": 7, "Ho": 5, "Wo": 4, "C": 16, "K": 24}
     ("op", "arch", "dtype"),
     [
         (plain, "gfx1100", ck.f16),
-        (plain, "gfx1201", ck.bf16),
         (plain, "gfx90a", ck.f32),
         (plain_input, "gfx950", ck.bf16),
-        (plain_weight, "gfx90a", ck.f16),
     ],
     ids=lambda value: value.program.name if isinstance(value, Op) else str(value),
 )
@@ -227,75 +220,19 @@ def test_gpus(op, arch, dtype, covered):
     check(op, drawn(op, PLANE, T=dtype), device=f"emu:{arch}")
     algorithm = op.last.launches[0].key.algorithm
     assert algorithm.vector_a * dtype.bytes == algorithm.vector_b * dtype.bytes == 16
-    directions = {"plain": "conv", "plain_input": "conv_grad_input"}
-    name = directions.get(op.program.name, "conv_grad_weight")
+    name = {"plain": "conv", "plain_input": "conv_grad_input"}[op.program.name]
     covered(f"{name} 2D", dtype.name, arch)
 
 
-@ck.op
-def pointwise(x: ck.f16[N, H, W, C], w: ck.f16[K, 1, 1, C], bias: ck.f16[K]) -> ck.f16[N, H, W, K]:
-    return ck.relu(ck.conv(x, w) + bias)
-
-
-@ck.op
-def depthwise(x: ck.f16[N, H, W, C], w: ck.f16[C, 3, 3, 1], bias: ck.f16[C]) -> ck.f16[N, H, W, C]:
-    return ck.relu(ck.conv(x, w, padding=1, groups=5) + bias)
-
-
-def test_specialised_kernels(covered):
-    """The problem chooses what a kernel leaves out; strides that do not allow it are seen."""
-    args = drawn(pointwise, {"N": 2, "H": 5, "W": 6, "C": 16, "K": 8})
-    check(pointwise, args)
-    assert pointwise.last.launches[0].key.algorithm.special.value == "pointwise_packed"
-    wide = drawn(pointwise, {"N": 2, "H": 5, "W": 12, "C": 16, "K": 8})
-    check(pointwise, [wide[0][:, :, ::2], *args[1:]])
-    assert pointwise.last.launches[0].key.algorithm.special.value == "pointwise"
-    check(depthwise, drawn(depthwise, {"N": 2, "H": 5, "W": 6, "C": 5}))
-    assert depthwise.last.launches[0].key.algorithm.special.value == "depthwise"
-    for name in ("pointwise", "pointwise packed", "depthwise"):
-        covered(f"conv 2D, {name}", "f16", "gfx942")
-
-
-def test_views_are_read_where_they_lie():
-    """Tensors as torch's channels_last has them, slices, and results in memory of the caller."""
-    single = plain.using(SINGLE)
-    rng = np.random.default_rng(1)
-    whole = (rng.integers(-8, 9, (2, 16, 9, 7)) / 8).astype(np.float16)
-    x = np.moveaxis(np.asarray(whole, order="C"), 1, -1)  # channels are not last in memory
-    w = (rng.integers(-8, 9, (24, 3, 3, 16)) / 8).astype(np.float16)
-    with pytest.raises(CkError, match="A036"):
-        single(x, w, device="emu:gfx942")
-    check(single, [np.ascontiguousarray(x)[:, ::2, 1:, 3:11], w[::2, ..., :8].copy()])
-    out = np.zeros((2, 5, 4, 40), np.float16)[..., 8:32]
-    args = [np.ascontiguousarray(x), w]
-    single(*args, out=out, device="emu:gfx942")
-    np.testing.assert_array_equal(out, single(*args, device="emu:gfx942"))
+def test_channels_must_be_contiguous():
+    """An NCHW array seen with its channels last is refused with the way to convert it."""
+    x = np.moveaxis(np.zeros((2, 16, 9, 7), np.float16), 1, -1)
+    with pytest.raises(CkError, match="A036") as refusal:
+        plain(x, np.zeros((24, 3, 3, 16), np.float16), device="emu:gfx942")
+    assert "numpy.moveaxis(x, 1, -1)" in str(refusal.value)
 
 
 def test_wrong_special_is_refused():
     named = plain.using(replace(SINGLE, special="pointwise"))
     with pytest.raises(CkError, match="conv-special"):
         named(*drawn(plain, PLANE, T=ck.f16), device="emu:gfx942")
-
-
-def test_torch_agrees_on_the_sizes_of_ck_tiles_examples():
-    """CK Tile's dispatcher asks for a largest difference below 0.002; f32 results are far below."""
-    torch = pytest.importorskip("torch")
-
-    @ck.op
-    def wide(x: ck.f16[N, H, W, C], w: ck.f16[K, 3, 3, C]) -> ck.f32[N, H, W, K]:
-        return ck.conv(x, w, padding=1)
-
-    for images, size, channels in ((2, 14, 64), (1, 28, 128)):
-        rng = np.random.default_rng(size)
-        x, w = (
-            rng.uniform(-0.5, 0.5, shape).astype(np.float16)
-            for shape in ((images, size, size, channels), (64, 3, 3, channels))
-        )
-        last = torch.tensor(x).permute(0, 3, 1, 2)
-        assert last.is_contiguous(memory_format=torch.channels_last)
-        got = wide(last.permute(0, 2, 3, 1), torch.tensor(w), device="emu:gfx942")
-        want = torch.nn.functional.conv2d(
-            last.double(), torch.tensor(w).permute(0, 3, 1, 2).double(), padding=1
-        )
-        assert (got.permute(0, 3, 1, 2).double() - want).abs().max() < 0.002

@@ -267,3 +267,22 @@ class TestPipelinesAndFamilies:
         for g, m, n, k in ((3, 70, 50, 40), (2, 5, 66, 31)):
             check(op, (normal(m, g, k), normal(g, dtype=ck.f32), normal(n, g, k)))
         covered("prologue: contraction, basic_v1", "f16", "gfx942")
+
+    def test_two_wave_groups_in_compv5(self, covered: Callable[..., None]) -> None:
+        op = dequantised.using(
+            replace(ONE, pipeline=Pipeline.COMPV5, warps=(1, 1, 2), num_wave_groups=2)
+        )
+        for shape in ((70, 50, 40), (5, 130, 31), (64, 64, 0)):
+            check(op, weights(*shape))
+        covered("prologue: compv5", "f16 i8 f16", "gfx942")
+
+    def test_a_group(self, covered: Callable[..., None]) -> None:
+        op = dequantised.using(ONE)
+        calls = [weights(*shape) for shape in ((70, 50, 40), (5, 130, 31), (64, 64, 96))]
+        results = op.grouped(calls, device="emu:gfx942")
+        for got, args in zip(results, calls, strict=True):
+            (want,), (bound,) = evaluate_with_bound(op.ir(*args), args)
+            assert_close(got, want, bound)
+        assert op.last is not None
+        assert len(op.last.launches) == 1
+        covered("prologue: grouped", "f16 i8 f16", "gfx942")

@@ -209,6 +209,72 @@ def test_packed_sequences_are_those_of_a_batch() -> None:
         np.testing.assert_allclose(lse[:, rows], want_lse[b], rtol=1e-6, atol=1e-6)
 
 
+P = ck.dims("P")[0]
+
+
+@ck.op
+def cached(
+    q: ck.f16[B, H, S, D],
+    k: ck.f16[T, G, 8, D],
+    v: ck.f16[T, G, 8, E],
+    lengths: ck.i32[B],
+    table: ck.i32[B, P],
+) -> tuple[ck.f32[B, H, S, E], ck.f32[B, H, S]]:
+    return ck.attention(
+        q,
+        k,
+        v,
+        seqlens_k=lengths,
+        block_table=table,
+        mask=ck.causal("bottom_right"),
+        score=lambda s, b, j: s - (b * j).to(ck.f32) * 0.01,
+        return_lse=True,
+    )
+
+
+def test_pages_hold_the_keys_of_a_cache() -> None:
+    rng = np.random.default_rng(10)
+    q, k, v = draw(rng, {**SIZES, "B": 3, "S": 4, "T": 40}, np.float16)
+    lengths = np.array([17, 0, 40], np.int32)
+    table = rng.permutation(15).reshape(3, 5).astype(np.int32)
+    pools = [np.full((15, 2, 8, x.shape[3]), np.nan, np.float16) for x in (k, v)]
+    for pool, x in zip(pools, (k, v), strict=True):
+        for b, length in enumerate(lengths):
+            for j in range(length):
+                pool[table[b, j // 8], :, j % 8] = x[b, :, j]
+    args = [q, *pools, lengths, table]
+    (o, lse), (bound, bound_lse) = evaluate_with_bound(cached.ir(*args), args)
+    again, lse_again = evaluate(cached.ir(*args), args)
+    np.testing.assert_array_equal(o, again)
+    np.testing.assert_array_equal(lse, lse_again)
+    assert np.isfinite(bound).all()
+    assert np.isfinite(bound_lse).all()
+    held, held_lse = ck.attention(
+        q,
+        k,
+        v,
+        seqlens_k=lengths,
+        mask=ck.causal("bottom_right"),
+        score=lambda s, b, j: s - b * j * float(np.float32(0.01)),
+        return_lse=True,
+    )
+    np.testing.assert_allclose(o, held, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(lse, held_lse, rtol=1e-6, atol=1e-6)
+
+    def alone(b: int) -> Any:
+        rows, keys = slice(b, b + 1), slice(lengths[b])
+        return ck.attention(
+            q[rows],
+            k[rows, :, keys],
+            v[rows, :, keys],
+            mask=ck.causal("bottom_right"),
+            score=lambda s, j: s - b * j * float(np.float32(0.01)),
+        )
+
+    for b in range(3):
+        np.testing.assert_allclose(o[b], alone(b)[0], rtol=1e-6, atol=1e-6)
+
+
 def test_no_keys_give_zeros() -> None:
     arrays = draw(np.random.default_rng(6), {**SIZES, "T": 0})
     (o, lse), (bound, _) = evaluate_with_bound(plain.ir(*arrays), arrays)

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pytest
 
 import cklang as ck
@@ -248,3 +250,58 @@ def test_no_problem(code: str, arguments: dict[str, object]) -> None:
     with pytest.raises(CkError) as caught:
         conv_problem((2, 14, 14, 64), (64, 3, 3, 64), **arguments)  # type: ignore[arg-type]
     assert caught.value.code == code
+
+
+N, H, W, C, K, Ho, Wo = ck.dims("N H W C K Ho Wo")
+
+
+@ck.op
+def plain(x: ck.f16[N, H, W, C], w: ck.f16[K, 3, 3, C]) -> ck.f16[N, Ho, Wo, K]:
+    return ck.conv(x, w, stride=2)
+
+
+def zeros(*shape: int) -> np.ndarray[Any, Any]:
+    return np.zeros(shape, np.float16)
+
+
+def test_results_take_derived_extents() -> None:
+    (problem,) = plain.problems(zeros(2, 9, 8, 16), zeros(24, 3, 3, 16))
+    assert problem.output == (1, 4, 3)
+    without = conv_problem((2, 9, 8, 16), (24, 3, 3, 16), stride=2, epilogue=problem.epilogue)
+    assert [each.strides for each in problem.inputs] == [each.strides for each in without.inputs]
+    assert problem.signature == without.signature
+    assert plain(zeros(0, 9, 8, 16), zeros(24, 3, 3, 16)).shape == (0, 4, 3, 24)
+
+
+@pytest.mark.parametrize(
+    ("x", "w", "code", "words"),
+    [
+        ((2, 16, 9, 8), (24, 3, 3, 16), "A025", "channels last"),
+        ((2, 9, 8, 16), (24, 3, 3, 8), "A025", "channels last"),
+        ((2, 2, 8, 16), (24, 3, 3, 16), "I033", "input 2 and weight 3"),
+        ((2, 9, 8, 0), (24, 3, 3, 0), "K101", "channels of a group is 0"),
+    ],
+)
+def test_calls_that_are_refused(
+    x: tuple[int, ...], w: tuple[int, ...], code: str, words: str
+) -> None:
+    with pytest.raises(CkError) as caught:
+        plain(zeros(*x), zeros(*w))
+    assert caught.value.code == code
+    assert words in str(caught.value)
+
+
+def test_groups_of_calls_are_products() -> None:
+    with pytest.raises(CkError) as caught:
+        plain.grouped([(zeros(1, 9, 8, 16), zeros(24, 3, 3, 16))])
+    assert caught.value.code == "G004"
+
+
+@pytest.mark.parametrize("kind", [DKind.ROW, DKind.COLUMN, DKind.SCALAR])
+def test_groups_of_a_tile_need_operands_with_their_axis(kind: DKind) -> None:
+    """One number for each group is read as a scalar, which has no place for several groups."""
+    problem = conv_problem((1, 9, 9, 8), (8, 3, 3, 1), groups=8, d=[(ck.f16, kind)])
+    step = replace(problem.d[0], strides=(*problem.d[0].strides[:4], 1, 0))
+    algorithm = replace(SINGLE, groups_merged=4, vector_d=(1,))
+    refused = "conv-merged" in refusing(replace(problem, d=(step,)), algorithm)
+    assert refused == (kind is not DKind.ROW)

@@ -15,7 +15,7 @@ from cklang.attention_keys import AttentionSignature, MaskKind, ScoreKind
 from cklang.fusion.attention_plan import FusedAttention, region_hash
 from cklang.fusion.masking import WindowMask
 from cklang.fusion.plan import View
-from cklang.ir.attention import STARTS, group_size, scale_of
+from cklang.ir.attention import LENGTHS, PAGES, STARTS, group_size, scale_of
 from cklang.ir.nodes import Value
 from cklang.lowering.attention_face import AttentionOperand, AttentionProblem, AttentionTensor
 from cklang.runtime.problem import Storage
@@ -45,6 +45,8 @@ class AttentionCase:
     """The stride of the last axis of each tensor, in elements; 1 if it has one element."""
     alignments: Mapping[str, int]
     """Of each tensor's address, in bytes."""
+    lists: Mapping[str, int]
+    """The stride of the last axis of each list of numbers: lengths, starts, pages."""
 
     def __str__(self) -> str:
         p, s = self.problem, self.signature
@@ -128,6 +130,11 @@ def case_of(
     for name, starts in zip(STARTS, kernel.starts, strict=False):
         values[name] = starts.name
         batch = max(storage[starts.name].shape[0] - 1, 0)
+    table = None if kernel.pages is None else storage[kernel.pages.name]
+    page = keys if table is not None else 0
+    keys = keys * table.shape[1] if table is not None else keys
+    for name, held in (("lengths_k", kernel.lengths), ("pages", kernel.pages)):
+        values |= {} if held is None else {name: held.name}
     window = kernel.window
     problem = AttentionProblem(
         batch=batch,
@@ -144,6 +151,8 @@ def case_of(
         lse=tensors.get("lse", AttentionTensor()),
         scale=scale,
         dropout=kernel.dropout,
+        page_size=page,
+        pages_stride=0 if table is None else table.strides[0],
         left=-1 if window.left is None else window.left,
         right=-1 if window.right is None else window.right,
         from_bottom_right=window.from_bottom_right,
@@ -156,6 +165,11 @@ def case_of(
         values=values,
         reads=tuple(value.name for value in kernel.reads),
         steps={name: _step(shape) for name, shape in shapes.items()},
+        lists={
+            name: _step(storage[values[name]])
+            for name in (*STARTS, *LENGTHS, *PAGES)
+            if name in values
+        },
         alignments={name: shape.alignment for name, shape in shapes.items()},
     )
 
@@ -208,6 +222,7 @@ def _signature(kernel: FusedAttention, storage: Mapping[str, Storage]) -> Attent
         lse=kernel.lse is not None,
         dropout=kernel.dropout > 0,
         packed=bool(kernel.starts),
+        paged=kernel.pages is not None,
         score_function=region_hash(kernel.score),
         mask_function=region_hash(kernel.mask),
     )

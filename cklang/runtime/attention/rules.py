@@ -141,6 +141,14 @@ def _contiguous(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Obje
     return None
 
 
+@_rule("lists", "lengths, starts and pages lie side by side")
+def _lists(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Objection | None:
+    for name, step in c.lists.items():
+        if step != 1:
+            return Objection(what=f"the stride of {name}", value=str(step), bound="1")
+    return None
+
+
 @_rule("alignment", "accesses of a dword or more start at whole dwords")
 def _alignment(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Objection | None:
     for name in c.alignments:
@@ -149,7 +157,7 @@ def _alignment(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Objec
         facts = {f"the address of {name}": c.alignments[name]}
         tensor = getattr(c.problem, name)
         for axis, count in (
-            ("batch", c.problem.batch),
+            ("batch", 2 if c.problem.page_size else c.problem.batch),
             ("head", c.problem.heads if name in "qo" else c.problem.kv_heads),
             ("seq", c.problem.seqlen_q if name in "qo" else c.problem.seqlen_k),
         ):
@@ -174,10 +182,11 @@ def _head_least(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Obje
 @_rule("span", "a head is addressed by 32 bits")
 def _span(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Objection | None:
     p, s = c.problem, c.signature
+    keys = p.page_size or p.seqlen_k
     for name, tensor, rows, width, size in (
         ("q", p.q, p.seqlen_q, p.hdim_q, s.dtype.bytes),
-        ("k", p.k, p.seqlen_k, p.hdim_q, s.dtype.bytes),
-        ("v", p.v, p.seqlen_k, p.hdim_v, s.dtype.bytes),
+        ("k", p.k, keys, p.hdim_q, s.dtype.bytes),
+        ("v", p.v, keys, p.hdim_v, s.dtype.bytes),
         ("o", p.o, p.seqlen_q, p.hdim_v, s.dtype_o.bytes),
     ):
         if rows > 1 and tensor.stride_seq < 0:

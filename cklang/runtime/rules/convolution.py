@@ -24,6 +24,14 @@ _LONGEST_STRIDE = 46340
 _DWORD = 4
 
 
+_GROUPED_KINDS = {
+    Role.WEIGHT: (DKind.FULL, DKind.STRIDED),
+    Role.INPUT: (DKind.FULL, DKind.ROW, DKind.STRIDED),
+    Role.OUTPUT: (DKind.FULL, DKind.ROW, DKind.STRIDED),
+}
+"""Kinds of epilogue operands with an axis that groups of one tile are part of."""
+
+
 def _at_most(what: str, value: int, bound: int) -> Objection | None:
     if value <= bound:
         return None
@@ -176,9 +184,11 @@ def _merged(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection |
                 bound=f"{p.extents(role)[5]}, where groups share a tile",
             )
     return _first(
-        Objection(what=f"the kind of D{i}", value=d.kind.value, bound="full or strided")
+        Objection(
+            what=f"the kind of D{i}", value=d.kind.value, bound="one that has the groups' axis"
+        )
         for i, d in enumerate(p.d)
-        if p.result is Role.WEIGHT and d.kind not in (DKind.FULL, DKind.STRIDED)
+        if d.strides[_group_axis(p.result)] and d.kind not in _GROUPED_KINDS[p.result]
     )
 
 

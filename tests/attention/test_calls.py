@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Ops with an attention, called: within their reference's bound on the emulator, for any shape.
 
-The ops have few signatures, which ``examples/05_attention.py`` has too: each stencil is compiled
+The ops have few signatures, which ``examples/07_attention.py`` has too: each stencil is compiled
 once and serves all shapes, layouts and functions here.
 """
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Attention: masks, grouped heads, biases and scores of your own, each in one kernel.
 
-python examples/05_attention.py
+python examples/07_attention.py
 """
 
 from __future__ import annotations

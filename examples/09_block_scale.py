@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """8-bit weights and activations with block scales, and MX operands: fused products of both.
 
-python examples/08_block_scale.py
+python examples/09_block_scale.py
 """
 
 from __future__ import annotations

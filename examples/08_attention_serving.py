@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Attention as serving needs it: packed prompts, and decoding from a cache in pages.
 
-python examples/06_attention_serving.py
+python examples/08_attention_serving.py
 """
 
 from __future__ import annotations

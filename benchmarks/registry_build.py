@@ -23,7 +23,7 @@ from cklang import knobs
 from cklang.fusion.plan import epilogue_hash
 from cklang.ir.nodes import Function
 from cklang.ir.parser import parse_function
-from cklang.runtime.problem import problem
+from cklang.runtime.arrayless import problem
 from cklang.runtime.registry import Registry
 from cklang.runtime.space import pattern
 from cklang.types import f16

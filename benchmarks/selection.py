@@ -13,7 +13,8 @@ from itertools import islice
 from cklang.fusion.plan import epilogue_hash
 from cklang.ir.parser import parse_function
 from cklang.keys import KernelKey
-from cklang.runtime.problem import Problem, problem
+from cklang.runtime.arrayless import problem
+from cklang.runtime.problem import Problem
 from cklang.runtime.registry import Registry
 from cklang.runtime.select import select
 from cklang.runtime.space import enumerate_legal, pattern

@@ -23,12 +23,13 @@ from cklang.frontend.functions import *  # noqa: F403 - the names stand in its _
 from cklang.frontend.helper import Fn, fn
 from cklang.keys import Algorithm
 from cklang.runtime import sparse24
+from cklang.runtime.arrayless import problem
 from cklang.runtime.attention_backward import attention_grad
 from cklang.runtime.context import using
 from cklang.runtime.convolution import ConvProblem, conv_problem
 from cklang.runtime.op import Op, op
 from cklang.runtime.packed import Packed, pack
-from cklang.runtime.problem import Problem, problem
+from cklang.runtime.problem import Problem
 from cklang.runtime.registry import Registry
 from cklang.runtime.select import Selection, select
 from cklang.runtime.space import Pattern, pattern

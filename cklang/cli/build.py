@@ -22,10 +22,10 @@ from cklang.ir.nodes import Function
 from cklang.ir.parser import parse_function
 from cklang.keys import DKind
 from cklang.runtime import bundle
+from cklang.runtime.arrayless import problem
 from cklang.runtime.build import shared_builder
 from cklang.runtime.cluster import workers_of
 from cklang.runtime.parallel import built
-from cklang.runtime.problem import problem
 from cklang.runtime.registry import Kernel, Registry
 from cklang.types import DType, Kind
 

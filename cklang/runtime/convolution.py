@@ -19,14 +19,8 @@ from cklang.ir.convolution import geometry_of
 from cklang.ir.windows import DIRECTIONS, Geometry, Relation, Role
 from cklang.keys import ConvSpecial, DKind, DOperand, Family, Layout, Signature
 from cklang.lowering.families import FAMILIES
-from cklang.runtime.problem import (
-    Operand,
-    Problem,
-    Storage,
-    problem_of,
-    refuse_negative,
-    refuse_overlap,
-)
+from cklang.runtime.problem import Operand, Problem, Storage
+from cklang.runtime.strides import problem_of, refuse_negative, refuse_overlap
 from cklang.types import Dim, DType, Kind, f16, f32, i32
 
 __all__ = [

@@ -18,11 +18,12 @@ from cklang.arch import arch
 from cklang.fusion.plan import epilogue_hash
 from cklang.ir.nodes import Function, Value
 from cklang.keys import Algorithm, KernelKey, Layout
+from cklang.runtime.arrayless import problem
 from cklang.runtime.bare import bare_launch
 from cklang.runtime.build import shared_builder
 from cklang.runtime.context import device_of
 from cklang.runtime.device import Device, open_device
-from cklang.runtime.problem import Matrix, Problem, problem
+from cklang.runtime.problem import Matrix, Problem
 from cklang.runtime.record import Artifact
 from cklang.runtime.transfer import Region, placed
 from cklang.types import DType, Kind, TensorType, f32, i32

@@ -10,7 +10,8 @@ from cklang.fusion.plan import epilogue_hash
 from cklang.ir.nodes import Function
 from cklang.ir.parser import parse_function
 from cklang.keys import Algorithm, DKind, DOperand, KernelKey, Layout, Signature
-from cklang.runtime.problem import Problem, problem
+from cklang.runtime.arrayless import problem
+from cklang.runtime.problem import Problem
 from cklang.types import DType, f16, f32
 
 

@@ -13,9 +13,10 @@ from kernels import shape
 from cklang.arch import arch
 from cklang.errors import CkError
 from cklang.keys import DKind, Layout
+from cklang.runtime.arrayless import problem
 from cklang.runtime.build import shared_builder
 from cklang.runtime.launch import Loaded
-from cklang.runtime.problem import Problem, problem
+from cklang.runtime.problem import Problem
 from cklang.runtime.registry import Registry
 from cklang.runtime.rules import objections
 from cklang.runtime.select import Selection, select

@@ -16,9 +16,10 @@ from cklang.errors import CkError
 from cklang.fusion.plan import FusedGemm, Read, View
 from cklang.ir.nodes import Function, Value
 from cklang.keys import Algorithm, DKind, Layout
-from cklang.runtime.problem import Problem, Storage, problem_of
+from cklang.runtime.problem import Problem, Storage
 from cklang.runtime.rules import ALGORITHM_RULES, PROBLEM_RULES, objections
 from cklang.runtime.select import select
+from cklang.runtime.strides import problem_of
 from cklang.types import DType, TensorType, dims, f16, f32
 
 M, N, K = dims("M N K")

@@ -24,7 +24,7 @@ from cklang.frontend.helper import Fn, fn
 from cklang.keys import Algorithm
 from cklang.runtime import sparse24
 from cklang.runtime.arrayless import problem
-from cklang.runtime.attention_backward import attention_grad
+from cklang.runtime.attention.backward import attention_grad
 from cklang.runtime.context import using
 from cklang.runtime.convolution import ConvProblem, conv_problem
 from cklang.runtime.op import Op, op

@@ -12,7 +12,7 @@ import cklang as ck
 from cklang.errors import CkError
 from cklang.fusion.attention_plan import AttentionPlan
 from cklang.fusion.partition import plan_of
-from cklang.runtime.attention_backward import is_additive
+from cklang.runtime.attention.backward import is_additive
 
 B, H, G, S, T, D = ck.dims("B H G S T D")
 

@@ -24,7 +24,7 @@ from cklang.lowering.attention_face import (
     AttentionTensor,
     ReduceProblem,
 )
-from cklang.runtime.attention_space import attention_grad_algorithms
+from cklang.runtime.attention.space import attention_grad_algorithms
 from cklang.types import f16, f32
 
 Array = np.ndarray[Any, Any]

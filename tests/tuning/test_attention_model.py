@@ -17,7 +17,7 @@ from cklang import emulator
 from cklang.arch import arch
 from cklang.attention_keys import AttentionKey, AttentionSignature
 from cklang.errors import CkUnsupportedError, CkValueError
-from cklang.runtime.attention_space import attention_algorithms
+from cklang.runtime.attention.space import attention_algorithms
 from cklang.runtime.device import open_device
 from cklang.tuning.attention import AttentionShape, attention_estimate, explain_attention
 from cklang.types import f16

@@ -16,7 +16,7 @@ from cklang.attention_keys import AttentionAlgorithm, AttentionKey, CombineKey
 from cklang.errors import CkError, error
 from cklang.runtime.attention.problem import AttentionCase
 from cklang.runtime.attention.rules import AttentionRejection, objections
-from cklang.runtime.attention_space import attention_algorithms
+from cklang.runtime.attention.space import attention_algorithms
 
 __all__ = ["AttentionSelection", "combination", "select_attention", "splits_of"]
 

@@ -45,7 +45,7 @@ from cklang.runtime.arrays import Array
 from cklang.runtime.attention.call import _fixed as fixed_addresses
 from cklang.runtime.attention.problem import case_of
 from cklang.runtime.attention.select import select_attention
-from cklang.runtime.attention_space import attention_grad_algorithms
+from cklang.runtime.attention.space import attention_grad_algorithms
 from cklang.runtime.bind import Binding
 from cklang.runtime.device import Device
 from cklang.runtime.dispatch import CallPlan, Step, packed, stored, touched

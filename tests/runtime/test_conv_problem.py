@@ -65,7 +65,7 @@ def test_it_is_matrix_products(direction: str, product: tuple[int, ...]) -> None
     numbers = {"groups": 4, "stride": (2, 1), "padding": 1, "direction": direction}
     problem = conv_problem((2, 14, 13, 64), (96, 3, 5, 16), **numbers)
     assert problem.product() == product
-    assert (problem.m, problem.n, problem.k) == (product[0] * product[1], *product[2:])
+    assert (problem.products, problem.m, problem.n, problem.k) == product
     merged = problem.product(2)
     assert merged[0] * 2 == product[0]
     # Blocks on a diagonal: both sides of the weight grow.

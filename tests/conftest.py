@@ -54,6 +54,11 @@ def kernels_read_back(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add options: for the table of what works where, and for what takes minutes."""
     parser.addoption(
+        "--exhaustive",
+        action="store_true",
+        help="run the tests marked exhaustive too: further kernels of kinds that others cover",
+    )
+    parser.addoption(
         "--all-examples",
         action="store_true",
         help="also build and run those of CK Tile's examples that take minutes to compile",
@@ -63,6 +68,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write tests/data/coverage.json and docs/coverage.md from what the tests that ran saw",
     )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the tests marked exhaustive to who asks for them."""
+    if config.getoption("--exhaustive"):
+        return
+    left = [item for item in items if item.get_closest_marker("exhaustive")]
+    items[:] = [item for item in items if item not in left]
+    if left:
+        config.hook.pytest_deselected(items=left)
 
 
 _KEY = "covered"

@@ -216,6 +216,7 @@ def test_functions_and_dropout(shape: tuple[int, ...], seed: int) -> None:
     check(ADDING, shape, seed, FILL)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @settings(max_examples=10)
 @given(shapes, st.integers(0, 99))

@@ -403,6 +403,7 @@ CASES: dict[str, tuple[Family, Algorithm, Conv, DType, str]] = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_a_kernel_of_each_kind(case: str, covered: Covered) -> None:
@@ -413,6 +414,7 @@ def test_a_kernel_of_each_kind(case: str, covered: Covered) -> None:
     covered(case.partition(" on ")[0], types, arch)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.parametrize("reduction", [Reduction.WORKSPACE, Reduction.TREE, Reduction.ATOMIC])
 @pytest.mark.parametrize("share", [{"split_k": 3}, {"split_k": 5}, {"stream_k": True}], ids=str)
@@ -425,6 +427,7 @@ def test_sharing_the_sums_of_a_gradient_of_weights(
         check(made, DEEP, blocks=blocks)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.parametrize("family", [GRAD_INPUT, GRAD_WEIGHT], ids=lambda family: family.value)
 def test_operands_of_gradients(family: Family) -> None:

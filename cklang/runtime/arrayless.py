@@ -11,6 +11,7 @@ from cklang.codec import enum_of
 from cklang.errors import error
 from cklang.keys import DKind, Layout, Scale
 from cklang.runtime.arrangement import Arrangement
+from cklang.runtime.packed import filled_row
 from cklang.runtime.problem import ComputedMatrix, Matrix, Problem, ReadAccess, ScaleAccess
 from cklang.types import DType, f16
 
@@ -148,7 +149,8 @@ def _dense(
     alignment: int,
 ) -> Matrix:
     rows, columns = shape
-    packed = columns if layout is Layout.ROW else rows
+    row = columns if layout is Layout.ROW else rows
+    row = filled_row(row) if dtype.packed else row
     return Matrix(
         value=name,
         dtype=dtype,
@@ -156,7 +158,7 @@ def _dense(
         layout=layout,
         rows=rows,
         columns=columns,
-        stride=packed if stride is None else stride,
+        stride=row if stride is None else stride,
     )
 
 

@@ -14,13 +14,14 @@ from concurrent.futures import Executor
 from contextlib import nullcontext
 from pathlib import Path
 
+from cklang.attention_keys import AnyKey
 from cklang.cli.target import add_target, arguments_of, load_op
 from cklang.codec import dtype_of, enum_of
 from cklang.errors import error
 from cklang.fusion.plan import epilogue_hash
 from cklang.ir.nodes import Function
 from cklang.ir.parser import parse_function
-from cklang.keys import DKind
+from cklang.keys import DKind, KernelKey
 from cklang.runtime import bundle
 from cklang.runtime.arrayless import problem
 from cklang.runtime.build import shared_builder
@@ -90,7 +91,7 @@ def _bundle(options: argparse.Namespace, executor: Executor | None) -> int:
     built(kernels, executor)
     count = bundle.write(
         options.bundle,
-        (builder.stencil_files((kernel.key, kernel.epilogue)) for kernel in kernels),
+        (builder.stencil_files((kernel.key, kernel.filling)) for kernel in kernels),
         compiler=builder.toolchain.identity,
         headers=builder.tree.identity,
     )
@@ -103,10 +104,16 @@ def _extremes(registry: Registry) -> list[Kernel]:
     """The kernels of each tiling with the widest and with the narrowest accesses."""
     tilings: dict[object, list[Kernel]] = {}
     for kernel in registry:
-        a, key = kernel.key.algorithm, kernel.key
-        where = (key.arch, key.signature, a.tile, a.warps, a.warp_tile, a.pipeline)
-        tilings.setdefault(where, []).append(kernel)
+        tilings.setdefault(_tiling(kernel.key), []).append(kernel)
     return [kernel for some in tilings.values() for kernel in dict.fromkeys((some[0], some[-1]))]
+
+
+def _tiling(key: AnyKey) -> object:
+    """What kernels have in common that differ in nothing but the width of accesses."""
+    if not isinstance(key, KernelKey):
+        return key
+    a = key.algorithm
+    return (key.arch, key.signature, a.tile, a.warps, a.warp_tile, a.pipeline)
 
 
 def _declare(registry: Registry, text: str, gpu: str, preset: str) -> None:

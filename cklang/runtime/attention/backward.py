@@ -22,8 +22,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cklang.arch import ArchSpec
 from cklang.attention_keys import (
     AnyAttentionKey,
+    AttentionAlgorithm,
     AttentionGradAlgorithm,
     AttentionGradKey,
+    AttentionKey,
     ReduceKey,
 )
 from cklang.errors import error
@@ -43,15 +45,15 @@ from cklang.lowering.hostface import LaunchShape
 from cklang.runtime import arrays
 from cklang.runtime.arrays import Array
 from cklang.runtime.attention.call import _fixed as fixed_addresses
-from cklang.runtime.attention.problem import case_of
+from cklang.runtime.attention.problem import AttentionGradCase, case_of
 from cklang.runtime.attention.select import select_attention
-from cklang.runtime.attention.space import attention_grad_algorithms
 from cklang.runtime.bind import Binding
 from cklang.runtime.device import Device
 from cklang.runtime.dispatch import CallPlan, Step, packed, stored, touched
 from cklang.runtime.launch import mark, words_of
 from cklang.runtime.problem import Storage
 from cklang.runtime.record import Artifact, LaunchRecord
+from cklang.runtime.select import Request, Selection, find
 from cklang.types import f32
 
 if TYPE_CHECKING:
@@ -118,7 +120,9 @@ def attention_grad(
     likes = [binding.arrays[view.value.name] for view in sides]
     made = [arrays.empty(like.shape, like.dtype, binding.library, binding.place) for like in likes]
     outs = [arrays.read(name, array) for name, array in zip(_OUTS, made, strict=True)]
-    stages = _Stages(plan, binding, given, outs, opened.spec, deterministic=deterministic)
+    stages = _Stages(
+        plan, binding, given, outs, opened.spec, op.request, deterministic=deterministic
+    )
     builder = shared_builder()
     steps = list(stages.steps(opened, lambda wanted: builder.build_all(wanted)))
     pieces = [touched(array, written=False) for array in (*binding.arrays.values(), given)]
@@ -168,11 +172,12 @@ class _Stages:
         grad: Array,
         outs: Sequence[Array],
         spec: ArchSpec,
+        request: Request,
         *,
         deterministic: bool,
     ) -> None:
         self.plan, self.binding, self.spec = plan, binding, spec
-        self.deterministic = deterministic
+        self.request = request
         kernel = plan.kernel
         storage = {name: stored(name, array) for name, array in binding.arrays.items()}
         for value in (kernel.o, kernel.lse):
@@ -192,7 +197,7 @@ class _Stages:
             problem=replace(p, lse=lse),
             values={**case.values, "o": "o", "lse": "lse"},
         )
-        self.algorithm = self._algorithm()
+        self.key = self._selected(deterministic).key
         self.grad = AttentionTensor(
             stride_batch=grad.strides[0], stride_head=grad.strides[1], stride_seq=grad.strides[2]
         )
@@ -201,7 +206,7 @@ class _Stages:
             _viewed(view, stored(name, out))
             for view, name, out in zip(views, _OUTS, outs, strict=True)
         ]
-        self.parts = math.ceil(p.seqlen_k / self.algorithm.tile[1]) if deterministic else 1
+        self.parts = math.ceil(p.seqlen_k / self.key.algorithm.tile[1]) if deterministic else 1
         sizes = {
             "o": p.batch * p.heads * p.seqlen_q * p.hdim_v * case.signature.dtype_o.bytes,
             "lse": p.batch * p.heads * p.seqlen_q * _F32,
@@ -215,13 +220,15 @@ class _Stages:
         self.slots = {name: place for place, name in enumerate(names)}
         self.sizes = sizes
 
-    def _algorithm(self) -> AttentionGradAlgorithm:
-        p, s = self.case.problem, self.case.signature
-        found = attention_grad_algorithms(self.spec, s, p.hdim_q, p.hdim_v)
-        if not found or s.dtype_o != s.dtype or s.packed:
-            what = f"the gradient of {self.case}"
-            raise error("K102", signature=what, arch=self.spec.name)
-        return found[0]
+    def _selected(self, deterministic: bool) -> Selection[AttentionGradKey, AttentionGradCase]:
+        case = AttentionGradCase(forward=self.case, deterministic=deterministic)
+        request = self._request(AttentionGradAlgorithm)
+        return find(case, self.spec, request, self.plan.kernel.functions)
+
+    def _request(self, of: type[AttentionAlgorithm | AttentionGradAlgorithm]) -> Request:
+        """Return what was asked, without an algorithm that is for the other direction."""
+        named = self.request.algorithm
+        return replace(self.request, algorithm=named if isinstance(named, of) else None)
 
     def steps(
         self,
@@ -276,7 +283,7 @@ class _Stages:
             forward = self._forward_values()
             inputs = tuple(name for name in forward if name != "o")
             yield _Stage(
-                key=select_attention(case, self.spec, splits=1)[1].key,
+                key=self._forward_key(),
                 face=AttentionFace,
                 values=forward,
                 question=self._forward,
@@ -288,9 +295,7 @@ class _Stages:
                 question=self._dot,
             )
             yield _Stage(
-                key=AttentionGradKey(
-                    replace(signature, dtype_o=f32), False, self.deterministic, self.algorithm, gpu
-                ),
+                key=self.key,
                 face=AttentionGradFace,
                 values=(*inputs, _GRAD, "d", "dq_parts", "dk_parts", "dv_parts"),
                 question=self._gradient,
@@ -310,6 +315,11 @@ class _Stages:
                 values=(f"{name}_parts", name),
                 question=self._sum(place, rows[place], widths[place], parts),
             )
+
+    def _forward_key(self) -> AttentionKey:
+        request = replace(self._request(AttentionAlgorithm), splits=1)
+        functions = self.plan.kernel.functions
+        return select_attention(self.case, self.spec, request, functions).key
 
     def _forward_values(self) -> tuple[str, ...]:
         case = self.case

@@ -30,7 +30,7 @@ _KERNEL = """
 .p2align 6
 .amdhsa_kernel {name}
   .amdhsa_group_segment_fixed_size {lds}
-  .amdhsa_private_segment_fixed_size 0
+  .amdhsa_private_segment_fixed_size {scratch}
   .amdhsa_kernarg_size 32
   .amdhsa_user_sgpr_kernarg_segment_ptr 1
   .amdhsa_system_sgpr_workgroup_id_x 1
@@ -50,7 +50,7 @@ _METADATA = """
     .kernarg_segment_size: 32
     .max_flat_workgroup_size: 1024
     .name: {name}
-    .private_segment_fixed_size: 0
+    .private_segment_fixed_size: {scratch}
     .sgpr_count: 64
     .symbol: {name}.kd
     .vgpr_count: 128
@@ -66,19 +66,24 @@ def assemble(
     lds: int = 0,
     denormals: int = 3,
     wave: int = 64,
+    scratch: int = 0,
 ) -> bytes:
     """Return a code object with one kernel for each body; each takes two pointers.
 
     `denormals` is the f32 denormal mode: 3 keeps them, 0 flushes them. `wave` is 64, or 32 on
-    RDNA.
+    RDNA. `lds` are bytes of a workgroup, `scratch` bytes of a lane.
     """
     cdna = arch in CDNA
     extra = ".amdhsa_accum_offset 96" if cdna else f".amdhsa_wavefront_size32 {int(wave == 32)}"
     text = "".join(
-        _KERNEL.format(name=name, body=body, lds=lds, denormals=denormals, target=extra)
+        _KERNEL.format(
+            name=name, body=body, lds=lds, scratch=scratch, denormals=denormals, target=extra
+        )
         for name, body in bodies.items()
     )
-    kernels = "".join(_METADATA.format(name=name, lds=lds, wave=wave) for name in bodies)
+    kernels = "".join(
+        _METADATA.format(name=name, lds=lds, scratch=scratch, wave=wave) for name in bodies
+    )
     text += f".amdgpu_metadata\n---\namdhsa.version: [1, 2]\namdhsa.kernels:{kernels}...\n"
     text += ".end_amdgpu_metadata\n"
     source, output = folder / f"{arch}.s", folder / f"{arch}.co"

@@ -135,6 +135,13 @@ MUTANTS = (
         "alu",
     ),
     _mutant(
+        "a signalling NaN wins against numbers on gfx12",
+        "packed",
+        "{Op::v_pk_min_num_f16, halves2<min_f_num>}",
+        "{Op::v_pk_min_num_f16, halves2<min_f>}",
+        "pseudocode",
+    ),
+    _mutant(
         "carry-in lost",
         "carry",
         "const u64 in = carry_in ? mask_source(w, c, 2) : 0;",

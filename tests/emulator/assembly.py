@@ -67,11 +67,12 @@ def assemble(
     denormals: int = 3,
     wave: int = 64,
     scratch: int = 0,
+    flags: Sequence[str] = (),
 ) -> bytes:
     """Return a code object with one kernel for each body; each takes two pointers.
 
     `denormals` is the f32 denormal mode: 3 keeps them, 0 flushes them. `wave` is 64, or 32 on
-    RDNA. `lds` are bytes of a workgroup, `scratch` bytes of a lane.
+    RDNA. `lds` are bytes of a workgroup, `scratch` bytes of a lane, `flags` are clang's.
     """
     cdna = arch in CDNA
     extra = ".amdhsa_accum_offset 96" if cdna else f".amdhsa_wavefront_size32 {int(wave == 32)}"
@@ -90,7 +91,15 @@ def assemble(
     source.write_text(text)
     tools = find_toolchain()
     lanes = () if cdna else (f"-m{'no-' if wave == 32 else ''}wavefrontsize64",)
-    target = ("--target=amdgcn-amd-amdhsa", f"-mcpu={arch}", *lanes, "-x", "assembler", "-c")
+    target = (
+        "--target=amdgcn-amd-amdhsa",
+        f"-mcpu={arch}",
+        *lanes,
+        *flags,
+        "-x",
+        "assembler",
+        "-c",
+    )
     log = folder / "log"
     middle = folder / f"{arch}.o"
     run_tool(

@@ -152,7 +152,7 @@ def _traffic(
     s, tile = key.signature, key.algorithm.tile
     groups, both = shape.batch * shape.heads, shape.head + shape.head_v
     parts = math.ceil(shape.keys / tile[1]) if key.deterministic else 1
-    moved = shape.batch * shape.kv_heads * shape.keys * both * s.dtype.bytes
+    moved = float(shape.batch * shape.kv_heads * shape.keys * both * s.dtype.bytes)
     moved += groups * shape.queries * (both * s.dtype.bytes + 2 * _PART_BYTES)
     moved += groups * (parts * shape.queries * shape.head + shape.keys * both) * _PART_BYTES
     if s.score is ScoreKind.BIAS:

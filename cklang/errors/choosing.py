@@ -105,7 +105,6 @@ TABLE: tuple[Rule, ...] = (
         "pictures are drawn by matplotlib, which is not installed",
         "pip install 'cklang[plot]'; tables and reports need nothing",
     ),
-    row("N011", CkUnsupportedError, "the cost model does not price {what}"),
     # G: groups of calls
     row(
         "G001",

@@ -15,7 +15,7 @@ Other kernels of attention (that combine, append, sum) are never chosen: there i
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, TypeVar, cast
 
 from cklang.attention_keys import (
@@ -135,16 +135,20 @@ def computes(key: AnyKey, signature: AnySignature) -> bool:
     return isinstance(key, ChosenKey) and signature_of(key) == signature
 
 
+_OPEN: dict[str, Any] = {
+    each.name: "" for each in fields(AttentionSignature) if each.name.endswith("_function")
+}
+
+
 def opened(signature: AnySignature) -> AnySignature:
     """Return the signature of a kernel's stencil: the same with its functions open."""
     match signature:
         case Signature():
             return replace(signature, epilogue="")
         case AttentionSignature():
-            return replace(signature, score_function="", mask_function="")
+            return replace(signature, **_OPEN)
         case AttentionGradSignature():
-            forward = replace(signature.forward, score_function="", mask_function="")
-            return replace(signature, forward=forward)
+            return replace(signature, forward=replace(signature.forward, **_OPEN))
 
 
 def expect_filling(key: AnyKey, filling: Filling) -> None:
@@ -158,18 +162,21 @@ def expect_filling(key: AnyKey, filling: Filling) -> None:
         raise error("K007", label=key.label, want=_shown(want), got=_shown(got))
 
 
+_PLACES = tuple(each.name for each in fields(AttentionFunctions))
+"""The functions that an attention may have; a key names each by its hash."""
+
+
 def _named(key: AnyKey) -> tuple[str, ...]:
     if isinstance(key, KernelKey):
         return (key.signature.epilogue,)
-    if isinstance(key, AttentionKey | AttentionGradKey):
-        return (key.signature.score_function, key.signature.mask_function)
-    return _hashes(NOTHING)
+    record = key.signature if isinstance(key, AttentionKey | AttentionGradKey) else key
+    return tuple(getattr(record, f"{place}_function", "") for place in _PLACES)
 
 
 def _hashes(filling: Filling) -> tuple[str, ...]:
     if isinstance(filling, Function):
         return (epilogue_hash(filling),)
-    return (region_hash(filling.score), region_hash(filling.mask))
+    return tuple(region_hash(getattr(filling, place)) for place in _PLACES)
 
 
 def _shown(hashes: tuple[str, ...]) -> str:
@@ -180,9 +187,8 @@ def texts_of(filling: Filling) -> tuple[str, ...]:
     """Return a filling as IR text, one for each place; empty for a place without a function."""
     if isinstance(filling, Function):
         return (epilogue_text(filling),)
-    return tuple(
-        "" if each is None else print_function(each) for each in (filling.score, filling.mask)
-    )
+    functions = [getattr(filling, place) for place in _PLACES]
+    return tuple("" if each is None else print_function(each) for each in functions)
 
 
 def filled(texts: tuple[str, ...]) -> Filling:
@@ -196,5 +202,4 @@ def filled(texts: tuple[str, ...]) -> Filling:
     functions = [parse_function(text) if text else None for text in texts]
     if len(functions) == 1 and functions[0] is not None:
         return functions[0]
-    score, mask = functions
-    return AttentionFunctions(score=score, mask=mask)
+    return AttentionFunctions(**dict(zip(_PLACES, functions, strict=True)))

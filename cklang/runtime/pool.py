@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from cklang.arch import ArchSpec
+from cklang.attention_keys import AttentionGradKey
 from cklang.keys import KernelKey
-from cklang.runtime.attention.ranking import attention_times
+from cklang.runtime.attention.ranking import attention_grad_times, attention_times
 from cklang.runtime.family import AnyAlgorithm, Asked, ChosenKey, signature_of
 from cklang.runtime.rules import Rejection, objections, rules_of
 from cklang.runtime.rules.engine import ProblemRule
@@ -90,6 +91,8 @@ class Pool(Generic[K]):
         """
         if isinstance(self.keys[0], KernelKey):
             return self._ranker.model.times_of(cast(Any, problem))
+        if isinstance(self.keys[0], AttentionGradKey):
+            return attention_grad_times(cast(Any, self.keys), cast(Any, problem), self.spec)
         return attention_times(cast(Any, self.keys), cast(Any, problem), self.spec)
 
     @cached_property

@@ -9,12 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from cklang.arch import ArchSpec
-from cklang.attention_keys import AttentionKey
-from cklang.errors import error
+from cklang.attention_keys import AttentionGradKey, AttentionKey
 from cklang.runtime.attention.problem import AttentionCase, AttentionGradCase
 from cklang.tuning.attention import AttentionShape, attention_estimate
+from cklang.tuning.attention_grad import attention_grad_estimate
 
-__all__ = ["attention_times", "shape_of"]
+__all__ = ["attention_grad_times", "attention_times", "shape_of"]
+
+Times = npt.NDArray[np.float64]
 
 
 def shape_of(case: AttentionCase) -> AttentionShape:
@@ -34,20 +36,31 @@ def shape_of(case: AttentionCase) -> AttentionShape:
         left=p.left,
         right=p.right,
         from_bottom_right=p.from_bottom_right,
+        sink=p.sink,
         splits=p.splits,
     )
 
 
-def attention_times(
-    keys: Sequence[AttentionKey], case: AttentionCase | AttentionGradCase, spec: ArchSpec
-) -> npt.NDArray[np.float64]:
+def attention_times(keys: Sequence[AttentionKey], case: AttentionCase, spec: ArchSpec) -> Times:
     """Return the predicted time of each kernel for a problem, in µs.
 
     Raises:
-        CkUnsupportedError: N001, N002, the model does not know the GPU or the element type; N011,
-            it does not know the kernels.
+        CkUnsupportedError: N001, N002, the model does not know the GPU or the element type.
     """
-    if isinstance(case, AttentionGradCase):
-        raise error("N011", what="the gradients of attention")
     shape = shape_of(case)
     return np.array([attention_estimate(key, shape, spec).us for key in keys])
+
+
+def attention_grad_times(
+    keys: Sequence[AttentionGradKey], case: AttentionGradCase, spec: ArchSpec
+) -> Times:
+    """Return the same for kernels of gradients; without scores none is launched, and takes no time.
+
+    Raises:
+        CkUnsupportedError: N001, N002, the model does not know the GPU or the element type.
+    """
+    p = case.forward.problem
+    if not (p.seqlen_k and p.seqlen_q and p.batch and p.heads):
+        return np.zeros(len(keys))
+    shape = shape_of(case.forward)
+    return np.array([attention_grad_estimate(key, shape, spec).us for key in keys])

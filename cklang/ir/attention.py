@@ -19,8 +19,8 @@ A row without any weight gives o = 0 and lse = -inf. ``attention`` gives o, ``at
 one kernel computes both. ``score`` and ``mask`` are regions of rank-0 values. They see indices as
 i32, and the tensors that they read as parameters of their full type, which ``element`` indexes.
 
-A kernel rounds p to the dtype of v before the second product; the reference does not, and its
-error bound allows for it.
+A kernel rounds p to the dtype of v before the second product, to 8 bits after it has multiplied it
+by :func:`weight_scale`; the reference does not, and its error bound allows for it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ import numpy as np
 
 from cklang.errors import CkError, error
 from cklang.ir.nodes import Attr, Function, Value
-from cklang.ir.numeric import Array
+from cklang.ir.numeric import Array, largest
 from cklang.ir.philox import keep_mask
 from cklang.ir.rules import DTypeRule, Shape, ShapeRule
 from cklang.source import Span
@@ -71,6 +71,7 @@ __all__ = [
     "scores",
     "sequences",
     "softmax_sums",
+    "weight_scale",
 ]
 
 ROLES = ("q", "k", "v", "seed", "offset", "starts_q", "starts_k", "lengths_k", "pages", "read")
@@ -260,6 +261,14 @@ def group_size(heads: int, key_heads: int) -> int:
 def scale_of(scale: float | str, head_size: int) -> float:
     """Return the factor of the scores; "auto" is one over the root of the head size."""
     return 1 / math.sqrt(max(head_size, 1)) if isinstance(scale, str) else float(scale)
+
+
+def weight_scale(dtype: DType) -> float:
+    """Return by what weights are multiplied before they are rounded to ``dtype``.
+
+    The largest is 1, which 8-bit floats have few steps below: theirs becomes the largest value.
+    """
+    return largest(dtype.name) if dtype.bits == 8 else 1.0
 
 
 def element(tensor: Array, *indices: Array) -> Array:

@@ -32,6 +32,7 @@ from cklang.ir.attention import (
     scale_of,
     sequences,
     softmax_sums,
+    weight_scale,
 )
 from cklang.ir.nodes import Function, Operation
 from cklang.ir.numeric import Array
@@ -235,7 +236,9 @@ def _output(operation: Operation, given: dict[str, list[Known]], rows: _Rows, fi
     factors = dropped(rows.weights.shape, _f32(dropout), seeds[0], seeds[1], first)
     kept = rows.weights * factors
     value = np.where(rows.total == 0, 0.0, kept @ v.value / _nonzero(rows.total))
-    grain, least, step = _WEIGHTS[operation.operands[2].type.dtype.name]
+    dtype = operation.operands[2].type.dtype
+    grain, least, step = _WEIGHTS[dtype.name]
+    least, step = least / weight_scale(dtype), step / weight_scale(dtype)
     moved = (1 + rows.relative) * (1 + grain + 2 * UNIT) * (1 + gamma(kept.shape[3])) - 1
     small = (rows.weights > 0) & (rows.weights < 2 * least)
     lost = np.where(small, np.minimum(kept, step * factors), 0.0)

@@ -15,7 +15,7 @@ from cklang.attention_keys import AttentionSignature, MaskKind, ScoreKind
 from cklang.fusion.attention_plan import FusedAttention, region_hash
 from cklang.fusion.masking import WindowMask
 from cklang.fusion.plan import View
-from cklang.ir.attention import LENGTHS, PAGES, STARTS, group_size, scale_of
+from cklang.ir.attention import LENGTHS, PAGES, STARTS, group_size, scale_of, weight_scale
 from cklang.ir.nodes import Value
 from cklang.lowering.attention_face import AttentionOperand, AttentionProblem, AttentionTensor
 from cklang.runtime.problem import Storage
@@ -136,6 +136,7 @@ def case_of(
     for name, held in (("lengths_k", kernel.lengths), ("pages", kernel.pages)):
         values |= {} if held is None else {name: held.name}
     window = kernel.window
+    of_weights = weight_scale(storage[kernel.v.value.name].dtype)
     problem = AttentionProblem(
         batch=batch,
         heads=heads,
@@ -150,6 +151,8 @@ def case_of(
         o=tensors["o"],
         lse=tensors.get("lse", AttentionTensor()),
         scale=scale,
+        scale_p=of_weights,
+        scale_o=1 / of_weights,
         dropout=kernel.dropout,
         page_size=page,
         pages_stride=0 if table is None else table.strides[0],

@@ -24,6 +24,7 @@ from cklang.frontend.helper import Fn, fn
 from cklang.keys import Algorithm
 from cklang.runtime import sparse24
 from cklang.runtime.arrayless import problem
+from cklang.runtime.attention.append import append_kv
 from cklang.runtime.attention.backward import attention_grad
 from cklang.runtime.context import using
 from cklang.runtime.convolution import ConvProblem, conv_problem
@@ -69,6 +70,7 @@ __all__ = [
     "Registry",
     "Selection",
     "Tuned",
+    "append_kv",
     "attention_grad",
     "autotune",
     "bf8",

@@ -21,16 +21,17 @@ class AttentionFunctions:
 
     score: Function | None
     mask: Function | None
+    output: Function | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusedAttention:
-    """One kernel: ``o = cast(attention(q, k, v))``.
+    """One kernel: ``o = cast(output(attention(q, k, v)))``.
 
     ``q``, ``k`` and ``v`` are views in the order [batch, head, row, element] of parameters.
-    ``score`` and ``mask`` are regions of the IR, None where the kernel needs no function; the
-    ``window`` holds for the keys beside ``mask``.
-    Both regions read ``reads``, as parameters d0, d1...
+    ``score``, ``mask`` and ``output`` are regions of the IR, None where the kernel needs no
+    function; the ``window`` holds for the keys beside ``mask``. Regions read ``reads``, as
+    parameters d0, d1...
     """
 
     name: str
@@ -50,6 +51,8 @@ class FusedAttention:
     reads: tuple[Value, ...]
     score: Function | None
     mask: Function | None
+    output: Function | None
+    """What is stored of an element of o."""
     window: WindowMask
     scale: float | str
     """A number, or "auto" for one over the root of the head size."""
@@ -64,7 +67,7 @@ class FusedAttention:
     @property
     def functions(self) -> AttentionFunctions:
         """What fills its stencil."""
-        return AttentionFunctions(score=self.score, mask=self.mask)
+        return AttentionFunctions(score=self.score, mask=self.mask, output=self.output)
 
     @property
     def inputs(self) -> tuple[Value, ...]:
@@ -87,14 +90,15 @@ class AttentionPlan:
         """Return the kernel and the decisions as text."""
         kernel = self.kernel
         results = ", ".join(str(value) for value in (kernel.o, kernel.lse) if value is not None)
+        made = "o" if kernel.output is None else "acc"
         lines = [
             f"@{self.function.name}: 1 kernel",
             f"kernel {kernel.name}: {results}",
-            f"  o = softmax(score({kernel.scale} {kernel.q} {kernel.k}')) {kernel.v}",
+            f"  {made} = softmax(score({kernel.scale} {kernel.q} {kernel.k}')) {kernel.v}",
             *(f"  d{place} = {value}: {value.type}" for place, value in enumerate(kernel.reads)),
             f"  keys: {kernel.window}",
         ]
-        for region in (kernel.score, kernel.mask):
+        for region in (kernel.score, kernel.mask, kernel.output):
             if region is not None:
                 text = print_function(region).splitlines()
                 lines += [f"  {line}" for line in text]

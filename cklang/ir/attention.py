@@ -87,6 +87,7 @@ READ_LIMIT = 8
 """How many tensors the regions of one attention may read."""
 
 _RESULTS = {"score": f32, "mask": bool_}
+_FIRST = {"score": "s", "output": "o"}
 MOST_AXES = 4
 """The axes of a tensor that a region reads, at most."""
 
@@ -98,8 +99,8 @@ Regions = Mapping[str, Callable[..., Array]]
 
 
 def region_params(name: str, reads: Sequence[TensorType]) -> tuple[Value, ...]:
-    """Return the parameters that region ``name`` (score or mask) has."""
-    first = [Value(name="s", type=TensorType(dtype=f32))] if name == "score" else []
+    """Return the parameters that region ``name`` (score, mask, or output of a kernel) has."""
+    first = [Value(name=_FIRST[name], type=TensorType(dtype=f32))] if name in _FIRST else []
     indices = [Value(name=index, type=TensorType(dtype=i32)) for index in INDICES]
     tensors = [Value(name=f"d{place}", type=type_) for place, type_ in enumerate(reads)]
     return (*first, *indices, *tensors)

@@ -37,9 +37,9 @@ def to_bf16(
 
 @ck.op
 def to_f32(
-    q: Q[B, H, S, D], k: Q[B, G, T, D], v: Q[B, G, T, E], scale: ck.const[float]
+    q: Q[B, H, S, D], k: Q[B, G, T, D], v: Q[B, G, T, E], of_scores: ck.f32, of_values: ck.f32
 ) -> ck.f32[B, H, S, E]:
-    return ck.attention(q, k, v, scale=scale, mask=ck.causal("bottom_right"))
+    return of_values * ck.attention(q, k, v, scale=of_scores, mask=ck.causal("bottom_right"))
 
 
 def check(name: str, sizes: tuple[int, int], arch: str, covered: Callable[..., None]) -> None:
@@ -48,13 +48,15 @@ def check(name: str, sizes: tuple[int, int], arch: str, covered: Callable[..., N
     dtype = getattr(ck, given).numpy
     rng = np.random.default_rng(sizes)
     shapes = ((1, 2, 70, sizes[0]), (1, 1, 150, sizes[0]), (1, 1, 150, sizes[1]))
-    if result:
-        # Quantised tensors use all of the range; ``scale`` has the factors of q and k in it.
-        args = [rng.uniform(-8, 8, shape).astype(dtype) for shape in shapes]
-        op, consts = {"bf16": to_bf16, "f32": to_f32}[result], {"scale": sizes[0] ** -0.5 / 16}
-    else:
-        args = [rng.uniform(-1, 1, shape).astype(dtype) for shape in shapes]
-        op, consts = attend, {}
+    # Quantised tensors use all of their range; scores are multiplied by the factors of q and k.
+    width = 8 if result else 1
+    args = [rng.uniform(-width, width, shape).astype(dtype) for shape in shapes]
+    scale = sizes[0] ** -0.5 / 16
+    op, consts = attend, {}
+    if result == "bf16":
+        op, consts = to_bf16, {"scale": scale}
+    elif result == "f32":
+        op, args = to_f32, [*args, scale, 0.125]
     (found,) = reports(op, args, op(*args, device=f"emu:{arch}", **consts), **consts)
     found.check()
     covered(f"attention, head sizes {sizes[0]} and {sizes[1]}", name, arch)
@@ -102,13 +104,13 @@ def test_further_kinds(
 def test_weights_of_8_bits_use_the_whole_range() -> None:
     """Weights are rounded where 8 bits have most steps: many small ones do not vanish."""
     rows = 150
-    q = np.zeros((1, 1, 1, 64), ck.fp8_fnuz.numpy)
+    q = np.zeros((1, 1, 1, 128), ck.fp8_fnuz.numpy)
     q[..., 0] = 4
-    k, v = (np.zeros((1, 1, rows, 64), ck.fp8_fnuz.numpy) for _ in range(2))
+    k, v = (np.zeros((1, 1, rows, 128), ck.fp8_fnuz.numpy) for _ in range(2))
     # One key of weight 1 and value 0, all others of weight exp(-8) and value 64.
     k[0, 0, 0, 0] = 2
     v[0, 0, 1:] = 64
-    o = to_f32(q, k, v, 1.0, device="emu:gfx942")
+    o = to_bf16(q, k, v, scale=1.0, device="emu:gfx942").astype(np.float64)
     small = (rows - 1) * np.exp(-8.0)
     np.testing.assert_allclose(o, 64 * small / (1 + small), rtol=0.07)
 

@@ -47,6 +47,8 @@ class AttentionCase:
     """Of each tensor's address, in bytes."""
     lists: Mapping[str, int]
     """The stride of the last axis of each list of numbers: lengths, starts, pages."""
+    output_function: str = ""
+    """Hash of what is stored of o, which the last kernel computes; empty if it is o."""
 
     def __str__(self) -> str:
         p, s = self.problem, self.signature
@@ -68,7 +70,7 @@ class AttentionCase:
         )
         return replace(
             self,
-            signature=replace(self.signature, split=True),
+            signature=replace(self.signature, split=True, output=False, output_function=""),
             problem=replace(
                 p,
                 splits=count,
@@ -79,6 +81,12 @@ class AttentionCase:
             ),
             values={**self.values, **{name: f"{name} of all splits" for name in PARTS}},
         )
+
+    @property
+    def combined(self) -> AttentionCase:
+        """The case of the kernel that combines splits: all packed rows are one sequence."""
+        batch = 1 if self.signature.packed else self.problem.batch
+        return replace(self, problem=replace(self.problem, batch=batch))
 
     @property
     def part_bytes(self) -> dict[str, int]:
@@ -174,6 +182,7 @@ def case_of(
             if name in values
         },
         alignments={name: shape.alignment for name, shape in shapes.items()},
+        output_function=region_hash(kernel.output),
     )
 
 
@@ -228,6 +237,8 @@ def _signature(kernel: FusedAttention, storage: Mapping[str, Storage]) -> Attent
         paged=kernel.pages is not None,
         score_function=region_hash(kernel.score),
         mask_function=region_hash(kernel.mask),
+        output=kernel.output is not None,
+        output_function=region_hash(kernel.output),
     )
 
 

@@ -104,7 +104,9 @@ def combination(case: AttentionCase, spec: ArchSpec) -> AttentionSelection:
     """Return the kernel that combines what the splits of a case gave; there is one."""
     s = case.signature
     return AttentionSelection(
-        key=CombineKey(s.dtype_o, s.lse, spec.name),
+        key=CombineKey(
+            s.dtype_o, s.lse, spec.name, bool(case.output_function), case.output_function
+        ),
         reason=f"it combines {case.problem.splits} splits of the keys",
         origin="the one that there is",
         candidates=1,

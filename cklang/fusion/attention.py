@@ -17,7 +17,7 @@ from cklang.fusion.masking import split_mask
 from cklang.fusion.plan import View
 from cklang.fusion.sites import ints
 from cklang.fusion.variants import is_identity, variant_of
-from cklang.ir.attention import LENGTHS, PAGES, STARTS
+from cklang.ir.attention import LENGTHS, PAGE_STARTS, PAGES, STARTS
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import OPS, Kind
 from cklang.source import Span
@@ -80,6 +80,7 @@ def plan_attention(function: Function) -> AttentionPlan:
         starts=starts,
         lengths=next(iter(by_role.get(LENGTHS[0], ())), None),
         pages=next(iter(by_role.get(PAGES[0], ())), None),
+        page_starts=next(iter(by_role.get(PAGE_STARTS[0], ())), None),
         reads=output.reads,
         score=None if is_identity(score) and (scale == "auto" or _is_above_0(scale)) else score,
         mask=rest,

@@ -43,11 +43,14 @@ class FusedAttention:
     constants: tuple[tuple[str, int], ...]
     """The numbers of seed and offset that are constants, with their values' names."""
     starts: tuple[Value, ...]
-    """Where packed sequences begin, in q and in k; empty if they are not packed."""
+    """Where packed sequences begin, in q and in k (in q alone of keys in pages); empty if they
+    are not packed."""
     lengths: Value | None
     """How many keys each sequence has, if not all of them."""
     pages: Value | None
     """The pages of each sequence, which the first axis of k and v counts."""
+    page_starts: Value | None
+    """Where each sequence begins in ``pages``, if that is one list."""
     reads: tuple[Value, ...]
     score: Function | None
     mask: Function | None
@@ -72,7 +75,7 @@ class FusedAttention:
     @property
     def inputs(self) -> tuple[Value, ...]:
         """The values that it reads, each once."""
-        numbers = (self.seed, self.offset, self.lengths, self.pages)
+        numbers = (self.seed, self.offset, self.lengths, self.pages, self.page_starts)
         seeds = [value for value in numbers if value is not None]
         values = (self.q.value, self.k.value, self.v.value, *seeds, *self.starts, *self.reads)
         return tuple(dict.fromkeys(values))

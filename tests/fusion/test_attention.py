@@ -174,6 +174,9 @@ def test_a_scale_that_is_not_above_0_needs_a_function() -> None:
     assert planned(scale="sm").kernel.score is not None
 
 
+MANY = [f"r{place}" for place in range(8)]
+
+
 @pytest.mark.parametrize(
     ("code", "body"),
     [
@@ -189,14 +192,14 @@ def test_a_scale_that_is_not_above_0_needs_a_function() -> None:
         ("X018", "return ck.attention(q, k, v) * t[:, None, None]"),
         (
             "X004",
-            "return ck.attention(q, k, v) * s[:, None, None] + r0 + r1 + r2 + r3 + r4 + r5 + r6 + r7",
+            "return ck.attention(q, k, v) * s[:, None, None] + " + " + ".join(MANY),
         ),
     ],
 )
 def test_refusals(code: str, body: str) -> None:
     import linecache
 
-    rest = ", ".join(f"r{place}: ck.f32" for place in range(8))
+    rest = ", ".join(f"{name}: ck.f32" for name in MANY)
     text = (
         "@ck.op\n"
         "def f(q: ck.f16[B, H, S, D], k: ck.f16[B, H, S, D], v: ck.f16[B, H, S, D],\n"

@@ -12,10 +12,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from cklang.attention_keys import AttentionSignature, MaskKind, ScoreKind
+from cklang.errors import error
 from cklang.fusion.attention_plan import FusedAttention, region_hash
 from cklang.fusion.masking import WindowMask
 from cklang.fusion.plan import View
-from cklang.ir.attention import LENGTHS, PAGES, STARTS, group_size, scale_of, weight_scale
+from cklang.ir.attention import (
+    LENGTHS,
+    PAGE_STARTS,
+    PAGES,
+    STARTS,
+    group_size,
+    scale_of,
+    weight_scale,
+)
 from cklang.ir.nodes import Value
 from cklang.lowering.attention_face import AttentionOperand, AttentionProblem, AttentionTensor
 from cklang.runtime.problem import Storage
@@ -140,9 +149,14 @@ def case_of(
         batch = max(storage[starts.name].shape[0] - 1, 0)
     table = None if kernel.pages is None else storage[kernel.pages.name]
     page = keys if table is not None else 0
-    keys = keys * table.shape[1] if table is not None else keys
-    for name, held in (("lengths_k", kernel.lengths), ("pages", kernel.pages)):
-        values |= {} if held is None else {name: held.name}
+    keys = keys * table.shape[-1] if table is not None else keys
+    lists = zip(
+        (*LENGTHS, *PAGES, *PAGE_STARTS),
+        (kernel.lengths, kernel.pages, kernel.page_starts),
+        strict=True,
+    )
+    values |= {name: held.name for name, held in lists if held is not None}
+    _check_lengths(kernel, storage, batch)
     window = kernel.window
     of_weights = weight_scale(storage[kernel.v.value.name].dtype)
     problem = AttentionProblem(
@@ -178,12 +192,21 @@ def case_of(
         steps={name: _step(shape) for name, shape in shapes.items()},
         lists={
             name: _step(storage[values[name]])
-            for name in (*STARTS, *LENGTHS, *PAGES)
+            for name in (*STARTS, *LENGTHS, *PAGES, *PAGE_STARTS)
             if name in values
         },
         alignments={name: shape.alignment for name, shape in shapes.items()},
         output_function=region_hash(kernel.output),
     )
+
+
+def _check_lengths(kernel: FusedAttention, storage: Mapping[str, Storage], batch: int) -> None:
+    """Raise K002 unless packed sequences have a length each."""
+    if kernel.starts and kernel.lengths is not None:
+        count = storage[kernel.lengths.name].shape[0]
+        if count != batch:
+            want = f"of {batch} sequences, one less than {kernel.starts[0].name} has entries"
+            raise error("K002", what=kernel.lengths.name, want=want, got=count)
 
 
 def _result(value: Value) -> View:

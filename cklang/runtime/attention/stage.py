@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from cklang.attention_keys import AnyAttentionKey
 from cklang.errors import error
-from cklang.lowering.hostface import LaunchShape
+from cklang.lowering.face import Face, LaunchShape
 from cklang.runtime.attention.problem import AttentionCase
 from cklang.runtime.device import Device
 from cklang.runtime.dispatch import Step
 from cklang.runtime.launch import mark, words_of
 from cklang.runtime.record import Artifact, LaunchRecord
+from cklang.runtime.resident import resident
 
 __all__ = ["Stage", "Values", "launch_step"]
 
@@ -29,7 +29,7 @@ class Stage:
     """One kernel: its key, and what its host face is asked, with an address for each value."""
 
     key: AnyAttentionKey
-    face: Callable[[Path], Any]
+    face: type[Face[Any]]
     values: tuple[str, ...]
     question: Callable[[Mapping[str, int]], Any]
     zeroed: str = ""
@@ -66,11 +66,11 @@ def launch_step(
     """
     label = stage.key.label
     marks = {name: mark(place) for place, name in enumerate(dict.fromkeys(stage.values))}
-    shape: LaunchShape | str = stage.face(artifact.host_face).describe(stage.question(marks))
+    kernel = resident(device, artifact, stage.face)
+    shape: LaunchShape | str = kernel.face.describe(stage.question(marks))
     if isinstance(shape, str):
         raise error("D007", label=label, problem=case, verdict=shape)
-    function = device.load(artifact.code_object.read_bytes(), artifact.symbol)
-    launch = device.launch(function, shape.grid, shape.block, shape.kernarg)
+    launch = device.launch(kernel.function, shape.grid, shape.block, shape.kernarg)
     patches = []
     for place, (name, marked) in enumerate(marks.items()):
         for word in words_of(shape.kernarg, marked, label, place):

@@ -25,6 +25,7 @@ from cklang.frontend.helper import Fn, fn
 from cklang.keys import Algorithm
 from cklang.runtime import sparse24
 from cklang.runtime.arrayless import problem
+from cklang.runtime.attention.append import append_kv
 from cklang.runtime.attention.arrayless import attention_grad_problem, attention_problem
 from cklang.runtime.attention.backward import attention_grad
 from cklang.runtime.context import using
@@ -72,6 +73,7 @@ __all__ = [
     "Registry",
     "Selection",
     "Tuned",
+    "append_kv",
     "attention_grad",
     "attention_grad_problem",
     "attention_pattern",

@@ -104,6 +104,14 @@ class AttentionSignature:
     score_function: str = ""
     """SHA-256 of the canonical text of the score; empty in the key of a stencil, as is the mask."""
     mask_function: str = ""
+    output: bool = False
+    """Whether a function makes of o what is stored."""
+    output_function: str = ""
+
+    @property
+    def stencil(self) -> AttentionSignature:
+        """The same with all functions open."""
+        return replace(self, score_function="", mask_function="", output_function="")
 
     def __post_init__(self) -> None:
         make_members(self, {"score": ScoreKind, "mask": MaskKind})
@@ -233,8 +241,8 @@ class AttentionKey(_Key):
 
     @property
     def stencil(self) -> AttentionKey:
-        """The key of the stencil this kernel is filled from: the same with both functions open."""
-        return replace(self, signature=replace(self.signature, score_function="", mask_function=""))
+        """The key of the stencil this kernel is filled from: the same with all functions open."""
+        return replace(self, signature=self.signature.stencil)
 
     @property
     def words(self) -> list[str]:
@@ -276,8 +284,8 @@ class AttentionGradKey(_Key):
 
     @property
     def stencil(self) -> AttentionGradKey:
-        """The same with both functions open."""
-        return replace(self, signature=replace(self.signature, score_function="", mask_function=""))
+        """The same with all functions open."""
+        return replace(self, signature=self.signature.stencil)
 
     @property
     def words(self) -> list[str]:
@@ -318,13 +326,16 @@ class CombineKey(_Key):
     lse: bool
     """Whether it stores the lse of all keys too."""
     arch: str
+    output: bool = False
+    """Whether a function makes of o what is stored."""
+    output_function: str = ""
 
     kind: ClassVar[str] = "attention_combine"
 
     @property
     def stencil(self) -> CombineKey:
-        """Itself: nothing is open."""
-        return self
+        """The same with the function open."""
+        return replace(self, output_function="")
 
     @property
     def words(self) -> list[str]:

@@ -11,11 +11,16 @@ from __future__ import annotations
 import argparse
 import sys
 from concurrent.futures import Executor
-from contextlib import nullcontext
 from pathlib import Path
 
 from cklang.attention_keys import AnyKey
-from cklang.cli.target import add_target, arguments_of, load_op
+from cklang.cli.target import (
+    add_scheduler,
+    add_target,
+    arguments_of,
+    asked_workers,
+    load_op,
+)
 from cklang.codec import dtype_of, enum_of
 from cklang.errors import error
 from cklang.fusion.plan import epilogue_hash
@@ -25,7 +30,6 @@ from cklang.keys import DKind, KernelKey
 from cklang.runtime import bundle
 from cklang.runtime.arrayless import problem
 from cklang.runtime.build import shared_builder
-from cklang.runtime.cluster import workers_of
 from cklang.runtime.parallel import built
 from cklang.runtime.registry import Kernel, Registry
 from cklang.types import DType, Kind
@@ -36,9 +40,7 @@ __all__ = ["add", "run"]
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     add_target(parser, optional=True)
-    parser.add_argument(
-        "--scheduler", metavar="ADDRESS", help="build on the workers of this Dask scheduler"
-    )
+    add_scheduler(parser, "build")
     group = parser.add_argument_group("bundles")
     group.add_argument("--bundle", type=Path, metavar="FILE", help="write stencils to this file")
     group.add_argument(
@@ -57,7 +59,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Build and print one line a kernel."""
-    with workers_of(options.scheduler) if options.scheduler else nullcontext() as executor:
+    with asked_workers(options) as executor:
         if options.bundle is not None:
             return _bundle(options, executor)
         return _call(options, executor)

@@ -389,7 +389,7 @@ def source_of(key: AnyKey, filling: Filling) -> KernelSource:
         from cklang.lowering.attention import lower_any
         from cklang.lowering.attention_fill import attention_fill
 
-        return lower_any(key, attention_fill(filling.score, filling.mask))
+        return lower_any(key, attention_fill(filling.score, filling.mask, filling.output))
     raise error("Z002", what=f"{key.label} is filled with what belongs to another family")
 
 

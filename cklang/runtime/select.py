@@ -20,6 +20,7 @@ from cklang import knobs
 from cklang.arch import ArchSpec, arch
 from cklang.attention_keys import AttentionAlgorithm, AttentionGradKey, AttentionKey
 from cklang.errors import CkError, CkUnsupportedError, error
+from cklang.fusion.attention_plan import AttentionFunctions
 from cklang.keys import KernelKey
 from cklang.runtime.attention.problem import AttentionCase, AttentionGradCase
 from cklang.runtime.attention.splitting import few_enough, split_counts, splits_without_model
@@ -242,13 +243,22 @@ def _fresh(question: _Question, spec: ArchSpec, filling: Filling | None) -> AnyS
     if not isinstance(problem, AttentionCase) or problem.signature.split:
         return _single(problem, question, spec, filling)
     count, why = _splits(problem, question, spec)
-    form = problem.split(count) if count > 1 else problem
-    found = _single(form, question, spec, filling)
+    found = _in_splits(problem, count, question, spec, filling)
     fewer = few_enough(count, problem, found.key.algorithm)
     if fewer < count:
-        form = problem.split(fewer) if fewer > 1 else problem
-        found = _single(form, question, spec, filling)
+        found = _in_splits(problem, fewer, question, spec, filling)
     return replace(found, reason=f"{found.reason}{why}")
+
+
+def _in_splits(
+    case: AttentionCase, count: int, question: _Question, spec: ArchSpec, filling: Filling | None
+) -> AnySelection:
+    if count == 1:
+        return _single(case, question, spec, filling)
+    if isinstance(filling, AttentionFunctions):
+        # What follows o is computed by the kernel that combines the splits.
+        filling = replace(filling, output=None)
+    return _single(case.split(count), question, spec, filling)
 
 
 def _splits(case: AttentionCase, question: _Question, spec: ArchSpec) -> tuple[int, str]:

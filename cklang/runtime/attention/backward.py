@@ -15,12 +15,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cklang.arch import ArchSpec
 from cklang.attention_keys import (
-    AnyAttentionKey,
     AttentionAlgorithm,
     AttentionGradAlgorithm,
     AttentionGradKey,
@@ -28,7 +27,7 @@ from cklang.attention_keys import (
     ReduceKey,
 )
 from cklang.errors import error
-from cklang.fusion.attention_plan import AttentionFunctions, AttentionPlan
+from cklang.fusion.attention_plan import AttentionFunctions, AttentionPlan, FusedAttention
 from cklang.fusion.plan import View
 from cklang.ir.nodes import Function
 from cklang.lowering.attention_face import (
@@ -40,19 +39,17 @@ from cklang.lowering.attention_face import (
     ReduceFace,
     ReduceProblem,
 )
-from cklang.lowering.face import Face, LaunchShape
 from cklang.runtime import arrays
 from cklang.runtime.arrays import Array
 from cklang.runtime.attention.call import _fixed as fixed_addresses
 from cklang.runtime.attention.problem import AttentionGradCase, case_of
 from cklang.runtime.attention.select import select_attention
+from cklang.runtime.attention.stage import Stage, Values, launch_step
 from cklang.runtime.bind import Binding
 from cklang.runtime.device import Device
 from cklang.runtime.dispatch import CallPlan, Step, packed, stored, touched
-from cklang.runtime.launch import mark, words_of
 from cklang.runtime.problem import Storage
-from cklang.runtime.record import Artifact, LaunchRecord
-from cklang.runtime.resident import resident
+from cklang.runtime.record import Artifact
 from cklang.runtime.select import Request, Selection, find
 from cklang.types import f32
 
@@ -109,7 +106,7 @@ def attention_grad(
 
     binding = op._bind(op._values(args, kwargs))
     plan = op._fuse(binding)
-    if not isinstance(plan, AttentionPlan) or plan.kernel.starts or plan.kernel.lengths:
+    if not isinstance(plan, AttentionPlan) or _is_more(plan.kernel):
         raise error("G007", name=op.program.name)
     score = plan.kernel.score
     if score is not None and not is_additive(score):
@@ -134,6 +131,11 @@ def attention_grad(
     return Gradients(*made)
 
 
+def _is_more(kernel: FusedAttention) -> bool:
+    """Tell whether a kernel does what the backward ones do not know."""
+    return bool(kernel.starts or kernel.lengths or kernel.output)
+
+
 def is_additive(score: Function) -> bool:
     """Whether a score is its first parameter plus something that does not depend on it."""
     moved = {score.params[0].name}
@@ -148,18 +150,6 @@ def is_additive(score: Function) -> bool:
         if each.op in _ADDING and (first or second):
             moved.add(each.result.name)
     return score.results[0].name in moved
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Stage:
-    """One kernel: its key, and what its host face is asked, with an address for each value."""
-
-    key: AnyAttentionKey
-    face: type[Face[Any]]
-    values: tuple[str, ...]
-    question: Callable[[Mapping[str, int]], Any]
-    zeroed: str = ""
-    """A value that must be 0 before it."""
 
 
 class _Stages:
@@ -244,57 +234,30 @@ class _Stages:
             (stage.key, nothing if isinstance(stage.key, ReduceKey) else functions)
             for stage in stages
         ]
+        values = Values(slots=self.slots, sizes=self.sizes, fixed=fixed)
         for stage, artifact in zip(stages, build(wanted), strict=True):
-            yield self._step(stage, artifact, device, fixed)
+            yield launch_step(stage, artifact, device, values, self.case)
 
-    def _step(
-        self, stage: _Stage, artifact: Artifact, device: Device, fixed: Mapping[str, int]
-    ) -> Step:
-        marks = {name: mark(place) for place, name in enumerate(dict.fromkeys(stage.values))}
-        kernel = resident(device, artifact, stage.face)
-        shape: LaunchShape | str = kernel.face.describe(stage.question(marks))
-        if isinstance(shape, str):
-            raise error("D007", label=stage.key.label, problem=self.case, verdict=shape)
-        launch = device.launch(kernel.function, shape.grid, shape.block, shape.kernarg)
-        for name, address in fixed.items():
-            for word in _found(shape, marks, name, stage.key.label):
-                launch.words[word] = address
-        patches = [
-            (word, self.slots[name])
-            for name in marks
-            if name not in fixed
-            for word in _found(shape, marks, name, stage.key.label)
-        ]
-        return Step(
-            launch=launch,
-            patches=tuple(patches),
-            record=LaunchRecord(
-                artifact=artifact, problem=self.case, grid=shape.grid, block=shape.block
-            ),
-            workspace=self.slots[stage.zeroed] if stage.zeroed else 0,
-            zeroed=self.sizes[stage.zeroed] if stage.zeroed else 0,
-        )
-
-    def _stages(self) -> Iterator[_Stage]:
+    def _stages(self) -> Iterator[Stage]:
         case, p, gpu = self.case, self.case.problem, self.spec.name
         signature = case.signature
         shared = p.heads // p.kv_heads
         if p.seqlen_q and p.seqlen_k:
             forward = self._forward_values()
             inputs = tuple(name for name in forward if name != "o")
-            yield _Stage(
+            yield Stage(
                 key=self._forward_key(),
                 face=AttentionFace,
                 values=forward,
                 question=self._forward,
             )
-            yield _Stage(
+            yield Stage(
                 key=ReduceKey(True, signature.dtype_o, gpu),
                 face=ReduceFace,
                 values=("o", _GRAD, "d"),
                 question=self._dot,
             )
-            yield _Stage(
+            yield Stage(
                 key=self.key,
                 face=AttentionGradFace,
                 values=(*inputs, _GRAD, "d", "dq_parts", "dk_parts", "dv_parts"),
@@ -309,7 +272,7 @@ class _Stages:
                 continue
             # Without queries or keys there is nothing to add: the sum of no parts.
             parts = (self.parts if name == "dq" else shared) if p.seqlen_q and p.seqlen_k else 0
-            yield _Stage(
+            yield Stage(
                 key=total,
                 face=ReduceFace,
                 values=(f"{name}_parts", name),
@@ -398,13 +361,6 @@ class _Stages:
             )
 
         return question
-
-
-def _found(shape: LaunchShape, marks: Mapping[str, int], name: str, label: str) -> tuple[int, ...]:
-    """Return the words of a kernel's argument that hold the address of ``name``, if any does."""
-    if name not in marks:
-        return ()
-    return words_of(shape.kernarg, marks[name], label, list(marks).index(name))
 
 
 def _rows(batch: int, head: int, row: int) -> AttentionTensor:

@@ -8,7 +8,7 @@ import struct
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cklang.arch import ArchSpec
@@ -44,9 +44,10 @@ class AttentionChoice:
     @property
     def filling(self) -> AttentionFunctions:
         """What fills the kernel's stencil."""
-        if isinstance(self.selection.key, AttentionKey):
-            return self.kernel.functions
-        return AttentionFunctions(score=None, mask=None)
+        functions = self.kernel.functions
+        if not isinstance(self.selection.key, AttentionKey):
+            return AttentionFunctions(score=None, mask=None, output=functions.output)
+        return replace(functions, output=None) if self.problem.signature.split else functions
 
 
 def choose_attention(
@@ -71,7 +72,7 @@ def choose_attention(
     if not case.signature.split:
         return [first]
     second = combination(case, spec)
-    return [first, AttentionChoice(kernel=plan.kernel, problem=case, selection=second)]
+    return [first, AttentionChoice(kernel=plan.kernel, problem=case.combined, selection=second)]
 
 
 def prepare_attention(

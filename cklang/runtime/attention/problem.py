@@ -17,10 +17,19 @@ from cklang.attention_keys import (
     MaskKind,
     ScoreKind,
 )
+from cklang.errors import error
 from cklang.fusion.attention_plan import FusedAttention, region_hash
 from cklang.fusion.masking import WindowMask
 from cklang.fusion.plan import View
-from cklang.ir.attention import LENGTHS, PAGES, STARTS, group_size, scale_of
+from cklang.ir.attention import (
+    LENGTHS,
+    PAGE_STARTS,
+    PAGES,
+    STARTS,
+    group_size,
+    scale_of,
+    weight_scale,
+)
 from cklang.ir.nodes import Value
 from cklang.lowering.attention_face import AttentionOperand, AttentionProblem, AttentionTensor
 from cklang.runtime.problem import Storage
@@ -52,6 +61,8 @@ class AttentionCase:
     """Of each tensor's address, in bytes."""
     lists: Mapping[str, int]
     """The stride of the last axis of each list of numbers: lengths, starts, pages."""
+    output_function: str = ""
+    """Hash of what is stored of o, which the last kernel computes; empty if it is o."""
 
     def __hash__(self) -> int:
         return hash((self.signature, self.problem))
@@ -76,7 +87,7 @@ class AttentionCase:
         )
         return replace(
             self,
-            signature=replace(self.signature, split=True),
+            signature=replace(self.signature, split=True, output=False, output_function=""),
             problem=replace(
                 p,
                 splits=count,
@@ -87,6 +98,12 @@ class AttentionCase:
             ),
             values={**self.values, **{name: f"{name} of all splits" for name in PARTS}},
         )
+
+    @property
+    def combined(self) -> AttentionCase:
+        """The case of the kernel that combines splits: all packed rows are one sequence."""
+        batch = 1 if self.signature.packed else self.problem.batch
+        return replace(self, problem=replace(self.problem, batch=batch))
 
     @property
     def part_bytes(self) -> dict[str, int]:
@@ -163,10 +180,16 @@ def case_of(
         batch = max(storage[starts.name].shape[0] - 1, 0)
     table = None if kernel.pages is None else storage[kernel.pages.name]
     page = keys if table is not None else 0
-    keys = keys * table.shape[1] if table is not None else keys
-    for name, held in (("lengths_k", kernel.lengths), ("pages", kernel.pages)):
-        values |= {} if held is None else {name: held.name}
+    keys = keys * table.shape[-1] if table is not None else keys
+    lists = zip(
+        (*LENGTHS, *PAGES, *PAGE_STARTS),
+        (kernel.lengths, kernel.pages, kernel.page_starts),
+        strict=True,
+    )
+    values |= {name: held.name for name, held in lists if held is not None}
+    _check_lengths(kernel, storage, batch)
     window = kernel.window
+    of_weights = weight_scale(storage[kernel.v.value.name].dtype)
     problem = AttentionProblem(
         batch=batch,
         heads=heads,
@@ -181,6 +204,8 @@ def case_of(
         o=tensors["o"],
         lse=tensors.get("lse", AttentionTensor()),
         scale=scale,
+        scale_p=of_weights,
+        scale_o=1 / of_weights,
         dropout=kernel.dropout,
         page_size=page,
         pages_stride=0 if table is None else table.strides[0],
@@ -198,11 +223,21 @@ def case_of(
         steps={name: _step(shape) for name, shape in shapes.items()},
         lists={
             name: _step(storage[values[name]])
-            for name in (*STARTS, *LENGTHS, *PAGES)
+            for name in (*STARTS, *LENGTHS, *PAGES, *PAGE_STARTS)
             if name in values
         },
         alignments={name: shape.alignment for name, shape in shapes.items()},
+        output_function=region_hash(kernel.output),
     )
+
+
+def _check_lengths(kernel: FusedAttention, storage: Mapping[str, Storage], batch: int) -> None:
+    """Raise K002 unless packed sequences have a length each."""
+    if kernel.starts and kernel.lengths is not None:
+        count = storage[kernel.lengths.name].shape[0]
+        if count != batch:
+            want = f"of {batch} sequences, one less than {kernel.starts[0].name} has entries"
+            raise error("K002", what=kernel.lengths.name, want=want, got=count)
 
 
 def _result(value: Value) -> View:
@@ -256,6 +291,8 @@ def _signature(kernel: FusedAttention, storage: Mapping[str, Storage]) -> Attent
         paged=kernel.pages is not None,
         score_function=region_hash(kernel.score),
         mask_function=region_hash(kernel.mask),
+        output=kernel.output is not None,
+        output_function=region_hash(kernel.output),
     )
 
 

@@ -47,6 +47,8 @@ def combination(case: AttentionCase, spec: ArchSpec) -> Combination:
     """Return the kernel that combines what the splits of a case gave."""
     s = case.signature
     return Combination(
-        key=CombineKey(s.dtype_o, s.lse, spec.name),
+        key=CombineKey(
+            s.dtype_o, s.lse, spec.name, bool(case.output_function), case.output_function
+        ),
         reason=f"it combines {case.problem.splits} splits of the keys",
     )

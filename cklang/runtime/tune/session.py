@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -171,8 +171,9 @@ def autotune(
         budget: How long to go on: ``"60s"``, ``"5m"``, ``"1h"``, or seconds.
         database: A file; the cache folder's ``tuning.sqlite`` if left out.
         device: As in a call.
-        executor: Measures instead of a worker process: other machines with such a device, that
-            share the kernel cache. What breaks it ends the session.
+        executor: Measures instead of a worker process: other machines with such a device and
+            toolchain. A kernel that kills or occupies its workers is a failed one; what breaks the
+            executor itself ends the session.
         limit: Most kernels of a problem that are measured.
         patience: How many kernels in a row may be no better before a problem is given up.
 
@@ -322,14 +323,31 @@ def _by_executor(
     executor: Executor, told: Mapping[str, str], some: _Round
 ) -> Iterator[tuple[_Search, Measurement]]:
     from cklang.runtime.tune.measure import measure
-    from cklang.tuning.database import Measurement
 
     tasks = [
-        (search, executor.submit(measure, search.case.to_json(), key.to_json(), told))
+        (search, key, executor.submit(measure, search.case.to_json(), key.to_json(), told))
         for search, key in some
     ]
-    for search, task in tasks:
-        yield search, Measurement.from_json(task.result())
+    for search, key, task in tasks:
+        # Builds included, and those that stand in the queue before it.
+        yield search, _answer(task, key, _LIMIT_SECONDS * len(tasks))
+
+
+def _answer(task: Future[Any], key: KernelKey, seconds: float) -> Measurement:
+    """Return what a task gave, or why it gave nothing; a broken executor is not the kernel's."""
+    from cklang.runtime.cluster import gave_up
+    from cklang.runtime.tune.measure import failed
+    from cklang.tuning.database import Measurement, Status
+
+    try:
+        return Measurement.from_json(task.result(seconds))
+    except TimeoutError:
+        task.cancel()
+        return failed(key, Status.SLOW, f"it had not ended after {seconds:g} s")
+    except Exception as problem:
+        if not gave_up(problem):
+            raise
+        return failed(key, Status.CRASHED, "every worker that tried it died")
 
 
 def _found(search: _Search, store: Database) -> TunedProblem:

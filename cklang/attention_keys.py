@@ -14,9 +14,9 @@ from enum import Enum
 from functools import cached_property
 from typing import Any, ClassVar, Self, get_args
 
-from cklang.codec import decode, encode, enum_of
+from cklang.codec import decode, encode
 from cklang.errors import error
-from cklang.keys import SCHEMA_VERSION, KernelKey
+from cklang.keys import SCHEMA_VERSION, KernelKey, make_members, require_positive
 from cklang.types import DType
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "AttentionAlgorithm",
     "AttentionGradAlgorithm",
     "AttentionGradKey",
+    "AttentionGradSignature",
     "AttentionKey",
     "AttentionPipeline",
     "AttentionSignature",
@@ -103,10 +104,25 @@ class AttentionSignature:
     score_function: str = ""
     """SHA-256 of the canonical text of the score; empty in the key of a stencil, as is the mask."""
     mask_function: str = ""
+    output: bool = False
+    """Whether a function makes of o what is stored."""
+    output_function: str = ""
+
+    @property
+    def stencil(self) -> AttentionSignature:
+        """The same with all functions open."""
+        return replace(self, score_function="", mask_function="", output_function="")
 
     def __post_init__(self) -> None:
-        for name, kind in (("score", ScoreKind), ("mask", MaskKind)):
-            _close(self, name, kind)
+        make_members(self, {"score": ScoreKind, "mask": MaskKind})
+
+    @property
+    def words(self) -> str:
+        """What is computed, for messages."""
+        flags = ("lse", "dropout", "packed", "paged", "split")
+        said = ", ".join(name for name in flags if getattr(self, name))
+        text = f"attention of {self.dtype} to {self.dtype_o}, score {self.score.value}"
+        return f"{text}, mask {self.mask.value}{', ' if said else ''}{said}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,10 +151,10 @@ class AttentionAlgorithm:
             if not isinstance(value, tuple) or len(value) != count:
                 raise error("K002", what=name, want=f"{count} integers of 1 or more", got=value)
             for extent in value:
-                _positive(name, extent)
+                require_positive(name, extent)
         for name in ("vector", "block_per_cu"):
-            _positive(name, getattr(self, name))
-        _close(self, "pipeline", AttentionPipeline)
+            require_positive(name, getattr(self, name))
+        make_members(self, {"pipeline": AttentionPipeline})
 
 
 class GradPipeline(Enum):
@@ -167,8 +183,8 @@ class AttentionGradAlgorithm:
 
     def __post_init__(self) -> None:
         for extent in (*self.tile, self.vector, self.block_per_cu):
-            _positive("tile", extent)
-        _close(self, "pipeline", GradPipeline)
+            require_positive("tile", extent)
+        make_members(self, {"pipeline": GradPipeline})
 
 
 class _Key:
@@ -225,8 +241,8 @@ class AttentionKey(_Key):
 
     @property
     def stencil(self) -> AttentionKey:
-        """The key of the stencil this kernel is filled from: the same with both functions open."""
-        return replace(self, signature=replace(self.signature, score_function="", mask_function=""))
+        """The key of the stencil this kernel is filled from: the same with all functions open."""
+        return replace(self, signature=self.signature.stencil)
 
     @property
     def words(self) -> list[str]:
@@ -235,6 +251,20 @@ class AttentionKey(_Key):
         shape = ("x".join(map(str, t)) for t in (a.tile, a.warps, a.warp_tile))
         dtypes = dict.fromkeys((s.dtype.name, s.dtype_o.name))
         return [*dtypes, s.score.value, s.mask.value, a.pipeline.value, *shape]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionGradSignature:
+    """What a kernel of the gradients computes; the fields are those of its key."""
+
+    forward: AttentionSignature
+    bias_grad: bool
+    deterministic: bool
+
+    @property
+    def words(self) -> str:
+        """What is computed, for messages."""
+        return f"the gradient of {self.forward.words}"
 
 
 @dataclass(frozen=True)
@@ -254,8 +284,8 @@ class AttentionGradKey(_Key):
 
     @property
     def stencil(self) -> AttentionGradKey:
-        """The same with both functions open."""
-        return replace(self, signature=replace(self.signature, score_function="", mask_function=""))
+        """The same with all functions open."""
+        return replace(self, signature=self.signature.stencil)
 
     @property
     def words(self) -> list[str]:
@@ -296,13 +326,16 @@ class CombineKey(_Key):
     lse: bool
     """Whether it stores the lse of all keys too."""
     arch: str
+    output: bool = False
+    """Whether a function makes of o what is stored."""
+    output_function: str = ""
 
     kind: ClassVar[str] = "attention_combine"
 
     @property
     def stencil(self) -> CombineKey:
-        """Itself: nothing is open."""
-        return self
+        """The same with the function open."""
+        return replace(self, output_function="")
 
     @property
     def words(self) -> list[str]:
@@ -332,7 +365,7 @@ class AppendKey(_Key):
     kind: ClassVar[str] = "attention_append"
 
     def __post_init__(self) -> None:
-        _close(self, "rotary", Rotary)
+        make_members(self, {"rotary": Rotary})
 
     @property
     def stencil(self) -> AppendKey:
@@ -361,15 +394,3 @@ def key_from_json(data: dict[str, Any]) -> AnyKey:
     kinds = {each.kind: each for each in get_args(AnyAttentionKey)}
     kind = kinds.get(str(data.get("kind", "")))
     return KernelKey.from_json(data) if kind is None else kind.from_json(data)
-
-
-def _positive(what: str, value: object) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise error("K002", what=what, want="an integer of 1 or more", got=value)
-
-
-def _close(record: object, name: str, kind: type[Enum]) -> None:
-    """Turn a spelling into a member; what is neither is refused with the nearest spellings."""
-    value = getattr(record, name)
-    if type(value) is not kind:
-        object.__setattr__(record, name, enum_of(kind, value))

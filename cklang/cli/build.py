@@ -10,15 +10,21 @@ from __future__ import annotations
 import argparse
 import sys
 from concurrent.futures import Executor
-from contextlib import nullcontext
 from pathlib import Path
 
+from cklang.attention_keys import AnyKey
 from cklang.cli.spelling import spelled
-from cklang.cli.target import add_target, arguments_of, load_op
+from cklang.cli.target import (
+    add_scheduler,
+    add_target,
+    arguments_of,
+    asked_workers,
+    load_op,
+)
 from cklang.errors import error
+from cklang.keys import KernelKey
 from cklang.runtime import bundle
 from cklang.runtime.build import shared_builder
-from cklang.runtime.cluster import workers_of
 from cklang.runtime.parallel import built
 from cklang.runtime.registry import Kernel, Registry
 
@@ -28,9 +34,7 @@ __all__ = ["add", "run"]
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     add_target(parser, optional=True)
-    parser.add_argument(
-        "--scheduler", metavar="ADDRESS", help="build on the workers of this Dask scheduler"
-    )
+    add_scheduler(parser, "build")
     group = parser.add_argument_group("bundles")
     group.add_argument("--bundle", type=Path, metavar="FILE", help="write stencils to this file")
     group.add_argument(
@@ -53,7 +57,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Build and print one line a kernel."""
-    with workers_of(options.scheduler) if options.scheduler else nullcontext() as executor:
+    with asked_workers(options) as executor:
         if options.bundle is not None:
             return _bundle(options, executor)
         return _call(options, executor)
@@ -87,7 +91,7 @@ def _bundle(options: argparse.Namespace, executor: Executor | None) -> int:
     built(kernels, executor)
     count = bundle.write(
         options.bundle,
-        (builder.stencil_files((kernel.key, kernel.epilogue)) for kernel in kernels),
+        (builder.stencil_files((kernel.key, kernel.filling)) for kernel in kernels),
         compiler=builder.toolchain.identity,
         headers=builder.tree.identity,
     )
@@ -100,10 +104,16 @@ def _extremes(registry: Registry) -> list[Kernel]:
     """The kernels of each tiling with the widest and with the narrowest accesses."""
     tilings: dict[object, list[Kernel]] = {}
     for kernel in registry:
-        a, key = kernel.key.algorithm, kernel.key
-        where = (key.arch, key.signature, a.tile, a.warps, a.warp_tile, a.pipeline)
-        tilings.setdefault(where, []).append(kernel)
+        tilings.setdefault(_tiling(kernel.key), []).append(kernel)
     return [kernel for some in tilings.values() for kernel in dict.fromkeys((some[0], some[-1]))]
+
+
+def _tiling(key: AnyKey) -> object:
+    """What kernels have in common that differ in nothing but the width of accesses."""
+    if not isinstance(key, KernelKey):
+        return key
+    a = key.algorithm
+    return (key.arch, key.signature, a.tile, a.warps, a.warp_tile, a.pipeline)
 
 
 def _declare(registry: Registry, text: str, gpu: str, preset: str) -> None:

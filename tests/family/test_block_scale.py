@@ -61,6 +61,14 @@ def exponents(
 
 
 @ck.op
+def integers(
+    x: ck.i8[M, K], w: ck.i8[N, K], sx: ck.f32[M, K / 128], sw: ck.f32[N / 128, K / 128]
+) -> ck.f32[M, N]:
+    a, b = x.to(ck.f32).to(ck.f16), w.to(ck.f32).to(ck.f16)
+    return ck.gemm(a, b.T, scale_a=sx, scale_b=sw.T)
+
+
+@ck.op
 def batch(
     x: X[G, M, K], w: X[G, N, K], sx: ck.f32[G, M, K / 128], sw: ck.f32[N / 128, K / 128]
 ) -> ck.bf16[G, M, N]:
@@ -103,6 +111,8 @@ def drawn(op: Op, dtype: str, sizes: dict[str, int], seed: int = 0) -> list[Any]
         ]
         if known == e8m0:
             made.append(rng.integers(120, 134, extents).astype(np.uint8).view(e8m0.numpy))
+        elif known == ck.i8:
+            made.append(rng.integers(-128, 128, extents).astype(np.int8))
         else:
             made.append(rng.standard_normal(extents).astype(known.numpy))
     return made
@@ -231,6 +241,13 @@ def test_matrix_instructions_take_exponents(
     chosen = replace(algorithm(tile_k=128, vector_e=4), warp_tile=warp_tile)
     with_hard_exponents(chosen, "gfx950", dtype)
     covered("MX: block scales in the matrix instructions", f"{dtype} {dtype} f32", "gfx950")
+
+
+@pytest.mark.exhaustive
+def test_integers_are_made_f16(covered: Callable[..., None]) -> None:
+    """What int8 with block scales is told to do: exact, since f16 holds each of 256 integers."""
+    over(integers, "gfx942", "i8", EVEN, algorithm(tile_k=32, vector=8, vector_e=4))
+    covered("block scales of A and B, int8 made f16", "f16 f16 f32", "gfx942")
 
 
 def test_what_the_rules_say() -> None:

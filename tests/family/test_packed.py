@@ -41,6 +41,9 @@ CASES = [
     ("gfx90a", "bf16"),
     ("gfx950", "fp8"),
     ("gfx942", "fp8_fnuz"),
+    ("gfx1201", "f16"),
+    pytest.param("gfx1100", "bf16", marks=pytest.mark.exhaustive),
+    pytest.param("gfx1201", "fp8", marks=pytest.mark.exhaustive),
 ]
 PACKED = (ck.i4.numpy, ck.fp4.numpy)
 SHAPES = ((64, 64, 64), (136, 136, 208), (72, 64, 0), (8, 8, 16))

@@ -21,16 +21,10 @@ import numpy.typing as npt
 from data.published import Table, folds, gpus, read
 from fit_cost_model import (
     FAMILIES,
-    extents,
-    fit,
-    fold_constants,
+    fold_constants_of,
     out_of_fold_times,
     predict,
 )
-
-from cklang.tuning.constants import Constants
-from cklang.tuning.terms import costs, geometry, step_time, times
-from cklang.tuning.traits import Columns
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -126,46 +120,9 @@ def nearest_searched_ranks(train: Table, test: Table) -> npt.NDArray[np.int64]:
     return ranks(test, same_search(test, nearest(train, test)))
 
 
-def ranker_features(table: Table, c: Constants) -> Floats:
-    """Return the terms of the model for each candidate, [rows, kernels, features]."""
-    columns = Columns.stack([kernel.traits(table.spec) for kernel in table.kernels])
-    g = geometry(columns, table.spec, *extents(table))
-    cost = costs(columns, table.spec, c)
-    last = step_time(cost, g.last)
-    t = times(columns, g, cost, c, step_time(cost, columns.occupancy), last)
-    parts = [t.steps, t.prologues, t.epilogues, t.tail, t.memory, t.l2, t.split]
-    shares = [part / t.total for part in parts]
-    logs = [np.log(t.total), np.log(t.total) - np.log(t.total.min(1, keepdims=True))]
-    counts = [np.log(x) for x in (g.steps, g.workgroups, g.queue)]
-    traits = [columns.tile_m, columns.tile_n, columns.tile_k, columns.split_k, columns.prefetches]
-    shape = g.steps.shape
-    stacked = [np.broadcast_to(x, shape) for x in (*logs, *shares, *counts, *traits)]
-    return np.stack(stacked, 2)
-
-
-def learned_column(table: Table, constants: Sequence[Constants]) -> Column:
-    """LightGBM's ranker over the model's terms, trained on the winners of the other folds."""
-    import lightgbm
-
-    assigned = folds(table, len(constants))
-    score = np.zeros((len(table), len(table.kernels)))
-    for fold, c in enumerate(constants):
-        test, train = table.take(assigned == fold), table.take(assigned != fold)
-        few = np.random.RandomState(0).permutation(len(train))[:3000]
-        # All small problems, and a sample of the large ones, which are alike.
-        few = np.union1d(few, np.flatnonzero(train.m <= 1024))
-        train = train.take(few)
-        x, won = ranker_features(train, c), np.zeros((len(train), len(train.kernels)), int)
-        won[np.arange(len(train)), train.winner] = 1
-        model = lightgbm.LGBMRanker(
-            n_estimators=200, num_leaves=31, learning_rate=0.05, n_jobs=1, verbose=-1
-        )
-        sizes = [len(train.kernels)] * len(train)
-        model.fit(x.reshape(-1, x.shape[2]), won.ravel(), group=sizes)
-        x = ranker_features(test, c)
-        predicted = model.predict(x.reshape(-1, x.shape[2])).reshape(len(test), -1)
-        score[assigned == fold] = np.where(test.legal(), -predicted, np.inf)
-    return Column("learned ranker", rank=ranks(table, score))
+def learned_column(name: str, table: Table, logits: Floats) -> Column:
+    """Order the candidates by the learned ranker of `train_ranker.py`."""
+    return Column(name, rank=ranks(table, -logits))
 
 
 def origami_column(table: Table) -> Column:
@@ -308,13 +265,14 @@ def _row(name: str, cells: Sequence[str]) -> str:
     return "| " + " | ".join([name, *cells]) + " |"
 
 
-def prove(tables: Sequence[Table], joint: bool) -> list[tuple[Table, list[Column]]]:
+def prove(
+    tables: Sequence[Table], joint: bool, kept: Path | None = None
+) -> list[tuple[Table, list[Column]]]:
     """Return all columns of the families of one GPU."""
     groups = [list(tables)] if joint else [[table] for table in tables]
     found: list[tuple[Table, list[Column]]] = []
     for group in groups:
-        whole = fit(group)
-        constants = fold_constants(group, whole)
+        whole, constants = fold_constants_of(group, kept)
         for table in group:
             us = out_of_fold_times(table, constants)
             columns = [model_column("cost model", table, us)]
@@ -323,7 +281,12 @@ def prove(tables: Sequence[Table], joint: bool) -> list[tuple[Table, list[Column
             if importlib.util.find_spec("origami"):
                 columns.append(origami_column(table))
             if importlib.util.find_spec("lightgbm"):
-                columns.append(learned_column(table, constants))
+                from train_ranker import out_of_fold_logits
+
+                logits = out_of_fold_logits(table, constants)
+                columns.append(learned_column("learned ranker", table, logits))
+                own = -same_search(table, -logits)
+                columns.append(learned_column("learned ranker, own search", table, own))
             narrow = model_column("cost model, own search", table, same_search(table, us))
             order = out_of_fold(table, nearest_searched_ranks).astype(np.int64)
             columns += [narrow, Column("nearest shape, own search", rank=order)]
@@ -361,13 +324,15 @@ def main() -> None:
     parser.add_argument("--gpu", help="one GPU, as gfx942/304; all of them if left out")
     parser.add_argument("--families", nargs="+", default=FAMILIES)
     parser.add_argument("--joint", action="store_true", help="one fit for all families of a GPU")
+    parser.add_argument("--folds", type=Path, help="where constants of folds are kept")
     parser.add_argument("--plots", type=Path, help="folder for plots")
     options = parser.parse_args()
     for spec in gpus():
         if options.gpu not in (None, f"{spec.name}/{spec.compute_units}"):
             continue
         tables = [read(spec, family) for family in options.families]
-        for table, columns in prove([t for t in tables if len(t) >= 100], options.joint):
+        large = [table for table in tables if len(table) >= 100]
+        for table, columns in prove(large, options.joint, options.folds):
             print(report(table, columns), flush=True)
             if options.plots:
                 plot(table, columns[0], options.plots)

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: MIT
+"""The strategy ``learned``: what a ranker learned from published measurements, where there is one.
+
+Nobody gets it without asking for it, so a choice never depends on what is installed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cklang.ir.nodes import Function
+from cklang.runtime.convolution import AnyProblem
+from cklang.runtime.pool import Legal, Pool
+from cklang.runtime.strategy import Chosen, Heuristic
+from cklang.tuning.ranker import learned
+
+__all__ = ["Learned"]
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """The kernel that a learned ranker prefers; the heuristic's where nothing was learned."""
+
+    name: str = "learned"
+
+    def choose(
+        self, pool: Pool, problem: AnyProblem, legal: Legal, epilogue: Function | None
+    ) -> Chosen:
+        """Return it.
+
+        Raises:
+            CkUnsupportedError: N012, LightGBM is not installed.
+        """
+        ranker = learned(pool.spec, problem.signature)
+        if ranker is None:
+            other = Heuristic().choose(pool, problem, legal, epilogue)
+            reason = f"nothing was learned of such products on {pool.spec.name}; {other.reason}"
+            return Chosen(position=other.position, reason=reason)
+        logits = ranker.logits(pool.ranker.model, problem)
+        position = int(np.argmax(np.where(legal, logits, -np.inf)))
+        count = int(np.count_nonzero(legal))
+        reason = f"preferred by the learned ranker of {count} legal candidates of {len(pool)}"
+        return Chosen(position=position, reason=reason)

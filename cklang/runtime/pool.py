@@ -8,8 +8,9 @@ questions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +18,10 @@ import numpy.typing as npt
 from cklang.arch import ArchSpec
 from cklang.keys import Algorithm, KernelKey
 from cklang.runtime.convolution import AnyProblem
+from cklang.runtime.record import Resources
 from cklang.runtime.rules import Rejection, objections, rules_of
 from cklang.runtime.rules.engine import ProblemRule
+from cklang.tuning import traits
 from cklang.tuning.model import Ranker
 
 __all__ = ["Legal", "Pool"]
@@ -34,14 +37,23 @@ class Pool:
         spec: The GPU.
         origin: Where they come from, for people.
         checked: Whether no algorithm rule objects to any of them, as is known already.
+        built: What those take of the GPU that are known to be built; the cost model estimates it
+            for the others.
     """
 
     def __init__(
-        self, keys: Sequence[KernelKey], spec: ArchSpec, origin: str, *, checked: bool = False
+        self,
+        keys: Sequence[KernelKey],
+        spec: ArchSpec,
+        origin: str,
+        *,
+        checked: bool = False,
+        built: Mapping[KernelKey, Resources] = MappingProxyType({}),
     ) -> None:
         self.keys = tuple(keys)
         self.spec = spec
         self.origin = origin
+        self.built = built
         sound = [checked or self._is_sound(key) for key in self.keys]
         self._sound: Legal = np.array(sound, np.bool_)
         rules = rules_of(self.keys[0].signature) if self.keys else ()
@@ -84,7 +96,11 @@ class Pool:
         Raises:
             CkUnsupportedError: N001, N002, it has no constants for this GPU or its dtypes.
         """
-        return Ranker(keys=self.keys, spec=self.spec)
+        held = {
+            key: traits.Resources(vgprs=used.vgprs, lds_bytes=used.lds_bytes)
+            for key, used in self.built.items()
+        }
+        return Ranker(keys=self.keys, spec=self.spec, resources=held)
 
 
 Question = tuple[ProblemRule, tuple[Algorithm, ...], npt.NDArray[np.intp]]

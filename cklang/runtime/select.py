@@ -206,7 +206,9 @@ def _bundled(bundles: tuple[Bundle, ...], signature: Signature, spec: ArchSpec) 
 def _declared(registry: Registry, version: int, signature: Signature, spec: ArchSpec) -> Pool:
     mine = registry.filter(lambda key: key.arch == spec.name and key.signature == signature)
     ordered = sorted(mine, key=lambda kernel: -kernel.priority)
-    return Pool([kernel.key for kernel in ordered], spec, f"registry {registry.name!r}")
+    keys = [kernel.key for kernel in ordered]
+    built = {key: used for key in keys if (used := registry.resources(key)) is not None}
+    return Pool(keys, spec, f"registry {registry.name!r}", built=built)
 
 
 @lru_cache(maxsize=1024)

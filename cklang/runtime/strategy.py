@@ -113,6 +113,8 @@ class Heuristic:
         count = int(np.count_nonzero(legal))
         predicted = f"{times[position]:.2f} µs predicted"
         reason = f"{predicted}, the least of {count} legal candidates of {len(pool)}"
+        if pool.built:
+            reason += f" ({len(pool.built)} with the registers and LDS of their code objects)"
         return Chosen(position=position, reason=reason)
 
     def _named(self, pool: Pool, problem: AnyProblem, legal: Legal, rank: Direction) -> Chosen:

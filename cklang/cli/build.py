@@ -13,6 +13,7 @@ import sys
 from concurrent.futures import Executor
 from pathlib import Path
 
+from cklang.attention_keys import AnyKey
 from cklang.cli.target import (
     add_scheduler,
     add_target,
@@ -25,7 +26,7 @@ from cklang.errors import error
 from cklang.fusion.plan import epilogue_hash
 from cklang.ir.nodes import Function
 from cklang.ir.parser import parse_function
-from cklang.keys import DKind
+from cklang.keys import DKind, KernelKey
 from cklang.runtime import bundle
 from cklang.runtime.arrayless import problem
 from cklang.runtime.build import shared_builder
@@ -92,7 +93,7 @@ def _bundle(options: argparse.Namespace, executor: Executor | None) -> int:
     built(kernels, executor)
     count = bundle.write(
         options.bundle,
-        (builder.stencil_files((kernel.key, kernel.epilogue)) for kernel in kernels),
+        (builder.stencil_files((kernel.key, kernel.filling)) for kernel in kernels),
         compiler=builder.toolchain.identity,
         headers=builder.tree.identity,
     )
@@ -105,10 +106,16 @@ def _extremes(registry: Registry) -> list[Kernel]:
     """The kernels of each tiling with the widest and with the narrowest accesses."""
     tilings: dict[object, list[Kernel]] = {}
     for kernel in registry:
-        a, key = kernel.key.algorithm, kernel.key
-        where = (key.arch, key.signature, a.tile, a.warps, a.warp_tile, a.pipeline)
-        tilings.setdefault(where, []).append(kernel)
+        tilings.setdefault(_tiling(kernel.key), []).append(kernel)
     return [kernel for some in tilings.values() for kernel in dict.fromkeys((some[0], some[-1]))]
+
+
+def _tiling(key: AnyKey) -> object:
+    """What kernels have in common that differ in nothing but the width of accesses."""
+    if not isinstance(key, KernelKey):
+        return key
+    a = key.algorithm
+    return (key.arch, key.signature, a.tile, a.warps, a.warp_tile, a.pipeline)
 
 
 def _declare(registry: Registry, text: str, gpu: str, preset: str) -> None:

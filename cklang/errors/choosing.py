@@ -30,7 +30,7 @@ TABLE: tuple[Rule, ...] = (
     ),
     row("K005", CkValueError, "arch_specs/{name}.json: {problem}"),
     row("K006", CkValueError, "no {name} has {got} compute units", "known: {known}"),
-    row("K007", CkValueError, "{label} belongs to the epilogue {want}, not to {got}"),
+    row("K007", CkValueError, "{label} belongs to the functions {want}, not to {got}"),
     row(
         "K008",
         CkValueError,

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from cklang.arch import ArchSpec
 from cklang.fusion.plan import FusionPlan, Kernel, epilogue_hash
 from cklang.ir.nodes import Value
+from cklang.keys import KernelKey
 from cklang.runtime import arrays
 from cklang.runtime.arrays import HOST, Array
 from cklang.runtime.bind import Binding
@@ -50,7 +51,7 @@ class Choice:
 
     kernel: Kernel
     problem: AnyProblem
-    selection: Selection
+    selection: Selection[KernelKey, AnyProblem]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

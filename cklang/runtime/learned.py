@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cklang.ir.nodes import Function
-from cklang.runtime.convolution import AnyProblem
-from cklang.runtime.pool import Legal, Pool
+from cklang.runtime.family import Asked, Filling
+from cklang.runtime.pool import AnyPool, Legal
+from cklang.runtime.problem import Problem
 from cklang.runtime.strategy import Chosen, Heuristic
 from cklang.tuning.ranker import learned
 
@@ -26,16 +26,18 @@ class Learned:
     name: str = "learned"
 
     def choose(
-        self, pool: Pool, problem: AnyProblem, legal: Legal, epilogue: Function | None
+        self, pool: AnyPool, problem: Asked, legal: Legal, filling: Filling | None
     ) -> Chosen:
         """Return it.
 
         Raises:
             CkUnsupportedError: N012, LightGBM is not installed.
         """
-        ranker = learned(pool.spec, problem.signature)
-        if ranker is None:
-            other = Heuristic().choose(pool, problem, legal, epilogue)
+        if (
+            not isinstance(problem, Problem)
+            or (ranker := learned(pool.spec, problem.signature)) is None
+        ):
+            other = Heuristic().choose(pool, problem, legal, filling)
             reason = f"nothing was learned of such products on {pool.spec.name}; {other.reason}"
             return Chosen(position=other.position, reason=reason)
         logits = ranker.logits(pool.ranker.model, problem)

@@ -18,16 +18,14 @@ import numpy as np
 
 from cklang import knobs
 from cklang.arch import arch
-from cklang.attention_keys import AttentionAlgorithm
 from cklang.errors import CkError, error
 from cklang.frontend.program import Program
 from cklang.ir.nodes import Function
-from cklang.keys import Algorithm
 from cklang.runtime import arrays, quick
 from cklang.runtime.arrays import HOST, Library
 from cklang.runtime.bind import Binding, ResultFace, assign, bind, check_out
 from cklang.runtime.context import Defaults, current, device_of
-from cklang.runtime.convolution import AnyProblem
+from cklang.runtime.family import AnyAlgorithm, Asked
 from cklang.runtime.irprogram import IrProgram
 from cklang.runtime.record import Artifact, CallRecord
 from cklang.runtime.registry import Registry
@@ -38,7 +36,6 @@ from cklang.runtime.strategy import Direction, Strategy, strategy_of
 if TYPE_CHECKING:
     import networkx as nx
 
-    from cklang.runtime.attention.problem import AttentionCase
     from cklang.runtime.device import Effort
     from cklang.runtime.dispatch import CallPlan
     from cklang.runtime.grouped import GroupedCall
@@ -128,7 +125,8 @@ class Op:
         defaults = current()
         device = _device(device, defaults)
         seen = quick.glance(self._parameters, values, out, device or knobs.DEVICE.get())
-        registry = self.request.registry or defaults.registry
+        registry = self.request.registry
+        registry = defaults.registry if registry is None else registry
         # Defaults are compared by identity; kernels of a registry come and go.
         key = (seen.key, defaults, registry.version)
         ready = self._memo.get(key)
@@ -257,7 +255,7 @@ class Op:
 
     def using(
         self,
-        algorithm: Algorithm | AttentionAlgorithm | None = None,
+        algorithm: AnyAlgorithm | None = None,
         *,
         registry: Registry | None = None,
         strategy: str | Strategy | Direction | None = None,
@@ -289,11 +287,10 @@ class Op:
     @property
     def registry(self) -> Registry:
         """Where calls look for kernels first: its own registry, else the context's."""
-        return self.request.registry or current().registry
+        mine = self.request.registry
+        return current().registry if mine is None else mine
 
-    def problems(
-        self, *args: Any, out: Any = None, **kwargs: Any
-    ) -> tuple[AnyProblem | AttentionCase, ...]:
+    def problems(self, *args: Any, out: Any = None, **kwargs: Any) -> tuple[Asked, ...]:
         """Return the problem of each kernel of a call, as :func:`cklang.select` takes it."""
         return tuple(choice.problem for choice in self._choices(args, kwargs, out, None))
 
@@ -326,20 +323,11 @@ class Op:
             priority: Of these kernels.
             **kwargs: As in a call.
         """
-        from cklang.runtime.device import target_of
-        from cklang.runtime.dispatch import choose
-        from cklang.runtime.plans import gemms
+        from cklang.runtime.plans import declare
 
         target = self.registry if registry is None else registry
-        binding, outs = self._offered(args, kwargs, out)
-        plan = gemms(self._fuse(binding), "declare")
-        spec = target_of(_device(device, current())).spec
-        new = 0
-        for choice in choose(plan, binding, None if outs is None else outs[0], spec, self.request):
-            signature, gpu = choice.problem.signature, choice.selection.key.arch
-            region = choice.kernel.epilogue
-            new += target.declare(signature, region, gpu, among, priority=priority)
-        return new
+        choices = self._choices(args, kwargs, out, device)
+        return sum(declare(target, choice, among, priority) for choice in choices)
 
     def ir(self, *args: Any, **kwargs: Any) -> Function:
         """Return the IR for these arguments; ``str()`` of it is its text."""
@@ -436,7 +424,7 @@ class Op:
 
 
 def _expect_algorithm(given: object) -> None:
-    if not isinstance(given, Algorithm | AttentionAlgorithm | None):
+    if not isinstance(given, AnyAlgorithm | None):
         want = "a cklang.Algorithm or cklang.AttentionAlgorithm"
         raise error("K002", what="using(...)", want=want, got=given)
 

@@ -21,10 +21,9 @@ import numpy as np
 
 from cklang.codec import unknown
 from cklang.errors import CkUnsupportedError, error
-from cklang.ir.nodes import Function
-from cklang.keys import KernelKey
-from cklang.runtime.convolution import AnyProblem
-from cklang.runtime.pool import Legal, Pool
+from cklang.runtime.attention.problem import AttentionGradCase
+from cklang.runtime.family import Asked, ChosenKey, Filling
+from cklang.runtime.pool import AnyPool, Legal
 
 if TYPE_CHECKING:
     from cklang.arch import ArchSpec
@@ -43,7 +42,7 @@ __all__ = [
     "strategy_of",
 ]
 
-Direction = Callable[[AnyProblem], Sequence[KernelKey]]
+Direction = Callable[[Asked], Sequence[ChosenKey]]
 """A heuristic: from a problem to keys, best first; those that are not in the pool do not count."""
 
 
@@ -64,9 +63,9 @@ class Strategy(Protocol):
         """What people call it."""
 
     def choose(
-        self, pool: Pool, problem: AnyProblem, legal: Legal, epilogue: Function | None
+        self, pool: AnyPool, problem: Asked, legal: Legal, filling: Filling | None
     ) -> Chosen:
-        """Return the kernel for ``problem``; ``epilogue`` is what building one would need."""
+        """Return the kernel for ``problem``; ``filling`` is what building one would need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,7 @@ class FirstFit:
     name: str = "first_fit"
 
     def choose(
-        self, pool: Pool, problem: AnyProblem, legal: Legal, epilogue: Function | None
+        self, pool: AnyPool, problem: Asked, legal: Legal, filling: Filling | None
     ) -> Chosen:
         """Return it."""
         position = int(np.argmax(legal))
@@ -97,27 +96,27 @@ class Heuristic:
     name: str = "heuristic"
 
     def choose(
-        self, pool: Pool, problem: AnyProblem, legal: Legal, epilogue: Function | None
+        self, pool: AnyPool, problem: Asked, legal: Legal, filling: Filling | None
     ) -> Chosen:
         """Return it."""
         if self.rank is not None:
             return self._named(pool, problem, legal, self.rank)
         try:
-            ranker = pool.ranker
+            predicted = pool.times_of(problem)
         except CkUnsupportedError as refusal:
-            first = FirstFit().choose(pool, problem, legal, epilogue)
+            first = FirstFit().choose(pool, problem, legal, filling)
             why = f"{first.reason} (no prediction: {refusal.message})"
             return Chosen(position=first.position, reason=why)
-        times = np.where(legal, ranker.model.times_of(problem), np.inf)
+        times = np.where(legal, predicted, np.inf)
         position = int(np.argmin(times))
         count = int(np.count_nonzero(legal))
-        predicted = f"{times[position]:.2f} µs predicted"
-        reason = f"{predicted}, the least of {count} legal candidates of {len(pool)}"
+        least = f"{times[position]:.2f} µs predicted"
+        reason = f"{least}, the least of {count} legal candidates of {len(pool)}"
         if pool.built:
             reason += f" ({len(pool.built)} with the registers and LDS of their code objects)"
         return Chosen(position=position, reason=reason)
 
-    def _named(self, pool: Pool, problem: AnyProblem, legal: Legal, rank: Direction) -> Chosen:
+    def _named(self, pool: AnyPool, problem: Asked, legal: Legal, rank: Direction) -> Chosen:
         for place, key in enumerate(rank(problem)):
             position = pool.position(key)
             if position is not None and legal[position]:
@@ -141,7 +140,7 @@ class Autotune:
     name: str = "autotune"
 
     def choose(
-        self, pool: Pool, problem: AnyProblem, legal: Legal, epilogue: Function | None
+        self, pool: AnyPool, problem: Asked, legal: Legal, filling: Filling | None
     ) -> Chosen:
         """Build the kernels, time them, and return the quickest.
 
@@ -150,16 +149,20 @@ class Autotune:
         """
         from cklang.runtime.autotune import measurement
 
-        if epilogue is None:
+        if isinstance(problem, AttentionGradCase):
+            other = Heuristic().choose(pool, problem, legal, filling)
+            reason = f"gradients are several launches, which are not timed apart; {other.reason}"
+            return Chosen(position=other.position, reason=reason)
+        if filling is None:
             raise error("K010")
         shortlist = self._shortlist(pool, problem, legal)
         measure = self.measure or measurement
-        costs = measure([pool.keys[p] for p in shortlist], epilogue, problem, pool.spec)
+        costs = measure([pool.keys[p] for p in shortlist], filling, problem, pool.spec)
         best = min(range(len(shortlist)), key=lambda i: costs.values[i])
         found = f"{costs.values[best]:.6g} {costs.unit}, the least of {len(shortlist)} measured"
         return Chosen(position=shortlist[best], reason=f"{found} on {costs.device}")
 
-    def _shortlist(self, pool: Pool, problem: AnyProblem, legal: Legal) -> list[int]:
+    def _shortlist(self, pool: AnyPool, problem: Asked, legal: Legal) -> list[int]:
         rest = legal.copy()
         shortlist: list[int] = []
         while len(shortlist) < self.limit and rest.any():
@@ -182,7 +185,7 @@ class Tuned:
     name: str = "tuned"
 
     def choose(
-        self, pool: Pool, problem: AnyProblem, legal: Legal, epilogue: Function | None
+        self, pool: AnyPool, problem: Asked, legal: Legal, filling: Filling | None
     ) -> Chosen:
         """Return it.
 
@@ -196,11 +199,11 @@ class Tuned:
                 cost = f"{measurement.cost:.6g} {measurement.unit}"
                 reason = f"{cost}, the best of {len(known)} measured kernels in the database"
                 return Chosen(position=position, reason=reason)
-        other = Heuristic().choose(pool, problem, legal, epilogue)
+        other = Heuristic().choose(pool, problem, legal, filling)
         reason = f"nothing of it is in the tuning database; {other.reason}"
         return Chosen(position=other.position, reason=reason)
 
-    def _measurements(self, problem: AnyProblem, spec: ArchSpec) -> tuple[Measurement, ...]:
+    def _measurements(self, problem: Asked, spec: ArchSpec) -> tuple[Measurement, ...]:
         from cklang.runtime.tune.session import database_path, question_of
         from cklang.tuning.database import Database
 

@@ -29,6 +29,8 @@ from fit_cost_model import (
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
+_NEAR = 0.03
+"""Relative time that the model cannot tell apart: its median error."""
 SIZES = (("M ≤ 64", 0, 64), ("M ≤ 512", 64, 512), ("above", 512, 1 << 62))
 
 
@@ -254,7 +256,16 @@ def report(table: Table, columns: Sequence[Column]) -> str:
     for column in columns:
         if column.regret is not None:
             lines.append(_row(column.name, [f"{column.regret[r].mean():.2%}" for _, r in classes]))
+    lines += _section(f"misses that are predicted within {_NEAR:.0%} of the winner", heads)
+    for column in columns:
+        if column.regret is not None:
+            lines.append(_row(column.name, [_near_misses(column.regret[r]) for _, r in classes]))
     return "\n".join([*lines, ""])
+
+
+def _near_misses(regret: Floats) -> str:
+    missed = regret > 0
+    return f"{(regret[missed] < _NEAR).mean():.0%} of {missed.sum()}" if missed.any() else "none"
 
 
 def _section(title: str, heads: Sequence[str]) -> list[str]:

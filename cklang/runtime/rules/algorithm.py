@@ -11,7 +11,7 @@ from cklang.lowering.gemm import is_mx, unsupported
 from cklang.lowering.pipelines import PIPELINES
 from cklang.runtime.rules import resources
 from cklang.runtime.rules.engine import Objection, algorithm_rule, at_most, multiple
-from cklang.types import DType
+from cklang.types import DType, i4
 
 __all__ = ["access_pattern"]
 
@@ -82,11 +82,11 @@ def _warp_tile(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
 
 @algorithm_rule(
     "packed-run",
-    "4-bit elements are converted by eights, which one lane has next to one another along K",
+    "4-bit integers are converted by eights, which one lane has next to one another along K",
     reads=("warp_tile",),
 )
 def _packed_run(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
-    if not s.dtype_b.packed:
+    if s.dtype_b != i4:
         return None
     _, n, k = a.warp_tile
     return multiple("elements of B in a lane", k * n // spec.wave_size, 8)

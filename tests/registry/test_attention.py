@@ -404,6 +404,21 @@ def _keys(registry: Registry) -> list[AttentionKey]:
     return [kernel.key for kernel in registry if isinstance(kernel.key, AttentionKey)]
 
 
+def test_every_candidate_is_accounted_for() -> None:
+    text = plain.explain(*arrays(head=192), device="emu:gfx942")
+    lines = [line.split(": ", 1) for line in text.splitlines() if line.startswith("  candidate")]
+    rows = arch("gfx942").attention_tiles
+    assert len(lines) == sum(len(row.pipelines) for row in rows if "f16" in row.dtypes)
+    assert lines[0][0].endswith("128x64x16x32x32x32 qr_async tttt")
+    assert lines[0][1].startswith("rejected, attention-head-size: the head size of q and k is 192")
+    times = [float(said.split(" ")[0]) for _, said in lines if said.endswith(" µs predicted")]
+    assert len(times) == 3
+    assert f"because    {min(times):.2f} µs predicted" in text
+    # Without constants for a GPU there is no time to tell.
+    text = plain.explain(*arrays(head=192), device="emu:gfx90a")
+    assert "128x128x32x192x32x192 qr tttt: legal\n" in text
+
+
 def test_an_algorithm_of_ones_own() -> None:
     algorithm = replace(key().algorithm, tile=(128, 64, 32, 64, 32, 64), pipeline="qs")
     text = plain.using(algorithm).explain(*arrays(), device="emu:gfx942")

@@ -8,8 +8,9 @@ questions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
@@ -21,8 +22,10 @@ from cklang.errors import CkUnsupportedError
 from cklang.keys import KernelKey
 from cklang.runtime.attention.ranking import attention_grad_times, attention_times
 from cklang.runtime.family import AnyAlgorithm, Asked, ChosenKey, signature_of
+from cklang.runtime.record import Resources
 from cklang.runtime.rules import Rejection, objections, rules_of
 from cklang.runtime.rules.engine import ProblemRule
+from cklang.tuning import traits
 from cklang.tuning.model import Ranker
 
 __all__ = ["AnyPool", "Legal", "Pool", "Times"]
@@ -41,14 +44,23 @@ class Pool(Generic[K]):
         spec: The GPU.
         origin: Where they come from, for people.
         checked: Whether no algorithm rule objects to any of them, as is known already.
+        built: What those of products take of the GPU that are known to be built; the cost model
+            estimates it for the others.
     """
 
     def __init__(
-        self, keys: Sequence[K], spec: ArchSpec, origin: str, *, checked: bool = False
+        self,
+        keys: Sequence[K],
+        spec: ArchSpec,
+        origin: str,
+        *,
+        checked: bool = False,
+        built: Mapping[KernelKey, Resources] = MappingProxyType({}),
     ) -> None:
         self.keys = tuple(keys)
         self.spec = spec
         self.origin = origin
+        self.built = built
         sound = [checked or self._is_sound(key) for key in self.keys]
         self._sound: Legal = np.array(sound, np.bool_)
         rules = rules_of(signature_of(self.keys[0])) if self.keys else ()
@@ -105,14 +117,24 @@ class Pool(Generic[K]):
             CkUnsupportedError: N001, N002, it has no constants for this GPU or its dtypes.
         """
         if isinstance(self.keys[0], KernelKey):
-            return self._ranker.model.times_of(cast(Any, problem))
+            return self.ranker.model.times_of(cast(Any, problem))
         if isinstance(self.keys[0], AttentionGradKey):
             return attention_grad_times(cast(Any, self.keys), cast(Any, problem), self.spec)
         return attention_times(cast(Any, self.keys), cast(Any, problem), self.spec)
 
     @cached_property
-    def _ranker(self) -> Ranker:
-        return Ranker(keys=cast(tuple[KernelKey, ...], self.keys), spec=self.spec)
+    def ranker(self) -> Ranker:
+        """The cost model of these kernels, of products or of convolutions.
+
+        Raises:
+            CkUnsupportedError: N001, N002, it has no constants for this GPU or its dtypes.
+        """
+        held = {
+            key: traits.Resources(vgprs=used.vgprs, lds_bytes=used.lds_bytes)
+            for key, used in self.built.items()
+        }
+        keys = cast(tuple[KernelKey, ...], self.keys)
+        return Ranker(keys=keys, spec=self.spec, resources=held)
 
 
 AnyPool = Pool[Any]

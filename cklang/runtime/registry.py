@@ -36,6 +36,7 @@ from cklang.runtime.space import Pattern, enumerate_legal
 
 if TYPE_CHECKING:
     from cklang.runtime.parallel import BuildSummary
+    from cklang.runtime.record import Resources
 
 __all__ = ["SCHEMA_VERSION", "Kernel", "Registry"]
 
@@ -65,13 +66,21 @@ class Registry:
     def __init__(self, name: str) -> None:
         self.name = name
         self._kernels: dict[str, Kernel] = {}
+        self._resources: dict[str, Resources] = {}
         self._lock = threading.RLock()
         self._version = 0
 
     @property
     def version(self) -> int:
-        """A number that changes when kernels are added or removed; selections depend on it."""
+        """A number that changes with the kernels and what is known of them; selections too."""
         return self._version
+
+    def resources(self, key: AnyKey) -> Resources | None:
+        """Return what a kernel takes of the GPU, if :meth:`build` of this registry has built it.
+
+        The cost model takes registers and LDS from there, and estimates those of other kernels.
+        """
+        return self._resources.get(key.digest)
 
     def __repr__(self) -> str:
         return f"<cklang registry {self.name!r}: {len(self)} kernels>"
@@ -214,11 +223,17 @@ class Registry:
             executor: Runs the work instead: threads, processes or machines that share the cache.
 
         Returns:
-            What became of each kernel; failures are in it and raise nothing.
+            What became of each kernel; failures are in it and raise nothing. What the kernels take
+            of the GPU is known from then on: see :meth:`resources`.
         """
         from cklang.runtime.parallel import build
 
-        return build(tuple(self), max_workers=max_workers, executor=executor)
+        summary = build(tuple(self), max_workers=max_workers, executor=executor)
+        found = {artifact.key.digest: artifact.resources for artifact in summary.artifacts}
+        with self._lock:
+            self._version += not found.items() <= self._resources.items()
+            self._resources |= found
+        return summary
 
     def to_json(self) -> dict[str, Any]:
         """Return the lossless JSON form: every field of every key, and each function once."""

@@ -336,7 +336,11 @@ def _bundled(bundles: tuple[Bundle, ...], signature: AnySignature, spec: ArchSpe
 def _declared(registry: Registry, version: int, signature: AnySignature, spec: ArchSpec) -> AnyPool:
     mine = registry.filter(lambda key: key.arch == spec.name and computes(key, signature))
     ordered = sorted(mine, key=lambda kernel: -kernel.priority)
-    return Pool([kernel.key for kernel in ordered], spec, f"registry {registry.name!r}")
+    keys = [kernel.key for kernel in ordered]
+    # The model of attention does not ask for them.
+    products = [key for key in keys if isinstance(key, KernelKey)]
+    built = {key: used for key in products if (used := registry.resources(key)) is not None}
+    return Pool(keys, spec, f"registry {registry.name!r}", built=built)
 
 
 @lru_cache(maxsize=1024)

@@ -5,6 +5,7 @@
 first_fit      the first in the pool's order: priority, then the order of declaration
 heuristic      the quickest by the cost model, or the first legal one that a function names
 autotune       the quickest of a few, timed on the device of the call
+learned        what a ranker prefers that learned from published winners, else the heuristic's
 tuned          the best that ``ck.autotune`` has measured for this very problem, else the heuristic
 =============  ====================================================================================
 """
@@ -111,6 +112,8 @@ class Heuristic:
         count = int(np.count_nonzero(legal))
         least = f"{times[position]:.2f} µs predicted"
         reason = f"{least}, the least of {count} legal candidates of {len(pool)}"
+        if pool.built:
+            reason += f" ({len(pool.built)} with the registers and LDS of their code objects)"
         return Chosen(position=position, reason=reason)
 
     def _named(self, pool: AnyPool, problem: Asked, legal: Legal, rank: Direction) -> Chosen:
@@ -211,11 +214,18 @@ class Tuned:
             return database.measurements(question_of(problem, spec))
 
 
+def _learned() -> Strategy:
+    from cklang.runtime.learned import Learned
+
+    return Learned()
+
+
 STRATEGIES: dict[str, Callable[[], Strategy]] = {
     "first_fit": FirstFit,
     "heuristic": Heuristic,
     "autotune": Autotune,
     "tuned": Tuned,
+    "learned": _learned,
 }
 """The strategies that have a name."""
 

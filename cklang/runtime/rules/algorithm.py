@@ -11,7 +11,7 @@ from cklang.lowering.gemm import is_mx, unsupported
 from cklang.lowering.pipelines import PIPELINES
 from cklang.runtime.rules import resources
 from cklang.runtime.rules.engine import Objection, algorithm_rule, at_most, multiple
-from cklang.types import DType
+from cklang.types import DType, i4
 
 __all__ = ["access_pattern"]
 
@@ -66,6 +66,34 @@ def _covers(row: Forbidden, names: tuple[str, str, str]) -> bool:
     return all(want in (ANY, name) for want, name in zip(wanted, names, strict=True))
 
 
+@algorithm_rule(
+    "multiplied-types", "CK Tile has warp tiles for few types of A and B on each GPU", reads=()
+)
+def _multiplied_types(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    types = s.multiplied
+    if spec.tiles(*types, sparse=s.sparse):
+        return None
+    rows = (row for row in spec.warp_tiles if row.legal and row.sparse == s.sparse)
+    legal = dict.fromkeys(f"{row.a} by {row.b}" for row in rows)
+    sparse = "sparse " if s.sparse else ""
+    return Objection(
+        what=f"A by B on {spec.name}",
+        value=f"{sparse}{types[0]} by {types[1]}",
+        bound=f"one of {', '.join(legal)}" if legal else f"not {sparse.strip()}",
+    )
+
+
+@algorithm_rule("packed-along-k", "elements that share a byte are neighbours along K", reads=())
+def _packed_along_k(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    wanted = (("A", s.dtype_a, s.layout_a, Layout.ROW), ("B", s.dtype_b, s.layout_b, Layout.COL))
+    for name, dtype, layout, want in wanted:
+        if dtype.packed and layout is not want:
+            axis = 1 if name == "A" else 0
+            bound = f"{want.value}: packed along axis {axis} of {name}, which counts K"
+            return Objection(what=f"the layout of {name}", value=layout.value, bound=bound)
+    return None
+
+
 @algorithm_rule("warp-tile", "the GPU has a fixed set of matrix instructions", reads=("warp_tile",))
 def _warp_tile(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     types = s.multiplied
@@ -82,11 +110,11 @@ def _warp_tile(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
 
 @algorithm_rule(
     "packed-run",
-    "4-bit elements are converted by eights, which one lane has next to one another along K",
+    "4-bit integers are converted by eights, which one lane has next to one another along K",
     reads=("warp_tile",),
 )
 def _packed_run(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
-    if not s.dtype_b.packed:
+    if s.dtype_b != i4:
         return None
     _, n, k = a.warp_tile
     return multiple("elements of B in a lane", k * n // spec.wave_size, 8)

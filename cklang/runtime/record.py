@@ -88,7 +88,8 @@ class LaunchRecord:
     """One launch of a call."""
 
     artifact: Artifact
-    problem: AnyProblem | AttentionCase
+    problem: AnyProblem | AttentionCase | str
+    """What it was launched for; of kernels that only move data, in words."""
     grid: tuple[int, int, int]
     """Workgroups."""
     block: tuple[int, int, int]

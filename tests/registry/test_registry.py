@@ -48,7 +48,7 @@ def test_add_find_remove() -> None:
     assert len(made) == 1
     found = made.find(key())
     assert found is not None
-    assert (found.key, found.epilogue) == (key(), RELU)
+    assert (found.key, found.filling) == (key(), RELU)
     assert made.find(key("gfx950")) is None
     assert made.remove(key())
     assert not made.remove(key())
@@ -121,14 +121,14 @@ def test_presets_declare_legal_kernels(name: str, gpu: str) -> None:
     ("gpu", "dtypes"),
     [
         ("gfx942", "fp8_fnuz bf8_fnuz i8"),
-        ("gfx950", "fp8 bf8 i8"),
+        ("gfx950", "fp8 bf8 i8 fp4"),
         ("gfx1100", "f16 bf16 i8"),
         ("gfx1201", "f16 bf16 i8 fp8 bf8"),
     ],
 )
 def test_presets_have_8_bit_types_and_wmma(name: str, gpu: str, dtypes: str) -> None:
     for dtype in dtypes.split():
-        for layouts in ("rcr", "crr"):
+        for layouts in ("rcr",) if DTYPES[dtype].packed else ("rcr", "crr"):
             plain = plain_key(BASE, DTYPES[dtype], gpu, layouts).signature
             named = {str(a.tile) for a in candidates(plain, gpu, name)}
             assert len(named) >= (1 if name == "essential" else 2), (dtype, layouts)
@@ -162,7 +162,7 @@ def test_equality_sees_name_order_and_priority() -> None:
     assert less != filled(), "the order is part of it"
 
 
-@given(st.sampled_from(["version", "name", "epilogues", "kernels"]))
+@given(st.sampled_from(["version", "name", "functions", "kernels"]))
 def test_incomplete_json_is_refused(part: str) -> None:
     data = filled().to_json()
     del data[part]
@@ -173,7 +173,9 @@ def test_wrong_json_is_refused() -> None:
     data = filled().to_json()
     assert code_of(lambda: Registry.from_json({**data, "version": 0})) == "K003"
     assert code_of(lambda: Registry.from_json({**data, "colour": "red"})) == "K001"
-    assert code_of(lambda: Registry.from_json({**data, "epilogues": {}})) == "K007"
+    assert code_of(lambda: Registry.from_json({**data, "functions": []})) == "K002"
+    swapped = {**data, "functions": data["functions"][::-1]}
+    assert code_of(lambda: Registry.from_json(swapped)) == "K007"
 
 
 IMPORT = """

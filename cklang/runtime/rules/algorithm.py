@@ -10,8 +10,8 @@ from cklang.keys import Algorithm, DKind, EpilogueKind, Layout, Signature
 from cklang.lowering.gemm import is_mx, unsupported
 from cklang.lowering.pipelines import PIPELINES
 from cklang.runtime.rules import resources
-from cklang.runtime.rules.engine import Objection, algorithm_rule, multiple
-from cklang.types import DType
+from cklang.runtime.rules.engine import Objection, algorithm_rule, at_most, multiple
+from cklang.types import DType, i4
 
 __all__ = ["access_pattern"]
 
@@ -21,12 +21,6 @@ _WIDEST = 16
 
 def _triple(extents: Iterable[int]) -> str:
     return "x".join(map(str, extents))
-
-
-def _at_most(what: str, value: int, bound: int) -> Objection | None:
-    if value <= bound:
-        return None
-    return Objection(what=what, value=str(value), bound=f"at most {bound}")
 
 
 @algorithm_rule("pipeline", "CK Tile's pipelines do not all work on every GPU", reads=("pipeline",))
@@ -72,6 +66,34 @@ def _covers(row: Forbidden, names: tuple[str, str, str]) -> bool:
     return all(want in (ANY, name) for want, name in zip(wanted, names, strict=True))
 
 
+@algorithm_rule(
+    "multiplied-types", "CK Tile has warp tiles for few types of A and B on each GPU", reads=()
+)
+def _multiplied_types(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    types = s.multiplied
+    if spec.tiles(*types, sparse=s.sparse):
+        return None
+    rows = (row for row in spec.warp_tiles if row.legal and row.sparse == s.sparse)
+    legal = dict.fromkeys(f"{row.a} by {row.b}" for row in rows)
+    sparse = "sparse " if s.sparse else ""
+    return Objection(
+        what=f"A by B on {spec.name}",
+        value=f"{sparse}{types[0]} by {types[1]}",
+        bound=f"one of {', '.join(legal)}" if legal else f"not {sparse.strip()}",
+    )
+
+
+@algorithm_rule("packed-along-k", "elements that share a byte are neighbours along K", reads=())
+def _packed_along_k(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    wanted = (("A", s.dtype_a, s.layout_a, Layout.ROW), ("B", s.dtype_b, s.layout_b, Layout.COL))
+    for name, dtype, layout, want in wanted:
+        if dtype.packed and layout is not want:
+            axis = 1 if name == "A" else 0
+            bound = f"{want.value}: packed along axis {axis} of {name}, which counts K"
+            return Objection(what=f"the layout of {name}", value=layout.value, bound=bound)
+    return None
+
+
 @algorithm_rule("warp-tile", "the GPU has a fixed set of matrix instructions", reads=("warp_tile",))
 def _warp_tile(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     types = s.multiplied
@@ -88,11 +110,11 @@ def _warp_tile(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
 
 @algorithm_rule(
     "packed-run",
-    "4-bit elements are converted by eights, which one lane has next to one another along K",
+    "4-bit integers are converted by eights, which one lane has next to one another along K",
     reads=("warp_tile",),
 )
 def _packed_run(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
-    if not s.dtype_b.packed:
+    if s.dtype_b != i4:
         return None
     _, n, k = a.warp_tile
     return multiple("elements of B in a lane", k * n // spec.wave_size, 8)
@@ -124,7 +146,7 @@ def _warps(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
 @algorithm_rule("threads", "a workgroup has a limited number of threads", reads=("warps",))
 def _threads(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     threads = resources.warps_of(a) * spec.wave_size
-    return _at_most("threads of a workgroup", threads, spec.max_threads_per_block)
+    return at_most("threads of a workgroup", threads, spec.max_threads_per_block)
 
 
 _DIVIDES = ("tile", "warps", "warp_tile")
@@ -187,7 +209,7 @@ def _lds_mainloop(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | Non
     if budget is None:
         return None
     staged = resources.staged_bytes(a, s)
-    return _at_most(f"LDS bytes of A and B in {a.pipeline.value}", staged, budget)
+    return at_most(f"LDS bytes of A and B in {a.pipeline.value}", staged, budget)
 
 
 @algorithm_rule(
@@ -199,7 +221,7 @@ def _lds_epilogue(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | Non
     if a.epilogue is not EpilogueKind.CSHUFFLE:
         return None
     shuffled = resources.shuffled_bytes(a, s, spec)
-    return _at_most("LDS bytes of the epilogue", shuffled, spec.lds_bytes)
+    return at_most("LDS bytes of the epilogue", shuffled, spec.lds_bytes)
 
 
 @algorithm_rule(
@@ -209,7 +231,7 @@ def _lds_epilogue(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | Non
 )
 def _registers(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     wanted = resources.registers(a, s, spec)
-    return _at_most("estimated registers of a lane", wanted, resources.register_limit(a, spec))
+    return at_most("estimated registers of a lane", wanted, resources.register_limit(a, spec))
 
 
 def access_pattern(
@@ -315,7 +337,7 @@ def _width_d(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     for index, (d, vector) in enumerate(zip(s.d, a.vector_d, strict=True)):
         name = f"D{index}"
         if d.kind not in (DKind.FULL, DKind.ROW):
-            found = _at_most(f"vector_d of {name}, which is read one by one,", vector, 1)
+            found = at_most(f"vector_d of {name}, which is read one by one,", vector, 1)
         elif a.vector_e % vector:
             bound = f"a divisor of vector_e, {a.vector_e}"
             found = Objection(what=f"vector_d of {name}", value=str(vector), bound=bound)

@@ -18,10 +18,7 @@ from rdna import WAITS
 from cklang.emulator.isa import schema
 
 _ALL = (1 << 64) - 1
-ROWS = {
-    schema.load(family).arch: {row.name: row for row in schema.load(family).rows}
-    for family in schema.FAMILIES
-}
+GPUS = {schema.load(family).arch: family for family in schema.FAMILIES}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +105,7 @@ def _replaced(value: Callable[[int, State], int]) -> Effect:
 def cases(gpu: str) -> dict[str, tuple[str, int, Effect]]:
     """Kernel name → text, lanes of the wave, effect; d is s[20:21] and the source s[16:17]."""
     found: dict[str, tuple[str, int, Effect]] = {}
-    for name in ROWS[gpu]:
+    for name in (row.name for row in schema.load(GPUS[gpu]).rows):
         if match := _EXEC.fullmatch(name):
             bits = int(match[3])
             wave = 64 if gpu in CDNA or bits == 64 else 32
@@ -183,7 +180,7 @@ def body(gpu: str, text: str, wave: int) -> str:
     return _BODY.format(**names, wait=wait, text=text, enter=enter, leave=leave)
 
 
-CASES = {gpu: cases(gpu) for gpu in ROWS}
+CASES = {gpu: cases(gpu) for gpu in GPUS}
 BODIES = {
     gpu: {name: body(gpu, text, wave) for name, (text, wave, _) in found.items()}
     for gpu, found in CASES.items()
@@ -202,7 +199,7 @@ def words_of(random: Random) -> list[int]:
     return [random.choice(kinds)() for _ in range(3)]
 
 
-@pytest.mark.parametrize("gpu", ROWS)
+@pytest.mark.parametrize("gpu", GPUS)
 def test_operations_on_scalars(gpu: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     modules = {}
     for wave in {wave for _, wave, _ in CASES[gpu].values()}:
@@ -250,7 +247,7 @@ def _load_body(gpu: str, name: str, buffered: bool, dwords: int) -> str:
 def _loads(gpu: str) -> dict[str, tuple[bool, int, bool]]:
     """Name → whether from a buffer, bytes, whether the sign is extended."""
     found = {}
-    for name in ROWS[gpu]:
+    for name in (row.name for row in schema.load(GPUS[gpu]).rows):
         if match := _LOAD.fullmatch(name):
             kind = match[2]
             size = _BYTES.get(kind) or int(kind[1:]) // 8
@@ -258,7 +255,7 @@ def _loads(gpu: str) -> dict[str, tuple[bool, int, bool]]:
     return found
 
 
-LOADS = {gpu: _loads(gpu) for gpu in ROWS}
+LOADS = {gpu: _loads(gpu) for gpu in GPUS}
 LOAD_BODIES = {
     gpu: {
         name: _load_body(gpu, name, buffered, max(size // 4, 1))
@@ -268,7 +265,7 @@ LOAD_BODIES = {
 }
 
 
-@pytest.mark.parametrize("gpu", ROWS)
+@pytest.mark.parametrize("gpu", GPUS)
 def test_loads_of_all_widths(gpu: str, tmp_path: Path) -> None:
     module = Module(assemble(tmp_path, LOAD_BODIES[gpu], gpu), gpu)
     memory = np.random.default_rng(3).integers(128, 256, 128, np.uint8)

@@ -23,6 +23,7 @@ from cklang.errors import CkBuildError, CkError, CkUnsupportedError, error
 from cklang.fusion.attention_plan import AttentionFunctions
 from cklang.ir.nodes import Function
 from cklang.keys import KernelKey
+from cklang.plain_keys import TransposeKey
 from cklang.runtime.cache import Entry, Store, digest_of
 from cklang.runtime.log import logger
 from cklang.runtime.paths import cache_root
@@ -46,8 +47,8 @@ __all__ = [
     "source_of",
 ]
 
-Filling = Function | AttentionFunctions
-"""What fills a stencil: an epilogue, or the functions of an attention."""
+Filling = Function | AttentionFunctions | None
+"""What fills a stencil: an epilogue, the functions of an attention, or nothing."""
 
 Wanted = tuple[AnyKey, Filling]
 """A kernel to build: its key and what fills it."""
@@ -390,6 +391,10 @@ def source_of(key: AnyKey, filling: Filling) -> KernelSource:
         from cklang.lowering.gemm import lower
 
         return lower(key, filling)
+    if isinstance(key, TransposeKey):
+        from cklang.lowering.transpose import lower_transpose
+
+        return lower_transpose(key)
     if not isinstance(key, KernelKey) and isinstance(filling, AttentionFunctions):
         from cklang.lowering.attention import lower_any
         from cklang.lowering.attention_fill import attention_fill

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cklang.arch import ArchSpec
+from cklang.arch import ArchSpec, arch
 from cklang.errors import error
 from cklang.fusion.attention_plan import AttentionPlan
 from cklang.fusion.plan import FusionPlan
@@ -24,7 +24,16 @@ if TYPE_CHECKING:
     from cklang.runtime.build import Builder, Wanted
     from cklang.runtime.record import Artifact
 
-__all__ = ["AnyChoice", "AnyPlan", "build_choices", "choices_of", "gemms", "prepare", "wanted"]
+__all__ = [
+    "AnyChoice",
+    "AnyPlan",
+    "build_choices",
+    "choices_of",
+    "copies",
+    "gemms",
+    "prepare",
+    "wanted",
+]
 
 AnyPlan = FusionPlan | AttentionPlan
 AnyChoice = Choice | AttentionChoice
@@ -69,6 +78,13 @@ def wanted(choice: AnyChoice) -> Wanted:
     return choice.selection.key, choice.kernel.epilogue
 
 
+def copies(choice: AnyChoice, spec: ArchSpec) -> list[Wanted]:
+    """Return what the builder needs to build the kernels that copy around that of a choice."""
+    if isinstance(choice, AttentionChoice):
+        return []
+    return [(copy.key(spec), None) for copy in (*choice.before, *choice.after)]
+
+
 def build_choices(choices: Sequence[AnyChoice], executor: Executor | None) -> tuple[Artifact, ...]:
     """Build the kernels of choices.
 
@@ -90,7 +106,8 @@ def build_choices(choices: Sequence[AnyChoice], executor: Executor | None) -> tu
             raise error("G005", what="executor", name=choices[0].kernel.name)
         return tuple(shared_builder().build_all([wanted(choice) for choice in choices]))
     kernels = [Kernel(key=c.selection.key, epilogue=c.kernel.epilogue) for c in products]
-    return built(kernels, executor)
+    around = [each for c in products for each in copies(c, arch(c.selection.key.arch))]
+    return (*built(kernels, executor), *shared_builder().build_all(around))
 
 
 def gemms(plan: AnyPlan, what: str) -> FusionPlan:

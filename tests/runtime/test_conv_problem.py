@@ -96,6 +96,7 @@ def test_specials_are_what_the_problem_is(
         assert refused == (each not in problem.specials)
 
 
+INPUT = {"direction": "conv_grad_input"}
 WEIGHT = {"direction": "conv_grad_weight"}
 LARGE = {"x": (64, 1024, 1024, 64), "w": (64, 3, 3, 64), "padding": 1}
 
@@ -107,10 +108,12 @@ LARGE = {"x": (64, 1024, 1024, 64), "w": (64, 3, 3, 64), "padding": 1}
         ("conv-extents", conv_problem((1, 9, 9, 0), (8, 3, 3, 0)), SINGLE),
         ("conv-extents", conv_problem((1, 99_999, 8), (8, 1, 8), stride=50_000), SINGLE),
         ("conv-extents", conv_problem((1, 2**30, 1), (1, 1, 1)), SINGLE),
-        ("conv-extents", conv_problem((2**15, 2**15, 1), (1, 1, 1), **WEIGHT), SINGLE),
+        ("conv-pixels", conv_problem((2**15, 2**15, 1), (1, 1, 1), **WEIGHT), SINGLE),
+        ("conv-pixels", conv_problem((1, 2**15, 2**15, 1), (1, 1, 1, 1), **INPUT), SINGLE),
         ("conv-taps", conv_problem((1, 2**16, 2**15), (1, 2**16, 2**15)), SINGLE),
         ("conv-size", conv_problem(**LARGE, **WEIGHT), SINGLE),
-        ("conv-size", conv_problem((1, 2**15, 2**15, 4), (4, 1, 1, 4)), SINGLE),
+        ("conv-size", conv_problem((1, 2**14, 2**15, 4), (4, 1, 1, 4), **INPUT), SINGLE),
+        ("conv-size", conv_problem((1, 9, 2**28, 8), (4, 5, 1, 8)), SINGLE),
         ("conv-merged", conv_problem((1, 9, 9, 6), (6, 3, 3, 1), groups=6), WIDE),
         ("conv-vector-a", conv_problem((1, 9, 9, 12), (16, 3, 3, 12)), WIDE),
         ("conv-vector-b", conv_problem((1, 9, 9, 12), (16, 3, 3, 12)), WIDE),
@@ -234,6 +237,22 @@ def test_tensors_beyond_two_gigabytes() -> None:
         ck.select(conv_problem(**LARGE, **WEIGHT), arch="gfx942")
     assert caught.value.code == "K101"
     assert "conv-size" in str(caught.value)
+
+
+def test_an_image_beyond_two_gigabytes_is_cut_in_bands() -> None:
+    """The input rows of one output row must be within reach, not all of the image."""
+    image = conv_problem((1, 2**15, 2**15, 4), (4, 3, 3, 4), padding=1, dilation=(5, 1))
+    assert image.a.span * 2 == 2**33
+    assert refusing(image, SINGLE) == set()
+    # 11 rows of 2^18 bytes: the window's, with its holes.
+    rows = replace(image.a, strides=(0, 0, 2**26, 4, 0, 1))
+    assert refusing(replace(image, a=rows), SINGLE) == set()
+    rows = replace(image.a, strides=(0, 0, 2**27, 4, 0, 1))
+    assert refusing(replace(image, a=rows), SINGLE) == {"conv-size"}
+    flat = conv_problem((1, 2**15, 2**15, 4), (4, 1, 1, 4))
+    packed = replace(SINGLE, special=ConvSpecial.POINTWISE_PACKED)
+    assert refusing(flat, packed) == {"conv-pixels", "conv-size"}
+    assert ck.select(flat, arch="gfx942").key.algorithm.special is ConvSpecial.POINTWISE
 
 
 @pytest.mark.parametrize(

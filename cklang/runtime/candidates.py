@@ -6,12 +6,13 @@ The last of each tiling moves single elements and so fits any extent, stride and
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 
 from cklang.arch import ArchSpec, arch
 from cklang.keys import Algorithm, ConvSpecial, Signature
-from cklang.runtime.presets import tilings
+from cklang.runtime.presets import tilings, variants
 from cklang.runtime.space import enumerate_legal, pattern
 
 __all__ = ["DEFAULT_PRESET", "candidates"]
@@ -31,19 +32,24 @@ def candidates(
     return _candidates(replace(signature, epilogue=""), spec, preset)
 
 
-def _specials(signature: Signature) -> list[dict[str, object]]:
-    """Return what kernels of a convolution may be made for, those that leave out most first."""
+def _fields(signature: Signature) -> list[Mapping[str, object]]:
+    """Return what each tiling is tried with, as fields of patterns.
+
+    Convolutions: what a kernel may be made for, those first that leave out most, and then how
+    workgroups share sums and how many groups share a tile.
+    """
     if not signature.spatial:
         return [{}]
-    return [{"special": special} for special in reversed(ConvSpecial)]
+    special = [{"special": special} for special in reversed(ConvSpecial)]
+    return [*special, *variants(signature.family)]
 
 
 @cache
 def _candidates(signature: Signature, spec: ArchSpec, preset: str) -> tuple[Algorithm, ...]:
     found = (
         algorithm
+        for fields in _fields(signature)
         for tiling in tilings(preset, signature, spec.name)
-        for special in _specials(signature)
-        for algorithm in enumerate_legal(signature, spec, pattern(**{**special, **tiling}))
+        for algorithm in enumerate_legal(signature, spec, pattern(**{**fields, **tiling}))
     )
     return tuple(dict.fromkeys(found))

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from cklang.arch import arch
-from cklang.keys import Algorithm
+from cklang.keys import Algorithm, ConvSpecial, Reduction
 from cklang.runtime.arrays import Array
 from cklang.runtime.attention.call import AttentionChoice, choice_lines
 from cklang.runtime.bind import Binding
@@ -100,7 +100,20 @@ def _words(algorithm: Algorithm) -> str:
     return (
         f"tile {tile}, warps {warps}, warp tile {warp_tile}, {algorithm.pipeline.value}, "
         f"{algorithm.scheduler.value}, {algorithm.epilogue.value}, vectors {vectors}"
+        + "".join(f", {word}" for word in _more(algorithm))
     )
+
+
+def _more(a: Algorithm) -> list[str]:
+    """Return what most algorithms do not have."""
+    words = {
+        f"{a.special.value} only": a.special is not ConvSpecial.DEFAULT,
+        f"{a.groups_merged} groups in a tile": a.groups_merged > 1,
+        f"{a.split_k} workgroups share a tile": a.split_k > 1,
+        "all workgroups share all steps": a.stream_k,
+        f"reduction {a.reduction.value}": a.reduction is not Reduction.NONE,
+    }
+    return [word for word, said in words.items() if said]
 
 
 def _device(target: Target) -> str:

@@ -12,8 +12,9 @@ import pytest
 
 import cklang as ck
 from cklang.errors import CkError
-from cklang.keys import Algorithm, ConvSpecial, DKind, KernelKey
+from cklang.keys import Algorithm, ConvSpecial, DKind, KernelKey, Reduction
 from cklang.runtime.advice import explain
+from cklang.runtime.candidates import candidates
 from cklang.runtime.convolution import ConvProblem, conv_problem
 from cklang.runtime.rules import CONV_RULES, objections
 
@@ -253,6 +254,30 @@ def test_an_image_beyond_two_gigabytes_is_cut_in_bands() -> None:
     packed = replace(SINGLE, special=ConvSpecial.POINTWISE_PACKED)
     assert refusing(flat, packed) == {"conv-pixels", "conv-size"}
     assert ck.select(flat, arch="gfx942").key.algorithm.special is ConvSpecial.POINTWISE
+
+
+@pytest.mark.parametrize("gpu", ["gfx942", "gfx950"])
+def test_sums_are_shared_where_there_are_few_tiles(gpu: str) -> None:
+    """Of the gradient of a weight with one tile and 25088 steps, and of a deep small image."""
+    w = (64, 3, 3, 64)
+    for x, direction in (((32, 56, 56, 64), "conv_grad_weight"), ((2, 7, 7, 64), "conv")):
+        algorithm = ck.select(conv_problem(x, w, padding=1, direction=direction), arch=gpu)
+        shared = algorithm.key.algorithm
+        assert shared.split_k > 1 or shared.stream_k
+        assert shared.reduction in (Reduction.WORKSPACE, Reduction.TREE)
+    many = conv_problem((64, 112, 112, 64), w, padding=1)
+    chosen = ck.select(many, arch=gpu).key.algorithm
+    assert (chosen.split_k, chosen.stream_k, chosen.reduction) == (1, False, Reduction.NONE)
+
+
+def test_what_is_chosen_unasked_gives_the_same_bits() -> None:
+    for direction in DIRECTIONS:
+        problem = conv_problem((2, 14, 14, 64), (64, 3, 3, 64), direction=direction)
+        found = candidates(problem.signature, "gfx942")
+        assert {a.reduction for a in found} <= {Reduction.NONE, Reduction.WORKSPACE, Reduction.TREE}
+        shares = direction != "conv_grad_input"
+        assert any(a.split_k > 1 for a in found) == shares
+        assert any(a.stream_k for a in found) == (direction == "conv_grad_weight")
 
 
 @pytest.mark.parametrize(

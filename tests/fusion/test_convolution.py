@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+from cklang.errors import CkError
 from cklang.fusion.explain import explain_kernel
 from cklang.fusion.partition import plan
 from cklang.fusion.plan import FusedConv, FusedGemm
@@ -75,6 +77,20 @@ def test_a_product_may_follow() -> None:
     first, second = plan(parse_function(text)).kernels
     assert isinstance(first, FusedConv)
     assert isinstance(second, FusedGemm)
+
+
+def test_operands_are_stored() -> None:
+    text = (
+        "func @f(%x: f16[N, H, W, C], %w: f16[K, 1, 1, C]) -> f32[N, H, W, K] {\n"
+        "  %0: f32[N, H, W, C] = cast(%x) {to = f32}\n"
+        "  %1: f32[N, H, W, C] = relu(%0)\n"
+        "  %2: f16[N, H, W, C] = cast(%1) {to = f16}\n"
+        f"  %3: f32[N, H, W, K] = conv(%2, %w) {POINT}\n"
+        "  return %3\n}"
+    )
+    with pytest.raises(CkError, match="operand A of conv is made by relu") as caught:
+        plan(parse_function(text))
+    assert caught.value.code == "X005"
 
 
 def test_channels_may_go_elsewhere() -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,8 @@ import pytest
 
 import cklang as ck
 from cklang.errors import CkError
+from cklang.fusion.plan import epilogue_hash
+from cklang.ir.parser import parse_function
 from cklang.keys import Algorithm, ConvSpecial, DKind, KernelKey, Reduction
 from cklang.runtime.advice import explain
 from cklang.runtime.candidates import candidates
@@ -208,9 +211,6 @@ def test_keys_are_lossless() -> None:
 def test_a_registry_holds_them() -> None:
     mine = ck.Registry("convolutions")
     problem = conv_problem((2, 14, 14, 64), (64, 1, 1, 64))
-    from cklang.fusion.plan import epilogue_hash
-    from cklang.ir.parser import parse_function
-
     region = parse_function("func @epilogue(%acc: f32[]) -> f32[] {\n  return %acc\n}")
     problem = replace(problem, epilogue=epilogue_hash(region))
     tile = {"tile": (64, 64, 32), "warps": (2, 2, 1), "warp_tile": (16, 16, 16)}
@@ -220,6 +220,67 @@ def test_a_registry_holds_them() -> None:
     chosen = ck.select(problem, registry=mine, arch="gfx942", strategy="first_fit")
     assert chosen.key.algorithm.special is ConvSpecial.POINTWISE_PACKED
     assert ck.Registry.from_json(json.loads(json.dumps(mine.to_json()))) == mine
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"dtype": ck.bf16},
+        {"e": ck.f32},
+        {"direction": "conv_grad_input"},
+        {"d": [(ck.f16, DKind.ROW)]},
+        {"x": (2, 14, 64), "w": (64, 3, 64)},
+        {"epilogue": "0" * 64},
+    ],
+    ids=lambda other: next(iter(other)),
+)
+def test_a_kernel_serves_its_own_signature_alone(other: dict[str, Any]) -> None:
+    """Rank, direction, element types and epilogue are part of what is looked for."""
+    region = parse_function("func @epilogue(%acc: f32[]) -> f32[] {\n  return %acc\n}")
+    numbers = {"x": (2, 14, 14, 64), "w": (64, 3, 3, 64), "epilogue": epilogue_hash(region)}
+    mine = ck.Registry("one kernel")
+    problem = conv_problem(**numbers)
+    mine.add(KernelKey(problem.signature, WIDE, "gfx942"), region)
+    assert ck.select(problem, registry=mine, arch="gfx942").origin == "registry 'one kernel'"
+    chosen = ck.select(conv_problem(**numbers | other), registry=mine, arch="gfx942")
+    assert "registry" not in chosen.origin
+
+
+UPSTREAM = (
+    ((16, 64, 64), (1, 4, 1), (16, 16, 16)),
+    ((32, 64, 64), (2, 2, 1), (16, 16, 16)),
+    ((64, 64, 64), (4, 1, 1), (16, 16, 16)),
+    ((32, 128, 64), (1, 4, 1), (32, 32, 16)),
+    ((64, 128, 64), (2, 2, 1), (32, 32, 16)),
+    ((128, 128, 64), (4, 4, 1), (32, 32, 16)),
+    ((16, 64, 128), (1, 4, 1), (16, 16, 32)),
+    ((32, 64, 128), (2, 2, 1), (16, 16, 32)),
+    ((64, 64, 128), (4, 1, 1), (16, 16, 32)),
+    ((128, 64, 128), (8, 2, 1), (16, 16, 32)),
+)
+"""Tile, warps and warp tile of the kernels that CK Tile's dispatcher declares by default."""
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize(("tile", "warps", "warp_tile"), UPSTREAM, ids=str)
+def test_tiles_of_upstreams_default_set(
+    tile: tuple[int, int, int],
+    warps: tuple[int, int, int],
+    warp_tile: tuple[int, int, int],
+    direction: str,
+) -> None:
+    """All are legal where the GPU has the warps: sixteen of them run on gfx950 alone."""
+    problem = conv_problem((2, 14, 14, 64), (64, 3, 3, 64), padding=1, direction=direction)
+    shape = {"tile": tile, "warps": warps, "warp_tile": warp_tile}
+    for gpu in ("gfx942", "gfx950"):
+        for pipeline in ("compv3", "mem"):
+            algorithm = replace(WIDE, **shape, pipeline=pipeline, vector_a=4)
+            # Stores are as wide as the tile can be dealt out.
+            refused = [
+                refusing(problem, replace(algorithm, vector_e=vector), gpu) for vector in (8, 4, 2)
+            ]
+            expected = {"warps"} if math.prod(warps) > 4 and gpu == "gfx942" else set()
+            assert expected in refused
 
 
 def test_refusal_says_what_would_be_legal() -> None:

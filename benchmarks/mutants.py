@@ -135,6 +135,13 @@ MUTANTS = (
         "alu",
     ),
     _mutant(
+        "a signalling NaN wins against numbers on gfx12",
+        "packed",
+        "{Op::v_pk_min_num_f16, halves2<min_f_num>}",
+        "{Op::v_pk_min_num_f16, halves2<min_f>}",
+        "pseudocode",
+    ),
+    _mutant(
         "carry-in lost",
         "carry",
         "const u64 in = carry_in ? mask_source(w, c, 2) : 0;",
@@ -254,17 +261,17 @@ MUTANTS = (
         "flat",
         "store_lanes<access>(w, source_row(w, c, 2), [&](int l) {"
         " return reinterpret_cast<u8*>(at(l)); });\n"
-        "  count_store(w, access.bytes);\n}\n\nconstexpr",
+        "  count_store(w, access.bytes);\n}\n\ntemplate <Access access>\nvoid scratch_load(",
         "for (int l = 0; l < kLanes; ++l)"
         " store_lane<access>(source_row(w, c, 2), l, reinterpret_cast<u8*>(at(l)));\n"
-        "  count_store(w, access.bytes);\n}\n\nconstexpr",
+        "  count_store(w, access.bytes);\n}\n\ntemplate <Access access>\nvoid scratch_load(",
         "known_mistakes",
     ),
     _mutant(
         "buffer bytes stored as dwords",
         "buffer",
-        "{Op::buffer_store_byte, store<Access{1}>}",
-        "{Op::buffer_store_byte, store<Access{4}>}",
+        "CKEMU_ACCESSES(buffer, load, store)",
+        "CKEMU_ACCESSES(buffer, load, store) {Op::buffer_store_byte, store<Access{4}>},",
         "ranges",
     ),
     _mutant(
@@ -298,11 +305,25 @@ MUTANTS = (
     _mutant(
         "buffer atomics do not return the old value",
         "buffer",
-        "old = atomic::apply<T, op>(place, get_lane<T>(data, l), changed);",
-        "atomic::apply<T, op>(place, get_lane<T>(data, l), changed);",
+        "atomic::update_lanes<T, op, true>(w, c, data, data,",
+        "atomic::update_lanes<T, op, true>(w, c, data, w.v[w.rows],",
         "ranges",
     ),
     # Control
+    _mutant(
+        "a block moves registers that m0 leaves out",
+        "rdna_block",
+        "for (u32 left = w.s[kM0]; left != 0;",
+        "for (u32 left = ~u32{0}; left != 0;",
+        "rdna_block",
+    ),
+    _mutant(
+        "bytes of a transposed load from the wrong fours",
+        "rdna_block",
+        "j / 4 * 8 + l / 8 % 2 * 4",
+        "j / 4 * 4 + l / 8 % 2 * 8",
+        "rdna_block",
+    ),
     _mutant(
         "s_getpc gives its own address",
         "control",

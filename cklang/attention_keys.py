@@ -10,9 +10,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, ClassVar, get_args
 
-from cklang.codec import enum_of
-from cklang.errors import error
-from cklang.keys import KernelKey
+from cklang.keys import KernelKey, make_members, require_positive
 from cklang.plain_keys import PlainKey, TransposeKey
 from cklang.types import DType
 
@@ -102,8 +100,7 @@ class AttentionSignature:
     mask_function: str = ""
 
     def __post_init__(self) -> None:
-        for name, kind in (("score", ScoreKind), ("mask", MaskKind)):
-            _close(self, name, kind)
+        make_members(self, {"score": ScoreKind, "mask": MaskKind})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,10 +129,10 @@ class AttentionAlgorithm:
             if not isinstance(value, tuple) or len(value) != count:
                 raise error("K002", what=name, want=f"{count} integers of 1 or more", got=value)
             for extent in value:
-                _positive(name, extent)
+                require_positive(name, extent)
         for name in ("vector", "block_per_cu"):
-            _positive(name, getattr(self, name))
-        _close(self, "pipeline", AttentionPipeline)
+            require_positive(name, getattr(self, name))
+        make_members(self, {"pipeline": AttentionPipeline})
 
 
 class GradPipeline(Enum):
@@ -164,8 +161,8 @@ class AttentionGradAlgorithm:
 
     def __post_init__(self) -> None:
         for extent in (*self.tile, self.vector, self.block_per_cu):
-            _positive("tile", extent)
-        _close(self, "pipeline", GradPipeline)
+            require_positive("tile", extent)
+        make_members(self, {"pipeline": GradPipeline})
 
 
 @dataclass(frozen=True)
@@ -287,7 +284,7 @@ class AppendKey(PlainKey):
     kind: ClassVar[str] = "attention_append"
 
     def __post_init__(self) -> None:
-        _close(self, "rotary", Rotary)
+        make_members(self, {"rotary": Rotary})
 
     @property
     def stencil(self) -> AppendKey:
@@ -316,15 +313,3 @@ def key_from_json(data: dict[str, Any]) -> AnyKey:
     kinds = {each.kind: each for each in (*get_args(AnyAttentionKey), TransposeKey)}
     kind = kinds.get(str(data.get("kind", "")))
     return KernelKey.from_json(data) if kind is None else kind.from_json(data)
-
-
-def _positive(what: str, value: object) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise error("K002", what=what, want="an integer of 1 or more", got=value)
-
-
-def _close(record: object, name: str, kind: type[Enum]) -> None:
-    """Turn a spelling into a member; what is neither is refused with the nearest spellings."""
-    value = getattr(record, name)
-    if type(value) is not kind:
-        object.__setattr__(record, name, enum_of(kind, value))

@@ -34,6 +34,8 @@ __all__ = [
     "Scale",
     "Scheduler",
     "Signature",
+    "make_members",
+    "require_positive",
 ]
 
 SCHEMA_VERSION = 2
@@ -152,7 +154,12 @@ class ConvSpecial(Enum):
     """Three taps along each axis, one channel and one feature a group: divisors are constants."""
 
 
-def _positive(what: str, value: object) -> None:
+def require_positive(what: str, value: object) -> None:
+    """Refuse what is no integer of 1 or more.
+
+    Raises:
+        CkValueError: K002, naming the field ``what``.
+    """
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise error("K002", what=what, want="an integer of 1 or more", got=value)
 
@@ -161,11 +168,15 @@ def _triple(what: str, value: object) -> None:
     if not isinstance(value, tuple) or len(value) != 3:
         raise error("K002", what=what, want="three integers (m, n, k)", got=value)
     for axis, extent in zip("mnk", value, strict=True):
-        _positive(f"{what} {axis}", extent)
+        require_positive(f"{what} {axis}", extent)
 
 
-def _close(record: object, kinds: Mapping[str, type[Enum]]) -> None:
-    """Turn spellings into members; what is neither is refused with the nearest spellings."""
+def make_members(record: object, kinds: Mapping[str, type[Enum]]) -> None:
+    """Turn the spellings in fields of a frozen record into members of their enumerations.
+
+    Raises:
+        CkValueError: K001, a field has neither; the nearest spellings are named.
+    """
     for name, kind in kinds.items():
         value = getattr(record, name)
         if type(value) is not kind:
@@ -226,7 +237,7 @@ class Signature:
 
     def __post_init__(self) -> None:
         layouts = ("layout_a", "layout_b", "layout_e")
-        _close(self, {"family": Family, **dict.fromkeys(layouts, Layout)})
+        make_members(self, {"family": Family, **dict.fromkeys(layouts, Layout)})
 
     @property
     def layouts(self) -> str:
@@ -307,11 +318,11 @@ class Algorithm:
             "split_k",
             "groups_merged",
         ):
-            _positive(name, getattr(self, name))
-        _positive("num_wave_groups", self.num_wave_groups)
+            require_positive(name, getattr(self, name))
+        require_positive("num_wave_groups", self.num_wave_groups)
         for width in self.vector_d:
-            _positive("vector_d", width)
-        _close(
+            require_positive("vector_d", width)
+        make_members(
             self,
             {
                 "pipeline": Pipeline,

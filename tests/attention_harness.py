@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from cklang import emulator
 from cklang.attention_keys import (
     AnyAttentionKey,
     AppendKey,
@@ -138,8 +139,8 @@ def _device(arch: str) -> Device:
     return open_device(f"emu:{arch}")
 
 
-def run(built: Built, problem: Any) -> None:
-    """Launch on the emulator and wait.
+def run(built: Built, problem: Any) -> emulator.Stats:
+    """Launch on the emulator, wait, and return what it counted.
 
     Raises:
         ValueError: The host face refuses; its sentence.
@@ -151,6 +152,7 @@ def run(built: Built, problem: Any) -> None:
     function = device.load(built.code.read_bytes(), built.source.kernel)
     device.launch(function, shape.grid, shape.block, shape.kernarg)(None)
     device.synchronize()
+    return emulator.stats(device.index)
 
 
 def tensor(array: Array) -> AttentionTensor:

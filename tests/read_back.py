@@ -13,10 +13,10 @@ from cklang import emulator
 from cklang.emulator.library import text_section
 from cklang.runtime.toolchain import find_toolchain
 
-__all__ = ["read_back"]
+__all__ = ["HALVES", "read_back"]
 
 #: Instructions on halves of registers, which compilers for gfx12 write.
-_FLAGS = {"gfx1201": ("-Xclangas", "-target-feature", "-Xclangas", "+real-true16")}
+HALVES = {"gfx1201": ("-Xclangas", "-target-feature", "-Xclangas", "+real-true16")}
 #: Two halves of a dual instruction that read one register: newer compilers pair them, and our
 #: assembler refuses to.
 _REFUSED = re.compile(r"v_dual_\w+ v\d+, \S+, (v\d+) :: v_dual_\w+ v\d+, \S+, \1$")
@@ -37,7 +37,7 @@ def read_back(code: bytes, arch: str) -> str:
     with tempfile.TemporaryDirectory() as folder:
         source, output = Path(folder, "kernel.s"), Path(folder, "kernel.o")
         source.write_text(f".text\n{_source(words, arch)}", "utf-8")
-        target = ("--target=amdgcn-amd-amdhsa", f"-mcpu={arch}", *_FLAGS.get(arch, ()))
+        target = ("--target=amdgcn-amd-amdhsa", f"-mcpu={arch}", *HALVES.get(arch, ()))
         run = subprocess.run(
             [*toolchain.clang, *target, "-x", "assembler", "-c", str(source), "-o", str(output)],
             capture_output=True,

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass, fields
-from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
-from cklang.errors import error
-from cklang.lowering.hostface import LaunchShape, launch_shape, launch_struct
+from cklang.lowering.face import Face
 
 __all__ = [
     "MAX_OPERANDS",
@@ -58,6 +56,9 @@ class AttentionOperand:
     extents: tuple[int, ...] = ()
     strides: tuple[int, ...] = ()
 
+
+Problem = TypeVar("Problem")
+Given = TypeVar("Given", "_Append", "_Reduce")
 
 _NONE = AttentionTensor()
 
@@ -272,100 +273,7 @@ class _Reduce(ctypes.Structure):
     )
 
 
-class AttentionGradFace:
-    """A loaded ``host.so`` of a kernel that gives the gradients of q, k and v."""
-
-    def __init__(self, path: Path) -> None:
-        """Load the library.
-
-        Raises:
-            CkBuildError: B013, it was built for another version of the struct layouts.
-        """
-        self._describe = _describe(path, "ck_attention_grad_describe")
-
-    def describe(self, problem: AttentionGradProblem) -> LaunchShape | str:
-        """Return how to launch the kernel for ``problem``, or the sentence that refuses it."""
-        given = _Grad(forward=_to_c(problem.forward), stride_split_q=problem.stride_split_q)
-        for name in _GRADS:
-            setattr(given, name, _tensor(getattr(problem, name)))
-        launch = launch_struct()
-        self._describe(ctypes.byref(given), ctypes.byref(launch))
-        return launch_shape(launch)
-
-
-class ReduceFace:
-    """A loaded ``host.so`` of a kernel around the gradient of attention."""
-
-    def __init__(self, path: Path) -> None:
-        """Load the library.
-
-        Raises:
-            CkBuildError: B013, it was built for another version of the struct layouts.
-        """
-        self._describe = _describe(path, "ck_reduce_describe")
-
-    def describe(self, problem: ReduceProblem) -> LaunchShape | str:
-        """Return how to launch the kernel for ``problem``, or the sentence that refuses it."""
-        given = _Reduce()
-        for f in fields(problem):
-            value = getattr(problem, f.name)
-            setattr(given, f.name, _tensor(value) if isinstance(value, AttentionTensor) else value)
-        launch = launch_struct()
-        self._describe(ctypes.byref(given), ctypes.byref(launch))
-        return launch_shape(launch)
-
-
-class AppendFace:
-    """A loaded ``host.so`` of a kernel that writes rows behind those of a cache."""
-
-    def __init__(self, path: Path) -> None:
-        """Load the library.
-
-        Raises:
-            CkBuildError: B013, it was built for another version of the struct layouts.
-        """
-        self._describe = _describe(path, "ck_append_describe")
-
-    def describe(self, problem: AppendProblem) -> LaunchShape | str:
-        """Return how to launch the kernel for ``problem``, or the sentence that refuses it."""
-        given = _Append()
-        for f in fields(problem):
-            value = getattr(problem, f.name)
-            setattr(given, f.name, _tensor(value) if f.name in ("source", "target") else value)
-        launch = launch_struct()
-        self._describe(ctypes.byref(given), ctypes.byref(launch))
-        return launch_shape(launch)
-
-
-def _describe(path: Path, name: str) -> Any:
-    library = ctypes.CDLL(str(path))
-    got = library.ck_attention_host_version()
-    if got != VERSION:
-        raise error("B013", path=path, got=got, want=VERSION)
-    function = library[name]
-    function.restype = None
-    return function
-
-
-class AttentionFace:
-    """A loaded ``host.so`` of an attention kernel, or of one that combines splits."""
-
-    def __init__(self, path: Path) -> None:
-        """Load the library.
-
-        Raises:
-            CkBuildError: B013, it was built for another version of the struct layouts.
-        """
-        self._describe = _describe(path, "ck_attention_describe")
-
-    def describe(self, problem: AttentionProblem) -> LaunchShape | str:
-        """Return how to launch the kernel for ``problem``, or the sentence that refuses it."""
-        launch = launch_struct()
-        self._describe(ctypes.byref(_to_c(problem)), ctypes.byref(launch))
-        return launch_shape(launch)
-
-
-def _to_c(problem: AttentionProblem) -> _Problem:
+def _problem(problem: AttentionProblem) -> _Problem:
     given = _Problem()
     for name in (*_EXTENTS, *_STARTS, *_PAGES, *_SPLITS, *_SEEDS, *_NUMBERS, *_WINDOW):
         setattr(given, name, getattr(problem, name))
@@ -381,3 +289,61 @@ def _to_c(problem: AttentionProblem) -> _Problem:
 
 def _tensor(tensor: AttentionTensor) -> _Tensor:
     return _Tensor(**{f.name: getattr(tensor, f.name) for f in fields(tensor)})
+
+
+def _append(problem: AppendProblem) -> _Append:
+    return _same(_Append(), problem)
+
+
+def _grad(problem: AttentionGradProblem) -> _Grad:
+    given = _Grad(forward=_problem(problem.forward), stride_split_q=problem.stride_split_q)
+    for name in _GRADS:
+        setattr(given, name, _tensor(getattr(problem, name)))
+    return given
+
+
+def _reduce(problem: ReduceProblem) -> _Reduce:
+    return _same(_Reduce(), problem)
+
+
+def _same(given: Given, problem: AppendProblem | ReduceProblem) -> Given:
+    """Give a struct the fields of ``problem``, which are called the same."""
+    for f in fields(problem):
+        value = getattr(problem, f.name)
+        setattr(given, f.name, _tensor(value) if isinstance(value, AttentionTensor) else value)
+    return given
+
+
+class _Face(Face[Problem]):
+    """What the faces here have in common: one version."""
+
+    version_symbol = "ck_attention_host_version"
+    version = VERSION
+
+
+class AttentionFace(_Face[AttentionProblem]):
+    """A loaded ``host.so`` of an attention kernel, or of one that combines splits."""
+
+    symbol = "ck_attention_describe"
+    to_c = staticmethod(_problem)
+
+
+class AttentionGradFace(_Face[AttentionGradProblem]):
+    """A loaded ``host.so`` of a kernel that gives the gradients of q, k and v."""
+
+    symbol = "ck_attention_grad_describe"
+    to_c = staticmethod(_grad)
+
+
+class ReduceFace(_Face[ReduceProblem]):
+    """A loaded ``host.so`` of a kernel around the gradient of attention."""
+
+    symbol = "ck_reduce_describe"
+    to_c = staticmethod(_reduce)
+
+
+class AppendFace(_Face[AppendProblem]):
+    """A loaded ``host.so`` of a kernel that writes rows behind those of a cache."""
+
+    symbol = "ck_append_describe"
+    to_c = staticmethod(_append)

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
-from pathlib import Path
 
-from cklang.errors import error
-from cklang.lowering.hostface import MAX_OPERANDS, LaunchShape, launch_shape, launch_struct
+from cklang.lowering.face import Face
+from cklang.lowering.hostface import MAX_OPERANDS
 
 __all__ = ["VERSION", "ConvFace", "ConvQuestion"]
 
@@ -87,30 +86,6 @@ class _Problem(ctypes.Structure):
     )
 
 
-class ConvFace:
-    """A loaded ``host.so`` of a convolution kernel."""
-
-    def __init__(self, path: Path) -> None:
-        """Load the library.
-
-        Raises:
-            CkBuildError: B013, it was built for another version of the struct layouts.
-        """
-        library = ctypes.CDLL(str(path))
-        got = library.ck_conv_host_version()
-        if got != VERSION:
-            raise error("B013", path=path, got=got, want=VERSION)
-        self._describe = library.ck_conv_describe
-        self._describe.restype = None
-        self._describe.argtypes = (ctypes.POINTER(_Problem), ctypes.c_void_p)
-
-    def describe(self, question: ConvQuestion) -> LaunchShape | str:
-        """Return how to launch the kernel for ``question``, or the sentence that refuses it."""
-        launch = launch_struct()
-        self._describe(ctypes.byref(_to_c(question)), ctypes.byref(launch))
-        return launch_shape(launch)
-
-
 def _to_c(question: ConvQuestion) -> _Problem:
     q = question
     given = _Problem(
@@ -134,3 +109,12 @@ def _to_c(question: ConvQuestion) -> _Problem:
         given.d[i] = address
         given.d_strides[i][:] = strides
     return given
+
+
+class ConvFace(Face[ConvQuestion]):
+    """A loaded ``host.so`` of a convolution kernel."""
+
+    symbol = "ck_conv_describe"
+    version_symbol = "ck_conv_host_version"
+    version = VERSION
+    to_c = staticmethod(_to_c)

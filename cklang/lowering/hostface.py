@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
-from cklang.errors import error
+from cklang.lowering.face import Face
 
 __all__ = [
     "MAX_BATCH",
@@ -20,9 +18,6 @@ __all__ = [
     "GemmOperand",
     "GemmProblem",
     "HostFace",
-    "LaunchShape",
-    "launch_shape",
-    "launch_struct",
 ]
 
 VERSION = 5
@@ -33,8 +28,6 @@ MAX_OPERANDS = 8
 
 MAX_BATCH = 3
 """CK_GEMM_MAX_BATCH."""
-
-_MAX_KERNARG = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,22 +67,6 @@ class GemmProblem:
     """Address of the table of a grouped kernel; 0 to ask for the row of this problem."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchShape:
-    """How to launch the kernel for one problem."""
-
-    kernarg: bytes
-    """The kernel's one argument."""
-    grid: tuple[int, int, int]
-    """Workgroups."""
-    block: tuple[int, int, int]
-    """Threads of a workgroup."""
-    lds_bytes: int
-    workspace_bytes: int
-    zeroed_bytes: int
-    """How many bytes of the workspace, from the first on, must be 0 before a launch."""
-
-
 class _Operand(ctypes.Structure):
     _fields_ = (
         ("data", ctypes.c_void_p),
@@ -107,62 +84,6 @@ class _Problem(ctypes.Structure):
         ("batch", ctypes.c_int64 * MAX_BATCH),
         *((name, ctypes.c_int64) for name in ("first_tile", "group_count")),
         ("groups", ctypes.c_void_p),
-    )
-
-
-class _Launch(ctypes.Structure):
-    _fields_ = (
-        ("refusal", ctypes.c_char_p),
-        ("grid", ctypes.c_uint32 * 3),
-        ("block", ctypes.c_uint32 * 3),
-        ("lds_bytes", ctypes.c_uint32),
-        ("kernarg_bytes", ctypes.c_uint32),
-        ("workspace_bytes", ctypes.c_uint64),
-        ("zeroed_bytes", ctypes.c_uint64),
-        ("kernarg", ctypes.c_ubyte * _MAX_KERNARG),
-    )
-
-
-class HostFace:
-    """A loaded ``host.so``."""
-
-    def __init__(self, path: Path) -> None:
-        """Load the library.
-
-        Raises:
-            CkBuildError: B013, it was built for another version of the struct layouts.
-        """
-        library = ctypes.CDLL(str(path))
-        got = library.ck_gemm_host_version()
-        if got != VERSION:
-            raise error("B013", path=path, got=got, want=VERSION)
-        self._describe = library.ck_gemm_describe
-        self._describe.restype = None
-        self._describe.argtypes = (ctypes.POINTER(_Problem), ctypes.POINTER(_Launch))
-
-    def describe(self, problem: GemmProblem) -> LaunchShape | str:
-        """Return how to launch the kernel for ``problem``, or the sentence that refuses it."""
-        launch = launch_struct()
-        self._describe(ctypes.byref(_to_c(problem)), ctypes.byref(launch))
-        return launch_shape(launch)
-
-
-def launch_struct() -> ctypes.Structure:
-    """Return the C struct that a host face writes its answer to."""
-    return _Launch()
-
-
-def launch_shape(launch: Any) -> LaunchShape | str:
-    """Return what a host face wrote: how to launch, or the sentence that refuses the problem."""
-    if launch.refusal is not None:
-        return str(launch.refusal.decode())
-    return LaunchShape(
-        kernarg=bytes(launch.kernarg[: launch.kernarg_bytes]),
-        grid=tuple(launch.grid),
-        block=tuple(launch.block),
-        lds_bytes=launch.lds_bytes,
-        workspace_bytes=launch.workspace_bytes,
-        zeroed_bytes=launch.zeroed_bytes,
     )
 
 
@@ -198,3 +119,12 @@ def _fill(field: ctypes.Array[ctypes.c_int64], values: tuple[int, ...]) -> None:
     """Write ``values`` into the last elements, so that the innermost axis is always the last."""
     for place, value in enumerate(values, start=MAX_BATCH - len(values)):
         field[place] = value
+
+
+class HostFace(Face[GemmProblem]):
+    """A loaded ``host.so`` of a product."""
+
+    symbol = "ck_gemm_describe"
+    version_symbol = "ck_gemm_host_version"
+    version = VERSION
+    to_c = staticmethod(_to_c)

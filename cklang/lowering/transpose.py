@@ -9,12 +9,10 @@ from __future__ import annotations
 import ctypes
 import json
 from dataclasses import dataclass
-from pathlib import Path
 
 from cklang.arch import arch
-from cklang.errors import error
+from cklang.lowering.face import Face
 from cklang.lowering.gemm import KernelSource
-from cklang.lowering.hostface import LaunchShape, launch_shape, launch_struct
 from cklang.lowering.render import template
 from cklang.plain_keys import TransposeKey
 
@@ -101,32 +99,22 @@ class _Problem(ctypes.Structure):
     )
 
 
-class TransposeFace:
+def _to_c(question: TransposeQuestion) -> _Problem:
+    given = _Problem(rows=question.rows, columns=question.columns)
+    missing = MAX_BATCH - len(question.batch)
+    given.batch[:] = (*(1,) * missing, *question.batch)
+    for name in ("source", "target"):
+        side: TransposeSide = getattr(question, name)
+        place = getattr(given, name)
+        place.pointer, place.row, place.column = side.pointer, side.row, side.column
+        place.batch[:] = (*(0,) * missing, *side.batch)
+    return given
+
+
+class TransposeFace(Face[TransposeQuestion]):
     """A loaded ``host.so`` of a kernel that transposes."""
 
-    def __init__(self, path: Path) -> None:
-        """Load the library.
-
-        Raises:
-            CkBuildError: B013, it was built for another version of the struct layouts.
-        """
-        library = ctypes.CDLL(str(path))
-        got = library.ck_transpose_host_version()
-        if got != VERSION:
-            raise error("B013", path=path, got=got, want=VERSION)
-        self._describe = library.ck_transpose_describe
-        self._describe.restype = None
-
-    def describe(self, question: TransposeQuestion) -> LaunchShape | str:
-        """Return how to launch the kernel for ``question``, or the sentence that refuses it."""
-        given = _Problem(rows=question.rows, columns=question.columns)
-        missing = MAX_BATCH - len(question.batch)
-        given.batch[:] = (*(1,) * missing, *question.batch)
-        for name in ("source", "target"):
-            side: TransposeSide = getattr(question, name)
-            place = getattr(given, name)
-            place.pointer, place.row, place.column = side.pointer, side.row, side.column
-            place.batch[:] = (*(0,) * missing, *side.batch)
-        launch = launch_struct()
-        self._describe(ctypes.byref(given), ctypes.byref(launch))
-        return launch_shape(launch)
+    symbol = "ck_transpose_describe"
+    version_symbol = "ck_transpose_host_version"
+    version = VERSION
+    to_c = staticmethod(_to_c)

@@ -8,18 +8,19 @@ by giving it marks that no argument is likely to hold.
 from __future__ import annotations
 
 import struct
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from cklang.errors import error
 from cklang.ir.windows import Role
 from cklang.lowering.convface import ConvFace, ConvQuestion
-from cklang.lowering.hostface import GemmOperand, GemmProblem, HostFace, LaunchShape
+from cklang.lowering.face import LaunchShape
+from cklang.lowering.hostface import GemmOperand, GemmProblem, HostFace
 from cklang.runtime.convolution import AnyProblem, ConvProblem
 from cklang.runtime.device import Device, Function
 from cklang.runtime.problem import ComputedMatrix, Matrix, Problem, ReadAccess, ScaleAccess
 from cklang.runtime.record import Artifact
+from cklang.runtime.resident import Resident, resident
 
 __all__ = ["Loaded", "Prepared", "loaded", "mark", "words_of"]
 
@@ -195,11 +196,6 @@ def _read(read: ReadAccess, pointer: int) -> GemmOperand:
     return GemmOperand(pointer=pointer, outer=read.stride_m, inner=read.stride_n, batch=read.batch)
 
 
-def _face(artifact: Artifact) -> HostFace | ConvFace:
-    kind = ConvFace if artifact.gemm.signature.spatial else HostFace
-    return kind(artifact.host_face)
-
-
 def _scale(scale: ScaleAccess | None, pointers: Iterator[int]) -> Iterator[GemmOperand]:
     if scale is not None:
         yield GemmOperand(
@@ -207,20 +203,16 @@ def _scale(scale: ScaleAccess | None, pointers: Iterator[int]) -> Iterator[GemmO
         )
 
 
-_loaded: dict[tuple[int, str], Loaded] = {}
-_lock = threading.Lock()
-
-
 def loaded(device: Device, artifact: Artifact) -> Loaded:
     """Return a kernel loaded on ``device``; each is loaded once a process."""
-    where = (device.index, str(artifact.folder))
-    with _lock:
-        known = _loaded.get(where)
-        if known is None:
-            known = _loaded[where] = Loaded(
-                artifact=artifact,
-                function=device.load(artifact.code_object.read_bytes(), artifact.symbol),
-                face=_face(artifact),
-                blocks=device.spec.compute_units * artifact.gemm.algorithm.block_per_cu,
-            )
-        return known
+    kernel: Resident[HostFace] | Resident[ConvFace]
+    if artifact.gemm.signature.spatial:
+        kernel = resident(device, artifact, ConvFace)
+    else:
+        kernel = resident(device, artifact, HostFace)
+    return Loaded(
+        artifact=artifact,
+        function=kernel.function,
+        face=kernel.face,
+        blocks=device.spec.compute_units * artifact.gemm.algorithm.block_per_cu,
+    )

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass, replace
 
 from cklang.errors import error
@@ -11,6 +10,7 @@ from cklang.lowering.transpose import TransposeFace
 from cklang.runtime.device import Device, Function
 from cklang.runtime.launch import Prepared, mark, words_of
 from cklang.runtime.record import Artifact
+from cklang.runtime.resident import resident
 from cklang.runtime.transposition import Transposition
 
 __all__ = ["LoadedTranspose", "loaded_transpose"]
@@ -55,19 +55,7 @@ class LoadedTranspose:
         )
 
 
-_loaded: dict[tuple[int, str], LoadedTranspose] = {}
-_lock = threading.Lock()
-
-
 def loaded_transpose(device: Device, artifact: Artifact) -> LoadedTranspose:
     """Return a kernel loaded on ``device``; each is loaded once a process."""
-    where = (device.index, str(artifact.folder))
-    with _lock:
-        known = _loaded.get(where)
-        if known is None:
-            known = _loaded[where] = LoadedTranspose(
-                artifact=artifact,
-                function=device.load(artifact.code_object.read_bytes(), artifact.symbol),
-                face=TransposeFace(artifact.host_face),
-            )
-        return known
+    kernel = resident(device, artifact, TransposeFace)
+    return LoadedTranspose(artifact=artifact, function=kernel.function, face=kernel.face)

@@ -12,7 +12,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
 
 from cklang.arch import ArchSpec, arch
 from cklang.attention_keys import AttentionKey, ScoreKind
@@ -21,12 +24,20 @@ from cklang.tuning.constants import Constants, fitted
 from cklang.tuning.terms import cache_bytes
 from cklang.tuning.traits import matrix_rate
 
-__all__ = ["AttentionEstimate", "AttentionShape", "attention_estimate", "explain_attention"]
+__all__ = [
+    "SCORE_FLOPS",
+    "AttentionEstimate",
+    "AttentionShape",
+    "attention_estimate",
+    "explain_attention",
+    "moved_once",
+    "overlapped",
+]
 
 _SOFTMAX_FLOPS = 8.0
 """Vector operations on a score: scale, maximum, subtraction, sum, rounding; and the exponential,
 which takes the time of four."""
-_SCORE_FLOPS: Mapping[ScoreKind, float] = {
+SCORE_FLOPS: Mapping[ScoreKind, float] = {
     ScoreKind.NONE: 0.0,
     ScoreKind.BIAS: 2.0,
     ScoreKind.ALIBI: 4.0,
@@ -54,6 +65,8 @@ class AttentionShape:
     right: int = -1
     from_bottom_right: bool = False
     """Whether the last query, not the first, stands at the last (first) key."""
+    sink: int = 0
+    """First keys that every query sees that comes after them, whatever ``left`` says."""
     splits: int = 1
     """Workgroups that share the keys of a tile of queries."""
 
@@ -61,24 +74,53 @@ class AttentionShape:
         for name in ("batch", "heads", "kv_heads", "queries", "head", "head_v", "splits"):
             if getattr(self, name) < 1:
                 raise error("K002", what=name, want="1 or more", got=getattr(self, name))
-        if self.keys < 0:
-            raise error("K002", what="keys", want="0 or more", got=self.keys)
+        for name in ("keys", "sink"):
+            if getattr(self, name) < 0:
+                raise error("K002", what=name, want="0 or more", got=getattr(self, name))
+
+    @property
+    def _shift(self) -> int:
+        """The key that query 0 stands at."""
+        return self.keys - self.queries if self.from_bottom_right else 0
 
     def key_tiles(self, queries: int, keys: int) -> int:
         """Return how many tiles of ``keys`` all tiles of ``queries`` of one head walk over."""
-        shift = self.keys - self.queries if self.from_bottom_right else 0
-        total = 0
-        for first in range(0, self.queries, queries):
-            last = first + queries - 1  # the mask does not know how many queries there are
-            begin = 0 if self.left < 0 else max(0, first + shift - self.left)
-            end = self.keys if self.right < 0 else min(self.keys, last + shift + self.right + 1)
-            total += max(0, math.ceil(end / keys) - begin // keys) if begin < end else 0
-        return total
+        first = np.arange(0, self.queries, queries)
+        last = first + queries - 1  # the mask does not know how many queries there are
+        begin, end = np.zeros_like(first), np.full_like(first, self.keys)
+        if self.left >= 0 and not self.sink:
+            begin = np.maximum(first + self._shift - self.left, 0)
+        if self.right >= 0:
+            end = np.minimum(end, last + self._shift + self.right + 1)
+        return _walked(begin, end, keys)
+
+    def query_tiles(self, queries: int, keys: int) -> int:
+        """Return how many tiles of ``queries`` all tiles of ``keys`` of one head walk over."""
+        first = np.arange(0, self.keys, keys)
+        last = first + keys - 1  # nor how many keys
+        begin, end = np.zeros_like(first), np.full_like(first, self.queries)
+        if self.right >= 0:
+            begin = np.maximum(first - self._shift - self.right, 0)
+        if self.left >= 0:
+            seen = np.minimum(end, last - self._shift + self.left + 1)
+            end = np.where(first < self.sink, end, seen)
+        return _walked(begin, end, queries)
 
     @property
     def visible(self) -> int:
         """How many scores of one head the mask leaves."""
-        return self.key_tiles(1, 1)
+        seen = replace(self, sink=0).key_tiles(1, 1)
+        if self.sink and self.left >= 0:
+            # Of the sink, what lies before the window of a query.
+            begin = np.arange(self.queries) + self._shift - self.left
+            seen += int(np.clip(begin, 0, min(self.sink, self.keys)).sum())
+        return seen
+
+
+def _walked(begin: npt.NDArray[np.int64], end: npt.NDArray[np.int64], length: int) -> int:
+    """Return how many tiles of ``length`` reach from each begin to its end, all together."""
+    tiles = -(-end // length) - begin // length
+    return int(np.where(begin < end, tiles, 0).sum())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,17 +180,13 @@ def attention_estimate(
         queries * head_v * (_PARTIAL_BYTES if shape.splits > 1 else key.signature.dtype_o.bytes)
     )
     units = busy + idle + rounds * c.prologue + queue * c.epilogue * written / 65536.0
-    together = (units**1.5 + memory**1.5 + l2**1.5) ** (2.0 / 3.0)
-    waiting = together - units
-    share = memory**1.5 / (memory**1.5 + l2**1.5) if memory or l2 else 0.0
     terms = {"launch": c.launch * (2 if shape.splits > 1 else 1)}
     terms |= {name: own_steps * value for name, value in price.items()}
     terms |= {
         "latency": idle,
         "prologue": rounds * c.prologue,
         "epilogue": queue * c.epilogue * written / 65536.0,
-        "memory": waiting * share,
-        "l2": waiting * (1.0 - share),
+        **overlapped(units, memory, l2),
         "combine": _combine(shape, c),
     }
     return AttentionEstimate(
@@ -173,7 +211,7 @@ def _step(key: AttentionKey, gpu: ArchSpec, c: Constants, flops: float) -> dict[
     return {
         "matrix": c.matrix * flops / (matrix_rate(gpu, s.dtype) * clock),
         "softmax": scores
-        * (_SOFTMAX_FLOPS + _SCORE_FLOPS[s.score])
+        * (_SOFTMAX_FLOPS + SCORE_FLOPS[s.score])
         / (gpu.vector_flops_per_clock * clock),
         "lds": c.lds * (staged + read) / (gpu.lds_bytes_per_clock * clock),
         "load": c.load * staged / (gpu.l1_bytes_per_clock * clock),
@@ -192,11 +230,25 @@ def _traffic(
     moved = kept + rows * (shape.head * s.dtype.bytes + shape.head_v * s.dtype_o.bytes)
     if s.score is ScoreKind.BIAS:
         moved += heads * shape.visible * s.dtype_bias.bytes
-    footprint = moved * _MEGA
-    warm = 1.0 / (1.0 + (footprint / (cache_bytes(gpu) * _MEGA)) ** 2)
-    memory = footprint * (warm / c.memory_warm + (1.0 - warm) / c.memory_cold)
     asked = steps * tile[1] * (shape.head + shape.head_v) * s.dtype.bytes * _MEGA
-    return memory, asked / c.l2
+    return moved_once(moved, gpu, c), asked / c.l2
+
+
+def moved_once(size: float, gpu: ArchSpec, c: Constants) -> float:
+    """Return the µs that so many bytes take from or to memory, or the last cache before it."""
+    footprint = size * _MEGA
+    warm = 1.0 / (1.0 + (footprint / (cache_bytes(gpu) * _MEGA)) ** 2)
+    return footprint * (warm / c.memory_warm + (1.0 - warm) / c.memory_cold)
+
+
+def overlapped(units: float, memory: float, l2: float) -> dict[str, float]:
+    """Return the terms of memory and L2: what they add to the time of the compute units, in µs.
+
+    The three overlap in part, as in :func:`cklang.tuning.terms.times`.
+    """
+    together = (units**1.5 + memory**1.5 + l2**1.5) ** (2.0 / 3.0)
+    share = memory**1.5 / (memory**1.5 + l2**1.5) if memory or l2 else 0.0
+    return {"memory": (together - units) * share, "l2": (together - units) * (1.0 - share)}
 
 
 def _combine(shape: AttentionShape, c: Constants) -> float:

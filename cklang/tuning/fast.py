@@ -15,7 +15,10 @@ from cklang.tuning.constants import Constants
 from cklang.tuning.terms import Costs, cache_bytes, geometry, loop_steps, step_time, times
 from cklang.tuning.traits import Columns, Floats
 
-__all__ = ["Totals"]
+__all__ = ["Extent", "Totals"]
+
+Extent = float | Floats
+"""A length of a problem: one for all kernels, or one for each."""
 
 _MEGA = 1e-6
 
@@ -49,17 +52,21 @@ class Totals:
         self._prologue: Floats = cost.prologue
         self._epilogue: Floats = cost.epilogue
         self._fixed: Floats = c.launch + cost.split
-        self._atomics: Floats = (t.split_k > 1) * t.split_k * _MEGA * c.split_atomics
-        self._column_bytes = t.tile_n * t.bytes_b
+        self._atomics: Floats = (t.split_k > 1) * t.split_k * t.held_out * _MEGA * c.split_atomics
+        bytes_b, bytes_out = t.bytes_b * t.held_b, t.bytes_out * t.held_out
+        self._column_bytes = t.tile_n * bytes_b
         self._row_bytes = t.tile_m * t.bytes_a
         self._tiles: Floats = (self._column_bytes + self._row_bytes) * t.tile_k * _MEGA / c.l2
         self._fetch = self._chiplets * _MEGA / c.last_level
         self._sizes = [
-            (float(x[0]) if (x == x[0]).all() else x) for x in (t.bytes_a, t.bytes_b, t.bytes_out)
+            (float(x[0]) if (x == x[0]).all() else x) for x in (t.bytes_a, bytes_b, bytes_out)
         ]
 
-    def __call__(self, m: float, n: float, k: float, products: float = 1.0) -> Floats:
-        """Return the predicted time of each kernel in µs, shape [kernels]."""
+    def __call__(self, m: Extent, n: Extent, k: Extent, products: Extent = 1.0) -> Floats:
+        """Return the predicted time of each kernel in µs, shape [kernels].
+
+        Extents are numbers, or [kernels] where kernels merge groups of a convolution.
+        """
         if self._streams:
             return self._one_by_one(m, n, k, products)
         t = self._t
@@ -89,19 +96,17 @@ class Totals:
         result: Floats = total + (products * m * n) * self._atomics
         return result
 
-    def _one_by_one(self, m: float, n: float, k: float, products: float) -> Floats:
+    def _one_by_one(self, m: Extent, n: Extent, k: Extent, products: Extent) -> Floats:
         """Return the same by the equations as they stand, which know stream-K."""
-        g = geometry(self._t, self._spec, float(m), float(n), float(k), float(products))
+        g = geometry(self._t, self._spec, 1.0 * m, 1.0 * n, 1.0 * k, 1.0 * products)
         last = step_time(self._cost, g.last)
         found: Floats = times(self._t, g, self._cost, self._c, self._full, last).total
         return found
 
-    def _operands(self, m: float, n: float, k: float, products: float) -> Floats | float:
+    def _operands(self, m: Extent, n: Extent, k: Extent, products: Extent) -> Extent:
         """Return the time of A, B and the result at memory bandwidth, each moved once."""
         a, b, out = self._sizes
         footprint = ((m * k) * a + (n * k) * b + (m * n) * out) * (products * _MEGA)
         warm = 1.0 / (1.0 + (footprint / self._cache) ** 2)
-        time: Floats | float = footprint * (
-            warm / self._c.memory_warm + (1.0 - warm) / self._c.memory_cold
-        )
+        time: Extent = footprint * (warm / self._c.memory_warm + (1.0 - warm) / self._c.memory_cold)
         return time

@@ -40,6 +40,17 @@ class Extents(Protocol):
         """How many such products are computed in one launch."""
 
 
+def _product(problem: Extents, merged: int) -> tuple[int, int, int, int]:
+    """Return how many products a kernel that merges so many groups computes, and M, N, K of each.
+
+    Only a convolution has groups, and says so: :meth:`ConvProblem.product`.
+    """
+    if merged > 1 and (product := getattr(problem, "product", None)) is not None:
+        found: tuple[int, int, int, int] = product(merged)
+        return found
+    return problem.products, problem.m, problem.n, problem.k
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GemmShape:
     """The extents of a GEMM: A [m, k] by B [k, n], or of several of them in one launch."""
@@ -111,17 +122,29 @@ class CostModel:
         self.columns = Columns.stack(rows)
         self._costs = costs(self.columns, spec, self.constants)
         self._totals = Totals(self.columns, spec, self._costs, self.constants)
+        merged, self._merge = np.unique(self.columns.merged, return_inverse=True)
+        self._merged = tuple(int(groups) for groups in merged)
 
     def times(self, m: float, n: float, k: float, products: float = 1.0) -> Floats:
         """Return the predicted time of each kernel in µs, shape [kernels]."""
         return self._totals(m, n, k, products)
 
     def times_of(self, problem: Extents) -> Floats:
-        """Return the same for a problem; one without a sum takes as long as the shortest sum."""
-        return self._totals(problem.m, problem.n, max(problem.k, 1), problem.products)
+        """Return the same for a problem; one without a sum takes as long as the shortest sum.
+
+        Kernels that merge groups of a convolution see it as fewer and larger products.
+        """
+        if self._merged == (1,):
+            return self._totals(problem.m, problem.n, max(problem.k, 1), problem.products)
+        each = np.array([_product(problem, merged) for merged in self._merged], dtype=np.float64)
+        products, m, n, k = each[self._merge].T
+        return self._totals(m, n, np.maximum(k, 1.0), products)
 
     def estimate(self, index: int, m: int, n: int, k: int, products: int = 1) -> Estimate:
-        """Return the prediction of kernel ``index`` with its terms."""
+        """Return the prediction of kernel ``index`` with its terms.
+
+        Of a kernel that merges groups, the extents are those of merged groups.
+        """
         t, c = self.columns, self._costs
         g = geometry(t, self.spec, float(m), float(n), float(k), float(products))
         full = step_time(c, t.occupancy)
@@ -138,7 +161,7 @@ class CostModel:
         terms |= {"memory": waiting * share, "l2": waiting * (1.0 - share)}
         i = index
         tiles_m, tiles_n = np.ceil(m / t.tile_m), np.ceil(n / t.tile_n)
-        loaded = products * (m * tiles_n * t.bytes_a + n * tiles_m * t.bytes_b) * k
+        loaded = products * (m * tiles_n * t.bytes_a + n * tiles_m * t.bytes_b * t.held_b) * k
         rounds = g.rounds[i] + g.partial[i]
         filled = g.workgroups[i] / (self.spec.compute_units * t.occupancy[i])
         padded = products * tiles_m * tiles_n * _steps(t, k) * t.tile_m * t.tile_n * t.tile_k
@@ -150,7 +173,7 @@ class CostModel:
             rounds=int(rounds),
             last_round=min(1.0, float(filled - (np.ceil(filled) - 1))),
             steps=int(g.steps[i]),
-            flops=2.0 * products * m * n * k,
+            flops=2.0 * products * m * n * k / float(t.merged[i]),
             padded_flops=2.0 * float(padded[i]),
             waves=int(g.workgroups[i] * t.waves[i]),
             bytes_loaded=float(loaded[i]),
@@ -196,7 +219,8 @@ class Ranker:
     spec: ArchSpec | None = None
     resources: Mapping[KernelKey, Resources] = field(default_factory=dict)
     model: CostModel = field(init=False)
-    _chosen: dict[tuple[int, int, int, int], int] = field(init=False, default_factory=dict)
+    _merged: tuple[int, ...] = field(init=False)
+    _chosen: dict[object, int] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.keys:
@@ -208,6 +232,7 @@ class Ranker:
                 raise error("N004", got=key.arch, want=name)
         rows = [traits_of(key, spec, self.resources.get(key)) for key in self.keys]
         self.model = CostModel(rows, spec)
+        self._merged = tuple(sorted({key.algorithm.groups_merged for key in self.keys} - {1}))
 
     def rank(self, problem: Extents) -> tuple[Ranked, ...]:
         """Return all candidates, the quickest first; equal times keep the order of the keys."""
@@ -217,17 +242,18 @@ class Ranker:
 
     def choose(self, problem: Extents) -> KernelKey:
         """Return the quickest candidate; the answer is remembered."""
-        shape = (problem.m, problem.n, problem.k, problem.products)
+        shape: object = (problem.m, problem.n, problem.k, problem.products)
+        if self._merged:
+            shape = (shape, *(_product(problem, merged) for merged in self._merged))
         index = self._chosen.get(shape)
         if index is None:
-            index = self._chosen[shape] = int(np.argmin(self.model.times(*shape)))
+            index = self._chosen[shape] = int(np.argmin(self.model.times_of(problem)))
         return self.keys[index]
 
     def estimate(self, key: KernelKey, problem: Extents) -> Estimate:
         """Return the prediction for one candidate, term by term."""
-        return self.model.estimate(
-            self.keys.index(key), problem.m, problem.n, problem.k, problem.products
-        )
+        products, m, n, k = _product(problem, key.algorithm.groups_merged)
+        return self.model.estimate(self.keys.index(key), m, n, k, products)
 
     def explain(self, problem: Extents) -> str:
         """Return the predicted times of the first two candidates side by side, as text."""

@@ -107,7 +107,8 @@ def geometry(
 ) -> Geometry:
     """Count tiles, rounds and traffic of problems (m, n, k) on each kernel.
 
-    Several products of one launch stand one under the other: their tiles are rows of tiles.
+    Several products of one launch stand one under the other: their tiles are rows of tiles. For
+    kernels that merge groups of a convolution the extents are those of merged groups, [kernels].
     """
     units, chiplets = float(spec.compute_units), float(spec.chiplets)
     rows, columns = products * np.ceil(m / t.tile_m), np.ceil(n / t.tile_n)
@@ -121,8 +122,9 @@ def geometry(
     # that the tiles of one chiplet lie in few rows and in many columns.
     own_columns = np.minimum(together / chiplets, columns)
     own_rows = np.minimum(np.maximum(together / (own_columns * chiplets), 1.0), rows)
-    bytes_per_k = own_columns * t.tile_n * t.bytes_b + own_rows * t.tile_m * t.bytes_a
-    moved = (m * t.bytes_a + n * t.bytes_b) * k + m * n * t.bytes_out
+    bytes_b, bytes_out = t.bytes_b * t.held_b, t.bytes_out * t.held_out
+    bytes_per_k = own_columns * t.tile_n * bytes_b + own_rows * t.tile_m * t.bytes_a
+    moved = (m * t.bytes_a + n * bytes_b) * k + m * n * bytes_out
     footprint = products * moved * _MEGA
     cache = cache_bytes(spec) * _MEGA
     return Geometry(
@@ -135,7 +137,7 @@ def geometry(
         last_level=workgroups / together * chiplets * bytes_per_k * k * _MEGA,
         footprint=footprint,
         warm=1.0 / (1.0 + np.square(footprint / cache)),
-        l2=workgroups * steps * t.tile_k * _tile_bytes(t) * _MEGA,
+        l2=workgroups * steps * t.tile_k * (t.tile_m * t.bytes_a + t.tile_n * bytes_b) * _MEGA,
         finished=np.maximum((t.stream > 0) * np.ceil(rows * columns / workgroups), 1.0),
         atomics=added(t, products * m, n, workgroups) * _MEGA,
     )
@@ -160,7 +162,7 @@ def added(t: Columns, m: Array, n: Array, workgroups: Array) -> Array:
     begins and where it ends.
     """
     streams = 2.0 * workgroups * t.tile_m * t.tile_n
-    return np.where(t.stream > 0, streams, (t.split_k > 1) * m * n * t.split_k)
+    return np.where(t.stream > 0, streams, (t.split_k > 1) * m * n * t.held_out * t.split_k)
 
 
 def loop_steps(t: Columns, tiles: Array) -> Array:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from cklang.arch import ArchSpec
 from cklang.errors import error
-from cklang.keys import DKind, KernelKey, Pipeline
+from cklang.keys import DKind, Family, KernelKey, Pipeline
 from cklang.lowering.pipelines import loop_of
 from cklang.types import DType, Kind
 
@@ -80,6 +80,12 @@ class Traits:
     """Bytes that the epilogue moves for each element of the result: E and full-sized D."""
     b_in_lds: bool
     """Whether B passes through LDS (preshuffled B goes straight into registers)."""
+    merged: float
+    """Groups of a convolution that share a tile: the other operand is blocks on a diagonal."""
+    held_b: float
+    """Part of B that lies in memory; the rest are the zeros between those blocks."""
+    held_out: float
+    """The same of the result."""
     scale_k: float
     """Elements of K that share one scale factor applied to the accumulator; 0 if there is none."""
     matrix_rate: float
@@ -108,13 +114,16 @@ class Traits:
         loop: tuple[int, int] = (1, 1),
         double_buffer: bool = False,
         b_in_lds: bool = True,
+        merged: int = 1,
+        merges_out: bool = False,
         scale_k: int = 0,
         blocks_per_cu: int = 1,
         resources: Resources | None = None,
     ) -> Self:
         """Derive registers, LDS and occupancy; ``resources`` of a built kernel overrule them.
 
-        ``loop`` is how many K tiles the loop takes at once, and at least.
+        ``loop`` is how many K tiles the loop takes at once, and at least. Of ``merged`` groups the
+        result (``merges_out``) or else B is blocks on a diagonal.
         """
         m, n, k = tile
         count = waves[0] * waves[1] * waves[2]
@@ -152,6 +161,9 @@ class Traits:
             width_b=min(width_b, _WIDEST),
             bytes_out=bytes_out,
             b_in_lds=b_in_lds,
+            merged=merged,
+            held_b=1.0 if merges_out else 1.0 / merged,
+            held_out=1.0 / merged if merges_out else 1.0,
             scale_k=scale_k,
             matrix_rate=rate,
             occupancy=_occupancy(spec, held, lds, count),
@@ -209,6 +221,9 @@ class Columns:
     width_b: Floats
     bytes_out: Floats
     b_in_lds: Floats
+    merged: Floats
+    held_b: Floats
+    held_out: Floats
     scale_k: Floats
     matrix_rate: Floats
     occupancy: Floats
@@ -268,6 +283,8 @@ def traits_of(key: KernelKey, spec: ArchSpec, resources: Resources | None = None
         stream=a.block_per_cu if a.stream_k else 0,
         loop=loop_of(s, a, spec.wave_size),
         double_buffer=a.double_buffer,
+        merged=a.groups_merged,
+        merges_out=s.family is Family.CONV_GRAD_WEIGHT,
         scale_k=s.block_k,
         blocks_per_cu=a.block_per_cu,
         resources=resources,

@@ -25,6 +25,8 @@ from cklang.lowering.attention_face import (
     ReduceProblem,
 )
 from cklang.runtime.attention.space import attention_grad_algorithms
+from cklang.tuning.attention import AttentionShape
+from cklang.tuning.attention_grad import attention_grad_estimate, reduce_estimate
 from cklang.types import f16, f32
 
 Array = np.ndarray[Any, Any]
@@ -46,8 +48,9 @@ def total(source: Array, result: Array, count: int, stride: int, heads: int = 1)
     """Sum parts ``stride`` elements apart; a head of the result is ``heads`` of the source."""
     batch, out_heads, rows, width = result.shape
     parts = tensor(source)
-    run(
-        build(ReduceKey(False, f16, "gfx942")),
+    key = ReduceKey(False, f16, "gfx942")
+    counted = run(
+        build(key),
         ReduceProblem(
             batch=batch,
             heads=out_heads,
@@ -59,6 +62,8 @@ def total(source: Array, result: Array, count: int, stride: int, heads: int = 1)
             stride_part=stride,
         ),
     )
+    made = reduce_estimate(key, batch * out_heads * rows, width, count)
+    assert counted.workgroups == made.workgroups
 
 
 def expected(
@@ -125,8 +130,9 @@ def check(key: AttentionGradKey, shape: tuple[int, ...], seed: int, fill: str = 
     )
     o, lse = stored(want["o"], f16), want["lse"].astype(np.float32)
     d = np.full(lse.shape, 77, np.float32)
-    run(
-        build(ReduceKey(True, f16, "gfx942")),
+    dot = ReduceKey(True, f16, "gfx942")
+    counted = run(
+        build(dot),
         ReduceProblem(
             batch=batch,
             heads=heads,
@@ -138,6 +144,7 @@ def check(key: AttentionGradKey, shape: tuple[int, ...], seed: int, fill: str = 
             factor=1 - dropout,
         ),
     )
+    assert counted.workgroups == reduce_estimate(dot, lse.size, hdim_v).workgroups
     tiles = -(-keys // key.algorithm.tile[1]) if key.deterministic else 1
     # What adds needs zeros, and so do tiles that no query sees.
     dq = np.zeros((tiles, *q.shape), np.float32)
@@ -166,7 +173,7 @@ def check(key: AttentionGradKey, shape: tuple[int, ...], seed: int, fill: str = 
         seed=seeds.ctypes.data,
         offset=seeds.ctypes.data + 4,
     )
-    run(
+    counted = run(
         build(key, fill),
         AttentionGradProblem(
             forward=forward,
@@ -179,6 +186,20 @@ def check(key: AttentionGradKey, shape: tuple[int, ...], seed: int, fill: str = 
             stride_split_q=dq[0].size,
         ),
     )
+    shape_of = AttentionShape(
+        batch=batch,
+        heads=heads,
+        kv_heads=kv_heads,
+        queries=rows,
+        keys=keys,
+        head=hdim_q,
+        head_v=hdim_v,
+        right=forward.right,
+        from_bottom_right=True,
+    )
+    predicted = attention_grad_estimate(key, shape_of)
+    assert counted.workgroups == predicted.workgroups
+    assert counted.mfma_flops == predicted.padded_flops
     grads = [np.zeros_like(x) for x in (q, k, v)]
     total(dq[0], grads[0], tiles, dq[0].size)
     total(dk, grads[1], shared, dk[0, 0].size, heads=shared)

@@ -30,7 +30,7 @@ _KERNEL = """
 .p2align 6
 .amdhsa_kernel {name}
   .amdhsa_group_segment_fixed_size {lds}
-  .amdhsa_private_segment_fixed_size 0
+  .amdhsa_private_segment_fixed_size {scratch}
   .amdhsa_kernarg_size 32
   .amdhsa_user_sgpr_kernarg_segment_ptr 1
   .amdhsa_system_sgpr_workgroup_id_x 1
@@ -50,7 +50,7 @@ _METADATA = """
     .kernarg_segment_size: 32
     .max_flat_workgroup_size: 1024
     .name: {name}
-    .private_segment_fixed_size: 0
+    .private_segment_fixed_size: {scratch}
     .sgpr_count: 64
     .symbol: {name}.kd
     .vgpr_count: 128
@@ -66,26 +66,40 @@ def assemble(
     lds: int = 0,
     denormals: int = 3,
     wave: int = 64,
+    scratch: int = 0,
+    flags: Sequence[str] = (),
 ) -> bytes:
     """Return a code object with one kernel for each body; each takes two pointers.
 
     `denormals` is the f32 denormal mode: 3 keeps them, 0 flushes them. `wave` is 64, or 32 on
-    RDNA.
+    RDNA. `lds` are bytes of a workgroup, `scratch` bytes of a lane, `flags` are clang's.
     """
     cdna = arch in CDNA
     extra = ".amdhsa_accum_offset 96" if cdna else f".amdhsa_wavefront_size32 {int(wave == 32)}"
     text = "".join(
-        _KERNEL.format(name=name, body=body, lds=lds, denormals=denormals, target=extra)
+        _KERNEL.format(
+            name=name, body=body, lds=lds, scratch=scratch, denormals=denormals, target=extra
+        )
         for name, body in bodies.items()
     )
-    kernels = "".join(_METADATA.format(name=name, lds=lds, wave=wave) for name in bodies)
+    kernels = "".join(
+        _METADATA.format(name=name, lds=lds, scratch=scratch, wave=wave) for name in bodies
+    )
     text += f".amdgpu_metadata\n---\namdhsa.version: [1, 2]\namdhsa.kernels:{kernels}...\n"
     text += ".end_amdgpu_metadata\n"
     source, output = folder / f"{arch}.s", folder / f"{arch}.co"
     source.write_text(text)
     tools = find_toolchain()
     lanes = () if cdna else (f"-m{'no-' if wave == 32 else ''}wavefrontsize64",)
-    target = ("--target=amdgcn-amd-amdhsa", f"-mcpu={arch}", *lanes, "-x", "assembler", "-c")
+    target = (
+        "--target=amdgcn-amd-amdhsa",
+        f"-mcpu={arch}",
+        *lanes,
+        *flags,
+        "-x",
+        "assembler",
+        "-c",
+    )
     log = folder / "log"
     middle = folder / f"{arch}.o"
     run_tool(

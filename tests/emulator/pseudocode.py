@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The operations of gfx950 whose pseudocode is compared, and the operands they get.
+"""The operations of three GPUs whose pseudocode is compared, and the operands they get.
 
 Shared by the script that evaluates the pseudocode and by the test, so that the operands need not be
 stored: they come from Python's own generator, seeded with the operation's name.
@@ -13,7 +13,10 @@ from random import Random
 
 from cklang.emulator.isa import schema
 
+GPUS = {"cdna4": "gfx950", "rdna3": "gfx1100", "rdna4": "gfx1201"}
+"""By family: the wheel has pseudocode for one generation of CDNA and two of RDNA."""
 LANES = 64
+"""RDNA's waves have as many here."""
 CARRIES = 0x00FF00FF0F0F3355
 """The lanes' carries before an operation (vcc)."""
 _ENCODINGS = ("VOP1", "VOP2", "VOPC", "VOP3", "VOP3B", "VOP3P", "SOP1", "SOP2", "SOPC")
@@ -43,10 +46,15 @@ class Operation:
     sources: tuple[str, ...]
     destinations: tuple[str, ...]
     carry_in: bool
+    halves: bool
+    """RDNA: its operands of 16 bits are halves of registers that the instruction names."""
+
+    writes_exec: bool
+    """RDNA: a comparison whose result is exec."""
 
     @property
     def vector(self) -> bool:
-        return self.encoding[0] == "V"
+        return self.encoding[0] == "V" and not self.name.startswith("v_s_")
 
     @property
     def result_dwords(self) -> int:
@@ -57,9 +65,9 @@ class Operation:
 
 
 @cache
-def operations() -> tuple[Operation, ...]:
+def operations(family: str) -> tuple[Operation, ...]:
     """What can be compared: plain operands of at most 64 bits."""
-    table = schema.load("cdna4")
+    table = schema.load(family)
     found = []
     for row in table.rows:
         encoding = next((e for e, _ in row.opcodes if e in _ENCODINGS), None)
@@ -81,6 +89,8 @@ def operations() -> tuple[Operation, ...]:
                 sources=plain,
                 destinations=destinations,
                 carry_in=carry,
+                writes_exec=family != "cdna4" and row.dst[:1] == ("exec/mask",),
+                halves=family != "cdna4" and "op_sel" in row.mods,
             )
         )
     return tuple(found)

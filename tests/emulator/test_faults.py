@@ -10,6 +10,7 @@ import pytest
 from assembly import DEVICES, Module, assemble, hip, ok
 
 from cklang import emulator
+from cklang.runtime import hipcc
 
 BODIES = {
     "wild": "  v_mov_b32 v2, 0x1234\n  v_mov_b32 v3, 0x7fff\n  s_mov_b64 exec, 0x10\n"
@@ -75,6 +76,36 @@ def test_a_wild_address_is_reported_and_the_device_fails_until_reset(module: Mod
     assert hip().hipDeviceSynchronize()[0].name == "hipErrorIllegalAddress"
     ok(hip().hipDeviceReset())
     assert module.launch("barrier", *arrays(), block=256) == "hipSuccess"
+
+
+_FAULTY = """
+#include <hip/hip_runtime.h>
+template <class T> __device__ T fetched(const T* from) { return *from; }
+extern "C" __global__ void k(const int* x, int* y)
+{
+    y[threadIdx.x] = x[threadIdx.x] + 1;
+    if(threadIdx.x == 5)
+        y[0] = fetched(reinterpret_cast<const int*>(0x7fff00001230ll));
+}
+"""
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx1201"])
+@pytest.mark.parametrize("debug", ["-gline-tables-only", ""])
+def test_the_source_line_of_a_wild_address(arch: str, debug: str, tmp_path: Path) -> None:
+    """Compiled code with a line table says where, and code without one says the rest."""
+    source, output = tmp_path / "faulty.hip", tmp_path / "faulty.co"
+    source.write_text(_FAULTY)
+    words = ["-O2", *debug.split(), f"--offload-arch={arch}", "--offload-device-only", "-c"]
+    hipcc.build([*words, str(source), "-o", str(output)], print)
+    loaded = Module(output.read_bytes(), arch)
+    assert loaded.launch("k", *arrays()) == "hipErrorIllegalAddress"
+    text = emulator.fault(loaded.device)
+    ok(hip().hipDeviceReset())
+    for part in ("0x7fff00001230", "kernel k, workgroup (0, 0, 0), wave 0", "pc 0x", "_load_"):
+        assert part in text
+    line = 1 + next(n for n, row in enumerate(_FAULTY.splitlines()) if "return *from" in row)
+    assert (f"faulty.hip:{line}" in text) == bool(debug)
 
 
 @pytest.mark.parametrize(

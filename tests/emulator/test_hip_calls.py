@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The list of HIP calls in the documentation is that of the library."""
+"""The list of HIP calls in the documentation is that of the library, and tests call each."""
 
 from __future__ import annotations
 
@@ -27,9 +27,20 @@ def exported(image: bytes) -> set[str]:
     return names
 
 
-def test_every_call_is_documented() -> None:
-    calls = {name for name in exported(emulator.library_path().read_bytes()) if "hip" in name}
+def documented() -> list[str]:
     section = _DOCUMENT.read_text().partition("\n## ")[0]
     rows = [line.split("|")[2] for line in section.splitlines() if line.startswith("| ")]
-    listed = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
-    assert sorted(listed) == sorted(calls)
+    return [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+
+
+def test_every_call_is_documented() -> None:
+    calls = {name for name in exported(emulator.library_path().read_bytes()) if "hip" in name}
+    assert sorted(documented()) == sorted(calls)
+
+
+def test_every_call_is_called() -> None:
+    """By its name, in a test in Python or in a program that a test builds."""
+    root = Path(__file__).parents[1]
+    paths = [path for end in ("py", "cpp", "hip") for path in root.rglob(f"*.{end}")]
+    texts = " ".join(path.read_text("utf-8") for path in paths)
+    assert not set(documented()) - set(re.findall(r"\w+", texts))

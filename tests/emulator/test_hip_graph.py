@@ -208,3 +208,103 @@ def test_a_graph_built_by_hand(kernels: Kernels, words: Words) -> None:
     circle = ctypes.c_void_p()
     arguments = (ctypes.byref(circle), graph, None, None, ctypes.c_size_t(0))
     assert call("hipGraphInstantiate", *arguments) == 1
+
+
+class HostNode(ctypes.Structure):
+    _fields_ = [("function", ctypes.c_void_p), ("data", ctypes.c_void_p)]
+
+
+_HOST = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+def new_graph() -> int:
+    handle = ctypes.c_void_p()
+    assert call("hipGraphCreate", ctypes.byref(handle), 0) == 0
+    return int(handle.value or 0)
+
+
+def roots(graph: int) -> list[int]:
+    count, found = ctypes.c_size_t(8), (ctypes.c_void_p * 8)()
+    assert call("hipGraphGetRootNodes", graph, found, ctypes.byref(count)) == 0
+    return [int(node or 0) for node in found[: count.value]]
+
+
+def test_host_functions_and_graphs_within_graphs(kernels: Kernels, words: Words) -> None:
+    seen: list[int] = []
+
+    @_HOST
+    def note(_data: int) -> None:
+        seen.append(int(words.values[0]))
+
+    increment, double = (Launch(kernels, name, words.address) for name in ("increment", "double"))
+    inner, outer = new_graph(), new_graph()
+    first = add("hipGraphAddKernelNode", inner, [], ctypes.byref(increment.node))
+    host = HostNode(ctypes.cast(note, ctypes.c_void_p).value, None)
+    add("hipGraphAddHostNode", inner, [first], ctypes.byref(host))
+    child = add("hipGraphAddChildGraphNode", outer, [], inner)
+    add("hipGraphAddKernelNode", outer, [child], ctypes.byref(double.node))
+    # What the child becomes later is not the outer graph's affair.
+    assert call("hipGraphDestroy", inner) == 0
+    executable = instantiate(outer)
+    assert call("hipGraphUpload", executable, None) == 0
+    assert call("hipGraphLaunch_spt", executable, None) == 0
+    assert call("hipStreamSynchronize", ctypes.c_void_p(2)) == 0
+    assert (seen, words.values[0]) == ([1], 2)
+
+
+def test_clones_and_changed_dependencies(kernels: Kernels, words: Words) -> None:
+    graph, clone = new_graph(), ctypes.c_void_p()
+    increment, double = (Launch(kernels, name, words.address) for name in ("increment", "double"))
+    first = add("hipGraphAddKernelNode", graph, [], ctypes.byref(increment.node))
+    second = add("hipGraphAddKernelNode", graph, [first], ctypes.byref(double.node))
+    assert roots(graph) == [first]
+    assert call("hipGraphClone", ctypes.byref(clone), graph) == 0
+    # The other way round in the original: (0 * 2) + 1.
+    edge = ((ctypes.c_void_p * 1)(first), (ctypes.c_void_p * 1)(second), ctypes.c_size_t(1))
+    assert call("hipGraphRemoveDependencies", graph, *edge) == 0
+    assert call("hipGraphRemoveDependencies", graph, *edge) == 1
+    assert roots(graph) == [first, second]
+    turned = ((ctypes.c_void_p * 1)(second), (ctypes.c_void_p * 1)(first), ctypes.c_size_t(1))
+    assert call("hipGraphAddDependencies", graph, *turned) == 0
+    for which, expected in ((graph, 1), (int(clone.value or 0), 4)):
+        assert call("hipGraphLaunch", instantiate(which), None) == 0
+        ok(hip().hipDeviceSynchronize())
+        assert words.values[0] == expected
+
+
+def test_nodes_of_a_ready_graph_get_new_work(kernels: Kernels, words: Words) -> None:
+    graph, back = new_graph(), np.zeros(64, np.uint32)
+    increment = Launch(kernels, "increment", words.address)
+    node = add("hipGraphAddKernelNode", graph, [], ctypes.byref(increment.node))
+    copy = (back.ctypes.data, words.address, ctypes.c_size_t(256), 4)
+    copied = add("hipGraphAddMemcpyNode1D", graph, [node], *copy)
+    executable = instantiate(graph)
+    other = Launch(kernels, "double", words.address)
+    words.values[:] = 21
+    name = "hipGraphExecKernelNodeSetParams"
+    assert call(name, executable, node, ctypes.byref(other.node)) == 0
+    assert call(name, executable, copied, ctypes.byref(other.node)) == 1
+    name = "hipGraphExecMemcpyNodeSetParams1D"
+    half = (back.ctypes.data, words.address, ctypes.c_size_t(128), 4)
+    assert call(name, executable, copied, *half) == 0
+    assert call("hipGraphLaunch", executable, None) == 0
+    ok(hip().hipDeviceSynchronize())
+    np.testing.assert_array_equal(back, np.repeat([42, 0], 32))
+
+
+def test_captures_of_the_threads_own_stream(kernels: Kernels, words: Words) -> None:
+    own, state, graph = ctypes.c_void_p(2), ctypes.c_int(7), ctypes.c_void_p()
+    mode = ctypes.c_int(2)
+    assert call("hipThreadExchangeStreamCaptureMode", ctypes.byref(mode)) == 0
+    assert mode.value == 0
+    assert call("hipThreadExchangeStreamCaptureMode", ctypes.byref(mode)) == 0
+    assert mode.value == 2
+    assert call("hipStreamBeginCapture_spt", None, 0) == 0
+    assert call("hipStreamIsCapturing_spt", None, ctypes.byref(state)) == 0
+    assert state.value == 1
+    kernels.enqueue("increment", 0, words.address, own)
+    assert call("hipStreamEndCapture_spt", None, ctypes.byref(graph)) == 0
+    assert not words.values.any()
+    assert call("hipGraphLaunch", instantiate(int(graph.value or 0)), None) == 0
+    ok(hip().hipDeviceSynchronize())
+    assert words.values[0] == 1

@@ -14,7 +14,10 @@ pytestmark = pytest.mark.slow
 
 _VERSION = "7.2.2.562.43"
 _HERE = Path(__file__).parent
-_FILES = ("test_hip", "test_hip_streams", "test_hip_graph", "test_hip_bad_input")
+_FILES = (
+    *("test_hip", "test_hip_devices", "test_hip_memory", "test_hip_functions"),
+    *("test_hip_streams", "test_hip_graph", "test_hip_bad_input"),
+)
 
 
 def test_hip_python_7(tmp_path: Path) -> None:

@@ -13,16 +13,22 @@ from typing import Any
 import numpy as np
 import pytest
 from assembly import VCC, Module, assemble, lanes_body, run_lanes
-from pseudocode import CARRIES, LANES, Operation, operands, operations
+from pseudocode import CARRIES, GPUS, LANES, Operation, operands, operations
+from rdna import WAITS
+from read_back import HALVES
 
 from cklang.emulator.isa import schema
 
-GOLDEN: dict[str, Any] = json.loads(
-    (Path(__file__).parent / "data" / "pseudocode_cdna.json").read_text("utf-8")
-)
+GOLDEN: dict[str, dict[str, Any]] = {
+    family: json.loads(
+        (Path(__file__).parent / "data" / f"pseudocode_{family}.json").read_text("utf-8")
+    )
+    for family in GPUS
+}
 #: Operations whose pseudocode says something else than the hardware does, and what.
 DIFFERENT = {
     "s_setvskip": "it changes how the test itself runs",
+    "v_fmac_dx9_zero_f32": "it adds to the destination, which has no name S2",
     **{
         f"v_fract_{kind}": "results stay below 1, which LLVM relies on"
         for kind in ("f16", "f32", "f64")
@@ -37,17 +43,22 @@ DIFFERENT = {
     },
 }
 OPERATIONS = {
-    op.name: op for op in operations() if op.name in GOLDEN["results"] and op.name not in DIFFERENT
+    family: {
+        op.name: op
+        for op in operations(family)
+        if op.name in GOLDEN[family]["results"] and op.name not in DIFFERENT
+    }
+    for family in GPUS
 }
 # A scalar operation runs once for each lane of the results.
 _SCALAR = """
   s_mov_b32 s27, 0
 again:
   s_mul_i32 s28, s27, 48
-  s_add_u32 s29, s28, 32
+  s_add_i32 s29, s28, 32
   s_load_dwordx8 s[16:23], s[4:5], s28
   s_load_dwordx2 s[24:25], s[4:5], s29
-  s_waitcnt lgkmcnt(0)
+  {wait}
   s_bitcmp1_b32 s27, 0
   {text}
   s_cselect_b32 s26, 1, 0
@@ -58,35 +69,70 @@ again:
   v_cndmask_b32 v11, v11, v16, vcc
   v_mov_b32 v16, s26
   v_cndmask_b32 v12, v12, v16, vcc
-  s_add_u32 s27, s27, 1
+  s_add_i32 s27, s27, 1
   s_cmp_lt_u32 s27, 64
   s_cbranch_scc1 again
 """
+# As `lanes_body` for RDNA.
+_LANES_RDNA = """
+  s_load_b128 s[4:7], s[0:1], 0x0
+  v_mul_u32_u24 v1, 48, v0
+  {wait}
+  global_load_b128 v[2:5], v1, s[4:5]
+  global_load_b128 v[6:9], v1, s[4:5] offset:16
+  global_load_b128 v[10:13], v1, s[4:5] offset:32
+  s_mov_b32 vcc_lo, 0x0f0f3355
+  s_mov_b32 vcc_hi, 0x00ff00ff
+  {wait}
+{text}
+  s_mov_b64 exec, -1
+  v_mov_b32 v14, vcc_lo
+  v_mov_b32 v15, vcc_hi
+  v_mul_u32_u24 v1, 24, v0
+  global_store_b128 v1, v[10:13], s[6:7]
+  global_store_b64 v1, v[14:15], s[6:7] offset:16
+"""
 
 
-def register(letter: str, first: int, kind: str) -> str:
+def register(letter: str, first: int, kind: str, halves: bool) -> str:
     if kind == "mask":
         return "vcc"
-    wide = schema.TYPE_BITS[kind.removesuffix("x2")] == 64
-    return f"{letter}[{first}:{first + 1}]" if wide else f"{letter}{first}"
+    wide = schema.TYPE_BITS[kind.removesuffix("x2")]
+    half = ".l" if halves and wide == 16 and "x2" not in kind else ""
+    return f"{letter}[{first}:{first + 1}]" if wide == 64 else f"{letter}{first}{half}"
 
 
 def text(op: Operation) -> str:
     letter, source, target = ("v", 2, 10) if op.vector else ("s", 16, 24)
-    words = [register(letter, target, kind) for kind in op.destinations]
-    words += [register(letter, source + 2 * n, kind) for n, kind in enumerate(op.sources)]
+    shown = () if op.writes_exec else op.destinations
+    words = [register(letter, target, kind, op.halves) for kind in shown]
+    words += [
+        register(letter, source + 2 * n, kind, op.halves) for n, kind in enumerate(op.sources)
+    ]
     words += ["vcc"] if op.carry_in else []
-    return f"{op.name} {', '.join(words)}"
+    seen = "\n  s_mov_b64 vcc, exec" if op.writes_exec else ""
+    return f"{op.name} {', '.join(words)}{seen}"
+
+
+def body(op: Operation, gpu: str) -> str:
+    """A kernel that runs an operation on the operands of each lane."""
+    wait = WAITS.get(gpu, "s_waitcnt lgkmcnt(0)")
+    plain = f"  {text(op)}\n"
+    scalar = _SCALAR.format(text=text(op), wait=wait).replace("again", f"again_{op.name}")
+    inner = plain if op.vector else scalar
+    return _LANES_RDNA.format(text=inner, wait=wait) if gpu in WAITS else lanes_body(inner)
 
 
 @pytest.fixture(scope="module")
-def module(tmp_path_factory: pytest.TempPathFactory) -> Module:
+def modules(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Module]:
     assert CARRIES == VCC
-    bodies = {}
-    for name, op in OPERATIONS.items():
-        scalar = _SCALAR.format(text=text(op)).replace("again", f"again_{name}")
-        bodies[name] = lanes_body(f"  {text(op)}\n" if op.vector else scalar)
-    return Module(assemble(tmp_path_factory.mktemp("pseudocode"), bodies, "gfx950"), "gfx950")
+    found = {}
+    for family, gpu in GPUS.items():
+        bodies = {name: body(op, gpu) for name, op in OPERATIONS[family].items()}
+        folder = tmp_path_factory.mktemp(family)
+        image = assemble(folder, bodies, gpu, flags=HALVES.get(gpu, ()))
+        found[family] = Module(image, gpu)
+    return found
 
 
 def equal(got: np.ndarray, want: np.ndarray, kind: str) -> np.ndarray:
@@ -104,16 +150,18 @@ def equal(got: np.ndarray, want: np.ndarray, kind: str) -> np.ndarray:
     return np.asarray(same.all(1))
 
 
-@pytest.mark.parametrize("name", OPERATIONS)
-def test_operation(module: Module, name: str) -> None:
-    op = OPERATIONS[name]
+@pytest.mark.parametrize(
+    ("family", "name"), [(family, name) for family in GPUS for name in OPERATIONS[family]]
+)
+def test_operation(modules: dict[str, Module], family: str, name: str) -> None:
+    op = OPERATIONS[family][name]
     data = np.zeros((LANES, 12), np.uint32)
     table = np.array(operands(op), np.uint64)
     for slot, column in enumerate((0, 2, 4, 8)):
         data[:, column] = table[:, slot].astype(np.uint32)
         data[:, column + 1] = (table[:, slot] >> np.uint64(32)).astype(np.uint32)
-    got = run_lanes(module, name, data)
-    hexed, flags = GOLDEN["results"][name]
+    got = run_lanes(modules[family], name, data)
+    hexed, flags = GOLDEN[family]["results"][name]
     dwords = op.result_dwords
     if dwords:
         want = np.frombuffer(bytes.fromhex(hexed), ">u4").reshape(LANES, dwords).astype(np.uint32)
@@ -130,9 +178,10 @@ def test_operation(module: Module, name: str) -> None:
         assert f"{bits:016x}" == flags
 
 
-def test_the_list_of_what_is_not_compared() -> None:
+@pytest.mark.parametrize("family", GPUS)
+def test_the_list_of_what_is_not_compared(family: str) -> None:
     """Every operation that could be compared is, or there is a reason."""
-    names = {op.name for op in operations()}
-    assert names == set(GOLDEN["results"]) | set(GOLDEN["not_evaluated"])
-    assert set(DIFFERENT) <= set(GOLDEN["results"])
-    assert len(OPERATIONS) > 400
+    golden = GOLDEN[family]
+    names = {op.name for op in operations(family)}
+    assert names == set(golden["results"]) | set(golden["not_evaluated"])
+    assert len(OPERATIONS[family]) > 450

@@ -240,6 +240,39 @@ _FIRST = """
   s_wait_kmcnt 0x0
   global_store_b96 v1, v[2:4], s[6:7]
 """
+# Wave 0 has signalled and looks at the barrier; the others wait for its flag. Then all look again.
+_STATE = """
+  s_load_b128 s[4:7], s[0:1], 0x0
+  s_bfe_u32 s8, ttmp8, 0x50019
+  v_mov_b32 v1, 0
+  v_mov_b32 v2, 1
+  s_barrier_signal 0
+  s_barrier_signal_isfirst 0
+  s_cselect_b32 s11, 1, 0
+  s_cmp_eq_u32 s8, 0
+  s_cbranch_scc0 .Lpoll
+  s_barrier_signal -1
+  s_get_barrier_state s9, -1
+  ds_store_b32 v1, v2
+  s_branch .Lmeet
+.Lpoll:
+  ds_load_b32 v3, v1
+  s_wait_dscnt 0x0
+  v_readfirstlane_b32 s10, v3
+  s_cmp_eq_u32 s10, 0
+  s_cbranch_scc1 .Lpoll
+  s_mov_b32 s9, 0
+  s_barrier_signal -1
+.Lmeet:
+  s_barrier_wait -1
+  s_get_barrier_state s10, -1
+  v_mov_b32 v2, s9
+  v_mov_b32 v3, s10
+  v_mov_b32 v4, s11
+  v_mul_u32_u24 v1, 12, v0
+  s_wait_kmcnt 0x0
+  global_store_b96 v1, v[2:4], s[6:7]
+"""
 _ENDS_EARLY = """
   s_bfe_u32 s8, ttmp8, 0x50019
   s_cmp_eq_u32 s8, 1
@@ -270,6 +303,59 @@ def test_split_barrier_of_gfx12(tmp_path: Path) -> None:
         assert module.launch(name, output, output) == "hipErrorLaunchFailure"
         assert message in emulator.fault(module.device)
         ok(hip().hipDeviceReset())
+
+
+def test_the_state_of_a_barrier(tmp_path: Path) -> None:
+    """Members from bit 4 on, signals from bit 16 on; number 0 is no barrier."""
+    module = Module(assemble(tmp_path, {"k": _STATE}, GFX12, lds=64, wave=32), GFX12)
+    output = np.zeros((96, 3), np.uint32)
+    assert module.launch("k", output, output, block=96) == "hipSuccess"
+    waves = output.reshape(3, 32, 3)[:, 0]
+    assert waves[0, 0] == 1 << 16 | 3 << 4 | 1
+    later = waves[:, 1]  # nobody has signalled again, and who has ended is no member
+    assert (later & 0xFFFF_000F == 1).all()
+    assert (later >> 4).max() == 3
+    assert not waves[:, 2].any()
+
+
+# Each pass of the loop gives its number to the lanes that it has.
+_HALVES = """
+  s_load_b128 s[4:7], s[0:1], 0x0
+  v_mov_b32 v2, 0
+  s_mov_b32 s8, 0
+  s_mov_b32 s10, 55
+  s_mov_b32 exec_lo, {low}
+  s_mov_b32 exec_hi, {high}
+  s_subvector_loop_begin s10, .Lend{number}
+.Lbody{number}:
+  s_add_u32 s8, s8, 1
+  v_mov_b32 v2, s8
+  s_subvector_loop_end s10, .Lbody{number}
+.Lend{number}:
+  s_mov_b64 s[12:13], exec
+  s_mov_b64 exec, -1
+  v_mov_b32 v3, s12
+  v_mov_b32 v4, s13
+  v_mul_u32_u24 v1, 12, v0
+  s_waitcnt lgkmcnt(0)
+  global_store_b96 v1, v[2:4], s[6:7]
+"""
+
+
+def test_a_loop_over_the_halves_of_a_wave(tmp_path: Path) -> None:
+    masks = [(0x0F0F0F0F, 0x7000_0001), (0xF, 0), (0, 0xF0), (0, 0)]
+    bodies = {
+        f"k{n}": _HALVES.format(low=low, high=high, number=n) for n, (low, high) in enumerate(masks)
+    }
+    module = Module(assemble(tmp_path, bodies, GFX11, wave=64), GFX11)
+    lane = np.arange(64)
+    for n, (low, high) in enumerate(masks):
+        output = np.zeros((64, 3), np.uint32)
+        assert module.launch(f"k{n}", output, output) == "hipSuccess"
+        enabled = ((low | high << 32) >> lane.astype(object) & 1).astype(np.uint32)
+        passes = np.where(lane < 32, 1, 2 if low else 1)
+        np.testing.assert_array_equal(output[:, 0], enabled * passes)
+        assert output[0, 1:].tolist() == [low, high]  # exec is as before
 
 
 # Masks take two registers, and on gfx11 a permute stays in its half of the wave.

@@ -34,6 +34,14 @@ REASONS = {
 }
 
 
+#: The same of gfx1201.
+REASONS_RDNA = {
+    "s_barrier_join 1": "named barriers",
+    "s_alloc_vgpr 8": "has its registers from the start",
+    "s_rfe_b64 s[2:3]": "only a trap handler",
+}
+
+
 def machine_code(folder: Path, arch: str, text: str) -> np.ndarray:
     """What clang's assembler makes of the text, in words."""
     source, output = folder / "foreign.s", folder / "foreign.o"
@@ -63,8 +71,12 @@ def test_instructions_of_another_gpu(text: str, tmp_path: Path) -> None:
     assert "cannot decode" in fault_of(tmp_path, lacks, words)
 
 
-@pytest.mark.parametrize("text", REASONS)
-def test_reasons(text: str, tmp_path: Path) -> None:
-    message = fault_of(tmp_path, "gfx90a", f"  {text}\n")
-    assert REASONS[text] in message
+@pytest.mark.parametrize(
+    ("arch", "text", "reason"),
+    [("gfx90a", *item) for item in REASONS.items()]
+    + [("gfx1201", *item) for item in REASONS_RDNA.items()],
+)
+def test_reasons(arch: str, text: str, reason: str, tmp_path: Path) -> None:
+    message = fault_of(tmp_path, arch, f"  {text}\n")
+    assert reason in message
     assert text.split()[0] in message

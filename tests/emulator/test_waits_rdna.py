@@ -23,6 +23,10 @@ _START = """
 """
 LOAD, SECOND = "global_load_b32 v2, v1, s[4:5]", "global_load_b32 v3, v1, s[4:5] offset:128"
 STORE, WORD = "global_store_b32 v1, v2, s[6:7]", "s_load_b32 s8, s[4:5], 0x0"
+BLOCK, STORED_BLOCK = (
+    "global_load_block v[2:33], v1, s[4:5]",
+    "global_store_block v1, v[2:33], s[6:7]",
+)
 FLAT = ["v_mov_b32 v4, s4", "v_mov_b32 v5, s5", "flat_load_b32 v2, v[4:5]"]
 LOWER, UPPER = ("global_load_d16_b16 v2, v1, s[4:5]", "global_load_d16_hi_b16 v2, v1, s[4:5]")
 
@@ -82,6 +86,10 @@ CASES = {
     "everything": clean(LOAD, WORD, "s_wait_idle", STORE, "v_mov_b32 v2, s8", archs=(GFX11,)),
     "the other half": clean(LOWER, "v_mov_b16 v2.h, v1.l", loads(0), STORE, archs=(GFX11,)),
     "both halves in order": clean(LOWER, UPPER, loads(1), "v_mov_b16 v3.l, v2.l", archs=(GFX11,)),
+    "a block leaves out registers": clean("s_mov_b32 m0, 0xe", BLOCK, STORE, archs=(GFX12,)),
+    "a stored block leaves out registers": clean(
+        LOAD, "s_mov_b32 m0, 0xe", STORED_BLOCK, archs=(GFX12,)
+    ),
     "no wait": broken(LOAD, STORE, said="reads v2", counter="loads"),
     "a store is no load": broken(
         LOAD,
@@ -132,6 +140,15 @@ CASES = {
         said="reads v2",
         counter="loads",
         archs=(GFX11,),
+    ),
+    "a block": broken(
+        "s_mov_b32 m0, 0x1", BLOCK, STORE, said="reads v2", counter="loads", archs=(GFX12,)
+    ),
+    "a stored block": broken(
+        *(LOAD, "s_mov_b32 m0, 0x1", STORED_BLOCK),
+        said="reads v2",
+        counter="loads",
+        archs=(GFX12,),
     ),
     "a message": broken(
         "s_sendmsg_rtn_b32 s8, sendmsg(MSG_RTN_GET_REALTIME)",

@@ -14,8 +14,9 @@ from assembler import read_back
 from cklang.errors import CkBuildError, CkInternalError
 from cklang.ir.parser import parse
 from cklang.keys import DKind, DOperand, KernelKey, Layout, Signature
+from cklang.lowering.face import LaunchShape
 from cklang.lowering.gemm import KernelSource, lower
-from cklang.lowering.hostface import GemmOperand, GemmProblem, HostFace, LaunchShape
+from cklang.lowering.hostface import GemmOperand, GemmProblem, HostFace
 from cklang.runtime import codeobject
 from cklang.runtime import compile as steps
 from cklang.runtime.candidates import candidates

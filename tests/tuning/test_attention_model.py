@@ -15,11 +15,16 @@ from hypothesis import strategies as st
 import cklang as ck
 from cklang import emulator
 from cklang.arch import arch
-from cklang.attention_keys import AttentionKey, AttentionSignature
+from cklang.attention_keys import AttentionGradKey, AttentionKey, AttentionSignature, ReduceKey
 from cklang.errors import CkUnsupportedError, CkValueError
-from cklang.runtime.attention.space import attention_algorithms
+from cklang.runtime.attention.space import attention_algorithms, attention_grad_algorithms
 from cklang.runtime.device import open_device
 from cklang.tuning.attention import AttentionShape, attention_estimate, explain_attention
+from cklang.tuning.attention_grad import (
+    attention_grad_estimate,
+    backward_estimate,
+    reduce_estimate,
+)
 from cklang.types import f16
 
 SIGNATURE = AttentionSignature(dtype=f16, dtype_o=f16, dtype_bias=f16)
@@ -49,28 +54,41 @@ shapes = st.builds(
     left=st.integers(-1, 200),
     right=st.integers(-1, 200),
     from_bottom_right=st.booleans(),
+    sink=st.sampled_from((0, 0, 5, 70)),
 )
 
 
 @given(shapes, st.sampled_from((16, 64, 128)), st.sampled_from((32, 64)))
-def test_tiles_reach_from_the_first_visible_key_to_the_last(
+def test_tiles_reach_from_the_first_visible_one_to_the_last(
     found: AttentionShape, queries: int, keys: int
 ) -> None:
-    rows = math.ceil(found.queries / queries) * queries
-    i, j = np.ogrid[:rows, : found.keys]
+    # The mask knows neither how many queries nor how many keys there are.
+    rows, columns = (math.ceil(n / tile) * tile for n, tile in _sides(found, queries, keys))
+    i, j = np.ogrid[:rows, :columns]
     at = i + (found.keys - found.queries if found.from_bottom_right else 0)
-    seen = np.ones((rows, found.keys), bool)
-    if found.left >= 0:
-        seen &= j >= at - found.left
-    if found.right >= 0:
-        seen &= j <= at + found.right
-    assert found.visible == seen[: found.queries].sum()
+    not_after = j <= at + found.right if found.right >= 0 else j >= 0 * i
+    window = not_after & (j >= at - found.left) if found.left >= 0 else not_after
+    seen = window | (not_after & (j < found.sink))
+    assert found.visible == seen[: found.queries, : found.keys].sum()
+    # With a sink, tiles of queries start at key 0, and tiles with its keys end at the last query.
+    walked = (not_after if found.sink else window)[:, : found.keys]
+    assert found.key_tiles(queries, keys) == _walked(walked, queries, keys)
+    of_sink = j // keys * keys < found.sink
+    walked = np.where(of_sink, not_after, window)[: found.queries].T
+    assert found.query_tiles(queries, keys) == _walked(walked, keys, queries)
+
+
+def _sides(found: AttentionShape, queries: int, keys: int) -> tuple[tuple[int, int], ...]:
+    return (found.queries, queries), (found.keys, keys)
+
+
+def _walked(seen: np.ndarray[Any, Any], rows: int, columns: int) -> int:
     tiles = 0
-    for first in range(0, found.queries, queries):
-        (columns,) = np.nonzero(seen[first : first + queries].any(axis=0))
-        if columns.size:
-            tiles += columns[-1] // keys - columns[0] // keys + 1
-    assert found.key_tiles(queries, keys) == tiles
+    for first in range(0, len(seen), rows):
+        (places,) = np.nonzero(seen[first : first + rows].any(axis=0))
+        if places.size:
+            tiles += places[-1] // columns - places[0] // columns + 1
+    return tiles
 
 
 @given(shapes, st.sampled_from(("gfx942", "gfx950")), st.integers(1, 4))
@@ -98,6 +116,51 @@ def test_splitting_the_keys_of_one_query_is_quicker() -> None:
     key = keys_of()[0]
     one = shape(batch=1, heads=8, queries=1, keys=65_536)
     assert attention_estimate(key, replace(one, splits=16)).us < attention_estimate(key, one).us
+
+
+def gradient_key(head: int, *, deterministic: bool = False, gpu: str = "gfx942") -> Any:
+    (algorithm, *_) = attention_grad_algorithms(arch(gpu), SIGNATURE, head, head)
+    return AttentionGradKey(SIGNATURE, False, deterministic, algorithm, gpu)
+
+
+@given(shapes, st.sampled_from(("gfx942", "gfx950")), st.booleans())
+def test_terms_make_up_the_time_of_the_gradients(
+    found: AttentionShape, gpu: str, deterministic: bool
+) -> None:
+    head = max(found.head, found.head_v)
+    gradient = gradient_key(head, deterministic=deterministic, gpu=gpu)
+    made = backward_estimate(keys_of(head, gpu)[0], gradient, found)
+    assert list(made.launches) == ["forward", "dot", "gradient", "dq", "dk", "dv"]
+    assert made.us == pytest.approx(sum(each.us for each in made.launches.values()))
+    for each in made.launches.values():
+        assert each.us == pytest.approx(sum(each.terms.values()))
+        assert all(term >= 0 and math.isfinite(term) for term in each.terms.values())
+        assert each.padded_flops >= each.flops
+    main = made.launches["gradient"]
+    assert (main.terms["atomics"] > 0) == (not deterministic and main.steps > 0)
+    assert "gradient" in str(made)
+
+
+def test_what_the_gradients_cost_grows_with_the_work() -> None:
+    forward, gradient = keys_of()[0], gradient_key(128)
+    whole = backward_estimate(forward, gradient, shape(queries=4000, keys=4000))
+    causal_one = backward_estimate(forward, gradient, shape(queries=4000, keys=4000, right=0))
+    assert causal_one.launches["gradient"].us < 0.7 * whole.launches["gradient"].us
+    assert causal_one.launches["dq"] == whole.launches["dq"]
+    # Five products in place of two.
+    assert whole.launches["gradient"].flops == 2.5 * whole.launches["forward"].flops
+    parts = gradient_key(128, deterministic=True)
+    apart = backward_estimate(forward, parts, shape(queries=4000, keys=4000))
+    assert apart.launches["dq"].us > whole.launches["dq"].us
+
+
+def test_gradients_of_nothing_have_no_price() -> None:
+    with pytest.raises(CkValueError) as caught:
+        attention_grad_estimate(gradient_key(128), shape(keys=0))
+    assert caught.value.code == "K002"
+    with pytest.raises(CkValueError) as caught:
+        reduce_estimate(ReduceKey(True, f16, "gfx942"), 0, 64)
+    assert caught.value.code == "K002"
 
 
 def test_what_it_does_not_know_is_an_error() -> None:

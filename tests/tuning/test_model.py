@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from cklang.arch import arch
 from cklang.errors import CkError, CkUnsupportedError, CkValueError
 from cklang.keys import Algorithm, DKind, DOperand, KernelKey, Layout, Signature
+from cklang.runtime.convolution import ConvProblem, conv_problem
 from cklang.tuning.constants import fitted, fitted_sets, read_set
 from cklang.tuning.model import CostModel, GemmShape, Ranker, estimate, rank
 from cklang.tuning.terms import costs, geometry, step_time, times
@@ -316,3 +317,35 @@ def test_traits_of_nothing_are_refused() -> None:
         Columns.stack([])
     assert caught.value.code == "N005"
     assert isinstance(traits_of(key(), SPEC), Traits)
+
+
+def _conv_key(problem: ConvProblem, **more: int) -> KernelKey:
+    return replace(key((64, 64, 64), **more), signature=problem.signature)
+
+
+@pytest.mark.parametrize("direction", ["conv", "conv_grad_input", "conv_grad_weight"])
+def test_groups_in_one_tile_are_fewer_and_larger_products(direction: str) -> None:
+    problem = conv_problem(
+        [8, 28, 28, 256], [256, 3, 3, 4], direction=direction, groups=64, padding=1, alignment=16
+    )
+    apart, merged = _conv_key(problem), _conv_key(problem, groups_merged=16)
+    ranker = Ranker(keys=(apart, merged))
+    one, four = (ranker.estimate(each, problem) for each in (apart, merged))
+    products, m, n, k = problem.product(16)
+    assert (products, problem.products) == (4, 64)
+    assert four.workgroups == products * -(-m // 64) * -(-n // 64)
+    assert four.workgroups < one.workgroups
+    # Zero blocks are computed, but neither needed nor moved.
+    assert four.flops == one.flops
+    assert four.bytes_least == one.bytes_least
+    assert four.padded_flops == 2 * products * np.prod([-(-x // 64) * 64 for x in (m, n, k)])
+    assert ranker.choose(problem) == merged
+    slow = [ranker.estimate(each, problem).us for each in (apart, merged)]
+    np.testing.assert_allclose(ranker.model.times_of(problem), slow, rtol=1e-12)
+
+
+def test_a_problem_without_groups_has_nothing_to_merge() -> None:
+    found = Ranker(keys=(key(), key(groups_merged=4)))
+    shape = GemmShape(m=500, n=400, k=300)
+    plain, merging = (found.estimate(each, shape) for each in found.keys)
+    assert merging.workgroups == plain.workgroups

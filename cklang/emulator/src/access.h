@@ -143,3 +143,30 @@ CKEMU_INLINE void count_store(Wave& w, int bytes) {
 }
 
 }  // namespace ckemu
+
+// The accesses that buffer, flat, global and scratch instructions all have, as rows of a handler table.
+// clang-format off
+#define CKEMU_ACCESSES(space, load, store)                               \
+  {Op::space##_load_ubyte, load<Access{1}>},                             \
+  {Op::space##_load_sbyte, load<Access{1, Extend::Sign}>},               \
+  {Op::space##_load_ushort, load<Access{2}>},                            \
+  {Op::space##_load_sshort, load<Access{2, Extend::Sign}>},              \
+  {Op::space##_load_dword, load<Access{4}>},                             \
+  {Op::space##_load_dwordx2, load<Access{8}>},                           \
+  {Op::space##_load_dwordx3, load<Access{12}>},                          \
+  {Op::space##_load_dwordx4, load<Access{16}>},                          \
+  {Op::space##_load_ubyte_d16, load<Access{1, Extend::LowHalf}>},        \
+  {Op::space##_load_ubyte_d16_hi, load<Access{1, Extend::HighHalf}>},    \
+  {Op::space##_load_sbyte_d16, load<Access{1, Extend::SignLow}>},        \
+  {Op::space##_load_sbyte_d16_hi, load<Access{1, Extend::SignHigh}>},    \
+  {Op::space##_load_short_d16, load<Access{2, Extend::LowHalf}>},        \
+  {Op::space##_load_short_d16_hi, load<Access{2, Extend::HighHalf}>},    \
+  {Op::space##_store_byte, store<Access{1}>},                            \
+  {Op::space##_store_byte_d16_hi, store<Access{1, Extend::HighHalf}>},   \
+  {Op::space##_store_short, store<Access{2}>},                           \
+  {Op::space##_store_short_d16_hi, store<Access{2, Extend::HighHalf}>},  \
+  {Op::space##_store_dword, store<Access{4}>},                           \
+  {Op::space##_store_dwordx2, store<Access{8}>},                         \
+  {Op::space##_store_dwordx3, store<Access{12}>},                        \
+  {Op::space##_store_dwordx4, store<Access{16}>},
+// clang-format on

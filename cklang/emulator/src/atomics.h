@@ -81,6 +81,41 @@ inline void check_alignment(Wave& w, const u8* place, size_t size) {
   }
 }
 
+/// One atomic operation a lane: `exchange(lane, place, changed)` acts on memory and gives the old value, which
+/// goes to `result` if the instruction asks for it (sc0, glc). Where a `bounded` place is null, which is out of
+/// its buffer's range, nothing happens and the old value is 0.
+template <class T, bool bounded, class Find, class Exchange>
+CKEMU_INLINE void exchange_lanes(Wave& w, const Code& c, u32* result, Find place_of, Exchange exchange) {
+  bool changed = false;
+  each_lane(w, [&](int l) {
+    w.lane = l;
+    u8* place = place_of(l);
+    T old = 0;
+    if (!bounded || place != nullptr) {
+      check_alignment(w, place, sizeof(T));
+      old = exchange(l, place, changed);
+    }
+    if (c.dst_kind != Kind::None) set_lane<T>(result, l, old);
+  });
+  w.lane = -1;
+  w.counters->progress += changed;
+}
+
+template <class T, auto op, bool bounded, class Find>
+CKEMU_INLINE void update_lanes(Wave& w, const Code& c, const u32* data, u32* result, Find place_of) {
+  exchange_lanes<T, bounded>(w, c, result, place_of, [&](int l, u8* place, bool& changed) {
+    return apply<T, op>(place, get_lane<T>(data, l), changed);
+  });
+}
+/// The data are the new value and then the expected one.
+template <class T, bool bounded, class Find>
+CKEMU_INLINE void compare_swap_lanes(Wave& w, const Code& c, const u32* data, u32* result, Find place_of) {
+  const u32* expected = data + sizeof(T) / 4 * kLanes;
+  exchange_lanes<T, bounded>(w, c, result, place_of, [&](int l, u8* place, bool& changed) {
+    return compare_swap<T>(place, get_lane<T>(expected, l), get_lane<T>(data, l), changed);
+  });
+}
+
 }  // namespace ckemu::atomic
 
 // The atomics on memory, as ROW(name, type, operation). Compare-and-swap is apart: it takes two values.

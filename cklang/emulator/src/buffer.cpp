@@ -139,43 +139,17 @@ void store(Wave& w, const Code& c) {
   w.counters->progress++;
 }
 
-/// sc0 (glc) returns the old value in the data registers.
 template <class T, auto op>
 void update(Wave& w, const Code& c) {
   const Buffer buffer = buffer_of(w, c);
-  u32* data = w.v[c.src[3].index];
-  bool changed = false;
-  each_lane(w, [&](int l) {
-    w.lane = l;
-    u8* place = buffer.place(l, 0, sizeof(T));
-    T old = 0;
-    if (place != nullptr) {
-      atomic::check_alignment(w, place, sizeof(T));
-      old = atomic::apply<T, op>(place, get_lane<T>(data, l), changed);
-    }
-    if (c.dst_kind != Kind::None) set_lane<T>(data, l, old);
-  });
-  w.lane = -1;
-  w.counters->progress += changed;
+  u32* data = w.v[c.src[3].index];  // and the old value
+  atomic::update_lanes<T, op, true>(w, c, data, data, [&](int l) { return buffer.place(l, 0, sizeof(T)); });
 }
 template <class T>
 void compare_swap(Wave& w, const Code& c) {
   const Buffer buffer = buffer_of(w, c);
   u32* data = w.v[c.src[3].index];
-  bool changed = false;
-  each_lane(w, [&](int l) {
-    w.lane = l;
-    u8* place = buffer.place(l, 0, sizeof(T));
-    T old = 0;
-    if (place != nullptr) {
-      atomic::check_alignment(w, place, sizeof(T));
-      old = atomic::compare_swap<T>(place, get_lane<T>(data + sizeof(T) / 4 * kLanes, l),
-                                    get_lane<T>(data, l), changed);
-    }
-    if (c.dst_kind != Kind::None) set_lane<T>(data, l, old);
-  });
-  w.lane = -1;
-  w.counters->progress += changed;
+  atomic::compare_swap_lanes<T, true>(w, c, data, data, [&](int l) { return buffer.place(l, 0, sizeof(T)); });
 }
 
 void no_operation(Wave&, const Code&) {}  // caches are always coherent here
@@ -184,28 +158,7 @@ void no_operation(Wave&, const Code&) {}  // caches are always coherent here
 #define ATOMIC(name, T, op) {Op::buffer_atomic_##name, update<T, atomic::op>},
 
 constexpr HandlerRow kRows[] = {
-    {Op::buffer_load_ubyte, load<Access{1}>},
-    {Op::buffer_load_sbyte, load<Access{1, Extend::Sign}>},
-    {Op::buffer_load_ushort, load<Access{2}>},
-    {Op::buffer_load_sshort, load<Access{2, Extend::Sign}>},
-    {Op::buffer_load_dword, load<Access{4}>},
-    {Op::buffer_load_dwordx2, load<Access{8}>},
-    {Op::buffer_load_dwordx3, load<Access{12}>},
-    {Op::buffer_load_dwordx4, load<Access{16}>},
-    {Op::buffer_load_ubyte_d16, load<Access{1, Extend::LowHalf}>},
-    {Op::buffer_load_ubyte_d16_hi, load<Access{1, Extend::HighHalf}>},
-    {Op::buffer_load_sbyte_d16, load<Access{1, Extend::SignLow}>},
-    {Op::buffer_load_sbyte_d16_hi, load<Access{1, Extend::SignHigh}>},
-    {Op::buffer_load_short_d16, load<Access{2, Extend::LowHalf}>},
-    {Op::buffer_load_short_d16_hi, load<Access{2, Extend::HighHalf}>},
-    {Op::buffer_store_byte, store<Access{1}>},
-    {Op::buffer_store_byte_d16_hi, store<Access{1, Extend::HighHalf}>},
-    {Op::buffer_store_short, store<Access{2}>},
-    {Op::buffer_store_short_d16_hi, store<Access{2, Extend::HighHalf}>},
-    {Op::buffer_store_dword, store<Access{4}>},
-    {Op::buffer_store_dwordx2, store<Access{8}>},
-    {Op::buffer_store_dwordx3, store<Access{12}>},
-    {Op::buffer_store_dwordx4, store<Access{16}>},
+    CKEMU_ACCESSES(buffer, load, store)
     {Op::buffer_wbinvl1, no_operation},
     {Op::buffer_wbinvl1_vol, no_operation},
     {Op::buffer_invl2, no_operation},

@@ -21,9 +21,7 @@ void jump_to(Wave& w, u64 address) {
   w.next = target;
 }
 
-namespace {
-
-void jump(Wave& w, const Code& c) {
+void branch(Wave& w, const Code& c) {
   const Code* target = __atomic_load_n(&c.link, __ATOMIC_ACQUIRE);
   if (target == nullptr) {
     const i64 offset = i64{c.pc} + 4 + i64{4} * c.offset;
@@ -34,9 +32,11 @@ void jump(Wave& w, const Code& c) {
   w.next = target;
 }
 
+namespace {
+
 template <auto condition>
 void branch_if(Wave& w, const Code& c) {
-  if (condition(w)) jump(w, c);
+  if (condition(w)) branch(w, c);
 }
 constexpr auto scc0 = [](const Wave& w) { return !w.scc; };
 constexpr auto scc1 = [](const Wave& w) { return w.scc; };
@@ -54,7 +54,7 @@ void swappc(Wave& w, const Code& c) {
 }
 void call(Wave& w, const Code& c) {
   w.set_sgpr64(c.dst, return_address(w, c));
-  jump(w, c);
+  branch(w, c);
 }
 
 void barrier(Wave& w, const Code&) {
@@ -153,7 +153,7 @@ void clock(Wave& w, const Code& c) {
 
 constexpr HandlerRow kRows[] = {
     {Op::s_nop, no_operation},
-    {Op::s_branch, jump},
+    {Op::s_branch, branch},
     {Op::s_cbranch_scc0, branch_if<scc0>},
     {Op::s_cbranch_scc1, branch_if<scc1>},
     {Op::s_cbranch_vccz, branch_if<vccz>},

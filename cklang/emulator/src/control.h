@@ -11,6 +11,9 @@ namespace ckemu {
 /// The address behind the instruction.
 inline u64 return_address(const Wave& wave, const Code& code) { return wave.program->image() + code.pc + 4; }
 
+/// Goes on where the instruction's offset leads.
+void branch(Wave& wave, const Code& code);
+
 /// Goes on at an absolute address; raises if no code is there.
 void jump_to(Wave& wave, u64 address);
 

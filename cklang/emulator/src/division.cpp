@@ -114,8 +114,11 @@ void fmas_handler(Wave& w, const Code& c) {
   });
 }
 
+// No step of a division of halves makes NaN of a quotient that overflows.
 constexpr auto fixup16 = [](u16 a, u16 b, u16 c) {
-  return to_f16(div_fixup(from_f16(a), from_f16(b), from_f16(c)));
+  const float quotient = from_f16(a), denominator = from_f16(b), numerator = from_f16(c);
+  const float special = div_fixup(1.0f, denominator, numerator);
+  return to_f16(quotient != quotient && std::fabs(special) == 1.0f ? quotient : div_fixup(quotient, denominator, numerator));
 };
 
 constexpr HandlerRow kRows[] = {

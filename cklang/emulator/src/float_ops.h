@@ -52,6 +52,16 @@ struct MaxNumber {
 constexpr MinNumber min_number{};
 constexpr MaxNumber max_number{};
 
+/// gfx12: a number wins over a NaN, signalling or not.
+constexpr auto min_num = [](U8v a, U8v b) {
+  const I8v first = (f(a) < f(b)) | ((f(a) == f(b)) & (i(a) < 0)) | is_nan(b);
+  return quiet(choose((first & ~is_nan(a)) | (is_nan(a) & is_nan(b)), a, b));
+};
+constexpr auto max_num = [](U8v a, U8v b) {
+  const I8v first = (f(a) > f(b)) | ((f(a) == f(b)) & (i(a) >= 0)) | is_nan(b);
+  return quiet(choose((first & ~is_nan(a)) | (is_nan(a) & is_nan(b)), a, b));
+};
+
 struct MinNan {
   CKEMU_INLINE U8v operator()(U8v a, U8v b) const {
     return choose(is_nan(a), quiet(a), choose(is_nan(b), quiet(b), min_number(a, b)));

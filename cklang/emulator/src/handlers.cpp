@@ -21,7 +21,7 @@ struct Table {
           buffer_handlers(), flat_handlers(), buffer_format_handlers(), fork_handlers(),
           trig_preop_handlers(), rdna_scalar_handlers(),
           rdna_scalar_float_handlers(), rdna_control_handlers(), rdna_vector_handlers(),
-          rdna_cross_lane_handlers(), rdna_memory_handlers()}) {
+          rdna_cross_lane_handlers(), rdna_memory_handlers(), rdna_block_handlers()}) {
       for (const HandlerRow& row : rows) fn[static_cast<u16>(row.op)] = row.fn;
     }
     for (const RenamedOp& row : rdna_names()) fn[static_cast<u16>(row.name)] = fn[static_cast<u16>(row.plain)];

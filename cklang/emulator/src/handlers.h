@@ -47,6 +47,7 @@ HandlerRows rdna_control_handlers();
 HandlerRows rdna_vector_handlers();
 HandlerRows rdna_cross_lane_handlers();
 HandlerRows rdna_memory_handlers();
+HandlerRows rdna_block_handlers();
 
 /// RDNA has many of CDNA's operations under another name.
 struct RenamedOp {

@@ -72,6 +72,8 @@ constexpr auto min_f = [](U8v a, U8v b) {
 constexpr auto max_f = [](U8v a, U8v b) {
   return pack_low_f16(f(max_number(low_f16_bits(a), low_f16_bits(b))));
 };
+constexpr auto min_f_num = [](U8v a, U8v b) { return pack_low_f16(f(min_num(u(low_f16(a)), u(low_f16(b))))); };
+constexpr auto max_f_num = [](U8v a, U8v b) { return pack_low_f16(f(max_num(u(low_f16(a)), u(low_f16(b))))); };
 constexpr auto minimum3 = [](U8v a, U8v b, U8v c) {
   return pack_low_f16(f(min_nan(min_nan(u(low_f16(a)), u(low_f16(b))), u(low_f16(c)))));
 };
@@ -265,6 +267,8 @@ constexpr HandlerRow kRows[] = {
     {Op::v_pk_mul_f16, halves2<mul_f>},
     {Op::v_pk_min_f16, halves2<min_f>},
     {Op::v_pk_max_f16, halves2<max_f>},
+    {Op::v_pk_min_num_f16, halves2<min_f_num>},
+    {Op::v_pk_max_num_f16, halves2<max_f_num>},
     {Op::v_pk_minimum3_f16, halves3<minimum3>},
     {Op::v_pk_maximum3_f16, halves3<maximum3>},
     {Op::v_pk_minimum_f16, halves2<min_f_nan>},

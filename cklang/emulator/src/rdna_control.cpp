@@ -4,6 +4,7 @@
 // once, so the waits by counter, clauses and hints about delays have nothing to do.
 #include <ctime>
 
+#include "control.h"
 #include "fault.h"
 #include "handlers.h"
 #include "rdna_registers.h"
@@ -14,7 +15,7 @@ namespace ckemu {
 
 namespace {
 
-constexpr i32 kWorkgroupBarrier = -1;
+constexpr i32 kWorkgroupBarrier = -1, kTrapBarrier = -2;
 
 void no_operation(Wave&, const Code&) {}
 
@@ -30,15 +31,28 @@ void check_barrier(Wave& w, i32 number) {
     raise(w, FaultKind::Instruction, "barrier %d is not emulated; only the workgroup's, %d, is", number, kWorkgroupBarrier);
   }
 }
+i32 barrier_number(const Wave& w, const Source& source) {
+  const i32 number = static_cast<i32>(scalar32(w, source));
+  return source.kind == Kind::Sgpr ? number & 31 : number;  // m0
+}
 template <bool wants_first>
 void barrier_signal(Wave& w, const Code& c) {
-  const bool from_m0 = c.src[0].kind == Kind::Sgpr;
-  check_barrier(w, from_m0 ? static_cast<i32>(scalar32(w, c.src[0]) & 31) : static_cast<i32>(scalar32(w, c.src[0])));
-  if (w.signalled == w.group->phase) {
-    raise(w, FaultKind::Instruction, "the wave signals a barrier twice without waiting for it");
+  const i32 number = barrier_number(w, c.src[0]);
+  bool first = false;
+  // Number 0 is no barrier; the trap handler's takes no signal from others.
+  if (number != 0 && number != kTrapBarrier) {
+    check_barrier(w, number);
+    if (w.signalled == w.group->phase) {
+      raise(w, FaultKind::Instruction, "the wave signals a barrier twice without waiting for it");
+    }
+    first = w.group->signal(w);
   }
-  const bool first = w.group->signal(w);
   if constexpr (wants_first) w.scc = first;
+}
+/// Whether there is a barrier, in bit 0; its members from bit 4 on; how many have signalled from bit 16 on.
+void barrier_state(Wave& w, const Code& c) {
+  check_barrier(w, barrier_number(w, c.src[0]));
+  w.s[c.dst] = w.group->arrived << 16 | w.group->living() << 4 | 1;
 }
 void barrier_wait(Wave& w, const Code& c) {
   check_barrier(w, static_cast<i16>(c.offset));
@@ -51,6 +65,26 @@ void barrier_wait(Wave& w, const Code& c) {
   w.next = &c;  // looks again when the others have come
   w.state = WaveState::Barrier;
   w.stop();
+}
+
+// A loop that runs its body once for the lower 32 lanes of 64 and once for the upper ones, of which a pass
+// is left out if it has no lane; the mask of the other half waits in the register.
+void half_loop_begin(Wave& w, const Code& c) {
+  u32 &low = w.s[kExec], &high = w.s[kExec + 1];
+  if (w.exec() == 0) return branch(w, c);
+  w.s[c.dst] = low == 0 ? 0 : high;
+  if (low != 0) high = 0;
+}
+void half_loop_end(Wave& w, const Code& c) {
+  u32 &low = w.s[kExec], &high = w.s[kExec + 1], &kept = w.s[c.dst];
+  if (high != 0) {  // after the upper pass
+    low = kept;
+  } else if (kept != 0) {
+    high = kept;
+    kept = low;
+    low = 0;
+    branch(w, c);
+  }
 }
 
 void round_mode(Wave& w, const Code& c) {
@@ -110,6 +144,9 @@ constexpr HandlerRow kRows[] = {
     {Op::s_barrier_signal, barrier_signal<false>},
     {Op::s_barrier_signal_isfirst, barrier_signal<true>},
     {Op::s_barrier_wait, barrier_wait},
+    {Op::s_get_barrier_state, barrier_state},
+    {Op::s_subvector_loop_begin, half_loop_begin},
+    {Op::s_subvector_loop_end, half_loop_end},
     {Op::s_round_mode, round_mode},
     {Op::s_denorm_mode, denorm_mode},
     {Op::s_sleep_var, sleep},

@@ -93,7 +93,6 @@ constexpr RenamedOp kNames[] = {
     // Vector floats
     SAME(v_mul_dx9_zero_f32, v_mul_legacy_f32)
     SAME(v_fmaak_f16, v_fma_f16) SAME(v_fmamk_f16, v_fma_f16)
-    SAME(v_pk_min_num_f16, v_pk_min_f16) SAME(v_pk_max_num_f16, v_pk_max_f16)
     SAME(v_dot2acc_f32_f16, v_dot2c_f32_f16)
     SAME(v_cvt_floor_i32_f32, v_cvt_flr_i32_f32) SAME(v_cvt_nearest_i32_f32, v_cvt_rpi_i32_f32)
     SAME(v_cvt_pk_rtz_f16_f32, v_cvt_pkrtz_f16_f32)

@@ -14,15 +14,6 @@ namespace ckemu {
 
 namespace {
 
-// "num": a number wins over a NaN, signalling or not.
-constexpr auto min_num = [](U8v a, U8v b) {
-  const I8v first = (f(a) < f(b)) | ((f(a) == f(b)) & (i(a) < 0)) | is_nan(b);
-  return quiet(choose((first & ~is_nan(a)) | (is_nan(a) & is_nan(b)), a, b));
-};
-constexpr auto max_num = [](U8v a, U8v b) {
-  const I8v first = (f(a) > f(b)) | ((f(a) == f(b)) & (i(a) >= 0)) | is_nan(b);
-  return quiet(choose((first & ~is_nan(a)) | (is_nan(a) & is_nan(b)), a, b));
-};
 template <auto first, auto second>
 constexpr auto then = [](U8v a, U8v b, U8v c) { return second(first(a, b), c); };
 template <auto least, auto most>
@@ -33,7 +24,7 @@ constexpr auto median = [](U8v a, U8v b, U8v c) {
 
 /// The same of the f16 in the low halves.
 template <auto op>
-constexpr auto of_f16 = [](auto... a) { return pack_low_f16(f(op(u(low_f16(a))...))); };
+constexpr auto of_f16 = [](auto... a) { return pack_low_f16(f(op(low_f16_bits(a)...))); };
 
 constexpr auto min_i = [](U8v a, U8v b) { return u(__builtin_elementwise_min(i(a), i(b))); };
 constexpr auto max_i = [](U8v a, U8v b) { return u(__builtin_elementwise_max(i(a), i(b))); };
@@ -64,17 +55,16 @@ constexpr auto mullit = [](float a, float b, float c) {
 constexpr auto fused16 = [](u16 a, u16 b, u16 c) {
   return to_f16(double(from_f16(a)) * double(from_f16(b)) + double(from_f16(c)));
 };
-/// Two products of halves added one after the other to an f16 or bf16, rounding each time.
+/// Two products added one after the other to an f16 or bf16: each product and each sum is rounded.
 constexpr auto dot2_f16 = [](u32 a, u32 b, u16 c) {
-  const u16 low = fused16(static_cast<u16>(a), static_cast<u16>(b), c);
-  return fused16(static_cast<u16>(a >> 16), static_cast<u16>(b >> 16), low);
+  const auto part = [](u32 word) { return from_f16(static_cast<u16>(word)); };
+  const auto add = [&](u32 x, u32 y, float sum) { return from_f16(to_f16(sum + from_f16(to_f16(part(x) * part(y))))); };
+  return to_f16(add(a >> 16, b >> 16, add(a, b, from_f16(c))));
 };
 constexpr auto dot2_bf16 = [](u32 a, u32 b, u16 c) {
-  const auto add = [](u32 x, u32 y, u16 sum) {
-    const float left = from_bf16(static_cast<u16>(x)), right = from_bf16(static_cast<u16>(y));
-    return to_bf16(__builtin_fmaf(left, right, from_bf16(sum)));
-  };
-  return add(a >> 16, b >> 16, add(a, b, c));
+  const auto part = [](u32 word) { return from_bf16(static_cast<u16>(word)); };
+  const auto add = [&](u32 x, u32 y, float sum) { return from_bf16(to_bf16(sum + from_bf16(to_bf16(part(x) * part(y))))); };
+  return to_bf16(add(a >> 16, b >> 16, add(a, b, from_bf16(c))));
 };
 template <bool bf8_a, bool bf8_b>
 constexpr auto dot4_fp8 = [](u32 a, u32 b, float c) {

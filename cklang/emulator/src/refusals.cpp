@@ -10,8 +10,8 @@ namespace {
 constexpr const char* kGlobalShare = "there is no global data share, nor its wave sync";
 constexpr const char* kTrapHandler = "only a trap handler may use it, and there is none";
 constexpr const char* kGraphics = "it belongs to graphics";
-constexpr const char* kUnpublished = "which lane's address leads to which element is not published";
-constexpr const char* kNamedBarrier = "of the barriers there is the workgroup's only";
+constexpr const char* kNamedBarrier = "what named barriers do is not in the manual of these GPUs";
+constexpr const char* kDynamicRegisters = "a kernel of HIP has its registers from the start, and cannot ask for more";
 constexpr const char* kDebugger = "it only marks code for debuggers";
 constexpr const char* kHost = "it stops the wave until a debugger or the driver goes on, and there is none";
 
@@ -39,12 +39,10 @@ constexpr Refusal kRefusals[] = {
     {Op::ds_bvh_stack_push4_pop1_rtn_b32, kGraphics},
     {Op::ds_bvh_stack_push8_pop1_rtn_b32, kGraphics},
     {Op::ds_bvh_stack_push8_pop2_rtn_b64, kGraphics},
-    {Op::global_load_tr_b64, kUnpublished},
-    {Op::global_load_tr_b128, kUnpublished},
     {Op::s_barrier_init, kNamedBarrier},
     {Op::s_barrier_join, kNamedBarrier},
     {Op::s_barrier_leave, kNamedBarrier},
-    {Op::s_get_barrier_state, kNamedBarrier},
+    {Op::s_alloc_vgpr, kDynamicRegisters},
     {Op::s_code_end, kDebugger},
     {Op::s_sendmsghalt, kHost},
     {Op::s_sethalt, kHost},

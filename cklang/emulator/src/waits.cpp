@@ -25,6 +25,13 @@ u8 written_halves(const Inst& inst, bool memory, Family family) {
   return std::strstr(name, "d16_hi") != nullptr ? 2 : 1;
 }
 
+/// Which registers of a block of 32 the operation moves: of gfx12's block loads and stores those that m0 picks.
+u32 moved(const Wave& w, Op op) {
+  const bool block = op == Op::global_load_block || op == Op::global_store_block || op == Op::scratch_load_block ||
+                     op == Op::scratch_store_block;
+  return block ? w.s[kM0] : ~u32{0};
+}
+
 bool reads_vcc(Op op) { return op == Op::s_cbranch_vccz || op == Op::s_cbranch_vccnz; }
 
 void name_register(const Wave& w, bool scalar, u32 index, Text<32>& out) {
@@ -85,9 +92,11 @@ void Waits::check(Wave& w, const Code& c, const Pending& pending, const Use& use
 }
 
 /// Visits what is known of `dwords` registers, `halves` of each: bit 0 the lower ones, bit 1 the upper ones.
+/// Of 32 registers those whose bit of `picked` is set.
 template <class Visit>
-void Waits::each_pending(bool scalar, u32 first, u32 dwords, u8 halves, Visit visit) {
+void Waits::each_pending(bool scalar, u32 first, u32 dwords, u8 halves, u32 picked, Visit visit) {
   for (u32 n = first; n < first + (dwords > 1 ? dwords : 1); ++n) {
+    if (dwords == 32 && (picked >> (n - first) & 1) == 0) continue;
     if (scalar) {
       visit(scalar_[n], n);
       continue;
@@ -99,7 +108,7 @@ void Waits::each_pending(bool scalar, u32 first, u32 dwords, u8 halves, Visit vi
 
 void Waits::check_reads(Wave& w, const Code& c) {
   const auto read = [&](bool scalar, u32 first, u32 dwords, u8 halves) {
-    each_pending(scalar, first, dwords, halves,
+    each_pending(scalar, first, dwords, halves, moved(w, c.inst->op),
                  [&](const Pending& pending, u32 n) { check(w, c, pending, {"reads", n, scalar}); });
   };
   for (u32 slot = 0; slot < 6; ++slot) {
@@ -113,7 +122,7 @@ void Waits::check_reads(Wave& w, const Code& c) {
 void Waits::check_writes(Wave& w, const Code& c) {
   const Counts counts = counts_of(*c.inst, w.program->family());
   const auto write = [&](bool scalar, u32 first, u32 dwords, u8 halves) {
-    each_pending(scalar, first, dwords, halves, [&](const Pending& pending, u32 n) {
+    each_pending(scalar, first, dwords, halves, moved(w, c.inst->op), [&](const Pending& pending, u32 n) {
       // Of two loads that finish in order the second may write the same register.
       const bool same = counts.counters == 1u << pending.counter && counts.ordered && pending.ordered;
       if (!same) check(w, c, pending, {"overwrites", n, scalar});
@@ -126,7 +135,7 @@ void Waits::check_writes(Wave& w, const Code& c) {
   if (second.kind != Kind::None) write(second.kind == Kind::Sgpr, c.dst2, second.dwords, 3);
 }
 
-void Waits::start(const Code& c, const Counts& counts, Family family) {
+void Waits::start(const Wave& w, const Code& c, const Counts& counts) {
   const Operation operation{&c, ++issued_, counts.ordered};
   if (queues_[kMemory].size() >= kMostOperations) wait(kMemory, kMostOperations - 1);
   for (u32 n = 0; n < kCounters; ++n) {
@@ -134,8 +143,8 @@ void Waits::start(const Code& c, const Counts& counts, Family family) {
   }
   if (c.dst_kind == Kind::None || c.inst->lds) return;
   const Pending pending{operation.number, &c, reported(counts.counters), counts.ordered};
-  each_pending(c.dst_kind == Kind::Sgpr, c.dst, c.dst_dwords, written_halves(*c.inst, true, family),
-               [&](Pending& place, u32) { place = pending; });
+  each_pending(c.dst_kind == Kind::Sgpr, c.dst, c.dst_dwords, written_halves(*c.inst, true, w.program->family()),
+               moved(w, c.inst->op), [&](Pending& place, u32) { place = pending; });
 }
 
 void Waits::finish(const Operation& operation) {
@@ -146,7 +155,7 @@ void Waits::finish(const Operation& operation) {
   }
   const Code& c = *operation.code;
   if (c.dst_kind == Kind::None || c.inst->lds) return;
-  each_pending(c.dst_kind == Kind::Sgpr, c.dst, c.dst_dwords, 3, [&](Pending& place, u32) {
+  each_pending(c.dst_kind == Kind::Sgpr, c.dst, c.dst_dwords, 3, ~u32{0}, [&](Pending& place, u32) {
     if (place.number == operation.number) place = {};
   });
 }
@@ -194,7 +203,7 @@ void Waits::before(Wave& w, const Code& c) {
   check_writes(w, c);
   wait_as_told(c, family);
   const Counts counts = counts_of(*c.inst, family);
-  if (counts.counters != 0) start(c, counts, family);
+  if (counts.counters != 0) start(w, c, counts);
 }
 
 }  // namespace ckemu

@@ -60,11 +60,11 @@ class Waits {
     bool scalar = false;
   };
   template <class Visit>
-  void each_pending(bool scalar, u32 first, u32 dwords, u8 halves, Visit visit);
+  void each_pending(bool scalar, u32 first, u32 dwords, u8 halves, u32 picked, Visit visit);
   void check(Wave& wave, const Code& code, const Pending& pending, const Use& use) const;
   void check_reads(Wave& wave, const Code& code);
   void check_writes(Wave& wave, const Code& code);
-  void start(const Code& code, const Counts& counts, Family family);
+  void start(const Wave& wave, const Code& code, const Counts& counts);
   void wait_as_told(const Code& code, Family family);
   void wait(Counter counter, u32 left);
   void finish(const Operation& operation);

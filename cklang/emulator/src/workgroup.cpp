@@ -170,11 +170,15 @@ bool Workgroup::signal(Wave& wave) {
   return first;
 }
 
+u32 Workgroup::living() const {
+  u32 count = 0;
+  for (const Wave& wave : waves) count += wave.state != WaveState::Ended;
+  return count;
+}
+
 /// Ends a phase of the split barrier at which all waves have arrived that have not ended.
 void Workgroup::complete_phase() {
-  u32 living = 0;
-  for (const Wave& wave : waves) living += wave.state != WaveState::Ended;
-  if (arrived == 0 || arrived < living) return;
+  if (arrived == 0 || arrived < living()) return;
   arrived = 0;
   ++phase;
   release_waiting();

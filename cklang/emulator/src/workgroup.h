@@ -45,6 +45,8 @@ struct Workgroup {
   /// Runs for at most about `budget` instructions.
   void run(Counters& counters, Broadcasts& spread, i64 budget);
   bool signal(Wave& wave);
+  /// Waves that have not ended.
+  u32 living() const;
 
  private:
   void begin_checks();

@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cklang.arch import ArchSpec
@@ -39,7 +38,7 @@ from cklang.lowering.attention_face import (
     ReduceFace,
     ReduceProblem,
 )
-from cklang.lowering.hostface import LaunchShape
+from cklang.lowering.face import Face, LaunchShape
 from cklang.runtime import arrays
 from cklang.runtime.arrays import Array
 from cklang.runtime.attention.call import _fixed as fixed_addresses
@@ -52,6 +51,7 @@ from cklang.runtime.dispatch import CallPlan, Step, packed, stored, touched
 from cklang.runtime.launch import mark, words_of
 from cklang.runtime.problem import Storage
 from cklang.runtime.record import Artifact, LaunchRecord
+from cklang.runtime.resident import resident
 from cklang.types import f32
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class _Stage:
     """One kernel: its key, and what its host face is asked, with an address for each value."""
 
     key: AnyAttentionKey
-    face: Callable[[Path], Any]
+    face: type[Face[Any]]
     values: tuple[str, ...]
     question: Callable[[Mapping[str, int]], Any]
     zeroed: str = ""
@@ -244,11 +244,11 @@ class _Stages:
         self, stage: _Stage, artifact: Artifact, device: Device, fixed: Mapping[str, int]
     ) -> Step:
         marks = {name: mark(place) for place, name in enumerate(dict.fromkeys(stage.values))}
-        shape: LaunchShape | str = stage.face(artifact.host_face).describe(stage.question(marks))
+        kernel = resident(device, artifact, stage.face)
+        shape: LaunchShape | str = kernel.face.describe(stage.question(marks))
         if isinstance(shape, str):
             raise error("D007", label=stage.key.label, problem=self.case, verdict=shape)
-        function = device.load(artifact.code_object.read_bytes(), artifact.symbol)
-        launch = device.launch(function, shape.grid, shape.block, shape.kernarg)
+        launch = device.launch(kernel.function, shape.grid, shape.block, shape.kernarg)
         for name, address in fixed.items():
             for word in _found(shape, marks, name, stage.key.label):
                 launch.words[word] = address

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +13,7 @@ from cklang.runtime.attention.problem import TENSORS, AttentionCase
 from cklang.runtime.device import Device, Function
 from cklang.runtime.launch import mark, words_of
 from cklang.runtime.record import Artifact
+from cklang.runtime.resident import resident
 
 __all__ = ["AttentionLaunch", "LoadedAttention", "loaded_attention"]
 
@@ -82,19 +82,7 @@ def _marked(case: AttentionCase, marks: Mapping[str, int]) -> AttentionProblem:
     return replace(case.problem, **changed)
 
 
-_loaded: dict[tuple[int, str], LoadedAttention] = {}
-_lock = threading.Lock()
-
-
 def loaded_attention(device: Device, artifact: Artifact) -> LoadedAttention:
     """Return a kernel loaded on ``device``; each is loaded once a process."""
-    where = (device.index, str(artifact.folder))
-    with _lock:
-        known = _loaded.get(where)
-        if known is None:
-            known = _loaded[where] = LoadedAttention(
-                artifact=artifact,
-                function=device.load(artifact.code_object.read_bytes(), artifact.symbol),
-                face=AttentionFace(artifact.host_face),
-            )
-        return known
+    kernel = resident(device, artifact, AttentionFace)
+    return LoadedAttention(artifact=artifact, function=kernel.function, face=kernel.face)

@@ -4,13 +4,15 @@
     python -m venv venv && venv/bin/pip install tinygrad==0.14.0 numpy
     venv/bin/python tests/emulator/data/make_pseudocode.py
 
-writes ``pseudocode_cdna.json``: for each operation of gfx950 its results (see ``pseudocode.py`` for
-the operands), and why the others were not evaluated. The pseudocode is read by a small interpreter
-of its own: integers of any width, IEEE numbers as bits, `fma` in rational arithmetic.
+writes ``pseudocode_cdna4.json`` and the same of rdna3 and rdna4: for each operation its results
+(see ``pseudocode.py`` for the operands), and why the others were not evaluated. The pseudocode is
+read by a small interpreter of its own: integers of any width, IEEE numbers as bits, `fma` in
+rational arithmetic.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import re
@@ -25,7 +27,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parents[2])]
 
-from pseudocode import CARRIES, LANES, Operation, operands, operations  # noqa: E402
+from pseudocode import CARRIES, GPUS, LANES, Operation, operands, operations  # noqa: E402
 
 FORMATS = {16: ("<e", "<H", 10, -14), 32: ("<f", "<I", 23, -126), 64: ("<d", "<Q", 52, -1022)}
 
@@ -216,7 +218,7 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
 }
 
 _TOKEN = re.compile(
-    r"\s*(?:(?P<cast>\d+'[A-Z]+(?=\())|(?P<sized>\d+'(?:0x[0-9a-fA-F]+|\d+)[UI]?)"
+    r"\s*(?:(?P<cast>\d+'[A-Z]+(?=\())|(?P<half>\d+'\d+\.\d+)|(?P<sized>\d+'(?:0x[0-9a-fA-F]+|\d+)[UI]?)"
     r"|(?P<real>\d+\.\d+F?)|(?P<int>0x[0-9a-fA-F]+(?:ULL|LL|U)?|\d+(?:ULL|LL|U)?)"
     r"|(?P<name>[A-Za-z_]\w*)|(?P<op>\*\*|<<|>>|<=|>=|==|!=|<>|&&|\|\||[-+*/%&|^~!<>?:()\[\].,{}=]))"
 )
@@ -249,6 +251,7 @@ class Machine:
     variables: dict[str, Value]
     mask_in: int = 0
     mask_out: int | None = None
+    lambdas: dict[str, tuple[list[str], str]] = field(default_factory=dict)
     tokens: list[tuple[str, str]] = field(default_factory=list)
     at: int = 0
 
@@ -314,6 +317,11 @@ class Machine:
             return value
         if kind == "cast":
             return self.cast(text)
+        if text == "{":
+            return self.joined()
+        if kind == "half":
+            width, _, digits = text.partition("'")
+            return floating(int(width), float(digits))
         if kind == "sized":
             width, _, digits = text.partition("'")
             letter = "i" if digits.endswith("I") else "u"
@@ -327,6 +335,18 @@ class Machine:
         if self.peek() == "(":
             return self.call(text)
         return self.variable(text)
+
+    def joined(self) -> Value:
+        """{ high, ..., low }"""
+        parts = [self.ternary()]
+        while self.peek() == ",":
+            self.take()
+            parts.append(self.ternary())
+        self.take("}")
+        bits, width = 0, 0
+        for part in parts:
+            bits, width = bits << part.width | part.bits, width + part.width
+        return Value("b", width, bits)
 
     def cast(self, text: str) -> Value:
         width, letter = int(text.split("'")[0]), text.split("'")[1]
@@ -352,6 +372,10 @@ class Machine:
         self.take(")")
         if name in FUNCTIONS:
             return FUNCTIONS[name](*arguments)
+        if name in self.lambdas:
+            names, body = self.lambdas[name]
+            inner = Machine(self.code, dict(zip(names, arguments, strict=True)))
+            return inner.evaluate(body)
         if name in self.code:  # another operation
             inner = {f"S{n}": value for n, value in enumerate(arguments)}
             result = run(self.code, self.code[name], inner, 0)
@@ -476,12 +500,14 @@ def assign(machine: Machine, target: str, value: Value) -> None:
     """Write a variable, some of its bits, or the lane's bit of a mask."""
     match = _TARGET.match(target.strip())
     if match is None:
-        raise UnsupportedError(f"the target {target!r}")
+        assign_bits(machine, target.strip(), value)
+        return
     name, high, low, kind, lane = match.groups()
     if lane and name in ("VCC", "D0"):
         machine.mask_out = value.bits & 1
         return
     if lane and name == "EXEC":
+        machine.mask_out = machine.mask_out if machine.mask_out is not None else value.bits & 1
         return
     if lane or name in ("EXEC", "VCC", "PC", "ROUND_MODE", "VGPR", "M0"):
         raise UnsupportedError(f"the target {target}")
@@ -492,6 +518,20 @@ def assign(machine: Machine, target: str, value: Value) -> None:
         mask = ((1 << width) - 1) << shift
         value = Value("b", max(old.width, 64), old.bits & ~mask | (value.bits << shift & mask))
     machine.variables[name] = value
+
+
+def assign_bits(machine: Machine, target: str, value: Value) -> None:
+    """Write a bit, or bits, whose place is computed."""
+    match = re.fullmatch(r"(\w+)(?:\.[uib]\d+)?\[(.*)\]", target)
+    if match is None or match[1] not in machine.variables or "laneId" in target:
+        raise UnsupportedError(f"the target {target!r}")
+    old = machine.variables[match[1]]
+    high, colon, low = match[2].rpartition(" : ") if "[" not in match[2] else ("", "", match[2])
+    shift = machine.evaluate(low).number
+    width = machine.evaluate(high).number - shift + 1 if colon else 1
+    mask = ((1 << width) - 1) << shift
+    bits = old.bits & ~mask | value.bits << shift & mask
+    machine.variables[match[1]] = Value(old.kind, max(old.width, shift + width), bits)
 
 
 def fitted(value: Value, name: str) -> Value:
@@ -508,11 +548,18 @@ def fitted(value: Value, name: str) -> Value:
     return value.seen_as(*found)
 
 
+class _BreakError(Exception):
+    """The innermost loop ends."""
+
+
 def execute(machine: Machine, lines: list[str]) -> None:
-    """Statements line by line; only conditions nest."""
+    """Statements line by line; conditions and loops nest."""
     active: list[bool] = []
     taken: list[bool] = []
-    for line in lines:
+    at = 0
+    while at < len(lines):
+        line = lines[at]
+        at += 1
         running = all(active)
         if line.startswith("if ") and line.endswith(" then"):
             condition = running and _condition(machine, line[3:-5])
@@ -527,10 +574,38 @@ def execute(machine: Machine, lines: list[str]) -> None:
         elif line == "endif":
             active.pop()
             taken.pop()
+        elif line.startswith("for "):
+            end = _loop_end(lines, at)
+            if running:
+                _loop(machine, line, lines[at:end])
+            at = end + 1
         elif line.startswith("declare "):
             continue
         elif running:
             statement(machine, line)
+
+
+def _loop_end(lines: list[str], at: int) -> int:
+    depth = 1
+    while depth:
+        if at == len(lines):
+            raise UnsupportedError("a loop without an end")
+        depth += lines[at].startswith("for ") - (lines[at] == "endfor")
+        at += 1
+    return at - 1
+
+
+def _loop(machine: Machine, head: str, body: list[str]) -> None:
+    match = re.fullmatch(r"for (\w+) in (.*?) : (.*) do", head)
+    if match is None:
+        raise UnsupportedError(f"the line {head!r}")
+    first, last = (machine.evaluate(match[n]) for n in (2, 3))
+    try:
+        for number in range(first.number, last.number + 1):
+            machine.variables[match[1]] = integer(first.kind, max(first.width, 32), number)
+            execute(machine, body)
+    except _BreakError:
+        pass
 
 
 def _condition(machine: Machine, text: str) -> bool:
@@ -542,6 +617,14 @@ def _condition(machine: Machine, text: str) -> bool:
 
 
 def statement(machine: Machine, line: str) -> None:
+    if line == "break":
+        raise _BreakError
+    if line.startswith("TRAPSTS."):  # an exception, which nobody has asked for
+        return
+    function = re.fullmatch(r"(\w+) = lambda\((.*?)\) \((.*)\)", line)
+    if function is not None:
+        machine.lambdas[function[1]] = (function[2].split(", "), function[3])
+        return
     match = re.match(r"^([\w.\[\]: ]+?)\s*([-+*]?)=(?!=)\s*(.*)$", line)
     if match is None:
         raise UnsupportedError(f"the line {line!r}")
@@ -557,11 +640,22 @@ def statement(machine: Machine, line: str) -> None:
         assign(machine, name, value)
 
 
+def lines_of(text: str) -> list[str]:
+    """Statements; one whose brackets are open goes on in the next line."""
+    found: list[str] = []
+    for line in text.split("\n"):
+        plain = re.sub(r"//.*", "", line).strip()
+        if found and sum(found[-1].count(c) for c in "({") > sum(found[-1].count(c) for c in ")}"):
+            found[-1] += f" {plain}"
+        elif plain:
+            found.append(plain)
+    return [line.rstrip(";").strip() for line in found]
+
+
 def run(code: dict[str, str], text: str, variables: dict[str, Value], mask: int) -> Machine:
     """Execute one operation's pseudocode."""
-    plain = [re.sub(r"//.*", "", line).strip().rstrip(";").strip() for line in text.split("\n")]
     machine = Machine(code, dict(variables), mask)
-    execute(machine, [line for line in plain if line])
+    execute(machine, lines_of(text))
     return machine
 
 
@@ -581,14 +675,15 @@ def results_of(code: dict[str, str], op: Operation) -> list[list[int]]:
     return rows
 
 
-def main() -> None:
-    from tinygrad.runtime.autogen.amd.cdna.str_pcode import PCODE
-
+def evaluate(family: str) -> None:
+    """Write one family's file."""
+    folder = family.rstrip("4") if family == "cdna4" else family
+    module = f"tinygrad.runtime.autogen.amd.{folder}.str_pcode"
     code: dict[str, str] = {}
-    for key, text in PCODE.items():
+    for key, text in importlib.import_module(module).PCODE.items():
         code.setdefault(re.sub(r"_e(32|64)$", "", key.name.lower()), text)
     results, skipped = {}, {}
-    for op in operations():
+    for op in operations(family):
         if op.name not in code:
             skipped[op.name] = "the manual has none"
             continue
@@ -605,15 +700,20 @@ def main() -> None:
         )
         bits = sum(max(row[2], 0) << lane for lane, row in enumerate(rows))
         results[op.name] = [hexed, f"{bits:016x}" if flags else ""]
-    version = f"tinygrad {metadata.version('tinygrad')}, runtime/autogen/amd/cdna/str_pcode.py"
+    version = f"tinygrad {metadata.version('tinygrad')}, {module.replace('.', '/')}.py"
     lines = ",\n".join(f"  {json.dumps(k)}: {json.dumps(v)}" for k, v in results.items())
     missing = ",\n".join(f"  {json.dumps(k)}: {json.dumps(v)}" for k, v in skipped.items())
-    (HERE / "pseudocode_cdna.json").write_text(
+    (HERE / f"pseudocode_{family}.json").write_text(
         f'{{"source": {json.dumps(version)},\n"results": {{\n{lines}\n}},\n'
         f'"not_evaluated": {{\n{missing}\n}}}}\n',
         "utf-8",
     )
-    print(len(results), "evaluated,", len(skipped), "not")
+    print(family, len(results), "evaluated,", len(skipped), "not")
+
+
+def main() -> None:
+    for family in GPUS:
+        evaluate(family)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: MIT
+"""Which operations of the tables the emulator refuses: these, and no others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from cklang import emulator
+from cklang.emulator.isa import schema
+from cklang.emulator.isa.sample import sample
+
+_EVERYWHERE = {"s_endpgm_saved", "s_rfe_b64", "s_sendmsghalt", "s_sethalt", "s_setkill"}
+_WAVE_SYNC = {
+    f"ds_gws_{name}"
+    for name in ("barrier", "init", "sema_br", "sema_p", "sema_release_all", "sema_v")
+}
+_CDNA = (
+    _EVERYWHERE
+    | _WAVE_SYNC
+    | {"s_endpgm_ordered_ps_done", "s_rfe_restore_b64", "v_screen_partition_4se_b32"}
+)
+
+#: No kernel of a compute language needs them: `src/refusals.cpp` says why.
+REFUSED = {
+    ("cdna2", "gfx90a"): _CDNA,
+    ("cdna3", "gfx942"): _CDNA,
+    ("cdna4", "gfx950"): _CDNA,
+    ("rdna3", "gfx1100"): _EVERYWHERE
+    | _WAVE_SYNC
+    | {
+        "ds_add_gs_reg_rtn",
+        "ds_bvh_stack_rtn_b32",
+        "ds_ordered_count",
+        "ds_sub_gs_reg_rtn",
+        "s_code_end",
+        "s_endpgm_ordered_ps_done",
+    },
+    ("rdna4", "gfx1201"): _EVERYWHERE
+    | {
+        "ds_bvh_stack_push4_pop1_rtn_b32",
+        "ds_bvh_stack_push8_pop1_rtn_b32",
+        "ds_bvh_stack_push8_pop2_rtn_b64",
+        "global_atomic_ordered_add_b64",
+        "s_alloc_vgpr",
+        "s_barrier_init",
+        "s_barrier_join",
+        "s_barrier_leave",
+        "s_code_end",
+    },
+}
+_DOCUMENT = Path(__file__).parents[2] / "docs" / "emulator.md"
+
+
+def _census(
+    table: schema.Table, gpu: str, rows: Iterable[schema.Row], times: int
+) -> emulator.Census:
+    """Random words of each encoding of some operations."""
+    random = Random(0)
+    codes = [
+        sample(table, row, table.encoding(name), "", random)
+        for row in rows
+        for name, _ in row.opcodes
+        if name != "VOPDY"
+        for _ in range(times)
+    ]
+    return emulator.census(gpu, b"".join(codes))
+
+
+@pytest.mark.parametrize(("family", "gpu"), REFUSED)
+def test_what_is_refused(family: str, gpu: str) -> None:
+    table = schema.load(family)
+    found = _census(table, gpu, table.rows, 3)
+    assert found.undecoded == 0
+    named = {row.name for row in table.rows}
+    assert set(found.emulated) | set(found.missing) == named
+    # Signs are refused on integers, so few random words of their operations have none.
+    rare = [row for row in table.rows if row.name not in found.emulated]
+    again = _census(table, gpu, rare, 500)
+    assert {row.name for row in rare} - set(again.emulated) == REFUSED[family, gpu]
+
+
+def test_every_refusal_has_a_reason() -> None:
+    """A table in C++ has them and the documentation counts them; test_refused.py reads some."""
+    source = (Path(emulator.__file__).parent / "src" / "refusals.cpp").read_text("utf-8")
+    assert set(re.findall(r"\{Op::(\w+), k", source)) == set().union(*REFUSED.values())
+    text = _DOCUMENT.read_text("utf-8")
+    for (family, gpu), refused in REFUSED.items():
+        operations = {row.name for row in schema.load(family).rows}
+        assert f"| {gpu} | {len(operations):,} | {len(refused)} |" in text

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, ClassVar, get_args
 
+from cklang.errors import error
 from cklang.keys import KernelKey, make_members, require_positive
 from cklang.plain_keys import PlainKey, TransposeKey
 from cklang.types import DType

@@ -18,6 +18,7 @@ from cklang.plain_keys import TransposeKey
 
 __all__ = [
     "MAX_BATCH",
+    "TILE",
     "VERSION",
     "TransposeFace",
     "TransposeQuestion",
@@ -31,6 +32,9 @@ VERSION = 1
 
 MAX_BATCH = 4
 """CK_TRANSPOSE_MAX_BATCH."""
+
+TILE = 64
+"""Rows of a tile; it has no more columns."""
 
 _TYPES = {1: "int8_t", 2: "ck_tile::fp16_t", 4: "float"}
 """A type that CK Tile loads and stores, by its bytes; nothing is computed."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from cklang.arch import ArchSpec
 from cklang.fusion.plan import FusedConv, Kernel, View
 from cklang.ir.nodes import Value
-from cklang.lowering.transpose import TransposeQuestion, TransposeSide, widths
+from cklang.lowering.transpose import TILE, TransposeQuestion, TransposeSide, widths
 from cklang.plain_keys import TransposeKey
 from cklang.runtime.arrays import alignment_of
 from cklang.runtime.problem import Storage
@@ -23,6 +23,8 @@ from cklang.runtime.strides import refuse_negative, refuse_overlap
 __all__ = ["Arranged", "Transposition", "arranged", "packed_strides"]
 
 _DWORD = 4
+_REACH = 1 << 30
+"""Bytes along one axis of a tile; both together stay within a buffer descriptor's 2^31."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +69,10 @@ class Transposition:
             rest, key=lambda axis: axis.source, default=_Axis(extent=1, source=0, target=0)
         )
         batch = [axis for axis in rest if axis is not columns]
+        rows, more = self._within_reach(rows)
+        batch += more
+        columns, more = self._within_reach(columns)
+        batch += more
         return TransposeQuestion(
             rows=rows.extent,
             columns=columns.extent,
@@ -78,6 +84,19 @@ class Transposition:
                 row=rows.target, column=columns.target, batch=tuple(a.target for a in batch)
             ),
         )
+
+    def _within_reach(self, axis: _Axis) -> tuple[_Axis, list[_Axis]]:
+        """Return an axis whose first elements a tile can address, and one of such pieces."""
+        step, most = max(axis.source, axis.target), _REACH // self.bytes
+        steps = min(axis.extent, TILE) - 1
+        if steps * step <= most:
+            return axis, []
+        longest = most // step + 1
+        piece = next(n for n in range(longest, 0, -1) if axis.extent % n == 0)
+        outer = _Axis(
+            extent=axis.extent // piece, source=axis.source * piece, target=axis.target * piece
+        )
+        return replace(axis, extent=piece), [outer]
 
     def _axes(self) -> list[_Axis]:
         """Return the axes, outer ones of the target first; neighbours on both sides are one."""

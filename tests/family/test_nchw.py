@@ -244,7 +244,7 @@ def copied(array: np.ndarray, target: np.ndarray, key: TransposeKey | None = Non
 def views(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
     """Two arrays of one shape whose axes lie in any order in memory, with gaps."""
     rank = draw(st.integers(1, 6))
-    shape = tuple(draw(st.integers(1, 7 if rank > 3 else 80)) for _ in range(min(rank, 3)))
+    shape = tuple(draw(st.integers(1, 7 if rank > 3 else 70)) for _ in range(min(rank, 3)))
     shape += tuple(draw(st.integers(1, 4)) for _ in range(rank - 3))
 
     def lying() -> np.ndarray:
@@ -262,7 +262,7 @@ def views(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
 def test_any_strides(pair: tuple[np.ndarray, np.ndarray]) -> None:
     """One kernel, which moves single elements, copies all and writes nothing in between."""
     source, target = pair
-    source[...] = np.arange(source.size).reshape(source.shape)
+    source[...] = (np.arange(source.size) % 30011).reshape(source.shape)
     copied(source, target, TransposeKey(2, 1, 1, "gfx942"))
     np.testing.assert_array_equal(target, source)
     whole = target.base if target.base is not None else target
@@ -316,8 +316,9 @@ def test_launch_of_more_than_two_gigabytes() -> None:
     key = copy.key(arch("gfx942"))
     (artifact,) = shared_builder().build_all([(key, None)])
     kernel = loaded_transpose(open_device("emu:gfx942"), artifact)
-    assert kernel.prepare(copy).grid == (3 * 2**28 // 64, 1, 1)
-    far = replace(copy, source_strides=(2**40, 2**28, 2**14, 1))
-    assert kernel.prepare(far).grid == kernel.prepare(copy).grid
-    with pytest.raises(CkError, match="a tile spans more than"):
-        kernel.prepare(replace(copy, source_strides=(2**40, 2**29, 2**14, 1)))
+    # 4 channels at once: those of a tile lie up to 1.5 GiB apart.
+    assert kernel.prepare(copy).grid == (3 * 16 * 2**28 // 64, 1, 1)
+    question = replace(copy.question, rows=64)
+    assert kernel.face.describe(question) == (
+        "a tile spans more than 2^31 bytes or has a negative stride"
+    )

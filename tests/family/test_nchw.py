@@ -316,8 +316,8 @@ def test_launch_of_more_than_two_gigabytes() -> None:
     key = copy.key(arch("gfx942"))
     (artifact,) = shared_builder().build_all([(key, None)])
     kernel = loaded_transpose(open_device("emu:gfx942"), artifact)
-    # 4 channels at once: those of a tile lie up to 1.5 GiB apart.
-    assert kernel.prepare(copy).grid == (3 * 16 * 2**28 // 64, 1, 1)
+    # 2 channels at once, which lie half a GiB apart.
+    assert kernel.prepare(copy).grid == (3 * 32 * 2**28 // 64, 1, 1)
     question = replace(copy.question, rows=64)
     assert kernel.face.describe(question) == (
         "a tile spans more than 2^31 bytes or has a negative stride"

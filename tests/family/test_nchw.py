@@ -135,6 +135,20 @@ def test_arrays_with_gaps() -> None:
         narrow(x[:, :, 2:11, 7:0:-1], *args[1:], device="emu:gfx942")
 
 
+def test_torch_tensors() -> None:
+    """Numbers of few bits have exact sums, so both round alike; channels_last is read as it is."""
+    torch = pytest.importorskip("torch")
+    args = [torch.from_numpy(array) for array in numbers(*SHAPES[forward])]
+    args[0] = args[0].to(memory_format=torch.channels_last)
+    narrow = single(forward)
+    got = narrow(*args, device="emu:gfx942")
+    assert copies(narrow)[0] == "w"
+    x, w, bias, res = (tensor.double() for tensor in args)
+    padded = torch.nn.functional.pad(x, (1, 0, 0, 1))
+    y = torch.nn.functional.conv2d(padded, w, bias, stride=(2, 1), groups=3)
+    assert torch.equal(got, (torch.relu(y) + res).half())
+
+
 @ck.op
 def chain(x: ck.f16[N, C, H, W], w: ck.f16[C, C, 3, 3]) -> ck.f16[N, C, H, W]:
     y = ck.relu(ck.conv(x, w, padding=1, layout="nchw")).to(ck.f16)

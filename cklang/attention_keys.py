@@ -22,6 +22,7 @@ __all__ = [
     "AttentionAlgorithm",
     "AttentionGradAlgorithm",
     "AttentionGradKey",
+    "AttentionGradSignature",
     "AttentionKey",
     "AttentionPipeline",
     "AttentionSignature",
@@ -99,9 +100,25 @@ class AttentionSignature:
     score_function: str = ""
     """SHA-256 of the canonical text of the score; empty in the key of a stencil, as is the mask."""
     mask_function: str = ""
+    output: bool = False
+    """Whether a function makes of o what is stored."""
+    output_function: str = ""
+
+    @property
+    def stencil(self) -> AttentionSignature:
+        """The same with all functions open."""
+        return replace(self, score_function="", mask_function="", output_function="")
 
     def __post_init__(self) -> None:
         make_members(self, {"score": ScoreKind, "mask": MaskKind})
+
+    @property
+    def words(self) -> str:
+        """What is computed, for messages."""
+        flags = ("lse", "dropout", "packed", "paged", "split")
+        said = ", ".join(name for name in flags if getattr(self, name))
+        text = f"attention of {self.dtype} to {self.dtype_o}, score {self.score.value}"
+        return f"{text}, mask {self.mask.value}{', ' if said else ''}{said}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,8 +195,8 @@ class AttentionKey(PlainKey):
 
     @property
     def stencil(self) -> AttentionKey:
-        """The key of the stencil this kernel is filled from: the same with both functions open."""
-        return replace(self, signature=replace(self.signature, score_function="", mask_function=""))
+        """The key of the stencil this kernel is filled from: the same with all functions open."""
+        return replace(self, signature=self.signature.stencil)
 
     @property
     def words(self) -> list[str]:
@@ -188,6 +205,20 @@ class AttentionKey(PlainKey):
         shape = ("x".join(map(str, t)) for t in (a.tile, a.warps, a.warp_tile))
         dtypes = dict.fromkeys((s.dtype.name, s.dtype_o.name))
         return [*dtypes, s.score.value, s.mask.value, a.pipeline.value, *shape]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionGradSignature:
+    """What a kernel of the gradients computes; the fields are those of its key."""
+
+    forward: AttentionSignature
+    bias_grad: bool
+    deterministic: bool
+
+    @property
+    def words(self) -> str:
+        """What is computed, for messages."""
+        return f"the gradient of {self.forward.words}"
 
 
 @dataclass(frozen=True)
@@ -207,8 +238,8 @@ class AttentionGradKey(PlainKey):
 
     @property
     def stencil(self) -> AttentionGradKey:
-        """The same with both functions open."""
-        return replace(self, signature=replace(self.signature, score_function="", mask_function=""))
+        """The same with all functions open."""
+        return replace(self, signature=self.signature.stencil)
 
     @property
     def words(self) -> list[str]:
@@ -249,13 +280,16 @@ class CombineKey(PlainKey):
     lse: bool
     """Whether it stores the lse of all keys too."""
     arch: str
+    output: bool = False
+    """Whether a function makes of o what is stored."""
+    output_function: str = ""
 
     kind: ClassVar[str] = "attention_combine"
 
     @property
     def stencil(self) -> CombineKey:
-        """Itself: nothing is open."""
-        return self
+        """The same with the function open."""
+        return replace(self, output_function="")
 
     @property
     def words(self) -> list[str]:

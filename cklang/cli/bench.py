@@ -11,7 +11,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from cklang.cli.target import add_target, calls_named, load_op
+from cklang.cli.target import add_target, asked_workers, calls_named, load_op
 from cklang.cli.tune import add_session
 from cklang.runtime.tune.bench import Bench, bench
 
@@ -29,14 +29,16 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Measure, write what was asked for, and print the report."""
-    found = bench(
-        load_op(options.op),
-        calls_named(options),
-        budget=options.budget,
-        database=options.database,
-        device=options.device,
-        limit=options.limit,
-    )
+    with asked_workers(options) as executor:
+        found = bench(
+            load_op(options.op),
+            calls_named(options),
+            budget=options.budget,
+            database=options.database,
+            device=options.device,
+            executor=executor,
+            limit=options.limit,
+        )
     _write(options, found)
     sys.stdout.write(f"{found.oracle()}\n")
     return 0

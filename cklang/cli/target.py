@@ -8,15 +8,18 @@ import csv
 import importlib
 import importlib.util
 import sys
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from cklang.errors import error
 from cklang.runtime.arguments import packed_arguments
+from cklang.runtime.cluster import workers_of
 from cklang.runtime.op import Op
 
-__all__ = ["add_target", "arguments_of", "calls_named", "load_op"]
+__all__ = ["add_scheduler", "add_target", "arguments_of", "asked_workers", "calls_named", "load_op"]
 
 
 def add_target(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
@@ -30,6 +33,23 @@ def add_target(parser: argparse.ArgumentParser, *, optional: bool = False) -> No
         "--dtype", action="append", default=[], metavar="T=f16", help="what a dtype variable is"
     )
     parser.add_argument("--device", help="emu:gfx942, hip:0 (default: as in a call)")
+
+
+def add_scheduler(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add the option that names a Dask cluster, which does ``what``."""
+    parser.add_argument(
+        "--scheduler", metavar="ADDRESS", help=f"{what} on the workers of this Dask scheduler"
+    )
+
+
+def asked_workers(options: argparse.Namespace) -> AbstractContextManager[Executor | None]:
+    """Give the workers that were asked for, or None.
+
+    Raises:
+        CkUnsupportedError: C004, Dask is not installed.
+        CkDeviceError: C005, nobody answers at the address.
+    """
+    return workers_of(options.scheduler) if options.scheduler else nullcontext()
 
 
 def load_op(name: str) -> Op:

@@ -12,7 +12,13 @@ import json
 import sys
 from pathlib import Path
 
-from cklang.cli.target import add_target, calls_named, load_op
+from cklang.cli.target import (
+    add_scheduler,
+    add_target,
+    asked_workers,
+    calls_named,
+    load_op,
+)
 from cklang.errors import error
 from cklang.runtime.tune.session import autotune, database_path
 from cklang.tuning.database import Database
@@ -48,6 +54,7 @@ def add_session(parser: argparse.ArgumentParser, *, budget: str) -> None:
         "--budget", default=budget, metavar=budget, help=f"how long (default: {budget})"
     )
     parser.add_argument("--database", type=Path, metavar="FILE", help="where measurements are kept")
+    add_scheduler(parser, "measure")
     parser.add_argument(
         "--limit", type=int, default=64, metavar="N", help="most kernels of a problem (default: 64)"
     )
@@ -61,15 +68,17 @@ def run(options: argparse.Namespace) -> int:
         raise error("K002", what="an op", want=want, got="none")
     if options.op is not None:
         op = load_op(options.op)
-        report = autotune(
-            op,
-            calls_named(options),
-            budget=options.budget,
-            database=options.database,
-            device=options.device,
-            limit=options.limit,
-            patience=options.patience,
-        )
+        with asked_workers(options) as executor:
+            report = autotune(
+                op,
+                calls_named(options),
+                budget=options.budget,
+                database=options.database,
+                device=options.device,
+                executor=executor,
+                limit=options.limit,
+                patience=options.patience,
+            )
         sys.stdout.write(f"{report}\n")
     if any(moves):
         _move(options)

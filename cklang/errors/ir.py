@@ -65,7 +65,8 @@ TABLE: tuple[Rule, ...] = (
         CkValueError,
         "[attention] roles are {got}, for {count} operands",
         "legal: q, k, v, then seed and offset if there is dropout, starts_q and starts_k if "
-        "sequences are packed, then read for each tensor that the regions read, eight at most",
+        "sequences are packed, lengths_k and pages if keys lie in pages, then read for each tensor "
+        "that the regions read, eight at most",
     ),
     row("I041", CkTypeError, "[attention] the region {name} is {got}", "legal: {want}"),
     row("I042", CkValueError, "[attention] scale is {got!r}", 'legal: a float, or "auto"'),

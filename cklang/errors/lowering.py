@@ -89,13 +89,13 @@ TABLE: tuple[Rule, ...] = (
     row(
         "X017",
         CkUnsupportedError,
-        "{op} follows an attention: its kernel writes o, rounded to a float, and lse",
-        "legal: o, o.to(dtype) and lse as results; compute {op} in another op",
+        "{op} follows an attention, whose kernel writes one result of the shape of o, and lse",
+        "legal: a float computed of o element by element; compute {op} in an op of its own",
     ),
     row(
         "X018",
         CkUnsupportedError,
-        "score and mask functions cannot read {operand}: it is of {dtype}",
+        "functions of an attention cannot read {operand}: it is of {dtype}",
         "legal: f16, bf16, f32, i8, i32, bool; convert it before the call",
     ),
     # L: lowering

@@ -15,7 +15,7 @@ from cklang.frontend.regions import Reads, make_mask, make_score, with_reads
 from cklang.frontend.scope import Scope
 from cklang.frontend.text import Located
 from cklang.frontend.values import Item, Tensor, describe, is_number
-from cklang.ir.attention import LENGTHS, PAGES, READ_LIMIT, SEEDS, STARTS
+from cklang.ir.attention import LENGTHS, PAGE_STARTS, PAGES, READ_LIMIT, SEEDS, STARTS
 from cklang.ir.nodes import Attr, Value
 from cklang.types import Dim, Kind, f32, i32
 
@@ -40,6 +40,7 @@ def window(scope: Scope, node: Located, function: Intrinsic, bound: Mapping[str,
         raise
 
 
+_IN_PAGES = "legal: q [N, H, D], k [pages, G, rows of a page, D], v [pages, G, rows of a page, E]"
 _SHAPES = {
     4: "legal: q [B, H, S, D], k [B, G, T, D], v [B, G, T, E]",
     3: "legal: q [N, H, D], k [M, G, D], v [M, G, E], sequences packed along the first axis",
@@ -55,9 +56,13 @@ def attention(scope: Scope, node: Located, bound: Mapping[str, Item]) -> Item:
         CkValueError: F091 for extents that do not fit, F096 for an option.
     """
     starts = _starts(scope, node, bound)
-    rank = 3 if starts else 4
-    q, k, v = (_operand(scope, node, name, bound[name], rank) for name in ("q", "k", "v"))
-    _check_shapes(scope, node, q, k, v, bound["block_table"] is not None)
+    paged = bound["block_table"] is not None
+    ranks = (3 if starts else 4, *(3 if starts and not paged else 4,) * 2)
+    q, k, v = (
+        _operand(scope, node, name, bound[name], rank)
+        for name, rank in zip(("q", "k", "v"), ranks, strict=True)
+    )
+    _check_shapes(scope, node, q, k, v, paged)
     operands = [emit.materialise(scope, node, each) for each in (q, k, v)]
     roles = ["q", "k", "v"]
     dropout = _dropout(scope, node, bound["dropout"])
@@ -66,10 +71,10 @@ def attention(scope: Scope, node: Located, bound: Mapping[str, Item]) -> Item:
         roles += SEEDS
     if starts:
         operands += starts
-        roles += STARTS
+        roles += STARTS[: len(starts)]
     held = _lengths(scope, node, bound)
     operands += held
-    roles += (*LENGTHS, *PAGES)[: len(held)]
+    roles += (*LENGTHS, *PAGES, *PAGE_STARTS)[: len(held)]
     scale, factor = _scale(scope, node, bound["scale"])
     reads: Reads = {}
     score = make_score(scope, node, bound["score"], factor, reads)
@@ -96,17 +101,24 @@ def attention(scope: Scope, node: Located, bound: Mapping[str, Item]) -> Item:
 
 
 def _starts(scope: Scope, node: Located, bound: Mapping[str, Item]) -> list[Value]:
-    """Return where packed sequences begin, in q and in k; nothing if they are not packed."""
+    """Return where packed sequences begin, in q and in k; nothing if they are not packed.
+
+    Of keys in pages only those in q.
+    """
     given = {name: bound[name] for name in ("cu_seqlens_q", "cu_seqlens_k")}
     if all(item is None for item in given.values()):
         return []
+    if bound["block_table"] is not None and given.pop("cu_seqlens_k") is not None:
+        problem = "block_table says where keys are, and so does cu_seqlens_k"
+        advice = "give seqlens_k, the number of keys of each sequence, in its place"
+        raise scope.error("F091", node, problem=problem, advice=advice)
     values = []
     for name, item in given.items():
         if not isinstance(item, Tensor) or item.dtype != i32 or len(item.shape) != 1:
             legal = "a tensor i32[P], as are both of cu_seqlens_q and cu_seqlens_k"
             raise scope.error("F096", node, what=name, got=describe(item), legal=legal)
         values.append(emit.materialise(scope, node, item))
-    first, second = values
+    first, second = values[0], values[-1]
     if first.type != second.type:
         problem = f"cu_seqlens_q is {first.type}, cu_seqlens_k {second.type}"
         advice = "both have one entry a sequence, and one more"
@@ -116,25 +128,48 @@ def _starts(scope: Scope, node: Located, bound: Mapping[str, Item]) -> list[Valu
 
 def _lengths(scope: Scope, node: Located, bound: Mapping[str, Item]) -> list[Value]:
     """Return how many keys each sequence has, and the table of its pages, where they are given."""
-    lengths, table = bound["seqlens_k"], bound["block_table"]
+    lengths, table, begins = (bound[n] for n in ("seqlens_k", "block_table", "page_starts"))
+    packed = bound["cu_seqlens_q"] is not None
+    flat = begins is not None
     found = []
-    for name, item, rank in (("seqlens_k", lengths, 1), ("block_table", table, 2)):
+    for name, item, rank in (
+        ("seqlens_k", lengths, 1),
+        ("block_table", table, 1 if flat else 2),
+        ("page_starts", begins, 1),
+    ):
         if item is None:
             continue
         if not isinstance(item, Tensor) or item.dtype != i32 or len(item.shape) != rank:
             legal = f"a tensor i32 of rank {rank}, its first axis the batch"
             raise scope.error("F096", node, what=name, got=describe(item), legal=legal)
-        batch = bound["q"].shape[:1] if isinstance(bound["q"], Tensor) else ()
-        if item.shape[:1] != batch:
-            problem = f"{name} is {item.type}, but the batch of q is {', '.join(map(str, batch))}"
-            advice = "legal: seqlens_k [B], block_table [B, P], q [B, H, S, D]"
-            raise scope.error("F091", node, problem=problem, advice=advice)
+        _check_batch(scope, node, name, item, bound)
         found.append(emit.materialise(scope, node, item))
-    packed = bound["cu_seqlens_q"] is not None
-    if (table is not None and lengths is None) or (packed and found):
-        problem = "block_table needs seqlens_k, and neither goes with cu_seqlens_q"
+    if (table is not None and lengths is None) or (packed and lengths is not None and not table):
+        problem = "block_table needs seqlens_k, and seqlens_k goes with cu_seqlens_q only beside it"
         raise scope.error("F091", node, problem=problem, advice="leave one out")
+    if flat and not (packed and table is not None):
+        problem = "page_starts says where sequences begin in a block_table of one axis"
+        advice = "give cu_seqlens_q, seqlens_k and block_table beside it"
+        raise scope.error("F091", node, problem=problem, advice=advice)
     return found
+
+
+def _check_batch(
+    scope: Scope, node: Located, name: str, item: Tensor, bound: Mapping[str, Item]
+) -> None:
+    """Refuse a list whose first axis is not that of the list or tensor that it goes with."""
+    like = {"seqlens_k": "q", "block_table": "seqlens_k", "page_starts": "cu_seqlens_q"}[name]
+    other = bound[like]
+    flat = name == "block_table" and bound["page_starts"] is not None
+    packed = name == "seqlens_k" and bound["cu_seqlens_q"] is not None
+    if flat or packed or not isinstance(other, Tensor) or item.shape[:1] == other.shape[:1]:
+        return
+    batch = f"the batch of {like} is {', '.join(map(str, other.shape[:1]))}"
+    advice = "legal: seqlens_k [B], block_table [B, P], q [B, H, S, D]"
+    if bound["cu_seqlens_q"] is not None:
+        advice = "legal: cu_seqlens_q and page_starts [P], seqlens_k [B], block_table [B, N] or [N]"
+    problem = f"{name} is {item.type}, but {batch}"
+    raise scope.error("F091", node, problem=problem, advice=advice)
 
 
 def _operand(scope: Scope, node: Located, name: str, item: Item, rank: int) -> Tensor:
@@ -157,11 +192,11 @@ def _check_shapes(
         ("k and v differ in their heads", k, v, 1),
         ("q and k differ in their head size", q, k, -1),
     ]
-    if len(q.shape) == 4:
+    if len(k.shape) == 4:
         pairs.insert(0, ("k and v differ in their first axis", k, v, 0))
         if not paged:
             pairs.insert(0, ("q and k differ in their batch", q, k, 0))
-    pairs.append(("k and v differ in their rows", k, v, -3 if len(q.shape) == 3 else -2))
+    pairs.append(("k and v differ in their rows", k, v, -3 if len(k.shape) == 3 else -2))
     for what, one, other, axis in pairs:
         first, second = one.shape[axis], other.shape[axis]
         if first != second:
@@ -171,7 +206,7 @@ def _check_shapes(
                 f"{first} is {one.origins[axis]}",
                 f"{second} is {other.origins[axis]}",
                 problem=f"{what}: {first} is not {second}",
-                advice=_SHAPES[len(q.shape)],
+                advice=_IN_PAGES if len(q.shape) < len(k.shape) else _SHAPES[len(q.shape)],
             )
     _check_heads(scope, node, q.shape[1], k.shape[1])
 

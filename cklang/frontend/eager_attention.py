@@ -10,7 +10,16 @@ from typing import Any
 import numpy as np
 
 from cklang.frontend.masks import Window, visible
-from cklang.ir.attention import INDICES, LENGTHS, PAGES, SEEDS, STARTS, attend, log_sum
+from cklang.ir.attention import (
+    INDICES,
+    LENGTHS,
+    PAGE_STARTS,
+    PAGES,
+    SEEDS,
+    STARTS,
+    attend,
+    log_sum,
+)
 from cklang.ir.numeric import Array
 
 __all__ = ["eager_attention"]
@@ -31,6 +40,7 @@ def eager_attention(
     cu_seqlens_k: Any,
     seqlens_k: Any,
     block_table: Any,
+    page_starts: Any,
     return_lse: bool,
 ) -> Any:
     """Return o, or (o, lse): float64, computed as :mod:`cklang.ir.attention` says."""
@@ -39,10 +49,8 @@ def eager_attention(
     if dropout:
         operands += [np.asarray(seed), np.asarray(offset)]
         roles += SEEDS
-    if cu_seqlens_q is not None:
-        operands += [np.asarray(cu_seqlens_q), np.asarray(cu_seqlens_k)]
-        roles += STARTS
-    for role, held in zip((*LENGTHS, *PAGES), (seqlens_k, block_table), strict=True):
+    lists = (cu_seqlens_q, cu_seqlens_k, seqlens_k, block_table, page_starts)
+    for role, held in zip((*STARTS, *LENGTHS, *PAGES, *PAGE_STARTS), lists, strict=True):
         if held is not None:
             operands.append(np.asarray(held))
             roles.append(role)

@@ -193,6 +193,7 @@ attention = Intrinsic(
                     ("cu_seqlens_k", None),
                     ("seqlens_k", None),
                     ("block_table", None),
+                    ("page_starts", None),
                     ("return_lse", False),
                 )
             ),

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Make the kernel of a function that is an attention.
 
-The kernel reads parameters, or transposes of them, and writes o as it is or rounded to a narrower
-float; lse comes from the same kernel. Nothing else is fused: what follows o would be computed on
-a tile of it in any case, and an op of its own does that.
+The kernel reads parameters, or transposes of them, and writes o, or what is computed of it element
+by element (:mod:`cklang.fusion.attention_output`); lse comes from the same kernel. What is computed
+before is not fused: an op of its own does that.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cklang.errors import error
+from cklang.fusion.attention_output import Output, output_of
 from cklang.fusion.attention_plan import AttentionPlan, FusedAttention
 from cklang.fusion.masking import split_mask
 from cklang.fusion.plan import View
 from cklang.fusion.sites import ints
 from cklang.fusion.variants import is_identity, variant_of
-from cklang.ir.attention import LENGTHS, PAGES, STARTS
+from cklang.ir.attention import LENGTHS, PAGE_STARTS, PAGES, STARTS
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import OPS, Kind
 from cklang.source import Span
-from cklang.types import Kind as NumberKind
 from cklang.types import TensorType, f32
 
 __all__ = ["is_attention", "plan_attention"]
@@ -60,9 +60,10 @@ def plan_attention(function: Function) -> AttentionPlan:
     for value, role in zip(anchor.operands, roles, strict=True):
         by_role[str(role)].append(value)
     q, k, v = (operands[value.name] for value in anchor.operands[:3])
-    reads = tuple(by_role.get("read", ()))
+    own = tuple(by_role.get("read", ()))
     starts = tuple(by_role[name][0] for name in STARTS if name in by_role)
-    _check_reads(anchor, reads, operands)
+    _check_reads(anchor, own, operands)
+    output = output_of(function, anchor, o, own) if o in function.results else Output.none(own)
     score, mask, scale, dropout = (_attr(anchor, n) for n in ("score", "mask", "scale", "dropout"))
     if not isinstance(score, Function) or not isinstance(mask, Function):
         raise error("Z002", what="attention without regions passes its rules")
@@ -79,16 +80,18 @@ def plan_attention(function: Function) -> AttentionPlan:
         starts=starts,
         lengths=next(iter(by_role.get(LENGTHS[0], ())), None),
         pages=next(iter(by_role.get(PAGES[0], ())), None),
-        reads=reads,
+        page_starts=next(iter(by_role.get(PAGE_STARTS[0], ())), None),
+        reads=output.reads,
         score=None if is_identity(score) and (scale == "auto" or _is_above_0(scale)) else score,
         mask=rest,
+        output=output.function,
         window=window,
         scale=scale if isinstance(scale, str) else float(str(scale)),
         dropout=float(str(dropout)),
         o=o,
         lse=None if lse is None else lse.result,
         variant=variant_of(score),
-        spans=_spans([anchor, *score.body, *mask.body]),
+        spans=_spans([anchor, *score.body, *mask.body, *output.body]),
     )
     return AttentionPlan(function=function, kernel=kernel, notes=_notes(kernel))
 
@@ -116,30 +119,21 @@ def _anchors(function: Function) -> tuple[Operation, Operation | None]:
 
 
 def _stored(function: Function, anchor: Operation, lse: Operation | None) -> Value:
-    """Return the value that the kernel stores as o.
+    """Return the value that the kernel stores as o: the one result that is not lse.
 
     Raises:
-        CkUnsupportedError: X017, a result is not o, o rounded to a narrower float, or lse.
+        CkUnsupportedError: X017, there are several, or it does not depend on o.
     """
-    made = function.definitions()
-    stored = anchor.result
-    for result in function.results:
-        once = function.results.count(result) == 1
-        if lse is not None and result.name == lse.result.name and once:
-            continue
-        operation = made.get(result.name)
-        source = operation
-        if operation is not None and operation.op == "cast":
-            source = made.get(operation.operands[0].name)
-        is_float = result.type.dtype.kind is NumberKind.FLOAT
-        again = stored is not anchor.result or not once
-        if source is not anchor or anchor.op != "attention" or not is_float or again:
-            name = "a parameter" if operation is None else operation.op
-            at = operation.span if operation is not None else function.span
-            raise error("X017", at=at, op=name)
-        stored = result
+    others = [each for each in function.results if lse is None or each != lse.result]
+    again = len(set(function.results)) < len(function.results)
+    if len(others) > 1 or again or (others and anchor.op != "attention"):
+        last = function.definitions().get(function.results[-1].name)
+        name, at = ("a parameter", function.span) if last is None else (last.op, last.span)
+        raise error("X017", at=at, op=name)
+    if others:
+        return others[0]
     if anchor.op == "attention":
-        return stored
+        return anchor.result
     q, v = anchor.operands[0], anchor.operands[2]
     shape = (*q.type.shape[:-1], v.type.shape[-1])
     return Value(name="o", type=TensorType(dtype=f32, shape=shape))
@@ -196,6 +190,8 @@ def _notes(kernel: FusedAttention) -> tuple[str, ...]:
         notes.append(f"mask {kernel.window}: tiles outside are skipped")
     if kernel.mask is not None:
         notes.append("mask expression: asked for each key of the tiles that are left")
+    if kernel.output is not None:
+        notes.append("output expression: computed of o in f32 as it is stored")
     if kernel.lse is not None:
         notes.append("lse: the same kernel writes it")
     return tuple(notes)

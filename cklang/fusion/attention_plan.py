@@ -21,16 +21,17 @@ class AttentionFunctions:
 
     score: Function | None
     mask: Function | None
+    output: Function | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusedAttention:
-    """One kernel: ``o = cast(attention(q, k, v))``.
+    """One kernel: ``o = cast(output(attention(q, k, v)))``.
 
     ``q``, ``k`` and ``v`` are views in the order [batch, head, row, element] of parameters.
-    ``score`` and ``mask`` are regions of the IR, None where the kernel needs no function; the
-    ``window`` holds for the keys beside ``mask``.
-    Both regions read ``reads``, as parameters d0, d1...
+    ``score``, ``mask`` and ``output`` are regions of the IR, None where the kernel needs no
+    function; the ``window`` holds for the keys beside ``mask``. Regions read ``reads``, as
+    parameters d0, d1...
     """
 
     name: str
@@ -42,14 +43,19 @@ class FusedAttention:
     constants: tuple[tuple[str, int], ...]
     """The numbers of seed and offset that are constants, with their values' names."""
     starts: tuple[Value, ...]
-    """Where packed sequences begin, in q and in k; empty if they are not packed."""
+    """Where packed sequences begin, in q and in k (in q alone of keys in pages); empty if they
+    are not packed."""
     lengths: Value | None
     """How many keys each sequence has, if not all of them."""
     pages: Value | None
     """The pages of each sequence, which the first axis of k and v counts."""
+    page_starts: Value | None
+    """Where each sequence begins in ``pages``, if that is one list."""
     reads: tuple[Value, ...]
     score: Function | None
     mask: Function | None
+    output: Function | None
+    """What is stored of an element of o."""
     window: WindowMask
     scale: float | str
     """A number, or "auto" for one over the root of the head size."""
@@ -64,12 +70,12 @@ class FusedAttention:
     @property
     def functions(self) -> AttentionFunctions:
         """What fills its stencil."""
-        return AttentionFunctions(score=self.score, mask=self.mask)
+        return AttentionFunctions(score=self.score, mask=self.mask, output=self.output)
 
     @property
     def inputs(self) -> tuple[Value, ...]:
         """The values that it reads, each once."""
-        numbers = (self.seed, self.offset, self.lengths, self.pages)
+        numbers = (self.seed, self.offset, self.lengths, self.pages, self.page_starts)
         seeds = [value for value in numbers if value is not None]
         values = (self.q.value, self.k.value, self.v.value, *seeds, *self.starts, *self.reads)
         return tuple(dict.fromkeys(values))
@@ -87,14 +93,15 @@ class AttentionPlan:
         """Return the kernel and the decisions as text."""
         kernel = self.kernel
         results = ", ".join(str(value) for value in (kernel.o, kernel.lse) if value is not None)
+        made = "o" if kernel.output is None else "acc"
         lines = [
             f"@{self.function.name}: 1 kernel",
             f"kernel {kernel.name}: {results}",
-            f"  o = softmax(score({kernel.scale} {kernel.q} {kernel.k}')) {kernel.v}",
+            f"  {made} = softmax(score({kernel.scale} {kernel.q} {kernel.k}')) {kernel.v}",
             *(f"  d{place} = {value}: {value.type}" for place, value in enumerate(kernel.reads)),
             f"  keys: {kernel.window}",
         ]
-        for region in (kernel.score, kernel.mask):
+        for region in (kernel.score, kernel.mask, kernel.output):
             if region is not None:
                 text = print_function(region).splitlines()
                 lines += [f"  {line}" for line in text]

@@ -13,14 +13,15 @@ With ``starts_q`` and ``starts_k`` the sequences of a batch lie one after the ot
 rows starts_q[b] to starts_q[b + 1] of q [N, H, D] and o, and keys starts_k[b] to starts_k[b + 1]; i
 and j count within it. Rows that belong to no sequence are not written. With ``lengths_k`` sequence
 b has as many keys, and with ``pages`` [B, P] too they lie in the pages that row b names: k and v
-are [pages, G, rows of a page, D].
+are [pages, G, rows of a page, D]. Then ``starts_q`` may stand alone, and with it ``pages`` may be
+one list [N] of all sequences, in which that of sequence b begins at ``page_starts[b]``.
 
 A row without any weight gives o = 0 and lse = -inf. ``attention`` gives o, ``attention_lse`` lse;
 one kernel computes both. ``score`` and ``mask`` are regions of rank-0 values. They see indices as
 i32, and the tensors that they read as parameters of their full type, which ``element`` indexes.
 
-A kernel rounds p to the dtype of v before the second product; the reference does not, and its
-error bound allows for it.
+A kernel rounds p to the dtype of v before the second product, to 8 bits after it has multiplied it
+by :func:`weight_scale`; the reference does not, and its error bound allows for it.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ import numpy as np
 
 from cklang.errors import CkError, error
 from cklang.ir.nodes import Attr, Function, Value
-from cklang.ir.numeric import Array
+from cklang.ir.numeric import Array, largest
 from cklang.ir.philox import keep_mask
 from cklang.ir.rules import DTypeRule, Shape, ShapeRule
 from cklang.source import Span
@@ -52,6 +53,7 @@ __all__ = [
     "MOST_OPTIONAL",
     "OUTPUT_SHAPE",
     "PAGES",
+    "PAGE_STARTS",
     "READ_LIMIT",
     "ROLES",
     "SEEDS",
@@ -71,13 +73,18 @@ __all__ = [
     "scores",
     "sequences",
     "softmax_sums",
+    "table_of",
+    "weight_scale",
 ]
 
-ROLES = ("q", "k", "v", "seed", "offset", "starts_q", "starts_k", "lengths_k", "pages", "read")
+ROLES = (
+    *("q", "k", "v", "seed", "offset", "starts_q", "starts_k", "lengths_k", "pages"),
+    *("page_starts", "read"),
+)
 """What an operand of attention is to it, in the order in which operands stand."""
 
 SEEDS, STARTS, LENGTHS, PAGES = ROLES[3:5], ROLES[5:7], ROLES[7:8], ROLES[8:9]
-_GROUPS = (SEEDS, STARTS, LENGTHS, PAGES)
+PAGE_STARTS = ROLES[9:10]
 
 INDICES = ("b", "h", "i", "j", "q_len", "k_len")
 """The indices that regions see: batch, query head, query row, key row; the sequence lengths."""
@@ -86,10 +93,11 @@ READ_LIMIT = 8
 """How many tensors the regions of one attention may read."""
 
 _RESULTS = {"score": f32, "mask": bool_}
+_FIRST = {"score": "s", "output": "o"}
 MOST_AXES = 4
 """The axes of a tensor that a region reads, at most."""
 
-MOST_OPTIONAL = sum(map(len, _GROUPS)) + READ_LIMIT
+MOST_OPTIONAL = len(ROLES[3:-1]) + READ_LIMIT
 """Operands beside q, k and v at most: numbers of dropout, of lengths, and what regions read."""
 
 Regions = Mapping[str, Callable[..., Array]]
@@ -97,8 +105,8 @@ Regions = Mapping[str, Callable[..., Array]]
 
 
 def region_params(name: str, reads: Sequence[TensorType]) -> tuple[Value, ...]:
-    """Return the parameters that region ``name`` (score or mask) has."""
-    first = [Value(name="s", type=TensorType(dtype=f32))] if name == "score" else []
+    """Return the parameters that region ``name`` (score, mask, or output of a kernel) has."""
+    first = [Value(name=_FIRST[name], type=TensorType(dtype=f32))] if name in _FIRST else []
     indices = [Value(name=index, type=TensorType(dtype=i32)) for index in INDICES]
     tensors = [Value(name=f"d{place}", type=type_) for place, type_ in enumerate(reads)]
     return (*first, *indices, *tensors)
@@ -111,8 +119,14 @@ def _roles(attrs: Mapping[str, Attr]) -> tuple[str, ...]:
 
 def _roles_fit(roles: Sequence[str], count: int) -> bool:
     reads = list(roles).count("read")
-    chosen = [group for group in _GROUPS if group[0] in roles]
-    if (STARTS in chosen and LENGTHS in chosen) or (PAGES in chosen and LENGTHS not in chosen):
+    packed, paged = STARTS[0] in roles, PAGES[0] in roles
+    # Keys in pages have no starts.
+    starts = STARTS[:1] if paged else STARTS
+    groups = (SEEDS, starts, LENGTHS, PAGES, PAGE_STARTS)
+    chosen = [group for group in groups if group[0] in roles]
+    if (packed and not paged and LENGTHS in chosen) or (paged and LENGTHS not in chosen):
+        return False
+    if PAGE_STARTS in chosen and not (packed and paged):
         return False
     legal = [*ROLES[:3], *(role for group in chosen for role in group), *["read"] * reads]
     return len(roles) == count and reads <= READ_LIMIT and list(roles) == legal
@@ -142,21 +156,33 @@ def _shapes(
         return None
     q, k, v = shapes[:3]
     by_role = dict(zip(roles, shapes, strict=True))
-    starts = [by_role[role] for role in STARTS if role in by_role]
-    if any(len(shape) != (3 if starts else 4) for shape in (q, k, v)):
-        return None
+    starts = [by_role[role] for role in (*STARTS, *PAGE_STARTS) if role in by_role]
     table = by_role.get(PAGES[0])
+    ranks = (3 if starts else 4, *(3 if starts and table is None else 4,) * 2)
+    if tuple(map(len, (q, k, v))) != ranks:
+        return None
     alone = bool(starts) or table is not None
     fits = k[:-1] == v[:-1] and q[-1] == k[-1] and (alone or q[0] == k[0])
     fits = fits and len(set(starts)) <= 1 and all(len(shape) == 1 for shape in starts)
-    fits = fits and by_role.get(LENGTHS[0], q[:1]) == q[:1]
-    fits = fits and (table is None or (len(table) == 2 and table[:1] == q[:1]))
+    fits = fits and _lists_fit(by_role, q[:1] if not starts else None)
     fits = fits and not any(by_role.get(role) for role in SEEDS)
     fits = fits and all(len(shape) <= MOST_AXES for shape in shapes[3:])
     heads, key_heads = q[1], k[1]
     if isinstance(heads, int) and isinstance(key_heads, int):
         fits = fits and key_heads > 0 and heads % key_heads == 0
     return (q, k, v) if fits else None
+
+
+def _lists_fit(by_role: Mapping[str, Shape], batch: Shape | None) -> bool:
+    """Tell whether lengths and pages are of one batch, that of q if it is given."""
+    lengths, table = by_role.get(LENGTHS[0]), by_role.get(PAGES[0])
+    if lengths is None:
+        return True
+    if len(lengths) != 1 or (batch is not None and lengths != batch):
+        return False
+    if PAGE_STARTS[0] in by_role:
+        return table is not None and len(table) == 1
+    return table is None or (len(table) == 2 and table[:1] == lengths)
 
 
 def _output_shape(
@@ -183,7 +209,8 @@ INPUT_DTYPE = DTypeRule(
 _TEXT = (
     "q [B, H, S, D], k [B, G, T, D] and v [B, G, T, E], H a multiple of G, give {}; "
     "with starts [P] q [N, H, D], k [M, G, D] and v [M, G, E] give {}; with lengths_k [B] and "
-    "pages [B, P] the first axis of k and v counts pages; "
+    "pages [B, P], or pages [M] and page_starts like starts_q, k and v are "
+    "[pages, G, rows, size]; "
     "seed and offset of rank 0, tensors that are read of rank 4 at most"
 )
 OUTPUT_SHAPE = ShapeRule(text=_TEXT.format("[B, H, S, E]", "[N, H, E]"), apply=_output_shape)
@@ -248,7 +275,7 @@ def group_size(heads: int, key_heads: int) -> int:
     """Return how many query heads share a key head.
 
     Raises:
-        CkValueError: I046, the heads are no multiple.
+        CkValueError: I045, the heads are no multiple.
     """
     if key_heads == 0 or heads % key_heads:
         if heads == key_heads:
@@ -260,6 +287,14 @@ def group_size(heads: int, key_heads: int) -> int:
 def scale_of(scale: float | str, head_size: int) -> float:
     """Return the factor of the scores; "auto" is one over the root of the head size."""
     return 1 / math.sqrt(max(head_size, 1)) if isinstance(scale, str) else float(scale)
+
+
+def weight_scale(dtype: DType) -> float:
+    """Return by what weights are multiplied before they are rounded to ``dtype``.
+
+    The largest is 1, which 8-bit floats have few steps below: theirs becomes the largest value.
+    """
+    return largest(dtype.name) if dtype.bits == 8 else 1.0
 
 
 def element(tensor: Array, *indices: Array) -> Array:
@@ -326,16 +361,23 @@ def sequences(starts_q: Array, starts_k: Array) -> list[tuple[slice, slice]]:
     return [(slice(*rows), slice(*keys)) for rows, keys in ends]
 
 
-def keys_of(b: int, stored: Array, length: int, pages: Array | None) -> Array:
+def table_of(b: int, pages: Array | None, page_starts: Array | None) -> Array | None:
+    """Return the list of pages that begins with those of sequence ``b``, if there are pages."""
+    if pages is None or page_starts is None:
+        return None if pages is None else pages[b]
+    return pages[int(page_starts[b]) :]
+
+
+def keys_of(b: int, stored: Array, length: int, table: Array | None) -> Array:
     """Return the first ``length`` keys of sequence ``b`` as [1, G, length, D].
 
-    ``stored`` is [B, G, T, D], or [pages, G, rows, D] where ``pages`` [B, P] names those of each
+    ``stored`` is [B, G, T, D], or [pages, G, rows, D] where ``table`` begins with the pages of the
     sequence.
     """
-    if pages is None:
+    if table is None:
         return stored[b : b + 1, :, :length]
     rows = stored.shape[2]
-    mine = stored[pages[b, : math.ceil(length / max(rows, 1))]]
+    mine = stored[table[: math.ceil(length / max(rows, 1))]]
     joined = mine.swapaxes(0, 1).reshape(stored.shape[1], -1, stored.shape[3])
     return joined[None, :, :length]
 
@@ -354,19 +396,26 @@ def _split(operands: Sequence[Array], roles: Sequence[str]) -> dict[str, list[Ar
 
 def _held(given: dict[str, list[Array]]) -> Iterator[tuple[int, list[Array]]]:
     """Yield the batch index and q, k, v of each sequence that has a length of its own."""
-    (q,), (k,), (v,), (lengths,) = (given[role] for role in ("q", "k", "v", *LENGTHS))
-    pages = given[PAGES[0]][0] if given[PAGES[0]] else None
-    for b, length in enumerate(lengths.tolist()):
-        yield b, [q[b : b + 1], *(keys_of(b, x, length, pages) for x in (k, v))]
+    (q,) = given["q"]
+    for b in range(len(given[LENGTHS[0]][0])):
+        yield b, [q[b : b + 1], *_keys(given, b)]
+
+
+def _keys(given: dict[str, list[Array]], b: int) -> list[Array]:
+    """Return k and v of sequence ``b``, which has a length of its own."""
+    (k,), (v,), (lengths,) = (given[role] for role in ("k", "v", *LENGTHS))
+    pages, page_starts = (next(iter(given[role]), None) for role in (*PAGES, *PAGE_STARTS))
+    table = table_of(b, pages, page_starts)
+    return [keys_of(b, x, int(lengths[b]), table) for x in (k, v)]
 
 
 def _pieces(given: dict[str, list[Array]]) -> Iterator[tuple[slice, int, list[Array]]]:
     """Yield the rows, the batch index and q, k, v of each sequence of packed tensors."""
-    starts = (given[role][0] for role in STARTS)
-    for b, (rows, keys) in enumerate(sequences(*starts)):
-        (q,), (k,), (v,) = given["q"], given["k"], given["v"]
-        pieces = [one_sequence(q, rows), *(one_sequence(x, keys) for x in (k, v))]
-        yield rows, b, pieces
+    (q,), (k,), (v,), (starts_q,) = (given[role] for role in ("q", "k", "v", "starts_q"))
+    starts_k = given["starts_k"][0] if given["starts_k"] else starts_q
+    for b, (rows, keys) in enumerate(sequences(starts_q, starts_k)):
+        held = _keys(given, b) if given[LENGTHS[0]] else [one_sequence(x, keys) for x in (k, v)]
+        yield rows, b, [one_sequence(q, rows), *held]
 
 
 def attend(
@@ -390,12 +439,12 @@ def attend(
         return np.where(total == 0, 0.0, weights @ shared / np.where(total == 0, 1.0, total))
 
     (q,), (k,), (v,) = given["q"], given["k"], given["v"]
-    if given[LENGTHS[0]]:
+    if given[LENGTHS[0]] and not given["starts_q"]:
         parts = [output(b, *piece) for b, piece in _held(given)]
         return np.concatenate([np.zeros((0, *q.shape[1:3], v.shape[3])), *parts])
     if not given["starts_q"]:
         return output(0, q, k, v)
-    o = np.zeros((*q.shape[:2], v.shape[2]))
+    o = np.zeros((*q.shape[:2], v.shape[-1]))
     for rows, b, piece in _pieces(given):
         o[rows] = output(b, *piece)[0].swapaxes(0, 1)
     return o
@@ -419,7 +468,7 @@ def log_sum(
         return np.asarray((center + np.log(total))[..., 0])
 
     (q,), (k,) = given["q"], given["k"]
-    if given[LENGTHS[0]]:
+    if given[LENGTHS[0]] and not given["starts_q"]:
         parts = [lse(b, *piece[:2]) for b, piece in _held(given)]
         return np.concatenate([np.zeros((0, *q.shape[1:3])), *parts])
     if not given["starts_q"]:

@@ -27,6 +27,7 @@ __all__ = [
     "gelu_tanh",
     "hardsigmoid",
     "kept24",
+    "largest",
     "round_float",
     "scaled_blocks",
     "scaled_gemm",
@@ -50,6 +51,11 @@ _FLOATS = {
     "fp8_fnuz": (4, -7, 240.0),
     "bf8_fnuz": (3, -15, 57344.0),
 }
+
+
+def largest(name: str) -> float:
+    """Return the largest finite value of the float type called ``name``."""
+    return _FLOATS[name][2]
 
 
 def erf(x: Array) -> Array:

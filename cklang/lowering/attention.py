@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from cklang.arch import arch
@@ -29,6 +29,7 @@ from cklang.types import f32
 
 __all__ = [
     "MASK_HOLE",
+    "OUTPUT_HOLE",
     "SCORE_HOLE",
     "lower_any",
     "lower_append",
@@ -43,6 +44,9 @@ SCORE_HOLE = "ck_score"
 
 MASK_HOLE = "ck_mask"
 """The same for a mask function."""
+
+OUTPUT_HOLE = "ck_output"
+"""The same for what is stored of o."""
 
 
 _Helper = CombineKey | AppendKey | ReduceKey
@@ -93,7 +97,7 @@ def lower_any(key: AnyAttentionKey, fill: str) -> KernelSource:
         case AttentionGradKey():
             return lower_grad(key, fill)
         case CombineKey():
-            return lower_combine(key)
+            return lower_combine(key, fill)
         case AppendKey():
             return lower_append(key)
         case ReduceKey():
@@ -178,16 +182,23 @@ def lower_reduce(key: ReduceKey) -> KernelSource:
     return _whole(key, "attention_reduce.hip.j2", name, type=key.dtype.ck, dot=key.dot)
 
 
-def lower_combine(key: CombineKey) -> KernelSource:
-    """Return the source of a kernel that combines what splits of the keys gave."""
-    return _whole(
+def lower_combine(key: CombineKey, fill: str) -> KernelSource:
+    """Return the source of a kernel that combines what splits of the keys gave.
+
+    Args:
+        key: Its identity.
+        fill: C that defines what is stored of o if ``key`` says that a function makes it.
+    """
+    whole = _whole(
         key,
         "attention_combine.hip.j2",
         f"ck_attention_combine_{key.dtype_o}",
         type_o=key.dtype_o.ck,
         bytes_o=key.dtype_o.bytes,
         lse=_flag(key.lse),
+        output=_flag(key.output),
     )
+    return replace(whole, fill=fill, hole=OUTPUT_HOLE if key.output else "")
 
 
 def lower_append(key: AppendKey) -> KernelSource:
@@ -227,7 +238,8 @@ def _holes(key: AttentionKey | AttentionGradKey) -> tuple[str, ...]:
     s = key.signature
     score = (SCORE_HOLE,) if s.score is ScoreKind.FUNCTION else ()
     mask = (MASK_HOLE,) if s.mask is MaskKind.FUNCTION else ()
-    return score + mask
+    output = (OUTPUT_HOLE,) if s.output else ()
+    return score + mask + output
 
 
 def _kernel_name(key: AttentionKey) -> str:
@@ -264,6 +276,7 @@ def _context(key: AttentionKey, kernel: str) -> dict[str, object]:
     flags |= {
         "split": s.split,
         "paged": s.paged,
+        "output": s.output,
         "lse": s.lse or s.split,
         "soft_cap": s.score is ScoreKind.SOFT_CAP,
         "static_scales": s.dtype.bytes == 1,

@@ -28,7 +28,7 @@ __all__ = [
     "ReduceProblem",
 ]
 
-VERSION = 1
+VERSION = 2
 """CK_ATTENTION_HOST_VERSION."""
 
 MAX_OPERANDS = 8
@@ -200,6 +200,10 @@ class AppendProblem:
     """Whether row i has position start + i, or all rows have position start."""
     behind: bool = True
     """Whether row i goes to row start + i of the target, or to row i."""
+    capacity: int = 2**31 - 1
+    """Rows that a sequence has a place for in the target; others are not written."""
+    positions: int = 2**31 - 1
+    """Rows of the tables; a position beyond takes the last one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,7 +253,7 @@ class _Append(ctypes.Structure):
         *((name, ctypes.c_void_p) for name in ("starts", "pages", "page_starts")),
         *((name, ctypes.c_int64) for name in _PAGES),
         *((name, ctypes.c_void_p) for name in ("cosine", "sine")),
-        *((name, ctypes.c_int64) for name in ("advance", "behind")),
+        *((name, ctypes.c_int64) for name in ("advance", "behind", "capacity", "positions")),
     )
 
 

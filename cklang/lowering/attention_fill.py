@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The C of score and mask functions, which fill a stencil of attention.
+"""The C of the user's functions, which fill a stencil of attention.
 
 They read tensors themselves: an index is limited to its axis, so that no expression leaves the
 tensor, and an axis of extent 1 is broadcast.
@@ -26,25 +26,30 @@ ck_at(int index, int extent, int stride)
 _HEADS = {
     "score": "CK_FUNCTION float ck_score(float s, CK_ATTENTION_PARAMS)",
     "mask": "CK_FUNCTION int ck_mask(CK_ATTENTION_PARAMS)",
+    "output": "CK_FUNCTION float ck_output(float o, CK_ATTENTION_PARAMS)",
 }
 # What the parameters of regions are called in C; those of tensors are t0, t1...
 _NAMES = {"q_len": "S", "k_len": "T"}
 
 
 def attention_fill(
-    score: Function | None, mask: Function | None, comments: Sequence[str] = ()
+    score: Function | None,
+    mask: Function | None,
+    output: Function | None = None,
+    comments: Sequence[str] = (),
 ) -> str:
     """Return the C text that defines the functions that are given; empty if none is.
 
     Args:
         score: A region as :mod:`cklang.ir.attention` describes it, or None.
         mask: The same.
+        output: The same, of an element of o.
         comments: Lines written above, such as the user's Python.
 
     Raises:
         CkUnsupportedError: L001, an op has no C.
     """
-    regions = [region for region in (score, mask) if region is not None]
+    regions = [region for region in (score, mask, output) if region is not None]
     if not regions:
         return ""
     reads = any(each.op == "element" for region in regions for each in region.body)

@@ -21,9 +21,9 @@ import numpy as np
 from cklang.errors import error
 from cklang.ir.attention import (
     LENGTHS,
+    PAGE_STARTS,
     PAGES,
     ROLES,
-    STARTS,
     dropped,
     group_size,
     index_arrays,
@@ -32,6 +32,8 @@ from cklang.ir.attention import (
     scale_of,
     sequences,
     softmax_sums,
+    table_of,
+    weight_scale,
 )
 from cklang.ir.nodes import Function, Operation
 from cklang.ir.numeric import Array
@@ -86,11 +88,11 @@ def attended(operation: Operation, operands: Sequence[Known], dims: dict[Dim, in
     for operand, value, role in zip(operands, operation.operands, roles, strict=True):
         known = flushable(operand, value.type.dtype) if role in ("q", "k", "v") else operand
         given[str(role)].append(known)
+    if given["starts_q"]:
+        return _packed(operation, given, dims)
     if given[LENGTHS[0]]:
         return _with_lengths(operation, given, dims)
-    if not given["starts_q"]:
-        return _piece(operation, given, dims, 0)
-    return _packed(operation, given, dims)
+    return _piece(operation, given, dims, 0)
 
 
 def _piece(
@@ -108,19 +110,26 @@ def _with_lengths(
 ) -> Known:
     """Return the result of sequences that have as many keys as their lengths say."""
     (q,), (lengths,) = given["q"], given[LENGTHS[0]]
-    table = given[PAGES[0]]
-    pages = table[0].value if table else None
     shape = _extents(operation.result.type.shape, dims)
     value, error = np.zeros(shape), np.zeros(shape)
-    for b, length in enumerate(lengths.value.tolist()):
+    for b in range(len(lengths.value)):
         cut = {"q": [Known(value=q.value[b : b + 1], error=q.error[b : b + 1])]}
-        for role in ("k", "v"):
-            (held,) = given[role]
-            parts = (keys_of(b, x, length, pages) for x in (held.value, held.error))
-            cut[role] = [Known(value=next(parts), error=next(parts))]
-        found = _piece(operation, given | cut, dims, b)
+        found = _piece(operation, given | cut | _keys(given, b), dims, b)
         value[b], error[b] = found.value[0], found.error[0]
     return Known(value=value, error=error)
+
+
+def _keys(given: dict[str, list[Known]], b: int) -> dict[str, list[Known]]:
+    """Return k and v of sequence ``b``, which has a length of its own."""
+    lengths = given[LENGTHS[0]][0].value
+    held = [next(iter(given[role]), None) for role in (*PAGES, *PAGE_STARTS)]
+    table = table_of(b, *(None if known is None else known.value for known in held))
+    found = {}
+    for role in ("k", "v"):
+        (known,) = given[role]
+        parts = [keys_of(b, x, int(lengths[b]), table) for x in (known.value, known.error)]
+        found[role] = [Known(value=parts[0], error=parts[1])]
+    return found
 
 
 def _extents(shape: Sequence[object], dims: dict[Dim, int]) -> tuple[int, ...]:
@@ -133,12 +142,17 @@ def _packed(operation: Operation, given: dict[str, list[Known]], dims: dict[Dim,
     (q,), (k,), (v,) = given["q"], given["k"], given["v"]
     rows, heads = q.value.shape[:2]
     is_lse = operation.op == "attention_lse"
-    shape = (heads, rows) if is_lse else (rows, heads, v.value.shape[2])
+    shape = (heads, rows) if is_lse else (rows, heads, v.value.shape[-1])
     value, error = np.zeros(shape), np.full(shape, np.inf)
-    starts = (given[role][0].value for role in STARTS)
-    for b, (mine, theirs) in enumerate(sequences(*starts)):
-        cut = {"q": [_one(q, mine)], "k": [_one(k, theirs)], "v": [_one(v, theirs)]}
-        found = _piece(operation, given | cut, dims, b)
+    (starts_q,) = given["starts_q"]
+    starts_k = given["starts_k"][0] if given["starts_k"] else starts_q
+    for b, (mine, theirs) in enumerate(sequences(starts_q.value, starts_k.value)):
+        keys = (
+            _keys(given, b)
+            if given[LENGTHS[0]]
+            else {"k": [_one(k, theirs)], "v": [_one(v, theirs)]}
+        )
+        found = _piece(operation, given | {"q": [_one(q, mine)]} | keys, dims, b)
         for whole, part in ((value, found.value[0]), (error, found.error[0])):
             if is_lse:
                 whole[:, mine] = part
@@ -235,7 +249,9 @@ def _output(operation: Operation, given: dict[str, list[Known]], rows: _Rows, fi
     factors = dropped(rows.weights.shape, _f32(dropout), seeds[0], seeds[1], first)
     kept = rows.weights * factors
     value = np.where(rows.total == 0, 0.0, kept @ v.value / _nonzero(rows.total))
-    grain, least, step = _WEIGHTS[operation.operands[2].type.dtype.name]
+    dtype = operation.operands[2].type.dtype
+    grain, least, step = _WEIGHTS[dtype.name]
+    least, step = least / weight_scale(dtype), step / weight_scale(dtype)
     moved = (1 + rows.relative) * (1 + grain + 2 * UNIT) * (1 + gamma(kept.shape[3])) - 1
     small = (rows.weights > 0) & (rows.weights < 2 * least)
     lost = np.where(small, np.minimum(kept, step * factors), 0.0)

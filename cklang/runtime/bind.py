@@ -20,7 +20,7 @@ from cklang.runtime import arrays
 from cklang.runtime.arrays import HOST, Array, Library
 from cklang.types import DTYPES, Blocks, ConstType, Dim, DType, Kind, TensorType, TensorVarType
 
-__all__ = ["Binding", "ResultFace", "assign", "bind", "check_out"]
+__all__ = ["Binding", "ResultFace", "assign", "bind", "check_out", "common_place"]
 
 Specialise = Callable[[Mapping[str, DType], Mapping[str, object]], Function]
 
@@ -235,7 +235,7 @@ def bind(
             for shape, type_ in zip(shapes, results, strict=True)
         ),
         library=_library(tensors),
-        place=_place(tensors),
+        place=common_place(tensors),
     )
 
 
@@ -310,7 +310,7 @@ def _library(tensors: Mapping[str, Array]) -> Library:
     return Library.TORCH if torch else Library.NUMPY
 
 
-def _place(tensors: Mapping[str, Array]) -> str:
+def common_place(tensors: Mapping[str, Array]) -> str:
     """Return where the arrays are: all on the host or all on one GPU."""
     places = {array.place: name for name, array in tensors.items()}
     if len(places) > 1:

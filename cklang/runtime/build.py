@@ -25,6 +25,7 @@ from cklang.ir.nodes import Function
 from cklang.keys import KernelKey
 from cklang.plain_keys import TransposeKey
 from cklang.runtime.cache import Entry, Store, digest_of
+from cklang.runtime.family import Filling
 from cklang.runtime.log import logger
 from cklang.runtime.paths import cache_root
 from cklang.runtime.progress import Steps
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 __all__ = [
     "BuildResult",
     "Builder",
-    "Filling",
     "StencilFiles",
     "Wanted",
     "artifacts_in",
@@ -46,9 +46,6 @@ __all__ = [
     "shared_builder",
     "source_of",
 ]
-
-Filling = Function | AttentionFunctions | None
-"""What fills a stencil: an epilogue, the functions of an attention, or nothing."""
 
 Wanted = tuple[AnyKey, Filling]
 """A kernel to build: its key and what fills it."""
@@ -225,8 +222,6 @@ class Builder:
         return _Job(key=key, source=source, stencil=stencil, kernel=kernel, bundled=bundled)
 
     def _bundled(self, key: AnyKey, source: KernelSource) -> Bundled | None:
-        if not isinstance(key, KernelKey):
-            return None
         found = (bundle.find(key.stencil, source.stencil) for bundle in self.bundles)
         return next((bundled for bundled in found if bundled is not None), None)
 
@@ -399,7 +394,7 @@ def source_of(key: AnyKey, filling: Filling) -> KernelSource:
         from cklang.lowering.attention import lower_any
         from cklang.lowering.attention_fill import attention_fill
 
-        return lower_any(key, attention_fill(filling.score, filling.mask))
+        return lower_any(key, attention_fill(filling.score, filling.mask, filling.output))
     raise error("Z002", what=f"{key.label} is filled with what belongs to another family")
 
 

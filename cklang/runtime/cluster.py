@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from typing import Any
 
 from cklang.errors import error
 
-__all__ = ["workers_of"]
+__all__ = ["gave_up", "workers_of"]
 
 _PATIENCE = "30s"
 
@@ -35,3 +36,9 @@ def workers_of(address: str) -> Iterator[Executor]:
         raise error("C005", address=address, problem=str(problem)) from problem
     with client, client.get_executor(pure=False) as executor:
         yield executor
+
+
+def gave_up(problem: BaseException) -> bool:
+    """Whether Dask says of a task that every worker that tried it died."""
+    dask = sys.modules.get("distributed")
+    return dask is not None and isinstance(problem, dask.KilledWorker)

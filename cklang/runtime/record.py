@@ -89,7 +89,8 @@ class LaunchRecord:
     """One launch of a call."""
 
     artifact: Artifact
-    problem: AnyProblem | AttentionCase | Transposition
+    problem: AnyProblem | AttentionCase | Transposition | str
+    """What it was launched for; of kernels that only move data, in words."""
     grid: tuple[int, int, int]
     """Workgroups."""
     block: tuple[int, int, int]

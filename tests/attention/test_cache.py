@@ -236,6 +236,36 @@ def test_queries_are_turned_to_a_place_of_their_own(advance: bool) -> None:
         np.testing.assert_allclose(widened(result[b]), want, rtol=0, atol=2e-2)
 
 
+def test_rows_without_a_place_are_not_written() -> None:
+    rng = np.random.default_rng(2)
+    new = stored(rng.uniform(-1, 1, (1, 1, 4, 8)), bf16)
+    result = np.full((1, 1, 8, 8), 99, np.uint16)
+    held = np.array([4], np.int32)
+    angles = np.outer(np.arange(5), 0.5 ** np.arange(4))
+    cosine, sine = stored(np.cos(angles), bf16), stored(np.sin(angles), bf16)
+    run(
+        build(AppendKey(bf16, Rotary.HALF, False, "gfx942")),
+        AppendProblem(
+            batch=1,
+            heads=1,
+            rows=4,
+            width=8,
+            rotary_width=8,
+            source=tensor(new),
+            target=tensor(result),
+            starts=held.ctypes.data,
+            cosine=cosine.ctypes.data,
+            sine=sine.ctypes.data,
+            capacity=6,
+            positions=5,
+        ),
+    )
+    # The table ends at position 4, so what lies beyond is turned like it.
+    want = turned(widened(new[0, :, :2]), angles[[4, 4]], Rotary.HALF, 8)
+    np.testing.assert_allclose(widened(result[0, :, 4:6]), want, rtol=0, atol=2e-2)
+    np.testing.assert_array_equal(result[0, :, [*range(4), 6, 7]], 99)
+
+
 def test_refusals() -> None:
     face = build(COMBINE).face
     problem = AttentionProblem(

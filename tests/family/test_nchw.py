@@ -22,6 +22,7 @@ from cklang.plain_keys import TransposeKey
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.runtime.build import shared_builder
 from cklang.runtime.device import open_device
+from cklang.runtime.family import NOTHING
 from cklang.runtime.op import Op
 from cklang.runtime.transposing import loaded_transpose
 from cklang.runtime.transposition import Transposition, packed_strides
@@ -241,7 +242,7 @@ def copied(array: np.ndarray, target: np.ndarray, key: TransposeKey | None = Non
     )
     gpu = "gfx942" if key is None else key.arch
     key = key or copy.key(arch(gpu))
-    (artifact,) = shared_builder().build_all([(key, None)])
+    (artifact,) = shared_builder().build_all([(key, NOTHING)])
     device = open_device(f"emu:{gpu}")
     kernel = loaded_transpose(device, artifact)
     shape = kernel.prepare(copy)
@@ -328,7 +329,7 @@ def test_launch_of_more_than_two_gigabytes() -> None:
         target_alignment=4,
     )
     key = copy.key(arch("gfx942"))
-    (artifact,) = shared_builder().build_all([(key, None)])
+    (artifact,) = shared_builder().build_all([(key, NOTHING)])
     kernel = loaded_transpose(open_device("emu:gfx942"), artifact)
     # 2 channels at once, which lie half a GiB apart.
     assert kernel.prepare(copy).grid == (3 * 32 * 2**28 // 64, 1, 1)

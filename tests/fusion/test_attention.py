@@ -174,6 +174,9 @@ def test_a_scale_that_is_not_above_0_needs_a_function() -> None:
     assert planned(scale="sm").kernel.score is not None
 
 
+MANY = [f"r{place}" for place in range(8)]
+
+
 @pytest.mark.parametrize(
     ("code", "body"),
     [
@@ -181,18 +184,26 @@ def test_a_scale_that_is_not_above_0_needs_a_function() -> None:
         ("X015", "return ck.attention(q, k, v).to(ck.f16) @ w"),
         ("X016", "return ck.attention((q * 2.0).to(ck.f16), k, v)"),
         ("X016", "y = s * 2.0\n    return ck.attention(q, k, v, score=lambda s, h: s + y[h])"),
-        ("X017", "return ck.attention(q, k, v) * 2.0"),
-        ("X017", "return ck.attention(q, k, v).to(ck.i8).to(ck.f16)"),
+        ("X017", "return ck.attention(q, k, v).mT"),
+        ("X017", "return ck.attention(q, k, v).to(ck.i32)"),
+        ("X017", "o = ck.attention(q, k, v)\n    return o, o + 1.0"),
+        ("X017", "o, l = ck.attention(q, k, v, return_lse=True)\n    return l * 2.0, o"),
         ("X018", "return ck.attention(q, k, v, score=lambda s, h: s + t[h])"),
+        ("X018", "return ck.attention(q, k, v) * t[:, None, None]"),
+        (
+            "X004",
+            "return ck.attention(q, k, v) * s[:, None, None] + " + " + ".join(MANY),
+        ),
     ],
 )
 def test_refusals(code: str, body: str) -> None:
     import linecache
 
+    rest = ", ".join(f"{name}: ck.f32" for name in MANY)
     text = (
         "@ck.op\n"
         "def f(q: ck.f16[B, H, S, D], k: ck.f16[B, H, S, D], v: ck.f16[B, H, S, D],\n"
-        "      w: ck.f16[D, D], s: ck.f32[H], t: ck.fp8[H]) -> ck.f16[B, H, S, D]:\n"
+        f"      w: ck.f16[D, D], s: ck.f32[H], t: ck.fp8[H], {rest}) -> {_result(body)}:\n"
         f"    {body}\n"
     )
     name = f"<refused {body}>"
@@ -201,6 +212,45 @@ def test_refusals(code: str, body: str) -> None:
     exec(compile(text, name, "exec"), namespace)
     with pytest.raises(CkError, match=f"CK-{code}"):
         plan_of(namespace["f"].program.specialise())
+
+
+def _result(body: str) -> str:
+    """Return the annotation of what ``body`` returns."""
+    o = "ck.f16[B, H, S, D]"
+    if "return o, " in body:
+        return f"tuple[{o}, {o}]"
+    if "return l" in body:
+        return f"tuple[ck.f32[B, H, S], {o}]"
+    return {"mT": "ck.f16[B, H, D, S]", "i32)": "ck.i32[B, H, S, D]"}.get(
+        body.rpartition(".")[2], o
+    )
+
+
+def test_what_is_computed_of_o_is_a_region() -> None:
+    text = (
+        "@ck.op\n"
+        "def f(q: ck.f16[B, H, S, D], k: ck.f16[B, H, S, D], v: ck.f16[B, H, S, D],\n"
+        "      slopes: ck.f32[H], gate: ck.f16[B, 1, S, D], w: ck.f32) -> ck.bf16[B, H, S, D]:\n"
+        "    o = ck.attention(q, k, v, score=lambda s, h: s * slopes[h])\n"
+        "    return ck.silu(gate) * o * w + slopes[:, None, None]\n"
+    )
+    import linecache
+
+    linecache.cache["<output>"] = (len(text), None, text.splitlines(keepends=True), "<output>")
+    namespace: dict[str, Any] = {"ck": ck, "B": B, "H": H, "S": S, "D": D}
+    exec(compile(text, "<output>", "exec"), namespace)
+    plan = plan_of(namespace["f"].program.specialise())
+    assert isinstance(plan, AttentionPlan)
+    # slopes is read by both functions and is one tensor of the kernel.
+    assert [value.name for value in plan.kernel.reads] == ["slopes", "gate", "w"]
+    assert str(plan.kernel.o.type) == "bf16[B, H, S, D]"
+    fill = attention_fill(plan.kernel.score, plan.kernel.mask, plan.kernel.output)
+    assert "CK_FUNCTION float ck_output(float o, CK_ATTENTION_PARAMS)" in fill
+    assert "const int v0 = 0;" in fill
+    gate = "ck_at(b, t1_e0, t1_s0) + ck_at(v0, t1_e1, t1_s1) + ck_at(i, t1_e2, t1_s2) + ck_at(j,"
+    assert gate in fill
+    assert "ck_at(h, t0_e0, t0_s0)" in fill
+    assert "output" in plan.explain()
 
 
 def test_the_fill_reads_tensors_within_their_axes() -> None:

@@ -232,6 +232,75 @@ def cached(
     )
 
 
+N = ck.dims("N")[0]
+
+
+@ck.op
+def prefill(
+    q: ck.f16[S, H, D],
+    k: ck.f16[T, G, 8, D],
+    v: ck.f16[T, G, 8, E],
+    starts: ck.i32[P],
+    lengths: ck.i32[B],
+    table: ck.i32[N],
+    begins: ck.i32[P],
+) -> tuple[ck.f32[S, H, E], ck.f32[H, S]]:
+    return ck.attention(
+        q,
+        k,
+        v,
+        cu_seqlens_q=starts,
+        seqlens_k=lengths,
+        block_table=table,
+        page_starts=begins,
+        mask=ck.causal("bottom_right"),
+        return_lse=True,
+    )
+
+
+def test_one_list_of_pages_serves_all_sequences() -> None:
+    rng = np.random.default_rng(12)
+    sizes = {**SIZES, "B": 2, "S": 9, "T": 20}
+    q, k, v = draw(rng, sizes, np.float16)
+    # k and v [B, G, T, D] as pages of 8 rows; the last one of each sequence is not full.
+    order = rng.permutation(6).astype(np.int32)
+    lengths = np.array([20, 13], np.int32)
+    pools = []
+    for x in (k, v):
+        pool = np.zeros((6, x.shape[1], 8, x.shape[3]), np.float16)
+        for b, pages in enumerate((order[:3], order[3:5])):
+            for place, page in enumerate(pages):
+                rows = x[b, :, 8 * place : min(8 * place + 8, lengths[b])]
+                pool[page, :, : rows.shape[1]] = rows
+        pools.append(pool)
+    starts = np.array([0, 9, 14], np.int32)
+    packed_q = np.concatenate([q[0], q[1, :, :5]], 1).swapaxes(0, 1)
+    begins = np.array([0, 3, 5], np.int32)
+    args = [packed_q, *pools, starts, lengths, order, begins]
+    (o, lse), (bound, _) = evaluate_with_bound(prefill.ir(*args), args)
+    assert np.isfinite(bound).all()
+    again, lse_again = ck.attention(
+        *args[:3],
+        cu_seqlens_q=starts,
+        seqlens_k=lengths,
+        block_table=order,
+        page_starts=begins,
+        mask=ck.causal("bottom_right"),
+        return_lse=True,
+    )
+    np.testing.assert_allclose(o, again, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(lse, lse_again, rtol=1e-6, atol=1e-6)
+    for b, rows in enumerate((slice(0, 9), slice(9, 14))):
+        count = rows.stop - rows.start
+        want = ck.attention(
+            q[b : b + 1, :, :count],
+            k[b : b + 1, :, : lengths[b]],
+            v[b : b + 1, :, : lengths[b]],
+            mask=ck.causal("bottom_right"),
+        )
+        np.testing.assert_allclose(o[rows], want[0].swapaxes(0, 1), rtol=1e-6, atol=1e-6)
+
+
 def test_pages_hold_the_keys_of_a_cache() -> None:
     rng = np.random.default_rng(10)
     q, k, v = draw(rng, {**SIZES, "B": 3, "S": 4, "T": 40}, np.float16)

@@ -172,6 +172,29 @@ def test_a_broken_executor_loses_nothing_that_was_measured(tmp_path: Path) -> No
         assert len(database) == 2
 
 
+def test_a_task_that_kills_or_occupies_its_workers_has_no_cost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dask = pytest.importorskip("distributed")
+
+    class Failing(Pretending):
+        def submit(self, call: Any, /, *arguments: Any, **more: Any) -> Future[Any]:
+            done = super().submit(call, *arguments, **more)
+            if len(self.asked) > 2:
+                return done
+            bad: Future[Any] = Future()
+            if len(self.asked) == 1:
+                bad.set_exception(dask.KilledWorker("measure", None, 3))
+            return bad
+
+    monkeypatch.setattr("cklang.runtime.tune.session._LIMIT_SECONDS", 0.01)
+    (found,) = tune(tmp_path, Failing(narrow), limit=3).problems
+    right, *bad = found.measurements
+    assert right.cost is not None
+    assert {m.status for m in bad} == {Status.CRASHED, Status.SLOW}
+    assert any("every worker" in m.note for m in bad)
+
+
 def test_arguments_may_be_arrays(tmp_path: Path) -> None:
     x, w = np.ones((66, 70), np.float16)[:, :33].T[:33], np.ones((40, 66), np.float16)
     bias = np.ones(40, np.float16)
@@ -330,6 +353,28 @@ def test_a_worker_measures_and_a_dead_one_is_replaced(tmp_path: Path) -> None:
         refused = worker.measure(case, elsewhere)
     assert refused.status is Status.FAILED
     assert refused.note.startswith("CK-")
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("bundle")
+def test_a_cluster_measures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.delattr("cklang.runtime.tune.worker.Worker.measure")
+    words = [program(tmp_path), "M=70", "N=40", "K=33", "--device", DEVICE, "--limit", "1"]
+    words += ["--database", str(tmp_path / "t.sqlite")]
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+    ) as cluster:
+        address = cluster.scheduler_address
+        assert main(["tune", *words, "--scheduler", address]) == 0
+        assert "(1 new)" in capsys.readouterr().out
+        assert main(["bench", *words, "--scheduler", address]) == 0
+    assert "oracle against heuristic" in capsys.readouterr().out
+    with Database(tmp_path / "t.sqlite") as database:
+        (stored,) = database.export()["measurements"]
+    assert stored["measurement"]["status"] == "right"
 
 
 @pytest.mark.slow

@@ -15,18 +15,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cklang.arch import ArchSpec
 from cklang.attention_keys import (
-    AnyAttentionKey,
+    AttentionAlgorithm,
     AttentionGradAlgorithm,
     AttentionGradKey,
+    AttentionKey,
     ReduceKey,
 )
 from cklang.errors import error
-from cklang.fusion.attention_plan import AttentionFunctions, AttentionPlan
+from cklang.fusion.attention_plan import AttentionFunctions, AttentionPlan, FusedAttention
 from cklang.fusion.plan import View
 from cklang.ir.nodes import Function
 from cklang.lowering.attention_face import (
@@ -38,20 +39,18 @@ from cklang.lowering.attention_face import (
     ReduceFace,
     ReduceProblem,
 )
-from cklang.lowering.face import Face, LaunchShape
 from cklang.runtime import arrays
 from cklang.runtime.arrays import Array
 from cklang.runtime.attention.call import _fixed as fixed_addresses
-from cklang.runtime.attention.problem import case_of
+from cklang.runtime.attention.problem import AttentionGradCase, case_of
 from cklang.runtime.attention.select import select_attention
-from cklang.runtime.attention.space import attention_grad_algorithms
+from cklang.runtime.attention.stage import Stage, Values, launch_step
 from cklang.runtime.bind import Binding
 from cklang.runtime.device import Device
 from cklang.runtime.dispatch import CallPlan, Step, packed, stored, touched
-from cklang.runtime.launch import mark, words_of
 from cklang.runtime.problem import Storage
-from cklang.runtime.record import Artifact, LaunchRecord
-from cklang.runtime.resident import resident
+from cklang.runtime.record import Artifact
+from cklang.runtime.select import Request, Selection, find
 from cklang.types import f32
 
 if TYPE_CHECKING:
@@ -107,7 +106,7 @@ def attention_grad(
 
     binding = op._bind(op._values(args, kwargs))
     plan = op._fuse(binding)
-    if not isinstance(plan, AttentionPlan) or plan.kernel.starts or plan.kernel.lengths:
+    if not isinstance(plan, AttentionPlan) or _is_more(plan.kernel):
         raise error("G007", name=op.program.name)
     score = plan.kernel.score
     if score is not None and not is_additive(score):
@@ -118,7 +117,9 @@ def attention_grad(
     likes = [binding.arrays[view.value.name] for view in sides]
     made = [arrays.empty(like.shape, like.dtype, binding.library, binding.place) for like in likes]
     outs = [arrays.read(name, array) for name, array in zip(_OUTS, made, strict=True)]
-    stages = _Stages(plan, binding, given, outs, opened.spec, deterministic=deterministic)
+    stages = _Stages(
+        plan, binding, given, outs, opened.spec, op.request, deterministic=deterministic
+    )
     builder = shared_builder()
     steps = list(stages.steps(opened, lambda wanted: builder.build_all(wanted)))
     pieces = [touched(array, written=False) for array in (*binding.arrays.values(), given)]
@@ -128,6 +129,11 @@ def attention_grad(
     call.run(addresses, None)
     opened.synchronize()
     return Gradients(*made)
+
+
+def _is_more(kernel: FusedAttention) -> bool:
+    """Tell whether a kernel does what the backward ones do not know."""
+    return bool(kernel.starts or kernel.lengths or kernel.output)
 
 
 def is_additive(score: Function) -> bool:
@@ -146,18 +152,6 @@ def is_additive(score: Function) -> bool:
     return score.results[0].name in moved
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Stage:
-    """One kernel: its key, and what its host face is asked, with an address for each value."""
-
-    key: AnyAttentionKey
-    face: type[Face[Any]]
-    values: tuple[str, ...]
-    question: Callable[[Mapping[str, int]], Any]
-    zeroed: str = ""
-    """A value that must be 0 before it."""
-
-
 class _Stages:
     """The stages of one call. Temporaries: o, lse, d and the parts of the gradients."""
 
@@ -168,11 +162,12 @@ class _Stages:
         grad: Array,
         outs: Sequence[Array],
         spec: ArchSpec,
+        request: Request,
         *,
         deterministic: bool,
     ) -> None:
         self.plan, self.binding, self.spec = plan, binding, spec
-        self.deterministic = deterministic
+        self.request = request
         kernel = plan.kernel
         storage = {name: stored(name, array) for name, array in binding.arrays.items()}
         for value in (kernel.o, kernel.lse):
@@ -192,7 +187,7 @@ class _Stages:
             problem=replace(p, lse=lse),
             values={**case.values, "o": "o", "lse": "lse"},
         )
-        self.algorithm = self._algorithm()
+        self.key = self._selected(deterministic).key
         self.grad = AttentionTensor(
             stride_batch=grad.strides[0], stride_head=grad.strides[1], stride_seq=grad.strides[2]
         )
@@ -201,7 +196,7 @@ class _Stages:
             _viewed(view, stored(name, out))
             for view, name, out in zip(views, _OUTS, outs, strict=True)
         ]
-        self.parts = math.ceil(p.seqlen_k / self.algorithm.tile[1]) if deterministic else 1
+        self.parts = math.ceil(p.seqlen_k / self.key.algorithm.tile[1]) if deterministic else 1
         sizes = {
             "o": p.batch * p.heads * p.seqlen_q * p.hdim_v * case.signature.dtype_o.bytes,
             "lse": p.batch * p.heads * p.seqlen_q * _F32,
@@ -215,13 +210,15 @@ class _Stages:
         self.slots = {name: place for place, name in enumerate(names)}
         self.sizes = sizes
 
-    def _algorithm(self) -> AttentionGradAlgorithm:
-        p, s = self.case.problem, self.case.signature
-        found = attention_grad_algorithms(self.spec, s, p.hdim_q, p.hdim_v)
-        if not found or s.dtype_o != s.dtype or s.packed:
-            what = f"the gradient of {self.case}"
-            raise error("K102", signature=what, arch=self.spec.name)
-        return found[0]
+    def _selected(self, deterministic: bool) -> Selection[AttentionGradKey, AttentionGradCase]:
+        case = AttentionGradCase(forward=self.case, deterministic=deterministic)
+        request = self._request(AttentionGradAlgorithm)
+        return find(case, self.spec, request, self.plan.kernel.functions)
+
+    def _request(self, of: type[AttentionAlgorithm | AttentionGradAlgorithm]) -> Request:
+        """Return what was asked, without an algorithm that is for the other direction."""
+        named = self.request.algorithm
+        return replace(self.request, algorithm=named if isinstance(named, of) else None)
 
     def steps(
         self,
@@ -237,60 +234,31 @@ class _Stages:
             (stage.key, nothing if isinstance(stage.key, ReduceKey) else functions)
             for stage in stages
         ]
+        values = Values(slots=self.slots, sizes=self.sizes, fixed=fixed)
         for stage, artifact in zip(stages, build(wanted), strict=True):
-            yield self._step(stage, artifact, device, fixed)
+            yield launch_step(stage, artifact, device, values, self.case)
 
-    def _step(
-        self, stage: _Stage, artifact: Artifact, device: Device, fixed: Mapping[str, int]
-    ) -> Step:
-        marks = {name: mark(place) for place, name in enumerate(dict.fromkeys(stage.values))}
-        kernel = resident(device, artifact, stage.face)
-        shape: LaunchShape | str = kernel.face.describe(stage.question(marks))
-        if isinstance(shape, str):
-            raise error("D007", label=stage.key.label, problem=self.case, verdict=shape)
-        launch = device.launch(kernel.function, shape.grid, shape.block, shape.kernarg)
-        for name, address in fixed.items():
-            for word in _found(shape, marks, name, stage.key.label):
-                launch.words[word] = address
-        patches = [
-            (word, self.slots[name])
-            for name in marks
-            if name not in fixed
-            for word in _found(shape, marks, name, stage.key.label)
-        ]
-        return Step(
-            launch=launch,
-            patches=tuple(patches),
-            record=LaunchRecord(
-                artifact=artifact, problem=self.case, grid=shape.grid, block=shape.block
-            ),
-            workspace=self.slots[stage.zeroed] if stage.zeroed else 0,
-            zeroed=self.sizes[stage.zeroed] if stage.zeroed else 0,
-        )
-
-    def _stages(self) -> Iterator[_Stage]:
+    def _stages(self) -> Iterator[Stage]:
         case, p, gpu = self.case, self.case.problem, self.spec.name
         signature = case.signature
         shared = p.heads // p.kv_heads
         if p.seqlen_q and p.seqlen_k:
             forward = self._forward_values()
             inputs = tuple(name for name in forward if name != "o")
-            yield _Stage(
-                key=select_attention(case, self.spec, splits=1)[1].key,
+            yield Stage(
+                key=self._forward_key(),
                 face=AttentionFace,
                 values=forward,
                 question=self._forward,
             )
-            yield _Stage(
+            yield Stage(
                 key=ReduceKey(True, signature.dtype_o, gpu),
                 face=ReduceFace,
                 values=("o", _GRAD, "d"),
                 question=self._dot,
             )
-            yield _Stage(
-                key=AttentionGradKey(
-                    replace(signature, dtype_o=f32), False, self.deterministic, self.algorithm, gpu
-                ),
+            yield Stage(
+                key=self.key,
                 face=AttentionGradFace,
                 values=(*inputs, _GRAD, "d", "dq_parts", "dk_parts", "dv_parts"),
                 question=self._gradient,
@@ -304,12 +272,17 @@ class _Stages:
                 continue
             # Without queries or keys there is nothing to add: the sum of no parts.
             parts = (self.parts if name == "dq" else shared) if p.seqlen_q and p.seqlen_k else 0
-            yield _Stage(
+            yield Stage(
                 key=total,
                 face=ReduceFace,
                 values=(f"{name}_parts", name),
                 question=self._sum(place, rows[place], widths[place], parts),
             )
+
+    def _forward_key(self) -> AttentionKey:
+        request = replace(self._request(AttentionAlgorithm), splits=1)
+        functions = self.plan.kernel.functions
+        return select_attention(self.case, self.spec, request, functions).key
 
     def _forward_values(self) -> tuple[str, ...]:
         case = self.case
@@ -388,13 +361,6 @@ class _Stages:
             )
 
         return question
-
-
-def _found(shape: LaunchShape, marks: Mapping[str, int], name: str, label: str) -> tuple[int, ...]:
-    """Return the words of a kernel's argument that hold the address of ``name``, if any does."""
-    if name not in marks:
-        return ()
-    return words_of(shape.kernarg, marks[name], label, list(marks).index(name))
 
 
 def _rows(batch: int, head: int, row: int) -> AttentionTensor:

@@ -8,18 +8,17 @@ import struct
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cklang.arch import ArchSpec
 from cklang.attention_keys import AttentionAlgorithm, AttentionKey
-from cklang.errors import error
 from cklang.fusion.attention_plan import AttentionFunctions, AttentionPlan, FusedAttention
 from cklang.ir.nodes import Value
 from cklang.runtime.arrays import Array
 from cklang.runtime.attention.launch import loaded_attention
 from cklang.runtime.attention.problem import AttentionCase, case_of
-from cklang.runtime.attention.select import AttentionSelection, combination, select_attention
+from cklang.runtime.attention.select import Combination, combination, select_attention
 from cklang.runtime.bind import Binding
 from cklang.runtime.device import Device
 from cklang.runtime.dispatch import CallPlan, Step, packed, stored, touched
@@ -29,7 +28,7 @@ from cklang.types import Dim
 
 if TYPE_CHECKING:
     from cklang.runtime.build import Builder
-    from cklang.runtime.select import Request
+    from cklang.runtime.select import Request, Selection
 
 __all__ = ["AttentionChoice", "choice_lines", "choose_attention", "prepare_attention"]
 
@@ -40,14 +39,15 @@ class AttentionChoice:
 
     kernel: FusedAttention
     problem: AttentionCase
-    selection: AttentionSelection
+    selection: Selection[AttentionKey, AttentionCase] | Combination
 
     @property
     def filling(self) -> AttentionFunctions:
         """What fills the kernel's stencil."""
-        if isinstance(self.selection.key, AttentionKey):
-            return self.kernel.functions
-        return AttentionFunctions(score=None, mask=None)
+        functions = self.kernel.functions
+        if not isinstance(self.selection.key, AttentionKey):
+            return AttentionFunctions(score=None, mask=None, output=functions.output)
+        return replace(functions, output=None) if self.problem.signature.split else functions
 
 
 def choose_attention(
@@ -66,16 +66,13 @@ def choose_attention(
     case = case_of(plan.kernel, _storage(plan, binding, outs), binding.dims)
     if case.is_empty:
         return []
-    algorithm = request.algorithm
-    if algorithm is not None and not isinstance(algorithm, AttentionAlgorithm):
-        want = "a cklang.AttentionAlgorithm for an op with an attention"
-        raise error("K002", what="using(...)", want=want, got=algorithm)
-    case, selection = select_attention(case, spec, algorithm, request.splits)
+    selection = select_attention(case, spec, request, plan.kernel.functions)
+    case = selection.problem
     first = AttentionChoice(kernel=plan.kernel, problem=case, selection=selection)
     if not case.signature.split:
         return [first]
     second = combination(case, spec)
-    return [first, AttentionChoice(kernel=plan.kernel, problem=case, selection=second)]
+    return [first, AttentionChoice(kernel=plan.kernel, problem=case.combined, selection=second)]
 
 
 def prepare_attention(

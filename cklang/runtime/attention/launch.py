@@ -17,7 +17,7 @@ from cklang.runtime.resident import resident
 
 __all__ = ["AttentionLaunch", "LoadedAttention", "loaded_attention"]
 
-_SCALARS = ("seed", "offset", "starts_q", "starts_k", "lengths_k", "pages")
+_SCALARS = ("seed", "offset", "starts_q", "starts_k", "lengths_k", "pages", "page_starts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

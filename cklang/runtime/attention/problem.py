@@ -11,17 +11,31 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from cklang.attention_keys import AttentionSignature, MaskKind, ScoreKind
+from cklang.attention_keys import (
+    AttentionGradSignature,
+    AttentionSignature,
+    MaskKind,
+    ScoreKind,
+)
+from cklang.errors import error
 from cklang.fusion.attention_plan import FusedAttention, region_hash
 from cklang.fusion.masking import WindowMask
 from cklang.fusion.plan import View
-from cklang.ir.attention import LENGTHS, PAGES, STARTS, group_size, scale_of
+from cklang.ir.attention import (
+    LENGTHS,
+    PAGE_STARTS,
+    PAGES,
+    STARTS,
+    group_size,
+    scale_of,
+    weight_scale,
+)
 from cklang.ir.nodes import Value
 from cklang.lowering.attention_face import AttentionOperand, AttentionProblem, AttentionTensor
 from cklang.runtime.problem import Storage
-from cklang.types import Dim
+from cklang.types import Dim, f32
 
-__all__ = ["PARTS", "TENSORS", "AttentionCase", "case_of"]
+__all__ = ["PARTS", "TENSORS", "AttentionCase", "AttentionGradCase", "case_of", "mask_kind"]
 
 TENSORS = ("q", "k", "v", "o", "lse", "partial_o", "partial_lse")
 """The tensors of a problem that a kernel reads or writes by itself."""
@@ -47,6 +61,11 @@ class AttentionCase:
     """Of each tensor's address, in bytes."""
     lists: Mapping[str, int]
     """The stride of the last axis of each list of numbers: lengths, starts, pages."""
+    output_function: str = ""
+    """Hash of what is stored of o, which the last kernel computes; empty if it is o."""
+
+    def __hash__(self) -> int:
+        return hash((self.signature, self.problem))
 
     def __str__(self) -> str:
         p, s = self.problem, self.signature
@@ -68,7 +87,7 @@ class AttentionCase:
         )
         return replace(
             self,
-            signature=replace(self.signature, split=True),
+            signature=replace(self.signature, split=True, output=False, output_function=""),
             problem=replace(
                 p,
                 splits=count,
@@ -79,6 +98,12 @@ class AttentionCase:
             ),
             values={**self.values, **{name: f"{name} of all splits" for name in PARTS}},
         )
+
+    @property
+    def combined(self) -> AttentionCase:
+        """The case of the kernel that combines splits: all packed rows are one sequence."""
+        batch = 1 if self.signature.packed else self.problem.batch
+        return replace(self, problem=replace(self.problem, batch=batch))
 
     @property
     def part_bytes(self) -> dict[str, int]:
@@ -94,6 +119,29 @@ class AttentionCase:
         p = self.problem
         return not (p.batch and p.heads and p.seqlen_q) or (
             not p.hdim_v and "lse" not in self.values
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionGradCase:
+    """The gradients of one attention: of q, k and v, from that of o."""
+
+    forward: AttentionCase
+    """With lse, and with o in new memory."""
+    deterministic: bool
+    bias_grad: bool = False
+
+    def __str__(self) -> str:
+        one = ", added in one order" if self.deterministic else ""
+        return f"the gradient of {self.forward}{one}"
+
+    @property
+    def signature(self) -> AttentionGradSignature:
+        """What its kernel computes: the parts of the gradients in f32."""
+        return AttentionGradSignature(
+            forward=replace(self.forward.signature, dtype_o=f32, lse=True, split=False),
+            bias_grad=self.bias_grad,
+            deterministic=self.deterministic,
         )
 
 
@@ -132,10 +180,16 @@ def case_of(
         batch = max(storage[starts.name].shape[0] - 1, 0)
     table = None if kernel.pages is None else storage[kernel.pages.name]
     page = keys if table is not None else 0
-    keys = keys * table.shape[1] if table is not None else keys
-    for name, held in (("lengths_k", kernel.lengths), ("pages", kernel.pages)):
-        values |= {} if held is None else {name: held.name}
+    keys = keys * table.shape[-1] if table is not None else keys
+    lists = zip(
+        (*LENGTHS, *PAGES, *PAGE_STARTS),
+        (kernel.lengths, kernel.pages, kernel.page_starts),
+        strict=True,
+    )
+    values |= {name: held.name for name, held in lists if held is not None}
+    _check_lengths(kernel, storage, batch)
     window = kernel.window
+    of_weights = weight_scale(storage[kernel.v.value.name].dtype)
     problem = AttentionProblem(
         batch=batch,
         heads=heads,
@@ -150,6 +204,8 @@ def case_of(
         o=tensors["o"],
         lse=tensors.get("lse", AttentionTensor()),
         scale=scale,
+        scale_p=of_weights,
+        scale_o=1 / of_weights,
         dropout=kernel.dropout,
         page_size=page,
         pages_stride=0 if table is None else table.strides[0],
@@ -167,11 +223,21 @@ def case_of(
         steps={name: _step(shape) for name, shape in shapes.items()},
         lists={
             name: _step(storage[values[name]])
-            for name in (*STARTS, *LENGTHS, *PAGES)
+            for name in (*STARTS, *LENGTHS, *PAGES, *PAGE_STARTS)
             if name in values
         },
         alignments={name: shape.alignment for name, shape in shapes.items()},
+        output_function=region_hash(kernel.output),
     )
+
+
+def _check_lengths(kernel: FusedAttention, storage: Mapping[str, Storage], batch: int) -> None:
+    """Raise K002 unless packed sequences have a length each."""
+    if kernel.starts and kernel.lengths is not None:
+        count = storage[kernel.lengths.name].shape[0]
+        if count != batch:
+            want = f"of {batch} sequences, one less than {kernel.starts[0].name} has entries"
+            raise error("K002", what=kernel.lengths.name, want=want, got=count)
 
 
 def _result(value: Value) -> View:
@@ -218,20 +284,20 @@ def _signature(kernel: FusedAttention, storage: Mapping[str, Storage]) -> Attent
         dtype_o=kernel.o.type.dtype,
         dtype_bias=dtype,
         score=ScoreKind.NONE if kernel.score is None else ScoreKind.FUNCTION,
-        mask=_mask_kind(kernel),
+        mask=mask_kind(kernel.window) if kernel.mask is None else MaskKind.FUNCTION,
         lse=kernel.lse is not None,
         dropout=kernel.dropout > 0,
         packed=bool(kernel.starts),
         paged=kernel.pages is not None,
         score_function=region_hash(kernel.score),
         mask_function=region_hash(kernel.mask),
+        output=kernel.output is not None,
+        output_function=region_hash(kernel.output),
     )
 
 
-def _mask_kind(kernel: FusedAttention) -> MaskKind:
-    window = kernel.window
-    if kernel.mask is not None:
-        return MaskKind.FUNCTION
+def mask_kind(window: WindowMask) -> MaskKind:
+    """Return the kind of a mask that is a window and nothing else."""
     if window.is_open:
         return MaskKind.NONE
     plain = WindowMask(right=0, from_bottom_right=window.from_bottom_right)

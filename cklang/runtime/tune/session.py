@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,13 +23,14 @@ from cklang import knobs
 from cklang.errors import CkUnsupportedError, error
 from cklang.keys import KernelKey
 from cklang.runtime.convolution import AnyProblem
+from cklang.runtime.family import Asked
 from cklang.runtime.paths import cache_root
 from cklang.runtime.tune.case import Call, Case, calls_of, problem_text
 
 if TYPE_CHECKING:
     from cklang.arch import ArchSpec
     from cklang.runtime.op import Op
-    from cklang.runtime.pool import Pool
+    from cklang.runtime.pool import AnyPool
     from cklang.runtime.tune.worker import Worker
     from cklang.tuning.database import Database, Measurement, Question
 
@@ -103,7 +104,7 @@ class _Search:
     case: Case
     problem: AnyProblem
     question: Question
-    pool: Pool
+    pool: AnyPool
     order: list[int]
     """Places in the pool of legal kernels, the favourite first."""
     known: dict[str, Measurement]
@@ -130,7 +131,7 @@ class _Search:
             if self.since >= self.patience and self.least is not None:
                 self.ended = f"none of the last {self.since} was better"
                 return None
-            key = self.pool.keys[self.order[self.place]]
+            key: KernelKey = self.pool.keys[self.order[self.place]]
             self.place += 1
             known = self.known.get(key.digest)
             if known is None:
@@ -170,8 +171,9 @@ def autotune(
         budget: How long to go on: ``"60s"``, ``"5m"``, ``"1h"``, or seconds.
         database: A file; the cache folder's ``tuning.sqlite`` if left out.
         device: As in a call.
-        executor: Measures instead of a worker process: other machines with such a device, that
-            share the kernel cache. What breaks it ends the session.
+        executor: Measures instead of a worker process: other machines with such a device and
+            toolchain. A kernel that kills or occupies its workers is a failed one; what breaks the
+            executor itself ends the session.
         limit: Most kernels of a problem that are measured.
         patience: How many kernels in a row may be no better before a problem is given up.
 
@@ -233,7 +235,7 @@ def seconds_of(budget: str | float) -> float:
     raise error("K002", what="a budget", want="as in 60s, 5m or 1h, or seconds", got=budget)
 
 
-def question_of(problem: AnyProblem, spec: ArchSpec) -> Question:
+def question_of(problem: Asked, spec: ArchSpec) -> Question:
     """Return what measurements of ``problem`` on a device with ``spec`` are stored under."""
     from cklang.runtime.build import shared_builder
     from cklang.runtime.compile import identity
@@ -270,11 +272,11 @@ def _search(op: Op, case: Case, store: Database, limit: int, patience: int) -> _
     )
 
 
-def _order(pool: Pool, problem: AnyProblem) -> list[int]:
+def _order(pool: AnyPool, problem: AnyProblem) -> list[int]:
     """Return the places of the legal kernels, by predicted time if the model knows them."""
     legal = pool.legal(problem)
     try:
-        times = pool.ranker.model.times_of(problem)
+        times = pool.times_of(problem)
     except CkUnsupportedError:
         times = np.zeros(len(pool))
     order = np.argsort(times, kind="stable")
@@ -321,14 +323,31 @@ def _by_executor(
     executor: Executor, told: Mapping[str, str], some: _Round
 ) -> Iterator[tuple[_Search, Measurement]]:
     from cklang.runtime.tune.measure import measure
-    from cklang.tuning.database import Measurement
 
     tasks = [
-        (search, executor.submit(measure, search.case.to_json(), key.to_json(), told))
+        (search, key, executor.submit(measure, search.case.to_json(), key.to_json(), told))
         for search, key in some
     ]
-    for search, task in tasks:
-        yield search, Measurement.from_json(task.result())
+    for search, key, task in tasks:
+        # Builds included, and those that stand in the queue before it.
+        yield search, _answer(task, key, _LIMIT_SECONDS * len(tasks))
+
+
+def _answer(task: Future[Any], key: KernelKey, seconds: float) -> Measurement:
+    """Return what a task gave, or why it gave nothing; a broken executor is not the kernel's."""
+    from cklang.runtime.cluster import gave_up
+    from cklang.runtime.tune.measure import failed
+    from cklang.tuning.database import Measurement, Status
+
+    try:
+        return Measurement.from_json(task.result(seconds))
+    except TimeoutError:
+        task.cancel()
+        return failed(key, Status.SLOW, f"it had not ended after {seconds:g} s")
+    except Exception as problem:
+        if not gave_up(problem):
+            raise
+        return failed(key, Status.CRASHED, "every worker that tried it died")
 
 
 def _found(search: _Search, store: Database) -> TunedProblem:

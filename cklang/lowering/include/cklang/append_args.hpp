@@ -31,6 +31,8 @@ struct AppendArgs
     int32_t rotary_width;
     int32_t advance; // whether row i has position start + i, or all have position start
     int32_t behind;  // whether row i goes to row start + i, or to row i
+    int64_t capacity;  // rows that a sequence has a place for; others are not written
+    int64_t positions; // rows of the tables
 };
 
 } // namespace cklang

@@ -22,6 +22,8 @@ typedef struct ck_append_problem
     const void* sine;
     int64_t advance; /* row i has position start + i; else all have position start */
     int64_t behind;  /* row i goes to row start + i; else to row i */
+    int64_t capacity;  /* rows that a sequence has a place for; others are not written */
+    int64_t positions; /* rows of the tables */
 } ck_append_problem;
 
 /* Exported by the host face:

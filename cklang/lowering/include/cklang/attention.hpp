@@ -6,40 +6,11 @@
 
 #include "cklang/ck_tile_attention.hpp"
 
-#include "cklang/attention_args.hpp"
-#include "cklang/attention_hole.h"
+#include "cklang/attention_at.hpp"
 #include "cklang/narrow.hpp"
 #include "cklang/paged.hpp"
 
-#define CK_OPERAND_ARGS(t)                                                                         \
-    (const CK_GLOBAL void*)(t).data, (t).extent[0], (t).extent[1], (t).extent[2], (t).extent[3],   \
-        (t).stride[0], (t).stride[1], (t).stride[2], (t).stride[3]
-#define CK_ATTENTION_ARGS(at, i, j)                                                                \
-    (at).batch, (at).head, i, j, (at).seqlen_q, (at).seqlen_k,                                     \
-        CK_OPERAND_ARGS((at).operands[0]), CK_OPERAND_ARGS((at).operands[1]),                      \
-        CK_OPERAND_ARGS((at).operands[2]), CK_OPERAND_ARGS((at).operands[3]),                      \
-        CK_OPERAND_ARGS((at).operands[4]), CK_OPERAND_ARGS((at).operands[5]),                      \
-        CK_OPERAND_ARGS((at).operands[6]), CK_OPERAND_ARGS((at).operands[7])
-
-// The user's functions: open holes in a stencil.
-extern "C" __device__ float ck_score(float s, CK_ATTENTION_PARAMS);
-extern "C" __device__ int ck_mask(CK_ATTENTION_PARAMS);
-
 namespace cklang {
-
-using ck_tile::index_t;
-using ck_tile::number;
-
-/// Where a workgroup is: what the user's functions are told beside i and j.
-struct At
-{
-    index_t batch;
-    index_t head;
-    index_t kv_head;
-    index_t seqlen_q;
-    index_t seqlen_k;
-    const AttentionOperand* operands;
-};
 
 /// CK Tile's window, beside which the first keys are seen by all queries that the right edge lets.
 /// Its tiles between those keys and the window are computed and masked.
@@ -237,8 +208,15 @@ struct VariantParams : Base
 };
 
 /// The device side. `vector` elements of Q, K, V and O are moved at once, if the pipeline likes to.
-/// Where workgroups `split` the keys of a row, each stores its part of o and lse.
-template <typename Pipeline_, Mask mask, Score score, index_t vector, bool split, bool paged>
+/// Where workgroups `split` the keys of a row, each stores its part of o and lse. With `output` the
+/// user's function makes of o what is stored.
+template <typename Pipeline_,
+          Mask mask,
+          Score score,
+          index_t vector,
+          bool split,
+          bool paged,
+          bool output>
 struct AttentionKernel
 {
     using Pipeline = Pipeline_;
@@ -368,12 +346,14 @@ struct AttentionKernel
                               p_function, o_function, visible, make_encoding<score>(args, at),
                               scale, Variant<mask, score>{}, params, indices, shared, dropout);
         };
-        const auto acc = [&] {
+        auto acc = [&] {
             if constexpr(Problem::kDoFp8StaticQuant)
                 return run(scales{args.scale_p}, scales{args.scale_o});
             else
                 return run(same, same);
         }();
+        if constexpr(output)
+            finish(acc, args.hdim_v, at, start_q, row);
         store(acc, o, args.hdim_v, at, start_q, row);
     }
 
@@ -549,6 +529,25 @@ struct AttentionKernel
                                 args.random.data != nullptr};
         else
             return NullBlockDropout{};
+    }
+
+    /// The user's function of each element. Padding asks for the last place.
+    template <typename Acc>
+    CK_TILE_DEVICE static void
+    finish(Acc& acc, index_t width, const At& at, index_t start_q, index_t row)
+    {
+        using namespace ck_tile;
+        constexpr auto spans = Acc::get_distributed_spans();
+        sweep_tile_span(spans[number<0>{}], [&](auto along_rows) {
+            sweep_tile_span(spans[number<1>{}], [&](auto along_head) {
+                constexpr auto element = make_tuple(along_rows, along_head);
+                const auto place       = get_x_indices_from_distributed_indices(
+                    acc.get_tile_distribution(), element);
+                const index_t i = min(row + place.at(number<0>{}), at.seqlen_q - 1) + start_q;
+                const index_t j = min(place.at(number<1>{}), width - 1);
+                acc(element)    = ck_output(acc[element], CK_ATTENTION_ARGS(at, i, j));
+            });
+        });
     }
 
     template <typename Acc>

@@ -39,7 +39,10 @@ struct AppendKernel
         const T* from          = static_cast<const T*>(args.from.data) +
                         batch * args.from.stride_batch + head * args.from.stride_head +
                         i * args.from.stride_seq;
-        T* to = place(args, batch, head, args.behind ? start + i : i);
+        const int32_t row = args.behind ? start + i : i;
+        if(row < 0 || row >= args.capacity)
+            return;
+        T* to = place(args, batch, head, row);
 
         const int32_t half = args.rotary_width / 2;
         const bool turns   = rotary != Rotary::none && pair < half;
@@ -48,7 +51,8 @@ struct AppendKernel
         const int32_t b    = apart ? pair + half : a + 1;
         if(turns)
         {
-            const int64_t angle = static_cast<int64_t>(position) * half + pair;
+            const int64_t turn  = ck_tile::min(static_cast<int64_t>(position), args.positions - 1);
+            const int64_t angle = turn * half + pair;
             const float c       = value(static_cast<const T*>(args.cosine)[angle]);
             const float s       = value(static_cast<const T*>(args.sine)[angle]);
             const float x = value(from[a]), y = value(from[b]);

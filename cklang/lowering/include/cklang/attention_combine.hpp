@@ -5,13 +5,14 @@
 
 #include "cklang/ck_tile_attention.hpp"
 
-#include "cklang/attention_args.hpp"
+#include "cklang/attention_at.hpp"
 #include "cklang/narrow.hpp"
 
 namespace cklang {
 
-/// A thread has `vector` neighbours of one row; rows are those of [batch, head, query].
-template <typename OType, bool store_lse>
+/// A thread has `vector` neighbours of one row; rows are those of [batch, head, query]. With `output`
+/// the user's function makes of o what is stored.
+template <typename OType, bool store_lse, bool output>
 struct CombineKernel
 {
     static constexpr int32_t threads = combine_threads;
@@ -56,10 +57,27 @@ struct CombineKernel
         const float scale = total > 0 ? 1 / total : 0;
         auto* result      = at<OType>(args.o, batch, head, i) + column;
         for(int32_t e = 0; e < vector; ++e)
-            result[e] = narrow<OType>(sum[e] * scale);
+            result[e] = narrow<OType>(stored(args, batch, head, i, column + e, sum[e] * scale));
         if(store_lse && column == 0)
             *at<float>(args.lse, batch, head, i) =
                 total > 0 ? base + __builtin_elementwise_log(total) : nothing;
+    }
+
+    CK_TILE_DEVICE static float stored(
+        const AttentionArgs& args, int64_t batch, int64_t head, int64_t i, int32_t column, float o)
+    {
+        if constexpr(output)
+        {
+            const At place{static_cast<index_t>(batch),
+                           static_cast<index_t>(head),
+                           static_cast<index_t>(head) / args.heads_per_kv,
+                           args.seqlen_q,
+                           args.seqlen_k,
+                           args.operands};
+            return ck_output(o, CK_ATTENTION_ARGS(place, static_cast<int>(i), column));
+        }
+        else
+            return o;
     }
 
     template <typename T>

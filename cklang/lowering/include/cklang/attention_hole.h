@@ -4,9 +4,11 @@
  *
  *     float ck_score(float s, CK_ATTENTION_PARAMS);   the score that takes the place of s
  *     int ck_mask(CK_ATTENTION_PARAMS);               whether query i sees key j
+ *     float ck_output(float o, CK_ATTENTION_PARAMS);  what is stored of o
  *
  * s is the product of query and key times the scale. Both functions are asked at (i, j) inside S
- * and T only. They read the user's tensors themselves, so that neither their number nor their
+ * and T only. o is an element of the result; there j counts along the head, and i along all rows of
+ * packed sequences. They read the user's tensors themselves, so that neither their number nor their
  * element types nor the way they are indexed is part of the stencil. */
 #pragma once
 

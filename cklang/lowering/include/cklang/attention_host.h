@@ -7,7 +7,7 @@
 
 #include "cklang/host.h" /* ck_gemm_launch: how to launch, whatever the kernel computes */
 
-#define CK_ATTENTION_HOST_VERSION 1
+#define CK_ATTENTION_HOST_VERSION 2
 #define CK_ATTENTION_MAX_OPERANDS 8
 #define CK_ATTENTION_MAX_RANK 4
 

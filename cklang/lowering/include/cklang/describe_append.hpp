@@ -47,6 +47,8 @@ class DescribeAppend
                                              p_.rotary_width > p_.width || !p_.cosine || !p_.sine))
             return "turned rows need tables of cosine and sine, and a width for them that is even "
                    "and within the row";
+        if(shape_.rotary != Rotary::none && p_.positions < 1)
+            return "the tables of cosine and sine must have a row";
         if(shape_.paged && (!p_.pages || p_.page_size < 1 || p_.page_size > most))
             return "rows in pages need a table and a page size";
         return nullptr;
@@ -72,6 +74,8 @@ class DescribeAppend
         args.rotary_width = i32(p_.rotary_width);
         args.advance      = i32(p_.advance);
         args.behind       = i32(p_.behind);
+        args.capacity     = p_.capacity;
+        args.positions    = p_.positions;
         return args;
     }
 

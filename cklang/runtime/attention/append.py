@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: MIT
+"""New keys and values written behind those of a cache, keys and queries turned by their positions.
+
+With p the position of a row, R the turned width and (x, y) a pair of elements that turn together,
+neighbours or R / 2 apart, rotary embedding is::
+
+    x' = x cos[p, n] - y sin[p, n]
+    y' = y cos[p, n] + x sin[p, n]        n = 0 ... R / 2 - 1, the pair
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from cklang.attention_keys import AppendKey, Rotary
+from cklang.codec import enum_of
+from cklang.errors import error
+from cklang.fusion.attention_plan import AttentionFunctions
+from cklang.lowering.attention_face import AppendFace, AppendProblem, AttentionTensor
+from cklang.runtime import arrays
+from cklang.runtime.arrays import HOST, Array
+from cklang.runtime.attention.stage import Stage, Values, launch_step
+from cklang.runtime.bind import common_place
+from cklang.runtime.dispatch import CallPlan, touched
+from cklang.types import DType, bf16, f16, f32, i32
+
+__all__ = ["append_kv"]
+
+_DTYPES = (f16, bf16, f32)
+_RESULT = "turned q"
+
+
+def append_kv(
+    k_cache: Any,
+    v_cache: Any,
+    k: Any,
+    v: Any,
+    *,
+    seqlens_k: Any,
+    block_table: Any = None,
+    q: Any = None,
+    cos: Any = None,
+    sin: Any = None,
+    rotary: str = "half",
+    causal: bool = True,
+    device: str | None = None,
+) -> Any:
+    """Write new rows of keys and values behind those that a cache holds, in place.
+
+    Row i of sequence b has position ``seqlens_k[b] + i`` and goes there. A row that the cache has
+    no place for is not written.
+
+    Args:
+        k_cache: [B, G, T, D], or [pages, G, rows of a page, D] with ``block_table``, of f16, bf16
+            or f32, its last axis contiguous; it is written.
+        v_cache: The same with a head size of its own.
+        k: [B, G, N, D]: N new keys of each sequence.
+        v: [B, G, N, E].
+        seqlens_k: i32[B]: how many keys each sequence has in the cache. Not changed.
+        block_table: i32[B, P]: the pages of each sequence.
+        q: [B, H, S, D]: queries to turn too, into a new array.
+        cos: [positions, R / 2], contiguous and of the dtype of k: keys (and queries) are turned in
+            their first R elements. None: nothing is turned.
+        sin: The same.
+        rotary: Which elements turn together: ``"interleaved"``, neighbours; ``"half"``, those R / 2
+            apart.
+        causal: Whether row i of q has position ``seqlens_k[b] + i``; else all have that of row 0.
+        device: As in a call of an op.
+
+    Returns:
+        The turned queries, or None without ``q``.
+
+    Raises:
+        CkValueError: K002, an argument does not fit the others; A026, places.
+        CkUnsupportedError: D007, the kernel's own check refuses the problem.
+        CkError: What reading an array and building a kernel raise.
+    """
+    from cklang.runtime.build import shared_builder
+    from cklang.runtime.device import open_device
+
+    given = {
+        "k_cache": k_cache,
+        "v_cache": v_cache,
+        "k": k,
+        "v": v,
+        "seqlens_k": seqlens_k,
+        "block_table": block_table,
+        "q": q,
+        "cos": cos,
+        "sin": sin,
+    }
+    held = {name: arrays.read(name, x) for name, x in given.items() if x is not None}
+    turns = enum_of(Rotary, rotary) if "cos" in held or "sin" in held else Rotary.NONE
+    _check(held, turns)
+    place = common_place(held)
+    result = None
+    if "q" in held:
+        like = held["q"]
+        result = arrays.empty(like.shape, like.dtype, like.library, place)
+        held[_RESULT] = arrays.read(_RESULT, result)
+    opened = open_device(device, place)
+    stages = [
+        Stage(
+            key=AppendKey(
+                held["k"].dtype, turned.rotary, turned.paged(held) is not None, opened.spec.name
+            ),
+            face=AppendFace,
+            values=turned.values(held),
+            question=turned.question(held),
+        )
+        for turned in _moves(turns, advance=causal)
+        if turned.source in held and held[turned.source].size
+    ]
+    nothing = AttentionFunctions(score=None, mask=None)
+    artifacts = shared_builder().build_all([(stage.key, nothing) for stage in stages])
+    values = Values(slots={name: place for place, name in enumerate(held)})
+    written = ("k_cache", "v_cache", _RESULT)
+    call = CallPlan(
+        opened,
+        [
+            launch_step(stage, artifact, opened, values, f"rows {stage.values[0]} behind a cache")
+            for stage, artifact in zip(stages, artifacts, strict=True)
+        ],
+        [touched(array, written=name in written) for name, array in held.items()],
+        [],
+        place,
+        outs=0,
+    )
+    call.run([array.pointer for array in held.values()], None)
+    opened.synchronize()
+    return result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Move:
+    """What one kernel does: rows of ``source`` go to ``target``."""
+
+    source: str
+    target: str
+    rotary: Rotary
+    behind: bool = True
+    """Whether they go behind the rows that the target holds."""
+    advance: bool = True
+    """Whether the position of a row grows with its number."""
+
+    def paged(self, held: Mapping[str, Array]) -> Array | None:
+        """Return the table of the pages that the target lies in, if it does."""
+        return held.get("block_table") if self.behind else None
+
+    def values(self, held: Mapping[str, Array]) -> tuple[str, ...]:
+        """Return what the kernel has addresses of."""
+        table = ("block_table",) if self.paged(held) is not None else ()
+        angles = ("cos", "sin") if self.rotary is not Rotary.NONE else ()
+        return (self.source, self.target, "seqlens_k", *table, *angles)
+
+    def question(self, held: Mapping[str, Array]) -> Callable[[Mapping[str, int]], AppendProblem]:
+        """Return what the host face is asked, for addresses."""
+        source, target, table = held[self.source], held[self.target], self.paged(held)
+        batch, heads, rows, width = source.shape
+        angles = held.get("cos") if self.rotary is not Rotary.NONE else None
+        page = target.shape[2] if table is not None else 0
+        capacity = target.shape[2] * (1 if table is None else table.shape[1])
+
+        def question(at: Mapping[str, int]) -> AppendProblem:
+            return AppendProblem(
+                batch=batch,
+                heads=heads,
+                rows=rows,
+                width=width,
+                source=replace(_tensor(source), pointer=at[self.source]),
+                target=replace(_tensor(target), pointer=at[self.target]),
+                starts=at["seqlens_k"],
+                pages=at.get("block_table", 0),
+                pages_stride=0 if table is None else table.shape[1],
+                page_size=page,
+                cosine=at.get("cos", 0),
+                sine=at.get("sin", 0),
+                rotary_width=0 if angles is None else 2 * angles.shape[1],
+                advance=self.advance,
+                behind=self.behind,
+                capacity=capacity if self.behind else rows,
+                positions=1 if angles is None else angles.shape[0],
+            )
+
+        return question
+
+
+def _moves(turns: Rotary, *, advance: bool) -> tuple[_Move, ...]:
+    return (
+        _Move(source="k", target="k_cache", rotary=turns),
+        _Move(source="v", target="v_cache", rotary=Rotary.NONE),
+        _Move(source="q", target=_RESULT, rotary=turns, behind=False, advance=advance),
+    )
+
+
+def _tensor(array: Array) -> AttentionTensor:
+    batch, head, row, _ = array.strides
+    return AttentionTensor(stride_batch=batch, stride_head=head, stride_seq=row)
+
+
+def _check(held: Mapping[str, Array], turns: Rotary) -> None:
+    """Raise K002 for the first argument that does not fit the others."""
+    k = held["k"]
+    if k.dtype not in _DTYPES or len(k.shape) != 4:
+        _refuse("k", k, f"[B, G, N, D] of {', '.join(map(str, _DTYPES))}")
+    batch, heads, rows, _ = k.shape
+    paged = "block_table" in held
+    _expect(held, "v", k.dtype, (batch, heads, rows, None))
+    _expect(held, "seqlens_k", i32, (batch,))
+    _expect(held, "block_table", i32, (batch, None))
+    for name in ("k", "v"):
+        cache = held[f"{name}_cache"]
+        shape = (None if paged else batch, heads, None, held[name].shape[3])
+        _expect(held, f"{name}_cache", k.dtype, shape)
+        if not cache.writeable:
+            raise error("K002", what=f"{name}_cache", want="writeable", got="read-only")
+    if paged and held["v_cache"].shape[:3] != held["k_cache"].shape[:3]:
+        _refuse("v_cache", held["v_cache"], f"pages like those of k_cache, {held['k_cache'].shape}")
+    _expect(held, "q", k.dtype, (batch, None, None, k.shape[3]))
+    if turns is not Rotary.NONE:
+        _check_angles(held, k)
+    for name, array in held.items():
+        _check_strides(name, array)
+    _check_positions(held)
+
+
+def _check_angles(held: Mapping[str, Array], k: Array) -> None:
+    for name in ("cos", "sin"):
+        if name not in held:
+            raise error(
+                "K002", what=name, want="given where the other one of cos and sin is", got=None
+            )
+        _expect(held, name, k.dtype, (None, None))
+    cos, sin = held["cos"], held["sin"]
+    if cos.shape != sin.shape or 2 * cos.shape[1] > k.shape[3] or 0 in cos.shape:
+        want = f"[positions, up to {k.shape[3] // 2}], both alike"
+        raise error("K002", what="cos and sin", want=want, got=(cos.shape, sin.shape))
+
+
+def _expect(
+    held: Mapping[str, Array], name: str, dtype: DType, shape: tuple[int | None, ...]
+) -> None:
+    """Raise K002 unless an array, if it is given, has this dtype and shape; None is any extent."""
+    array = held.get(name)
+    if array is None:
+        return
+    pairs = zip(array.shape, shape, strict=False)
+    fits = len(array.shape) == len(shape) and all(want in (None, got) for got, want in pairs)
+    if not fits or array.dtype != dtype:
+        _refuse(
+            name, array, f"{dtype} [{', '.join('any' if n is None else str(n) for n in shape)}]"
+        )
+
+
+def _refuse(name: str, array: Array, want: str) -> None:
+    raise error("K002", what=name, want=want, got=f"{array.dtype} {list(array.shape)}")
+
+
+def _check_strides(name: str, array: Array) -> None:
+    """Raise K002 unless rows, lists and tables lie as kernels take them."""
+    whole = name in ("block_table", "cos", "sin")
+    if whole and array.shape[0] > 1 and array.strides[0] != array.shape[1]:
+        raise error("K002", what=f"the strides of {name}", want="row-major", got=array.strides)
+    if array.shape[-1] > 1 and array.strides[-1] != 1:
+        raise error(
+            "K002", what=f"the stride of {name}'s last axis", want="1", got=array.strides[-1]
+        )
+
+
+def _check_positions(held: Mapping[str, Array]) -> None:
+    """Raise K002 if lengths in host memory leave no place for the new rows.
+
+    Those on a GPU are not looked at: the kernel writes no row that has no place.
+    """
+    lengths = held["seqlens_k"]
+    if lengths.place != HOST or not lengths.size:
+        return
+    most = int(arrays.to_numpy("seqlens_k", lengths.owner).max()) + held["k"].shape[2]
+    table = held.get("block_table")
+    room = held["k_cache"].shape[2] * (1 if table is None else table.shape[1])
+    room = min(room, held["v_cache"].shape[2]) if table is None else room
+    if most > room:
+        raise error("K002", what="the rows of a sequence", want=f"at most {room}", got=most)
+    if "cos" in held and most > held["cos"].shape[0]:
+        want = f"at least {most}, one for each position"
+        raise error("K002", what="the rows of cos and sin", want=want, got=held["cos"].shape[0])

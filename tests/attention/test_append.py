@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: MIT
+"""``ck.append_kv``: rows behind a cache, turned by their positions, against the formula."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cklang as ck
+from cklang.errors import CkError
+
+Array = np.ndarray[Any, Any]
+
+B, G, N, D, E, WIDTH = 3, 2, 5, 40, 24, 32
+HELD = np.array([0, 13, 27], np.int32)
+
+
+def turned(x: Array, positions: Array, rotary: str) -> Array:
+    """Turn the first WIDTH elements of rows [..., row, D] at ``positions`` in float64."""
+    angle = np.outer(positions, 0.5 ** np.arange(WIDTH // 2))
+    result = x.astype(np.float64)
+    first = np.arange(WIDTH // 2) * (2 if rotary == "interleaved" else 1)
+    second = first + (1 if rotary == "interleaved" else WIDTH // 2)
+    a, b = result[..., first], result[..., second]
+    result[..., first] = a * np.cos(angle) - b * np.sin(angle)
+    result[..., second] = b * np.cos(angle) + a * np.sin(angle)
+    return result
+
+
+def made(*shape: int) -> Array:
+    return np.random.default_rng(sum(shape)).uniform(-1, 1, shape).astype(np.float16)
+
+
+def tables() -> dict[str, Array]:
+    angles = np.outer(np.arange(40), 0.5 ** np.arange(WIDTH // 2))
+    return {"cos": np.cos(angles).astype(np.float16), "sin": np.sin(angles).astype(np.float16)}
+
+
+@pytest.mark.parametrize("rotary", ["interleaved", "half"])
+@pytest.mark.parametrize("paged", [False, True])
+def test_rows_go_behind_those_held(rotary: str, paged: bool, covered: Callable[..., None]) -> None:
+    k, v = made(B, N, G, D).swapaxes(1, 2), made(B, G, N, E)
+    table = np.random.default_rng(1).permutation(12).reshape(B, 4).astype(np.int32)
+    shape = (12, 10) if paged else (B, 40)
+    # Rows before heads in a page.
+    caches = [made(*shape, G, width).swapaxes(1, 2) for width in (D, E)]
+    want = [cache.astype(np.float64) for cache in caches]
+    for b, start in enumerate(HELD):
+        for i in range(N):
+            page, row = (table[b, (start + i) // 10], (start + i) % 10) if paged else (b, start + i)
+            want[0][page, :, row] = turned(k[b, :, i], np.array([start + i]), rotary)
+            want[1][page, :, row] = v[b, :, i]
+    pages = {"block_table": table} if paged else {}
+    gpu = "emu:gfx942"
+    result = ck.append_kv(
+        *caches, k, v, seqlens_k=HELD, rotary=rotary, device=gpu, **tables(), **pages
+    )
+    assert result is None
+    # cos and sin are rounded to f16, and so is the result.
+    np.testing.assert_allclose(caches[0], want[0], rtol=0, atol=2e-3)
+    np.testing.assert_array_equal(caches[1], want[1])
+    covered(f"append KV: rotary {rotary}{', pages' if paged else ''}", "f16", "gfx942")
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_queries_are_turned_beside(causal: bool) -> None:
+    k, q = made(B, G, N, D), made(B, 4, 3, D)
+    cache = np.zeros((B, G, 40, D), np.float16)
+    given = q.copy()
+    got = ck.append_kv(
+        cache,
+        cache.copy(),
+        k,
+        k,
+        seqlens_k=HELD,
+        q=q,
+        causal=causal,
+        rotary="interleaved",
+        device="emu:gfx942",
+        **tables(),
+    )
+    for b, start in enumerate(HELD):
+        want = turned(q[b], start + causal * np.arange(3), "interleaved")
+        np.testing.assert_allclose(got[b], want, rtol=0, atol=2e-3)
+    np.testing.assert_array_equal(q, given)
+
+
+def test_nothing_is_turned_without_tables() -> None:
+    k, v = made(1, G, N, D), made(1, G, N, E)
+    caches = [np.zeros((1, G, 16, width), np.float16) for width in (D, E)]
+    ck.append_kv(*caches, k, v, seqlens_k=np.array([11], np.int32), device="emu:gfx942")
+    for cache, rows in zip(caches, (k, v), strict=True):
+        np.testing.assert_array_equal(cache[:, :, 11:], rows)
+        assert not cache[:, :, :11].any()
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"seqlens_k": HELD + 9}, "the rows of a sequence must be at most 40, not 41"),
+        ({"seqlens_k": HELD[:2]}, r"seqlens_k must be i32 \[3\], not 'i32 \[2\]'"),
+        ({"v": made(B, G, N + 1, E)}, r"v must be f16 \[3, 2, 5, any\]"),
+        ({"k": made(B, G, N, D).astype(np.float32)}, "v must be f32"),
+        ({"k_cache": made(B, G, 40, D + 8)}, r"k_cache must be f16 \[3, 2, any, 40\]"),
+        ({"q": made(B, 4, 3, D + 8)}, r"q must be f16 \[3, any, any, 40\]"),
+        ({"cos": made(20, 16), "sin": made(20, 16)}, "cos and sin must be at least 32"),
+        ({"cos": made(40, 16)}, "sin must be given"),
+        (
+            {"cos": made(40, 24), "sin": made(40, 24)},
+            r"cos and sin must be \[positions, up to 20\]",
+        ),
+        ({"block_table": np.zeros((B, 8), np.int32)[:, ::2]}, "the stride"),
+        ({"rotary": "halves", "cos": made(40, 8), "sin": made(40, 8)}, "CK-K001"),
+    ],
+)
+def test_refusals(change: dict[str, Any], sentence: str) -> None:
+    given = {
+        "k_cache": made(B, G, 40, D),
+        "v_cache": made(B, G, 40, E),
+        "k": made(B, G, N, D),
+        "v": made(B, G, N, E),
+        "seqlens_k": HELD,
+    }
+    with pytest.raises(CkError, match=sentence):
+        ck.append_kv(**(given | change), device="emu:gfx942")
+
+
+def test_read_only_caches_are_refused() -> None:
+    cache = np.zeros((1, 1, 8, 8), np.float16)
+    cache.flags.writeable = False
+    rows = cache[:, :, :1].copy()
+    with pytest.raises(CkError, match="k_cache must be writeable"):
+        ck.append_kv(cache, cache, rows, rows, seqlens_k=np.zeros(1, np.int32))

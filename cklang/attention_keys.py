@@ -115,7 +115,7 @@ class AttentionSignature:
     @property
     def words(self) -> str:
         """What is computed, for messages."""
-        flags = ("lse", "dropout", "packed", "paged", "split")
+        flags = ("lse", "dropout", "packed", "paged", "split", "output")
         said = ", ".join(name for name in flags if getattr(self, name))
         text = f"attention of {self.dtype} to {self.dtype_o}, score {self.score.value}"
         return f"{text}, mask {self.mask.value}{', ' if said else ''}{said}"

@@ -13,18 +13,11 @@ from functools import cache
 from typing import overload
 
 from cklang.arch import ArchSpec, arch
-from cklang.attention_keys import (
-    AttentionAlgorithm,
-    AttentionGradAlgorithm,
-    AttentionGradSignature,
-    AttentionSignature,
-)
-from cklang.codec import unknown
+from cklang.attention_keys import AttentionGradSignature, AttentionSignature
 from cklang.keys import Algorithm, ConvSpecial, Signature
-from cklang.runtime.attention.space import attention_algorithms, attention_grad_algorithms
-from cklang.runtime.family import AnyAlgorithm, AnySignature
+from cklang.runtime.attention.profiles import profile_algorithms
+from cklang.runtime.family import AnyAlgorithm, AnySignature, opened
 from cklang.runtime.presets import tilings, variants
-from cklang.runtime.rules import objections
 from cklang.runtime.space import enumerate_legal, pattern
 
 __all__ = ["DEFAULT_PRESET", "candidates"]
@@ -47,29 +40,24 @@ def candidates(
 def candidates(
     signature: AnySignature, gpu: ArchSpec | str, preset: str = DEFAULT_PRESET
 ) -> tuple[AnyAlgorithm, ...]:
-    """Return the legal algorithms of ``preset`` for ``signature``, best first; empty if none is.
+    """Return the legal algorithms of a preset for ``signature``, best first; empty if none is.
+
+    The presets of attention are its profiles.
 
     Raises:
-        CkValueError: K001, there is no such preset; K004, there is no such GPU.
+        CkValueError: K001, there is none of that name; K004, there is no such GPU.
     """
     spec = arch(gpu) if isinstance(gpu, str) else gpu
     if isinstance(signature, Signature):
         return _candidates(replace(signature, epilogue=""), spec, preset)
-    if preset != DEFAULT_PRESET:
-        raise unknown("preset of attention", preset, [DEFAULT_PRESET])
-    return tuple(
-        algorithm
-        for algorithm in _of_attention(signature, spec)
-        if next(objections(algorithm, signature, spec), None) is None
-    )
+    return _of_profile(opened(signature), spec, preset)
 
 
-def _of_attention(
-    signature: AttentionSignature | AttentionGradSignature, spec: ArchSpec
-) -> tuple[AttentionAlgorithm | AttentionGradAlgorithm, ...]:
-    if isinstance(signature, AttentionSignature):
-        return attention_algorithms(spec, signature)
-    return attention_grad_algorithms(spec, signature.forward)
+@cache
+def _of_profile(
+    signature: AttentionSignature | AttentionGradSignature, spec: ArchSpec, name: str
+) -> tuple[AnyAlgorithm, ...]:
+    return profile_algorithms(name, signature, spec)
 
 
 def _fields(signature: Signature) -> list[Mapping[str, object]]:

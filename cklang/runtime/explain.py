@@ -6,15 +6,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+import numpy as np
+
+from cklang.errors import CkUnsupportedError
 from cklang.keys import Algorithm
 from cklang.runtime.arrays import Array
 from cklang.runtime.attention.call import AttentionChoice, choice_lines
+from cklang.runtime.attention.select import Combination
 from cklang.runtime.bind import Binding
 from cklang.runtime.build import shared_builder
 from cklang.runtime.device import Target, target_of
 from cklang.runtime.dispatch import Choice
 from cklang.runtime.plans import AnyChoice, AnyPlan, choices_of, wanted
-from cklang.runtime.select import Request
+from cklang.runtime.select import AnySelection, Request
 
 __all__ = ["explain", "inspect"]
 
@@ -52,6 +56,7 @@ def inspect(
 
 def _kernel(index: int, choice: AnyChoice) -> str:
     lines = choice_lines(choice) if isinstance(choice, AttentionChoice) else _lines(index, choice)
+    lines += _terms(choice.selection)
     artifact = shared_builder().find(*wanted(choice))
     if artifact is None:
         lines.append("  built      no")
@@ -75,6 +80,26 @@ def _lines(index: int, choice: Choice) -> list[str]:
     reasons = Counter(str(rejection) for rejection in selection.rejections)
     lines += [f"  rejected   {count} x {reason}" for reason, count in reasons.items()]
     return lines
+
+
+def _terms(selection: AnySelection | Combination) -> list[str]:
+    """Return what the cost model says of the chosen kernel and of the quickest other legal one.
+
+    Kernels with equal predictions differ in what the model does not see.
+    """
+    if isinstance(selection, Combination):
+        return []
+    pool, problem = selection.pool, selection.problem
+    try:
+        times = np.where(pool.legal(problem), pool.times_of(problem), np.inf)
+    except CkUnsupportedError:
+        return []  # the reason of the choice says why
+    same = times == times[selection.position]
+    alike = np.count_nonzero(same) - 1
+    title = "  predicted by the cost model" + (f" ({alike} others alike)" if alike else "")
+    other = int(np.argmin(np.where(same, np.inf, times)))
+    keys = [selection.key] + ([] if same[other] or np.isinf(times[other]) else [pool.keys[other]])
+    return [title, *pool.table(keys, problem)]
 
 
 def _words(algorithm: Algorithm) -> str:

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from cklang.arch import arch
 from cklang.errors import CkUnsupportedError
-from cklang.keys import Algorithm
+from cklang.keys import Algorithm, ConvSpecial, Reduction
 from cklang.runtime.arrays import Array
 from cklang.runtime.attention.call import AttentionChoice, choice_lines
 from cklang.runtime.attention.select import Combination
@@ -17,7 +18,7 @@ from cklang.runtime.bind import Binding
 from cklang.runtime.build import shared_builder
 from cklang.runtime.device import Target, target_of
 from cklang.runtime.dispatch import Choice
-from cklang.runtime.plans import AnyChoice, AnyPlan, choices_of, wanted
+from cklang.runtime.plans import AnyChoice, AnyPlan, choices_of, copies, wanted
 from cklang.runtime.select import AnySelection, Request
 
 __all__ = ["explain", "inspect"]
@@ -51,7 +52,9 @@ def inspect(
     """Return the generated C++ of each kernel with its functions in place."""
     choices = choices_of(plan, binding, outs, target_of(device).spec, request)
     builder = shared_builder()
-    return "\n".join(builder.source(*wanted(choice)).inline for choice in choices)
+    spec = target_of(device).spec
+    work = [each for choice in choices for each in (wanted(choice), *copies(choice, spec))]
+    return "\n".join(builder.source(*each).inline for each in work)
 
 
 def _kernel(index: int, choice: AnyChoice) -> str:
@@ -79,6 +82,11 @@ def _lines(index: int, choice: Choice) -> list[str]:
     ]
     reasons = Counter(str(rejection) for rejection in selection.rejections)
     lines += [f"  rejected   {count} x {reason}" for reason, count in reasons.items()]
+    spec = arch(key.arch)
+    for when, made in (("before", choice.before), ("after", choice.after)):
+        for copy in made:
+            lines += [f"  {when:9}  {copy}, so that channels are {_WHERE[when]}"]
+            lines += [f"             by {copy.key(spec)}"]
     return lines
 
 
@@ -102,6 +110,10 @@ def _terms(selection: AnySelection | Combination) -> list[str]:
     return [title, *pool.table(keys, problem)]
 
 
+_WHERE = {"before": "last", "after": "where the program has them"}
+"""What a copy around a convolution is for."""
+
+
 def _words(algorithm: Algorithm) -> str:
     tile, warps, warp_tile = (
         "x".join(map(str, triple))
@@ -113,7 +125,20 @@ def _words(algorithm: Algorithm) -> str:
     return (
         f"tile {tile}, warps {warps}, warp tile {warp_tile}, {algorithm.pipeline.value}, "
         f"{algorithm.scheduler.value}, {algorithm.epilogue.value}, vectors {vectors}"
+        + "".join(f", {word}" for word in _more(algorithm))
     )
+
+
+def _more(a: Algorithm) -> list[str]:
+    """Return what most algorithms do not have."""
+    words = {
+        f"{a.special.value} only": a.special is not ConvSpecial.DEFAULT,
+        f"{a.groups_merged} groups in a tile": a.groups_merged > 1,
+        f"{a.split_k} workgroups share a tile": a.split_k > 1,
+        "all workgroups share all steps": a.stream_k,
+        f"reduction {a.reduction.value}": a.reduction is not Reduction.NONE,
+    }
+    return [word for word, said in words.items() if said]
 
 
 def _device(target: Target) -> str:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from cklang.arch import ArchSpec
 from cklang.attention_keys import AttentionGradKey
+from cklang.errors import CkUnsupportedError
 from cklang.keys import KernelKey
 from cklang.runtime.attention.ranking import attention_grad_times, attention_times, shape_of
 from cklang.runtime.family import AnyAlgorithm, Asked, ChosenKey, signature_of
@@ -96,6 +97,20 @@ class Pool(Generic[K]):
             found = next(objections(key.algorithm, signature_of(key), self.spec, problem), None)
             if found is not None:
                 yield found
+
+    def account(self, problem: Asked) -> Iterator[tuple[K, str]]:
+        """Yield each kernel with its predicted time, or with the first rule that objects."""
+        times = self._known_times(problem)
+        for place, key in enumerate(self.keys):
+            found = next(objections(key.algorithm, signature_of(key), self.spec, problem), None)
+            legal = "legal" if times is None else f"{times[place]:.2f} µs predicted"
+            yield key, legal if found is None else f"rejected, {found}"
+
+    def _known_times(self, problem: Asked) -> Times | None:
+        try:
+            return self.times_of(problem) if self.legal(problem).any() else None
+        except CkUnsupportedError:
+            return None
 
     def times_of(self, problem: Asked) -> Times:
         """Return the time in µs that the cost model predicts for each kernel.

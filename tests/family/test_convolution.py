@@ -210,8 +210,11 @@ PLANE = {"N": 2, "H": 9, "W": 7, "Ho": 5, "Wo": 4, "C": 16, "K": 24}
     ("op", "arch", "dtype"),
     [
         (plain, "gfx1100", ck.f16),
+        (plain, "gfx1201", ck.bf16),
         (plain, "gfx90a", ck.f32),
         (plain_input, "gfx950", ck.bf16),
+        pytest.param(plain, "gfx1100", ck.bf16, marks=pytest.mark.exhaustive),
+        pytest.param(plain, "gfx1201", ck.f16, marks=pytest.mark.exhaustive),
     ],
     ids=lambda value: value.program.name if isinstance(value, Op) else str(value),
 )

@@ -20,7 +20,7 @@ from cklang.keys import Algorithm, ConvSpecial, EpilogueKind, Family, Pipeline, 
 from cklang.lowering.convface import ConvQuestion
 from cklang.runtime.convolution import ConvProblem, conv_problem
 from cklang.tuning.model import estimate
-from cklang.types import DType, bf16, f16, f32, i8
+from cklang.types import DType, bf16, f16, f32, fp8, fp8_fnuz, i8
 
 Covered = Callable[..., None]
 
@@ -431,6 +431,58 @@ CASES: dict[str, tuple[Family, Algorithm, Conv, DType, str]] = {
 }
 
 
+PIPELINES = {
+    "mem": {"pipeline": Pipeline.MEM, "epilogue": EpilogueKind.DEFAULT},
+    "compv4": {"pipeline": Pipeline.COMPV4, "double_buffer": True},
+    "compv6": {"pipeline": Pipeline.COMPV6},
+}
+"""Those that take the layouts of gradients, beside compv3."""
+for _family in (GRAD_INPUT, GRAD_WEIGHT):
+    for _name, _fields in PIPELINES.items():
+        CASES[f"{_family.value}, pipeline {_name}"] = (
+            _family,
+            replace(WIDE, **_fields),  # type: ignore[arg-type]
+            PADDED,
+            f16,
+            "gfx942",
+        )
+
+FLOATS = replace(SMALL, warp_tile=(16, 16, 4), vector_a=4, vector_b=4, vector_e=4)
+BYTES = replace(WIDE, tile=(64, 64, 64), warp_tile=(16, 16, 32), vector_e=4)
+for _family in FAMILIES:
+    _plane = f"{_family.value} 2D on"
+    CASES |= {
+        f"{_plane} gfx942, fp8": (_family, BYTES, PADDED, fp8_fnuz, "gfx942"),
+        f"{_plane} gfx950, fp8": (_family, BYTES, PADDED, fp8, "gfx950"),
+        f"{_plane} gfx950, bf16": (_family, WIDE, PADDED, bf16, "gfx950"),
+        f"{_plane} gfx942, bf16": (_family, WIDE, PADDED, bf16, "gfx942"),
+    }
+for _family in (GRAD_INPUT, GRAD_WEIGHT):
+    _plane = f"{_family.value} 2D on"
+    CASES |= {
+        f"{_plane} gfx942, f32": (_family, FLOATS, PADDED, f32, "gfx942"),
+        f"{_plane} gfx942, i8": (_family, BYTES, PADDED, i8, "gfx942"),
+        f"{_plane} gfx90a, f16": (_family, WIDE, PADDED, f16, "gfx90a"),
+        f"{_family.value}, 1D": (_family, WIDE, D1, f16, "gfx942"),
+    }
+
+
+@pytest.mark.exhaustive
+@pytest.mark.slow
+@pytest.mark.parametrize("spatial", [1, 3])
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.value)
+def test_any_convolution_of_other_ranks(family: Family, spatial: int, covered: Covered) -> None:
+    made = kernel(family, spatial)
+
+    @given(conv=convs(spatial))
+    @settings(max_examples=12)
+    def run(conv: Conv) -> None:
+        check(made, conv)
+
+    run()
+    covered(f"{family.value} {spatial}D", "f16", "gfx942")
+
+
 @pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
@@ -438,21 +490,35 @@ def test_a_kernel_of_each_kind(case: str, covered: Covered) -> None:
     family, algorithm, conv, dtype, arch = CASES[case]
     made = kernel(family, len(conv.size), arch=arch, dtype=dtype, algorithm=algorithm)
     check(made, conv)
-    types = "i8 i8 i32" if dtype is i8 else dtype.name
+    types = f"{dtype} {dtype} {made.key.signature.dtype_e}" if dtype.bits == 8 else dtype.name
     covered(case.partition(" on ")[0], types, arch)
+
+
+SHARES: dict[str, dict[str, int | bool]] = {
+    "split-K": {"split_k": 3},
+    "stream-K": {"stream_k": True},
+    "stream-K after whole tiles": {"stream_k": True, "persistent": True},
+}
 
 
 @pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.parametrize("reduction", [Reduction.WORKSPACE, Reduction.TREE, Reduction.ATOMIC])
-@pytest.mark.parametrize("share", [{"split_k": 3}, {"split_k": 5}, {"stream_k": True}], ids=str)
+@pytest.mark.parametrize("share", SHARES)
 def test_sharing_the_sums_of_a_gradient_of_weights(
-    share: dict[str, int | bool], reduction: Reduction
+    share: str, reduction: Reduction, covered: Covered
 ) -> None:
-    algorithm = replace(WIDE, reduction=reduction, **share)  # type: ignore[arg-type]
+    """All give the sums that one workgroup gives: with many workgroups a tile, one, and none whole.
+
+    The integers are summed exactly, whatever the order.
+    """
+    algorithm = replace(WIDE, reduction=reduction, **SHARES[share])  # type: ignore[arg-type]
     made = kernel(GRAD_WEIGHT, 2, algorithm=algorithm)
-    for blocks in (1, 4, 7):
+    for blocks in (1, 3, 4, 7, 19):
         check(made, DEEP, blocks=blocks)
+    check(made, replace(DEEP, g=3, size=(9, 5)), blocks=4)
+    check(made, replace(DEEP, n=1, g=1, size=(3, 3)), blocks=5)
+    covered(f"conv_grad_weight, {share} {reduction.value}", "f16", "gfx942")
 
 
 @pytest.mark.exhaustive

@@ -2,18 +2,20 @@
 """Which instructions of a folder of code objects the emulator knows.
 
 Counts, for each GPU, the instructions in the code sections of all different code objects below
-folders (``.co`` and ``.hsaco``; by default the ones that the amd-aiter package brings): how many,
+folders (``.co`` and ``.hsaco``; by default the ones that the amd-aiter package brings) and in files
+that are named, which may be programs with code objects in an offload bundle: how many,
 how many distinct operations, how many words cannot be decoded, and which operations have no
 handler. A word that cannot be decoded may be data among the code. Prints a Markdown table; with
 ``--missing`` also what is missing; with ``--forms`` it writes one instruction of each form to a
 file, for ``tests/emulator/test_census.py``.
 
-    python benchmarks/instruction_coverage.py [folder ...] [--missing] [--forms file.json]
+    python benchmarks/instruction_coverage.py [folder or file ...] [--missing] [--forms file.json]
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import json
 import re
@@ -25,6 +27,7 @@ from pathlib import Path
 
 from cklang import emulator
 from cklang.emulator.library import text_section
+from cklang.runtime import offload
 
 #: The machine numbers in the flags of an AMD GPU code object's ELF header.
 MACHINES = {
@@ -116,11 +119,7 @@ def instructions(arch: str, code: bytes) -> Iterator[tuple[str, bytes]]:
 def forms(paths: Iterable[Path]) -> dict[str, list[str]]:
     """By GPU the machine code, in hexadecimal digits, of one instruction of each form."""
     found: dict[str, dict[str, str]] = {}
-    for path in paths:
-        image = path.read_bytes()
-        arch = machine(image)
-        if arch is None:
-            continue
+    for arch, image in (one for path in paths for one in code_objects(path)):
         known = found.setdefault(arch, {})
         for text, code in instructions(arch, text_section(image)):
             known.setdefault(form(text), code.hex())
@@ -142,14 +141,26 @@ def machine(image: bytes) -> str | None:
     return MACHINES.get(int.from_bytes(image[0x30:0x34], "little") & 0xFF)
 
 
+def code_objects(path: Path) -> Iterator[tuple[str, bytes]]:
+    """GPU and bytes of the file, or of what is bundled in it."""
+    image = path.read_bytes()
+    arch = machine(image)
+    if arch is not None:
+        yield arch, image
+        return
+    for found in re.finditer(b"__CLANG_OFFLOAD_BUNDLE__", image):
+        with contextlib.suppress(ValueError):  # the word also stands among a program's texts
+            for part in offload.entries(image[found.start() :]).values():
+                if (arch := machine(part)) is not None:
+                    yield arch, part
+
+
 def measure(paths: Iterable[Path]) -> dict[str, Coverage]:
     """Count the instructions of all files, by GPU."""
     result: dict[str, Coverage] = {}
     seen: set[bytes] = set()
-    for path in paths:
-        image = path.read_bytes()
-        arch = machine(image)
-        if arch is None or image in seen:
+    for arch, image in (one for path in paths for one in code_objects(path)):
+        if image in seen:
             continue
         seen.add(image)
         found = result.setdefault(arch, Coverage())
@@ -169,7 +180,8 @@ def main() -> None:
     parser.add_argument("--forms", type=Path, help="write one instruction of each form here")
     options = parser.parse_args()
     folders = options.folders or [default_folder()]
-    paths = sorted(path for f in folders for end in ENDINGS for path in f.rglob(end))
+    below = (path for f in folders for end in ENDINGS for path in f.rglob(end))
+    paths = sorted([*below, *(f for f in folders if f.is_file())])
     result = measure(paths)
     print(HEADER)
     for arch, found in sorted(result.items()):

@@ -23,6 +23,7 @@ from cklang.errors import CkBuildError, CkError, CkUnsupportedError, error
 from cklang.fusion.attention_plan import AttentionFunctions
 from cklang.ir.nodes import Function
 from cklang.keys import KernelKey
+from cklang.plain_keys import TransposeKey
 from cklang.runtime.cache import Entry, Store, digest_of
 from cklang.runtime.family import Filling
 from cklang.runtime.log import logger
@@ -399,6 +400,10 @@ def source_of(key: AnyKey, filling: Filling) -> KernelSource:
         from cklang.lowering.gemm import lower
 
         return lower(key, filling)
+    if isinstance(key, TransposeKey):
+        from cklang.lowering.transpose import lower_transpose
+
+        return lower_transpose(key)
     if not isinstance(key, KernelKey) and isinstance(filling, AttentionFunctions):
         from cklang.lowering.attention import lower_any
         from cklang.lowering.attention_fill import attention_fill

@@ -7,6 +7,7 @@ fits any extent, stride and alignment. Those of attention pad everything that ma
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from typing import overload
@@ -16,7 +17,7 @@ from cklang.attention_keys import AttentionGradSignature, AttentionSignature
 from cklang.keys import Algorithm, ConvSpecial, Signature
 from cklang.runtime.attention.profiles import profile_algorithms
 from cklang.runtime.family import AnyAlgorithm, AnySignature, opened
-from cklang.runtime.presets import tilings
+from cklang.runtime.presets import tilings, variants
 from cklang.runtime.space import enumerate_legal, pattern
 
 __all__ = ["DEFAULT_PRESET", "candidates"]
@@ -59,19 +60,24 @@ def _of_profile(
     return profile_algorithms(name, signature, spec)
 
 
-def _specials(signature: Signature) -> list[dict[str, object]]:
-    """Return what kernels of a convolution may be made for, those that leave out most first."""
+def _fields(signature: Signature) -> list[Mapping[str, object]]:
+    """Return what each tiling is tried with, as fields of patterns.
+
+    Convolutions: what a kernel may be made for, those first that leave out most, and then how
+    workgroups share sums and how many groups share a tile.
+    """
     if not signature.spatial:
         return [{}]
-    return [{"special": special} for special in reversed(ConvSpecial)]
+    special = [{"special": special} for special in reversed(ConvSpecial)]
+    return [*special, *variants(signature.family)]
 
 
 @cache
 def _candidates(signature: Signature, spec: ArchSpec, preset: str) -> tuple[Algorithm, ...]:
     found = (
         algorithm
+        for fields in _fields(signature)
         for tiling in tilings(preset, signature, spec.name)
-        for special in _specials(signature)
-        for algorithm in enumerate_legal(signature, spec, pattern(**{**special, **tiling}))
+        for algorithm in enumerate_legal(signature, spec, pattern(**{**fields, **tiling}))
     )
     return tuple(dict.fromkeys(found))

@@ -48,6 +48,7 @@ _OPTIONS = ("out", "device")
 _CHANNELS_LAST = (
     "convolutions take channels last: of an NCHW tensor pass x.permute(0, 2, 3, 1), which copies "
     "nothing if it is channels_last, of an array numpy.ascontiguousarray(numpy.moveaxis(x, 1, -1))"
+    '; or write layout="nchw" in the op'
 )
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from cklang.codec import decode, unknown
 from cklang.errors import error
-from cklang.keys import Signature
+from cklang.keys import Family, Signature
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -28,6 +28,7 @@ __all__ = [
     "profile_names",
     "space",
     "tilings",
+    "variants",
 ]
 
 SCHEMA_VERSION = 1
@@ -162,3 +163,12 @@ def tilings(name: str, signature: Signature, gpu: str) -> tuple[Mapping[str, Any
         if gpu in row.archs and dtypes in row.dtypes and (signature.block_k or not row.scaled)
     )
     return tuple(tiling for row in rows for tiling in row.tilings)
+
+
+def variants(family: Family) -> tuple[Mapping[str, Any], ...]:
+    """Return what kernels of a family are tried with beside their plain form, as in a pattern.
+
+    Sums that workgroups share are added in one order: only such kernels are chosen unasked, so that
+    a call gives the same bits each time.
+    """
+    return tuple(_data()["variants"].get(family.value, ()))

@@ -47,6 +47,7 @@ MODULES = {
             "test_rdna_scalar",
         ),
         *("test_rdna_block", "test_rdna_kernels", "test_rdna_memory", "test_smfmac"),
+        "test_scalar_operations",
     ),
     "ml_dtypes": ("test_convert_exhaustive",),
     "model": ("test_numerics",),

@@ -22,6 +22,7 @@ from cklang.runtime.convolution import AnyProblem, problem_of_kernel
 from cklang.runtime.dispatch import storage_of
 from cklang.runtime.family import Asked
 from cklang.runtime.problem import Storage
+from cklang.runtime.transposition import arranged
 
 if TYPE_CHECKING:
     from cklang.fusion.plan import FusionPlan
@@ -115,7 +116,9 @@ def cases_of(plan: FusionPlan, binding: Binding) -> tuple[Case, ...]:
     for index, kernel in enumerate(plan.kernels):
         names = (*(value.name for value in kernel.inputs), kernel.result.name)
         dims = tuple(binding.dims.items())
-        storage = tuple(stored[name] for name in names)
+        # Copies around a convolution are not part of its kernel.
+        places = arranged(kernel, stored).places
+        storage = tuple(places[name] for name in names)
         if 0 not in storage[-1].shape:
             cases.append(Case(function=text, kernel=index, storage=storage, dims=dims))
     return tuple(cases)

@@ -267,6 +267,24 @@ def test_batches_beyond_two_gigabytes_are_cut_in_pieces() -> None:
     assert made.face.describe(far) == "A spans more than 2^31 bytes"
 
 
+def test_an_image_beyond_two_gigabytes_is_cut_in_bands() -> None:
+    """Nothing runs: 2^15 by 2^15 pixels of 4 channels are 8 GiB, and more pixels than count."""
+    made = kernel(Family.CONV, 2)
+    side = 1 << 15
+    strides = (0, 0, 4 * side, 4, 0, 1)
+    asked = replace(
+        question(made, Conv(n=1, g=1, k=4, c=4, size=(1, 1), window=(1, 1))),
+        in_=(1, side, side),
+        out=(1, side, side),
+        **dict.fromkeys("abe", 1 << 40),
+        input_strides=strides,
+        output_strides=strides,
+    )
+    launch = made.face.describe(asked)
+    assert not isinstance(launch, str)
+    assert launch.grid == (side * side // 64, 1, 1)
+
+
 D1 = Conv(
     n=3,
     g=2,

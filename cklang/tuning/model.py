@@ -253,14 +253,19 @@ class Ranker:
     def estimate(self, key: KernelKey, problem: Extents) -> Estimate:
         """Return the prediction for one candidate, term by term."""
         products, m, n, k = _product(problem, key.algorithm.groups_merged)
-        return self.model.estimate(self.keys.index(key), m, n, k, products)
+        return self.model.estimate(self.keys.index(key), m, n, max(k, 1), products)
 
     def explain(self, problem: Extents) -> str:
         """Return the predicted times of the first two candidates side by side, as text."""
-        first, *others = self.rank(problem)
-        columns = [(first, self.estimate(first.key, problem))]
-        columns += [(r, self.estimate(r.key, problem)) for r in others[:1]]
-        return _table(columns, problem, len(self.keys))
+        best = [ranked.key for ranked in self.rank(problem)[:2]]
+        count = f"{problem.products} of " if problem.products > 1 else ""
+        shape = f"{count}M={problem.m} N={problem.n} K={problem.k}"
+        title = f"{shape}: the quickest of {len(self.keys)} by the cost model"
+        return "\n".join([title, *self.table(best, problem)])
+
+    def table(self, keys: Sequence[KernelKey], problem: Extents) -> list[str]:
+        """Return the terms of one or two candidates side by side, as lines: chosen, runner-up."""
+        return _table([(key, self.estimate(key, problem)) for key in keys])
 
 
 def estimate(
@@ -289,12 +294,9 @@ def rank(keys: Sequence[KernelKey], problem: Extents) -> tuple[Ranked, ...]:
     return Ranker(keys=tuple(keys)).rank(problem)
 
 
-def _table(columns: Sequence[tuple[Ranked, Estimate]], problem: Extents, among: int) -> str:
+def _table(columns: Sequence[tuple[KernelKey, Estimate]]) -> list[str]:
     names = ("chosen", "runner-up")[: len(columns)]
-    count = f"{problem.products} of " if problem.products > 1 else ""
-    shape = f"{count}M={problem.m} N={problem.n} K={problem.k}"
-    lines = [f"{shape}: the quickest of {among} by the cost model"]
-    lines += [f"  {name}: {r.key.label}" for name, (r, _) in zip(names, columns, strict=True)]
+    lines = [f"  {name}: {key.label}" for name, (key, _) in zip(names, columns, strict=True)]
 
     def row(label: str, cells: Sequence[str]) -> str:
         return f"  {label:<12}" + "".join(f"{cell:>14}" for cell in cells)
@@ -307,4 +309,4 @@ def _table(columns: Sequence[tuple[Ranked, Estimate]], problem: Extents, among: 
     lines.append(row("rounds", [f"{e.rounds} of {e.occupancy}/CU" for e in estimates]))
     lines.append(row("last round", [f"{e.last_round:.0%} full" for e in estimates]))
     lines.append(row("padding", [f"{e.padding:.0%}" for e in estimates]))
-    return "\n".join(lines)
+    return lines

@@ -350,6 +350,9 @@ def test_what_is_said() -> None:
     text = windowed.explain(*args)
     assert "window (left 5, right 2) from the bottom right" in text
     assert "µs predicted, the least of" in text
+    assert "  softmax " in text
+    total = next(line for line in text.splitlines() if line.startswith("  total"))
+    assert f"{total.split()[2]} µs predicted" in text
     assert "ck_tile::BlockFmhaPipeline" in plain.inspect(*args)
     (case,) = plain.problems(*args)
     assert case.signature.score is ScoreKind.NONE

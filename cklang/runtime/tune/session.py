@@ -39,6 +39,8 @@ __all__ = ["TunedProblem", "TuningReport", "autotune", "database_path", "questio
 
 _LIMIT_SECONDS = 300.0
 """What one measurement may take, its build included."""
+_AT_ONCE = 32
+"""Kernels that are handed to the workers together, the budget being looked at in between."""
 _UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
@@ -288,18 +290,21 @@ def _order(pool: AnyPool, problem: Asked) -> list[int]:
 
 
 def _rounds(searches: Sequence[_Search], end: float) -> Iterator[_Round]:
-    """Yield one kernel for each problem that still has one, again and again until ``end``."""
+    """Yield one kernel for each problem that still has one, again and again until ``end``.
+
+    Of many problems some at a time, so that the budget ends a session in the midst of them.
+    """
     open_ = list(searches)
     while open_:
-        if time.monotonic() >= end:
-            for search in open_:
-                search.ended = "the budget is used up"
-            return
         some = [(search, search.next()) for search in open_]
         open_ = [search for search, key in some if key is not None]
         asked = [(search, key) for search, key in some if key is not None]
-        if asked:
-            yield asked
+        for start in range(0, len(asked), _AT_ONCE):
+            if time.monotonic() >= end:
+                for search in open_:
+                    search.ended = "the budget is used up"
+                return
+            yield asked[start : start + _AT_ONCE]
 
 
 def _measurer(executor: Executor | None, device: str, stack: ExitStack) -> _Measurer:

@@ -15,7 +15,10 @@ from cklang.tuning.constants import Constants
 from cklang.tuning.terms import Costs, cache_bytes, geometry, loop_steps, step_time, times
 from cklang.tuning.traits import Columns, Floats
 
-__all__ = ["Extent", "Totals"]
+__all__ = ["WHOLE", "Extent", "Totals"]
+
+WHOLE = (1.0, 1.0)
+"""No element of A or B is there twice."""
 
 Extent = float | Floats
 """A length of a problem: one for all kernels, or one for each."""
@@ -62,13 +65,21 @@ class Totals:
             (float(x[0]) if (x == x[0]).all() else x) for x in (t.bytes_a, bytes_b, bytes_out)
         ]
 
-    def __call__(self, m: Extent, n: Extent, k: Extent, products: Extent = 1.0) -> Floats:
+    def __call__(
+        self,
+        m: Extent,
+        n: Extent,
+        k: Extent,
+        products: Extent = 1.0,
+        distinct: tuple[float, float] = WHOLE,
+    ) -> Floats:
         """Return the predicted time of each kernel in µs, shape [kernels].
 
-        Extents are numbers, or [kernels] where kernels merge groups of a convolution.
+        Extents are numbers, or [kernels] where kernels merge groups of a convolution. Of A and B
+        a part is ``distinct``.
         """
-        if self._streams:
-            return self._one_by_one(m, n, k, products)
+        if self._streams or distinct != WHOLE:
+            return self._one_by_one(m, n, k, products, distinct)
         t = self._t
         rows, columns = np.ceil(m / t.tile_m) * products, np.ceil(n / t.tile_n)
         workgroups = rows * columns * t.split_k
@@ -96,9 +107,16 @@ class Totals:
         result: Floats = total + (products * m * n) * self._atomics
         return result
 
-    def _one_by_one(self, m: Extent, n: Extent, k: Extent, products: Extent) -> Floats:
-        """Return the same by the equations as they stand, which know stream-K."""
-        g = geometry(self._t, self._spec, 1.0 * m, 1.0 * n, 1.0 * k, 1.0 * products)
+    def _one_by_one(
+        self,
+        m: Extent,
+        n: Extent,
+        k: Extent,
+        products: Extent,
+        distinct: tuple[float, float],
+    ) -> Floats:
+        """Return the same by the equations as they stand: of stream-K and of convolutions."""
+        g = geometry(self._t, self._spec, 1.0 * m, 1.0 * n, 1.0 * k, 1.0 * products, distinct)
         last = step_time(self._cost, g.last)
         found: Floats = times(self._t, g, self._cost, self._c, self._full, last).total
         return found

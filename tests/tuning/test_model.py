@@ -349,3 +349,28 @@ def test_a_problem_without_groups_has_nothing_to_merge() -> None:
     shape = GemmShape(m=500, n=400, k=300)
     plain, merging = (found.estimate(each, shape) for each in found.keys)
     assert merging.workgroups == plain.workgroups
+
+
+@pytest.mark.parametrize("direction", ["conv", "conv_grad_input", "conv_grad_weight"])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_what_taps_read_again_is_moved_once(direction: str, stride: int) -> None:
+    problem = conv_problem(
+        [8, 28, 28, 64], [96, 3, 3, 64], direction=direction, padding=1, stride=stride, alignment=16
+    )
+    stored = [np.prod(problem.extents(role)) * 2 for role in problem.roles]
+    found = estimate(_conv_key(problem), problem)
+    assert found.bytes_least == pytest.approx(sum(stored), rel=0.01)
+    products, m, n, k = problem.product()
+    flat = estimate(_conv_key(problem), GemmShape(m=m, n=n, k=k, products=products))
+    assert flat.bytes_least > found.bytes_least
+    assert flat.us > found.us
+    # What workgroups ask L2 for is the same.
+    assert flat.bytes_loaded == found.bytes_loaded
+
+
+def test_a_convolution_of_single_elements_is_a_product() -> None:
+    problem = conv_problem([4, 9, 9, 64], [96, 1, 1, 64], alignment=16)
+    assert problem.distinct == (1.0, 1.0)
+    shape = GemmShape(m=problem.m, n=problem.n, k=problem.k)
+    made = [estimate(_conv_key(problem), each) for each in (problem, shape)]
+    assert made[0] == made[1]

@@ -13,7 +13,7 @@ from cklang.arch import ArchSpec, arch
 from cklang.errors import error
 from cklang.keys import KernelKey
 from cklang.tuning.constants import Constants, fitted
-from cklang.tuning.fast import WHOLE, Totals
+from cklang.tuning.fast import WHOLE, Mixed
 from cklang.tuning.terms import costs, geometry, loop_steps, step_time, times
 from cklang.tuning.traits import Columns, Floats, Resources, Traits, traits_of
 
@@ -127,7 +127,7 @@ class CostModel:
         self.constants = fitted(spec).constants if constants is None else constants
         self.columns = Columns.stack(rows)
         self._costs = costs(self.columns, spec, self.constants)
-        self._totals = Totals(self.columns, spec, self._costs, self.constants)
+        self._totals = Mixed(self.columns, spec, self._costs, self.constants)
         merged, self._merge = np.unique(self.columns.merged, return_inverse=True)
         self._merged = tuple(int(groups) for groups in merged)
 

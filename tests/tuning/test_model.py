@@ -84,15 +84,33 @@ def test_terms_make_up_the_time(key: KernelKey, shape: GemmShape) -> None:
     assert found.flops <= found.padded_flops
 
 
-@given(st.lists(keys, min_size=1, max_size=6), shapes)
-def test_the_quick_totals_are_the_equations(found: list[KernelKey], shape: GemmShape) -> None:
+parts = st.sampled_from((0.1, 1.0))
+
+
+@given(
+    st.lists(keys, min_size=1, max_size=6),
+    shapes,
+    st.lists(st.booleans(), min_size=6, max_size=6),
+    st.tuples(parts, parts),
+)
+def test_the_quick_totals_are_the_equations(
+    found: list[KernelKey],
+    shape: GemmShape,
+    streams: list[bool],
+    distinct: tuple[float, float],
+) -> None:
+    found = [
+        replace(each, algorithm=replace(each.algorithm, split_k=1, stream_k=True)) if s else each
+        for each, s in zip(found, streams, strict=False)
+    ]
     rows = [traits_of(replace(key, arch="gfx942"), SPEC) for key in found]
     model, columns, c = CostModel(rows, SPEC), Columns.stack(rows), fitted(SPEC).constants
     cost = costs(columns, SPEC, c)
-    g = geometry(columns, SPEC, float(shape.m), float(shape.n), float(shape.k))
+    m, n, k = float(shape.m), float(shape.n), float(shape.k)
+    g = geometry(columns, SPEC, m, n, k, 3.0, distinct)
     full = step_time(cost, columns.occupancy)
     slow = times(columns, g, cost, c, full, step_time(cost, g.last)).total
-    np.testing.assert_allclose(model.times(shape.m, shape.n, shape.k), slow, rtol=1e-12)
+    np.testing.assert_allclose(model._totals(m, n, k, 3.0, distinct), slow, rtol=1e-12)
 
 
 @given(keys, st.builds(GemmShape, m=st.integers(1, 900), n=st.integers(1, 900), k=extents))

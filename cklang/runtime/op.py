@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from cklang.runtime.device import Effort
     from cklang.runtime.dispatch import CallPlan
     from cklang.runtime.plans import AnyChoice, AnyPlan
-    from cklang.runtime.tune.case import Case
+    from cklang.runtime.tune.case import AnyCase
 
 __all__ = ["Op", "op", "op_from_ir"]
 
@@ -314,13 +314,12 @@ class Op:
         """Return the problem of each kernel of a call, as :func:`cklang.select` takes it."""
         return tuple(choice.problem for choice in self._choices(args, kwargs, out, None))
 
-    def cases(self, *args: Any, **kwargs: Any) -> tuple[Case, ...]:
+    def cases(self, *args: Any, **kwargs: Any) -> tuple[AnyCase, ...]:
         """Return each kernel of a call as plain data that another process can measure."""
-        from cklang.runtime.plans import gemms
         from cklang.runtime.tune.case import cases_of
 
         binding = self._bind(self._values(args, kwargs))
-        return cases_of(gemms(self._fuse(binding), "cases"), binding)
+        return cases_of(self._fuse(binding), binding)
 
     def declare(
         self,
@@ -360,9 +359,7 @@ class Op:
 
     def graph(self, *args: Any, **kwargs: Any) -> nx.MultiDiGraph:
         """Return the graph of the IR that fusion decided on."""
-        from cklang.runtime.plans import gemms
-
-        return gemms(self.fusion(*args, **kwargs), "graph").graph
+        return self.fusion(*args, **kwargs).graph
 
     def explain(self, *args: Any, out: Any = None, device: str | None = None, **kwargs: Any) -> str:
         """Say what a call would run and why, without building or running anything."""

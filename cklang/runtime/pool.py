@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cklang.arch import ArchSpec
-from cklang.attention_keys import AttentionGradKey
+from cklang.attention_keys import AnyKey, AttentionGradKey
 from cklang.errors import CkUnsupportedError
 from cklang.keys import KernelKey
 from cklang.runtime.attention.ranking import attention_grad_times, attention_times, shape_of
@@ -83,12 +83,12 @@ class Pool(Generic[K]):
                 legal = legal & np.array(answers, np.bool_)[index]
         return legal
 
-    def position(self, key: ChosenKey) -> int | None:
+    def position(self, key: AnyKey) -> int | None:
         """Return the place of a kernel, or None."""
         return self._positions.get(key)
 
     @cached_property
-    def _positions(self) -> dict[ChosenKey, int]:
+    def _positions(self) -> dict[AnyKey, int]:
         return {key: position for position, key in enumerate(self.keys)}
 
     def rejections(self, problem: Asked, until: int | None = None) -> Iterator[Rejection]:

@@ -359,9 +359,9 @@ def test_what_is_said() -> None:
     assert case.signature.mask is MaskKind.NONE
     (causal,) = windowed.problems(*args, left=0, right=0)
     assert causal.signature.mask is MaskKind.WINDOW
-    for call in (plain.graph, plain.cases):
-        with pytest.raises(CkError, match="CK-G005"):
-            call(*args)
+    assert plain.graph(*args).number_of_nodes() == len(plain.ir(*args).body) + 3 + 1
+    with pytest.raises(CkError, match=r"CK-G005 op\.grouped is for matrix products"):
+        plain.grouped([args])
 
 
 @pytest.mark.parametrize(

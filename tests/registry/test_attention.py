@@ -355,6 +355,12 @@ def test_the_model_chooses_the_number_of_splits() -> None:
     assert ck.select(decode, arch="gfx942", splits=3).problem.problem.splits == 3
     few = ck.attention_problem(1, 1, 1, 200, 128)
     assert ck.select(few, arch="gfx942", splits=100).problem.problem.splits == 2, "128 keys a tile"
+    # Four splits would save less than a tenth.
+    busy = ck.attention_problem(64, 8, 1, 4096, 64)
+    assert ck.select(busy, arch="gfx942").problem.problem.splits == 1
+    forms = [ck.select(busy, arch="gfx942", splits=count) for count in (1, 4)]
+    one, four = (float(f.pool.times_of(f.problem)[f.position]) for f in forms)
+    assert 0.9 * one < four < one
     # Without constants for a GPU: so many that it is busy, each with 512 keys at least.
     assert ck.select(decode, arch="gfx90a").problem.problem.splits == 110 // 8
     # A registry without kernels that split has kernels all the same.

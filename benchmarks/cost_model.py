@@ -21,20 +21,16 @@ import numpy.typing as npt
 from data.published import Table, folds, gpus, read
 from fit_cost_model import (
     FAMILIES,
-    extents,
-    fit,
-    fold_constants,
+    fold_constants_of,
     out_of_fold_times,
     predict,
 )
 
-from cklang.tuning.constants import Constants
-from cklang.tuning.terms import costs, geometry, step_time, times
-from cklang.tuning.traits import Columns
-
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
+_NEAR = 0.03
+"""Relative time that the model cannot tell apart: its median error."""
 SIZES = (("M ≤ 64", 0, 64), ("M ≤ 512", 64, 512), ("above", 512, 1 << 62))
 
 
@@ -126,46 +122,9 @@ def nearest_searched_ranks(train: Table, test: Table) -> npt.NDArray[np.int64]:
     return ranks(test, same_search(test, nearest(train, test)))
 
 
-def ranker_features(table: Table, c: Constants) -> Floats:
-    """Return the terms of the model for each candidate, [rows, kernels, features]."""
-    columns = Columns.stack([kernel.traits(table.spec) for kernel in table.kernels])
-    g = geometry(columns, table.spec, *extents(table))
-    cost = costs(columns, table.spec, c)
-    last = step_time(cost, g.last)
-    t = times(columns, g, cost, c, step_time(cost, columns.occupancy), last)
-    parts = [t.steps, t.prologues, t.epilogues, t.tail, t.memory, t.l2, t.split]
-    shares = [part / t.total for part in parts]
-    logs = [np.log(t.total), np.log(t.total) - np.log(t.total.min(1, keepdims=True))]
-    counts = [np.log(x) for x in (g.steps, g.workgroups, g.queue)]
-    traits = [columns.tile_m, columns.tile_n, columns.tile_k, columns.split_k, columns.prefetches]
-    shape = g.steps.shape
-    stacked = [np.broadcast_to(x, shape) for x in (*logs, *shares, *counts, *traits)]
-    return np.stack(stacked, 2)
-
-
-def learned_column(table: Table, constants: Sequence[Constants]) -> Column:
-    """LightGBM's ranker over the model's terms, trained on the winners of the other folds."""
-    import lightgbm
-
-    assigned = folds(table, len(constants))
-    score = np.zeros((len(table), len(table.kernels)))
-    for fold, c in enumerate(constants):
-        test, train = table.take(assigned == fold), table.take(assigned != fold)
-        few = np.random.RandomState(0).permutation(len(train))[:3000]
-        # All small problems, and a sample of the large ones, which are alike.
-        few = np.union1d(few, np.flatnonzero(train.m <= 1024))
-        train = train.take(few)
-        x, won = ranker_features(train, c), np.zeros((len(train), len(train.kernels)), int)
-        won[np.arange(len(train)), train.winner] = 1
-        model = lightgbm.LGBMRanker(
-            n_estimators=200, num_leaves=31, learning_rate=0.05, n_jobs=1, verbose=-1
-        )
-        sizes = [len(train.kernels)] * len(train)
-        model.fit(x.reshape(-1, x.shape[2]), won.ravel(), group=sizes)
-        x = ranker_features(test, c)
-        predicted = model.predict(x.reshape(-1, x.shape[2])).reshape(len(test), -1)
-        score[assigned == fold] = np.where(test.legal(), -predicted, np.inf)
-    return Column("learned ranker", rank=ranks(table, score))
+def learned_column(name: str, table: Table, logits: Floats) -> Column:
+    """Order the candidates by the learned ranker of `train_ranker.py`."""
+    return Column(name, rank=ranks(table, -logits))
 
 
 def origami_column(table: Table) -> Column:
@@ -207,7 +166,7 @@ def origami_column(table: Table) -> Column:
         latency[row] = [found.get(kernel.tile, np.inf) for kernel in table.kernels]
     own = latency[np.arange(len(table)), table.winner][:, None]
     place = np.where(np.isinf(own[:, 0]), len(table.kernels), (latency < own).sum(1))
-    return Column("rocm-origami", rank=place)
+    return Column("rocm-origami, its tile", rank=place)
 
 
 def ranks(table: Table, score: Floats) -> npt.NDArray[np.int64]:
@@ -215,6 +174,15 @@ def ranks(table: Table, score: Floats) -> npt.NDArray[np.int64]:
     rows = np.arange(len(table))
     own = score[rows, table.winner][:, None]
     place: npt.NDArray[np.int64] = (score <= own).sum(1) - 1
+    return place
+
+
+def tile_ranks(table: Table, score: Floats) -> npt.NDArray[np.int64]:
+    """Return the place of the winner's tile, as rocm-origami is counted: ties count for it."""
+    tiles = np.array([kernel.tile for kernel in table.kernels])
+    same = (tiles[table.winner][:, None] == tiles[None]).all(2)
+    own = np.where(same, score, np.inf).min(1, keepdims=True)
+    place: npt.NDArray[np.int64] = ((score < own) & ~same).sum(1)
     return place
 
 
@@ -297,7 +265,16 @@ def report(table: Table, columns: Sequence[Column]) -> str:
     for column in columns:
         if column.regret is not None:
             lines.append(_row(column.name, [f"{column.regret[r].mean():.2%}" for _, r in classes]))
+    lines += _section(f"misses that are predicted within {_NEAR:.0%} of the winner", heads)
+    for column in columns:
+        if column.regret is not None:
+            lines.append(_row(column.name, [_near_misses(column.regret[r]) for _, r in classes]))
     return "\n".join([*lines, ""])
+
+
+def _near_misses(regret: Floats) -> str:
+    missed = regret > 0
+    return f"{(regret[missed] < _NEAR).mean():.0%} of {missed.sum()}" if missed.any() else "none"
 
 
 def _section(title: str, heads: Sequence[str]) -> list[str]:
@@ -308,13 +285,14 @@ def _row(name: str, cells: Sequence[str]) -> str:
     return "| " + " | ".join([name, *cells]) + " |"
 
 
-def prove(tables: Sequence[Table], joint: bool) -> list[tuple[Table, list[Column]]]:
+def prove(
+    tables: Sequence[Table], joint: bool, kept: Path | None = None
+) -> list[tuple[Table, list[Column]]]:
     """Return all columns of the families of one GPU."""
     groups = [list(tables)] if joint else [[table] for table in tables]
     found: list[tuple[Table, list[Column]]] = []
     for group in groups:
-        whole = fit(group)
-        constants = fold_constants(group, whole)
+        whole, constants = fold_constants_of(group, kept)
         for table in group:
             us = out_of_fold_times(table, constants)
             columns = [model_column("cost model", table, us)]
@@ -323,9 +301,17 @@ def prove(tables: Sequence[Table], joint: bool) -> list[tuple[Table, list[Column
             if importlib.util.find_spec("origami"):
                 columns.append(origami_column(table))
             if importlib.util.find_spec("lightgbm"):
-                columns.append(learned_column(table, constants))
+                from train_ranker import out_of_fold_logits
+
+                logits = out_of_fold_logits(table, constants)
+                columns.append(learned_column("learned ranker", table, logits))
+                by_tile = tile_ranks(table, -logits)
+                columns.append(Column("learned ranker, its tile", rank=by_tile))
+                own = -same_search(table, -logits)
+                columns.append(learned_column("learned ranker, own search", table, own))
             narrow = model_column("cost model, own search", table, same_search(table, us))
             order = out_of_fold(table, nearest_searched_ranks).astype(np.int64)
+            columns.append(Column("cost model, its tile", rank=tile_ranks(table, us)))
             columns += [narrow, Column("nearest shape, own search", rank=order)]
             found.append((table, columns))
     return found
@@ -361,13 +347,15 @@ def main() -> None:
     parser.add_argument("--gpu", help="one GPU, as gfx942/304; all of them if left out")
     parser.add_argument("--families", nargs="+", default=FAMILIES)
     parser.add_argument("--joint", action="store_true", help="one fit for all families of a GPU")
+    parser.add_argument("--folds", type=Path, help="where constants of folds are kept")
     parser.add_argument("--plots", type=Path, help="folder for plots")
     options = parser.parse_args()
     for spec in gpus():
         if options.gpu not in (None, f"{spec.name}/{spec.compute_units}"):
             continue
         tables = [read(spec, family) for family in options.families]
-        for table, columns in prove([t for t in tables if len(t) >= 100], options.joint):
+        large = [table for table in tables if len(table) >= 100]
+        for table, columns in prove(large, options.joint, options.folds):
             print(report(table, columns), flush=True)
             if options.plots:
                 plot(table, columns[0], options.plots)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 import autograd.numpy as tracing
@@ -137,7 +137,8 @@ def _thinned(table: Table, seed: int) -> npt.NDArray[np.intp]:
     return np.sort(np.array(kept, dtype=np.intp))
 
 
-def _group_sizes(groups: Sequence[object]) -> Floats:
+def group_sizes(groups: Sequence[object]) -> Floats:
+    """Return for each row how many rows its group has."""
     sizes: dict[object, int] = {}
     for group in groups:
         sizes[group] = sizes.get(group, 0) + 1
@@ -147,12 +148,12 @@ def _group_sizes(groups: Sequence[object]) -> Floats:
 def _counts(table: Table, by_shape: bool) -> Floats:
     winners = table.winner.tolist()
     if not by_shape:
-        return _group_sizes(winners)
-    return _group_sizes(list(zip(table.shapes(), winners, strict=True)))
+        return group_sizes(winners)
+    return group_sizes(list(zip(table.shapes(), winners, strict=True)))
 
 
 def _shape_counts(table: Table) -> Floats:
-    return _group_sizes(table.shapes())
+    return group_sizes(table.shapes())
 
 
 def log_times(s: Sample, c: Constants) -> Floats:
@@ -222,6 +223,26 @@ def fold_constants(tables: Sequence[Table], whole: Constants, count: int = 5) ->
         rest = [t.take(a != fold) for t, a in zip(tables, assigned, strict=True)]
         found.append(fit([t for t in rest if len(t)], start))
     return found
+
+
+def fold_constants_of(
+    tables: Sequence[Table], kept: Path | None = None
+) -> tuple[Constants, list[Constants]]:
+    """Return the constants fitted to all rows, and those of each fold.
+
+    With ``kept``, a file, what an earlier run has fitted to the same rows is taken from there.
+    """
+    spec = tables[0].spec
+    rows = ", ".join(f"{t.family} {len(t)}" for t in tables)
+    name = f"{spec.name}/{spec.compute_units}: {rows}"
+    known = json.loads(kept.read_text()) if kept is not None and kept.exists() else {}
+    if name not in known:
+        whole = fit(tables)
+        known[name] = [asdict(c) for c in (whole, *fold_constants(tables, whole))]
+        if kept is not None:
+            kept.write_text(json.dumps(known, indent=1) + "\n")
+    whole, *each = (Constants(**values) for values in known[name])
+    return whole, each
 
 
 def out_of_fold_times(table: Table, constants: Sequence[Constants]) -> Floats:

@@ -17,6 +17,7 @@ the same compiled kernel runs on an emulated one::
 
 from __future__ import annotations
 
+from cklang.attention_keys import AttentionAlgorithm
 from cklang.errors import CkError
 from cklang.frontend import functions
 from cklang.frontend.functions import *  # noqa: F403 - the names stand in its __all__, once
@@ -25,6 +26,7 @@ from cklang.keys import Algorithm
 from cklang.runtime import sparse24
 from cklang.runtime.arrayless import problem
 from cklang.runtime.attention.append import append_kv
+from cklang.runtime.attention.arrayless import attention_grad_problem, attention_problem
 from cklang.runtime.attention.backward import attention_grad
 from cklang.runtime.context import using
 from cklang.runtime.convolution import ConvProblem, conv_problem
@@ -33,7 +35,7 @@ from cklang.runtime.packed import Packed, pack
 from cklang.runtime.problem import Problem
 from cklang.runtime.registry import Registry
 from cklang.runtime.select import Selection, select
-from cklang.runtime.space import Pattern, pattern
+from cklang.runtime.space import Pattern, attention_pattern, pattern
 from cklang.runtime.strategy import Tuned
 from cklang.runtime.tune.session import autotune
 from cklang.runtime.weights import PreparedWeight, prepare
@@ -48,6 +50,7 @@ from cklang.types import (
     e8m0,
     f16,
     f32,
+    fp4,
     fp8,
     fp8_fnuz,
     i4,
@@ -59,6 +62,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Algorithm",
+    "AttentionAlgorithm",
     "CkError",
     "ConvProblem",
     "Fn",
@@ -72,6 +76,9 @@ __all__ = [
     "Tuned",
     "append_kv",
     "attention_grad",
+    "attention_grad_problem",
+    "attention_pattern",
+    "attention_problem",
     "autotune",
     "bf8",
     "bf8_fnuz",
@@ -84,6 +91,7 @@ __all__ = [
     "e8m0",
     "f16",
     "f32",
+    "fp4",
     "fp8",
     "fp8_fnuz",
     "fn",

@@ -26,6 +26,7 @@ __all__ = [
     "AttentionAlgorithm",
     "AttentionGradAlgorithm",
     "AttentionGradKey",
+    "AttentionGradSignature",
     "AttentionKey",
     "AttentionPipeline",
     "AttentionSignature",
@@ -114,6 +115,14 @@ class AttentionSignature:
 
     def __post_init__(self) -> None:
         make_members(self, {"score": ScoreKind, "mask": MaskKind})
+
+    @property
+    def words(self) -> str:
+        """What is computed, for messages."""
+        flags = ("lse", "dropout", "packed", "paged", "split")
+        said = ", ".join(name for name in flags if getattr(self, name))
+        text = f"attention of {self.dtype} to {self.dtype_o}, score {self.score.value}"
+        return f"{text}, mask {self.mask.value}{', ' if said else ''}{said}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,6 +251,20 @@ class AttentionKey(_Key):
         shape = ("x".join(map(str, t)) for t in (a.tile, a.warps, a.warp_tile))
         dtypes = dict.fromkeys((s.dtype.name, s.dtype_o.name))
         return [*dtypes, s.score.value, s.mask.value, a.pipeline.value, *shape]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionGradSignature:
+    """What a kernel of the gradients computes; the fields are those of its key."""
+
+    forward: AttentionSignature
+    bias_grad: bool
+    deterministic: bool
+
+    @property
+    def words(self) -> str:
+        """What is computed, for messages."""
+        return f"the gradient of {self.forward.words}"
 
 
 @dataclass(frozen=True)

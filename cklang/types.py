@@ -35,6 +35,7 @@ __all__ = [
     "f16",
     "f32",
     "f64",
+    "fp4",
     "fp8",
     "fp8_fnuz",
     "i4",
@@ -98,7 +99,7 @@ class DType:
         """The NumPy dtype that holds it (from ml_dtypes where NumPy has none)."""
         import numpy as np
 
-        if self.numpy_name.startswith(("bfloat", "float8", "int4")):
+        if self.numpy_name.startswith(("bfloat", "float8", "float4", "int4")):
             import ml_dtypes
 
             extended: np.dtype[Any] = np.dtype(getattr(ml_dtypes, self.numpy_name))
@@ -110,6 +111,7 @@ f16 = DType("f16", Kind.FLOAT, 16, "ck_tile::half_t", "_Float16", "float16")
 bf16 = DType("bf16", Kind.FLOAT, 16, "ck_tile::bf16_t", "__bf16", "bfloat16")
 f32 = DType("f32", Kind.FLOAT, 32, "float", "float", "float32")
 f64 = DType("f64", Kind.FLOAT, 64, "double", "double", "float64")
+fp4 = DType("fp4", Kind.FLOAT, 4, "ck_tile::pk_fp4_t", "unsigned char", "float4_e2m1fn")
 i4 = DType("i4", Kind.INT, 4, "ck_tile::pk_int4_t", "signed char", "int4")
 i8 = DType("i8", Kind.INT, 8, "ck_tile::int8_t", "signed char", "int8")
 i32 = DType("i32", Kind.INT, 32, "int32_t", "int", "int32")
@@ -127,7 +129,7 @@ e8m0 = DType("e8m0", Kind.FLOAT, 8, "ck_tile::e8m0_t", "unsigned char", "float8_
 
 DTYPES: dict[str, DType] = {
     d.name: d
-    for d in (f16, bf16, f32, f64, fp8, bf8, fp8_fnuz, bf8_fnuz, i4, i8, i32, i64, bool_, e8m0)
+    for d in (f16, bf16, f32, f64, fp8, bf8, fp8_fnuz, bf8_fnuz, fp4, i4, i8, i32, i64, bool_, e8m0)
 }
 """All dtypes by name."""
 

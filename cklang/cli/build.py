@@ -2,8 +2,7 @@
 """``cklang build``: build the kernels of a call, or a bundle of stencils, without running them.
 
 A bundle holds a preset's stencils of each signature for each GPU. Signatures are those of an op's
-call, or are spelled: ``f16:rcr:row=f16,full=f16`` is f16 operands, layouts rcr, and two epilogue
-operands.
+call, or are spelled (:mod:`cklang.cli.spelling`).
 """
 
 from __future__ import annotations
@@ -13,6 +12,8 @@ import sys
 from concurrent.futures import Executor
 from pathlib import Path
 
+from cklang.attention_keys import AnyKey
+from cklang.cli.spelling import spelled
 from cklang.cli.target import (
     add_scheduler,
     add_target,
@@ -20,18 +21,12 @@ from cklang.cli.target import (
     asked_workers,
     load_op,
 )
-from cklang.codec import dtype_of, enum_of
 from cklang.errors import error
-from cklang.fusion.plan import epilogue_hash
-from cklang.ir.nodes import Function
-from cklang.ir.parser import parse_function
-from cklang.keys import DKind
+from cklang.keys import KernelKey
 from cklang.runtime import bundle
-from cklang.runtime.arrayless import problem
 from cklang.runtime.build import shared_builder
 from cklang.runtime.parallel import built
 from cklang.runtime.registry import Kernel, Registry
-from cklang.types import DType, Kind
 
 __all__ = ["add", "run"]
 
@@ -47,7 +42,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--preset", default="essential", help="which tilings (default: essential)")
     group.add_argument(
-        "--signature", action="append", default=[], metavar="f16:rcr", help="without an op"
+        "--signature",
+        action="append",
+        default=[],
+        metavar="f16:rcr:row,b.full=i8",
+        help="without an op",
     )
     group.add_argument(
         "--all-widths",
@@ -92,7 +91,7 @@ def _bundle(options: argparse.Namespace, executor: Executor | None) -> int:
     built(kernels, executor)
     count = bundle.write(
         options.bundle,
-        (builder.stencil_files((kernel.key, kernel.epilogue)) for kernel in kernels),
+        (builder.stencil_files((kernel.key, kernel.filling)) for kernel in kernels),
         compiler=builder.toolchain.identity,
         headers=builder.tree.identity,
     )
@@ -105,41 +104,19 @@ def _extremes(registry: Registry) -> list[Kernel]:
     """The kernels of each tiling with the widest and with the narrowest accesses."""
     tilings: dict[object, list[Kernel]] = {}
     for kernel in registry:
-        a, key = kernel.key.algorithm, kernel.key
-        where = (key.arch, key.signature, a.tile, a.warps, a.warp_tile, a.pipeline)
-        tilings.setdefault(where, []).append(kernel)
+        tilings.setdefault(_tiling(kernel.key), []).append(kernel)
     return [kernel for some in tilings.values() for kernel in dict.fromkeys((some[0], some[-1]))]
+
+
+def _tiling(key: AnyKey) -> object:
+    """What kernels have in common that differ in nothing but the width of accesses."""
+    if not isinstance(key, KernelKey):
+        return key
+    a = key.algorithm
+    return (key.arch, key.signature, a.tile, a.warps, a.warp_tile, a.pipeline)
 
 
 def _declare(registry: Registry, text: str, gpu: str, preset: str) -> None:
     """Declare the kernels of a spelled signature."""
-    dtype, layouts, operands = _spelled(text)
-    region = _sum_of(len(operands))
-    made = problem(1, 1, 1, a=dtype, layouts=layouts, d=operands, epilogue=epilogue_hash(region))
+    made, region = spelled(text)
     registry.declare(made.signature, region, gpu, preset)
-
-
-def _spelled(text: str) -> tuple[DType, str, list[tuple[DType, DKind]]]:
-    """Read ``f16:rcr:row=f16,full``; an operand without a dtype has that of A."""
-    parts = text.split(":")
-    if len(parts) not in (2, 3):
-        want = "as in f16:rcr or f16:rcr:row=f16,full=f32"
-        raise error("K002", what="--signature", want=want, got=text)
-    dtype = dtype_of(parts[0])
-    words = [word.partition("=") for word in parts[2].split(",")] if len(parts) == 3 else []
-    operands = [(dtype_of(name or dtype), enum_of(DKind, kind)) for kind, _, name in words]
-    for operand, _ in operands:
-        if operand.kind is not Kind.FLOAT:
-            raise error("K002", what="an operand of --signature", want="a float", got=operand)
-    return dtype, parts[1], operands
-
-
-def _sum_of(operands: int) -> Function:
-    """An epilogue that reads every operand; a stencil leaves it open."""
-    names = ["%acc", *(f"%d{i}" for i in range(operands))]
-    lines = [f"func @epilogue({', '.join(f'{name}: f32[]' for name in names)}) -> f32[] {{"]
-    total = names[0]
-    for index, name in enumerate(names[1:]):
-        lines.append(f"  %{index}: f32[] = add({total}, {name})")
-        total = f"%{index}"
-    return parse_function("\n".join([*lines, f"  return {total}", "}"]))

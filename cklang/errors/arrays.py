@@ -209,8 +209,8 @@ TABLE: tuple[Rule, ...] = (
     row(
         "A054",
         CkTypeError,
-        "ck.pack takes a matrix of integers, not rank {rank} of dtype {dtype}",
-        "legal: ml_dtypes.int4 or any integers from -8 to 7",
+        "ck.pack takes a matrix of 4-bit elements, not rank {rank} of dtype {dtype}",
+        "legal: ml_dtypes.float4_e2m1fn; ml_dtypes.int4 or any integers from -8 to 7",
     ),
     row(
         "A055",

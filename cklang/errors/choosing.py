@@ -30,7 +30,7 @@ TABLE: tuple[Rule, ...] = (
     ),
     row("K005", CkValueError, "arch_specs/{name}.json: {problem}"),
     row("K006", CkValueError, "no {name} has {got} compute units", "known: {known}"),
-    row("K007", CkValueError, "{label} belongs to the epilogue {want}, not to {got}"),
+    row("K007", CkValueError, "{label} belongs to the functions {want}, not to {got}"),
     row(
         "K008",
         CkValueError,
@@ -104,6 +104,13 @@ TABLE: tuple[Rule, ...] = (
         CkUnsupportedError,
         "pictures are drawn by matplotlib, which is not installed",
         "pip install 'cklang[plot]'; tables and reports need nothing",
+    ),
+    row("N011", CkValueError, "learned ranker {name}: {problem}"),
+    row(
+        "N012",
+        CkUnsupportedError,
+        "the learned ranker needs LightGBM, which is not installed",
+        "pip install 'cklang[tune]', or take another strategy: heuristic needs nothing",
     ),
     # G: groups of calls
     row(

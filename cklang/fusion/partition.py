@@ -38,7 +38,9 @@ from cklang.types import DTYPES, DType
 __all__ = ["STORABLE", "plan", "plan_of"]
 
 STORABLE: tuple[DType, ...] = tuple(
-    dtype for dtype in DTYPES.values() if dtype.name not in ("f64", "i64", "bool", "e8m0", "i4")
+    dtype
+    for dtype in DTYPES.values()
+    if dtype.name not in ("f64", "i64", "bool", "e8m0", "i4", "fp4")
 )
 """What a kernel can write."""
 

@@ -99,7 +99,7 @@ def _same(dtypes: tuple[DType, ...], legal: tuple[DType, ...]) -> DType | None:
     return dtypes[0] if len(set(dtypes)) == 1 and dtypes[0] in legal else None
 
 
-_PRODUCTS = {"f16": f32, "bf16": f32, "f32": f32, "i8": i32}
+_PRODUCTS = {"fp4": f32, "f16": f32, "bf16": f32, "f32": f32, "i8": i32}
 
 
 def _gemm_dtype(dtypes: tuple[DType, ...], _attrs: AttrMap) -> DType | None:
@@ -140,7 +140,7 @@ def _scaled_dtype(dtypes: tuple[DType, ...], attrs: AttrMap) -> DType | None:
 
 GEMM_DTYPE = DTypeRule(
     text="both operands f16, both bf16, both f32 or 8-bit floats of one encoding, which gives f32; "
-    "or both i8, which gives i32; f16, bf16 or 8-bit floats by i4 give f32",
+    "or both i8, which gives i32; f16, bf16 or 8-bit floats by i4, and fp4 by fp4, give f32",
     apply=_gemm_dtype,
 )
 SPARSE_DTYPE = DTypeRule(

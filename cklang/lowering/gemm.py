@@ -28,7 +28,7 @@ from cklang.lowering.headers import PRECOMPILED
 from cklang.lowering.pipelines import PIPELINES, PipelineRow
 from cklang.lowering.pointwise import c_functions, c_type
 from cklang.lowering.render import template
-from cklang.types import DType, Kind, bool_, e8m0, f32, i32
+from cklang.types import DType, Kind, bool_, e8m0, f32, fp4, i4, i32
 
 __all__ = ["HOLE", "PROLOGUES", "KernelSource", "is_mx", "lower", "read_width", "unsupported"]
 
@@ -139,12 +139,12 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
     conv = s.spatial > 0
     along_k = (a.warps[0], a.warps[1], 1) if row.wave_groups == 1 else (1, 1, row.wave_groups)
     choices: tuple[tuple[str, object, Collection[object]], ...] = (
-        ("pipeline", a.pipeline, _scaled_pipelines() if s.block_k else (a.pipeline,)),
+        ("pipeline", a.pipeline, _scaled_pipelines() if _has_loop(s) else (a.pipeline,)),
         ("dtype_acc", s.dtype_acc, (i32 if s.dtype_a.kind is Kind.INT else f32,)),
         ("dtype_b", s.dtype_b, _dtypes_b(s, row)),
         ("layouts", s.layouts, (family.layouts or s.layouts,)),
         ("sparse", s.sparse, both if row.sparse else (False,)),
-        ("layout_a", s.layout_a, _PLAIN if row.any_layout else (Layout.ROW,)),
+        ("layout_a", s.layout_a, _layouts_a(s, row)),
         ("layout_b", s.layout_b, _layouts_b(s, row)),
         ("layout_e", s.layout_e, (Layout.ROW,)),
         ("special", a.special, family.specials),
@@ -168,9 +168,11 @@ _PLAIN = (Layout.ROW, Layout.COL)
 
 def _stored_as(signature: Signature) -> str:
     """Return what B's source is called, if it is no matrix of whole elements in rows or columns."""
-    if _is_prepared(signature):
-        return "Prepared"
-    return "PackedRows" if signature.dtype_b.packed else ""
+    return "Prepared" if _is_prepared(signature) else _rows_of(signature.dtype_b)
+
+
+def _rows_of(dtype: DType) -> str:
+    return "PackedRows" if dtype.packed else ""
 
 
 def _is_prepared(signature: Signature) -> bool:
@@ -178,9 +180,13 @@ def _is_prepared(signature: Signature) -> bool:
 
 
 def _dtypes_b(signature: Signature, row: PipelineRow) -> tuple[DType, ...]:
-    if signature.dtype_b.packed:
-        return (signature.dtype_b,) if row.packed else (signature.dtype_a,)
+    if signature.dtype_b == i4:
+        return (i4,) if row.packed else (signature.dtype_a,)
     return (signature.dtype_b,) if row.mixed else (signature.dtype_a,)
+
+
+def _layouts_a(signature: Signature, row: PipelineRow) -> tuple[Layout, ...]:
+    return _PLAIN if row.any_layout and not signature.dtype_a.packed else (Layout.ROW,)
 
 
 def _layouts_b(signature: Signature, row: PipelineRow) -> tuple[Layout, ...]:
@@ -194,9 +200,8 @@ def _policy(signature: Signature, algorithm: Algorithm) -> str:
         return "SparsePolicy"
     if _is_prepared(signature):
         return "PreparedPolicy"
-    if signature.dtype_b.packed:
-        return "PackedPolicy"
-    return "MxPolicy" if is_mx(signature, algorithm) else "VectorPolicy"
+    takes_exponents = signature.dtype_a == fp4 or is_mx(signature, algorithm)
+    return "MxPolicy" if takes_exponents else "VectorPolicy"
 
 
 _MX_WARP_K = (64, 128)
@@ -204,10 +209,19 @@ _MX_WARP_K = (64, 128)
 
 
 def is_mx(signature: Signature, algorithm: Algorithm) -> bool:
-    """Whether the matrix instructions apply the scales: exponents of 32 elements each."""
+    """Whether the matrix instructions apply the scales: exponents of 32 elements each.
+
+    Those of 4-bit floats take exponents always, 0 if there are no scales.
+    """
     scales = [scale for scale in (signature.scale_a, signature.scale_b) if scale]
     exponents = all(scale.dtype == e8m0 and scale.block == (1, 32) for scale in scales)
-    return bool(scales) and exponents and algorithm.warp_tile[2] in _MX_WARP_K
+    some = bool(scales) or signature.dtype_a == fp4
+    return some and exponents and algorithm.warp_tile[2] in _MX_WARP_K
+
+
+def _has_loop(signature: Signature) -> bool:
+    """Whether the loop over K is ours."""
+    return signature.block_k > 0 or signature.dtype_a == fp4
 
 
 def _scaled_pipelines() -> tuple[Pipeline, ...]:
@@ -332,6 +346,7 @@ def _context(key: KernelKey, functions: Mapping[str, Function], kernel: str) -> 
         "sparse": s.sparse,
         "prepared": _is_prepared(s),
         "packed": s.dtype_b.packed,
+        "multiplied_b": "A" if s.dtype_b == i4 else "B",
         "epilogue": a.epilogue.value,
         "work": "stream_k" if a.stream_k else "split_k" if a.split_k > 1 else "tiles",
         "reduction": a.reduction.value,
@@ -345,7 +360,7 @@ def _context(key: KernelKey, functions: Mapping[str, Function], kernel: str) -> 
         "d_names": "".join(f", D{i}" for i in count),
         "sides": (
             {
-                **_side("A", s.a, a.vector_a, functions),
+                **_side("A", s.a, a.vector_a, functions, _rows_of(s.dtype_a)),
                 **_scale(s.scale_a, k_is_inner=s.layout_a is Layout.ROW),
             },
             {
@@ -374,7 +389,7 @@ def _pipeline(algorithm: Algorithm, signature: Signature) -> dict[str, object]:
         lds = f"ck_tile::max({lds}, cklang::acc_lds<Shape, AccType>)"
     return {
         "headers": row.headers,
-        "mainloop": row.block_scale_loop if signature.block_k else "Mainloop",
+        "mainloop": row.block_scale_loop if _has_loop(signature) else "Mainloop",
         "policy_class": _policy(signature, algorithm),
         "pipeline": row.ck,
         "policy": row.policy,

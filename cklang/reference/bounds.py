@@ -63,7 +63,7 @@ _LEAST_NORMAL = {
     "f32": 2.0**-126,
     "f64": 2.0**-1022,
     # No unit flushes those of 8 bits.
-    **dict.fromkeys(("fp8", "bf8", "fp8_fnuz", "bf8_fnuz", "e8m0"), 0.0),
+    **dict.fromkeys(("fp4", "fp8", "bf8", "fp8_fnuz", "bf8_fnuz", "e8m0"), 0.0),
 }
 
 # What an inexact function may lose below the normal numbers, hardware flushing its results and

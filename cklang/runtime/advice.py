@@ -15,15 +15,8 @@ from cklang.arch import ArchSpec, arch
 from cklang.codec import encode
 from cklang.errors import error
 from cklang.keys import Algorithm, Signature
-from cklang.runtime.convolution import AnyProblem
-from cklang.runtime.rules import (
-    ALGORITHM_RULES,
-    CONV_RULES,
-    PROBLEM_RULES,
-    Rejection,
-    objections,
-    rules_of,
-)
+from cklang.runtime.family import AnyAlgorithm, AnySignature, Asked
+from cklang.runtime.rules import Rejection, book_of, objections, rules_of
 from cklang.runtime.space import enumerate_legal, legal_values, satisfiable
 
 __all__ = ["Change", "Fix", "Violation", "explain", "fix"]
@@ -67,7 +60,7 @@ class Change:
 class Fix:
     """A legal algorithm near an illegal one."""
 
-    algorithm: Algorithm
+    algorithm: AnyAlgorithm
     changes: tuple[Change, ...]
     """What differs; empty if nothing had to."""
 
@@ -81,10 +74,10 @@ def _text(value: Any) -> str:
 
 
 def explain(
-    algorithm: Algorithm,
-    signature: Signature,
+    algorithm: AnyAlgorithm,
+    signature: AnySignature,
     gpu: ArchSpec | str,
-    problem: AnyProblem | None = None,
+    problem: Asked | None = None,
 ) -> tuple[Violation, ...]:
     """Return every rule that objects to ``algorithm``, each with the nearest legal values.
 
@@ -105,20 +98,18 @@ def explain(
     )
 
 
-def _reads(rule: str) -> tuple[str, ...]:
-    reads = {row.id: row.reads for row in ALGORITHM_RULES}
-    reads |= {row.id: row.reads for row in (*PROBLEM_RULES, *CONV_RULES)}
-    return reads[rule]
+def _reads(rule: str, signature: AnySignature) -> tuple[str, ...]:
+    return {row.id: row.reads for row in book_of(signature).rules}[rule]
 
 
 def _nearest(
     rule: str,
-    algorithm: Algorithm,
-    signature: Signature,
+    algorithm: AnyAlgorithm,
+    signature: AnySignature,
     spec: ArchSpec,
-    problem: AnyProblem | None,
+    problem: Asked | None,
 ) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    for name in _reads(rule):
+    for name in _reads(rule, signature):
         now = getattr(algorithm, name)
         others = [value for value in legal_values(name, signature, spec) if value != now]
         distances = [_distance(now, value) for value in others]
@@ -136,15 +127,16 @@ def _nearest(
 
 def _objects(
     rule: str,
-    algorithm: Algorithm,
-    signature: Signature,
+    algorithm: AnyAlgorithm,
+    signature: AnySignature,
     spec: ArchSpec,
-    problem: AnyProblem | None,
+    problem: Asked | None,
 ) -> bool:
-    for row in ALGORITHM_RULES:
+    book = book_of(signature)
+    for row in book.algorithms:
         if row.id == rule:
             return row.check(algorithm, signature, spec) is not None
-    asked = next(row for row in (*PROBLEM_RULES, *CONV_RULES) if row.id == rule)
+    asked = next(row for row in book.problems if row.id == rule)
     return problem is not None and asked.check(problem, algorithm, spec) is not None
 
 
@@ -160,10 +152,10 @@ def _distance(a: Any, b: Any) -> float:
 
 
 def fix(
-    algorithm: Algorithm,
-    signature: Signature,
+    algorithm: AnyAlgorithm,
+    signature: AnySignature,
     gpu: ArchSpec | str,
-    problem: AnyProblem | None = None,
+    problem: Asked | None = None,
 ) -> Fix:
     """Propose a legal algorithm near ``algorithm``; the proposal says what it changed.
 
@@ -184,7 +176,7 @@ def fix(
 
 
 def _hopeless(
-    algorithm: Algorithm, signature: Signature, spec: ArchSpec, problem: AnyProblem
+    algorithm: AnyAlgorithm, signature: AnySignature, spec: ArchSpec, problem: Asked
 ) -> bool:
     """Whether a rule objects to ``problem`` whatever the algorithm."""
     return not all(
@@ -192,16 +184,16 @@ def _hopeless(
     )
 
 
-def _changes(before: Algorithm, after: Algorithm) -> Iterator[Change]:
-    for name in Algorithm.__dataclass_fields__:
+def _changes(before: AnyAlgorithm, after: AnyAlgorithm) -> Iterator[Change]:
+    for name in before.__dataclass_fields__:
         old, new = getattr(before, name), getattr(after, name)
         if old != new:
             yield Change(field=name, before=old, after=new)
 
 
 def _step_by_step(
-    algorithm: Algorithm, signature: Signature, spec: ArchSpec, problem: AnyProblem | None
-) -> Algorithm | None:
+    algorithm: AnyAlgorithm, signature: AnySignature, spec: ArchSpec, problem: Asked | None
+) -> AnyAlgorithm | None:
     current = _with_vectors_for(algorithm, signature)
     left = _count(current, signature, spec, problem)
     for _ in range(_STEPS):
@@ -223,26 +215,28 @@ def _step_by_step(
     return None
 
 
-def _with_vectors_for(algorithm: Algorithm, signature: Signature) -> Algorithm:
+def _with_vectors_for(algorithm: AnyAlgorithm, signature: AnySignature) -> AnyAlgorithm:
     """Give it as many D widths as there are D operands, the missing ones of one element."""
+    if not (isinstance(algorithm, Algorithm) and isinstance(signature, Signature)):
+        return algorithm
     widths = (*algorithm.vector_d, *(1 for _ in signature.d))[: len(signature.d)]
     return replace(algorithm, vector_d=widths)
 
 
 def _count(
-    algorithm: Algorithm, signature: Signature, spec: ArchSpec, problem: AnyProblem | None
+    algorithm: AnyAlgorithm, signature: AnySignature, spec: ArchSpec, problem: Asked | None
 ) -> int:
     return sum(1 for _ in objections(algorithm, signature, spec, problem))
 
 
-def _away(a: Algorithm, b: Algorithm) -> float:
-    names = Algorithm.__dataclass_fields__
+def _away(a: AnyAlgorithm, b: AnyAlgorithm) -> float:
+    names = a.__dataclass_fields__
     return sum(_distance(getattr(a, name), getattr(b, name)) for name in names)
 
 
 def _closest(
-    algorithm: Algorithm, signature: Signature, spec: ArchSpec, problem: AnyProblem | None
-) -> Algorithm | None:
+    algorithm: AnyAlgorithm, signature: AnySignature, spec: ArchSpec, problem: Asked | None
+) -> AnyAlgorithm | None:
     legal = islice(enumerate_legal(signature, spec), _SEARCHED)
     fitting = [a for a in legal if _count(a, signature, spec, problem) == 0]
     return min(fitting, key=lambda a: _away(algorithm, a), default=None)

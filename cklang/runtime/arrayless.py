@@ -5,15 +5,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from cklang.codec import enum_of
 from cklang.errors import error
 from cklang.keys import DKind, Layout, Scale
 from cklang.runtime.arrangement import Arrangement
-from cklang.runtime.problem import Matrix, Problem, ReadAccess, ScaleAccess
+from cklang.runtime.packed import filled_row
+from cklang.runtime.problem import ComputedMatrix, Matrix, Problem, ReadAccess, ScaleAccess
 from cklang.types import DType, f16
 
 __all__ = ["problem"]
+
+
+Reads: TypeAlias = Sequence[tuple[DType, DKind]]
+"""Element type and kind of each operand of a function."""
 
 
 def problem(
@@ -27,7 +33,9 @@ def problem(
     layouts: str = "rcr",
     strides: Sequence[int | None] = (None, None, None),
     alignment: int = 4,
-    d: Sequence[tuple[DType, DKind]] = (),
+    d: Reads = (),
+    reads_a: Reads = (),
+    reads_b: Reads = (),
     scale_a: Scale | None = None,
     scale_b: Scale | None = None,
     sparse: bool = False,
@@ -47,11 +55,14 @@ def problem(
         strides: Leading strides of A, B and E in elements; None for a packed operand.
         alignment: Of every address, in bytes.
         d: Element type and kind of each epilogue operand; all packed.
+        reads_a: The same of what a function computes A from; none if A is stored. A full operand
+            lies as ``layouts`` says of A, a row runs along the axis that is contiguous there.
+        reads_b: The same of B.
         scale_a: Of A's blocks of rows and K; packed, those of a row next to one another.
         scale_b: Of B's blocks of columns and K; those of a column next to one another.
         sparse: Whether A is in 2:4 form.
         prepared: The order of B in layout ``p``.
-        epilogue: SHA-256 of the canonical text of the epilogue.
+        epilogue: SHA-256 of the canonical text of the epilogue and of the functions of A and B.
 
     Raises:
         CkValueError: K001, K002, a layout or an extent that does not exist.
@@ -82,14 +93,33 @@ def problem(
         m=m,
         n=n,
         k=k,
-        a=a_,
-        b=b_,
+        a=_computed(a_, reads_a),
+        b=_computed(b_, reads_b),
         e=e_,
         d=reads,
         scale_a=_packed_scale("scale of A", scale_a, m, k, alignment),
         scale_b=_packed_scale("scale of B", scale_b, n, k, alignment),
         sparse=sparse,
         epilogue=epilogue,
+    )
+
+
+def _computed(matrix: Matrix, reads: Reads) -> Matrix | ComputedMatrix:
+    """Return the matrix, computed if a function reads something for it."""
+    if not reads:
+        return matrix
+    rows, columns = matrix.rows, matrix.columns
+    outer, inner = (rows, columns) if matrix.layout is Layout.ROW else (columns, rows)
+    return ComputedMatrix(
+        value=matrix.value,
+        dtype=matrix.dtype,
+        layout=matrix.layout,
+        rows=rows,
+        columns=columns,
+        reads=tuple(
+            _packed_read(f"{matrix.value}{i}", dtype, kind, outer, inner, matrix.alignment)
+            for i, (dtype, kind) in enumerate(reads)
+        ),
     )
 
 
@@ -119,7 +149,8 @@ def _dense(
     alignment: int,
 ) -> Matrix:
     rows, columns = shape
-    packed = columns if layout is Layout.ROW else rows
+    row = columns if layout is Layout.ROW else rows
+    row = filled_row(row) if dtype.packed else row
     return Matrix(
         value=name,
         dtype=dtype,
@@ -127,7 +158,7 @@ def _dense(
         layout=layout,
         rows=rows,
         columns=columns,
-        stride=packed if stride is None else stride,
+        stride=row if stride is None else stride,
     )
 
 

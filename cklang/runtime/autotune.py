@@ -8,16 +8,22 @@ there the cost is the number of wave instructions that it executed, and the unit
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
 
 from cklang.arch import ArchSpec
-from cklang.ir.nodes import Function
-from cklang.keys import KernelKey
+from cklang.errors import error
+from cklang.runtime.attention.bare import bare_attention, contents_of
+from cklang.runtime.attention.problem import AttentionCase, AttentionGradCase
 from cklang.runtime.bare import bare_launch
 from cklang.runtime.convolution import AnyProblem
 from cklang.runtime.device import Device, open_device
+from cklang.runtime.family import Asked, ChosenKey, Filling
 from cklang.runtime.record import Artifact
 
 __all__ = ["Costs", "Measure", "measurement", "microseconds"]
@@ -25,7 +31,7 @@ __all__ = ["Costs", "Measure", "measurement", "microseconds"]
 _WARM = 3
 _REPEATS = 20
 _ROUNDS = 3
-_FILLING = b"\x3c"
+_FILLING = 0x3C
 """Bytes of operands: a small number in every floating format, so that nothing is infinite."""
 
 
@@ -38,11 +44,14 @@ class Costs:
     device: str
 
 
-Measure = Callable[[Sequence[KernelKey], Function, AnyProblem, ArchSpec], Costs]
+_Launch = AbstractContextManager[Callable[[], None]]
+_Launches = Callable[[Artifact], _Launch]
+
+Measure = Callable[[Sequence[ChosenKey], Filling, Asked, ArchSpec], Costs]
 
 
 def measurement(
-    keys: Sequence[KernelKey], epilogue: Function, problem: AnyProblem, spec: ArchSpec
+    keys: Sequence[ChosenKey], filling: Filling, problem: Asked, spec: ArchSpec
 ) -> Costs:
     """Build the kernels and measure each on the device that a call would run on.
 
@@ -52,13 +61,41 @@ def measurement(
     from cklang.runtime.build import shared_builder
     from cklang.runtime.context import device_of
 
-    artifacts = shared_builder().build_all([(key, epilogue) for key in keys])
+    artifacts = shared_builder().build_all([(key, filling) for key in keys])
     device = open_device(device_of(spec))
     with ExitStack() as stack:
-        memory = [_filled(device, size, stack) for size in _sizes(problem)]
-        values = tuple(_cost(device, artifact, problem, memory) for artifact in artifacts)
+        launches = _launches(device, problem, stack)
+        values = tuple(_cost(device, launches(artifact)) for artifact in artifacts)
     unit = "wave instructions (no time: the GPU is emulated)" if device.emulated else "µs"
     return Costs(values=values, unit=unit, device=str(device))
+
+
+def _launches(device: Device, problem: Asked, stack: ExitStack) -> _Launches:
+    """Return what makes a launch of a kernel on memory that ``stack`` frees.
+
+    Raises:
+        CkInternalError: Z002, the problem is one of gradients, which are several launches.
+    """
+    if isinstance(problem, AttentionGradCase):
+        raise error("Z002", what=f"one launch is asked for {problem}")
+    if isinstance(problem, AttentionCase):
+        contents = contents_of(problem)
+        addresses = {name: _placed(device, held, stack) for name, held in contents.items()}
+        return partial(_attention_launch, device, problem, addresses)
+    places = [_placed(device, np.full(n, _FILLING, np.uint8), stack) for n in _sizes(problem)]
+    return partial(_product_launch, device, problem, places)
+
+
+def _attention_launch(
+    device: Device, problem: AttentionCase, addresses: Mapping[str, int], artifact: Artifact
+) -> _Launch:
+    return bare_attention(device, artifact, problem, addresses)
+
+
+def _product_launch(
+    device: Device, problem: AnyProblem, places: Sequence[int], artifact: Artifact
+) -> _Launch:
+    return bare_launch(device, artifact, problem, places)
 
 
 def _sizes(problem: AnyProblem) -> list[int]:
@@ -66,18 +103,15 @@ def _sizes(problem: AnyProblem) -> list[int]:
     return [max(1, each.span * each.dtype.bits // 8) for each in problem.inputs]
 
 
-def _filled(device: Device, size: int, stack: ExitStack) -> int:
-    import ctypes
-
-    pointer = device.allocate(size)
+def _placed(device: Device, contents: npt.NDArray[np.uint8], stack: ExitStack) -> int:
+    pointer = device.allocate(contents.nbytes)
     stack.callback(device.free, pointer)
-    filling = ctypes.create_string_buffer(_FILLING * size, size)
-    device.copy_in(pointer, ctypes.addressof(filling), size)
+    device.copy_in(pointer, contents.ctypes.data, contents.nbytes)
     return pointer
 
 
-def _cost(device: Device, artifact: Artifact, problem: AnyProblem, memory: Sequence[int]) -> float:
-    with bare_launch(device, artifact, problem, memory) as launch:
+def _cost(device: Device, launched: _Launch) -> float:
+    with launched as launch:
         if not device.emulated:
             return microseconds(device, launch)
         launch()

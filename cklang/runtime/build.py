@@ -24,6 +24,7 @@ from cklang.fusion.attention_plan import AttentionFunctions
 from cklang.ir.nodes import Function
 from cklang.keys import KernelKey
 from cklang.runtime.cache import Entry, Store, digest_of
+from cklang.runtime.family import Filling
 from cklang.runtime.log import logger
 from cklang.runtime.paths import cache_root
 from cklang.runtime.progress import Steps
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 __all__ = [
     "BuildResult",
     "Builder",
-    "Filling",
     "StencilFiles",
     "Wanted",
     "artifacts_in",
@@ -45,9 +45,6 @@ __all__ = [
     "shared_builder",
     "source_of",
 ]
-
-Filling = Function | AttentionFunctions
-"""What fills a stencil: an epilogue, or the functions of an attention."""
 
 Wanted = tuple[AnyKey, Filling]
 """A kernel to build: its key and what fills it."""
@@ -224,8 +221,6 @@ class Builder:
         return _Job(key=key, source=source, stencil=stencil, kernel=kernel, bundled=bundled)
 
     def _bundled(self, key: AnyKey, source: KernelSource) -> Bundled | None:
-        if not isinstance(key, KernelKey):
-            return None
         found = (bundle.find(key.stencil, source.stencil) for bundle in self.bundles)
         return next((bundled for bundled in found if bundled is not None), None)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Stencil bundles: compiled CK Tile kernels with their epilogues open, in one file.
+"""Stencil bundles: compiled CK Tile kernels with their functions open, in one file.
 
 A machine with a clang and no CK Tile headers fills the stencils of a bundle: ``cklang build
 --bundle FILE`` writes one, ``CKLANG_BUNDLE`` names those to use. A bundle is a zip archive::
@@ -15,15 +15,16 @@ import hashlib
 import json
 import zipfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cklang import knobs
+from cklang.attention_keys import AnyKey, key_from_json
 from cklang.codec import expect_fields
 from cklang.errors import CkBuildError, error
-from cklang.keys import Algorithm, KernelKey, Signature
+from cklang.runtime.family import AnyAlgorithm, AnySignature, ChosenKey, computes, opened
 
 if TYPE_CHECKING:
     from cklang.runtime.build import StencilFiles
@@ -64,21 +65,21 @@ class Bundle:
     path: Path
     compiler: str
     headers: str
-    stencils: tuple[tuple[KernelKey, str, str], ...]
+    stencils: tuple[tuple[AnyKey, str, str], ...]
     """For each stencil: its key, the SHA-256 of its source, and that of its files."""
 
     def __hash__(self) -> int:
         return hash((self.path, len(self.stencils)))
 
-    def algorithms(self, signature: Signature, gpu: str) -> Iterator[Algorithm]:
+    def algorithms(self, signature: AnySignature, gpu: str) -> Iterator[AnyAlgorithm]:
         """Yield the algorithms of its stencils for a signature on a GPU, in the file's order."""
-        open_ = replace(signature, epilogue="")
+        open_ = opened(signature)
         for key, _, _ in self.stencils:
-            if (key.signature, key.arch) == (open_, gpu):
+            if isinstance(key, ChosenKey) and key.arch == gpu and computes(key, open_):
                 yield key.algorithm
 
-    def find(self, key: KernelKey, source: str) -> Bundled | None:
-        """Return the stencil of ``key`` (the epilogue open) if it was made of this ``source``."""
+    def find(self, key: AnyKey, source: str) -> Bundled | None:
+        """Return the stencil of ``key`` (its functions open) if it was made of this ``source``."""
         wanted = (key, _sha(source.encode()))
         for held, text, digest in self.stencils:
             if (held, text) == wanted:
@@ -140,7 +141,7 @@ def read(path: Path) -> Bundle:
     for row in data["stencils"]:
         expect_fields("bundle stencil", row, _ROW)
     rows = tuple(
-        (KernelKey.from_json(row["key"]), str(row["source"]), str(row["digest"]))
+        (key_from_json(row["key"]), str(row["source"]), str(row["digest"]))
         for row in data["stencils"]
     )
     return Bundle(path, str(data["compiler"]), str(data["headers"]), rows)

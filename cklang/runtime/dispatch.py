@@ -7,6 +7,7 @@ call writes its addresses into them and launches; nothing else is touched.
 
 from __future__ import annotations
 
+import ctypes
 import math
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 from cklang.arch import ArchSpec
 from cklang.fusion.plan import FusionPlan, Kernel, epilogue_hash
 from cklang.ir.nodes import Value
+from cklang.keys import KernelKey
 from cklang.runtime import arrays
 from cklang.runtime.arrays import HOST, Array
 from cklang.runtime.bind import Binding
@@ -35,6 +37,7 @@ __all__ = [
     "CallPlan",
     "Choice",
     "Step",
+    "Table",
     "choose",
     "packed",
     "prepare",
@@ -50,7 +53,31 @@ class Choice:
 
     kernel: Kernel
     problem: AnyProblem
-    selection: Selection
+    selection: Selection[KernelKey, AnyProblem]
+
+
+@dataclass(slots=True)
+class Table:
+    """Rows of arguments that a launch reads in device memory; each call writes its addresses."""
+
+    rows: bytearray
+    patches: tuple[tuple[int, int], ...]
+    """(index of a 64-bit word, index of an address)."""
+    slot: int
+    """Index of the address of its place in device memory."""
+
+    @property
+    def bytes(self) -> int:
+        """Its size."""
+        return len(self.rows)
+
+    def write(self, device: Device, addresses: Sequence[int]) -> None:
+        """Put the rows of a call where the launch reads them."""
+        words = memoryview(self.rows).cast("Q")
+        for word, address in self.patches:
+            words[word] = addresses[address]
+        first = ctypes.addressof(ctypes.c_char.from_buffer(self.rows))
+        device.copy_in(addresses[self.slot], first, len(self.rows))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +92,8 @@ class Step:
     """Index of the address of its workspace."""
     zeroed: int
     """How many bytes of it must be 0 before each launch."""
+    table: Table | None = None
+    """What a group of products reads its arguments from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +192,8 @@ class CallPlan:
                 words = step.launch.words
                 for word, address in step.patches:
                     words[word] = addresses[address]
+                if step.table is not None:
+                    step.table.write(device, addresses)
                 if step.zeroed:
                     device.clear(addresses[step.workspace], step.zeroed, stream)
                 step.launch(stream)

@@ -2,7 +2,8 @@
 """Calls of one op with different sizes, in as few launches as their kernels are different.
 
 Products of one signature share a launch: their arguments stand in a table in device memory, one
-row each, and the kernel looks up whose tile it computes. The host face makes rows and launch.
+row each, and the kernel looks up whose tile it computes. The host face makes rows and launch, once;
+a repeated group writes its addresses into the rows.
 """
 
 from __future__ import annotations
@@ -11,41 +12,33 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-import numpy as np
-
 from cklang.arch import ArchSpec
 from cklang.errors import error
 from cklang.fusion.plan import FusedGemm, FusionPlan
 from cklang.keys import Algorithm, KernelKey, Signature
-from cklang.runtime.arrays import HOST, Array
+from cklang.runtime.arrays import Array
 from cklang.runtime.bind import Binding
 from cklang.runtime.build import Builder
 from cklang.runtime.candidates import candidates
 from cklang.runtime.convolution import ConvProblem
-from cklang.runtime.device import Device, Effort
-from cklang.runtime.dispatch import problems, touched
+from cklang.runtime.device import Device
+from cklang.runtime.dispatch import CallPlan, Step, Table, problems, touched
 from cklang.runtime.launch import loaded
 from cklang.runtime.problem import Problem
-from cklang.runtime.record import LaunchRecord
+from cklang.runtime.record import Artifact, LaunchRecord
 from cklang.runtime.rules import objections
 from cklang.runtime.select import Request, find
-from cklang.runtime.transfer import Region, staged
 
-__all__ = ["GroupedCall", "Member"]
+__all__ = ["Member", "prepare_group"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """One call of the group: its kernel, its arguments and where its result goes."""
+    """One call of the group and where its result goes."""
 
     plan: FusionPlan
     binding: Binding
     out: Array
-
-    @property
-    def arrays(self) -> dict[str, Array]:
-        """Arguments and result by the name of their value."""
-        return {**self.binding.arrays, self.plan.kernels[0].result.name: self.out}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,128 +46,110 @@ class _Product:
     """One product of a launch."""
 
     problem: Problem
-    member: Member
-
-    @property
-    def operands(self) -> list[str]:
-        """The names of its inputs."""
-        return [each.value for each in self.problem.inputs]
+    slots: tuple[int, ...]
+    """For each input of the problem: which address of the call it is."""
 
 
-class GroupedCall:
-    """The launches of a group; made for one call, run once."""
+def prepare_group(
+    members: Sequence[Member], device: Device, builder: Builder, request: Request
+) -> CallPlan:
+    """Return the launches of a group, with every kernel built and loaded.
 
-    def __init__(self, device: Device, builder: Builder, request: Request) -> None:
-        self.device = device
-        self.records: tuple[LaunchRecord, ...] = ()
-        self._builder = builder
-        self._request = request
+    Its addresses are those of the arguments, call by call, and then those of the results.
 
-    def run(self, members: Sequence[Member], stream: int | None) -> Effort | None:
-        """Compute the results of all members; those in host memory are there on return.
-
-        Returns:
-            What emulating all launches but the last took.
-
-        Raises:
-            CkUnsupportedError: G001, a member takes several kernels; G002, one has a batch; K101,
-                K102, no algorithm fits every product of a launch.
-        """
-        arrays = {id(array): array for member in members for array in member.arrays.values()}
-        if not self._copies(members):
-            addresses = {key: array.pointer for key, array in arrays.items()}
-            return self._launches(members, addresses, stream)
-        written = {id(member.out) for member in members}
-        regions = [
-            Region(pointer=array.pointer, low=piece.low, high=piece.high, written=piece.written)
-            for key, array in arrays.items()
-            for piece in [touched(array, written=key in written)]
-        ]
-        with staged(self.device, regions) as copies:
-            return self._launches(members, dict(zip(arrays, copies, strict=True)), stream)
-
-    def _copies(self, members: Sequence[Member]) -> bool:
-        return not self.device.host_memory and any(m.binding.place == HOST for m in members)
-
-    def _launches(
-        self, members: Sequence[Member], addresses: dict[int, int], stream: int | None
-    ) -> Effort | None:
-        effort: Effort | None = None
-        self.device.activate()
-        groups = list(_by_signature(members))
-        for index, (kernel, products) in enumerate(groups):
-            key = self._key(kernel, products)
-            self._launch(kernel, products, key, addresses, stream)
-            if index < len(groups) - 1:
-                more = self.device.effort()
-                effort = more if effort is None or more is None else effort + more
-        self.device.calls[0] += 1
-        return effort
-
-    def _key(self, kernel: FusedGemm, products: Sequence[_Product]) -> KernelKey:
-        """Return the key that serves all products: that of one of them, largest first, or any."""
-        spec = self.device.spec
-        given = [product.problem for product in products]
-        given.sort(key=lambda problem: problem.m * problem.n * problem.k, reverse=True)
-        signature = given[0].signature
-        chosen = (find(each, spec, self._request, kernel.epilogue).key.algorithm for each in given)
-        others = () if self._request.algorithm else candidates(signature, spec)
-        for algorithm in dict.fromkeys(chain(chosen, others)):
-            if not any(_objects(algorithm, problem, spec) for problem in given):
-                return KernelKey(signature, algorithm, spec.name)
-        raise error("G003", count=len(given), arch=spec.name, signature=signature.layouts)
-
-    def _launch(
-        self,
-        kernel: FusedGemm,
-        products: Sequence[_Product],
-        key: KernelKey,
-        addresses: dict[int, int],
-        stream: int | None,
-    ) -> None:
-        (artifact,) = self._builder.build_all([(key, kernel.epilogue)])
-        built = loaded(self.device, artifact)
-        rows, tiles = bytearray(), 0
-        for product in products:
-            names, arrays = product.operands, product.member.arrays
-            pointers = [addresses[id(arrays[name])] for name in names]
-            row = built.row(product.problem, pointers, tiles)
-            rows += row.kernarg
-            tiles += row.grid[0]
-        table = np.frombuffer(bytes(rows), np.uint8)
-        memory = self.device.allocate(table.nbytes)
-        try:
-            self.device.copy_in(memory, table.ctypes.data, table.nbytes)
-            shape = built.table(products[0].problem, memory, len(products), tiles)
-            launch = self.device.launch(built.function, shape.grid, shape.block, shape.kernarg)
-            launch(stream)
-            # The table must outlive the launch.
-            self.device.synchronize(stream)
-        finally:
-            self.device.free(memory)
-        record = LaunchRecord(
-            artifact=artifact, problem=products[0].problem, grid=shape.grid, block=shape.block
-        )
-        self.records = (*self.records, record)
+    Raises:
+        CkUnsupportedError: G001, a member takes several kernels; G002, one has a batch; G004, one
+            is a convolution; K101, K102, G003, no algorithm fits every product of a launch.
+        CkValueError: A026, the arrays are in several places.
+    """
+    places = sorted({member.binding.place for member in members})
+    if len(places) > 1:
+        raise error("A026", where=", ".join(places))
+    arrays = [array for member in members for array in member.binding.arrays.values()]
+    pieces = [touched(array, written=False) for array in arrays]
+    pieces += [touched(member.out, written=True) for member in members]
+    steps: list[Step] = []
+    tables: list[int] = []
+    for kernel, products in _by_signature(members):
+        key = _key(kernel, products, device.spec, request)
+        (artifact,) = builder.build_all([(key, kernel.epilogue)])
+        step, table = _step(artifact, products, device, len(pieces) + len(steps))
+        steps.append(step)
+        tables.append(table.bytes)
+    return CallPlan(device, steps, pieces, tables, places[0], outs=len(members))
 
 
 def _by_signature(members: Sequence[Member]) -> Iterator[tuple[FusedGemm, list[_Product]]]:
     """Yield the products of each signature, in the order of their first member."""
     groups: dict[Signature, tuple[FusedGemm, list[_Product]]] = {}
+    first, result = 0, sum(len(member.binding.arrays) for member in members)
     for index, member in enumerate(members):
-        plan = member.plan
+        plan, names = member.plan, list(member.binding.arrays)
         if len(plan.kernels) != 1:
             raise error("G001", name=plan.function.name, count=len(plan.kernels))
+        slots = {name: first + place for place, name in enumerate(names)}
+        slots[plan.kernels[0].result.name] = result + index
+        first += len(names)
         for kernel, problem in problems(plan, member.binding, member.out):
             if isinstance(problem, ConvProblem) or not isinstance(kernel, FusedGemm):
                 raise error("G004", name=plan.function.name)
             if problem.batch:
                 raise error("G002", index=index, batch=problem.batch)
-            product = _Product(problem=replace(problem, grouped=True), member=member)
+            product = _Product(
+                problem=replace(problem, grouped=True),
+                slots=tuple(slots[each.value] for each in problem.inputs),
+            )
             groups.setdefault(product.problem.signature, (kernel, []))[1].append(product)
     yield from groups.values()
+
+
+def _key(
+    kernel: FusedGemm, products: Sequence[_Product], spec: ArchSpec, request: Request
+) -> KernelKey:
+    """Return the key that serves all products: that of one of them, largest first, or any."""
+    given = [product.problem for product in products]
+    given.sort(key=lambda problem: problem.m * problem.n * problem.k, reverse=True)
+    signature = given[0].signature
+    chosen = (find(each, spec, request, kernel.epilogue).key.algorithm for each in given)
+    others = () if request.algorithm else candidates(signature, spec)
+    for algorithm in dict.fromkeys(chain(chosen, others)):
+        if not any(_objects(algorithm, problem, spec) for problem in given):
+            return KernelKey(signature, algorithm, spec.name)
+    raise error("G003", count=len(given), arch=spec.name, signature=signature.layouts)
 
 
 def _objects(algorithm: Algorithm, problem: Problem, spec: ArchSpec) -> bool:
     found = objections(algorithm, problem.signature, spec, problem)
     return next(iter(found), None) is not None
+
+
+def _step(
+    artifact: Artifact, products: Sequence[_Product], device: Device, slot: int
+) -> tuple[Step, Table]:
+    """Return the launch of all products and its table, which address ``slot`` is for."""
+    built = loaded(device, artifact)
+    rows, patches, tiles = bytearray(), [], 0
+    for product in products:
+        row = built.row(product.problem, tiles)
+        before = len(rows) // 8
+        patches += [
+            (before + word, address)
+            for address, words in zip(product.slots, row.pointers, strict=True)
+            for word in words
+        ]
+        rows += row.kernarg
+        tiles += row.grid[0]
+    shape = built.table(products[0].problem, len(products), tiles)
+    (words,) = shape.pointers
+    table = Table(rows=rows, patches=tuple(patches), slot=slot)
+    step = Step(
+        launch=device.launch(built.function, shape.grid, shape.block, shape.kernarg),
+        patches=tuple((word, slot) for word in words),
+        record=LaunchRecord(
+            artifact=artifact, problem=products[0].problem, grid=shape.grid, block=shape.block
+        ),
+        workspace=slot,
+        zeroed=0,
+        table=table,
+    )
+    return step, table

@@ -70,6 +70,47 @@ class Loaded:
         else:
             question = replace(_question(problem, marks), k_batch=split_k)
         shape = self._asked(problem, replace(question, workspace=own, blocks=self.blocks))
+        return self._launch(shape, marks, own)
+
+    def row(self, problem: Problem, first_tile: int) -> Prepared:
+        """Return the row of ``problem`` in the table of a grouped kernel.
+
+        Args:
+            problem: One product of the group.
+            first_tile: How many tiles the rows before it have.
+
+        Raises:
+            CkUnsupportedError: D007, the problem is refused.
+        """
+        marks = [mark(i) for i in range(len(problem.inputs))]
+        question = replace(_question(problem, marks), first_tile=first_tile)
+        return self._launch(self._asked(problem, question), marks)
+
+    def table(self, problem: Problem, count: int, tiles: int) -> Prepared:
+        """Return the launch of a grouped kernel, whose one pointer is to its table.
+
+        ``problem`` is any of its products; rows and tiles are counted by ``count`` and ``tiles``.
+        """
+        *marks, own = [mark(i) for i in range(1 + len(problem.inputs))]
+        question = replace(
+            _question(problem, marks),
+            blocks=self.blocks,
+            groups=own,
+            group_count=count,
+            first_tile=tiles,
+        )
+        return self._launch(self._asked(problem, question), [own])
+
+    def _asked(self, problem: AnyProblem, question: GemmProblem | ConvQuestion) -> LaunchShape:
+        # The face is that of the key's family, as the problem and its question are.
+        shape = self.face.describe(question)  # type: ignore[arg-type]
+        if isinstance(shape, str):
+            label = self.artifact.key.label
+            raise error("D007", label=label, problem=problem, verdict=shape)
+        return shape
+
+    def _launch(self, shape: LaunchShape, marks: list[int], own: int = 0) -> Prepared:
+        """Return a launch with the places of its pointers; ``own`` marks that of its workspace."""
         return Prepared(
             grid=shape.grid,
             block=shape.block,
@@ -79,43 +120,6 @@ class Loaded:
             workspace_bytes=shape.workspace_bytes,
             zeroed_bytes=shape.zeroed_bytes,
         )
-
-    def row(self, problem: Problem, pointers: list[int], first_tile: int) -> LaunchShape:
-        """Return the row of ``problem`` in the table of a grouped kernel.
-
-        Args:
-            problem: One product of the group.
-            pointers: Addresses of the problem's inputs.
-            first_tile: How many tiles the rows before it have.
-
-        Raises:
-            CkUnsupportedError: D007, the problem is refused.
-        """
-        question = replace(_question(problem, pointers), first_tile=first_tile)
-        return self._asked(problem, question)
-
-    def table(self, problem: Problem, groups: int, count: int, tiles: int) -> LaunchShape:
-        """Return the launch of a grouped kernel whose table is at address ``groups``.
-
-        ``problem`` is any of its products; rows and tiles are counted by ``count`` and ``tiles``.
-        """
-        marks = [_MARK] * len(problem.inputs)
-        question = replace(
-            _question(problem, marks),
-            blocks=self.blocks,
-            groups=groups,
-            group_count=count,
-            first_tile=tiles,
-        )
-        return self._asked(problem, question)
-
-    def _asked(self, problem: AnyProblem, question: GemmProblem | ConvQuestion) -> LaunchShape:
-        # The face is that of the key's family, as the problem and its question are.
-        shape = self.face.describe(question)  # type: ignore[arg-type]
-        if isinstance(shape, str):
-            label = self.artifact.key.label
-            raise error("D007", label=label, problem=problem, verdict=shape)
-        return shape
 
     def _words(self, shape: LaunchShape, index: int, mark: int) -> tuple[int, ...]:
         return words_of(shape.kernarg, mark, self.artifact.key.label, index)

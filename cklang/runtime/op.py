@@ -18,16 +18,14 @@ import numpy as np
 
 from cklang import knobs
 from cklang.arch import arch
-from cklang.attention_keys import AttentionAlgorithm
 from cklang.errors import CkError, error
 from cklang.frontend.program import Program
 from cklang.ir.nodes import Function
-from cklang.keys import Algorithm
 from cklang.runtime import arrays, quick
 from cklang.runtime.arrays import HOST, Library
 from cklang.runtime.bind import Binding, ResultFace, assign, bind, check_out
 from cklang.runtime.context import Defaults, current, device_of
-from cklang.runtime.convolution import AnyProblem
+from cklang.runtime.family import AnyAlgorithm, Asked
 from cklang.runtime.irprogram import IrProgram
 from cklang.runtime.record import Artifact, CallRecord
 from cklang.runtime.registry import Registry
@@ -38,10 +36,8 @@ from cklang.runtime.strategy import Direction, Strategy, strategy_of
 if TYPE_CHECKING:
     import networkx as nx
 
-    from cklang.runtime.attention.problem import AttentionCase
     from cklang.runtime.device import Effort
     from cklang.runtime.dispatch import CallPlan
-    from cklang.runtime.grouped import GroupedCall
     from cklang.runtime.plans import AnyChoice, AnyPlan
     from cklang.runtime.tune.case import Case
 
@@ -61,7 +57,8 @@ class _Ready:
 
     plan: CallPlan
     results: tuple[ResultFace, ...]
-    library: Library
+    libraries: tuple[Library, ...]
+    """Whose arrays the results are."""
     place: str
     number_dtypes: tuple[np.dtype[Any], ...]
     """The dtype that each address's memory has, for plain numbers."""
@@ -70,7 +67,7 @@ class _Ready:
 class _Last(NamedTuple):
     """The raw facts of the last call; :attr:`Op.last` makes a record of them when asked."""
 
-    plan: CallPlan | GroupedCall
+    plan: CallPlan
     before: Effort | None
     """What all launches but the last took."""
     call: int
@@ -128,7 +125,8 @@ class Op:
         defaults = current()
         device = _device(device, defaults)
         seen = quick.glance(self._parameters, values, out, device or knobs.DEVICE.get())
-        registry = self.request.registry or defaults.registry
+        registry = self.request.registry
+        registry = defaults.registry if registry is None else registry
         # Defaults are compared by identity; kernels of a registry come and go.
         key = (seen.key, defaults, registry.version)
         ready = self._memo.get(key)
@@ -136,11 +134,13 @@ class Op:
         if ready is None:
             ready = self._prepare(values, out, device)
             self._remember(key, ready)
-        return self._run(ready, seen, values, out, memoised)
+        result = self._run(ready, seen, values, out, memoised)
+        return result if out is not None else _one_or_all(result)
 
     def _run(
         self, ready: _Ready, seen: quick.Glance, values: Sequence[Any], out: Any, memoised: bool
     ) -> Any:
+        """Launch, and return ``out`` or the list of new results."""
         plan, addresses = ready.plan, seen.addresses
         for index, number in seen.numbers:
             cell = np.array(number, ready.number_dtypes[index])
@@ -148,15 +148,14 @@ class Op:
             addresses[index] = quick.address(cell)
         result = out
         if out is None:
-            made = tuple(
-                arrays.empty(face.shape, face.dtype, ready.library, ready.place)
-                for face in ready.results
-            )
-            addresses += map(quick.address, made)
-            result = _one_or_all(made)
+            result = [
+                arrays.empty(face.shape, face.dtype, library, ready.place)
+                for face, library in zip(ready.results, ready.libraries, strict=True)
+            ]
+            addresses += map(quick.address, result)
         elif plan.overlaps(addresses):
             _targets(self._bind(values), out)
-        stream = None if ready.place == HOST else arrays.current_stream(ready.library)
+        stream = None if ready.place == HOST else arrays.current_stream(ready.libraries[0])
         before = plan.run(addresses, stream)
         call = plan.device.calls[0]
         self._last = _Last(plan, before, call, memoised)
@@ -178,31 +177,49 @@ class Op:
             CkUnsupportedError: G001, the op takes several kernels; G002, a call has a batch.
             CkError: What a call raises.
         """
+        given = [self._values(tuple(values), {}) for values in calls]
+        if not given:
+            return []
+        defaults = current()
+        device = _device(device, defaults)
+        named = device or knobs.DEVICE.get()
+        seen = quick.joined(
+            [quick.glance(self._parameters, values, None, named) for values in given]
+        )
+        registry = self.request.registry or defaults.registry
+        key = (seen.key, defaults, registry.version)
+        ready = self._memo.get(key)
+        memoised = ready is not None
+        if ready is None:
+            ready = self._prepare_group(given, device)
+            self._remember(key, ready)
+        made: list[Any] = self._run(ready, seen, given, None, memoised)
+        return made
+
+    def _prepare_group(self, calls: Sequence[Sequence[Any]], device_name: str | None) -> _Ready:
         from cklang.runtime.build import shared_builder
         from cklang.runtime.device import open_device
-        from cklang.runtime.grouped import GroupedCall, Member
+        from cklang.runtime.grouped import Member, prepare_group
         from cklang.runtime.plans import gemms
 
-        results, members = [], []
-        for values in calls:
-            binding = self._bind(self._values(tuple(values), {}))
-            made = _new(binding.results[0], binding)
-            out = arrays.read("out", made)
-            results.append(made)
-            plan = gemms(self._fuse(binding), "grouped")
-            members.append(Member(plan=plan, binding=binding, out=out))
-        if not members:
-            return []
-        places = {member.binding.place for member in members}
-        if len(places) > 1:
-            raise error("A026", where=", ".join(sorted(places)))
-        first = members[0].binding
-        opened = open_device(_device(device, current()), first.place)
-        call = GroupedCall(opened, shared_builder(), self.request)
-        stream = None if first.place == HOST else arrays.current_stream(first.library)
-        before = call.run(members, stream)
-        self._last = _Last(call, before, opened.calls[0], False)
-        return results
+        bindings = [self._bind(values) for values in calls]
+        members = [
+            Member(
+                plan=gemms(self._fuse(binding), "grouped"),
+                binding=binding,
+                out=arrays.read("out", _new(binding.results[0], binding)),
+            )
+            for binding in bindings
+        ]
+        place = bindings[0].place
+        device = open_device(device_name, place)
+        return _Ready(
+            plan=prepare_group(members, device, shared_builder(), self.request),
+            results=tuple(binding.results[0] for binding in bindings),
+            libraries=tuple(binding.library for binding in bindings),
+            place=place,
+            number_dtypes=tuple(dtype for binding in bindings for dtype in _dtypes(binding)),
+        )
 
     def _prepare(self, values: Sequence[Any], out: Any, device_name: str | None) -> _Ready:
         from cklang.runtime.build import shared_builder
@@ -219,9 +236,9 @@ class Op:
         return _Ready(
             plan=plan,
             results=binding.results,
-            library=binding.library,
+            libraries=(binding.library,) * len(binding.results),
             place=binding.place,
-            number_dtypes=tuple(array.dtype.numpy for array in binding.arrays.values()),
+            number_dtypes=_dtypes(binding),
         )
 
     def _remember(self, key: object, ready: _Ready) -> None:
@@ -257,7 +274,7 @@ class Op:
 
     def using(
         self,
-        algorithm: Algorithm | AttentionAlgorithm | None = None,
+        algorithm: AnyAlgorithm | None = None,
         *,
         registry: Registry | None = None,
         strategy: str | Strategy | Direction | None = None,
@@ -289,11 +306,10 @@ class Op:
     @property
     def registry(self) -> Registry:
         """Where calls look for kernels first: its own registry, else the context's."""
-        return self.request.registry or current().registry
+        mine = self.request.registry
+        return current().registry if mine is None else mine
 
-    def problems(
-        self, *args: Any, out: Any = None, **kwargs: Any
-    ) -> tuple[AnyProblem | AttentionCase, ...]:
+    def problems(self, *args: Any, out: Any = None, **kwargs: Any) -> tuple[Asked, ...]:
         """Return the problem of each kernel of a call, as :func:`cklang.select` takes it."""
         return tuple(choice.problem for choice in self._choices(args, kwargs, out, None))
 
@@ -326,20 +342,11 @@ class Op:
             priority: Of these kernels.
             **kwargs: As in a call.
         """
-        from cklang.runtime.device import target_of
-        from cklang.runtime.dispatch import choose
-        from cklang.runtime.plans import gemms
+        from cklang.runtime.plans import declare
 
         target = self.registry if registry is None else registry
-        binding, outs = self._offered(args, kwargs, out)
-        plan = gemms(self._fuse(binding), "declare")
-        spec = target_of(_device(device, current())).spec
-        new = 0
-        for choice in choose(plan, binding, None if outs is None else outs[0], spec, self.request):
-            signature, gpu = choice.problem.signature, choice.selection.key.arch
-            region = choice.kernel.epilogue
-            new += target.declare(signature, region, gpu, among, priority=priority)
-        return new
+        choices = self._choices(args, kwargs, out, device)
+        return sum(declare(target, choice, among, priority) for choice in choices)
 
     def ir(self, *args: Any, **kwargs: Any) -> Function:
         """Return the IR for these arguments; ``str()`` of it is its text."""
@@ -436,7 +443,7 @@ class Op:
 
 
 def _expect_algorithm(given: object) -> None:
-    if not isinstance(given, Algorithm | AttentionAlgorithm | None):
+    if not isinstance(given, AnyAlgorithm | None):
         want = "a cklang.Algorithm or cklang.AttentionAlgorithm"
         raise error("K002", what="using(...)", want=want, got=given)
 
@@ -451,6 +458,10 @@ def _count(given: object) -> int:
 def _new(face: ResultFace, binding: Binding) -> Any:
     """Return a new array for a result of a call."""
     return arrays.empty(face.shape, face.dtype, binding.library, binding.place)
+
+
+def _dtypes(binding: Binding) -> tuple[np.dtype[Any], ...]:
+    return tuple(array.dtype.numpy for array in binding.arrays.values())
 
 
 def _one_or_all(made: Sequence[Any]) -> Any:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """``ck.pack``: matrices of 4-bit elements, two in a byte.
 
-NumPy holds an ``ml_dtypes.int4`` in a byte of its own, which no kernel reads. A packed array has
-the order that CK Tile's conversion of pk_int4_t takes: along K eight elements e0 ... e7 are four
-bytes, low half first: e0 e2 | e4 e6 | e1 e3 | e5 e7, each integer with 8 added to it.
+NumPy holds an ``ml_dtypes.int4`` or ``float4_e2m1fn`` in a byte of its own, which no kernel reads.
+Floats are packed in order along K, low half first. Integers have the order that CK Tile's
+conversion of pk_int4_t takes: eight elements e0 ... e7 are four bytes, low half first:
+e0 e2 | e4 e6 | e1 e3 | e5 e7, each with 8 added to it.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from numpy.typing import NDArray
 
 from cklang.errors import error
 from cklang.runtime.arrays import HOST, Array, Library
-from cklang.types import DType, i4
+from cklang.types import DType, fp4, i4
 
-__all__ = ["Packed", "pack"]
+__all__ = ["Packed", "filled_row", "pack"]
 
 _ROW = 32
 """Rows are filled up to so many elements, 16 bytes: the widest access stays in its row."""
-_ORDER = np.array([0, 2, 4, 6, 1, 3, 5, 7])
+_ORDERS = {i4: np.array([0, 2, 4, 6, 1, 3, 5, 7]), fp4: np.arange(8)}
 """Which of eight elements stands at each half byte."""
 _BIAS = 8
 
@@ -40,13 +41,16 @@ class Packed:
     """The axis along which two elements share a byte: K of the product."""
 
     def unpack(self) -> NDArray[Any]:
-        """Return the matrix with an element a byte (``ml_dtypes.int4``)."""
+        """Return the matrix with an element a byte (``ml_dtypes.int4``, ``float4_e2m1fn``)."""
         halves = np.stack([self.data & 15, self.data >> 4], axis=-1)
         eights = halves.reshape(len(self.data), -1, 8)
         ordered = np.empty_like(eights)
-        ordered[..., _ORDER] = eights
+        ordered[..., _ORDERS[self.dtype]] = eights
         rows = ordered.reshape(len(self.data), -1)[:, : self.shape[self.axis]]
-        numbers = (rows.astype(np.int8) - _BIAS).astype(self.dtype.numpy)
+        if self.dtype == i4:
+            numbers = (rows.astype(np.int8) - _BIAS).astype(self.dtype.numpy)
+        else:
+            numbers = np.ascontiguousarray(rows).view(self.dtype.numpy)
         return np.ascontiguousarray(np.moveaxis(numbers, 1, self.axis))
 
     def __ck_array__(self, name: str) -> Array:
@@ -65,28 +69,41 @@ class Packed:
         )
 
 
+def filled_row(elements: int) -> int:
+    """Return how many elements a packed row has room for that holds ``elements``."""
+    return -(-elements // _ROW) * _ROW
+
+
 def pack(w: Any, axis: int = -1) -> Packed:
-    """Return a matrix of integers from -8 to 7 as a packed array of ``ck.i4``.
+    """Return a matrix of 4-bit floats or of integers from -8 to 7 as a packed array.
 
     Args:
-        w: A host matrix of ``ml_dtypes.int4``, or of any integers in that range.
+        w: A host matrix of ``ml_dtypes.float4_e2m1fn``, which becomes ``ck.fp4``; of
+            ``ml_dtypes.int4`` or any integers in that range, which becomes ``ck.i4``.
         axis: The axis that the product sums over: the last one of a ``ck.i4[N, K]``.
 
     Raises:
-        CkTypeError: A054, ``w`` is no matrix of integers.
-        CkValueError: A055, a number is out of range.
+        CkTypeError: A054, ``w`` is no such matrix.
+        CkValueError: A055, an integer is out of range.
     """
     matrix = np.asarray(w)
-    is_packed_type = matrix.dtype == i4.numpy
-    if matrix.ndim != 2 or not (is_packed_type or matrix.dtype.kind in "iu"):
+    dtype = fp4 if matrix.dtype == fp4.numpy else i4
+    known = matrix.dtype in (fp4.numpy, i4.numpy) or matrix.dtype.kind in "iu"
+    if matrix.ndim != 2 or not known:
         raise error("A054", dtype=matrix.dtype, rank=matrix.ndim)
+    codes = _codes(matrix) if dtype == i4 else matrix.view(np.uint8)
+    rows = np.moveaxis(codes, axis, 1)
+    empty = _BIAS if dtype == i4 else 0
+    filled = np.full((rows.shape[0], filled_row(rows.shape[1])), empty, np.uint8)
+    filled[:, : rows.shape[1]] = rows
+    halves = filled.reshape(rows.shape[0], -1, 8)[..., _ORDERS[dtype]]
+    pairs = halves.reshape(rows.shape[0], -1, 2)
+    data = np.ascontiguousarray(pairs[..., 0] | pairs[..., 1] << 4)
+    return Packed(data=data, shape=matrix.shape, dtype=dtype, axis=axis % 2)
+
+
+def _codes(matrix: NDArray[Any]) -> NDArray[np.uint8]:
     wide = matrix.astype(np.int64)
     if wide.size and not -8 <= wide.min() <= wide.max() <= 7:
         raise error("A055", low=wide.min(), high=wide.max())
-    rows = np.moveaxis(wide, axis, 1)
-    filled = np.zeros((rows.shape[0], -(-rows.shape[1] // _ROW) * _ROW), np.int64)
-    filled[:, : rows.shape[1]] = rows
-    halves = (filled + _BIAS).astype(np.uint8).reshape(rows.shape[0], -1, 8)[..., _ORDER]
-    pairs = halves.reshape(rows.shape[0], -1, 2)
-    data = np.ascontiguousarray(pairs[..., 0] | pairs[..., 1] << 4)
-    return Packed(data=data, shape=matrix.shape, dtype=i4, axis=axis % 2)
+    return (wide + _BIAS).astype(np.uint8)

@@ -15,14 +15,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from cklang import knobs
-from cklang.attention_keys import AnyKey
+from cklang.attention_keys import AnyKey, key_from_json
 from cklang.errors import CkError
-from cklang.fusion.plan import epilogue_text
-from cklang.ir.parser import parse_function
-from cklang.keys import KernelKey
 from cklang.runtime.build import BuildResult, failures_together, shared_builder
 from cklang.runtime.cache import Store
 from cklang.runtime.delivery import Parcel, marked, receive, sees, send
+from cklang.runtime.family import filled, texts_of
 from cklang.runtime.paths import cache_root
 from cklang.runtime.progress import Steps
 from cklang.runtime.record import Artifact
@@ -68,8 +66,8 @@ class Done:
     parcels: tuple[Parcel, ...]
 
 
-Plain = Sequence[tuple[dict[str, Any], str]]
-"""Keys as JSON and epilogues as text."""
+Plain = Sequence[tuple[dict[str, Any], tuple[str, ...]]]
+"""Keys as JSON and the functions that fill them as text."""
 
 
 def build(
@@ -84,7 +82,7 @@ def build(
     """
     start = time.perf_counter()
     if executor is None or isinstance(executor, ThreadPoolExecutor):
-        wanted = [(kernel.key, kernel.epilogue) for kernel in kernels]
+        wanted = [(kernel.key, kernel.filling) for kernel in kernels]
         results = shared_builder().build_many(wanted, executor, max_workers)
     else:
         results = _elsewhere(kernels, executor)
@@ -114,7 +112,7 @@ def _elsewhere(kernels: Sequence[Kernel], executor: Executor) -> list[BuildResul
         start = time.perf_counter()
         tasks: dict[Future[list[Done]], list[Kernel]] = {}
         for group in groups.values():
-            plain = [(kernel.key.to_json(), epilogue_text(kernel.epilogue)) for kernel in group]
+            plain = [(kernel.key.to_json(), texts_of(kernel.filling)) for kernel in group]
             tasks[executor.submit(build_plain, plain, told, mark)] = group
         # What a worker has made is fetched at once: it may die before the others are done.
         for task in as_completed(tasks):
@@ -156,7 +154,7 @@ def build_plain(kernels: Plain, told: Mapping[str, str], mark: str) -> list[Done
     mine = dict(told) if shared else {knobs.JOBS.name: told[knobs.JOBS.name]}
     with knobs.scope(**mine):
         builder = shared_builder()
-        wanted = [(KernelKey.from_json(key), parse_function(text)) for key, text in kernels]
+        wanted = [(key_from_json(key), filled(tuple(texts))) for key, texts in kernels]
         results = builder.build_many(wanted)
         sent = [() if shared else builder.entries(each) for each in wanted]
         return [

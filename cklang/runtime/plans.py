@@ -16,6 +16,7 @@ from cklang.runtime.attention.call import AttentionChoice, choose_attention, pre
 from cklang.runtime.bind import Binding
 from cklang.runtime.device import Device
 from cklang.runtime.dispatch import CallPlan, Choice
+from cklang.runtime.family import ChosenKey, signature_of
 from cklang.runtime.select import Request
 
 if TYPE_CHECKING:
@@ -23,8 +24,19 @@ if TYPE_CHECKING:
 
     from cklang.runtime.build import Builder, Wanted
     from cklang.runtime.record import Artifact
+    from cklang.runtime.registry import Registry
+    from cklang.runtime.space import Pattern
 
-__all__ = ["AnyChoice", "AnyPlan", "build_choices", "choices_of", "gemms", "prepare", "wanted"]
+__all__ = [
+    "AnyChoice",
+    "AnyPlan",
+    "build_choices",
+    "choices_of",
+    "declare",
+    "gemms",
+    "prepare",
+    "wanted",
+]
 
 AnyPlan = FusionPlan | AttentionPlan
 AnyChoice = Choice | AttentionChoice
@@ -74,23 +86,31 @@ def build_choices(choices: Sequence[AnyChoice], executor: Executor | None) -> tu
 
     Args:
         choices: Of one call.
-        executor: Builds instead of this machine's compilers, for other families than attention.
+        executor: Builds instead of this machine's compilers.
 
     Raises:
         CkBuildError: B rows, a compiler failed.
-        CkUnsupportedError: G005, an executor and an attention.
     """
-    from cklang.runtime.build import shared_builder
     from cklang.runtime.parallel import built
     from cklang.runtime.registry import Kernel
 
-    products = [choice for choice in choices if not isinstance(choice, AttentionChoice)]
-    if len(products) < len(choices):
-        if executor is not None:
-            raise error("G005", what="executor", name=choices[0].kernel.name)
-        return tuple(shared_builder().build_all([wanted(choice) for choice in choices]))
-    kernels = [Kernel(key=c.selection.key, epilogue=c.kernel.epilogue) for c in products]
+    kernels = [Kernel(key=key, filling=filling) for key, filling in map(wanted, choices)]
     return built(kernels, executor)
+
+
+def declare(
+    registry: Registry, choice: AnyChoice, among: Pattern | str | None, priority: int
+) -> int:
+    """Declare kernels for one launch of a call, and return how many are new.
+
+    Raises:
+        CkValueError: As :meth:`cklang.Registry.declare`.
+    """
+    key, filling = wanted(choice)
+    if not isinstance(key, ChosenKey):
+        return int(registry.add(key, filling, priority=priority))
+    signature = signature_of(key)
+    return registry.declare(signature, filling, key.arch, among, priority=priority)
 
 
 def gemms(plan: AnyPlan, what: str) -> FusionPlan:

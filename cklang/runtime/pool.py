@@ -8,25 +8,34 @@ questions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from cklang.arch import ArchSpec
-from cklang.keys import Algorithm, KernelKey
-from cklang.runtime.convolution import AnyProblem
+from cklang.attention_keys import AttentionGradKey
+from cklang.keys import KernelKey
+from cklang.runtime.attention.ranking import attention_grad_times, attention_times
+from cklang.runtime.family import AnyAlgorithm, Asked, ChosenKey, signature_of
+from cklang.runtime.record import Resources
 from cklang.runtime.rules import Rejection, objections, rules_of
 from cklang.runtime.rules.engine import ProblemRule
+from cklang.tuning import traits
 from cklang.tuning.model import Ranker
 
-__all__ = ["Legal", "Pool"]
+__all__ = ["AnyPool", "Legal", "Pool", "Times"]
 
 Legal = npt.NDArray[np.bool_]
+Times = npt.NDArray[np.float64]
+
+K = TypeVar("K", bound=ChosenKey)
 
 
-class Pool:
+class Pool(Generic[K]):
     """Candidates in order of preference.
 
     Args:
@@ -34,26 +43,35 @@ class Pool:
         spec: The GPU.
         origin: Where they come from, for people.
         checked: Whether no algorithm rule objects to any of them, as is known already.
+        built: What those of products take of the GPU that are known to be built; the cost model
+            estimates it for the others.
     """
 
     def __init__(
-        self, keys: Sequence[KernelKey], spec: ArchSpec, origin: str, *, checked: bool = False
+        self,
+        keys: Sequence[K],
+        spec: ArchSpec,
+        origin: str,
+        *,
+        checked: bool = False,
+        built: Mapping[KernelKey, Resources] = MappingProxyType({}),
     ) -> None:
         self.keys = tuple(keys)
         self.spec = spec
         self.origin = origin
+        self.built = built
         sound = [checked or self._is_sound(key) for key in self.keys]
         self._sound: Legal = np.array(sound, np.bool_)
-        rules = rules_of(self.keys[0].signature) if self.keys else ()
+        rules = rules_of(signature_of(self.keys[0])) if self.keys else ()
         self._questions = [question(rule, self.keys) for rule in rules]
 
     def __len__(self) -> int:
         return len(self.keys)
 
-    def _is_sound(self, key: KernelKey) -> bool:
-        return next(objections(key.algorithm, key.signature, self.spec), None) is None
+    def _is_sound(self, key: K) -> bool:
+        return next(objections(key.algorithm, signature_of(key), self.spec), None) is None
 
-    def legal(self, problem: AnyProblem) -> Legal:
+    def legal(self, problem: Asked) -> Legal:
         """Return for each kernel whether no rule objects to it for ``problem``."""
         legal = self._sound
         for rule, distinct, index in self._questions:
@@ -62,38 +80,58 @@ class Pool:
                 legal = legal & np.array(answers, np.bool_)[index]
         return legal
 
-    def position(self, key: KernelKey) -> int | None:
+    def position(self, key: ChosenKey) -> int | None:
         """Return the place of a kernel, or None."""
         return self._positions.get(key)
 
     @cached_property
-    def _positions(self) -> dict[KernelKey, int]:
+    def _positions(self) -> dict[ChosenKey, int]:
         return {key: position for position, key in enumerate(self.keys)}
 
-    def rejections(self, problem: AnyProblem, until: int | None = None) -> Iterator[Rejection]:
+    def rejections(self, problem: Asked, until: int | None = None) -> Iterator[Rejection]:
         """Yield the first objection to each kernel before position ``until`` that has one."""
         for key in self.keys[:until]:
-            found = next(objections(key.algorithm, key.signature, self.spec, problem), None)
+            found = next(objections(key.algorithm, signature_of(key), self.spec, problem), None)
             if found is not None:
                 yield found
 
-    @cached_property
-    def ranker(self) -> Ranker:
-        """The cost model of these kernels.
+    def times_of(self, problem: Asked) -> Times:
+        """Return the time in µs that the cost model predicts for each kernel.
 
         Raises:
             CkUnsupportedError: N001, N002, it has no constants for this GPU or its dtypes.
         """
-        return Ranker(keys=self.keys, spec=self.spec)
+        if isinstance(self.keys[0], KernelKey):
+            return self.ranker.model.times_of(cast(Any, problem))
+        if isinstance(self.keys[0], AttentionGradKey):
+            return attention_grad_times(cast(Any, self.keys), cast(Any, problem), self.spec)
+        return attention_times(cast(Any, self.keys), cast(Any, problem), self.spec)
+
+    @cached_property
+    def ranker(self) -> Ranker:
+        """The cost model of these kernels, of products or of convolutions.
+
+        Raises:
+            CkUnsupportedError: N001, N002, it has no constants for this GPU or its dtypes.
+        """
+        held = {
+            key: traits.Resources(vgprs=used.vgprs, lds_bytes=used.lds_bytes)
+            for key, used in self.built.items()
+        }
+        keys = cast(tuple[KernelKey, ...], self.keys)
+        return Ranker(keys=keys, spec=self.spec, resources=held)
 
 
-Question = tuple[ProblemRule, tuple[Algorithm, ...], npt.NDArray[np.intp]]
+AnyPool = Pool[Any]
+"""A pool of any family."""
+
+Question = tuple[ProblemRule, tuple[AnyAlgorithm, ...], npt.NDArray[np.intp]]
 
 
-def question(rule: ProblemRule, keys: Sequence[KernelKey]) -> Question:
+def question(rule: ProblemRule, keys: Sequence[ChosenKey]) -> Question:
     """Return ``rule``, one algorithm for each distinct footprint, and each kernel's footprint."""
     seen: dict[object, int] = {}
-    distinct: list[Algorithm] = []
+    distinct: list[AnyAlgorithm] = []
     index = np.empty(len(keys), np.intp)
     for position, key in enumerate(keys):
         footprint = rule.footprint(key.algorithm)

@@ -17,7 +17,7 @@ from cklang.frontend.signature import Parameter
 from cklang.runtime import arrays
 from cklang.runtime.arrays import Array, torch_module
 
-__all__ = ["Glance", "address", "glance"]
+__all__ = ["Glance", "address", "glance", "joined"]
 
 # A NumPy array object starts with Python's object header and then the address of its data; its
 # public attributes for that address build an object at each access and take ten times as long.
@@ -93,6 +93,17 @@ def glance(
             _out(each, key, seen)
     seen.key = tuple(key)
     return seen
+
+
+def joined(calls: Sequence[Glance]) -> Glance:
+    """Return several calls seen as one: the addresses of the first, those of the next, ..."""
+    whole = Glance(tuple(each.key for each in calls), [])
+    for each in calls:
+        first = len(whole.addresses)
+        whole.numbers += [(first + index, value) for index, value in each.numbers]
+        whole.addresses += each.addresses
+        whole.held += each.held
+    return whole
 
 
 def _out(out: Any, key: list[Any], seen: Glance) -> None:

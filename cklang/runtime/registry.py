@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Named sets of kernels that calls may be served by.
 
-A registry holds declarations: the key of a kernel, its epilogue and a priority. Building one makes
-the code objects; what is built stands in the kernel cache, not here, so a registry can be exported
-to JSON, imported in another process and built again, and is then equal.
+A registry holds declarations: the key of a kernel of any family, the functions that fill its
+stencil, and a priority. Building one makes the code objects; what is built stands in the kernel
+cache, not here, so a registry can be exported to JSON, imported in another process and built again,
+and is then equal.
 
 There is one rule of priority, for adding and for merging: of two entries with one key the one of
 higher priority stays; at equal priority the one that was there.
@@ -15,22 +16,30 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from cklang.attention_keys import AnyKey, key_from_json
 from cklang.codec import decode, expect_fields
 from cklang.errors import error
-from cklang.fusion.plan import epilogue_hash, epilogue_text
-from cklang.ir.nodes import Function
-from cklang.keys import KernelKey, Signature
 from cklang.runtime.candidates import candidates
+from cklang.runtime.family import (
+    AnySignature,
+    Filling,
+    expect_filling,
+    filled,
+    key_of,
+    texts_of,
+)
 from cklang.runtime.space import Pattern, enumerate_legal
 
 if TYPE_CHECKING:
     from cklang.runtime.parallel import BuildSummary
+    from cklang.runtime.record import Resources
 
 __all__ = ["SCHEMA_VERSION", "Kernel", "Registry"]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Version of the JSON form."""
 
 
@@ -38,9 +47,10 @@ SCHEMA_VERSION = 1
 class Kernel:
     """A declared kernel."""
 
-    key: KernelKey
-    epilogue: Function
-    """The region that fusion made; its hash stands in the key."""
+    key: AnyKey
+    filling: Filling
+    """The epilogue that fusion made, or the functions of an attention; their hashes stand in the
+    key."""
     priority: int = 0
     """Kernels of higher priority are preferred by ``first_fit``."""
 
@@ -55,13 +65,21 @@ class Registry:
     def __init__(self, name: str) -> None:
         self.name = name
         self._kernels: dict[str, Kernel] = {}
+        self._resources: dict[str, Resources] = {}
         self._lock = threading.RLock()
         self._version = 0
 
     @property
     def version(self) -> int:
-        """A number that changes when kernels are added or removed; selections depend on it."""
+        """A number that changes with the kernels and what is known of them; selections too."""
         return self._version
+
+    def resources(self, key: AnyKey) -> Resources | None:
+        """Return what a kernel takes of the GPU, if :meth:`build` of this registry has built it.
+
+        The cost model takes registers and LDS from there, and estimates those of other kernels.
+        """
+        return self._resources.get(key.digest)
 
     def __repr__(self) -> str:
         return f"<cklang registry {self.name!r}: {len(self)} kernels>"
@@ -73,7 +91,7 @@ class Registry:
         with self._lock:
             return iter(tuple(self._kernels.values()))
 
-    def __contains__(self, key: KernelKey) -> bool:
+    def __contains__(self, key: AnyKey) -> bool:
         return key.digest in self._kernels
 
     def __eq__(self, other: object) -> bool:
@@ -84,16 +102,19 @@ class Registry:
 
     __hash__ = object.__hash__
 
-    def add(self, key: KernelKey, epilogue: Function, *, priority: int = 0) -> bool:
+    def add(self, key: AnyKey, filling: Filling, *, priority: int = 0) -> bool:
         """Declare one kernel; return whether it is new or has a higher priority than before.
 
+        Args:
+            key: Its identity.
+            filling: The epilogue of a product or a convolution, the functions of an attention.
+            priority: Against a kernel of the same key, and for ``first_fit``.
+
         Raises:
-            CkValueError: K007, the epilogue is not the one of the key.
+            CkValueError: K007, the functions are not those of the key.
         """
-        found = epilogue_hash(epilogue)
-        if key.signature.epilogue != found:
-            raise error("K007", label=key.label, want=key.signature.epilogue, got=found)
-        return self._put(Kernel(key=key, epilogue=epilogue, priority=priority))
+        expect_filling(key, filling)
+        return self._put(Kernel(key=key, filling=filling, priority=priority))
 
     def _put(self, kernel: Kernel) -> bool:
         digest = kernel.key.digest
@@ -107,8 +128,8 @@ class Registry:
 
     def declare(
         self,
-        signature: Signature,
-        epilogue: Function,
+        signature: AnySignature,
+        filling: Filling,
         gpu: str,
         among: Pattern | str | None = None,
         *,
@@ -118,36 +139,37 @@ class Registry:
 
         Args:
             signature: What is computed.
-            epilogue: The epilogue of its kernels.
+            filling: The epilogue of its kernels; of an attention, its functions.
             gpu: The GPU: ``gfx942``.
             among: A pattern, whose ``*`` stand for all legal values; the name of a preset
                 (``essential``, ``compute``...); the default preset if left out.
             priority: Of all of them.
 
         Raises:
-            CkValueError: K001, there is no such preset; K008, no algorithm of the set is legal.
+            CkValueError: K001, there is no such preset; K002, the pattern is for another family;
+                K008, no algorithm of the set is legal.
         """
         if isinstance(among, Pattern):
             algorithms: Iterable[Any] = enumerate_legal(signature, gpu, among)
         else:
             algorithms = candidates(signature, gpu, *([among] if among else []))
-        keys = [KernelKey(signature, algorithm, gpu) for algorithm in algorithms]
+        keys = [key_of(signature, algorithm, gpu) for algorithm in algorithms]
         if not keys:
             raise error("K008", among=among, arch=gpu, signature=signature.words)
-        return sum(self.add(key, epilogue, priority=priority) for key in keys)
+        return sum(self.add(key, filling, priority=priority) for key in keys)
 
-    def remove(self, key: KernelKey) -> bool:
+    def remove(self, key: AnyKey) -> bool:
         """Forget a kernel; return whether it was there."""
         with self._lock:
             known = self._kernels.pop(key.digest, None) is not None
             self._version += known
             return known
 
-    def find(self, key: KernelKey) -> Kernel | None:
+    def find(self, key: AnyKey) -> Kernel | None:
         """Return the kernel of ``key``, or None."""
         return self._kernels.get(key.digest)
 
-    def filter(self, accept: Callable[[KernelKey], bool]) -> tuple[Kernel, ...]:
+    def filter(self, accept: Callable[[Any], bool]) -> tuple[Kernel, ...]:
         """Return the kernels whose key ``accept`` accepts, in order."""
         return tuple(kernel for kernel in self if accept(kernel.key))
 
@@ -165,21 +187,35 @@ class Registry:
             executor: Runs the work instead: threads, processes or machines that share the cache.
 
         Returns:
-            What became of each kernel; failures are in it and raise nothing.
+            What became of each kernel; failures are in it and raise nothing. What the kernels take
+            of the GPU is known from then on: see :meth:`resources`.
         """
         from cklang.runtime.parallel import build
 
-        return build(tuple(self), max_workers=max_workers, executor=executor)
+        summary = build(tuple(self), max_workers=max_workers, executor=executor)
+        found = {artifact.key.digest: artifact.resources for artifact in summary.artifacts}
+        with self._lock:
+            self._version += not found.items() <= self._resources.items()
+            self._resources |= found
+        return summary
 
     def to_json(self) -> dict[str, Any]:
-        """Return the lossless JSON form: every field of every key, and each epilogue once."""
+        """Return the lossless JSON form: every field of every key, and each function once."""
         kernels = tuple(self)
-        epilogues = {k.key.signature.epilogue: epilogue_text(k.epilogue) for k in kernels}
+        texts = dict.fromkeys(text for k in kernels for text in texts_of(k.filling))
+        places = {text: place for place, text in enumerate(texts)}
         return {
             "version": SCHEMA_VERSION,
             "name": self.name,
-            "epilogues": epilogues,
-            "kernels": [{"key": k.key.to_json(), "priority": k.priority} for k in kernels],
+            "functions": list(texts),
+            "kernels": [
+                {
+                    "key": k.key.to_json(),
+                    "functions": [places[text] for text in texts_of(k.filling)],
+                    "priority": k.priority,
+                }
+                for k in kernels
+            ],
         }
 
     @classmethod
@@ -188,23 +224,26 @@ class Registry:
 
         Raises:
             CkValueError: K003 for another schema version, K001 and K002 for fields and values that
-                are not known, K007 for an epilogue that is not the one of its key.
+                are not known, K007 for functions that are not those of their key.
         """
         if data.get("version") != SCHEMA_VERSION:
             raise error("K003", what="registry", got=data.get("version"), want=SCHEMA_VERSION)
         expect_fields("registry", data, _PARTS)
-        from cklang.ir.parser import parse_function
-
-        functions = {name: parse_function(text) for name, text in data["epilogues"].items()}
+        texts = decode(tuple[str, ...], data["functions"], "registry functions")
+        read = cache(filled)
         made = cls(decode(str, data["name"], "registry name"))
         for row in data["kernels"]:
-            expect_fields("registry kernel", row, ("key", "priority"))
-            key = KernelKey.from_json(row["key"])
-            epilogue = functions.get(key.signature.epilogue)
-            if epilogue is None:
-                raise error("K007", label=key.label, want=key.signature.epilogue, got="none")
-            made.add(key, epilogue, priority=decode(int, row["priority"], "priority"))
+            expect_fields("registry kernel", row, ("key", "functions", "priority"))
+            named = tuple(_text(texts, place) for place in row["functions"])
+            priority = decode(int, row["priority"], "priority")
+            made.add(key_from_json(row["key"]), read(named), priority=priority)
         return made
 
 
-_PARTS = ("version", "name", "epilogues", "kernels")
+def _text(texts: tuple[str, ...], place: object) -> str:
+    if not isinstance(place, int) or not 0 <= place < len(texts):
+        raise error("K002", what="a kernel's function", want=f"below {len(texts)}", got=place)
+    return texts[place]
+
+
+_PARTS = ("version", "name", "functions", "kernels")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which kernel serves a problem: from the registry, else on demand from the legal set.
+"""Which kernel serves a problem of any family: from the registry, else on demand.
 
 Rules filter first, then the strategy ranks what is left. The order in which kernels are found is
 fixed: the registry's kernels for the signature; if none of them is legal, the default preset; if
@@ -11,27 +11,39 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
+from typing import Any, Generic, NamedTuple, TypeVar, overload
 
 from cklang import knobs
 from cklang.arch import ArchSpec, arch
-from cklang.attention_keys import AttentionAlgorithm
-from cklang.errors import CkError, error
-from cklang.ir.nodes import Function
-from cklang.keys import Algorithm, KernelKey, Signature
+from cklang.attention_keys import AttentionAlgorithm, AttentionGradKey, AttentionKey
+from cklang.errors import CkError, CkUnsupportedError, error
+from cklang.fusion.attention_plan import AttentionFunctions
+from cklang.keys import KernelKey
+from cklang.runtime.attention.problem import AttentionCase, AttentionGradCase
+from cklang.runtime.attention.splitting import few_enough, split_counts, splits_without_model
 from cklang.runtime.bundle import Bundle, sole_source
 from cklang.runtime.candidates import DEFAULT_PRESET, candidates
 from cklang.runtime.context import current
 from cklang.runtime.convolution import AnyProblem
-from cklang.runtime.pool import Pool
+from cklang.runtime.family import (
+    AnyAlgorithm,
+    AnySignature,
+    Asked,
+    ChosenKey,
+    Filling,
+    computes,
+    key_of,
+)
+from cklang.runtime.pool import AnyPool, Pool
 from cklang.runtime.registry import Registry
 from cklang.runtime.rules import Rejection, refusals, rules_of
 from cklang.runtime.space import enumerate_legal, satisfiable
 from cklang.runtime.strategy import Direction, Strategy, strategy_of
 
-__all__ = ["Request", "Selection", "find", "select"]
+__all__ = ["AnySelection", "Request", "Selection", "find", "select"]
 
 _MEMO_LIMIT = 4096
 _REASONS = 8
@@ -42,22 +54,27 @@ _REASONS = 8
 class Request:
     """What somebody asked of a selection; None: what the context says."""
 
-    algorithm: Algorithm | AttentionAlgorithm | None = None
+    algorithm: AnyAlgorithm | None = None
     registry: Registry | None = None
     strategy: Strategy | None = None
     splits: int | None = None
     """Of an attention: among how many workgroups the keys of a tile of queries are shared."""
 
 
+K = TypeVar("K", bound=ChosenKey)
+P = TypeVar("P", bound=Asked)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class Selection(Generic[K, P]):
     """The kernel chosen for a problem."""
 
-    key: KernelKey
+    key: K
     position: int
     """Its place in the pool, from 0."""
-    pool: Pool
-    problem: AnyProblem
+    pool: Pool[K]
+    problem: P
+    """As the kernel computes it: of an attention, with the splits of its keys."""
     reason: str
     """Why it, and not another one."""
 
@@ -80,18 +97,58 @@ class Selection:
         return f"{self.key.label}: {self.reason} (from {self.origin})"
 
 
-_memo: dict[object, Selection] = {}
+AnySelection = Selection[Any, Any]
+"""A kernel of any family."""
+
+_memo: dict[object, AnySelection] = {}
 _lock = threading.Lock()
 
 
+@overload
 def select(
     problem: AnyProblem,
     *,
     registry: Registry | None = None,
     arch: str | ArchSpec | None = None,
     strategy: str | Strategy | Direction | None = None,
-    epilogue: Function | None = None,
-) -> Selection:
+    epilogue: Filling | None = None,
+    splits: int | None = None,
+) -> Selection[KernelKey, AnyProblem]: ...
+
+
+@overload
+def select(
+    problem: AttentionCase,
+    *,
+    registry: Registry | None = None,
+    arch: str | ArchSpec | None = None,
+    strategy: str | Strategy | Direction | None = None,
+    epilogue: Filling | None = None,
+    splits: int | None = None,
+) -> Selection[AttentionKey, AttentionCase]: ...
+
+
+@overload
+def select(
+    problem: AttentionGradCase,
+    *,
+    registry: Registry | None = None,
+    arch: str | ArchSpec | None = None,
+    strategy: str | Strategy | Direction | None = None,
+    epilogue: Filling | None = None,
+    splits: int | None = None,
+) -> Selection[AttentionGradKey, AttentionGradCase]: ...
+
+
+def select(
+    problem: Asked,
+    *,
+    registry: Registry | None = None,
+    arch: str | ArchSpec | None = None,
+    strategy: str | Strategy | Direction | None = None,
+    epilogue: Filling | None = None,
+    splits: int | None = None,
+) -> AnySelection:
     """Return the kernel for ``problem``; deterministic, and remembered.
 
     Args:
@@ -99,7 +156,9 @@ def select(
         registry: Where to look first; the context's if left out.
         arch: The GPU or its name; the context's, else that of the device a call would run on.
         strategy: As in :func:`cklang.using`; the context's if left out.
-        epilogue: What ``autotune`` needs to build kernels that are not in the registry.
+        epilogue: What ``autotune`` needs to build kernels that are not in the registry: the
+            epilogue, or the functions of an attention.
+        splits: Of an attention, as in :meth:`cklang.Op.using`.
 
     Raises:
         CkUnsupportedError: K101, rules reject every candidate; K102, there is no candidate.
@@ -107,39 +166,63 @@ def select(
     defaults = current()
     gpu = defaults.arch if arch is None else arch
     chosen = defaults.strategy if strategy is None else strategy_of(strategy)
-    request = (problem, registry or defaults.registry, gpu, chosen)
-    return _remembered(request, epilogue)
+    where = defaults.registry if registry is None else registry
+    question = _Question(problem, where, gpu, chosen, splits)
+    return _remembered(question, epilogue)
 
 
-def find(problem: AnyProblem, spec: ArchSpec, request: Request, epilogue: Function) -> Selection:
+@overload
+def find(
+    problem: AnyProblem, spec: ArchSpec, request: Request, filling: Filling
+) -> Selection[KernelKey, AnyProblem]: ...
+
+
+@overload
+def find(
+    problem: AttentionCase, spec: ArchSpec, request: Request, filling: Filling
+) -> Selection[AttentionKey, AttentionCase]: ...
+
+
+@overload
+def find(
+    problem: AttentionGradCase, spec: ArchSpec, request: Request, filling: Filling
+) -> Selection[AttentionGradKey, AttentionGradCase]: ...
+
+
+def find(problem: Asked, spec: ArchSpec, request: Request, filling: Filling) -> AnySelection:
     """Return the kernel for one kernel of a call.
 
     Raises:
         CkUnsupportedError: K101, rules reject every candidate; K102, there is no candidate.
+        CkValueError: K002, the algorithm asked for is one of another family.
     """
-    if isinstance(request.algorithm, AttentionAlgorithm):
-        want = "a cklang.Algorithm for an op without attention"
-        raise error("K002", what="using(...)", want=want, got=request.algorithm)
     if request.algorithm is not None:
-        return _asked(problem, spec, request.algorithm)
+        return _asked(problem, spec, request.algorithm, request.splits)
     defaults = current()
     registry = defaults.registry if request.registry is None else request.registry
     strategy = defaults.strategy if request.strategy is None else request.strategy
-    return _remembered((problem, registry, spec, strategy), epilogue)
+    question = _Question(problem, registry, spec, strategy, request.splits)
+    return _remembered(question, filling)
 
 
-_Question = tuple[AnyProblem, Registry, "str | ArchSpec | None", Strategy]
+class _Question(NamedTuple):
+    """All that an answer depends on, but for what is in the registry."""
+
+    problem: Asked
+    registry: Registry
+    gpu: str | ArchSpec | None
+    strategy: Strategy
+    splits: int | None
 
 
-def _remembered(question: _Question, epilogue: Function | None) -> Selection:
+def _remembered(question: _Question, filling: Filling | None) -> AnySelection:
     # Without a GPU the answer depends on the device that calls would run on.
-    device = knobs.DEVICE.get() if question[2] is None else None
-    key = (question, question[1].version, device)
+    device = knobs.DEVICE.get() if question.gpu is None else None
+    key = (question, question.registry.version, device)
     known = _memo.get(key)
     if known is not None:
         return known
-    problem, registry, gpu, strategy = question
-    found = _fresh(problem, registry, _spec(gpu), strategy, epilogue)
+    found = _fresh(question, _spec(question.gpu), filling)
     with _lock:
         while len(_memo) >= _MEMO_LIMIT:
             _memo.pop(next(iter(_memo)))
@@ -155,23 +238,73 @@ def _spec(gpu: str | ArchSpec | None) -> ArchSpec:
     return arch(gpu) if isinstance(gpu, str) else gpu
 
 
-def _fresh(
-    problem: AnyProblem,
-    registry: Registry,
-    spec: ArchSpec,
-    strategy: Strategy,
-    epilogue: Function | None,
-) -> Selection:
-    signature = problem.signature
-    seen: list[Pool] = []
+def _fresh(question: _Question, spec: ArchSpec, filling: Filling | None) -> AnySelection:
+    problem = question.problem
+    if not isinstance(problem, AttentionCase) or problem.signature.split:
+        return _single(problem, question, spec, filling)
+    count, why = _splits(problem, question, spec)
+    found = _in_splits(problem, count, question, spec, filling)
+    fewer = few_enough(count, problem, found.key.algorithm)
+    if fewer < count:
+        found = _in_splits(problem, fewer, question, spec, filling)
+    return replace(found, reason=f"{found.reason}{why}")
+
+
+def _in_splits(
+    case: AttentionCase, count: int, question: _Question, spec: ArchSpec, filling: Filling | None
+) -> AnySelection:
+    if count == 1:
+        return _single(case, question, spec, filling)
+    if isinstance(filling, AttentionFunctions):
+        # What follows o is computed by the kernel that combines the splits.
+        filling = replace(filling, output=None)
+    return _single(case.split(count), question, spec, filling)
+
+
+def _splits(case: AttentionCase, question: _Question, spec: ArchSpec) -> tuple[int, str]:
+    """Return among how many workgroups keys are shared, and why that many if nobody said so."""
+    if question.splits is not None:
+        return question.splits, ""
+    counts = split_counts(case)
+    if len(counts) == 1:
+        return counts[0], ""
+    offers: list[tuple[int, float, int]] = []
+    for count in counts:
+        form = case.split(count) if count > 1 else case
+        for level, pool in enumerate(_pools(question.registry, form.signature, spec)):
+            legal = pool.legal(form)
+            if not legal.any():
+                continue
+            try:
+                offers.append((level, float(pool.times_of(form)[legal].min()), count))
+            except CkUnsupportedError:
+                algorithm = pool.keys[int(legal.argmax())].algorithm
+                count = splits_without_model(case, spec, algorithm)
+                why = f"; {count} splits keep the GPU busy" if count > 1 else ""
+                return count, why
+            break
+    if not offers:
+        return 1, ""
+    _, least, best = min(offers)
+    whole = next((us for _, us, count in offers if count == 1), None)
+    if best == 1 or whole is None:
+        return best, ""
+    return best, f"; {least:.2f} µs predicted in {best} splits, {whole:.2f} in one"
+
+
+def _single(
+    problem: Asked, question: _Question, spec: ArchSpec, filling: Filling | None
+) -> AnySelection:
+    signature, registry = problem.signature, question.registry
+    seen: list[AnyPool] = []
     for pool in _pools(registry, signature, spec):
         seen.append(pool)
         legal = pool.legal(problem)
         if not legal.any():
             continue
         declared = registry.find(pool.keys[0])
-        known = declared.epilogue if declared is not None else epilogue
-        chosen = strategy.choose(pool, problem, legal, known)
+        known = declared.filling if declared is not None else filling
+        chosen = question.strategy.choose(pool, problem, legal, known)
         return Selection(
             key=pool.keys[chosen.position],
             position=chosen.position,
@@ -182,47 +315,48 @@ def _fresh(
     return _widest(problem, signature, spec, seen)
 
 
-def _pools(registry: Registry, signature: Signature, spec: ArchSpec) -> Iterator[Pool]:
-    declared = _declared(registry, registry.version, signature, spec)
-    if len(declared):
-        yield declared
+def _pools(registry: Registry, signature: AnySignature, spec: ArchSpec) -> Iterator[AnyPool]:
+    """Yield the kernels that are declared, then the others; either may be none."""
+    yield _declared(registry, registry.version, signature, spec)
     bundles = sole_source()
     if bundles is not None:
         yield _bundled(bundles, signature, spec)
     else:
-        pool = _on_demand(signature, spec)
-        if len(pool):
-            yield pool
+        yield _on_demand(signature, spec)
 
 
 @lru_cache(maxsize=256)
-def _bundled(bundles: tuple[Bundle, ...], signature: Signature, spec: ArchSpec) -> Pool:
+def _bundled(bundles: tuple[Bundle, ...], signature: AnySignature, spec: ArchSpec) -> AnyPool:
     held = [a for bundle in bundles for a in bundle.algorithms(signature, spec.name)]
-    keys = [KernelKey(signature, algorithm, spec.name) for algorithm in dict.fromkeys(held)]
+    keys = [key_of(signature, algorithm, spec.name) for algorithm in dict.fromkeys(held)]
     return Pool(keys, spec, "bundles; there are no CK Tile headers to compile others")
 
 
 @lru_cache(maxsize=256)
-def _declared(registry: Registry, version: int, signature: Signature, spec: ArchSpec) -> Pool:
-    mine = registry.filter(lambda key: key.arch == spec.name and key.signature == signature)
+def _declared(registry: Registry, version: int, signature: AnySignature, spec: ArchSpec) -> AnyPool:
+    mine = registry.filter(lambda key: key.arch == spec.name and computes(key, signature))
     ordered = sorted(mine, key=lambda kernel: -kernel.priority)
-    return Pool([kernel.key for kernel in ordered], spec, f"registry {registry.name!r}")
+    keys = [kernel.key for kernel in ordered]
+    # The model of attention does not ask for them.
+    products = [key for key in keys if isinstance(key, KernelKey)]
+    built = {key: used for key in products if (used := registry.resources(key)) is not None}
+    return Pool(keys, spec, f"registry {registry.name!r}", built=built)
 
 
 @lru_cache(maxsize=1024)
-def _on_demand(signature: Signature, spec: ArchSpec) -> Pool:
-    keys = [KernelKey(signature, each, spec.name) for each in candidates(signature, spec)]
+def _on_demand(signature: AnySignature, spec: ArchSpec) -> AnyPool:
+    keys = [key_of(signature, each, spec.name) for each in candidates(signature, spec)]
     origin = f"preset {DEFAULT_PRESET!r}, built on demand"
     return Pool(keys, spec, origin, checked=True)
 
 
 def _widest(
-    problem: AnyProblem, signature: Signature, spec: ArchSpec, seen: list[Pool]
-) -> Selection:
+    problem: Asked, signature: AnySignature, spec: ArchSpec, seen: list[AnyPool]
+) -> AnySelection:
     """Take the first algorithm of the whole legal set that ``problem`` allows, or say why none."""
     for algorithm in _worth_trying(problem, signature, spec):
-        keys = [KernelKey(signature, algorithm, spec.name)]
-        pool = Pool(keys, spec, "every legal algorithm, built on demand", checked=True)
+        keys = [key_of(signature, algorithm, spec.name)]
+        pool: AnyPool = Pool(keys, spec, "every legal algorithm, built on demand", checked=True)
         if pool.legal(problem).any():
             reason = "the first of all legal algorithms that this problem allows"
             return Selection(key=keys[0], position=0, pool=pool, problem=problem, reason=reason)
@@ -235,7 +369,9 @@ def _widest(
     raise _refusal(problem, spec, rejections, "every algorithm there is")
 
 
-def _worth_trying(problem: AnyProblem, signature: Signature, spec: ArchSpec) -> Iterator[Algorithm]:
+def _worth_trying(
+    problem: Asked, signature: AnySignature, spec: ArchSpec
+) -> Iterator[AnyAlgorithm]:
     """Yield the whole legal set; one of it, for its reasons, if no algorithm can help."""
     if sole_source() is not None:
         return
@@ -248,18 +384,22 @@ def _worth_trying(problem: AnyProblem, signature: Signature, spec: ArchSpec) -> 
         yield from legal
 
 
-def _asked(problem: AnyProblem, spec: ArchSpec, algorithm: Algorithm) -> Selection:
-    key = KernelKey(problem.signature, algorithm, spec.name)
-    pool = Pool([key], spec, "the algorithm you named")
+def _asked(
+    problem: Asked, spec: ArchSpec, algorithm: AnyAlgorithm, splits: int | None
+) -> AnySelection:
+    if isinstance(problem, AttentionCase) and isinstance(algorithm, AttentionAlgorithm):
+        count = splits_without_model(problem, spec, algorithm) if splits is None else splits
+        count = few_enough(count, problem, algorithm)
+        problem = problem.split(count) if count > 1 else problem
+    key = key_of(problem.signature, algorithm, spec.name)
+    pool: AnyPool = Pool([key], spec, "the algorithm you named")
     if not pool.legal(problem).all():
         raise _refusal(problem, spec, pool.rejections(problem), "the algorithm you named")
     reason = "you named it, and no rule objects"
     return Selection(key=key, position=0, pool=pool, problem=problem, reason=reason)
 
 
-def _refusal(
-    problem: AnyProblem, spec: ArchSpec, rejections: Iterable[Rejection], what: str
-) -> CkError:
+def _refusal(problem: Asked, spec: ArchSpec, rejections: Iterable[Rejection], what: str) -> CkError:
     counted = Counter(str(rejection) for rejection in rejections)
     notes = [reason if count == 1 else f"{count} x {reason}" for reason, count in counted.items()]
     hidden = len(notes) - _REASONS

@@ -5,6 +5,7 @@
 first_fit      the first in the pool's order: priority, then the order of declaration
 heuristic      the quickest by the cost model, or the first legal one that a function names
 autotune       the quickest of a few, timed on the device of the call
+learned        what a ranker prefers that learned from published winners, else the heuristic's
 tuned          the best that ``ck.autotune`` has measured for this very problem, else the heuristic
 =============  ====================================================================================
 """
@@ -20,10 +21,9 @@ import numpy as np
 
 from cklang.codec import unknown
 from cklang.errors import CkUnsupportedError, error
-from cklang.ir.nodes import Function
-from cklang.keys import KernelKey
-from cklang.runtime.convolution import AnyProblem
-from cklang.runtime.pool import Legal, Pool
+from cklang.runtime.attention.problem import AttentionGradCase
+from cklang.runtime.family import Asked, ChosenKey, Filling
+from cklang.runtime.pool import AnyPool, Legal
 
 if TYPE_CHECKING:
     from cklang.arch import ArchSpec
@@ -42,7 +42,7 @@ __all__ = [
     "strategy_of",
 ]
 
-Direction = Callable[[AnyProblem], Sequence[KernelKey]]
+Direction = Callable[[Asked], Sequence[ChosenKey]]
 """A heuristic: from a problem to keys, best first; those that are not in the pool do not count."""
 
 
@@ -63,9 +63,9 @@ class Strategy(Protocol):
         """What people call it."""
 
     def choose(
-        self, pool: Pool, problem: AnyProblem, legal: Legal, epilogue: Function | None
+        self, pool: AnyPool, problem: Asked, legal: Legal, filling: Filling | None
     ) -> Chosen:
-        """Return the kernel for ``problem``; ``epilogue`` is what building one would need."""
+        """Return the kernel for ``problem``; ``filling`` is what building one would need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class FirstFit:
     name: str = "first_fit"
 
     def choose(
-        self, pool: Pool, problem: AnyProblem, legal: Legal, epilogue: Function | None
+        self, pool: AnyPool, problem: Asked, legal: Legal, filling: Filling | None
     ) -> Chosen:
         """Return it."""
         position = int(np.argmax(legal))
@@ -96,25 +96,27 @@ class Heuristic:
     name: str = "heuristic"
 
     def choose(
-        self, pool: Pool, problem: AnyProblem, legal: Legal, epilogue: Function | None
+        self, pool: AnyPool, problem: Asked, legal: Legal, filling: Filling | None
     ) -> Chosen:
         """Return it."""
         if self.rank is not None:
             return self._named(pool, problem, legal, self.rank)
         try:
-            ranker = pool.ranker
+            predicted = pool.times_of(problem)
         except CkUnsupportedError as refusal:
-            first = FirstFit().choose(pool, problem, legal, epilogue)
+            first = FirstFit().choose(pool, problem, legal, filling)
             why = f"{first.reason} (no prediction: {refusal.message})"
             return Chosen(position=first.position, reason=why)
-        times = np.where(legal, ranker.model.times_of(problem), np.inf)
+        times = np.where(legal, predicted, np.inf)
         position = int(np.argmin(times))
         count = int(np.count_nonzero(legal))
-        predicted = f"{times[position]:.2f} µs predicted"
-        reason = f"{predicted}, the least of {count} legal candidates of {len(pool)}"
+        least = f"{times[position]:.2f} µs predicted"
+        reason = f"{least}, the least of {count} legal candidates of {len(pool)}"
+        if pool.built:
+            reason += f" ({len(pool.built)} with the registers and LDS of their code objects)"
         return Chosen(position=position, reason=reason)
 
-    def _named(self, pool: Pool, problem: AnyProblem, legal: Legal, rank: Direction) -> Chosen:
+    def _named(self, pool: AnyPool, problem: Asked, legal: Legal, rank: Direction) -> Chosen:
         for place, key in enumerate(rank(problem)):
             position = pool.position(key)
             if position is not None and legal[position]:
@@ -138,7 +140,7 @@ class Autotune:
     name: str = "autotune"
 
     def choose(
-        self, pool: Pool, problem: AnyProblem, legal: Legal, epilogue: Function | None
+        self, pool: AnyPool, problem: Asked, legal: Legal, filling: Filling | None
     ) -> Chosen:
         """Build the kernels, time them, and return the quickest.
 
@@ -147,16 +149,20 @@ class Autotune:
         """
         from cklang.runtime.autotune import measurement
 
-        if epilogue is None:
+        if isinstance(problem, AttentionGradCase):
+            other = Heuristic().choose(pool, problem, legal, filling)
+            reason = f"gradients are several launches, which are not timed apart; {other.reason}"
+            return Chosen(position=other.position, reason=reason)
+        if filling is None:
             raise error("K010")
         shortlist = self._shortlist(pool, problem, legal)
         measure = self.measure or measurement
-        costs = measure([pool.keys[p] for p in shortlist], epilogue, problem, pool.spec)
+        costs = measure([pool.keys[p] for p in shortlist], filling, problem, pool.spec)
         best = min(range(len(shortlist)), key=lambda i: costs.values[i])
         found = f"{costs.values[best]:.6g} {costs.unit}, the least of {len(shortlist)} measured"
         return Chosen(position=shortlist[best], reason=f"{found} on {costs.device}")
 
-    def _shortlist(self, pool: Pool, problem: AnyProblem, legal: Legal) -> list[int]:
+    def _shortlist(self, pool: AnyPool, problem: Asked, legal: Legal) -> list[int]:
         rest = legal.copy()
         shortlist: list[int] = []
         while len(shortlist) < self.limit and rest.any():
@@ -179,7 +185,7 @@ class Tuned:
     name: str = "tuned"
 
     def choose(
-        self, pool: Pool, problem: AnyProblem, legal: Legal, epilogue: Function | None
+        self, pool: AnyPool, problem: Asked, legal: Legal, filling: Filling | None
     ) -> Chosen:
         """Return it.
 
@@ -193,11 +199,11 @@ class Tuned:
                 cost = f"{measurement.cost:.6g} {measurement.unit}"
                 reason = f"{cost}, the best of {len(known)} measured kernels in the database"
                 return Chosen(position=position, reason=reason)
-        other = Heuristic().choose(pool, problem, legal, epilogue)
+        other = Heuristic().choose(pool, problem, legal, filling)
         reason = f"nothing of it is in the tuning database; {other.reason}"
         return Chosen(position=other.position, reason=reason)
 
-    def _measurements(self, problem: AnyProblem, spec: ArchSpec) -> tuple[Measurement, ...]:
+    def _measurements(self, problem: Asked, spec: ArchSpec) -> tuple[Measurement, ...]:
         from cklang.runtime.tune.session import database_path, question_of
         from cklang.tuning.database import Database
 
@@ -208,11 +214,18 @@ class Tuned:
             return database.measurements(question_of(problem, spec))
 
 
+def _learned() -> Strategy:
+    from cklang.runtime.learned import Learned
+
+    return Learned()
+
+
 STRATEGIES: dict[str, Callable[[], Strategy]] = {
     "first_fit": FirstFit,
     "heuristic": Heuristic,
     "autotune": Autotune,
     "tuned": Tuned,
+    "learned": _learned,
 }
 """The strategies that have a name."""
 

@@ -262,6 +262,8 @@ def _matrix(view: View, shape: tuple[int, int], place: _Place) -> Matrix:
     turned = first is not None and second is not None and first > second
     if storage.prepared is not None:
         return _prepared(storage, view, shape)
+    if storage.dtype.packed:
+        return _packed(view, shape, place)
     layout = _layout(shape, strides, Layout.COL if turned else Layout.ROW)
     if layout is None:
         raise error("A030", name=storage.name, shape=storage.shape, strides=storage.strides)
@@ -280,6 +282,22 @@ def _matrix(view: View, shape: tuple[int, int], place: _Place) -> Matrix:
         rows=rows,
         columns=columns,
         stride=stride,
+    )
+
+
+def _packed(view: View, shape: tuple[int, int], place: _Place) -> Matrix:
+    """Return a packed matrix. Its rows have room for whole accesses, be there one or many."""
+    storage = place.storage
+    inner = storage.strides.index(1)
+    return Matrix(
+        value=view.value.name,
+        dtype=storage.dtype,
+        alignment=storage.alignment,
+        batch=place.batch,
+        layout=Layout.ROW if view.perm[-1] == inner else Layout.COL,
+        rows=shape[0],
+        columns=shape[1],
+        stride=storage.strides[1 - inner],
     )
 
 

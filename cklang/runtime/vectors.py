@@ -57,6 +57,8 @@ def _preference(choice: dict[str, int]) -> tuple[int, int]:
 def _axes(signature: Signature) -> tuple[str, str]:
     """The contiguous axes of A and of B."""
     a = "k" if signature.layout_a is Layout.ROW else "m"
+    if signature.dtype_a.packed:
+        a = "packed"
     b = "n" if signature.layout_b is Layout.ROW else "k"
     if signature.dtype_b.packed:
         b = "packed"  # its rows are filled up to whole accesses, whatever K is

@@ -23,6 +23,7 @@ from cklang.runtime.bare import bare_launch
 from cklang.runtime.build import shared_builder
 from cklang.runtime.context import device_of
 from cklang.runtime.device import Device, open_device
+from cklang.runtime.packed import pack
 from cklang.runtime.problem import Matrix, Problem
 from cklang.runtime.record import Artifact
 from cklang.runtime.transfer import Region, placed
@@ -58,12 +59,21 @@ def passing(dtype: DType) -> Function:
 
 
 def plain_problem(
-    dtype: DType, m: int, n: int, k: int, layouts: str = "rcr", result: DType | None = None
+    dtype: DType,
+    m: int,
+    n: int,
+    k: int,
+    layouts: str = "rcr",
+    result: DType | None = None,
+    b: DType | None = None,
 ) -> Problem:
-    """Return the problem E = A B, all packed; ``result`` is by default the accumulator's type."""
+    """Return the problem E = A B, without gaps.
+
+    ``result`` is by default the accumulator's type, ``b`` that of A.
+    """
     region = epilogue_hash(passing(dtype))
     e = result or _accumulator(dtype)
-    return problem(m, n, k, a=dtype, e=e, layouts=layouts, epilogue=region)
+    return problem(m, n, k, a=dtype, b=b, e=e, layouts=layouts, epilogue=region)
 
 
 def plain_key(
@@ -72,9 +82,11 @@ def plain_key(
     gpu: str,
     layouts: str = "rcr",
     result: DType | None = None,
+    b: DType | None = None,
 ) -> KernelKey:
     """Return the key of the kernel of ``algorithm`` that computes E = A B."""
-    return KernelKey(plain_problem(dtype, 1, 1, 1, layouts, result).signature, algorithm, gpu)
+    signature = plain_problem(dtype, 1, 1, 1, layouts, result, b).signature
+    return KernelKey(signature, algorithm, gpu)
 
 
 def self_test(
@@ -93,14 +105,18 @@ def self_test(
     """
     s = key.signature
     layouts = s.layouts
-    made = plain_problem(s.dtype_a, *shape, layouts, s.dtype_e)
+    made = plain_problem(s.dtype_a, *shape, layouts, s.dtype_e, s.dtype_b)
     (artifact,) = shared_builder().build_all([(key, passing(s.dtype_a))])
     target = open_device(device or device_of(arch(key.arch)))
     rng = np.random.default_rng(sum(shape))
     matrices = [each for each in (made.a, made.b) if isinstance(each, Matrix)]
     a, b = (_integers(matrix, rng) for matrix in matrices)
     e = np.full((made.m, made.n), 99).astype(s.dtype_e.numpy)
-    _launch(target, artifact, made, [a, b, e])
+    held = [
+        pack(each).data if matrix.dtype.packed else each
+        for each, matrix in zip((a, b), matrices, strict=True)
+    ]
+    _launch(target, artifact, made, [*held, e])
     seen = [_seen(*each).astype(np.float64) for each in zip((a, b), matrices, strict=True)]
     want = seen[0] @ seen[1]
     wrong = int(np.count_nonzero(e.astype(np.float64) != want))

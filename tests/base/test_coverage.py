@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""``docs/coverage.md`` says what the tests recorded."""
+"""``docs/coverage.md`` says what the tests recorded; tests that pages name exist."""
 
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
+UPSTREAM = ROOT.parent / "docs" / "upstream.md"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -25,14 +27,27 @@ def test_the_document_is_what_the_records_say() -> None:
     assert table.DOCUMENT.read_text() == want, "run pytest --write-coverage"
 
 
+def exists(test: str) -> bool:
+    path, *names = test.split("::")
+    tree = ast.parse((ROOT.parent / path).read_text())
+    return names[-1] in {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)}
+
+
 def test_every_record_names_a_test_that_exists() -> None:
     import coverage_table as table
 
-    for record in table.read(table.RECORDS):
-        path, *names = record.note.split("::")
-        tree = ast.parse((ROOT.parent / path).read_text())
-        defined = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-        assert names[-1] in defined, record
+    for note in {record.note for record in table.read(table.RECORDS)}:
+        assert exists(note), note
+
+
+def test_each_row_beside_upstream_names_tests_that_exist() -> None:
+    rows = re.findall(r"^\| (\d+) \|.*$", UPSTREAM.read_text(), re.M)
+    assert rows == [str(number) for number in range(1, 31)]
+    for line in re.findall(r"^\| \d.*$", UPSTREAM.read_text(), re.M):
+        named = re.findall(r"`(tests/[^`]+)`", line)
+        assert named, line
+        for test in named:
+            assert exists(test), test
 
 
 def test_what_is_absent_is_not_recorded_as_working() -> None:

@@ -16,6 +16,7 @@ import cklang as ck
 from cklang.errors import CkError
 from cklang.keys import Algorithm, Pipeline
 from cklang.reference.bounds import evaluate_with_bound
+from cklang.runtime.op import Op
 from cklang.testing import assert_close
 from cklang.types import DTYPES
 
@@ -35,7 +36,13 @@ def upright(x: ck.f16[M, K], w: ck.i4[K, N]) -> ck.f32[M, N]:
     return x @ w
 
 
-CASES = [("gfx942", "f16"), ("gfx90a", "bf16"), ("gfx950", "fp8"), ("gfx942", "fp8_fnuz")]
+CASES = [
+    ("gfx942", "f16"),
+    ("gfx90a", "bf16"),
+    ("gfx950", "fp8"),
+    ("gfx942", "fp8_fnuz"),
+]
+PACKED = (ck.i4.numpy, ck.fp4.numpy)
 SHAPES = ((64, 64, 64), (136, 136, 208), (72, 64, 0), (8, 8, 16))
 """All fit the widest loads of A and E, so that one kernel serves them."""
 
@@ -61,6 +68,114 @@ def test_products(arch: str, dtype: str, covered: Callable[..., None]) -> None:
     assert linear.last is not None
     assert linear.last.launches[0].resources.spills == 0
     covered("packed B", f"{dtype} i4 f16", arch)
+
+
+@ck.op
+def floats(x: ck.fp4[M, K], w: ck.fp4[N, K], scale: ck.f32[N], res: ck.f16[M, N]) -> ck.f16[M, N]:
+    return ck.gelu((x @ w.T) * scale) + res
+
+
+@ck.op
+def product(x: ck.fp4[M, K], w: ck.fp4[N, K]) -> ck.f32[M, N]:
+    return x @ w.T
+
+
+@ck.op
+def exponents(
+    x: ck.fp4[M, K],
+    w: ck.fp4[N, K],
+    sx: ck.e8m0[M, K / 32],
+    sw: ck.e8m0[N, K / 32],
+    res: ck.f16[M, N],
+) -> ck.bf16[M, N]:
+    return ck.relu(ck.gemm(x, w.T, scale_a=sx, scale_b=sw.T)) + res
+
+
+@ck.op
+def blocks(
+    x: ck.fp4[M, K], w: ck.fp4[N, K], sx: ck.f32[M, K / 128], sw: ck.f32[N / 128, K / 128]
+) -> ck.f32[M, N]:
+    return ck.gemm(x, w.T, scale_a=sx, scale_b=sw.T)
+
+
+@ck.op
+def groups(
+    x: ck.f16[M, K], w: ck.i4[N, K], sw: ck.f32[N, K / 64], res: ck.f16[M, N]
+) -> ck.f16[M, N]:
+    return ck.silu(ck.gemm(x, w.T, scale_b=sw.T)) * res
+
+
+def check(op: Op, arch: str, args: list[Any]) -> None:
+    """Compare with the reference; matrices of 4-bit elements are packed for the kernel alone."""
+    packed = [ck.pack(each) if each.dtype in PACKED else each for each in args]
+    got = op(*packed, device=f"emu:{arch}")
+    (want,), (bound,) = evaluate_with_bound(op.ir(*packed), args)
+    assert_close(got, want, bound)
+
+
+def fp4_operands(m: int, n: int, k: int) -> list[Any]:
+    x, w, scale, res = operands("f16", m, n, k)
+    pair = [(2 * each.astype(np.float32)).astype(ck.fp4.numpy) for each in (x, w)]
+    return [*pair, scale, res]
+
+
+def exponents_of(m: int, n: int, k: int) -> list[Any]:
+    """Scales of each row of x and of w and each 32 of K."""
+    rng = np.random.default_rng(m * n + k)
+    codes = [rng.integers(122, 132, (rows, -(-k // 32))).astype(np.uint8) for rows in (m, n)]
+    return [each.view(ck.e8m0.numpy) for each in codes]
+
+
+@GROUP
+@pytest.mark.slow
+def test_4_bit_floats(covered: Callable[..., None]) -> None:
+    for shape in SHAPES:
+        check(floats, "gfx950", fp4_operands(*shape))
+    assert floats.last is not None
+    assert floats.last.launches[0].resources.spills == 0
+    covered("packed A and B", "fp4 fp4 f16", "gfx950")
+
+
+@GROUP
+@pytest.mark.slow
+def test_mx_operands_of_4_bits(covered: Callable[..., None]) -> None:
+    """Exponents of 32 elements, where K ends inside a block, a byte's run and a tile."""
+    for shape in (*SHAPES, (40, 24, 301), (1, 8, 1)):
+        x, w, _, res = fp4_operands(*shape)
+        check(exponents, "gfx950", [x, w, *exponents_of(*shape), res])
+    x, w, _, res = fp4_operands(136, 136, 208)
+    sx, sw = exponents_of(136, 136, 208)
+    sx.view(np.uint8)[3, 2] = 255
+    args = [ck.pack(x), ck.pack(w), sx, sw, res]
+    wild = exponents(*args, device="emu:gfx950")
+    assert np.isnan(wild[3]).all(), "an exponent that is nan"
+    assert np.isfinite(np.delete(wild, 3, axis=0)).all()
+    covered("MX: block scales in the matrix instructions", "fp4 fp4 bf16", "gfx950")
+
+
+@GROUP
+@pytest.mark.slow
+@pytest.mark.exhaustive
+def test_4_bit_floats_with_scales_that_are_numbers(covered: Callable[..., None]) -> None:
+    for shape in ((64, 64, 128), (80, 208, 336)):
+        x, w, _, _ = fp4_operands(*shape)
+        m, n, k = shape
+        rng = np.random.default_rng(sum(shape))
+        made = [rng.standard_normal((rows, -(-k // 128))) for rows in (m, -(-n // 128))]
+        check(blocks, "gfx950", [x, w, *(each.astype(np.float32) for each in made)])
+    covered("block scales of A and B", "fp4 fp4 f32", "gfx950")
+
+
+@GROUP
+@pytest.mark.slow
+def test_integers_scaled_in_groups(covered: Callable[..., None]) -> None:
+    """Weights as they are mostly quantised: a scale for each row and each 64 of K."""
+    for shape in SHAPES:
+        x, w, _, res = operands("f16", *shape)
+        _, n, k = shape
+        sw = np.random.default_rng(n + k).standard_normal((n, -(-k // 64))).astype(np.float32)
+        check(groups, "gfx942", [x, w, sw, res])
+    covered("block scales of B", "f16 i4 f16", "gfx942")
 
 
 @GROUP
@@ -89,6 +204,32 @@ def test_the_order_is_that_of_ck_tile() -> None:
     (row,) = ck.pack(np.arange(8)[None, :] - 8).data
     assert bytes(row[:4][::-1]).hex() == "75316420"
     assert set(row[4:]) == {0x88}, "filled up with zeros"
+
+
+def test_floats_are_packed_in_order() -> None:
+    x = np.array([[1, -6, 0.5, 3]]).astype(ml_dtypes.float4_e2m1fn)
+    packed = ck.pack(x)
+    assert packed.dtype is ck.fp4
+    low, high = x.view(np.uint8)[0, ::2], x.view(np.uint8)[0, 1::2]
+    np.testing.assert_array_equal(packed.data[0, :2], low | high << 4)
+    np.testing.assert_array_equal(packed.unpack().view(np.uint8), x.view(np.uint8))
+    args = [packed, packed, np.zeros(1, np.float32), np.zeros((1, 1), np.float16)]
+    with pytest.raises(CkError, match="CK-K102"):
+        floats.explain(*args, device="emu:gfx942")
+
+
+@pytest.mark.parametrize("shape", [(1, 8, 1), (8, 1, 33), (1, 1, 70), (3, 1, 0)])
+def test_single_rows_are_packed_rows(shape: tuple[int, int, int]) -> None:
+    """Whatever an axis of one element makes of the strides: one kernel serves them all."""
+    m, n, k = shape
+    x = np.ones((m, k)).astype(ck.fp4.numpy)
+    w = np.ones((n, k)).astype(ck.fp4.numpy)
+    with ck.using(arch="gfx950"):
+        (found,) = product.problems(ck.pack(x), ck.pack(w))
+    assert found.signature.layouts == "rcr"
+    assert found.a.stride == found.b.stride == -(-k // 32) * 32
+    (upright_,) = upright.problems(np.ones((m, k), np.float16), ck.pack(np.ones((k, n), int), 0))
+    assert (upright_.b.layout.value, upright_.b.stride) == ("c", -(-k // 32) * 32)
 
 
 def test_what_is_refused() -> None:

@@ -7,19 +7,26 @@ import os
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from kernels import epilogue, key, shape
 
+import cklang as ck
 from cklang import knobs
 from cklang.cli.main import main
+from cklang.cli.spelling import spelled
 from cklang.errors import CkBuildError, CkError, error
+from cklang.lowering.gemm import lower
 from cklang.runtime import bundle, toolchain
 from cklang.runtime.build import StencilFiles
 from cklang.runtime.registry import Registry
 from cklang.runtime.select import select
+
+M, N, K = ck.dims("M N K")
 
 
 def files(folder: Path, **changes: Any) -> StencilFiles:
@@ -109,11 +116,37 @@ def test_nothing_to_bundle_is_refused(tmp_path: Path, capsys: pytest.CaptureFixt
         ("f16", "f16:rcr"),
         ("f17:rcr", "f17"),
         ("f16:rcr:rows", "rows"),
-        ("f16:rcr:row=i8", "a float"),
+        ("f16,f16:rcr", "one, or A,B,E"),
+        ("f16:rcr:row=e8m0", "functions can read"),
+        ("f16:rcr:c.row", "a. or b. before the kind"),
     ):
         assert main([*words, text]) == 1
         assert message in capsys.readouterr().err
     assert main(["build"]) == 1
+
+
+@ck.op
+def dequantised(
+    x: ck.f16[M, K], w: ck.i8[N, K], s: ck.f32[N], t: ck.f16[K], bias: ck.i8[N]
+) -> ck.f16[M, N]:
+    weights = (w.to(ck.f32) * s[:, None]).to(ck.f16)
+    return (x * t).to(ck.f16) @ weights.T + bias.to(ck.f32)
+
+
+def test_a_signature_of_a_prologue_is_spelled() -> None:
+    """As the op's call has it: only what is computed differs, which a stencil leaves open."""
+    x, w = np.ones((16, 32), np.float16), np.ones((16, 32), np.int8)
+    vectors = np.ones(16, np.float32), np.ones(32, np.float16), np.ones(16, np.int8)
+    (want,) = dequantised.problems(x, w, *vectors)
+    made, region = spelled("f16:rcr:row=i8,a.full,a.row,b.full=i8,b.column=f32")
+    assert replace(made.signature, epilogue="") == replace(want.signature, epilogue="")
+    assert len(region.results) == 3
+    registry = Registry("spelled")
+    assert registry.declare(made.signature, region, "gfx942", "essential") > 0
+    for kernel in registry:
+        lower(kernel.key, kernel.epilogue)
+    mixed, _ = spelled("fp8_fnuz,i4,bf16:rcr")
+    assert (mixed.signature.dtype_b, mixed.signature.dtype_e) == (ck.i4, ck.bf16)
 
 
 PROGRAM = """

@@ -48,7 +48,7 @@ def test_add_find_remove() -> None:
     assert len(made) == 1
     found = made.find(key())
     assert found is not None
-    assert (found.key, found.epilogue) == (key(), RELU)
+    assert (found.key, found.filling) == (key(), RELU)
     assert made.find(key("gfx950")) is None
     assert made.remove(key())
     assert not made.remove(key())
@@ -162,7 +162,7 @@ def test_equality_sees_name_order_and_priority() -> None:
     assert less != filled(), "the order is part of it"
 
 
-@given(st.sampled_from(["version", "name", "epilogues", "kernels"]))
+@given(st.sampled_from(["version", "name", "functions", "kernels"]))
 def test_incomplete_json_is_refused(part: str) -> None:
     data = filled().to_json()
     del data[part]
@@ -173,7 +173,9 @@ def test_wrong_json_is_refused() -> None:
     data = filled().to_json()
     assert code_of(lambda: Registry.from_json({**data, "version": 0})) == "K003"
     assert code_of(lambda: Registry.from_json({**data, "colour": "red"})) == "K001"
-    assert code_of(lambda: Registry.from_json({**data, "epilogues": {}})) == "K007"
+    assert code_of(lambda: Registry.from_json({**data, "functions": []})) == "K002"
+    swapped = {**data, "functions": data["functions"][::-1]}
+    assert code_of(lambda: Registry.from_json(swapped)) == "K007"
 
 
 IMPORT = """

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -18,9 +19,11 @@ from cklang.arch import arch
 from cklang.errors import CkError
 from cklang.keys import KernelKey
 from cklang.runtime.autotune import Costs
+from cklang.runtime.parallel import BuildResult, BuildSummary
 from cklang.runtime.pool import Pool
 from cklang.runtime.problem import Problem
-from cklang.runtime.registry import Registry
+from cklang.runtime.record import Artifact, Resources
+from cklang.runtime.registry import Kernel, Registry
 from cklang.runtime.rules import objections
 from cklang.runtime.select import Request, find, select
 from cklang.runtime.space import enumerate_legal, pattern
@@ -114,6 +117,47 @@ def test_the_cost_model_prefers_small_tiles_for_small_problems() -> None:
     assert small.key.algorithm.tile == (64, 64, 32)
     assert large.key.algorithm.tile == (128, 128, 32)
     assert "µs predicted" in small.reason
+
+
+def test_what_a_registry_has_built_replaces_the_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, other = (registry(key(), key(tile=(64, 64, 32))) for _ in range(2))
+    large = shape(8192, 8192, 1024)
+    before = select(large, registry=made, arch="gfx942", strategy="heuristic")
+    assert made.resources(before.key) is None
+    assert "code objects" not in before.reason
+    greedy = Resources(
+        vgprs=512,
+        agprs=0,
+        sgprs=16,
+        lds_bytes=65536,
+        scratch_bytes=0,
+        vgpr_spills=0,
+        sgpr_spills=0,
+        kernarg_bytes=64,
+    )
+
+    def build(kernels: Sequence[Kernel], **_: object) -> BuildSummary:
+        (wanted,) = [k.key for k in kernels if k.key == before.key]
+        files = dict.fromkeys(("folder", "code_object", "host_face", "source"), Path())
+        artifact = Artifact(
+            key=wanted, symbol="", resources=greedy, seconds=0, cached=True, steps={}, **files
+        )
+        result = BuildResult(key=wanted, artifact=artifact, failure=None)
+        return BuildSummary(results=(result,), seconds=0)
+
+    monkeypatch.setattr("cklang.runtime.parallel.build", build)
+    made.build()
+    assert made.resources(before.key) == greedy
+    after = select(large, registry=made, arch="gfx942", strategy="heuristic")
+    assert "(1 with the registers and LDS of their code objects)" in after.reason
+    predicted = [float(chosen.reason.split()[0]) for chosen in (before, after)]
+    assert after.key != before.key or predicted[1] > predicted[0]
+    version = made.version
+    made.build()
+    assert made.version == version, "nothing new is known"
+    # What others have built, or the cache holds, changes nothing.
+    assert select(large, registry=other, arch="gfx942").reason == before.reason
+    assert made == other
 
 
 def test_rules_filter_before_the_heuristic_ranks() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import cklang as ck
 from cklang.errors import CkError
-from cklang.keys import Family
+from cklang.keys import Algorithm, Family, Reduction
 from cklang.runtime.op import Op
 
 B, G, H, M, N, K, P = ck.dims("B G H M N K P")
@@ -100,6 +100,23 @@ def test_batch_strides_that_break_alignment() -> None:
 )
 def test_refusals(op: Op, args: Any, out: Any, code: str) -> None:
     assert refusal(op, *args, out=out).code == code
+
+
+@pytest.mark.parametrize("sharing", [{"split_k": 2}, {"stream_k": True}])
+def test_a_batch_does_not_share_k(sharing: dict[str, Any]) -> None:
+    chosen = Algorithm(
+        tile=(64, 64, 32),
+        warps=(2, 2, 1),
+        warp_tile=(16, 16, 16),
+        vector_a=1,
+        vector_b=1,
+        vector_e=1,
+        reduction=Reduction.WORKSPACE,
+        **sharing,
+    )
+    found = refusal(product.using(chosen), half(2, 8, 16), half(2, 16, 8))
+    assert found.code == "K101"
+    assert any(name in note for name in sharing for note in found.notes)
 
 
 def test_four_batch_axes_that_do_not_fold() -> None:

@@ -40,6 +40,11 @@ def expert(x: ck.f16[M, K], w: ck.f16[N, K], bias: ck.f16[N], res: ck.f16[M, N])
     return ck.silu(x @ w.T + bias) + res
 
 
+@ck.op
+def scaled(x: ck.f16[M, K], w: ck.f16[N, K], scale: ck.f32) -> ck.f16[M, N]:
+    return (x @ w.T) * scale
+
+
 EXPERT = expert.using(SINGLE)
 slow = [pytest.mark.slow, pytest.mark.xdist_group("grouped")]
 Shape = tuple[int, int, int]
@@ -86,6 +91,27 @@ class TestOnAGpu:
         assert launch.grid == (2 + 3 * 2 + 1, 1, 1)
         read_back(launch.artifact.code_object, launch.key.arch)
         covered("grouped", "f16", "gfx942")
+
+    def test_a_repeated_group_is_not_planned_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Addresses and numbers are those of each call, which need not come from one place."""
+        shapes = [(5, 70, 40), (64, 64, 0), (130, 65, 33)]
+        op = scaled.using(replace(SINGLE, vector_d=(1,)))
+
+        def calls(seed: float) -> list[tuple[Any, ...]]:
+            made = [call(shape) for shape in shapes]
+            return [(x + seed, w, seed * (i + 1)) for i, (x, w, *_) in enumerate(made)]
+
+        check(op, calls(0.5))
+        assert op.last is not None
+        assert not op.last.memoised
+        monkeypatch.setattr("cklang.runtime.grouped.prepare_group", None)
+        check(op, calls(2.0))
+        assert op.last.memoised
+        (launch,) = op.last.launches
+        assert launch.grid == (2 + 1 + 3 * 2, 1, 1)
+        monkeypatch.undo()
+        check(op, calls(1.0)[:2])
+        assert not op.last.memoised
 
     def test_an_empty_result_takes_no_part(self) -> None:
         check(EXPERT, [call((5, 70, 40)), call((0, 65, 33))])

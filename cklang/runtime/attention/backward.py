@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cklang.arch import ArchSpec
 from cklang.attention_keys import (
+    AttentionAlgorithm,
     AttentionGradAlgorithm,
     AttentionGradKey,
     AttentionKey,
-    AttentionSignature,
     ReduceKey,
     ScoreKind,
 )
@@ -44,15 +44,15 @@ from cklang.lowering.attention_face import (
 from cklang.runtime import arrays
 from cklang.runtime.arrays import Array
 from cklang.runtime.attention.call import _fixed as fixed_addresses
-from cklang.runtime.attention.problem import case_of
+from cklang.runtime.attention.problem import AttentionGradCase, case_of
 from cklang.runtime.attention.select import select_attention
-from cklang.runtime.attention.space import attention_grad_algorithms
 from cklang.runtime.attention.stage import Stage, Values, launch_step
 from cklang.runtime.bind import Binding
 from cklang.runtime.device import Device
 from cklang.runtime.dispatch import CallPlan, Step, packed, stored, touched
 from cklang.runtime.problem import Storage
 from cklang.runtime.record import Artifact
+from cklang.runtime.select import Request, Selection, find
 from cklang.types import f32
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def attention_grad(
         likes.append(binding.arrays[added.name])
     made = [arrays.empty(like.shape, like.dtype, binding.library, binding.place) for like in likes]
     outs = [arrays.read(name, array) for name, array in zip((*_OUTS, _DBIAS), made, strict=False)]
-    how = _How(deterministic=deterministic, bias=added)
+    how = _How(request=op.request, deterministic=deterministic, bias=added)
     stages = _Stages(plan, binding, given, outs, opened.spec, how)
     builder = shared_builder()
     steps = list(stages.steps(opened, lambda wanted: builder.build_all(wanted)))
@@ -168,6 +168,7 @@ def is_additive(score: Function) -> bool:
 class _How:
     """What a call asks for beside the gradients of q, k and v."""
 
+    request: Request
     deterministic: bool
     bias: Value | None
     """The bias whose gradient is wanted."""
@@ -212,7 +213,6 @@ class _Stages:
         how: _How,
     ) -> None:
         self.plan, self.binding, self.spec, self.how = plan, binding, spec, how
-        self.deterministic = how.deterministic
         kernel = plan.kernel
         storage = {name: stored(name, array) for name, array in binding.arrays.items()}
         for value in (kernel.o, kernel.lse):
@@ -232,7 +232,7 @@ class _Stages:
             problem=replace(p, lse=lse),
             values={**case.values, "o": "o", "lse": "lse"},
         )
-        self.algorithm = self._algorithm()
+        self.key = self._selected().key
         self.grad = AttentionTensor(
             stride_batch=grad.strides[0], stride_head=grad.strides[1], stride_seq=grad.strides[2]
         )
@@ -241,7 +241,7 @@ class _Stages:
             _viewed(view, stored(name, out))
             for view, name, out in zip(views, _OUTS, outs, strict=False)
         ]
-        self.parts = math.ceil(p.seqlen_k / self.algorithm.tile[1]) if how.deterministic else 1
+        self.parts = math.ceil(p.seqlen_k / self.key.algorithm.tile[1]) if how.deterministic else 1
         sizes = {
             "o": p.batch * p.heads * p.seqlen_q * p.hdim_v * case.signature.dtype_o.bytes,
             "lse": p.batch * p.heads * p.seqlen_q * _F32,
@@ -256,13 +256,28 @@ class _Stages:
         self.slots = {name: place for place, name in enumerate(names)}
         self.sizes = sizes | dict.fromkeys(extra, outs[-1].size * outs[-1].dtype.bytes)
 
-    def _algorithm(self) -> AttentionGradAlgorithm:
-        p, s = self.case.problem, self.case.signature
-        found = attention_grad_algorithms(self.spec, s, p.hdim_q, p.hdim_v)
-        if not found or s.dtype_o != s.dtype or s.packed:
-            what = f"the gradient of {self.case}"
-            raise error("K102", signature=what, arch=self.spec.name)
-        return found[0]
+    def _selected(self) -> Selection[AttentionGradKey, AttentionGradCase]:
+        wanted = self.how.bias is not None
+        forward = self.case
+        if wanted:
+            # A bias that has a gradient is CK Tile's own, not an expression.
+            signature = replace(forward.signature, score=ScoreKind.BIAS, score_function="")
+            forward = replace(forward, signature=signature)
+        case = AttentionGradCase(
+            forward=forward, deterministic=self.how.deterministic, bias_grad=wanted
+        )
+        return find(case, self.spec, self._request(AttentionGradAlgorithm), self._functions)
+
+    @property
+    def _functions(self) -> AttentionFunctions:
+        """What fills the kernel of the gradient."""
+        functions = self.plan.kernel.functions
+        return functions if self.how.bias is None else replace(functions, score=None)
+
+    def _request(self, of: type[AttentionAlgorithm | AttentionGradAlgorithm]) -> Request:
+        """Return what was asked, without an algorithm that is for the other direction."""
+        named = self.how.request.algorithm
+        return replace(self.how.request, algorithm=named if isinstance(named, of) else None)
 
     def steps(
         self,
@@ -273,9 +288,10 @@ class _Stages:
         stages = list(self._stages())
         fixed = fixed_addresses(self.plan.kernel, self.binding, device)
         nothing = AttentionFunctions(score=None, mask=None)
-        functions = self.plan.kernel.functions
-        alone = replace(functions, score=None) if self.how.bias is not None else functions
-        filled = {AttentionKey: functions, AttentionGradKey: alone}
+        filled = {
+            AttentionKey: self.plan.kernel.functions,
+            AttentionGradKey: self._functions,
+        }
         wanted = [(stage.key, filled.get(type(stage.key), nothing)) for stage in stages]
         values = Values(slots=self.slots, sizes=self.sizes, fixed=fixed)
         for stage, artifact in zip(stages, build(wanted), strict=True):
@@ -289,7 +305,7 @@ class _Stages:
             forward = self._forward_values()
             inputs = tuple(name for name in forward if name != "o")
             yield Stage(
-                key=select_attention(case, self.spec, splits=1)[1].key,
+                key=self._forward_key(),
                 face=AttentionFace,
                 values=forward,
                 question=self._forward,
@@ -304,9 +320,7 @@ class _Stages:
             )
             extra = () if self.how.bias is None else (_DBIAS,)
             yield Stage(
-                key=AttentionGradKey(
-                    self._backward(), bool(extra), self.deterministic, self.algorithm, gpu
-                ),
+                key=self.key,
                 face=AttentionGradFace,
                 values=(*inputs, _GRAD, "d", "dq_parts", "dk_parts", "dv_parts", *extra),
                 question=self._gradient,
@@ -327,12 +341,10 @@ class _Stages:
                 question=self._sum(place, rows[place], widths[place], parts),
             )
 
-    def _backward(self) -> AttentionSignature:
-        """Return the signature of the gradient; a bias with a gradient is CK Tile's own."""
-        signature = replace(self.case.signature, dtype_o=f32)
-        if self.how.bias is None:
-            return signature
-        return replace(signature, score=ScoreKind.BIAS, score_function="")
+    def _forward_key(self) -> AttentionKey:
+        request = replace(self._request(AttentionAlgorithm), splits=1)
+        functions = self.plan.kernel.functions
+        return select_attention(self.case, self.spec, request, functions).key
 
     def _forward_values(self) -> tuple[str, ...]:
         case = self.case

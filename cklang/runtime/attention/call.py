@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING
 
 from cklang.arch import ArchSpec
 from cklang.attention_keys import AttentionAlgorithm, AttentionKey
-from cklang.errors import error
 from cklang.fusion.attention_plan import AttentionFunctions, AttentionPlan, FusedAttention
 from cklang.ir.nodes import Value
 from cklang.runtime.arrays import Array
 from cklang.runtime.attention.launch import loaded_attention
 from cklang.runtime.attention.problem import AttentionCase, case_of
-from cklang.runtime.attention.select import AttentionSelection, combination, select_attention
+from cklang.runtime.attention.select import Combination, combination, select_attention
 from cklang.runtime.bind import Binding
 from cklang.runtime.device import Device
 from cklang.runtime.dispatch import CallPlan, Step, packed, stored, touched
@@ -29,7 +28,7 @@ from cklang.types import Dim
 
 if TYPE_CHECKING:
     from cklang.runtime.build import Builder
-    from cklang.runtime.select import Request
+    from cklang.runtime.select import Request, Selection
 
 __all__ = ["AttentionChoice", "choice_lines", "choose_attention", "prepare_attention"]
 
@@ -40,7 +39,7 @@ class AttentionChoice:
 
     kernel: FusedAttention
     problem: AttentionCase
-    selection: AttentionSelection
+    selection: Selection[AttentionKey, AttentionCase] | Combination
 
     @property
     def filling(self) -> AttentionFunctions:
@@ -67,11 +66,8 @@ def choose_attention(
     case = case_of(plan.kernel, _storage(plan, binding, outs), binding.dims)
     if case.is_empty:
         return []
-    algorithm = request.algorithm
-    if algorithm is not None and not isinstance(algorithm, AttentionAlgorithm):
-        want = "a cklang.AttentionAlgorithm for an op with an attention"
-        raise error("K002", what="using(...)", want=want, got=algorithm)
-    case, selection = select_attention(case, spec, algorithm, request.splits)
+    selection = select_attention(case, spec, request, plan.kernel.functions)
+    case = selection.problem
     first = AttentionChoice(kernel=plan.kernel, problem=case, selection=selection)
     if not case.signature.split:
         return [first]

@@ -11,7 +11,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from cklang.attention_keys import AttentionSignature, MaskKind, ScoreKind
+from cklang.attention_keys import (
+    AttentionGradSignature,
+    AttentionSignature,
+    MaskKind,
+    ScoreKind,
+)
 from cklang.errors import error
 from cklang.fusion.attention_plan import FusedAttention, region_hash
 from cklang.fusion.masking import WindowMask
@@ -28,9 +33,9 @@ from cklang.ir.attention import (
 from cklang.ir.nodes import Value
 from cklang.lowering.attention_face import AttentionOperand, AttentionProblem, AttentionTensor
 from cklang.runtime.problem import Storage
-from cklang.types import Dim
+from cklang.types import Dim, f32
 
-__all__ = ["PARTS", "TENSORS", "AttentionCase", "case_of"]
+__all__ = ["PARTS", "TENSORS", "AttentionCase", "AttentionGradCase", "case_of", "mask_kind"]
 
 TENSORS = ("q", "k", "v", "o", "lse", "partial_o", "partial_lse")
 """The tensors of a problem that a kernel reads or writes by itself."""
@@ -58,6 +63,9 @@ class AttentionCase:
     """The stride of the last axis of each list of numbers: lengths, starts, pages."""
     output_function: str = ""
     """Hash of what is stored of o, which the last kernel computes; empty if it is o."""
+
+    def __hash__(self) -> int:
+        return hash((self.signature, self.problem))
 
     def __str__(self) -> str:
         p, s = self.problem, self.signature
@@ -111,6 +119,29 @@ class AttentionCase:
         p = self.problem
         return not (p.batch and p.heads and p.seqlen_q) or (
             not p.hdim_v and "lse" not in self.values
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionGradCase:
+    """The gradients of one attention: of q, k and v, from that of o."""
+
+    forward: AttentionCase
+    """With lse, and with o in new memory."""
+    deterministic: bool
+    bias_grad: bool = False
+
+    def __str__(self) -> str:
+        one = ", added in one order" if self.deterministic else ""
+        return f"the gradient of {self.forward}{one}"
+
+    @property
+    def signature(self) -> AttentionGradSignature:
+        """What its kernel computes: the parts of the gradients in f32."""
+        return AttentionGradSignature(
+            forward=replace(self.forward.signature, dtype_o=f32, lse=True, split=False),
+            bias_grad=self.bias_grad,
+            deterministic=self.deterministic,
         )
 
 
@@ -253,7 +284,7 @@ def _signature(kernel: FusedAttention, storage: Mapping[str, Storage]) -> Attent
         dtype_o=kernel.o.type.dtype,
         dtype_bias=dtype,
         score=ScoreKind.NONE if kernel.score is None else ScoreKind.FUNCTION,
-        mask=_mask_kind(kernel),
+        mask=mask_kind(kernel.window) if kernel.mask is None else MaskKind.FUNCTION,
         lse=kernel.lse is not None,
         dropout=kernel.dropout > 0,
         packed=bool(kernel.starts),
@@ -265,10 +296,8 @@ def _signature(kernel: FusedAttention, storage: Mapping[str, Storage]) -> Attent
     )
 
 
-def _mask_kind(kernel: FusedAttention) -> MaskKind:
-    window = kernel.window
-    if kernel.mask is not None:
-        return MaskKind.FUNCTION
+def mask_kind(window: WindowMask) -> MaskKind:
+    """Return the kind of a mask that is a window and nothing else."""
     if window.is_open:
         return MaskKind.NONE
     plain = WindowMask(right=0, from_bottom_right=window.from_bottom_right)

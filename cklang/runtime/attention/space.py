@@ -1,68 +1,74 @@
 # SPDX-License-Identifier: MIT
-"""The algorithms that an attention problem has on a GPU: the tilings of its spec that hold it."""
+"""The algorithms that attention has on a GPU: the tilings of its spec, and what varies in them."""
 
 from __future__ import annotations
 
-from cklang.arch import ArchSpec, AttentionTile
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Any
+
+from cklang.arch import ArchSpec, AttentionGradTile, AttentionTile
 from cklang.attention_keys import (
     AttentionAlgorithm,
     AttentionGradAlgorithm,
+    AttentionGradSignature,
     AttentionPipeline,
     AttentionSignature,
     GradPipeline,
     MaskKind,
     ScoreKind,
 )
+from cklang.runtime.grid import Grid, Pattern
+from cklang.runtime.rules.attention import rows_of
+from cklang.runtime.rules.engine import ATTENTION_GRAD_RULES, ATTENTION_RULES
+from cklang.types import DType
 
-__all__ = ["attention_algorithms", "attention_grad_algorithms"]
+__all__ = [
+    "ATTENTION_GRAD_GRID",
+    "ATTENTION_GRID",
+    "attention_algorithms",
+    "attention_grad_algorithms",
+]
 
 _ACCESS_BYTES = 16
 _SMALL = 64
 
 
 def attention_algorithms(
-    spec: ArchSpec, signature: AttentionSignature, hdim_q: int, hdim_v: int
+    spec: ArchSpec, signature: AttentionSignature, hdim_q: int = 1, hdim_v: int = 1
 ) -> tuple[AttentionAlgorithm, ...]:
     """Return every algorithm that takes these head sizes, the smallest tiling first.
 
     All pad lengths and head sizes, so that they run for any. Of one tiling the pipelines stand in
-    the order of the spec; only ``qr`` takes keys in pages. An 8-bit type is looked up as ``fp8``
-    whatever its encoding is; that the GPU has it is a rule of its own.
+    the order of the spec. An 8-bit type is looked up as ``fp8`` whatever its encoding is; that the
+    GPU has it is a rule of its own.
     """
-    name = signature.dtype.name.removesuffix("_fnuz")
-    rows = [
-        row
-        for row in spec.attention_tiles
-        if name in row.dtypes and hdim_q <= row.hdim_q and hdim_v <= row.hdim_v
-    ]
-    rows.sort(key=lambda row: row.hdim_q + row.hdim_v)
-    vector = min(_ACCESS_BYTES // signature.dtype.bytes, 8)
+    rows = [r for r in _tilings(spec, signature.dtype) if hdim_q <= r.hdim_q and hdim_v <= r.hdim_v]
+    vector = _widest(signature.dtype)
     functions = ScoreKind.FUNCTION is signature.score or MaskKind.FUNCTION is signature.mask
     return tuple(
         _algorithm(row, AttentionPipeline(pipeline), vector, functions=functions)
         for row in rows
         for pipeline in row.pipelines
-        if pipeline == "qr" or not signature.paged
     )
 
 
 def attention_grad_algorithms(
-    spec: ArchSpec, signature: AttentionSignature, hdim_q: int, hdim_v: int
+    spec: ArchSpec, signature: AttentionSignature, hdim_q: int = 1, hdim_v: int = 1
 ) -> tuple[AttentionGradAlgorithm, ...]:
     """Return every backward algorithm that takes these head sizes, the smallest tiling first."""
     rows = [
         row
-        for row in spec.attention_grad_tiles
-        if signature.dtype.name in row.dtypes and hdim_q <= row.tile[7] and hdim_v <= row.tile[8]
+        for row in _grad_tilings(spec, signature.dtype)
+        if hdim_q <= row.tile[7] and hdim_v <= row.tile[8]
     ]
-    rows.sort(key=lambda row: row.tile[7] + row.tile[8])
     return tuple(
         AttentionGradAlgorithm(
             tile=row.tile,
             warps=row.warps,
             warp_tiles=row.warp_tiles,
             pipeline=GradPipeline(pipeline),
-            vector=min(_ACCESS_BYTES // signature.dtype.bytes, 8),
+            vector=_widest(signature.dtype),
             block_per_cu=row.block_per_cu,
         )
         for row in rows
@@ -83,3 +89,127 @@ def _algorithm(
         vector=vector,
         block_per_cu=1 if alone else row.block_per_cu,
     )
+
+
+def _widest(dtype: DType) -> int:
+    """Return how many elements an access moves along a head; 8-bit heads are multiples of 8 too."""
+    return min(_ACCESS_BYTES // dtype.bytes, 8)
+
+
+def _tilings(spec: ArchSpec, dtype: DType) -> list[AttentionTile]:
+    return sorted(rows_of(spec, dtype), key=lambda row: row.hdim_q + row.hdim_v)
+
+
+def _grad_tilings(spec: ArchSpec, dtype: DType) -> list[AttentionGradTile]:
+    rows = [row for row in spec.attention_grad_tiles if dtype.name in row.dtypes]
+    return sorted(rows, key=lambda row: row.tile[7] + row.tile[8])
+
+
+# --- every legal one
+
+_PADS = ("pad_q", "pad_k", "pad_d", "pad_dv")
+_OCCUPANCIES = (1, 2)
+"""Blocks of a compute unit that ``*`` tries."""
+
+_TILING = ("tile", "warps", "warp_tile")
+_GRAD_TILING = ("tile", "warps", "warp_tiles")
+
+
+def _values(name: str, signature: AttentionSignature, spec: ArchSpec) -> Sequence[Any]:
+    """Return what a field may be at all on this GPU, in canonical order."""
+    if name in _TILING:
+        place = _TILING.index(name)
+        return tuple(dict.fromkeys(each[place] for each in _triples(signature, spec)))
+    if name in _PADS:
+        return (True, False)
+    return {
+        "pipeline": tuple(AttentionPipeline),
+        "vector": (_widest(signature.dtype),),
+        "block_per_cu": _OCCUPANCIES,
+    }[name]
+
+
+def _triples(signature: AttentionSignature, spec: ArchSpec) -> list[tuple[Any, ...]]:
+    rows = _tilings(spec, signature.dtype)
+    return [(row.tile, (row.warps, 1, 1), row.warp_tile) for row in rows]
+
+
+def _grad_values(name: str, signature: AttentionGradSignature, spec: ArchSpec) -> Sequence[Any]:
+    if name in _GRAD_TILING:
+        place = _GRAD_TILING.index(name)
+        return tuple(dict.fromkeys(each[place] for each in _grad_triples(signature, spec)))
+    return {
+        "pipeline": tuple(GradPipeline),
+        "vector": (_widest(signature.forward.dtype),),
+        "block_per_cu": _OCCUPANCIES,
+    }[name]
+
+
+def _grad_triples(signature: AttentionGradSignature, spec: ArchSpec) -> list[tuple[Any, ...]]:
+    rows = _grad_tilings(spec, signature.forward.dtype)
+    return [(row.tile, row.warps, row.warp_tiles) for row in rows]
+
+
+def _chosen(
+    names: Sequence[str], known: Sequence[tuple[Any, ...]], among: Pattern
+) -> Iterator[dict[str, Any]]:
+    """Yield the known tilings that a pattern names, then those of its own values."""
+    named = [among.choices.get(name) for name in names]
+    for tiling in known:
+        if all(n is None or v in n for n, v in zip(named, tiling, strict=True)):
+            yield dict(zip(names, tiling, strict=True))
+    new = [
+        tuple(v for v in n or () if v not in {tiling[place] for tiling in known})
+        for place, n in enumerate(named)
+    ]
+    if not any(new):
+        return
+    # A value that no table has goes with what is named, else with what the tables have.
+    everything = [
+        n or tuple(dict.fromkeys(tiling[place] for tiling in known))
+        for place, n in enumerate(named)
+    ]
+    for values in product(*everything):
+        if any(value in n for value, n in zip(values, new, strict=True)):
+            yield dict(zip(names, values, strict=True))
+
+
+def _choices(
+    step: str, signature: AttentionSignature, spec: ArchSpec, among: Pattern
+) -> Iterator[dict[str, Any]]:
+    if step == "tiling":
+        yield from _chosen(_TILING, _triples(signature, spec), among)
+        return
+    for value in among.values(step, _values(step, signature, spec)):
+        yield {step: value}
+
+
+def _grad_choices(
+    step: str, signature: AttentionGradSignature, spec: ArchSpec, among: Pattern
+) -> Iterator[dict[str, Any]]:
+    if step == "tiling":
+        yield from _chosen(_GRAD_TILING, _grad_triples(signature, spec), among)
+        return
+    for value in among.values(step, _grad_values(step, signature, spec)):
+        yield {step: value}
+
+
+ATTENTION_GRID: Grid[AttentionAlgorithm] = Grid(
+    of=AttentionAlgorithm,
+    order=("tiling", "pipeline", *_PADS, "vector", "block_per_cu"),
+    joint={"tiling": _TILING},
+    choices=_choices,
+    values=_values,
+    rules=ATTENTION_RULES,
+)
+"""The algorithms of attention, the smallest tiling first."""
+
+ATTENTION_GRAD_GRID: Grid[AttentionGradAlgorithm] = Grid(
+    of=AttentionGradAlgorithm,
+    order=("tiling", "pipeline", "vector", "block_per_cu"),
+    joint={"tiling": _GRAD_TILING},
+    choices=_grad_choices,
+    values=_grad_values,
+    rules=ATTENTION_GRAD_RULES,
+)
+"""The algorithms of its gradients."""

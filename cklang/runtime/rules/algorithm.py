@@ -10,8 +10,8 @@ from cklang.keys import Algorithm, DKind, EpilogueKind, Layout, Signature
 from cklang.lowering.gemm import is_mx, unsupported
 from cklang.lowering.pipelines import PIPELINES
 from cklang.runtime.rules import resources
-from cklang.runtime.rules.engine import Objection, algorithm_rule, multiple
-from cklang.types import DType
+from cklang.runtime.rules.engine import Objection, algorithm_rule, at_most, multiple
+from cklang.types import DType, i4
 
 __all__ = ["access_pattern"]
 
@@ -21,12 +21,6 @@ _WIDEST = 16
 
 def _triple(extents: Iterable[int]) -> str:
     return "x".join(map(str, extents))
-
-
-def _at_most(what: str, value: int, bound: int) -> Objection | None:
-    if value <= bound:
-        return None
-    return Objection(what=what, value=str(value), bound=f"at most {bound}")
 
 
 @algorithm_rule("pipeline", "CK Tile's pipelines do not all work on every GPU", reads=("pipeline",))
@@ -88,11 +82,11 @@ def _warp_tile(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
 
 @algorithm_rule(
     "packed-run",
-    "4-bit elements are converted by eights, which one lane has next to one another along K",
+    "4-bit integers are converted by eights, which one lane has next to one another along K",
     reads=("warp_tile",),
 )
 def _packed_run(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
-    if not s.dtype_b.packed:
+    if s.dtype_b != i4:
         return None
     _, n, k = a.warp_tile
     return multiple("elements of B in a lane", k * n // spec.wave_size, 8)
@@ -124,7 +118,7 @@ def _warps(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
 @algorithm_rule("threads", "a workgroup has a limited number of threads", reads=("warps",))
 def _threads(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     threads = resources.warps_of(a) * spec.wave_size
-    return _at_most("threads of a workgroup", threads, spec.max_threads_per_block)
+    return at_most("threads of a workgroup", threads, spec.max_threads_per_block)
 
 
 _DIVIDES = ("tile", "warps", "warp_tile")
@@ -187,7 +181,7 @@ def _lds_mainloop(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | Non
     if budget is None:
         return None
     staged = resources.staged_bytes(a, s)
-    return _at_most(f"LDS bytes of A and B in {a.pipeline.value}", staged, budget)
+    return at_most(f"LDS bytes of A and B in {a.pipeline.value}", staged, budget)
 
 
 @algorithm_rule(
@@ -199,7 +193,7 @@ def _lds_epilogue(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | Non
     if a.epilogue is not EpilogueKind.CSHUFFLE:
         return None
     shuffled = resources.shuffled_bytes(a, s, spec)
-    return _at_most("LDS bytes of the epilogue", shuffled, spec.lds_bytes)
+    return at_most("LDS bytes of the epilogue", shuffled, spec.lds_bytes)
 
 
 @algorithm_rule(
@@ -209,7 +203,7 @@ def _lds_epilogue(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | Non
 )
 def _registers(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     wanted = resources.registers(a, s, spec)
-    return _at_most("estimated registers of a lane", wanted, resources.register_limit(a, spec))
+    return at_most("estimated registers of a lane", wanted, resources.register_limit(a, spec))
 
 
 def access_pattern(
@@ -315,7 +309,7 @@ def _width_d(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     for index, (d, vector) in enumerate(zip(s.d, a.vector_d, strict=True)):
         name = f"D{index}"
         if d.kind not in (DKind.FULL, DKind.ROW):
-            found = _at_most(f"vector_d of {name}, which is read one by one,", vector, 1)
+            found = at_most(f"vector_d of {name}, which is read one by one,", vector, 1)
         elif a.vector_e % vector:
             bound = f"a divisor of vector_e, {a.vector_e}"
             found = Objection(what=f"vector_d of {name}", value=str(vector), bound=bound)

@@ -4,7 +4,7 @@
 A rule looks at one fact and returns what it saw against its bound, or None if it has no objection.
 The same rows filter candidates, prune the enumeration, explain a choice, word a refusal, and tell
 which values would be legal. Rules of an algorithm ask its signature and GPU; rules of a problem
-ask extents, strides and addresses.
+ask extents, strides and addresses. Each family of kernels has a book of both.
 """
 
 from __future__ import annotations
@@ -15,16 +15,31 @@ from operator import attrgetter
 from typing import Any
 
 from cklang.arch import ArchSpec
+from cklang.attention_keys import (
+    AttentionAlgorithm,
+    AttentionGradAlgorithm,
+    AttentionGradSignature,
+    AttentionSignature,
+)
 from cklang.keys import Algorithm, Signature
+from cklang.runtime.family import AnyAlgorithm, AnySignature
 
 __all__ = [
     "ALGORITHM_RULES",
+    "ATTENTION_GRAD_PROBLEM_RULES",
+    "ATTENTION_GRAD_RULES",
+    "ATTENTION_PROBLEM_RULES",
+    "ATTENTION_RULES",
+    "BOOKS",
     "CONV_RULES",
     "PROBLEM_RULES",
     "AlgorithmRule",
+    "Book",
     "Objection",
     "ProblemRule",
     "algorithm_rule",
+    "at_most",
+    "book_of",
     "multiple",
     "problem_rule",
     "rules_of",
@@ -40,10 +55,10 @@ class Objection:
     bound: str
 
 
-AlgorithmCheck = Callable[[Algorithm, Signature, ArchSpec], Objection | None]
-# The problem is one of the table's: of a product or of a convolution.
-ProblemCheck = Callable[[Any, Algorithm, ArchSpec], Objection | None]
-Footprint = Callable[[Algorithm], Hashable]
+# Algorithm, signature and problem are those of the table's family.
+AlgorithmCheck = Callable[[Any, Any, ArchSpec], Objection | None]
+ProblemCheck = Callable[[Any, Any, ArchSpec], Objection | None]
+Footprint = Callable[[Any], Hashable]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,26 +86,77 @@ class ProblemRule:
 
 
 ALGORITHM_RULES: list[AlgorithmRule] = []
-"""In the order in which they are asked."""
+"""Those about products and convolutions, in the order in which they are asked."""
 PROBLEM_RULES: list[ProblemRule] = []
 """Those about products."""
 CONV_RULES: list[ProblemRule] = []
 """Those about convolutions."""
+ATTENTION_RULES: list[AlgorithmRule] = []
+"""Those about attention forwards."""
+ATTENTION_PROBLEM_RULES: list[ProblemRule] = []
+ATTENTION_GRAD_RULES: list[AlgorithmRule] = []
+"""Those about its gradients."""
+ATTENTION_GRAD_PROBLEM_RULES: list[ProblemRule] = []
 
 
-def rules_of(signature: Signature) -> list[ProblemRule]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Book:
+    """All rules of one family of kernels."""
+
+    algorithms: list[AlgorithmRule]
+    problems: list[ProblemRule]
+    of: type[AnyAlgorithm]
+    """The class of the algorithms that they judge."""
+
+    @property
+    def rules(self) -> tuple[AlgorithmRule | ProblemRule, ...]:
+        """All of them, in the order in which they are asked."""
+        return (*self.algorithms, *self.problems)
+
+
+BOOKS = {
+    "product": Book(algorithms=ALGORITHM_RULES, problems=PROBLEM_RULES, of=Algorithm),
+    "convolution": Book(algorithms=ALGORITHM_RULES, problems=CONV_RULES, of=Algorithm),
+    "attention": Book(
+        algorithms=ATTENTION_RULES, problems=ATTENTION_PROBLEM_RULES, of=AttentionAlgorithm
+    ),
+    "attention_grad": Book(
+        algorithms=ATTENTION_GRAD_RULES,
+        problems=ATTENTION_GRAD_PROBLEM_RULES,
+        of=AttentionGradAlgorithm,
+    ),
+}
+"""The rules of each family."""
+
+
+def book_of(signature: AnySignature) -> Book:
+    """Return the rules of the family of a signature."""
+    if isinstance(signature, Signature):
+        return BOOKS["convolution" if signature.spatial else "product"]
+    return BOOKS[_ATTENTION[type(signature)]]
+
+
+_ATTENTION = {AttentionSignature: "attention", AttentionGradSignature: "attention_grad"}
+
+
+def rules_of(signature: AnySignature) -> list[ProblemRule]:
     """Return the rules that are asked about problems of a signature."""
-    return CONV_RULES if signature.spatial else PROBLEM_RULES
+    return book_of(signature).problems
 
 
 def algorithm_rule(
-    name: str, sentence: str, *, reads: tuple[str, ...]
+    name: str,
+    sentence: str,
+    *,
+    reads: tuple[str, ...],
+    table: list[AlgorithmRule] = ALGORITHM_RULES,
+    of: type[AnyAlgorithm] = Algorithm,
 ) -> Callable[[AlgorithmCheck], AlgorithmCheck]:
-    """Put the decorated function into the table of algorithm rules."""
+    """Put the decorated function into a table of rules about algorithms of class ``of``."""
 
     def register(check: AlgorithmCheck) -> AlgorithmCheck:
-        _expect_fields(reads)
-        ALGORITHM_RULES.append(AlgorithmRule(id=name, sentence=sentence, reads=reads, check=check))
+        _expect_fields(reads, of)
+        table.append(AlgorithmRule(id=name, sentence=sentence, reads=reads, check=check))
         return check
 
     return register
@@ -103,17 +169,18 @@ def problem_rule(
     reads: tuple[str, ...],
     footprint: Footprint | None = None,
     table: list[ProblemRule] = PROBLEM_RULES,
+    of: type[AnyAlgorithm] = Algorithm,
 ) -> Callable[[ProblemCheck], ProblemCheck]:
     """Put the decorated function into a table of problem rules.
 
     ``footprint`` gives less than the values of the fields ``reads`` where the rule looks at less.
     """
 
-    def values(algorithm: Algorithm) -> Hashable:
+    def values(algorithm: AnyAlgorithm) -> Hashable:
         return tuple(getattr(algorithm, name) for name in reads)
 
     def register(check: ProblemCheck) -> ProblemCheck:
-        _expect_fields(reads)
+        _expect_fields(reads, of)
         table.append(
             ProblemRule(
                 id=name,
@@ -128,9 +195,9 @@ def problem_rule(
     return register
 
 
-def _expect_fields(reads: tuple[str, ...]) -> None:
+def _expect_fields(reads: tuple[str, ...], of: type[AnyAlgorithm]) -> None:
     for name in reads:
-        attrgetter(name)(Algorithm)
+        attrgetter(name)(of)
 
 
 def multiple(what: str, value: int, of: int) -> Objection | None:
@@ -138,3 +205,10 @@ def multiple(what: str, value: int, of: int) -> Objection | None:
     if value % of == 0:
         return None
     return Objection(what=what, value=str(value), bound=f"a multiple of {of}")
+
+
+def at_most(what: str, value: int, bound: int) -> Objection | None:
+    """Object to a ``value`` above ``bound``."""
+    if value <= bound:
+        return None
+    return Objection(what=what, value=str(value), bound=f"at most {bound}")

@@ -20,6 +20,7 @@ from cklang.ir.printer import print_function
 from cklang.runtime.arguments import packed_arguments
 from cklang.runtime.convolution import AnyProblem, problem_of_kernel
 from cklang.runtime.dispatch import storage_of
+from cklang.runtime.family import Asked
 from cklang.runtime.problem import Storage
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def cases_of(plan: FusionPlan, binding: Binding) -> tuple[Case, ...]:
     return tuple(cases)
 
 
-def problem_text(problem: AnyProblem) -> str:
+def problem_text(problem: Asked) -> str:
     """Return all that a problem's cost depends on, as canonical JSON; names are not part of it."""
     data = {"signature": encode(problem.signature), "problem": _nameless(encode(problem))}
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

@@ -23,13 +23,14 @@ from cklang import knobs
 from cklang.errors import CkUnsupportedError, error
 from cklang.keys import KernelKey
 from cklang.runtime.convolution import AnyProblem
+from cklang.runtime.family import Asked
 from cklang.runtime.paths import cache_root
 from cklang.runtime.tune.case import Call, Case, calls_of, problem_text
 
 if TYPE_CHECKING:
     from cklang.arch import ArchSpec
     from cklang.runtime.op import Op
-    from cklang.runtime.pool import Pool
+    from cklang.runtime.pool import AnyPool
     from cklang.runtime.tune.worker import Worker
     from cklang.tuning.database import Database, Measurement, Question
 
@@ -103,7 +104,7 @@ class _Search:
     case: Case
     problem: AnyProblem
     question: Question
-    pool: Pool
+    pool: AnyPool
     order: list[int]
     """Places in the pool of legal kernels, the favourite first."""
     known: dict[str, Measurement]
@@ -130,7 +131,7 @@ class _Search:
             if self.since >= self.patience and self.least is not None:
                 self.ended = f"none of the last {self.since} was better"
                 return None
-            key = self.pool.keys[self.order[self.place]]
+            key: KernelKey = self.pool.keys[self.order[self.place]]
             self.place += 1
             known = self.known.get(key.digest)
             if known is None:
@@ -234,7 +235,7 @@ def seconds_of(budget: str | float) -> float:
     raise error("K002", what="a budget", want="as in 60s, 5m or 1h, or seconds", got=budget)
 
 
-def question_of(problem: AnyProblem, spec: ArchSpec) -> Question:
+def question_of(problem: Asked, spec: ArchSpec) -> Question:
     """Return what measurements of ``problem`` on a device with ``spec`` are stored under."""
     from cklang.runtime.build import shared_builder
     from cklang.runtime.compile import identity
@@ -271,11 +272,11 @@ def _search(op: Op, case: Case, store: Database, limit: int, patience: int) -> _
     )
 
 
-def _order(pool: Pool, problem: AnyProblem) -> list[int]:
+def _order(pool: AnyPool, problem: AnyProblem) -> list[int]:
     """Return the places of the legal kernels, by predicted time if the model knows them."""
     legal = pool.legal(problem)
     try:
-        times = pool.ranker.model.times_of(problem)
+        times = pool.times_of(problem)
     except CkUnsupportedError:
         times = np.zeros(len(pool))
     order = np.argsort(times, kind="stable")

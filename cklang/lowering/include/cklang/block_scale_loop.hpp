@@ -10,6 +10,11 @@
 
 namespace cklang {
 
+/// Whether matrix instructions with exponents can apply the scales.
+template <typename Scale>
+constexpr bool mx_takes = std::is_same_v<Scale, NoScale> ||
+                          std::is_same_v<Scale, BlockScale<E8m0Scale, 1, mx_block>>;
+
 template <typename Pipeline, typename Acc, index_t step, typename ASource, typename BSource>
 struct BlockScaleLoop;
 
@@ -31,7 +36,8 @@ struct BlockScaleLoop<ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>, Acc, s
     using ScaleB    = typename ScaleOf<BSource>::Type;
     using RowMajor  = ck_tile::tensor_layout::gemm::RowMajor;
 
-    static constexpr bool is_mx = requires { BlockGemm::template scales<0>(); };
+    static constexpr bool is_mx = requires { BlockGemm::template scales<0>(); } &&
+                                  mx_takes<ScaleA> && mx_takes<ScaleB>;
 
     /// What the loop does between two looks at the scales, along K.
     static constexpr index_t block_k =
@@ -54,7 +60,7 @@ struct BlockScaleLoop<ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>, Acc, s
         using namespace ck_tile;
 
         const Base base{};
-        const auto lds  = base.GetABLdsTensorViews((char*)shared);
+        const auto lds  = lds_views((char*)shared);
         const auto as   = base.GetAWindows(Windows::a_window(a, M, K, m, k),
                                          lds.at(number<0>{}),
                                          make_static_tile_distribution(
@@ -134,6 +140,21 @@ struct BlockScaleLoop<ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>, Acc, s
     }
 
     private:
+    /// The tiles of A and B in LDS. CK Tile's own views leave a byte for each element of A, packed
+    /// ones too.
+    CK_TILE_DEVICE static auto lds_views(char* shared)
+    {
+        using namespace ck_tile;
+        using A          = typename Pipeline::ADataType;
+        using B          = typename Pipeline::BDataType;
+        constexpr auto a = Policy::template MakeALdsBlockDescriptor<Problem>();
+        constexpr auto b = Policy::template MakeBLdsBlockDescriptor<Problem>();
+        char* after_a    = shared + tile_lds<a.get_element_space_size(), A>;
+        return make_tuple(
+            make_tensor_view<address_space_enum::lds>(reinterpret_cast<A*>(shared), a),
+            make_tensor_view<address_space_enum::lds>(reinterpret_cast<B*>(after_a), b));
+    }
+
     static constexpr bool a_turned = !std::is_same_v<typename Pipeline::ALayout, RowMajor>;
     static constexpr bool b_turned = std::is_same_v<typename Pipeline::BLayout, RowMajor>;
 
@@ -180,7 +201,7 @@ struct BlockScaleLoop<ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>, Acc, s
     scales(const Scale& scale, index_t extent, index_t K, index_t at, index_t block)
     {
         if constexpr(std::is_same_v<Scale, NoScale>)
-            return is_mx ? 127 : 0; // the exponent of 1
+            return mx_one; // of no effect on sums
         else if constexpr(is_mx)
         {
             return scale.template load_blocks<tile, Shape::kK>(

@@ -16,6 +16,10 @@ template <>
 inline constexpr int mx_format<ck_tile::fp8_t> = 0;
 template <>
 inline constexpr int mx_format<ck_tile::bf8_t> = 1;
+template <>
+inline constexpr int mx_format<ck_tile::pk_fp4_t> = 4;
+
+constexpr int mx_one = 127; // the exponent of 1
 
 /// `acc` += A B: the operands of one lane, and the exponent of its row or column and its 32 of K.
 template <typename A, typename B, index_t tile, typename Acc>
@@ -34,10 +38,13 @@ mx_multiply(Acc& acc, ck_tile::int32x8_t a, ck_tile::int32x8_t b, int scale_a, i
 #endif
 }
 
-/// Of each 8-bit operand a lane holds two runs of 16 along K, half of the instruction's K apart.
+/// Of each 8-bit operand a lane holds two runs of 16 along K, half of the instruction's K apart; of
+/// a 4-bit one a run of 32.
 template <typename Impl>
-using MxWarpGemm = ck_tile::WarpGemmImpl<
-    ck_tile::WarpGemmAttributeMfma<Impl, ck_tile::WGAttrNumAccessEnum::Double>>;
+using MxWarpGemm = ck_tile::WarpGemmImpl<ck_tile::WarpGemmAttributeMfma<
+    Impl,
+    packed<typename Impl::ADataType> == 1 ? ck_tile::WGAttrNumAccessEnum::Double
+                                          : ck_tile::WGAttrNumAccessEnum::Single>>;
 
 template <typename Problem, typename Policy>
 struct MxBlockGemm : ck_tile::BlockUniversalGemmAsBsCr<Problem, Policy>
@@ -59,6 +66,13 @@ struct MxBlockGemm : ck_tile::BlockUniversalGemmAsBsCr<Problem, Policy>
         ck_tile::load_tile(b_, b);
     }
 
+    /// `sums` += A B.
+    template <typename Sums, typename... Windows>
+    CK_TILE_DEVICE void operator()(Sums& sums, const Windows&...) const
+    {
+        multiply(sums, mx_one, mx_one);
+    }
+
     /// `sums` += A B, with an exponent for each row of A and column of B and each 32 of K.
     template <typename Sums, typename ScalesA, typename ScalesB>
     CK_TILE_DEVICE void multiply(Sums& sums, const ScalesA& scales_a, const ScalesB& scales_b) const
@@ -66,11 +80,10 @@ struct MxBlockGemm : ck_tile::BlockUniversalGemmAsBsCr<Problem, Policy>
         using namespace ck_tile;
         static_for<0, repeat_k, 1>{}([&](auto k) {
             static_for<0, repeat_m, 1>{}([&](auto m) {
-                const auto a       = operand(a_, m, k, Base::a_warp_y_index_zeros, Base::a_warp_y_lengths);
+                const auto a       = registers<m * repeat_k + k>(a_);
                 const auto scale_a = exponent(scales_a, m, k);
                 static_for<0, repeat_n, 1>{}([&](auto n) {
-                    const auto b =
-                        operand(b_, n, k, Base::b_warp_y_index_zeros, Base::b_warp_y_lengths);
+                    const auto b  = registers<n * repeat_k + k>(b_);
                     const auto at = merge_sequences(sequence<m, n>{}, Base::c_warp_y_index_zeros);
                     const auto lengths = merge_sequences(sequence<1, 1>{}, Base::c_warp_y_lengths);
                     auto part          = sums.get_y_sliced_thread_data(at, lengths);
@@ -110,13 +123,20 @@ struct MxBlockGemm : ck_tile::BlockUniversalGemmAsBsCr<Problem, Policy>
                 sequence<0, 0>>{});
     }
 
-    template <typename Tile, typename I, typename K, typename Zeros, typename Lengths>
-    CK_TILE_DEVICE static auto operand(const Tile& tile, I, K, Zeros zeros, Lengths lengths)
+    /// Warp tile number `at` of a lane's part of a block tile. 4-bit elements fill four of the eight
+    /// registers; CK Tile cuts tiles by whole elements, and would take them for 8-bit ones.
+    template <index_t at, typename Tile>
+    CK_TILE_DEVICE static ck_tile::int32x8_t registers(const Tile& tile)
     {
         using namespace ck_tile;
-        return bit_cast<int32x8_t>(
-            tile.get_y_sliced_thread_data(merge_sequences(sequence<I::value, K::value>{}, zeros),
-                                          merge_sequences(sequence<1, 1>{}, lengths)));
+        using Run            = std::conditional_t<packed<A> == 1, int32x8_t, int32x4_t>;
+        const auto& held     = tile.get_thread_buffer();
+        constexpr auto count = sizeof(held) / sizeof(Run);
+        const auto run       = bit_cast<std::array<Run, count>>(held)[at];
+        if constexpr(packed<A> == 1)
+            return run;
+        else
+            return {run[0], run[1], run[2], run[3], 0, 0, 0, 0};
     }
 
     template <typename Scales, typename I, typename K>

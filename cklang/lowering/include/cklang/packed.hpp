@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A matrix B of 4-bit elements, two in a byte along K. Its rows are filled up to whole accesses.
+// A matrix of 4-bit elements, two in a byte along K. Its rows are filled up to whole accesses.
 #pragma once
 
-#include "cklang/policy.hpp"
 #include "cklang/source.hpp"
 
 namespace cklang {
@@ -24,7 +23,7 @@ struct PackedRows
         return (inner + filled - 1) / filled * filled;
     }
 
-    // What is read beyond K are numbers, and meets zeros of A.
+    // What is read beyond K are numbers, and meets zeros: those of A, or its own of fp4.
     template <index_t, index_t tile_outer, index_t tile_inner, bool pad_outer, bool pad_inner>
     CK_TILE_DEVICE auto
     window(index_t outer, index_t inner, index_t at_outer, index_t at_inner) const
@@ -46,18 +45,6 @@ struct PackedRows
     CK_TILE_HOST static PackedRows make(const ck_gemm_operand* operands)
     {
         return {operands[0].data, static_cast<index_t>(operands[0].outer)};
-    }
-};
-
-/// `Base` is the policy that CK Tile gives the pipeline.
-template <typename Base>
-struct PackedPolicy : VectorPolicy<Base>
-{
-    // Of B: filled rows have no ends that CK Tile would have to ask about.
-    template <typename Problem, bool = false>
-    CK_TILE_HOST_DEVICE static constexpr index_t GetVectorSizeB()
-    {
-        return 1;
     }
 };
 

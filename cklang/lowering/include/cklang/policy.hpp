@@ -19,16 +19,17 @@ constexpr index_t access_width(index_t row, index_t vector)
 template <typename Base>
 struct VectorPolicy : Base
 {
+    // Packed rows are filled up: they have no ends that CK Tile would have to ask about.
     template <typename Problem, bool = false>
     CK_TILE_HOST_DEVICE static constexpr index_t GetVectorSizeA()
     {
-        return Problem::VectorSizeA;
+        return packed<typename Problem::ADataType> > 1 ? 1 : Problem::VectorSizeA;
     }
 
     template <typename Problem, bool = false>
     CK_TILE_HOST_DEVICE static constexpr index_t GetVectorSizeB()
     {
-        return Problem::VectorSizeB;
+        return packed<typename Problem::BDataType> > 1 ? 1 : Problem::VectorSizeB;
     }
 
     template <typename Problem>

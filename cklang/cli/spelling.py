@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: MIT
+"""Signatures spelled on a command line: element types, layouts, and the operands of functions.
+
+``fp8,fp8,bf16:rcr:row=f32,full`` is fp8 A and B, a bf16 result, layouts rcr, and two operands of
+the epilogue. ``f16:rcr:row,b.full=i8,b.column=f32`` has a B that a function computes from a matrix
+of i8 and a number for each index of B's other axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cklang.codec import dtype_of, enum_of
+from cklang.errors import error
+from cklang.fusion.plan import epilogue_hash
+from cklang.ir.nodes import Function
+from cklang.ir.ops import CASTS
+from cklang.ir.parser import parse_function
+from cklang.keys import DKind
+from cklang.runtime.arrayless import problem
+from cklang.runtime.problem import Problem
+from cklang.types import DType, Kind, f32, i32
+
+__all__ = ["spelled"]
+
+_FORM = "as in f16:rcr, fp8,fp8,bf16:rcr:row=f32,full or f16:rcr:row,b.full=i8,b.column=f32"
+_SIDES = ("d", "a", "b")
+"""Of the epilogue, of A and of B, in the order of a kernel's functions."""
+
+Operands = Sequence[tuple[DType, DKind]]
+
+
+def spelled(text: str) -> tuple[Problem, Function]:
+    """Return a problem of the signature ``text``, and functions that read all its operands.
+
+    Raises:
+        CkValueError: K001, K002, ``text`` is no signature.
+    """
+    parts = text.split(":")
+    if len(parts) not in (2, 3):
+        raise error("K002", what="--signature", want=_FORM, got=text)
+    types = [dtype_of(word) for word in parts[0].split(",")]
+    if len(types) not in (1, 3):
+        raise error("K002", what="the types of --signature", want="one, or A,B,E", got=parts[0])
+    a, b, e = types * 3 if len(types) == 1 else types
+    operands = _operands(parts[2] if len(parts) == 3 else "", a)
+    region = _functions(i32 if a.kind is Kind.INT else f32, operands)
+    named: dict[str, Any] = {"epilogue": epilogue_hash(region), "d": operands["d"]}
+    named |= {"reads_a": operands["a"], "reads_b": operands["b"]}
+    return problem(1, 1, 1, a=a, b=b, e=e, layouts=parts[1], **named), region
+
+
+def _operands(text: str, default: DType) -> dict[str, list[tuple[DType, DKind]]]:
+    """Read ``row,b.full=i8``; an operand without a dtype has that of A."""
+    found: dict[str, list[tuple[DType, DKind]]] = {side: [] for side in _SIDES}
+    for word in filter(None, text.split(",")):
+        place, _, dtype = word.partition("=")
+        side, dot, kind = place.rpartition(".")
+        if dot and side not in ("a", "b"):
+            want = "a. or b. before the kind, or nothing"
+            raise error("K002", what="an operand of --signature", want=want, got=word)
+        read = dtype_of(dtype) if dtype else default
+        if (read, f32) not in CASTS and read is not f32:
+            want = "a type that functions can read"
+            raise error("K002", what="an operand of --signature", want=want, got=word)
+        found[side or "d"].append((read, enum_of(DKind, kind)))
+    return found
+
+
+def _functions(acc: DType, operands: Mapping[str, Operands]) -> Function:
+    """Functions that add up all that they read; a stencil leaves them open."""
+    reads = {side: [dtype for dtype, _ in operands[side]] for side in _SIDES}
+    groups = [
+        [("%acc", acc), *((f"%d{i}", dtype) for i, dtype in enumerate(reads["d"]))],
+        *([(f"%{side}{i}", dtype) for i, dtype in enumerate(reads[side])] for side in "ab"),
+    ]
+    params = [
+        f"{name}: {f32 if dtype.kind is Kind.FLOAT else dtype}[]"
+        for group in groups
+        for name, dtype in group
+    ]
+    lines: list[str] = []
+    results = [_sum(group, lines) for group in groups if group]
+    types = ", ".join(["f32[]"] * len(results))
+    head = f"func @epilogue({', '.join(params)}) -> {types} {{"
+    return parse_function("\n".join([head, *lines, f"  return {', '.join(results)}", "}"]))
+
+
+def _sum(values: Sequence[tuple[str, DType]], lines: list[str]) -> str:
+    """Write what adds up the values as f32, and return the name of the sum."""
+
+    def new(text: str) -> str:
+        lines.append(f"  %{len(lines)}: f32[] = {text}")
+        return f"%{len(lines) - 1}"
+
+    floats = [
+        name if dtype.kind is Kind.FLOAT else new(f"cast({name}) {{to = f32}}")
+        for name, dtype in values
+    ]
+    total = floats[0]
+    for name in floats[1:]:
+        total = new(f"add({total}, {name})")
+    return total

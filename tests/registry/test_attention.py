@@ -1,0 +1,456 @@
+# SPDX-License-Identifier: MIT
+"""Attention in registries and in selection: keys, JSON, wildcards, strategies, splits, bundles."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, replace
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cklang as ck
+from cklang import knobs
+from cklang.arch import arch
+from cklang.attention_keys import (
+    AppendKey,
+    AttentionAlgorithm,
+    AttentionKey,
+    AttentionSignature,
+    CombineKey,
+    ReduceKey,
+    Rotary,
+)
+from cklang.errors import CkError, error
+from cklang.fusion.attention_plan import AttentionFunctions, region_hash
+from cklang.runtime import bundle, toolchain
+from cklang.runtime.attention.problem import AttentionCase
+from cklang.runtime.build import StencilFiles
+from cklang.runtime.family import NOTHING
+from cklang.runtime.registry import Registry
+from cklang.runtime.rules import objections
+from cklang.runtime.space import attention_pattern, enumerate_legal
+from cklang.types import DType, bf16, f16, f32
+
+B, H, G, S, T, D = ck.dims("B H G S T D")
+PLAIN = AttentionSignature(dtype=f16, dtype_o=f16, dtype_bias=f16)
+
+
+@ck.op
+def capped(
+    q: ck.f16[B, H, S, D], k: ck.f16[B, G, T, D], v: ck.f16[B, G, T, D], far: ck.f32[H]
+) -> tuple[ck.f16[B, H, S, D], ck.f32[B, H, S]]:
+    return ck.attention(
+        q,
+        k,
+        v,
+        score=lambda s, h: ck.tanh(s) + far[h],
+        mask=lambda i, j: i + j > 3,
+        return_lse=True,
+    )
+
+
+@ck.op
+def plain(
+    q: ck.f16[B, H, S, D], k: ck.f16[B, G, T, D], v: ck.f16[B, G, T, D]
+) -> ck.f16[B, H, S, D]:
+    return ck.attention(q, k, v)
+
+
+def arrays(queries: int = 40, keys: int = 48, head: int = 64, heads: int = 2) -> list[Any]:
+    q = np.zeros((1, heads, queries, head), np.float16)
+    k = np.zeros((1, heads, keys, head), np.float16)
+    return [q, k, k.copy()]
+
+
+def functions() -> AttentionFunctions:
+    plan = capped.fusion(*arrays(), np.zeros(2, np.float32))
+    found: AttentionFunctions = plan.kernel.functions  # type: ignore[union-attr]
+    return found
+
+
+def key(gpu: str = "gfx942", **changes: Any) -> AttentionKey:
+    algorithm = next(enumerate_legal(PLAIN, gpu))
+    return AttentionKey(PLAIN, replace(algorithm, **changes), gpu)
+
+
+def filled() -> Registry:
+    """A kernel of each kind; one of products is in the tests of products."""
+    made = Registry("attention")
+    made.declare(PLAIN, NOTHING, "gfx942", priority=1)
+    open_ = functions()
+    signature = replace(
+        PLAIN,
+        score="function",
+        mask="function",
+        score_function=region_hash(open_.score),
+        mask_function=region_hash(open_.mask),
+    )
+    made.declare(signature, open_, "gfx950")
+    back = ck.attention_grad_problem(ck.attention_problem(1, 1, 8, 8, 64))
+    made.declare(back.signature, NOTHING, "gfx942", priority=-1)
+    made.add(CombineKey(f16, True, "gfx942"), NOTHING)
+    made.add(AppendKey(f16, Rotary.HALF, True, "gfx942"), NOTHING)
+    made.add(ReduceKey(True, f16, "gfx942"), NOTHING)
+    return made
+
+
+def test_kernels_of_every_kind_stand_side_by_side() -> None:
+    made = filled()
+    kinds = {each.key.kind for each in made}
+    assert kinds == {"attention", "attention_grad", *(f"attention_{n}" for n in HELPERS)}
+    assert len(made.filter(lambda k: k.arch == "gfx950")) < len(made)
+    combine = CombineKey(f16, True, "gfx942")
+    assert combine in made
+    assert made.remove(combine)
+    assert made.find(combine) is None
+    assert made.merge(filled()) == 1
+
+
+HELPERS = ("combine", "append", "reduce")
+
+
+def test_json_loses_nothing() -> None:
+    made = filled()
+    text = json.dumps(made.to_json())
+    assert Registry.from_json(json.loads(text)) == made
+    stored = json.loads(text)["functions"]
+    assert len(stored) == len(set(stored)) == 3, "the two functions, and none"
+
+
+def test_functions_must_be_those_of_the_key() -> None:
+    made = Registry("mine")
+    with pytest.raises(CkError, match="CK-K007"):
+        made.add(key(), functions())
+    with pytest.raises(CkError, match="CK-K007"):
+        made.add(CombineKey(f16, True, "gfx942"), functions())
+
+
+def test_every_field_is_part_of_the_identity() -> None:
+    """Mask, score, dropout, lse, padding, tile (and so the head size) and GPU: all of them."""
+    base = key()
+    others: list[AttentionKey] = [replace(base, arch="gfx950")]
+    for part in ("signature", "algorithm"):
+        record: Any = getattr(base, part)
+        for each in fields(record):
+            changed = replace(record, **{each.name: other_value(getattr(record, each.name))})
+            others.append(replace(base, **{part: changed}))
+    assert len({k.digest for k in [base, *others]}) == 1 + len(others)
+    assert len({k.label for k in [base, *others]}) == 1 + len(others)
+    assert all(type(k).from_json(json.loads(json.dumps(k.to_json()))) == k for k in others)
+
+
+def other_value(value: Any) -> Any:
+    match value:
+        case bool():
+            return not value
+        case Enum():
+            return next(each for each in type(value) if each is not value)
+        case int():
+            return value + 1
+        case str():
+            return value + "a"
+        case DType():
+            return f32
+    return (*value[:-1], value[-1] + 1)
+
+
+def test_wildcards_expand_to_all_legal_kernels() -> None:
+    made = Registry("mine")
+    everything = dict.fromkeys((f.name for f in fields(AttentionAlgorithm)), "*")
+    new = made.declare(PLAIN, NOTHING, "gfx942", attention_pattern(**everything))
+    listed = list(enumerate_legal(PLAIN, "gfx942"))
+    assert new == len(listed) == len(set(listed)) > 100
+    assert [kernel.key.algorithm for kernel in made] == listed
+    for algorithm in listed[::40]:
+        assert next(objections(algorithm, PLAIN, arch("gfx942")), None) is None
+    assert {a.pipeline.value for a in listed} == {"qr", "qr_async", "qs"}
+    assert not all(a.pad_k for a in listed)
+    assert not all(a.pad_q for a in listed), "of those that are not asynchronous"
+    some = attention_pattern(pipeline="qr", tile="*", pad_k=[True, False])
+    for algorithm in enumerate_legal(PLAIN, "gfx942", some):
+        assert some.accepts(algorithm)
+
+
+def test_tiles_that_no_table_has_are_named_or_not_there() -> None:
+    tile = (64, 64, 32, 64, 32, 64)
+    named = attention_pattern(tile=[tile, (64, 64, 64, 64, 32, 64)], warps=(2, 1, 1))
+    assert {a.tile for a in enumerate_legal(PLAIN, "gfx942", named)} == {tile}
+    assert tile not in {a.tile for a in enumerate_legal(PLAIN, "gfx942")}
+
+
+def test_patterns_belong_to_families() -> None:
+    for wrong in (ck.pattern(tile="*"), attention_pattern(gradient=True)):
+        with pytest.raises(CkError, match="CK-K002 among must be a pattern of AttentionAlgorithm"):
+            Registry("mine").declare(PLAIN, NOTHING, "gfx942", wrong)
+    with pytest.raises(CkError, match="CK-K001"):
+        attention_pattern(vector_a=8)
+    some = attention_pattern(tile=(128, 64, 32, 64, 32, 1024))
+    with pytest.raises(CkError, match="CK-K008"):
+        Registry("mine").declare(PLAIN, NOTHING, "gfx942", some)
+
+
+# --- selection
+
+lengths = st.integers(1, 300)
+
+
+@given(
+    heads=st.sampled_from([(4, 4), (4, 2), (3, 1)]),
+    queries=lengths,
+    keys=lengths,
+    head=st.integers(1, 32).map(lambda n: 8 * n),
+    window=st.sampled_from([(None, None), (None, 0), (7, 3)]),
+    rows_first=st.booleans(),
+)
+def test_problems_without_arrays_are_those_of_calls(
+    heads: tuple[int, int],
+    queries: int,
+    keys: int,
+    head: int,
+    window: tuple[int | None, int | None],
+    rows_first: bool,
+) -> None:
+    def made(count: int, rows: int) -> Any:
+        shape = (2, rows, count, head) if rows_first else (2, count, rows, head)
+        values = np.zeros(shape, np.float16)
+        return values.transpose(0, 2, 1, 3) if rows_first else values
+
+    mask = None if window == (None, None) else ck.sliding_window(*window, corner="bottom_right")
+
+    @ck.op
+    def some(
+        q: ck.f16[B, H, S, D], k: ck.f16[B, G, T, D], v: ck.f16[B, G, T, D]
+    ) -> tuple[ck.f16[B, H, S, D], ck.f32[B, H, S]]:
+        return ck.attention(q, k, v, mask=mask, return_lse=True)
+
+    out = made(heads[0], queries), np.zeros((2, heads[0], queries), np.float32)
+    args = made(heads[0], queries), made(heads[1], keys), made(heads[1], keys)
+    (case,) = some.using(splits=1).problems(*args, out=out)
+    alone = ck.attention_problem(
+        2,
+        heads[0],
+        queries,
+        keys,
+        head,
+        kv_heads=heads[1],
+        left=window[0],
+        right=window[1],
+        corner="bottom_right",
+        layout="bshd" if rows_first else "bhsd",
+        lse=True,
+    )
+    assert isinstance(case, AttentionCase)
+    assert (alone.signature, alone.problem) == (case.signature, case.problem)
+    assert (
+        ck.select(alone, arch="gfx942").key
+        == some.using(splits=1)._choices(args, {}, out, "emu:gfx942")[0].selection.key
+    )
+
+
+def test_problems_are_refused_where_they_are_made() -> None:
+    numbers: dict[str, Any] = {"batch": 1, "heads": 4, "queries": 8, "keys": 16, "head": 64}
+    for change in (
+        {"heads": 0},
+        {"keys": -1},
+        {"layout": "bdsh"},
+        {"corner": "left"},
+        {"page_size": 7},
+        {"score": "soft"},
+        {"kv_heads": 3},
+        {"sink": -1},
+    ):
+        with pytest.raises(CkError, match=r"CK-(K00[12]|I045)"):
+            ck.attention_problem(**{**numbers, **change})
+
+
+def test_packed_sequences_and_pages_have_kernels() -> None:
+    packed = ck.attention_problem(3, 4, 100, 120, 64, packed=True, dropout=0.5, lse=True)
+    assert ck.select(packed, arch="gfx942").key.signature.packed
+    paged = ck.attention_problem(3, 4, 1, 4096, 64, page_size=16)
+    chosen = ck.select(paged, arch="gfx942", splits=1)
+    assert chosen.key.algorithm.pipeline.value == "qr"
+    rejected = {rejection.rule for rejection in chosen.rejections}
+    assert rejected <= {"attention-head-size"}
+
+
+PROBLEM = ck.attention_problem(2, 8, 512, 512, 64)
+
+
+def test_a_registry_comes_first_and_is_added_to_by_nobody() -> None:
+    mine = Registry("mine")
+    mine.declare(PLAIN, NOTHING, "gfx942", attention_pattern(pipeline="qs", block_per_cu=[1, 2]))
+    before = mine.version
+    chosen = ck.select(PROBLEM, registry=mine, arch="gfx942")
+    assert chosen.key.algorithm.pipeline.value == "qs"
+    assert chosen.origin == "registry 'mine'"
+    assert mine.version == before
+    assert ck.select(PROBLEM, registry=mine, arch="gfx950").origin.startswith("preset")
+    mine.remove(chosen.key)
+    assert ck.select(PROBLEM, registry=mine, arch="gfx942").key != chosen.key
+
+
+def test_strategies() -> None:
+    first = ck.select(PROBLEM, arch="gfx942", strategy="first_fit")
+    assert first.key.algorithm.tile == (128, 64, 32, 64, 32, 64)
+    assert "the first to which no rule objects" in first.reason
+    best = ck.select(PROBLEM, arch="gfx942")
+    times = best.pool.times_of(best.problem)
+    legal = best.pool.legal(best.problem)
+    assert times[best.position] == times[legal].min()
+    assert f"{times[best.position]:.2f} µs predicted" in best.reason
+    last = best.pool.keys[-1]
+    named = ck.select(PROBLEM, arch="gfx942", strategy=lambda problem: [last])
+    assert named.key == last
+    tuned = ck.select(PROBLEM, arch="gfx942", strategy="tuned")
+    assert tuned.key == best.key
+    assert "nothing of it is in the tuning database" in tuned.reason
+    high = Registry("high")
+    high.add(last, NOTHING, priority=2)
+    high.add(first.key, NOTHING)
+    assert ck.select(PROBLEM, registry=high, arch="gfx942", strategy="first_fit").key == last
+
+
+def test_rejected_candidates_say_why() -> None:
+    wide = ck.attention_problem(1, 1, 8, 8, 192)
+    chosen = ck.select(wide, arch="gfx942", strategy="first_fit")
+    assert {r.rule for r in chosen.rejections} == {"attention-head-size"}
+    assert "the head size of q and k is 192, must be at most 128" in str(chosen.rejections[-3])
+    with pytest.raises(CkError, match="CK-K102") as caught:
+        ck.select(wide, arch="gfx1100")
+    assert "attention-dtype" in str(caught.value)
+    odd = ck.attention_problem(1, 1, 8, 8, 60)
+    with pytest.raises(CkError, match="CK-K101") as caught:
+        ck.select(odd, arch="gfx942")
+    assert "attention-head-vector" in str(caught.value)
+
+
+def test_the_model_chooses_the_number_of_splits() -> None:
+    decode = ck.attention_problem(1, 8, 1, 8192, 128)
+    chosen = ck.select(decode, arch="gfx942")
+    count = chosen.problem.problem.splits
+    assert count > 4
+    assert chosen.key.signature.split
+    assert f"in {count} splits" in chosen.reason
+
+    def least(splits: int) -> float:
+        form = decode.split(splits) if splits > 1 else decode
+        found = ck.select(form, arch="gfx942") if splits > 1 else ck.select(form, splits=1)
+        return float(found.pool.times_of(form)[found.position])
+
+    with ck.using(arch="gfx942"):
+        for other in (1, 2, 4, 8, 16):
+            assert least(count) <= least(other)
+    assert ck.select(PROBLEM, arch="gfx942").problem.problem.splits == 1
+    assert ck.select(decode, arch="gfx942", splits=3).problem.problem.splits == 3
+    few = ck.attention_problem(1, 1, 1, 200, 128)
+    assert ck.select(few, arch="gfx942", splits=100).problem.problem.splits == 2, "128 keys a tile"
+    # Without constants for a GPU: so many that it is busy, each with 512 keys at least.
+    assert ck.select(decode, arch="gfx90a").problem.problem.splits == 110 // 8
+    # A registry without kernels that split has kernels all the same.
+    mine = Registry("mine")
+    mine.declare(replace(PLAIN), NOTHING, "gfx942")
+    assert ck.select(decode, arch="gfx942", registry=mine).problem.problem.splits == 1
+
+
+def test_gradients_are_chosen_too() -> None:
+    problem = ck.attention_grad_problem(ck.attention_problem(1, 2, 64, 64, 96), deterministic=True)
+    chosen = ck.select(problem, arch="gfx942")
+    assert chosen.key.kind == "attention_grad"
+    assert chosen.key.algorithm.tile[7:] == (96, 96)
+    assert chosen.key.deterministic
+    mine = Registry("mine")
+    some = attention_pattern(gradient=True, pipeline="kr_ktr_vr")
+    mine.declare(problem.signature, NOTHING, "gfx942", some)
+    mine_too = ck.select(problem, registry=mine, arch="gfx942")
+    assert mine_too.key.algorithm.pipeline.value == "kr_ktr_vr"
+    long = ck.attention_grad_problem(ck.attention_problem(1, 2, 64, 64, 264))
+    with pytest.raises(CkError, match="attention-grad-head-size"):
+        ck.select(long, arch="gfx942")
+    mixed = ck.attention_grad_problem(ck.attention_problem(1, 2, 64, 64, 64, o=f32))
+    with pytest.raises(CkError, match="attention-grad-result"):
+        ck.select(mixed, arch="gfx942")
+
+
+# --- ops
+
+
+def test_ops_declare_what_their_calls_take() -> None:
+    mine = Registry("mine")
+    op = plain.using(registry=mine)
+    args = arrays()
+    assert op.registry is mine
+    new = op.declare(*args, device="emu:gfx942", among=attention_pattern(pipeline="qr", tile="*"))
+    assert new == len(mine) > 3
+    assert op.declare(*args, device="emu:gfx942") > 0
+    assert "from       registry 'mine'" in op.explain(*args, device="emu:gfx942")
+    split = op.using(splits=2)
+    split.declare(*arrays(1, 2048), device="emu:gfx942")
+    assert CombineKey(f16, False, "gfx942") in mine
+    assert any(k.signature.split for k in _keys(mine))
+
+
+def _keys(registry: Registry) -> list[AttentionKey]:
+    return [kernel.key for kernel in registry if isinstance(kernel.key, AttentionKey)]
+
+
+def test_an_algorithm_of_ones_own() -> None:
+    algorithm = replace(key().algorithm, tile=(128, 64, 32, 64, 32, 64), pipeline="qs")
+    text = plain.using(algorithm).explain(*arrays(), device="emu:gfx942")
+    assert "you named it, and no rule objects" in text
+    assert ", qs, " in text
+    matrix = ck.Algorithm(
+        tile=(128, 128, 32),
+        warps=(2, 2, 1),
+        warp_tile=(32, 32, 8),
+        vector_a=8,
+        vector_b=8,
+        vector_e=8,
+    )
+    with pytest.raises(CkError, match="an op with an attention"):
+        plain.using(matrix).explain(*arrays(), device="emu:gfx942")
+
+
+# --- bundles
+
+
+@pytest.fixture
+def no_headers(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> None:
+        raise error("B004", get="pip install headers")
+
+    monkeypatch.setattr(toolchain, "find_ck_tree", refuse)
+
+
+def stencil(folder: Path, made: Any) -> StencilFiles:
+    folder.mkdir()
+    (folder / "stencil.bc").write_bytes(b"bitcode")
+    (folder / "host.so").write_bytes(b"library")
+    return StencilFiles(
+        key=made.stencil,
+        source="source",
+        bitcode=folder / "stencil.bc",
+        host_face=folder / "host.so",
+    )
+
+
+def test_bundles_hold_attention(tmp_path: Path, no_headers: None) -> None:
+    qs = key(tile=(128, 64, 32, 64, 32, 64), pipeline="qs")
+    held = [qs, CombineKey(f16, True, "gfx942"), AppendKey(bf16, Rotary.NONE, False, "gfx942")]
+    path = tmp_path / "attention.ckb"
+    files = [stencil(tmp_path / str(place), each) for place, each in enumerate(held)]
+    bundle.write(path, files, compiler="a compiler", headers="a tree")
+    made = bundle.read(path)
+    assert [row[0] for row in made.stencils] == held
+    assert all(made.find(each, "source") is not None for each in held)
+    with knobs.scope(CKLANG_BUNDLE=str(path)):
+        chosen = ck.select(PROBLEM, registry=Registry("empty"), arch="gfx942")
+        assert chosen.key == qs
+        assert "no CK Tile headers" in chosen.origin
+        with pytest.raises(CkError, match="CK-K102"):
+            ck.select(PROBLEM, registry=Registry("empty"), arch="gfx950")

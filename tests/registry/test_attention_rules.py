@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: MIT
+"""The rules of attention one by one, and that there is no rule without such a row."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+
+import cklang as ck
+from cklang.arch import all_archs, arch
+from cklang.attention_keys import (
+    AttentionAlgorithm,
+    AttentionGradAlgorithm,
+    AttentionGradSignature,
+    AttentionSignature,
+    ScoreKind,
+)
+from cklang.lowering.attention_face import AttentionOperand, AttentionTensor
+from cklang.runtime.advice import explain, fix
+from cklang.runtime.attention.problem import AttentionCase
+from cklang.runtime.rules import BOOKS, objections
+from cklang.runtime.space import attention_pattern, enumerate_legal
+from cklang.types import DType, bf16, f16, f32, fp8, fp8_fnuz, i8
+
+BASE = AttentionAlgorithm(
+    tile=(128, 64, 32, 64, 32, 64), warps=(4, 1, 1), warp_tile=(32, 32, 16), vector=8
+)
+ASYNC = replace(BASE, pipeline="qr_async")
+SQUARE = replace(BASE, tile=(128, 128, 32, 128, 32, 128))
+WIDE = replace(BASE, tile=(128, 128, 32, 256, 32, 256))
+GRAD = AttentionGradAlgorithm(
+    tile=(32, 128, 64, 32, 64, 32, 32, 64, 64),
+    warps=((1, 4, 1), (4, 1, 1), (1, 4, 1)),
+    warp_tiles=((16, 16, 32), (16, 16, 16), (16, 16, 32)),
+    vector=8,
+)
+
+
+def signature(dtype: DType = f16, **changes: Any) -> AttentionSignature:
+    return AttentionSignature(**{"dtype": dtype, "dtype_o": dtype, "dtype_bias": dtype, **changes})
+
+
+def grad_signature(dtype: DType = f16, bias_grad: bool = False, **changes: Any) -> Any:
+    forward = signature(dtype, **{"dtype_o": f32, "lse": True, **changes})
+    return AttentionGradSignature(forward=forward, bias_grad=bias_grad, deterministic=False)
+
+
+def case(**changes: Any) -> AttentionCase:
+    """Return a small problem; what is no argument of a problem without arrays is put into it."""
+    named = {"left", "right", "sink", "packed", "page_size", "dtype", "lse", "score", "scale"}
+    named |= {"o"} if isinstance(changes.get("o"), DType) else set()
+    made = ck.attention_problem(
+        2, 4, 40, 48, 64, kv_heads=2, **{k: v for k, v in changes.items() if k in named}
+    )
+    rest = {k: v for k, v in changes.items() if k not in named}
+    whole = {k: rest.pop(k) for k in [*rest] if k in {f.name for f in fields(AttentionCase)}}
+    return replace(made, problem=replace(made.problem, **rest), **whole)
+
+
+def rejected(
+    algorithm: AttentionAlgorithm | AttentionGradAlgorithm,
+    what: Any = None,
+    gpu: str = "gfx942",
+    problem: Any = None,
+) -> set[str]:
+    default = grad_signature() if isinstance(algorithm, AttentionGradAlgorithm) else signature()
+    return {r.rule for r in objections(algorithm, what or default, arch(gpu), problem)}
+
+
+# (changes of the algorithm, changes of the signature, GPU, the rule)
+ALGORITHMS: list[tuple[AttentionAlgorithm, dict[str, Any], str, str]] = [
+    (BASE, {"dtype": fp8}, "gfx942", "attention-encoding"),
+    (BASE, {"dtype_o": fp8_fnuz}, "gfx950", "attention-encoding"),
+    (BASE, {"dtype": i8}, "gfx942", "attention-dtype"),
+    (BASE, {}, "gfx1100", "attention-dtype"),
+    (ASYNC, {}, "gfx1201", "attention-pipeline"),
+    (ASYNC, {"dtype": f32}, "gfx942", "attention-pipeline"),
+    (replace(WIDE, pipeline="qr_async"), {}, "gfx942", "attention-tiling"),
+    (replace(BASE, warp_tile=(32, 32, 7)), {}, "gfx942", "attention-instruction"),
+    (replace(BASE, warps=(2, 2, 1)), {}, "gfx942", "attention-warps"),
+    (replace(BASE, warps=(32, 1, 1)), {}, "gfx942", "attention-threads"),
+    (replace(BASE, tile=(96, 64, 32, 64, 32, 64)), {}, "gfx942", "attention-tile-q"),
+    (replace(BASE, tile=(128, 80, 32, 64, 16, 64)), {}, "gfx942", "attention-tile-k"),
+    (replace(BASE, tile=(128, 64, 32, 80, 32, 64)), {}, "gfx942", "attention-tile-v"),
+    (replace(BASE, tile=(128, 64, 48, 64, 32, 64)), {}, "gfx942", "attention-step-d"),
+    (replace(BASE, tile=(128, 64, 8, 64, 32, 64)), {}, "gfx942", "attention-step-d"),
+    (replace(BASE, tile=(128, 64, 32, 64, 48, 64)), {}, "gfx942", "attention-step-k"),
+    (replace(BASE, tile=(128, 64, 32, 64, 8, 64)), {}, "gfx942", "attention-step-k"),
+    (replace(BASE, tile=(128, 64, 64, 64, 32, 64)), {}, "gfx942", "attention-loops"),
+    (replace(BASE, tile=(128, 64, 32, 64, 32, 512)), {}, "gfx942", "attention-head-limit"),
+    (replace(BASE, tile=(128, 64, 32, 512, 32, 64)), {}, "gfx942", "attention-head-limit"),
+    (replace(SQUARE, tile=(128, 64, 32, 128, 32, 128)), {}, "gfx942", "attention-tile-128"),
+    (
+        replace(SQUARE, tile=(256, 128, 32, 128, 32, 128), pipeline="qr_async"),
+        {},
+        "gfx942",
+        "attention-tile-128",
+    ),
+    (
+        replace(BASE, tile=(32, 64, 32, 64, 32, 64), warps=(1, 1, 1)),
+        {},
+        "gfx942",
+        "attention-tile-rows",
+    ),
+    (replace(SQUARE, tile=(128, 128, 64, 128, 32, 128)), {}, "gfx942", "attention-step-128"),
+    (replace(WIDE, tile=(128, 32, 32, 256, 32, 256)), {}, "gfx942", "attention-schedule"),
+    (replace(BASE, tile=(256, 256, 128, 256, 32, 256)), {}, "gfx942", "attention-lds"),
+    (replace(WIDE, pipeline="qs"), {}, "gfx942", "attention-lds"),
+    (
+        replace(ASYNC, tile=(128, 256, 64, 64, 64, 64)),
+        {},
+        "gfx942",
+        "attention-lds",
+    ),
+    (replace(ASYNC, tile=(128, 32, 32, 64, 32, 64)), {}, "gfx950", "attention-async-load"),
+    (replace(ASYNC, pad_d=False), {}, "gfx942", "attention-async-pads"),
+    (replace(BASE, pad_q=False), {"packed": True}, "gfx942", "attention-packed-pads"),
+    (replace(BASE, pad_k=False), {"paged": True}, "gfx942", "attention-packed-pads"),
+    (replace(BASE, pad_k=False), {"split": True}, "gfx942", "attention-split-pads"),
+    (ASYNC, {"paged": True}, "gfx942", "attention-paged"),
+    (replace(BASE, vector=16), {}, "gfx942", "attention-vector"),
+    (replace(BASE, vector=6), {}, "gfx942", "attention-vector"),
+    (replace(ASYNC, vector=1), {}, "gfx942", "attention-async-vector"),
+]
+
+# (changes of the algorithm, changes of the problem, the rule)
+PROBLEMS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    ({"pad_k": False}, {"values": {"lengths_k": "n"}}, "attention-lengths-pad"),
+    ({}, {"kv_heads": 3}, "attention-heads"),
+    ({}, {"scale": -0.5}, "attention-scale"),
+    ({}, {"left": 2**31}, "attention-window"),
+    ({}, {"sink": 2**30}, "attention-window"),
+    ({}, {"hdim_q": 72}, "attention-head-size"),
+    ({}, {"hdim_v": 128}, "attention-head-size"),
+    ({"pad_d": False}, {"hdim_q": 56}, "attention-head-pad"),
+    ({"pad_dv": False}, {"hdim_v": 8}, "attention-head-pad"),
+    ({"pad_q": False}, {}, "attention-length-pad"),
+    ({"pad_k": False}, {}, "attention-length-pad"),
+    ({"pad_k": False}, {"seqlen_k": 0}, "attention-length-pad"),
+    ({}, {"hdim_q": 60}, "attention-head-vector"),
+    ({}, {"steps": {"q": 2}}, "attention-contiguous"),
+    ({}, {"lists": {"pages": 3}}, "attention-lists"),
+    ({}, {"alignments": {"k": 2}}, "attention-alignment"),
+    ({}, {"hdim_v": 0}, "attention-head-least"),
+    ({}, {"k": AttentionTensor(stride_seq=2**26)}, "attention-span"),
+    ({}, {"q": AttentionTensor(stride_seq=-64)}, "attention-span"),
+    ({}, {"seqlen_k": 2**30}, "attention-lengths"),
+    ({}, {"o": AttentionTensor(stride_seq=32)}, "attention-result-rows"),
+    (
+        {},
+        {
+            "reads": ("t",),
+            "operands": (AttentionOperand(pointer=0, extents=(2**20,), strides=(2**12,)),),
+        },
+        "attention-reads",
+    ),
+]
+
+GRADS: list[tuple[dict[str, Any], dict[str, Any], str, str]] = [
+    ({}, {"dtype": fp8}, "gfx942", "attention-grad-encoding"),
+    ({}, {"dtype": fp8_fnuz}, "gfx942", "attention-grad-dtype"),
+    ({}, {}, "gfx1100", "attention-grad-dtype"),
+    ({}, {"packed": True}, "gfx942", "attention-grad-plain"),
+    ({}, {"paged": True}, "gfx942", "attention-grad-plain"),
+    ({}, {"bias_grad": True}, "gfx942", "attention-grad-bias"),
+    ({"warp_tiles": ((16, 16, 7),) * 3}, {}, "gfx942", "attention-grad-instruction"),
+    ({"warps": ((1, 4, 1), (2, 1, 1), (1, 4, 1))}, {}, "gfx942", "attention-grad-warps"),
+    ({"warps": ((1, 32, 1),) * 3}, {}, "gfx942", "attention-grad-threads"),
+    ({"tile": (32, 128, 64, 16, 64, 32, 32, 64, 64)}, {}, "gfx942", "attention-grad-steps"),
+    ({"tile": (32, 128, 64, 32, 64, 16, 32, 64, 64)}, {}, "gfx942", "attention-grad-steps"),
+    ({"tile": (32, 128, 32, 32, 64, 32, 32, 64, 64)}, {}, "gfx942", "attention-grad-head-steps"),
+    ({"tile": (32, 128, 64, 32, 32, 32, 32, 64, 64)}, {}, "gfx942", "attention-grad-head-steps"),
+    ({"tile": (32, 128, 64, 32, 64, 32, 48, 64, 64)}, {}, "gfx942", "attention-grad-key-steps"),
+    ({"tile": (24, 128, 64, 24, 64, 24, 32, 64, 64)}, {}, "gfx942", "attention-grad-tile"),
+    ({"tile": (32, 128, 512, 32, 64, 32, 32, 512, 64)}, {}, "gfx942", "attention-grad-head-limit"),
+    ({"tile": (32, 128, 64, 32, 512, 32, 32, 64, 512)}, {}, "gfx942", "attention-grad-head-limit"),
+    ({"vector": 16}, {}, "gfx942", "attention-grad-vector"),
+]
+
+GRAD_PROBLEMS: list[tuple[dict[str, Any], str]] = [
+    ({"hdim_q": 72}, "attention-grad-head-size"),
+    ({"hdim_v": 72}, "attention-grad-head-size"),
+    ({"o": f32}, "attention-grad-result"),
+    ({"kv_heads": 3}, "attention-grad-heads"),
+    ({"hdim_q": 60}, "attention-grad-head-vector"),
+    ({"steps": {"v": 2}}, "attention-grad-contiguous"),
+    ({"lists": {"pages": 3}}, "attention-grad-lists"),
+    ({"alignments": {"q": 2}}, "attention-grad-alignment"),
+    ({"hdim_q": 0}, "attention-grad-head-least"),
+    ({"v": AttentionTensor(stride_seq=2**26)}, "attention-grad-span"),
+    ({"right": 2**30}, "attention-grad-window"),
+    (
+        {
+            "reads": ("t",),
+            "operands": (AttentionOperand(pointer=0, extents=(2**20,), strides=(2**12,)),),
+        },
+        "attention-grad-reads",
+    ),
+]
+
+
+def changed_signature(changes: dict[str, Any]) -> AttentionSignature:
+    return signature(**{"dtype": f16, **changes})
+
+
+@pytest.mark.parametrize(("algorithm", "changes", "gpu", "rule"), ALGORITHMS)
+def test_each_rule_of_an_algorithm_objects(
+    algorithm: AttentionAlgorithm, changes: dict[str, Any], gpu: str, rule: str
+) -> None:
+    assert rule in rejected(algorithm, changed_signature(changes), gpu)
+
+
+@pytest.mark.parametrize(("how", "changes", "rule"), PROBLEMS)
+def test_each_rule_of_a_problem_objects(
+    how: dict[str, Any], changes: dict[str, Any], rule: str
+) -> None:
+    assert rejected(BASE, problem=case()) == set()
+    assert rule in rejected(replace(BASE, **how), problem=case(**changes))
+
+
+@pytest.mark.parametrize(("how", "changes", "gpu", "rule"), GRADS)
+def test_each_rule_of_a_gradient_objects(
+    how: dict[str, Any], changes: dict[str, Any], gpu: str, rule: str
+) -> None:
+    assert rejected(GRAD) == set()
+    assert rule in rejected(replace(GRAD, **how), grad_signature(**changes), gpu)
+
+
+@pytest.mark.parametrize(("changes", "rule"), GRAD_PROBLEMS)
+def test_each_rule_of_a_gradients_problem_objects(changes: dict[str, Any], rule: str) -> None:
+    whole = ck.attention_grad_problem(case())
+    assert rejected(GRAD, problem=whole) == set()
+    assert rule in rejected(GRAD, problem=ck.attention_grad_problem(case(**changes)))
+
+
+def test_there_is_a_row_for_each_rule() -> None:
+    shown = {rule for *_, rule in (*ALGORITHMS, *PROBLEMS, *GRADS, *GRAD_PROBLEMS)}
+    # Each GPU's table has both pipelines of gradients for all of its types.
+    shown.add("attention-grad-pipeline")
+    rules = [rule for name in ("attention", "attention_grad") for rule in BOOKS[name].rules]
+    assert shown == {rule.id for rule in rules}
+    assert len(rules) == len({rule.id for rule in rules})
+    assert all(len(rule.sentence.split()) >= 4 for rule in rules)
+
+
+def test_a_pipeline_of_gradients_that_no_table_has_is_refused() -> None:
+    spec = arch("gfx942")
+    one = tuple(replace(row, pipelines=("kr_ktr_vr",)) for row in spec.attention_grad_tiles)
+    few = replace(spec, attention_grad_tiles=one)
+    found = {r.rule for r in objections(GRAD, grad_signature(), few)}
+    assert found == {"attention-grad-pipeline"}
+
+
+@pytest.mark.parametrize("book", ["attention", "attention_grad"])
+def test_rules_read_the_fields_they_name_and_no_others(book: str) -> None:
+    """A rule that read another field would be asked too early by the enumeration."""
+    base: Any = BASE if book == "attention" else GRAD
+    what: Any = signature() if book == "attention" else grad_signature()
+    far: dict[str, Any] = {"tile": tuple(7 * n for n in base.tile), "vector": 3, "block_per_cu": 3}
+    if book == "attention":
+        far |= {"warps": (3, 2, 1), "warp_tile": (7, 7, 7), "pipeline": "qs"}
+        far |= dict.fromkeys(("pad_q", "pad_k", "pad_d", "pad_dv"), False)
+    else:
+        far |= {"warps": ((3, 1, 1),) * 3, "warp_tiles": ((7, 7, 7),) * 3}
+    other = replace(base, **far)
+    for rule in BOOKS[book].algorithms:
+        mixed = replace(other, **{name: getattr(base, name) for name in rule.reads})
+        spec = arch("gfx942")
+        assert (rule.check(mixed, what, spec) is None) == (rule.check(base, what, spec) is None)
+
+
+@pytest.mark.parametrize("spec", all_archs(), ids=lambda spec: spec.name)
+@pytest.mark.parametrize("dtype", [f16, bf16, f32, fp8, fp8_fnuz], ids=str)
+def test_every_tiling_of_a_gpu_keeps_the_rules(spec: Any, dtype: DType) -> None:
+    """The tables are CK Tile's own choices: a rule that rejects one is wrong."""
+    what = signature(dtype)
+    listed = list(enumerate_legal(what, spec, attention_pattern(pipeline="*")))
+    wrong = dtype.encoding not in ("", spec.fp8)
+    name = dtype.name.removesuffix("_fnuz")
+    rows = [row for row in spec.attention_tiles if name in row.dtypes and not wrong]
+    assert {(a.tile, a.pipeline.value) for a in listed} == {
+        (row.tile, pipeline) for row in rows for pipeline in row.pipelines
+    }
+    back = enumerate_legal(grad_signature(dtype), spec, attention_pattern(gradient=True))
+    grads = [row for row in spec.attention_grad_tiles if dtype.name in row.dtypes]
+    assert {a.tile for a in back} == {row.tile for row in grads}
+
+
+def test_what_a_rule_says_and_what_would_be_legal() -> None:
+    bad = replace(BASE, tile=(128, 64, 32, 32, 32, 32))
+    found = explain(bad, signature(), "gfx942", case())
+    assert [violation.rule for violation in found] == ["attention-loops", "attention-head-size"]
+    said = str(found[1])
+    assert "the head size of q and k is 64, must be at most 32 (a tile holds a whole head)" in said
+    assert "legal: tile = 128x64x32x64x32x64" in said
+    proposal = fix(bad, signature(), "gfx942", case())
+    assert proposal.algorithm == BASE
+    assert str(proposal) == "tile: 128x64x32x32x32x32 -> 128x64x32x64x32x64"
+
+
+def test_scores_of_the_users_may_have_any_scale() -> None:
+    problem = case(scale=-0.5, score=ScoreKind.FUNCTION)
+    assert rejected(BASE, problem=problem) == set()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Attention by dtype, head size and GPU: one call of each kernel, within its reference's bound.
 
-What every machine runs is a kernel of each dtype; the other GPUs and pairs of head sizes that CK Tile
+What every machine runs is a kernel of each dtype; other GPUs and pairs of head sizes that CK Tile
 has tilings for are exhaustive.
 """
 

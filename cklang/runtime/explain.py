@@ -6,16 +6,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+import numpy as np
+
 from cklang.arch import arch
+from cklang.errors import CkUnsupportedError
 from cklang.keys import Algorithm, ConvSpecial, Reduction
 from cklang.runtime.arrays import Array
 from cklang.runtime.attention.call import AttentionChoice, choice_lines
+from cklang.runtime.attention.select import Combination
 from cklang.runtime.bind import Binding
 from cklang.runtime.build import shared_builder
 from cklang.runtime.device import Target, target_of
 from cklang.runtime.dispatch import Choice
 from cklang.runtime.plans import AnyChoice, AnyPlan, choices_of, copies, wanted
-from cklang.runtime.select import Request
+from cklang.runtime.select import AnySelection, Request
 
 __all__ = ["explain", "inspect"]
 
@@ -55,6 +59,7 @@ def inspect(
 
 def _kernel(index: int, choice: AnyChoice) -> str:
     lines = choice_lines(choice) if isinstance(choice, AttentionChoice) else _lines(index, choice)
+    lines += _terms(choice.selection)
     artifact = shared_builder().find(*wanted(choice))
     if artifact is None:
         lines.append("  built      no")
@@ -83,6 +88,26 @@ def _lines(index: int, choice: Choice) -> list[str]:
             lines += [f"  {when:9}  {copy}, so that channels are {_WHERE[when]}"]
             lines += [f"             by {copy.key(spec)}"]
     return lines
+
+
+def _terms(selection: AnySelection | Combination) -> list[str]:
+    """Return what the cost model says of the chosen kernel and of the quickest other legal one.
+
+    Kernels with equal predictions differ in what the model does not see.
+    """
+    if isinstance(selection, Combination):
+        return []
+    pool, problem = selection.pool, selection.problem
+    try:
+        times = np.where(pool.legal(problem), pool.times_of(problem), np.inf)
+    except CkUnsupportedError:
+        return []  # the reason of the choice says why
+    same = times == times[selection.position]
+    alike = np.count_nonzero(same) - 1
+    title = "  predicted by the cost model" + (f" ({alike} others alike)" if alike else "")
+    other = int(np.argmin(np.where(same, np.inf, times)))
+    keys = [selection.key] + ([] if same[other] or np.isinf(times[other]) else [pool.keys[other]])
+    return [title, *pool.table(keys, problem)]
 
 
 _WHERE = {"before": "last", "after": "where the program has them"}

@@ -15,8 +15,11 @@ from conv_kernels import SMALL, Conv, Kernel, kernel
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cklang import emulator
 from cklang.keys import Algorithm, ConvSpecial, EpilogueKind, Family, Pipeline, Reduction, Scheduler
 from cklang.lowering.convface import ConvQuestion
+from cklang.runtime.convolution import ConvProblem, conv_problem
+from cklang.tuning.model import estimate
 from cklang.types import DType, bf16, f16, f32, fp8, fp8_fnuz, i8
 
 Covered = Callable[..., None]
@@ -58,7 +61,32 @@ def check(kernel: Kernel, conv: Conv, *ds: np.ndarray, **more: int) -> np.ndarra
     want = sum((d.astype(np.float64) for d in ds), wanted(conv, signature.family, a, b))
     got = kernel.run(conv, a, b, *(np.broadcast_to(d, want.shape) for d in ds), **more)
     np.testing.assert_array_equal(got, want.astype(got.dtype))
+    if is_counted(kernel, conv) and not more:
+        counted = emulator.stats(kernel.device.index)
+        predicted = estimate(kernel.key, problem_of(conv, signature.family))
+        assert counted.workgroups == predicted.workgroups
+        assert counted.mfma_flops == predicted.padded_flops
     return got
+
+
+def is_counted(kernel: Kernel, conv: Conv) -> bool:
+    """Whether the cost model counts exactly: phases of a stride count as their mean."""
+    a, family = kernel.key.algorithm, kernel.key.signature.family
+    alone = a.split_k == 1 and not a.stream_k
+    phases = family is Family.CONV_GRAD_INPUT and set(conv.stride) != {1}
+    return kernel.key.arch == "gfx942" and alone and not phases
+
+
+def problem_of(conv: Conv, family: Family) -> ConvProblem:
+    return conv_problem(
+        conv.x_shape,
+        conv.w_shape,
+        direction=family.value,
+        stride=conv.stride,
+        padding=tuple(zip(conv.before, conv.after, strict=True)),
+        dilation=conv.dilation,
+        spatial=len(conv.size),
+    )
 
 
 @st.composite
@@ -237,6 +265,24 @@ def test_batches_beyond_two_gigabytes_are_cut_in_pieces() -> None:
     assert bands.grid == one.grid  # in two halves
     far = replace(far, input_strides=(0, 0, 1 << 31, pixel, 96, 1))
     assert made.face.describe(far) == "A spans more than 2^31 bytes"
+
+
+def test_an_image_beyond_two_gigabytes_is_cut_in_bands() -> None:
+    """Nothing runs: 2^15 by 2^15 pixels of 4 channels are 8 GiB, and more pixels than count."""
+    made = kernel(Family.CONV, 2)
+    side = 1 << 15
+    strides = (0, 0, 4 * side, 4, 0, 1)
+    asked = replace(
+        question(made, Conv(n=1, g=1, k=4, c=4, size=(1, 1), window=(1, 1))),
+        in_=(1, side, side),
+        out=(1, side, side),
+        **dict.fromkeys("abe", 1 << 40),
+        input_strides=strides,
+        output_strides=strides,
+    )
+    launch = made.face.describe(asked)
+    assert not isinstance(launch, str)
+    assert launch.grid == (side * side // 64, 1, 1)
 
 
 D1 = Conv(

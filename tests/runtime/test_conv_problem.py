@@ -331,6 +331,29 @@ def test_sums_are_shared_where_there_are_few_tiles(gpu: str) -> None:
     assert (chosen.split_k, chosen.stream_k, chosen.reduction) == (1, False, Reduction.NONE)
 
 
+@pytest.mark.parametrize("gpu", ["gfx942", "gfx950"])
+def test_narrow_groups_share_a_tile(gpu: str) -> None:
+    """Where those of one group would be mostly padding, and loads of single elements."""
+    depthwise = ck.select(conv_problem((8, 56, 56, 32), (32, 3, 3, 1), groups=32), arch=gpu)
+    algorithm = depthwise.key.algorithm
+    assert algorithm.special is ConvSpecial.DEPTHWISE
+    assert algorithm.groups_merged > 1
+    # Accesses of images go on from group to group, those of weights end in each.
+    assert (algorithm.vector_a, algorithm.vector_b, algorithm.vector_e) == (8, 1, 8)
+    for direction in ("conv", "conv_grad_input"):
+        narrow, wide = (
+            ck.select(
+                conv_problem(
+                    (8, 28, 28, 256), (256, 3, 3, c), groups=256 // c, direction=direction
+                ),
+                arch=gpu,
+            ).key.algorithm
+            for c in (8, 64)
+        )
+        assert narrow.groups_merged > 1
+        assert wide.groups_merged == 1
+
+
 def test_what_is_chosen_unasked_gives_the_same_bits() -> None:
     for direction in DIRECTIONS:
         problem = conv_problem((2, 14, 14, 64), (64, 3, 3, 64), direction=direction)

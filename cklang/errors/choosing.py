@@ -140,8 +140,9 @@ TABLE: tuple[Rule, ...] = (
     row(
         "G005",
         CkUnsupportedError,
-        "{what} is for matrix products; @{name} is an attention",
-        "call it, or ask op.explain, op.inspect, op.build, op.problems and op.fusion",
+        "op.{what} is for matrix products; @{name} is an attention",
+        "sequences of different lengths share a launch if they are packed: "
+        "ck.attention(..., cu_seqlens_q=, cu_seqlens_k=)",
     ),
     row(
         "G006",

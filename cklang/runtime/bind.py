@@ -300,6 +300,8 @@ def _scalar_dtype(
 
 
 def _cast_fix(name: str, array: Array, want: DType) -> str:
+    if want.packed:
+        return f"ck.pack({name}.astype(ml_dtypes.{want.numpy_name}))"
     if array.library is Library.TORCH:
         return f"{name}.to({_TORCH_FIX.get(want.name, 'torch.' + want.numpy_name)})"
     return f"{name}.astype({_NUMPY_FIX.get(want.name, 'numpy.' + want.numpy_name)})"

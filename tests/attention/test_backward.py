@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -97,7 +98,7 @@ def gradients(q: Array, k: Array, v: Array, added: Array, grad: Array) -> list[A
 
 
 @pytest.mark.parametrize("shape", [(2, 70, 130, 4, 2), (1, 5, 9, 2, 2)])
-def test_gradients_of_an_op(shape: tuple[int, ...]) -> None:
+def test_gradients_of_an_op(shape: tuple[int, ...], covered: Callable[..., None]) -> None:
     batch, rows, keys, heads, kv_heads = shape
     rng = np.random.default_rng(0)
 
@@ -117,9 +118,10 @@ def test_gradients_of_an_op(shape: tuple[int, ...]) -> None:
     for got, wanted in zip(found[:3], want, strict=False):
         assert got.dtype == np.float16
         np.testing.assert_allclose(got, wanted, rtol=2e-3, atol=tolerance)
+    covered("attention backward: functions, dropout", "f16", "gfx942")
 
 
-def test_the_gradient_of_a_bias_and_one_order_of_summation() -> None:
+def test_the_gradient_of_a_bias_and_one_order_of_summation(covered: Callable[..., None]) -> None:
     rng = np.random.default_rng(1)
 
     def made(*shape: int) -> Array:
@@ -143,6 +145,7 @@ def test_the_gradient_of_a_bias_and_one_order_of_summation() -> None:
         assert got.shape == wanted.shape
         np.testing.assert_allclose(got, wanted, rtol=2e-3, atol=tolerance)
     assert not first.bias[0, 0, :, 100:].any()
+    covered("attention backward: bias gradient, deterministic", "f16", "gfx942")
 
 
 def test_biases_without_a_gradient() -> None:

@@ -442,15 +442,18 @@ def test_what_is_said() -> None:
     text = windowed.explain(*args)
     assert "window (left 5, right 2) from the bottom right" in text
     assert "µs predicted, the least of" in text
+    assert "  softmax " in text
+    total = next(line for line in text.splitlines() if line.startswith("  total"))
+    assert f"{total.split()[2]} µs predicted" in text
     assert "ck_tile::BlockFmhaPipeline" in plain.inspect(*args)
     (case,) = plain.problems(*args)
     assert case.signature.score is ScoreKind.NONE
     assert case.signature.mask is MaskKind.NONE
     (causal,) = windowed.problems(*args, left=0, right=0)
     assert causal.signature.mask is MaskKind.WINDOW
-    for call in (plain.graph, plain.cases):
-        with pytest.raises(CkError, match="CK-G005"):
-            call(*args)
+    assert plain.graph(*args).number_of_nodes() == len(plain.ir(*args).body) + 3 + 1
+    with pytest.raises(CkError, match=r"CK-G005 op\.grouped is for matrix products"):
+        plain.grouped([args])
 
 
 @pytest.mark.parametrize(

@@ -214,8 +214,13 @@ def test_floats_are_packed_in_order() -> None:
     np.testing.assert_array_equal(packed.data[0, :2], low | high << 4)
     np.testing.assert_array_equal(packed.unpack().view(np.uint8), x.view(np.uint8))
     args = [packed, packed, np.zeros(1, np.float32), np.zeros((1, 1), np.float16)]
-    with pytest.raises(CkError, match="CK-K102"):
+    with pytest.raises(CkError, match=r"CK-K102[\s\S]*multiplied-types: .* is fp4 by fp4"):
         floats.explain(*args, device="emu:gfx942")
+    turned = ck.pack(np.tile(x, (4, 1)), axis=0)
+    with pytest.raises(CkError, match=r"CK-K102[\s\S]*packed-along-k: .* A is c, must be r"):
+        product.explain(turned, turned, device="emu:gfx950")
+    with pytest.raises(CkError, match=r"A020[\s\S]*ck.pack\(w.astype\(ml_dtypes.float4_e2m1fn\)\)"):
+        product.ir(packed, x.astype(np.float16))
 
 
 @pytest.mark.parametrize("shape", [(1, 8, 1), (8, 1, 33), (1, 1, 70), (3, 1, 0)])
@@ -242,7 +247,8 @@ def test_what_is_refused() -> None:
         ck.pack(np.array([[0.5]]))
     with pytest.raises(CkError, match="CK-A054"):
         ck.pack(np.zeros(4, np.int8))
-    with pytest.raises(CkError, match="CK-K102"):  # packed along N: B would be row-major
+    # Packed along N: B would be row-major.
+    with pytest.raises(CkError, match=r"CK-K102[\s\S]*packed-along-k: .* B is r, must be c"):
         upright.explain(x, ck.pack(w.T, axis=1), device="emu:gfx942")
 
     @ck.op

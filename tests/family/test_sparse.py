@@ -153,12 +153,11 @@ def test_outside_a_program_it_computes_the_same() -> None:
 
 def test_what_is_refused() -> None:
     args = operands(16, 16, 16, 0.5)
-    with pytest.raises(CkError, match="CK-K102"):
+    none = r"[\s\S]*multiplied-types: A by B on gfx90a is sparse f16 by f16, must be not sparse"
+    with pytest.raises(CkError, match=f"CK-K102{none}"):
         fused.explain(*args, device="emu:gfx90a")
-    named = fused.using(INTERWAVE)
-    with pytest.raises(CkError, match="warp tile for sparse f16") as refusal:
-        named.explain(*args, device="emu:gfx90a")
-    assert "warp-tile" in str(refusal.value)
+    with pytest.raises(CkError, match=f"CK-K101{none}"):
+        fused.using(INTERWAVE).explain(*args, device="emu:gfx90a")
 
     @ck.op
     def second(x: ck.f16[M, K], w: ck.f16[K, N]) -> ck.f32[M, N]:

@@ -144,7 +144,7 @@ def test_a_signature_of_a_prologue_is_spelled() -> None:
     registry = Registry("spelled")
     assert registry.declare(made.signature, region, "gfx942", "essential") > 0
     for kernel in registry:
-        lower(kernel.key, kernel.epilogue)
+        lower(kernel.key, kernel.filling)
     mixed, _ = spelled("fp8_fnuz,i4,bf16:rcr")
     assert (mixed.signature.dtype_b, mixed.signature.dtype_e) == (ck.i4, ck.bf16)
 

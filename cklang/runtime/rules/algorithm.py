@@ -66,6 +66,34 @@ def _covers(row: Forbidden, names: tuple[str, str, str]) -> bool:
     return all(want in (ANY, name) for want, name in zip(wanted, names, strict=True))
 
 
+@algorithm_rule(
+    "multiplied-types", "CK Tile has warp tiles for few types of A and B on each GPU", reads=()
+)
+def _multiplied_types(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    types = s.multiplied
+    if spec.tiles(*types, sparse=s.sparse):
+        return None
+    rows = (row for row in spec.warp_tiles if row.legal and row.sparse == s.sparse)
+    legal = dict.fromkeys(f"{row.a} by {row.b}" for row in rows)
+    sparse = "sparse " if s.sparse else ""
+    return Objection(
+        what=f"A by B on {spec.name}",
+        value=f"{sparse}{types[0]} by {types[1]}",
+        bound=f"one of {', '.join(legal)}" if legal else f"not {sparse.strip()}",
+    )
+
+
+@algorithm_rule("packed-along-k", "elements that share a byte are neighbours along K", reads=())
+def _packed_along_k(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    wanted = (("A", s.dtype_a, s.layout_a, Layout.ROW), ("B", s.dtype_b, s.layout_b, Layout.COL))
+    for name, dtype, layout, want in wanted:
+        if dtype.packed and layout is not want:
+            axis = 1 if name == "A" else 0
+            bound = f"{want.value}: packed along axis {axis} of {name}, which counts K"
+            return Objection(what=f"the layout of {name}", value=layout.value, bound=bound)
+    return None
+
+
 @algorithm_rule("warp-tile", "the GPU has a fixed set of matrix instructions", reads=("warp_tile",))
 def _warp_tile(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     types = s.multiplied

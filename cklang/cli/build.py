@@ -12,6 +12,7 @@ import argparse
 import sys
 from concurrent.futures import Executor
 from pathlib import Path
+from typing import Any
 
 from cklang.attention_keys import AnyKey
 from cklang.cli.spelling import spelled
@@ -48,6 +49,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="f16:rcr:row,b.full=i8",
         help="without an op",
+    )
+    group.add_argument(
+        "--gradient", action="store_true", help="of an op that is an attention, its gradients too"
     )
     group.add_argument(
         "--profile",
@@ -101,7 +105,10 @@ def _bundle(options: argparse.Namespace, executor: Executor | None) -> int:
         if options.op is not None:
             op = load_op(options.op)
             arguments = arguments_of(op, options)
-            op.declare(**arguments, among=options.preset, device=f"emu:{gpu}", registry=registry)
+            where: dict[str, Any] = {"device": f"emu:{gpu}", "registry": registry}
+            op.declare(**arguments, among=options.preset, **where)
+            if options.gradient:
+                op.declare(**arguments, among=options.preset, gradient=True, **where)
         for text in options.signature:
             _declare(registry, text, gpu, options.preset)
     kernels = list(registry) if options.all_widths else _extremes(registry)

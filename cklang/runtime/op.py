@@ -329,6 +329,7 @@ class Op:
         device: str | None = None,
         registry: Registry | None = None,
         priority: int = 0,
+        gradient: bool = False,
         **kwargs: Any,
     ) -> int:
         """Declare kernels for calls like this one in a registry, and return how many are new.
@@ -340,13 +341,32 @@ class Op:
             device: As in a call; only its GPU matters.
             registry: Where; :attr:`registry` if left out.
             priority: Of these kernels.
+            gradient: Whether for :func:`cklang.attention_grad` of it instead.
             **kwargs: As in a call.
         """
         from cklang.runtime.plans import declare
 
         target = self.registry if registry is None else registry
+        if gradient:
+            return self._declare_gradients(args, kwargs, target, device, among, priority)
         choices = self._choices(args, kwargs, out, device)
         return sum(declare(target, choice, among, priority) for choice in choices)
+
+    def _declare_gradients(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        registry: Registry,
+        device: str | None,
+        among: Pattern | str | None,
+        priority: int,
+    ) -> int:
+        from cklang.runtime.attention.backward import declare_gradients
+        from cklang.runtime.device import target_of
+
+        binding = self._bind(self._values(args, kwargs))
+        gpu = target_of(_device(device, current())).spec.name
+        return declare_gradients(self, binding, registry, gpu, among, priority)
 
     def ir(self, *args: Any, **kwargs: Any) -> Function:
         """Return the IR for these arguments; ``str()`` of it is its text."""

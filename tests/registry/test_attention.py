@@ -410,6 +410,25 @@ def _keys(registry: Registry) -> list[AttentionKey]:
     return [kernel.key for kernel in registry if isinstance(kernel.key, AttentionKey)]
 
 
+def test_gradients_are_declared_with_what_they_need() -> None:
+    mine = Registry("mine")
+    new = plain.declare(*arrays(), device="emu:gfx942", registry=mine, gradient=True)
+    assert new == len(mine)
+    grads = [k.key for k in mine if k.key.kind == "attention_grad"]
+    assert {k.deterministic for k in grads} == {False, True}  # type: ignore[union-attr]
+    assert all(k.signature.lse for k in _keys(mine))
+    assert {k.key for k in mine if k.key.kind == "attention_reduce"} == {
+        ReduceKey(dot, f16, "gfx942") for dot in (True, False)
+    }
+    few = Registry("few")
+    one = attention_pattern(gradient=True, pipeline="kr_ktr_vr", tile=grads[0].algorithm.tile)
+    plain.declare(*arrays(), device="emu:gfx942", registry=few, among=one, gradient=True)
+    assert sum(k.key.kind == "attention_grad" for k in few) == 2
+    far = np.zeros(2, np.float32)
+    with pytest.raises(CkError, match="CK-G006"):
+        capped.declare(*arrays(), far, device="emu:gfx942", registry=few, gradient=True)
+
+
 def test_every_candidate_is_accounted_for() -> None:
     text = plain.explain(*arrays(head=192), device="emu:gfx942")
     lines = [line.split(": ", 1) for line in text.splitlines() if line.startswith("  candidate")]
@@ -454,7 +473,7 @@ def no_headers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def stencil(folder: Path, made: Any) -> StencilFiles:
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     (folder / "stencil.bc").write_bytes(b"bitcode")
     (folder / "host.so").write_bytes(b"library")
     return StencilFiles(
@@ -584,7 +603,26 @@ def test_the_command_line_bundles_a_profile(
     assert {k.kind for k in held} == {"attention", "attention_grad", "attention_reduce"}
     assert main([*words[:-1], "gfx1201"]) == 1
     assert "fp32" in capsys.readouterr().err
+    program = tmp_path / "program.py"
+    program.write_text(OP)
+    dims = [f"{name}={extent}" for name, extent in {"B": 1, "H": 2, "S": 1, "T": 4096}.items()]
+    words = ["build", f"{program}:one", *dims, "--bundle", str(path), "--arch", "gfx942"]
+    for more, kinds in (([], {"attention", "attention_combine"}), (["--gradient"], GRADIENTS)):
+        assert main([*words, *more]) == 0
+        assert {row[0].kind for row in bundle.read(path).stencils} == kinds
 
+
+GRADIENTS = {"attention", "attention_combine", "attention_grad", "attention_reduce"}
+
+OP = """
+import cklang as ck
+B, H, S, T = ck.dims("B H S T")
+@ck.op
+def one(
+    q: ck.f16[B, H, S, 64], k: ck.f16[B, H, T, 64], v: ck.f16[B, H, T, 64]
+) -> ck.f16[B, H, S, 64]:
+    return ck.attention(q, k, v)
+"""
 
 PROGRAM = """
 import numpy as np

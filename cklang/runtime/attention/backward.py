@@ -42,21 +42,25 @@ from cklang.lowering.attention_face import (
 from cklang.runtime import arrays
 from cklang.runtime.arrays import Array
 from cklang.runtime.attention.call import _fixed as fixed_addresses
-from cklang.runtime.attention.problem import AttentionGradCase, case_of
+from cklang.runtime.attention.problem import AttentionCase, AttentionGradCase, case_of
 from cklang.runtime.attention.select import select_attention
 from cklang.runtime.attention.stage import Stage, Values, launch_step
 from cklang.runtime.bind import Binding
 from cklang.runtime.device import Device
 from cklang.runtime.dispatch import CallPlan, Step, packed, stored, touched
+from cklang.runtime.family import NOTHING, AnySignature
 from cklang.runtime.problem import Storage
 from cklang.runtime.record import Artifact
+from cklang.runtime.registry import Registry
+from cklang.runtime.rules import book_of
 from cklang.runtime.select import Request, Selection, find
+from cklang.runtime.space import Pattern
 from cklang.types import f32
 
 if TYPE_CHECKING:
     from cklang.runtime.op import Op
 
-__all__ = ["Gradients", "attention_grad", "is_additive"]
+__all__ = ["Gradients", "attention_grad", "declare_gradients", "is_additive"]
 
 _F32 = f32.bytes
 _GRAD = "grad"
@@ -105,12 +109,7 @@ def attention_grad(
     from cklang.runtime.device import open_device
 
     binding = op._bind(op._values(args, kwargs))
-    plan = op._fuse(binding)
-    if not isinstance(plan, AttentionPlan) or _is_more(plan.kernel):
-        raise error("G007", name=op.program.name)
-    score = plan.kernel.score
-    if score is not None and not is_additive(score):
-        raise error("G006", name=op.program.name, at=next(iter(plan.kernel.spans), None))
+    plan = _plan_of(op, binding)
     opened = open_device(device, binding.place)
     given = arrays.read(_GRAD, grad)
     sides = [getattr(plan.kernel, side) for side in "qkv"]
@@ -129,6 +128,79 @@ def attention_grad(
     call.run(addresses, None)
     opened.synchronize()
     return Gradients(*made)
+
+
+def declare_gradients(
+    op: Op,
+    binding: Binding,
+    registry: Registry,
+    gpu: str,
+    among: Pattern | str | None,
+    priority: int,
+) -> int:
+    """Declare the kernels of a bound op's gradients, deterministic and not; count the new ones.
+
+    Args:
+        op: An op that :func:`attention_grad` takes.
+        binding: A call of it.
+        registry: Where.
+        gpu: The GPU: ``gfx942``.
+        among: As in :meth:`cklang.Registry.declare`; a pattern is for the direction of its class,
+            and the other one gets the default preset.
+        priority: Of these kernels.
+
+    Raises:
+        CkUnsupportedError: G006, G007, it has no gradient.
+        CkValueError: As :meth:`cklang.Registry.declare`.
+    """
+    plan = _plan_of(op, binding)
+    case, functions = _forward_case(plan, binding), plan.kernel.functions
+    gradients = [AttentionGradCase(forward=case, deterministic=each) for each in (False, True)]
+    asked: list[AnySignature] = [case.signature, *(each.signature for each in gradients)]
+    new = 0
+    for wanted in asked:
+        other = isinstance(among, Pattern) and among.of is not book_of(wanted).of
+        some = None if other else among
+        new += registry.declare(wanted, functions, gpu, some, priority=priority)
+    signature = case.signature
+    for key in (ReduceKey(True, signature.dtype_o, gpu), ReduceKey(False, signature.dtype, gpu)):
+        new += registry.add(key, NOTHING, priority=priority)
+    return new
+
+
+def _plan_of(op: Op, binding: Binding) -> AttentionPlan:
+    """Return the plan of an op that has a gradient.
+
+    Raises:
+        CkUnsupportedError: G006, G007, it has none.
+    """
+    plan = op._fuse(binding)
+    if not isinstance(plan, AttentionPlan) or _is_more(plan.kernel):
+        raise error("G007", name=op.program.name)
+    score = plan.kernel.score
+    if score is not None and not is_additive(score):
+        raise error("G006", name=op.program.name, at=next(iter(plan.kernel.spans), None))
+    return plan
+
+
+def _storage(plan: AttentionPlan, binding: Binding) -> dict[str, Storage]:
+    storage = {name: stored(name, array) for name, array in binding.arrays.items()}
+    for value in (plan.kernel.o, plan.kernel.lse):
+        if value is not None:
+            storage[value.name] = packed(value, binding.dims)
+    return storage
+
+
+def _forward_case(plan: AttentionPlan, binding: Binding) -> AttentionCase:
+    """Return the forward problem of the gradients: with lse, o and lse in new memory."""
+    case = case_of(plan.kernel, _storage(plan, binding), binding.dims)
+    p = case.problem
+    return replace(
+        case,
+        signature=replace(case.signature, lse=True),
+        problem=replace(p, lse=_rows(p.heads * p.seqlen_q, p.seqlen_q, 1)),
+        values={**case.values, "o": "o", "lse": "lse"},
+    )
 
 
 def _is_more(kernel: FusedAttention) -> bool:
@@ -169,24 +241,13 @@ class _Stages:
         self.plan, self.binding, self.spec = plan, binding, spec
         self.request = request
         kernel = plan.kernel
-        storage = {name: stored(name, array) for name, array in binding.arrays.items()}
-        for value in (kernel.o, kernel.lse):
-            if value is not None:
-                storage[value.name] = packed(value, binding.dims)
-        case = case_of(kernel, storage, binding.dims)
-        expected = storage[kernel.o.name]
+        expected = _storage(plan, binding)[kernel.o.name]
         if grad.shape != expected.shape or grad.dtype != expected.dtype:
             want = f"an array of {expected.dtype} of shape {expected.shape}"
             got = f"{grad.dtype} of shape {grad.shape}"
             raise error("K002", what="grad", want=want, got=got)
+        self.case = case = _forward_case(plan, binding)
         p = case.problem
-        lse = _rows(p.heads * p.seqlen_q, p.seqlen_q, 1)
-        self.case = replace(
-            case,
-            signature=replace(case.signature, lse=True),
-            problem=replace(p, lse=lse),
-            values={**case.values, "o": "o", "lse": "lse"},
-        )
         self.key = self._selected(deterministic).key
         self.grad = AttentionTensor(
             stride_batch=grad.strides[0], stride_head=grad.strides[1], stride_seq=grad.strides[2]

@@ -157,4 +157,11 @@ TABLE: tuple[Rule, ...] = (
         "@{name} is no attention of whole tensors by itself, so it has no gradient here",
         "give attention_grad an op that returns ck.attention(...) of its parameters",
     ),
+    row(
+        "G008",
+        CkUnsupportedError,
+        "the score of @{name} adds no bias whose gradient a kernel gives, but {got}",
+        "legal: lambda s, b, h, i, j: s + bias[b, h, i, j], bias of the dtype of q and of shape "
+        "[B, H, S, T], its last axis contiguous",
+    ),
 )

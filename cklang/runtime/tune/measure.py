@@ -100,14 +100,10 @@ def _measured(case: Case, key: KernelKey) -> Measurement:
     if ratio > 1:
         note = f"the largest error is {ratio:.3g} times its bound"
         return failed(key, Status.WRONG, note)
-    cost, unit = (
-        _predicted(device, artifact, problem, counters)
-        if spent is None
-        else (
-            spent,
-            MICROSECONDS,
-        )
-    )
+    if spent is None:
+        cost, unit = _predicted(device, artifact, problem, counters)
+    else:
+        cost, unit = spent, MICROSECONDS
     return Measurement(
         key=key,
         status=Status.RIGHT,

@@ -71,25 +71,34 @@ def main() -> None:
     source = lower(_key(), parse(EPILOGUE).functions[0])
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        headers = folder / "headers.pch"
+        device, host = folder / "device", folder / "host"
+        for place in (device, host):
+            place.mkdir()
 
-        def first(precompiled: Path | None) -> None:
+        def headers(place: Path) -> None:
+            compile_headers(ARCH, place, toolchain, tree, host=place is host)
+
+        def face(*, precompiled: bool) -> None:
+            held = host / "headers.pch" if precompiled else None
+            compile_host(source.stencil, ARCH, folder, toolchain, tree, precompiled=held)
+
+        def first(*, precompiled: bool) -> None:
+            held = device / "headers.pch" if precompiled else None
             with ThreadPoolExecutor(2) as pool:
-                host = pool.submit(compile_host, source.stencil, ARCH, folder, toolchain, tree)
-                compile_stencil(
-                    source.stencil, ARCH, folder, toolchain, tree, precompiled=precompiled
-                )
-                host.result()
+                beside = pool.submit(face, precompiled=precompiled)
+                compile_stencil(source.stencil, ARCH, folder, toolchain, tree, precompiled=held)
+                beside.result()
             fill()
 
         def fill() -> None:
             link_fill(folder / "stencil.bc", source.fill, ARCH, folder, toolchain)
 
         rows = {
-            "headers, once per GPU": lambda: compile_headers(ARCH, folder, toolchain, tree),
-            "first kernel of a tile": lambda: first(None),
-            "the same, headers precompiled": lambda: first(headers),
-            "host face alone": lambda: compile_host(source.stencil, ARCH, folder, toolchain, tree),
+            "headers, once per GPU": lambda: headers(device),
+            "headers, once for the host": lambda: headers(host),
+            "first kernel of a tile": lambda: first(precompiled=False),
+            "the same, headers precompiled": lambda: first(precompiled=True),
+            "host face alone": lambda: face(precompiled=True),
             "new epilogue on a stencil": fill,
             "upstream's unit for one kernel": upstream_unit.measure,
         }

@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -310,6 +310,7 @@ def prove(
                 own = -same_search(table, -logits)
                 columns.append(learned_column("learned ranker, own search", table, own))
             narrow = model_column("cost model, own search", table, same_search(table, us))
+            narrow = replace(narrow, us=None)  # the same times
             order = out_of_fold(table, nearest_searched_ranks).astype(np.int64)
             columns.append(Column("cost model, its tile", rank=tile_ranks(table, us)))
             columns += [narrow, Column("nearest shape, own search", rank=order)]

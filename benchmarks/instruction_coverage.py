@@ -1,26 +1,33 @@
 # SPDX-License-Identifier: MIT
 """Which instructions of a folder of code objects the emulator knows.
 
-Counts, for each GPU, the instructions in the code sections of all different code objects below a
-folder (``.co`` and ``.hsaco``; by default the ones that the amd-aiter package brings): how many,
+Counts, for each GPU, the instructions in the code sections of all different code objects below
+folders (``.co`` and ``.hsaco``; by default the ones that the amd-aiter package brings) and in files
+that are named, which may be programs with code objects in an offload bundle: how many,
 how many distinct operations, how many words cannot be decoded, and which operations have no
 handler. A word that cannot be decoded may be data among the code. Prints a Markdown table; with
-``--missing`` also what is missing.
+``--missing`` also what is missing; with ``--forms`` it writes one instruction of each form to a
+file, for ``tests/emulator/test_census.py``.
 
-    python benchmarks/instruction_coverage.py [folder] [--missing]
+    python benchmarks/instruction_coverage.py [folder or file ...] [--missing] [--forms file.json]
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
+import json
+import re
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from cklang import emulator
+from cklang.emulator.library import text_section
+from cklang.runtime import offload
 
 #: The machine numbers in the flags of an AMD GPU code object's ELF header.
 MACHINES = {
@@ -69,6 +76,56 @@ class Coverage:
         return f"| {' | '.join(cells)} |"
 
 
+#: What two instructions of one form may differ in: numbers, registers, what is waited for.
+_FORM = (
+    (re.compile(r"\b([vsa]|ttmp)(?:\d+\b|\[\d+:\d+\])"), r"\1"),
+    (re.compile(r"(?<![\w.])-?(?:0x[0-9a-f]+|\d+(?:\.\d+(?:e[-+]?\d+)?)?)\b"), "#"),
+    (re.compile(r"\b(?:vm|lgkm|exp|vs)cnt\(#\)(?: & )?"), "counts"),
+)
+
+
+def form(text: str) -> str:
+    """An instruction's text without its numbers.
+
+    >>> form("v_add_f32_e64 v3, -v4, 0x3f800001 clamp")
+    'v_add_f32_e64 v, -v, # clamp'
+    """
+    for pattern, instead in _FORM:
+        text = pattern.sub(instead, text)
+    return text
+
+
+def instructions(arch: str, code: bytes) -> Iterator[tuple[str, bytes]]:
+    """Text and machine code of each instruction; padding is left out."""
+    at = 0
+    while at < len(code):
+        if not any(code[at : at + 4]):
+            at += 4
+            continue
+        lines = [
+            line.partition(": ") for line in emulator.disassemble(arch, code[at:]).splitlines()
+        ]
+        starts = [at + int(start, 16) for start, _, _ in lines] + [len(code)]
+        for (_, _, text), start, end in zip(lines, starts, starts[1:], strict=False):
+            if not any(code[start : start + 4]):  # zeros between kernels end the text
+                at = start
+                break
+            if not text.startswith(PADDING):
+                yield text, code[start:end]
+        else:
+            return
+
+
+def forms(paths: Iterable[Path]) -> dict[str, list[str]]:
+    """By GPU the machine code, in hexadecimal digits, of one instruction of each form."""
+    found: dict[str, dict[str, str]] = {}
+    for arch, image in (one for path in paths for one in code_objects(path)):
+        known = found.setdefault(arch, {})
+        for text, code in instructions(arch, text_section(image)):
+            known.setdefault(form(text), code.hex())
+    return {arch: sorted(known.values()) for arch, known in sorted(found.items())}
+
+
 def default_folder() -> Path:
     """The code objects in the amd-aiter package."""
     found = importlib.util.find_spec("aiter_meta")
@@ -84,14 +141,26 @@ def machine(image: bytes) -> str | None:
     return MACHINES.get(int.from_bytes(image[0x30:0x34], "little") & 0xFF)
 
 
+def code_objects(path: Path) -> Iterator[tuple[str, bytes]]:
+    """GPU and bytes of the file, or of what is bundled in it."""
+    image = path.read_bytes()
+    arch = machine(image)
+    if arch is not None:
+        yield arch, image
+        return
+    for found in re.finditer(b"__CLANG_OFFLOAD_BUNDLE__", image):
+        with contextlib.suppress(ValueError):  # the word also stands among a program's texts
+            for part in offload.entries(image[found.start() :]).values():
+                if (arch := machine(part)) is not None:
+                    yield arch, part
+
+
 def measure(paths: Iterable[Path]) -> dict[str, Coverage]:
     """Count the instructions of all files, by GPU."""
     result: dict[str, Coverage] = {}
     seen: set[bytes] = set()
-    for path in paths:
-        image = path.read_bytes()
-        arch = machine(image)
-        if arch is None or image in seen:
+    for arch, image in (one for path in paths for one in code_objects(path)):
+        if image in seen:
             continue
         seen.add(image)
         found = result.setdefault(arch, Coverage())
@@ -106,11 +175,14 @@ def measure(paths: Iterable[Path]) -> dict[str, Coverage]:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path, nargs="?", default=None)
+    parser.add_argument("folders", type=Path, nargs="*")
     parser.add_argument("--missing", action="store_true", help="list what has no handler")
+    parser.add_argument("--forms", type=Path, help="write one instruction of each form here")
     options = parser.parse_args()
-    folder = options.folder or default_folder()
-    result = measure(sorted(path for end in ENDINGS for path in folder.rglob(end)))
+    folders = options.folders or [default_folder()]
+    below = (path for f in folders for end in ENDINGS for path in f.rglob(end))
+    paths = sorted([*below, *(f for f in folders if f.is_file())])
+    result = measure(paths)
     print(HEADER)
     for arch, found in sorted(result.items()):
         print(found.row(arch))
@@ -118,6 +190,12 @@ def main() -> None:
         for arch, found in sorted(result.items()):
             for name, count in found.missing.most_common():
                 print(f"{arch} {name} {count:,}")
+    if options.forms:
+        rows = (
+            f"{json.dumps(arch)}: [\n" + ",\n".join(map(json.dumps, codes)) + "\n]"
+            for arch, codes in forms(paths).items()
+        )
+        options.forms.write_text("{\n" + ",\n".join(rows) + "\n}\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -6,17 +6,13 @@ As in :mod:`cklang.keys`, identity is the SHA-256 of one canonical JSON form tha
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import cached_property
-from typing import Any, ClassVar, Self, get_args
+from typing import Any, ClassVar, get_args
 
-from cklang.codec import decode, encode
 from cklang.errors import error
-from cklang.keys import SCHEMA_VERSION, KernelKey, make_members, require_positive
+from cklang.keys import KernelKey, make_members, require_positive
+from cklang.plain_keys import PlainKey, TransposeKey
 from cklang.types import DType
 
 __all__ = [
@@ -119,7 +115,7 @@ class AttentionSignature:
     @property
     def words(self) -> str:
         """What is computed, for messages."""
-        flags = ("lse", "dropout", "packed", "paged", "split")
+        flags = ("lse", "dropout", "packed", "paged", "split", "output")
         said = ", ".join(name for name in flags if getattr(self, name))
         text = f"attention of {self.dtype} to {self.dtype_o}, score {self.score.value}"
         return f"{text}, mask {self.mask.value}{', ' if said else ''}{said}"
@@ -187,50 +183,8 @@ class AttentionGradAlgorithm:
         make_members(self, {"pipeline": GradPipeline})
 
 
-class _Key:
-    """What every key here has: an identity, a label, and the JSON form of its fields."""
-
-    arch: str
-    kind: ClassVar[str]
-
-    @property
-    def words(self) -> list[str]:
-        """What its label says."""
-        raise NotImplementedError
-
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 (hex) of the canonical JSON: the identity."""
-        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
-
-    @cached_property
-    def label(self) -> str:
-        """A readable name, unique through a piece of the digest; never parsed."""
-        return "_".join([self.kind, *self.words, self.arch, self.digest[:12]])
-
-    def __str__(self) -> str:
-        return self.label
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the canonical, total, versioned JSON form."""
-        return {"version": SCHEMA_VERSION, "kind": self.kind, **encode(self)}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Read the form that :meth:`to_json` writes.
-
-        Raises:
-            CkValueError: K003 for another schema version, K001 for unknown fields or values.
-        """
-        if data.get("version") != SCHEMA_VERSION:
-            raise error("K003", what="kernel key", got=data.get("version"), want=SCHEMA_VERSION)
-        fields = {name: value for name, value in data.items() if name not in ("version", "kind")}
-        return decode(cls, fields, cls.kind)
-
-
 @dataclass(frozen=True)
-class AttentionKey(_Key):
+class AttentionKey(PlainKey):
     """The identity of one attention kernel on one GPU."""
 
     signature: AttentionSignature
@@ -268,7 +222,7 @@ class AttentionGradSignature:
 
 
 @dataclass(frozen=True)
-class AttentionGradKey(_Key):
+class AttentionGradKey(PlainKey):
     """The identity of a kernel that gives the gradients of q, k and v."""
 
     signature: AttentionSignature
@@ -296,7 +250,7 @@ class AttentionGradKey(_Key):
 
 
 @dataclass(frozen=True)
-class ReduceKey(_Key):
+class ReduceKey(PlainKey):
     """The identity of a kernel around the gradient of attention."""
 
     dot: bool
@@ -319,7 +273,7 @@ class ReduceKey(_Key):
 
 
 @dataclass(frozen=True)
-class CombineKey(_Key):
+class CombineKey(PlainKey):
     """The identity of a kernel that combines what splits of the keys gave."""
 
     dtype_o: DType
@@ -354,7 +308,7 @@ class Rotary(Enum):
 
 
 @dataclass(frozen=True)
-class AppendKey(_Key):
+class AppendKey(PlainKey):
     """The identity of a kernel that writes rows behind those of a cache."""
 
     dtype: DType
@@ -381,7 +335,7 @@ class AppendKey(_Key):
 AnyAttentionKey = AttentionKey | AttentionGradKey | CombineKey | AppendKey | ReduceKey
 """The identity of a kernel around attention."""
 
-AnyKey = KernelKey | AnyAttentionKey
+AnyKey = KernelKey | AnyAttentionKey | TransposeKey
 """The identity of a kernel of any family."""
 
 
@@ -391,6 +345,6 @@ def key_from_json(data: dict[str, Any]) -> AnyKey:
     Raises:
         CkValueError: K003 for another schema version, K001 for unknown fields or values.
     """
-    kinds = {each.kind: each for each in get_args(AnyAttentionKey)}
+    kinds = {each.kind: each for each in (*get_args(AnyAttentionKey), TransposeKey)}
     kind = kinds.get(str(data.get("kind", "")))
     return KernelKey.from_json(data) if kind is None else kind.from_json(data)

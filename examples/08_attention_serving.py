@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Attention as serving needs it: packed prompts, and decoding from a cache in pages.
+"""Attention as serving needs it: packed prompts, a cache in pages that grows, 8-bit floats.
 
 python examples/08_attention_serving.py
 """
@@ -52,8 +52,42 @@ def decode(
     )
 
 
+@ck.op
+def prefill(
+    q: ck.f16[S, H, D],
+    k: ck.f16[N, G, 16, D],
+    v: ck.f16[N, G, 16, E],
+    starts: ck.i32[P],
+    lengths: ck.i32[B],
+    pages: ck.i32[T],
+    begins: ck.i32[P],
+) -> ck.f16[S, H, E]:
+    """Attend from packed new queries to a cache whose pages stand in one list."""
+    return ck.attention(
+        q,
+        k,
+        v,
+        cu_seqlens_q=starts,
+        seqlens_k=lengths,
+        block_table=pages,
+        page_starts=begins,
+        mask=ck.causal("bottom_right"),
+    )
+
+
+@ck.op
+def quantised(
+    q: ck.fp8_fnuz[B, H, S, D],
+    k: ck.fp8_fnuz[B, G, T, D],
+    v: ck.fp8_fnuz[B, G, T, E],
+    scale: ck.const[float],
+) -> ck.bf16[B, H, S, E]:
+    """Attend on 8-bit floats of gfx942; gfx950 and gfx1201 take ck.fp8."""
+    return ck.attention(q, k, v, scale=scale, mask=ck.causal("bottom_right"))
+
+
 def main() -> None:
-    """Run both and check every result against the reference."""
+    """Run them and check every result against the reference."""
     rng = np.random.default_rng(0)
 
     def numbers(*shape: int, dtype: Any = np.float16) -> Any:
@@ -66,13 +100,49 @@ def main() -> None:
     # Pages hold rows before heads; the kernel reads any strides.
     table = rng.permutation(27).reshape(3, 9).astype(np.int32)
     pages = [numbers(27, 16, 2, 64).swapaxes(1, 2) for _ in range(2)]
-    held = np.array([100, 7, 144], np.int32)
-    cached = (numbers(3, 4, 1, 64), *pages, held, table)
+    # Two new keys of each sequence, turned by their positions, go behind those of the cache.
+    angles = np.outer(np.arange(144), 10000.0 ** -np.linspace(0, 1, 32, endpoint=False))
+    turns = {"cos": np.cos(angles).astype(np.float16), "sin": np.sin(angles).astype(np.float16)}
+    new_k, new_v, new_q = numbers(3, 2, 2, 64), numbers(3, 2, 2, 64), numbers(3, 4, 2, 64)
+    held = np.array([98, 5, 142], np.int32)
+    q = ck.append_kv(
+        *pages, new_k, new_v, seqlens_k=held, block_table=table, q=new_q, rotary="half", **turns
+    )
+    cached = (q, *pages, held + 2, table)
 
-    for op, args in ((prompts, packed), (decode.using(splits=3), cached)):
+    # The same cache with its pages in one list, and packed queries.
+    filled = (
+        numbers(60, 4, 64),
+        *pages,
+        np.array([0, 50, 53, 60], np.int32),
+        held + 2,
+        table.reshape(-1),
+        np.array([0, 9, 18, 27], np.int32),
+    )
+
+    def eight(*shape: int) -> Any:
+        """Return numbers to 8 bits, and what they were divided by."""
+        values = numbers(*shape).astype(np.float32)
+        factor = float(np.abs(values).max() / 240)
+        return (values / factor).astype(ck.fp8_fnuz.numpy), factor
+
+    (q8, of_q), (k8, of_k), (v8, of_v) = (
+        eight(1, heads, rows, 128) for heads, rows in ((2, 70), (1, 150), (1, 150))
+    )
+
+    for op, args in (
+        (prompts, packed),
+        (decode.using(splits=3), cached),
+        (prefill, filled),
+    ):
         for found in reports(op, args, op(*args)):
             print(f"{op.program.name}: {found}")
             assert found.passed
+    scale = of_q * of_k * 128**-0.5
+    o = quantised(q8, k8, v8, scale=scale)  # times of_v, which a function of o could do too
+    for found in reports(quantised, (q8, k8, v8), o, scale=scale):
+        print(f"quantised, values in units of {of_v:.4f}: {found}")
+        assert found.passed
     print(decode.using(splits=3).explain(*cached))
 
 

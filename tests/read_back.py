@@ -13,7 +13,7 @@ from cklang import emulator
 from cklang.emulator.library import text_section
 from cklang.runtime.toolchain import find_toolchain
 
-__all__ = ["HALVES", "read_back"]
+__all__ = ["HALVES", "read_back", "read_words"]
 
 #: Instructions on halves of registers, which compilers for gfx12 write.
 HALVES = {"gfx1201": ("-Xclangas", "-target-feature", "-Xclangas", "+real-true16")}
@@ -26,14 +26,17 @@ _INLINE = re.compile(r"\b0xfffffff[0-9a-f]\b")
 
 @cache
 def read_back(code: bytes, arch: str) -> str:
+    """`read_words` of a code object, once a code object in a process."""
+    return read_words(text_section(code), arch)
+
+
+def read_words(words: bytes, arch: str) -> str:
     """Check machine code → our text → clang's assembler → the same machine code; return the text.
 
-    Done once a code object in a process. Recent compilers for RDNA mark unused operands of an
-    instruction, which ours does not: there it is the text that must come back. So it is where a
-    linker wrote a small number as a literal.
+    Recent compilers for RDNA mark unused operands of an instruction, which ours does not: there it
+    is the text that must come back. So it is where a linker wrote a small number as a literal.
     """
-    toolchain, words = find_toolchain(), text_section(code)
-    text = _text(words, arch)
+    toolchain, text = find_toolchain(), _text(words, arch)
     with tempfile.TemporaryDirectory() as folder:
         source, output = Path(folder, "kernel.s"), Path(folder, "kernel.o")
         source.write_text(f".text\n{_source(words, arch)}", "utf-8")

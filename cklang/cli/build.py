@@ -2,7 +2,8 @@
 """``cklang build``: build the kernels of a call, or a bundle of stencils, without running them.
 
 A bundle holds a preset's stencils of each signature for each GPU. Signatures are those of an op's
-call, or are spelled (:mod:`cklang.cli.spelling`).
+call, or are spelled (:mod:`cklang.cli.spelling`). ``--profile`` takes the kernels of an attention
+profile.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import argparse
 import sys
 from concurrent.futures import Executor
 from pathlib import Path
+from typing import Any
 
 from cklang.attention_keys import AnyKey
 from cklang.cli.spelling import spelled
@@ -49,6 +51,26 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="without an op",
     )
     group.add_argument(
+        "--gradient", action="store_true", help="of an op that is an attention, its gradients too"
+    )
+    group.add_argument(
+        "--profile",
+        action="append",
+        default=[],
+        metavar="flash",
+        help="the attention kernels that one kind of user needs: flash, pytorch, aiter, fp32, fp8",
+    )
+    group.add_argument(
+        "--element", action="append", metavar="f16", help="of a profile only; may be repeated"
+    )
+    group.add_argument(
+        "--head",
+        action="append",
+        type=int,
+        metavar="64",
+        help="of a profile only: a head size of its tilings; may be repeated",
+    )
+    group.add_argument(
         "--all-widths",
         action="store_true",
         help="every width of vector accesses, not only the widest and the narrowest",
@@ -78,15 +100,20 @@ def _call(options: argparse.Namespace, executor: Executor | None) -> int:
 def _bundle(options: argparse.Namespace, executor: Executor | None) -> int:
     registry = Registry(str(options.bundle))
     for gpu in options.arch or ["gfx942"]:
+        for name in options.profile:
+            registry.declare_profile(name, gpu, dtypes=options.element, heads=options.head)
         if options.op is not None:
             op = load_op(options.op)
             arguments = arguments_of(op, options)
-            op.declare(**arguments, among=options.preset, device=f"emu:{gpu}", registry=registry)
+            where: dict[str, Any] = {"device": f"emu:{gpu}", "registry": registry}
+            op.declare(**arguments, among=options.preset, **where)
+            if options.gradient:
+                op.declare(**arguments, among=options.preset, gradient=True, **where)
         for text in options.signature:
             _declare(registry, text, gpu, options.preset)
     kernels = list(registry) if options.all_widths else _extremes(registry)
     if not kernels:
-        raise error("K002", what="a bundle", want="an op or --signature", got="neither")
+        raise error("K002", what="a bundle", want="an op, --signature or --profile", got="neither")
     builder = shared_builder()
     built(kernels, executor)
     count = bundle.write(

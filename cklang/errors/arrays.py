@@ -156,7 +156,8 @@ TABLE: tuple[Rule, ...] = (
         "the channels of {name} are not contiguous (shape {shape}, strides {strides} in elements)",
         "convolutions take channels last: of an NCHW array pass numpy.ascontiguousarray("
         "numpy.moveaxis({name}, 1, -1)), of an NCHW tensor "
-        "{name}.to(memory_format=torch.channels_last).permute(0, 2, 3, 1)",
+        "{name}.to(memory_format=torch.channels_last).permute(0, 2, 3, 1); or write "
+        'layout="nchw" in the op, and a kernel copies such arrays at each call',
     ),
     row("A040", CkTypeError, "out has dtype {got}, but the result is {want}"),
     row("A041", CkValueError, "out has shape {got}, but the result has {want}"),

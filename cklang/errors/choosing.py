@@ -140,8 +140,9 @@ TABLE: tuple[Rule, ...] = (
     row(
         "G005",
         CkUnsupportedError,
-        "{what} is for matrix products; @{name} is an attention",
-        "call it, or ask op.explain, op.inspect, op.build, op.problems and op.fusion",
+        "op.{what} is for matrix products; @{name} is an attention",
+        "sequences of different lengths share a launch if they are packed: "
+        "ck.attention(..., cu_seqlens_q=, cu_seqlens_k=)",
     ),
     row(
         "G006",
@@ -155,5 +156,12 @@ TABLE: tuple[Rule, ...] = (
         CkUnsupportedError,
         "@{name} is no attention of whole tensors by itself, so it has no gradient here",
         "give attention_grad an op that returns ck.attention(...) of its parameters",
+    ),
+    row(
+        "G008",
+        CkUnsupportedError,
+        "the score of @{name} adds no bias whose gradient a kernel gives, but {got}",
+        "legal: lambda s, b, h, i, j: s + bias[b, h, i, j], bias of the dtype of q and of shape "
+        "[B, H, S, T], its last axis contiguous",
     ),
 )

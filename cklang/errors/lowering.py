@@ -74,12 +74,6 @@ TABLE: tuple[Rule, ...] = (
         "legal: a result with the product's own rows and columns; transpose it after the call",
     ),
     row(
-        "X012",
-        CkUnsupportedError,
-        "the last axis of {root}, {type}, is not that of the channels of {op}: kernels write rows",
-        "legal: channels last; view the result with .transpose or .permute after the call",
-    ),
-    row(
         "X015",
         CkUnsupportedError,
         "{op} stands beside an attention: a kernel computes one of them",

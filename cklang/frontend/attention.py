@@ -140,7 +140,10 @@ def _lengths(scope: Scope, node: Located, bound: Mapping[str, Item]) -> list[Val
         if item is None:
             continue
         if not isinstance(item, Tensor) or item.dtype != i32 or len(item.shape) != rank:
-            legal = f"a tensor i32 of rank {rank}, its first axis the batch"
+            what = (
+                "the pages of all sequences" if flat and rank == 1 else "its first axis the batch"
+            )
+            legal = f"a tensor i32 of rank {rank}, {what}"
             raise scope.error("F096", node, what=name, got=describe(item), legal=legal)
         _check_batch(scope, node, name, item, bound)
         found.append(emit.materialise(scope, node, item))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from cklang.errors import CkError
@@ -27,7 +28,7 @@ from cklang.ir.windows import (
 )
 from cklang.types import Dim
 
-__all__ = ["Call", "convolution", "read_call"]
+__all__ = ["LAYOUTS", "Call", "Layout", "convolution", "layout_of", "read_call"]
 
 Extent = Dim | int
 
@@ -39,7 +40,77 @@ _CONVENTION = {
 }
 """What C and K count, by whether groups have an axis of their own; named in every message."""
 
+_FIRST = {
+    False: "x [N, C, …] and y [N, K, …] count the channels of all groups, w [K, C/G, …] on its "
+    "second axis those of one",
+    True: "groups are an axis: x [N, G, C, …], w [G, K, C, …], y [N, G, K, …], and C and K count "
+    "the channels of one group",
+}
+"""The same where channels stand before the axes in space."""
+
 _LETTERS = {Role.INPUT: "x", Role.WEIGHT: "w", Role.OUTPUT: "y"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """What a name such as ``nchw`` says of input and output; the weight has its axes likewise."""
+
+    spatial: int
+    apart: bool
+    """Whether groups have an axis of their own."""
+    first: bool
+    """Whether channels stand before the axes in space."""
+
+    def perm(self, role: Role) -> tuple[int, ...]:
+        """Return the axes of a tensor in the order that has the channels last."""
+        rank = self.spatial + 2 + self.apart
+        if not self.first:
+            return tuple(range(rank))
+        # Groups move along with the channels but of a weight, which they begin.
+        before = 1 + (self.apart and role is Role.WEIGHT)
+        space = range(rank - self.spatial, rank)
+        return (*range(before), *space, *range(before, rank - self.spatial))
+
+    def back(self, role: Role) -> tuple[int, ...]:
+        """Return the axes of a tensor with the channels last in the order of this layout."""
+        perm = self.perm(role)
+        return tuple(perm.index(axis) for axis in range(len(perm)))
+
+
+def _layouts() -> dict[str, Layout]:
+    found = {}
+    for spatial in range(1, MAX_SPATIAL + 1):
+        space = "".join(SPATIAL_NAMES[-spatial:]).lower()
+        for apart, channels in ((False, "c"), (True, "gc")):
+            for first, rest in ((False, space + channels), (True, channels + space)):
+                found["n" + rest] = Layout(spatial=spatial, apart=apart, first=first)
+    return found
+
+
+LAYOUTS: Mapping[str, Layout] = MappingProxyType(_layouts())
+"""What ``layout=`` may say."""
+
+
+def layout_of(name: Item, ranks: Sequence[int]) -> Layout | None:
+    """Return what ``layout=`` says of operands of these ranks; None if it says nothing.
+
+    Raises:
+        ValueError: With the problem and what to do about it.
+    """
+    if not name:
+        return None
+    found = LAYOUTS.get(name) if isinstance(name, str) else None
+    if found is None:
+        raise ValueError(f"layout is {_shown(name)}", f"legal: {', '.join(LAYOUTS)}")
+    rank = found.spatial + 2 + found.apart
+    if any(each != rank for each in ranks):
+        given = " and ".join(map(str, ranks))
+        raise ValueError(f"layout {name} has {rank} axes, the operands {given}", _said(found))
+    return found
+
+
+def _said(layout: Layout) -> str:
+    return (_FIRST if layout.first else _CONVENTION)[layout.apart]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,23 +122,39 @@ class Call:
     size: tuple[Extent, ...] | None
     told_groups: bool
     """Whether the call says how many groups there are, though it be one."""
+    layout: Layout
 
     @property
     def convention(self) -> str:
         """What channels its tensors count."""
-        return _CONVENTION[self.geometry.apart]
+        return _said(self.layout)
 
 
 def read_call(
-    op: str, a: Sequence[Extent], b: Sequence[Extent], arguments: Mapping[str, Item]
+    op: str,
+    a: Sequence[Extent],
+    b: Sequence[Extent],
+    arguments: Mapping[str, Item],
+    layout: Layout | None = None,
 ) -> Call:
-    """Read the arguments of a convolution of operands of these shapes.
+    """Read the arguments of a convolution of operands of these shapes, channels last.
+
+    Args:
+        op: Which one.
+        a: Extents of the first operand.
+        b: Of the second.
+        arguments: What the call says.
+        layout: Where its arrays have the channels; nothing is said if it is None.
 
     Raises:
         ValueError: With the problem and what to do about it.
     """
     direction = DIRECTIONS[op]
-    spatial = _spatial(direction, a, b, arguments)
+    if layout is None:
+        spatial = _spatial(direction, a, b, arguments)
+    else:
+        # Counted like the entries of other arguments, with which it must agree.
+        spatial = _spatial(direction, a, b, {**arguments, "layout": (None,) * layout.spatial})
     apart = len(a) - spatial == 3
     groups = 1 if arguments["groups"] is None else arguments["groups"]
     attrs: dict[str, Any] = {
@@ -82,7 +169,8 @@ def read_call(
         raise ValueError(f"{attrs} is no convolution of rank {len(a)}", _CONVENTION[apart])
     size = _size(arguments.get("size"), spatial)
     told = arguments["groups"] is not None
-    return Call(geometry=found, attrs=attrs, size=size, told_groups=told)
+    layout = layout or Layout(spatial=spatial, apart=apart, first=False)
+    return Call(geometry=found, attrs=attrs, size=size, told_groups=told, layout=layout)
 
 
 def _spatial(
@@ -186,7 +274,12 @@ def convolution(scope: Scope, node: Located, op: str, arguments: Mapping[str, It
         problem = f"it does not take {a.dtype} and {b.dtype}"
         raise scope.error("F066", node, op=op, problem=problem, advice=rules.GEMM_DTYPE.text)
     try:
-        call = read_call(op, a.shape, b.shape, arguments)
+        layout = layout_of(arguments["layout"], (len(a.shape), len(b.shape)))
+        if layout is not None:
+            left, right = direction.operands
+            a = emit.permute(scope, node, a, layout.perm(left))
+            b = emit.permute(scope, node, b, layout.perm(right))
+        call = read_call(op, a.shape, b.shape, arguments, layout)
     except ValueError as refusal:
         problem, advice = refusal.args
         raise scope.error("F067", node, op=op, problem=problem, advice=advice) from None
@@ -197,7 +290,8 @@ def convolution(scope: Scope, node: Located, op: str, arguments: Mapping[str, It
     shape = tuple(result.extents[axis] for axis in range(call.geometry.rank))
     origins = [result.origins[axis] for axis in range(call.geometry.rank)]
     value = scope.unit.append(op, *operands, attrs=call.attrs, shape=shape, span=scope.span(node))
-    return Tensor.plain(value, origins)
+    made = Tensor.plain(value, origins)
+    return emit.permute(scope, node, made, call.layout.back(direction.result))
 
 
 def _tensor(scope: Scope, node: Located, op: str, name: str, item: Item) -> Tensor:

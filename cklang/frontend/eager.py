@@ -10,7 +10,7 @@ import numpy as np
 
 from cklang.errors import error
 from cklang.frontend.attention import WINDOWS
-from cklang.frontend.convolution import Call, read_call
+from cklang.frontend.convolution import Call, layout_of, read_call
 from cklang.frontend.eager_attention import eager_attention
 from cklang.frontend.functions import GEMMS, Form, Intrinsic
 from cklang.frontend.scaled import read_blocks
@@ -60,13 +60,18 @@ def _convolution(name: str, arguments: Mapping[str, Any]) -> Array:
     direction = DIRECTIONS[name]
     a, b = (_array(arguments[operand]) for operand in direction.names)
     try:
-        call = read_call(name, a.shape, b.shape, arguments)
+        layout = layout_of(arguments["layout"], (a.ndim, b.ndim))
+        if layout is not None:
+            left, right = direction.operands
+            a, b = a.transpose(layout.perm(left)), b.transpose(layout.perm(right))
+        call = read_call(name, a.shape, b.shape, arguments, layout)
         shape = _result_shape(call, direction, (a.shape, b.shape))
     except ValueError as refusal:
         problem, advice = refusal.args
         raise error("F067", op=name, problem=problem, advice=advice) from None
     attrs: dict[str, Any] = dict(call.attrs)
-    return OPS[name].numpy(a, b, shape=shape, **attrs)
+    result = OPS[name].numpy(a, b, shape=shape, **attrs)
+    return result.transpose(call.layout.back(direction.result))
 
 
 def _result_shape(

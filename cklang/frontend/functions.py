@@ -221,12 +221,13 @@ sliding_window = Intrinsic(
 def _convolution(name: str, *extra: inspect.Parameter) -> Intrinsic:
     names = DIRECTIONS[name].names
     numbers = {"stride": 1, "padding": 0, "dilation": 1, "groups": None, "spatial": None}
+    given = [*numbers.items(), ("layout", "")]
     keyword = inspect.Parameter.KEYWORD_ONLY
-    given = [inspect.Parameter(key, keyword, default=value) for key, value in numbers.items()]
+    options = [inspect.Parameter(key, keyword, default=value) for key, value in given]
     return Intrinsic(
         name=name,
         form=Form.CONV,
-        signature=inspect.Signature([*map(_parameter, names), *given, *extra]),
+        signature=inspect.Signature([*map(_parameter, names), *options, *extra]),
         operands=2,
         doc=OPS[name].doc,
     )

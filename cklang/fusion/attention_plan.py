@@ -5,12 +5,17 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
+from cklang.fusion.graph import build_graph
 from cklang.fusion.masking import WindowMask
 from cklang.fusion.plan import View
 from cklang.ir.nodes import Function, Value
 from cklang.ir.printer import print_function
 from cklang.source import Span
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 __all__ = ["AttentionFunctions", "AttentionPlan", "FusedAttention", "region_hash"]
 
@@ -88,6 +93,11 @@ class AttentionPlan:
     function: Function
     kernel: FusedAttention
     notes: tuple[str, ...]
+
+    @property
+    def graph(self) -> nx.MultiDiGraph:
+        """The graph of the function."""
+        return build_graph(self.function)
 
     def explain(self) -> str:
         """Return the kernel and the decisions as text."""

@@ -151,14 +151,11 @@ class KernelMaker:
         """Return the kernel of a root whose anchor is a convolution.
 
         Raises:
-            CkUnsupportedError: The root's last axis is not the channels of the anchor's result
-                (X012); its epilogue reads too many values (X004).
+            CkUnsupportedError: Its epilogue reads too many values (X004).
         """
         anchor = walk.anchor
         seen = self.flow.orientation(root)
         last = anchor.result.type.rank - 1
-        if seen[-1] != last:
-            raise error("X012", at=anchor.span, root=root, type=root.type, op=anchor.op)
         order = tuple(seen.index(axis) for axis in range(last + 1))
         left, right = (View(value=v, perm=m) for v, m in (self._stored(anchor, i) for i in (0, 1)))
         epilogue = walk.run()

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from cklang.ir.nodes import Function, Operation, Value
 
-__all__ = ["is_identity", "variant_of"]
+__all__ = ["added_bias", "is_identity", "variant_of"]
 
 _FULL = ("b", "h", "i", "j")
 
@@ -32,11 +32,19 @@ def variant_of(score: Function) -> str:
     for name, test in (
         ("soft cap", reader.is_soft_cap),
         ("ALiBi", reader.is_alibi),
-        ("bias", reader.is_bias),
     ):
         if test(score.results[0]):
             return name
-    return "expression"
+    return "expression" if added_bias(score) is None else "bias"
+
+
+def added_bias(score: Function) -> str | None:
+    """Return the parameter of a score function that it adds as a bias, if that is all it does."""
+    reader = _Reader(score)
+    for s, more in _both(reader.of(score.results[0], "add")):
+        if reader.is_score(s) and reader.element(more) == _FULL:
+            return reader.of(more, "element")[0].name
+    return None
 
 
 class _Reader:
@@ -81,12 +89,6 @@ class _Reader:
             if over and limit and self.is_score(over[0]) and self.number(over[1]) == limit:
                 return True
         return False
-
-    def is_bias(self, value: Value) -> bool:
-        return any(
-            self.is_score(s) and self.element(more) == _FULL
-            for s, more in _both(self.of(value, "add"))
-        )
 
     def is_alibi(self, value: Value) -> bool:
         added = [(s, more, False) for s, more in _both(self.of(value, "add"))]

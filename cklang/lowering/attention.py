@@ -120,6 +120,7 @@ def lower_attention(key: AttentionKey, fill: str) -> KernelSource:
         kernel=kernel,
         halves=False,
         precompiled=PRECOMPILED_ATTENTION,
+        host_headers=False,
     )
 
 
@@ -173,6 +174,7 @@ def lower_grad(key: AttentionGradKey, fill: str) -> KernelSource:
         kernel=kernel,
         halves=False,
         precompiled=PRECOMPILED_ATTENTION,
+        host_headers=False,
     )
 
 
@@ -223,6 +225,7 @@ def _whole(key: _Helper, name: str, kernel: str, **context: object) -> KernelSou
         kernel=kernel,
         halves=False,
         precompiled=PRECOMPILED_ATTENTION,
+        host_headers=False,
     )
 
 

@@ -64,6 +64,8 @@ class KernelSource:
     """Whether the stencil is compiled in two halves, main loop and epilogue."""
     precompiled: str = PRECOMPILED
     """The file of :mod:`cklang.lowering.headers` that holds all CK Tile headers it includes."""
+    host_headers: bool = True
+    """Whether the host face includes them too."""
 
     @property
     def inline(self) -> str:

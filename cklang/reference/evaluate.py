@@ -87,17 +87,8 @@ def bind(function: Function, arrays: Sequence[Any]) -> Bound:
             want = dims.setdefault(extent, got) if isinstance(extent, Dim) else extent
             if isinstance(extent, Dim):
                 first.setdefault(extent, param.name)
-            if want != got:
-                since = first[extent] if isinstance(extent, Dim) else param.name
-                raise error(
-                    "I032",
-                    name=param.name,
-                    axis=axis,
-                    extent=extent,
-                    want=want,
-                    got=got,
-                    first=since,
-                )
+            since = first[extent] if isinstance(extent, Dim) else param.name
+            _same(param, axis, want, got, since)
         values[param.name] = to_wide(array)
     _bind_blocks(function, arrays, dims)
     return Bound(values=values, dims=derive(function, dims))
@@ -112,17 +103,16 @@ def _bind_blocks(function: Function, arrays: Sequence[Any], dims: dict[Dim, int]
             got = np.shape(given)[axis]
             want = extent.count(dims[extent.of]) if extent.of in dims else got
             dims[extent] = want
-            if got != want:
-                first = f"the extent of {extent.of}"
-                raise error(
-                    "I032",
-                    name=param.name,
-                    axis=axis,
-                    extent=extent,
-                    want=want,
-                    got=got,
-                    first=first,
-                )
+            _same(param, axis, want, got, f"the extent of {extent.of}")
+
+
+def _same(param: Value, axis: int, want: object, got: int, since: str) -> None:
+    """Refuse an extent that is not what ``since`` made it."""
+    if want != got:
+        extent = param.type.shape[axis]
+        raise error(
+            "I032", name=param.name, axis=axis, extent=extent, want=want, got=got, first=since
+        )
 
 
 def _array(param: Value, given: Any) -> Array:

@@ -23,6 +23,7 @@ from cklang.errors import CkBuildError, CkError, CkUnsupportedError, error
 from cklang.fusion.attention_plan import AttentionFunctions
 from cklang.ir.nodes import Function
 from cklang.keys import KernelKey
+from cklang.plain_keys import TransposeKey
 from cklang.runtime.cache import Entry, Store, digest_of
 from cklang.runtime.family import Filling
 from cklang.runtime.log import logger
@@ -314,20 +315,27 @@ class Builder:
         )
         return {"seconds": step.seconds, "key": job.key.stencil.to_json()}
 
-    def _precompiled(self, job: _Job) -> Path | None:
-        """Return CK Tile's headers precompiled for the job's GPU, or None if that fails."""
+    def _precompiled(self, job: _Job, *, host: bool = False) -> Path | None:
+        """Return CK Tile's headers precompiled for the job's GPU, or for the host.
+
+        None if that fails, or if the host face includes none.
+        """
         from cklang.lowering import headers
         from cklang.runtime.compile import compile_headers
 
+        if host and not job.source.host_headers:
+            return None
+
         def build(folder: Path) -> Mapping[str, Any]:
             step = compile_headers(
-                job.key.arch, folder, self.toolchain, self.tree, job.source.precompiled
+                job.key.arch, folder, self.toolchain, self.tree, job.source.precompiled, host=host
             )
             return {"seconds": step.seconds}
 
         # A precompiled header names the files that went into it by their places.
         places = [str(self.tree.include), str(headers.folder()), str(self.toolchain.program)]
-        inputs = {"arch": job.key.arch, "tools": job.stencil["tools"], "places": places}
+        target = "host" if host else job.key.arch
+        inputs = {"arch": target, "tools": job.stencil["tools"], "places": places}
         inputs |= {"of": job.source.precompiled}
         try:
             entry, _ = self.store.get_or_build("headers", inputs, build)
@@ -342,7 +350,14 @@ class Builder:
         if job.bundled is not None:
             job.bundled.copy(_HOST, folder)
             return {"seconds": 0.0}
-        step = compile_host(job.source.stencil, job.key.arch, folder, self.toolchain, self.tree)
+        step = compile_host(
+            job.source.stencil,
+            job.key.arch,
+            folder,
+            self.toolchain,
+            self.tree,
+            precompiled=self._precompiled(job, host=True),
+        )
         return {"seconds": step.seconds}
 
     def _fill(
@@ -385,6 +400,10 @@ def source_of(key: AnyKey, filling: Filling) -> KernelSource:
         from cklang.lowering.gemm import lower
 
         return lower(key, filling)
+    if isinstance(key, TransposeKey):
+        from cklang.lowering.transpose import lower_transpose
+
+        return lower_transpose(key)
     if not isinstance(key, KernelKey) and isinstance(filling, AttentionFunctions):
         from cklang.lowering.attention import lower_any
         from cklang.lowering.attention_fill import attention_fill

@@ -7,23 +7,17 @@ fits any extent, stride and alignment. Those of attention pad everything that ma
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from typing import overload
 
 from cklang.arch import ArchSpec, arch
-from cklang.attention_keys import (
-    AttentionAlgorithm,
-    AttentionGradAlgorithm,
-    AttentionGradSignature,
-    AttentionSignature,
-)
-from cklang.codec import unknown
+from cklang.attention_keys import AttentionGradSignature, AttentionSignature
 from cklang.keys import Algorithm, ConvSpecial, Signature
-from cklang.runtime.attention.space import attention_algorithms, attention_grad_algorithms
-from cklang.runtime.family import AnyAlgorithm, AnySignature
-from cklang.runtime.presets import tilings
-from cklang.runtime.rules import objections
+from cklang.runtime.attention.profiles import profile_algorithms
+from cklang.runtime.family import AnyAlgorithm, AnySignature, opened
+from cklang.runtime.presets import tilings, variants
 from cklang.runtime.space import enumerate_legal, pattern
 
 __all__ = ["DEFAULT_PRESET", "candidates"]
@@ -46,44 +40,44 @@ def candidates(
 def candidates(
     signature: AnySignature, gpu: ArchSpec | str, preset: str = DEFAULT_PRESET
 ) -> tuple[AnyAlgorithm, ...]:
-    """Return the legal algorithms of ``preset`` for ``signature``, best first; empty if none is.
+    """Return the legal algorithms of a preset for ``signature``, best first; empty if none is.
+
+    The presets of attention are its profiles.
 
     Raises:
-        CkValueError: K001, there is no such preset; K004, there is no such GPU.
+        CkValueError: K001, there is none of that name; K004, there is no such GPU.
     """
     spec = arch(gpu) if isinstance(gpu, str) else gpu
     if isinstance(signature, Signature):
         return _candidates(replace(signature, epilogue=""), spec, preset)
-    if preset != DEFAULT_PRESET:
-        raise unknown("preset of attention", preset, [DEFAULT_PRESET])
-    return tuple(
-        algorithm
-        for algorithm in _of_attention(signature, spec)
-        if next(objections(algorithm, signature, spec), None) is None
-    )
+    return _of_profile(opened(signature), spec, preset)
 
 
-def _of_attention(
-    signature: AttentionSignature | AttentionGradSignature, spec: ArchSpec
-) -> tuple[AttentionAlgorithm | AttentionGradAlgorithm, ...]:
-    if isinstance(signature, AttentionSignature):
-        return attention_algorithms(spec, signature)
-    return attention_grad_algorithms(spec, signature.forward)
+@cache
+def _of_profile(
+    signature: AttentionSignature | AttentionGradSignature, spec: ArchSpec, name: str
+) -> tuple[AnyAlgorithm, ...]:
+    return profile_algorithms(name, signature, spec)
 
 
-def _specials(signature: Signature) -> list[dict[str, object]]:
-    """Return what kernels of a convolution may be made for, those that leave out most first."""
+def _fields(signature: Signature) -> list[Mapping[str, object]]:
+    """Return what each tiling is tried with, as fields of patterns.
+
+    Convolutions: what a kernel may be made for, those first that leave out most, and then how
+    workgroups share sums and how many groups share a tile.
+    """
     if not signature.spatial:
         return [{}]
-    return [{"special": special} for special in reversed(ConvSpecial)]
+    special = [{"special": special} for special in reversed(ConvSpecial)]
+    return [*special, *variants(signature.family)]
 
 
 @cache
 def _candidates(signature: Signature, spec: ArchSpec, preset: str) -> tuple[Algorithm, ...]:
     found = (
         algorithm
+        for fields in _fields(signature)
         for tiling in tilings(preset, signature, spec.name)
-        for special in _specials(signature)
-        for algorithm in enumerate_legal(signature, spec, pattern(**{**special, **tiling}))
+        for algorithm in enumerate_legal(signature, spec, pattern(**{**fields, **tiling}))
     )
     return tuple(dict.fromkeys(found))

@@ -6,11 +6,12 @@ step           makes                                takes (one core)
 =============  ===================================  =============================
 stencil        ``stencil.bc``: the CK Tile kernel   ten seconds on two cores:
                with the epilogue function open      CK Tile's templates
-host           ``host.so``: the host face           four seconds
+host           ``host.so``: the host face           a second and a half
 fill           ``kernel.hsaco``: stencil and        a third of a second
                epilogue function as a code object
 headers        ``headers.pch``: CK Tile's headers   four seconds; saves a third of
-               read once for an architecture        every stencil
+               read once for an architecture, or    every stencil, and more than
+               for the host                         half of every host face
 =============  ===================================  =============================
 
 Each step writes ``log.txt`` beside its files: every command, its time, its whole output (the
@@ -81,18 +82,26 @@ def compile_headers(
     toolchain: Toolchain,
     tree: CkTree,
     name: str = headers.PRECOMPILED,
+    *,
+    host: bool = False,
 ) -> Step:
-    """Precompile CK Tile's headers for the device pass of one architecture: ``headers.pch``.
+    """Precompile CK Tile's headers: ``headers.pch``.
 
-    ``name`` says which ones: a file of :mod:`cklang.lowering.headers`.
+    Args:
+        arch: The architecture of the device pass; the host's is the same for all.
+        folder: Where to write.
+        toolchain: The compiler.
+        tree: The headers.
+        name: Which ones: a file of :mod:`cklang.lowering.headers`.
+        host: Whether for the host pass.
     """
     source = headers.folder().parent / name
     output = folder / "headers.pch"
     # What a header file holds is in the identity; when it was written does not matter.
     emit = ("-emit-pch", "-fpch-instantiate-templates", "-fno-pch-timestamp", "-o", str(output))
+    face = _host_command if host else _half_command
     command = [
-        *_device_command(arch, folder, toolchain, tree),
-        *_HALF,
+        *face(arch, folder, toolchain, tree),
         *("-fsyntax-only", *(part for flag in emit for part in ("-Xclang", flag))),
         str(source),
     ]
@@ -120,9 +129,8 @@ def compile_stencil(
     """
     start = time.perf_counter()
     file = _write(folder, "stencil.hip", source)
-    reuse = ("-Xclang", "-include-pch", "-Xclang", str(precompiled)) if precompiled else ()
-    device = _device_command(arch, folder, toolchain, tree)
-    command = [*device, *_HALF, *reuse, "-emit-llvm", "-c"]
+    half_of = _half_command(arch, folder, toolchain, tree)
+    command = [*half_of, *_reuse(precompiled), "-emit-llvm", "-c"]
     output = folder / "stencil.bc"
     if not halves:
         return _run([[*command, str(file), "-o", str(output)]], output, toolchain)
@@ -157,14 +165,23 @@ def compile_inline(
     return _run(commands, output, toolchain)
 
 
-def compile_host(source: str, arch: str, folder: Path, toolchain: Toolchain, tree: CkTree) -> Step:
-    """Compile the host face of a kernel source: ``host.so``."""
+def compile_host(
+    source: str,
+    arch: str,
+    folder: Path,
+    toolchain: Toolchain,
+    tree: CkTree,
+    *,
+    precompiled: Path | None = None,
+) -> Step:
+    """Compile the host face of a kernel source: ``host.so``.
+
+    ``precompiled`` is a :func:`compile_headers` file for the host.
+    """
     file = _write(folder, "host.hip", source)
     unit, output = folder / "host.o", folder / "host.so"
-    command = [
-        *_hip_command(arch, folder, toolchain, tree),
-        *(*_HOST, *_SECTIONS, "-c", str(file), "-o", str(unit)),
-    ]
+    face = _host_command(arch, folder, toolchain, tree)
+    command = [*face, *_reuse(precompiled), "-c", str(file), "-o", str(unit)]
     return _run([command, toolchain.link_plain([unit], output)], output, toolchain)
 
 
@@ -246,6 +263,18 @@ def _hip_command(arch: str, folder: Path, toolchain: Toolchain, tree: CkTree) ->
 
 def _device_command(arch: str, folder: Path, toolchain: Toolchain, tree: CkTree) -> list[str]:
     return [*_hip_command(arch, folder, toolchain, tree), *_DEVICE]
+
+
+def _half_command(arch: str, folder: Path, toolchain: Toolchain, tree: CkTree) -> list[str]:
+    return [*_device_command(arch, folder, toolchain, tree), *_HALF]
+
+
+def _host_command(arch: str, folder: Path, toolchain: Toolchain, tree: CkTree) -> list[str]:
+    return [*_hip_command(arch, folder, toolchain, tree), *_HOST, *_SECTIONS]
+
+
+def _reuse(precompiled: Path | None) -> tuple[str, ...]:
+    return ("-Xclang", "-include-pch", "-Xclang", str(precompiled)) if precompiled else ()
 
 
 def _write(folder: Path, name: str, text: str) -> Path:

@@ -156,6 +156,18 @@ class ConvProblem:
         return groups * phases, rows, channels, -(-taps * features // phases)
 
     @property
+    def distinct(self) -> tuple[float, float]:
+        """Which part of A and of B, as the product has them, is stored: taps read elements again.
+
+        Padding and steps of the stride may leave elements out; then it is no more than all.
+        """
+        parts = []
+        for tensor, rows in zip(self.roles[:2], (self.m, self.n), strict=True):
+            stored = math.prod(self.extents(tensor))
+            parts.append(min(1.0, stored / max(self.products * rows * self.k, 1)))
+        return parts[0], parts[1]
+
+    @property
     def m(self) -> int:
         """Rows of a product."""
         return self.product()[1]

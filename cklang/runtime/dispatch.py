@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cklang.arch import ArchSpec
-from cklang.fusion.plan import FusionPlan, Kernel, epilogue_hash
+from cklang.fusion.plan import FusedConv, FusionPlan, Kernel, epilogue_hash
 from cklang.ir.nodes import Value
 from cklang.keys import KernelKey
 from cklang.runtime import arrays
@@ -23,15 +23,18 @@ from cklang.runtime.arrays import HOST, Array
 from cklang.runtime.bind import Binding
 from cklang.runtime.convolution import AnyProblem, problem_of_kernel
 from cklang.runtime.device import Device, Effort, Launch
+from cklang.runtime.family import NOTHING
 from cklang.runtime.launch import loaded
 from cklang.runtime.problem import Storage
-from cklang.runtime.record import LaunchRecord
+from cklang.runtime.record import Artifact, LaunchRecord
 from cklang.runtime.select import Request, Selection, find
 from cklang.runtime.transfer import Region, staged
+from cklang.runtime.transposing import loaded_transpose
+from cklang.runtime.transposition import Arranged, Transposition, arranged, packed_strides
 from cklang.types import Dim
 
 if TYPE_CHECKING:
-    from cklang.runtime.build import Builder
+    from cklang.runtime.build import Builder, Wanted
 
 __all__ = [
     "CallPlan",
@@ -54,6 +57,10 @@ class Choice:
     kernel: Kernel
     problem: AnyProblem
     selection: Selection[KernelKey, AnyProblem]
+    before: tuple[Transposition, ...] = ()
+    """Copies that a convolution's program asks for: of what the kernel reads."""
+    after: tuple[Transposition, ...] = ()
+    """The same of what it writes."""
 
 
 @dataclass(slots=True)
@@ -218,14 +225,22 @@ def choose(
     Raises:
         CkValueError: A030-A036, strides; CkUnsupportedError: K101, K102, no algorithm.
     """
-    return [
-        Choice(
-            kernel=kernel,
-            problem=problem,
-            selection=find(problem, spec, request, kernel.epilogue),
+    chosen, copied = [], set[str]()
+    for kernel, problem, placed in _launches(plan, binding, out):
+        # What two kernels read in another order is copied once.
+        before = tuple(copy for copy in placed.before if copy.target not in copied)
+        copied |= {copy.target for copy in before}
+        selection = find(problem, spec, request, kernel.epilogue)
+        chosen.append(
+            Choice(
+                kernel=kernel,
+                problem=problem,
+                selection=selection,
+                before=before,
+                after=placed.after,
+            )
         )
-        for kernel, problem in problems(plan, binding, out)
-    ]
+    return chosen
 
 
 def problems(
@@ -236,12 +251,20 @@ def problems(
     Raises:
         CkValueError: A030-A036, strides.
     """
+    for kernel, problem, _ in _launches(plan, binding, out):
+        yield kernel, problem
+
+
+def _launches(
+    plan: FusionPlan, binding: Binding, out: Array | None
+) -> Iterator[tuple[Kernel, AnyProblem, Arranged]]:
     storage = storage_of(plan, binding, out)
     for kernel in plan.kernels:
         epilogue = epilogue_hash(kernel.epilogue)
-        problem = problem_of_kernel(kernel, storage, binding.dims, epilogue)
+        placed = arranged(kernel, storage)
+        problem = problem_of_kernel(placed.kernel, placed.storage, binding.dims, epilogue)
         if problem is not None:
-            yield kernel, problem
+            yield kernel, problem, placed
 
 
 def prepare(
@@ -254,43 +277,23 @@ def prepare(
 ) -> CallPlan:
     """Return the launches of a call, with every kernel built and loaded."""
     choices = choose(plan, binding, out, device.spec, request)
-    artifacts = builder.build_all(
-        [(choice.selection.key, choice.kernel.epilogue) for choice in choices]
-    )
-    slots = _slots(plan, binding)
-    temporaries = _temporaries(plan, binding.dims)
-    steps = []
-    for choice, artifact in zip(choices, artifacts, strict=True):
-        kernel = loaded(device, artifact)
-        shape = kernel.prepare(choice.problem)
-        launch = device.launch(kernel.function, shape.grid, shape.block, shape.kernarg)
-        patches = [
-            (word, slots[array.value])
-            for array, words in zip(choice.problem.inputs, shape.pointers, strict=True)
-            for word in words
-        ]
-        workspace = len(binding.arrays) + 1 + len(temporaries)
-        if shape.workspace_bytes:
-            temporaries.append(shape.workspace_bytes)
-            patches += [(word, workspace) for word in shape.workspace]
-        record = LaunchRecord(
-            artifact=artifact, problem=choice.problem, grid=shape.grid, block=shape.block
-        )
-        steps.append(
-            Step(
-                launch=launch,
-                patches=tuple(patches),
-                record=record,
-                workspace=workspace,
-                zeroed=shape.zeroed_bytes,
-            )
-        )
+    work: list[Choice | Transposition] = []
+    for choice in choices:
+        work += [*choice.before, choice, *choice.after]
+    artifacts = builder.build_all([_wanted(each, device.spec) for each in work])
+    memory = _Memory(plan, binding)
+    steps = [
+        _copy_step(device, artifact, each, memory)
+        if isinstance(each, Transposition)
+        else _step(device, artifact, each, memory)
+        for each, artifact in zip(work, artifacts, strict=True)
+    ]
     pieces = [touched(array, written=False) for array in binding.arrays.values()]
     return CallPlan(
         device,
         steps,
         [*pieces, touched(out, written=True)],
-        temporaries,
+        memory.temporaries,
         binding.place,
     )
 
@@ -301,11 +304,75 @@ def touched(array: Array, *, written: bool) -> Touched:
     return Touched(low=low, high=high, written=written)
 
 
-def _slots(plan: FusionPlan, binding: Binding) -> dict[str, int]:
-    """Return the index of each value's address: arguments, result, then temporaries."""
-    names = [*binding.arrays, plan.kernels[-1].result.name]
-    names += [kernel.result.name for kernel in plan.kernels[:-1]]
-    return {name: index for index, name in enumerate(names)}
+def _wanted(each: Choice | Transposition, spec: ArchSpec) -> Wanted:
+    if isinstance(each, Transposition):
+        return each.key(spec), NOTHING
+    return each.selection.key, each.kernel.epilogue
+
+
+class _Memory:
+    """The addresses of a call: arguments, result, then memory that only the call has."""
+
+    def __init__(self, plan: FusionPlan, binding: Binding) -> None:
+        result = plan.kernels[-1].result.name
+        self._slots = {name: i for i, name in enumerate([*binding.arrays, result])}
+        self.temporaries: list[int] = []
+        """Their sizes in bytes."""
+        for kernel in plan.kernels[:-1]:
+            size = math.prod(_shape(kernel.result, binding.dims))
+            self.hold(kernel.result.name, size * kernel.result.type.dtype.bytes)
+
+    def hold(self, name: str, size: int) -> int:
+        """Return the index of the address of ``size`` bytes of its own, called ``name``."""
+        if name not in self._slots:
+            self._slots[name] = len(self._slots)
+            self.temporaries.append(size)
+        return self._slots[name]
+
+    def slot(self, name: str) -> int:
+        """Return the index of the address of a value."""
+        return self._slots[name]
+
+
+def _step(device: Device, artifact: Artifact, choice: Choice, memory: _Memory) -> Step:
+    kernel = loaded(device, artifact)
+    shape = kernel.prepare(choice.problem)
+    # A result that is copied afterwards stands in memory of the call's own.
+    for copy in choice.after:
+        memory.hold(copy.source, copy.size)
+    patches = [
+        (word, memory.slot(array.value))
+        for array, words in zip(choice.problem.inputs, shape.pointers, strict=True)
+        for word in words
+    ]
+    workspace = 0
+    if shape.workspace_bytes:
+        workspace = memory.hold(f"the workspace of {choice.kernel.name}", shape.workspace_bytes)
+        patches += [(word, workspace) for word in shape.workspace]
+    return Step(
+        launch=device.launch(kernel.function, shape.grid, shape.block, shape.kernarg),
+        patches=tuple(patches),
+        record=LaunchRecord(
+            artifact=artifact, problem=choice.problem, grid=shape.grid, block=shape.block
+        ),
+        workspace=workspace,
+        zeroed=shape.zeroed_bytes,
+    )
+
+
+def _copy_step(device: Device, artifact: Artifact, copy: Transposition, memory: _Memory) -> Step:
+    kernel = loaded_transpose(device, artifact)
+    shape = kernel.prepare(copy)
+    slots = memory.slot(copy.source), memory.hold(copy.target, copy.size)
+    pairs = list(zip(slots, shape.pointers, strict=True))
+    record = LaunchRecord(artifact=artifact, problem=copy, grid=shape.grid, block=shape.block)
+    return Step(
+        launch=device.launch(kernel.function, shape.grid, shape.block, shape.kernarg),
+        patches=tuple((word, slot) for slot, words in pairs for word in words),
+        record=record,
+        workspace=0,
+        zeroed=0,
+    )
 
 
 def _shape(value: Value, dims: Mapping[str, int]) -> tuple[int, ...]:
@@ -313,19 +380,14 @@ def _shape(value: Value, dims: Mapping[str, int]) -> tuple[int, ...]:
     return tuple(dims[extent.name] if isinstance(extent, Dim) else extent for extent in shape)
 
 
-def _temporaries(plan: FusionPlan, dims: Mapping[str, int]) -> list[int]:
-    """Return the size in bytes of what each kernel but the last writes."""
-    sizes = []
-    for kernel in plan.kernels[:-1]:
-        sizes.append(math.prod(_shape(kernel.result, dims)) * kernel.result.type.dtype.bytes)
-    return sizes
-
-
 def storage_of(plan: FusionPlan, binding: Binding, out: Array | None) -> dict[str, Storage]:
     """Return how each argument, temporary and result of a call lies in memory, by value name."""
     storage = {name: stored(name, array) for name, array in binding.arrays.items()}
     for kernel in plan.kernels:
-        storage[kernel.result.name] = packed(kernel.result, binding.dims)
+        # Memory of the call's own has a convolution's channels last, wherever the program has them.
+        own = isinstance(kernel, FusedConv) and kernel is not plan.kernels[-1]
+        order = kernel.axes if own else None
+        storage[kernel.result.name] = packed(kernel.result, binding.dims, order)
     if out is not None:
         name = plan.kernels[-1].result.name
         storage[name] = stored("out", out)
@@ -345,13 +407,13 @@ def stored(name: str, array: Array) -> Storage:
     )
 
 
-def packed(value: Value, dims: Mapping[str, int]) -> Storage:
-    """Return the storage of a value in new memory."""
+def packed(value: Value, dims: Mapping[str, int], order: Sequence[int] | None = None) -> Storage:
+    """Return the storage of a value in new memory, its axes from the outermost in ``order``."""
     shape = _shape(value, dims)
     return Storage(
         name=value.name,
         dtype=value.type.dtype,
         shape=shape,
-        strides=tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape))),
+        strides=packed_strides(shape, range(len(shape)) if order is None else order),
         alignment=arrays.alignment_of(0),
     )

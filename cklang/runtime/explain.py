@@ -6,15 +6,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from cklang.keys import Algorithm
+import numpy as np
+
+from cklang.arch import arch
+from cklang.errors import CkUnsupportedError
+from cklang.keys import Algorithm, ConvSpecial, Reduction
 from cklang.runtime.arrays import Array
 from cklang.runtime.attention.call import AttentionChoice, choice_lines
+from cklang.runtime.attention.select import Combination
 from cklang.runtime.bind import Binding
 from cklang.runtime.build import shared_builder
 from cklang.runtime.device import Target, target_of
 from cklang.runtime.dispatch import Choice
-from cklang.runtime.plans import AnyChoice, AnyPlan, choices_of, wanted
-from cklang.runtime.select import Request
+from cklang.runtime.plans import AnyChoice, AnyPlan, choices_of, copies, wanted
+from cklang.runtime.select import AnySelection, Request
 
 __all__ = ["explain", "inspect"]
 
@@ -47,11 +52,14 @@ def inspect(
     """Return the generated C++ of each kernel with its functions in place."""
     choices = choices_of(plan, binding, outs, target_of(device).spec, request)
     builder = shared_builder()
-    return "\n".join(builder.source(*wanted(choice)).inline for choice in choices)
+    spec = target_of(device).spec
+    work = [each for choice in choices for each in (wanted(choice), *copies(choice, spec))]
+    return "\n".join(builder.source(*each).inline for each in work)
 
 
 def _kernel(index: int, choice: AnyChoice) -> str:
     lines = choice_lines(choice) if isinstance(choice, AttentionChoice) else _lines(index, choice)
+    lines += _terms(choice.selection)
     artifact = shared_builder().find(*wanted(choice))
     if artifact is None:
         lines.append("  built      no")
@@ -74,7 +82,36 @@ def _lines(index: int, choice: Choice) -> list[str]:
     ]
     reasons = Counter(str(rejection) for rejection in selection.rejections)
     lines += [f"  rejected   {count} x {reason}" for reason, count in reasons.items()]
+    spec = arch(key.arch)
+    for when, made in (("before", choice.before), ("after", choice.after)):
+        for copy in made:
+            lines += [f"  {when:9}  {copy}, so that channels are {_WHERE[when]}"]
+            lines += [f"             by {copy.key(spec)}"]
     return lines
+
+
+def _terms(selection: AnySelection | Combination) -> list[str]:
+    """Return what the cost model says of the chosen kernel and of the quickest other legal one.
+
+    Kernels with equal predictions differ in what the model does not see.
+    """
+    if isinstance(selection, Combination):
+        return []
+    pool, problem = selection.pool, selection.problem
+    try:
+        times = np.where(pool.legal(problem), pool.times_of(problem), np.inf)
+    except CkUnsupportedError:
+        return []  # the reason of the choice says why
+    same = times == times[selection.position]
+    alike = np.count_nonzero(same) - 1
+    title = "  predicted by the cost model" + (f" ({alike} others alike)" if alike else "")
+    other = int(np.argmin(np.where(same, np.inf, times)))
+    keys = [selection.key] + ([] if same[other] or np.isinf(times[other]) else [pool.keys[other]])
+    return [title, *pool.table(keys, problem)]
+
+
+_WHERE = {"before": "last", "after": "where the program has them"}
+"""What a copy around a convolution is for."""
 
 
 def _words(algorithm: Algorithm) -> str:
@@ -88,7 +125,20 @@ def _words(algorithm: Algorithm) -> str:
     return (
         f"tile {tile}, warps {warps}, warp tile {warp_tile}, {algorithm.pipeline.value}, "
         f"{algorithm.scheduler.value}, {algorithm.epilogue.value}, vectors {vectors}"
+        + "".join(f", {word}" for word in _more(algorithm))
     )
+
+
+def _more(a: Algorithm) -> list[str]:
+    """Return what most algorithms do not have."""
+    words = {
+        f"{a.special.value} only": a.special is not ConvSpecial.DEFAULT,
+        f"{a.groups_merged} groups in a tile": a.groups_merged > 1,
+        f"{a.split_k} workgroups share a tile": a.split_k > 1,
+        "all workgroups share all steps": a.stream_k,
+        f"reduction {a.reduction.value}": a.reduction is not Reduction.NONE,
+    }
+    return [word for word, said in words.items() if said]
 
 
 def _device(target: Target) -> str:

@@ -73,6 +73,7 @@ NOTHING = AttentionFunctions(score=None, mask=None)
 """What fills a stencil of attention that has nothing open."""
 
 A = TypeVar("A", bound=AnyAlgorithm)
+S = TypeVar("S", bound=AnySignature)
 
 _BLANKS: dict[type[AnyAlgorithm], AnyAlgorithm] = {
     Algorithm: Algorithm(
@@ -135,20 +136,16 @@ def computes(key: AnyKey, signature: AnySignature) -> bool:
     return isinstance(key, ChosenKey) and signature_of(key) == signature
 
 
-_OPEN: dict[str, Any] = {
-    each.name: "" for each in fields(AttentionSignature) if each.name.endswith("_function")
-}
-
-
-def opened(signature: AnySignature) -> AnySignature:
+def opened(signature: S) -> S:
     """Return the signature of a kernel's stencil: the same with its functions open."""
     match signature:
         case Signature():
-            return replace(signature, epilogue="")
+            found: AnySignature = replace(signature, epilogue="")
         case AttentionSignature():
-            return replace(signature, **_OPEN)
-        case AttentionGradSignature():
-            return replace(signature, forward=replace(signature.forward, **_OPEN))
+            found = signature.stencil
+        case _:
+            found = replace(signature, forward=signature.forward.stencil)
+    return cast(S, found)
 
 
 def expect_filling(key: AnyKey, filling: Filling) -> None:

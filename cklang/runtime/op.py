@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from cklang.runtime.device import Effort
     from cklang.runtime.dispatch import CallPlan
     from cklang.runtime.plans import AnyChoice, AnyPlan
-    from cklang.runtime.tune.case import Case
+    from cklang.runtime.tune.case import AnyCase
 
 __all__ = ["Op", "op", "op_from_ir"]
 
@@ -48,6 +48,7 @@ _OPTIONS = ("out", "device")
 _CHANNELS_LAST = (
     "convolutions take channels last: of an NCHW tensor pass x.permute(0, 2, 3, 1), which copies "
     "nothing if it is channels_last, of an array numpy.ascontiguousarray(numpy.moveaxis(x, 1, -1))"
+    '; or write layout="nchw" in the op'
 )
 
 
@@ -313,13 +314,12 @@ class Op:
         """Return the problem of each kernel of a call, as :func:`cklang.select` takes it."""
         return tuple(choice.problem for choice in self._choices(args, kwargs, out, None))
 
-    def cases(self, *args: Any, **kwargs: Any) -> tuple[Case, ...]:
+    def cases(self, *args: Any, **kwargs: Any) -> tuple[AnyCase, ...]:
         """Return each kernel of a call as plain data that another process can measure."""
-        from cklang.runtime.plans import gemms
         from cklang.runtime.tune.case import cases_of
 
         binding = self._bind(self._values(args, kwargs))
-        return cases_of(gemms(self._fuse(binding), "cases"), binding)
+        return cases_of(self._fuse(binding), binding)
 
     def declare(
         self,
@@ -329,6 +329,7 @@ class Op:
         device: str | None = None,
         registry: Registry | None = None,
         priority: int = 0,
+        gradient: bool = False,
         **kwargs: Any,
     ) -> int:
         """Declare kernels for calls like this one in a registry, and return how many are new.
@@ -340,13 +341,32 @@ class Op:
             device: As in a call; only its GPU matters.
             registry: Where; :attr:`registry` if left out.
             priority: Of these kernels.
+            gradient: Whether for :func:`cklang.attention_grad` of it instead.
             **kwargs: As in a call.
         """
         from cklang.runtime.plans import declare
 
         target = self.registry if registry is None else registry
+        if gradient:
+            return self._declare_gradients(args, kwargs, target, device, among, priority)
         choices = self._choices(args, kwargs, out, device)
         return sum(declare(target, choice, among, priority) for choice in choices)
+
+    def _declare_gradients(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        registry: Registry,
+        device: str | None,
+        among: Pattern | str | None,
+        priority: int,
+    ) -> int:
+        from cklang.runtime.attention.backward import declare_gradients
+        from cklang.runtime.device import target_of
+
+        binding = self._bind(self._values(args, kwargs))
+        gpu = target_of(_device(device, current())).spec.name
+        return declare_gradients(self, binding, registry, gpu, among, priority)
 
     def ir(self, *args: Any, **kwargs: Any) -> Function:
         """Return the IR for these arguments; ``str()`` of it is its text."""
@@ -359,9 +379,7 @@ class Op:
 
     def graph(self, *args: Any, **kwargs: Any) -> nx.MultiDiGraph:
         """Return the graph of the IR that fusion decided on."""
-        from cklang.runtime.plans import gemms
-
-        return gemms(self.fusion(*args, **kwargs), "graph").graph
+        return self.fusion(*args, **kwargs).graph
 
     def explain(self, *args: Any, out: Any = None, device: str | None = None, **kwargs: Any) -> str:
         """Say what a call would run and why, without building or running anything."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cklang.arch import ArchSpec
+from cklang.arch import ArchSpec, arch
 from cklang.errors import error
 from cklang.fusion.attention_plan import AttentionPlan
 from cklang.fusion.plan import FusionPlan
@@ -16,7 +16,7 @@ from cklang.runtime.attention.call import AttentionChoice, choose_attention, pre
 from cklang.runtime.bind import Binding
 from cklang.runtime.device import Device
 from cklang.runtime.dispatch import CallPlan, Choice
-from cklang.runtime.family import ChosenKey, signature_of
+from cklang.runtime.family import NOTHING, ChosenKey, signature_of
 from cklang.runtime.select import Request
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ __all__ = [
     "AnyPlan",
     "build_choices",
     "choices_of",
+    "copies",
     "declare",
     "gemms",
     "prepare",
@@ -81,6 +82,13 @@ def wanted(choice: AnyChoice) -> Wanted:
     return choice.selection.key, choice.kernel.epilogue
 
 
+def copies(choice: AnyChoice, spec: ArchSpec) -> list[Wanted]:
+    """Return what the builder needs to build the kernels that copy around that of a choice."""
+    if isinstance(choice, AttentionChoice):
+        return []
+    return [(copy.key(spec), NOTHING) for copy in (*choice.before, *choice.after)]
+
+
 def build_choices(choices: Sequence[AnyChoice], executor: Executor | None) -> tuple[Artifact, ...]:
     """Build the kernels of choices.
 
@@ -95,6 +103,8 @@ def build_choices(choices: Sequence[AnyChoice], executor: Executor | None) -> tu
     from cklang.runtime.registry import Kernel
 
     kernels = [Kernel(key=key, filling=filling) for key, filling in map(wanted, choices)]
+    around = [each for c in choices for each in copies(c, arch(c.selection.key.arch))]
+    kernels += [Kernel(key=key, filling=filling) for key, filling in around]
     return built(kernels, executor)
 
 

@@ -17,14 +17,17 @@ import numpy as np
 import numpy.typing as npt
 
 from cklang.arch import ArchSpec
-from cklang.attention_keys import AttentionGradKey
+from cklang.attention_keys import AnyKey, AttentionGradKey
+from cklang.errors import CkUnsupportedError
 from cklang.keys import KernelKey
-from cklang.runtime.attention.ranking import attention_grad_times, attention_times
+from cklang.runtime.attention.ranking import attention_grad_times, attention_times, shape_of
 from cklang.runtime.family import AnyAlgorithm, Asked, ChosenKey, signature_of
 from cklang.runtime.record import Resources
 from cklang.runtime.rules import Rejection, objections, rules_of
 from cklang.runtime.rules.engine import ProblemRule
 from cklang.tuning import traits
+from cklang.tuning.attention import attention_estimate, attention_table
+from cklang.tuning.attention_grad import attention_grad_estimate
 from cklang.tuning.model import Ranker
 
 __all__ = ["AnyPool", "Legal", "Pool", "Times"]
@@ -80,12 +83,12 @@ class Pool(Generic[K]):
                 legal = legal & np.array(answers, np.bool_)[index]
         return legal
 
-    def position(self, key: ChosenKey) -> int | None:
+    def position(self, key: AnyKey) -> int | None:
         """Return the place of a kernel, or None."""
         return self._positions.get(key)
 
     @cached_property
-    def _positions(self) -> dict[ChosenKey, int]:
+    def _positions(self) -> dict[AnyKey, int]:
         return {key: position for position, key in enumerate(self.keys)}
 
     def rejections(self, problem: Asked, until: int | None = None) -> Iterator[Rejection]:
@@ -94,6 +97,20 @@ class Pool(Generic[K]):
             found = next(objections(key.algorithm, signature_of(key), self.spec, problem), None)
             if found is not None:
                 yield found
+
+    def account(self, problem: Asked) -> Iterator[tuple[K, str]]:
+        """Yield each kernel with its predicted time, or with the first rule that objects."""
+        times = self._known_times(problem)
+        for place, key in enumerate(self.keys):
+            found = next(objections(key.algorithm, signature_of(key), self.spec, problem), None)
+            legal = "legal" if times is None else f"{times[place]:.2f} µs predicted"
+            yield key, legal if found is None else f"rejected, {found}"
+
+    def _known_times(self, problem: Asked) -> Times | None:
+        try:
+            return self.times_of(problem) if self.legal(problem).any() else None
+        except CkUnsupportedError:
+            return None
 
     def times_of(self, problem: Asked) -> Times:
         """Return the time in µs that the cost model predicts for each kernel.
@@ -106,6 +123,22 @@ class Pool(Generic[K]):
         if isinstance(self.keys[0], AttentionGradKey):
             return attention_grad_times(cast(Any, self.keys), cast(Any, problem), self.spec)
         return attention_times(cast(Any, self.keys), cast(Any, problem), self.spec)
+
+    def table(self, keys: Sequence[K], problem: Asked) -> list[str]:
+        """Return the terms that make up the times of one or two kernels, as lines of text.
+
+        Raises:
+            CkUnsupportedError: N001, N002, as above.
+        """
+        if isinstance(self.keys[0], KernelKey):
+            return self.ranker.table(cast(Any, keys), cast(Any, problem))
+        if isinstance(self.keys[0], AttentionGradKey):
+            shape = shape_of(cast(Any, problem).forward)
+            made = [attention_grad_estimate(cast(Any, key), shape, self.spec) for key in keys]
+        else:
+            shape = shape_of(cast(Any, problem))
+            made = [attention_estimate(cast(Any, key), shape, self.spec) for key in keys]
+        return attention_table([key.label for key in keys], made)
 
     @cached_property
     def ranker(self) -> Ranker:

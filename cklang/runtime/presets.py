@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Choices, not facts: the extents that enumeration tries, and named sets of tilings.
+"""Choices, not facts: the extents that enumeration tries, named sets of tilings, and profiles.
 
-Both stand in ``presets.json``. A set names tilings for GPUs and element types; which of them are
+All stand in ``presets.json``. A set names tilings for GPUs and element types; which of them are
 legal for a signature is the rules' business.
 """
 
@@ -9,16 +9,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from cklang.codec import decode, unknown
 from cklang.errors import error
-from cklang.keys import Signature
+from cklang.keys import Family, Signature
 
-__all__ = ["SCHEMA_VERSION", "Space", "Tilings", "preset_names", "space", "tilings"]
+__all__ = [
+    "SCHEMA_VERSION",
+    "ProfileRow",
+    "Space",
+    "Tilings",
+    "preset_names",
+    "profile",
+    "profile_names",
+    "space",
+    "tilings",
+    "variants",
+]
 
 SCHEMA_VERSION = 1
 _FILE = Path(__file__).with_name("presets.json")
@@ -51,6 +62,28 @@ class Tilings:
     """Fields of an algorithm pattern each, best first."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileRow:
+    """Some kernels of an attention profile."""
+
+    pads: tuple[str, ...]
+    """Which of queries, keys, heads of q and of v are padded: ``tftt``; the quickest first."""
+    archs: tuple[str, ...] = ()
+    """Every GPU if left out."""
+    dtypes: tuple[str, ...] = ()
+    """Element types of q, k and v; ``fp8`` is the GPU's own encoding. Every one if left out."""
+    fields: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    """The values of fields of the signature; those left out have their default, and with no field
+    at all a row is for any signature."""
+    heads: tuple[tuple[int, int], ...] = ()
+    """The head sizes of q and of v of its tilings; every one if left out."""
+    pipelines: str = "first"
+    """``all``, or of each tiling the ``first`` that is legal."""
+    gradient: bool = False
+    append: tuple[str, ...] = ()
+    """The rotary embeddings of kernels that write to a cache."""
+
+
 @cache
 def _data() -> dict[str, Any]:
     data: dict[str, Any] = json.loads(_FILE.read_text())
@@ -68,6 +101,30 @@ def space() -> Space:
 def preset_names() -> tuple[str, ...]:
     """Return the names of the sets."""
     return tuple(_data()["sets"])
+
+
+def profile_names() -> tuple[str, ...]:
+    """Return the names of the profiles of attention."""
+    return tuple(_data()["profiles"])
+
+
+@cache
+def profile(name: str) -> tuple[ProfileRow, ...]:
+    """Return the rows of an attention profile.
+
+    Raises:
+        CkValueError: K001, there is no such profile.
+    """
+    profiles = _data()["profiles"]
+    if name not in profiles:
+        raise unknown("profile of attention", name, list(profiles))
+    return tuple(ProfileRow(**{k: _frozen(v) for k, v in row.items()}) for row in profiles[name])
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _frozen(each) for name, each in value.items()}
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
 @cache
@@ -106,3 +163,12 @@ def tilings(name: str, signature: Signature, gpu: str) -> tuple[Mapping[str, Any
         if gpu in row.archs and dtypes in row.dtypes and (signature.block_k or not row.scaled)
     )
     return tuple(tiling for row in rows for tiling in row.tilings)
+
+
+def variants(family: Family) -> tuple[Mapping[str, Any], ...]:
+    """Return what kernels of a family are tried with beside their plain form, as in a pattern.
+
+    Sums that workgroups share are added in one order: only such kernels are chosen unasked, so that
+    a call gives the same bits each time.
+    """
+    return tuple(_data()["variants"].get(family.value, ()))

@@ -13,6 +13,7 @@ from cklang.errors import error
 from cklang.keys import KernelKey
 from cklang.runtime.attention.problem import AttentionCase
 from cklang.runtime.convolution import AnyProblem
+from cklang.runtime.transposition import Transposition
 
 __all__ = ["Artifact", "CallRecord", "LaunchRecord", "Resources"]
 
@@ -88,7 +89,7 @@ class LaunchRecord:
     """One launch of a call."""
 
     artifact: Artifact
-    problem: AnyProblem | AttentionCase | str
+    problem: AnyProblem | AttentionCase | Transposition | str
     """What it was launched for; of kernels that only move data, in words."""
     grid: tuple[int, int, int]
     """Workgroups."""

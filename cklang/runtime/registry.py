@@ -13,12 +13,13 @@ higher priority stays; at equal priority the one that was there.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from cklang.arch import arch
 from cklang.attention_keys import AnyKey, key_from_json
 from cklang.codec import decode, expect_fields
 from cklang.errors import error
@@ -157,6 +158,41 @@ class Registry:
         if not keys:
             raise error("K008", among=among, arch=gpu, signature=signature.words)
         return sum(self.add(key, filling, priority=priority) for key in keys)
+
+    def declare_profile(
+        self,
+        name: str,
+        gpu: str,
+        *,
+        dtypes: Sequence[str] | None = None,
+        heads: Sequence[int] | None = None,
+        priority: int = 0,
+    ) -> int:
+        """Declare every legal kernel of an attention profile, and return how many are new.
+
+        A profile is what one kind of user needs: its signatures times tilings, and the kernels
+        that combine, append and sum. Scores, masks and outputs that may be the user's are
+        functions that change nothing: building the registry makes their stencils, from which
+        kernels with other functions are linked.
+
+        Args:
+            name: ``flash``, ``pytorch``, ``aiter``, ``fp32``, ``fp8``.
+            gpu: The GPU: ``gfx942``.
+            dtypes: Names of the element types of q, k and v; all of the profile's if left out.
+            heads: Head sizes of q that tilings hold; all if left out.
+            priority: Of all of them.
+
+        Raises:
+            CkValueError: K001, there is no such profile; K004, there is no such GPU; K008, nothing
+                of it is legal on the GPU.
+        """
+        from cklang.runtime.attention.profiles import profile_kernels
+
+        kernels = tuple(profile_kernels(name, arch(gpu), dtypes, heads))
+        if not kernels:
+            types = "any element type" if dtypes is None else ", ".join(dtypes)
+            raise error("K008", among=f"the profile {name}", arch=gpu, signature=types)
+        return sum(self.add(k.key, k.functions, priority=priority) for k in kernels)
 
     def remove(self, key: AnyKey) -> bool:
         """Forget a kernel; return whether it was there."""

@@ -23,7 +23,7 @@ from cklang.errors import CkError, CkUnsupportedError, error
 from cklang.fusion.attention_plan import AttentionFunctions
 from cklang.keys import KernelKey
 from cklang.runtime.attention.problem import AttentionCase, AttentionGradCase
-from cklang.runtime.attention.splitting import few_enough, split_counts, splits_without_model
+from cklang.runtime.attention.splitting import WORTH, few_enough, split_counts, splits_without_model
 from cklang.runtime.bundle import Bundle, sole_source
 from cklang.runtime.candidates import DEFAULT_PRESET, candidates
 from cklang.runtime.context import current
@@ -286,9 +286,11 @@ def _splits(case: AttentionCase, question: _Question, spec: ArchSpec) -> tuple[i
     if not offers:
         return 1, ""
     _, least, best = min(offers)
-    whole = next((us for _, us, count in offers if count == 1), None)
+    whole = next((us for level, us, count in offers if (level, count) == (min(offers)[0], 1)), None)
     if best == 1 or whole is None:
         return best, ""
+    if least > WORTH * whole:
+        return 1, ""
     return best, f"; {least:.2f} µs predicted in {best} splits, {whole:.2f} in one"
 
 

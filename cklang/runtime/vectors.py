@@ -3,7 +3,8 @@
 
 A width in bytes is chosen for each axis that is contiguous in some operand, so operands that
 share an axis move equally many bytes: what spoils wide accesses of one (an odd extent) spoils
-those of the other.
+those of the other. Not so the weights of a convolution: they end with the channels of one group,
+where those of an image may go on, so they may move single elements beside wide accesses.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from functools import cache
 from itertools import product
 from typing import NamedTuple
 
-from cklang.keys import DKind, Layout, Signature
+from cklang.keys import DKind, Family, Layout, Signature
 from cklang.types import DType
 
 __all__ = ["Vectors", "vector_choices"]
@@ -46,6 +47,13 @@ def vector_choices(signature: Signature, widths: Sequence[int]) -> tuple[Vectors
     """
     axes = sorted({*_axes(signature), "n"})
     choices = [dict(zip(axes, taken, strict=True)) for taken in product(widths, repeat=len(axes))]
+    if signature.spatial:
+        shared = "k" if "k" in axes else "n"
+        choices = [
+            {**choice, "weight": width}
+            for choice in choices
+            for width in dict.fromkeys((choice[shared], min(widths)))
+        ]
     distinct = {_vectors(signature, choice): choice for choice in reversed(choices)}
     return tuple(sorted(distinct, key=lambda v: _preference(distinct[v])))
 
@@ -68,10 +76,15 @@ def _axes(signature: Signature) -> tuple[str, str]:
 def _vectors(signature: Signature, widths: dict[str, int]) -> Vectors:
     axis_a, axis_b = _axes(signature)
     prepared = signature.layout_b is Layout.PREPARED
-    e = _elements(signature.dtype_e, widths["n"])
+    axis_e = "n"
+    if signature.family is Family.CONV_GRAD_WEIGHT:
+        axis_e = "weight"
+    elif signature.spatial:
+        axis_b = "weight"
+    e = _elements(signature.dtype_e, widths[axis_e])
     ds = tuple(
         # A thread owns vector_e neighbours of E, so wider loads of D would not be used.
-        min(e, _elements(d.dtype, widths["n"])) if d.kind in (DKind.FULL, DKind.ROW) else 1
+        min(e, _elements(d.dtype, widths[axis_e])) if d.kind in (DKind.FULL, DKind.ROW) else 1
         for d in signature.d
     )
     return Vectors(

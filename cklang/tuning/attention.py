@@ -29,6 +29,7 @@ __all__ = [
     "AttentionEstimate",
     "AttentionShape",
     "attention_estimate",
+    "attention_table",
     "explain_attention",
     "moved_once",
     "overlapped",
@@ -273,12 +274,21 @@ def explain_attention(keys: Sequence[AttentionKey], shape: AttentionShape) -> st
     )
     best = ranked[:2]
     lines = [f"the quickest of {len(keys)} by the cost model"]
-    lines += [
-        f"  {'chosen' if i == 0 else 'runner-up'}: {key.label}" for i, (_, key) in enumerate(best)
-    ]
-    for term in best[0][0].terms:
-        lines.append(f"  {term:<12}" + "".join(f"{e.terms[term]:>12.2f}" for e, _ in best))
-    lines.append(f"  {'total µs':<12}" + "".join(f"{e.us:>12.2f}" for e, _ in best))
-    lines.append(f"  {'workgroups':<12}" + "".join(f"{e.workgroups:>12}" for e, _ in best))
-    lines.append(f"  {'padding':<12}" + "".join(f"{e.padding:>12.0%}" for e, _ in best))
+    lines += attention_table([key.label for _, key in best], [made for made, _ in best])
     return "\n".join(lines)
+
+
+def attention_table(labels: Sequence[str], made: Sequence[AttentionEstimate]) -> list[str]:
+    """Return the terms of one or two kernels side by side, as lines: chosen, runner-up."""
+    names = ("chosen", "runner-up")[: len(made)]
+    lines = [f"  {name}: {label}" for name, label in zip(names, labels, strict=True)]
+
+    def row(label: str, cells: Sequence[str]) -> str:
+        return f"  {label:<12}" + "".join(f"{cell:>14}" for cell in cells)
+
+    lines.append(row("µs", names))
+    lines += [row(term, [f"{e.terms[term]:.2f}" for e in made]) for term in made[0].terms]
+    lines.append(row("total µs", [f"{e.us:.2f}" for e in made]))
+    lines.append(row("workgroups", [str(e.workgroups) for e in made]))
+    lines.append(row("padding", [f"{e.padding:.0%}" for e in made]))
+    return lines

@@ -23,10 +23,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from cklang.attention_keys import AnyKey, key_from_json
 from cklang.codec import enum_of, expect_fields
 from cklang.errors import CkError, error
 from cklang.keys import SCHEMA_VERSION as KEY_VERSION
-from cklang.keys import KernelKey
 
 __all__ = ["SCHEMA_VERSION", "Database", "Measurement", "Question", "Status"]
 
@@ -110,7 +110,7 @@ class Question:
 class Measurement:
     """What one kernel did for a question."""
 
-    key: KernelKey
+    key: AnyKey
     status: Status
     cost: float | None
     """What kernels are compared by, the least first; None unless it is right."""
@@ -154,7 +154,7 @@ class Measurement:
         if cost is not None and (isinstance(cost, bool) or not isinstance(cost, int | float)):
             raise error("K002", what="measurement cost", want="a number or nothing", got=cost)
         return Measurement(
-            key=KernelKey.from_json(data["key"]),
+            key=key_from_json(data["key"]),
             status=enum_of(Status, data["status"]),
             cost=None if cost is None else float(cost),
             unit=str(data["unit"]),

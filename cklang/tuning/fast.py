@@ -8,14 +8,21 @@ problem costs some forty small array operations.
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
+from typing import TypeVar
+
 import numpy as np
+import numpy.typing as npt
 
 from cklang.arch import ArchSpec
 from cklang.tuning.constants import Constants
 from cklang.tuning.terms import Costs, cache_bytes, geometry, loop_steps, step_time, times
 from cklang.tuning.traits import Columns, Floats
 
-__all__ = ["Extent", "Totals"]
+__all__ = ["WHOLE", "Extent", "Mixed"]
+
+WHOLE = (1.0, 1.0)
+"""No element of A or B is there twice."""
 
 Extent = float | Floats
 """A length of a problem: one for all kernels, or one for each."""
@@ -23,8 +30,8 @@ Extent = float | Floats
 _MEGA = 1e-6
 
 
-class Totals:
-    """Predicted times of some kernels for one problem after another.
+class Equations:
+    """The equations as they stand, for kernels that :class:`Totals` does not know: stream-K.
 
     Args:
         t: The kernels.
@@ -34,8 +41,80 @@ class Totals:
     """
 
     def __init__(self, t: Columns, spec: ArchSpec, cost: Costs, c: Constants) -> None:
-        self._t, self._c, self._spec = t, c, spec
-        self._cost, self._streams = cost, bool((t.stream > 0).any())
+        self._t, self._spec, self._cost, self._c = t, spec, cost, c
+        self._full = step_time(cost, t.occupancy)
+
+    def __call__(
+        self,
+        m: Extent,
+        n: Extent,
+        k: Extent,
+        products: Extent = 1.0,
+        distinct: tuple[float, float] = WHOLE,
+    ) -> Floats:
+        """Return the predicted time of each kernel in µs, shape [kernels]."""
+        g = geometry(self._t, self._spec, 1.0 * m, 1.0 * n, 1.0 * k, 1.0 * products, distinct)
+        last = step_time(self._cost, g.last)
+        found: Floats = times(self._t, g, self._cost, self._c, self._full, last).total
+        return found
+
+
+class Mixed:
+    """Both, each for its kernels. Arguments are those of :class:`Equations`."""
+
+    def __init__(self, t: Columns, spec: ArchSpec, cost: Costs, c: Constants) -> None:
+        self._count = len(t.tile_m)
+        streams = t.stream > 0
+        self._parts: list[tuple[npt.NDArray[np.intp], Totals | Equations]] = []
+        for kind, places in ((Totals, ~streams), (Equations, streams)):
+            if places.any():
+                made = kind(_taken(t, places), spec, _taken(cost, places), c)
+                self._parts.append((np.flatnonzero(places), made))
+
+    def __call__(
+        self,
+        m: Extent,
+        n: Extent,
+        k: Extent,
+        products: Extent = 1.0,
+        distinct: tuple[float, float] = WHOLE,
+    ) -> Floats:
+        """Return the predicted time of each kernel in µs, shape [kernels]."""
+        if len(self._parts) == 1:
+            return self._parts[0][1](m, n, k, products, distinct)
+        found = np.empty(self._count)
+        for places, part in self._parts:
+            own_m, own_n, own_k, own_products = (
+                x[places] if isinstance(x, np.ndarray) else x for x in (m, n, k, products)
+            )
+            found[places] = part(own_m, own_n, own_k, own_products, distinct)
+        return found
+
+
+Record = TypeVar("Record", Columns, Costs)
+
+
+def _taken(record: Record, places: npt.NDArray[np.bool_]) -> Record:
+    """Return some of the kernels."""
+    count = len(places)
+    return replace(
+        record,
+        **{f.name: np.broadcast_to(getattr(record, f.name), count)[places] for f in fields(record)},
+    )
+
+
+class Totals:
+    """Predicted times of some kernels for one problem after another; none is of stream-K.
+
+    Args:
+        t: The kernels.
+        spec: The GPU.
+        cost: Prices of each kernel.
+        c: The free constants.
+    """
+
+    def __init__(self, t: Columns, spec: ArchSpec, cost: Costs, c: Constants) -> None:
+        self._t, self._c = t, c
         self._units, self._chiplets = float(spec.compute_units), float(spec.chiplets)
         self._cache = cache_bytes(spec) * _MEGA
         most = int(t.occupancy.max())
@@ -62,13 +141,19 @@ class Totals:
             (float(x[0]) if (x == x[0]).all() else x) for x in (t.bytes_a, bytes_b, bytes_out)
         ]
 
-    def __call__(self, m: Extent, n: Extent, k: Extent, products: Extent = 1.0) -> Floats:
+    def __call__(
+        self,
+        m: Extent,
+        n: Extent,
+        k: Extent,
+        products: Extent = 1.0,
+        distinct: tuple[float, float] = WHOLE,
+    ) -> Floats:
         """Return the predicted time of each kernel in µs, shape [kernels].
 
-        Extents are numbers, or [kernels] where kernels merge groups of a convolution.
+        Extents are numbers, or [kernels] where kernels merge groups of a convolution. Of A and B
+        a part is ``distinct``.
         """
-        if self._streams:
-            return self._one_by_one(m, n, k, products)
         t = self._t
         rows, columns = np.ceil(m / t.tile_m) * products, np.ceil(n / t.tile_n)
         workgroups = rows * columns * t.split_k
@@ -86,9 +171,11 @@ class Totals:
         own = together / self._chiplets
         own_columns = np.minimum(own, columns)
         own_rows = np.minimum(np.maximum(own / own_columns, 1.0), rows)
+        if distinct != WHOLE:
+            own_rows, own_columns = own_rows * distinct[0], own_columns * distinct[1]
         fetched = own_columns * self._column_bytes + own_rows * self._row_bytes
         memory = (workgroups / together) * fetched * (k * self._fetch)
-        memory += self._operands(m, n, k, products)
+        memory += self._operands(m, n, k, products, distinct)
         l2 = workgroups * steps * self._tiles
 
         total = units * np.sqrt(units) + memory * np.sqrt(memory) + l2 * np.sqrt(l2)
@@ -96,17 +183,18 @@ class Totals:
         result: Floats = total + (products * m * n) * self._atomics
         return result
 
-    def _one_by_one(self, m: Extent, n: Extent, k: Extent, products: Extent) -> Floats:
-        """Return the same by the equations as they stand, which know stream-K."""
-        g = geometry(self._t, self._spec, 1.0 * m, 1.0 * n, 1.0 * k, 1.0 * products)
-        last = step_time(self._cost, g.last)
-        found: Floats = times(self._t, g, self._cost, self._c, self._full, last).total
-        return found
-
-    def _operands(self, m: Extent, n: Extent, k: Extent, products: Extent) -> Extent:
+    def _operands(
+        self,
+        m: Extent,
+        n: Extent,
+        k: Extent,
+        products: Extent,
+        distinct: tuple[float, float],
+    ) -> Extent:
         """Return the time of A, B and the result at memory bandwidth, each moved once."""
         a, b, out = self._sizes
-        footprint = ((m * k) * a + (n * k) * b + (m * n) * out) * (products * _MEGA)
+        of_a, of_b = m * k * distinct[0], n * k * distinct[1]
+        footprint = (of_a * a + of_b * b + (m * n) * out) * (products * _MEGA)
         warm = 1.0 / (1.0 + (footprint / self._cache) ** 2)
         time: Extent = footprint * (warm / self._c.memory_warm + (1.0 - warm) / self._c.memory_cold)
         return time

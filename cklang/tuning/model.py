@@ -13,7 +13,7 @@ from cklang.arch import ArchSpec, arch
 from cklang.errors import error
 from cklang.keys import KernelKey
 from cklang.tuning.constants import Constants, fitted
-from cklang.tuning.fast import Totals
+from cklang.tuning.fast import WHOLE, Mixed
 from cklang.tuning.terms import costs, geometry, loop_steps, step_time, times
 from cklang.tuning.traits import Columns, Floats, Resources, Traits, traits_of
 
@@ -49,6 +49,12 @@ def _product(problem: Extents, merged: int) -> tuple[int, int, int, int]:
         found: tuple[int, int, int, int] = product(merged)
         return found
     return problem.products, problem.m, problem.n, problem.k
+
+
+def _distinct(problem: Extents) -> tuple[float, float]:
+    """Return which part of A and B is stored; in a convolution taps read elements again."""
+    found: tuple[float, float] = getattr(problem, "distinct", WHOLE)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +127,7 @@ class CostModel:
         self.constants = fitted(spec).constants if constants is None else constants
         self.columns = Columns.stack(rows)
         self._costs = costs(self.columns, spec, self.constants)
-        self._totals = Totals(self.columns, spec, self._costs, self.constants)
+        self._totals = Mixed(self.columns, spec, self._costs, self.constants)
         merged, self._merge = np.unique(self.columns.merged, return_inverse=True)
         self._merged = tuple(int(groups) for groups in merged)
 
@@ -134,19 +140,30 @@ class CostModel:
 
         Kernels that merge groups of a convolution see it as fewer and larger products.
         """
+        distinct = _distinct(problem)
         if self._merged == (1,):
-            return self._totals(problem.m, problem.n, max(problem.k, 1), problem.products)
+            m, n, k = problem.m, problem.n, max(problem.k, 1)
+            return self._totals(m, n, k, problem.products, distinct)
         each = np.array([_product(problem, merged) for merged in self._merged], dtype=np.float64)
-        products, m, n, k = each[self._merge].T
-        return self._totals(m, n, np.maximum(k, 1.0), products)
+        products, rows, columns, sums = each[self._merge].T
+        return self._totals(rows, columns, np.maximum(sums, 1.0), products, distinct)
 
-    def estimate(self, index: int, m: int, n: int, k: int, products: int = 1) -> Estimate:
+    def estimate(
+        self,
+        index: int,
+        m: int,
+        n: int,
+        k: int,
+        products: int = 1,
+        distinct: tuple[float, float] = WHOLE,
+    ) -> Estimate:
         """Return the prediction of kernel ``index`` with its terms.
 
         Of a kernel that merges groups, the extents are those of merged groups.
         """
         t, c = self.columns, self._costs
-        g = geometry(t, self.spec, float(m), float(n), float(k), float(products))
+        extents = (float(m), float(n), float(k), float(products))
+        g = geometry(t, self.spec, *extents, distinct)
         full = step_time(c, t.occupancy)
         last = step_time(c, g.last)
         p = times(t, g, c, self.constants, full, last)
@@ -242,7 +259,7 @@ class Ranker:
 
     def choose(self, problem: Extents) -> KernelKey:
         """Return the quickest candidate; the answer is remembered."""
-        shape: object = (problem.m, problem.n, problem.k, problem.products)
+        shape: object = (problem.m, problem.n, problem.k, problem.products, _distinct(problem))
         if self._merged:
             shape = (shape, *(_product(problem, merged) for merged in self._merged))
         index = self._chosen.get(shape)
@@ -253,14 +270,20 @@ class Ranker:
     def estimate(self, key: KernelKey, problem: Extents) -> Estimate:
         """Return the prediction for one candidate, term by term."""
         products, m, n, k = _product(problem, key.algorithm.groups_merged)
-        return self.model.estimate(self.keys.index(key), m, n, k, products)
+        extents = (m, n, max(k, 1), products)
+        return self.model.estimate(self.keys.index(key), *extents, _distinct(problem))
 
     def explain(self, problem: Extents) -> str:
         """Return the predicted times of the first two candidates side by side, as text."""
-        first, *others = self.rank(problem)
-        columns = [(first, self.estimate(first.key, problem))]
-        columns += [(r, self.estimate(r.key, problem)) for r in others[:1]]
-        return _table(columns, problem, len(self.keys))
+        best = [ranked.key for ranked in self.rank(problem)[:2]]
+        count = f"{problem.products} of " if problem.products > 1 else ""
+        shape = f"{count}M={problem.m} N={problem.n} K={problem.k}"
+        title = f"{shape}: the quickest of {len(self.keys)} by the cost model"
+        return "\n".join([title, *self.table(best, problem)])
+
+    def table(self, keys: Sequence[KernelKey], problem: Extents) -> list[str]:
+        """Return the terms of one or two candidates side by side, as lines: chosen, runner-up."""
+        return _table([(key, self.estimate(key, problem)) for key in keys])
 
 
 def estimate(
@@ -289,12 +312,9 @@ def rank(keys: Sequence[KernelKey], problem: Extents) -> tuple[Ranked, ...]:
     return Ranker(keys=tuple(keys)).rank(problem)
 
 
-def _table(columns: Sequence[tuple[Ranked, Estimate]], problem: Extents, among: int) -> str:
+def _table(columns: Sequence[tuple[KernelKey, Estimate]]) -> list[str]:
     names = ("chosen", "runner-up")[: len(columns)]
-    count = f"{problem.products} of " if problem.products > 1 else ""
-    shape = f"{count}M={problem.m} N={problem.n} K={problem.k}"
-    lines = [f"{shape}: the quickest of {among} by the cost model"]
-    lines += [f"  {name}: {r.key.label}" for name, (r, _) in zip(names, columns, strict=True)]
+    lines = [f"  {name}: {key.label}" for name, (key, _) in zip(names, columns, strict=True)]
 
     def row(label: str, cells: Sequence[str]) -> str:
         return f"  {label:<12}" + "".join(f"{cell:>14}" for cell in cells)
@@ -307,4 +327,4 @@ def _table(columns: Sequence[tuple[Ranked, Estimate]], problem: Extents, among: 
     lines.append(row("rounds", [f"{e.rounds} of {e.occupancy}/CU" for e in estimates]))
     lines.append(row("last round", [f"{e.last_round:.0%} full" for e in estimates]))
     lines.append(row("padding", [f"{e.padding:.0%}" for e in estimates]))
-    return "\n".join(lines)
+    return lines

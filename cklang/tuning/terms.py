@@ -103,12 +103,20 @@ class Times:
 
 
 def geometry(
-    t: Columns, spec: ArchSpec, m: Array, n: Array, k: Array, products: Array = 1.0
+    t: Columns,
+    spec: ArchSpec,
+    m: Array,
+    n: Array,
+    k: Array,
+    products: Array = 1.0,
+    distinct: tuple[float, float] = (1.0, 1.0),
 ) -> Geometry:
     """Count tiles, rounds and traffic of problems (m, n, k) on each kernel.
 
     Several products of one launch stand one under the other: their tiles are rows of tiles. For
     kernels that merge groups of a convolution the extents are those of merged groups, [kernels].
+    ``distinct`` is the part of A and of B that is no repetition of other elements: what is read
+    again soon comes from L2.
     """
     units, chiplets = float(spec.compute_units), float(spec.chiplets)
     rows, columns = products * np.ceil(m / t.tile_m), np.ceil(n / t.tile_n)
@@ -122,9 +130,10 @@ def geometry(
     # that the tiles of one chiplet lie in few rows and in many columns.
     own_columns = np.minimum(together / chiplets, columns)
     own_rows = np.minimum(np.maximum(together / (own_columns * chiplets), 1.0), rows)
-    bytes_b, bytes_out = t.bytes_b * t.held_b, t.bytes_out * t.held_out
-    bytes_per_k = own_columns * t.tile_n * bytes_b + own_rows * t.tile_m * t.bytes_a
-    moved = (m * t.bytes_a + n * bytes_b) * k + m * n * bytes_out
+    asked_b, bytes_out = t.bytes_b * t.held_b, t.bytes_out * t.held_out
+    bytes_a, bytes_b = t.bytes_a * distinct[0], asked_b * distinct[1]
+    bytes_per_k = own_columns * t.tile_n * bytes_b + own_rows * t.tile_m * bytes_a
+    moved = (m * bytes_a + n * bytes_b) * k + m * n * bytes_out
     footprint = products * moved * _MEGA
     cache = cache_bytes(spec) * _MEGA
     return Geometry(
@@ -137,7 +146,7 @@ def geometry(
         last_level=workgroups / together * chiplets * bytes_per_k * k * _MEGA,
         footprint=footprint,
         warm=1.0 / (1.0 + np.square(footprint / cache)),
-        l2=workgroups * steps * t.tile_k * (t.tile_m * t.bytes_a + t.tile_n * bytes_b) * _MEGA,
+        l2=workgroups * steps * t.tile_k * (t.tile_m * t.bytes_a + t.tile_n * asked_b) * _MEGA,
         finished=np.maximum((t.stream > 0) * np.ceil(rows * columns / workgroups), 1.0),
         atomics=added(t, products * m, n, workgroups) * _MEGA,
     )

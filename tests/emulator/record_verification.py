@@ -38,9 +38,16 @@ MODULES = {
     "numpy": (
         *("test_alu", "test_atomics", "test_buffer_formats", "test_clamp", "test_convert_scaled"),
         *("test_gfx950", "test_half_flush", "test_known_mistakes", "test_lds_transpose"),
-        *("test_matrix", "test_matrix_blocks", "test_matrix_f8f6f4", "test_rare_alu"),
-        *("test_rare_memory", "test_rdna_alu", "test_rdna_matrix", "test_rdna_scalar"),
+        *("test_matrix", "test_matrix_blocks", "test_matrix_f8f6f4", "test_memory_operations"),
+        *(
+            "test_rare_alu",
+            "test_rare_memory",
+            "test_rdna_alu",
+            "test_rdna_matrix",
+            "test_rdna_scalar",
+        ),
         *("test_rdna_block", "test_rdna_kernels", "test_rdna_memory", "test_smfmac"),
+        "test_scalar_operations",
     ),
     "ml_dtypes": ("test_convert_exhaustive",),
     "model": ("test_numerics",),

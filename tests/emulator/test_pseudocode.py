@@ -30,6 +30,16 @@ DIFFERENT = {
     "s_setvskip": "it changes how the test itself runs",
     "v_fmac_dx9_zero_f32": "it adds to the destination, which has no name S2",
     **{
+        f"{unit}_rndne_{kind}": "what becomes zero keeps its sign, as in LLVM's rint"
+        for unit in ("v", "s")
+        for kind in ("f16", "f32", "f64")
+    },
+    **{
+        f"v{scalar}_rsq_{kind}": "it is rounded once"
+        for scalar in ("", "_s")
+        for kind in ("f16", "f32", "f64")
+    },
+    **{
         f"v_fract_{kind}": "results stay below 1, which LLVM relies on"
         for kind in ("f16", "f32", "f64")
     },

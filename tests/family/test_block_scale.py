@@ -206,7 +206,10 @@ def test_a_and_b_alone(covered: Callable[..., None]) -> None:
     covered("block scales of B", "bf8 bf8 f32", "gfx1201")
 
 
-@pytest.mark.parametrize(("arch", "dtype"), [("gfx942", "f16"), ("gfx950", "fp8")])
+@pytest.mark.parametrize(
+    ("arch", "dtype"),
+    [pytest.param("gfx942", "f16", marks=pytest.mark.exhaustive), ("gfx950", "fp8")],
+)
 def test_other_layouts(arch: str, dtype: str, covered: Callable[..., None]) -> None:
     vector = 128 // DTYPES[dtype].bits
     chosen = algorithm(tile_k=32 if dtype == "f16" else 64, vector=vector, vector_e=8)

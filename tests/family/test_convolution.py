@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import cklang as ck
 from cklang.errors import CkError
-from cklang.keys import Algorithm
+from cklang.keys import Algorithm, ConvSpecial
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.runtime.op import Op
 from cklang.testing import assert_close
@@ -210,8 +210,11 @@ PLANE = {"N": 2, "H": 9, "W": 7, "Ho": 5, "Wo": 4, "C": 16, "K": 24}
     ("op", "arch", "dtype"),
     [
         (plain, "gfx1100", ck.f16),
+        (plain, "gfx1201", ck.bf16),
         (plain, "gfx90a", ck.f32),
         (plain_input, "gfx950", ck.bf16),
+        pytest.param(plain, "gfx1100", ck.bf16, marks=pytest.mark.exhaustive),
+        pytest.param(plain, "gfx1201", ck.f16, marks=pytest.mark.exhaustive),
     ],
     ids=lambda value: value.program.name if isinstance(value, Op) else str(value),
 )
@@ -222,6 +225,19 @@ def test_gpus(op, arch, dtype, covered):
     assert algorithm.vector_a * dtype.bytes == algorithm.vector_b * dtype.bytes == 16
     name = {"plain": "conv", "plain_input": "conv_grad_input"}[op.program.name]
     covered(f"{name} 2D", dtype.name, arch)
+
+
+@ck.op
+def depthwise(x: ck.f16[N, H, W, C], w: ck.f16[C, 3, 3, 1]) -> ck.f16[N, Ho, Wo, C]:
+    return ck.conv(x, w, stride=2, padding=1, groups=32)
+
+
+def test_groups_that_share_a_tile_unasked(covered):
+    check(depthwise, drawn(depthwise, PLANE | {"C": 32}))
+    algorithm = depthwise.last.launches[0].key.algorithm
+    assert algorithm.groups_merged > 1
+    assert algorithm.special is ConvSpecial.DEPTHWISE
+    covered("conv, depthwise", "f16", "gfx942")
 
 
 def test_channels_must_be_contiguous():

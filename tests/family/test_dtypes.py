@@ -85,9 +85,10 @@ def check(op: Op, arch: str, layouts: str = "rc", **dtypes: Any) -> None:
 
 CASES = [
     (scaled, "gfx942", "fp8_fnuz", "fp8_fnuz"),
-    (scaled, "gfx942", "bf8_fnuz", "bf8_fnuz"),
+    # Each of the two types stands in a product with the other one, too.
+    pytest.param(scaled, "gfx942", "bf8_fnuz", "bf8_fnuz", marks=pytest.mark.exhaustive),
     (to_fp8_fnuz, "gfx942", "fp8_fnuz", "bf8_fnuz"),
-    (scaled, "gfx942", "bf8_fnuz", "fp8_fnuz"),
+    pytest.param(scaled, "gfx942", "bf8_fnuz", "fp8_fnuz", marks=pytest.mark.exhaustive),
     (scaled, "gfx950", "fp8", "fp8"),
     (to_bf8, "gfx950", "bf8", "fp8"),
 ]
@@ -101,7 +102,13 @@ def test_8_bit_floats(op: Op, arch: str, x: str, w: str, covered: Callable[..., 
 
 
 @pytest.mark.parametrize(
-    ("op", "arch"), [(requantised, "gfx942"), (counted, "gfx942"), (requantised, "gfx950")]
+    ("op", "arch"),
+    [
+        (requantised, "gfx942"),
+        (counted, "gfx942"),
+        # Integers run there in another layout.
+        pytest.param(requantised, "gfx950", marks=pytest.mark.exhaustive),
+    ],
 )
 def test_integers(op: Op, arch: str, covered: Callable[..., None]) -> None:
     check(op, arch)
@@ -113,7 +120,8 @@ def test_integers(op: Op, arch: str, covered: Callable[..., None]) -> None:
     [
         (scaled, "gfx950", "cr", "fp8"),
         (counted, "gfx950", "cr", "i8"),
-        (scaled, "gfx942", "cr", "fp8_fnuz"),
+        # gfx950 has instructions of its own for what lies across in LDS; gfx942 has not.
+        pytest.param(scaled, "gfx942", "cr", "fp8_fnuz", marks=pytest.mark.exhaustive),
     ],
 )
 def test_other_layouts(

@@ -33,7 +33,10 @@ def quantised(rng: np.random.Generator, dtype: str, *shape: int) -> tuple[Any, A
     return (x / scale).astype(DTYPES[dtype].numpy), scale[:, 0].astype(np.float32)
 
 
-@pytest.mark.parametrize(("arch", "dtype"), [("gfx942", "fp8_fnuz"), ("gfx950", "fp8")])
+@pytest.mark.parametrize(
+    ("arch", "dtype"),
+    [("gfx942", "fp8_fnuz"), pytest.param("gfx950", "fp8", marks=pytest.mark.exhaustive)],
+)
 def test_scales_of_rows_and_columns(arch: str, dtype: str, covered: Callable[..., None]) -> None:
     rng = np.random.default_rng(0)
     for m, n, k in ((64, 64, 128), (80, 48, 208)):
@@ -66,7 +69,10 @@ def tensor_wise_int8(
     return ((x @ w.T).to(ck.f32) * (scale_x * scale_w / scale_y)).to(ck.i8)
 
 
-@pytest.mark.parametrize(("arch", "dtype"), [("gfx942", "fp8_fnuz"), ("gfx950", "fp8")])
+@pytest.mark.parametrize(
+    ("arch", "dtype"),
+    [pytest.param("gfx942", "fp8_fnuz", marks=pytest.mark.exhaustive), ("gfx950", "fp8")],
+)
 def test_one_scale_a_tensor(arch: str, dtype: str, covered: Callable[..., None]) -> None:
     rng = np.random.default_rng(1)
     for m, n, k in ((64, 64, 128), (80, 48, 208)):

@@ -44,7 +44,10 @@ CASES = [
     ("split-K", "gfx942", SPLIT),
     ("split-K", "gfx90a", replace(WIDE, split_k=2, reduction=Reduction.ATOMIC)),
     ("stream-K", "gfx942", STREAM),
-    ("stream-K", "gfx950", replace(WIDE, stream_k=True, reduction=Reduction.ATOMIC)),
+    pytest.param(
+        *("stream-K", "gfx950", replace(WIDE, stream_k=True, reduction=Reduction.ATOMIC)),
+        marks=pytest.mark.exhaustive,  # block scales are summed like this
+    ),
 ]
 SHAPES = [(128, 136, 1000), (72, 64, 0), (64, 64, 32), (200, 72, 4000), (40, 520, 104)]
 

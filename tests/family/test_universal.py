@@ -80,7 +80,11 @@ class Case:
 
 DIRECT = {"epilogue": EpilogueKind.DEFAULT}
 CASES = [
-    Case(Pipeline.MEM, "gfx942", more={"warp_tile": (32, 32, 8)}),
+    # As products of a batch with a prologue run it.
+    pytest.param(
+        Case(Pipeline.MEM, "gfx942", more={"warp_tile": (32, 32, 8)}),
+        marks=pytest.mark.exhaustive,
+    ),
     Case(
         Pipeline.MEM,
         "gfx90a",

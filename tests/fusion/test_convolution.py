@@ -79,16 +79,37 @@ def test_a_product_may_follow() -> None:
     assert isinstance(second, FusedGemm)
 
 
-def test_channels_must_stay_last() -> None:
+def test_operands_are_stored() -> None:
     text = (
-        "func @f(%x: f16[N, H, W, C], %w: f16[K, 1, 1, C]) -> f32[N, K, H, W] {\n"
-        f"  %0: f32[N, H, W, K] = conv(%x, %w) {POINT}\n"
-        "  %1: f32[N, K, H, W] = transpose(%0) {perm = [0, 3, 1, 2]}\n"
-        "  return %1\n}"
+        "func @f(%x: f16[N, H, W, C], %w: f16[K, 1, 1, C]) -> f32[N, H, W, K] {\n"
+        "  %0: f32[N, H, W, C] = cast(%x) {to = f32}\n"
+        "  %1: f32[N, H, W, C] = relu(%0)\n"
+        "  %2: f16[N, H, W, C] = cast(%1) {to = f16}\n"
+        f"  %3: f32[N, H, W, K] = conv(%2, %w) {POINT}\n"
+        "  return %3\n}"
     )
-    with pytest.raises(CkError) as caught:
+    with pytest.raises(CkError, match="operand A of conv is made by relu") as caught:
         plan(parse_function(text))
-    assert caught.value.code == "X012"
+    assert caught.value.code == "X005"
+
+
+def test_channels_may_go_elsewhere() -> None:
+    """The runtime copies such a result: kernels write the channels last."""
+    text = (
+        "func @f(%x: f16[N, C, H, W], %w: f16[K, 1, 1, C]) -> f32[N, K, H, W] {\n"
+        "  %0: f16[N, H, W, C] = transpose(%x) {perm = [0, 2, 3, 1]}\n"
+        f"  %1: f32[N, H, W, K] = conv(%0, %w) {POINT}\n"
+        "  %2: f32[N, K, H, W] = transpose(%1) {perm = [0, 3, 1, 2]}\n"
+        "  return %2\n}"
+    )
+    function = parse_function(text)
+    (kernel,) = plan(function).kernels
+    assert isinstance(kernel, FusedConv)
+    assert (kernel.a.perm, kernel.axes) == ((0, 2, 3, 1), (0, 2, 3, 1))
+    rng = np.random.default_rng(0)
+    shapes = {"x": (2, 5, 3, 4), "w": (6, 1, 1, 5)}
+    values = {name: rng.uniform(-1, 1, s).astype(np.float16) for name, s in shapes.items()}
+    np.testing.assert_array_equal(run(kernel_function(kernel), values), run(function, values))
 
 
 def test_other_axes_may_be_exchanged() -> None:

@@ -193,7 +193,7 @@ def kernel(
         dtype_a=dtype,
         dtype_b=dtype,
         dtype_acc=i32 if whole else f32,
-        dtype_e=i32 if whole else dtype,
+        dtype_e=i32 if whole else f32 if dtype.bits == 8 else dtype,
         layout_a=Layout(layouts[0]),
         layout_b=Layout(layouts[1]),
         d=tuple(DOperand(dtype=t, kind=DKind(kind)) for t, kind, _ in d),

@@ -43,7 +43,7 @@ RESOURCES = Resources(
 )
 
 
-ONE_OF_EACH = {"headers.pch": 1, "stencil.bc": 1, "host.so": 1, "kernel.hsaco": 1}
+ONE_OF_EACH = {"headers.pch": 2, "stencil.bc": 1, "host.so": 1, "kernel.hsaco": 1}
 
 
 def epilogue(op: str) -> Function:
@@ -72,6 +72,7 @@ class Steps:
     def __init__(self) -> None:
         self.count = {"headers.pch": 0, "stencil.bc": 0, "host.so": 0, "kernel.hsaco": 0}
         self.precompiled: list[Path | None] = []
+        self.precompiled_host: list[Path | None] = []
         self.refuse: Callable[[str], bool] = lambda text: False
         self.lock = threading.Lock()
 
@@ -88,6 +89,10 @@ class Steps:
         self.precompiled.append(options["precompiled"])
         return self.make("stencil.bc", folder, source)
 
+    def host(self, source: str, arch: str, folder: Path, *rest: Any, **options: Any) -> Any:
+        self.precompiled_host.append(options["precompiled"])
+        return self.make("host.so", folder, source)
+
 
 @pytest.fixture
 def compiler(monkeypatch: pytest.MonkeyPatch) -> Steps:
@@ -96,14 +101,12 @@ def compiler(monkeypatch: pytest.MonkeyPatch) -> Steps:
     monkeypatch.setattr(
         steps,
         "compile_headers",
-        lambda arch, folder, *rest: fake.make("headers.pch", folder, arch),
+        lambda arch, folder, *rest, host: fake.make(
+            "headers.pch", folder, "host" if host else arch
+        ),
     )
     monkeypatch.setattr(steps, "compile_stencil", fake.stencil)
-    monkeypatch.setattr(
-        steps,
-        "compile_host",
-        lambda source, arch, folder, *rest: fake.make("host.so", folder, source),
-    )
+    monkeypatch.setattr(steps, "compile_host", fake.host)
     monkeypatch.setattr(
         steps,
         "link_fill",
@@ -177,19 +180,25 @@ def test_a_failing_stencil_fails_every_kernel_of_it(tmp_path: Path, compiler: St
     assert [result.failure is None for result in results] == [False, False, True]
 
 
-def test_headers_are_precompiled_once_for_a_gpu(tmp_path: Path, compiler: Steps) -> None:
-    builder(tmp_path).build_all([wanted("relu"), wanted("relu", tile=(64, 64, 32))])
-    assert compiler.count["headers.pch"] == 1
-    assert {path.name for path in compiler.precompiled if path} == {"headers.pch"}
+def test_headers_are_precompiled_once_for_a_gpu_and_once_for_the_host(
+    tmp_path: Path, compiler: Steps
+) -> None:
+    kernels = [wanted("relu"), wanted("relu", tile=(64, 64, 32))]
+    kernels += [(replace(key, arch="gfx90a"), function) for key, function in kernels]
+    builder(tmp_path).build_all(kernels)
+    assert compiler.count["headers.pch"] == 3
+    assert len(set(compiler.precompiled)) == 2
+    (of_the_host,) = set(compiler.precompiled_host)
+    assert of_the_host not in (None, *compiler.precompiled)
 
 
 def test_without_precompiled_headers_the_rest_goes_on(
     tmp_path: Path, compiler: Steps, caplog: pytest.LogCaptureFixture
 ) -> None:
-    compiler.refuse = lambda text: text == "gfx942"
+    compiler.refuse = lambda text: text in ("gfx942", "host")
     with caplog.at_level("INFO", "cklang"):
         assert len(builder(tmp_path).build_all([wanted("relu")])) == 1
-    assert compiler.precompiled == [None]
+    assert compiler.precompiled == compiler.precompiled_host == [None]
     assert "headers are not precompiled" in caplog.text
 
 

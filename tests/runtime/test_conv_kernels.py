@@ -15,9 +15,12 @@ from conv_kernels import SMALL, Conv, Kernel, kernel
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cklang import emulator
 from cklang.keys import Algorithm, ConvSpecial, EpilogueKind, Family, Pipeline, Reduction, Scheduler
 from cklang.lowering.convface import ConvQuestion
-from cklang.types import DType, bf16, f16, f32, i8
+from cklang.runtime.convolution import ConvProblem, conv_problem
+from cklang.tuning.model import estimate
+from cklang.types import DType, bf16, f16, f32, fp8, fp8_fnuz, i8
 
 Covered = Callable[..., None]
 
@@ -58,7 +61,32 @@ def check(kernel: Kernel, conv: Conv, *ds: np.ndarray, **more: int) -> np.ndarra
     want = sum((d.astype(np.float64) for d in ds), wanted(conv, signature.family, a, b))
     got = kernel.run(conv, a, b, *(np.broadcast_to(d, want.shape) for d in ds), **more)
     np.testing.assert_array_equal(got, want.astype(got.dtype))
+    if is_counted(kernel, conv) and not more:
+        counted = emulator.stats(kernel.device.index)
+        predicted = estimate(kernel.key, problem_of(conv, signature.family))
+        assert counted.workgroups == predicted.workgroups
+        assert counted.mfma_flops == predicted.padded_flops
     return got
+
+
+def is_counted(kernel: Kernel, conv: Conv) -> bool:
+    """Whether the cost model counts exactly: phases of a stride count as their mean."""
+    a, family = kernel.key.algorithm, kernel.key.signature.family
+    alone = a.split_k == 1 and not a.stream_k
+    phases = family is Family.CONV_GRAD_INPUT and set(conv.stride) != {1}
+    return kernel.key.arch == "gfx942" and alone and not phases
+
+
+def problem_of(conv: Conv, family: Family) -> ConvProblem:
+    return conv_problem(
+        conv.x_shape,
+        conv.w_shape,
+        direction=family.value,
+        stride=conv.stride,
+        padding=tuple(zip(conv.before, conv.after, strict=True)),
+        dilation=conv.dilation,
+        spatial=len(conv.size),
+    )
 
 
 @st.composite
@@ -239,6 +267,24 @@ def test_batches_beyond_two_gigabytes_are_cut_in_pieces() -> None:
     assert made.face.describe(far) == "A spans more than 2^31 bytes"
 
 
+def test_an_image_beyond_two_gigabytes_is_cut_in_bands() -> None:
+    """Nothing runs: 2^15 by 2^15 pixels of 4 channels are 8 GiB, and more pixels than count."""
+    made = kernel(Family.CONV, 2)
+    side = 1 << 15
+    strides = (0, 0, 4 * side, 4, 0, 1)
+    asked = replace(
+        question(made, Conv(n=1, g=1, k=4, c=4, size=(1, 1), window=(1, 1))),
+        in_=(1, side, side),
+        out=(1, side, side),
+        **dict.fromkeys("abe", 1 << 40),
+        input_strides=strides,
+        output_strides=strides,
+    )
+    launch = made.face.describe(asked)
+    assert not isinstance(launch, str)
+    assert launch.grid == (side * side // 64, 1, 1)
+
+
 D1 = Conv(
     n=3,
     g=2,
@@ -403,6 +449,58 @@ CASES: dict[str, tuple[Family, Algorithm, Conv, DType, str]] = {
 }
 
 
+PIPELINES = {
+    "mem": {"pipeline": Pipeline.MEM, "epilogue": EpilogueKind.DEFAULT},
+    "compv4": {"pipeline": Pipeline.COMPV4, "double_buffer": True},
+    "compv6": {"pipeline": Pipeline.COMPV6},
+}
+"""Those that take the layouts of gradients, beside compv3."""
+for _family in (GRAD_INPUT, GRAD_WEIGHT):
+    for _name, _fields in PIPELINES.items():
+        CASES[f"{_family.value}, pipeline {_name}"] = (
+            _family,
+            replace(WIDE, **_fields),  # type: ignore[arg-type]
+            PADDED,
+            f16,
+            "gfx942",
+        )
+
+FLOATS = replace(SMALL, warp_tile=(16, 16, 4), vector_a=4, vector_b=4, vector_e=4)
+BYTES = replace(WIDE, tile=(64, 64, 64), warp_tile=(16, 16, 32), vector_e=4)
+for _family in FAMILIES:
+    _plane = f"{_family.value} 2D on"
+    CASES |= {
+        f"{_plane} gfx942, fp8": (_family, BYTES, PADDED, fp8_fnuz, "gfx942"),
+        f"{_plane} gfx950, fp8": (_family, BYTES, PADDED, fp8, "gfx950"),
+        f"{_plane} gfx950, bf16": (_family, WIDE, PADDED, bf16, "gfx950"),
+        f"{_plane} gfx942, bf16": (_family, WIDE, PADDED, bf16, "gfx942"),
+    }
+for _family in (GRAD_INPUT, GRAD_WEIGHT):
+    _plane = f"{_family.value} 2D on"
+    CASES |= {
+        f"{_plane} gfx942, f32": (_family, FLOATS, PADDED, f32, "gfx942"),
+        f"{_plane} gfx942, i8": (_family, BYTES, PADDED, i8, "gfx942"),
+        f"{_plane} gfx90a, f16": (_family, WIDE, PADDED, f16, "gfx90a"),
+        f"{_family.value}, 1D": (_family, WIDE, D1, f16, "gfx942"),
+    }
+
+
+@pytest.mark.exhaustive
+@pytest.mark.slow
+@pytest.mark.parametrize("spatial", [1, 3])
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.value)
+def test_any_convolution_of_other_ranks(family: Family, spatial: int, covered: Covered) -> None:
+    made = kernel(family, spatial)
+
+    @given(conv=convs(spatial))
+    @settings(max_examples=12)
+    def run(conv: Conv) -> None:
+        check(made, conv)
+
+    run()
+    covered(f"{family.value} {spatial}D", "f16", "gfx942")
+
+
 @pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
@@ -410,21 +508,35 @@ def test_a_kernel_of_each_kind(case: str, covered: Covered) -> None:
     family, algorithm, conv, dtype, arch = CASES[case]
     made = kernel(family, len(conv.size), arch=arch, dtype=dtype, algorithm=algorithm)
     check(made, conv)
-    types = "i8 i8 i32" if dtype is i8 else dtype.name
+    types = f"{dtype} {dtype} {made.key.signature.dtype_e}" if dtype.bits == 8 else dtype.name
     covered(case.partition(" on ")[0], types, arch)
+
+
+SHARES: dict[str, dict[str, int | bool]] = {
+    "split-K": {"split_k": 3},
+    "stream-K": {"stream_k": True},
+    "stream-K after whole tiles": {"stream_k": True, "persistent": True},
+}
 
 
 @pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.parametrize("reduction", [Reduction.WORKSPACE, Reduction.TREE, Reduction.ATOMIC])
-@pytest.mark.parametrize("share", [{"split_k": 3}, {"split_k": 5}, {"stream_k": True}], ids=str)
+@pytest.mark.parametrize("share", SHARES)
 def test_sharing_the_sums_of_a_gradient_of_weights(
-    share: dict[str, int | bool], reduction: Reduction
+    share: str, reduction: Reduction, covered: Covered
 ) -> None:
-    algorithm = replace(WIDE, reduction=reduction, **share)  # type: ignore[arg-type]
+    """All give the sums that one workgroup gives: with many workgroups a tile, one, and none whole.
+
+    The integers are summed exactly, whatever the order.
+    """
+    algorithm = replace(WIDE, reduction=reduction, **SHARES[share])  # type: ignore[arg-type]
     made = kernel(GRAD_WEIGHT, 2, algorithm=algorithm)
-    for blocks in (1, 4, 7):
+    for blocks in (1, 3, 4, 7, 19):
         check(made, DEEP, blocks=blocks)
+    check(made, replace(DEEP, g=3, size=(9, 5)), blocks=4)
+    check(made, replace(DEEP, n=1, g=1, size=(3, 3)), blocks=5)
+    covered(f"conv_grad_weight, {share} {reduction.value}", "f16", "gfx942")
 
 
 @pytest.mark.exhaustive

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -12,8 +13,11 @@ import pytest
 
 import cklang as ck
 from cklang.errors import CkError
-from cklang.keys import Algorithm, ConvSpecial, DKind, KernelKey
+from cklang.fusion.plan import epilogue_hash
+from cklang.ir.parser import parse_function
+from cklang.keys import Algorithm, ConvSpecial, DKind, KernelKey, Reduction
 from cklang.runtime.advice import explain
+from cklang.runtime.candidates import candidates
 from cklang.runtime.convolution import ConvProblem, conv_problem
 from cklang.runtime.rules import CONV_RULES, objections
 
@@ -96,6 +100,7 @@ def test_specials_are_what_the_problem_is(
         assert refused == (each not in problem.specials)
 
 
+INPUT = {"direction": "conv_grad_input"}
 WEIGHT = {"direction": "conv_grad_weight"}
 LARGE = {"x": (64, 1024, 1024, 64), "w": (64, 3, 3, 64), "padding": 1}
 
@@ -107,10 +112,12 @@ LARGE = {"x": (64, 1024, 1024, 64), "w": (64, 3, 3, 64), "padding": 1}
         ("conv-extents", conv_problem((1, 9, 9, 0), (8, 3, 3, 0)), SINGLE),
         ("conv-extents", conv_problem((1, 99_999, 8), (8, 1, 8), stride=50_000), SINGLE),
         ("conv-extents", conv_problem((1, 2**30, 1), (1, 1, 1)), SINGLE),
-        ("conv-extents", conv_problem((2**15, 2**15, 1), (1, 1, 1), **WEIGHT), SINGLE),
+        ("conv-pixels", conv_problem((2**15, 2**15, 1), (1, 1, 1), **WEIGHT), SINGLE),
+        ("conv-pixels", conv_problem((1, 2**15, 2**15, 1), (1, 1, 1, 1), **INPUT), SINGLE),
         ("conv-taps", conv_problem((1, 2**16, 2**15), (1, 2**16, 2**15)), SINGLE),
         ("conv-size", conv_problem(**LARGE, **WEIGHT), SINGLE),
-        ("conv-size", conv_problem((1, 2**15, 2**15, 4), (4, 1, 1, 4)), SINGLE),
+        ("conv-size", conv_problem((1, 2**14, 2**15, 4), (4, 1, 1, 4), **INPUT), SINGLE),
+        ("conv-size", conv_problem((1, 9, 2**28, 8), (4, 5, 1, 8)), SINGLE),
         ("conv-merged", conv_problem((1, 9, 9, 6), (6, 3, 3, 1), groups=6), WIDE),
         ("conv-vector-a", conv_problem((1, 9, 9, 12), (16, 3, 3, 12)), WIDE),
         ("conv-vector-b", conv_problem((1, 9, 9, 12), (16, 3, 3, 12)), WIDE),
@@ -204,9 +211,6 @@ def test_keys_are_lossless() -> None:
 def test_a_registry_holds_them() -> None:
     mine = ck.Registry("convolutions")
     problem = conv_problem((2, 14, 14, 64), (64, 1, 1, 64))
-    from cklang.fusion.plan import epilogue_hash
-    from cklang.ir.parser import parse_function
-
     region = parse_function("func @epilogue(%acc: f32[]) -> f32[] {\n  return %acc\n}")
     problem = replace(problem, epilogue=epilogue_hash(region))
     tile = {"tile": (64, 64, 32), "warps": (2, 2, 1), "warp_tile": (16, 16, 16)}
@@ -216,6 +220,67 @@ def test_a_registry_holds_them() -> None:
     chosen = ck.select(problem, registry=mine, arch="gfx942", strategy="first_fit")
     assert chosen.key.algorithm.special is ConvSpecial.POINTWISE_PACKED
     assert ck.Registry.from_json(json.loads(json.dumps(mine.to_json()))) == mine
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"dtype": ck.bf16},
+        {"e": ck.f32},
+        {"direction": "conv_grad_input"},
+        {"d": [(ck.f16, DKind.ROW)]},
+        {"x": (2, 14, 64), "w": (64, 3, 64)},
+        {"epilogue": "0" * 64},
+    ],
+    ids=lambda other: next(iter(other)),
+)
+def test_a_kernel_serves_its_own_signature_alone(other: dict[str, Any]) -> None:
+    """Rank, direction, element types and epilogue are part of what is looked for."""
+    region = parse_function("func @epilogue(%acc: f32[]) -> f32[] {\n  return %acc\n}")
+    numbers = {"x": (2, 14, 14, 64), "w": (64, 3, 3, 64), "epilogue": epilogue_hash(region)}
+    mine = ck.Registry("one kernel")
+    problem = conv_problem(**numbers)
+    mine.add(KernelKey(problem.signature, WIDE, "gfx942"), region)
+    assert ck.select(problem, registry=mine, arch="gfx942").origin == "registry 'one kernel'"
+    chosen = ck.select(conv_problem(**numbers | other), registry=mine, arch="gfx942")
+    assert "registry" not in chosen.origin
+
+
+UPSTREAM = (
+    ((16, 64, 64), (1, 4, 1), (16, 16, 16)),
+    ((32, 64, 64), (2, 2, 1), (16, 16, 16)),
+    ((64, 64, 64), (4, 1, 1), (16, 16, 16)),
+    ((32, 128, 64), (1, 4, 1), (32, 32, 16)),
+    ((64, 128, 64), (2, 2, 1), (32, 32, 16)),
+    ((128, 128, 64), (4, 4, 1), (32, 32, 16)),
+    ((16, 64, 128), (1, 4, 1), (16, 16, 32)),
+    ((32, 64, 128), (2, 2, 1), (16, 16, 32)),
+    ((64, 64, 128), (4, 1, 1), (16, 16, 32)),
+    ((128, 64, 128), (8, 2, 1), (16, 16, 32)),
+)
+"""Tile, warps and warp tile of the kernels that CK Tile's dispatcher declares by default."""
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize(("tile", "warps", "warp_tile"), UPSTREAM, ids=str)
+def test_tiles_of_upstreams_default_set(
+    tile: tuple[int, int, int],
+    warps: tuple[int, int, int],
+    warp_tile: tuple[int, int, int],
+    direction: str,
+) -> None:
+    """All are legal where the GPU has the warps: sixteen of them run on gfx950 alone."""
+    problem = conv_problem((2, 14, 14, 64), (64, 3, 3, 64), padding=1, direction=direction)
+    shape = {"tile": tile, "warps": warps, "warp_tile": warp_tile}
+    for gpu in ("gfx942", "gfx950"):
+        for pipeline in ("compv3", "mem"):
+            algorithm = replace(WIDE, **shape, pipeline=pipeline, vector_a=4)
+            # Stores are as wide as the tile can be dealt out.
+            refused = [
+                refusing(problem, replace(algorithm, vector_e=vector), gpu) for vector in (8, 4, 2)
+            ]
+            expected = {"warps"} if math.prod(warps) > 4 and gpu == "gfx942" else set()
+            assert expected in refused
 
 
 def test_refusal_says_what_would_be_legal() -> None:
@@ -234,6 +299,69 @@ def test_tensors_beyond_two_gigabytes() -> None:
         ck.select(conv_problem(**LARGE, **WEIGHT), arch="gfx942")
     assert caught.value.code == "K101"
     assert "conv-size" in str(caught.value)
+
+
+def test_an_image_beyond_two_gigabytes_is_cut_in_bands() -> None:
+    """The input rows of one output row must be within reach, not all of the image."""
+    image = conv_problem((1, 2**15, 2**15, 4), (4, 3, 3, 4), padding=1, dilation=(5, 1))
+    assert image.a.span * 2 == 2**33
+    assert refusing(image, SINGLE) == set()
+    # 11 rows of 2^18 bytes: the window's, with its holes.
+    rows = replace(image.a, strides=(0, 0, 2**26, 4, 0, 1))
+    assert refusing(replace(image, a=rows), SINGLE) == set()
+    rows = replace(image.a, strides=(0, 0, 2**27, 4, 0, 1))
+    assert refusing(replace(image, a=rows), SINGLE) == {"conv-size"}
+    flat = conv_problem((1, 2**15, 2**15, 4), (4, 1, 1, 4))
+    packed = replace(SINGLE, special=ConvSpecial.POINTWISE_PACKED)
+    assert refusing(flat, packed) == {"conv-pixels", "conv-size"}
+    assert ck.select(flat, arch="gfx942").key.algorithm.special is ConvSpecial.POINTWISE
+
+
+@pytest.mark.parametrize("gpu", ["gfx942", "gfx950"])
+def test_sums_are_shared_where_there_are_few_tiles(gpu: str) -> None:
+    """Of the gradient of a weight with one tile and 25088 steps, and of a deep small image."""
+    w = (64, 3, 3, 64)
+    for x, direction in (((32, 56, 56, 64), "conv_grad_weight"), ((2, 7, 7, 64), "conv")):
+        algorithm = ck.select(conv_problem(x, w, padding=1, direction=direction), arch=gpu)
+        shared = algorithm.key.algorithm
+        assert shared.split_k > 1 or shared.stream_k
+        assert shared.reduction in (Reduction.WORKSPACE, Reduction.TREE)
+    many = conv_problem((64, 112, 112, 64), w, padding=1)
+    chosen = ck.select(many, arch=gpu).key.algorithm
+    assert (chosen.split_k, chosen.stream_k, chosen.reduction) == (1, False, Reduction.NONE)
+
+
+@pytest.mark.parametrize("gpu", ["gfx942", "gfx950"])
+def test_narrow_groups_share_a_tile(gpu: str) -> None:
+    """Where those of one group would be mostly padding, and loads of single elements."""
+    depthwise = ck.select(conv_problem((8, 56, 56, 32), (32, 3, 3, 1), groups=32), arch=gpu)
+    algorithm = depthwise.key.algorithm
+    assert algorithm.special is ConvSpecial.DEPTHWISE
+    assert algorithm.groups_merged > 1
+    # Accesses of images go on from group to group, those of weights end in each.
+    assert (algorithm.vector_a, algorithm.vector_b, algorithm.vector_e) == (8, 1, 8)
+    for direction in ("conv", "conv_grad_input"):
+        narrow, wide = (
+            ck.select(
+                conv_problem(
+                    (8, 28, 28, 256), (256, 3, 3, c), groups=256 // c, direction=direction
+                ),
+                arch=gpu,
+            ).key.algorithm
+            for c in (8, 64)
+        )
+        assert narrow.groups_merged > 1
+        assert wide.groups_merged == 1
+
+
+def test_what_is_chosen_unasked_gives_the_same_bits() -> None:
+    for direction in DIRECTIONS:
+        problem = conv_problem((2, 14, 14, 64), (64, 3, 3, 64), direction=direction)
+        found = candidates(problem.signature, "gfx942")
+        assert {a.reduction for a in found} <= {Reduction.NONE, Reduction.WORKSPACE, Reduction.TREE}
+        shares = direction != "conv_grad_input"
+        assert any(a.split_k > 1 for a in found) == shares
+        assert any(a.stream_k for a in found) == (direction == "conv_grad_weight")
 
 
 @pytest.mark.parametrize(

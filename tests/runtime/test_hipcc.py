@@ -90,3 +90,9 @@ def test_plain_cxx_can_call_the_host_api(tmp_path: Path) -> None:
     said = quiet(["-x", "c++", "-Wall", str(source), "-o", str(program)])
     assert "warning" not in said
     assert subprocess.run([program]).returncode == 0
+
+
+def test_the_emulator_finds_libm_where_the_program_needs_none(tmp_path: Path) -> None:
+    program = tmp_path / "no_libm"
+    quiet(["--offload-arch=gfx90a", str(PROGRAMS / "no_libm.cpp"), "-o", str(program)])
+    assert subprocess.run([program], env={"HIP_VISIBLE_DEVICES": "2"}).returncode == 0

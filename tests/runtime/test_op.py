@@ -79,6 +79,22 @@ def test_explain_says_why_this_algorithm_and_not_another() -> None:
     assert "device: emulated gfx942 (AMD Instinct MI300X)" in text
 
 
+def test_explain_prints_what_the_prediction_is_made_of() -> None:
+    lines = linear.explain(*ARGS).splitlines()
+    (total,) = [line.split()[1:] for line in lines if line.startswith("  total")]
+    chosen, other = map(float, total)
+    assert chosen < other, "kernels that the model cannot tell apart are counted, not shown"
+    (because,) = [line for line in lines if line.startswith("  because")]
+    assert f"{chosen:.2f} µs predicted" in because
+    names = ("launch", "matrix", "latency", "epilogue", "memory", "l2", "split_k", "tail")
+    names += ("lds", "vector", "load", "issue", "prologue")
+    cells = {line.split()[0]: line.split()[1:] for line in lines if line.startswith("  ")}
+    assert sum(float(cells[name][0]) for name in names) == pytest.approx(chosen, abs=0.1)
+    labels = [line.split()[1] for line in lines if line.startswith(("  chosen", "  runner-up"))]
+    assert len(set(labels)) == 2
+    assert "predicted by the cost model" not in linear.explain(*ARGS, device="emu:gfx90a")
+
+
 def test_explain_follows_the_device() -> None:
     text = linear.explain(*ARGS, device="emu:gfx90a")
     assert "gfx90a" in text

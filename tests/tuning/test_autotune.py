@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -157,6 +158,27 @@ def test_problems_take_turns_and_a_budget_ends_all(tmp_path: Path) -> None:
     tune(tmp_path, turns, problems=[SHAPE, LARGE], limit=2)
     firsts = [select(calls_of(linear, s)[0].problem, arch="gfx942").key for s in (SHAPE, LARGE)]
     assert turns.asked[:2] == firsts
+
+
+def test_the_budget_ends_a_session_in_the_midst_of_many_problems(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [0.0]
+
+    def verdict(key: KernelKey) -> Verdict:
+        clock[0] += 1.0
+        return narrow(key)
+
+    monkeypatch.setattr("cklang.runtime.tune.session._AT_ONCE", 2)
+    monkeypatch.setattr(
+        "cklang.runtime.tune.session.time", SimpleNamespace(monotonic=lambda: clock[0])
+    )
+    slow = Pretending(verdict)
+    many = [{"M": 8 * m, "N": 40, "K": 33} for m in range(1, 9)]
+    report = tune(tmp_path, slow, problems=many, budget=3)
+    assert len(slow.asked) == 4
+    assert [each.fresh for each in report.problems] == [1] * 4 + [0] * 4
+    assert {each.ended for each in report.problems} == {"the budget is used up"}
 
 
 def test_a_broken_executor_loses_nothing_that_was_measured(tmp_path: Path) -> None:

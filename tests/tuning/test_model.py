@@ -84,15 +84,33 @@ def test_terms_make_up_the_time(key: KernelKey, shape: GemmShape) -> None:
     assert found.flops <= found.padded_flops
 
 
-@given(st.lists(keys, min_size=1, max_size=6), shapes)
-def test_the_quick_totals_are_the_equations(found: list[KernelKey], shape: GemmShape) -> None:
+parts = st.sampled_from((0.1, 1.0))
+
+
+@given(
+    st.lists(keys, min_size=1, max_size=6),
+    shapes,
+    st.lists(st.booleans(), min_size=6, max_size=6),
+    st.tuples(parts, parts),
+)
+def test_the_quick_totals_are_the_equations(
+    found: list[KernelKey],
+    shape: GemmShape,
+    streams: list[bool],
+    distinct: tuple[float, float],
+) -> None:
+    found = [
+        replace(each, algorithm=replace(each.algorithm, split_k=1, stream_k=True)) if s else each
+        for each, s in zip(found, streams, strict=False)
+    ]
     rows = [traits_of(replace(key, arch="gfx942"), SPEC) for key in found]
     model, columns, c = CostModel(rows, SPEC), Columns.stack(rows), fitted(SPEC).constants
     cost = costs(columns, SPEC, c)
-    g = geometry(columns, SPEC, float(shape.m), float(shape.n), float(shape.k))
+    m, n, k = float(shape.m), float(shape.n), float(shape.k)
+    g = geometry(columns, SPEC, m, n, k, 3.0, distinct)
     full = step_time(cost, columns.occupancy)
     slow = times(columns, g, cost, c, full, step_time(cost, g.last)).total
-    np.testing.assert_allclose(model.times(shape.m, shape.n, shape.k), slow, rtol=1e-12)
+    np.testing.assert_allclose(model._totals(m, n, k, 3.0, distinct), slow, rtol=1e-12)
 
 
 @given(keys, st.builds(GemmShape, m=st.integers(1, 900), n=st.integers(1, 900), k=extents))
@@ -349,3 +367,28 @@ def test_a_problem_without_groups_has_nothing_to_merge() -> None:
     shape = GemmShape(m=500, n=400, k=300)
     plain, merging = (found.estimate(each, shape) for each in found.keys)
     assert merging.workgroups == plain.workgroups
+
+
+@pytest.mark.parametrize("direction", ["conv", "conv_grad_input", "conv_grad_weight"])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_what_taps_read_again_is_moved_once(direction: str, stride: int) -> None:
+    problem = conv_problem(
+        [8, 28, 28, 64], [96, 3, 3, 64], direction=direction, padding=1, stride=stride, alignment=16
+    )
+    stored = [np.prod(problem.extents(role)) * 2 for role in problem.roles]
+    found = estimate(_conv_key(problem), problem)
+    assert found.bytes_least == pytest.approx(sum(stored), rel=0.01)
+    products, m, n, k = problem.product()
+    flat = estimate(_conv_key(problem), GemmShape(m=m, n=n, k=k, products=products))
+    assert flat.bytes_least > found.bytes_least
+    assert flat.us > found.us
+    # What workgroups ask L2 for is the same.
+    assert flat.bytes_loaded == found.bytes_loaded
+
+
+def test_a_convolution_of_single_elements_is_a_product() -> None:
+    problem = conv_problem([4, 9, 9, 64], [96, 1, 1, 64], alignment=16)
+    assert problem.distinct == (1.0, 1.0)
+    shape = GemmShape(m=problem.m, n=problem.n, k=problem.k)
+    made = [estimate(_conv_key(problem), each) for each in (problem, shape)]
+    assert made[0] == made[1]

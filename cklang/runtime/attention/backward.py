@@ -6,7 +6,7 @@ stage       gives                                           reads
 ==========  ==============================================  ======================================
 forward     o and lse                                       q, k, v
 dot         d, o times its gradient summed along the head   o, grad
-gradient    the parts of dq, dk and dv in f32               q, k, v, grad, lse, d
+gradient    the parts of dq, dk and dv in f32; dbias        q, k, v, grad, lse, d
 sums        dq, dk and dv, rounded once                     the parts
 ==========  ==============================================  ======================================
 """
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cklang.arch import ArchSpec
@@ -25,11 +25,13 @@ from cklang.attention_keys import (
     AttentionGradKey,
     AttentionKey,
     ReduceKey,
+    ScoreKind,
 )
 from cklang.errors import error
 from cklang.fusion.attention_plan import AttentionFunctions, AttentionPlan, FusedAttention
 from cklang.fusion.plan import View
-from cklang.ir.nodes import Function
+from cklang.fusion.variants import added_bias
+from cklang.ir.nodes import Function, Value
 from cklang.lowering.attention_face import (
     AttentionFace,
     AttentionGradFace,
@@ -42,25 +44,30 @@ from cklang.lowering.attention_face import (
 from cklang.runtime import arrays
 from cklang.runtime.arrays import Array
 from cklang.runtime.attention.call import _fixed as fixed_addresses
-from cklang.runtime.attention.problem import AttentionGradCase, case_of
+from cklang.runtime.attention.problem import AttentionCase, AttentionGradCase, case_of
 from cklang.runtime.attention.select import select_attention
 from cklang.runtime.attention.stage import Stage, Values, launch_step
 from cklang.runtime.bind import Binding
 from cklang.runtime.device import Device
 from cklang.runtime.dispatch import CallPlan, Step, packed, stored, touched
+from cklang.runtime.family import NOTHING, AnySignature
 from cklang.runtime.problem import Storage
 from cklang.runtime.record import Artifact
+from cklang.runtime.registry import Registry
+from cklang.runtime.rules import book_of
 from cklang.runtime.select import Request, Selection, find
+from cklang.runtime.space import Pattern
 from cklang.types import f32
 
 if TYPE_CHECKING:
     from cklang.runtime.op import Op
 
-__all__ = ["Gradients", "attention_grad", "is_additive"]
+__all__ = ["Gradients", "attention_grad", "declare_gradients", "is_additive"]
 
 _F32 = f32.bytes
 _GRAD = "grad"
 _OUTS = ("dq", "dk", "dv")
+_DBIAS = "dbias"
 _ADDING = ("add", "sub")
 
 
@@ -70,6 +77,8 @@ class Gradients(NamedTuple):
     q: Any
     k: Any
     v: Any
+    bias: Any = None
+    """None unless it was asked for."""
 
 
 def attention_grad(
@@ -77,6 +86,7 @@ def attention_grad(
     *args: Any,
     grad: Any,
     deterministic: bool = False,
+    bias: bool = False,
     device: str | None = None,
     **kwargs: Any,
 ) -> Gradients:
@@ -89,37 +99,38 @@ def attention_grad(
         grad: The gradient of o: an array of its shape and dtype.
         deterministic: Whether dq is the same each time: each tile of keys then gives a part of its
             own, and they are added in one order.
+        bias: Whether to give the gradient of the bias too, for a score that is
+            ``s + bias[b, h, i, j]`` with a whole bias [B, H, S, T] of the dtype of q.
         device: As in a call of the op.
         **kwargs: As in a call of the op.
 
     Returns:
-        (dq, dk, dv), of the shapes and dtypes of q, k and v. Weights and their gradients are
-        rounded to that dtype before the products that sum over queries or keys.
+        (dq, dk, dv, dbias), of the shapes and dtypes of q, k, v and the bias; dbias is None unless
+        it is asked for. Weights and their gradients are rounded to that dtype before the products
+        that sum over queries or keys.
 
     Raises:
         CkUnsupportedError: G006, the score is more than a sum; G007, the op is no attention or has
-            more to it; K102, the GPU has no kernel for it.
+            more to it; G008, its score has no bias whose gradient a kernel gives; K102, the GPU
+            has no kernel for it.
         CkError: What a call raises.
     """
     from cklang.runtime.build import shared_builder
     from cklang.runtime.device import open_device
 
     binding = op._bind(op._values(args, kwargs))
-    plan = op._fuse(binding)
-    if not isinstance(plan, AttentionPlan) or _is_more(plan.kernel):
-        raise error("G007", name=op.program.name)
-    score = plan.kernel.score
-    if score is not None and not is_additive(score):
-        raise error("G006", name=op.program.name, at=next(iter(plan.kernel.spans), None))
+    plan = _plan_of(op, binding)
     opened = open_device(device, binding.place)
     given = arrays.read(_GRAD, grad)
     sides = [getattr(plan.kernel, side) for side in "qkv"]
     likes = [binding.arrays[view.value.name] for view in sides]
+    added = _bias(plan, binding) if bias else None
+    if added is not None:
+        likes.append(binding.arrays[added.name])
     made = [arrays.empty(like.shape, like.dtype, binding.library, binding.place) for like in likes]
-    outs = [arrays.read(name, array) for name, array in zip(_OUTS, made, strict=True)]
-    stages = _Stages(
-        plan, binding, given, outs, opened.spec, op.request, deterministic=deterministic
-    )
+    outs = [arrays.read(name, array) for name, array in zip((*_OUTS, _DBIAS), made, strict=False)]
+    how = _How(request=op.request, deterministic=deterministic, bias=added)
+    stages = _Stages(plan, binding, given, outs, opened.spec, how)
     builder = shared_builder()
     steps = list(stages.steps(opened, lambda wanted: builder.build_all(wanted)))
     pieces = [touched(array, written=False) for array in (*binding.arrays.values(), given)]
@@ -129,6 +140,79 @@ def attention_grad(
     call.run(addresses, None)
     opened.synchronize()
     return Gradients(*made)
+
+
+def declare_gradients(
+    op: Op,
+    binding: Binding,
+    registry: Registry,
+    gpu: str,
+    among: Pattern | str | None,
+    priority: int,
+) -> int:
+    """Declare the kernels of a bound op's gradients, deterministic and not; count the new ones.
+
+    Args:
+        op: An op that :func:`attention_grad` takes.
+        binding: A call of it.
+        registry: Where.
+        gpu: The GPU: ``gfx942``.
+        among: As in :meth:`cklang.Registry.declare`; a pattern is for the direction of its class,
+            and the other one gets the default preset.
+        priority: Of these kernels.
+
+    Raises:
+        CkUnsupportedError: G006, G007, it has no gradient.
+        CkValueError: As :meth:`cklang.Registry.declare`.
+    """
+    plan = _plan_of(op, binding)
+    case, functions = _forward_case(plan, binding), plan.kernel.functions
+    gradients = [AttentionGradCase(forward=case, deterministic=each) for each in (False, True)]
+    asked: list[AnySignature] = [case.signature, *(each.signature for each in gradients)]
+    new = 0
+    for wanted in asked:
+        other = isinstance(among, Pattern) and among.of is not book_of(wanted).of
+        some = None if other else among
+        new += registry.declare(wanted, functions, gpu, some, priority=priority)
+    signature = case.signature
+    for key in (ReduceKey(True, signature.dtype_o, gpu), ReduceKey(False, signature.dtype, gpu)):
+        new += registry.add(key, NOTHING, priority=priority)
+    return new
+
+
+def _plan_of(op: Op, binding: Binding) -> AttentionPlan:
+    """Return the plan of an op that has a gradient.
+
+    Raises:
+        CkUnsupportedError: G006, G007, it has none.
+    """
+    plan = op._fuse(binding)
+    if not isinstance(plan, AttentionPlan) or _is_more(plan.kernel):
+        raise error("G007", name=op.program.name)
+    score = plan.kernel.score
+    if score is not None and not is_additive(score):
+        raise error("G006", name=op.program.name, at=next(iter(plan.kernel.spans), None))
+    return plan
+
+
+def _storage(plan: AttentionPlan, binding: Binding) -> dict[str, Storage]:
+    storage = {name: stored(name, array) for name, array in binding.arrays.items()}
+    for value in (plan.kernel.o, plan.kernel.lse):
+        if value is not None:
+            storage[value.name] = packed(value, binding.dims)
+    return storage
+
+
+def _forward_case(plan: AttentionPlan, binding: Binding) -> AttentionCase:
+    """Return the forward problem of the gradients: with lse, o and lse in new memory."""
+    case = case_of(plan.kernel, _storage(plan, binding), binding.dims)
+    p = case.problem
+    return replace(
+        case,
+        signature=replace(case.signature, lse=True),
+        problem=replace(p, lse=_rows(p.heads * p.seqlen_q, p.seqlen_q, 1)),
+        values={**case.values, "o": "o", "lse": "lse"},
+    )
 
 
 def _is_more(kernel: FusedAttention) -> bool:
@@ -152,6 +236,42 @@ def is_additive(score: Function) -> bool:
     return score.results[0].name in moved
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _How:
+    """What a call asks for beside the gradients of q, k and v."""
+
+    request: Request
+    deterministic: bool
+    bias: Value | None
+    """The bias whose gradient is wanted."""
+
+
+def _bias(plan: AttentionPlan, binding: Binding) -> Value:
+    """Return what the score adds as a bias.
+
+    Raises:
+        CkUnsupportedError: G008, that is not all it does, or the bias is not whole.
+    """
+    kernel = plan.kernel
+    name = None if kernel.score is None else added_bias(kernel.score)
+    at = next(iter(kernel.spans), None)
+    if name is None:
+        raise error("G008", at=at, name=plan.function.name, got="something else")
+    value = kernel.reads[int(name.removeprefix("d"))]
+    held = binding.arrays[value.name]
+    q, k = binding.arrays[kernel.q.value.name], binding.arrays[kernel.k.value.name]
+    batch, heads, rows = (q.shape[axis] for axis in kernel.q.perm[:3] if axis is not None)
+    keys = k.shape[kernel.k.perm[2] or 0]
+    whole = held.shape == (batch, heads, rows, keys) and held.strides[3] in (
+        1,
+        *((0,) * (keys < 2)),
+    )
+    if not whole or held.dtype != q.dtype:
+        got = f"{held.dtype} {list(held.shape)} with strides {list(held.strides)}"
+        raise error("G008", at=at, name=plan.function.name, got=got)
+    return value
+
+
 class _Stages:
     """The stages of one call. Temporaries: o, lse, d and the parts of the gradients."""
 
@@ -162,41 +282,27 @@ class _Stages:
         grad: Array,
         outs: Sequence[Array],
         spec: ArchSpec,
-        request: Request,
-        *,
-        deterministic: bool,
+        how: _How,
     ) -> None:
-        self.plan, self.binding, self.spec = plan, binding, spec
-        self.request = request
+        self.plan, self.binding, self.spec, self.how = plan, binding, spec, how
         kernel = plan.kernel
-        storage = {name: stored(name, array) for name, array in binding.arrays.items()}
-        for value in (kernel.o, kernel.lse):
-            if value is not None:
-                storage[value.name] = packed(value, binding.dims)
-        case = case_of(kernel, storage, binding.dims)
-        expected = storage[kernel.o.name]
+        expected = _storage(plan, binding)[kernel.o.name]
         if grad.shape != expected.shape or grad.dtype != expected.dtype:
             want = f"an array of {expected.dtype} of shape {expected.shape}"
             got = f"{grad.dtype} of shape {grad.shape}"
             raise error("K002", what="grad", want=want, got=got)
+        self.case = case = _forward_case(plan, binding)
         p = case.problem
-        lse = _rows(p.heads * p.seqlen_q, p.seqlen_q, 1)
-        self.case = replace(
-            case,
-            signature=replace(case.signature, lse=True),
-            problem=replace(p, lse=lse),
-            values={**case.values, "o": "o", "lse": "lse"},
-        )
-        self.key = self._selected(deterministic).key
+        self.key = self._selected().key
         self.grad = AttentionTensor(
             stride_batch=grad.strides[0], stride_head=grad.strides[1], stride_seq=grad.strides[2]
         )
         views = (kernel.q, kernel.k, kernel.v)
         self.outs = [
             _viewed(view, stored(name, out))
-            for view, name, out in zip(views, _OUTS, outs, strict=True)
+            for view, name, out in zip(views, _OUTS, outs, strict=False)
         ]
-        self.parts = math.ceil(p.seqlen_k / self.key.algorithm.tile[1]) if deterministic else 1
+        self.parts = math.ceil(p.seqlen_k / self.key.algorithm.tile[1]) if how.deterministic else 1
         sizes = {
             "o": p.batch * p.heads * p.seqlen_q * p.hdim_v * case.signature.dtype_o.bytes,
             "lse": p.batch * p.heads * p.seqlen_q * _F32,
@@ -206,19 +312,33 @@ class _Stages:
             "dv_parts": p.batch * p.heads * p.seqlen_k * p.hdim_v * _F32,
         }
         self.temporaries = [max(size, _F32) for size in sizes.values()]
-        names = [*binding.arrays, _GRAD, *_OUTS, *sizes]
+        extra = [] if how.bias is None else [_DBIAS]
+        names = [*binding.arrays, _GRAD, *_OUTS, *extra, *sizes]
         self.slots = {name: place for place, name in enumerate(names)}
-        self.sizes = sizes
+        self.sizes = sizes | dict.fromkeys(extra, outs[-1].size * outs[-1].dtype.bytes)
 
-    def _selected(self, deterministic: bool) -> Selection[AttentionGradKey, AttentionGradCase]:
-        case = AttentionGradCase(forward=self.case, deterministic=deterministic)
-        request = self._request(AttentionGradAlgorithm)
-        return find(case, self.spec, request, self.plan.kernel.functions)
+    def _selected(self) -> Selection[AttentionGradKey, AttentionGradCase]:
+        wanted = self.how.bias is not None
+        forward = self.case
+        if wanted:
+            # A bias that has a gradient is CK Tile's own, not an expression.
+            signature = replace(forward.signature, score=ScoreKind.BIAS, score_function="")
+            forward = replace(forward, signature=signature)
+        case = AttentionGradCase(
+            forward=forward, deterministic=self.how.deterministic, bias_grad=wanted
+        )
+        return find(case, self.spec, self._request(AttentionGradAlgorithm), self._functions)
+
+    @property
+    def _functions(self) -> AttentionFunctions:
+        """What fills the kernel of the gradient."""
+        functions = self.plan.kernel.functions
+        return functions if self.how.bias is None else replace(functions, score=None)
 
     def _request(self, of: type[AttentionAlgorithm | AttentionGradAlgorithm]) -> Request:
         """Return what was asked, without an algorithm that is for the other direction."""
-        named = self.request.algorithm
-        return replace(self.request, algorithm=named if isinstance(named, of) else None)
+        named = self.how.request.algorithm
+        return replace(self.how.request, algorithm=named if isinstance(named, of) else None)
 
     def steps(
         self,
@@ -229,11 +349,11 @@ class _Stages:
         stages = list(self._stages())
         fixed = fixed_addresses(self.plan.kernel, self.binding, device)
         nothing = AttentionFunctions(score=None, mask=None)
-        functions = self.plan.kernel.functions
-        wanted = [
-            (stage.key, nothing if isinstance(stage.key, ReduceKey) else functions)
-            for stage in stages
-        ]
+        filled = {
+            AttentionKey: self.plan.kernel.functions,
+            AttentionGradKey: self._functions,
+        }
+        wanted = [(stage.key, filled.get(type(stage.key), nothing)) for stage in stages]
         values = Values(slots=self.slots, sizes=self.sizes, fixed=fixed)
         for stage, artifact in zip(stages, build(wanted), strict=True):
             yield launch_step(stage, artifact, device, values, self.case)
@@ -256,11 +376,14 @@ class _Stages:
                 face=ReduceFace,
                 values=("o", _GRAD, "d"),
                 question=self._dot,
+                # Tiles that no query sees are not written.
+                zeroed="" if self.how.bias is None else _DBIAS,
             )
+            extra = () if self.how.bias is None else (_DBIAS,)
             yield Stage(
                 key=self.key,
                 face=AttentionGradFace,
-                values=(*inputs, _GRAD, "d", "dq_parts", "dk_parts", "dv_parts"),
+                values=(*inputs, _GRAD, "d", "dq_parts", "dk_parts", "dv_parts", *extra),
                 question=self._gradient,
                 zeroed="dq_parts",
             )
@@ -329,8 +452,18 @@ class _Stages:
     def _gradient(self, at: Mapping[str, int]) -> AttentionGradProblem:
         p = self.case.problem
         d = _rows(p.heads * p.seqlen_q, p.seqlen_q, 1)
+        forward = self._forward(at)
+        grad_bias = AttentionTensor()
+        if self.how.bias is not None:
+            name = self.how.bias.name
+            strides = self.binding.arrays[name].strides
+            forward = replace(forward, bias=replace(_rows(*strides[:3]), pointer=at[name]))
+            rows = p.seqlen_q * p.seqlen_k
+            place = _rows(p.heads * rows, rows, p.seqlen_k)
+            grad_bias = replace(place, pointer=at[_DBIAS])
         return AttentionGradProblem(
-            forward=self._forward(at),
+            forward=forward,
+            grad_bias=grad_bias,
             grad_o=replace(self.grad, pointer=at[_GRAD]),
             d=replace(d, pointer=at["d"]),
             grad_q=replace(self._part("dq"), pointer=at["dq_parts"]),

@@ -75,7 +75,10 @@ def _numbers(case: AttentionCase, name: str) -> npt.NDArray[np.uint8]:
     if name == "lengths_k":
         return _bytes(np.full(p.batch, p.seqlen_k, np.int32))
     if name == "pages":
-        return _bytes(np.zeros(max(p.batch * p.pages_stride, 1), np.int32))
+        longest = -(-p.seqlen_k // max(p.page_size, 1))
+        return _bytes(np.zeros(max(p.batch * p.pages_stride, longest, 1), np.int32))
+    if name == "page_starts":
+        return _bytes(np.zeros(p.batch, np.int32))
     if name in ("seed", "offset"):
         return _bytes(np.zeros(1, np.int64))
     tensor: AttentionTensor = getattr(p, name)

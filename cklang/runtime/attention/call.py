@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 import struct
 import threading
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -187,9 +186,16 @@ def choice_lines(choice: AttentionChoice) -> list[str]:
         f"  because    {selection.reason}",
         f"  from       {selection.origin}",
     ]
-    reasons = Counter(str(rejection) for rejection in selection.rejections)
-    lines += [f"  rejected   {count} x {reason}" for reason, count in reasons.items()]
+    if isinstance(selection, Combination):
+        return lines
+    for each, said in selection.pool.account(selection.problem):
+        lines.append(f"  candidate  {_short(each.algorithm)}: {said}")
     return lines
+
+
+def _short(a: AttentionAlgorithm) -> str:
+    pads = "".join("t" if pad else "f" for pad in (a.pad_q, a.pad_k, a.pad_d, a.pad_dv))
+    return f"{'x'.join(map(str, a.tile))} {a.pipeline.value} {pads}"
 
 
 def _words(a: AttentionAlgorithm) -> str:

@@ -9,12 +9,16 @@ from cklang.arch import ArchSpec
 from cklang.attention_keys import AttentionAlgorithm
 from cklang.runtime.attention.problem import AttentionCase
 
-__all__ = ["few_enough", "split_counts", "splits_without_model"]
+__all__ = ["WORTH", "few_enough", "split_counts", "splits_without_model"]
 
 _KEYS_OF_A_SPLIT = 512
 """Keys that are worth a workgroup of their own, which reads Q again and leaves a part."""
 
 _MOST_SPLITS = 32
+
+WORTH = 0.9
+"""Part of the time in one that splits may take at most, for they need memory and a second kernel,
+and no time of attention was ever measured for the model."""
 
 
 def _most(case: AttentionCase) -> int:

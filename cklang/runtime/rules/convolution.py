@@ -42,13 +42,19 @@ def _first(found: Iterable[Objection | None]) -> Objection | None:
     return next((each for each in found if each is not None), None)
 
 
-def _together(p: ConvProblem) -> int:
-    """Return how many images a product must hold at least.
+def _piece(p: ConvProblem, role: Role, algorithm: Algorithm) -> tuple[int, ...]:
+    """Return the images and the extents in space that a product must hold at least.
 
-    A launch cuts the batch into as many pieces as addresses need; the sums of the gradient of the
-    weight go over all of it.
+    A launch cuts the batch into as many pieces as addresses need, and forward an image into bands
+    of output rows along its first axis, where its pixels are not one axis. The sums of the gradient
+    of the weight go over all of it.
     """
-    return p.images if p.family is Family.CONV_GRAD_WEIGHT else 1
+    space = list(p.input if role is Role.INPUT else p.output)
+    if p.family is Family.CONV and algorithm.special is not ConvSpecial.POINTWISE_PACKED:
+        first = 3 - p.spatial
+        reach = (p.window[first] - 1) * p.dilation[first] + 1
+        space[first] = min(space[first], reach) if role is Role.INPUT else 1
+    return (p.images if p.family is Family.CONV_GRAD_WEIGHT else 1, *space)
 
 
 @problem_rule(
@@ -73,9 +79,20 @@ def _extents(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection 
         (
             _at_most("the longest padded axis", max(padded), _MOST),
             _at_most("the greatest stride", max(p.stride), _LONGEST_STRIDE),
-            _at_most("the pixels of the input", _together(p) * math.prod(p.input), _MOST),
-            _at_most("the pixels of the output", _together(p) * math.prod(p.output), _MOST),
         )
+    )
+
+
+@problem_rule(
+    "conv-pixels",
+    "pixels of a product are counted in 32 bits",
+    reads=("special",),
+    table=CONV_RULES,
+)
+def _pixels(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+    return _first(
+        _at_most(f"the pixels of the {role.value}", math.prod(_piece(p, role, algorithm)), _MOST)
+        for role in (Role.INPUT, Role.OUTPUT)
     )
 
 
@@ -92,17 +109,16 @@ def _taps(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection | N
 
 @problem_rule(
     "conv-size",
-    "a buffer descriptor counts bytes in 32 bits: of the images and groups that a tile may meet",
-    reads=("groups_merged",),
+    "a buffer descriptor counts bytes in 32 bits: of the images, rows and groups of a product",
+    reads=("groups_merged", "special"),
     table=CONV_RULES,
 )
 def _size(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
-    merged = algorithm.groups_merged
     for name, role, tensor in _named(p):
-        span = _span_of_tile(p, role, tensor, merged)
+        span = _span_of_tile(p, role, tensor, algorithm)
         bytes_ = span * tensor.dtype.bytes
         if bytes_ > _LAST_BYTE:
-            what = f"the span in bytes of what a tile may meet of {name}"
+            what = f"the span in bytes of what a product may meet of {name}"
             return Objection(what=what, value=str(bytes_), bound=f"at most {_LAST_BYTE}")
     return None
 
@@ -117,11 +133,12 @@ def _group_axis(role: Role) -> int:
     return 0 if role is Role.WEIGHT else 4
 
 
-def _span_of_tile(p: ConvProblem, role: Role, tensor: ConvTensor, merged: int) -> int:
+def _span_of_tile(p: ConvProblem, role: Role, tensor: ConvTensor, algorithm: Algorithm) -> int:
+    """Return how many elements one product may reach over."""
     extents = list(p.extents(role))
-    extents[_group_axis(role)] = merged
+    extents[_group_axis(role)] = algorithm.groups_merged
     if role is not Role.WEIGHT:
-        extents[0] = _together(p)
+        extents[:4] = _piece(p, role, algorithm)
     return 1 + sum((n - 1) * step for n, step in zip(extents, tensor.strides, strict=True))
 
 

@@ -15,20 +15,25 @@ from typing import TYPE_CHECKING, Any
 
 from cklang.codec import decode, encode
 from cklang.errors import error
+from cklang.fusion.attention_plan import AttentionPlan
 from cklang.fusion.plan import Kernel, epilogue_hash
+from cklang.ir.nodes import Function
 from cklang.ir.printer import print_function
 from cklang.runtime.arguments import packed_arguments
+from cklang.runtime.attention.problem import AttentionCase
 from cklang.runtime.convolution import AnyProblem, problem_of_kernel
 from cklang.runtime.dispatch import storage_of
 from cklang.runtime.family import Asked
+from cklang.runtime.plans import AnyPlan
 from cklang.runtime.problem import Storage
+from cklang.runtime.transposition import arranged
+from cklang.runtime.tune.attention import AttentionRun, run_of
 
 if TYPE_CHECKING:
-    from cklang.fusion.plan import FusionPlan
     from cklang.runtime.bind import Binding
     from cklang.runtime.op import Op
 
-__all__ = ["Call", "Case", "calls_of", "cases_of", "problem_text"]
+__all__ = ["AnyCase", "Call", "Case", "calls_of", "cases_of", "problem_text"]
 
 Call = Mapping[str, Any] | Sequence[Any]
 """Names for :func:`packed_arguments`; or the arguments of a call."""
@@ -50,6 +55,11 @@ class Case:
     def fused(self) -> Kernel:
         """The kernel as fusion made it."""
         return _planned(self.function)[self.kernel]
+
+    @property
+    def filling(self) -> Function:
+        """What fills the kernel's stencil."""
+        return self.fused.epilogue
 
     @property
     def places(self) -> dict[str, Storage]:
@@ -91,7 +101,11 @@ def _planned(text: str) -> tuple[Kernel, ...]:
     return plan(parse_function(text)).kernels
 
 
-def calls_of(op: Op, call: Call) -> tuple[Case, ...]:
+AnyCase = Case | AttentionRun
+"""What is measured: one launch of products or convolutions, or an attention."""
+
+
+def calls_of(op: Op, call: Call) -> tuple[AnyCase, ...]:
     """Return the cases of a call: its kernels whose result has an element, in launch order.
 
     Args:
@@ -107,15 +121,19 @@ def calls_of(op: Op, call: Call) -> tuple[Case, ...]:
     return op.cases(*call)
 
 
-def cases_of(plan: FusionPlan, binding: Binding) -> tuple[Case, ...]:
+def cases_of(plan: AnyPlan, binding: Binding) -> tuple[AnyCase, ...]:
     """Return the cases of a bound call."""
+    if isinstance(plan, AttentionPlan):
+        return run_of(plan, binding)
     stored = storage_of(plan, binding, None)
     text = print_function(plan.function)
     cases = []
     for index, kernel in enumerate(plan.kernels):
         names = (*(value.name for value in kernel.inputs), kernel.result.name)
         dims = tuple(binding.dims.items())
-        storage = tuple(stored[name] for name in names)
+        # Copies around a convolution are not part of its kernel.
+        places = arranged(kernel, stored).places
+        storage = tuple(places[name] for name in names)
         if 0 not in storage[-1].shape:
             cases.append(Case(function=text, kernel=index, storage=storage, dims=dims))
     return tuple(cases)
@@ -124,7 +142,14 @@ def cases_of(plan: FusionPlan, binding: Binding) -> tuple[Case, ...]:
 def problem_text(problem: Asked) -> str:
     """Return all that a problem's cost depends on, as canonical JSON; names are not part of it."""
     data = {"signature": encode(problem.signature), "problem": _nameless(encode(problem))}
+    if isinstance(problem, AttentionCase):
+        for names in _NAMES:
+            del data["problem"][names]
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+_NAMES = ("values", "reads")
+"""What an attention's problem says of names and nothing else."""
 
 
 def _nameless(data: Any) -> Any:

@@ -17,16 +17,19 @@ import numpy as np
 import numpy.typing as npt
 
 from cklang import knobs
-from cklang.errors import CkError, CkUnsupportedError
+from cklang.attention_keys import AnyKey, AttentionKey, key_from_json
+from cklang.errors import CkError, CkUnsupportedError, error
 from cklang.keys import KernelKey
 from cklang.runtime import arrays
-from cklang.runtime.autotune import microseconds
+from cklang.runtime.attention.ranking import attention_times
+from cklang.runtime.autotune import measurement, microseconds
 from cklang.runtime.bare import bare_launch
 from cklang.runtime.convolution import AnyProblem
 from cklang.runtime.device import Device, open_device
 from cklang.runtime.problem import Storage
 from cklang.runtime.record import Artifact
 from cklang.runtime.transfer import Region, placed
+from cklang.runtime.tune.attention import AttentionRun, called, error_ratio_of, run_operands
 from cklang.runtime.tune.case import Case
 from cklang.runtime.tune.check import error_ratio
 from cklang.tuning.database import Measurement, Status
@@ -52,14 +55,22 @@ def measure(case: Mapping[str, Any], key: Mapping[str, Any], settings: Mapping[s
         settings: Knobs by environment name: those of whoever asks.
     """
     with knobs.scope(**settings):
-        kernel = KernelKey.from_json(dict(key))
+        kernel = key_from_json(dict(key))
         try:
-            return _measured(Case.from_json(case), kernel).to_json()
+            return _of_family(case, kernel).to_json()
         except CkError as problem:
             return failed(kernel, Status.FAILED, f"CK-{problem.code} {problem.message}").to_json()
 
 
-def failed(key: KernelKey, status: Status, note: str) -> Measurement:
+def _of_family(case: Mapping[str, Any], key: AnyKey) -> Measurement:
+    if isinstance(key, KernelKey):
+        return _measured(Case.from_json(case), key)
+    if isinstance(key, AttentionKey):
+        return _attention_measured(AttentionRun.from_json(case), key)
+    raise error("Z002", what=f"{key.label} is to be measured by itself")
+
+
+def failed(key: AnyKey, status: Status, note: str) -> Measurement:
     """Return the measurement of a kernel that has no cost."""
     return Measurement(key=key, status=status, cost=None, unit="", note=note, measured_at=_now())
 
@@ -89,14 +100,10 @@ def _measured(case: Case, key: KernelKey) -> Measurement:
     if ratio > 1:
         note = f"the largest error is {ratio:.3g} times its bound"
         return failed(key, Status.WRONG, note)
-    cost, unit = (
-        _predicted(device, artifact, problem, counters)
-        if spent is None
-        else (
-            spent,
-            MICROSECONDS,
-        )
-    )
+    if spent is None:
+        cost, unit = _predicted(device, artifact, problem, counters)
+    else:
+        cost, unit = spent, MICROSECONDS
     return Measurement(
         key=key,
         status=Status.RIGHT,
@@ -105,6 +112,41 @@ def _measured(case: Case, key: KernelKey) -> Measurement:
         counters={**counters, "error_ratio": ratio},
         measured_at=_now(),
     )
+
+
+def _attention_measured(run: AttentionRun, key: AttentionKey) -> Measurement:
+    device = open_device()
+    rng = np.random.default_rng(0)
+    arrays = run_operands(run, [_array(held, rng) for held in run.storage])
+    ratio = error_ratio_of(run, key, arrays)
+    if ratio > 1:
+        return failed(key, Status.WRONG, f"the largest error is {ratio:.3g} times its bound")
+    counters: dict[str, float] = {}
+    if device.emulated:
+        _, instructions = called(run, key, arrays)
+        counters = {"instructions": float(instructions or 0)}
+        cost, unit = _attention_predicted(key, run, device, counters)
+    else:
+        costs = measurement([key], run.filling, run.problem, device.spec)
+        (cost,), unit = costs.values, MICROSECONDS
+    return Measurement(
+        key=key,
+        status=Status.RIGHT,
+        cost=cost,
+        unit=unit,
+        counters={**counters, "error_ratio": ratio},
+        measured_at=_now(),
+    )
+
+
+def _attention_predicted(
+    key: AttentionKey, run: AttentionRun, device: Device, counters: Mapping[str, float]
+) -> tuple[float, str]:
+    try:
+        (us,) = attention_times([key], run.problem, device.spec)
+    except CkUnsupportedError:
+        return counters["instructions"], INSTRUCTIONS
+    return float(us), PREDICTED
 
 
 def _counters(device: Device) -> dict[str, float]:

@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cklang import knobs
+from cklang.attention_keys import AnyKey
 from cklang.errors import CkUnsupportedError, error
-from cklang.keys import KernelKey
-from cklang.runtime.convolution import AnyProblem
+from cklang.runtime.attention.problem import AttentionCase
 from cklang.runtime.family import Asked
 from cklang.runtime.paths import cache_root
-from cklang.runtime.tune.case import Call, Case, calls_of, problem_text
+from cklang.runtime.tune.attention import AttentionRun
+from cklang.runtime.tune.case import AnyCase, Call, calls_of, problem_text
 
 if TYPE_CHECKING:
     from cklang.arch import ArchSpec
@@ -38,6 +39,8 @@ __all__ = ["TunedProblem", "TuningReport", "autotune", "database_path", "questio
 
 _LIMIT_SECONDS = 300.0
 """What one measurement may take, its build included."""
+_AT_ONCE = 32
+"""Kernels that are handed to the workers together, the budget being looked at in between."""
 _UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
@@ -45,9 +48,9 @@ _UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 class TunedProblem:
     """What a session found for one problem."""
 
-    problem: AnyProblem
+    problem: Asked
     question: Question
-    favourite: KernelKey
+    favourite: AnyKey
     """What the model takes for the quickest."""
     candidates: int
     """How many legal kernels there are."""
@@ -64,7 +67,7 @@ class TunedProblem:
         first = self.measurements[:1]
         return first[0] if first and first[0].cost is not None else None
 
-    def cost_of(self, key: KernelKey) -> float | None:
+    def cost_of(self, key: AnyKey) -> float | None:
         """Return what a kernel costs, or None if that is not known."""
         return next((m.cost for m in self.measurements if m.key == key), None)
 
@@ -101,8 +104,8 @@ class TuningReport:
 class _Search:
     """One problem while it is worked on."""
 
-    case: Case
-    problem: AnyProblem
+    case: AnyCase
+    problem: Asked
     question: Question
     pool: AnyPool
     order: list[int]
@@ -125,13 +128,13 @@ class _Search:
         else:
             self.since += 1
 
-    def next(self) -> KernelKey | None:
+    def next(self) -> AnyKey | None:
         """Return the next kernel that is to be measured, or None with the reason in ``ended``."""
         while self.place < len(self.order):
             if self.since >= self.patience and self.least is not None:
                 self.ended = f"none of the last {self.since} was better"
                 return None
-            key: KernelKey = self.pool.keys[self.order[self.place]]
+            key: AnyKey = self.pool.keys[self.order[self.place]]
             self.place += 1
             known = self.known.get(key.digest)
             if known is None:
@@ -142,7 +145,7 @@ class _Search:
         return None
 
 
-_Round = Sequence[tuple[_Search, KernelKey]]
+_Round = Sequence[tuple[_Search, AnyKey]]
 _Measurer = Callable[["_Round"], "Iterator[tuple[_Search, Measurement]]"]
 
 
@@ -250,15 +253,18 @@ def question_of(problem: Asked, spec: ArchSpec) -> Question:
     return Question(problem=text, arch=spec.name, toolchain=toolchain, device=device)
 
 
-def _search(op: Op, case: Case, store: Database, limit: int, patience: int) -> _Search:
+def _search(op: Op, case: AnyCase, store: Database, limit: int, patience: int) -> _Search:
     from cklang.runtime.device import target_of
     from cklang.runtime.select import find
     from cklang.runtime.strategy import FirstFit
 
     spec = target_of().spec
-    problem = case.problem
     request = replace(op.request, strategy=FirstFit())
-    pool = find(problem, spec, request, case.fused.epilogue).pool
+    found = find(case.problem, spec, request, case.filling)
+    problem: Asked = found.problem
+    if isinstance(case, AttentionRun) and isinstance(problem, AttentionCase):
+        case = case.in_splits(problem.problem.splits)
+    pool: AnyPool = found.pool
     question = question_of(problem, spec)
     known = {m.key.digest: m for m in store.measurements(question)}
     return _Search(
@@ -272,7 +278,7 @@ def _search(op: Op, case: Case, store: Database, limit: int, patience: int) -> _
     )
 
 
-def _order(pool: AnyPool, problem: AnyProblem) -> list[int]:
+def _order(pool: AnyPool, problem: Asked) -> list[int]:
     """Return the places of the legal kernels, by predicted time if the model knows them."""
     legal = pool.legal(problem)
     try:
@@ -284,18 +290,21 @@ def _order(pool: AnyPool, problem: AnyProblem) -> list[int]:
 
 
 def _rounds(searches: Sequence[_Search], end: float) -> Iterator[_Round]:
-    """Yield one kernel for each problem that still has one, again and again until ``end``."""
+    """Yield one kernel for each problem that still has one, again and again until ``end``.
+
+    Of many problems some at a time, so that the budget ends a session in the midst of them.
+    """
     open_ = list(searches)
     while open_:
-        if time.monotonic() >= end:
-            for search in open_:
-                search.ended = "the budget is used up"
-            return
         some = [(search, search.next()) for search in open_]
         open_ = [search for search, key in some if key is not None]
         asked = [(search, key) for search, key in some if key is not None]
-        if asked:
-            yield asked
+        for start in range(0, len(asked), _AT_ONCE):
+            if time.monotonic() >= end:
+                for search in open_:
+                    search.ended = "the budget is used up"
+                return
+            yield asked[start : start + _AT_ONCE]
 
 
 def _measurer(executor: Executor | None, device: str, stack: ExitStack) -> _Measurer:
@@ -314,7 +323,7 @@ def _by_worker(worker: Worker, some: _Round) -> Iterator[tuple[_Search, Measurem
     from cklang.runtime.build import shared_builder
 
     # Side by side; failures are met again, and told, where the kernel is measured.
-    shared_builder().build_many([(key, search.case.fused.epilogue) for search, key in some])
+    shared_builder().build_many([(key, search.case.filling) for search, key in some])
     for search, key in some:
         yield search, worker.measure(search.case, key)
 
@@ -333,7 +342,7 @@ def _by_executor(
         yield search, _answer(task, key, _LIMIT_SECONDS * len(tasks))
 
 
-def _answer(task: Future[Any], key: KernelKey, seconds: float) -> Measurement:
+def _answer(task: Future[Any], key: AnyKey, seconds: float) -> Measurement:
     """Return what a task gave, or why it gave nothing; a broken executor is not the kernel's."""
     from cklang.runtime.cluster import gave_up
     from cklang.runtime.tune.measure import failed

@@ -9,8 +9,8 @@ from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any
 
-from cklang.keys import KernelKey
-from cklang.runtime.tune.case import Case
+from cklang.attention_keys import AnyKey
+from cklang.runtime.tune.case import AnyCase
 from cklang.runtime.tune.measure import failed, measure
 from cklang.tuning.database import Measurement, Status
 
@@ -44,7 +44,7 @@ class Worker:
     ) -> None:
         self._end()
 
-    def measure(self, case: Case, key: KernelKey) -> Measurement:
+    def measure(self, case: AnyCase, key: AnyKey) -> Measurement:
         """Return what measuring gave, whatever becomes of the process."""
         link = self._link or self._start()
         try:

@@ -196,6 +196,9 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "fma": fused,
     "trunc": _whole(math.trunc),
     "floor": _whole(math.floor),
+    "fract": lambda v: floating(v.width, v.real % 1 if math.isfinite(v.real) else math.nan),
+    "sqrt": lambda v: floating(v.width, math.sqrt(v.real) if v.real >= 0 else math.nan),
+    "mantissa": lambda v: floating(v.width, math.frexp(v.real)[0]),
     "isEven": lambda v: _truth(v.real % 2 == 0),
     "signext": lambda v: integer("i", 64, Value("i", v.width, v.bits).number),
     "signext_from_bit": lambda v, n: integer(

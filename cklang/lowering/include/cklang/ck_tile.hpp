@@ -5,7 +5,7 @@
 
 #include <hip/hip_runtime.h>
 
-#include "ck_tile/core.hpp"
+#include "cklang/core.hpp"
 
 #include "cklang/verdict.hpp" // before the kernel header, whose messages it takes over
 

@@ -9,7 +9,7 @@
 
 #include <hip/hip_runtime.h>
 
-#include "ck_tile/core.hpp"
+#include "cklang/core.hpp"
 
 #include "ck_tile/ops/common/tensor_layout.hpp"
 #include "ck_tile/ops/fmha/block/block_masking.hpp"

@@ -2,7 +2,7 @@
 // From the type that a kernel computes in to the type that it stores.
 #pragma once
 
-#include "ck_tile/core.hpp"
+#include "cklang/core.hpp"
 
 namespace cklang {
 

@@ -4,7 +4,7 @@
 // loads into registers can take them. Beyond the last row and the width it answers zeros.
 #pragma once
 
-#include "ck_tile/core.hpp"
+#include "cklang/core.hpp"
 
 namespace cklang {
 

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: MIT
+"""Attention by dtype, head size and GPU: one call of each kernel, within its reference's bound.
+
+What every machine runs is a kernel of each dtype; other GPUs and pairs of head sizes that CK Tile
+has tilings for are exhaustive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import cklang as ck
+from cklang.errors import CkError
+from cklang.testing import reports
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("attention-kinds")]
+
+B, H, G, S, T, D, E = ck.dims("B H G S T D E")
+F = ck.dtype_var("F", ck.f16, ck.bf16, ck.f32)
+Q = ck.dtype_var("Q", ck.fp8, ck.fp8_fnuz)
+
+
+@ck.op
+def attend(q: F[B, H, S, D], k: F[B, G, T, D], v: F[B, G, T, E]) -> F[B, H, S, E]:
+    return ck.attention(q, k, v, mask=ck.causal("bottom_right"))
+
+
+@ck.op
+def to_bf16(
+    q: Q[B, H, S, D], k: Q[B, G, T, D], v: Q[B, G, T, E], scale: ck.const[float]
+) -> ck.bf16[B, H, S, E]:
+    return ck.attention(q, k, v, scale=scale, mask=ck.causal("bottom_right"))
+
+
+@ck.op
+def to_f32(
+    q: Q[B, H, S, D], k: Q[B, G, T, D], v: Q[B, G, T, E], scale: ck.const[float]
+) -> ck.f32[B, H, S, E]:
+    return ck.attention(q, k, v, scale=scale, mask=ck.causal("bottom_right"))
+
+
+def check(name: str, sizes: tuple[int, int], arch: str, covered: Callable[..., None]) -> None:
+    """Check an attention of head sizes ``sizes`` on types called ``name``, and record it."""
+    given, _, result = name.partition(" ")
+    dtype = getattr(ck, given).numpy
+    rng = np.random.default_rng(sizes)
+    shapes = ((1, 2, 70, sizes[0]), (1, 1, 150, sizes[0]), (1, 1, 150, sizes[1]))
+    # Quantised tensors use all of their range; scores are multiplied by the factors of q and k.
+    width = 8 if result else 1
+    args = [rng.uniform(-width, width, shape).astype(dtype) for shape in shapes]
+    op, consts = attend, {}
+    if result:
+        op, consts = {"bf16": to_bf16, "f32": to_f32}[result], {"scale": sizes[0] ** -0.5 / 16}
+    (found,) = reports(op, args, op(*args, device=f"emu:{arch}", **consts), **consts)
+    found.check()
+    covered(f"attention, head sizes {sizes[0]} and {sizes[1]}", name, arch)
+
+
+MOSTLY = [
+    ("bf16", (64, 64), "gfx90a"),
+    ("f32", (64, 64), "gfx942"),
+    ("fp8_fnuz bf16", (128, 128), "gfx942"),
+    ("f16", (80, 96), "gfx950"),
+    ("fp8 f32", (64, 64), "gfx950"),
+]
+
+
+@pytest.mark.parametrize(("name", "sizes", "arch"), MOSTLY)
+def test_kinds(name: str, sizes: tuple[int, int], arch: str, covered: Callable[..., None]) -> None:
+    check(name, sizes, arch, covered)
+
+
+_PAIRS = [(32, 32), (80, 96), (96, 128), (128, 128), (192, 128), (192, 192), (256, 256)]
+_FP8 = [(64, 64), (128, 128), (256, 256)]
+FURTHER = [
+    *(("f16", pair, "gfx942") for pair in _PAIRS),
+    *(("bf16", pair, "gfx90a") for pair in _PAIRS),
+    *(("bf16", pair, "gfx950") for pair in [(64, 64), *_PAIRS[2:]]),
+    *(("f32", pair, "gfx90a") for pair in [p for p in _PAIRS if p not in ((80, 96), (192, 128))]),
+    *(("fp8_fnuz bf16", pair, "gfx942") for pair in [(64, 64), (256, 256)]),
+    *(("fp8_fnuz f32", pair, "gfx942") for pair in [(128, 128)]),
+    *(("fp8 bf16", pair, "gfx950") for pair in _FP8),
+    *(("f16", pair, "gfx1201") for pair in [(32, 32), (64, 64), (192, 128), (256, 256)]),
+    *(("bf16", pair, "gfx1201") for pair in [(128, 128)]),
+    *(("fp8 bf16", pair, "gfx1201") for pair in [(64, 64)]),
+    *(("fp8 f32", pair, "gfx1201") for pair in [(128, 128), (256, 256)]),
+]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("name", "sizes", "arch"), FURTHER)
+def test_further_kinds(
+    name: str, sizes: tuple[int, int], arch: str, covered: Callable[..., None]
+) -> None:
+    check(name, sizes, arch, covered)
+
+
+def test_weights_of_8_bits_use_the_whole_range() -> None:
+    """Weights are rounded where 8 bits have most steps: many small ones do not vanish."""
+    rows = 150
+    q = np.zeros((1, 1, 1, 128), ck.fp8_fnuz.numpy)
+    q[..., 0] = 4
+    k, v = (np.zeros((1, 1, rows, 128), ck.fp8_fnuz.numpy) for _ in range(2))
+    # One key of weight 1 and value 0, all others of weight exp(-8) and value 64.
+    k[0, 0, 0, 0] = 2
+    v[0, 0, 1:] = 64
+    o = to_bf16(q, k, v, scale=1.0, device="emu:gfx942").astype(np.float64)
+    small = (rows - 1) * np.exp(-8.0)
+    np.testing.assert_allclose(o, 64 * small / (1 + small), rtol=0.07)
+
+
+def test_rdna3_has_none() -> None:
+    q = np.zeros((1, 1, 3, 64), np.float16)
+    with pytest.raises(CkError, match="CK-K102"):
+        attend(q, q, q, device="emu:gfx1100")

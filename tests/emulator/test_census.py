@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: MIT
+"""Every form of instruction that was found in kernels of CK Tile's templates is emulated.
+
+``benchmarks/instruction_coverage.py --forms`` found them in the code objects that
+``benchmarks/ck_kernels.py`` compiles and in those of cklang's own kernels. Of the amd-aiter
+package's code objects, all of which the script counts, some are counted here.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from assembly import DEVICES
+from read_back import read_words
+
+from cklang import emulator
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+from instruction_coverage import default_folder, measure
+
+FORMS: dict[str, list[str]] = json.loads(
+    (Path(__file__).parent / "data" / "census.json").read_text("utf-8")
+)
+
+
+def test_all_gpus_are_there() -> None:
+    assert set(FORMS) == set(DEVICES)
+    assert all(len(codes) > 250 for codes in FORMS.values())
+
+
+@pytest.mark.parametrize("gpu", DEVICES)
+def test_every_form_is_emulated_and_read_as_clang_writes_it(gpu: str) -> None:
+    code = bytes.fromhex("".join(FORMS[gpu]))
+    found = emulator.census(gpu, code)
+    assert (found.undecoded, found.missing) == (0, {})
+    assert len(read_words(code, gpu).splitlines()) == len(FORMS[gpu])
+
+
+def test_code_objects_of_amd_aiter() -> None:
+    """One in forty."""
+    paths = sorted(default_folder().rglob("*.co"))
+    assert len(paths) > 2000
+    counted = measure(paths[::40])
+    assert set(counted) == {"gfx942", "gfx950"}
+    for found in counted.values():
+        assert (found.undecoded, dict(found.missing)) == (0, {})
+        assert found.executed.total() > 100_000

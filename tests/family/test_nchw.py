@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: MIT
+"""``layout="nchw"``: channels before the axes in space, put last by a transpose kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cklang as ck
+from cklang.arch import arch
+from cklang.errors import CkError
+from cklang.frontend.convolution import LAYOUTS
+from cklang.ir.windows import Role
+from cklang.keys import Algorithm
+from cklang.plain_keys import TransposeKey
+from cklang.reference.bounds import evaluate_with_bound
+from cklang.runtime.build import shared_builder
+from cklang.runtime.device import open_device
+from cklang.runtime.family import NOTHING
+from cklang.runtime.op import Op
+from cklang.runtime.transposing import loaded_transpose
+from cklang.runtime.transposition import Transposition, packed_strides
+from cklang.testing import assert_close
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("convolution")]
+
+Covered = Callable[..., None]
+
+N, K, C, P, G = ck.dims("N K C P G")
+D, H, W, Do, Ho, Wo = ck.dims("D H W Do Ho Wo")
+
+SINGLE = Algorithm(
+    tile=(64, 64, 32),
+    warps=(2, 2, 1),
+    warp_tile=(16, 16, 16),
+    vector_a=1,
+    vector_b=1,
+    vector_e=1,
+)
+
+
+@ck.op
+def forward(
+    x: ck.f16[N, C, H, W], w: ck.f16[K, P, 3, 3], bias: ck.f16[K], res: ck.f16[N, K, Ho, Wo]
+) -> ck.f16[N, K, Ho, Wo]:
+    y = ck.conv(x, w, stride=(2, 1), padding=((0, 1), (2, 2)), groups=3, layout="nchw")
+    return ck.relu(y + bias[:, None, None]) + res
+
+
+@ck.op
+def input_gradient(
+    dy: ck.f16[N, K, Ho, Wo], w: ck.f16[K, C, 3, 3], x: ck.f16[N, C, H, W]
+) -> ck.f16[N, C, H, W]:
+    return ck.where(x > 0.0, ck.conv_grad_input(dy, w, padding=1, stride=2, layout="nchw"), 0.0)
+
+
+@ck.op
+def weight_gradient(
+    x: ck.f16[N, C, H, W], dy: ck.f16[N, K, Ho, Wo], w: ck.f16[K, C, 3, 3]
+) -> ck.f16[K, C, 3, 3]:
+    return w - 0.25 * ck.conv_grad_weight(x, dy, padding=1, stride=2, layout="nchw")
+
+
+SHAPES = {
+    forward: ((2, 15, 7, 7), (9, 5, 3, 3), (9,), (2, 9, 3, 9)),
+    input_gradient: ((2, 9, 5, 5), (9, 7, 3, 3), (2, 7, 9, 9)),
+    weight_gradient: ((2, 7, 9, 9), (2, 9, 5, 5), (9, 7, 3, 3)),
+}
+"""Odd extents: one kernel, which moves single elements, makes all copies."""
+
+
+def numbers(*shapes: tuple[int, ...]) -> list[np.ndarray]:
+    """Small numbers of few bits."""
+    rng = np.random.default_rng(len(shapes))
+    return [(rng.integers(-8, 9, shape) / 8).astype(np.float16) for shape in shapes]
+
+
+def check(op: Op, args: list[Any], **more: Any) -> np.ndarray:
+    got = op(*args, device="emu:gfx942", **more)
+    (want,), (bound,) = evaluate_with_bound(op.ir(*args), args)
+    assert_close(np.asarray(got), want, bound)
+    return np.asarray(got)
+
+
+def copies(op: Op) -> list[str]:
+    """What the last call copied."""
+    problems = (launch.problem for launch in op.last.launches)
+    return [each.source for each in problems if isinstance(each, Transposition)]
+
+
+def channels_last(array: np.ndarray) -> np.ndarray:
+    """The same array, in memory as torch's channels_last."""
+    return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 1, -1)), -1, 1)
+
+
+def single(op: Op) -> Op:
+    return op.using(replace(SINGLE, vector_d=(1,) * (len(op.program.signature.tensors) - 2)))
+
+
+@pytest.mark.parametrize("op", SHAPES, ids=lambda op: op.program.name)
+def test_arrays_are_copied_only_where_they_must(op: Op, covered: Covered) -> None:
+    args = numbers(*SHAPES[op])
+    narrow = single(op)
+    want = check(narrow, args)
+    names = [parameter.name for parameter in op.program.parameters]
+    assert copies(narrow) == [*names[:2], *copies(narrow)[2:]]
+    assert len(copies(narrow)) == 3
+    text = narrow.explain(*args, device="emu:gfx942")
+    assert text.count("so that channels are last") == 2
+    assert text.count("so that channels are where the program has them") == 1
+    # The first operand as torch's channels_last tensors have it, and the result likewise.
+    out = channels_last(np.empty(want.shape, np.float16))
+    check(narrow, [channels_last(args[0]), *args[1:]], out=out)
+    assert copies(narrow) == [names[1]]
+    np.testing.assert_array_equal(out, want)
+    name = {"forward": "conv", "input_gradient": "conv_grad_input"}
+    covered(f"{name.get(op.program.name, 'conv_grad_weight')} 2D, nchw", "f16", "gfx942")
+
+
+def test_arrays_with_gaps() -> None:
+    """A crop of a larger image, every second channel of a weight."""
+    x, w, bias, res = numbers((2, 15, 12, 9), (9, 10, 3, 3), (9,), (2, 9, 3, 18))
+    args = [x[:, :, 2:9, 1:8], w[:, ::2], bias, res[..., ::2]]
+    narrow = single(forward)
+    want = check(narrow, args)
+    out = np.zeros((2, 9, 6, 9), np.float16)
+    check(narrow, args, out=out[:, :, 1::2])
+    np.testing.assert_array_equal(out[:, :, 1::2], want)
+    assert not out[:, :, ::2].any()
+    with pytest.raises(CkError, match="A031"):
+        narrow(x[:, :, 2:9, 7:0:-1], *args[1:], device="emu:gfx942")
+
+
+def test_torch_tensors() -> None:
+    """Numbers of few bits have exact sums, so both round alike; channels_last is read as it is."""
+    torch = pytest.importorskip("torch")
+    args = [torch.from_numpy(array) for array in numbers(*SHAPES[forward])]
+    args[0] = args[0].to(memory_format=torch.channels_last)
+    narrow = single(forward)
+    got = narrow(*args, device="emu:gfx942")
+    assert copies(narrow)[0] == "w"
+    x, w, bias, res = (tensor.double() for tensor in args)
+    padded = torch.nn.functional.pad(x, (2, 2, 0, 1))
+    y = torch.nn.functional.conv2d(padded, w, bias, stride=(2, 1), groups=3)
+    assert torch.equal(got, (torch.relu(y) + res).half())
+
+
+@ck.op
+def chain(x: ck.f16[N, C, H, W], w: ck.f16[C, C, 3, 3]) -> ck.f16[N, C, H, W]:
+    y = ck.relu(ck.conv(x, w, padding=1, layout="nchw")).to(ck.f16)
+    return ck.conv(y, w, padding=1, layout="nchw") + x
+
+
+def test_nothing_is_copied_between_kernels_of_an_op() -> None:
+    """What one kernel hands to the next has its channels last, and w is copied once for both."""
+    args = numbers((1, 8, 6, 8), (8, 8, 3, 3))
+    check(chain, args)
+    assert copies(chain)[:2] == ["x", "w"]
+    assert len(copies(chain)) == 3
+    assert len(chain.last.launches) == 5
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_layouts_mean_the_same(name: str) -> None:
+    """The functions on arrays, where every layout is the channels-last one with axes exchanged."""
+    layout = LAYOUTS[name]
+    space = (5, 4, 3)[: layout.spatial]
+    x, w = (2, *space, 2, 3), (2, 4, *(2,) * layout.spatial, 3)
+    groups = None
+    if not layout.apart:
+        x, w, groups = (*x[:-2], 6), (8, *w[2:]), 2
+    arrays = dict(zip((Role.INPUT, Role.WEIGHT), numbers(x, w), strict=True))
+    last = ck.conv(*arrays.values(), groups=groups, spatial=layout.spatial)
+    given = [array.transpose(layout.back(role)) for role, array in arrays.items()]
+    got = ck.conv(*given, groups=groups, layout=name)
+    np.testing.assert_array_equal(got.transpose(layout.perm(Role.OUTPUT)), last)
+    size = {"size": space}
+    dx = ck.conv_grad_input(got, given[1], groups=groups, layout=name, **size)
+    want = ck.conv_grad_input(
+        last, arrays[Role.WEIGHT], groups=groups, spatial=layout.spatial, **size
+    )
+    np.testing.assert_array_equal(dx.transpose(layout.perm(Role.INPUT)), want)
+    dw = ck.conv_grad_weight(given[0], got, groups=groups, layout=name)
+    assert dw.shape == given[1].shape
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"layout": "nchv"}, "legal: nwc, ncw, nwgc, ngcw, nhwc, nchw"),
+        ({"layout": "ncdhw"}, "layout ncdhw has 5 axes, the operands 4 and 4"),
+        ({"layout": "nchw", "spatial": 1}, "the numbers of spatial axes differ"),
+        ({"layout": "nchw", "groups": 4}, "x [N, C, …]"),
+    ],
+)
+def test_layouts_that_do_not_fit(arguments: dict[str, Any], words: str) -> None:
+    x, w = numbers((1, 6, 5, 5), (4, 6, 3, 3))
+    with pytest.raises(CkError, match="F067") as refusal:
+        ck.conv(x, w, **arguments)
+    assert words in str(refusal.value)
+
+
+@ck.op
+def line(x: ck.f16[N, G, C, W], w: ck.f16[G, K, C, 3]) -> ck.f16[N, G, K, Wo]:
+    return ck.conv(x, w, padding=1, layout="ngcw")
+
+
+@ck.op
+def volume(x: ck.f16[N, C, D, H, W], w: ck.f16[K, C, 2, 2, 2]) -> ck.f16[N, K, Do, Ho, Wo]:
+    return ck.conv(x, w, layout="ncdhw")
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("op", [line, volume], ids=lambda op: op.program.name)
+def test_other_ranks(op: Op, covered: Covered) -> None:
+    shapes = {line: ((2, 2, 8, 19), (2, 16, 8, 3)), volume: ((1, 8, 3, 4, 5), (16, 8, 2, 2, 2))}
+    check(op, numbers(*shapes[op]))
+    assert len(copies(op)) == 3
+    covered(f"conv {'1D' if op is line else '3D'}, nchw", "f16", "gfx942")
+
+
+# --- the kernel itself
+
+
+def copied(array: np.ndarray, target: np.ndarray, key: TransposeKey | None = None) -> TransposeKey:
+    """Copy ``array`` to the places of ``target`` by a kernel, and return the kernel's key."""
+    size = array.itemsize
+    copy = Transposition(
+        source="x",
+        target="y",
+        shape=array.shape,
+        bytes=size,
+        source_strides=tuple(step // size for step in array.strides),
+        target_strides=tuple(step // size for step in target.strides),
+        source_alignment=4 if array.ctypes.data % 4 == 0 else size,
+        target_alignment=4 if target.ctypes.data % 4 == 0 else size,
+    )
+    gpu = "gfx942" if key is None else key.arch
+    key = key or copy.key(arch(gpu))
+    (artifact,) = shared_builder().build_all([(key, NOTHING)])
+    device = open_device(f"emu:{gpu}")
+    kernel = loaded_transpose(device, artifact)
+    shape = kernel.prepare(copy)
+    launch = device.launch(kernel.function, shape.grid, shape.block, shape.kernarg)
+    for (word,), address in zip(shape.pointers, (array, target), strict=True):
+        launch.words[word] = address.ctypes.data
+    device.activate()
+    launch(None)
+    device.synchronize()
+    return key
+
+
+@st.composite
+def views(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
+    """Two arrays of one shape whose axes lie in any order in memory, with gaps."""
+    rank = draw(st.integers(1, 6))
+    shape = tuple(draw(st.integers(1, 7 if rank > 3 else 70)) for _ in range(min(rank, 3)))
+    shape += tuple(draw(st.integers(1, 4)) for _ in range(rank - 3))
+
+    def lying() -> np.ndarray:
+        order = draw(st.permutations(range(rank)))
+        gaps = tuple(draw(st.integers(1, 2)) for _ in range(rank))
+        held = np.full([shape[a] * gaps[a] for a in order], -1, np.int16)
+        part = held[tuple(slice(0, None, gaps[a]) for a in order)]
+        return part.transpose([order.index(a) for a in range(rank)])
+
+    return lying(), lying()
+
+
+@given(pair=views())
+@settings(max_examples=25)
+def test_any_strides(pair: tuple[np.ndarray, np.ndarray]) -> None:
+    """One kernel, which moves single elements, copies all and writes nothing in between."""
+    source, target = pair
+    source[...] = (np.arange(source.size) % 30011).reshape(source.shape)
+    copied(source, target, TransposeKey(2, 1, 1, "gfx942"))
+    np.testing.assert_array_equal(target, source)
+    whole = target.base if target.base is not None else target
+    assert np.count_nonzero(whole == -1) == whole.size - target.size
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape", "widths"),
+    [(np.int16, (3, 72, 9, 8), (8, 8)), (np.int16, (2, 72, 7, 5), (1, 8))],
+    ids=["wide", "narrow"],
+)
+def test_vectors(dtype: type, shape: tuple[int, ...], widths: tuple[int, int]) -> None:
+    """Widths follow the extents; tiles end inside the matrix."""
+    source = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
+    target = np.zeros((*shape[:1], *shape[2:], shape[1]), dtype)
+    view = np.moveaxis(target, -1, 1)
+    key = copied(source, view)
+    assert (key.source_vector, key.target_vector) == widths
+    np.testing.assert_array_equal(view, source)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("gpu", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"])
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32], ids=str)
+def test_elements_and_gpus(gpu: str, dtype: type, covered: Covered) -> None:
+    from cklang.lowering.transpose import widths
+
+    size = np.dtype(dtype).itemsize
+    for width in widths(size):
+        shape = (2, 72, 9 * 8) if width > 1 else (2, 67, 71)
+        source = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
+        target = np.zeros((2, *shape[:0:-1]), dtype)
+        copied(source, target.transpose(0, 2, 1), TransposeKey(size, width, width, gpu))
+        np.testing.assert_array_equal(target.transpose(0, 2, 1), source)
+    covered("transpose", f"{size} bytes", gpu)
+
+
+def test_launch_of_more_than_two_gigabytes() -> None:
+    """Nothing runs: a tile is within reach however large the tensor is."""
+    shape = (3, 64, 2**14, 2**14)
+    copy = Transposition(
+        source="x",
+        target="y",
+        shape=shape,
+        bytes=2,
+        source_strides=packed_strides(shape, range(4)),
+        target_strides=packed_strides(shape, (0, 2, 3, 1)),
+        source_alignment=4,
+        target_alignment=4,
+    )
+    key = copy.key(arch("gfx942"))
+    (artifact,) = shared_builder().build_all([(key, NOTHING)])
+    kernel = loaded_transpose(open_device("emu:gfx942"), artifact)
+    # 2 channels at once, which lie half a GiB apart.
+    assert kernel.prepare(copy).grid == (3 * 32 * 2**28 // 64, 1, 1)
+    question = replace(copy.question, rows=64)
+    assert kernel.face.describe(question) == (
+        "a tile spans more than 2^31 bytes or has a negative stride"
+    )

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: MIT
+"""Attention ops, keys and a registry for the tests of registries and selection."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+import cklang as ck
+from cklang.attention_keys import (
+    AppendKey,
+    AttentionKey,
+    AttentionSignature,
+    CombineKey,
+    ReduceKey,
+    Rotary,
+)
+from cklang.fusion.attention_plan import AttentionFunctions, region_hash
+from cklang.runtime.family import NOTHING
+from cklang.runtime.registry import Registry
+from cklang.runtime.space import enumerate_legal
+from cklang.types import f16
+
+B, H, G, S, T, D = ck.dims("B H G S T D")
+PLAIN = AttentionSignature(dtype=f16, dtype_o=f16, dtype_bias=f16)
+
+
+@ck.op
+def capped(
+    q: ck.f16[B, H, S, D], k: ck.f16[B, G, T, D], v: ck.f16[B, G, T, D], far: ck.f32[H]
+) -> tuple[ck.f16[B, H, S, D], ck.f32[B, H, S]]:
+    return ck.attention(
+        q,
+        k,
+        v,
+        score=lambda s, h: ck.tanh(s) + far[h],
+        mask=lambda i, j: i + j > 3,
+        return_lse=True,
+    )
+
+
+@ck.op
+def plain(
+    q: ck.f16[B, H, S, D], k: ck.f16[B, G, T, D], v: ck.f16[B, G, T, D]
+) -> ck.f16[B, H, S, D]:
+    return ck.attention(q, k, v)
+
+
+def arrays(queries: int = 40, keys: int = 48, head: int = 64, heads: int = 2) -> list[Any]:
+    q = np.zeros((1, heads, queries, head), np.float16)
+    k = np.zeros((1, heads, keys, head), np.float16)
+    return [q, k, k.copy()]
+
+
+def functions() -> AttentionFunctions:
+    plan = capped.fusion(*arrays(), np.zeros(2, np.float32))
+    found: AttentionFunctions = plan.kernel.functions  # type: ignore[union-attr]
+    return found
+
+
+def key(gpu: str = "gfx942", **changes: Any) -> AttentionKey:
+    algorithm = next(enumerate_legal(PLAIN, gpu))
+    return AttentionKey(PLAIN, replace(algorithm, **changes), gpu)
+
+
+def filled() -> Registry:
+    """A kernel of each kind; one of products is in the tests of products."""
+    made = Registry("attention")
+    made.declare(PLAIN, NOTHING, "gfx942", priority=1)
+    open_ = functions()
+    signature = replace(
+        PLAIN,
+        score="function",
+        mask="function",
+        score_function=region_hash(open_.score),
+        mask_function=region_hash(open_.mask),
+    )
+    made.declare(signature, open_, "gfx950")
+    back = ck.attention_grad_problem(ck.attention_problem(1, 1, 8, 8, 64))
+    made.declare(back.signature, NOTHING, "gfx942", priority=-1)
+    made.add(CombineKey(f16, True, "gfx942"), NOTHING)
+    made.add(AppendKey(f16, Rotary.HALF, True, "gfx942"), NOTHING)
+    made.add(ReduceKey(True, f16, "gfx942"), NOTHING)
+    return made
+
+
+HELPERS = ("combine", "append", "reduce")
+
+PROBLEM = ck.attention_problem(2, 8, 512, 512, 64)
+
+
+def attention_keys(registry: Registry) -> list[AttentionKey]:
+    return [kernel.key for kernel in registry if isinstance(kernel.key, AttentionKey)]

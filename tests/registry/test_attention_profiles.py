@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: MIT
+"""Profiles of attention, and bundles of its stencils."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from attention_kernels import (
+    HELPERS,
+    PLAIN,
+    PROBLEM,
+    arrays,
+    attention_keys,
+    capped,
+    key,
+)
+
+import cklang as ck
+from cklang import knobs
+from cklang.arch import arch
+from cklang.attention_keys import (
+    AppendKey,
+    AttentionKey,
+    AttentionSignature,
+    CombineKey,
+    Rotary,
+)
+from cklang.cli import build as command
+from cklang.cli.main import main
+from cklang.errors import CkError, error
+from cklang.fusion.attention_plan import AttentionFunctions
+from cklang.runtime import bundle, toolchain
+from cklang.runtime.build import StencilFiles
+from cklang.runtime.family import NOTHING
+from cklang.runtime.registry import Registry
+from cklang.runtime.rules import objections
+from cklang.runtime.space import attention_pattern
+from cklang.types import bf16, f16, f32
+
+# --- bundles
+
+
+@pytest.fixture
+def no_headers(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> None:
+        raise error("B004", get="pip install headers")
+
+    monkeypatch.setattr(toolchain, "find_ck_tree", refuse)
+
+
+def stencil(folder: Path, made: Any) -> StencilFiles:
+    folder.mkdir(exist_ok=True)
+    (folder / "stencil.bc").write_bytes(b"bitcode")
+    (folder / "host.so").write_bytes(b"library")
+    return StencilFiles(
+        key=made.stencil,
+        source="source",
+        bitcode=folder / "stencil.bc",
+        host_face=folder / "host.so",
+    )
+
+
+def test_bundles_hold_attention(tmp_path: Path, no_headers: None) -> None:
+    qs = key(tile=(128, 64, 32, 64, 32, 64), pipeline="qs")
+    held = [qs, CombineKey(f16, True, "gfx942"), AppendKey(bf16, Rotary.NONE, False, "gfx942")]
+    path = tmp_path / "attention.ckb"
+    files = [stencil(tmp_path / str(place), each) for place, each in enumerate(held)]
+    bundle.write(path, files, compiler="a compiler", headers="a tree")
+    made = bundle.read(path)
+    assert [row[0] for row in made.stencils] == held
+    assert all(made.find(each, "source") is not None for each in held)
+    with knobs.scope(CKLANG_BUNDLE=str(path)):
+        chosen = ck.select(PROBLEM, registry=Registry("empty"), arch="gfx942")
+        assert chosen.key == qs
+        assert "no CK Tile headers" in chosen.origin
+        with pytest.raises(CkError, match="CK-K102"):
+            ck.select(PROBLEM, registry=Registry("empty"), arch="gfx950")
+
+
+# --- profiles
+
+PROFILES = ("flash", "pytorch", "aiter", "fp32", "fp8")
+
+
+@pytest.mark.parametrize("gpu", ["gfx90a", "gfx942", "gfx950", "gfx1201"])
+@pytest.mark.parametrize("name", PROFILES)
+def test_profiles_are_sets_of_legal_kernels(name: str, gpu: str) -> None:
+    made = Registry(name)
+    if (name, gpu) in {("fp8", "gfx90a"), ("fp32", "gfx1201")}:
+        with pytest.raises(CkError, match="CK-K008"):
+            made.declare_profile(name, gpu)
+        return
+    assert made.declare_profile(name, gpu, heads=[128]) == len(made) > 10
+    assert made.declare_profile(name, gpu, heads=[128]) == 0
+    chosen = attention_keys(made)
+    for each in chosen[::7]:
+        assert next(objections(each.algorithm, each.signature, arch(gpu)), None) is None
+    dtypes = {each.signature.dtype.family for each in chosen}
+    assert dtypes == WITH[name] - ({"fp8"} if gpu == "gfx90a" else set())
+    assert {each.key.arch for each in made} == {gpu}
+
+
+WITH = {
+    "flash": {"f16", "bf16"},
+    "pytorch": {"f16", "bf16"},
+    "aiter": {"f16", "bf16", "fp8"},
+    "fp32": {"f32"},
+    "fp8": {"fp8"},
+}
+
+
+def test_what_profiles_are_for() -> None:
+    made = Registry("flash")
+    made.declare_profile("flash", "gfx942", dtypes=["f16"], heads=[64])
+    kinds = {each.key.kind for each in made}
+    assert kinds == {"attention", "attention_grad", *(f"attention_{n}" for n in HELPERS)}
+    assert {(k.signature.packed, k.signature.split) for k in attention_keys(made)} == {
+        (False, False),
+        (True, False),
+        (False, True),
+    }
+    assert not all(k.algorithm.pad_k for k in attention_keys(made))
+    torch = Registry("pytorch")
+    torch.declare_profile("pytorch", "gfx942", dtypes=["f16"], heads=[64])
+    assert not any(k.signature.packed for k in attention_keys(torch))
+    # Functions that change nothing stand for those of the users.
+    scored = next(k for k in torch if getattr(k.key, "signature", PLAIN).score.value == "function")
+    functions = scored.filling
+    assert isinstance(functions, AttentionFunctions)
+    assert functions.score is not None
+    assert functions.score.results == functions.score.params[:1]
+    with pytest.raises(CkError, match="CK-K001"):
+        torch.declare_profile("flush", "gfx942")
+
+
+def test_a_profile_names_algorithms_for_a_signature_of_its_own() -> None:
+    mine = Registry("mine")
+    assert mine.declare(PLAIN, NOTHING, "gfx942", "flash") > 7
+    assert {k.algorithm.pad_k for k in attention_keys(mine)} == {True, False}
+    whole = ck.attention_problem(1, 2, 128, 256, 64)
+    chosen = ck.select(whole, registry=mine, arch="gfx942", strategy="first_fit")
+    assert not chosen.key.algorithm.pad_k
+    ragged = ck.attention_problem(1, 2, 128, 250, 64)
+    assert ck.select(ragged, registry=mine, arch="gfx942").key.algorithm.pad_k
+    single = AttentionSignature(dtype=f32, dtype_o=f32, dtype_bias=f32)
+    for wrong, name in ((single, "flash"), (replace(PLAIN, packed=True), "pytorch")):
+        with pytest.raises(CkError, match="CK-K008"):
+            Registry("mine").declare(wrong, NOTHING, "gfx942", name)
+    with pytest.raises(CkError, match="CK-K001"):
+        Registry("mine").declare(PLAIN, NOTHING, "gfx942", "compute")
+
+
+def test_the_command_line_bundles_a_profile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Fake:
+        """Stands for the compilers, which other tests run."""
+
+        class toolchain:  # noqa: N801
+            identity = "a compiler"
+
+        class tree:  # noqa: N801
+            identity = "a tree"
+
+        count = 0
+
+        def stencil_files(self, wanted: Any) -> StencilFiles:
+            self.count += 1
+            return stencil(tmp_path / str(self.count), wanted[0])
+
+    monkeypatch.setattr(command, "built", lambda kernels, executor: ())
+    monkeypatch.setattr(command, "shared_builder", Fake)
+    path = tmp_path / "fp32.ckb"
+    words = ["build", "--bundle", str(path), "--profile", "fp32", "--arch", "gfx942"]
+    assert main([*words, "--head", "64", "--element", "f32"]) == 0
+    held = [row[0] for row in bundle.read(path).stencils]
+    assert f"{len(held)} stencils" in capsys.readouterr().out
+    assert {k.algorithm.tile[5] for k in held if isinstance(k, AttentionKey)} == {64}
+    assert {k.kind for k in held} == {"attention", "attention_grad", "attention_reduce"}
+    assert main([*words[:-1], "gfx1201"]) == 1
+    assert "fp32" in capsys.readouterr().err
+    program = tmp_path / "program.py"
+    program.write_text(OP)
+    dims = [f"{name}={extent}" for name, extent in {"B": 1, "H": 2, "S": 1, "T": 4096}.items()]
+    words = ["build", f"{program}:one", *dims, "--bundle", str(path), "--arch", "gfx942"]
+    for more, kinds in (([], {"attention", "attention_combine"}), (["--gradient"], GRADIENTS)):
+        assert main([*words, *more]) == 0
+        assert {row[0].kind for row in bundle.read(path).stencils} == kinds
+
+
+GRADIENTS = {"attention", "attention_combine", "attention_grad", "attention_reduce"}
+
+OP = """
+import cklang as ck
+B, H, S, T = ck.dims("B H S T")
+@ck.op
+def one(
+    q: ck.f16[B, H, S, 64], k: ck.f16[B, H, T, 64], v: ck.f16[B, H, T, 64]
+) -> ck.f16[B, H, S, 64]:
+    return ck.attention(q, k, v)
+"""
+
+PROGRAM = """
+import numpy as np
+import cklang as ck
+from cklang.errors import CkBuildError
+from cklang.runtime.toolchain import find_ck_tree
+
+try:
+    find_ck_tree()
+except CkBuildError:
+    pass
+else:
+    raise SystemExit("the headers are not hidden")
+
+B, H, S, T, D = ck.dims("B H S T D")
+
+@ck.op
+def mine(
+    q: ck.f16[B, H, S, D], k: ck.f16[B, H, T, D], v: ck.f16[B, H, T, D], far: ck.f32[H]
+) -> tuple[ck.f16[B, H, S, D], ck.f32[B, H, S]]:
+    return ck.attention(
+        q, k, v, score=lambda s, h: ck.tanh(s) * far[h], mask=lambda i, j: i + j > 3,
+        return_lse=True,
+    )
+
+rng = np.random.default_rng(0)
+q, k, v = (rng.standard_normal((1, 2, n, 64)).astype(np.float16) for n in (40, 90, 90))
+far = np.array([0.5, 2.0], np.float32)
+got, lse = mine(q, k, v, far, device="emu:gfx942")
+s = np.tanh(q.astype(np.float32) @ k.astype(np.float32).swapaxes(2, 3) / 8) * far[:, None, None]
+s = np.where(np.add.outer(np.arange(40), np.arange(90)) > 3, s, -np.inf)
+w = np.exp(s)
+want = w @ v.astype(np.float32) / w.sum(-1, keepdims=True)
+assert np.allclose(got.astype(np.float32), want, atol=5e-3), abs(got - want).max()
+assert np.allclose(lse, np.log(w.sum(-1)), atol=1e-3)
+print(mine.last.launches[0].key)
+"""
+
+
+@pytest.mark.slow
+def test_a_machine_without_headers_links_new_functions(tmp_path: Path) -> None:
+    """Another process, which sees no headers, fills the stencil with functions of its own."""
+    from cklang.runtime.build import shared_builder
+
+    mine = Registry("mine")
+    op = capped.using(registry=mine)
+    some = attention_pattern(tile=(128, 64, 32, 64, 32, 64), pipeline="qr_async", block_per_cu=2)
+    args = [*arrays(), np.zeros(2, np.float32)]
+    assert op.declare(*args, device="emu:gfx942", among=some, registry=mine) == 1
+    assert not mine.build().failures
+    builder = shared_builder()
+    path = tmp_path / "attention.ckb"
+    files = (builder.stencil_files((kernel.key, kernel.filling)) for kernel in mine)
+    bundle.write(path, files, compiler=builder.toolchain.identity, headers=builder.tree.identity)
+    empty = tmp_path / "no_headers"
+    empty.mkdir()
+    environment = {
+        **os.environ,
+        "CKLANG_BUNDLE": str(path),
+        "CKLANG_CK_DIR": str(empty),
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+    }
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    done = subprocess.run(
+        [sys.executable, str(program)], env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "qr_async" in done.stdout

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: MIT
+"""Attention is measured as products are: as plain data, checked, stored, and chosen afterwards."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cklang as ck
+from cklang.attention_keys import AttentionKey
+from cklang.errors import CkError
+from cklang.runtime.registry import Registry
+from cklang.runtime.strategy import Autotune
+from cklang.runtime.tune import attention
+from cklang.runtime.tune.attention import AttentionRun, run_operands
+from cklang.runtime.tune.bench import bench
+from cklang.runtime.tune.case import problem_text
+from cklang.runtime.tune.measure import measure
+from cklang.tuning.database import Database, Status
+
+B, H, G, S, T, D, P = ck.dims("B H G S T D P")
+ARCH = "gfx942"
+
+
+@ck.op
+def plain(
+    q: ck.f16[B, H, S, D], k: ck.f16[B, G, T, D], v: ck.f16[B, G, T, D]
+) -> ck.f16[B, H, S, D]:
+    return ck.attention(q, k, v)
+
+
+@ck.op
+def packed(
+    q: ck.f16[S, H, D],
+    k: ck.f16[T, G, D],
+    v: ck.f16[T, G, D],
+    mine: ck.i32[P],
+    theirs: ck.i32[P],
+) -> ck.f16[S, H, D]:
+    return ck.attention(q, k, v, cu_seqlens_q=mine, cu_seqlens_k=theirs)
+
+
+@ck.op
+def cached(
+    q: ck.f16[B, H, S, D],
+    k: ck.f16[T, G, 16, D],
+    v: ck.f16[T, G, 16, D],
+    lengths: ck.i32[B],
+    table: ck.i32[B, P],
+) -> tuple[ck.f16[B, H, S, D], ck.f32[B, H, S]]:
+    return ck.attention(q, k, v, seqlens_k=lengths, block_table=table, return_lse=True)
+
+
+def run_of(op: Any, **dims: int) -> AttentionRun:
+    from cklang.runtime.tune.case import calls_of
+
+    (run,) = calls_of(op, dims)
+    assert isinstance(run, AttentionRun)
+    return run
+
+
+PLAIN = {"B": 3, "H": 4, "G": 2, "S": 40, "T": 350, "D": 64}
+PACKED = {"S": 50, "T": 70, "H": 2, "G": 1, "D": 64, "P": 4}
+PAGED = {"B": 2, "H": 2, "G": 1, "S": 3, "T": 9, "D": 64, "P": 4}
+
+
+@pytest.mark.parametrize(("op", "dims"), [(plain, PLAIN), (packed, PACKED), (cached, PAGED)])
+def test_runs_are_plain_data(op: Any, dims: dict[str, int]) -> None:
+    run = run_of(op, **dims)
+    again = AttentionRun.from_json(json.loads(json.dumps(run.to_json())))
+    assert again == run
+    assert again.problem == run.problem
+    json.loads(problem_text(run.problem))
+    split = run.in_splits(2)
+    assert split.problem.problem.splits == 2
+    assert problem_text(split.problem) != problem_text(run.problem)
+
+
+def test_names_are_no_part_of_a_question() -> None:
+    @ck.op
+    def other(
+        a: ck.f16[B, H, S, D], b: ck.f16[B, G, T, D], c: ck.f16[B, G, T, D]
+    ) -> ck.f16[B, H, S, D]:
+        return ck.attention(a, b, c)
+
+    texts = {problem_text(run_of(op, **PLAIN).problem) for op in (plain, other)}
+    assert len(texts) == 1
+    texts.add(problem_text(run_of(plain, **{**PLAIN, "T": 351}).problem))
+    assert len(texts) == 2
+
+
+def test_lists_are_legal() -> None:
+    run = run_of(packed, **PACKED)
+    arrays = [np.full(each.shape, 99, each.dtype.numpy) for each in run.storage]
+    *_, mine, theirs = run_operands(run, arrays)
+    assert (mine[0], mine[-1], theirs[0], theirs[-1]) == (0, 50, 0, 70)
+    assert (np.diff(mine) > 0).all()
+    run = run_of(cached, **PAGED)
+    arrays = [np.full(each.shape, 99, each.dtype.numpy) for each in run.storage]
+    *_, lengths, table = run_operands(run, arrays)
+    assert (lengths == 64).all()
+    assert set(table.ravel()) == set(range(8))
+
+
+def test_a_part_has_the_strides_of_the_whole() -> None:
+    run = run_of(plain, **{**PLAIN, "S": 1000, "T": 2000})
+    part = run.part
+    assert dict(part.dims) == {**dict(run.dims), "B": 2, "S": 300, "T": 300}
+    assert [each.strides for each in part.storage] == [each.strides for each in run.storage]
+    assert part.storage[0].shape == (2, 4, 300, 64)
+    assert run_of(packed, **PACKED).part == run_of(packed, **PACKED)
+
+
+def declared(mine: Registry, among: Any, **dims: int) -> AttentionKey:
+    """Declare the one kernel that other tests build too, and return its key."""
+    shapes = [(dims["B"], dims["H"], dims["S"], 64), (dims["B"], dims["G"], dims["T"], 64)]
+    q, k = (np.zeros(shape, np.float16) for shape in shapes)
+    assert plain.declare(q, k, k, among=among, device=f"emu:{ARCH}", registry=mine) == 1
+    (kernel,) = mine
+    assert isinstance(kernel.key, AttentionKey)
+    return kernel.key
+
+
+SOME = ck.attention_pattern(tile=(128, 64, 32, 64, 32, 64), pipeline="qr_async", block_per_cu=2)
+SMALL = {"B": 1, "H": 2, "G": 1, "S": 33, "T": 70, "D": 64}
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("attention-tuning")
+def test_a_session_measures_and_a_call_takes_the_best(tmp_path: Path) -> None:
+    mine = Registry("mine")
+    key = declared(mine, SOME, **SMALL)
+    op = plain.using(registry=mine)
+    path = tmp_path / "tuning.sqlite"
+    report = ck.autotune(op, [SMALL], database=path, device=f"emu:{ARCH}", budget="10m")
+    (found,) = report.problems
+    assert found.best is not None
+    assert (found.best.key, found.best.status) == (key, Status.RIGHT)
+    assert "µs predicted" in found.best.unit
+    assert found.best.counters["instructions"] > 1000
+    assert found.best.counters["error_ratio"] <= 1
+    assert found.favourite == key
+    with Database(path) as database:
+        (again,) = database.measurements(found.question)
+        assert again.key == key
+    chosen = ck.select(found.problem, registry=mine, arch=ARCH, strategy=ck.Tuned(path))
+    assert "the best of 1 measured kernels in the database" in chosen.reason
+    table = bench(op, [SMALL], database=path, device=f"emu:{ARCH}")
+    assert [(row.kernel, row.best, row.heuristic) for row in table.rows] == [
+        (key.label, True, True)
+    ]
+    assert "1.000 of the best" in table.oracle()
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("attention-tuning")
+def test_the_strategy_times_kernels_on_the_device() -> None:
+    mine = Registry("mine")
+    key = declared(mine, SOME, **SMALL)
+    run = run_of(plain, **SMALL)
+    chosen = ck.select(run.problem, registry=mine, arch=ARCH, strategy=Autotune(limit=1))
+    assert chosen.key == key
+    assert "wave instructions" in chosen.reason
+    assert "the least of 1 measured on emulated gfx942" in chosen.reason
+    empty = Registry("empty")
+    with pytest.raises(CkError, match="CK-K010"):
+        ck.select(run.problem, registry=empty, arch=ARCH, strategy="autotune")
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("attention-tuning")
+def test_a_wrong_kernel_never_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = Registry("mine")
+    key = declared(mine, SOME, **SMALL)
+    run = run_of(plain, **SMALL)
+    right = attention.called
+
+    def wrong(*args: Any) -> Any:
+        results, count = right(*args)
+        results[0][0, 0, 5, 7] += np.float16(0.5)
+        return results, count
+
+    monkeypatch.setattr(attention, "called", wrong)
+    told = {"CKLANG_DEVICE": f"emu:{ARCH}"}
+    found = measure(run.to_json(), key.to_json(), told)
+    assert found["status"] == "wrong"
+    assert "times its bound" in found["note"]

@@ -23,15 +23,16 @@ from cklang.types import DType, Kind
 
 G, M, N, K = ck.dims("G M N K")
 X = ck.dtype_var("X", ck.f16, ck.bf16, ck.fp8, ck.i8)
+W = ck.dtype_var("W", ck.f16, ck.bf16, ck.fp8, ck.bf8, ck.i8)
 
 
 @ck.op
-def plain(x: X[M, K], w: X[N, K], bias: ck.f32[N]) -> ck.bf16[M, N]:
+def plain(x: X[M, K], w: W[N, K], bias: ck.f32[N]) -> ck.bf16[M, N]:
     return ck.relu((x @ w.T).to(ck.f32) + bias)
 
 
 @ck.op
-def batch(x: X[G, M, K], w: X[G, N, K], bias: ck.f32[N]) -> ck.bf16[G, M, N]:
+def batch(x: X[G, M, K], w: W[G, N, K], bias: ck.f32[N]) -> ck.bf16[G, M, N]:
     return ck.relu(ck.einsum("gmk,gnk->gmn", x, w).to(ck.f32) + bias)
 
 
@@ -43,7 +44,12 @@ class Case:
     """What it stands for, as the coverage table names it."""
     arch: str
     x: DType
+    w: DType | None = None
     more: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def types(self) -> tuple[DType, DType]:
+        return self.x, self.w or self.x
 
     @property
     def algorithm(self) -> Algorithm:
@@ -84,6 +90,14 @@ FEW = [
 REST = [
     Case(BATCH, "gfx1100", ck.i8),
     shared("split-K", "workspace", "gfx950", ck.fp8),
+    Case(
+        ("universal",),
+        "gfx1201",
+        ck.fp8,
+        ck.bf8,
+        {"pipeline": "compv4", "double_buffer": True},
+    ),
+    Case(("persistent",), "gfx1100", ck.f16, more=LASTING),
 ]
 SHAPES = ((64, 64, 64), (80, 208, 336), (144, 48, 0), (8, 8, 1000))
 """All fit the widest loads, so that one kernel serves them."""
@@ -93,10 +107,9 @@ def drawn(case: Case, shape: tuple[int, int, int], before: tuple[int, ...] = ())
     m, n, k = shape
     rng = np.random.default_rng(m + n + k)
     made = []
-    for rows in (m, n):
+    for dtype, rows in zip(case.types, (m, n), strict=True):
         numbers = rng.standard_normal((*before, rows, k))
-        numbers *= 40 if case.x.kind is Kind.INT else 1
-        made.append(numbers.astype(case.x.numpy))
+        made.append((numbers * 40 if dtype.kind is Kind.INT else numbers).astype(dtype.numpy))
     return [*made, rng.standard_normal(n).astype(np.float32)]
 
 
@@ -122,7 +135,7 @@ def check(case: Case, covered: Callable[..., None]) -> None:
     assert launch.key.signature.family is family
     assert launch.resources.spills == 0
     for variant in case.variants:
-        covered(variant, f"{case.x} {case.x} bf16", case.arch)
+        covered(variant, " ".join(map(str, (*case.types, ck.bf16))), case.arch)
 
 
 @pytest.mark.slow

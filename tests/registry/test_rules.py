@@ -62,6 +62,12 @@ def test_each_rule_objects(changes: dict[str, Any], rule: str) -> None:
     assert rule in rejected(replace(BASE, **changes))
 
 
+def test_a_wave_is_not_split_between_wave_groups() -> None:
+    one = replace(BASE, tile=(16, 16, 16), warps=(1, 1, 1), warp_tile=(16, 16, 16))
+    assert {"load-a", "load-b"} <= rejected(replace(one, num_wave_groups=2))
+    assert fix(replace(one, num_wave_groups=2), F16, "gfx942").algorithm.num_wave_groups == 1
+
+
 def test_every_rule_has_an_id_a_sentence_and_known_fields() -> None:
     names = {f.name for f in fields(Algorithm)}
     for rule in (*ALGORITHM_RULES, *PROBLEM_RULES):

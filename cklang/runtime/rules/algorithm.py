@@ -243,6 +243,8 @@ def access_pattern(
     whole rows: CK Tile's thread-raked pattern, with an access of at least ``vector`` elements and
     so wide that a row needs no more lanes than a wave has.
     """
+    if threads < wave:
+        return None
     width = max(vector, row // wave)
     width = min(width, outer * row // threads)
     if width < vector or row % width or row // width > wave:

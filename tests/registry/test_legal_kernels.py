@@ -7,7 +7,7 @@ each time; ``--hypothesis-profile=nightly`` draws a hundred.
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import pytest
@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cklang.arch import arch
-from cklang.keys import Algorithm, Signature
+from cklang.keys import Algorithm, KernelKey
 from cklang.runtime.advice import fix
 from cklang.runtime.rules import objections
 from cklang.runtime.space import legal_values
@@ -41,50 +41,74 @@ def draws() -> int:
     return 3 if examples <= 40 else 100
 
 
+GPUS = {
+    "gfx90a": "f16 bf16 f32 f16*i4 bf16*i4",
+    "gfx942": "f16 bf16 f32 fp8_fnuz bf8_fnuz i8 fp8_fnuz*bf8_fnuz f16*i4 fp8_fnuz*i4",
+    "gfx950": "f16 bf16 f32 fp8 bf8 i8 bf8*fp8 f16*i4 fp8*i4 fp4",
+    "gfx1100": "f16 bf16 i8 f16*i4 bf16*i4",
+    "gfx1201": "f16 bf16 i8 fp8 bf8 fp8*bf8 f16*i4 fp8*i4",
+}
+"""The types of A and B that each multiplies."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A legal kernel of E = A B."""
+
+    algorithm: Algorithm
+    types: tuple[DType, DType]
+    gpu: str
+    layouts: str
+
+    @property
+    def key(self) -> KernelKey:
+        a, b = self.types
+        return plain_key(self.algorithm, a, self.gpu, self.layouts, b=b)
+
+
 @st.composite
-def legal_kernels(draw: st.DrawFn) -> tuple[Algorithm, DType, str, str]:
+def legal_kernels(draw: st.DrawFn) -> Drawn:
     """A random point of the space, moved to a legal one."""
-    gpu = draw(st.sampled_from(["gfx942", "gfx950", "gfx90a"]))
-    dtype = DTYPES[draw(st.sampled_from(["f16", "bf16", "f32"]))]
-    layouts = draw(st.sampled_from(["rcr", "rrr", "ccr", "crr"]))
-    signature = plain_key(BLANK, dtype, gpu, layouts).signature
+    gpu = draw(st.sampled_from(list(GPUS)))
+    names = draw(st.sampled_from(GPUS[gpu].split())).split("*")
+    types = DTYPES[names[0]], DTYPES[names[-1]]
+    packed = any(dtype.packed for dtype in types)
+    layouts = "rcr" if packed else draw(st.sampled_from(["rcr", "rrr", "ccr", "crr"]))
+    signature = Drawn(BLANK, types, gpu, layouts).key.signature
     chosen: dict[str, Any] = {
         f.name: draw(st.sampled_from(list(legal_values(f.name, signature, arch(gpu)))))
         for f in fields(Algorithm)
         if f.name not in ("vector_d", "pad_m", "pad_n", "pad_k")
     }
-    return fix(Algorithm(**chosen), signature, gpu).algorithm, dtype, gpu, layouts
+    return Drawn(fix(Algorithm(**chosen), signature, gpu).algorithm, types, gpu, layouts)
 
 
-def check(algorithm: Algorithm, dtype: DType, gpu: str, layouts: str) -> None:
-    key = plain_key(algorithm, dtype, gpu, layouts)
-    assert list(objections(algorithm, key.signature, arch(gpu))) == []
+def check(drawn: Drawn) -> None:
+    key, algorithm = drawn.key, drawn.algorithm
+    assert list(objections(algorithm, key.signature, arch(drawn.gpu))) == []
     m, n, k = algorithm.tile
     step = max(algorithm.vector_a, algorithm.vector_b, algorithm.vector_e)
     shape = (m + 3 * step, n + 5 * step, 3 * k + step)
-    found = self_test(key, shape, f"emu:{gpu}")
+    found = self_test(key, shape, f"emu:{drawn.gpu}")
     assert found.wrong == 0, f"{key}: {found}"
 
 
 @settings(max_examples=draws())
 @given(legal_kernels())
-def test_legal_kernels_compile_and_are_right(
-    drawn: tuple[Algorithm, DType, str, str],
-) -> None:
-    check(*drawn)
+def test_legal_kernels_compile_and_are_right(drawn: Drawn) -> None:
+    check(drawn)
 
 
 def test_the_draw_is_legal_and_varied() -> None:
     """The strategy itself, without compiling: every point is legal, and they differ."""
-    seen: list[tuple[Algorithm, Signature]] = []
+    seen: list[Drawn] = []
 
     @settings(max_examples=6, database=None)
     @given(legal_kernels())
-    def draw(drawn: tuple[Algorithm, DType, str, str]) -> None:
-        algorithm, dtype, gpu, layouts = drawn
-        signature = plain_key(algorithm, dtype, gpu, layouts).signature
-        assert list(objections(algorithm, signature, arch(gpu))) == []
-        seen.append((algorithm, signature))
+    def draw(drawn: Drawn) -> None:
+        assert list(objections(drawn.algorithm, drawn.key.signature, arch(drawn.gpu))) == []
+        seen.append(drawn)
 
     draw()
-    assert len({algorithm for algorithm, _ in seen}) >= 3
+    assert len({each.algorithm for each in seen}) >= 3
+    assert len({each.types for each in seen}) >= 3

@@ -159,7 +159,7 @@ CK_TILE_DEVICE auto make_encoding(const AttentionArgs& args, const At& at)
             args.slopes.data)[at.batch * args.slopes.stride_batch +
                               at.head * args.slopes.stride_head];
         return ck_tile::Alibi<float, true, 32>{
-            slope * ck_tile::log2e_v<float>,
+            static_cast<float>(slope * ck_tile::log2e_v<>), // in double, as CK Tile
             at.seqlen_q,
             at.seqlen_k,
             args.from_bottom_right ? ck_tile::AlibiMode::FROM_BOTTOM_RIGHT

@@ -296,4 +296,4 @@ def test_refusals() -> None:
 def test_keys_are_read_back() -> None:
     for key in (COMBINE, AppendKey(f16, Rotary.HALF, True, "gfx942")):
         assert type(key).from_json(key.to_json()) == key
-        assert key.stencil is key
+        assert key.stencil == key

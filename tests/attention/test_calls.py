@@ -459,11 +459,11 @@ def test_what_is_said() -> None:
 @pytest.mark.parametrize(
     ("change", "rule"),
     [
-        ({"tile": (128, 64, 32, 32, 32, 32)}, "attention-head-size"),
+        ({"tile": (128, 64, 16, 32, 32, 32)}, "attention-head-size"),
         ({"pad_d": False}, "attention-head-pad"),
         ({"pad_q": False}, "attention-length-pad"),
         ({"pad_k": False}, "attention-length-pad"),
-        ({"vector": 16}, "attention-head-vector"),
+        ({"vector": 16}, "attention-vector"),
         ({"warp_tile": (32, 32, 7)}, "attention-instruction"),
     ],
 )

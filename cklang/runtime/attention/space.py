@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -18,8 +19,10 @@ from cklang.attention_keys import (
     MaskKind,
     ScoreKind,
 )
+from cklang.runtime.family import AnySignature
 from cklang.runtime.grid import Grid, Pattern
 from cklang.runtime.rules.attention import rows_of
+from cklang.runtime.rules.bounds import ACCESS_BYTES
 from cklang.runtime.rules.engine import ATTENTION_GRAD_RULES, ATTENTION_RULES
 from cklang.types import DType
 
@@ -30,7 +33,6 @@ __all__ = [
     "attention_grad_algorithms",
 ]
 
-_ACCESS_BYTES = 16
 _SMALL = 64
 
 
@@ -93,7 +95,7 @@ def _algorithm(
 
 def _widest(dtype: DType) -> int:
     """Return how many elements an access moves along a head; 8-bit heads are multiples of 8 too."""
-    return min(_ACCESS_BYTES // dtype.bytes, 8)
+    return min(ACCESS_BYTES // dtype.bytes, 8)
 
 
 def _tilings(spec: ArchSpec, dtype: DType) -> list[AttentionTile]:
@@ -175,22 +177,19 @@ def _chosen(
 
 
 def _choices(
-    step: str, signature: AttentionSignature, spec: ArchSpec, among: Pattern
+    tiling: tuple[str, ...],
+    triples: Callable[[Any, ArchSpec], list[tuple[Any, ...]]],
+    values: Callable[[str, Any, ArchSpec], Sequence[Any]],
+    step: str,
+    signature: AnySignature,
+    spec: ArchSpec,
+    among: Pattern,
 ) -> Iterator[dict[str, Any]]:
+    """Yield the values of a step of the walk, of a family with such tilings and other fields."""
     if step == "tiling":
-        yield from _chosen(_TILING, _triples(signature, spec), among)
+        yield from _chosen(tiling, triples(signature, spec), among)
         return
-    for value in among.values(step, _values(step, signature, spec)):
-        yield {step: value}
-
-
-def _grad_choices(
-    step: str, signature: AttentionGradSignature, spec: ArchSpec, among: Pattern
-) -> Iterator[dict[str, Any]]:
-    if step == "tiling":
-        yield from _chosen(_GRAD_TILING, _grad_triples(signature, spec), among)
-        return
-    for value in among.values(step, _grad_values(step, signature, spec)):
+    for value in among.values(step, values(step, signature, spec)):
         yield {step: value}
 
 
@@ -198,7 +197,7 @@ ATTENTION_GRID: Grid[AttentionAlgorithm] = Grid(
     of=AttentionAlgorithm,
     order=("tiling", "pipeline", *_PADS, "vector", "block_per_cu"),
     joint={"tiling": _TILING},
-    choices=_choices,
+    choices=partial(_choices, _TILING, _triples, _values),
     values=_values,
     rules=ATTENTION_RULES,
 )
@@ -208,7 +207,7 @@ ATTENTION_GRAD_GRID: Grid[AttentionGradAlgorithm] = Grid(
     of=AttentionGradAlgorithm,
     order=("tiling", "pipeline", "vector", "block_per_cu"),
     joint={"tiling": _GRAD_TILING},
-    choices=_grad_choices,
+    choices=partial(_choices, _GRAD_TILING, _grad_triples, _grad_values),
     values=_grad_values,
     rules=ATTENTION_GRAD_RULES,
 )

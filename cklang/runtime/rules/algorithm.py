@@ -3,24 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from cklang.arch import ANY, ArchSpec, Forbidden, KnownWrong
 from cklang.keys import Algorithm, DKind, EpilogueKind, Layout, Signature
 from cklang.lowering.gemm import is_mx, unsupported
 from cklang.lowering.pipelines import PIPELINES
 from cklang.runtime.rules import resources
-from cklang.runtime.rules.engine import Objection, algorithm_rule, at_most, multiple
+from cklang.runtime.rules.bounds import at_most, encoded_for, multiple, narrow_access, one_of
+from cklang.runtime.rules.engine import Objection, algorithm_rule
 from cklang.types import DType, i4
 
 __all__ = ["access_pattern"]
-
-_WIDEST = 16
-"""Bytes of the widest load or store of a thread."""
-
-
-def _triple(extents: Iterable[int]) -> str:
-    return "x".join(map(str, extents))
 
 
 @algorithm_rule("pipeline", "CK Tile's pipelines do not all work on every GPU", reads=("pipeline",))
@@ -97,15 +89,9 @@ def _packed_along_k(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | N
 @algorithm_rule("warp-tile", "the GPU has a fixed set of matrix instructions", reads=("warp_tile",))
 def _warp_tile(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     types = s.multiplied
-    legal = spec.tiles(*types, sparse=s.sparse)
-    if a.warp_tile in legal:
-        return None
     sparse = "sparse " if s.sparse else ""
-    return Objection(
-        what=f"the warp tile for {sparse}{types[0]} by {types[1]} to {types[2]} on {spec.name}",
-        value=_triple(a.warp_tile),
-        bound="one of " + (", ".join(map(_triple, legal)) or "(none)"),
-    )
+    what = f"the warp tile for {sparse}{types[0]} by {types[1]} to {types[2]} on {spec.name}"
+    return one_of(what, a.warp_tile, spec.tiles(*types, sparse=s.sparse))
 
 
 @algorithm_rule(
@@ -125,22 +111,12 @@ def _fp8_encoding(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | Non
     named = {"A": s.dtype_a, "B": s.dtype_b, "E": s.dtype_e}
     for name, operands in (("D", s.d), ("operand of A ", s.a), ("operand of B ", s.b)):
         named |= {f"{name}{i}": each.dtype for i, each in enumerate(operands)}
-    for name, dtype in named.items():
-        if dtype.encoding not in ("", spec.fp8):
-            what = f"the 8-bit float encoding of {name} on {spec.name}"
-            return Objection(what=what, value=f"{dtype.encoding} ({dtype})", bound=spec.fp8)
-    return None
+    return encoded_for(spec, named)
 
 
 @algorithm_rule("warps", "CK Tile arranges the warps of a block in few ways", reads=("warps",))
 def _warps(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
-    if a.warps in spec.warp_configs:
-        return None
-    return Objection(
-        what=f"the warps on {spec.name}",
-        value=_triple(a.warps),
-        bound="one of " + ", ".join(map(_triple, spec.warp_configs)),
-    )
+    return one_of(f"the warps on {spec.name}", a.warps, spec.warp_configs)
 
 
 @algorithm_rule("threads", "a workgroup has a limited number of threads", reads=("warps",))
@@ -351,11 +327,7 @@ def _width_d(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
 
 
 def _width(name: str, vector: int, dtype: DType) -> Objection | None:
-    most = max(1, _WIDEST * 8 // dtype.bits)
-    if vector <= most and vector & (vector - 1) == 0:
-        return None
-    bound = f"a power of two up to {most}"
-    return Objection(what=f"the vector of {name}", value=str(vector), bound=bound)
+    return narrow_access(f"the vector of {name}", vector, dtype)
 
 
 @algorithm_rule(

@@ -15,24 +15,30 @@ from cklang.arch import ArchSpec, AttentionTile
 from cklang.attention_keys import AttentionAlgorithm, AttentionSignature, ScoreKind
 from cklang.lowering.attention_pipelines import MOST_HEAD, PIPELINE_FACTS
 from cklang.runtime.attention.problem import AttentionCase
+from cklang.runtime.rules.bounds import (
+    ACCESS_BYTES,
+    at_most,
+    by_extents,
+    encoded_for,
+    multiple,
+    narrow_access,
+    one_of,
+)
 from cklang.runtime.rules.engine import (
     ATTENTION_PROBLEM_RULES,
     ATTENTION_RULES,
     Objection,
     algorithm_rule,
-    at_most,
-    multiple,
     problem_rule,
 )
 from cklang.types import DType
 
-__all__ = ["encoding_of", "rows_of"]
+__all__ = ["rows_of"]
 
 _rule = partial(algorithm_rule, table=ATTENTION_RULES, of=AttentionAlgorithm)
 _problem = partial(problem_rule, table=ATTENTION_PROBLEM_RULES, of=AttentionAlgorithm)
 
 _DWORD = 4
-_ACCESS_BYTES = 16
 _MOST_BYTES = 2**31
 _MOST_LENGTH = 2**30 - 1
 _MOST_TILES = 2**31 - 1
@@ -45,28 +51,15 @@ _INSTRUCTION_STEP = 16
 """A warp tile's step is that of its instruction, or several; those of CDNA divide this."""
 
 
-def _text(extents: tuple[int, ...]) -> str:
-    return "x".join(map(str, extents))
-
-
 def rows_of(spec: ArchSpec, dtype: DType) -> Iterator[AttentionTile]:
     """Yield the GPU's tilings for an element type; ``fp8`` there is its own encoding."""
     name = dtype.name.removesuffix("_fnuz")
     return (row for row in spec.attention_tiles if name in row.dtypes)
 
 
-def encoding_of(named: dict[str, DType], spec: ArchSpec) -> Objection | None:
-    """Object to an 8-bit float whose encoding is not the GPU's."""
-    for name, dtype in named.items():
-        if dtype.encoding not in ("", spec.fp8):
-            what = f"the 8-bit float encoding of {name} on {spec.name}"
-            return Objection(what=what, value=f"{dtype.encoding} ({dtype})", bound=spec.fp8)
-    return None
-
-
 @_rule("attention-encoding", "a GPU has one encoding of 8-bit floats, or none", reads=())
 def _encoding(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
-    return encoding_of({"q, k and v": s.dtype, "o": s.dtype_o}, spec)
+    return encoded_for(spec, {"q, k and v": s.dtype, "o": s.dtype_o})
 
 
 @_rule(
@@ -103,7 +96,7 @@ def _tiling(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Obj
     for row in rows_of(spec, s.dtype):
         same = (row.tile, (row.warps, 1, 1), row.warp_tile) == (a.tile, a.warps, a.warp_tile)
         if same and a.pipeline.value not in row.pipelines:
-            what = f"the pipeline in tiles of {_text(a.tile)}"
+            what = f"the pipeline in tiles of {by_extents(a.tile)}"
             bound = f"one of {', '.join(row.pipelines)}"
             return Objection(what=what, value=a.pipeline.value, bound=bound)
     return None
@@ -115,18 +108,14 @@ def _tiling(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Obj
 def _instruction(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
     name = s.dtype.family
     legal = spec.tiles(name, name, "f32")
-    if a.warp_tile in legal:
-        return None
-    shown = ", ".join(map(_text, legal)) or "(none)"
-    what = f"the warp tile for {name} on {spec.name}"
-    return Objection(what=what, value=_text(a.warp_tile), bound=f"one of {shown}")
+    return one_of(f"the warp tile for {name} on {spec.name}", a.warp_tile, legal)
 
 
 @_rule("attention-warps", "the warps of a block share out its queries", reads=("warps",))
 def _warps(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
     if a.warps[1:] == (1, 1):
         return None
-    return Objection(what="the warps", value=_text(a.warps), bound=f"{a.warps[0]}x1x1")
+    return Objection(what="the warps", value=by_extents(a.warps), bound=f"{a.warps[0]}x1x1")
 
 
 @_rule("attention-threads", "a workgroup has a limited number of threads", reads=("warps",))
@@ -284,7 +273,7 @@ def _lds(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Object
 def _async_load(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
     if not PIPELINE_FACTS[a.pipeline].buffers:
         return None
-    width = (_ACCESS_BYTES if spec.family == "cdna4" else _DWORD) // s.dtype.bytes
+    width = (ACCESS_BYTES if spec.family == "cdna4" else _DWORD) // s.dtype.bytes
     threads = math.prod(a.warps) * spec.wave_size
     # The pipeline deals K out by the step of the second product.
     return multiple("the elements of K in a step", a.tile[1] * a.tile[4], threads * width)
@@ -337,11 +326,7 @@ def _paged(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Obje
 
 @_rule("attention-vector", "an access moves a power of two of bytes, 16 at most", reads=("vector",))
 def _vector(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
-    most = _ACCESS_BYTES // s.dtype.bytes
-    if a.vector <= most and a.vector & (a.vector - 1) == 0:
-        return None
-    bound = f"a power of two up to {most}"
-    return Objection(what="the vector along a head", value=str(a.vector), bound=bound)
+    return narrow_access("the vector along a head", a.vector, s.dtype)
 
 
 @_rule(

@@ -10,7 +10,7 @@ from cklang.arch import ArchSpec
 from cklang.attention_keys import AttentionGradAlgorithm, AttentionGradSignature, ScoreKind
 from cklang.lowering.attention_pipelines import MOST_HEAD
 from cklang.runtime.attention.problem import AttentionGradCase
-from cklang.runtime.rules.attention import encoding_of
+from cklang.runtime.rules.bounds import at_most, encoded_for, multiple, narrow_access, one_of
 from cklang.runtime.rules.engine import (
     ATTENTION_GRAD_PROBLEM_RULES,
     ATTENTION_GRAD_RULES,
@@ -18,8 +18,6 @@ from cklang.runtime.rules.engine import (
     Objection,
     ProblemCheck,
     algorithm_rule,
-    at_most,
-    multiple,
     problem_rule,
 )
 
@@ -28,18 +26,12 @@ __all__: list[str] = []
 _rule = partial(algorithm_rule, table=ATTENTION_GRAD_RULES, of=AttentionGradAlgorithm)
 _problem = partial(problem_rule, table=ATTENTION_GRAD_PROBLEM_RULES, of=AttentionGradAlgorithm)
 
-_ACCESS_BYTES = 16
-
-
-def _text(extents: tuple[int, ...]) -> str:
-    return "x".join(map(str, extents))
-
 
 @_rule("attention-grad-encoding", "a GPU has one encoding of 8-bit floats, or none", reads=())
 def _encoding(
     a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
 ) -> Objection | None:
-    return encoding_of({"q, k and v": s.forward.dtype}, spec)
+    return encoded_for(spec, {"q, k and v": s.forward.dtype})
 
 
 @_rule(
@@ -108,12 +100,8 @@ def _instruction(
 ) -> Objection | None:
     name = s.forward.dtype.family
     legal = spec.tiles(name, name, "f32")
-    for tile in a.warp_tiles:
-        if tile not in legal:
-            shown = ", ".join(map(_text, legal)) or "(none)"
-            what = f"a warp tile for {name} on {spec.name}"
-            return Objection(what=what, value=_text(tile), bound=f"one of {shown}")
-    return None
+    found = (one_of(f"a warp tile for {name} on {spec.name}", t, legal) for t in a.warp_tiles)
+    return next(filter(None, found), None)
 
 
 @_rule("attention-grad-warps", "all products are made by the same warps", reads=("warps",))
@@ -207,11 +195,7 @@ def _head_limit(
 def _vector(
     a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
 ) -> Objection | None:
-    most = _ACCESS_BYTES // s.forward.dtype.bytes
-    if a.vector <= most and a.vector & (a.vector - 1) == 0:
-        return None
-    bound = f"a power of two up to {most}"
-    return Objection(what="the vector along a head", value=str(a.vector), bound=bound)
+    return narrow_access("the vector along a head", a.vector, s.forward.dtype)
 
 
 @_problem("attention-grad-head-size", "a tile holds a whole head", reads=("tile",))

@@ -8,7 +8,8 @@ import math
 from cklang.arch import ArchSpec
 from cklang.keys import Algorithm
 from cklang.runtime.problem import Operand, Problem
-from cklang.runtime.rules.engine import Objection, multiple, problem_rule
+from cklang.runtime.rules.bounds import multiple
+from cklang.runtime.rules.engine import Objection, problem_rule
 from cklang.runtime.rules.problem import arrays_of
 
 __all__: list[str] = []

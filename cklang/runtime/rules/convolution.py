@@ -11,7 +11,8 @@ from cklang.arch import ArchSpec
 from cklang.ir.windows import Role
 from cklang.keys import Algorithm, ConvSpecial, DKind, Family
 from cklang.runtime.convolution import ConvProblem, ConvTensor
-from cklang.runtime.rules.engine import CONV_RULES, Objection, multiple, problem_rule
+from cklang.runtime.rules.bounds import multiple
+from cklang.runtime.rules.engine import CONV_RULES, Objection, problem_rule
 
 __all__: list[str] = []
 

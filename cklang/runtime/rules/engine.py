@@ -38,9 +38,7 @@ __all__ = [
     "Objection",
     "ProblemRule",
     "algorithm_rule",
-    "at_most",
     "book_of",
-    "multiple",
     "problem_rule",
     "rules_of",
 ]
@@ -198,17 +196,3 @@ def problem_rule(
 def _expect_fields(reads: tuple[str, ...], of: type[AnyAlgorithm]) -> None:
     for name in reads:
         attrgetter(name)(of)
-
-
-def multiple(what: str, value: int, of: int) -> Objection | None:
-    """Object unless ``value`` is a multiple of ``of``."""
-    if value % of == 0:
-        return None
-    return Objection(what=what, value=str(value), bound=f"a multiple of {of}")
-
-
-def at_most(what: str, value: int, bound: int) -> Objection | None:
-    """Object to a ``value`` above ``bound``."""
-    if value <= bound:
-        return None
-    return Objection(what=what, value=str(value), bound=f"at most {bound}")

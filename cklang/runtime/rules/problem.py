@@ -10,7 +10,8 @@ from cklang.keys import Algorithm, DKind, DOperand, Layout
 from cklang.lowering.gemm import read_width
 from cklang.runtime.arrangement import arrangement_of
 from cklang.runtime.problem import Array, ComputedMatrix, Matrix, Operand, Problem, ScaleAccess
-from cklang.runtime.rules.engine import Objection, multiple, problem_rule
+from cklang.runtime.rules.bounds import multiple
+from cklang.runtime.rules.engine import Objection, problem_rule
 
 __all__ = ["arrays_of"]
 

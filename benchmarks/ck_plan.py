@@ -75,12 +75,12 @@ FAMILIES = {
     "flatmm": Family(
         folder="18_flatmm", sources=("*.cpp", "mixed_prec/*.cpp", "mxgemm/*.cpp"), turn=1
     ),
-    "grouped_gemm": Family(folder="17_grouped_gemm", sources=("*.cpp",), turn=3),
+    "grouped_gemm": Family(folder="17_grouped_gemm", sources=("*.cpp",), turn=2),
     "block_scale": Family(
-        folder="38_block_scale_gemm", sources=("*.cpp",), flags=GEMM_FLAGS, turn=3
+        folder="38_block_scale_gemm", sources=("*.cpp",), flags=GEMM_FLAGS, turn=2
     ),
-    "streamk": Family(folder="40_streamk_gemm", sources=("*.cpp",), turn=3),
-    "gemm": Family(folder="03_gemm", sources=("*.cpp",), flags=GEMM_FLAGS, turn=3),
+    "streamk": Family(folder="40_streamk_gemm", sources=("*.cpp",), turn=2),
+    "gemm": Family(folder="03_gemm", sources=("*.cpp",), flags=GEMM_FLAGS, turn=2),
 }
 
 NORMS = {"layernorm2d": "02_layernorm2d", "rmsnorm2d": "10_rmsnorm2d"}
@@ -172,7 +172,7 @@ def _chosen(names: Mapping[str, tuple[object, frozenset[str]]]) -> Iterator[tupl
     for members in kinds.values():
         for number, name in enumerate(cover(members)):
             half = "_fp16_" in f"{name}_"
-            yield name, (2 if half else 4) if number else (0 if half else 1)
+            yield name, (3 if half else 4) if number else (0 if half else 1)
 
 
 def _norms(name: str, home: Path, folder: Path) -> Iterator[Unit]:

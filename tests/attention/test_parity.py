@@ -123,7 +123,7 @@ CASES = {
         unit=f"bf16_batch*{_PLAIN}", hdim=128, dtype=bf16, dtype_o=bf16, algorithm=LARGE, batch=1
     ),
     "fp8 to bf16": Case(
-        unit="fp8bf16_batch*pssk_nlogits_nbias_nmask_nlse_ndropout_nskip",
+        unit="fp8bf16_batch*pssk_nlogits_nbias_nmask_nlse_ndropout_nskip_squant",
         dtype=fp8_fnuz,
         dtype_o=bf16,
         algorithm=EIGHT,

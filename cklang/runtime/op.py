@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -320,8 +320,15 @@ class Op:
         binding = self._bind(self._values(args, kwargs))
         return cases_of(self._fuse(binding), binding)
 
-    def gradient_cases(self, *args: Any, **kwargs: Any) -> tuple[AnyCase, ...]:
+    def gradient_cases(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], *, deterministic: bool
+    ) -> tuple[AnyCase, ...]:
         """Return the same of :func:`cklang.attention_grad` of a call.
+
+        Args:
+            args: Of the call.
+            kwargs: Of the call.
+            deterministic: As in :func:`cklang.attention_grad`.
 
         Raises:
             CkUnsupportedError: G006, G007, it has no gradient.
@@ -329,8 +336,9 @@ class Op:
         from cklang.runtime.attention.backward import plan_of_gradients
         from cklang.runtime.tune.gradient import gradient_runs_of
 
-        binding = self._bind(self._values(args, kwargs))
-        return gradient_runs_of(plan_of_gradients(self, binding), binding)
+        binding = self._bind(self._values(tuple(args), dict(kwargs)))
+        plan = plan_of_gradients(self, binding)
+        return gradient_runs_of(plan, binding, deterministic=deterministic)
 
     def declare(
         self,

@@ -112,14 +112,12 @@ class PreparedGradients:
     results: Gradients
     selection: Selection[AttentionGradKey, AttentionGradCase]
     """The kernel that gives the parts."""
-
-    def launch(self) -> None:
-        """Launch everything; the results are not there yet."""
-        self.call.run(list(self.addresses), None)
+    held: tuple[Any, ...]
+    """What must live as long as the addresses are used."""
 
     def run(self) -> None:
         """Launch everything, and wait for it."""
-        self.launch()
+        self.call.run(list(self.addresses), None)
         self.call.device.synchronize()
 
 
@@ -160,7 +158,8 @@ def prepare_gradients(
     pieces += [touched(out, written=True) for out in outs]
     call = CallPlan(opened, steps, pieces, stages.temporaries, binding.place, outs=len(outs))
     addresses = tuple(array.pointer for array in (*binding.arrays.values(), given, *outs))
-    return PreparedGradients(call, addresses, Gradients(*made), stages.selection)
+    held = (*args, *kwargs.values(), grad)
+    return PreparedGradients(call, addresses, Gradients(*made), stages.selection, held)
 
 
 def declare_gradients(

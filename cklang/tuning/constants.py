@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The free constants of the cost model: what they mean, the fitted sets that are shipped, and how
-they are carried over to GPUs that nobody has measured."""
+"""The free constants of the cost model: fitted sets that are shipped, and how others get them."""
 
 from __future__ import annotations
 

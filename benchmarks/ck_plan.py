@@ -157,11 +157,13 @@ def cover(names: Mapping[str, frozenset[str]]) -> list[str]:
 
 
 def _examples(name: str, family: Family, root: Path) -> Iterator[Unit]:
+    """One source of each family in the first turn."""
     home = root / family.folder
-    for pattern in family.sources:
-        for source in sorted(home.glob(pattern)):
-            flags = (*family.flags.split(), f"-I{home}")
-            yield Unit(name=f"{name}-{source.stem}", source=source, flags=flags, turn=family.turn)
+    found = (source for pattern in family.sources for source in sorted(home.glob(pattern)))
+    flags = (*family.flags.split(), f"-I{home}")
+    for number, source in enumerate(found):
+        turn = family.turn if number else 0
+        yield Unit(name=f"{name}-{source.stem}", source=source, flags=flags, turn=turn)
 
 
 def _chosen(names: Mapping[str, tuple[object, frozenset[str]]]) -> Iterator[tuple[str, int]]:

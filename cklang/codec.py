@@ -7,6 +7,8 @@ spellings, with the nearest known ones; nothing is defaulted.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import types
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
@@ -18,10 +20,25 @@ from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 from cklang.errors import CkError, error
 from cklang.types import DTYPES, DType
 
-__all__ = ["close", "decode", "dtype_of", "encode", "enum_of", "expect_fields", "unknown"]
+__all__ = [
+    "canonical_digest",
+    "close",
+    "decode",
+    "dtype_of",
+    "encode",
+    "enum_of",
+    "expect_fields",
+    "unknown",
+]
 
 E = TypeVar("E", bound=Enum)
 T = TypeVar("T")
+
+
+def canonical_digest(data: object) -> str:
+    """Return the SHA-256 (hex) of plain data's one JSON form: sorted names, no spaces."""
+    text = json.dumps(data, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def close(got: object, known: Sequence[str]) -> str:

@@ -7,15 +7,13 @@ derived from it and never parsed. Two keys that differ in any field differ in di
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 from typing import Any
 
-from cklang.codec import decode, encode, enum_of
+from cklang.codec import canonical_digest, decode, encode, enum_of
 from cklang.errors import error
 from cklang.types import DType, i4
 
@@ -350,8 +348,7 @@ class KernelKey:
     @cached_property
     def digest(self) -> str:
         """SHA-256 (hex) of the canonical JSON: the identity."""
-        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
+        return canonical_digest(self.to_json())
 
     @cached_property
     def label(self) -> str:

@@ -6,14 +6,12 @@ As in :mod:`cklang.keys`, identity is the SHA-256 of one canonical JSON form tha
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
-from cklang.codec import decode, encode
+from cklang.codec import canonical_digest, decode, encode
 from cklang.errors import error
 from cklang.keys import SCHEMA_VERSION
 
@@ -34,8 +32,7 @@ class PlainKey:
     @cached_property
     def digest(self) -> str:
         """SHA-256 (hex) of the canonical JSON: the identity."""
-        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
+        return canonical_digest(self.to_json())
 
     @cached_property
     def label(self) -> str:

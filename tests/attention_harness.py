@@ -38,11 +38,9 @@ from cklang.lowering.attention_face import (
 )
 from cklang.lowering.gemm import KernelSource
 from cklang.runtime import codeobject
-from cklang.runtime import compile as steps
-from cklang.runtime.cache import Entry, Store
+from cklang.runtime.build import shared_builder
+from cklang.runtime.compile import identity, link_fill
 from cklang.runtime.device import Device, open_device
-from cklang.runtime.paths import cache_root
-from cklang.runtime.toolchain import find_ck_tree, find_toolchain
 from cklang.types import DType, bf16, f16
 
 Array = np.ndarray[Any, Any]
@@ -95,42 +93,17 @@ _FACES = {
 @cache
 def build(key: AnyAttentionKey, fill: str = "") -> Built:
     """Return the kernel of ``key`` with its holes filled; stencils are kept in the cache."""
-    source = lower_any(key, fill)
-    tools, tree = find_toolchain(), find_ck_tree()
-    store = Store(cache_root())
-    inputs = {"source": source.stencil, "arch": key.arch, "tools": steps.identity(tools, tree)}
-
-    def headers(folder: Path) -> Mapping[str, Any]:
-        steps.compile_headers(key.arch, folder, tools, tree, source.precompiled)
-        return {}
-
-    def stencil(folder: Path) -> Mapping[str, Any]:
-        names = {name: inputs[name] for name in ("arch", "tools")} | {"of": source.precompiled}
-        precompiled, _ = store.get_or_build("test-headers", names, headers)
-        steps.compile_stencil(
-            source.stencil,
-            key.arch,
-            folder,
-            tools,
-            tree,
-            precompiled=precompiled.file("headers.pch"),
-            halves=source.halves,
-        )
-        steps.compile_host(source.stencil, key.arch, folder, tools, tree)
-        return {}
-
-    parts, _ = store.get_or_build("test-attention", inputs, stencil)
+    builder, source = shared_builder(), lower_any(key, fill)
+    parts = builder.stencil_of(key, source)
 
     def filled(folder: Path) -> Mapping[str, Any]:
-        steps.link_fill(parts.file("stencil.bc"), fill, key.arch, folder, tools)
+        link_fill(parts.bitcode, fill, key.arch, folder, builder.toolchain)
         return {}
 
-    entry, _ = store.get_or_build("test-filled", inputs | {"fill": fill}, filled)
-    return _built(key, source, parts, entry)
-
-
-def _built(key: AnyAttentionKey, source: KernelSource, parts: Entry, entry: Entry) -> Built:
-    face = _FACES[type(key)](parts.file("host.so"))
+    tools = identity(builder.toolchain, builder.tree)
+    inputs = {"source": source.stencil, "arch": key.arch, "tools": tools, "fill": fill}
+    entry, _ = builder.store.get_or_build("test-filled", inputs, filled)
+    face = _FACES[type(key)](parts.host_face)
     return Built(key=key, source=source, code=entry.file("kernel.hsaco"), face=face)
 
 

@@ -175,6 +175,12 @@ TABLE: tuple[Rule, ...] = (
         "elements of out share memory with each other (shape {shape}, strides {strides})",
     ),
     row(
+        "A047",
+        CkValueError,
+        "cklang makes results of NumPy and torch arrays, and the arguments lie on {place}",
+        "pass out=, an array there; op.grouped has no out and takes torch tensors",
+    ),
+    row(
         "A048",
         CkValueError,
         "out is {got} arrays, but the op gives {want}",
@@ -210,7 +216,7 @@ TABLE: tuple[Rule, ...] = (
     row(
         "A054",
         CkTypeError,
-        "ck.pack takes a matrix of 4-bit elements, not rank {rank} of dtype {dtype}",
+        "ck.pack takes matrices of 4-bit elements, not rank {rank} of dtype {dtype}",
         "legal: ml_dtypes.float4_e2m1fn; ml_dtypes.int4 or any integers from -8 to 7",
     ),
     row(

@@ -61,12 +61,6 @@ TABLE: tuple[Rule, ...] = (
     ),
     # N: tuning
     row(
-        "N001",
-        CkUnsupportedError,
-        "the cost model has no fitted constants for {gpu} with {units} compute units",
-        "fitted: {known}; benchmarks/fit_cost_model.py fits them from measurements",
-    ),
-    row(
         "N002",
         CkUnsupportedError,
         "arch_specs gives {gpu} no matrix rate for {dtype}",

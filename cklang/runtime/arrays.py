@@ -293,8 +293,14 @@ def current_stream(library: Library) -> int | None:
 
 
 def empty(shape: tuple[int, ...], dtype: DType, library: Library, place: str = HOST) -> Any:
-    """Return a new row-major array of the caller's library."""
+    """Return a new row-major array of the caller's library.
+
+    Raises:
+        CkValueError: A047, the arrays are on a GPU and of a library that is only read.
+    """
     if library is Library.NUMPY:
+        if place != HOST:
+            raise error("A047", place=place)
         return np.empty(shape, dtype.numpy)
     torch_dtype = {mine: theirs for theirs, mine in _torch_dtypes().items()}[dtype]
     device = "cpu" if place == HOST else place.replace("hip", "cuda")

@@ -187,12 +187,20 @@ class Builder:
         Raises:
             CkBuildError: B rows, it cannot be built.
         """
-        job = self._job(*wanted)
-        self.build_all([wanted])
-        stencil = self.store.find("stencil", digest_of("stencil", job.stencil))
-        host = self.store.find("host", digest_of("host", job.stencil))
-        if stencil is None or host is None:
-            raise error("B020", label=job.key.label)
+        key, filling = wanted
+        return self.stencil_of(key, self.source(key, filling))
+
+    def stencil_of(self, key: AnyKey, source: KernelSource) -> StencilFiles:
+        """Return the same for C++ that is there already; its functions are not looked at.
+
+        Raises:
+            CkBuildError: B rows, it cannot be built.
+        """
+        job = self._job_of(key, source)
+        with Steps("building 1 stencil", 2) as steps, _pool(None, None) as pool:
+            made = pool.submit(self._step, steps, "stencil", job, self._stencil)
+            faced = pool.submit(self._step, steps, "host", job, self._host)
+            (stencil, _), (host, _) = made.result(), faced.result()
         return StencilFiles(
             key=job.key.stencil,
             source=job.source.stencil,
@@ -208,9 +216,11 @@ class Builder:
         return tuple(entry for entry in found if entry is not None)
 
     def _job(self, key: AnyKey, filling: Filling) -> _Job:
+        return self._job_of(key, self.source(key, filling))
+
+    def _job_of(self, key: AnyKey, source: KernelSource) -> _Job:
         from cklang.runtime import compile as steps
 
-        source = self.source(key, filling)
         bundled = self._bundled(key, source)
         if bundled is not None:
             tools = {"bundle": bundled.digest, "tools": self.toolchain.identity}

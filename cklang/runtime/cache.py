@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cklang.codec import canonical_digest
 from cklang.errors import CkError, error
 from cklang.runtime.log import logger
 from cklang.runtime.paths import cache_root
@@ -88,14 +89,9 @@ class Damage:
     problem: str
 
 
-def _canonical(data: object) -> str:
-    return json.dumps(data, sort_keys=True, separators=(",", ":"))
-
-
 def digest_of(kind: str, inputs: Inputs) -> str:
     """Return the address of the build of ``kind`` from ``inputs`` (plain JSON data)."""
-    text = _canonical({"schema": SCHEMA_VERSION, "kind": kind, "inputs": inputs})
-    return hashlib.sha256(text.encode()).hexdigest()
+    return canonical_digest({"schema": SCHEMA_VERSION, "kind": kind, "inputs": inputs})
 
 
 def _file_digest(path: Path) -> str:
@@ -105,7 +101,7 @@ def _file_digest(path: Path) -> str:
 
 def _seal(record: Mapping[str, Any]) -> str:
     plain = {name: value for name, value in record.items() if name != "seal"}
-    return hashlib.sha256(_canonical(plain).encode()).hexdigest()
+    return canonical_digest(plain)
 
 
 def _problem_of(folder: Path, record: Mapping[str, Any], *, every_byte: bool) -> str | None:

@@ -140,6 +140,43 @@ class Device:
         pointer = check(self, "hipMalloc", _hip().hipMalloc(max(size, 1)))
         return int(pointer)
 
+    def allocate_in_order(self, size: int, stream: int | None) -> int:
+        """Return the address of ``size`` bytes for what is launched on ``stream`` from now on."""
+        pointer = check(self, "hipMallocAsync", _hip().hipMallocAsync(max(size, 1), stream))
+        return int(pointer)
+
+    def free_in_order(self, pointer: int, stream: int | None) -> None:
+        """Give memory of :meth:`allocate_in_order` back after what ``stream`` has by now."""
+        check(self, "hipFreeAsync", _hip().hipFreeAsync(pointer, stream))
+
+    def allocate_pinned(self, size: int) -> int:
+        """Return the address of ``size`` bytes of host memory that streams copy from."""
+        pointer = check(self, "hipHostMalloc", _hip().hipHostMalloc(max(size, 1), 0))
+        return int(pointer)
+
+    def free_pinned(self, pointer: int) -> None:
+        """Give memory of :meth:`allocate_pinned` back; waits for the device."""
+        check(self, "hipHostFree", _hip().hipHostFree(pointer))
+
+    def event(self) -> Any:
+        """Return a mark that can be put into streams; it counts as passed until it is."""
+        hip = _hip()
+        flags = hip.hipEventDisableTiming
+        return check(self, "hipEventCreateWithFlags", hip.hipEventCreateWithFlags(flags))
+
+    def record(self, event: Any, stream: int | None) -> None:
+        """Put ``event`` into ``stream``."""
+        check(self, "hipEventRecord", _hip().hipEventRecord(event, stream))
+
+    def passed(self, event: Any) -> bool:
+        """Whether the stream that ``event`` was put into last has come past it."""
+        hip = _hip()
+        answer = hip.hipEventQuery(event)
+        if answer[0] == hip.hipError_t.hipErrorNotReady:
+            return False
+        check(self, "hipEventQuery", answer)
+        return True
+
     def clear(self, pointer: int, size: int, stream: int | None) -> None:
         """Set ``size`` bytes to 0, after what was launched on ``stream`` before."""
         check(self, "hipMemsetAsync", _hip().hipMemsetAsync(pointer, 0, size, stream))
@@ -151,6 +188,12 @@ class Device:
     def copy_in(self, device: int, host: int, size: int) -> None:
         """Copy ``size`` bytes from host memory to the device."""
         self._copy(device, host, size, _HOST_TO_DEVICE)
+
+    def copy_in_order(self, device: int, pinned: int, size: int, stream: int | None) -> None:
+        """Copy ``size`` bytes of pinned memory to the device when ``stream`` comes to it."""
+        hip = _hip()
+        kind = getattr(hip.hipMemcpyKind, _HOST_TO_DEVICE)
+        check(self, "hipMemcpyAsync", hip.hipMemcpyAsync(device, pinned, size, kind, stream))
 
     def copy_out(self, host: int, device: int, size: int) -> None:
         """Copy ``size`` bytes from the device to host memory."""

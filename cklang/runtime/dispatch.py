@@ -7,7 +7,6 @@ call writes its addresses into them and launches; nothing else is touched.
 
 from __future__ import annotations
 
-import ctypes
 import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,6 +32,7 @@ from cklang.runtime.select import Request, Selection, find
 from cklang.runtime.transfer import Region, staged
 from cklang.runtime.transposing import loaded_transpose
 from cklang.runtime.transposition import Arranged, Transposition, arranged, packed_strides
+from cklang.runtime.upload import Upload
 from cklang.types import Dim
 
 if TYPE_CHECKING:
@@ -42,7 +42,6 @@ __all__ = [
     "CallPlan",
     "Choice",
     "Step",
-    "Table",
     "choose",
     "packed",
     "prepare",
@@ -65,30 +64,6 @@ class Choice:
     """The same of what it writes."""
 
 
-@dataclass(slots=True)
-class Table:
-    """Rows of arguments that a launch reads in device memory; each call writes its addresses."""
-
-    rows: bytearray
-    patches: tuple[tuple[int, int], ...]
-    """(index of a 64-bit word, index of an address)."""
-    slot: int
-    """Index of the address of its place in device memory."""
-
-    @property
-    def bytes(self) -> int:
-        """Its size."""
-        return len(self.rows)
-
-    def write(self, device: Device, addresses: Sequence[int]) -> None:
-        """Put the rows of a call where the launch reads them."""
-        words = memoryview(self.rows).cast("Q")
-        for word, address in self.patches:
-            words[word] = addresses[address]
-        first = ctypes.addressof(ctypes.c_char.from_buffer(self.rows))
-        device.copy_in(addresses[self.slot], first, len(self.rows))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """One launch: where each address goes in the argument words."""
@@ -101,8 +76,8 @@ class Step:
     """Index of the address of its workspace."""
     zeroed: int
     """How many bytes of it must be 0 before each launch."""
-    table: Table | None = None
-    """What a group of products reads its arguments from."""
+    table: Upload | None = None
+    """What a group of products reads its arguments from, at the place of its workspace."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,15 +140,10 @@ class CallPlan:
             return None
         if self._copies:
             return self._run_with_copies(addresses, stream)
-        held = [self.device.allocate(size) for size in self._temporaries]
-        try:
-            effort = self._launch([*addresses, *held] if held else addresses, stream)
-            if self.place == HOST or held:
-                self.device.synchronize(stream)
-            return effort
-        finally:
-            for memory in held:
-                self.device.free(memory)
+        effort = self._launch_with_memory(addresses, stream)
+        if self.place == HOST:
+            self.device.synchronize(stream)
+        return effort
 
     def _run_with_copies(self, addresses: Sequence[int], stream: int | None) -> Effort | None:
         with self.ready(addresses, stream) as launch:
@@ -193,15 +163,23 @@ class CallPlan:
             Region(pointer=address, low=piece.low, high=piece.high, written=piece.written)
             for address, piece in zip(addresses, self.touched, strict=True)
         ]
-        # Temporaries are like an argument that nobody reads back.
-        held = [self.device.allocate(size) for size in self._temporaries]
+        copied = staged(self.device, regions) if self._copies else nullcontext(list(addresses))
+        with copied as places:
+            yield partial(self._launch_with_memory, places, stream)
+
+    def _launch_with_memory(self, addresses: list[int], stream: int | None) -> Effort | None:
+        """Launch with memory of the call's own, which the stream takes and gives back in order."""
+        if not self._temporaries:
+            return self._launch(addresses, stream)
+        device, held = self.device, list[int]()
+        device.activate()
         try:
-            copied = staged(self.device, regions) if self._copies else nullcontext(addresses)
-            with copied as places:
-                yield partial(self._launch, [*places, *held], stream)
+            for size in self._temporaries:
+                held.append(device.allocate_in_order(size, stream))
+            return self._launch([*addresses, *held], stream)
         finally:
             for memory in held:
-                self.device.free(memory)
+                device.free_in_order(memory, stream)
 
     def _launch(self, addresses: Sequence[int], stream: int | None) -> Effort | None:
         device, before = self.device, None
@@ -214,7 +192,7 @@ class CallPlan:
                 for word, address in step.patches:
                     words[word] = addresses[address]
                 if step.table is not None:
-                    step.table.write(device, addresses)
+                    step.table.send(addresses[step.workspace], addresses, stream)
                 if step.zeroed:
                     device.clear(addresses[step.workspace], step.zeroed, stream)
                 step.launch(stream)

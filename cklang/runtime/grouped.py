@@ -22,12 +22,13 @@ from cklang.runtime.build import Builder
 from cklang.runtime.candidates import candidates
 from cklang.runtime.convolution import ConvProblem
 from cklang.runtime.device import Device
-from cklang.runtime.dispatch import CallPlan, Step, Table, problems, touched
+from cklang.runtime.dispatch import CallPlan, Step, problems, touched
 from cklang.runtime.launch import loaded
 from cklang.runtime.problem import Problem
 from cklang.runtime.record import Artifact, LaunchRecord
 from cklang.runtime.rules import objections
 from cklang.runtime.select import Request, find
+from cklang.runtime.upload import Upload
 
 __all__ = ["Member", "prepare_group"]
 
@@ -125,7 +126,7 @@ def _objects(algorithm: Algorithm, problem: Problem, spec: ArchSpec) -> bool:
 
 def _step(
     artifact: Artifact, products: Sequence[_Product], device: Device, slot: int
-) -> tuple[Step, Table]:
+) -> tuple[Step, Upload]:
     """Return the launch of all products and its table, which address ``slot`` is for."""
     built = loaded(device, artifact)
     rows, patches, tiles = bytearray(), [], 0
@@ -141,7 +142,7 @@ def _step(
         tiles += row.grid[0]
     shape = built.table(products[0].problem, len(products), tiles)
     (words,) = shape.pointers
-    table = Table(rows=rows, patches=tuple(patches), slot=slot)
+    table = Upload(device, bytes(rows), patches)
     step = Step(
         launch=device.launch(built.function, shape.grid, shape.block, shape.kernarg),
         patches=tuple((word, slot) for word in words),

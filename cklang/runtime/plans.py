@@ -111,16 +111,17 @@ def build_choices(choices: Sequence[AnyChoice], executor: Executor | None) -> tu
 def declare(
     registry: Registry, choice: AnyChoice, among: Pattern | str | None, priority: int
 ) -> int:
-    """Declare kernels for one launch of a call, and return how many are new.
+    """Declare kernels for one launch of a call and its copies, and return how many are new.
 
     Raises:
         CkValueError: As :meth:`cklang.Registry.declare`.
     """
     key, filling = wanted(choice)
+    new = sum(registry.add(*copy, priority=priority) for copy in copies(choice, arch(key.arch)))
     if not isinstance(key, ChosenKey):
-        return int(registry.add(key, filling, priority=priority))
+        return new + registry.add(key, filling, priority=priority)
     signature = signature_of(key)
-    return registry.declare(signature, filling, key.arch, among, priority=priority)
+    return new + registry.declare(signature, filling, key.arch, among, priority=priority)
 
 
 def gemms(plan: AnyPlan, what: str) -> FusionPlan:

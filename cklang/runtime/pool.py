@@ -28,6 +28,7 @@ from cklang.runtime.rules.engine import ProblemRule
 from cklang.tuning import traits
 from cklang.tuning.attention import attention_estimate, attention_table
 from cklang.tuning.attention_grad import attention_grad_estimate
+from cklang.tuning.constants import fitted
 from cklang.tuning.model import Ranker
 
 __all__ = ["AnyPool", "Legal", "Pool", "Times"]
@@ -116,7 +117,7 @@ class Pool(Generic[K]):
         """Return the time in µs that the cost model predicts for each kernel.
 
         Raises:
-            CkUnsupportedError: N001, N002, it has no constants for this GPU or its dtypes.
+            CkUnsupportedError: N002, arch_specs has no matrix rate for its dtypes.
         """
         if isinstance(self.keys[0], KernelKey):
             return self.ranker.model.times_of(cast(Any, problem))
@@ -128,7 +129,7 @@ class Pool(Generic[K]):
         """Return the terms that make up the times of one or two kernels, as lines of text.
 
         Raises:
-            CkUnsupportedError: N001, N002, as above.
+            CkUnsupportedError: N002, as above.
         """
         if isinstance(self.keys[0], KernelKey):
             return self.ranker.table(cast(Any, keys), cast(Any, problem))
@@ -141,11 +142,16 @@ class Pool(Generic[K]):
         return attention_table([key.label for key in keys], made)
 
     @cached_property
+    def carried_from(self) -> str:
+        """The GPU whose constants the predictions use if nobody measured this one, else empty."""
+        return fitted(self.spec).carried_from
+
+    @cached_property
     def ranker(self) -> Ranker:
         """The cost model of these kernels, of products or of convolutions.
 
         Raises:
-            CkUnsupportedError: N001, N002, it has no constants for this GPU or its dtypes.
+            CkUnsupportedError: N002, arch_specs has no matrix rate for its dtypes.
         """
         held = {
             key: traits.Resources(vgprs=used.vgprs, lds_bytes=used.lds_bytes)

@@ -88,8 +88,8 @@ class Heuristic:
     """The best legal kernel by a ranking of the problem.
 
     ``rank`` gives keys, best first; without it the cost model predicts times. Equal times keep the
-    pool's order. Where the model knows nothing of the GPU or the dtypes, or ``rank`` names no
-    legal kernel, the first legal one is taken, and the reason says so.
+    pool's order. Where the model has no rate for the dtypes, or ``rank`` names no legal kernel, the
+    first legal one is taken, and the reason says so.
     """
 
     rank: Direction | None = None
@@ -114,6 +114,8 @@ class Heuristic:
         reason = f"{least}, the least of {count} legal candidates of {len(pool)}"
         if pool.built:
             reason += f" ({len(pool.built)} with the registers and LDS of their code objects)"
+        if pool.carried_from:
+            reason += f" (constants carried over from {pool.carried_from})"
         return Chosen(position=position, reason=reason)
 
     def _named(self, pool: AnyPool, problem: Asked, legal: Legal, rank: Direction) -> Chosen:

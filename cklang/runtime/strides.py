@@ -288,16 +288,19 @@ def _matrix(view: View, shape: tuple[int, int], place: _Place) -> Matrix:
 def _packed(view: View, shape: tuple[int, int], place: _Place) -> Matrix:
     """Return a packed matrix. Its rows have room for whole accesses, be there one or many."""
     storage = place.storage
-    inner = storage.strides.index(1)
+    by_rows = view.perm[-1] == storage.strides.index(1)
+    outer = 0 if by_rows else 1
+    axis = view.perm[-2:][outer]
     return Matrix(
         value=view.value.name,
         dtype=storage.dtype,
         alignment=storage.alignment,
         batch=place.batch,
-        layout=Layout.ROW if view.perm[-1] == inner else Layout.COL,
+        layout=Layout.ROW if by_rows else Layout.COL,
         rows=shape[0],
         columns=shape[1],
-        stride=storage.strides[1 - inner],
+        # A single row has no step; where axes were folded, the step is theirs.
+        stride=place.steps[outer] if axis is None or shape[outer] > 1 else storage.strides[axis],
     )
 
 

@@ -158,8 +158,7 @@ def attention_estimate(
         spec: The GPU; that of the key if left out.
 
     Raises:
-        CkUnsupportedError: N001, no constants are fitted for this GPU; N002, it has no matrix rate
-            for the element type.
+        CkUnsupportedError: N002, the GPU has no matrix rate for the element type.
     """
     gpu = spec or arch(key.arch)
     c = fitted(gpu).constants
@@ -264,7 +263,7 @@ def explain_attention(keys: Sequence[AttentionKey], shape: AttentionShape) -> st
     """Return the predicted times of the quickest two kernels side by side, as text.
 
     Raises:
-        CkUnsupportedError: N001, N002, the model does not know the GPU or the element type.
+        CkUnsupportedError: N002, the GPU has no matrix rate for the element type.
         CkValueError: N005, there is no kernel.
     """
     if not keys:

@@ -79,8 +79,7 @@ def attention_grad_estimate(
         spec: The GPU; that of the key if left out.
 
     Raises:
-        CkUnsupportedError: N001, no constants are fitted for this GPU; N002, it has no matrix rate
-            for the element type.
+        CkUnsupportedError: N002, the GPU has no matrix rate for the element type.
         CkValueError: K002, there is no key.
     """
     if not shape.keys:
@@ -191,7 +190,6 @@ def reduce_estimate(
         spec: The GPU; that of the key if left out.
 
     Raises:
-        CkUnsupportedError: N001, no constants are fitted for this GPU.
         CkValueError: K002, there is nothing to compute.
     """
     for name, value in (("rows", rows), ("width", width)):
@@ -238,7 +236,7 @@ def backward_estimate(
         spec: The GPU; that of the keys if left out.
 
     Raises:
-        CkUnsupportedError: N001, N002, the model does not know the GPU or the element type.
+        CkUnsupportedError: N002, the GPU has no matrix rate for the element type.
         CkValueError: K002, there is no key.
     """
     s = forward.signature

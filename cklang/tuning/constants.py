@@ -1,23 +1,28 @@
 # SPDX-License-Identifier: MIT
-"""The free constants of the cost model: what they mean, and the fitted sets that are shipped."""
+"""The free constants of the cost model: fitted sets that are shipped, and how others get them."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cklang.arch import ArchSpec
+from cklang.arch import ArchSpec, arch
 from cklang.errors import error
 
 __all__ = ["SCHEMA_VERSION", "Constants", "FittedSet", "fitted", "fitted_sets", "read_set"]
 
 SCHEMA_VERSION = 1
 _FOLDER = Path(__file__).parent / "fitted"
+_CARRIED = "carried over from"
+#: Constants that are bandwidths, by what they grow with from GPU to GPU; the others are times and
+#: factors, and stay.
+_OF_MEMORY = ("memory_warm", "memory_cold")
+_OF_CACHES = ("last_level", "l2")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +83,12 @@ class FittedSet:
     provenance: Mapping[str, object]
     """Data, families, number of rows and shapes, script."""
     error: Mapping[str, float]
-    """Of the times in cross-validation grouped by (N, K)."""
+    """Of the times in cross-validation grouped by (N, K); empty if nothing was measured."""
+
+    @property
+    def carried_from(self) -> str:
+        """The measured GPU that the constants were carried over from; empty for their own."""
+        return str(self.provenance.get(_CARRIED, ""))
 
     def to_json(self) -> dict[str, Any]:
         """Return the form that :func:`read_set` reads."""
@@ -138,11 +148,38 @@ def fitted_sets() -> tuple[FittedSet, ...]:
 def fitted(spec: ArchSpec) -> FittedSet:
     """Return the set for the GPU that ``spec`` describes.
 
-    Raises:
-        CkUnsupportedError: N001, nobody has fitted one.
+    A GPU without one gets that of the same GPU with the nearest number of compute units, or else
+    the most accurate of all, carried over: :attr:`FittedSet.carried_from` names it.
     """
-    for candidate in fitted_sets():
+    sets = fitted_sets()
+    for candidate in sets:
         if (candidate.gpu, candidate.compute_units) == (spec.name, spec.compute_units):
             return candidate
-    known = ", ".join(f"{s.gpu} with {s.compute_units}" for s in fitted_sets()) or "(none)"
-    raise error("N001", gpu=spec.name, units=spec.compute_units, known=known)
+    same = [candidate for candidate in sets if candidate.gpu == spec.name]
+    if same:
+        near = min(same, key=lambda s: abs(math.log(s.compute_units / spec.compute_units)))
+    else:
+        near = min(sets, key=lambda s: s.error["median"])
+    return _carried(near, spec)
+
+
+def _carried(near: FittedSet, spec: ArchSpec) -> FittedSet:
+    """Scale the bandwidths of ``near`` as the two GPUs' peaks of arch_specs compare."""
+    source = arch(near.gpu).with_compute_units(near.compute_units)
+    memory = spec.memory_bytes_per_second / source.memory_bytes_per_second
+    caches = _cache_rate(spec) / _cache_rate(source)
+    values = asdict(near.constants)
+    scaled = {name: values[name] * memory for name in _OF_MEMORY}
+    scaled |= {name: values[name] * caches for name in _OF_CACHES}
+    return FittedSet(
+        gpu=spec.name,
+        compute_units=spec.compute_units,
+        constants=replace(near.constants, **scaled),
+        provenance={_CARRIED: f"{near.gpu} with {near.compute_units} compute units"},
+        error={},
+    )
+
+
+def _cache_rate(spec: ArchSpec) -> float:
+    """Bytes a second that all compute units together can take from their L1 caches."""
+    return spec.compute_units * spec.clock_hz * spec.l1_bytes_per_clock

@@ -113,10 +113,9 @@ class CostModel:
     Args:
         rows: The kernels.
         spec: The GPU.
-        constants: The free constants; those shipped for this GPU if left out.
+        constants: The free constants; those of :func:`~cklang.tuning.constants.fitted` if left out.
 
     Raises:
-        CkUnsupportedError: N001, no constants are shipped for this GPU.
         CkValueError: N005, there is no kernel.
     """
 
@@ -228,7 +227,7 @@ class Ranker:
         resources: What built kernels really use, by key.
 
     Raises:
-        CkUnsupportedError: N001, N002, the model has no constants or no rate for them.
+        CkUnsupportedError: N002, the model has no rate for them.
         CkValueError: N004, N005, the keys are for several architectures, or there is none.
     """
 
@@ -296,7 +295,7 @@ def estimate(
     """Return the predicted time of one kernel on one problem, term by term.
 
     Raises:
-        CkUnsupportedError: N001, N002, the model knows no such GPU, or no rate for the dtype.
+        CkUnsupportedError: N002, the model knows no rate for the dtype.
     """
     held = {} if resources is None else {key: resources}
     return Ranker(keys=(key,), spec=spec, resources=held).estimate(key, problem)
@@ -306,7 +305,7 @@ def rank(keys: Sequence[KernelKey], problem: Extents) -> tuple[Ranked, ...]:
     """Return ``keys`` with their predicted times, the quickest first.
 
     Raises:
-        CkUnsupportedError: N001, N002, the model knows no such GPU, or no rate for a dtype.
+        CkUnsupportedError: N002, the model knows no rate for a dtype.
         CkValueError: N004, N005, the keys are for several architectures, or there is none.
     """
     return Ranker(keys=tuple(keys)).rank(problem)

@@ -37,7 +37,6 @@ Array = Any
 _MEGA = 1e-6
 _SCALE_GRANULE = 128.0
 _COMFORTABLE_REGISTERS = 216.0
-_LANES = 64.0
 _SHARPNESS = 32.0
 
 
@@ -207,7 +206,7 @@ def costs(t: Columns, spec: ArchSpec, c: Constants) -> Costs:
     load = c.load * factor * tile_bytes * t.tile_k / (spec.l1_bytes_per_clock * clock)
     work = matrix + lds + vector + load + c.issue
     pieces = t.tile_m * t.bytes_a / t.width_a + t.tile_n * t.bytes_b / t.width_b
-    loads = pieces * t.tile_k / (_LANES * t.waves)
+    loads = pieces * t.tile_k / (spec.wave_size * t.waves)
     latency = (
         t.prefetches * (c.latency_prefetch + c.serial_prefetch * work)
         + single * (c.latency_single + c.serial_single * work)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from random import Random
@@ -13,6 +14,9 @@ import pytest
 from cklang import emulator
 from cklang.emulator.isa import schema
 from cklang.emulator.isa.sample import sample
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+from ck_examples import examples_folder
 
 _EVERYWHERE = {"s_endpgm_saved", "s_rfe_b64", "s_sendmsghalt", "s_sethalt", "s_setkill"}
 _WAVE_SYNC = {
@@ -82,6 +86,24 @@ def test_what_is_refused(family: str, gpu: str) -> None:
     rare = [row for row in table.rows if row.name not in found.emulated]
     again = _census(table, gpu, rare, 500)
     assert {row.name for row in rare} - set(again.emulated) == REFUSED[family, gpu]
+
+
+def test_no_template_of_ck_tile_asks_for_what_is_refused() -> None:
+    """A compiler makes these of their builtins or of inline assembly alone, and both name them.
+
+    All others of a GPU's table are emulated, so this holds for kernels that nobody compiled too.
+    """
+    root = examples_folder().parents[1]
+    # The builtins of ds_ordered_count.
+    names = {"ds_ordered_add", "ds_ordered_swap"}.union(*REFUSED.values())
+    word = re.compile("|".join(sorted(names)))
+    places = [root / "include/ck_tile", root / "example/ck_tile", root / "tile_engine"]
+    files = [path for place in places for path in place.rglob("*") if path.is_file()]
+    texts = {path: path.read_text("utf-8", "replace") for path in files}
+    assert [path for path, text in texts.items() if word.search(text)] == []
+    # The words are found if they are there.
+    assert sum("ds_bpermute" in text for text in texts.values()) > 0
+    assert word.search("__builtin_amdgcn_s_alloc_vgpr(8)")
 
 
 def test_every_refusal_has_a_reason() -> None:

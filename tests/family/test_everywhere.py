@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""Batches, groups and shared K with element types and on GPUs that other tests of them leave out.
+"""Batches, groups, shared K, pipelines and layouts with element types and on GPUs that other tests
+of them leave out.
 
-Their C++ depends on neither, so most of these kernels are left to ``--exhaustive``.
+Their C++ depends on neither, so most of these kernels are left to ``--exhaustive``. A kernel takes
+ten seconds to compile, so each stands for several choices at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,15 +17,16 @@ import pytest
 
 import cklang as ck
 from cklang.arch import arch
-from cklang.keys import Algorithm, Family, Reduction
+from cklang.keys import Algorithm, EpilogueKind, Family, Pipeline, Reduction, Scheduler
+from cklang.lowering.pipelines import PIPELINES
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.runtime.op import Op
 from cklang.testing import assert_close
 from cklang.types import DType, Kind
 
 G, M, N, K = ck.dims("G M N K")
-X = ck.dtype_var("X", ck.f16, ck.bf16, ck.fp8, ck.i8)
-W = ck.dtype_var("W", ck.f16, ck.bf16, ck.fp8, ck.bf8, ck.i8)
+X = ck.dtype_var("X", ck.f16, ck.bf16, ck.fp8, ck.fp8_fnuz, ck.i8)
+W = ck.dtype_var("W", ck.f16, ck.bf16, ck.fp8, ck.fp8_fnuz, ck.bf8, ck.i8)
 
 
 @ck.op
@@ -36,55 +39,99 @@ def batch(x: X[G, M, K], w: W[G, N, K], bias: ck.f32[N]) -> ck.bf16[G, M, N]:
     return ck.relu(ck.einsum("gmk,gnk->gmn", x, w).to(ck.f32) + bias)
 
 
+@ck.op
+def half(x: ck.f16[M, K], w: ck.f16[N, K], bias: ck.f32[N]) -> ck.f16[M, N]:
+    return ck.relu(x @ w.T + bias)
+
+
+@ck.op
+def half_batch(x: ck.f16[G, M, K], w: ck.f16[G, N, K], bias: ck.f32[N]) -> ck.f16[G, M, N]:
+    return ck.relu(ck.einsum("gmk,gnk->gmn", x, w) + bias)
+
+
+OPS = {(False, False): plain, (False, True): batch, (True, False): half, (True, True): half_batch}
+
+
 @dataclass(frozen=True)
 class Case:
     """One kernel."""
 
     variants: tuple[str, ...]
-    """What it stands for, as the coverage table names it."""
+    """What it stands for, as the coverage table names it, beside what its algorithm says."""
     arch: str
     x: DType
     w: DType | None = None
     more: dict[str, Any] = field(default_factory=dict)
+    layouts: str = "rc"
 
     @property
     def types(self) -> tuple[DType, DType]:
         return self.x, self.w or self.x
 
     @property
+    def is_batch(self) -> bool:
+        return "batched" in self.variants
+
+    @property
+    def is_group(self) -> bool:
+        return "grouped" in self.variants
+
+    @property
+    def op(self) -> Op:
+        return OPS[self.x is ck.f16, self.is_batch].using(self.algorithm)
+
+    @property
     def algorithm(self) -> Algorithm:
         wmma = arch(self.arch).wave_size == 32
         narrow = self.x.bits == 8
+        row = PIPELINES[self.more.get("pipeline", Pipeline.COMPV3)]
+        vector = 1 if self.more.get("epilogue") is EpilogueKind.DEFAULT else 4
         chosen = {
             "tile": (64, 64, 64 if narrow else 32),
             "warps": (4, 2, 1) if wmma else (2, 2, 1),
             "warp_tile": (16, 16, 16) if wmma else (16, 16, 32),
             "vector_a": 8,
             "vector_b": 8,
-            "vector_e": 4,
-            "vector_d": (4,),
+            "vector_e": vector,
+            "vector_d": (vector,),
+            "double_buffer": row.buffers == 2,
+            "num_wave_groups": row.wave_groups,
         }
         return Algorithm(**(chosen | self.more))
 
+    @property
+    def found(self) -> list[str]:
+        """All that it stands for."""
+        a = self.algorithm
+        scheduled = f"pipeline {a.pipeline.value}"
+        if a.scheduler is Scheduler.INTERWAVE:
+            scheduled += " interwave"
+        chosen = [f"epilogue {a.epilogue.value}", f"layouts {self.layouts}r"]
+        return [*self.variants, scheduled, *chosen]
+
     def __str__(self) -> str:
-        return f"{self.variants[0]}-{self.x}-{self.arch}"
+        pipeline = self.algorithm.pipeline.value
+        return f"{self.variants[0]}-{pipeline}-{self.x}-{self.arch}"
 
 
 BATCH = ("batched", "contraction (einsum)")
 GROUP = ("grouped",)
 LASTING = {"persistent": True}
+LASTING_GROUP = (*GROUP, "grouped, persistent")
 
 
 def shared(kind: str, reduction: str, gpu: str, dtype: DType) -> Case:
+    return Case((f"{kind} {reduction}",), gpu, dtype, more=sharing(kind, reduction))
+
+
+def sharing(kind: str, reduction: str) -> dict[str, Any]:
     how: dict[str, Any] = {"split_k": 3} if kind == "split-K" else {"stream_k": True}
-    return Case(
-        (f"{kind} {reduction}",), gpu, dtype, more=how | {"reduction": Reduction(reduction)}
-    )
+    return how | {"reduction": Reduction(reduction)}
 
 
 FEW = [
     Case(BATCH, "gfx1201", ck.fp8),
-    Case((*GROUP, "grouped, persistent"), "gfx1100", ck.bf16, more=LASTING),
+    Case(LASTING_GROUP, "gfx1100", ck.bf16, more=LASTING),
     shared("split-K", "workspace", "gfx1201", ck.f16),
 ]
 REST = [
@@ -95,47 +142,133 @@ REST = [
         "gfx1201",
         ck.fp8,
         ck.bf8,
-        {"pipeline": "compv4", "double_buffer": True},
+        {"pipeline": Pipeline.COMPV4, "double_buffer": True},
     ),
     Case(("persistent",), "gfx1100", ck.f16, more=LASTING),
+]
+
+INTERWAVE = {"pipeline": Pipeline.MEM, "scheduler": Scheduler.INTERWAVE}
+DIRECT = {"epilogue": EpilogueKind.DEFAULT}
+BASIC = {"pipeline": Pipeline.BASIC_V1, "scheduler": Scheduler.DEFAULT}
+HALVES = {
+    "compv3": Case(BATCH, "", ck.f16),
+    "compv4": Case(
+        LASTING_GROUP, "", ck.f16, more=LASTING | {"pipeline": Pipeline.COMPV4}, layouts="rr"
+    ),
+    "compv6": Case(
+        ("split-K workspace",),
+        "",
+        ck.f16,
+        more=sharing("split-K", "workspace") | {"pipeline": Pipeline.COMPV6},
+        layouts="cc",
+    ),
+    "mem": Case(
+        ("stream-K workspace",),
+        "",
+        ck.f16,
+        more=sharing("stream-K", "workspace") | {"pipeline": Pipeline.MEM},
+        layouts="cr",
+    ),
+    "interwave": Case(
+        ("split-K atomic",), "", ck.f16, more=sharing("split-K", "atomic") | INTERWAVE | DIRECT
+    ),
+    "basic": Case(("stream-K atomic",), "", ck.f16, more=sharing("stream-K", "atomic") | BASIC),
+    "compv5": Case(
+        ("universal",),
+        "",
+        ck.f16,
+        more={
+            "pipeline": Pipeline.COMPV5,
+            "tile": (32, 32, 32),
+            "warps": (1, 1, 2),
+            "warp_tile": (16, 16, 16),
+        },
+    ),
+    "persistent": Case(("persistent",), "", ck.f16, more=LASTING),
+}
+"""What an f16 kernel of each pipeline stands for on every GPU that has the pipeline."""
+MFMA = "compv3 compv4 compv6 mem interwave basic compv5 persistent"
+WMMA = "compv3 compv4 compv6 mem interwave basic"
+ROUND = [
+    replace(HALVES[name], arch=gpu)
+    for gpu, names in (
+        ("gfx90a", MFMA.replace("basic", "")),
+        ("gfx942", "compv4 mem interwave basic"),
+        ("gfx950", MFMA),
+        ("gfx1100", WMMA),
+        ("gfx1201", f"{WMMA} persistent"),
+    )
+    for name in names.split()
+]
+TYPES = [
+    ("gfx90a", ck.bf16),
+    ("gfx942", ck.bf16),
+    ("gfx942", ck.fp8_fnuz),
+    ("gfx942", ck.i8),
+    ("gfx950", ck.bf16),
+    ("gfx950", ck.fp8),
+    ("gfx950", ck.i8),
+    ("gfx1100", ck.bf16),
+    ("gfx1100", ck.i8),
+    ("gfx1201", ck.bf16),
+    ("gfx1201", ck.fp8),
+    ("gfx1201", ck.i8),
+]
+"""What else is multiplied."""
+KNOWN = {(case.variants[0], case.arch, case.x) for case in (*FEW, *REST)}
+OTHERS = [
+    case
+    for gpu, dtype in TYPES
+    for case in (
+        Case(BATCH, gpu, dtype),
+        Case(LASTING_GROUP, gpu, dtype, more=LASTING | {"pipeline": Pipeline.COMPV6}),
+    )
+    if (case.variants[0], gpu, dtype) not in KNOWN
 ]
 SHAPES = ((64, 64, 64), (80, 208, 336), (144, 48, 0), (8, 8, 1000))
 """All fit the widest loads, so that one kernel serves them."""
 
 
-def drawn(case: Case, shape: tuple[int, int, int], before: tuple[int, ...] = ()) -> list[Any]:
+def drawn(case: Case, shape: tuple[int, int, int]) -> list[Any]:
     m, n, k = shape
     rng = np.random.default_rng(m + n + k)
     made = []
-    for dtype, rows in zip(case.types, (m, n), strict=True):
+    before = (3,) if case.is_batch else ()
+    # w is [N, K] and B its transpose: a row-major B is a column-major w.
+    across = case.layouts[0] == "c", case.layouts[1] == "r"
+    for dtype, rows, turned in zip(case.types, (m, n), across, strict=True):
         numbers = rng.standard_normal((*before, rows, k))
-        made.append((numbers * 40 if dtype.kind is Kind.INT else numbers).astype(dtype.numpy))
+        numbers = (numbers * 40 if dtype.kind is Kind.INT else numbers).astype(dtype.numpy)
+        made.append(np.asfortranarray(numbers) if turned else numbers)
     return [*made, rng.standard_normal(n).astype(np.float32)]
 
 
-def compare(op: Op, args: list[Any], got: Any) -> None:
-    (want,), (bound,) = evaluate_with_bound(op.ir(*args), args)
-    assert_close(got, want, bound)
+def calls_of(case: Case) -> list[tuple[Any, ...]]:
+    """Empty matrices have one layout."""
+    shapes = [shape for shape in SHAPES if shape[2] or case.layouts == "rc"]
+    return [tuple(drawn(case, shape)) for shape in shapes]
 
 
 def check(case: Case, covered: Callable[..., None]) -> None:
     device = f"emu:{case.arch}"
-    is_batch, is_group = "batched" in case.variants, "grouped" in case.variants
-    op = (batch if is_batch else plain).using(case.algorithm)
-    calls = [drawn(case, shape, (3,) if is_batch else ()) for shape in SHAPES]
-    if is_group:
-        results = op.grouped([tuple(args) for args in calls], device=device)
+    op, calls = case.op, calls_of(case)
+    if case.is_group:
+        results = op.grouped(calls, device=device)
     else:
         results = [op(*args, device=device) for args in calls]
     for args, got in zip(calls, results, strict=True):
-        compare(op, args, got)
+        (want,), (bound,) = evaluate_with_bound(op.ir(*args), args)
+        assert_close(got, want, bound)
     assert op.last is not None
     (launch,) = op.last.launches
-    family = Family.BATCHED if is_batch else Family.GROUPED if is_group else Family.GEMM
+    family = Family.BATCHED if case.is_batch else Family.GROUPED if case.is_group else Family.GEMM
     assert launch.key.signature.family is family
+    assert launch.key.signature.layouts == f"{case.layouts}r"
+    assert launch.key.algorithm == case.algorithm
     assert launch.resources.spills == 0
-    for variant in case.variants:
-        covered(variant, " ".join(map(str, (*case.types, ck.bf16))), case.arch)
+    result = op.program.signature.result.dtype
+    for variant in case.found:
+        covered(variant, " ".join(map(str, (*case.types, result))), case.arch)
 
 
 @pytest.mark.slow
@@ -151,9 +284,21 @@ def test_further_kinds(case: Case, covered: Callable[..., None]) -> None:
     check(case, covered)
 
 
-def test_all_are_legal() -> None:
-    for case in (*FEW, *REST):
-        is_batch = "batched" in case.variants
-        op = (batch if is_batch else plain).using(case.algorithm)
-        args = drawn(case, SHAPES[1], (3,) if is_batch else ())
-        assert "the algorithm you named" in op.explain(*args, device=f"emu:{case.arch}")
+@pytest.mark.slow
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("case", ROUND, ids=str)
+def test_pipelines(case: Case, covered: Callable[..., None]) -> None:
+    check(case, covered)
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("case", OTHERS, ids=str)
+def test_other_types(case: Case, covered: Callable[..., None]) -> None:
+    check(case, covered)
+
+
+@pytest.mark.parametrize("case", [*FEW, *REST, *ROUND, *OTHERS], ids=str)
+def test_all_are_legal(case: Case) -> None:
+    said = case.op.explain(*drawn(case, SHAPES[1]), device=f"emu:{case.arch}")
+    assert "the algorithm you named" in said

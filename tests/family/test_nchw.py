@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,9 @@ from cklang.ir.windows import Role
 from cklang.keys import Algorithm
 from cklang.plain_keys import TransposeKey
 from cklang.reference.bounds import evaluate_with_bound
-from cklang.runtime.build import shared_builder
+from cklang.runtime import bundle
+from cklang.runtime.build import Builder, shared_builder
+from cklang.runtime.cache import Store
 from cklang.runtime.device import open_device
 from cklang.runtime.family import NOTHING
 from cklang.runtime.op import Op
@@ -121,6 +124,21 @@ def test_arrays_are_copied_only_where_they_must(op: Op, covered: Covered) -> Non
     np.testing.assert_array_equal(out, want)
     name = {"forward": "conv", "input_gradient": "conv_grad_input"}
     covered(f"{name.get(op.program.name, 'conv_grad_weight')} 2D, nchw", "f16", "gfx942")
+
+
+def test_declared_copies_are_bundled_and_made_without_headers(tmp_path: Path) -> None:
+    args, registry = numbers(*SHAPES[forward]), ck.Registry("nchw")
+    single(forward).declare(*args, device="emu:gfx942", registry=registry)
+    assert ck.Registry.from_json(registry.to_json()) == registry
+    made = [kernel.key for kernel in registry if isinstance(kernel.key, TransposeKey)]
+    assert made == [TransposeKey(2, 1, 1, "gfx942")], "odd extents: one kernel for all copies"
+    builder, path = shared_builder(), tmp_path / "nchw.ckb"
+    stencil = builder.stencil_files((made[0], NOTHING))
+    bundle.write(path, [stencil], compiler=builder.toolchain.identity, headers="a tree")
+    lacking = Builder(Store(tmp_path / "cache"), builder.toolchain, None, (bundle.read(path),))
+    (artifact,) = lacking.build_all([(made[0], NOTHING)])
+    assert artifact.key == made[0]
+    assert artifact.code_object.stat().st_size > 0
 
 
 def test_arrays_with_gaps() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import cklang as ck
 from cklang.errors import CkError
-from cklang.keys import Algorithm, Pipeline
+from cklang.keys import Algorithm, Family, Pipeline
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.runtime.op import Op
 from cklang.testing import assert_close
@@ -22,7 +22,7 @@ from cklang.types import DTYPES
 
 GROUP = pytest.mark.xdist_group("packed")
 
-M, N, K = ck.dims("M N K")
+G, M, N, K = ck.dims("G M N K")
 T = ck.dtype_var("T", ck.f16, ck.bf16, ck.fp8, ck.bf8, ck.fp8_fnuz, ck.bf8_fnuz)
 
 
@@ -182,6 +182,57 @@ def test_integers_scaled_in_groups(covered: Callable[..., None]) -> None:
     covered("block scales of B", "f16 i4 f16", "gfx942")
 
 
+@ck.op
+def experts(x: ck.f16[G, M, K], w: ck.i4[G, N, K], scale: ck.f32[G, N]) -> ck.f16[G, M, N]:
+    return ck.silu(ck.einsum("gmk,gnk->gmn", x, w) * scale[:, None, :])
+
+
+@ck.op
+def shared(x: ck.f16[M, K], w: ck.i4[G, N, K]) -> ck.f32[M, G, N]:
+    return ck.einsum("mk,gnk->mgn", x, w)
+
+
+@ck.op
+def mx_batch(x: ck.fp4[G, M, K], w: ck.fp4[G, N, K]) -> ck.f32[G, M, N]:
+    return ck.einsum("gmk,gnk->gmn", x, w)
+
+
+@GROUP
+@pytest.mark.slow
+def test_batches_of_integers(covered: Callable[..., None]) -> None:
+    rng = np.random.default_rng(7)
+    for g, m, n, k in ((3, 64, 64, 64), (2, 136, 72, 208), (4, 1, 8, 40), (3, 8, 16, 0)):
+        x = rng.standard_normal((g, m, k)).astype(np.float16)
+        w = rng.integers(-8, 8, (g, n, k)).astype(ml_dtypes.int4)
+        check(experts, "gfx942", [x, w, rng.standard_normal((g, n)).astype(np.float32)])
+    assert experts.last is not None
+    assert experts.last.launches[0].key.signature.family is Family.BATCHED
+    covered("packed B, batched", "f16 i4 f16", "gfx942")
+
+
+@GROUP
+@pytest.mark.slow
+@pytest.mark.exhaustive
+def test_batches_of_floats(covered: Callable[..., None]) -> None:
+    rng = np.random.default_rng(8)
+    for g, m, n, k in ((3, 64, 64, 128), (2, 80, 48, 336)):
+        sizes = ((g, m, k), (g, n, k))
+        check(mx_batch, "gfx950", [rng.standard_normal(s).astype(ck.fp4.numpy) for s in sizes])
+    covered("packed A and B, batched", "fp4 fp4 f32", "gfx950")
+
+
+@pytest.mark.parametrize(("n", "k"), [(48, 40), (1, 40), (1, 0)])
+def test_batches_that_are_columns(n: int, k: int) -> None:
+    """One x for all matrices: their rows are those of one product."""
+    w = ck.pack(np.ones((5, n, k), int))
+    (found,) = shared.problems(np.ones((16, k), np.float16), w)
+    room = -(-k // 32) * 32
+    assert (found.batch, found.n, found.b.layout.value) == ((), 5 * n, "c")
+    assert found.b.stride == room
+    (apart,) = experts.problems(np.ones((5, 16, k), np.float16), w, np.ones((5, n), np.float32))
+    assert (apart.batch, apart.n, apart.b.batch) == ((5,), n, (n * room,))
+
+
 @GROUP
 @pytest.mark.slow
 def test_each_number_at_each_place() -> None:
@@ -192,13 +243,19 @@ def test_each_number_at_each_place() -> None:
     np.testing.assert_array_equal(got, w.astype(np.float32))
 
 
-@given(st.integers(1, 9), st.integers(0, 70), st.sampled_from([0, 1, -1]), st.integers(0, 99))
-def test_packing_is_undone(rows: int, k: int, axis: int, seed: int) -> None:
-    w = np.random.default_rng(seed).integers(-8, 8, (rows, k)).astype(ml_dtypes.int4)
-    w = w if axis else w.T
+@given(
+    st.lists(st.integers(1, 4), max_size=2),
+    st.integers(1, 9),
+    st.integers(0, 70),
+    st.sampled_from([-2, -1]),
+    st.integers(0, 99),
+)
+def test_packing_is_undone(batch: list[int], rows: int, k: int, axis: int, seed: int) -> None:
+    w = np.random.default_rng(seed).integers(-8, 8, (*batch, rows, k)).astype(ml_dtypes.int4)
+    w = w if axis == -1 else w.swapaxes(-1, -2)
     packed = ck.pack(w, axis=axis)
     assert packed.shape == w.shape
-    assert packed.data.nbytes == rows * -(-k // 32) * 16
+    assert packed.data.nbytes == np.prod(batch, dtype=int) * rows * -(-k // 32) * 16
     assert packed.unpack().dtype == w.dtype
     np.testing.assert_array_equal(packed.unpack(), w)
 

@@ -167,11 +167,17 @@ def test_rules_filter_before_the_heuristic_ranks() -> None:
     assert chosen.key == narrow
 
 
-def test_without_constants_the_first_is_taken_and_the_reason_says_so() -> None:
-    spec = replace(MI300X, compute_units=7)
+def test_without_measurements_the_reason_says_whose_constants_they_are() -> None:
+    for spec, carried in ((replace(MI300X, compute_units=70), True), (MI300X, False)):
+        chosen = select(WHOLE, registry=registry(key()), arch=spec, strategy="heuristic")
+        said = "constants carried over from gfx942 with 80 compute units" in chosen.reason
+        assert said is carried
+
+
+def test_without_a_rate_the_first_is_taken_and_the_reason_says_so() -> None:
+    spec = replace(MI300X, matrix_rates=())
     chosen = select(WHOLE, registry=registry(key()), arch=spec, strategy="heuristic")
-    assert "no prediction" in chosen.reason
-    assert "7 compute units" in chosen.reason
+    assert "no prediction: arch_specs gives gfx942 no matrix rate for f16" in chosen.reason
 
 
 def test_a_heuristic_is_any_function_from_problems_to_keys() -> None:

@@ -480,8 +480,17 @@ for _family in (GRAD_INPUT, GRAD_WEIGHT):
     CASES |= {
         f"{_plane} gfx942, f32": (_family, FLOATS, PADDED, f32, "gfx942"),
         f"{_plane} gfx942, i8": (_family, BYTES, PADDED, i8, "gfx942"),
-        f"{_plane} gfx90a, f16": (_family, WIDE, PADDED, f16, "gfx90a"),
         f"{_family.value}, 1D": (_family, WIDE, D1, f16, "gfx942"),
+    }
+for _family in FAMILIES:
+    _plane = f"{_family.value} 2D on"
+    CASES |= {
+        f"{_plane} gfx950, f16": (_family, WIDE, PADDED, f16, "gfx950"),
+        f"{_plane} gfx950, f32": (_family, FLOATS, PADDED, f32, "gfx950"),
+        f"{_plane} gfx950, i8": (_family, BYTES, PADDED, i8, "gfx950"),
+        f"{_plane} gfx90a, f16": (_family, WIDE, PADDED, f16, "gfx90a"),
+        f"{_plane} gfx90a, bf16": (_family, WIDE, PADDED, bf16, "gfx90a"),
+        f"{_plane} gfx90a, f32": (_family, FLOATS, PADDED, f32, "gfx90a"),
     }
 
 

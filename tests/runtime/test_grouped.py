@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ctypes
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -15,8 +18,11 @@ from hypothesis import strategies as st
 
 import cklang as ck
 from cklang.errors import CkError
-from cklang.keys import Algorithm, Family
+from cklang.keys import Algorithm, Family, Reduction
 from cklang.reference.bounds import evaluate_with_bound
+from cklang.runtime import arrays as memory
+from cklang.runtime.arrays import Library
+from cklang.runtime.device import Device, open_device
 from cklang.runtime.op import Op
 from cklang.testing import assert_close
 from cklang.testing.strategies import Layout, arrays, extents, strided
@@ -124,6 +130,83 @@ class TestOnAGpu:
         (launch,) = lasting.last.launches
         assert launch.grid[0] == 304 < 10 * 20 + 21 * 10
         covered("grouped, persistent", "f16", "gfx942")
+
+
+class OnDevice:
+    """An array as a library has it whose memory is the GPU's: the emulator's is the host's."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return dict(self.array.__array_interface__)
+
+    def data_ptr(self) -> int:
+        return int(self.array.ctypes.data)
+
+
+@contextmanager
+def held_up(device: Device) -> Iterator[Callable[[], bool]]:
+    """Hold up a device's default stream; gives whether it still is: it goes on after a minute."""
+    from hip import hip
+
+    word = ctypes.c_uint32(0)
+
+    def go() -> None:
+        word.value = 1
+
+    timer = threading.Timer(60, go)
+    timer.start()
+    device.activate()
+    equal = hip.hipStreamWaitValueEq
+    assert hip.hipStreamWaitValue32(None, ctypes.addressof(word), 1, equal, 2**32 - 1)[0] == 0
+    try:
+        yield lambda: word.value == 0
+    finally:
+        go()
+        timer.cancel()
+        device.synchronize()
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("grouped")
+@pytest.mark.parametrize("kind", ["grouped", "workspace"])
+def test_a_call_waits_for_no_launch(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls with memory of their own, a group's table or a workspace, go behind one another."""
+    new = memory.empty
+    monkeypatch.setattr(
+        memory, "empty", lambda shape, dtype, *_: OnDevice(new(shape, dtype, Library.NUMPY))
+    )
+    shapes = [(5, 70, 40), (64, 64, 0), (130, 65, 33)]
+    # As tests/family/test_shared.py has it: one stencil serves both.
+    split = replace(SINGLE, warp_tile=(16, 16, 16), split_k=5, reduction=Reduction.WORKSPACE)
+
+    def run(calls: list[tuple[Any, ...]]) -> list[Any]:
+        given = [tuple(map(OnDevice, args)) for args in calls]
+        if kind == "grouped":
+            return EXPERT.grouped(given)
+        op = expert.using(split)
+        return [op(*args) for args in given]
+
+    device = open_device("emu:gfx942")
+    rounds = [[tuple(a + seed for a in call(shape)) for shape in shapes] for seed in range(4)]
+    rounds = [[tuple(a.astype(np.float16) for a in args) for args in calls] for calls in rounds]
+    first = run(rounds[0])
+    device.synchronize()
+    assert len(first) == len(shapes)
+    with held_up(device) as held:
+        results = [run(calls) for calls in rounds]
+        assert held(), "the calls returned while the stream stood still"
+    for calls, made in zip(rounds, results, strict=True):
+        for args, got in zip(calls, made, strict=True):
+            (want,), (bound,) = evaluate_with_bound(EXPERT.ir(*args), args)
+            assert_close(got.array, want, bound)
+
+
+def test_results_of_other_libraries_are_the_callers() -> None:
+    with pytest.raises(CkError, match=r"A047 .*NumPy and torch[\s\S]*out="):
+        EXPERT.grouped([tuple(map(OnDevice, call((5, 70, 40))))])
 
 
 @ck.op

@@ -165,8 +165,8 @@ def test_gradients_of_nothing_have_no_price() -> None:
 
 def test_what_it_does_not_know_is_an_error() -> None:
     with pytest.raises(CkUnsupportedError) as caught:
-        attention_estimate(keys_of(gpu="gfx90a")[0], shape())
-    assert caught.value.code == "N001"
+        attention_estimate(keys_of()[0], shape(), replace(arch("gfx942"), matrix_rates=()))
+    assert caught.value.code == "N002"
     with pytest.raises(CkValueError):
         shape(queries=0)
     with pytest.raises(CkValueError) as caught_too:

@@ -254,7 +254,6 @@ def test_an_explanation_names_terms_and_runner_up() -> None:
 @pytest.mark.parametrize(
     ("code", "act"),
     [
-        ("N001", lambda: estimate(key(arch="gfx90a"), GemmShape(m=1, n=1, k=1))),
         ("N002", lambda: matrix_rate(SPEC, i32)),
         ("N004", lambda: rank([key(), key(arch="gfx950")], GemmShape(m=1, n=1, k=1))),
         ("N005", lambda: rank([], GemmShape(m=1, n=1, k=1))),
@@ -266,6 +265,29 @@ def test_what_the_model_does_not_know_is_a_named_error(code: str, act: object) -
     with pytest.raises((CkUnsupportedError, CkValueError)) as caught:
         act()  # type: ignore[operator]
     assert caught.value.code == code
+
+
+@pytest.mark.parametrize("gpu", ["gfx90a", "gfx1100", "gfx1201"])
+def test_a_gpu_without_measurements_takes_over_the_best_constants(gpu: str) -> None:
+    spec, found = arch(gpu), fitted(arch(gpu))
+    assert found.carried_from == "gfx942 with 304 compute units"
+    own = fitted(SPEC).constants
+    memory = spec.memory_bytes_per_second / SPEC.memory_bytes_per_second
+    assert found.constants.memory_cold == pytest.approx(own.memory_cold * memory)
+    l1 = [s.compute_units * s.clock_hz * s.l1_bytes_per_clock for s in (spec, SPEC)]
+    assert found.constants.l2 == pytest.approx(own.l2 * l1[0] / l1[1])
+    assert found.constants.launch == own.launch
+    # The order follows how tiles fill the GPU.
+    small, large = (key((side, side, 64), arch=gpu) for side in (32, 128))
+    few, many = (GemmShape(m=side, n=side, k=4096) for side in (128, 8192))
+    assert estimate(small, few).us < estimate(large, few).us
+    assert estimate(small, many).us > estimate(large, many).us
+
+
+def test_another_product_takes_those_of_the_nearest_one_of_its_chip() -> None:
+    for units, near in ((100, 80), (200, 304), (304, 304)):
+        carried = "" if units == near else f"gfx942 with {near} compute units"
+        assert fitted(replace(SPEC, compute_units=units)).carried_from == carried
 
 
 def test_an_eight_bit_integer_has_a_rate_of_its_own() -> None:

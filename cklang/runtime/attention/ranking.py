@@ -45,7 +45,7 @@ def attention_times(keys: Sequence[AttentionKey], case: AttentionCase, spec: Arc
     """Return the predicted time of each kernel for a problem, in µs.
 
     Raises:
-        CkUnsupportedError: N001, N002, the model does not know the GPU or the element type.
+        CkUnsupportedError: N002, the GPU has no matrix rate for the element type.
     """
     shape = shape_of(case)
     return np.array([attention_estimate(key, shape, spec).us for key in keys])
@@ -57,7 +57,7 @@ def attention_grad_times(
     """Return the same for kernels of gradients; without scores none is launched, and takes no time.
 
     Raises:
-        CkUnsupportedError: N001, N002, the model does not know the GPU or the element type.
+        CkUnsupportedError: N002, the GPU has no matrix rate for the element type.
     """
     p = case.forward.problem
     if not (p.seqlen_k and p.seqlen_q and p.batch and p.heads):

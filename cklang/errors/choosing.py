@@ -129,7 +129,8 @@ TABLE: tuple[Rule, ...] = (
         "G003",
         CkUnsupportedError,
         "no algorithm fits all {count} products of the group ({signature}) on {arch}",
-        "fix: make strides and addresses of the group alike, or call the op once for each",
+        "fix: make strides and addresses of the group alike, make it smaller if its tiles are more "
+        "than a launch has (rule grid), or call the op once for each",
     ),
     row(
         "G005",

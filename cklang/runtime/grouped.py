@@ -27,6 +27,7 @@ from cklang.runtime.launch import loaded
 from cklang.runtime.problem import Problem
 from cklang.runtime.record import Artifact, LaunchRecord
 from cklang.runtime.rules import objections
+from cklang.runtime.rules.problem import launchable, tiles_of
 from cklang.runtime.select import Request, find
 from cklang.runtime.upload import Upload
 
@@ -114,7 +115,9 @@ def _key(
     chosen = (find(each, spec, request, kernel.epilogue).key.algorithm for each in given)
     others = () if request.algorithm else candidates(signature, spec)
     for algorithm in dict.fromkeys(chain(chosen, others)):
-        if not any(_objects(algorithm, problem, spec) for problem in given):
+        together = sum(tiles_of(problem, algorithm) for problem in given)
+        fits = launchable(together, algorithm, spec) is None
+        if fits and not any(_objects(algorithm, problem, spec) for problem in given):
             return KernelKey(signature, algorithm, spec.name)
     raise error("G003", count=len(given), arch=spec.name, signature=signature.layouts)
 

@@ -3,25 +3,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kernels import shape
+from kernels import RELU, shape
 
 from cklang.arch import arch
 from cklang.errors import CkError
-from cklang.keys import DKind, Layout
+from cklang.keys import Algorithm, DKind, Layout, Reduction
 from cklang.runtime.arrayless import problem
 from cklang.runtime.build import shared_builder
+from cklang.runtime.grouped import _key, _Product
 from cklang.runtime.launch import Loaded
 from cklang.runtime.problem import Problem
 from cklang.runtime.registry import Registry
 from cklang.runtime.rules import objections
-from cklang.runtime.select import Selection, select
+from cklang.runtime.select import Request, Selection, select
 from cklang.testing.selftest import passing, plain_key, plain_problem
-from cklang.types import bf16, f16, f32
+from cklang.types import bf16, f16, f32, fp8_fnuz
 
 EMPTY = Registry("empty")
 
@@ -98,6 +102,54 @@ def test_huge_problems_are_refused_by_rule(made: Problem, rule: str, operand: st
 def test_a_huge_epilogue_operand_is_refused_by_rule() -> None:
     made = problem(1 << 15, 1 << 14, 8, e=f16, d=[(f32, DKind.FULL)])
     assert "operand-size: the span of D0" in refused(made)
+
+
+SMALL = Algorithm(
+    tile=(64, 16, 32),
+    warps=(4, 1, 1),
+    warp_tile=(16, 16, 32),
+    vector_a=1,
+    vector_b=1,
+    vector_e=1,
+)
+
+
+def objection_to(algorithm: Algorithm, made: Problem) -> list[str]:
+    return [
+        f"{each.rule}: {each.objection.value}"
+        for each in objections(algorithm, made.signature, arch("gfx942"), made)
+    ]
+
+
+def test_a_launch_counts_its_threads_and_tiles() -> None:
+    """A byte a row: 2**30 rows are 2**24 tiles of 64, and 256 threads each are one too many."""
+    tall = partial(shape, a=fp8_fnuz, e=fp8_fnuz, n=1, k=1)
+    assert objection_to(SMALL, tall(m=(1 << 30) - 64)) == []
+    assert objection_to(SMALL, tall(m=1 << 30)) == [f"grid: {1 << 32}"]
+    lasting = replace(SMALL, persistent=True)
+    assert objection_to(lasting, tall(m=1 << 30)) == []
+    cube = partial(shape, a=fp8_fnuz, e=fp8_fnuz, n=1 << 15, k=1 << 15)
+    stream = replace(SMALL, stream_k=True, reduction=Reduction.WORKSPACE)
+    assert objection_to(stream, cube(m=1 << 15)) == []
+    assert objection_to(stream, cube(m=(1 << 16) - 1)) == [f"stream-steps: {1 << 31}"]
+    assert objection_to(SMALL, cube(m=(1 << 16) - 1)) == []
+
+
+def test_a_group_is_one_launch() -> None:
+    """Each product alone has few enough threads, all together have too many."""
+    made = replace(shape(1 << 28, 1, 1, a=fp8_fnuz, e=fp8_fnuz), grouped=True)
+    kernel: Any = SimpleNamespace(epilogue=RELU)
+
+    def key(count: int, algorithm: Algorithm) -> Algorithm:
+        products = [_Product(problem=made, slots=())] * count
+        request = Request(algorithm=algorithm)
+        return _key(kernel, products, arch("gfx942"), request).algorithm
+
+    assert key(3, SMALL) == SMALL
+    with pytest.raises(CkError, match=r"G003 .*all 4 products[\s\S]*rule grid"):
+        key(4, SMALL)
+    lasting = replace(SMALL, persistent=True)
+    assert key(4, lasting) == lasting
 
 
 @pytest.mark.slow

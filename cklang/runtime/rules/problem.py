@@ -12,12 +12,15 @@ from cklang.runtime.arrangement import arrangement_of
 from cklang.runtime.problem import Array, ComputedMatrix, Matrix, Operand, Problem, ScaleAccess
 from cklang.runtime.rules.bounds import multiple
 from cklang.runtime.rules.engine import Objection, problem_rule
+from cklang.runtime.rules.resources import warps_of
 
-__all__ = ["arrays_of"]
+__all__ = ["arrays_of", "launchable", "tiles_of"]
 
 _LAST_BYTE = 1 << 31
 """Buffer instructions take 32-bit byte offsets, of which CK Tile uses the lower half."""
 _LAST_INDEX = (1 << 31) - 1
+_LAST_WORK_ITEM = (1 << 32) - 1
+"""HIP launches fewer than 2**32 threads along an axis (hipModuleLaunchKernel)."""
 _DWORD = 4
 
 
@@ -78,6 +81,48 @@ def _operand_size(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Obj
                 what=f"the span of {name} in bytes", value=str(bytes_), bound=f"below {_LAST_BYTE}"
             )
     return None
+
+
+def tiles_of(problem: Problem, algorithm: Algorithm) -> int:
+    """Return how many tiles of E a product has."""
+    m, n, _ = algorithm.tile
+    return -(-problem.m // m) * -(-problem.n // n)
+
+
+def launchable(tiles: int, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+    """Object to so many tiles in one launch: each has a workgroup, or is counted by one."""
+    if algorithm.persistent or algorithm.stream_k:
+        what, count, most = "the number of tiles", tiles, _LAST_INDEX
+    else:
+        threads = warps_of(algorithm) * spec.wave_size
+        what, count, most = "the number of threads", tiles * threads, _LAST_WORK_ITEM
+    return None if count <= most else Objection(what=what, value=str(count), bound=f"up to {most}")
+
+
+@problem_rule(
+    "grid",
+    "HIP counts the threads of a launch in 32 bits, a kernel its tiles",
+    reads=("tile", "warps", "persistent", "stream_k"),
+    footprint=lambda a: (a.tile[0], a.tile[1], warps_of(a), a.persistent or a.stream_k),
+)
+def _grid(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+    return launchable(tiles_of(problem, algorithm), algorithm, spec)
+
+
+@problem_rule(
+    "stream-steps",
+    "stream-K counts the steps along K of all tiles in 32 bits",
+    reads=("tile", "stream_k"),
+    footprint=lambda a: a.tile if a.stream_k else None,
+)
+def _stream_steps(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+    if not algorithm.stream_k:
+        return None
+    steps = tiles_of(problem, algorithm) * max(-(-problem.k // algorithm.tile[2]), 1)
+    if steps <= _LAST_INDEX:
+        return None
+    bound = f"up to {_LAST_INDEX}"
+    return Objection(what="the steps along K of all tiles", value=str(steps), bound=bound)
 
 
 @problem_rule(

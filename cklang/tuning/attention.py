@@ -20,6 +20,7 @@ import numpy.typing as npt
 from cklang.arch import ArchSpec, arch
 from cklang.attention_keys import AttentionKey, ScoreKind
 from cklang.errors import error
+from cklang.lowering.attention_pipelines import PIPELINE_FACTS
 from cklang.tuning.constants import Constants, fitted
 from cklang.tuning.terms import cache_bytes
 from cklang.tuning.traits import matrix_rate
@@ -208,7 +209,7 @@ def _step(key: AttentionKey, gpu: ArchSpec, c: Constants, flops: float) -> dict[
     scores = queries * keys
     staged = keys * (head + head_v) * s.dtype.bytes
     read = staged * math.prod(a.warps)
-    return {
+    price = {
         "matrix": c.matrix * flops / (matrix_rate(gpu, s.dtype) * clock),
         "softmax": scores
         * (_SOFTMAX_FLOPS + SCORE_FLOPS[s.score])
@@ -217,6 +218,17 @@ def _step(key: AttentionKey, gpu: ArchSpec, c: Constants, flops: float) -> dict[
         "load": c.load * staged / (gpu.l1_bytes_per_clock * clock),
         "issue": c.issue,
     }
+    return _alternated(price) if PIPELINE_FACTS[a.pipeline].wave_groups else price
+
+
+def _alternated(price: Mapping[str, float]) -> dict[str, float]:
+    """Return the price of a step of wave groups that take turns.
+
+    One multiplies while the other does the rest, of which is left what takes longer.
+    """
+    rest = sum(price.values()) - price["matrix"]
+    left = max(rest - price["matrix"], 0.0) / rest
+    return {name: cost * (1.0 if name == "matrix" else left) for name, cost in price.items()}
 
 
 def _traffic(

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, get_args
 from cklang.errors import error
 from cklang.keys import KernelKey, make_members, require_positive
 from cklang.plain_keys import PlainKey, TransposeKey
-from cklang.types import DType
+from cklang.types import DType, f32
 
 __all__ = [
     "AnyAttentionKey",
@@ -160,6 +160,10 @@ class GradPipeline(Enum):
     """Keys, their transpose and values in registers; queries come by."""
     KR_KTR_VR_IGLP = "kr_ktr_vr_iglp"
     """The same with loads ahead and hints to the compiler."""
+    TRLOAD_KR_KTR_VR = "trload_kr_ktr_vr"
+    """The same with loads that transpose: LDS holds queries once."""
+    TRLOAD_QR_QTR_DOR = "trload_qr_qtr_dor"
+    """All queries of a head, their transpose and the gradient of o in registers; keys come by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,9 +259,11 @@ class ReduceKey(PlainKey):
 
     dot: bool
     """Whether it sums the products of two tensors of ``dtype`` along their rows, or parts of a
-    tensor of f32 to one of ``dtype``."""
+    tensor to one of ``dtype``."""
     dtype: DType
     arch: str
+    parts: DType = f32
+    """What the parts of a sum are."""
 
     kind: ClassVar[str] = "attention_reduce"
 
@@ -269,7 +275,8 @@ class ReduceKey(PlainKey):
     @property
     def words(self) -> list[str]:
         """What its label says."""
-        return ["dot" if self.dot else "sum", self.dtype.name]
+        own = [] if self.parts == f32 else [self.parts.name]
+        return ["dot" if self.dot else "sum", *own, self.dtype.name]
 
 
 @dataclass(frozen=True)

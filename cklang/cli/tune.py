@@ -37,6 +37,12 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="give a problem up after so many kernels that are no better (default: 8)",
     )
+    parser.add_argument(
+        "--gradient", action="store_true", help="of the op's gradients: ck.attention_grad of it"
+    )
+    parser.add_argument(
+        "--deterministic", action="store_true", help="of those that are added in one order"
+    )
     group = parser.add_argument_group("the database")
     group.add_argument("--export", type=Path, metavar="FILE.json", help="write all of it as JSON")
     group.add_argument(
@@ -78,6 +84,8 @@ def run(options: argparse.Namespace) -> int:
                 executor=executor,
                 limit=options.limit,
                 patience=options.patience,
+                gradient=options.gradient or options.deterministic,
+                deterministic=options.deterministic,
             )
         sys.stdout.write(f"{report}\n")
     if any(moves):

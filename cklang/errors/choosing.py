@@ -150,13 +150,15 @@ TABLE: tuple[Rule, ...] = (
         "G007",
         CkUnsupportedError,
         "@{name} is no attention of whole tensors by itself, so it has no gradient here",
-        "give attention_grad an op that returns ck.attention(...) of its parameters",
+        "give attention_grad an op that returns ck.attention(...) of its parameters, packed or "
+        "not; instead of seqlens_k, a mask: lambda b, i, j: j < lengths[b]",
     ),
     row(
         "G008",
         CkUnsupportedError,
         "the score of @{name} adds no bias whose gradient a kernel gives, but {got}",
-        "legal: lambda s, b, h, i, j: s + bias[b, h, i, j], bias of the dtype of q and of shape "
-        "[B, H, S, T], its last axis contiguous",
+        "legal: lambda s, b, h, i, j: s + bias[b, h, i, j], where b, h and i may be missing or "
+        "their extents be 1, with a bias of the dtype of q that is contiguous along the keys, and "
+        "without packed sequences",
     ),
 )

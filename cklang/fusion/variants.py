@@ -4,7 +4,7 @@
 ==============  ==============================================================
 soft cap        cap tanh(s / cap), cap a constant
 ALiBi           s + slope[h] (j - i) or s - slope[h] |j - i|, also by batch
-bias            s + bias[b, h, i, j], any of its extents 1
+bias            s + bias[b, h, i, j], any of its extents 1, some of b, h and i left out
 ==============  ==============================================================
 
 They are reported by ``explain``; a kernel may compute any of them as an expression like others.
@@ -16,7 +16,7 @@ from cklang.ir.nodes import Function, Operation, Value
 
 __all__ = ["added_bias", "is_identity", "variant_of"]
 
-_FULL = ("b", "h", "i", "j")
+_ROWS = ("b", "h", "i")
 
 
 def is_identity(score: Function) -> bool:
@@ -38,12 +38,23 @@ def variant_of(score: Function) -> str:
     return "expression" if added_bias(score) is None else "bias"
 
 
-def added_bias(score: Function) -> str | None:
-    """Return the parameter of a score function that it adds as a bias, if that is all it does."""
+def added_bias(score: Function) -> tuple[str, tuple[str, ...]] | None:
+    """Return what a score function adds as a bias, if that is all it does.
+
+    Returns:
+        The parameter, and the index of each of its axes: some of b, h and i, then j.
+    """
     reader = _Reader(score)
     for s, more in _both(reader.of(score.results[0], "add")):
-        if reader.is_score(s) and reader.element(more) == _FULL:
-            return reader.of(more, "element")[0].name
+        names = reader.element(more)
+        own = names[:-1]
+        if (
+            reader.is_score(s)
+            and names[-1:] == ("j",)
+            and set(own) <= set(_ROWS)
+            and len(set(own)) == len(own)
+        ):
+            return reader.of(more, "element")[0].name, names
     return None
 
 

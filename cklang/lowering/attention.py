@@ -22,6 +22,7 @@ from cklang.attention_keys import (
     ReduceKey,
     ScoreKind,
 )
+from cklang.lowering.attention_pipelines import GRAD_PIPELINE_FACTS
 from cklang.lowering.gemm import KernelSource
 from cklang.lowering.headers import PRECOMPILED_ATTENTION
 from cklang.lowering.render import template
@@ -134,6 +135,14 @@ _GRAD_PIPELINES: Mapping[GradPipeline, _PipelineRow] = MappingProxyType(
             ck="BlockFmhaBwdDQDKDVPipelineKRKTRVRIGLP",
             header="block_fmha_bwd_dq_dk_dv_pipeline_kr_ktr_vr_iglp.hpp",
         ),
+        GradPipeline.TRLOAD_KR_KTR_VR: _PipelineRow(
+            ck="BlockFmhaBwdDQDKDVPipelineTrLoadKRKTRVR",
+            header="block_fmha_bwd_dq_dk_dv_pipeline_trload_kr_ktr_vr.hpp",
+        ),
+        GradPipeline.TRLOAD_QR_QTR_DOR: _PipelineRow(
+            ck="BlockFmhaBwdDQDKDVPipelineTrLoadQRQTRDOR",
+            header="block_fmha_bwd_dq_dk_dv_pipeline_trload_qr_qtr_dor.hpp",
+        ),
     }
 )
 
@@ -150,7 +159,7 @@ def lower_grad(key: AttentionGradKey, fill: str) -> KernelSource:
             score plus something that does not depend on it: its derivative is taken to be 1.
     """
     s, a = key.signature, key.algorithm
-    row = _GRAD_PIPELINES[a.pipeline]
+    row, facts = _GRAD_PIPELINES[a.pipeline], GRAD_PIPELINE_FACTS[a.pipeline]
     kernel = f"ck_attention_grad_{s.dtype}_{s.dtype_o}_{'x'.join(map(str, a.tile))}"
     text = template("attention_grad.hip.j2").render(
         **_shared(key, kernel),
@@ -163,6 +172,9 @@ def lower_grad(key: AttentionGradKey, fill: str) -> KernelSource:
         warp_tiles=a.warp_tiles,
         gemms=_GRAD_PRODUCTS,
         pad=a.vector,
+        whole=_flag(facts.whole),
+        most_queries=a.tile[0] if facts.whole else 0,
+        transposed_loads=_flag(facts.transposed_loads),
         threads=arch(key.arch).wave_size * math.prod(a.warps[0]),
         pipeline=row.ck,
         header=row.header,
@@ -181,7 +193,14 @@ def lower_grad(key: AttentionGradKey, fill: str) -> KernelSource:
 def lower_reduce(key: ReduceKey) -> KernelSource:
     """Return the source of a kernel around the gradient of attention."""
     name = f"ck_attention_{'dot' if key.dot else 'sum'}_{key.dtype}"
-    return _whole(key, "attention_reduce.hip.j2", name, type=key.dtype.ck, dot=key.dot)
+    return _whole(
+        key,
+        "attention_reduce.hip.j2",
+        name,
+        type=key.dtype.ck,
+        type_parts=key.parts.ck,
+        dot=key.dot,
+    )
 
 
 def lower_combine(key: CombineKey, fill: str) -> KernelSource:

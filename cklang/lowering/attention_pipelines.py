@@ -3,13 +3,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from cklang.attention_keys import AttentionPipeline
+from cklang.attention_keys import AttentionGradKey, AttentionPipeline, GradPipeline
 
-__all__ = ["MOST_HEAD", "PIPELINE_FACTS", "PipelineFacts"]
+__all__ = [
+    "GRAD_PIPELINE_FACTS",
+    "MOST_HEAD",
+    "PIPELINE_FACTS",
+    "GradPipelineFacts",
+    "PipelineFacts",
+    "parts_of_dq",
+]
 
 MOST_HEAD = 256
 """The longest head that any of them holds."""
@@ -39,3 +47,34 @@ PIPELINE_FACTS: Mapping[AttentionPipeline, PipelineFacts] = MappingProxyType(
         AttentionPipeline.QS: PipelineFacts(least_steps=2, query_in_lds=True),
     }
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GradPipelineFacts:
+    """What one backward pipeline does, and so asks of a problem."""
+
+    transposed_loads: bool = False
+    """Whether it loads straight into LDS, 16 bytes at a time, and transposes as it reads there."""
+    whole: bool = False
+    """Whether a workgroup has all queries of a head: one tile of them. It is launched once a head,
+    walks over all keys and stores dq alone, whatever order is asked for. It does not move along a
+    bias, and leaves the gradients of keys that a window hides unwritten."""
+
+
+GRAD_PIPELINE_FACTS: Mapping[GradPipeline, GradPipelineFacts] = MappingProxyType(
+    {
+        GradPipeline.KR_KTR_VR: GradPipelineFacts(),
+        GradPipeline.KR_KTR_VR_IGLP: GradPipelineFacts(),
+        GradPipeline.TRLOAD_KR_KTR_VR: GradPipelineFacts(transposed_loads=True),
+        GradPipeline.TRLOAD_QR_QTR_DOR: GradPipelineFacts(transposed_loads=True, whole=True),
+    }
+)
+
+
+def parts_of_dq(key: AttentionGradKey, keys: int) -> int:
+    """Return how many parts of dq a kernel leaves apart for a sequence of ``keys``.
+
+    One, to which all workgroups add or which one stores, or one for each tile of keys.
+    """
+    apart = key.deterministic and not GRAD_PIPELINE_FACTS[key.algorithm.pipeline].whole
+    return math.ceil(keys / key.algorithm.tile[1]) if apart else 1

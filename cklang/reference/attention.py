@@ -41,11 +41,18 @@ from cklang.reference.bounds import flushable, run_region
 from cklang.reference.sums import UNIT, Known, finite, float_sums, gamma
 from cklang.types import Dim
 
-__all__ = ["attended"]
+__all__ = [
+    "WEIGHTS",
+    "Rows",
+    "attended",
+    "given_of",
+    "lse_of",
+    "output_of",
+    "rows_of",
+    "shared_heads",
+]
 
-# How far rounding moves a weight, relative to it, and below which weight it is lost altogether.
-# CK Tile rounds weights toward zero to f16 and bf16, and may round those of 8 bits at random.
-_WEIGHTS = {
+WEIGHTS = {
     "f16": (2.0**-10, 2.0**-14, 2.0**-14),
     "bf16": (2.0**-7, 2.0**-126, 2.0**-126),
     "f32": (0.0, 2.0**-126, 2.0**-126),
@@ -54,6 +61,8 @@ _WEIGHTS = {
     "bf8": (2.0**-2, 2.0**-14, 2.0**-16),
     "bf8_fnuz": (2.0**-2, 2.0**-15, 2.0**-17),
 }
+"""How far rounding moves a weight, relative to it, and below which weight it is lost altogether.
+CK Tile rounds weights toward zero to f16 and bf16, and may round those of 8 bits at random."""
 
 # The exponent is a product with log2(e), rounded, minus another one; the difference is rounded too.
 _EXPONENT = 4 * UNIT
@@ -64,7 +73,7 @@ _LEAST_TILE = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Rows:
+class Rows:
     """Weights of all rows: exp(s - max), their sums, and the relative error of each weight."""
 
     score: Array
@@ -81,13 +90,7 @@ def attended(operation: Operation, operands: Sequence[Known], dims: dict[Dim, in
 
     ``operands`` are those of the operation; values are wide, errors absolute.
     """
-    given: dict[str, list[Known]] = {role: [] for role in ROLES}
-    roles = operation.attr("roles")
-    if not isinstance(roles, tuple):
-        raise error("Z002", what="attention without roles passes its rules")
-    for operand, value, role in zip(operands, operation.operands, roles, strict=True):
-        known = flushable(operand, value.type.dtype) if role in ("q", "k", "v") else operand
-        given[str(role)].append(known)
+    given = given_of(operation, operands)
     if given["starts_q"]:
         return _packed(operation, given, dims)
     if given[LENGTHS[0]]:
@@ -95,14 +98,26 @@ def attended(operation: Operation, operands: Sequence[Known], dims: dict[Dim, in
     return _piece(operation, given, dims, 0)
 
 
+def given_of(operation: Operation, operands: Sequence[Known]) -> dict[str, list[Known]]:
+    """Return the operands of an attention by their roles."""
+    given: dict[str, list[Known]] = {role: [] for role in ROLES}
+    roles = operation.attr("roles")
+    if not isinstance(roles, tuple):
+        raise error("Z002", what="attention without roles passes its rules")
+    for operand, value, role in zip(operands, operation.operands, roles, strict=True):
+        known = flushable(operand, value.type.dtype) if role in ("q", "k", "v") else operand
+        given[str(role)].append(known)
+    return given
+
+
 def _piece(
     operation: Operation, given: dict[str, list[Known]], dims: dict[Dim, int], first: int
 ) -> Known:
     """Return the result of a batch whose first index is ``first``."""
-    rows = _rows(operation, given, dims, first)
+    rows = rows_of(operation, given, dims, first)
     if operation.op == "attention_lse":
-        return _lse(rows)
-    return _output(operation, given, rows, first)
+        return lse_of(rows)
+    return output_of(operation, given, rows, first)
 
 
 def _with_lengths(
@@ -165,11 +180,12 @@ def _one(known: Known, rows: slice) -> Known:
     return Known(value=one_sequence(known.value, rows), error=one_sequence(known.error, rows))
 
 
-def _rows(
+def rows_of(
     operation: Operation, given: dict[str, list[Known]], dims: dict[Dim, int], first: int
-) -> _Rows:
+) -> Rows:
+    """Return the weights of sequences whose first batch index is ``first``."""
     (q,), (k,) = given["q"], given["k"]
-    shared = _shared(k, q.value.shape[1])
+    shared = shared_heads(k, q.value.shape[1])
     turned = Known(value=np.swapaxes(shared.value, 2, 3), error=np.swapaxes(shared.error, 2, 3))
     plain, off, _ = float_sums(q, turned)
     found = _scored(
@@ -180,7 +196,7 @@ def _rows(
     size = np.where(np.isfinite(found.value), np.abs(found.value), 0.0) + np.abs(center)
     moved = found.error + _EXPONENT * size + _EXP + 2 * blocks * UNIT
     relative = np.where(weights == 0, np.where(np.isfinite(found.error), 0.0, np.inf), moved)
-    return _Rows(
+    return Rows(
         score=found.value,
         weights=weights,
         total=total,
@@ -222,14 +238,15 @@ def _f32(number: object) -> float:
     return float(np.float32(number))  # type: ignore[arg-type]
 
 
-def _shared(known: Known, heads: int) -> Known:
+def shared_heads(known: Known, heads: int) -> Known:
+    """Return keys or values with a head for each of ``heads`` query heads."""
     count = group_size(heads, known.value.shape[1])
     return Known(
         value=np.repeat(known.value, count, axis=1), error=np.repeat(known.error, count, axis=1)
     )
 
 
-def _total_error(rows: _Rows) -> Array:
+def _total_error(rows: Rows) -> Array:
     """Return how far the sum of weights may be off."""
     each = (1 + rows.relative) * (1 + gamma(rows.weights.shape[3])) - 1
     return _sum(rows.weights, each)
@@ -242,15 +259,16 @@ def _sum(weights: Array, moved: Array) -> Array:
     return np.where(wild, np.inf, (weights * finite).sum(axis=-1, keepdims=True))
 
 
-def _output(operation: Operation, given: dict[str, list[Known]], rows: _Rows, first: int) -> Known:
-    v = _shared(given["v"][0], rows.weights.shape[1])
+def output_of(operation: Operation, given: dict[str, list[Known]], rows: Rows, first: int) -> Known:
+    """Return o of sequences whose first batch index is ``first``."""
+    v = shared_heads(given["v"][0], rows.weights.shape[1])
     dropout = operation.attr("dropout")
     seeds = [int(seed.value) for seed in (*given["seed"], *given["offset"])] or [0, 0]
     factors = dropped(rows.weights.shape, _f32(dropout), seeds[0], seeds[1], first)
     kept = rows.weights * factors
     value = np.where(rows.total == 0, 0.0, kept @ v.value / _nonzero(rows.total))
     dtype = operation.operands[2].type.dtype
-    grain, least, step = _WEIGHTS[dtype.name]
+    grain, least, step = WEIGHTS[dtype.name]
     least, step = least / weight_scale(dtype), step / weight_scale(dtype)
     moved = (1 + rows.relative) * (1 + grain + 2 * UNIT) * (1 + gamma(kept.shape[3])) - 1
     small = (rows.weights > 0) & (rows.weights < 2 * least)
@@ -272,7 +290,7 @@ def _nonzero(x: Array) -> Array:
     return np.where(x == 0, 1.0, x)
 
 
-def _unsure(rows: _Rows, off: Array) -> Array:
+def _unsure(rows: Rows, off: Array) -> Array:
     """Tell of which rows nothing is known, as a weight or half the sum may be anything."""
     wild = np.isinf(rows.relative).any(axis=-1, keepdims=True)
     return np.asarray(wild | ((rows.total > 0) & (off >= rows.total / 2)))
@@ -284,7 +302,8 @@ def _known(value: Array, bound: Array, unsure: Array) -> Known:
     return Known(value=value, error=np.where(unsure, np.inf, settled))
 
 
-def _lse(rows: _Rows) -> Known:
+def lse_of(rows: Rows) -> Known:
+    """Return the logarithm of the sum of exponentials of each row."""
     value = rows.center + np.log(rows.total)
     off = _total_error(rows)
     size = np.abs(rows.center) + np.abs(finite(value))

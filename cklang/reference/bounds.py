@@ -54,6 +54,7 @@ __all__ = [
     "evaluate_with_bound",
     "flushable",
     "gamma",
+    "run_before",
     "run_region",
 ]
 
@@ -102,6 +103,16 @@ def _run(function: Function, known: dict[str, Known], dims: dict[Dim, int]) -> N
     for operation in function.body:
         operands = [known[operand.name] for operand in operation.operands]
         known[operation.result.name] = _step(operation, operands, dims)
+
+
+def run_before(
+    function: Function, operation: Operation, known: dict[str, Known], dims: dict[Dim, int]
+) -> None:
+    """Add to ``known`` the values that are made before an operation of ``function``."""
+    for each in function.body:
+        if each is operation:
+            return
+        known[each.result.name] = _step(each, [known[x.name] for x in each.operands], dims)
 
 
 def run_region(region: Function, operands: Sequence[Known], dims: dict[Dim, int]) -> Known:

@@ -120,12 +120,12 @@ def _cost(device: Device, launched: _Launch) -> float:
         return float(effort.instructions) if effort is not None else 0.0
 
 
-def microseconds(device: Device, launch: Callable[[], None]) -> float:
+def microseconds(device: Device, launch: Callable[[], object]) -> float:
     """Return the time of a launch: the least of some means, each of launches right in a row."""
     return min(_mean(device, launch) for _ in range(_ROUNDS))
 
 
-def _mean(device: Device, launch: Callable[[], None]) -> float:
+def _mean(device: Device, launch: Callable[[], object]) -> float:
     for _ in range(_WARM):
         launch()
     device.synchronize()

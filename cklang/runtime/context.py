@@ -19,7 +19,7 @@ from cklang.errors import error
 from cklang.runtime.registry import Registry
 from cklang.runtime.strategy import Direction, Heuristic, Strategy, strategy_of
 
-__all__ = ["DEFAULT_REGISTRY", "Defaults", "current", "device_of", "using"]
+__all__ = ["DEFAULT_REGISTRY", "Defaults", "current", "device_named", "device_of", "using"]
 
 DEFAULT_REGISTRY = Registry("default")
 """The registry of calls that name none."""
@@ -77,6 +77,13 @@ def using(
         yield changed
     finally:
         _current.reset(token)
+
+
+def device_named(named: str | None, defaults: Defaults) -> str | None:
+    """Return the name of the device of a call: the one named, else one with the assumed GPU."""
+    if named is not None or defaults.arch is None:
+        return named
+    return device_of(arch_of(defaults.arch))
 
 
 def device_of(spec: ArchSpec) -> str:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cklang.arch import ArchSpec
@@ -144,14 +146,26 @@ class CallPlan:
         return effort
 
     def _run_with_copies(self, addresses: Sequence[int], stream: int | None) -> Effort | None:
+        with self.ready(addresses, stream) as launch:
+            effort = launch()
+            self.device.synchronize(stream)
+        return effort
+
+    @contextmanager
+    def ready(
+        self, addresses: Sequence[int], stream: int | None = None
+    ) -> Iterator[Callable[[], Effort | None]]:
+        """Give a function that launches everything, any number of times, on memory that is there.
+
+        It returns what :meth:`run` does; whoever calls it waits for the device inside the block.
+        """
         regions = [
             Region(pointer=address, low=piece.low, high=piece.high, written=piece.written)
             for address, piece in zip(addresses, self.touched, strict=True)
         ]
-        with staged(self.device, regions) as copies:
-            effort = self._launch_with_memory(copies, stream)
-            self.device.synchronize(stream)
-        return effort
+        copied = staged(self.device, regions) if self._copies else nullcontext(list(addresses))
+        with copied as places:
+            yield partial(self._launch_with_memory, places, stream)
 
     def _launch_with_memory(self, addresses: list[int], stream: int | None) -> Effort | None:
         """Launch with memory of the call's own, which the stream takes and gives back in order."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cklang import knobs
-from cklang.arch import arch
 from cklang.errors import CkError, error
 from cklang.frontend.program import Program
 from cklang.ir.nodes import Function
 from cklang.runtime import arrays, quick
 from cklang.runtime.arrays import HOST, Library
 from cklang.runtime.bind import Binding, ResultFace, assign, bind, check_out
-from cklang.runtime.context import Defaults, current, device_of
+from cklang.runtime.context import current, device_named
 from cklang.runtime.family import AnyAlgorithm, Asked
 from cklang.runtime.irprogram import IrProgram
 from cklang.runtime.record import Artifact, CallRecord
@@ -124,7 +123,7 @@ class Op:
         """
         values = self._values(args, kwargs)
         defaults = current()
-        device = _device(device, defaults)
+        device = device_named(device, defaults)
         seen = quick.glance(self._parameters, values, out, device or knobs.DEVICE.get())
         registry = self.request.registry
         registry = defaults.registry if registry is None else registry
@@ -182,7 +181,7 @@ class Op:
         if not given:
             return []
         defaults = current()
-        device = _device(device, defaults)
+        device = device_named(device, defaults)
         named = device or knobs.DEVICE.get()
         seen = quick.joined(
             [quick.glance(self._parameters, values, None, named) for values in given]
@@ -321,6 +320,26 @@ class Op:
         binding = self._bind(self._values(args, kwargs))
         return cases_of(self._fuse(binding), binding)
 
+    def gradient_cases(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], *, deterministic: bool
+    ) -> tuple[AnyCase, ...]:
+        """Return the same of :func:`cklang.attention_grad` of a call.
+
+        Args:
+            args: Of the call.
+            kwargs: Of the call.
+            deterministic: As in :func:`cklang.attention_grad`.
+
+        Raises:
+            CkUnsupportedError: G006, G007, it has no gradient.
+        """
+        from cklang.runtime.attention.backward import plan_of_gradients
+        from cklang.runtime.tune.gradient import gradient_runs_of
+
+        binding = self._bind(self._values(tuple(args), dict(kwargs)))
+        plan = plan_of_gradients(self, binding)
+        return gradient_runs_of(plan, binding, deterministic=deterministic)
+
     def declare(
         self,
         *args: Any,
@@ -365,7 +384,7 @@ class Op:
         from cklang.runtime.device import target_of
 
         binding = self._bind(self._values(args, kwargs))
-        gpu = target_of(_device(device, current())).spec.name
+        gpu = target_of(device_named(device, current())).spec.name
         return declare_gradients(self, binding, registry, gpu, among, priority)
 
     def ir(self, *args: Any, **kwargs: Any) -> Function:
@@ -386,7 +405,7 @@ class Op:
         from cklang.runtime.explain import explain
 
         binding, target = self._offered(args, kwargs, out)
-        plan, device = self._fuse(binding), _device(device, current())
+        plan, device = self._fuse(binding), device_named(device, current())
         return explain(plan, binding, target, device, self.request)
 
     def inspect(self, *args: Any, out: Any = None, device: str | None = None, **kwargs: Any) -> str:
@@ -394,7 +413,7 @@ class Op:
         from cklang.runtime.explain import inspect
 
         binding, target = self._offered(args, kwargs, out)
-        plan, device = self._fuse(binding), _device(device, current())
+        plan, device = self._fuse(binding), device_named(device, current())
         return inspect(plan, binding, target, device, self.request)
 
     def build(
@@ -428,7 +447,7 @@ class Op:
         from cklang.runtime.plans import choices_of
 
         binding, target = self._offered(args, kwargs, out)
-        spec = target_of(_device(device, current())).spec
+        spec = target_of(device_named(device, current())).spec
         return choices_of(self._fuse(binding), binding, target, spec, self.request)
 
     def _offered(
@@ -499,12 +518,6 @@ def _targets(binding: Binding, out: Any) -> tuple[arrays.Array, ...]:
     for index, target in enumerate(targets):
         check_out(target, binding, index)
     return targets
-
-
-def _device(named: str | None, defaults: Defaults) -> str | None:
-    if named is not None or defaults.arch is None:
-        return named
-    return device_of(arch(defaults.arch))
 
 
 def op(function: Callable[..., Any]) -> Op:

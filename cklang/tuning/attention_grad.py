@@ -12,7 +12,8 @@ dq, dk, dv  sums of parts, an element a thread
 ==========  ==========================================================================
 
 dq is added to by every tile of keys (or, if it is to be the same each time, each stores a part);
-dk and dv are those of a query head, summed over the heads that share keys afterwards.
+dk and dv are those of a query head, summed over the heads that share keys afterwards. A pipeline
+that holds all queries of a head walks over tiles of keys instead, and stores each gradient once.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from dataclasses import dataclass
 from cklang.arch import ArchSpec, arch
 from cklang.attention_keys import AttentionGradKey, AttentionKey, ReduceKey, ScoreKind
 from cklang.errors import error
+from cklang.lowering.attention_pipelines import GRAD_PIPELINE_FACTS, parts_of_dq
 from cklang.tuning.attention import (
     SCORE_FLOPS,
     AttentionEstimate,
@@ -87,7 +89,8 @@ def attention_grad_estimate(
     tile = key.algorithm.tile
     queries, keys, head, head_v = tile[0], tile[1], tile[7], tile[8]
     groups = shape.batch * shape.heads
-    workgroups = groups * math.ceil(shape.keys / keys)
+    whole = GRAD_PIPELINE_FACTS[key.algorithm.pipeline].whole
+    workgroups = groups * (1 if whole else math.ceil(shape.keys / keys))
     steps = groups * shape.query_tiles(queries, keys)
     queue = math.ceil(workgroups / gpu.compute_units)
     rounds = math.ceil(queue / key.algorithm.block_per_cu)
@@ -98,10 +101,11 @@ def attention_grad_estimate(
     busy = own_steps * sum(price.values())
     idle = max(0.0, rounds * own_steps / queue * c.latency_prefetch - busy)
     prologue = rounds * c.prologue
-    epilogue = queue * c.epilogue * keys * (head + head_v) * _PART_BYTES / 65536.0
+    stored = (own_steps if whole else queue) * keys
+    epilogue = c.epilogue * stored * (head + head_v) * _PART_BYTES / 65536.0
     units = busy + idle + prologue + epilogue
     memory, l2 = _traffic(key, shape, gpu, c, steps)
-    added = 0.0 if key.deterministic else steps * queries * shape.head * _MEGA
+    added = 0.0 if key.deterministic or whole else steps * queries * shape.head * _MEGA
     terms = {
         "launch": c.launch,
         "clear": c.split,
@@ -124,39 +128,48 @@ def attention_grad_estimate(
 
 
 def _step(key: AttentionGradKey, gpu: ArchSpec, c: Constants, flops: float) -> dict[str, float]:
-    """Return the price of one tile of queries in µs, by what it is spent on."""
+    """Return the price of one step in µs, by what it is spent on."""
     s, tile = key.signature, key.algorithm.tile
     queries, keys, head, head_v = tile[0], tile[1], tile[7], tile[8]
     clock = gpu.clock_hz * _MEGA
     scores = queries * keys
-    staged = queries * (head + head_v) * s.dtype.bytes
+    facts = GRAD_PIPELINE_FACTS[key.algorithm.pipeline]
+    staged = _walked(key) * (head + head_v) * s.dtype.bytes
+    # What is transposed on its way to LDS lies there both ways.
+    kept = staged * (1 if facts.transposed_loads else 2)
     warps = [math.prod(each) for each in key.algorithm.warps]
-    # q and do are read as they are and transposed; ds goes through LDS; k is read for dq.
+    # What comes by is read as it is and transposed; ds goes through LDS; k is read for dq.
     read = staged * (warps[0] + warps[1]) + (2 * scores + keys * head) * s.dtype.bytes
     return {
         "matrix": c.matrix * flops / (matrix_rate(gpu, s.dtype) * clock),
         "softmax": scores
         * (_SOFTMAX_FLOPS + SCORE_FLOPS[s.score])
         / (gpu.vector_flops_per_clock * clock),
-        "lds": c.lds * (staged + read) / (gpu.lds_bytes_per_clock * clock),
+        "lds": c.lds * (kept + read) / (gpu.lds_bytes_per_clock * clock),
         "load": c.load * staged / (gpu.l1_bytes_per_clock * clock),
         "issue": c.issue,
     }
+
+
+def _walked(key: AttentionGradKey) -> int:
+    """Return the rows of a step that come by: queries, or keys where all queries are held."""
+    queries, keys = key.algorithm.tile[:2]
+    return keys if GRAD_PIPELINE_FACTS[key.algorithm.pipeline].whole else queries
 
 
 def _traffic(
     key: AttentionGradKey, shape: AttentionShape, gpu: ArchSpec, c: Constants, steps: int
 ) -> tuple[float, float]:
     """Return the µs of memory, each tensor moved once, and of L2, tiles as they are asked for."""
-    s, tile = key.signature, key.algorithm.tile
+    s = key.signature
     groups, both = shape.batch * shape.heads, shape.head + shape.head_v
-    parts = math.ceil(shape.keys / tile[1]) if key.deterministic else 1
+    parts = parts_of_dq(key, shape.keys)
     moved = float(shape.batch * shape.kv_heads * shape.keys * both * s.dtype.bytes)
     moved += groups * shape.queries * (both * s.dtype.bytes + 2 * _PART_BYTES)
     moved += groups * (parts * shape.queries * shape.head + shape.keys * both) * _PART_BYTES
     if s.score is ScoreKind.BIAS:
         moved += groups * shape.visible * s.dtype_bias.bytes * (2 if key.bias_grad else 1)
-    asked = steps * tile[0] * both * s.dtype.bytes * _MEGA
+    asked = steps * _walked(key) * both * s.dtype.bytes * _MEGA
     return moved_once(moved, gpu, c), asked / c.l2
 
 
@@ -185,7 +198,7 @@ def reduce_estimate(
     gpu = spec or arch(key.arch)
     c = fitted(gpu).constants
     threads = rows if key.dot else rows * width
-    read = 2 * key.dtype.bytes if key.dot else parts * _PART_BYTES
+    read = 2 * key.dtype.bytes if key.dot else parts * key.parts.bytes
     written = rows * _PART_BYTES if key.dot else rows * width * key.dtype.bytes
     workgroups = math.ceil(threads / _REDUCE_THREADS)
     queue = math.ceil(workgroups / gpu.compute_units)
@@ -230,14 +243,14 @@ def backward_estimate(
     rows = shape.batch * shape.heads * shape.queries
     kept = shape.batch * shape.kv_heads * shape.keys
     shared = shape.heads // shape.kv_heads
-    tiles = math.ceil(shape.keys / gradient.algorithm.tile[1]) if gradient.deterministic else 1
+    parts = parts_of_dq(gradient, shape.keys)
     dot, total = (ReduceKey(is_dot, s.dtype, forward.arch) for is_dot in (True, False))
     return BackwardEstimate(
         launches={
             "forward": attention_estimate(forward, shape, spec),
             "dot": reduce_estimate(dot, rows, shape.head_v, spec=spec),
             "gradient": attention_grad_estimate(gradient, shape, spec),
-            "dq": reduce_estimate(total, rows, shape.head, tiles, spec),
+            "dq": reduce_estimate(total, rows, shape.head, parts, spec),
             "dk": reduce_estimate(total, kept, shape.head, shared, spec),
             "dv": reduce_estimate(total, kept, shape.head_v, shared, spec),
         }

@@ -8,14 +8,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 import cklang as ck
 from cklang.errors import CkError
 from cklang.fusion.attention_plan import AttentionPlan
 from cklang.fusion.partition import plan_of
-from cklang.runtime.attention.backward import is_additive
+from cklang.reference.attention_grad import SharedBias, gradients_with_bound
+from cklang.runtime.attention.backward import Gradients, is_additive
+from cklang.testing import assert_close
 
-B, H, G, S, T, D = ck.dims("B H G S T D")
+B, H, G, S, T, D, X, Y, N, M, P = ck.dims("B H G S T D X Y N M P")
 
 Array = np.ndarray[Any, Any]
 
@@ -59,6 +63,65 @@ def biased(
 
 
 @ck.op
+def relative(
+    q: ck.f16[B, H, S, D],
+    k: ck.f16[B, G, T, D],
+    v: ck.f16[B, G, T, D],
+    bias: ck.f16[X, Y, T],
+) -> ck.f16[B, H, S, D]:
+    return ck.attention(
+        q,
+        k,
+        v,
+        mask=lambda h, i, j: (j <= i + 60) | (h == 1),
+        score=lambda s, h, i, j: s + bias[h, i, j],
+        dropout=0.25,
+        seed=77,
+        offset=3,
+    )
+
+
+@ck.op
+def packed(
+    q: ck.f16[N, H, D],
+    k: ck.f16[M, G, D],
+    v: ck.f16[M, G, D],
+    mine: ck.i32[P],
+    theirs: ck.i32[P],
+    slopes: ck.f32[P, H],
+) -> ck.f16[N, H, D]:
+    return ck.attention(
+        q,
+        k,
+        v,
+        cu_seqlens_q=mine,
+        cu_seqlens_k=theirs,
+        mask=lambda i, j, q_len, k_len: j <= i + (k_len - q_len),
+        score=lambda s, b, h, i, j: s + slopes[b, h] * (j - i).to(ck.f32),
+    )
+
+
+@ck.op
+def biased_and_packed(
+    q: ck.f16[N, H, D],
+    k: ck.f16[M, G, D],
+    v: ck.f16[M, G, D],
+    mine: ck.i32[P],
+    bias: ck.f16[T],
+) -> ck.f16[N, H, D]:
+    return ck.attention(
+        q, k, v, cu_seqlens_q=mine, cu_seqlens_k=mine, score=lambda s, j: s + bias[j]
+    )
+
+
+@ck.op
+def shortened(
+    q: ck.f16[B, H, S, D], k: ck.f16[B, G, T, D], v: ck.f16[B, G, T, D], lengths: ck.i32[B]
+) -> ck.f16[B, H, S, D]:
+    return ck.attention(q, k, v, seqlens_k=lengths)
+
+
+@ck.op
 def capped(
     q: ck.f16[B, H, S, D], k: ck.f16[B, H, T, D], v: ck.f16[B, H, T, D]
 ) -> ck.f16[B, H, S, D]:
@@ -97,6 +160,16 @@ def gradients(q: Array, k: Array, v: Array, added: Array, grad: Array) -> list[A
     return [*found, ds]
 
 
+def within(
+    op: Any, args: list[Array], grad: Array, found: Gradients, bias: SharedBias | None = None
+) -> None:
+    """Hold gradients against the reference's bounds."""
+    wanted, bounds = gradients_with_bound(op.ir(*args), args, grad, bias)
+    for got, want, bound in zip(found, wanted, bounds, strict=False):
+        assert got.dtype == want.dtype
+        assert_close(got, want, bound)
+
+
 @pytest.mark.parametrize("shape", [(2, 70, 130, 4, 2), (1, 5, 9, 2, 2)])
 def test_gradients_of_an_op(shape: tuple[int, ...], covered: Callable[..., None]) -> None:
     batch, rows, keys, heads, kv_heads = shape
@@ -112,6 +185,7 @@ def test_gradients_of_an_op(shape: tuple[int, ...], covered: Callable[..., None]
     far = rng.uniform(0, 0.1, heads).astype(np.float32)
     found = ck.attention_grad(distant, q, k, v, far, grad=grad, device="emu:gfx942")
     assert found.bias is None
+    within(distant, [q, k, v, far], grad, found)
     distance = abs(np.arange(rows)[:, None] - np.arange(keys))
     want = gradients(q, k, v, -far.astype(np.float64)[:, None, None] * distance, grad)
     tolerance = 2.0**-10 * (2 + np.sqrt(rows) + np.sqrt(keys)) / 2
@@ -139,6 +213,7 @@ def test_the_gradient_of_a_bias_and_one_order_of_summation(covered: Callable[...
     )
     for once, twice in zip(first, second, strict=True):
         np.testing.assert_array_equal(once, twice)
+    within(biased, [q, k, v, bias], grad, first, SharedBias(param=3, axes=(0, 1, 2)))
     want = gradients(q, k, v, bias.astype(np.float64), grad)
     tolerance = 2.0**-10 * (2 + np.sqrt(rows) + np.sqrt(keys)) / 2
     for got, wanted in zip(first, want, strict=True):
@@ -146,6 +221,62 @@ def test_the_gradient_of_a_bias_and_one_order_of_summation(covered: Callable[...
         np.testing.assert_allclose(got, wanted, rtol=2e-3, atol=tolerance)
     assert not first.bias[0, 0, :, 100:].any()
     covered("attention backward: bias gradient, deterministic", "f16", "gfx942")
+
+
+@pytest.mark.parametrize(("across", "down"), [(2, 40), (1, 40), (2, 1), (1, 1)])
+def test_a_bias_that_scores_share_has_the_sum_of_their_gradients(across: int, down: int) -> None:
+    rng = np.random.default_rng(across + down)
+
+    def made(*shape: int) -> Array:
+        return rng.uniform(-1, 1, shape).astype(np.float16)
+
+    q, k, v = made(3, 2, 40, 64), made(3, 1, 300, 64), made(3, 1, 300, 64)
+    args = [q, k, v, made(across, down, 300)]
+    grad = made(3, 2, 40, 64)
+    found = ck.attention_grad(
+        relative, *args, grad=grad, bias=True, deterministic=True, device="emu:gfx942"
+    )
+    axes = (None, 0 if across == 2 else None, 1 if down == 40 else None)
+    within(relative, args, grad, found, SharedBias(param=3, axes=axes))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("deterministic", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
+def test_packed_sequences(deterministic: bool, covered: Callable[..., None]) -> None:
+    @given(
+        st.lists(st.tuples(st.integers(0, 90), st.integers(0, 200)), min_size=1, max_size=4),
+        st.integers(0, 99),
+    )
+    @example([(3, 0), (0, 140), (70, 150), (1, 1)], 0)
+    @settings(max_examples=8)
+    def check(lengths: list[tuple[int, int]], seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        starts = np.cumsum([(0, 0), *lengths], axis=0, dtype=np.int32)
+        mine, theirs = (np.ascontiguousarray(starts[:, side]) for side in (0, 1))
+        rows, keys = (int(each[-1]) for each in (mine, theirs))
+        q, k, v, grad = (
+            rng.uniform(-1, 1, (count, heads, 64)).astype(np.float16)
+            for count, heads in ((rows, 4), (keys, 2), (keys, 2), (rows, 4))
+        )
+        slopes = rng.uniform(0, 0.1, (len(starts), 4)).astype(np.float32)
+        args = [q, k, v, mine, theirs, slopes]
+        found = ck.attention_grad(
+            packed, *args, grad=grad, deterministic=deterministic, device="emu:gfx942"
+        )
+        within(packed, args, grad, found)
+
+    check()
+    covered("attention backward: packed sequences", "f16", "gfx942")
+
+
+def test_gradients_are_for_the_gpu_of_the_context() -> None:
+    x, far = np.ones((1, 2, 8, 64), np.float16), np.ones(2, np.float32)
+    # RDNA3 has no kernels of attention: what says so has been asked for that GPU.
+    with ck.using(arch="gfx1100"), pytest.raises(CkError, match="on gfx1100"):
+        ck.attention_grad(distant, x, x, x, far, grad=x)
+    with ck.using(arch="gfx1100"):
+        found = ck.attention_grad(distant, x, x, x, far, grad=x, device="emu:gfx942")
+    within(distant, [x, x, x, far], x, found)
 
 
 def test_biases_without_a_gradient() -> None:
@@ -156,6 +287,11 @@ def test_biases_without_a_gradient() -> None:
         ck.attention_grad(distant, x, x, x, far, **given)
     with pytest.raises(CkError, match=r"G008.*strides \[128, 64, 1, 8\]"):
         ck.attention_grad(biased, x, x, x, wide.swapaxes(2, 3), **given)
+    starts, row = np.array([0, 8], np.int32), np.ones((8, 2, 64), np.float16)
+    with pytest.raises(CkError, match=r"G008.*but one to packed sequences"):
+        ck.attention_grad(
+            biased_and_packed, row, row, row, starts, wide[0, 0, 0], **(given | {"grad": row})
+        )
 
 
 def test_no_keys_give_zeros() -> None:
@@ -174,6 +310,8 @@ def test_refusals() -> None:
         ck.attention_grad(capped, x, x, x, grad=x)
     with pytest.raises(CkError, match="G007"):
         ck.attention_grad(product, x[0, 0], x[0, 0], grad=x)
+    with pytest.raises(CkError, match=r"(?s)G007.*a mask: lambda b, i, j"):
+        ck.attention_grad(shortened, x, x, x, np.ones(1, np.int32), grad=x)
     far = np.ones(8, np.float32)
     with pytest.raises(CkError, match="grad"):
         ck.attention_grad(distant, x, x, x, far, grad=x[:, :, :2], device="emu:gfx942")

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cklang.arch import arch
-from cklang.attention_keys import AttentionGradKey, ReduceKey
+from cklang.attention_keys import AttentionGradKey, GradPipeline, ReduceKey
 from cklang.ir.philox import keep_mask
 from cklang.lowering.attention_face import (
     AttentionGradProblem,
@@ -24,6 +24,7 @@ from cklang.lowering.attention_face import (
     AttentionTensor,
     ReduceProblem,
 )
+from cklang.lowering.attention_pipelines import parts_of_dq
 from cklang.runtime.attention.space import attention_grad_algorithms
 from cklang.tuning.attention import AttentionShape
 from cklang.tuning.attention_grad import attention_grad_estimate, reduce_estimate
@@ -36,6 +37,13 @@ BIAS = key_of(score="bias", mask="causal", dtype_o=f32).signature
 TILING = attention_grad_algorithms(arch("gfx942"), OPEN, 64, 64)[0]
 ADDING = AttentionGradKey(OPEN, False, False, TILING, "gfx942")
 APART = AttentionGradKey(BIAS, True, True, TILING, "gfx942")
+TRANSPOSING = {
+    each.pipeline: each
+    for each in attention_grad_algorithms(arch("gfx950"), OPEN, 64, 64)
+    if each.tile[8] == 64
+}
+LOADED = AttentionGradKey(OPEN, False, False, TRANSPOSING[GradPipeline.TRLOAD_KR_KTR_VR], "gfx950")
+WHOLE = AttentionGradKey(OPEN, False, True, TRANSPOSING[GradPipeline.TRLOAD_QR_QTR_DOR], "gfx950")
 
 # A score that is large where there is no query: padding must not spoil what is real.
 FILL = """#include "cklang/attention_hole.h"
@@ -44,11 +52,11 @@ int ck_mask(CK_ATTENTION_PARAMS) { return (i + 2 * j + h) % 3 != 0; }
 """
 
 
-def total(source: Array, result: Array, count: int, stride: int, heads: int = 1) -> None:
+def total(gpu: str, source: Array, result: Array, count: int, stride: int, heads: int = 1) -> None:
     """Sum parts ``stride`` elements apart; a head of the result is ``heads`` of the source."""
     batch, out_heads, rows, width = result.shape
     parts = tensor(source)
-    key = ReduceKey(False, f16, "gfx942")
+    key = ReduceKey(False, f16, gpu)
     counted = run(
         build(key),
         ReduceProblem(
@@ -130,7 +138,7 @@ def check(key: AttentionGradKey, shape: tuple[int, ...], seed: int, fill: str = 
     )
     o, lse = stored(want["o"], f16), want["lse"].astype(np.float32)
     d = np.full(lse.shape, 77, np.float32)
-    dot = ReduceKey(True, f16, "gfx942")
+    dot = ReduceKey(True, f16, key.arch)
     counted = run(
         build(dot),
         ReduceProblem(
@@ -145,7 +153,7 @@ def check(key: AttentionGradKey, shape: tuple[int, ...], seed: int, fill: str = 
         ),
     )
     assert counted.workgroups == reduce_estimate(dot, lse.size, hdim_v).workgroups
-    tiles = -(-keys // key.algorithm.tile[1]) if key.deterministic else 1
+    tiles = parts_of_dq(key, keys)
     # What adds needs zeros, and so do tiles that no query sees.
     dq = np.zeros((tiles, *q.shape), np.float32)
     dk = np.full((batch, heads, keys, hdim_q), 77, np.float32)
@@ -201,9 +209,9 @@ def check(key: AttentionGradKey, shape: tuple[int, ...], seed: int, fill: str = 
     assert counted.workgroups == predicted.workgroups
     assert counted.mfma_flops == predicted.padded_flops
     grads = [np.zeros_like(x) for x in (q, k, v)]
-    total(dq[0], grads[0], tiles, dq[0].size)
-    total(dk, grads[1], shared, dk[0, 0].size, heads=shared)
-    total(dv, grads[2], shared, dv[0, 0].size, heads=shared)
+    total(key.arch, dq[0], grads[0], tiles, dq[0].size)
+    total(key.arch, dk, grads[1], shared, dk[0, 0].size, heads=shared)
+    total(key.arch, dv, grads[2], shared, dv[0, 0].size, heads=shared)
 
     def per_kv_head(values: Array) -> Array:
         return values.reshape(batch, kv_heads, shared, *values.shape[2:]).sum(2)
@@ -245,8 +253,24 @@ def test_bias_and_one_order_of_summation(shape: tuple[int, ...], seed: int) -> N
     check(APART, shape, seed)
 
 
+@pytest.mark.exhaustive
+@pytest.mark.slow
+@settings(max_examples=10)
+@given(shapes, st.integers(0, 99))
+def test_loads_that_transpose(shape: tuple[int, ...], seed: int) -> None:
+    check(LOADED, shape, seed, FILL)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.slow
+@settings(max_examples=10)
+@given(shapes, st.sampled_from((1, 17, 32)), st.integers(0, 99))
+def test_all_queries_at_once(shape: tuple[int, ...], rows: int, seed: int) -> None:
+    check(WHOLE, (*shape[:3], rows, *shape[4:]), seed, FILL)
+
+
 def test_keys_are_read_back() -> None:
-    for key in (ADDING, APART):
+    for key in (ADDING, APART, LOADED, WHOLE):
         assert AttentionGradKey.from_json(key.to_json()) == key
     assert ADDING.digest != APART.digest
 

@@ -68,8 +68,8 @@ class Case:
     rows: int = 150
     keys: int = 200
     starts: tuple[tuple[int, ...], tuple[int, ...]] | None = None
-    near: int = 0
-    """How many elements of o may be one step of f16 off; 0: all are the same bits."""
+    flags: str = ""
+    """Further flags for CK Tile's instance, which ours are compiled with too."""
 
 
 _PLAIN = "psskddv_nlogits_nbias_nmask_nlse_ndropout_nskip"
@@ -111,8 +111,7 @@ CASES = {
         unit="fp16_batch*psskddv_nlogits_nbias_nmask_nlse_dropout_nskip",
         what={"dropout": True},
         numbers={"dropout": 0.25},
-        # The random numbers are the same; why a few elements round the other way is not known.
-        near=8,
+        flags="-fno-slp-vectorize",
     ),
     "packed": Case(
         unit=f"fp16_group*{_PLAIN}",
@@ -123,7 +122,7 @@ CASES = {
         unit=f"bf16_batch*{_PLAIN}", hdim=128, dtype=bf16, dtype_o=bf16, algorithm=LARGE, batch=1
     ),
     "fp8 to bf16": Case(
-        unit="fp8bf16_batch*pssk_nlogits_nbias_nmask_nlse_ndropout_nskip",
+        unit="fp8bf16_batch*pssk_nlogits_nbias_nmask_nlse_ndropout_nskip_squant",
         dtype=fp8_fnuz,
         dtype_o=bf16,
         algorithm=EIGHT,
@@ -144,7 +143,7 @@ def built(case: Case, folder: Path) -> Path:
     (traits,) = set(re.findall(r"using (trait_\w+) =", unit.read_text()))
     program = folder / "parity"
     words = [
-        *FLAGS.split(),
+        *f"{FLAGS} {case.flags}".split(),
         f"--offload-arch={ARCH}",
         *("-I", str(source)),
         f'-DUNIT="{unit}"',
@@ -276,14 +275,15 @@ def check(name: str, folder: Path) -> None:
     for each, bits in want.items():
         mine, other = (x.view(np.uint8).reshape(-1, x.itemsize) for x in (arrays[each], bits))
         wrong = (mine.ravel() != other.ravel()).reshape(mine.shape).any(1).sum()
-        off = np.abs(
-            arrays[each].view(f"i{bits.itemsize}").ravel().astype(int)
-            - bits.view(f"i{bits.itemsize}").ravel()
-        )
-        allowed = case.near if each == "o" else 0
-        assert wrong <= allowed, f"{each}: {wrong} of {len(mine)} elements differ"
-        assert off.max() <= (1 if allowed else 0), f"{each}: off by {off.max()} steps"
+        assert not wrong, f"{each}: {wrong} of {len(mine)} elements differ"
         assert not (arrays[each] == 77).all(), "nothing was written"
+
+
+def test_the_table_of_configurations_is_complete() -> None:
+    text = Path(__file__).parents[2].joinpath("docs", "upstream.md").read_text()
+    _, _, table = text.partition("| configuration | instance")
+    assert re.findall(r"^\| ([^|`]+?) \|", table, re.M) == list(CASES)
+    assert len(CASES) == 14
 
 
 @pytest.mark.slow

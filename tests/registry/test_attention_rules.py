@@ -38,6 +38,19 @@ GRAD = AttentionGradAlgorithm(
 )
 
 
+LOADED: dict[str, Any] = {
+    "pipeline": "trload_kr_ktr_vr",
+    "warp_tiles": ((16, 16, 32), (16, 16, 32), (16, 16, 32)),
+}
+WHOLE: dict[str, Any] = {
+    "tile": (32, 16, 64, 32, 64, 32, 16, 64, 64),
+    "warps": ((1, 1, 1),) * 3,
+    "warp_tiles": ((16, 16, 32), (16, 16, 16), (16, 16, 16)),
+    "pipeline": "trload_qr_qtr_dor",
+}
+TILING = "attention-grad-tiling"
+
+
 def signature(dtype: DType = f16, **changes: Any) -> AttentionSignature:
     return AttentionSignature(**{"dtype": dtype, "dtype_o": dtype, "dtype_bias": dtype, **changes})
 
@@ -162,8 +175,15 @@ GRADS: list[tuple[dict[str, Any], dict[str, Any], str, str]] = [
     ({}, {"dtype": fp8}, "gfx942", "attention-grad-encoding"),
     ({}, {"dtype": fp8_fnuz}, "gfx942", "attention-grad-dtype"),
     ({}, {}, "gfx1100", "attention-grad-dtype"),
-    ({}, {"packed": True}, "gfx942", "attention-grad-plain"),
     ({}, {"paged": True}, "gfx942", "attention-grad-plain"),
+    ({"pipeline": "trload_kr_ktr_vr"}, {}, "gfx950", "attention-grad-tiling"),
+    ({"tile": (64, 128, 64, 64, 64, 64, 32, 64, 64), **LOADED}, {}, "gfx950", TILING),
+    ({**LOADED, "pipeline": "kr_ktr_vr"}, {}, "gfx950", TILING),
+    (WHOLE, {"score": "bias"}, "gfx950", "attention-grad-whole"),
+    (WHOLE, {"mask": "causal"}, "gfx950", "attention-grad-whole"),
+    (WHOLE, {"mask": "window"}, "gfx950", "attention-grad-whole"),
+    (WHOLE, {"packed": True}, "gfx950", "attention-grad-whole"),
+    ({**LOADED, "vector": 4}, {}, "gfx950", "attention-grad-load"),
     ({}, {"bias_grad": True}, "gfx942", "attention-grad-bias"),
     ({"warp_tiles": ((16, 16, 7),) * 3}, {}, "gfx942", "attention-grad-instruction"),
     ({"warps": ((1, 4, 1), (2, 1, 1), (1, 4, 1))}, {}, "gfx942", "attention-grad-warps"),
@@ -235,10 +255,22 @@ def test_each_rule_of_a_gradients_problem_objects(changes: dict[str, Any], rule:
     assert rule in rejected(GRAD, problem=ck.attention_grad_problem(case(**changes)))
 
 
+@pytest.mark.parametrize("changes", [{"seqlen_q": 33}, {"left": 3}, {"right": 0}])
+def test_all_queries_at_once_are_those_of_one_tile(changes: dict[str, Any]) -> None:
+    algorithm, what = replace(GRAD, **WHOLE), grad_signature(mask="function")
+
+    def found(**changes: Any) -> set[str]:
+        problem = ck.attention_grad_problem(case(**{"seqlen_q": 32, **changes}))
+        return rejected(algorithm, what, "gfx950", problem)
+
+    assert found() == rejected(replace(GRAD, **LOADED), gpu="gfx950") == set()
+    assert found(**changes) == {"attention-grad-queries"}
+
+
 def test_there_is_a_row_for_each_rule() -> None:
     shown = {rule for *_, rule in (*ALGORITHMS, *PROBLEMS, *GRADS, *GRAD_PROBLEMS)}
-    # Each GPU's table has both pipelines of gradients for all of its types.
-    shown.add("attention-grad-pipeline")
+    # The first has a GPU with fewer pipelines, the other problems for gfx950 alone.
+    shown |= {"attention-grad-pipeline", "attention-grad-queries"}
     rules = [rule for name in ("attention", "attention_grad") for rule in BOOKS[name].rules]
     assert shown == {rule.id for rule in rules}
     assert len(rules) == len({rule.id for rule in rules})
@@ -250,7 +282,7 @@ def test_a_pipeline_of_gradients_that_no_table_has_is_refused() -> None:
     one = tuple(replace(row, pipelines=("kr_ktr_vr",)) for row in spec.attention_grad_tiles)
     few = replace(spec, attention_grad_tiles=one)
     found = {r.rule for r in objections(GRAD, grad_signature(), few)}
-    assert found == {"attention-grad-pipeline"}
+    assert found == {"attention-grad-pipeline", "attention-grad-tiling"}
 
 
 @pytest.mark.parametrize("book", ["attention", "attention_grad"])
@@ -264,6 +296,7 @@ def test_rules_read_the_fields_they_name_and_no_others(book: str) -> None:
         far |= dict.fromkeys(("pad_q", "pad_k", "pad_d", "pad_dv"), False)
     else:
         far |= {"warps": ((3, 1, 1),) * 3, "warp_tiles": ((7, 7, 7),) * 3}
+        far |= {"pipeline": "trload_qr_qtr_dor"}
     other = replace(base, **far)
     for rule in BOOKS[book].algorithms:
         mixed = replace(other, **{name: getattr(base, name) for name in rule.reads})
@@ -283,9 +316,12 @@ def test_every_tiling_of_a_gpu_keeps_the_rules(spec: Any, dtype: DType) -> None:
     assert {(a.tile, a.pipeline.value) for a in listed} == {
         (row.tile, pipeline) for row in rows for pipeline in row.pipelines
     }
-    back = enumerate_legal(grad_signature(dtype), spec, attention_pattern(gradient=True))
+    every = attention_pattern(gradient=True, pipeline="*")
+    back = enumerate_legal(grad_signature(dtype), spec, every)
     grads = [row for row in spec.attention_grad_tiles if dtype.name in row.dtypes]
-    assert {a.tile for a in back} == {row.tile for row in grads}
+    assert {(a.tile, a.warp_tiles, a.pipeline.value) for a in back} == {
+        (row.tile, row.warp_tiles, pipeline) for row in grads for pipeline in row.pipelines
+    }
 
 
 def test_what_a_rule_says_and_what_would_be_legal() -> None:

@@ -35,7 +35,15 @@ from cklang.lowering.attention_face import AttentionOperand, AttentionProblem, A
 from cklang.runtime.problem import Storage
 from cklang.types import Dim, f32
 
-__all__ = ["PARTS", "TENSORS", "AttentionCase", "AttentionGradCase", "case_of", "mask_kind"]
+__all__ = [
+    "PARTS",
+    "TENSORS",
+    "AttentionCase",
+    "AttentionGradCase",
+    "case_of",
+    "mask_kind",
+    "result_view",
+]
 
 TENSORS = ("q", "k", "v", "o", "lse", "partial_o", "partial_lse")
 """The tensors of a problem that a kernel reads or writes by itself."""
@@ -158,7 +166,7 @@ def case_of(
     Raises:
         CkValueError: I045, the query heads are no multiple of the key heads.
     """
-    named = {"q": kernel.q, "k": kernel.k, "v": kernel.v, "o": _result(kernel.o)}
+    named = {"q": kernel.q, "k": kernel.k, "v": kernel.v, "o": result_view(kernel.o)}
     shapes = {name: _viewed(view, storage) for name, view in named.items()}
     batch, heads, queries, size = shapes["q"].shape
     kv_heads, keys = shapes["k"].shape[1:3]
@@ -240,7 +248,8 @@ def _check_lengths(kernel: FusedAttention, storage: Mapping[str, Storage], batch
             raise error("K002", what=kernel.lengths.name, want=want, got=count)
 
 
-def _result(value: Value) -> View:
+def result_view(value: Value) -> View:
+    """Return o as batch, head, row and element."""
     packed = value.type.rank == 3
     return View(value=value, perm=(None, 1, 0, 2) if packed else (0, 1, 2, 3))
 

@@ -7,10 +7,22 @@ import math
 from functools import partial
 
 from cklang.arch import ArchSpec
-from cklang.attention_keys import AttentionGradAlgorithm, AttentionGradSignature, ScoreKind
-from cklang.lowering.attention_pipelines import MOST_HEAD
+from cklang.attention_keys import (
+    AttentionGradAlgorithm,
+    AttentionGradSignature,
+    MaskKind,
+    ScoreKind,
+)
+from cklang.lowering.attention_pipelines import GRAD_PIPELINE_FACTS, MOST_HEAD
 from cklang.runtime.attention.problem import AttentionGradCase
-from cklang.runtime.rules.bounds import at_most, encoded_for, multiple, narrow_access, one_of
+from cklang.runtime.rules.bounds import (
+    ACCESS_BYTES,
+    at_most,
+    encoded_for,
+    multiple,
+    narrow_access,
+    one_of,
+)
 from cklang.runtime.rules.engine import (
     ATTENTION_GRAD_PROBLEM_RULES,
     ATTENTION_GRAD_RULES,
@@ -50,16 +62,15 @@ def _dtype(
 
 @_rule(
     "attention-grad-plain",
-    "the gradients are those of whole tensors: sequences neither packed nor in pages",
+    "the gradients of keys and values are arrays like these, which pages are not",
     reads=(),
 )
 def _plain(
     a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
 ) -> Objection | None:
-    for name in ("packed", "paged"):
-        if getattr(s.forward, name):
-            return Objection(what=f"{name}, for a gradient,", value="true", bound="false")
-    return None
+    if not s.forward.paged:
+        return None
+    return Objection(what="paged, for a gradient,", value="true", bound="false")
 
 
 @_rule(
@@ -88,6 +99,53 @@ def _pipeline(
         return None
     what = f"the pipeline for {s.forward.dtype} on {spec.name}"
     return Objection(what=what, value=a.pipeline.value, bound=f"one of {', '.join(known)}")
+
+
+@_rule(
+    "attention-grad-tiling",
+    "pipelines that transpose as they load have the tilings of CK Tile's generator, and other "
+    "pipelines have others",
+    reads=("tile", "warps", "warp_tiles", "pipeline"),
+)
+def _tiling(
+    a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
+) -> Objection | None:
+    tiling = (a.tile, a.warps, a.warp_tiles)
+    known = dict.fromkeys(
+        name
+        for row in spec.attention_grad_tiles
+        if s.forward.dtype.name in row.dtypes and (row.tile, row.warps, row.warp_tiles) == tiling
+        for name in row.pipelines
+    )
+    free = not known and not GRAD_PIPELINE_FACTS[a.pipeline].transposed_loads
+    if free or a.pipeline.value in known:
+        return None
+    bound = f"one of {', '.join(known)}" if known else "one that does not transpose as it loads"
+    return Objection(what="the pipeline of this tiling", value=a.pipeline.value, bound=bound)
+
+
+@_rule(
+    "attention-grad-whole",
+    "a pipeline that holds all queries of a head walks over its keys alone: there is no bias to "
+    "move along with, no other sequence behind, and no window that hides keys from all",
+    reads=("pipeline",),
+)
+def _whole(
+    a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
+) -> Objection | None:
+    if not GRAD_PIPELINE_FACTS[a.pipeline].whole:
+        return None
+    f = s.forward
+    refused = {
+        "score": f.score is ScoreKind.BIAS and f.score.value,
+        "mask": f.mask in (MaskKind.CAUSAL, MaskKind.WINDOW) and f.mask.value,
+        "packed": f.packed and "true",
+    }
+    for name, value in refused.items():
+        if value:
+            what = f"{name} in {a.pipeline.value}"
+            return Objection(what=what, value=str(value), bound="another pipeline")
+    return None
 
 
 @_rule(
@@ -198,11 +256,40 @@ def _vector(
     return narrow_access("the vector along a head", a.vector, s.forward.dtype)
 
 
+@_rule(
+    "attention-grad-load",
+    "loads straight into LDS that are transposed there move 16 bytes",
+    reads=("vector", "pipeline"),
+)
+def _load(a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec) -> Objection | None:
+    moved = a.vector * s.forward.dtype.bytes
+    if not GRAD_PIPELINE_FACTS[a.pipeline].transposed_loads or moved == ACCESS_BYTES:
+        return None
+    what = f"the bytes of an access in {a.pipeline.value}"
+    return Objection(what=what, value=str(moved), bound=str(ACCESS_BYTES))
+
+
 @_problem("attention-grad-head-size", "a tile holds a whole head", reads=("tile",))
 def _head_size(c: AttentionGradCase, a: AttentionGradAlgorithm, spec: ArchSpec) -> Objection | None:
     p = c.forward.problem
     found = at_most("the head size of q and k", p.hdim_q, a.tile[7])
     return found or at_most("the head size of v", p.hdim_v, a.tile[8])
+
+
+@_problem(
+    "attention-grad-queries",
+    "a pipeline that holds all queries of a head has one tile of them, and sees all keys",
+    reads=("tile", "pipeline"),
+)
+def _queries(c: AttentionGradCase, a: AttentionGradAlgorithm, spec: ArchSpec) -> Objection | None:
+    if not GRAD_PIPELINE_FACTS[a.pipeline].whole:
+        return None
+    p = c.forward.problem
+    for name in ("left", "right"):
+        if getattr(p, name) >= 0:
+            what = f"{name} of the window in {a.pipeline.value}"
+            return Objection(what=what, value=str(getattr(p, name)), bound="none")
+    return at_most("the queries of a head", p.seqlen_q, a.tile[0])
 
 
 @_problem("attention-grad-result", "o has the element type of q, k and v", reads=())

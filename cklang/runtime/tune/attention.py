@@ -32,7 +32,7 @@ from cklang.types import Dim
 if TYPE_CHECKING:
     from cklang.runtime.bind import Binding
 
-__all__ = ["AttentionRun", "called", "error_ratio_of", "run_of", "run_operands"]
+__all__ = ["AttentionRun", "called", "error_ratio_of", "part_of", "run_of", "run_operands"]
 
 Array = npt.NDArray[Any]
 
@@ -65,21 +65,27 @@ class AttentionRun:
         return replace(functions, output=None) if self.splits > 1 else functions
 
     @property
+    def places(self) -> dict[str, Storage]:
+        """How each parameter and each result lies in memory, by name."""
+        plan, dims = self.plan, dict(self.dims)
+        params = zip(plan.function.params, self.storage, strict=True)
+        found = {value.name: held for value, held in params}
+        for value in (plan.kernel.o, plan.kernel.lse):
+            if value is not None:
+                found[value.name] = packed(value, dims)
+        return found
+
+    @property
     def problem(self) -> AttentionCase:
         """The problem that the kernel is selected and launched for.
 
         Raises:
             CkValueError: I045, heads do not fit; N008, the result has no element.
         """
-        plan, dims = self.plan, dict(self.dims)
-        params = zip(plan.function.params, self.storage, strict=True)
-        places = {value.name: held for value, held in params}
-        for value in (plan.kernel.o, plan.kernel.lse):
-            if value is not None:
-                places[value.name] = packed(value, dims)
-        case = case_of(plan.kernel, places, dims)
+        kernel = self.plan.kernel
+        case = case_of(kernel, self.places, dict(self.dims))
         if case.is_empty:
-            raise error("N008", name=plan.kernel.name)
+            raise error("N008", name=kernel.name)
         return case.split(self.splits) if self.splits > 1 else case
 
     def in_splits(self, count: int) -> AttentionRun:
@@ -139,11 +145,7 @@ def run_of(plan: AttentionPlan, binding: Binding) -> tuple[AttentionRun, ...]:
         storage=tuple(stored(each.name, held[each.name]) for each in plan.function.params),
         dims=tuple(binding.dims.items()),
     )
-    places = {each.name: each for each in run.storage}
-    for value in (plan.kernel.o, plan.kernel.lse):
-        if value is not None:
-            places[value.name] = packed(value, binding.dims)
-    return () if case_of(plan.kernel, places, binding.dims).is_empty else (run,)
+    return () if case_of(plan.kernel, run.places, binding.dims).is_empty else (run,)
 
 
 def run_operands(run: AttentionRun, arrays: Sequence[Array]) -> list[Array]:
@@ -169,13 +171,18 @@ def run_operands(run: AttentionRun, arrays: Sequence[Array]) -> list[Array]:
     return list(by_name.values())
 
 
+def part_of(run: AttentionRun, arrays: Sequence[Array]) -> list[Array]:
+    """Return what the part of a run has of the arrays of the whole."""
+    return [
+        array[tuple(slice(0, extent) for extent in held.shape)]
+        for array, held in zip(arrays, run.part.storage, strict=True)
+    ]
+
+
 def error_ratio_of(run: AttentionRun, key: AttentionKey, arrays: Sequence[Array]) -> float:
     """Call the op with a part of ``arrays``; return its largest error in units of its bound."""
     part = run.part
-    some = [
-        array[tuple(slice(0, extent) for extent in held.shape)]
-        for array, held in zip(arrays, part.storage, strict=True)
-    ]
+    some = part_of(run, arrays)
     got = called(part, key, some)[0]
     want, bound = evaluate_with_bound(part.plan.function, some)
     return max(

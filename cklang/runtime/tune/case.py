@@ -20,7 +20,7 @@ from cklang.fusion.plan import Kernel, epilogue_hash
 from cklang.ir.nodes import Function
 from cklang.ir.printer import print_function
 from cklang.runtime.arguments import packed_arguments
-from cklang.runtime.attention.problem import AttentionCase
+from cklang.runtime.attention.problem import AttentionCase, AttentionGradCase
 from cklang.runtime.convolution import AnyProblem, problem_of_kernel
 from cklang.runtime.dispatch import storage_of
 from cklang.runtime.family import Asked
@@ -28,6 +28,7 @@ from cklang.runtime.plans import AnyPlan
 from cklang.runtime.problem import Storage
 from cklang.runtime.transposition import arranged
 from cklang.runtime.tune.attention import AttentionRun, run_of
+from cklang.runtime.tune.gradient import GradientRun
 
 if TYPE_CHECKING:
     from cklang.runtime.bind import Binding
@@ -101,24 +102,30 @@ def _planned(text: str) -> tuple[Kernel, ...]:
     return plan(parse_function(text)).kernels
 
 
-AnyCase = Case | AttentionRun
-"""What is measured: one launch of products or convolutions, or an attention."""
+AnyCase = Case | AttentionRun | GradientRun
+"""What is measured: one launch of products or convolutions, an attention, or its gradients."""
 
 
-def calls_of(op: Op, call: Call) -> tuple[AnyCase, ...]:
+def calls_of(
+    op: Op, call: Call, *, gradient: bool = False, deterministic: bool = False
+) -> tuple[AnyCase, ...]:
     """Return the cases of a call: its kernels whose result has an element, in launch order.
 
     Args:
         op: What is called.
         call: The extents of its dims, its dtype variables and constants (operands are packed
             then), or its arguments.
+        gradient: Whether of :func:`cklang.attention_grad` of it instead.
+        deterministic: As there.
 
     Raises:
         CkError: What the call raises.
     """
-    if isinstance(call, Mapping):
-        return op.cases(**packed_arguments(op.program.signature, call))
-    return op.cases(*call)
+    args = () if isinstance(call, Mapping) else tuple(call)
+    kwargs = packed_arguments(op.program.signature, call) if isinstance(call, Mapping) else {}
+    if gradient:
+        return op.gradient_cases(args, kwargs, deterministic=deterministic)
+    return op.cases(*args, **kwargs)
 
 
 def cases_of(plan: AnyPlan, binding: Binding) -> tuple[AnyCase, ...]:
@@ -142,9 +149,11 @@ def cases_of(plan: AnyPlan, binding: Binding) -> tuple[AnyCase, ...]:
 def problem_text(problem: Asked) -> str:
     """Return all that a problem's cost depends on, as canonical JSON; names are not part of it."""
     data = {"signature": encode(problem.signature), "problem": _nameless(encode(problem))}
-    if isinstance(problem, AttentionCase):
+    if isinstance(problem, AttentionCase | AttentionGradCase):
+        forward = isinstance(problem, AttentionCase)
+        attention = data["problem"] if forward else data["problem"]["forward"]
         for names in _NAMES:
-            del data["problem"][names]
+            del attention[names]
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 

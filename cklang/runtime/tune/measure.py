@@ -10,18 +10,19 @@ emulator's counters come with it.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from cklang import knobs
-from cklang.attention_keys import AnyKey, AttentionKey, key_from_json
+from cklang.attention_keys import AnyKey, AttentionGradKey, AttentionKey, key_from_json
 from cklang.errors import CkError, CkUnsupportedError, error
 from cklang.keys import KernelKey
 from cklang.runtime import arrays
-from cklang.runtime.attention.ranking import attention_times
+from cklang.runtime.attention.problem import AttentionCase, AttentionGradCase
+from cklang.runtime.attention.ranking import attention_grad_times, attention_times
 from cklang.runtime.autotune import measurement, microseconds
 from cklang.runtime.bare import bare_launch
 from cklang.runtime.convolution import AnyProblem
@@ -32,6 +33,7 @@ from cklang.runtime.transfer import Region, placed
 from cklang.runtime.tune.attention import AttentionRun, called, error_ratio_of, run_operands
 from cklang.runtime.tune.case import Case
 from cklang.runtime.tune.check import error_ratio
+from cklang.runtime.tune.gradient import GradientRun, gradient_error_ratio, prepared
 from cklang.tuning.database import Measurement, Status
 from cklang.tuning.model import estimate
 from cklang.tuning.traits import Resources
@@ -42,6 +44,9 @@ __all__ = ["INSTRUCTIONS", "MICROSECONDS", "PREDICTED", "failed", "measure"]
 MICROSECONDS = "µs"
 PREDICTED = "µs predicted (the GPU is emulated)"
 INSTRUCTIONS = "wave instructions (no prediction: the GPU is emulated)"
+
+Price = tuple[float, str, Mapping[str, float]]
+"""What a right kernel costs, the unit, and the emulator's counters."""
 
 
 def measure(case: Mapping[str, Any], key: Mapping[str, Any], settings: Mapping[str, str]) -> Any:
@@ -67,6 +72,8 @@ def _of_family(case: Mapping[str, Any], key: AnyKey) -> Measurement:
         return _measured(Case.from_json(case), key)
     if isinstance(key, AttentionKey):
         return _attention_measured(AttentionRun.from_json(case), key)
+    if isinstance(key, AttentionGradKey):
+        return _gradient_measured(GradientRun.from_json(case), key)
     raise error("Z002", what=f"{key.label} is to be measured by itself")
 
 
@@ -97,13 +104,23 @@ def _measured(case: Case, key: KernelKey) -> Measurement:
             counters = _counters(device)
             spent = None if device.emulated else microseconds(device, launch)
     ratio = error_ratio(kernel, inputs, result)
+
+    def price() -> Price:
+        if spent is None:
+            return *_predicted(device, artifact, problem, counters), counters
+        return spent, MICROSECONDS, counters
+
+    return _judged(key, ratio, price)
+
+
+def _judged(key: AnyKey, ratio: float, price: Callable[[], Price]) -> Measurement:
+    """Return the measurement of a kernel whose largest error is ``ratio`` times its bound.
+
+    What it costs is asked for only if it is right.
+    """
     if ratio > 1:
-        note = f"the largest error is {ratio:.3g} times its bound"
-        return failed(key, Status.WRONG, note)
-    if spent is None:
-        cost, unit = _predicted(device, artifact, problem, counters)
-    else:
-        cost, unit = spent, MICROSECONDS
+        return failed(key, Status.WRONG, f"the largest error is {ratio:.3g} times its bound")
+    cost, unit, counters = price()
     return Measurement(
         key=key,
         status=Status.RIGHT,
@@ -118,35 +135,52 @@ def _attention_measured(run: AttentionRun, key: AttentionKey) -> Measurement:
     device = open_device()
     rng = np.random.default_rng(0)
     arrays = run_operands(run, [_array(held, rng) for held in run.storage])
-    ratio = error_ratio_of(run, key, arrays)
-    if ratio > 1:
-        return failed(key, Status.WRONG, f"the largest error is {ratio:.3g} times its bound")
-    counters: dict[str, float] = {}
-    if device.emulated:
+
+    def price() -> Price:
+        if not device.emulated:
+            costs = measurement([key], run.filling, run.problem, device.spec)
+            return costs.values[0], MICROSECONDS, {}
         _, instructions = called(run, key, arrays)
-        counters = {"instructions": float(instructions or 0)}
-        cost, unit = _attention_predicted(key, run, device, counters)
-    else:
-        costs = measurement([key], run.filling, run.problem, device.spec)
-        (cost,), unit = costs.values, MICROSECONDS
-    return Measurement(
-        key=key,
-        status=Status.RIGHT,
-        cost=cost,
-        unit=unit,
-        counters={**counters, "error_ratio": ratio},
-        measured_at=_now(),
-    )
+        return _emulated(device, key, run.problem, instructions or 0)
+
+    return _judged(key, error_ratio_of(run, key, arrays), price)
 
 
-def _attention_predicted(
-    key: AttentionKey, run: AttentionRun, device: Device, counters: Mapping[str, float]
-) -> tuple[float, str]:
+def _gradient_measured(run: GradientRun, key: AttentionGradKey) -> Measurement:
+    device = open_device()
+    rng = np.random.default_rng(0)
+    arrays = run_operands(run.forward, [_array(held, rng) for held in run.forward.storage])
+
+    def price() -> Price:
+        made = prepared(run, key, arrays)
+        with made.call.ready(made.addresses) as launch:
+            if not device.emulated:
+                return microseconds(device, launch), MICROSECONDS, {}
+            before = launch()
+            device.synchronize()
+            last = device.effort()
+        efforts = [each.instructions for each in (before, last) if each is not None]
+        return _emulated(device, key, run.problem, sum(efforts))
+
+    return _judged(key, gradient_error_ratio(run, key, arrays), price)
+
+
+def _emulated(
+    device: Device,
+    key: AttentionKey | AttentionGradKey,
+    problem: AttentionCase | AttentionGradCase,
+    instructions: int,
+) -> Price:
+    """Return the price of a call that took so many instructions: what the model predicts of it."""
+    counters = {"instructions": float(instructions)}
     try:
-        (us,) = attention_times([key], run.problem, device.spec)
+        if isinstance(problem, AttentionCase):
+            times = attention_times([cast(AttentionKey, key)], problem, device.spec)
+        else:
+            times = attention_grad_times([cast(AttentionGradKey, key)], problem, device.spec)
     except CkUnsupportedError:
-        return counters["instructions"], INSTRUCTIONS
-    return float(us), PREDICTED
+        return counters["instructions"], INSTRUCTIONS, counters
+    return float(times[0]), PREDICTED, counters
 
 
 def _counters(device: Device) -> dict[str, float]:

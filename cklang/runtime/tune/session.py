@@ -159,6 +159,8 @@ def autotune(
     executor: Executor | None = None,
     limit: int = 64,
     patience: int = 8,
+    gradient: bool = False,
+    deterministic: bool = False,
 ) -> TuningReport:
     """Measure kernels for calls of ``op``, and store what was found.
 
@@ -179,6 +181,8 @@ def autotune(
             executor itself ends the session.
         limit: Most kernels of a problem that are measured.
         patience: How many kernels in a row may be no better before a problem is given up.
+        gradient: Whether for :func:`cklang.attention_grad` of ``op`` instead.
+        deterministic: As there; its kernels are others.
 
     Returns:
         For each problem what is known of its kernels.
@@ -201,7 +205,7 @@ def autotune(
         searches = [
             _search(op, case, store, limit, patience)
             for call in problems
-            for case in calls_of(op, call)
+            for case in calls_of(op, call, gradient=gradient, deterministic=deterministic)
         ]
         measurer = _measurer(executor, opened.name, stack)
         for some in _rounds(searches, start + seconds):

@@ -45,9 +45,23 @@ struct GradMask : Base
 template <Mask mask, Score score>
 using GradMaskType = GradMask<WholeMask<mask, score>, mask>;
 
-/// The device side. Workgroups add to dq, or, if the result is to be the same each time, each tile
-/// of keys stores a part of its own; dk and dv are those of a query head.
-template <typename Pipeline_, Mask mask, Score score, index_t vector>
+/// What a pipeline that stores dq, dk and dv itself calls to do so: rounds them once.
+struct GradStore
+{
+    template <typename Window, typename Tile>
+    CK_TILE_DEVICE void operator()(Window& to, const Tile& tile, std::nullptr_t) const
+    {
+        using T = typename Window::DataType;
+        ck_tile::store_tile(
+            to, ck_tile::tile_elementwise_in([](auto x) { return narrow<T>(x); }, tile));
+    }
+};
+
+/// The device side. A workgroup has a tile of keys, and all of them add to dq, or, if the result is
+/// to be the same each time, each stores a part of its own. With `whole`, a workgroup has all
+/// queries of a head and walks over the keys: nobody else stores its dq. dk and dv are those of a
+/// query head.
+template <typename Pipeline_, Mask mask, Score score, index_t vector, bool whole>
 struct AttentionGradKernel
 {
     using Pipeline = Pipeline_;
@@ -90,7 +104,12 @@ struct AttentionGradKernel
             at.seqlen_q = amd_wave_read_first_lane(args.starts_q[batch + 1]) - start_q;
             at.seqlen_k = amd_wave_read_first_lane(args.starts_k[batch + 1]) - start_k;
         }
-        if(tile * n0 < at.seqlen_k)
+        if(tile * n0 >= at.seqlen_k)
+            return;
+        // Of a packed sequence without queries there is no row to make a window of.
+        if(Pipeline::kIsGroupMode && at.seqlen_q == 0)
+            clear(args, at, start_k, tile * n0);
+        else
             keys(args, at, start_q, start_k, tile, shared);
     }
 
@@ -128,17 +147,41 @@ struct AttentionGradKernel
         const float scale = score == Score::function ? args.scale : args.scale * log2e_v<float>;
         const float keep  = dropping ? args.keep_scale : 1.0f;
 
-        const auto [dk, dv] =
-            Pipeline{}(shared, q, k, v, bias, random, o_grad, lse, d, dq, b_grad, visible,
-                       make_encoding<score>(args, at), args.scale, scale, keep,
-                       args.scale * keep, dropout);
-
-        store<KGrad, width_q, pad_q>(
-            place<KGrad>(args.grad_k, at, at.head, start_k), dk, columns, args.hdim_q,
+        auto dk = window<KGrad, n0, width_q, pad_q>(
+            place<KGrad>(args.grad_k, at, at.head, start_k), columns, args.hdim_q,
             args.grad_k.stride_seq, key);
-        store<VGrad, width_v, pad_v>(
-            place<VGrad>(args.grad_v, at, at.head, start_k), dv, columns, args.hdim_v,
+        auto dv = window<VGrad, n0, width_v, pad_v>(
+            place<VGrad>(args.grad_v, at, at.head, start_k), columns, args.hdim_v,
             args.grad_v.stride_seq, key);
+        const auto encoding = make_encoding<score>(args, at);
+        constexpr GradStore stored{};
+        if constexpr(whole)
+            Pipeline{}(shared, q, k, v, bias, random, o_grad, lse, d, dq, dk, dv, b_grad, stored,
+                       stored, stored, visible, encoding, args.scale, scale, keep,
+                       args.scale * keep, dropout);
+        else
+        {
+            const auto [of_k, of_v] =
+                Pipeline{}(shared, q, k, v, bias, random, o_grad, lse, d, dq, b_grad, visible,
+                           encoding, args.scale, scale, keep, args.scale * keep, dropout);
+            stored(dk, of_k, nullptr);
+            stored(dv, of_v, nullptr);
+        }
+    }
+
+    /// Zeros for the keys of one tile.
+    CK_TILE_DEVICE static void
+    clear(const AttentionGradArgs& args, const At& at, index_t start_k, index_t key)
+    {
+        KGrad* dk = place<KGrad>(args.grad_k, at, at.head, start_k);
+        VGrad* dv = place<VGrad>(args.grad_v, at, at.head, start_k);
+        for(index_t j = key; j < ck_tile::min(key + n0, at.seqlen_k); ++j)
+        {
+            for(index_t e = threadIdx.x; e < args.hdim_q; e += block_size)
+                dk[j * args.grad_k.stride_seq + e] = KGrad{0};
+            for(index_t e = threadIdx.x; e < args.hdim_v; e += block_size)
+                dv[j * args.grad_v.stride_seq + e] = VGrad{0};
+        }
     }
 
     template <typename T = Type>
@@ -165,15 +208,6 @@ struct AttentionGradKernel
             number<vector>{},
             number<1>{});
         return make_tile_window(pad_tensor_view(view, tile, sequence<false, pad>{}), tile, {row, 0});
-    }
-
-    template <typename T, index_t tile_width, bool pad, typename Tile>
-    CK_TILE_DEVICE static void
-    store(T* data, const Tile& tile, index_t length, index_t width, int64_t stride, index_t row)
-    {
-        auto to = window<T, n0, tile_width, pad>(data, length, width, stride, row);
-        ck_tile::store_tile(
-            to, ck_tile::tile_elementwise_in([](auto x) { return narrow<T>(x); }, tile));
     }
 
     /// One number for each query.
@@ -215,13 +249,13 @@ struct AttentionGradKernel
     window_dq(const AttentionGradArgs& args, const At& at, index_t start, index_t tile_of_keys)
     {
         using namespace ck_tile;
-        constexpr bool apart = Pipeline::kIsDeterministic;
+        constexpr bool apart = Pipeline::kIsDeterministic && !whole;
         constexpr auto tile  = make_tuple(number<m0>{}, number<width_q>{});
         float* data          = place<float>(args.grad_q, at, at.head, start);
         if constexpr(apart)
             data += tile_of_keys * args.stride_split_q;
         constexpr auto way =
-            apart ? memory_operation_enum::set : memory_operation_enum::atomic_add;
+            apart || whole ? memory_operation_enum::set : memory_operation_enum::atomic_add;
         const auto view = make_naive_tensor_view<address_space_enum::global, way>(
             data,
             make_tuple(at.seqlen_q, args.hdim_q),

@@ -41,8 +41,8 @@ struct DotKernel
     }
 };
 
-/// A thread has an element of the result; the parts are added in order.
-template <typename T>
+/// A thread has an element of the result; the parts, of type `Part`, are added in order.
+template <typename T, typename Part>
 struct SumKernel
 {
     static constexpr int32_t threads = reduce_threads;
@@ -58,10 +58,10 @@ struct SumKernel
         const int64_t batch = index / args.heads;
         if(batch >= args.batch)
             return;
-        const float* a = row_of<const float>(args.a, batch, head, row) + element;
-        float sum      = 0;
+        const Part* a = row_of<const Part>(args.a, batch, head, row) + element;
+        float sum     = 0;
         for(int32_t part = 0; part < args.count; ++part)
-            sum += a[part * args.stride_part];
+            sum += ck_tile::type_convert<float>(a[part * args.stride_part]);
         row_of<T>(args.result, batch, head, row)[element] = narrow<T>(args.factor * sum);
     }
 };

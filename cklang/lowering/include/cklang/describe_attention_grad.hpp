@@ -15,6 +15,7 @@ struct AttentionGradShape
     int64_t bytes_grad_k;
     int64_t bytes_grad_v;
     bool bias_grad;
+    bool whole; // a workgroup has all queries of a head, of which there are tile_q at most
 };
 
 class DescribeAttentionGrad
@@ -34,7 +35,7 @@ class DescribeAttentionGrad
             return;
         const auto& f = p_.forward;
         AttentionGradArgs args{DescribeAttention::arguments(f, 1)};
-        args.tiles          = static_cast<int32_t>((f.seqlen_k - 1) / shape_.forward.tile_k + 1);
+        args.tiles          = tiles(f.seqlen_k);
         args.grad_o         = DescribeAttention::tensor(p_.grad_o);
         args.d              = DescribeAttention::tensor(p_.d);
         args.grad_q         = DescribeAttention::tensor(p_.grad_q);
@@ -47,10 +48,17 @@ class DescribeAttentionGrad
     }
 
     private:
+    int32_t tiles(int64_t keys) const
+    {
+        return shape_.whole ? 1 : static_cast<int32_t>((keys - 1) / shape_.forward.tile_k + 1);
+    }
+
     const char* refuse() const
     {
         if(p_.forward.seqlen_k < 1)
             return "there is no kernel to launch for the gradient of no keys";
+        if(shape_.whole && p_.forward.seqlen_q > shape_.forward.tile_q)
+            return "this kernel holds all queries of a head in one tile, and there are more";
         if(const char* reason = DescribeAttention(shape_.forward, p_.forward).refuse())
             return reason;
         if(!p_.d.data || !p_.grad_q.data || !p_.grad_k.data || !p_.grad_v.data || !p_.grad_o.data)

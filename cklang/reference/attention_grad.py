@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: MIT
+"""The gradients of an attention, and how far right kernels may be from them.
+
+With weights p (rows of the softmax), what dropout keeps of them, r (0 or one over the probability
+that keeps), and the gradient g of o:
+
+    dp = g v'         D = sum of g o along the head         ds = p (r dp - D)
+    dq = scale ds k   dk = scale ds' q   dv = (p r)' g      dbias = ds
+
+A score is the product plus something that does not depend on it, so its derivative by the product
+is the scale. Kernels find p again from lse, take o as it was rounded for D, and round p and ds to
+the element type before the sums over queries and keys. What several scores share, a head of keys
+or an element of a bias, has the sum of their gradients, in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cklang.errors import error
+from cklang.ir.attention import dropped, group_size, one_sequence, scale_of, sequences
+from cklang.ir.nodes import Function, Operation, Value
+from cklang.ir.numeric import Array
+from cklang.reference.attention import (
+    WEIGHTS,
+    Rows,
+    given_of,
+    lse_of,
+    output_of,
+    rows_of,
+    shared_heads,
+)
+from cklang.reference.bounds import run_before
+from cklang.reference.evaluate import bind
+from cklang.reference.sums import UNIT, Known, finite, float_sums, gamma
+from cklang.types import Dim, DType
+
+__all__ = ["SharedBias", "gradients_with_bound"]
+
+_SIDES = 3
+"""q, k and v, which are the first operands of an attention."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedBias:
+    """A bias that a score adds."""
+
+    param: int
+    """Which parameter of the function it is."""
+    axes: tuple[int | None, ...]
+    """Its axis for each of batch, head and query; None where all have the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Problem:
+    """An attention, its operands by role, and what its result is multiplied by."""
+
+    operation: Operation
+    given: dict[str, list[Known]]
+    dims: dict[Dim, int]
+    grad: Array
+
+    @property
+    def dtype(self) -> DType:
+        """Of q, k, v and of what is rounded on the way."""
+        return self.operation.operands[0].type.dtype
+
+
+def gradients_with_bound(
+    function: Function, arrays: Sequence[Any], grad: Any, bias: SharedBias | None = None
+) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    """Return the gradients of ``(grad * o).sum()`` and the absolute error a kernel may have.
+
+    Args:
+        function: A verified function that returns o of one attention.
+        arrays: One array for each parameter, as for :func:`cklang.reference.evaluate.evaluate`.
+        grad: An array like o.
+        bias: The bias whose gradient is wanted too.
+
+    Returns:
+        Those of q, k, v and the bias, each like its parameter, and float64 bounds of the same
+        shapes, infinite where nothing is known: of keys and values of no packed sequence.
+
+    Raises:
+        CkInternalError: Z002, the function has no attention, or its q, k or v is no parameter.
+        CkError: As :func:`cklang.reference.evaluate.evaluate`.
+    """
+    operation = next((each for each in function.body if each.op == "attention"), None)
+    if operation is None:
+        raise error("Z002", what=f"@{function.name} has no attention to take the gradient of")
+    bound = bind(function, arrays)
+    known = {name: Known.exact(array) for name, array in bound.values.items()}
+    with np.errstate(all="ignore"):
+        run_before(function, operation, known, bound.dims)
+        given = given_of(operation, [known[each.name] for each in operation.operands])
+        wide = np.asarray(grad).astype(np.float64)
+        problem = _Problem(operation=operation, given=given, dims=bound.dims, grad=wide)
+        found = _packed(problem) if given["starts_q"] else _piece(problem, 0)
+        pairs = zip(operation.operands[:_SIDES], found[:_SIDES], strict=True)
+        sides = [_back(function, each, part) for each, part in pairs]
+        if bias is not None:
+            like = function.params[bias.param]
+            sides.append((like, _shared(found[_SIDES], bias, known[like.name].value.shape)))
+        rounded = [_rounded(part, value.type.dtype) for value, part in sides]
+    return tuple(each[0] for each in rounded), tuple(each[1] for each in rounded)
+
+
+def _piece(problem: _Problem, first: int) -> list[Known]:
+    """Return dq, dk, dv and dbias of whole tensors whose first batch index is ``first``."""
+    operation, given = problem.operation, problem.given
+    rows = rows_of(operation, given, problem.dims, first)
+    o = output_of(operation, given, rows, first)
+    heads = rows.weights.shape[1]
+    (q,), k = given["q"], shared_heads(given["k"][0], heads)
+    v, g = shared_heads(given["v"][0], heads), Known.exact(problem.grad)
+    grain, least, step = WEIGHTS[problem.dtype.name]
+    keep = _kept(operation, given, rows, first)
+    p = _probabilities(rows)
+    d = _along_head(g, _stored(o, problem.dtype))
+    dp, off, _ = float_sums(g, _turned(v))
+    held = Known(value=keep * dp, error=keep * off + 4 * UNIT * np.abs(keep * dp))
+    ds = _times(p, Known(value=held.value - d.value, error=held.error + d.error))
+    used = _times(p, Known.exact(keep))
+    ds_low, used_low = (_narrowed(each, grain, least, step) for each in (ds, used))
+    scale = _scale(operation, q.value.shape[3])
+    dq = _scaled(_product(ds_low, k), scale)
+    dk = _scaled(_product(_turned(ds_low), q), scale)
+    dv = _product(_turned(used_low), g)
+    count = group_size(heads, given["k"][0].value.shape[1])
+    return [dq, _added(dk, count), _added(dv, count), ds_low]
+
+
+def _packed(problem: _Problem) -> list[Known]:
+    """Return dq, dk and dv of packed sequences; no query outside of them has a gradient."""
+    given = problem.given
+    (q,), (k,), (v,), (starts_q,) = (given[name] for name in ("q", "k", "v", "starts_q"))
+    starts_k = given["starts_k"][0] if given["starts_k"] else starts_q
+    wholes = [
+        Known(value=np.zeros(x.value.shape), error=np.full(x.value.shape, missing))
+        for x, missing in ((q, 0.0), (k, np.inf), (v, np.inf))
+    ]
+    for b, (mine, theirs) in enumerate(sequences(starts_q.value, starts_k.value)):
+        places = (mine, theirs, theirs)
+        cut = {
+            name: [Known(value=one_sequence(x.value, at), error=one_sequence(x.error, at))]
+            for name, x, at in zip("qkv", (q, k, v), places, strict=True)
+        }
+        part = _Problem(
+            operation=problem.operation,
+            given=given | cut,
+            dims=problem.dims,
+            grad=one_sequence(problem.grad, mine),
+        )
+        for whole, at, found in zip(wholes, places, _piece(part, b), strict=False):
+            whole.value[at] = found.value[0].swapaxes(0, 1)
+            whole.error[at] = found.error[0].swapaxes(0, 1)
+    return wholes
+
+
+def _probabilities(rows: Rows) -> Known:
+    """Return the softmax, as kernels find it from the scores and lse; 0 in rows without weights."""
+    empty = rows.total == 0
+    value = np.where(empty, 0.0, rows.weights / np.where(empty, 1.0, rows.total))
+    lse = lse_of(rows)
+    wide = np.where(empty[..., 0], 0.0, lse.error)[..., None]
+    moved = (1 + rows.relative) * np.exp(wide) * (1 + 8 * UNIT) - 1
+    wild = np.isinf(moved) | (value != value)
+    return Known(value=value, error=np.where(wild, np.inf, value * finite(moved)))
+
+
+def _kept(operation: Operation, given: dict[str, list[Known]], rows: Rows, first: int) -> Array:
+    seeds = [int(seed.value) for seed in (*given["seed"], *given["offset"])] or [0, 0]
+    dropout = float(np.float32(operation.attr("dropout")))  # type: ignore[arg-type]
+    return dropped(rows.weights.shape, dropout, seeds[0], seeds[1], first)
+
+
+def _scale(operation: Operation, head_size: int) -> float:
+    scale = operation.attr("scale")
+    found = scale if isinstance(scale, str) else float(np.float32(scale))  # type: ignore[arg-type]
+    return float(scale_of(found, head_size))
+
+
+def _along_head(g: Known, o: Known) -> Known:
+    """Return D: what the products of g and o sum to along each head."""
+    magnitude = (np.abs(g.value) * (np.abs(finite(o.value)) + finite(o.error))).sum(-1)
+    passed = (np.abs(g.value) * finite(o.error)).sum(-1)
+    value = (g.value * o.value).sum(-1)
+    off = passed + gamma(g.value.shape[3]) * magnitude
+    wild = ~np.isfinite(o.error).all(-1) | ~np.isfinite(value)
+    return Known(value=value[..., None], error=np.where(wild, np.inf, off)[..., None])
+
+
+def _times(x: Known, y: Known) -> Known:
+    """Return the product of each two elements."""
+    value = x.value * y.value
+    size_x, size_y = np.abs(finite(x.value)), np.abs(finite(y.value))
+    off = size_x * finite(y.error) + size_y * finite(x.error) + finite(x.error) * finite(y.error)
+    # Nothing that is masked has a gradient, whatever its score.
+    wild = (np.isinf(x.error) | np.isinf(y.error) | ~np.isfinite(value)) & (x.value != 0)
+    wild |= np.isinf(x.error)
+    return Known(value=finite(value), error=np.where(wild, np.inf, off + 4 * UNIT * np.abs(value)))
+
+
+def _stored(known: Known, dtype: DType) -> Known:
+    """Return what is known of a value that was stored in ``dtype`` and read again."""
+    given, off = _rounded(known, dtype)
+    return Known(value=known.value, error=off + np.abs(given.astype(np.float64) - known.value))
+
+
+def _narrowed(known: Known, grain: float, least: float, step: float) -> Known:
+    """Return what is known of values after they were rounded to the element type."""
+    size = np.abs(known.value) + finite(known.error)
+    lost = np.where((size > 0) & (size < 2 * least), np.minimum(size, step), 0.0)
+    return Known(value=known.value, error=known.error + grain * size + lost)
+
+
+def _turned(known: Known) -> Known:
+    return Known(value=np.swapaxes(known.value, 2, 3), error=np.swapaxes(known.error, 2, 3))
+
+
+def _product(left: Known, right: Known) -> Known:
+    """Return a matrix product that may be added up in parts."""
+    value, off, magnitude = float_sums(left, right)
+    wild = np.isinf(left.error).any(-1, keepdims=True)
+    return Known(value=value, error=np.where(wild, np.inf, off + 8 * UNIT * magnitude))
+
+
+def _scaled(known: Known, factor: float) -> Known:
+    value = factor * known.value
+    return Known(value=value, error=abs(factor) * known.error + 4 * UNIT * np.abs(finite(value)))
+
+
+def _added(known: Known, count: int) -> Known:
+    """Return the sum over the ``count`` heads that share one of the keys."""
+    batch, heads, *rest = known.value.shape
+    value, off = (
+        each.reshape(batch, heads // max(count, 1), count, *rest)
+        for each in (known.value, known.error)
+    )
+    magnitude = (np.abs(finite(value)) + finite(off)).sum(2)
+    return Known(value=value.sum(2), error=off.sum(2) + gamma(count) * magnitude)
+
+
+def _shared(known: Known, bias: SharedBias, shape: tuple[int, ...]) -> Known:
+    """Return the sum over the scores that share an element of a bias of ``shape``."""
+    gone = tuple(place for place, axis in enumerate(bias.axes) if axis is None)
+    magnitude = (np.abs(finite(known.value)) + finite(known.error)).sum(gone)
+    count = int(np.prod([known.value.shape[place] for place in gone], dtype=np.int64))
+    value = known.value.sum(gone)
+    off = known.error.sum(gone) + (gamma(count) * magnitude if gone else 0.0)
+    # In the order of the bias's own axes; those of extent 1 are not there yet.
+    order = np.argsort([axis for axis in bias.axes if axis is not None], kind="stable")
+    axes = (*(int(place) for place in order), value.ndim - 1)
+    value, off = (each.transpose(axes).reshape(shape) for each in (value, off))
+    return Known(value=value, error=off)
+
+
+def _back(function: Function, side: Value, known: Known) -> tuple[Value, Known]:
+    """Return the parameter that ``side`` is, or is a transpose of, and what is known of it."""
+    made = function.definitions()
+    value, error_ = known.value, known.error
+    while side.name in made:
+        operation = made[side.name]
+        perm = operation.attr("perm")
+        if operation.op != "transpose" or not isinstance(perm, tuple):
+            raise error("Z002", what=f"{side.name} is no parameter of an attention")
+        inverse = np.argsort(np.asarray(perm, int))
+        value, error_ = value.transpose(inverse), error_.transpose(inverse)
+        (side,) = operation.operands
+    return side, Known(value=value, error=error_)
+
+
+def _rounded(known: Known, dtype: DType) -> tuple[Array, Array]:
+    """Return a result in its type, and how far a kernel's, rounded alike, may be from it."""
+    given = known.value.astype(dtype.numpy)
+    near, off = given.astype(np.float64), finite(known.error)
+    ends = [(known.value + sign * off).astype(dtype.numpy).astype(np.float64) for sign in (-1, 1)]
+    moved = np.maximum(*(np.abs(end - near) for end in ends))
+    return given, np.where(np.isfinite(known.error) & np.isfinite(moved), moved, np.inf)

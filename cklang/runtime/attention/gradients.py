@@ -1,0 +1,421 @@
+# SPDX-License-Identifier: MIT
+"""The stages that give the gradients of one call, with the memory between them.
+
+==========  ==============================================  ======================================
+stage       gives                                           reads
+==========  ==============================================  ======================================
+forward     o and lse                                       q, k, v
+dot         d, o times its gradient summed along the head   o, grad
+gradient    the parts of dq, dk and dv in f32; dbias        q, k, v, grad, lse, d
+sums        dq, dk and dv, rounded once; dbias of a bias    the parts
+            that several scores share
+==========  ==============================================  ======================================
+
+Packed sequences are one batch to all stages but the two that know where each begins.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from cklang.arch import ArchSpec
+from cklang.attention_keys import (
+    AttentionAlgorithm,
+    AttentionGradAlgorithm,
+    AttentionGradKey,
+    AttentionKey,
+    ReduceKey,
+    ScoreKind,
+)
+from cklang.errors import error
+from cklang.fusion.attention_plan import AttentionFunctions, AttentionPlan, FusedAttention
+from cklang.fusion.plan import View
+from cklang.ir.nodes import Value
+from cklang.lowering.attention_face import (
+    AttentionFace,
+    AttentionGradFace,
+    AttentionGradProblem,
+    AttentionOperand,
+    AttentionTensor,
+    ReduceFace,
+    ReduceProblem,
+)
+from cklang.lowering.attention_pipelines import parts_of_dq
+from cklang.runtime.arrays import Array
+from cklang.runtime.attention.call import _fixed as fixed_addresses
+from cklang.runtime.attention.problem import (
+    AttentionCase,
+    AttentionGradCase,
+    case_of,
+    result_view,
+)
+from cklang.runtime.attention.select import select_attention
+from cklang.runtime.attention.stage import Stage, Values, launch_step
+from cklang.runtime.bind import Binding
+from cklang.runtime.device import Device
+from cklang.runtime.dispatch import Step, packed, stored
+from cklang.runtime.family import NOTHING
+from cklang.runtime.problem import Storage
+from cklang.runtime.record import Artifact
+from cklang.runtime.select import Request, Selection, find
+from cklang.types import f32
+
+__all__ = [
+    "DBIAS",
+    "GRAD",
+    "OUTS",
+    "AddedBias",
+    "GradientStages",
+    "How",
+    "forward_case",
+    "grad_case",
+    "storage_of",
+]
+
+GRAD = "grad"
+OUTS = ("dq", "dk", "dv")
+DBIAS = "dbias"
+_F32 = f32.bytes
+_PARTS = "dbias_parts"
+_AXES = ("b", "h", "i")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddedBias:
+    """The bias whose gradient is wanted, and which of its axes the scores share."""
+
+    value: Value
+    axes: tuple[int | None, ...]
+    """Its axis for each of batch, head and query; None where all have the same."""
+
+    def strides(self, held: Array) -> tuple[int, ...]:
+        """Return the strides of an array like it along batch, head and query."""
+        return tuple(0 if axis is None else held.strides[axis] for axis in self.axes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class How:
+    """What a call asks for beside the gradients of q, k and v."""
+
+    request: Request
+    deterministic: bool
+    bias: AddedBias | None
+
+
+def forward_case(
+    kernel: FusedAttention, storage: Mapping[str, Storage], dims: Mapping[str, int]
+) -> AttentionCase:
+    """Return the forward problem of the gradients: with lse, o and lse in new memory.
+
+    Args:
+        kernel: What fusion made.
+        storage: As for :func:`cklang.runtime.attention.problem.case_of`.
+        dims: The extents of the call.
+    """
+    case = case_of(kernel, storage, dims)
+    p = case.problem
+    return replace(
+        case,
+        signature=replace(case.signature, lse=True),
+        problem=replace(p, lse=_rows(p.heads * p.seqlen_q, p.seqlen_q, 1)),
+        values={**case.values, "o": "o", "lse": "lse"},
+    )
+
+
+def grad_case(forward: AttentionCase, deterministic: bool, bias_grad: bool) -> AttentionGradCase:
+    """Return the problem of the kernel that gives the parts of the gradients."""
+    if bias_grad:
+        # A bias that has a gradient is CK Tile's own, not an expression.
+        signature = replace(forward.signature, score=ScoreKind.BIAS, score_function="")
+        forward = replace(forward, signature=signature)
+    return AttentionGradCase(forward=forward, deterministic=deterministic, bias_grad=bias_grad)
+
+
+def storage_of(plan: AttentionPlan, binding: Binding) -> dict[str, Storage]:
+    """Return how the arrays of a call lie in memory, and o and lse, packed."""
+    storage = {name: stored(name, array) for name, array in binding.arrays.items()}
+    for value in (plan.kernel.o, plan.kernel.lse):
+        if value is not None:
+            storage[value.name] = packed(value, binding.dims)
+    return storage
+
+
+class GradientStages:
+    """The stages of one call. Temporaries: o, lse, d and the parts of the gradients."""
+
+    def __init__(
+        self,
+        plan: AttentionPlan,
+        binding: Binding,
+        grad: Array,
+        outs: Sequence[Array],
+        spec: ArchSpec,
+        how: How,
+    ) -> None:
+        self.plan, self.binding, self.spec, self.how = plan, binding, spec, how
+        kernel = plan.kernel
+        storage = storage_of(plan, binding)
+        expected = storage[kernel.o.name]
+        if grad.shape != expected.shape or grad.dtype != expected.dtype:
+            want = f"an array of {expected.dtype} of shape {expected.shape}"
+            got = f"{grad.dtype} of shape {grad.shape}"
+            raise error("K002", what=GRAD, want=want, got=got)
+        self.case = case = forward_case(kernel, storage, binding.dims)
+        self.selection = self._selected()
+        self.key = self.selection.key
+        self.grad = _viewed(result_view(kernel.o), grad)
+        views = (kernel.q, kernel.k, kernel.v)
+        self.outs = [_viewed(view, out) for view, out in zip(views, outs, strict=False)]
+        self.dbias = outs[-1]
+        p = case.problem
+        self.batch = 1 if case.signature.packed else p.batch
+        self.parts = parts_of_dq(self.key, p.seqlen_k)
+        heads = self.batch * p.heads
+        sizes = {
+            "o": heads * p.seqlen_q * p.hdim_v * case.signature.dtype_o.bytes,
+            "lse": heads * p.seqlen_q * _F32,
+            "d": heads * p.seqlen_q * _F32,
+            "dq_parts": self.parts * heads * p.seqlen_q * p.hdim_q * _F32,
+            "dk_parts": heads * p.seqlen_k * p.hdim_q * _F32,
+            "dv_parts": heads * p.seqlen_k * p.hdim_v * _F32,
+        }
+        if self._of_bias == _PARTS:
+            sizes[_PARTS] = math.prod(self._scores) * p.seqlen_k * case.signature.dtype.bytes
+        self.temporaries = [max(size, _F32) for size in sizes.values()]
+        extra = [] if how.bias is None else [DBIAS]
+        names = [*binding.arrays, GRAD, *OUTS, *extra, *sizes]
+        self.slots = {name: place for place, name in enumerate(names)}
+        self.sizes = sizes | dict.fromkeys(extra, self.dbias.size * self.dbias.dtype.bytes)
+
+    @property
+    def _scores(self) -> tuple[int, int, int]:
+        """Batch, heads and queries."""
+        p = self.case.problem
+        return p.batch, p.heads, p.seqlen_q
+
+    @property
+    def _of_bias(self) -> str:
+        """Where the gradient of each score's bias is left: in the result, if no two share one."""
+        bias = self.how.bias
+        if bias is None:
+            return ""
+        pairs = zip(bias.axes, self._scores, strict=True)
+        return _PARTS if any(axis is None and n != 1 for axis, n in pairs) else DBIAS
+
+    @property
+    def _computes(self) -> bool:
+        """Whether there is a score at all."""
+        return bool(math.prod(self._scores) and self.case.problem.seqlen_k)
+
+    def _selected(self) -> Selection[AttentionGradKey, AttentionGradCase]:
+        case = grad_case(self.case, self.how.deterministic, self.how.bias is not None)
+        return find(case, self.spec, self._request(AttentionGradAlgorithm), self._functions)
+
+    @property
+    def _functions(self) -> AttentionFunctions:
+        """What fills the kernel of the gradient."""
+        functions = self.plan.kernel.functions
+        return functions if self.how.bias is None else replace(functions, score=None)
+
+    def _request(self, of: type[AttentionAlgorithm | AttentionGradAlgorithm]) -> Request:
+        """Return what was asked, without an algorithm that is for the other direction."""
+        named = self.how.request.algorithm
+        return replace(self.how.request, algorithm=named if isinstance(named, of) else None)
+
+    def steps(
+        self,
+        device: Device,
+        build: Callable[[list[tuple[Any, AttentionFunctions]]], list[Artifact]],
+    ) -> Iterator[Step]:
+        """Yield the launches, every kernel built and loaded."""
+        stages = list(self._stages())
+        fixed = fixed_addresses(self.plan.kernel, self.binding, device)
+        filled = {
+            AttentionKey: self.plan.kernel.functions,
+            AttentionGradKey: self._functions,
+        }
+        wanted = [(stage.key, filled.get(type(stage.key), NOTHING)) for stage in stages]
+        values = Values(slots=self.slots, sizes=self.sizes, fixed=fixed)
+        for stage, artifact in zip(stages, build(wanted), strict=True):
+            yield launch_step(stage, artifact, device, values, self.case)
+
+    def _stages(self) -> Iterator[Stage]:
+        if self._computes:
+            yield from self._main_stages()
+        case, p, gpu = self.case, self.case.problem, self.spec.name
+        total = ReduceKey(False, case.signature.dtype, gpu)
+        shared = p.heads // p.kv_heads if p.kv_heads else 1
+        rows = (p.seqlen_q, p.seqlen_k, p.seqlen_k)
+        widths = (p.hdim_q, p.hdim_q, p.hdim_v)
+        for place, name in enumerate(OUTS):
+            if not (rows[place] and widths[place] and self.batch and p.heads):
+                continue
+            # Without queries or keys there is nothing to add: the sum of no parts.
+            parts = (self.parts if name == "dq" else shared) if self._computes else 0
+            yield Stage(
+                key=total,
+                face=ReduceFace,
+                values=(f"{name}_parts", name),
+                question=self._sum(place, rows[place], widths[place], parts),
+            )
+        if self._of_bias == _PARTS and self.dbias.size:
+            dtype = case.signature.dtype
+            yield Stage(
+                key=ReduceKey(False, dtype, gpu, dtype),
+                face=ReduceFace,
+                values=(_PARTS, DBIAS),
+                question=self._sum_bias,
+            )
+
+    def _main_stages(self) -> Iterator[Stage]:
+        signature, gpu = self.case.signature, self.spec.name
+        forward = tuple(dict.fromkeys((*self.case.values.values(), *self.case.reads)))
+        inputs = tuple(name for name in forward if name != "o")
+        extra = () if self.how.bias is None else (self._of_bias,)
+        yield Stage(
+            key=self._forward_key(), face=AttentionFace, values=forward, question=self._forward
+        )
+        yield Stage(
+            key=ReduceKey(True, signature.dtype_o, gpu),
+            face=ReduceFace,
+            values=("o", GRAD, "d"),
+            question=self._dot,
+            # Tiles that no query sees are not written.
+            zeroed=self._of_bias,
+        )
+        yield Stage(
+            key=self.key,
+            face=AttentionGradFace,
+            values=(*inputs, GRAD, "d", "dq_parts", "dk_parts", "dv_parts", *extra),
+            question=self._gradient,
+            zeroed="dq_parts",
+        )
+
+    def _forward_key(self) -> AttentionKey:
+        request = replace(self._request(AttentionAlgorithm), splits=1)
+        functions = self.plan.kernel.functions
+        return select_attention(self.case, self.spec, request, functions).key
+
+    def _forward(self, at: Mapping[str, int]) -> Any:
+        case = self.case
+        found: dict[str, Any] = {}
+        for name, value in case.values.items():
+            held = getattr(case.problem, name)
+            address = at.get(value, 0)
+            found[name] = address if isinstance(held, int) else replace(held, pointer=address)
+        operands: list[AttentionOperand] = [
+            replace(operand, pointer=at[value])
+            for operand, value in zip(case.problem.operands, case.reads, strict=True)
+        ]
+        p = case.problem
+        o = _rows(p.heads * p.seqlen_q * p.hdim_v, p.seqlen_q * p.hdim_v, p.hdim_v)
+        return replace(
+            p, **(found | {"o": replace(o, pointer=at.get("o", 0))}), operands=tuple(operands)
+        )
+
+    def _dot(self, at: Mapping[str, int]) -> ReduceProblem:
+        p = self.case.problem
+        o = _rows(p.heads * p.seqlen_q * p.hdim_v, p.seqlen_q * p.hdim_v, p.hdim_v)
+        d = _rows(p.heads * p.seqlen_q, p.seqlen_q, 1)
+        return ReduceProblem(
+            batch=self.batch,
+            heads=p.heads,
+            rows=p.seqlen_q,
+            width=p.hdim_v,
+            a=replace(o, pointer=at["o"]),
+            b=replace(self.grad, pointer=at[GRAD]),
+            result=replace(d, pointer=at["d"]),
+            factor=1.0 - p.dropout,
+        )
+
+    def _part(self, name: str) -> AttentionTensor:
+        p = self.case.problem
+        length = p.seqlen_q if name == "dq" else p.seqlen_k
+        width = p.hdim_v if name == "dv" else p.hdim_q
+        return _rows(p.heads * length * width, length * width, width)
+
+    def _gradient(self, at: Mapping[str, int]) -> AttentionGradProblem:
+        p = self.case.problem
+        d = _rows(p.heads * p.seqlen_q, p.seqlen_q, 1)
+        forward = self._forward(at)
+        grad_bias = AttentionTensor()
+        bias = self.how.bias
+        if bias is not None:
+            name = bias.value.name
+            strides = bias.strides(self.binding.arrays[name])
+            forward = replace(forward, bias=replace(_rows(*strides), pointer=at[name]))
+            grad_bias = replace(self._bias_place(bias), pointer=at[self._of_bias])
+        return AttentionGradProblem(
+            forward=forward,
+            grad_bias=grad_bias,
+            grad_o=replace(self.grad, pointer=at[GRAD]),
+            d=replace(d, pointer=at["d"]),
+            grad_q=replace(self._part("dq"), pointer=at["dq_parts"]),
+            grad_k=replace(self._part("dk"), pointer=at["dk_parts"]),
+            grad_v=replace(self._part("dv"), pointer=at["dv_parts"]),
+            stride_split_q=self.batch * p.heads * p.seqlen_q * p.hdim_q,
+        )
+
+    def _bias_place(self, bias: AddedBias) -> AttentionTensor:
+        """Return where the gradient of each score's bias is: what is shared varies slowest."""
+        if self._of_bias == DBIAS:
+            return _rows(*bias.strides(self.dbias))
+        strides, size = [0, 0, 0], self.case.problem.seqlen_k
+        for shared in (False, True):
+            for place in reversed(range(len(_AXES))):
+                if (bias.axes[place] is None) == shared:
+                    strides[place] = size
+                    size *= self._scores[place]
+        return _rows(*strides)
+
+    def _sum_bias(self, at: Mapping[str, int]) -> ReduceProblem:
+        bias = self.how.bias
+        if bias is None:
+            raise error("Z002", what="a sum of the gradients of no bias")
+        own = [1 if a is None else n for a, n in zip(bias.axes, self._scores, strict=True)]
+        place, keys = self._bias_place(bias), self.case.problem.seqlen_k
+        return ReduceProblem(
+            batch=own[0],
+            heads=own[1],
+            rows=own[2],
+            width=keys,
+            a=replace(place, pointer=at[_PARTS]),
+            result=replace(_rows(*bias.strides(self.dbias)), pointer=at[DBIAS]),
+            count=math.prod(self._scores) // math.prod(own),
+            stride_part=math.prod(own) * keys,
+        )
+
+    def _sum(
+        self, place: int, rows: int, width: int, parts: int
+    ) -> Callable[[Mapping[str, int]], ReduceProblem]:
+        name = OUTS[place]
+        p = self.case.problem
+        part = self._part(name)
+        shared = 1 if name == "dq" else p.heads // p.kv_heads
+        apart = self.batch * p.heads * rows * width if name == "dq" else part.stride_head
+
+        def question(at: Mapping[str, int]) -> ReduceProblem:
+            return ReduceProblem(
+                batch=self.batch,
+                heads=p.heads // shared,
+                rows=rows,
+                width=width,
+                a=replace(part, pointer=at[f"{name}_parts"], stride_head=shared * part.stride_head),
+                result=replace(self.outs[place], pointer=at[name]),
+                count=parts,
+                stride_part=apart,
+            )
+
+        return question
+
+
+def _rows(batch: int, head: int, row: int) -> AttentionTensor:
+    return AttentionTensor(stride_batch=batch, stride_head=head, stride_seq=row)
+
+
+def _viewed(view: View, held: Array) -> AttentionTensor:
+    """Return the strides of an array as those of its side: batch, head and row."""
+    return _rows(*(0 if axis is None else held.strides[axis] for axis in view.perm[:3]))

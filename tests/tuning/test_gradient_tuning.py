@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: MIT
+"""Gradients of attention are measured too: plain data, checked, stored, and chosen afterwards."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cklang as ck
+from cklang.attention_keys import AttentionGradKey
+from cklang.errors import CkError
+from cklang.runtime.registry import Registry
+from cklang.runtime.tune import measure as measuring
+from cklang.runtime.tune.case import calls_of, problem_text
+from cklang.runtime.tune.gradient import GradientRun, gradient_of_o
+from cklang.runtime.tune.measure import measure
+from cklang.tuning.database import Status
+
+B, H, G, S, T, D, N, M, P = ck.dims("B H G S T D N M P")
+ARCH = "gfx942"
+
+
+# A kernel of this stencil is built by tests/attention/test_backward.py too.
+@ck.op
+def distant(
+    q: ck.f16[B, H, S, D],  # type: ignore[valid-type]
+    k: ck.f16[B, G, T, D],  # type: ignore[valid-type]
+    v: ck.f16[B, G, T, D],  # type: ignore[valid-type]
+    far: ck.f32[H],  # type: ignore[valid-type]
+) -> ck.f16[B, H, S, D]:  # type: ignore[valid-type]
+    return ck.attention(
+        q,
+        k,
+        v,
+        mask=lambda h, i, j: (j <= i + 60) | (h == 1),
+        score=lambda s, h, i, j: s - far[h] * ck.abs((i - j).to(ck.f32)),
+        dropout=0.25,
+        seed=77,
+        offset=3,
+    )
+
+
+@ck.op
+def packed(
+    q: ck.f16[N, H, D],  # type: ignore[valid-type]
+    k: ck.f16[M, G, D],  # type: ignore[valid-type]
+    v: ck.f16[M, G, D],  # type: ignore[valid-type]
+    mine: ck.i32[P],  # type: ignore[valid-type]
+    theirs: ck.i32[P],  # type: ignore[valid-type]
+) -> ck.f16[N, H, D]:  # type: ignore[valid-type]
+    return ck.attention(q, k, v, cu_seqlens_q=mine, cu_seqlens_k=theirs)
+
+
+@ck.op
+def capped(
+    q: ck.f16[B, H, S, D],  # type: ignore[valid-type]
+    k: ck.f16[B, H, T, D],  # type: ignore[valid-type]
+) -> ck.f16[B, H, S, D]:  # type: ignore[valid-type]
+    return ck.attention(q, k, k, score=lambda s: 3.0 * ck.tanh(s / 3.0))
+
+
+SMALL = {"B": 1, "H": 2, "G": 1, "S": 33, "T": 70, "D": 64}
+PACKED = {"N": 50, "M": 70, "H": 2, "G": 1, "D": 64, "P": 4}
+
+
+def runs_of(op: Any, **dims: int) -> list[GradientRun]:
+    """Return the runs of the gradients of a call: in any order, and in one."""
+    found = [
+        each
+        for deterministic in (False, True)
+        for each in calls_of(op, dims, gradient=True, deterministic=deterministic)
+    ]
+    assert all(isinstance(each, GradientRun) for each in found)
+    return found  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(
+    ("op", "dims", "shape"),
+    [(distant, SMALL, (1, 2, 33, 64)), (packed, PACKED, (50, 2, 64))],
+)
+def test_runs_are_plain_data(op: Any, dims: dict[str, int], shape: tuple[int, ...]) -> None:
+    runs = runs_of(op, **dims)
+    assert [run.deterministic for run in runs] == [False, True]
+    for run in runs:
+        again = GradientRun.from_json(json.loads(json.dumps(run.to_json())))
+        assert again == run
+        assert again.problem == run.problem
+        assert run.problem.deterministic == run.deterministic
+        arrays = [np.zeros(each.shape, each.dtype.numpy) for each in run.forward.storage]
+        assert gradient_of_o(run, arrays).shape == shape
+    assert len({problem_text(run.problem) for run in runs}) == 2
+
+
+def test_a_question_is_that_of_a_call_and_has_no_names() -> None:
+    @ck.op
+    def other(
+        a: ck.f16[N, H, D],  # type: ignore[valid-type]
+        b: ck.f16[M, G, D],  # type: ignore[valid-type]
+        c: ck.f16[M, G, D],  # type: ignore[valid-type]
+        x: ck.i32[P],  # type: ignore[valid-type]
+        y: ck.i32[P],  # type: ignore[valid-type]
+    ) -> ck.f16[N, H, D]:  # type: ignore[valid-type]
+        return ck.attention(a, b, c, cu_seqlens_q=x, cu_seqlens_k=y)
+
+    texts = {problem_text(runs_of(op, **PACKED)[0].problem) for op in (packed, other)}
+    assert len(texts) == 1
+    texts.add(problem_text(runs_of(packed, **{**PACKED, "M": 71})[0].problem))
+    assert len(texts) == 2
+
+
+def test_what_has_no_gradient_or_no_score_is_not_measured() -> None:
+    with pytest.raises(CkError, match="CK-G006"):
+        runs_of(capped, B=1, H=2, S=3, T=4, D=64)
+    assert runs_of(distant, **{**SMALL, "T": 0}) == []
+
+
+def registered(**dims: int) -> tuple[Registry, AttentionGradKey]:
+    """Return a registry with one kernel of gradients, in any order, and its key."""
+    mine = Registry("mine")
+    (run, _) = runs_of(distant, **dims)
+    one = ck.attention_pattern(
+        gradient=True,
+        tile=(32, 128, 64, 32, 64, 32, 32, 64, 64),
+        pipeline="kr_ktr_vr_iglp",
+        block_per_cu=1,
+    )
+    assert mine.declare(run.problem.signature, run.filling, ARCH, one) == 1
+    (kernel,) = mine
+    assert isinstance(kernel.key, AttentionGradKey)
+    return mine, kernel.key
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("attention")
+def test_a_session_measures_and_a_call_takes_the_best(tmp_path: Path) -> None:
+    mine, key = registered(**SMALL)
+    op, path = distant.using(registry=mine), tmp_path / "tuning.sqlite"
+    report = ck.autotune(
+        op, [SMALL], gradient=True, database=path, device=f"emu:{ARCH}", budget="10m", limit=1
+    )
+    (found,) = report.problems
+    assert found.best is not None
+    assert (found.best.key, found.best.status) == (key, Status.RIGHT)
+    assert "µs predicted" in found.best.unit
+    assert found.best.counters["instructions"] > 1000
+    assert found.best.counters["error_ratio"] <= 1
+    chosen = ck.select(found.problem, registry=mine, arch=ARCH, strategy=ck.Tuned(path))
+    assert "the best of 1 measured kernels in the database" in chosen.reason
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("attention")
+def test_a_wrong_kernel_never_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, key = registered(**SMALL)
+    (run, _) = runs_of(distant, **SMALL)
+    monkeypatch.setattr(measuring, "gradient_error_ratio", lambda *_: 1.5)
+    found = measure(run.to_json(), key.to_json(), {"CKLANG_DEVICE": f"emu:{ARCH}"})
+    assert found["status"] == "wrong"
+    assert "1.5 times its bound" in found["note"]

@@ -66,6 +66,18 @@ def finished_rows(
     return ck.relu(o + shift) - res, lse
 
 
+@ck.op
+def quantised(
+    q: ck.fp8_fnuz[B, H, S, D],
+    k: ck.fp8_fnuz[B, G, T, D],
+    v: ck.fp8_fnuz[B, G, T, E],
+    factor: ck.f32,
+    shift: ck.bf16[E],
+) -> ck.bf16[B, H, S, E]:
+    o = ck.attention(q, k, v, scale=128**-0.5 / 16, mask=ck.causal("bottom_right"))
+    return ck.silu(o * factor) + shift
+
+
 def numbers(*shape: int, dtype: Any = np.float16) -> Any:
     return np.random.default_rng(sum(shape)).uniform(-1, 1, shape).astype(dtype)
 
@@ -106,6 +118,16 @@ def test_rows_of_packed_sequences_are_those_of_the_arrays() -> None:
     ]
     check(finished_rows, args)
     check(finished_rows.using(splits=2), args)
+
+
+def test_the_factor_of_quantised_values_goes_behind(covered: Callable[..., None]) -> None:
+    args: list[Any] = [
+        8 * numbers(1, heads, rows, 128, dtype=np.float32)
+        for heads, rows in ((4, 70), (2, 150), (2, 150))
+    ]
+    args = [each.astype(ck.fp8_fnuz.numpy) for each in args]
+    check(quantised, [*args, np.float32(0.07), numbers(128, dtype=ck.bf16.numpy)])
+    covered("attention: function of o", "fp8_fnuz bf16", "gfx942")
 
 
 def test_a_new_function_of_o_is_a_fill() -> None:

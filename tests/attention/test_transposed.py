@@ -6,11 +6,13 @@ Each kernel is named, so that the test knows which one runs, and serves several 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from attention_harness import Inputs, build, key_of, reference, run, widened
 
 import cklang as ck
 from cklang.attention_keys import AttentionAlgorithm
@@ -155,14 +157,28 @@ def test_v3_asks_masks_and_makes_what_is_stored(covered: Covered) -> None:
 def test_every_tile(algorithm: AttentionAlgorithm, dtype: DType, covered: Covered) -> None:
     head = algorithm.tile[5]
     check_shapes(causal.using(algorithm, splits=1), dtype, head // 64)
-    covered(f"attention, head sizes {head} and {head}: qr_async_trload", dtype.name, ARCH)
+    covered(f"attention: qr_async_trload, head sizes {head} and {head}", dtype.name, ARCH)
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("dtype", [f16, bf16], ids=str)
-def test_v3(dtype: DType, covered: Covered) -> None:
-    check_shapes(whole.using(V3, splits=1), dtype, 2)
-    covered("attention, head sizes 128 and 128: v3", dtype.name, ARCH)
+@pytest.mark.parametrize("algorithm", [V3, FEW_128], ids=["v3", "trload"])
+def test_without_a_mask(algorithm: AttentionAlgorithm, covered: Covered) -> None:
+    check_shapes(whole.using(algorithm, splits=1), f16, 2)
+    covered(f"attention: {algorithm.pipeline.value}, no mask", "f16", ARCH)
+
+
+@pytest.mark.exhaustive
+def test_the_lse_of_v3_lacks_the_scale() -> None:
+    """What the rule says of the pinned header: right only where the scale times log2 e is 1."""
+    built = build(key_of(f16, V3, ARCH, lse=True))
+    inputs = Inputs(seqlen_q=40, seqlen_k=70, hdim_q=128, hdim_v=128)
+    for scale, right in ((math.log(2), True), (0.25, False)):
+        arrays = inputs.arrays()
+        run(built, inputs.problem(arrays, scale=scale))
+        q, k, v, o, lse = arrays
+        want, want_lse = reference(widened(q), widened(k), widened(v), scale)
+        np.testing.assert_allclose(widened(o), want, rtol=0, atol=2.0**-10)
+        assert np.allclose(lse, want_lse, rtol=1e-6, atol=2e-6) == right
 
 
 def test_what_has_no_hook_is_refused_by_name() -> None:

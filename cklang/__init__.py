@@ -28,6 +28,7 @@ from cklang.runtime.arrayless import problem
 from cklang.runtime.attention.append import append_kv
 from cklang.runtime.attention.arrayless import attention_grad_problem, attention_problem
 from cklang.runtime.attention.backward import attention_grad
+from cklang.runtime.attention.random import dropout_bytes
 from cklang.runtime.context import using
 from cklang.runtime.convolution import ConvProblem, conv_problem
 from cklang.runtime.op import Op, op
@@ -87,6 +88,7 @@ __all__ = [
     "const",
     "conv_problem",
     "dims",
+    "dropout_bytes",
     "dtype_var",
     "e8m0",
     "f16",

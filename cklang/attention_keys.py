@@ -74,6 +74,10 @@ class AttentionPipeline(Enum):
     """Q in registers; K loaded from memory into LDS directly."""
     QS = "qs"
     """Q, K and V in LDS."""
+    QR_ASYNC_TRLOAD = "qr_async_trload"
+    """All loaded from memory into LDS directly; V is transposed as it is read from there."""
+    V3 = "v3"
+    """The same of K and V; two groups of four waves take turns at multiplying and loading."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,8 @@ DOCUMENT = Path(__file__).parent.parent / "docs" / "coverage.md"
 CHECKED = "emulated and checked"
 COMPILES = "compiles"
 ABSENT_IN_HEADERS, ABSENT_IN_ISA = "not in headers", "not in ISA"
-_STATUSES = (CHECKED, COMPILES, ABSENT_IN_HEADERS, ABSENT_IN_ISA)
+REFUSED = "refused by rule"
+_STATUSES = (CHECKED, COMPILES, REFUSED, ABSENT_IN_HEADERS, ABSENT_IN_ISA)
 
 _HEAD = """\
 # What works where

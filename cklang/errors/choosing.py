@@ -161,4 +161,10 @@ TABLE: tuple[Rule, ...] = (
         "their extents be 1, with a bias of the dtype of q that is contiguous along the keys, and "
         "without packed sequences",
     ),
+    row(
+        "G009",
+        CkUnsupportedError,
+        "@{name} is no attention of a batch that drops weights, so there are no random bytes",
+        "give dropout_bytes an op with ck.attention(q, k, v, dropout=..., seed=...), not packed",
+    ),
 )

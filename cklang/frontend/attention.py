@@ -15,7 +15,15 @@ from cklang.frontend.regions import Reads, make_mask, make_score, with_reads
 from cklang.frontend.scope import Scope
 from cklang.frontend.text import Located
 from cklang.frontend.values import Item, Tensor, describe, is_number
-from cklang.ir.attention import LENGTHS, PAGE_STARTS, PAGES, READ_LIMIT, SEEDS, STARTS
+from cklang.ir.attention import (
+    LENGTHS,
+    MIN_QUERIES,
+    PAGE_STARTS,
+    PAGES,
+    READ_LIMIT,
+    SEEDS,
+    STARTS,
+)
 from cklang.ir.nodes import Attr, Value
 from cklang.types import Dim, Kind, f32, i32
 
@@ -67,7 +75,8 @@ def attention(scope: Scope, node: Located, bound: Mapping[str, Item]) -> Item:
     roles = ["q", "k", "v"]
     dropout = _dropout(scope, node, bound["dropout"])
     if dropout:
-        operands += [_seed(scope, node, name, bound[name]) for name in ("seed", "offset")]
+        why = "dropout needs a seed"
+        operands += [_integer(scope, node, name, bound[name], why) for name in SEEDS]
         roles += SEEDS
     if starts:
         operands += starts
@@ -75,6 +84,9 @@ def attention(scope: Scope, node: Located, bound: Mapping[str, Item]) -> Item:
     held = _lengths(scope, node, bound)
     operands += held
     roles += (*LENGTHS, *PAGES, *PAGE_STARTS)[: len(held)]
+    least = _least(scope, node, bound)
+    operands += least
+    roles += MIN_QUERIES[: len(least)]
     scale, factor = _scale(scope, node, bound["scale"])
     reads: Reads = {}
     score = make_score(scope, node, bound["score"], factor, reads)
@@ -230,13 +242,25 @@ def _dropout(scope: Scope, node: Located, item: Item) -> float:
     return float(str(item))
 
 
-def _seed(scope: Scope, node: Located, name: str, item: Item) -> Value:
+def _least(scope: Scope, node: Located, bound: Mapping[str, Item]) -> list[Value]:
+    """Return up to how many queries a packed sequence is skipped, if that is given."""
+    item = bound["min_seqlen_q"]
+    if item is None:
+        return []
+    if bound["cu_seqlens_q"] is None:
+        problem = "min_seqlen_q skips packed sequences, and q is not packed"
+        advice = "give cu_seqlens_q, or leave min_seqlen_q out"
+        raise scope.error("F091", node, problem=problem, advice=advice)
+    return [_integer(scope, node, "min_seqlen_q", item, "None skips nothing")]
+
+
+def _integer(scope: Scope, node: Located, name: str, item: Item, why: str) -> Value:
     if is_number(item) and not isinstance(item, bool):
         number = emit.constant_number(scope, node, item, i32)
         return scope.unit.append("constant", span=scope.span(node), attrs={"value": number})
     if isinstance(item, Tensor) and item.dtype == i32 and not item.shape:
         return item.value
-    legal = "a run-time scalar ck.i32 or an integer; dropout needs a seed"
+    legal = f"a run-time scalar ck.i32 or an integer; {why}"
     raise scope.error("F096", node, what=name, got=describe(item), legal=legal)
 
 

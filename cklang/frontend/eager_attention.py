@@ -13,6 +13,7 @@ from cklang.frontend.masks import Window, visible
 from cklang.ir.attention import (
     INDICES,
     LENGTHS,
+    MIN_QUERIES,
     PAGE_STARTS,
     PAGES,
     SEEDS,
@@ -41,6 +42,7 @@ def eager_attention(
     seqlens_k: Any,
     block_table: Any,
     page_starts: Any,
+    min_seqlen_q: Any,
     return_lse: bool,
 ) -> Any:
     """Return o, or (o, lse): float64, computed as :mod:`cklang.ir.attention` says."""
@@ -49,8 +51,9 @@ def eager_attention(
     if dropout:
         operands += [np.asarray(seed), np.asarray(offset)]
         roles += SEEDS
-    lists = (cu_seqlens_q, cu_seqlens_k, seqlens_k, block_table, page_starts)
-    for role, held in zip((*STARTS, *LENGTHS, *PAGES, *PAGE_STARTS), lists, strict=True):
+    lists = (cu_seqlens_q, cu_seqlens_k, seqlens_k, block_table, page_starts, min_seqlen_q)
+    names = (*STARTS, *LENGTHS, *PAGES, *PAGE_STARTS, *MIN_QUERIES)
+    for role, held in zip(names, lists, strict=True):
         if held is not None:
             operands.append(np.asarray(held))
             roles.append(role)

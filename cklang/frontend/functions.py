@@ -194,6 +194,7 @@ attention = Intrinsic(
                     ("seqlens_k", None),
                     ("block_table", None),
                     ("page_starts", None),
+                    ("min_seqlen_q", None),
                     ("return_lse", False),
                 )
             ),

@@ -17,7 +17,7 @@ from cklang.fusion.masking import split_mask
 from cklang.fusion.plan import View
 from cklang.fusion.sites import ints
 from cklang.fusion.variants import is_identity, variant_of
-from cklang.ir.attention import LENGTHS, PAGE_STARTS, PAGES, STARTS
+from cklang.ir.attention import LENGTHS, MIN_QUERIES, PAGE_STARTS, PAGES, SEEDS, STARTS
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import OPS, Kind
 from cklang.source import Span
@@ -68,7 +68,8 @@ def plan_attention(function: Function) -> AttentionPlan:
     if not isinstance(score, Function) or not isinstance(mask, Function):
         raise error("Z002", what="attention without regions passes its rules")
     window, rest = split_mask(mask)
-    seeds = [by_role[name][0] for name in ("seed", "offset") if name in by_role]
+    seeds = [by_role[name][0] for name in SEEDS if name in by_role]
+    least = next(iter(by_role.get(MIN_QUERIES[0], ())), None)
     kernel = FusedAttention(
         name=function.name,
         q=q,
@@ -76,11 +77,12 @@ def plan_attention(function: Function) -> AttentionPlan:
         v=v,
         seed=seeds[0] if seeds else None,
         offset=seeds[1] if seeds else None,
-        constants=_constants(function, seeds),
+        constants=_constants(function, seeds if least is None else [*seeds, least]),
         starts=starts,
         lengths=next(iter(by_role.get(LENGTHS[0], ())), None),
         pages=next(iter(by_role.get(PAGES[0], ())), None),
         page_starts=next(iter(by_role.get(PAGE_STARTS[0], ())), None),
+        min_queries=least,
         reads=output.reads,
         score=None if is_identity(score) and (scale == "auto" or _is_above_0(scale)) else score,
         mask=rest,

@@ -46,7 +46,7 @@ class FusedAttention:
     seed: Value | None
     offset: Value | None
     constants: tuple[tuple[str, int], ...]
-    """The numbers of seed and offset that are constants, with their values' names."""
+    """Those of seed, offset and ``min_queries`` that are constants: value names and numbers."""
     starts: tuple[Value, ...]
     """Where packed sequences begin, in q and in k (in q alone of keys in pages); empty if they
     are not packed."""
@@ -56,6 +56,8 @@ class FusedAttention:
     """The pages of each sequence, which the first axis of k and v counts."""
     page_starts: Value | None
     """Where each sequence begins in ``pages``, if that is one list."""
+    min_queries: Value | None
+    """Packed sequences of as many queries or fewer are skipped."""
     reads: tuple[Value, ...]
     score: Function | None
     mask: Function | None
@@ -80,7 +82,10 @@ class FusedAttention:
     @property
     def inputs(self) -> tuple[Value, ...]:
         """The values that it reads, each once."""
-        numbers = (self.seed, self.offset, self.lengths, self.pages, self.page_starts)
+        numbers = (
+            *(self.seed, self.offset, self.lengths, self.pages, self.page_starts),
+            self.min_queries,
+        )
         seeds = [value for value in numbers if value is not None]
         values = (self.q.value, self.k.value, self.v.value, *seeds, *self.starts, *self.reads)
         return tuple(dict.fromkeys(values))

@@ -14,7 +14,9 @@ rows starts_q[b] to starts_q[b + 1] of q [N, H, D] and o, and keys starts_k[b] t
 and j count within it. Rows that belong to no sequence are not written. With ``lengths_k`` sequence
 b has as many keys, and with ``pages`` [B, P] too they lie in the pages that row b names: k and v
 are [pages, G, rows of a page, D]. Then ``starts_q`` may stand alone, and with it ``pages`` may be
-one list [N] of all sequences, in which that of sequence b begins at ``page_starts[b]``.
+one list [N] of all sequences, in which that of sequence b begins at ``page_starts[b]``. With
+``min_seqlen_q`` packed sequences of as many rows of q or fewer are skipped: their rows are not
+written either.
 
 A row without any weight gives o = 0 and lse = -inf. ``attention`` gives o, ``attention_lse`` lse;
 one kernel computes both. ``score`` and ``mask`` are regions of rank-0 values. They see indices as
@@ -49,6 +51,7 @@ __all__ = [
     "INPUT_DTYPE",
     "LENGTHS",
     "LSE_SHAPE",
+    "MIN_QUERIES",
     "MOST_AXES",
     "MOST_OPTIONAL",
     "OUTPUT_SHAPE",
@@ -72,6 +75,7 @@ __all__ = [
     "scale_of",
     "scores",
     "sequences",
+    "skipped",
     "softmax_sums",
     "table_of",
     "weight_scale",
@@ -79,12 +83,12 @@ __all__ = [
 
 ROLES = (
     *("q", "k", "v", "seed", "offset", "starts_q", "starts_k", "lengths_k", "pages"),
-    *("page_starts", "read"),
+    *("page_starts", "min_seqlen_q", "read"),
 )
 """What an operand of attention is to it, in the order in which operands stand."""
 
 SEEDS, STARTS, LENGTHS, PAGES = ROLES[3:5], ROLES[5:7], ROLES[7:8], ROLES[8:9]
-PAGE_STARTS = ROLES[9:10]
+PAGE_STARTS, MIN_QUERIES = ROLES[9:10], ROLES[10:11]
 
 INDICES = ("b", "h", "i", "j", "q_len", "k_len")
 """The indices that regions see: batch, query head, query row, key row; the sequence lengths."""
@@ -122,11 +126,11 @@ def _roles_fit(roles: Sequence[str], count: int) -> bool:
     packed, paged = STARTS[0] in roles, PAGES[0] in roles
     # Keys in pages have no starts.
     starts = STARTS[:1] if paged else STARTS
-    groups = (SEEDS, starts, LENGTHS, PAGES, PAGE_STARTS)
+    groups = (SEEDS, starts, LENGTHS, PAGES, PAGE_STARTS, MIN_QUERIES)
     chosen = [group for group in groups if group[0] in roles]
     if (packed and not paged and LENGTHS in chosen) or (paged and LENGTHS not in chosen):
         return False
-    if PAGE_STARTS in chosen and not (packed and paged):
+    if (PAGE_STARTS in chosen and not (packed and paged)) or (MIN_QUERIES in chosen and not packed):
         return False
     legal = [*ROLES[:3], *(role for group in chosen for role in group), *["read"] * reads]
     return len(roles) == count and reads <= READ_LIMIT and list(roles) == legal
@@ -165,7 +169,7 @@ def _shapes(
     fits = k[:-1] == v[:-1] and q[-1] == k[-1] and (alone or q[0] == k[0])
     fits = fits and len(set(starts)) <= 1 and all(len(shape) == 1 for shape in starts)
     fits = fits and _lists_fit(by_role, q[:1] if not starts else None)
-    fits = fits and not any(by_role.get(role) for role in SEEDS)
+    fits = fits and not any(by_role.get(role) for role in (*SEEDS, *MIN_QUERIES))
     fits = fits and all(len(shape) <= MOST_AXES for shape in shapes[3:])
     heads, key_heads = q[1], k[1]
     if isinstance(heads, int) and isinstance(key_heads, int):
@@ -211,7 +215,7 @@ _TEXT = (
     "with starts [P] q [N, H, D], k [M, G, D] and v [M, G, E] give {}; with lengths_k [B] and "
     "pages [B, P], or pages [M] and page_starts like starts_q, k and v are "
     "[pages, G, rows, size]; "
-    "seed and offset of rank 0, tensors that are read of rank 4 at most"
+    "seed, offset and min_seqlen_q of rank 0, tensors that are read of rank 4 at most"
 )
 OUTPUT_SHAPE = ShapeRule(text=_TEXT.format("[B, H, S, E]", "[N, H, E]"), apply=_output_shape)
 LSE_SHAPE = ShapeRule(text=_TEXT.format("[B, H, S]", "[H, N]"), apply=_lse_shape)
@@ -361,6 +365,11 @@ def sequences(starts_q: Array, starts_k: Array) -> list[tuple[slice, slice]]:
     return [(slice(*rows), slice(*keys)) for rows, keys in ends]
 
 
+def skipped(rows: slice, least: Array | None) -> bool:
+    """Tell whether a packed sequence has no more rows of q than ``least``, if that is given."""
+    return least is not None and rows.stop - rows.start <= int(least)
+
+
 def table_of(b: int, pages: Array | None, page_starts: Array | None) -> Array | None:
     """Return the list of pages that begins with those of sequence ``b``, if there are pages."""
     if pages is None or page_starts is None:
@@ -410,10 +419,13 @@ def _keys(given: dict[str, list[Array]], b: int) -> list[Array]:
 
 
 def _pieces(given: dict[str, list[Array]]) -> Iterator[tuple[slice, int, list[Array]]]:
-    """Yield the rows, the batch index and q, k, v of each sequence of packed tensors."""
+    """Yield the rows, the batch index and q, k, v of each packed sequence that is not skipped."""
     (q,), (k,), (v,), (starts_q,) = (given[role] for role in ("q", "k", "v", "starts_q"))
     starts_k = given["starts_k"][0] if given["starts_k"] else starts_q
+    least = next(iter(given[MIN_QUERIES[0]]), None)
     for b, (rows, keys) in enumerate(sequences(starts_q, starts_k)):
+        if skipped(rows, least):
+            continue
         held = _keys(given, b) if given[LENGTHS[0]] else [one_sequence(x, keys) for x in (k, v)]
         yield rows, b, [one_sequence(q, rows), *held]
 

@@ -59,6 +59,8 @@ class _PipelineRow:
 
     ck: str
     header: str
+    adapter: str = ""
+    """Ours that gives a pipeline with another interface that of most."""
 
 
 _PIPELINES: Mapping[AttentionPipeline, _PipelineRow] = MappingProxyType(
@@ -71,6 +73,16 @@ _PIPELINES: Mapping[AttentionPipeline, _PipelineRow] = MappingProxyType(
         ),
         AttentionPipeline.QS: _PipelineRow(
             ck="BlockFmhaPipelineQSKSVS", header="block_fmha_pipeline_qs_ks_vs.hpp"
+        ),
+        AttentionPipeline.QR_ASYNC_TRLOAD: _PipelineRow(
+            ck="BlockFmhaPipelineQRKSVSAsyncTrload",
+            header="block_fmha_pipeline_qr_ks_vs_async_trload.hpp",
+            adapter="TransposedLoads",
+        ),
+        AttentionPipeline.V3: _PipelineRow(
+            ck="BlockFmhaFwdV3Pipeline",
+            header="block_fmha_fwd_v3_pipeline.hpp",
+            adapter="WaveGroups",
         ),
     }
 )
@@ -306,7 +318,7 @@ def _context(key: AttentionKey, kernel: str) -> dict[str, object]:
         "lse": s.lse or s.split,
         "soft_cap": s.score is ScoreKind.SOFT_CAP,
         "static_scales": s.dtype.bytes == 1,
-        "transposed_loads": False,
+        "transposed_loads": bool(row.adapter),
     }
     return {
         **_shared(key, kernel),
@@ -318,5 +330,6 @@ def _context(key: AttentionKey, kernel: str) -> dict[str, object]:
         "threads": arch(key.arch).wave_size * math.prod(a.warps),
         "pipeline": row.ck,
         "header": row.header,
+        "adapter": row.adapter,
         **{name: _flag(value) for name, value in flags.items()},
     }

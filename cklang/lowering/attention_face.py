@@ -28,7 +28,7 @@ __all__ = [
     "ReduceProblem",
 ]
 
-VERSION = 2
+VERSION = 3
 """CK_ATTENTION_HOST_VERSION."""
 
 MAX_OPERANDS = 8
@@ -111,6 +111,8 @@ class AttentionProblem:
     seed: int = 0
     """Address of one int32, from which dropout's random numbers come; so for ``offset``."""
     offset: int = 0
+    min_seqlen_q: int = 0
+    """Address of one int32: packed sequences of as many queries or fewer are skipped; 0: none."""
     scale: float
     """Of the product of query and key."""
     soft_cap: float = 0.0
@@ -151,7 +153,7 @@ _STARTS = ("starts_q", "starts_k", "lengths_k", "pages", "page_starts")
 _PAGES = ("pages_stride", "page_size")
 _PARTS = ("partial_o", "partial_lse")
 _SPLITS = ("stride_split_o", "stride_split_lse", "splits")
-_SEEDS = ("seed", "offset")
+_SEEDS = ("seed", "offset", "min_seqlen_q")
 _NUMBERS = ("scale", "soft_cap", "scale_p", "scale_o", "dropout")
 _WINDOW = ("left", "right", "from_bottom_right", "sink")
 

@@ -36,6 +36,15 @@ class PipelineFacts:
     buffers: int = 0
     """Tiles of K or V that are in LDS at once, where loads go straight there."""
     query_in_lds: bool = False
+    transposed: bool = False
+    """Whether it loads all of K and V straight into LDS and reads V from there transposed; such
+    a pipeline has no hooks for scores and weights, and asks no variant."""
+    lse: bool = True
+    """Whether the lse that it stores is right."""
+    heads: tuple[tuple[int, int], ...] = ()
+    """The head sizes of q and v that CK Tile makes kernels of it for; empty for all."""
+    wave_groups: int = 0
+    """Groups of four waves that take turns at multiplying and loading."""
 
 
 PIPELINE_FACTS: Mapping[AttentionPipeline, PipelineFacts] = MappingProxyType(
@@ -45,6 +54,12 @@ PIPELINE_FACTS: Mapping[AttentionPipeline, PipelineFacts] = MappingProxyType(
             least_steps=1, padded=("pad_q", "pad_d", "pad_dv"), buffers=3
         ),
         AttentionPipeline.QS: PipelineFacts(least_steps=2, query_in_lds=True),
+        AttentionPipeline.QR_ASYNC_TRLOAD: PipelineFacts(
+            least_steps=1, transposed=True, heads=((64, 64), (128, 128))
+        ),
+        AttentionPipeline.V3: PipelineFacts(
+            least_steps=1, transposed=True, lse=False, heads=((128, 128),), wave_groups=2
+        ),
     }
 )
 

@@ -21,6 +21,7 @@ import numpy as np
 from cklang.errors import error
 from cklang.ir.attention import (
     LENGTHS,
+    MIN_QUERIES,
     PAGE_STARTS,
     PAGES,
     ROLES,
@@ -31,6 +32,7 @@ from cklang.ir.attention import (
     one_sequence,
     scale_of,
     sequences,
+    skipped,
     softmax_sums,
     table_of,
     weight_scale,
@@ -153,7 +155,7 @@ def _extents(shape: Sequence[object], dims: dict[Dim, int]) -> tuple[int, ...]:
 
 
 def _packed(operation: Operation, given: dict[str, list[Known]], dims: dict[Dim, int]) -> Known:
-    """Return the result of packed sequences; of rows of none nothing is known."""
+    """Return the result of packed sequences; of rows not written nothing is known."""
     (q,), (k,), (v,) = given["q"], given["k"], given["v"]
     rows, heads = q.value.shape[:2]
     is_lse = operation.op == "attention_lse"
@@ -161,7 +163,10 @@ def _packed(operation: Operation, given: dict[str, list[Known]], dims: dict[Dim,
     value, error = np.zeros(shape), np.full(shape, np.inf)
     (starts_q,) = given["starts_q"]
     starts_k = given["starts_k"][0] if given["starts_k"] else starts_q
+    least = next((known.value for known in given[MIN_QUERIES[0]]), None)
     for b, (mine, theirs) in enumerate(sequences(starts_q.value, starts_k.value)):
+        if skipped(mine, least):
+            continue
         keys = (
             _keys(given, b)
             if given[LENGTHS[0]]

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from cklang.arch import ArchSpec, arch
 from cklang.attention_keys import AttentionKey, ScoreKind
 from cklang.errors import error
+from cklang.lowering.attention_pipelines import PIPELINE_FACTS
 from cklang.tuning.constants import Constants, fitted
 from cklang.tuning.terms import cache_bytes
 from cklang.tuning.traits import matrix_rate
@@ -214,7 +215,8 @@ def _step(key: AttentionKey, gpu: ArchSpec, c: Constants, flops: float) -> dict[
         lds_bytes=staged + staged * math.prod(a.warps),
         loaded_bytes=staged,
     )
-    return step_prices(work, s.dtype, gpu, c)
+    price = step_prices(work, s.dtype, gpu, c)
+    return _alternated(price) if PIPELINE_FACTS[a.pipeline].wave_groups else price
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,6 +244,16 @@ def step_prices(work: StepWork, dtype: DType, gpu: ArchSpec, c: Constants) -> di
         "load": c.load * work.loaded_bytes / (gpu.l1_bytes_per_clock * clock),
         "issue": c.issue,
     }
+
+
+def _alternated(price: Mapping[str, float]) -> dict[str, float]:
+    """Return the price of a step of wave groups that take turns.
+
+    One multiplies while the other does the rest, of which is left what takes longer.
+    """
+    rest = sum(price.values()) - price["matrix"]
+    left = max(rest - price["matrix"], 0.0) / rest
+    return {name: cost * (1.0 if name == "matrix" else left) for name, cost in price.items()}
 
 
 def _traffic(

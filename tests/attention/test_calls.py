@@ -102,6 +102,46 @@ def packed(
 
 
 @ck.op
+def skipping(
+    q: ck.f16[S, H, D],
+    k: ck.f16[T, G, D],
+    v: ck.f16[T, G, E],
+    mine: ck.i32[P],
+    theirs: ck.i32[P],
+    slopes: ck.f32[P, H],
+    least: ck.i32,
+) -> tuple[ck.f16[S, H, E], ck.f32[H, S]]:
+    return ck.attention(
+        q,
+        k,
+        v,
+        cu_seqlens_q=mine,
+        cu_seqlens_k=theirs,
+        min_seqlen_q=least,
+        mask=lambda i, j, q_len, k_len: j <= i + (k_len - q_len),
+        score=lambda s, b, h, i, j: s + slopes[b, h] * (j - i).to(ck.f32),
+        return_lse=True,
+    )
+
+
+@ck.op
+def skipping_ones(
+    q: ck.f16[S, H, D], k: ck.f16[T, G, D], v: ck.f16[T, G, E], mine: ck.i32[P], theirs: ck.i32[P]
+) -> tuple[ck.f16[S, H, E], ck.f32[H, S]]:
+    return ck.attention(
+        q,
+        k,
+        v,
+        cu_seqlens_q=mine,
+        cu_seqlens_k=theirs,
+        min_seqlen_q=1,
+        mask=lambda i, j, k_len: 2 * j < k_len + i,
+        score=lambda s: s * s,
+        return_lse=True,
+    )
+
+
+@ck.op
 def cached(
     q: ck.f16[B, H, S, D],
     k: ck.f16[T, G, 16, D],
@@ -304,6 +344,31 @@ def test_packed_queries_and_keys_in_pages(
 def test_coverage_of_prefill(covered: Callable[..., None]) -> None:
     check_prefill([(70, 140), (1, 9), (5, 0)], 16, 1, 3)
     covered("attention: packed queries, keys in pages", "f16", ARCH)
+
+
+@pytest.mark.parametrize("least", [0, 1, 5, 70, 100])
+def test_short_packed_sequences_are_skipped(least: int, covered: Callable[..., None]) -> None:
+    """The kernel leaves their rows as they are, in a result that is given too."""
+    lengths = [(70, 90), (5, 0), (1, 40), (6, 130), (1, 1)]
+    mine, theirs = (np.cumsum([0, *side]).astype(np.int32) for side in zip(*lengths, strict=True))
+    rng = np.random.default_rng(least)
+    shapes = ((mine[-1], 4, 64), (theirs[-1], 2, 64), (theirs[-1], 2, 40))
+    tensors = [rng.uniform(-1, 1, shape).astype(np.float16) for shape in shapes]
+    slopes = rng.uniform(-0.1, 0.1, (6, 4)).astype(np.float32)
+    args = [*tensors, mine, theirs, slopes, np.int32(least)]
+    o = np.full((mine[-1], 4, 40), 7, np.float16)
+    lse = np.full((4, mine[-1]), 7, np.float32)
+    for each in reports(skipping, args, skipping(*args, device=f"emu:{ARCH}", out=(o, lse))):
+        each.check()
+    kept = np.repeat([queries <= least for queries, _ in lengths], np.diff(mine))
+    assert (o[kept] == 7).all()
+    assert (lse[:, kept] == 7).all()
+    assert not (lse[:, ~kept] == 7).any()
+    if least == 1:
+        check(skipping_ones, args[:5])
+        with pytest.raises(CkError, match="attention-skip"):
+            skipping.using(splits=2)(*args, device=f"emu:{ARCH}")
+        covered("attention: packed sequences, short ones skipped", "f16", ARCH)
 
 
 def test_packed_sequences_have_a_length_each() -> None:

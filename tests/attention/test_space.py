@@ -43,7 +43,8 @@ def test_tilings_are_multiples_of_their_parts() -> None:
             assert m0 % (row.warps * row.warp_tile[0]) == 0
             assert n0 % row.warp_tile[1] == n1 % row.warp_tile[1] == 0
             assert hdim % k0 == n0 % k1 == 0
-            assert hdim // k0 >= 2, "qr loads the step after next ahead"
+            ahead = any(pipeline in ("qr", "qs") for pipeline in row.pipelines)
+            assert hdim // k0 >= 2 or not ahead, "qr loads the step after next ahead"
             assert k0 % row.warp_tile[2] == k1 % row.warp_tile[2] == 0
             assert (row.hdim_q, row.hdim_v) <= (hdim, n1)
 

@@ -48,6 +48,8 @@ CASES = [
     # Types whose elements have the widths of these two.
     pytest.param("gfx90a", "bf16", marks=pytest.mark.exhaustive),
     pytest.param("gfx942", "fp8_fnuz", marks=pytest.mark.exhaustive),
+    pytest.param("gfx1201", "f16", marks=pytest.mark.exhaustive),
+    pytest.param("gfx1201", "fp8", marks=pytest.mark.exhaustive),
 ]
 SHAPES = ((64, 64, 64), (130, 136, 208), (72, 64, 0), (33, 264, 1040))
 """All fit the widest loads, so that one kernel serves them."""

@@ -32,6 +32,7 @@ def read(packed: bool, options: str) -> Any:
 
 
 IN_PAGES = "cu_seqlens_q=starts, seqlens_k=lengths"
+TABLED = f"{IN_PAGES}, block_table=table"
 
 
 @pytest.mark.parametrize(
@@ -40,11 +41,13 @@ IN_PAGES = "cu_seqlens_q=starts, seqlens_k=lengths"
         (False, "seqlens_k=lengths, block_table=table"),
         (True, f"{IN_PAGES}, block_table=table"),
         (True, f"{IN_PAGES}, block_table=pages, page_starts=begins"),
+        (True, f"{IN_PAGES}, block_table=pages, page_starts=begins, min_seqlen_q=1"),
+        (True, f"{TABLED}, min_seqlen_q=4"),
     ],
 )
 def test_what_goes_together(packed: bool, options: str) -> None:
-    (attention, *_) = read(packed, options).program.specialise().body
-    assert attention.op == "attention"
+    body = read(packed, options).program.specialise().body
+    assert [each.op for each in body if each.op != "constant"][0] == "attention"
 
 
 @pytest.mark.parametrize(
@@ -78,6 +81,13 @@ def test_what_goes_together(packed: bool, options: str) -> None:
             "page_starts says where sequences begin",
         ),
         (False, "seqlens_k=starts, block_table=table", "seqlens_k is i32.P., but the batch of q"),
+        (
+            False,
+            "seqlens_k=lengths, block_table=table, min_seqlen_q=1",
+            "min_seqlen_q skips packed sequences, and q is not packed",
+        ),
+        (True, f"{TABLED}, min_seqlen_q=keys", "min_seqlen_q cannot be a tensor i32"),
+        (True, f"{TABLED}, min_seqlen_q=True", "min_seqlen_q(.|\n)*None skips nothing"),
     ],
 )
 def test_what_does_not(packed: bool, options: str, sentence: str) -> None:

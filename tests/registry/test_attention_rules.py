@@ -30,6 +30,14 @@ BASE = AttentionAlgorithm(
 ASYNC = replace(BASE, pipeline="qr_async")
 SQUARE = replace(BASE, tile=(128, 128, 32, 128, 32, 128))
 WIDE = replace(BASE, tile=(128, 128, 32, 256, 32, 256))
+TRANSPOSED = replace(BASE, pipeline="qr_async_trload")
+V3 = AttentionAlgorithm(
+    tile=(256, 32, 128, 128, 32, 128),
+    warps=(8, 1, 1),
+    warp_tile=(32, 32, 16),
+    pipeline="v3",  # type: ignore[arg-type]
+    vector=8,
+)
 GRAD = AttentionGradAlgorithm(
     tile=(32, 128, 64, 32, 64, 32, 32, 64, 64),
     warps=((1, 4, 1), (4, 1, 1), (1, 4, 1)),
@@ -136,11 +144,55 @@ ALGORITHMS: list[tuple[AttentionAlgorithm, dict[str, Any], str, str]] = [
     (replace(BASE, vector=16), {}, "gfx942", "attention-vector"),
     (replace(BASE, vector=6), {}, "gfx942", "attention-vector"),
     (replace(ASYNC, vector=1), {}, "gfx942", "attention-async-vector"),
+    (TRANSPOSED, {}, "gfx942", "attention-pipeline"),
+    (V3, {"dtype": f32}, "gfx950", "attention-pipeline"),
+    (TRANSPOSED, {"score": ScoreKind.FUNCTION}, "gfx950", "attention-scores"),
+    (V3, {"score": ScoreKind.SOFT_CAP}, "gfx950", "attention-scores"),
+    (TRANSPOSED, {"dropout": True}, "gfx950", "attention-drops"),
+    (V3, {"lse": True}, "gfx950", "attention-lse"),
+    (V3, {"split": True}, "gfx950", "attention-lse"),
+    (TRANSPOSED, {"paged": True}, "gfx950", "attention-paged"),
+    (
+        replace(TRANSPOSED, tile=(128, 64, 32, 32, 32, 64)),
+        {},
+        "gfx950",
+        "attention-transposed-heads",
+    ),
+    (
+        replace(TRANSPOSED, tile=(64, 64, 32, 64, 32, 64), warps=(2, 1, 1)),
+        {},
+        "gfx950",
+        "attention-transposed-queries",
+    ),
+    (
+        replace(TRANSPOSED, tile=(128, 128, 32, 128, 32, 128)),
+        {},
+        "gfx950",
+        "attention-transposed-keys",
+    ),
+    (replace(V3, vector=4), {}, "gfx950", "attention-transposed-vector"),
+    (
+        replace(TRANSPOSED, tile=(128, 16, 32, 64, 16, 64)),
+        {},
+        "gfx950",
+        "attention-transposed-load",
+    ),
+    (
+        replace(V3, tile=(256, 160, 128, 128, 160, 128)),
+        {},
+        "gfx950",
+        "attention-transposed-lds",
+    ),
+    (replace(V3, tile=(256, 32, 64, 128, 32, 128)), {}, "gfx950", "attention-one-step"),
+    (replace(V3, warps=(4, 1, 1)), {}, "gfx950", "attention-wave-groups"),
+    (replace(V3, tile=(512, 32, 128, 128, 32, 128)), {}, "gfx950", "attention-row-of-a-thread"),
+    (replace(V3, warp_tile=(16, 16, 32)), {}, "gfx950", "attention-row-of-a-thread"),
 ]
 
 # (changes of the algorithm, changes of the problem, the rule)
 PROBLEMS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"pad_k": False}, {"values": {"lengths_k": "n"}}, "attention-lengths-pad"),
+    ({}, {"values": {"min_seqlen_q": "n"}, "signature": signature(split=True)}, "attention-skip"),
     ({}, {"kv_heads": 3}, "attention-heads"),
     ({}, {"scale": -0.5}, "attention-scale"),
     ({}, {"left": 2**31}, "attention-window"),
@@ -169,6 +221,10 @@ PROBLEMS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
         },
         "attention-reads",
     ),
+]
+
+V3_PROBLEMS: list[tuple[dict[str, Any], str]] = [
+    ({"right": 0, "scale": 0.7}, "attention-masked-scale"),
 ]
 
 GRADS: list[tuple[dict[str, Any], dict[str, Any], str, str]] = [
@@ -240,6 +296,13 @@ def test_each_rule_of_a_problem_objects(
     assert rule in rejected(replace(BASE, **how), problem=case(**changes))
 
 
+@pytest.mark.parametrize(("changes", "rule"), V3_PROBLEMS)
+def test_each_rule_of_a_problem_of_v3_objects(changes: dict[str, Any], rule: str) -> None:
+    assert rejected(V3, gpu="gfx950", problem=case(scale=0.7)) == set()
+    assert rejected(V3, gpu="gfx950", problem=case(right=0, scale=0.69)) == set()
+    assert rule in rejected(V3, gpu="gfx950", problem=case(**changes))
+
+
 @pytest.mark.parametrize(("how", "changes", "gpu", "rule"), GRADS)
 def test_each_rule_of_a_gradient_objects(
     how: dict[str, Any], changes: dict[str, Any], gpu: str, rule: str
@@ -268,7 +331,7 @@ def test_all_queries_at_once_are_those_of_one_tile(changes: dict[str, Any]) -> N
 
 
 def test_there_is_a_row_for_each_rule() -> None:
-    shown = {rule for *_, rule in (*ALGORITHMS, *PROBLEMS, *GRADS, *GRAD_PROBLEMS)}
+    shown = {rule for *_, rule in (*ALGORITHMS, *PROBLEMS, *V3_PROBLEMS, *GRADS, *GRAD_PROBLEMS)}
     # The first has a GPU with fewer pipelines, the other problems for gfx950 alone.
     shown |= {"attention-grad-pipeline", "attention-grad-queries"}
     rules = [rule for name in ("attention", "attention_grad") for rule in BOOKS[name].rules]

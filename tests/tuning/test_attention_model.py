@@ -112,6 +112,21 @@ def test_more_work_takes_longer() -> None:
     assert attention_estimate(capped, shape()).us > base
 
 
+def test_groups_of_waves_that_take_turns_hide_what_is_no_product() -> None:
+    plain = keys_of(gpu="gfx950")[0]
+    tile = {"tile": (256, 32, 128, 128, 32, 128), "warps": (8, 1, 1), "block_per_cu": 1}
+    turns, not_so = (
+        replace(plain, algorithm=replace(plain.algorithm, pipeline=pipeline, **tile))
+        for pipeline in ("v3", "qr_async_trload")
+    )
+    long = shape(queries=4096, keys=4096)
+    hidden, open_ = (attention_estimate(key, long).terms for key in (turns, not_so))
+    rest = ("softmax", "lds", "load", "issue")
+    assert hidden["matrix"] == open_["matrix"]
+    left = sum(open_[name] for name in rest) - open_["matrix"]
+    assert sum(hidden[name] for name in rest) == pytest.approx(max(left, 0))
+
+
 def test_splitting_the_keys_of_one_query_is_quicker() -> None:
     key = keys_of()[0]
     one = shape(batch=1, heads=8, queries=1, keys=65_536)

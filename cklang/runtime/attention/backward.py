@@ -219,7 +219,7 @@ def plan_of_gradients(op: Op, binding: Binding) -> AttentionPlan:
 
 def _is_more(kernel: FusedAttention) -> bool:
     """Tell whether a kernel does what the backward ones do not know."""
-    return bool(kernel.lengths or kernel.pages or kernel.output)
+    return bool(kernel.lengths or kernel.pages or kernel.output or kernel.min_queries)
 
 
 def is_additive(score: Function) -> bool:

@@ -79,7 +79,7 @@ def _numbers(case: AttentionCase, name: str) -> npt.NDArray[np.uint8]:
         return _bytes(np.zeros(max(p.batch * p.pages_stride, longest, 1), np.int32))
     if name == "page_starts":
         return _bytes(np.zeros(p.batch, np.int32))
-    if name in ("seed", "offset"):
+    if name in ("seed", "offset", "min_seqlen_q"):
         return _bytes(np.zeros(1, np.int64))
     tensor: AttentionTensor = getattr(p, name)
     return np.full(_span(case, name, tensor), _SMALL, np.uint8)

@@ -29,7 +29,16 @@ if TYPE_CHECKING:
     from cklang.runtime.build import Builder
     from cklang.runtime.select import Request, Selection
 
-__all__ = ["AttentionChoice", "choice_lines", "choose_attention", "prepare_attention"]
+__all__ = [
+    "AttentionChoice",
+    "attention_step",
+    "bytes_of",
+    "choice_lines",
+    "choose_attention",
+    "fixed_addresses",
+    "prepare_attention",
+    "storage_of",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +71,7 @@ def choose_attention(
         CkValueError: I045, heads do not fit; K002, the algorithm asked for is none of attention.
         CkUnsupportedError: K101, K102, no algorithm.
     """
-    case = case_of(plan.kernel, _storage(plan, binding, outs), binding.dims)
+    case = case_of(plan.kernel, storage_of(plan, binding, outs), binding.dims)
     if case.is_empty:
         return []
     selection = select_attention(case, spec, request, plan.kernel.functions)
@@ -90,21 +99,22 @@ def prepare_attention(
     held = _temporaries(plan, binding, choices)
     names = [*binding.arrays, *(value.name for value in plan.function.results), *held]
     slots = {name: index for index, name in enumerate(names)}
-    fixed = _fixed(plan.kernel, binding, device)
+    fixed = fixed_addresses(plan.kernel, binding, device)
     steps = [
-        _step(device, artifact, choice.problem, slots, fixed)
+        attention_step(device, artifact, choice.problem, slots, fixed)
         for choice, artifact in zip(choices, artifacts, strict=True)
     ]
     return CallPlan(device, steps, pieces, list(held.values()), binding.place, outs=len(outs))
 
 
-def _step(
+def attention_step(
     device: Device,
     artifact: Artifact,
     case: AttentionCase,
     slots: Mapping[str, int],
     fixed: Mapping[str, int],
 ) -> Step:
+    """Return the launch of a kernel for ``case``; values have ``slots`` or ``fixed`` places."""
     loaded = loaded_attention(device, artifact)
     shape = loaded.prepare(case)
     launch = device.launch(loaded.function, shape.grid, shape.block, shape.kernarg)
@@ -124,16 +134,17 @@ def _temporaries(
 ) -> dict[str, int]:
     """Return the bytes of what is neither argument nor result: an o nobody asked for, and parts."""
     o = plan.kernel.o
-    found = {} if o in plan.function.results else {o.name: _bytes(o, binding.dims)}
+    found = {} if o in plan.function.results else {o.name: bytes_of(o, binding.dims)}
     return found | (choices[0].problem.part_bytes if choices else {})
 
 
-def _bytes(value: Value, dims: Mapping[str, int]) -> int:
+def bytes_of(value: Value, dims: Mapping[str, int]) -> int:
+    """Return the size of a value in a call whose extents are ``dims``."""
     extents = [dims[e.name] if isinstance(e, Dim) else int(str(e)) for e in value.type.shape]
     return math.prod(extents) * value.type.dtype.bytes
 
 
-def _fixed(kernel: FusedAttention, binding: Binding, device: Device) -> dict[str, int]:
+def fixed_addresses(kernel: FusedAttention, binding: Binding, device: Device) -> dict[str, int]:
     """Return the addresses that are no argument's: of constants, and of tensors with no element."""
     found = {name: _cell(device, number) for name, number in kernel.constants}
     for value in kernel.reads:
@@ -161,9 +172,10 @@ def _cell(device: Device, number: int) -> int:
         return known
 
 
-def _storage(
+def storage_of(
     plan: AttentionPlan, binding: Binding, outs: Sequence[Array] | None
 ) -> dict[str, Storage]:
+    """Return how each value of a call lies in memory; results are packed unless they are given."""
     storage = {name: stored(name, array) for name, array in binding.arrays.items()}
     for value in (plan.kernel.o, plan.kernel.lse):
         if value is not None:

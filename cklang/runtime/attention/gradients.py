@@ -45,7 +45,7 @@ from cklang.lowering.attention_face import (
 )
 from cklang.lowering.attention_pipelines import parts_of_dq
 from cklang.runtime.arrays import Array
-from cklang.runtime.attention.call import _fixed as fixed_addresses
+from cklang.runtime.attention.call import fixed_addresses
 from cklang.runtime.attention.problem import (
     AttentionCase,
     AttentionGradCase,

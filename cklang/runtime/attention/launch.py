@@ -17,7 +17,10 @@ from cklang.runtime.resident import resident
 
 __all__ = ["AttentionLaunch", "LoadedAttention", "loaded_attention"]
 
-_SCALARS = ("seed", "offset", "starts_q", "starts_k", "lengths_k", "pages", "page_starts")
+_SCALARS = (
+    *("seed", "offset", "min_seqlen_q", "starts_q", "starts_k", "lengths_k", "pages"),
+    "page_starts",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,7 @@ from cklang.fusion.masking import WindowMask
 from cklang.fusion.plan import View
 from cklang.ir.attention import (
     LENGTHS,
+    MIN_QUERIES,
     PAGE_STARTS,
     PAGES,
     STARTS,
@@ -45,10 +46,10 @@ __all__ = [
     "result_view",
 ]
 
-TENSORS = ("q", "k", "v", "o", "lse", "partial_o", "partial_lse")
+TENSORS = ("q", "k", "v", "o", "lse", "partial_o", "partial_lse", "random")
 """The tensors of a problem that a kernel reads or writes by itself."""
 
-PARTS = TENSORS[5:]
+PARTS = TENSORS[5:7]
 """Those in which splits of the keys leave what they found."""
 
 
@@ -183,6 +184,8 @@ def case_of(
         values["lse"] = kernel.lse.name
     for name, seed in (("seed", kernel.seed), ("offset", kernel.offset)):
         values |= {} if seed is None else {name: seed.name}
+    if kernel.min_queries is not None:
+        values[MIN_QUERIES[0]] = kernel.min_queries.name
     for name, starts in zip(STARTS, kernel.starts, strict=False):
         values[name] = starts.name
         batch = max(storage[starts.name].shape[0] - 1, 0)

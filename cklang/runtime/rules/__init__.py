@@ -2,8 +2,8 @@
 """The rules, and the one function that asks them all.
 
 ``engine`` says what a rule is; ``algorithm``, ``problem``, ``batch``, ``convolution``,
-``attention`` and ``attention_grad`` hold them; ``resources`` the LDS and register sizes that they
-compare.
+``attention``, ``attention_transposed`` and ``attention_grad`` hold them; ``resources`` the LDS and
+register sizes that they compare.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from cklang.runtime.family import AnyAlgorithm, AnySignature, Asked, blank
 from cklang.runtime.rules import algorithm as _algorithm
 from cklang.runtime.rules import attention as _attention
 from cklang.runtime.rules import attention_grad as _attention_grad
+from cklang.runtime.rules import attention_transposed as _attention_transposed
 from cklang.runtime.rules import batch as _batch
 from cklang.runtime.rules import convolution as _convolution
 from cklang.runtime.rules import problem as _problem
@@ -49,7 +50,15 @@ __all__ = [
 ]
 
 # Importing them fills the tables; algorithm rules are asked first.
-_FILLED_BY = (_algorithm, _problem, _batch, _convolution, _attention, _attention_grad)
+_FILLED_BY = (
+    _algorithm,
+    _problem,
+    _batch,
+    _convolution,
+    _attention,
+    _attention_transposed,
+    _attention_grad,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

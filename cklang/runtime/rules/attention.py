@@ -12,7 +12,12 @@ from collections.abc import Iterator
 from functools import partial
 
 from cklang.arch import ArchSpec, AttentionTile
-from cklang.attention_keys import AttentionAlgorithm, AttentionSignature, ScoreKind
+from cklang.attention_keys import (
+    AttentionAlgorithm,
+    AttentionPipeline,
+    AttentionSignature,
+    ScoreKind,
+)
 from cklang.lowering.attention_pipelines import MOST_HEAD, PIPELINE_FACTS
 from cklang.runtime.attention.problem import AttentionCase
 from cklang.runtime.rules.bounds import (
@@ -177,8 +182,10 @@ def _head_limit(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) ->
     return found or at_most("the head size of v in a tile", a.tile[3], MOST_HEAD)
 
 
-def _is_16_bit_cdna(s: AttentionSignature, spec: ArchSpec) -> bool:
-    return spec.family.startswith("cdna") and s.dtype.bytes < _DWORD
+def _is_ruled(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> bool:
+    """Whether CK Tile's generator has conditions of its own for such tiles."""
+    narrow = spec.family.startswith("cdna") and s.dtype.bytes < _DWORD
+    return narrow and not PIPELINE_FACTS[a.pipeline].transposed
 
 
 def _heads(a: AttentionAlgorithm) -> tuple[int, int]:
@@ -196,7 +203,7 @@ _QUERIES = (64, 128, 192, 256)
     reads=("tile", "pipeline"),
 )
 def _tile_128(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
-    if not _is_16_bit_cdna(s, spec) or _heads(a) != _SQUARE:
+    if not _is_ruled(a, s, spec) or _heads(a) != _SQUARE:
         return None
     if a.tile[1] != _SQUARE[1]:
         return Objection(what="the keys of a tile", value=str(a.tile[1]), bound="128")
@@ -208,10 +215,10 @@ def _tile_128(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> O
 @_rule(
     "attention-tile-rows",
     "CK Tile's generator makes kernels of other head sizes for CDNA with whole 64 queries",
-    reads=("tile",),
+    reads=("tile", "pipeline"),
 )
 def _tile_rows(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
-    if not _is_16_bit_cdna(s, spec) or _heads(a) == _SQUARE or a.tile[0] in _QUERIES:
+    if not _is_ruled(a, s, spec) or _heads(a) == _SQUARE or a.tile[0] in _QUERIES:
         return None
     bound = f"one of {', '.join(map(str, _QUERIES))}"
     return Objection(what="the queries of a tile", value=str(a.tile[0]), bound=bound)
@@ -225,7 +232,7 @@ def _tile_rows(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> 
 )
 def _step_128(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
     far = a.tile[2] == 64 and not PIPELINE_FACTS[a.pipeline].buffers
-    if not (far and _is_16_bit_cdna(s, spec) and _heads(a) == _SQUARE):
+    if not (far and _is_ruled(a, s, spec) and _heads(a) == _SQUARE):
         return None
     return Objection(what="the step along the head", value="64", bound="another than 64")
 
@@ -236,8 +243,7 @@ def _step_128(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> O
     reads=("tile", "warps", "warp_tile", "pipeline"),
 )
 def _schedule(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
-    facts = PIPELINE_FACTS[a.pipeline]
-    if facts.buffers or facts.query_in_lds or a.tile[5] != _WIDE:
+    if a.pipeline is not AttentionPipeline.QR or a.tile[5] != _WIDE:
         return None
     if not spec.family.startswith("cdna"):
         return None
@@ -255,6 +261,8 @@ def _schedule(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> O
 def _lds(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
     m0, n0, k0, n1, k1, head = a.tile
     facts, size = PIPELINE_FACTS[a.pipeline], s.dtype.bytes
+    if facts.transposed:
+        return None  # attention-transposed-lds
     if facts.buffers:
         staged = facts.buffers * max(n0 * k0, n1 * k1) * size
         return at_most("LDS bytes of K and V", staged, spec.lds_bytes)
@@ -351,6 +359,13 @@ def _lengths_pad(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Obj
         return None
     name = "pad_k" if a.pad_q else "pad_q"
     return Objection(what=f"{name} with lengths of keys", value="false", bound="true")
+
+
+@_problem("attention-skip", "the kernel that combines splits skips no sequence", reads=())
+def _skip(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Objection | None:
+    if "min_seqlen_q" not in c.values or not c.signature.split:
+        return None
+    return Objection(what="the splits with min_seqlen_q", value=str(c.problem.splits), bound="1")
 
 
 @_problem("attention-heads", "heads of q share those of k and v evenly", reads=())

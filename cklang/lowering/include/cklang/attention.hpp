@@ -44,10 +44,12 @@ struct WindowMask : ck_tile::GenericAttentionMask<true, true>
         return ck_tile::make_tuple(start, column < sink ? queries : end);
     }
 
+    /// Without branches: of nested ones around what sets a score to -inf, clang loses the last.
     CK_TILE_DEVICE bool IsOutOfBound(index_t row, index_t column) const
     {
-        const bool seen = column < sink && column < keys && column < row + right_edge;
-        return !seen && Base::IsOutOfBound(row, column);
+        const bool seen = (column < sink) & (column < keys) & (column < row + right_edge);
+        const bool out  = Base::IsOutOfBound(row, column);
+        return out & !seen;
     }
 };
 
@@ -169,6 +171,23 @@ CK_TILE_DEVICE auto make_encoding(const AttentionArgs& args, const At& at)
         return ck_tile::EmptyPositionEncoding<float>{};
 }
 
+/// Whether the user's mask, if there is one, lets a query see a key. Padding asks for the last
+/// place.
+template <Mask mask>
+CK_TILE_DEVICE bool lets_through(const At& at, index_t row, index_t column)
+{
+    if constexpr(mask == Mask::function)
+    {
+        const index_t i = ck_tile::min(row, at.seqlen_q - 1);
+        const index_t j = ck_tile::min(column, at.seqlen_k - 1);
+        int seen        = ck_mask(CK_ATTENTION_ARGS(at, i, j));
+        asm("" : "+v"(seen)); // a value, whatever branches the function has
+        return seen;
+    }
+    else
+        return true;
+}
+
 /// CK Tile's variant; of a mask function it asks that too.
 template <Mask mask, Score score>
 struct Variant : std::conditional_t<score == Score::soft_cap,
@@ -183,16 +202,8 @@ struct Variant : std::conditional_t<score == Score::soft_cap,
                                    uint32_t,
                                    uint32_t) const
     {
-        const bool seen = !params.impl_mask.IsOutOfBound(row, column);
-        if constexpr(mask == Mask::function)
-        {
-            const At& at    = params.at;
-            const index_t i = ck_tile::min(static_cast<index_t>(row), at.seqlen_q - 1);
-            const index_t j = ck_tile::min(static_cast<index_t>(column), at.seqlen_k - 1);
-            return ck_mask(CK_ATTENTION_ARGS(at, i, j)) && seen;
-        }
-        else
-            return seen;
+        const bool out = params.impl_mask.IsOutOfBound(row, column);
+        return lets_through<mask>(params.at, row, column) & !out;
     }
 };
 
@@ -268,6 +279,8 @@ struct AttentionKernel
         {
             start_q     = amd_wave_read_first_lane(args.starts_q[batch]);
             at.seqlen_q = amd_wave_read_first_lane(args.starts_q[batch + 1]) - start_q;
+            if(args.min_seqlen_q && at.seqlen_q <= amd_wave_read_first_lane(*args.min_seqlen_q))
+                return;
             if constexpr(!paged)
             {
                 start_k     = amd_wave_read_first_lane(args.starts_k[batch]);

@@ -101,6 +101,7 @@ struct AttentionArgs
     int32_t keep;     // a weight is kept if its random byte is not above this
     const int32_t* seed;   // in device memory
     const int32_t* offset;
+    const int32_t* min_seqlen_q; // packed sequences of up to so many queries are skipped; or null
 
     AttentionOperand operands[max_attention_operands];
 };

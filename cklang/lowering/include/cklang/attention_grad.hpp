@@ -30,15 +30,8 @@ struct GradMask : Base
 
     CK_TILE_DEVICE bool IsOutOfBound(index_t row, index_t column) const
     {
-        const bool out = row >= at.seqlen_q || Base::IsOutOfBound(row, column);
-        if constexpr(mask == Mask::function)
-        {
-            const index_t i = ck_tile::min(row, at.seqlen_q - 1);
-            const index_t j = ck_tile::min(column, at.seqlen_k - 1);
-            return out || !ck_mask(CK_ATTENTION_ARGS(at, i, j));
-        }
-        else
-            return out;
+        const bool out = (row >= at.seqlen_q) | Base::IsOutOfBound(row, column);
+        return out | !lets_through<mask>(at, row, column);
     }
 };
 

@@ -7,7 +7,7 @@
 
 #include "cklang/host.h" /* ck_gemm_launch: how to launch, whatever the kernel computes */
 
-#define CK_ATTENTION_HOST_VERSION 2
+#define CK_ATTENTION_HOST_VERSION 3
 #define CK_ATTENTION_MAX_OPERANDS 8
 #define CK_ATTENTION_MAX_RANK 4
 
@@ -49,6 +49,7 @@ typedef struct ck_attention_problem
     int64_t splits;
     const void* seed; /* of dropout: int32 in device memory */
     const void* offset;
+    const void* min_seqlen_q; /* int32: packed sequences of up to so many queries are skipped */
     double scale;    /* of the product of query and key */
     double soft_cap; /* scores are capped to +- this */
     double scale_p;  /* 8-bit types: of the weights before they are rounded, */

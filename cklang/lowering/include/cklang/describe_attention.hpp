@@ -115,6 +115,7 @@ class DescribeAttention
         args.keep              = static_cast<int32_t>(kept * 255.0f);
         args.seed              = static_cast<const int32_t*>(p.seed);
         args.offset            = static_cast<const int32_t*>(p.offset);
+        args.min_seqlen_q      = static_cast<const int32_t*>(p.min_seqlen_q);
         for(int i = 0; i < CK_ATTENTION_MAX_OPERANDS; ++i)
         {
             args.operands[i].data = p.operands[i].data;

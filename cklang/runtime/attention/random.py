@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT
+"""The random bytes of a dropout, as the kernel of an op draws them: for checks."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cklang.errors import error
+from cklang.fusion.attention_plan import AttentionPlan
+from cklang.lowering.attention_face import AttentionTensor
+from cklang.runtime import arrays
+from cklang.runtime.arrays import Array, Library, torch_module
+from cklang.runtime.attention.call import attention_step, bytes_of, fixed_addresses, storage_of
+from cklang.runtime.attention.problem import AttentionCase, case_of
+from cklang.runtime.attention.select import select_attention
+from cklang.runtime.bind import Binding
+from cklang.runtime.context import current, device_named
+from cklang.runtime.dispatch import CallPlan, touched
+from cklang.types import i8
+
+if TYPE_CHECKING:
+    from cklang.runtime.device import Device
+    from cklang.runtime.op import Op
+    from cklang.runtime.select import Request
+
+__all__ = ["dropout_bytes"]
+
+_RANDOM = "random"
+
+
+def dropout_bytes(op: Op, *args: Any, device: str | None = None, **kwargs: Any) -> Any:
+    """Return the random bytes that decide which weights an op's attention drops.
+
+    The op's kernel runs and stores them; its own results are thrown away.
+
+    Args:
+        op: Made by ``@ck.op``, with one ``ck.attention`` that has a dropout and is not packed.
+        *args: As in a call of the op.
+        device: As in a call of the op.
+        **kwargs: As in a call of the op.
+
+    Returns:
+        An array of the arguments' library, uint8 [batch, query head, query, key]: a weight is kept
+        if its byte is at most floor(255 (1 - dropout)). Where the mask lets the kernel skip a tile,
+        no byte is drawn, and it is 0.
+
+    Raises:
+        CkUnsupportedError: G009, the op has no such attention.
+        CkError: What a call raises.
+    """
+    from cklang.runtime.device import open_device
+
+    op = op.using(splits=1)
+    binding = op._bind(op._values(args, kwargs))
+    plan = op._fuse(binding)
+    if not isinstance(plan, AttentionPlan) or not plan.kernel.dropout or plan.kernel.starts:
+        raise error("G009", name=op.program.name)
+    case = case_of(plan.kernel, storage_of(plan, binding, None), binding.dims)
+    p = case.problem
+    shape = (p.batch, p.heads, p.seqlen_q, p.seqlen_k)
+    made = arrays.empty(shape, i8, binding.library, binding.place)
+    if math.prod(shape) and not case.is_empty:
+        out = arrays.read(_RANDOM, made)
+        opened = open_device(device_named(device, current()), binding.place)
+        call = _call(plan, binding, case, out, opened, op.request)
+        call.run([array.pointer for array in (*binding.arrays.values(), out)], None)
+        call.device.synchronize()
+    return made.view(torch_module().uint8 if binding.library is Library.TORCH else np.uint8)
+
+
+def _call(
+    plan: AttentionPlan,
+    binding: Binding,
+    case: AttentionCase,
+    out: Array,
+    device: Device,
+    request: Request,
+) -> CallPlan:
+    """Return the launch whose one result is ``out``; those of the op are temporaries."""
+    from cklang.runtime.build import shared_builder
+
+    kernel, functions = plan.kernel, plan.kernel.functions
+    batch, head, row, _ = out.strides
+    random = AttentionTensor(stride_batch=batch, stride_head=head, stride_seq=row)
+    case = replace(
+        case,
+        problem=replace(case.problem, random=random),
+        values={**case.values, _RANDOM: _RANDOM},
+    )
+    chosen = select_attention(case, device.spec, request, functions)
+    (artifact,) = shared_builder().build_all([(chosen.key, functions)])
+    results = {each.name: each for each in (kernel.o, *plan.function.results)}
+    names = [*binding.arrays, _RANDOM, *results]
+    slots = {name: place for place, name in enumerate(names)}
+    fixed = fixed_addresses(kernel, binding, device)
+    step = attention_step(device, artifact, chosen.problem, slots, fixed)
+    step = replace(step, workspace=slots[_RANDOM], zeroed=out.size)
+    pieces = [touched(array, written=False) for array in binding.arrays.values()]
+    pieces.append(touched(out, written=True))
+    sizes = [bytes_of(value, binding.dims) for value in results.values()]
+    return CallPlan(device, [step], pieces, sizes, binding.place)

@@ -158,6 +158,9 @@ _GRAD_PIPELINES: Mapping[GradPipeline, _PipelineRow] = MappingProxyType(
     }
 )
 
+# What the backward traits take for a head that is padded and read in vectors.
+_GRAD_VECTORS = 8
+
 # Which of the algorithm's three kinds each of the five products is.
 _GRAD_PRODUCTS = (0, 1, 0, 1, 2)
 
@@ -183,7 +186,8 @@ def lower_grad(key: AttentionGradKey, fill: str) -> KernelSource:
         warps=a.warps,
         warp_tiles=a.warp_tiles,
         gemms=_GRAD_PRODUCTS,
-        pad=a.vector,
+        # CK Tile's word for vectors along a padded head, whatever their width.
+        pad=_GRAD_VECTORS if a.vector > 1 else 1,
         whole=_flag(facts.whole),
         most_queries=a.tile[0] if facts.whole else 0,
         transposed_loads=_flag(facts.transposed_loads),

@@ -7,6 +7,7 @@ device. A known one goes straight to the launch; otherwise it is bound, planned 
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -31,6 +32,7 @@ from cklang.runtime.registry import Registry
 from cklang.runtime.select import Request
 from cklang.runtime.space import Pattern
 from cklang.runtime.strategy import Direction, Strategy, strategy_of
+from cklang.runtime.upload import Page, Pages
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
 __all__ = ["Op", "op", "op_from_ir"]
 
 _MEMO_LIMIT = 4096
+_NUMBER = 8
+"""Bytes that a number has for itself."""
 _OPTIONS = ("out", "device")
 _CHANNELS_LAST = (
     "convolutions take channels last: of an NCHW tensor pass x.permute(0, 2, 3, 1), which copies "
@@ -51,7 +55,7 @@ _CHANNELS_LAST = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class _Ready:
     """Everything a repeated call needs; it holds no array of the call that made it."""
 
@@ -62,6 +66,11 @@ class _Ready:
     place: str
     number_dtypes: tuple[np.dtype[Any], ...]
     """The dtype that each address's memory has, for plain numbers."""
+
+    @functools.cached_property
+    def number_pages(self) -> Pages:
+        """Where plain numbers stand beside arrays on a GPU."""
+        return Pages(self.plan.device, bytes(_NUMBER * len(self.number_dtypes)))
 
 
 class _Last(NamedTuple):
@@ -142,10 +151,7 @@ class Op:
     ) -> Any:
         """Launch, and return ``out`` or the list of new results."""
         plan, addresses = ready.plan, seen.addresses
-        for index, number in seen.numbers:
-            cell = np.array(number, ready.number_dtypes[index])
-            seen.held.append(cell)
-            addresses[index] = quick.address(cell)
+        page = _put_numbers(ready, seen) if seen.numbers else None
         result = out
         if out is None:
             result = [
@@ -157,6 +163,8 @@ class Op:
             _targets(self._bind(values), out)
         stream = None if ready.place == HOST else arrays.current_stream(ready.libraries[0])
         before = plan.run(addresses, stream)
+        if page is not None:
+            ready.number_pages.give_back(page, stream)
         call = plan.device.calls[0]
         self._last = _Last(plan, before, call, memoised)
         return result
@@ -477,6 +485,27 @@ class Op:
             engine_ns=None if effort is None else effort.engine_ns,
             memoised=last.memoised,
         )
+
+
+def _put_numbers(ready: _Ready, seen: quick.Glance) -> Page | None:
+    """Put the numbers of a call where its kernels read them, and note the addresses.
+
+    Returns:
+        The page to give back when they are launched; None of a call that waits for them.
+    """
+    cells = [np.array(number, ready.number_dtypes[index]) for index, number in seen.numbers]
+    page = None
+    if ready.place == HOST:
+        seen.held += cells
+        places = [quick.address(cell) for cell in cells]
+    else:
+        page = ready.number_pages.take()
+        places = [page.address + _NUMBER * place for place in range(len(cells))]
+        for place, cell in zip(places, cells, strict=True):
+            ctypes.memmove(place, quick.address(cell), cell.nbytes)
+    for (index, _), place in zip(seen.numbers, places, strict=True):
+        seen.addresses[index] = place
+    return page
 
 
 def _expect_algorithm(given: object) -> None:

@@ -24,16 +24,19 @@ from cklang.lowering.attention_pipelines import PIPELINE_FACTS
 from cklang.tuning.constants import Constants, fitted
 from cklang.tuning.terms import cache_bytes
 from cklang.tuning.traits import matrix_rate
+from cklang.types import DType
 
 __all__ = [
     "SCORE_FLOPS",
     "AttentionEstimate",
     "AttentionShape",
+    "StepWork",
     "attention_estimate",
     "attention_table",
     "explain_attention",
     "moved_once",
     "overlapped",
+    "step_prices",
 ]
 
 _SOFTMAX_FLOPS = 8.0
@@ -205,20 +208,42 @@ def _step(key: AttentionKey, gpu: ArchSpec, c: Constants, flops: float) -> dict[
     """Return the price of one key tile in µs, by what it is spent on."""
     s, a = key.signature, key.algorithm
     queries, keys, _, head_v, _, head = a.tile
-    clock = gpu.clock_hz * _MEGA
-    scores = queries * keys
     staged = keys * (head + head_v) * s.dtype.bytes
-    read = staged * math.prod(a.warps)
-    price = {
-        "matrix": c.matrix * flops / (matrix_rate(gpu, s.dtype) * clock),
-        "softmax": scores
-        * (_SOFTMAX_FLOPS + SCORE_FLOPS[s.score])
-        / (gpu.vector_flops_per_clock * clock),
-        "lds": c.lds * (staged + read) / (gpu.lds_bytes_per_clock * clock),
-        "load": c.load * staged / (gpu.l1_bytes_per_clock * clock),
+    work = StepWork(
+        matrix_flops=flops,
+        vector_flops=queries * keys * (_SOFTMAX_FLOPS + SCORE_FLOPS[s.score]),
+        lds_bytes=staged + staged * math.prod(a.warps),
+        loaded_bytes=staged,
+    )
+    price = step_prices(work, s.dtype, gpu, c)
+    return _alternated(price) if PIPELINE_FACTS[a.pipeline].wave_groups else price
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepWork:
+    """What a workgroup does in one step."""
+
+    matrix_flops: float
+    vector_flops: float
+    lds_bytes: float
+    """Written to LDS and read from it."""
+    loaded_bytes: float
+
+
+def step_prices(work: StepWork, dtype: DType, gpu: ArchSpec, c: Constants) -> dict[str, float]:
+    """Return the price of a step in µs, by what it is spent on.
+
+    Raises:
+        CkUnsupportedError: N002, the GPU has no matrix rate for ``dtype``.
+    """
+    clock = gpu.clock_hz * _MEGA
+    return {
+        "matrix": c.matrix * work.matrix_flops / (matrix_rate(gpu, dtype) * clock),
+        "softmax": work.vector_flops / (gpu.vector_flops_per_clock * clock),
+        "lds": c.lds * work.lds_bytes / (gpu.lds_bytes_per_clock * clock),
+        "load": c.load * work.loaded_bytes / (gpu.l1_bytes_per_clock * clock),
         "issue": c.issue,
     }
-    return _alternated(price) if PIPELINE_FACTS[a.pipeline].wave_groups else price
 
 
 def _alternated(price: Mapping[str, float]) -> dict[str, float]:

@@ -30,12 +30,13 @@ from cklang.tuning.attention import (
     SCORE_FLOPS,
     AttentionEstimate,
     AttentionShape,
+    StepWork,
     attention_estimate,
     moved_once,
     overlapped,
+    step_prices,
 )
 from cklang.tuning.constants import Constants, fitted
-from cklang.tuning.traits import matrix_rate
 
 __all__ = ["BackwardEstimate", "attention_grad_estimate", "backward_estimate", "reduce_estimate"]
 
@@ -131,7 +132,6 @@ def _step(key: AttentionGradKey, gpu: ArchSpec, c: Constants, flops: float) -> d
     """Return the price of one step in µs, by what it is spent on."""
     s, tile = key.signature, key.algorithm.tile
     queries, keys, head, head_v = tile[0], tile[1], tile[7], tile[8]
-    clock = gpu.clock_hz * _MEGA
     scores = queries * keys
     facts = GRAD_PIPELINE_FACTS[key.algorithm.pipeline]
     staged = _walked(key) * (head + head_v) * s.dtype.bytes
@@ -140,15 +140,13 @@ def _step(key: AttentionGradKey, gpu: ArchSpec, c: Constants, flops: float) -> d
     warps = [math.prod(each) for each in key.algorithm.warps]
     # What comes by is read as it is and transposed; ds goes through LDS; k is read for dq.
     read = staged * (warps[0] + warps[1]) + (2 * scores + keys * head) * s.dtype.bytes
-    return {
-        "matrix": c.matrix * flops / (matrix_rate(gpu, s.dtype) * clock),
-        "softmax": scores
-        * (_SOFTMAX_FLOPS + SCORE_FLOPS[s.score])
-        / (gpu.vector_flops_per_clock * clock),
-        "lds": c.lds * (kept + read) / (gpu.lds_bytes_per_clock * clock),
-        "load": c.load * staged / (gpu.l1_bytes_per_clock * clock),
-        "issue": c.issue,
-    }
+    work = StepWork(
+        matrix_flops=flops,
+        vector_flops=scores * (_SOFTMAX_FLOPS + SCORE_FLOPS[s.score]),
+        lds_bytes=kept + read,
+        loaded_bytes=staged,
+    )
+    return step_prices(work, s.dtype, gpu, c)
 
 
 def _walked(key: AttentionGradKey) -> int:

@@ -6,6 +6,7 @@ o and lse come from the formula, so nothing here depends on the forward kernel.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -255,18 +256,26 @@ def test_bias_and_one_order_of_summation(shape: tuple[int, ...], seed: int) -> N
 
 @pytest.mark.exhaustive
 @pytest.mark.slow
-@settings(max_examples=10)
-@given(shapes, st.integers(0, 99))
-def test_loads_that_transpose(shape: tuple[int, ...], seed: int) -> None:
-    check(LOADED, shape, seed, FILL)
+def test_loads_that_transpose(covered: Callable[..., None]) -> None:
+    @settings(max_examples=10)
+    @given(shapes, st.integers(0, 99))
+    def within(shape: tuple[int, ...], seed: int) -> None:
+        check(LOADED, shape, seed, FILL)
+
+    within()
+    covered("attention backward: loads that transpose", "f16", "gfx950")
 
 
 @pytest.mark.exhaustive
 @pytest.mark.slow
-@settings(max_examples=10)
-@given(shapes, st.sampled_from((1, 17, 32)), st.integers(0, 99))
-def test_all_queries_at_once(shape: tuple[int, ...], rows: int, seed: int) -> None:
-    check(WHOLE, (*shape[:3], rows, *shape[4:]), seed, FILL)
+def test_all_queries_at_once(covered: Callable[..., None]) -> None:
+    @settings(max_examples=10)
+    @given(shapes, st.sampled_from((1, 17, 32)), st.integers(0, 99))
+    def within(shape: tuple[int, ...], rows: int, seed: int) -> None:
+        check(WHOLE, (*shape[:3], rows, *shape[4:]), seed, FILL)
+
+    within()
+    covered("attention backward: all queries of a head at once", "f16", "gfx950")
 
 
 def test_keys_are_read_back() -> None:

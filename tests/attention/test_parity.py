@@ -90,7 +90,10 @@ CASES = {
         numbers=_CAUSAL | {"from_bottom_right": True},
     ),
     "window": Case(
-        unit=f"fp16_batch*{_MASKED}", what={"mask": "window"}, numbers={"left": 30, "right": 5}
+        unit=f"fp16_batch*{_MASKED}",
+        what={"mask": "window"},
+        numbers={"left": 30, "right": 5},
+        flags="-fno-slp-vectorize",
     ),
     "bias": Case(
         unit="fp16_batch*_qr_vr_psskddv_nlogits_bias_nmask_nlse_ndropout_nskip",

@@ -63,6 +63,8 @@ class Case:
     w: DType | None = None
     more: dict[str, Any] = field(default_factory=dict)
     layouts: str = "rc"
+    whole: bool = False
+    """Whether it stands for its pipeline, epilogue and layouts too."""
 
     @property
     def types(self) -> tuple[DType, DType]:
@@ -78,7 +80,7 @@ class Case:
 
     @property
     def op(self) -> Op:
-        return OPS[self.x is ck.f16, self.is_batch].using(self.algorithm)
+        return OPS[self.whole and self.x is ck.f16, self.is_batch].using(self.algorithm)
 
     @property
     def algorithm(self) -> Algorithm:
@@ -102,6 +104,8 @@ class Case:
     @property
     def found(self) -> list[str]:
         """All that it stands for."""
+        if not self.whole:
+            return list(self.variants)
         a = self.algorithm
         scheduled = f"pipeline {a.pipeline.value}"
         if a.scheduler is Scheduler.INTERWAVE:
@@ -173,58 +177,42 @@ HALVES = {
         ("split-K atomic",), "", ck.f16, more=sharing("split-K", "atomic") | INTERWAVE | DIRECT
     ),
     "basic": Case(("stream-K atomic",), "", ck.f16, more=sharing("stream-K", "atomic") | BASIC),
-    "compv5": Case(
-        ("universal",),
-        "",
-        ck.f16,
-        more={
-            "pipeline": Pipeline.COMPV5,
-            "tile": (32, 32, 32),
-            "warps": (1, 1, 2),
-            "warp_tile": (16, 16, 16),
-        },
-    ),
     "persistent": Case(("persistent",), "", ck.f16, more=LASTING),
 }
-"""What an f16 kernel of each pipeline stands for on every GPU that has the pipeline."""
-MFMA = "compv3 compv4 compv6 mem interwave basic compv5 persistent"
-WMMA = "compv3 compv4 compv6 mem interwave basic"
+"""What an f16 kernel of each pipeline stands for."""
 ROUND = [
-    replace(HALVES[name], arch=gpu)
+    replace(HALVES[name], arch=gpu, whole=True)
     for gpu, names in (
-        ("gfx90a", MFMA.replace("basic", "")),
-        ("gfx942", "compv4 mem interwave basic"),
-        ("gfx950", MFMA),
-        ("gfx1100", WMMA),
-        ("gfx1201", f"{WMMA} persistent"),
+        ("gfx90a", "compv4"),
+        ("gfx942", "basic"),
+        ("gfx950", "persistent"),
+        ("gfx1100", "compv3 compv4 compv6 mem interwave basic"),
+        ("gfx1201", "compv3 compv4 mem interwave basic persistent"),
     )
     for name in names.split()
 ]
-TYPES = [
-    ("gfx90a", ck.bf16),
-    ("gfx942", ck.bf16),
-    ("gfx942", ck.fp8_fnuz),
-    ("gfx942", ck.i8),
-    ("gfx950", ck.bf16),
-    ("gfx950", ck.fp8),
-    ("gfx950", ck.i8),
-    ("gfx1100", ck.bf16),
-    ("gfx1100", ck.i8),
-    ("gfx1201", ck.bf16),
-    ("gfx1201", ck.fp8),
-    ("gfx1201", ck.i8),
+LASTING_COMPV6 = LASTING | {"pipeline": Pipeline.COMPV6}
+OTHERS = [
+    *(
+        Case(BATCH, gpu, dtype, whole=True)
+        for gpu, dtype in (
+            ("gfx90a", ck.bf16),
+            ("gfx942", ck.fp8_fnuz),
+            ("gfx942", ck.i8),
+            ("gfx950", ck.bf16),
+        )
+    ),
+    *(
+        Case(LASTING_GROUP, gpu, dtype, more=LASTING_COMPV6, whole=True)
+        for gpu, dtype in (
+            ("gfx90a", ck.bf16),
+            ("gfx942", ck.fp8_fnuz),
+            ("gfx950", ck.fp8),
+            ("gfx950", ck.i8),
+        )
+    ),
 ]
 """What else is multiplied."""
-KNOWN = {(case.variants[0], case.arch, case.x) for case in (*FEW, *REST)}
-OTHERS = [
-    case
-    for gpu, dtype in TYPES
-    for case in (
-        Case(BATCH, gpu, dtype),
-        Case(LASTING_GROUP, gpu, dtype, more=LASTING | {"pipeline": Pipeline.COMPV6}),
-    )
-    if (case.variants[0], gpu, dtype) not in KNOWN
-]
 SHAPES = ((64, 64, 64), (80, 208, 336), (144, 48, 0), (8, 8, 1000))
 """All fit the widest loads, so that one kernel serves them."""
 

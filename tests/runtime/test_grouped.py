@@ -169,29 +169,46 @@ def held_up(device: Device) -> Iterator[Callable[[], bool]]:
         device.synchronize()
 
 
-@pytest.mark.slow
-@pytest.mark.xdist_group("grouped")
-@pytest.mark.parametrize("kind", ["grouped", "workspace"])
-def test_a_call_waits_for_no_launch(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Calls with memory of their own, a group's table or a workspace, go behind one another."""
+@pytest.fixture
+def results_on_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Results lie where the arguments do, as torch has them."""
     new = memory.empty
     monkeypatch.setattr(
         memory, "empty", lambda shape, dtype, *_: OnDevice(new(shape, dtype, Library.NUMPY))
     )
+
+
+# As tests/family/test_shared.py has it: one stencil serves both.
+SPLIT = replace(SINGLE, warp_tile=(16, 16, 16), split_k=5, reduction=Reduction.WORKSPACE)
+SCALED = scaled.using(replace(SINGLE, vector_d=(1,)))
+
+
+def on_device(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(OnDevice(a) if isinstance(a, np.ndarray) else a for a in args)
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("grouped")
+@pytest.mark.usefixtures("results_on_device")
+@pytest.mark.parametrize("kind", ["table", "workspace", "numbers"])
+def test_a_call_waits_for_no_launch(kind: str) -> None:
+    """Calls with memory of their own, behind one another in a stream."""
     shapes = [(5, 70, 40), (64, 64, 0), (130, 65, 33)]
-    # As tests/family/test_shared.py has it: one stencil serves both.
-    split = replace(SINGLE, warp_tile=(16, 16, 16), split_k=5, reduction=Reduction.WORKSPACE)
+    op = SCALED if kind == "numbers" else EXPERT
 
     def run(calls: list[tuple[Any, ...]]) -> list[Any]:
-        given = [tuple(map(OnDevice, args)) for args in calls]
-        if kind == "grouped":
-            return EXPERT.grouped(given)
-        op = expert.using(split)
-        return [op(*args) for args in given]
+        given = [on_device(args) for args in calls]
+        if kind == "workspace":
+            return [expert.using(SPLIT)(*args) for args in given]
+        return op.grouped(given)
+
+    def arguments(shape: Shape, seed: int) -> tuple[Any, ...]:
+        x, w, *rest = call(shape)
+        x = (x + seed).astype(np.float16)
+        return (x, w, seed + sum(shape) / 64) if kind == "numbers" else (x, w, *rest)
 
     device = open_device("emu:gfx942")
-    rounds = [[tuple(a + seed for a in call(shape)) for shape in shapes] for seed in range(4)]
-    rounds = [[tuple(a.astype(np.float16) for a in args) for args in calls] for calls in rounds]
+    rounds = [[arguments(shape, seed) for shape in shapes] for seed in range(4)]
     first = run(rounds[0])
     device.synchronize()
     assert len(first) == len(shapes)
@@ -200,7 +217,7 @@ def test_a_call_waits_for_no_launch(kind: str, monkeypatch: pytest.MonkeyPatch) 
         assert held(), "the calls returned while the stream stood still"
     for calls, made in zip(rounds, results, strict=True):
         for args, got in zip(calls, made, strict=True):
-            (want,), (bound,) = evaluate_with_bound(EXPERT.ir(*args), args)
+            (want,), (bound,) = evaluate_with_bound(op.ir(*args), args)
             assert_close(got.array, want, bound)
 
 

@@ -12,6 +12,7 @@ import pytest
 
 import cklang as ck
 from cklang.attention_keys import AttentionGradKey
+from cklang.cli.main import main
 from cklang.errors import CkError
 from cklang.runtime.registry import Registry
 from cklang.runtime.tune import measure as measuring
@@ -161,3 +162,23 @@ def test_a_wrong_kernel_never_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     found = measure(run.to_json(), key.to_json(), {"CKLANG_DEVICE": f"emu:{ARCH}"})
     assert found["status"] == "wrong"
     assert "1.5 times its bound" in found["note"]
+
+
+@pytest.mark.parametrize(
+    ("option", "said"), [("--gradient", ""), ("--deterministic", ", added in one order")]
+)
+def test_the_command_asks_for_gradients(
+    option: str,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("CKLANG_DEVICE", f"emu:{ARCH}")
+    words = [f"{__file__}:distant", *(f"{name}={extent}" for name, extent in SMALL.items())]
+    words += [option, "--budget", "0s", "--database", str(tmp_path / "tuning.sqlite")]
+    assert main(["tune", *words]) == 0
+    text = capsys.readouterr().out
+    assert "the gradient of attention of 1 x 2 heads on 1, 33 queries, 70 keys" in text
+    assert f"f16 to f16{said}: 0 of " in text
+    assert "the budget is used up" in text

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+"""Gradients of attention by dtype, head size, GPU and pipeline, within their reference's bound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import cklang as ck
+from cklang.arch import arch as arch_of
+from cklang.attention_keys import AttentionGradAlgorithm, GradPipeline
+from cklang.reference.attention_grad import gradients_with_bound
+from cklang.runtime.attention.backward import prepare_gradients
+from cklang.runtime.attention.space import attention_grad_algorithms
+from cklang.testing import assert_close
+
+pytestmark = [
+    pytest.mark.exhaustive,
+    pytest.mark.slow,
+    pytest.mark.xdist_group("attention-grad-kinds"),
+]
+
+B, H, G, S, T, D, E = ck.dims("B H G S T D E")
+F = ck.dtype_var("F", ck.f16, ck.bf16, ck.f32)
+LOADED, WHOLE = GradPipeline.TRLOAD_KR_KTR_VR, GradPipeline.TRLOAD_QR_QTR_DOR
+
+
+@ck.op
+def attend(q: F[B, H, S, D], k: F[B, G, T, D], v: F[B, G, T, E]) -> F[B, H, S, E]:
+    return ck.attention(q, k, v)
+
+
+def algorithm_of(pipeline: GradPipeline, sizes: tuple[int, int]) -> AttentionGradAlgorithm:
+    """Return the tiling of gfx950 that a pipeline has for head sizes."""
+    forward = ck.attention_problem(1, 1, 1, 1, sizes[0], head_v=sizes[1]).signature
+    found = attention_grad_algorithms(arch_of("gfx950"), forward, *sizes)
+    return next(each for each in found if each.pipeline is pipeline)
+
+
+KINDS = [
+    ("bf16", (64, 64), "gfx90a", None, 70),
+    ("f32", (64, 64), "gfx942", None, 70),
+    ("bf16", (128, 128), "gfx950", LOADED, 70),
+    ("f16", (128, 128), "gfx950", WHOLE, 13),
+    ("f16", (32, 32), "gfx942", None, 70),
+    ("f16", (80, 96), "gfx942", None, 70),
+    ("f16", (128, 128), "gfx942", None, 70),
+    ("f16", (256, 256), "gfx942", None, 40),
+    ("bf16", (128, 128), "gfx90a", None, 70),
+    ("f16", (64, 64), "gfx950", None, 70),
+]
+
+
+@pytest.mark.parametrize(("name", "sizes", "arch", "pipeline", "rows"), KINDS)
+def test_kinds(
+    name: str,
+    sizes: tuple[int, int],
+    arch: str,
+    pipeline: GradPipeline | None,
+    rows: int,
+    covered: Callable[..., None],
+) -> None:
+    dtype = getattr(ck, name).numpy
+    rng = np.random.default_rng(sizes)
+    shapes = ((1, 2, rows, sizes[0]), (1, 1, 150, sizes[0]), (1, 1, 150, sizes[1]))
+    args = [rng.uniform(-1, 1, shape).astype(dtype) for shape in shapes]
+    grad = rng.uniform(-1, 1, (1, 2, rows, sizes[1])).astype(dtype)
+    op = attend if pipeline is None else attend.using(algorithm_of(pipeline, sizes))
+    made = prepare_gradients(
+        op, args, {}, grad=grad, deterministic=False, bias=False, device=f"emu:{arch}"
+    )
+    made.run()
+    wanted, bounds = gradients_with_bound(op.ir(*args), args, grad)
+    for got, want, bound in zip(made.results, wanted, bounds, strict=False):
+        assert_close(got, want, bound)
+    used = made.selection.key.algorithm.pipeline
+    assert pipeline in (None, used)
+    said = f", {used.value}" if used in (LOADED, WHOLE) else ""
+    covered(f"attention backward, head sizes {sizes[0]} and {sizes[1]}{said}", name, arch)

@@ -177,16 +177,16 @@ HALVES = {
         ("split-K atomic",), "", ck.f16, more=sharing("split-K", "atomic") | INTERWAVE | DIRECT
     ),
     "basic": Case(("stream-K atomic",), "", ck.f16, more=sharing("stream-K", "atomic") | BASIC),
-    "persistent": Case(("persistent",), "", ck.f16, more=LASTING),
+    "persistent": Case(("universal", "persistent"), "", ck.f16, more=LASTING),
 }
 """What an f16 kernel of each pipeline stands for."""
 ROUND = [
     replace(HALVES[name], arch=gpu, whole=True)
     for gpu, names in (
-        ("gfx90a", "compv4"),
-        ("gfx942", "basic"),
-        ("gfx950", "persistent"),
-        ("gfx1100", "compv3 compv4 compv6 mem interwave basic"),
+        ("gfx90a", "compv4 compv6 mem interwave persistent"),
+        ("gfx942", "compv3 interwave basic persistent"),
+        ("gfx950", "compv4 compv6 mem interwave basic persistent"),
+        ("gfx1100", "compv3 compv4 compv6 mem interwave basic persistent"),
         ("gfx1201", "compv3 compv4 mem interwave basic persistent"),
     )
     for name in names.split()
@@ -200,6 +200,28 @@ OTHERS = [
             ("gfx942", ck.fp8_fnuz),
             ("gfx942", ck.i8),
             ("gfx950", ck.bf16),
+            ("gfx942", ck.bf16),
+            ("gfx950", ck.fp8),
+            ("gfx950", ck.i8),
+            ("gfx1100", ck.bf16),
+            ("gfx1201", ck.bf16),
+            ("gfx1201", ck.i8),
+        )
+    ),
+    *(
+        Case(("universal",), gpu, ck.bf16, whole=True)
+        for gpu in ("gfx90a", "gfx942", "gfx950", "gfx1201")
+    ),
+    *(
+        Case(LASTING_GROUP, gpu, dtype, more=LASTING, whole=True)
+        for gpu, dtype in (
+            ("gfx942", ck.i8),
+            ("gfx942", ck.bf16),
+            ("gfx950", ck.bf16),
+            ("gfx1100", ck.i8),
+            ("gfx1201", ck.bf16),
+            ("gfx1201", ck.fp8),
+            ("gfx1201", ck.i8),
         )
     ),
     *(

@@ -79,6 +79,8 @@ class Pool(Generic[K]):
         """Return for each kernel whether no rule objects to it for ``problem``."""
         legal = self._sound
         for rule, distinct, index in self._questions:
+            if rule.harmless(problem):
+                continue
             answers = [rule.check(problem, algorithm, self.spec) is None for algorithm in distinct]
             if not all(answers):
                 legal = legal & np.array(answers, np.bool_)[index]

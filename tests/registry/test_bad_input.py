@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kernels import RELU, shape
 
-from cklang.arch import arch
+from cklang.arch import ArchSpec, all_archs, arch
 from cklang.errors import CkError
 from cklang.keys import Algorithm, DKind, Layout, Reduction
 from cklang.runtime.arrayless import problem
@@ -23,6 +23,7 @@ from cklang.runtime.launch import Loaded
 from cklang.runtime.problem import Problem
 from cklang.runtime.registry import Registry
 from cklang.runtime.rules import objections
+from cklang.runtime.rules.engine import PROBLEM_RULES
 from cklang.runtime.select import Request, Selection, select
 from cklang.testing.selftest import passing, plain_key, plain_problem
 from cklang.types import bf16, f16, f32, fp8_fnuz
@@ -216,3 +217,30 @@ def test_equal_problems_have_equal_hashes(m: int, n: int, k: int) -> None:
     assert shape(m, n, k) == shape(m, n, k)
     assert hash(shape(m, n, k)) == hash(shape(m, n, k))
     assert shape(m, n, k) != shape(m + 1, n, k)
+
+
+_SIDES = st.sampled_from((1, 60, 4096, 46_341, 1 << 18, 1 << 24, 1 << 30))
+
+
+@given(_SIDES, _SIDES, _SIDES, st.sampled_from(all_archs()), st.data())
+def test_rules_that_say_so_are_harmless(
+    m: int, n: int, k: int, spec: ArchSpec, data: st.DataObject
+) -> None:
+    """Whatever the tile: the smallest that a GPU has, and what a workgroup may have of threads."""
+    row = data.draw(st.sampled_from(spec.warp_tiles))
+    assert row.m * row.n >= 256
+    warps = data.draw(st.sampled_from(spec.warp_configs))
+    made = problem(m, n, k)
+    small = replace(
+        SMALL,
+        tile=(warps[0] * row.m, warps[1] * row.n, max(row.k, 8)),
+        warps=warps,
+        stream_k=data.draw(st.booleans()),
+    )
+    for rule in PROBLEM_RULES:
+        assert not rule.harmless(made) or rule.check(made, small, spec) is None, rule.id
+
+
+def test_common_problems_are_asked_nothing_about_grids() -> None:
+    harmless = {rule.id for rule in PROBLEM_RULES if rule.harmless(problem(8192, 8192, 8192))}
+    assert harmless == {"grid", "stream-steps"}

@@ -57,6 +57,7 @@ class Objection:
 AlgorithmCheck = Callable[[Any, Any, ArchSpec], Objection | None]
 ProblemCheck = Callable[[Any, Any, ArchSpec], Objection | None]
 Footprint = Callable[[Any], Hashable]
+Harmless = Callable[[Any], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +82,9 @@ class ProblemRule:
     check: ProblemCheck
     footprint: Footprint
     """What of an algorithm decides: equal footprints get equal answers."""
+    harmless: Harmless
+    """Whether it objects to no algorithm for a problem, as the problem alone can tell; if it may
+    object, False. Spares a selection the question for each footprint."""
 
 
 ALGORITHM_RULES: list[AlgorithmRule] = []
@@ -166,6 +170,7 @@ def problem_rule(
     *,
     reads: tuple[str, ...],
     footprint: Footprint | None = None,
+    harmless: Harmless = lambda problem: False,
     table: list[ProblemRule] = PROBLEM_RULES,
     of: type[AnyAlgorithm] = Algorithm,
 ) -> Callable[[ProblemCheck], ProblemCheck]:
@@ -186,6 +191,7 @@ def problem_rule(
                 reads=reads,
                 check=check,
                 footprint=footprint or values,
+                harmless=harmless,
             )
         )
         return check

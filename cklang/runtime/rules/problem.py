@@ -14,7 +14,7 @@ from cklang.runtime.rules.bounds import multiple
 from cklang.runtime.rules.engine import Objection, problem_rule
 from cklang.runtime.rules.resources import warps_of
 
-__all__ = ["arrays_of", "launchable", "tiles_of"]
+__all__ = ["arrays_of", "launchable", "most_tiles", "tiles_of"]
 
 _LAST_BYTE = 1 << 31
 """Buffer instructions take 32-bit byte offsets, of which CK Tile uses the lower half."""
@@ -22,6 +22,11 @@ _LAST_INDEX = (1 << 31) - 1
 _LAST_WORK_ITEM = (1 << 32) - 1
 """HIP launches fewer than 2**32 threads along an axis (hipModuleLaunchKernel)."""
 _DWORD = 4
+_LEAST_AREA = 256
+"""Elements of the smallest tiles, of 16x16 or 4x64."""
+_LONGEST_SIDE = 512
+_LEAST_DEPTH = 8
+_MOST_THREADS = 1024
 
 
 def _vector_fits(name: str, matrix: Matrix | ComputedMatrix, width: int) -> Objection | None:
@@ -99,11 +104,17 @@ def launchable(tiles: int, algorithm: Algorithm, spec: ArchSpec) -> Objection | 
     return None if count <= most else Objection(what=what, value=str(count), bound=f"up to {most}")
 
 
+def most_tiles(problem: Problem) -> int:
+    """Return how many tiles a product has at most, whatever the tile."""
+    return (problem.m + _LONGEST_SIDE) * (problem.n + _LONGEST_SIDE) // _LEAST_AREA
+
+
 @problem_rule(
     "grid",
     "HIP counts the threads of a launch in 32 bits, a kernel its tiles",
     reads=("tile", "warps", "persistent", "stream_k"),
     footprint=lambda a: (a.tile[0], a.tile[1], warps_of(a), a.persistent or a.stream_k),
+    harmless=lambda problem: most_tiles(problem) * _MOST_THREADS <= _LAST_INDEX,
 )
 def _grid(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
     return launchable(tiles_of(problem, algorithm), algorithm, spec)
@@ -114,6 +125,7 @@ def _grid(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection |
     "stream-K counts the steps along K of all tiles in 32 bits",
     reads=("tile", "stream_k"),
     footprint=lambda a: a.tile if a.stream_k else None,
+    harmless=lambda p: most_tiles(p) * (p.k // _LEAST_DEPTH + 1) <= _LAST_INDEX,
 )
 def _stream_steps(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
     if not algorithm.stream_k:

@@ -275,7 +275,8 @@ def check(case: Case, covered: Callable[..., None]) -> None:
     assert launch.key.signature.family is family
     assert launch.key.signature.layouts == f"{case.layouts}r"
     assert launch.key.algorithm == case.algorithm
-    assert launch.resources.spills == 0
+    # SGPRs of stream-K on gfx90a may go to lanes of a VGPR; nothing goes to memory.
+    assert (launch.resources.vgpr_spills, launch.resources.scratch_bytes) == (0, 0)
     result = op.program.signature.result.dtype
     for variant in case.found:
         covered(variant, " ".join(map(str, (*case.types, result))), case.arch)

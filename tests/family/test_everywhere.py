@@ -200,28 +200,7 @@ OTHERS = [
             ("gfx942", ck.fp8_fnuz),
             ("gfx942", ck.i8),
             ("gfx950", ck.bf16),
-            ("gfx942", ck.bf16),
             ("gfx950", ck.fp8),
-            ("gfx950", ck.i8),
-            ("gfx1100", ck.bf16),
-            ("gfx1201", ck.bf16),
-            ("gfx1201", ck.i8),
-        )
-    ),
-    *(
-        Case(("universal",), gpu, ck.bf16, whole=True)
-        for gpu in ("gfx90a", "gfx942", "gfx950", "gfx1201")
-    ),
-    *(
-        Case(LASTING_GROUP, gpu, dtype, more=LASTING, whole=True)
-        for gpu, dtype in (
-            ("gfx942", ck.i8),
-            ("gfx942", ck.bf16),
-            ("gfx950", ck.bf16),
-            ("gfx1100", ck.i8),
-            ("gfx1201", ck.bf16),
-            ("gfx1201", ck.fp8),
-            ("gfx1201", ck.i8),
         )
     ),
     *(

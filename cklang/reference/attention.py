@@ -47,11 +47,15 @@ __all__ = [
     "WEIGHTS",
     "Rows",
     "attended",
+    "cut",
+    "factor_of",
     "given_of",
+    "kept_of",
     "lse_of",
     "output_of",
     "rows_of",
     "shared_heads",
+    "turned",
 ]
 
 WEIGHTS = {
@@ -168,11 +172,9 @@ def _packed(operation: Operation, given: dict[str, list[Known]], dims: dict[Dim,
         if skipped(mine, least):
             continue
         keys = (
-            _keys(given, b)
-            if given[LENGTHS[0]]
-            else {"k": [_one(k, theirs)], "v": [_one(v, theirs)]}
+            _keys(given, b) if given[LENGTHS[0]] else {"k": [cut(k, theirs)], "v": [cut(v, theirs)]}
         )
-        found = _piece(operation, given | {"q": [_one(q, mine)]} | keys, dims, b)
+        found = _piece(operation, given | {"q": [cut(q, mine)]} | keys, dims, b)
         for whole, part in ((value, found.value[0]), (error, found.error[0])):
             if is_lse:
                 whole[:, mine] = part
@@ -181,7 +183,8 @@ def _packed(operation: Operation, given: dict[str, list[Known]], dims: dict[Dim,
     return Known(value=value, error=error)
 
 
-def _one(known: Known, rows: slice) -> Known:
+def cut(known: Known, rows: slice) -> Known:
+    """Return what is known of one packed sequence as a batch of its own."""
     return Known(value=one_sequence(known.value, rows), error=one_sequence(known.error, rows))
 
 
@@ -190,9 +193,7 @@ def rows_of(
 ) -> Rows:
     """Return the weights of sequences whose first batch index is ``first``."""
     (q,), (k,) = given["q"], given["k"]
-    shared = shared_heads(k, q.value.shape[1])
-    turned = Known(value=np.swapaxes(shared.value, 2, 3), error=np.swapaxes(shared.error, 2, 3))
-    plain, off, _ = float_sums(q, turned)
+    plain, off, _ = float_sums(q, turned(shared_heads(k, q.value.shape[1])))
     found = _scored(
         operation, Known(value=plain, error=off), q.value.shape[3], given["read"], dims, first
     )
@@ -220,10 +221,10 @@ def _scored(
     first: int,
 ) -> Known:
     """Return the scores after scale, region and mask; a mask that may be either leaves no bound."""
-    scale, score, mask = (operation.attr(name) for name in ("scale", "score", "mask"))
+    score, mask = operation.attr("score"), operation.attr("mask")
     if not isinstance(score, Function) or not isinstance(mask, Function):
         raise error("Z002", what="attention without regions passes its rules")
-    factor = scale_of(scale if isinstance(scale, str) else _f32(scale), head_size)
+    factor = factor_of(operation, head_size)
     value = factor * plain.value
     size = np.where(np.isfinite(value), np.abs(value), 0.0)
     rounded = abs(factor) * plain.error + 4 * UNIT * size + 2.0**-126
@@ -237,6 +238,24 @@ def _scored(
         value=np.where(seen, np.broadcast_to(moved.value, value.shape), -np.inf),
         error=np.where(wild, np.inf, off),
     )
+
+
+def factor_of(operation: Operation, head_size: int) -> float:
+    """Return what the products of q and k are multiplied by."""
+    scale = operation.attr("scale")
+    return float(scale_of(scale if isinstance(scale, str) else _f32(scale), head_size))
+
+
+def kept_of(operation: Operation, given: dict[str, list[Known]], rows: Rows, first: int) -> Array:
+    """Return what dropout multiplies each weight by: 0, or one over the probability that keeps."""
+    seeds = [int(seed.value) for seed in (*given["seed"], *given["offset"])] or [0, 0]
+    dropout = _f32(operation.attr("dropout"))
+    return dropped(rows.weights.shape, dropout, seeds[0], seeds[1], first)
+
+
+def turned(known: Known) -> Known:
+    """Return matrices with their axes exchanged."""
+    return Known(value=np.swapaxes(known.value, 2, 3), error=np.swapaxes(known.error, 2, 3))
 
 
 def _f32(number: object) -> float:
@@ -267,9 +286,7 @@ def _sum(weights: Array, moved: Array) -> Array:
 def output_of(operation: Operation, given: dict[str, list[Known]], rows: Rows, first: int) -> Known:
     """Return o of sequences whose first batch index is ``first``."""
     v = shared_heads(given["v"][0], rows.weights.shape[1])
-    dropout = operation.attr("dropout")
-    seeds = [int(seed.value) for seed in (*given["seed"], *given["offset"])] or [0, 0]
-    factors = dropped(rows.weights.shape, _f32(dropout), seeds[0], seeds[1], first)
+    factors = kept_of(operation, given, rows, first)
     kept = rows.weights * factors
     value = np.where(rows.total == 0, 0.0, kept @ v.value / _nonzero(rows.total))
     dtype = operation.operands[2].type.dtype

@@ -22,19 +22,23 @@ from typing import Any
 import numpy as np
 
 from cklang.errors import error
-from cklang.ir.attention import dropped, group_size, one_sequence, scale_of, sequences
+from cklang.ir.attention import group_size, one_sequence, sequences
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.numeric import Array
 from cklang.reference.attention import (
     WEIGHTS,
     Rows,
+    cut,
+    factor_of,
     given_of,
+    kept_of,
     lse_of,
     output_of,
     rows_of,
     shared_heads,
+    turned,
 )
-from cklang.reference.bounds import run_before
+from cklang.reference.bounds import run_body
 from cklang.reference.evaluate import bind
 from cklang.reference.sums import UNIT, Known, finite, float_sums, gamma
 from cklang.types import Dim, DType
@@ -95,7 +99,7 @@ def gradients_with_bound(
     bound = bind(function, arrays)
     known = {name: Known.exact(array) for name, array in bound.values.items()}
     with np.errstate(all="ignore"):
-        run_before(function, operation, known, bound.dims)
+        run_body(function, known, bound.dims, before=operation)
         given = given_of(operation, [known[each.name] for each in operation.operands])
         wide = np.asarray(grad).astype(np.float64)
         problem = _Problem(operation=operation, given=given, dims=bound.dims, grad=wide)
@@ -118,18 +122,18 @@ def _piece(problem: _Problem, first: int) -> list[Known]:
     (q,), k = given["q"], shared_heads(given["k"][0], heads)
     v, g = shared_heads(given["v"][0], heads), Known.exact(problem.grad)
     grain, least, step = WEIGHTS[problem.dtype.name]
-    keep = _kept(operation, given, rows, first)
+    keep = kept_of(operation, given, rows, first)
     p = _probabilities(rows)
     d = _along_head(g, _stored(o, problem.dtype))
-    dp, off, _ = float_sums(g, _turned(v))
+    dp, off, _ = float_sums(g, turned(v))
     held = Known(value=keep * dp, error=keep * off + 4 * UNIT * np.abs(keep * dp))
     ds = _times(p, Known(value=held.value - d.value, error=held.error + d.error))
     used = _times(p, Known.exact(keep))
     ds_low, used_low = (_narrowed(each, grain, least, step) for each in (ds, used))
-    scale = _scale(operation, q.value.shape[3])
+    scale = factor_of(operation, q.value.shape[3])
     dq = _scaled(_product(ds_low, k), scale)
-    dk = _scaled(_product(_turned(ds_low), q), scale)
-    dv = _product(_turned(used_low), g)
+    dk = _scaled(_product(turned(ds_low), q), scale)
+    dv = _product(turned(used_low), g)
     count = group_size(heads, given["k"][0].value.shape[1])
     return [dq, _added(dk, count), _added(dv, count), ds_low]
 
@@ -145,13 +149,10 @@ def _packed(problem: _Problem) -> list[Known]:
     ]
     for b, (mine, theirs) in enumerate(sequences(starts_q.value, starts_k.value)):
         places = (mine, theirs, theirs)
-        cut = {
-            name: [Known(value=one_sequence(x.value, at), error=one_sequence(x.error, at))]
-            for name, x, at in zip("qkv", (q, k, v), places, strict=True)
-        }
+        own = {name: [cut(x, at)] for name, x, at in zip("qkv", (q, k, v), places, strict=True)}
         part = _Problem(
             operation=problem.operation,
-            given=given | cut,
+            given=given | own,
             dims=problem.dims,
             grad=one_sequence(problem.grad, mine),
         )
@@ -170,18 +171,6 @@ def _probabilities(rows: Rows) -> Known:
     moved = (1 + rows.relative) * np.exp(wide) * (1 + 8 * UNIT) - 1
     wild = np.isinf(moved) | (value != value)
     return Known(value=value, error=np.where(wild, np.inf, value * finite(moved)))
-
-
-def _kept(operation: Operation, given: dict[str, list[Known]], rows: Rows, first: int) -> Array:
-    seeds = [int(seed.value) for seed in (*given["seed"], *given["offset"])] or [0, 0]
-    dropout = float(np.float32(operation.attr("dropout")))  # type: ignore[arg-type]
-    return dropped(rows.weights.shape, dropout, seeds[0], seeds[1], first)
-
-
-def _scale(operation: Operation, head_size: int) -> float:
-    scale = operation.attr("scale")
-    found = scale if isinstance(scale, str) else float(np.float32(scale))  # type: ignore[arg-type]
-    return float(scale_of(found, head_size))
 
 
 def _along_head(g: Known, o: Known) -> Known:
@@ -216,10 +205,6 @@ def _narrowed(known: Known, grain: float, least: float, step: float) -> Known:
     size = np.abs(known.value) + finite(known.error)
     lost = np.where((size > 0) & (size < 2 * least), np.minimum(size, step), 0.0)
     return Known(value=known.value, error=known.error + grain * size + lost)
-
-
-def _turned(known: Known) -> Known:
-    return Known(value=np.swapaxes(known.value, 2, 3), error=np.swapaxes(known.error, 2, 3))
 
 
 def _product(left: Known, right: Known) -> Known:

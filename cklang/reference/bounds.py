@@ -54,7 +54,7 @@ __all__ = [
     "evaluate_with_bound",
     "flushable",
     "gamma",
-    "run_before",
+    "run_body",
     "run_region",
 ]
 
@@ -92,33 +92,31 @@ def evaluate_with_bound(
     bound = bind(function, arrays)
     known = {name: Known.exact(array) for name, array in bound.values.items()}
     with np.errstate(all="ignore"):
-        _run(function, known, bound.dims)
+        run_body(function, known, bound.dims)
     results = [(value, known[value.name]) for value in function.results]
     values = tuple(from_wide(value, each.value) for value, each in results)
     bounds = tuple(_bound(known, value) for (_, known), value in zip(results, values, strict=True))
     return values, bounds
 
 
-def _run(function: Function, known: dict[str, Known], dims: dict[Dim, int]) -> None:
+def run_body(
+    function: Function,
+    known: dict[str, Known],
+    dims: dict[Dim, int],
+    before: Operation | None = None,
+) -> None:
+    """Add to ``known`` the values that a function makes, or those made before an operation."""
     for operation in function.body:
+        if operation is before:
+            return
         operands = [known[operand.name] for operand in operation.operands]
         known[operation.result.name] = _step(operation, operands, dims)
-
-
-def run_before(
-    function: Function, operation: Operation, known: dict[str, Known], dims: dict[Dim, int]
-) -> None:
-    """Add to ``known`` the values that are made before an operation of ``function``."""
-    for each in function.body:
-        if each is operation:
-            return
-        known[each.result.name] = _step(each, [known[x.name] for x in each.operands], dims)
 
 
 def run_region(region: Function, operands: Sequence[Known], dims: dict[Dim, int]) -> Known:
     """Return the result of a region for every element of operands that broadcast."""
     known = dict(zip((param.name for param in region.params), operands, strict=True))
-    _run(region, known, dims)
+    run_body(region, known, dims)
     return known[region.results[0].name]
 
 

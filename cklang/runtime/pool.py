@@ -79,7 +79,7 @@ class Pool(Generic[K]):
         """Return for each kernel whether no rule objects to it for ``problem``."""
         legal = self._sound
         for rule, distinct, index in self._questions:
-            if rule.harmless(problem):
+            if rule.harmless(problem, self.spec):
                 continue
             answers = [rule.check(problem, algorithm, self.spec) is None for algorithm in distinct]
             if not all(answers):

@@ -238,9 +238,10 @@ def test_rules_that_say_so_are_harmless(
         stream_k=data.draw(st.booleans()),
     )
     for rule in PROBLEM_RULES:
-        assert not rule.harmless(made) or rule.check(made, small, spec) is None, rule.id
+        assert not rule.harmless(made, spec) or rule.check(made, small, spec) is None, rule.id
 
 
 def test_common_problems_are_asked_nothing_about_grids() -> None:
-    harmless = {rule.id for rule in PROBLEM_RULES if rule.harmless(problem(8192, 8192, 8192))}
+    made = problem(8192, 8192, 8192)
+    harmless = {rule.id for rule in PROBLEM_RULES if rule.harmless(made, arch("gfx942"))}
     assert harmless == {"grid", "stream-steps"}

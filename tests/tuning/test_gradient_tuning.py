@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import cklang as ck
@@ -91,8 +90,7 @@ def test_runs_are_plain_data(op: Any, dims: dict[str, int], shape: tuple[int, ..
         assert again == run
         assert again.problem == run.problem
         assert run.problem.deterministic == run.deterministic
-        arrays = [np.zeros(each.shape, each.dtype.numpy) for each in run.forward.storage]
-        assert gradient_of_o(run, arrays).shape == shape
+        assert gradient_of_o(run).shape == shape
     assert len({problem_text(run.problem) for run in runs}) == 2
 
 

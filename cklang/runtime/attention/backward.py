@@ -13,6 +13,7 @@ from cklang.fusion.attention_plan import AttentionPlan, FusedAttention
 from cklang.fusion.variants import added_bias
 from cklang.ir.nodes import Function
 from cklang.runtime import arrays
+from cklang.runtime.attention.call import storage_of
 from cklang.runtime.attention.gradients import (
     DBIAS,
     GRAD,
@@ -22,7 +23,6 @@ from cklang.runtime.attention.gradients import (
     How,
     forward_case,
     grad_case,
-    storage_of,
 )
 from cklang.runtime.attention.problem import AttentionGradCase
 from cklang.runtime.bind import Binding
@@ -187,7 +187,7 @@ def declare_gradients(
     """
     plan = plan_of_gradients(op, binding)
     kernel = plan.kernel
-    case = forward_case(kernel, storage_of(plan, binding), binding.dims)
+    case = forward_case(kernel, storage_of(plan, binding, None), binding.dims)
     functions = kernel.functions
     gradients = [grad_case(case, each, bias_grad=False) for each in (False, True)]
     asked: list[AnySignature] = [case.signature, *(each.signature for each in gradients)]

@@ -45,7 +45,7 @@ from cklang.lowering.attention_face import (
 )
 from cklang.lowering.attention_pipelines import parts_of_dq
 from cklang.runtime.arrays import Array
-from cklang.runtime.attention.call import fixed_addresses
+from cklang.runtime.attention.call import fixed_addresses, storage_of
 from cklang.runtime.attention.problem import (
     AttentionCase,
     AttentionGradCase,
@@ -56,7 +56,7 @@ from cklang.runtime.attention.select import select_attention
 from cklang.runtime.attention.stage import Stage, Values, launch_step
 from cklang.runtime.bind import Binding
 from cklang.runtime.device import Device
-from cklang.runtime.dispatch import Step, packed, stored
+from cklang.runtime.dispatch import Step
 from cklang.runtime.family import NOTHING
 from cklang.runtime.problem import Storage
 from cklang.runtime.record import Artifact
@@ -72,7 +72,6 @@ __all__ = [
     "How",
     "forward_case",
     "grad_case",
-    "storage_of",
 ]
 
 GRAD = "grad"
@@ -134,15 +133,6 @@ def grad_case(forward: AttentionCase, deterministic: bool, bias_grad: bool) -> A
     return AttentionGradCase(forward=forward, deterministic=deterministic, bias_grad=bias_grad)
 
 
-def storage_of(plan: AttentionPlan, binding: Binding) -> dict[str, Storage]:
-    """Return how the arrays of a call lie in memory, and o and lse, packed."""
-    storage = {name: stored(name, array) for name, array in binding.arrays.items()}
-    for value in (plan.kernel.o, plan.kernel.lse):
-        if value is not None:
-            storage[value.name] = packed(value, binding.dims)
-    return storage
-
-
 class GradientStages:
     """The stages of one call. Temporaries: o, lse, d and the parts of the gradients."""
 
@@ -157,7 +147,7 @@ class GradientStages:
     ) -> None:
         self.plan, self.binding, self.spec, self.how = plan, binding, spec, how
         kernel = plan.kernel
-        storage = storage_of(plan, binding)
+        storage = storage_of(plan, binding, None)
         expected = storage[kernel.o.name]
         if grad.shape != expected.shape or grad.dtype != expected.dtype:
             want = f"an array of {expected.dtype} of shape {expected.shape}"

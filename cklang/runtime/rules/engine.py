@@ -57,7 +57,7 @@ class Objection:
 AlgorithmCheck = Callable[[Any, Any, ArchSpec], Objection | None]
 ProblemCheck = Callable[[Any, Any, ArchSpec], Objection | None]
 Footprint = Callable[[Any], Hashable]
-Harmless = Callable[[Any], bool]
+Harmless = Callable[[Any, ArchSpec], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +170,7 @@ def problem_rule(
     *,
     reads: tuple[str, ...],
     footprint: Footprint | None = None,
-    harmless: Harmless = lambda problem: False,
+    harmless: Harmless = lambda problem, spec: False,
     table: list[ProblemRule] = PROBLEM_RULES,
     of: type[AnyAlgorithm] = Algorithm,
 ) -> Callable[[ProblemCheck], ProblemCheck]:

@@ -25,8 +25,9 @@ _DWORD = 4
 _LEAST_AREA = 256
 """Elements of the smallest tiles, of 16x16 or 4x64."""
 _LONGEST_SIDE = 512
+"""More than the sides of all tiles."""
 _LEAST_DEPTH = 8
-_MOST_THREADS = 1024
+"""Less than K of all tiles."""
 
 
 def _vector_fits(name: str, matrix: Matrix | ComputedMatrix, width: int) -> Objection | None:
@@ -114,7 +115,7 @@ def most_tiles(problem: Problem) -> int:
     "HIP counts the threads of a launch in 32 bits, a kernel its tiles",
     reads=("tile", "warps", "persistent", "stream_k"),
     footprint=lambda a: (a.tile[0], a.tile[1], warps_of(a), a.persistent or a.stream_k),
-    harmless=lambda problem: most_tiles(problem) * _MOST_THREADS <= _LAST_INDEX,
+    harmless=lambda p, gpu: most_tiles(p) * gpu.max_threads_per_block <= _LAST_INDEX,
 )
 def _grid(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
     return launchable(tiles_of(problem, algorithm), algorithm, spec)
@@ -125,7 +126,7 @@ def _grid(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection |
     "stream-K counts the steps along K of all tiles in 32 bits",
     reads=("tile", "stream_k"),
     footprint=lambda a: a.tile if a.stream_k else None,
-    harmless=lambda p: most_tiles(p) * (p.k // _LEAST_DEPTH + 1) <= _LAST_INDEX,
+    harmless=lambda p, gpu: most_tiles(p) * (p.k // _LEAST_DEPTH + 1) <= _LAST_INDEX,
 )
 def _stream_steps(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
     if not algorithm.stream_k:

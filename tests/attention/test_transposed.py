@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 from attention_harness import Inputs, build, key_of, reference, run, widened
+from attention_harness import check as check_directly
 
 import cklang as ck
 from cklang.attention_keys import AttentionAlgorithm
 from cklang.errors import CkError
+from cklang.lowering.attention_face import AttentionOperand
 from cklang.testing import reports
 from cklang.types import DType, bf16, f16
 
@@ -118,6 +120,33 @@ def document_args(dtype: DType, queries: int, keys: int, head: int) -> list[Any]
     rng = np.random.default_rng(queries)
     ids = [rng.integers(0, 3, (2, rows)).astype(np.int32) for rows in (queries, keys)]
     return [*tensors(dtype, queries, keys, head, head), *ids, numbers(ck.f32, 4)]
+
+
+BRANCHES = """#include "cklang/attention_hole.h"
+int ck_mask(CK_ATTENTION_PARAMS)
+{
+    const CK_GLOBAL int* mine = (const CK_GLOBAL int*)t0;
+    const CK_GLOBAL int* theirs = (const CK_GLOBAL int*)t1;
+    return j <= i + 9 && mine[i] == theirs[j];
+}
+"""
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(20, 31), (40, 70)])
+def test_a_mask_function_of_branches(queries: int, keys: int) -> None:
+    """Where loads stand under conditions, clang 22 loses the -inf of a mask that branches too."""
+    rng = np.random.default_rng(keys)
+    ids = [rng.integers(0, 3, rows).astype(np.int32) for rows in (queries, keys)]
+    mine, theirs = ids
+    check_directly(
+        build(key_of(f16, FEW_64, ARCH, mask="function"), BRANCHES),
+        Inputs(heads=2, seqlen_q=queries, seqlen_k=keys),
+        mask=lambda b, h, i, j: (j <= i + 9) & (mine[i] == theirs[j]),
+        operands=tuple(
+            AttentionOperand(pointer=each.ctypes.data, extents=each.shape, strides=(1,))
+            for each in ids
+        ),
+    )
 
 
 def test_masks_lse_and_ragged_shapes(covered: Covered) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -49,6 +50,48 @@ def kernels_read_back(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for device, code in loaded:
         if device.emulated:
             read_back(code, device.spec.name)
+
+
+@pytest.fixture
+def results_on_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Results lie where the arguments do, as torch has them: on gfx942."""
+    from streams import on_device
+
+    from cklang.runtime import arrays
+    from cklang.runtime.device import open_device
+
+    new = arrays.empty
+
+    def empty(shape: Any, dtype: Any, library: Any, place: str = arrays.HOST) -> Any:
+        if place == arrays.HOST:
+            return new(shape, dtype, library)
+        return on_device(open_device("emu:gfx942"), np.empty(shape, dtype.numpy))
+
+    monkeypatch.setattr(arrays, "empty", empty)
+
+
+@pytest.fixture(params=["the default stream", "a stream of the caller's"])
+def callers_stream(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, results_on_device: None
+) -> Iterator[int | None]:
+    """The stream that the library of the arguments says it is on, as torch does, of gfx942.
+
+    Work of the default stream would wait for a blocking stream: this one blocks nobody.
+    """
+    from cklang.runtime import arrays
+    from cklang.runtime.device import open_device
+
+    if request.param == "the default stream":
+        yield None
+        return
+    open_device("emu:gfx942").activate()
+    from hip import hip
+
+    status, stream = hip.hipStreamCreateWithFlags(hip.hipStreamNonBlocking)
+    assert status == hip.hipError_t.hipSuccess
+    monkeypatch.setattr(arrays, "current_stream", lambda *_: int(stream))
+    yield int(stream)
+    hip.hipStreamDestroy(stream)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

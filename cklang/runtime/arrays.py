@@ -29,6 +29,7 @@ __all__ = [
     "current_stream",
     "empty",
     "extent_of",
+    "index_of",
     "is_scalar",
     "read",
     "scalar",
@@ -285,11 +286,19 @@ def _known() -> str:
     return ", ".join(DTYPES)
 
 
-def current_stream(library: Library) -> int | None:
-    """Return the stream on which the caller's library runs, for arrays on a GPU."""
-    if library is Library.TORCH:
-        return int(torch_module().cuda.current_stream().cuda_stream)
-    return None
+def current_stream(library: Library, place: str) -> int | None:
+    """Return the stream on which the caller's library runs at ``place``; None, the default one.
+
+    Calls with arrays in host memory and libraries that name no stream use the default one.
+    """
+    if place == HOST or library is not Library.TORCH:
+        return None
+    return int(torch_module().cuda.current_stream(index_of(place)).cuda_stream)
+
+
+def index_of(place: str) -> int:
+    """Return the number of the GPU that ``place`` names."""
+    return int(place.partition(":")[2])
 
 
 def empty(shape: tuple[int, ...], dtype: DType, library: Library, place: str = HOST) -> Any:

@@ -20,7 +20,7 @@ from cklang.runtime import arrays
 from cklang.runtime.arrays import HOST, Array, Library
 from cklang.types import DTYPES, Blocks, ConstType, Dim, DType, Kind, TensorType, TensorVarType
 
-__all__ = ["Binding", "ResultFace", "assign", "bind", "check_out", "common_place"]
+__all__ = ["Binding", "ResultFace", "assign", "bind", "check_out", "common_place", "library_of"]
 
 Specialise = Callable[[Mapping[str, DType], Mapping[str, object]], Function]
 
@@ -234,7 +234,7 @@ def bind(
             )
             for shape, type_ in zip(shapes, results, strict=True)
         ),
-        library=_library(tensors),
+        library=library_of(tensors),
         place=common_place(tensors),
     )
 
@@ -307,7 +307,8 @@ def _cast_fix(name: str, array: Array, want: DType) -> str:
     return f"{name}.astype({_NUMPY_FIX.get(want.name, 'numpy.' + want.numpy_name)})"
 
 
-def _library(tensors: Mapping[str, Array]) -> Library:
+def library_of(tensors: Mapping[str, Array]) -> Library:
+    """Return whose arrays the results of a call are: torch's if one of its arrays is."""
     torch = any(array.library is Library.TORCH for array in tensors.values())
     return Library.TORCH if torch else Library.NUMPY
 

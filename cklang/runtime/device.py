@@ -19,7 +19,7 @@ from typing import Any
 from cklang import knobs
 from cklang.arch import ArchSpec, all_archs, arch
 from cklang.errors import CkError, error
-from cklang.runtime.arrays import HOST
+from cklang.runtime.arrays import HOST, index_of
 from cklang.runtime.log import logger, say_once
 
 __all__ = [
@@ -397,8 +397,7 @@ def open_device(name: str | None = None, place: str = HOST) -> Device:
 
 
 def _holder(place: str) -> Device:
-    index = int(place.partition(":")[2])
-    return devices()[index]
+    return devices()[index_of(place)]
 
 
 def _split(asked: str | None) -> tuple[str | None, str]:

@@ -114,6 +114,9 @@ class CallPlan:
         self._steps = tuple(steps)
         self._temporaries = tuple(temporaries)
         self._copies = place == HOST and not device.host_memory
+        self.counts = bool(steps) and device.emulated and place == HOST
+        """Whether it is known what a call took: the emulator tells of the last launch alone, so
+        each must be waited for, and a call with a GPU's arrays waits for none."""
         self._lock = threading.Lock()
 
     @property
@@ -130,7 +133,9 @@ class CallPlan:
         )
 
     def run(self, addresses: list[int], stream: int | None) -> Effort | None:
-        """Launch everything; results in host memory are there when this returns.
+        """Launch everything, in order with ``stream``.
+
+        Results in host memory are there when this returns; for others nothing is waited for.
 
         Returns:
             What emulating all launches but the last took; the last one's is asked for only when
@@ -186,7 +191,7 @@ class CallPlan:
         with self._lock:
             device.activate()
             for index, step in enumerate(self._steps):
-                if index and device.emulated:
+                if index and self.counts:
                     before = self._effort_so_far(before, stream)
                 words = step.launch.words
                 for word, address in step.patches:

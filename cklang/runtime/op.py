@@ -24,7 +24,7 @@ from cklang.ir.nodes import Function
 from cklang.runtime import arrays, quick
 from cklang.runtime.arrays import HOST, Library
 from cklang.runtime.bind import Binding, ResultFace, assign, bind, check_out
-from cklang.runtime.context import current, device_named
+from cklang.runtime.context import Defaults, current, device_named
 from cklang.runtime.family import AnyAlgorithm, Asked
 from cklang.runtime.irprogram import IrProgram
 from cklang.runtime.record import Artifact, CallRecord
@@ -134,10 +134,7 @@ class Op:
         defaults = current()
         device = device_named(device, defaults)
         seen = quick.glance(self._parameters, values, out, device or knobs.DEVICE.get())
-        registry = self.request.registry
-        registry = defaults.registry if registry is None else registry
-        # Defaults are compared by identity; kernels of a registry come and go.
-        key = (seen.key, defaults, registry.version)
+        key = self._key(None, seen, defaults)
         ready = self._memo.get(key)
         memoised = ready is not None
         if ready is None:
@@ -145,6 +142,13 @@ class Op:
             self._remember(key, ready)
         result = self._run(ready, seen, values, out, memoised)
         return result if out is not None else _one_or_all(result)
+
+    def _key(self, what: object, seen: quick.Glance, defaults: Defaults) -> object:
+        """Return what a plan depends on; ``what`` is asked for: None, the results of a call."""
+        registry = self.request.registry
+        registry = defaults.registry if registry is None else registry
+        # Defaults are compared by identity; kernels of a registry come and go.
+        return what, seen.key, defaults, registry.version
 
     def _run(
         self, ready: _Ready, seen: quick.Glance, values: Sequence[Any], out: Any, memoised: bool
@@ -161,7 +165,7 @@ class Op:
             addresses += map(quick.address, result)
         elif plan.overlaps(addresses):
             _targets(self._bind(values), out)
-        stream = None if ready.place == HOST else arrays.current_stream(ready.libraries[0])
+        stream = arrays.current_stream(ready.libraries[0], ready.place)
         before = plan.run(addresses, stream)
         if page is not None:
             ready.number_pages.give_back(page, stream)
@@ -194,8 +198,7 @@ class Op:
         seen = quick.joined(
             [quick.glance(self._parameters, values, None, named) for values in given]
         )
-        registry = self.request.registry or defaults.registry
-        key = (seen.key, defaults, registry.version)
+        key = self._key("group", seen, defaults)
         ready = self._memo.get(key)
         memoised = ready is not None
         if ready is None:
@@ -229,6 +232,47 @@ class Op:
             number_dtypes=tuple(dtype for binding in bindings for dtype in _dtypes(binding)),
         )
 
+    def derived(
+        self,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        *,
+        what: object,
+        plan: Callable[[Binding, str | None], tuple[CallPlan, tuple[ResultFace, ...]]],
+        more: Mapping[str, Any] | None = None,
+        device: str | None,
+    ) -> list[Any]:
+        """Make what follows from a call, as gradients do; planned once and repeated as a call is.
+
+        Args:
+            args: Of a call.
+            kwargs: Of a call.
+            what: What is made, as the memo tells it from other things: hashable, not None.
+            plan: Gives the launches for a bound call and a device's name, and the results. Their
+                addresses are those of the arguments, of ``more``, and of the results.
+            more: Further arrays that the launches read, by name.
+            device: As in a call.
+
+        Returns:
+            The results, as new arrays.
+        """
+        values = self._values(tuple(args), dict(kwargs))
+        defaults = current()
+        device = device_named(device, defaults)
+        seen = quick.glance(self._parameters, values, None, device or knobs.DEVICE.get())
+        for name, array in (more or {}).items():
+            quick.look_at(seen, name, array)
+        key = self._key(what, seen, defaults)
+        ready = self._memo.get(key)
+        memoised = ready is not None
+        if ready is None:
+            binding = self._bind(values)
+            call, faces = plan(binding, device)
+            ready = _ready(call, faces, binding)
+            self._remember(key, ready)
+        made: list[Any] = self._run(ready, seen, values, None, memoised)
+        return made
+
     def _prepare(self, values: Sequence[Any], out: Any, device_name: str | None) -> _Ready:
         from cklang.runtime.build import shared_builder
         from cklang.runtime.device import open_device
@@ -241,13 +285,7 @@ class Op:
         plan = prepare(
             self._fuse(binding), binding, targets, device, shared_builder(), self.request
         )
-        return _Ready(
-            plan=plan,
-            results=binding.results,
-            libraries=(binding.library,) * len(binding.results),
-            place=binding.place,
-            number_dtypes=_dtypes(binding),
-        )
+        return _ready(plan, binding.results, binding)
 
     def _remember(self, key: object, ready: _Ready) -> None:
         with self._lock:
@@ -472,7 +510,7 @@ class Op:
             return None
         plan = last.plan
         effort = None
-        if plan.records and plan.device.calls[0] == last.call:
+        if plan.counts and plan.device.calls[0] == last.call:
             effort = plan.device.effort()
             if effort is not None and last.before is not None:
                 effort = last.before + effort
@@ -485,6 +523,16 @@ class Op:
             engine_ns=None if effort is None else effort.engine_ns,
             memoised=last.memoised,
         )
+
+
+def _ready(plan: CallPlan, results: tuple[ResultFace, ...], binding: Binding) -> _Ready:
+    return _Ready(
+        plan=plan,
+        results=results,
+        libraries=(binding.library,) * len(results),
+        place=binding.place,
+        number_dtypes=_dtypes(binding),
+    )
 
 
 def _put_numbers(ready: _Ready, seen: quick.Glance) -> Page | None:

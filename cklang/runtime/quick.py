@@ -17,7 +17,7 @@ from cklang.frontend.signature import Parameter
 from cklang.runtime import arrays
 from cklang.runtime.arrays import Array, torch_module
 
-__all__ = ["Glance", "address", "glance", "joined"]
+__all__ = ["Glance", "address", "face_of", "glance", "joined", "look_at"]
 
 # A NumPy array object starts with Python's object header and then the address of its data; its
 # public attributes for that address build an object at each access and take ten times as long.
@@ -90,9 +90,20 @@ def glance(
             _other(parameter.name, value, key, seen)
     if out is not None:
         for each in out if isinstance(out, tuple) else (out,):
-            _out(each, key, seen)
+            _named("out", each, key, seen)
     seen.key = tuple(key)
     return seen
+
+
+def look_at(seen: Glance, name: str, array: Any) -> None:
+    """Look at one more array of a call; its address comes last.
+
+    Raises:
+        CkTypeError, CkValueError: A001-A006, it is no readable array.
+    """
+    key = list(seen.key)
+    _named(name, array, key, seen)
+    seen.key = tuple(key)
 
 
 def joined(calls: Sequence[Glance]) -> Glance:
@@ -106,14 +117,14 @@ def joined(calls: Sequence[Glance]) -> Glance:
     return whole
 
 
-def _out(out: Any, key: list[Any], seen: Glance) -> None:
-    key.append("out")
-    if type(out) is np.ndarray:
-        pointer = _numpy_address(out)
-        key += (out.dtype, out.shape, out.strides, pointer & 7, out.flags.writeable)
+def _named(name: str, array: Any, key: list[Any], seen: Glance) -> None:
+    key.append(name)
+    if type(array) is np.ndarray:
+        pointer = _numpy_address(array)
+        key += (array.dtype, array.shape, array.strides, pointer & 7, array.flags.writeable)
         seen.addresses.append(pointer)
     else:
-        _other("out", out, key, seen)
+        _other(name, array, key, seen)
 
 
 def _other(name: str, value: Any, key: list[Any], seen: Glance) -> None:
@@ -123,8 +134,14 @@ def _other(name: str, value: Any, key: list[Any], seen: Glance) -> None:
         key += (value.dtype, value.shape, value.stride(), pointer & 7, value.device)
         seen.addresses.append(pointer)
         return
-    array = arrays.read(name, np.asarray(value) if isinstance(value, np.generic) else value)
-    key += _face(array)
+    if isinstance(value, np.generic):
+        # Its memory is the host's, wherever that of the arrays is.
+        key += ("number", value.dtype)
+        seen.numbers.append((len(seen.addresses), value))
+        seen.addresses.append(0)
+        return
+    array = arrays.read(name, value)
+    key += face_of(array)
     seen.addresses.append(array.pointer)
     seen.held.append(array.owner)
 
@@ -133,7 +150,8 @@ def _is_plain(tensor: Any, torch: Any) -> bool:
     return not tensor.requires_grad and tensor.layout is torch.strided and not tensor.is_neg()
 
 
-def _face(array: Array) -> tuple[Any, ...]:
+def face_of(array: Array) -> tuple[Any, ...]:
+    """Return what a plan depends on of an array."""
     return (
         array.dtype,
         array.shape,

@@ -139,8 +139,9 @@ class CallRecord:
     instructions: int | None
     """Wave instructions that the emulator executed for this call.
 
-    None on a real GPU, for a call that launched nothing, and when another call has run on the
-    device since: read the record before the next call.
+    None on a real GPU, for a call that launched nothing or did not wait for its launches (its
+    arrays are a GPU's), and when another call has run on the device since: read the record before
+    the next call.
     """
     engine_ns: int | None
     """Time the emulator spent executing them, in nanoseconds; None as above."""

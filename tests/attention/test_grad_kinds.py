@@ -13,6 +13,7 @@ from cklang.arch import arch as arch_of
 from cklang.attention_keys import AttentionGradAlgorithm, GradPipeline
 from cklang.reference.attention_grad import gradients_with_bound
 from cklang.runtime.attention.backward import prepare_gradients
+from cklang.runtime.attention.gradients import GradientKind
 from cklang.runtime.attention.space import attention_grad_algorithms
 from cklang.testing import assert_close
 
@@ -68,9 +69,7 @@ def test_kinds(
     args = [rng.uniform(-1, 1, shape).astype(dtype) for shape in shapes]
     grad = rng.uniform(-1, 1, (1, 2, rows, sizes[1])).astype(dtype)
     op = attend if pipeline is None else attend.using(algorithm_of(pipeline, sizes))
-    made = prepare_gradients(
-        op, args, {}, grad=grad, deterministic=False, bias=False, device=f"emu:{arch}"
-    )
+    made = prepare_gradients(op, args, {}, grad=grad, kind=GradientKind(), device=f"emu:{arch}")
     made.run()
     wanted, bounds = gradients_with_bound(op.ir(*args), args, grad)
     for got, want, bound in zip(made.results, wanted, bounds, strict=False):

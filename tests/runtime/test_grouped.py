@@ -3,10 +3,7 @@
 
 from __future__ import annotations
 
-import ctypes
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -15,14 +12,13 @@ import pytest
 from assembler import read_back
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from streams import OnDevice, held_up
 
 import cklang as ck
 from cklang.errors import CkError
 from cklang.keys import Algorithm, Family, Reduction
 from cklang.reference.bounds import evaluate_with_bound
-from cklang.runtime import arrays as memory
-from cklang.runtime.arrays import Library
-from cklang.runtime.device import Device, open_device
+from cklang.runtime.device import open_device
 from cklang.runtime.op import Op
 from cklang.testing import assert_close
 from cklang.testing.strategies import Layout, arrays, extents, strided
@@ -132,52 +128,6 @@ class TestOnAGpu:
         covered("grouped, persistent", "f16", "gfx942")
 
 
-class OnDevice:
-    """An array as a library has it whose memory is the GPU's: the emulator's is the host's."""
-
-    def __init__(self, array: Any) -> None:
-        self.array = array
-
-    @property
-    def __cuda_array_interface__(self) -> dict[str, Any]:
-        return dict(self.array.__array_interface__)
-
-    def data_ptr(self) -> int:
-        return int(self.array.ctypes.data)
-
-
-@contextmanager
-def held_up(device: Device) -> Iterator[Callable[[], bool]]:
-    """Hold up a device's default stream; gives whether it still is: it goes on after a minute."""
-    from hip import hip
-
-    word = ctypes.c_uint32(0)
-
-    def go() -> None:
-        word.value = 1
-
-    timer = threading.Timer(60, go)
-    timer.start()
-    device.activate()
-    equal = hip.hipStreamWaitValueEq
-    assert hip.hipStreamWaitValue32(None, ctypes.addressof(word), 1, equal, 2**32 - 1)[0] == 0
-    try:
-        yield lambda: word.value == 0
-    finally:
-        go()
-        timer.cancel()
-        device.synchronize()
-
-
-@pytest.fixture
-def results_on_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Results lie where the arguments do, as torch has them."""
-    new = memory.empty
-    monkeypatch.setattr(
-        memory, "empty", lambda shape, dtype, *_: OnDevice(new(shape, dtype, Library.NUMPY))
-    )
-
-
 # As tests/family/test_shared.py has it: one stencil serves both.
 SPLIT = replace(SINGLE, warp_tile=(16, 16, 16), split_k=5, reduction=Reduction.WORKSPACE)
 SCALED = scaled.using(replace(SINGLE, vector_d=(1,)))
@@ -189,9 +139,8 @@ def on_device(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("grouped")
-@pytest.mark.usefixtures("results_on_device")
 @pytest.mark.parametrize("kind", ["table", "workspace", "numbers"])
-def test_a_call_waits_for_no_launch(kind: str) -> None:
+def test_a_call_waits_for_no_launch(kind: str, callers_stream: int | None) -> None:
     """Calls with memory of their own, behind one another in a stream."""
     shapes = [(5, 70, 40), (64, 64, 0), (130, 65, 33)]
     op = SCALED if kind == "numbers" else EXPERT
@@ -210,9 +159,9 @@ def test_a_call_waits_for_no_launch(kind: str) -> None:
     device = open_device("emu:gfx942")
     rounds = [[arguments(shape, seed) for shape in shapes] for seed in range(4)]
     first = run(rounds[0])
-    device.synchronize()
+    device.synchronize(callers_stream)
     assert len(first) == len(shapes)
-    with held_up(device) as held:
+    with held_up(device, callers_stream) as held:
         results = [run(calls) for calls in rounds]
         assert held(), "the calls returned while the stream stood still"
     for calls, made in zip(rounds, results, strict=True):

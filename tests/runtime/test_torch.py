@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+from types import SimpleNamespace
 from typing import Any
 
 import ml_dtypes
@@ -38,6 +39,17 @@ def test_results_are_torch_tensors() -> None:
     made = arrays.empty((2, 3), bf16, Library.TORCH)
     assert made.dtype == torch.bfloat16
     assert tuple(made.shape) == (2, 3)
+
+
+def test_calls_follow_the_current_stream_of_the_gpu_of_the_arrays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        torch.cuda, "current_stream", lambda gpu: SimpleNamespace(cuda_stream=100 + gpu)
+    )
+    assert arrays.current_stream(Library.TORCH, "hip:1") == 101
+    assert arrays.current_stream(Library.TORCH, HOST) is None
+    assert arrays.current_stream(Library.NUMPY, "hip:1") is None
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ neighbours or R / 2 apart, rotary embedding is::
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,10 +20,12 @@ from cklang.codec import enum_of
 from cklang.errors import error
 from cklang.fusion.attention_plan import AttentionFunctions
 from cklang.lowering.attention_face import AppendFace, AppendProblem, AttentionTensor
-from cklang.runtime import arrays
+from cklang.runtime import arrays, quick
 from cklang.runtime.arrays import HOST, Array
 from cklang.runtime.attention.stage import Stage, Values, launch_step
-from cklang.runtime.bind import common_place
+from cklang.runtime.bind import common_place, library_of
+from cklang.runtime.context import current, device_named
+from cklang.runtime.device import Device
 from cklang.runtime.dispatch import CallPlan, touched
 from cklang.types import DType, bf16, f16, f32, i32
 
@@ -77,7 +80,6 @@ def append_kv(
         CkUnsupportedError: D007, the kernel's own check refuses the problem.
         CkError: What reading an array and building a kernel raise.
     """
-    from cklang.runtime.build import shared_builder
     from cklang.runtime.device import open_device
 
     given = {
@@ -100,27 +102,60 @@ def append_kv(
         like = held["q"]
         result = arrays.empty(like.shape, like.dtype, like.library, place)
         held[_RESULT] = arrays.read(_RESULT, result)
-    opened = open_device(device, place)
+    opened = open_device(device_named(device, current()), place)
+    call = _planned(held, _moves(turns, advance=causal), opened, place)
+    call.run(
+        [array.pointer for array in held.values()],
+        arrays.current_stream(library_of(held), place),
+    )
+    return result
+
+
+_plans: dict[object, CallPlan] = {}
+_lock = threading.Lock()
+_PLANS_LIMIT = 256
+
+
+def _planned(
+    held: Mapping[str, Array], moves: tuple[_Move, ...], device: Device, place: str
+) -> CallPlan:
+    """Return the launches of a call; made once for arrays of these shapes and strides."""
+    key = (moves, device.name, *((name, quick.face_of(array)) for name, array in held.items()))
+    call = _plans.get(key)
+    if call is None:
+        call = _plan(held, moves, device, place)
+        with _lock:
+            while len(_plans) >= _PLANS_LIMIT:
+                _plans.pop(next(iter(_plans)))
+            _plans[key] = call
+    return call
+
+
+def _plan(
+    held: Mapping[str, Array], moves: tuple[_Move, ...], device: Device, place: str
+) -> CallPlan:
+    from cklang.runtime.build import shared_builder
+
     stages = [
         Stage(
             key=AppendKey(
-                held["k"].dtype, turned.rotary, turned.paged(held) is not None, opened.spec.name
+                held["k"].dtype, turned.rotary, turned.paged(held) is not None, device.spec.name
             ),
             face=AppendFace,
             values=turned.values(held),
             question=turned.question(held),
         )
-        for turned in _moves(turns, advance=causal)
+        for turned in moves
         if turned.source in held and held[turned.source].size
     ]
     nothing = AttentionFunctions(score=None, mask=None)
     artifacts = shared_builder().build_all([(stage.key, nothing) for stage in stages])
-    values = Values(slots={name: place for place, name in enumerate(held)})
+    values = Values(slots={name: slot for slot, name in enumerate(held)})
     written = ("k_cache", "v_cache", _RESULT)
-    call = CallPlan(
-        opened,
+    return CallPlan(
+        device,
         [
-            launch_step(stage, artifact, opened, values, f"rows {stage.values[0]} behind a cache")
+            launch_step(stage, artifact, device, values, f"rows {stage.values[0]} behind a cache")
             for stage, artifact in zip(stages, artifacts, strict=True)
         ],
         [touched(array, written=name in written) for name, array in held.items()],
@@ -128,9 +163,6 @@ def append_kv(
         place,
         outs=0,
     )
-    call.run([array.pointer for array in held.values()], None)
-    opened.synchronize()
-    return result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,13 +19,14 @@ from cklang.runtime.attention.gradients import (
     GRAD,
     OUTS,
     AddedBias,
+    GradientKind,
     GradientStages,
     How,
     forward_case,
     grad_case,
 )
 from cklang.runtime.attention.problem import AttentionGradCase
-from cklang.runtime.bind import Binding
+from cklang.runtime.bind import Binding, ResultFace
 from cklang.runtime.context import current, device_named
 from cklang.runtime.dispatch import CallPlan, touched
 from cklang.runtime.family import NOTHING, AnySignature
@@ -39,10 +40,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Gradients",
+    "PlannedGradients",
     "PreparedGradients",
     "attention_grad",
     "declare_gradients",
     "is_additive",
+    "plan_gradients",
     "plan_of_gradients",
     "prepare_gradients",
 ]
@@ -96,16 +99,65 @@ def attention_grad(
             has no kernel for it.
         CkError: What a call raises.
     """
-    prepared = prepare_gradients(
-        op, args, kwargs, grad=grad, deterministic=deterministic, bias=bias, device=device
-    )
-    prepared.run()
-    return prepared.results
+    kind = GradientKind(deterministic=deterministic, bias=bias)
+
+    def planned(binding: Binding, named: str | None) -> tuple[CallPlan, tuple[ResultFace, ...]]:
+        made = plan_gradients(op, binding, grad, kind, named)
+        return made.call, made.faces
+
+    more = {GRAD: grad}
+    return Gradients(*op.derived(args, kwargs, what=kind, plan=planned, more=more, device=device))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedGradients:
+    """All launches of the gradients of one call, with its extents, strides and dtypes."""
+
+    call: CallPlan
+    """Its addresses are those of the arguments, of the gradient of o, and of the results."""
+    selection: Selection[AttentionGradKey, AttentionGradCase]
+    """The kernel that gives the parts."""
+    faces: tuple[ResultFace, ...]
+    """The results: dq, dk, dv, and dbias if it is asked for."""
+
+
+def plan_gradients(
+    op: Op, binding: Binding, grad: Any, kind: GradientKind, device: str | None
+) -> PlannedGradients:
+    """Choose, build and load the kernels of :func:`attention_grad` for a bound call.
+
+    Raises:
+        CkError: What :func:`attention_grad` raises.
+    """
+    from cklang.runtime.build import shared_builder
+    from cklang.runtime.device import open_device
+
+    plan = plan_of_gradients(op, binding)
+    opened = open_device(device_named(device, current()), binding.place)
+    given = arrays.read(GRAD, grad)
+    if given.place != binding.place:
+        where = f"{GRAD} on {given.place}, the others on {binding.place}"
+        raise error("A026", where=where)
+    added = _bias(plan, binding) if kind.bias else None
+    values = [getattr(plan.kernel, side).value for side in "qkv"]
+    likes = [binding.arrays[each.name] for each in (*values, *([added.value] if added else []))]
+    faces = tuple(ResultFace(shape=like.shape, dtype=like.dtype) for like in likes)
+    outs = [
+        arrays.read(name, arrays.empty(face.shape, face.dtype, binding.library, binding.place))
+        for name, face in zip((*OUTS, DBIAS), faces, strict=False)
+    ]
+    how = How(request=op.request, deterministic=kind.deterministic, bias=added)
+    stages = GradientStages(plan, binding, given, outs, opened.spec, how)
+    steps = list(stages.steps(opened, shared_builder().build_all))
+    pieces = [touched(array, written=False) for array in (*binding.arrays.values(), given)]
+    pieces += [touched(out, written=True) for out in outs]
+    call = CallPlan(opened, steps, pieces, stages.temporaries, binding.place, outs=len(outs))
+    return PlannedGradients(call=call, selection=stages.selection, faces=faces)
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedGradients:
-    """All launches of the gradients of one call, ready to run again and again."""
+    """All launches of the gradients of one call with host arrays, to run again and again."""
 
     call: CallPlan
     addresses: tuple[int, ...]
@@ -118,7 +170,6 @@ class PreparedGradients:
     def run(self) -> None:
         """Launch everything, and wait for it."""
         self.call.run(list(self.addresses), None)
-        self.call.device.synchronize()
 
 
 def prepare_gradients(
@@ -127,39 +178,33 @@ def prepare_gradients(
     kwargs: Mapping[str, Any],
     *,
     grad: Any,
-    deterministic: bool,
-    bias: bool,
+    kind: GradientKind,
     device: str | None,
 ) -> PreparedGradients:
     """Choose, build and load the kernels of :func:`attention_grad`, and make room for the results.
 
+    Args:
+        op: As there.
+        args: As there, in host memory.
+        kwargs: As there, in host memory.
+        grad: As there, in host memory.
+        kind: Which gradients.
+        device: As there.
+
     Raises:
         CkError: What :func:`attention_grad` raises.
     """
-    from cklang.runtime.build import shared_builder
-    from cklang.runtime.device import open_device
-
     binding = op._bind(op._values(tuple(args), dict(kwargs)))
-    plan = plan_of_gradients(op, binding)
-    opened = open_device(device_named(device, current()), binding.place)
-    given = arrays.read(GRAD, grad)
-    sides = [getattr(plan.kernel, side) for side in "qkv"]
-    likes = [binding.arrays[view.value.name] for view in sides]
-    added = _bias(plan, binding) if bias else None
-    if added is not None:
-        likes.append(binding.arrays[added.value.name])
-    made = [arrays.empty(like.shape, like.dtype, binding.library, binding.place) for like in likes]
-    outs = [arrays.read(name, array) for name, array in zip((*OUTS, DBIAS), made, strict=False)]
-    how = How(request=op.request, deterministic=deterministic, bias=added)
-    stages = GradientStages(plan, binding, given, outs, opened.spec, how)
-    builder = shared_builder()
-    steps = list(stages.steps(opened, lambda wanted: builder.build_all(wanted)))
-    pieces = [touched(array, written=False) for array in (*binding.arrays.values(), given)]
-    pieces += [touched(out, written=True) for out in outs]
-    call = CallPlan(opened, steps, pieces, stages.temporaries, binding.place, outs=len(outs))
-    addresses = tuple(array.pointer for array in (*binding.arrays.values(), given, *outs))
-    held = (*args, *kwargs.values(), grad)
-    return PreparedGradients(call, addresses, Gradients(*made), stages.selection, held)
+    planned = plan_gradients(op, binding, grad, kind, device)
+    made = [
+        arrays.empty(face.shape, face.dtype, binding.library, binding.place)
+        for face in planned.faces
+    ]
+    given = [*binding.arrays.values(), arrays.read(GRAD, grad)]
+    addresses = [each.pointer for each in (*given, *(arrays.read("result", m) for m in made))]
+    return PreparedGradients(
+        planned.call, tuple(addresses), Gradients(*made), planned.selection, tuple(given)
+    )
 
 
 def declare_gradients(

@@ -68,6 +68,7 @@ __all__ = [
     "GRAD",
     "OUTS",
     "AddedBias",
+    "GradientKind",
     "GradientStages",
     "How",
     "forward_case",
@@ -96,8 +97,18 @@ class AddedBias:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GradientKind:
+    """What is asked for beside the gradients of q, k and v."""
+
+    deterministic: bool = False
+    """Whether dq is the same each time."""
+    bias: bool = False
+    """Whether the gradient of the bias too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class How:
-    """What a call asks for beside the gradients of q, k and v."""
+    """The same of a bound call, and how its kernels are chosen."""
 
     request: Request
     deterministic: bool

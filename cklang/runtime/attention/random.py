@@ -13,11 +13,11 @@ from cklang.errors import error
 from cklang.fusion.attention_plan import AttentionPlan
 from cklang.lowering.attention_face import AttentionTensor
 from cklang.runtime import arrays
-from cklang.runtime.arrays import Array, Library, torch_module
+from cklang.runtime.arrays import Array, torch_module
 from cklang.runtime.attention.call import attention_step, bytes_of, fixed_addresses, storage_of
 from cklang.runtime.attention.problem import AttentionCase, case_of
 from cklang.runtime.attention.select import select_attention
-from cklang.runtime.bind import Binding
+from cklang.runtime.bind import Binding, ResultFace
 from cklang.runtime.context import current, device_named
 from cklang.runtime.dispatch import CallPlan, touched
 from cklang.types import i8
@@ -52,24 +52,32 @@ def dropout_bytes(op: Op, *args: Any, device: str | None = None, **kwargs: Any) 
         CkUnsupportedError: G009, the op has no such attention.
         CkError: What a call raises.
     """
+
+    def planned(binding: Binding, named: str | None) -> tuple[CallPlan, tuple[ResultFace, ...]]:
+        return _planned(op, binding, named)
+
+    (made,) = op.derived(args, kwargs, what=_RANDOM, plan=planned, device=device)
+    return made.view(np.uint8 if isinstance(made, np.ndarray) else torch_module().uint8)
+
+
+def _planned(
+    op: Op, binding: Binding, named: str | None
+) -> tuple[CallPlan, tuple[ResultFace, ...]]:
+    """Return the launch for a bound call of ``op``, and what it makes."""
     from cklang.runtime.device import open_device
 
-    op = op.using(splits=1)
-    binding = op._bind(op._values(args, kwargs))
     plan = op._fuse(binding)
     if not isinstance(plan, AttentionPlan) or not plan.kernel.dropout or plan.kernel.starts:
         raise error("G009", name=op.program.name)
     case = case_of(plan.kernel, storage_of(plan, binding, None), binding.dims)
     p = case.problem
-    shape = (p.batch, p.heads, p.seqlen_q, p.seqlen_k)
-    made = arrays.empty(shape, i8, binding.library, binding.place)
-    if math.prod(shape) and not case.is_empty:
-        out = arrays.read(_RANDOM, made)
-        opened = open_device(device_named(device, current()), binding.place)
-        call = _call(plan, binding, case, out, opened, op.request)
-        call.run([array.pointer for array in (*binding.arrays.values(), out)], None)
-        call.device.synchronize()
-    return made.view(torch_module().uint8 if binding.library is Library.TORCH else np.uint8)
+    face = ResultFace(shape=(p.batch, p.heads, p.seqlen_q, p.seqlen_k), dtype=i8)
+    opened = open_device(device_named(named, current()), binding.place)
+    if not math.prod(face.shape) or case.is_empty:
+        return CallPlan(opened, [], [], [], binding.place), (face,)
+    like = arrays.empty(face.shape, face.dtype, binding.library, binding.place)
+    request = replace(op.request, splits=1)
+    return _call(plan, binding, case, arrays.read(_RANDOM, like), opened, request), (face,)
 
 
 def _call(

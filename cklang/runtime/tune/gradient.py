@@ -20,7 +20,7 @@ from cklang.fusion.attention_plan import AttentionFunctions, AttentionPlan
 from cklang.reference.attention_grad import gradients_with_bound
 from cklang.reference.distance import largest_ratio
 from cklang.runtime.attention.backward import PreparedGradients, prepare_gradients
-from cklang.runtime.attention.gradients import forward_case, grad_case
+from cklang.runtime.attention.gradients import GradientKind, forward_case, grad_case
 from cklang.runtime.attention.problem import AttentionGradCase
 from cklang.runtime.tune.attention import AttentionRun, part_of, run_of
 
@@ -83,8 +83,7 @@ def prepared(run: GradientRun, key: AttentionGradKey, arrays: Sequence[Array]) -
         arrays,
         {},
         grad=gradient_of_o(run),
-        deterministic=run.deterministic,
-        bias=False,
+        kind=GradientKind(deterministic=run.deterministic),
         device=None,
     )
 

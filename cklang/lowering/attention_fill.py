@@ -28,7 +28,7 @@ _HEADS = {
     "mask": "CK_FUNCTION int ck_mask(CK_ATTENTION_PARAMS)",
     "output": "CK_FUNCTION float ck_output(float o, CK_ATTENTION_PARAMS)",
 }
-# What the parameters of regions are called in C; those of tensors are t0, t1...
+# What the parameters of regions are called in C; those of tensors are t0, t1..., elements of t.
 _NAMES = {"q_len": "S", "k_len": "T"}
 
 
@@ -74,14 +74,14 @@ def _c_function(region: Function) -> str:
 def _element(operation: Operation, region: Function) -> Iterator[str]:
     tensor, *indices = operation.operands
     dtype = tensor.type.dtype
-    name = c_value(tensor, region)
+    name = f"t[{c_value(tensor, region).removeprefix('t')}]"
     terms = [
-        f"ck_at({c_value(index, region)}, {name}_e{axis}, {name}_s{axis})"
+        f"ck_at({c_value(index, region)}, {name}.extent[{axis}], {name}.stride[{axis}])"
         for axis, index in enumerate(indices)
     ]
     place = " + ".join(terms) or "0"
     result = f"const {c_type(dtype)} {c_value(operation.result, region)}"
-    yield f"    {result} = ((const CK_GLOBAL {dtype.c} *){name})[{place}];"
+    yield f"    {result} = ((const CK_GLOBAL {dtype.c} *){name}.data)[{place}];"
 
 
 def _renamed(region: Function) -> Function:

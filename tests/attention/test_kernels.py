@@ -26,14 +26,14 @@ SCORE = """#include "cklang/attention_hole.h"
 #include "cklang/math.h"
 CK_FUNCTION float ck_score(float s, CK_ATTENTION_PARAMS)
 {
-    const CK_GLOBAL float* relative = (const CK_GLOBAL float*)t0;
-    const int distance = j - i < 0 ? 0 : j - i < t0_e1 ? j - i : t0_e1 - 1;
-    return 3.0f * ck_tanh(s / 3.0f) + relative[h * t0_s0 + distance * t0_s1];
+    const CK_GLOBAL float* relative = (const CK_GLOBAL float*)t[0].data;
+    const int distance = j - i < 0 ? 0 : j - i < t[0].extent[1] ? j - i : t[0].extent[1] - 1;
+    return 3.0f * ck_tanh(s / 3.0f) + relative[h * t[0].stride[0] + distance * t[0].stride[1]];
 }
 CK_FUNCTION int ck_mask(CK_ATTENTION_PARAMS)
 {
-    const CK_GLOBAL int* document = (const CK_GLOBAL int*)t1;
-    return document[b * t1_s0 + i] == document[b * t1_s0 + j];
+    const CK_GLOBAL int* document = (const CK_GLOBAL int*)t[1].data;
+    return document[b * t[1].stride[0] + i] == document[b * t[1].stride[0] + j];
 }
 """
 

@@ -247,9 +247,12 @@ def test_what_is_computed_of_o_is_a_region() -> None:
     fill = attention_fill(plan.kernel.score, plan.kernel.mask, plan.kernel.output)
     assert "CK_FUNCTION float ck_output(float o, CK_ATTENTION_PARAMS)" in fill
     assert "const int v0 = 0;" in fill
-    gate = "ck_at(b, t1_e0, t1_s0) + ck_at(v0, t1_e1, t1_s1) + ck_at(i, t1_e2, t1_s2) + ck_at(j,"
+    gate = " + ".join(
+        f"ck_at({index}, t[1].extent[{axis}], t[1].stride[{axis}])"
+        for axis, index in enumerate(("b", "v0", "i", "j"))
+    )
     assert gate in fill
-    assert "ck_at(h, t0_e0, t0_s0)" in fill
+    assert "ck_at(h, t[0].extent[0], t[0].stride[0])" in fill
     assert "output" in plan.explain()
 
 
@@ -261,8 +264,9 @@ def test_the_fill_reads_tensors_within_their_axes() -> None:
     text = attention_fill(kernel.score, kernel.mask)
     assert "CK_FUNCTION float ck_score(float s, CK_ATTENTION_PARAMS)" in text
     assert "CK_FUNCTION int ck_mask(CK_ATTENTION_PARAMS)" in text
-    assert "((const CK_GLOBAL _Float16 *)t0)[ck_at(b, t0_e0, t0_s0) + ck_at(h," in text
-    assert "((const CK_GLOBAL float *)t2)[0]" in text
+    assert "((const CK_GLOBAL _Float16 *)t[0].data)[ck_at(b, t[0].extent[0]," in text
+    assert "t[0].stride[0]) + ck_at(h, t[0].extent[1], t[0].stride[1])" in text
+    assert "((const CK_GLOBAL float *)t[2].data)[0]" in text
     assert attention_fill(None, None) == ""
     assert "ck_score" not in attention_fill(None, kernel.mask)
 

@@ -273,7 +273,7 @@ struct AttentionKernel
               amd_wave_read_first_lane(head / args.heads_per_kv),
               args.seqlen_q,
               args.seqlen_k,
-              args.operands};
+              function_tensors()};
         index_t start_q = 0, start_k = 0;
         if constexpr(Problem::kIsGroupMode)
         {

@@ -4,18 +4,13 @@
 
 #include "cklang/ck_tile_attention.hpp"
 
+#include <cstddef>
+
 #include "cklang/attention_args.hpp"
 #include "cklang/attention_hole.h"
 
-#define CK_OPERAND_ARGS(t)                                                                         \
-    (const CK_GLOBAL void*)(t).data, (t).extent[0], (t).extent[1], (t).extent[2], (t).extent[3],   \
-        (t).stride[0], (t).stride[1], (t).stride[2], (t).stride[3]
 #define CK_ATTENTION_ARGS(at, i, j)                                                                \
-    (at).batch, (at).head, i, j, (at).seqlen_q, (at).seqlen_k,                                     \
-        CK_OPERAND_ARGS((at).operands[0]), CK_OPERAND_ARGS((at).operands[1]),                      \
-        CK_OPERAND_ARGS((at).operands[2]), CK_OPERAND_ARGS((at).operands[3]),                      \
-        CK_OPERAND_ARGS((at).operands[4]), CK_OPERAND_ARGS((at).operands[5]),                      \
-        CK_OPERAND_ARGS((at).operands[6]), CK_OPERAND_ARGS((at).operands[7])
+    (at).batch, (at).head, i, j, (at).seqlen_q, (at).seqlen_k, (at).operands
 
 // The user's functions: open holes in a stencil.
 extern "C" __device__ float ck_score(float s, CK_ATTENTION_PARAMS);
@@ -35,7 +30,20 @@ struct At
     index_t kv_head;
     index_t seqlen_q;
     index_t seqlen_k;
-    const AttentionOperand* operands;
+    const CK_CONSTANT ck_attention_tensor* operands;
 };
+
+static_assert(sizeof(ck_attention_tensor) == sizeof(AttentionOperand) &&
+              offsetof(ck_attention_tensor, extent) == offsetof(AttentionOperand, extent) &&
+              offsetof(ck_attention_tensor, stride) == offsetof(AttentionOperand, stride));
+
+/// The tensors of the user's functions, where the argument of every kernel that calls one begins as
+/// an AttentionArgs: in memory that nobody writes, so that what several calls read is read once.
+CK_TILE_DEVICE const CK_CONSTANT ck_attention_tensor* function_tensors()
+{
+    const auto* args = (const CK_CONSTANT char*)__builtin_amdgcn_kernarg_segment_ptr();
+    return reinterpret_cast<const CK_CONSTANT ck_attention_tensor*>(
+        args + offsetof(AttentionArgs, operands));
+}
 
 } // namespace cklang

@@ -73,7 +73,7 @@ struct CombineKernel
                            static_cast<index_t>(head) / args.heads_per_kv,
                            args.seqlen_q,
                            args.seqlen_k,
-                           args.operands};
+                           function_tensors()};
             return ck_output(o, CK_ATTENTION_ARGS(place, static_cast<int>(i), column));
         }
         else

@@ -13,15 +13,18 @@
 #pragma once
 
 #define CK_GLOBAL __attribute__((address_space(1)))
+#define CK_CONSTANT __attribute__((address_space(4)))
 
 /* One tensor of the user: up to four axes, extents and strides in elements; an axis that it does
  * not have has extent 1 and stride 0. */
-#define CK_TENSOR_PARAMS(t)                                                                       \
-    const CK_GLOBAL void *t, int t##_e0, int t##_e1, int t##_e2, int t##_e3, int t##_s0,          \
-        int t##_s1, int t##_s2, int t##_s3
+typedef struct
+{
+    const CK_GLOBAL void *data;
+    int extent[4];
+    int stride[4];
+} ck_attention_tensor;
 
-/* Batch, query head, query and key position, the lengths of the two sequences, the tensors. */
+/* Batch, query head, query and key position, the lengths of the two sequences, the tensors: these
+ * in the kernel's argument, so that a call does not carry what its function never reads. */
 #define CK_ATTENTION_PARAMS                                                                       \
-    int b, int h, int i, int j, int S, int T, CK_TENSOR_PARAMS(t0), CK_TENSOR_PARAMS(t1),         \
-        CK_TENSOR_PARAMS(t2), CK_TENSOR_PARAMS(t3), CK_TENSOR_PARAMS(t4), CK_TENSOR_PARAMS(t5),   \
-        CK_TENSOR_PARAMS(t6), CK_TENSOR_PARAMS(t7)
+    int b, int h, int i, int j, int S, int T, const CK_CONSTANT ck_attention_tensor *t

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// CK Tile's core, included here only: it sorts sequences of indices while it compiles, with a class
-// for each step of each merge, which was an eighth of a kernel's compile time. One loop does the
-// same, and has to be known before anything is sorted.
+// CK Tile's core, included here only, after what takes the place of its slowest parts. It sorts
+// sequences of indices while it compiles, with a class for each step of each merge, which was an
+// eighth of a kernel's compile time. One loop does the same, and has to be known before anything is
+// sorted; distribution.hpp has the parts that may come later.
 #pragma once
 
 #include "ck_tile/core/container/sequence.hpp"
@@ -104,5 +105,7 @@ struct sequence_unique_sort<const sequence<values...>, less<index_t>, equal<inde
 };
 
 } // namespace ck_tile
+
+#include "cklang/distribution.hpp"
 
 #include "ck_tile/core.hpp"

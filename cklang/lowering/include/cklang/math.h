@@ -37,6 +37,16 @@ CK_MATH float ck_exp(float x) { return __builtin_elementwise_exp(x); }
 CK_MATH float ck_exp2(float x) { return __builtin_elementwise_exp2(x); }
 CK_MATH float ck_log(float x) { return __builtin_elementwise_log(x); }
 
+/* One instruction of the GPU each, to a unit in the last place: 1 / x, and 2^x for results that are
+ * not denormal. */
+#if defined(__AMDGCN__)
+CK_MATH float ck_near_rcp(float x) { return __builtin_amdgcn_rcpf(x); }
+CK_MATH float ck_near_exp2(float x) { return __builtin_amdgcn_exp2f(x); }
+#else
+CK_MATH float ck_near_rcp(float x) { return ck_rcp(x); }
+CK_MATH float ck_near_exp2(float x) { return ck_exp2(x); }
+#endif
+
 /* Round to a narrower type and come back. */
 CK_MATH float ck_round_f16(float x) { return (float)(_Float16)x; }
 CK_MATH float ck_round_bf16(float x) { return (float)(__bf16)x; }
@@ -87,9 +97,12 @@ CK_MATH float ck_tanh(float x)
     p             = ck_fma(p, t, -0.053743493f);
     p             = ck_fma(p, t, 0.13331491f);
     p             = ck_fma(p, t, -0.33333284f);
-    /* Beyond 44 exp(2a) overflows to infinity, whose reciprocal is the right 0. */
-    const float large = 1.0f - 2.0f / (ck_exp(2.0f * a) + 1.0f);
-    return ck_copysign(a < 0.625f ? ck_fma(p * t, a, a) : large, x);
+    const float small = ck_fma(p * t, a, a);
+    /* exp(2a) = 2^(2a / ln 2). What is subtracted from 1 is below 0.45, so errors of a unit in its
+     * last place are halves of one in the result's. Beyond 44 the power overflows to infinity, whose
+     * reciprocal is the right 0. */
+    const float large = ck_fma(-2.0f, ck_near_rcp(ck_near_exp2(a * 2.88539004f) + 1.0f), 1.0f);
+    return ck_copysign(a < 0.625f ? small : large, x);
 }
 
 CK_MATH float ck_erf(float x)

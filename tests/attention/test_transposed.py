@@ -125,8 +125,8 @@ def document_args(dtype: DType, queries: int, keys: int, head: int) -> list[Any]
 BRANCHES = """#include "cklang/attention_hole.h"
 int ck_mask(CK_ATTENTION_PARAMS)
 {
-    const CK_GLOBAL int* mine = (const CK_GLOBAL int*)t0;
-    const CK_GLOBAL int* theirs = (const CK_GLOBAL int*)t1;
+    const CK_GLOBAL int* mine = (const CK_GLOBAL int*)t[0].data;
+    const CK_GLOBAL int* theirs = (const CK_GLOBAL int*)t[1].data;
     return j <= i + 9 && mine[i] == theirs[j];
 }
 """

@@ -16,25 +16,29 @@ from cklang.fusion.attention_plan import AttentionPlan, FusedAttention
 from cklang.fusion.masking import split_mask
 from cklang.fusion.plan import View
 from cklang.fusion.sites import ints
-from cklang.fusion.variants import is_identity, variant_of
+from cklang.fusion.variants import cap_of, is_identity, variant_of
 from cklang.ir.attention import LENGTHS, MIN_QUERIES, PAGE_STARTS, PAGES, SEEDS, STARTS
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import OPS, Kind
 from cklang.source import Span
-from cklang.types import TensorType, f32
+from cklang.types import DType, TensorType, bf16, f16, f32
 
 __all__ = ["is_attention", "plan_attention"]
 
 _NAMES = {
     "none": "the score is used as it is",
     "soft cap": "the score function is a soft cap; it is computed as an expression, whose tanh is "
-    "closer than CK Tile's own",
+    "closer than CK Tile's own: that would show beside lse, f32 or so large a cap",
     "ALiBi": "the score function is ALiBi; it is computed as an expression: CK Tile's own knows "
     "one sign and reads f32 slopes alone",
     "bias": "the score function adds a bias; it is computed as an expression, which reads it at "
     "any strides",
     "expression": "the score function is an expression",
 }
+_OWN_CAP = "the score function is a soft cap; CK Tile's own computes it"
+_LARGEST_CAPS = {f16: 64.0, bf16: 512.0}
+"""The tanh of CK Tile's soft cap is right to 2^-21, wherever it is; times so large a cap that is a
+sixteenth of what the rounding of weights to the type of v adds."""
 
 
 def is_attention(function: Function) -> bool:
@@ -68,6 +72,8 @@ def plan_attention(function: Function) -> AttentionPlan:
     if not isinstance(score, Function) or not isinstance(mask, Function):
         raise error("Z002", what="attention without regions passes its rules")
     window, rest = split_mask(mask)
+    cap = _own_cap(score, q.value.type.dtype, scale) if lse is None else 0.0
+    plain = is_identity(score) and (scale == "auto" or _is_above_0(scale))
     seeds = [by_role[name][0] for name in SEEDS if name in by_role]
     least = next(iter(by_role.get(MIN_QUERIES[0], ())), None)
     kernel = FusedAttention(
@@ -84,7 +90,7 @@ def plan_attention(function: Function) -> AttentionPlan:
         page_starts=next(iter(by_role.get(PAGE_STARTS[0], ())), None),
         min_queries=least,
         reads=output.reads,
-        score=None if is_identity(score) and (scale == "auto" or _is_above_0(scale)) else score,
+        score=None if plain else score,
         mask=rest,
         output=output.function,
         window=window,
@@ -93,9 +99,18 @@ def plan_attention(function: Function) -> AttentionPlan:
         o=o,
         lse=None if lse is None else lse.result,
         variant=variant_of(score),
+        soft_cap=cap,
         spans=_spans([anchor, *score.body, *mask.body, *output.body]),
     )
     return AttentionPlan(function=function, kernel=kernel, notes=_notes(kernel))
+
+
+def _own_cap(score: Function, dtype: DType, scale: object) -> float:
+    """Return the cap if CK Tile's own soft cap is close enough to the score, else 0."""
+    cap = cap_of(score)
+    if cap is None or not (scale == "auto" or _is_above_0(scale)):
+        return 0.0
+    return cap if 0 < cap <= _LARGEST_CAPS.get(dtype, 0.0) else 0.0
 
 
 def _is_above_0(scale: object) -> bool:
@@ -185,7 +200,8 @@ def _spans(operations: Sequence[Operation]) -> tuple[Span, ...]:
 
 
 def _notes(kernel: FusedAttention) -> tuple[str, ...]:
-    notes = [f"variant {kernel.variant}: {_NAMES[kernel.variant]}"]
+    why = _OWN_CAP if kernel.soft_cap else _NAMES[kernel.variant]
+    notes = [f"variant {kernel.variant}: {why}"]
     if kernel.window.is_open and kernel.mask is None:
         notes.append("mask none: every key is seen")
     elif not kernel.window.is_open:

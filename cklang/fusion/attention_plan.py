@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from cklang.fusion.graph import build_graph
@@ -72,12 +72,20 @@ class FusedAttention:
     lse: Value | None
     variant: str
     """What CK Tile calls the score function."""
+    soft_cap: float = 0.0
+    """The cap of CK Tile's own soft cap, which stands for ``score``; 0 of a kernel without."""
     spans: tuple[Span, ...] = field(default=(), compare=False)
 
     @property
     def functions(self) -> AttentionFunctions:
         """What fills its stencil."""
-        return AttentionFunctions(score=self.score, mask=self.mask, output=self.output)
+        score = None if self.soft_cap else self.score
+        return AttentionFunctions(score=score, mask=self.mask, output=self.output)
+
+    @property
+    def as_written(self) -> FusedAttention:
+        """The same with the score as an expression, whatever CK Tile has of its own."""
+        return replace(self, soft_cap=0.0)
 
     @property
     def inputs(self) -> tuple[Value, ...]:

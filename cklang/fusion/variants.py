@@ -7,14 +7,15 @@ ALiBi           s + slope[h] (j - i) or s - slope[h] |j - i|, also by batch
 bias            s + bias[b, h, i, j], any of its extents 1, some of b, h and i left out
 ==============  ==============================================================
 
-They are reported by ``explain``; a kernel may compute any of them as an expression like others.
+They are reported by ``explain``. A soft cap may be CK Tile's own (:mod:`cklang.fusion.attention`);
+a kernel computes the others as expressions.
 """
 
 from __future__ import annotations
 
 from cklang.ir.nodes import Function, Operation, Value
 
-__all__ = ["added_bias", "is_identity", "variant_of"]
+__all__ = ["added_bias", "cap_of", "is_identity", "variant_of"]
 
 _ROWS = ("b", "h", "i")
 
@@ -28,14 +29,16 @@ def variant_of(score: Function) -> str:
     """Return what the score function is called: ``none`` or ``expression`` or a name above."""
     if is_identity(score):
         return "none"
-    reader = _Reader(score)
-    for name, test in (
-        ("soft cap", reader.is_soft_cap),
-        ("ALiBi", reader.is_alibi),
-    ):
-        if test(score.results[0]):
-            return name
+    if cap_of(score) is not None:
+        return "soft cap"
+    if _Reader(score).is_alibi(score.results[0]):
+        return "ALiBi"
     return "expression" if added_bias(score) is None else "bias"
+
+
+def cap_of(score: Function) -> float | None:
+    """Return the cap of a score function that is a soft cap and nothing else."""
+    return _Reader(score).cap(score.results[0])
 
 
 def added_bias(score: Function) -> tuple[str, tuple[str, ...]] | None:
@@ -92,14 +95,15 @@ class _Reader:
         operands = self.of(value, "element")
         return tuple(operand.name for operand in operands[1:])
 
-    def is_soft_cap(self, value: Value) -> bool:
+    def cap(self, value: Value) -> float | None:
+        """Return the cap, above or below 0, if ``value`` is a soft cap of the score."""
         for cap, rest in _both(self.of(value, "mul")):
             (inside,) = self.of(rest, "tanh") or (value,)
             limit = self.number(cap)
             over = self.of(inside, "div")
             if over and limit and self.is_score(over[0]) and self.number(over[1]) == limit:
-                return True
-        return False
+                return limit
+        return None
 
     def is_alibi(self, value: Value) -> bool:
         added = [(s, more, False) for s, more in _both(self.of(value, "add"))]

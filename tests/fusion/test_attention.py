@@ -168,6 +168,27 @@ def test_known_scores_are_named(score: str, name: str) -> None:
     assert f"variant {name}:" in plan.explain()
 
 
+@pytest.mark.parametrize(
+    ("score", "more", "own"),
+    [
+        ("50.0 * ck.tanh(s / 50.0)", {}, 50.0),
+        ("65.0 * ck.tanh(s / 65.0)", {}, 0.0),
+        ("-50.0 * ck.tanh(s / -50.0)", {}, 0.0),
+        ("50.0 * ck.tanh(s / 50.0)", {"scale": "-0.5"}, 0.0),
+        ("50.0 * ck.tanh(s / 50.0)", {"scale": "0.5"}, 50.0),
+    ],
+)
+def test_a_soft_cap_is_ck_tiles_own_where_its_tanh_is_close_enough(
+    score: str, more: dict[str, str], own: float
+) -> None:
+    plan = planned(score=f"lambda s: {score}", **more)
+    assert plan.kernel.soft_cap == own
+    assert (plan.kernel.functions.score is None) == bool(own)
+    assert plan.kernel.as_written.functions.score == plan.kernel.score
+    said = "CK Tile's own computes it" if own else "it is computed as an expression"
+    assert f"the score function is a soft cap; {said}" in plan.explain()
+
+
 def test_a_scale_that_is_not_above_0_needs_a_function() -> None:
     assert planned(scale="0.5").kernel.score is None
     assert planned(scale="-0.5").kernel.score is not None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from cklang.arch import ArchSpec
 from cklang.attention_keys import AttentionAlgorithm, AttentionKey
+from cklang.errors import CkUnsupportedError
 from cklang.fusion.attention_plan import AttentionFunctions, AttentionPlan, FusedAttention
 from cklang.ir.nodes import Value
 from cklang.runtime.arrays import Array
@@ -71,16 +72,25 @@ def choose_attention(
         CkValueError: I045, heads do not fit; K002, the algorithm asked for is none of attention.
         CkUnsupportedError: K101, K102, no algorithm.
     """
-    case = case_of(plan.kernel, storage_of(plan, binding, outs), binding.dims)
+    kernel, storage = plan.kernel, storage_of(plan, binding, outs)
+    case = case_of(kernel, storage, binding.dims)
     if case.is_empty:
         return []
-    selection = select_attention(case, spec, request, plan.kernel.functions)
+    try:
+        selection = select_attention(case, spec, request, kernel.functions)
+    except CkUnsupportedError:
+        if not kernel.soft_cap:
+            raise
+        # A bundle may have no kernel of it: expressions fill those of any function.
+        kernel = kernel.as_written
+        case = case_of(kernel, storage, binding.dims)
+        selection = select_attention(case, spec, request, kernel.functions)
     case = selection.problem
-    first = AttentionChoice(kernel=plan.kernel, problem=case, selection=selection)
+    first = AttentionChoice(kernel=kernel, problem=case, selection=selection)
     if not case.signature.split:
         return [first]
     second = combination(case, spec)
-    return [first, AttentionChoice(kernel=plan.kernel, problem=case.combined, selection=second)]
+    return [first, AttentionChoice(kernel=kernel, problem=case.combined, selection=second)]
 
 
 def prepare_attention(

@@ -142,7 +142,8 @@ class AttentionGradCase:
 
     def __str__(self) -> str:
         one = ", added in one order" if self.deterministic else ""
-        return f"the gradient of {self.forward}{one}"
+        bias = ", with that of the bias" if self.bias_grad else ""
+        return f"the gradient of {self.forward}{one}{bias}"
 
     @property
     def signature(self) -> AttentionGradSignature:
@@ -215,6 +216,7 @@ def case_of(
         o=tensors["o"],
         lse=tensors.get("lse", AttentionTensor()),
         scale=scale,
+        soft_cap=kernel.soft_cap,
         scale_p=of_weights,
         scale_o=1 / of_weights,
         dropout=kernel.dropout,
@@ -295,17 +297,23 @@ def _signature(kernel: FusedAttention, storage: Mapping[str, Storage]) -> Attent
         dtype=dtype,
         dtype_o=kernel.o.type.dtype,
         dtype_bias=dtype,
-        score=ScoreKind.NONE if kernel.score is None else ScoreKind.FUNCTION,
+        score=_score_kind(kernel),
         mask=mask_kind(kernel.window) if kernel.mask is None else MaskKind.FUNCTION,
         lse=kernel.lse is not None,
         dropout=kernel.dropout > 0,
         packed=bool(kernel.starts),
         paged=kernel.pages is not None,
-        score_function=region_hash(kernel.score),
+        score_function=region_hash(kernel.functions.score),
         mask_function=region_hash(kernel.mask),
         output=kernel.output is not None,
         output_function=region_hash(kernel.output),
     )
+
+
+def _score_kind(kernel: FusedAttention) -> ScoreKind:
+    if kernel.soft_cap:
+        return ScoreKind.SOFT_CAP
+    return ScoreKind.NONE if kernel.score is None else ScoreKind.FUNCTION
 
 
 def mask_kind(window: WindowMask) -> MaskKind:

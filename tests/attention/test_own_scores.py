@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: MIT
+"""Soft caps that CK Tile's own computes, within the bounds of the expressions they stand for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import cklang as ck
+from cklang.attention_keys import AttentionKey, ScoreKind
+from cklang.errors import CkError, error
+from cklang.reference.bounds import evaluate_with_bound
+from cklang.runtime.attention import call
+from cklang.runtime.attention.select import select_attention
+from cklang.runtime.op import Op
+from cklang.testing import assert_close
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("attention-own-scores")]
+
+B, H, G, S, T, D = ck.dims("B H G S T D")
+ARCH = "gfx942"
+
+Array = np.ndarray[Any, Any]
+
+
+@ck.op
+def capped(
+    q: ck.f16[B, H, S, D],
+    k: ck.f16[B, G, T, D],
+    v: ck.f16[B, G, T, D],
+    cap: ck.const[float] = 50.0,
+) -> ck.f16[B, H, S, D]:
+    return ck.attention(q, k, v, score=lambda s: cap * ck.tanh(s / cap))
+
+
+@ck.op
+def masked(
+    q: ck.bf16[B, H, S, D],
+    k: ck.bf16[B, G, T, D],
+    v: ck.bf16[B, G, T, D],
+    lengths: ck.i32[B],
+    cap: ck.const[float] = 512.0,
+) -> ck.bf16[B, H, S, D]:
+    return ck.attention(
+        q,
+        k,
+        v,
+        mask=lambda b, i, j: (j <= i) & (j < lengths[b]),
+        score=lambda s: cap * ck.tanh(s / cap),
+    )
+
+
+@ck.op
+def with_lse(
+    q: ck.f16[B, H, S, D], k: ck.f16[B, G, T, D], v: ck.f16[B, G, T, D]
+) -> tuple[ck.f16[B, H, S, D], ck.f32[B, H, S]]:
+    return ck.attention(q, k, v, score=lambda s: 50.0 * ck.tanh(s / 50.0), return_lse=True)
+
+
+def made(rng: np.random.Generator, size: float, *shape: int) -> Array:
+    return (rng.uniform(-1, 1, shape) * size).astype(np.float16)
+
+
+def score_of(op: Op) -> ScoreKind:
+    assert op.last is not None
+    key = op.last.launches[0].key
+    assert isinstance(key, AttentionKey)
+    return key.signature.score
+
+
+def check(op: Op, *args: Any, **more: Any) -> None:
+    got = op(*args, **more, device=f"emu:{ARCH}")
+    (want,), (bound,) = evaluate_with_bound(op.ir(*args, **more), args)
+    assert_close(got, want, bound)
+
+
+@settings(max_examples=15)
+@given(
+    st.sampled_from((0.5, 5.0, 30.0, 50.0, 64.0)),
+    st.sampled_from((1e-3, 0.1, 1.0, 8.0, 60.0)),
+    st.sampled_from((1, 3)),
+    st.integers(0, 99),
+)
+@example(64.0, 1e-3, 1, 0)  # scores of which the cheap tanh has few digits
+@example(64.0, 60.0, 1, 0)  # and such that it is 1
+def test_results_are_within_the_bounds(cap: float, size: float, splits: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    shapes = (2, 4, 70, 64), (2, 2, 300, 64)
+    q, k = (made(rng, size, *shape) for shape in shapes)
+    op = capped.using(splits=splits)
+    check(op, q, k, made(rng, 1.0, *shapes[1]), cap=cap)
+    assert score_of(op) is ScoreKind.SOFT_CAP
+
+
+def test_with_a_mask_function() -> None:
+    rng = np.random.default_rng(0)
+    q, k, v = (
+        rng.uniform(-3, 3, (2, heads, rows, 64)).astype(ml_dtypes.bfloat16)
+        for heads, rows in ((4, 70), (2, 150), (2, 150))
+    )
+    check(masked, q, k, v, np.array([150, 20], np.int32))
+    assert score_of(masked) is ScoreKind.SOFT_CAP
+
+
+def test_fewer_instructions_than_the_expression() -> None:
+    rng = np.random.default_rng(0)
+    q, k, v = (made(rng, 1.0, 1, 2, rows, 64) for rows in (128, 512, 512))
+    check(capped, q, k, v)
+    assert capped.last is not None
+    own = capped.last.instructions
+    results = with_lse(q, k, v, device=f"emu:{ARCH}")
+    wants, bounds = evaluate_with_bound(with_lse.ir(q, k, v), (q, k, v))
+    for got, want, bound in zip(results, wants, bounds, strict=True):
+        assert_close(got, want, bound)
+    assert score_of(with_lse) is ScoreKind.FUNCTION
+    assert with_lse.last is not None
+    assert own is not None
+    assert with_lse.last.instructions is not None
+    assert with_lse.last.instructions > 1.3 * own
+
+
+def test_it_is_told_and_has_no_gradient() -> None:
+    x = np.ones((1, 2, 8, 64), np.float16)
+    said = capped.explain(x, x, x, device=f"emu:{ARCH}")
+    assert "the score function is a soft cap; CK Tile's own computes it" in said
+    assert "soft_cap" in said
+    with pytest.raises(CkError, match="G006"):
+        ck.attention_grad(capped, x, x, x, grad=x, device=f"emu:{ARCH}")
+
+
+def test_where_there_is_no_kernel_of_it_the_expression_is_computed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As where there are no headers, and a bundle whose kernels take functions of scores."""
+
+    def select(case: Any, spec: Any, *rest: Any) -> Any:
+        if case.signature.score is ScoreKind.SOFT_CAP:
+            raise error("K102", notes=[], signature=case.signature.words, arch=spec.name)
+        return select_attention(case, spec, *rest)
+
+    monkeypatch.setattr(call, "select_attention", select)
+    x, op = np.ones((1, 2, 9, 64), np.float16), capped.using()
+    check(op, x, x, x, cap=7.0)
+    assert score_of(op) is ScoreKind.FUNCTION

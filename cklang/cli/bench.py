@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from cklang.cli.target import add_target, asked_workers, calls_named, load_op
-from cklang.cli.tune import add_session
+from cklang.cli.tune import add_gradient, add_session, gradient_of
 from cklang.runtime.tune.bench import Bench, bench
 
 __all__ = ["add", "run"]
@@ -22,6 +22,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     add_target(parser)
     add_session(parser, budget="10m")
+    add_gradient(parser)
     parser.add_argument("--csv", type=Path, metavar="FILE.csv", help="write the table")
     parser.add_argument("--json", type=Path, metavar="FILE.json", help="write table and report")
     parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw it (needs matplotlib)")
@@ -38,6 +39,7 @@ def run(options: argparse.Namespace) -> int:
             device=options.device,
             executor=executor,
             limit=options.limit,
+            **gradient_of(options),
         )
     _write(options, found)
     sys.stdout.write(f"{found.oracle()}\n")

@@ -23,7 +23,7 @@ from cklang.errors import error
 from cklang.runtime.tune.session import autotune, database_path
 from cklang.tuning.database import Database
 
-__all__ = ["add", "add_session", "run"]
+__all__ = ["add", "add_gradient", "add_session", "gradient_of", "run"]
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -37,12 +37,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="give a problem up after so many kernels that are no better (default: 8)",
     )
-    parser.add_argument(
-        "--gradient", action="store_true", help="of the op's gradients: ck.attention_grad of it"
-    )
-    parser.add_argument(
-        "--deterministic", action="store_true", help="of those that are added in one order"
-    )
+    add_gradient(parser)
     group = parser.add_argument_group("the database")
     group.add_argument("--export", type=Path, metavar="FILE.json", help="write all of it as JSON")
     group.add_argument(
@@ -66,6 +61,23 @@ def add_session(parser: argparse.ArgumentParser, *, budget: str) -> None:
     )
 
 
+def add_gradient(parser: argparse.ArgumentParser) -> None:
+    """Add the options that ask for gradients instead of the op's own kernels."""
+    parser.add_argument(
+        "--gradient", action="store_true", help="of the op's gradients: ck.attention_grad of it"
+    )
+    parser.add_argument(
+        "--deterministic", action="store_true", help="of those that are added in one order"
+    )
+    parser.add_argument("--bias", action="store_true", help="of those with that of the bias")
+
+
+def gradient_of(options: argparse.Namespace) -> dict[str, bool]:
+    """Return what :func:`add_gradient` read: each of its options asks for gradients."""
+    asked = options.gradient or options.deterministic or options.bias
+    return {"gradient": asked, "deterministic": options.deterministic, "bias": options.bias}
+
+
 def run(options: argparse.Namespace) -> int:
     """Measure and print what was found; then move measurements as asked."""
     moves = [options.export, options.load, options.merge]
@@ -84,8 +96,7 @@ def run(options: argparse.Namespace) -> int:
                 executor=executor,
                 limit=options.limit,
                 patience=options.patience,
-                gradient=options.gradient or options.deterministic,
-                deterministic=options.deterministic,
+                **gradient_of(options),
             )
         sys.stdout.write(f"{report}\n")
     if any(moves):

@@ -37,6 +37,7 @@ from cklang.runtime.upload import Page, Pages
 if TYPE_CHECKING:
     import networkx as nx
 
+    from cklang.runtime.attention.gradients import GradientKind
     from cklang.runtime.device import Effort
     from cklang.runtime.dispatch import CallPlan
     from cklang.runtime.plans import AnyChoice, AnyPlan
@@ -367,24 +368,24 @@ class Op:
         return cases_of(self._fuse(binding), binding)
 
     def gradient_cases(
-        self, args: Sequence[Any], kwargs: Mapping[str, Any], *, deterministic: bool
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], kind: GradientKind
     ) -> tuple[AnyCase, ...]:
         """Return the same of :func:`cklang.attention_grad` of a call.
 
         Args:
             args: Of the call.
             kwargs: Of the call.
-            deterministic: As in :func:`cklang.attention_grad`.
+            kind: Which gradients.
 
         Raises:
-            CkUnsupportedError: G006, G007, it has no gradient.
+            CkUnsupportedError: G006, G007, G008, it has no such gradient.
         """
         from cklang.runtime.attention.backward import plan_of_gradients
         from cklang.runtime.tune.gradient import gradient_runs_of
 
         binding = self._bind(self._values(tuple(args), dict(kwargs)))
         plan = plan_of_gradients(self, binding)
-        return gradient_runs_of(plan, binding, deterministic=deterministic)
+        return gradient_runs_of(plan, binding, kind)
 
     def declare(
         self,

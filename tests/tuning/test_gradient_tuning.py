@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ import cklang as ck
 from cklang.attention_keys import AttentionGradKey
 from cklang.cli.main import main
 from cklang.errors import CkError
+from cklang.runtime.arguments import packed_arguments
+from cklang.runtime.attention.backward import prepare_gradients
+from cklang.runtime.attention.gradients import GradientKind
 from cklang.runtime.registry import Registry
 from cklang.runtime.tune import measure as measuring
 from cklang.runtime.tune.case import calls_of, problem_text
@@ -38,6 +42,26 @@ def distant(
         v,
         mask=lambda h, i, j: (j <= i + 60) | (h == 1),
         score=lambda s, h, i, j: s - far[h] * ck.abs((i - j).to(ck.f32)),
+        dropout=0.25,
+        seed=77,
+        offset=3,
+    )
+
+
+# So is one of this.
+@ck.op
+def relative(
+    q: ck.f16[B, H, S, D],  # type: ignore[valid-type]
+    k: ck.f16[B, G, T, D],  # type: ignore[valid-type]
+    v: ck.f16[B, G, T, D],  # type: ignore[valid-type]
+    bias: ck.f16[H, S, T],  # type: ignore[valid-type]
+) -> ck.f16[B, H, S, D]:  # type: ignore[valid-type]
+    return ck.attention(
+        q,
+        k,
+        v,
+        mask=lambda h, i, j: (j <= i + 60) | (h == 1),
+        score=lambda s, h, i, j: s + bias[h, i, j],
         dropout=0.25,
         seed=77,
         offset=3,
@@ -72,7 +96,7 @@ def runs_of(op: Any, **dims: int) -> list[GradientRun]:
     found = [
         each
         for deterministic in (False, True)
-        for each in calls_of(op, dims, gradient=True, deterministic=deterministic)
+        for each in calls_of(op, dims, GradientKind(deterministic=deterministic))
     ]
     assert all(isinstance(each, GradientRun) for each in found)
     return found  # type: ignore[return-value]
@@ -84,12 +108,12 @@ def runs_of(op: Any, **dims: int) -> list[GradientRun]:
 )
 def test_runs_are_plain_data(op: Any, dims: dict[str, int], shape: tuple[int, ...]) -> None:
     runs = runs_of(op, **dims)
-    assert [run.deterministic for run in runs] == [False, True]
+    assert [run.kind.deterministic for run in runs] == [False, True]
     for run in runs:
         again = GradientRun.from_json(json.loads(json.dumps(run.to_json())))
         assert again == run
         assert again.problem == run.problem
-        assert run.problem.deterministic == run.deterministic
+        assert run.problem.deterministic == run.kind.deterministic
         assert gradient_of_o(run).shape == shape
     assert len({problem_text(run.problem) for run in runs}) == 2
 
@@ -109,6 +133,19 @@ def test_a_question_is_that_of_a_call_and_has_no_names() -> None:
     assert len(texts) == 1
     texts.add(problem_text(runs_of(packed, **{**PACKED, "M": 71})[0].problem))
     assert len(texts) == 2
+
+
+def test_the_gradient_of_a_bias_is_another_question() -> None:
+    kinds = [GradientKind(bias=bias) for bias in (False, True)]
+    plain, biased = (calls_of(relative, SMALL, kind)[0] for kind in kinds)
+    assert isinstance(biased, GradientRun)
+    assert GradientRun.from_json(json.loads(json.dumps(biased.to_json()))) == biased
+    assert str(biased.problem) == f"{plain.problem}, with that of the bias"
+    assert biased.filling.score is None
+    assert plain.filling.score is not None
+    assert problem_text(plain.problem) != problem_text(biased.problem)
+    with pytest.raises(CkError, match="CK-G008"):
+        calls_of(distant, SMALL, GradientKind(bias=True))
 
 
 def test_what_has_no_gradient_or_no_score_is_not_measured() -> None:
@@ -153,6 +190,31 @@ def test_a_session_measures_and_a_call_takes_the_best(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("attention")
+def test_kernels_with_the_gradient_of_a_bias_are_tuned(tmp_path: Path) -> None:
+    path, dims = tmp_path / "tuning.sqlite", {**SMALL, "B": 2}
+    report = ck.autotune(
+        relative, [dims], gradient=True, bias=True, database=path, device=f"emu:{ARCH}", limit=1
+    )
+    (found,) = report.problems
+    assert found.best is not None
+    assert found.best.status is Status.RIGHT
+    assert isinstance(found.best.key, AttentionGradKey)
+    assert found.best.key.bias_grad
+    assert found.best.counters["error_ratio"] <= 1
+    args = packed_arguments(relative.program.signature, dims)
+    made = prepare_gradients(
+        relative.using(strategy=ck.Tuned(path)),
+        (),
+        args,
+        grad=args["q"],
+        kind=GradientKind(bias=True),
+        device=f"emu:{ARCH}",
+    )
+    assert "the best of 1 measured kernels in the database" in made.selection.reason
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("attention")
 def test_a_wrong_kernel_never_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     _, key = registered(**SMALL)
     (run, _) = runs_of(distant, **SMALL)
@@ -162,10 +224,12 @@ def test_a_wrong_kernel_never_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "1.5 times its bound" in found["note"]
 
 
+@pytest.mark.parametrize("command", ["tune", "bench"])
 @pytest.mark.parametrize(
     ("option", "said"), [("--gradient", ""), ("--deterministic", ", added in one order")]
 )
-def test_the_command_asks_for_gradients(
+def test_the_commands_ask_for_gradients(
+    command: str,
     option: str,
     said: str,
     tmp_path: Path,
@@ -175,8 +239,35 @@ def test_the_command_asks_for_gradients(
     monkeypatch.setenv("CKLANG_DEVICE", f"emu:{ARCH}")
     words = [f"{__file__}:distant", *(f"{name}={extent}" for name, extent in SMALL.items())]
     words += [option, "--budget", "0s", "--database", str(tmp_path / "tuning.sqlite")]
-    assert main(["tune", *words]) == 0
+    assert main([command, *words]) == 0
     text = capsys.readouterr().out
     assert "the gradient of attention of 1 x 2 heads on 1, 33 queries, 70 keys" in text
-    assert f"f16 to f16{said}: 0 of " in text
-    assert "the budget is used up" in text
+    if command == "bench":
+        assert f"f16 to f16{said}: best of 0 -; heuristic no right result" in text
+    else:
+        assert f"f16 to f16{said}: 0 of " in text
+        assert "the budget is used up" in text
+
+
+@pytest.mark.parametrize("command", ["tune", "bench"])
+def test_the_commands_ask_for_the_gradient_of_a_bias(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [f"{__file__}:distant", *(f"{name}={extent}" for name, extent in SMALL.items())]
+    words += ["--bias", "--budget", "0s", "--database", str(tmp_path / "tuning.sqlite")]
+    assert main([command, *words]) == 1
+    assert "CK-G008" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("attention")
+def test_gradients_are_benchmarked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CKLANG_DEVICE", f"emu:{ARCH}")
+    table = tmp_path / "table.csv"
+    words = [f"{__file__}:relative", *(f"{name}={extent}" for name, extent in SMALL.items())]
+    words += ["--bias", "--limit", "1", "--database", str(tmp_path / "tuning.sqlite")]
+    assert main(["bench", *words, "--csv", str(table)]) == 0
+    (row,) = csv.DictReader(table.read_text().splitlines())
+    assert row["problem"].startswith("the gradient of attention of 1 x 2 heads on 1")
+    assert (row["status"], row["best"], row["heuristic"]) == ("right", "True", "True")
+    assert float(row["instructions"]) > 1000

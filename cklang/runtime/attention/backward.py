@@ -43,6 +43,7 @@ __all__ = [
     "PlannedGradients",
     "PreparedGradients",
     "attention_grad",
+    "bias_of",
     "declare_gradients",
     "is_additive",
     "plan_gradients",
@@ -119,6 +120,8 @@ class PlannedGradients:
     """The kernel that gives the parts."""
     faces: tuple[ResultFace, ...]
     """The results: dq, dk, dv, and dbias if it is asked for."""
+    bias: AddedBias | None
+    """That whose gradient is dbias."""
 
 
 def plan_gradients(
@@ -138,7 +141,7 @@ def plan_gradients(
     if given.place != binding.place:
         where = f"{GRAD} on {given.place}, the others on {binding.place}"
         raise error("A026", where=where)
-    added = _bias(plan, binding) if kind.bias else None
+    added = bias_of(plan, binding) if kind.bias else None
     values = [getattr(plan.kernel, side).value for side in "qkv"]
     likes = [binding.arrays[each.name] for each in (*values, *([added.value] if added else []))]
     faces = tuple(ResultFace(shape=like.shape, dtype=like.dtype) for like in likes)
@@ -146,16 +149,16 @@ def plan_gradients(
         arrays.read(name, arrays.empty(face.shape, face.dtype, binding.library, binding.place))
         for name, face in zip((*OUTS, DBIAS), faces, strict=False)
     ]
-    how = How(request=op.request, deterministic=kind.deterministic, bias=added)
+    how = How(request=op.request, kind=kind, bias=added)
     stages = GradientStages(plan, binding, given, outs, opened.spec, how)
     steps = list(stages.steps(opened, shared_builder().build_all))
     pieces = [touched(array, written=False) for array in (*binding.arrays.values(), given)]
     pieces += [touched(out, written=True) for out in outs]
     call = CallPlan(opened, steps, pieces, stages.temporaries, binding.place, outs=len(outs))
-    return PlannedGradients(call=call, selection=stages.selection, faces=faces)
+    return PlannedGradients(call=call, selection=stages.selection, faces=faces, bias=added)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedGradients:
     """All launches of the gradients of one call with host arrays, to run again and again."""
 
@@ -164,6 +167,8 @@ class PreparedGradients:
     results: Gradients
     selection: Selection[AttentionGradKey, AttentionGradCase]
     """The kernel that gives the parts."""
+    bias: AddedBias | None
+    """That whose gradient is wanted."""
     held: tuple[Any, ...]
     """What must live as long as the addresses are used."""
 
@@ -203,7 +208,12 @@ def prepare_gradients(
     given = [*binding.arrays.values(), arrays.read(GRAD, grad)]
     addresses = [each.pointer for each in (*given, *(arrays.read("result", m) for m in made))]
     return PreparedGradients(
-        planned.call, tuple(addresses), Gradients(*made), planned.selection, tuple(given)
+        call=planned.call,
+        addresses=tuple(addresses),
+        results=Gradients(*made),
+        selection=planned.selection,
+        bias=planned.bias,
+        held=tuple(given),
     )
 
 
@@ -283,7 +293,7 @@ def is_additive(score: Function) -> bool:
     return score.results[0].name in moved
 
 
-def _bias(plan: AttentionPlan, binding: Binding) -> AddedBias:
+def bias_of(plan: AttentionPlan, binding: Binding) -> AddedBias:
     """Return what the score adds as a bias.
 
     Raises:

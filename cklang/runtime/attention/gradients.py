@@ -39,6 +39,7 @@ from cklang.lowering.attention_face import (
     AttentionGradFace,
     AttentionGradProblem,
     AttentionOperand,
+    AttentionProblem,
     AttentionTensor,
     ReduceFace,
     ReduceProblem,
@@ -73,6 +74,9 @@ __all__ = [
     "How",
     "forward_case",
     "grad_case",
+    "gradient_at",
+    "sizes_of",
+    "sum_at",
 ]
 
 GRAD = "grad"
@@ -105,13 +109,18 @@ class GradientKind:
     bias: bool = False
     """Whether the gradient of the bias too."""
 
+    def functions(self, kernel: FusedAttention) -> AttentionFunctions:
+        """Return what fills the kernel of the gradient: a bias that has one is no expression."""
+        functions = kernel.functions
+        return replace(functions, score=None) if self.bias else functions
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class How:
     """The same of a bound call, and how its kernels are chosen."""
 
     request: Request
-    deterministic: bool
+    kind: GradientKind
     bias: AddedBias | None
 
 
@@ -172,17 +181,9 @@ class GradientStages:
         self.outs = [_viewed(view, out) for view, out in zip(views, outs, strict=False)]
         self.dbias = outs[-1]
         p = case.problem
-        self.batch = 1 if case.signature.packed else p.batch
+        self.batch = _batch(case)
         self.parts = parts_of_dq(self.key, p.seqlen_k)
-        heads = self.batch * p.heads
-        sizes = {
-            "o": heads * p.seqlen_q * p.hdim_v * case.signature.dtype_o.bytes,
-            "lse": heads * p.seqlen_q * _F32,
-            "d": heads * p.seqlen_q * _F32,
-            "dq_parts": self.parts * heads * p.seqlen_q * p.hdim_q * _F32,
-            "dk_parts": heads * p.seqlen_k * p.hdim_q * _F32,
-            "dv_parts": heads * p.seqlen_k * p.hdim_v * _F32,
-        }
+        sizes = sizes_of(case, self.parts)
         if self._of_bias == _PARTS:
             sizes[_PARTS] = math.prod(self._scores) * p.seqlen_k * case.signature.dtype.bytes
         self.temporaries = [max(size, _F32) for size in sizes.values()]
@@ -212,14 +213,13 @@ class GradientStages:
         return bool(math.prod(self._scores) and self.case.problem.seqlen_k)
 
     def _selected(self) -> Selection[AttentionGradKey, AttentionGradCase]:
-        case = grad_case(self.case, self.how.deterministic, self.how.bias is not None)
+        case = grad_case(self.case, self.how.kind.deterministic, self.how.kind.bias)
         return find(case, self.spec, self._request(AttentionGradAlgorithm), self._functions)
 
     @property
     def _functions(self) -> AttentionFunctions:
         """What fills the kernel of the gradient."""
-        functions = self.plan.kernel.functions
-        return functions if self.how.bias is None else replace(functions, score=None)
+        return self.how.kind.functions(self.plan.kernel)
 
     def _request(self, of: type[AttentionAlgorithm | AttentionGradAlgorithm]) -> Request:
         """Return what was asked, without an algorithm that is for the other direction."""
@@ -260,7 +260,7 @@ class GradientStages:
                 key=total,
                 face=ReduceFace,
                 values=(f"{name}_parts", name),
-                question=self._sum(place, rows[place], widths[place], parts),
+                question=self._sum(place, parts),
             )
         if self._of_bias == _PARTS and self.dbias.size:
             dtype = case.signature.dtype
@@ -300,22 +300,8 @@ class GradientStages:
         functions = self.plan.kernel.functions
         return select_attention(self.case, self.spec, request, functions).key
 
-    def _forward(self, at: Mapping[str, int]) -> Any:
-        case = self.case
-        found: dict[str, Any] = {}
-        for name, value in case.values.items():
-            held = getattr(case.problem, name)
-            address = at.get(value, 0)
-            found[name] = address if isinstance(held, int) else replace(held, pointer=address)
-        operands: list[AttentionOperand] = [
-            replace(operand, pointer=at[value])
-            for operand, value in zip(case.problem.operands, case.reads, strict=True)
-        ]
-        p = case.problem
-        o = _rows(p.heads * p.seqlen_q * p.hdim_v, p.seqlen_q * p.hdim_v, p.hdim_v)
-        return replace(
-            p, **(found | {"o": replace(o, pointer=at.get("o", 0))}), operands=tuple(operands)
-        )
+    def _forward(self, at: Mapping[str, int]) -> AttentionProblem:
+        return _forward_at(self.case, at)
 
     def _dot(self, at: Mapping[str, int]) -> ReduceProblem:
         p = self.case.problem
@@ -332,32 +318,18 @@ class GradientStages:
             factor=1.0 - p.dropout,
         )
 
-    def _part(self, name: str) -> AttentionTensor:
-        p = self.case.problem
-        length = p.seqlen_q if name == "dq" else p.seqlen_k
-        width = p.hdim_v if name == "dv" else p.hdim_q
-        return _rows(p.heads * length * width, length * width, width)
-
     def _gradient(self, at: Mapping[str, int]) -> AttentionGradProblem:
-        p = self.case.problem
-        d = _rows(p.heads * p.seqlen_q, p.seqlen_q, 1)
-        forward = self._forward(at)
-        grad_bias = AttentionTensor()
+        asked = gradient_at(self.case, replace(self.grad, pointer=at[GRAD]), at)
         bias = self.how.bias
-        if bias is not None:
-            name = bias.value.name
-            strides = bias.strides(self.binding.arrays[name])
-            forward = replace(forward, bias=replace(_rows(*strides), pointer=at[name]))
-            grad_bias = replace(self._bias_place(bias), pointer=at[self._of_bias])
-        return AttentionGradProblem(
-            forward=forward,
-            grad_bias=grad_bias,
-            grad_o=replace(self.grad, pointer=at[GRAD]),
-            d=replace(d, pointer=at["d"]),
-            grad_q=replace(self._part("dq"), pointer=at["dq_parts"]),
-            grad_k=replace(self._part("dk"), pointer=at["dk_parts"]),
-            grad_v=replace(self._part("dv"), pointer=at["dv_parts"]),
-            stride_split_q=self.batch * p.heads * p.seqlen_q * p.hdim_q,
+        if bias is None:
+            return asked
+        name = bias.value.name
+        strides = bias.strides(self.binding.arrays[name])
+        held = replace(_rows(*strides), pointer=at[name])
+        return replace(
+            asked,
+            forward=replace(asked.forward, bias=held),
+            grad_bias=replace(self._bias_place(bias), pointer=at[self._of_bias]),
         )
 
     def _bias_place(self, bias: AddedBias) -> AttentionTensor:
@@ -389,28 +361,105 @@ class GradientStages:
             stride_part=math.prod(own) * keys,
         )
 
-    def _sum(
-        self, place: int, rows: int, width: int, parts: int
-    ) -> Callable[[Mapping[str, int]], ReduceProblem]:
+    def _sum(self, place: int, parts: int) -> Callable[[Mapping[str, int]], ReduceProblem]:
         name = OUTS[place]
-        p = self.case.problem
-        part = self._part(name)
-        shared = 1 if name == "dq" else p.heads // p.kv_heads
-        apart = self.batch * p.heads * rows * width if name == "dq" else part.stride_head
 
         def question(at: Mapping[str, int]) -> ReduceProblem:
-            return ReduceProblem(
-                batch=self.batch,
-                heads=p.heads // shared,
-                rows=rows,
-                width=width,
-                a=replace(part, pointer=at[f"{name}_parts"], stride_head=shared * part.stride_head),
-                result=replace(self.outs[place], pointer=at[name]),
-                count=parts,
-                stride_part=apart,
-            )
+            return sum_at(self.case, name, parts, replace(self.outs[place], pointer=at[name]), at)
 
         return question
+
+
+def _forward_at(case: AttentionCase, at: Mapping[str, int]) -> AttentionProblem:
+    """Return the forward problem with addresses; o is packed, in memory of the call's own."""
+    p, found = case.problem, dict[str, Any]()
+    for name, value in case.values.items():
+        held, address = getattr(p, name), at.get(value, 0)
+        found[name] = address if isinstance(held, int) else replace(held, pointer=address)
+    operands: list[AttentionOperand] = [
+        replace(operand, pointer=at[value])
+        for operand, value in zip(p.operands, case.reads, strict=True)
+    ]
+    o = _rows(p.heads * p.seqlen_q * p.hdim_v, p.seqlen_q * p.hdim_v, p.hdim_v)
+    found["o"] = replace(o, pointer=at.get("o", 0))
+    return replace(p, **found, operands=tuple(operands))
+
+
+def gradient_at(
+    case: AttentionCase, grad: AttentionTensor, at: Mapping[str, int]
+) -> AttentionGradProblem:
+    """Return what the kernel is asked that gives the parts, for addresses; without a bias.
+
+    Args:
+        case: The forward problem of the gradients.
+        grad: The gradient of o.
+        at: The address of each value, of lse, d and the parts too.
+    """
+    p, batch = case.problem, _batch(case)
+    return AttentionGradProblem(
+        forward=_forward_at(case, at),
+        grad_o=grad,
+        d=replace(_rows(p.heads * p.seqlen_q, p.seqlen_q, 1), pointer=at["d"]),
+        grad_q=replace(_part(p, "dq"), pointer=at["dq_parts"]),
+        grad_k=replace(_part(p, "dk"), pointer=at["dk_parts"]),
+        grad_v=replace(_part(p, "dv"), pointer=at["dv_parts"]),
+        stride_split_q=batch * p.heads * p.seqlen_q * p.hdim_q,
+    )
+
+
+def sum_at(
+    case: AttentionCase,
+    name: str,
+    parts: int,
+    result: AttentionTensor,
+    at: Mapping[str, int],
+) -> ReduceProblem:
+    """Return what the kernel is asked that adds up parts.
+
+    Args:
+        case: The forward problem of the gradients.
+        name: Which result: dq, dk or dv.
+        parts: Of how many parts it is the sum.
+        result: Where it goes.
+        at: The address of the parts.
+    """
+    p, part = case.problem, _part(case.problem, name)
+    shared = 1 if name == "dq" else p.heads // p.kv_heads
+    rows, width = part.stride_head // max(part.stride_seq, 1), part.stride_seq
+    apart = _batch(case) * p.heads * rows * width if name == "dq" else part.stride_head
+    return ReduceProblem(
+        batch=_batch(case),
+        heads=p.heads // shared,
+        rows=rows,
+        width=width,
+        a=replace(part, pointer=at[f"{name}_parts"], stride_head=shared * part.stride_head),
+        result=result,
+        count=parts,
+        stride_part=apart,
+    )
+
+
+def sizes_of(case: AttentionCase, parts: int) -> dict[str, int]:
+    """Return the bytes of what stands between the stages, ``parts`` of dq among it."""
+    p, heads = case.problem, _batch(case) * case.problem.heads
+    return {
+        "o": heads * p.seqlen_q * p.hdim_v * case.signature.dtype_o.bytes,
+        "lse": heads * p.seqlen_q * _F32,
+        "d": heads * p.seqlen_q * _F32,
+        "dq_parts": parts * heads * p.seqlen_q * p.hdim_q * _F32,
+        "dk_parts": heads * p.seqlen_k * p.hdim_q * _F32,
+        "dv_parts": heads * p.seqlen_k * p.hdim_v * _F32,
+    }
+
+
+def _batch(case: AttentionCase) -> int:
+    return 1 if case.signature.packed else case.problem.batch
+
+
+def _part(p: AttentionProblem, name: str) -> AttentionTensor:
+    length = p.seqlen_q if name == "dq" else p.seqlen_k
+    width = p.hdim_v if name == "dv" else p.hdim_q
+    return _rows(p.heads * length * width, length * width, width)
 
 
 def _rows(batch: int, head: int, row: int) -> AttentionTensor:

@@ -112,6 +112,9 @@ def bench(
     device: str | None = None,
     executor: Executor | None = None,
     limit: int = 64,
+    gradient: bool = False,
+    deterministic: bool = False,
+    bias: bool = False,
 ) -> Bench:
     """Measure every legal kernel of each problem, up to ``limit``, the model's favourites first.
 
@@ -127,6 +130,9 @@ def bench(
         executor=executor,
         limit=limit,
         patience=limit,
+        gradient=gradient,
+        deterministic=deterministic,
+        bias=bias,
     )
     return table_of(report)
 

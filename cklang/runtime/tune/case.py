@@ -20,6 +20,7 @@ from cklang.fusion.plan import Kernel, epilogue_hash
 from cklang.ir.nodes import Function
 from cklang.ir.printer import print_function
 from cklang.runtime.arguments import packed_arguments
+from cklang.runtime.attention.gradients import GradientKind
 from cklang.runtime.attention.problem import AttentionCase, AttentionGradCase
 from cklang.runtime.convolution import AnyProblem, problem_of_kernel
 from cklang.runtime.dispatch import storage_of
@@ -106,25 +107,22 @@ AnyCase = Case | AttentionRun | GradientRun
 """What is measured: one launch of products or convolutions, an attention, or its gradients."""
 
 
-def calls_of(
-    op: Op, call: Call, *, gradient: bool = False, deterministic: bool = False
-) -> tuple[AnyCase, ...]:
+def calls_of(op: Op, call: Call, gradient: GradientKind | None = None) -> tuple[AnyCase, ...]:
     """Return the cases of a call: its kernels whose result has an element, in launch order.
 
     Args:
         op: What is called.
         call: The extents of its dims, its dtype variables and constants (operands are packed
             then), or its arguments.
-        gradient: Whether of :func:`cklang.attention_grad` of it instead.
-        deterministic: As there.
+        gradient: Which gradients of it instead: :func:`cklang.attention_grad`.
 
     Raises:
         CkError: What the call raises.
     """
     args = () if isinstance(call, Mapping) else tuple(call)
     kwargs = packed_arguments(op.program.signature, call) if isinstance(call, Mapping) else {}
-    if gradient:
-        return op.gradient_cases(args, kwargs, deterministic=deterministic)
+    if gradient is not None:
+        return op.gradient_cases(args, kwargs, gradient)
     return op.cases(*args, **kwargs)
 
 

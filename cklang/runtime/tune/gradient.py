@@ -17,9 +17,9 @@ import numpy.typing as npt
 from cklang.attention_keys import AttentionGradKey
 from cklang.codec import decode, encode
 from cklang.fusion.attention_plan import AttentionFunctions, AttentionPlan
-from cklang.reference.attention_grad import gradients_with_bound
+from cklang.reference.attention_grad import SharedBias, gradients_with_bound
 from cklang.reference.distance import largest_ratio
-from cklang.runtime.attention.backward import PreparedGradients, prepare_gradients
+from cklang.runtime.attention.backward import PreparedGradients, bias_of, prepare_gradients
 from cklang.runtime.attention.gradients import GradientKind, forward_case, grad_case
 from cklang.runtime.attention.problem import AttentionGradCase
 from cklang.runtime.tune.attention import AttentionRun, part_of, run_of
@@ -34,22 +34,22 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradientRun:
-    """The gradients of q, k and v of one attention of one call."""
+    """The gradients of one attention of one call."""
 
     forward: AttentionRun
-    deterministic: bool
+    kind: GradientKind
 
     @property
     def filling(self) -> AttentionFunctions:
         """What fills the stencil of the kernel that gives the parts."""
-        return self.forward.plan.kernel.functions
+        return self.kind.functions(self.forward.plan.kernel)
 
     @property
     def problem(self) -> AttentionGradCase:
         """The problem that this kernel is selected for."""
         run = self.forward
         case = forward_case(run.plan.kernel, run.places, dict(run.dims))
-        return grad_case(case, self.deterministic, bias_grad=False)
+        return grad_case(case, self.kind.deterministic, self.kind.bias)
 
     def to_json(self) -> dict[str, Any]:
         """Return the form that :meth:`from_json` reads."""
@@ -63,11 +63,17 @@ class GradientRun:
 
 
 def gradient_runs_of(
-    plan: AttentionPlan, binding: Binding, *, deterministic: bool
+    plan: AttentionPlan, binding: Binding, kind: GradientKind
 ) -> tuple[GradientRun, ...]:
-    """Return the gradients of a bound call; none if there is no score."""
+    """Return the gradients of a bound call; none if there is no score.
+
+    Raises:
+        CkUnsupportedError: G008, there is no bias whose gradient a kernel gives.
+    """
+    if kind.bias:
+        bias_of(plan, binding)
     return tuple(
-        GradientRun(forward=run, deterministic=deterministic)
+        GradientRun(forward=run, kind=kind)
         for run in run_of(plan, binding)
         if run.problem.problem.seqlen_k
     )
@@ -83,7 +89,7 @@ def prepared(run: GradientRun, key: AttentionGradKey, arrays: Sequence[Array]) -
         arrays,
         {},
         grad=gradient_of_o(run),
-        kind=GradientKind(deterministic=run.deterministic),
+        kind=run.kind,
         device=None,
     )
 
@@ -97,13 +103,18 @@ def gradient_of_o(run: GradientRun) -> Array:
 
 def gradient_error_ratio(run: GradientRun, key: AttentionGradKey, arrays: Sequence[Array]) -> float:
     """Take the gradients of a part of ``arrays``; return the largest error in its bound's units."""
-    part = GradientRun(forward=run.forward.part, deterministic=run.deterministic)
+    part = GradientRun(forward=run.forward.part, kind=run.kind)
     some = part_of(run.forward, arrays)
     ready = prepared(part, key, some)
     ready.run()
     grad = gradient_of_o(part)
-    want, bound = gradients_with_bound(part.forward.plan.function, some, grad)
+    function, bias = part.forward.plan.function, None
+    if ready.bias is not None:
+        place = [param.name for param in function.params].index(ready.bias.value.name)
+        bias = SharedBias(param=place, axes=ready.bias.axes)
+    want, bound = gradients_with_bound(function, some, grad, bias)
+    found = [each for each in ready.results if each is not None]
     return max(
         largest_ratio(each, wanted, within)
-        for each, wanted, within in zip(ready.results, want, bound, strict=False)
+        for each, wanted, within in zip(found, want, bound, strict=True)
     )

@@ -22,6 +22,7 @@ import numpy as np
 from cklang import knobs
 from cklang.attention_keys import AnyKey
 from cklang.errors import CkUnsupportedError, error
+from cklang.runtime.attention.gradients import GradientKind
 from cklang.runtime.attention.problem import AttentionCase
 from cklang.runtime.family import Asked
 from cklang.runtime.paths import cache_root
@@ -161,6 +162,7 @@ def autotune(
     patience: int = 8,
     gradient: bool = False,
     deterministic: bool = False,
+    bias: bool = False,
 ) -> TuningReport:
     """Measure kernels for calls of ``op``, and store what was found.
 
@@ -183,6 +185,7 @@ def autotune(
         patience: How many kernels in a row may be no better before a problem is given up.
         gradient: Whether for :func:`cklang.attention_grad` of ``op`` instead.
         deterministic: As there; its kernels are others.
+        bias: As there; its kernels are others too.
 
     Returns:
         For each problem what is known of its kernels.
@@ -196,6 +199,7 @@ def autotune(
     from cklang.tuning.database import Database
 
     seconds = seconds_of(budget)
+    kind = GradientKind(deterministic=deterministic, bias=bias) if gradient else None
     if not problems:
         raise error("N007")
     opened = open_device(device)  # may build the emulator: that is not tuning
@@ -205,7 +209,7 @@ def autotune(
         searches = [
             _search(op, case, store, limit, patience)
             for call in problems
-            for case in calls_of(op, call, gradient=gradient, deterministic=deterministic)
+            for case in calls_of(op, call, kind)
         ]
         measurer = _measurer(executor, opened.name, stack)
         for some in _rounds(searches, start + seconds):

@@ -44,8 +44,8 @@ struct WindowMask : ck_tile::GenericAttentionMask<true, true>
         return ck_tile::make_tuple(start, column < sink ? queries : end);
     }
 
-    /// Without branches: of nested ones around what sets a score to -inf, clang 22 loses the last
-    /// (docs/emulator.md).
+    /// Without branches: where several lead to the store of -inf, clang 22 can lose it
+    /// (docs/emulator.md, "A store that clang loses").
     CK_TILE_DEVICE bool IsOutOfBound(index_t row, index_t column) const
     {
         const bool seen = (column < sink) & (column < keys) & (column < row + right_edge);

@@ -17,13 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from cklang.arch import ArchSpec
-from cklang.errors import error
-from cklang.runtime.attention.bare import bare_attention, contents_of
+from cklang.attention_keys import ReduceKey
+from cklang.runtime.attention.bare import bare_attention, bare_gradient, contents_of
 from cklang.runtime.attention.problem import AttentionCase, AttentionGradCase
 from cklang.runtime.bare import bare_launch
 from cklang.runtime.convolution import AnyProblem
-from cklang.runtime.device import Device, open_device
-from cklang.runtime.family import Asked, ChosenKey, Filling
+from cklang.runtime.device import Device, Effort, open_device
+from cklang.runtime.family import NOTHING, Asked, ChosenKey, Filling
 from cklang.runtime.record import Artifact
 
 __all__ = ["Costs", "Measure", "measurement", "microseconds"]
@@ -44,7 +44,8 @@ class Costs:
     device: str
 
 
-_Launch = AbstractContextManager[Callable[[], None]]
+_Launch = AbstractContextManager[Callable[[], Effort | None]]
+"""Gives what launches, and returns what all launches but the last took on the emulator."""
 _Launches = Callable[[Artifact], _Launch]
 
 Measure = Callable[[Sequence[ChosenKey], Filling, Asked, ArchSpec], Costs]
@@ -71,17 +72,14 @@ def measurement(
 
 
 def _launches(device: Device, problem: Asked, stack: ExitStack) -> _Launches:
-    """Return what makes a launch of a kernel on memory that ``stack`` frees.
-
-    Raises:
-        CkInternalError: Z002, the problem is one of gradients, which are several launches.
-    """
-    if isinstance(problem, AttentionGradCase):
-        raise error("Z002", what=f"one launch is asked for {problem}")
-    if isinstance(problem, AttentionCase):
-        contents = contents_of(problem)
+    """Return what makes a launch of a kernel on memory that ``stack`` frees."""
+    if isinstance(problem, AttentionGradCase | AttentionCase):
+        forward = problem if isinstance(problem, AttentionCase) else problem.forward
+        contents = contents_of(forward)
         addresses = {name: _placed(device, held, stack) for name, held in contents.items()}
-        return partial(_attention_launch, device, problem, addresses)
+        if isinstance(problem, AttentionCase):
+            return partial(_attention_launch, device, problem, addresses)
+        return partial(_gradient_launch, device, problem, addresses)
     places = [_placed(device, np.full(n, _FILLING, np.uint8), stack) for n in _sizes(problem)]
     return partial(_product_launch, device, problem, places)
 
@@ -90,6 +88,16 @@ def _attention_launch(
     device: Device, problem: AttentionCase, addresses: Mapping[str, int], artifact: Artifact
 ) -> _Launch:
     return bare_attention(device, artifact, problem, addresses)
+
+
+def _gradient_launch(
+    device: Device, problem: AttentionGradCase, addresses: Mapping[str, int], artifact: Artifact
+) -> _Launch:
+    from cklang.runtime.build import shared_builder
+
+    key = ReduceKey(False, problem.forward.signature.dtype, artifact.key.arch)
+    (summing,) = shared_builder().build_all([(key, NOTHING)])
+    return bare_gradient(device, artifact, summing, problem, addresses)
 
 
 def _product_launch(
@@ -114,10 +122,10 @@ def _cost(device: Device, launched: _Launch) -> float:
     with launched as launch:
         if not device.emulated:
             return microseconds(device, launch)
-        launch()
+        before = launch()
         device.synchronize()
-        effort = device.effort()
-        return float(effort.instructions) if effort is not None else 0.0
+        efforts = (before, device.effort())
+        return float(sum(each.instructions for each in efforts if each is not None))
 
 
 def microseconds(device: Device, launch: Callable[[], object]) -> float:

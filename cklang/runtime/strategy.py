@@ -133,6 +133,8 @@ class Heuristic:
 class Autotune:
     """The quickest of the ``limit`` kernels that the heuristic likes best, timed on the device.
 
+    A kernel of gradients is timed with the sum of its parts of dq.
+
     On an emulated device executed instructions are compared, for its times say nothing about a
     GPU; the reason says so. ``measure`` does the timing; without it the device of the call's GPU.
     """
@@ -151,10 +153,8 @@ class Autotune:
         """
         from cklang.runtime.autotune import measurement
 
-        if isinstance(problem, AttentionGradCase):
-            other = Heuristic().choose(pool, problem, legal, filling)
-            reason = f"gradients are several launches, which are not timed apart; {other.reason}"
-            return Chosen(position=other.position, reason=reason)
+        if isinstance(problem, AttentionGradCase) and not problem.forward.has_scores:
+            return Heuristic().choose(pool, problem, legal, filling)
         if filling is None:
             raise error("K010")
         shortlist = self._shortlist(pool, problem, legal)

@@ -295,6 +295,32 @@ def test_biases_without_a_gradient() -> None:
         )
 
 
+def test_names_of_the_caller_are_his_own() -> None:
+    """Whatever the values between the stages are called."""
+
+    @ck.op
+    def clashing(
+        o: ck.f16[B, H, S, D], lse: ck.f16[B, G, T, D], dq: ck.f16[B, G, T, D], d: ck.f32[H]
+    ) -> ck.f16[B, H, S, D]:
+        return ck.attention(
+            o,
+            lse,
+            dq,
+            mask=lambda h, i, j: (j <= i + 60) | (h == 1),
+            score=lambda s, h, i, j: s - d[h] * ck.abs((i - j).to(ck.f32)),
+            dropout=0.25,
+            seed=77,
+            offset=3,
+        )
+
+    rng = np.random.default_rng(0)
+    q, grad = (rng.uniform(-1, 1, (1, 2, 9, 64)).astype(np.float16) for _ in range(2))
+    k, v = (rng.uniform(-1, 1, (1, 1, 20, 64)).astype(np.float16) for _ in range(2))
+    args = [q, k, v, np.array([0.5, 0.25], np.float32)]
+    found = ck.attention_grad(clashing, *args, grad=grad, device="emu:gfx942")
+    within(clashing, args, grad, found)
+
+
 def test_no_keys_give_zeros() -> None:
     q = np.ones((1, 2, 3, 64), np.float16)
     none = np.ones((1, 2, 0, 64), np.float16)

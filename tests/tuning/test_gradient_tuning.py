@@ -17,7 +17,9 @@ from cklang.errors import CkError
 from cklang.runtime.arguments import packed_arguments
 from cklang.runtime.attention.backward import prepare_gradients
 from cklang.runtime.attention.gradients import GradientKind
+from cklang.runtime.autotune import Costs
 from cklang.runtime.registry import Registry
+from cklang.runtime.strategy import Autotune
 from cklang.runtime.tune import measure as measuring
 from cklang.runtime.tune.case import calls_of, problem_text
 from cklang.runtime.tune.gradient import GradientRun, gradient_of_o
@@ -211,6 +213,29 @@ def test_kernels_with_the_gradient_of_a_bias_are_tuned(tmp_path: Path) -> None:
         device=f"emu:{ARCH}",
     )
     assert "the best of 1 measured kernels in the database" in made.selection.reason
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("attention")
+@pytest.mark.parametrize("kind", [GradientKind(), GradientKind(deterministic=True, bias=True)])
+def test_autotune_measures_on_the_device(kind: GradientKind) -> None:
+    """Another order of summation leaves a part of dq for each tile of keys."""
+    dims = {**SMALL, "T": 300}
+    (run,) = calls_of(relative, dims, kind)
+    assert isinstance(run, GradientRun)
+    one = ck.select(run.problem, arch=ARCH, strategy=Autotune(limit=1), epilogue=run.filling)
+    assert "wave instructions (no time: the GPU is emulated), the least of 1 measured" in one.reason
+    assert float(one.reason.split()[0]) > 1000
+    costs = iter([3.0, 2.0, 5.0])
+
+    def measure(keys: Any, filling: Any, problem: Any, spec: Any) -> Costs:
+        assert problem == run.problem
+        return Costs(values=tuple(next(costs) for _ in keys), unit="µs", device="a test")
+
+    few = Autotune(limit=3, measure=measure)
+    chosen = ck.select(run.problem, arch=ARCH, strategy=few, epilogue=run.filling)
+    assert chosen.reason == "2 µs, the least of 3 measured on a test"
+    assert chosen.key != one.key
 
 
 @pytest.mark.slow

@@ -38,7 +38,6 @@ from cklang.lowering.attention_face import (
     AttentionFace,
     AttentionGradFace,
     AttentionGradProblem,
-    AttentionOperand,
     AttentionProblem,
     AttentionTensor,
     ReduceFace,
@@ -47,6 +46,14 @@ from cklang.lowering.attention_face import (
 from cklang.lowering.attention_pipelines import parts_of_dq
 from cklang.runtime.arrays import Array
 from cklang.runtime.attention.call import fixed_addresses, storage_of
+from cklang.runtime.attention.parts import (
+    batch_of,
+    forward_at,
+    gradient_at,
+    rows_of,
+    sizes_of,
+    sum_at,
+)
 from cklang.runtime.attention.problem import (
     AttentionCase,
     AttentionGradCase,
@@ -74,9 +81,6 @@ __all__ = [
     "How",
     "forward_case",
     "grad_case",
-    "gradient_at",
-    "sizes_of",
-    "sum_at",
 ]
 
 GRAD = "grad"
@@ -139,9 +143,15 @@ def forward_case(
     return replace(
         case,
         signature=replace(case.signature, lse=True),
-        problem=replace(p, lse=_rows(p.heads * p.seqlen_q, p.seqlen_q, 1)),
-        values={**case.values, "o": "o", "lse": "lse"},
+        problem=replace(p, lse=rows_of(p.heads * p.seqlen_q, p.seqlen_q, 1)),
+        values=of_caller(case.values) | {"o": "o", "lse": "lse"},
+        reads=tuple(of_caller({name: name for name in case.reads}).values()),
     )
+
+
+def of_caller(values: Mapping[str, str]) -> dict[str, str]:
+    """Return names of the caller's values as the stages have them: none of their own is so."""
+    return {key: f"%{name}" for key, name in values.items()}
 
 
 def grad_case(forward: AttentionCase, deterministic: bool, bias_grad: bool) -> AttentionGradCase:
@@ -181,14 +191,15 @@ class GradientStages:
         self.outs = [_viewed(view, out) for view, out in zip(views, outs, strict=False)]
         self.dbias = outs[-1]
         p = case.problem
-        self.batch = _batch(case)
+        self.batch = batch_of(case)
         self.parts = parts_of_dq(self.key, p.seqlen_k)
         sizes = sizes_of(case, self.parts)
         if self._of_bias == _PARTS:
             sizes[_PARTS] = math.prod(self._scores) * p.seqlen_k * case.signature.dtype.bytes
         self.temporaries = [max(size, _F32) for size in sizes.values()]
         extra = [] if how.bias is None else [DBIAS]
-        names = [*binding.arrays, GRAD, *OUTS, *extra, *sizes]
+        self.names = of_caller({name: name for name in binding.arrays})
+        names = [*self.names.values(), GRAD, *OUTS, *extra, *sizes]
         self.slots = {name: place for place, name in enumerate(names)}
         self.sizes = sizes | dict.fromkeys(extra, self.dbias.size * self.dbias.dtype.bytes)
 
@@ -210,7 +221,7 @@ class GradientStages:
     @property
     def _computes(self) -> bool:
         """Whether there is a score at all."""
-        return bool(math.prod(self._scores) and self.case.problem.seqlen_k)
+        return self.case.has_scores
 
     def _selected(self) -> Selection[AttentionGradKey, AttentionGradCase]:
         case = grad_case(self.case, self.how.kind.deterministic, self.how.kind.bias)
@@ -233,7 +244,9 @@ class GradientStages:
     ) -> Iterator[Step]:
         """Yield the launches, every kernel built and loaded."""
         stages = list(self._stages())
-        fixed = fixed_addresses(self.plan.kernel, self.binding, device)
+        known = {name: f"%{name}" for name, _ in self.plan.kernel.constants} | self.names
+        cells = fixed_addresses(self.plan.kernel, self.binding, device)
+        fixed = {known[name]: address for name, address in cells.items()}
         filled = {
             AttentionKey: self.plan.kernel.functions,
             AttentionGradKey: self._functions,
@@ -301,12 +314,12 @@ class GradientStages:
         return select_attention(self.case, self.spec, request, functions).key
 
     def _forward(self, at: Mapping[str, int]) -> AttentionProblem:
-        return _forward_at(self.case, at)
+        return forward_at(self.case, at)
 
     def _dot(self, at: Mapping[str, int]) -> ReduceProblem:
         p = self.case.problem
-        o = _rows(p.heads * p.seqlen_q * p.hdim_v, p.seqlen_q * p.hdim_v, p.hdim_v)
-        d = _rows(p.heads * p.seqlen_q, p.seqlen_q, 1)
+        o = rows_of(p.heads * p.seqlen_q * p.hdim_v, p.seqlen_q * p.hdim_v, p.hdim_v)
+        d = rows_of(p.heads * p.seqlen_q, p.seqlen_q, 1)
         return ReduceProblem(
             batch=self.batch,
             heads=p.heads,
@@ -325,7 +338,7 @@ class GradientStages:
             return asked
         name = bias.value.name
         strides = bias.strides(self.binding.arrays[name])
-        held = replace(_rows(*strides), pointer=at[name])
+        held = replace(rows_of(*strides), pointer=at[self.names[name]])
         return replace(
             asked,
             forward=replace(asked.forward, bias=held),
@@ -335,14 +348,14 @@ class GradientStages:
     def _bias_place(self, bias: AddedBias) -> AttentionTensor:
         """Return where the gradient of each score's bias is: what is shared varies slowest."""
         if self._of_bias == DBIAS:
-            return _rows(*bias.strides(self.dbias))
+            return rows_of(*bias.strides(self.dbias))
         strides, size = [0, 0, 0], self.case.problem.seqlen_k
         for shared in (False, True):
             for place in reversed(range(len(_AXES))):
                 if (bias.axes[place] is None) == shared:
                     strides[place] = size
                     size *= self._scores[place]
-        return _rows(*strides)
+        return rows_of(*strides)
 
     def _sum_bias(self, at: Mapping[str, int]) -> ReduceProblem:
         bias = self.how.bias
@@ -356,7 +369,7 @@ class GradientStages:
             rows=own[2],
             width=keys,
             a=replace(place, pointer=at[_PARTS]),
-            result=replace(_rows(*bias.strides(self.dbias)), pointer=at[DBIAS]),
+            result=replace(rows_of(*bias.strides(self.dbias)), pointer=at[DBIAS]),
             count=math.prod(self._scores) // math.prod(own),
             stride_part=math.prod(own) * keys,
         )
@@ -370,102 +383,6 @@ class GradientStages:
         return question
 
 
-def _forward_at(case: AttentionCase, at: Mapping[str, int]) -> AttentionProblem:
-    """Return the forward problem with addresses; o is packed, in memory of the call's own."""
-    p, found = case.problem, dict[str, Any]()
-    for name, value in case.values.items():
-        held, address = getattr(p, name), at.get(value, 0)
-        found[name] = address if isinstance(held, int) else replace(held, pointer=address)
-    operands: list[AttentionOperand] = [
-        replace(operand, pointer=at[value])
-        for operand, value in zip(p.operands, case.reads, strict=True)
-    ]
-    o = _rows(p.heads * p.seqlen_q * p.hdim_v, p.seqlen_q * p.hdim_v, p.hdim_v)
-    found["o"] = replace(o, pointer=at.get("o", 0))
-    return replace(p, **found, operands=tuple(operands))
-
-
-def gradient_at(
-    case: AttentionCase, grad: AttentionTensor, at: Mapping[str, int]
-) -> AttentionGradProblem:
-    """Return what the kernel is asked that gives the parts, for addresses; without a bias.
-
-    Args:
-        case: The forward problem of the gradients.
-        grad: The gradient of o.
-        at: The address of each value, of lse, d and the parts too.
-    """
-    p, batch = case.problem, _batch(case)
-    return AttentionGradProblem(
-        forward=_forward_at(case, at),
-        grad_o=grad,
-        d=replace(_rows(p.heads * p.seqlen_q, p.seqlen_q, 1), pointer=at["d"]),
-        grad_q=replace(_part(p, "dq"), pointer=at["dq_parts"]),
-        grad_k=replace(_part(p, "dk"), pointer=at["dk_parts"]),
-        grad_v=replace(_part(p, "dv"), pointer=at["dv_parts"]),
-        stride_split_q=batch * p.heads * p.seqlen_q * p.hdim_q,
-    )
-
-
-def sum_at(
-    case: AttentionCase,
-    name: str,
-    parts: int,
-    result: AttentionTensor,
-    at: Mapping[str, int],
-) -> ReduceProblem:
-    """Return what the kernel is asked that adds up parts.
-
-    Args:
-        case: The forward problem of the gradients.
-        name: Which result: dq, dk or dv.
-        parts: Of how many parts it is the sum.
-        result: Where it goes.
-        at: The address of the parts.
-    """
-    p, part = case.problem, _part(case.problem, name)
-    shared = 1 if name == "dq" else p.heads // p.kv_heads
-    rows, width = part.stride_head // max(part.stride_seq, 1), part.stride_seq
-    apart = _batch(case) * p.heads * rows * width if name == "dq" else part.stride_head
-    return ReduceProblem(
-        batch=_batch(case),
-        heads=p.heads // shared,
-        rows=rows,
-        width=width,
-        a=replace(part, pointer=at[f"{name}_parts"], stride_head=shared * part.stride_head),
-        result=result,
-        count=parts,
-        stride_part=apart,
-    )
-
-
-def sizes_of(case: AttentionCase, parts: int) -> dict[str, int]:
-    """Return the bytes of what stands between the stages, ``parts`` of dq among it."""
-    p, heads = case.problem, _batch(case) * case.problem.heads
-    return {
-        "o": heads * p.seqlen_q * p.hdim_v * case.signature.dtype_o.bytes,
-        "lse": heads * p.seqlen_q * _F32,
-        "d": heads * p.seqlen_q * _F32,
-        "dq_parts": parts * heads * p.seqlen_q * p.hdim_q * _F32,
-        "dk_parts": heads * p.seqlen_k * p.hdim_q * _F32,
-        "dv_parts": heads * p.seqlen_k * p.hdim_v * _F32,
-    }
-
-
-def _batch(case: AttentionCase) -> int:
-    return 1 if case.signature.packed else case.problem.batch
-
-
-def _part(p: AttentionProblem, name: str) -> AttentionTensor:
-    length = p.seqlen_q if name == "dq" else p.seqlen_k
-    width = p.hdim_v if name == "dv" else p.hdim_q
-    return _rows(p.heads * length * width, length * width, width)
-
-
-def _rows(batch: int, head: int, row: int) -> AttentionTensor:
-    return AttentionTensor(stride_batch=batch, stride_head=head, stride_seq=row)
-
-
 def _viewed(view: View, held: Array) -> AttentionTensor:
     """Return the strides of an array as those of its side: batch, head and row."""
-    return _rows(*(0 if axis is None else held.strides[axis] for axis in view.perm[:3]))
+    return rows_of(*(0 if axis is None else held.strides[axis] for axis in view.perm[:3]))

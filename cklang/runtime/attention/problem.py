@@ -123,6 +123,12 @@ class AttentionCase:
         return {self.values[n]: 4 * p.splits * size for n, size in found if n in self.values}
 
     @property
+    def has_scores(self) -> bool:
+        """Whether there is a query that meets a key."""
+        p = self.problem
+        return bool(p.batch and p.heads and p.seqlen_q and p.seqlen_k)
+
+    @property
     def is_empty(self) -> bool:
         """Whether no result has an element."""
         p = self.problem

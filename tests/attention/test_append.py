@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 import cklang as ck
 from cklang.errors import CkError
+from cklang.types import DType, bf16, f16
 
 Array = np.ndarray[Any, Any]
 
@@ -30,39 +32,67 @@ def turned(x: Array, positions: Array, rotary: str) -> Array:
     return result
 
 
-def made(*shape: int) -> Array:
-    return np.random.default_rng(sum(shape)).uniform(-1, 1, shape).astype(np.float16)
+def made(*shape: int, dtype: DType = f16) -> Array:
+    return np.random.default_rng(sum(shape)).uniform(-1, 1, shape).astype(dtype.numpy)
 
 
-def tables() -> dict[str, Array]:
+def tables(dtype: DType = f16) -> dict[str, Array]:
     angles = np.outer(np.arange(40), 0.5 ** np.arange(WIDTH // 2))
-    return {"cos": np.cos(angles).astype(np.float16), "sin": np.sin(angles).astype(np.float16)}
+    return {"cos": np.cos(angles).astype(dtype.numpy), "sin": np.sin(angles).astype(dtype.numpy)}
 
 
-@pytest.mark.parametrize("rotary", ["interleaved", "half"])
-@pytest.mark.parametrize("paged", [False, True])
-def test_rows_go_behind_those_held(rotary: str, paged: bool, covered: Callable[..., None]) -> None:
-    k, v = made(B, N, G, D).swapaxes(1, 2), made(B, G, N, E)
+def check(rotary: str, paged: bool, dtype: DType, arch: str) -> None:
+    """Append rows of keys and values to caches on an emulated GPU."""
+    k, v = made(B, N, G, D, dtype=dtype).swapaxes(1, 2), made(B, G, N, E, dtype=dtype)
     table = np.random.default_rng(1).permutation(12).reshape(B, 4).astype(np.int32)
     shape = (12, 10) if paged else (B, 40)
     # Rows before heads in a page.
-    caches = [made(*shape, G, width).swapaxes(1, 2) for width in (D, E)]
+    caches = [made(*shape, G, width, dtype=dtype).swapaxes(1, 2) for width in (D, E)]
     want = [cache.astype(np.float64) for cache in caches]
     for b, start in enumerate(HELD):
         for i in range(N):
             page, row = (table[b, (start + i) // 10], (start + i) % 10) if paged else (b, start + i)
             want[0][page, :, row] = turned(k[b, :, i], np.array([start + i]), rotary)
             want[1][page, :, row] = v[b, :, i]
-    pages = {"block_table": table} if paged else {}
-    gpu = "emu:gfx942"
     result = ck.append_kv(
-        *caches, k, v, seqlens_k=HELD, rotary=rotary, device=gpu, **tables(), **pages
+        *caches,
+        k,
+        v,
+        seqlens_k=HELD,
+        block_table=table if paged else None,
+        rotary=rotary,
+        device=f"emu:{arch}",
+        **tables(dtype),
     )
     assert result is None
-    # cos and sin are rounded to f16, and so is the result.
-    np.testing.assert_allclose(caches[0], want[0], rtol=0, atol=2e-3)
-    np.testing.assert_array_equal(caches[1], want[1])
-    covered(f"append KV: rotary {rotary}{', pages' if paged else ''}", "f16", "gfx942")
+    # cos and sin are rounded to the type, and so is the result.
+    atol = 2e-3 if dtype is f16 else 1.6e-2
+    np.testing.assert_allclose(caches[0].astype(np.float64), want[0], rtol=0, atol=atol)
+    np.testing.assert_array_equal(caches[1].astype(np.float64), want[1])
+
+
+KINDS = list(product(["interleaved", "half"], [False, True]))
+
+
+def variant(rotary: str, paged: bool) -> str:
+    return f"append KV: rotary {rotary}{', pages' if paged else ''}"
+
+
+@pytest.mark.parametrize(("rotary", "paged"), KINDS)
+def test_rows_go_behind_those_held(rotary: str, paged: bool, covered: Callable[..., None]) -> None:
+    check(rotary, paged, f16, "gfx942")
+    covered(variant(rotary, paged), "f16", "gfx942")
+
+
+@pytest.mark.exhaustive
+@pytest.mark.slow
+@pytest.mark.parametrize(("rotary", "paged"), KINDS)
+@pytest.mark.parametrize(("arch", "dtype"), [("gfx90a", bf16), ("gfx950", f16), ("gfx1201", bf16)])
+def test_rows_go_behind_those_held_everywhere(
+    rotary: str, paged: bool, dtype: DType, arch: str, covered: Callable[..., None]
+) -> None:
+    check(rotary, paged, dtype, arch)
+    covered(variant(rotary, paged), dtype.name, arch)
 
 
 @pytest.mark.parametrize("causal", [True, False])

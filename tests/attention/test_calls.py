@@ -12,6 +12,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attention_ops import (
+    arrays,
+    cached,
+    cached_args,
+    check,
+    dropped,
+    packed,
+    packed_args,
+    plain,
+    prefill,
+    prefill_args,
+    skipping,
+    varied,
+    windowed,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,106 +37,8 @@ from cklang.testing import reports
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("attention")]
 
-B, H, G, S, T, D, E = ck.dims("B H G S T D E")
+B, H, G, S, T, D, E, P, N, C = ck.dims("B H G S T D E P N C")
 ARCH = "gfx942"
-
-
-@ck.op
-def plain(
-    q: ck.f16[B, H, S, D], k: ck.f16[B, G, T, D], v: ck.f16[B, G, T, E]
-) -> ck.f16[B, H, S, E]:
-    return ck.attention(q, k, v)
-
-
-@ck.op
-def windowed(
-    q: ck.f16[B, H, S, D],
-    k: ck.f16[B, G, T, D],
-    v: ck.f16[B, G, T, E],
-    left: ck.const[int] = 5,
-    right: ck.const[int] = 2,
-    corner: ck.const[str] = "bottom_right",
-    sink: ck.const[int] = 0,
-) -> ck.f16[B, H, S, E]:
-    return ck.attention(q, k, v, mask=ck.sliding_window(left, right, corner=corner, sink=sink))
-
-
-@ck.op
-def varied(
-    q: ck.f16[B, H, S, D],
-    k: ck.f16[B, G, T, D],
-    v: ck.f16[B, G, T, E],
-    slopes: ck.f32[H],
-    bias: ck.f16[1, H, S, T],
-    mine: ck.i32[B, S],
-    theirs: ck.i32[B, T],
-    scale: ck.f32,
-) -> tuple[ck.f16[B, H, S, E], ck.f32[B, H, S]]:
-    return ck.attention(
-        q,
-        k,
-        v,
-        scale=scale,
-        score=lambda s, b, h, i, j: (
-            2.0 * ck.tanh(s / 2.0) + slopes[h] * (j - i).to(ck.f32) + bias[b, h, i, j]
-        ),
-        mask=lambda b, i, j: mine[b, i] == theirs[b, j],
-        return_lse=True,
-    )
-
-
-@ck.op
-def dropped(
-    q: ck.f16[B, H, S, D], k: ck.f16[B, G, T, D], v: ck.f16[B, G, T, E], seed: ck.i32
-) -> ck.f16[B, H, S, E]:
-    return ck.attention(q, k, v, dropout=0.25, seed=seed, offset=3)
-
-
-P, N, C = ck.dims("P N C")
-
-
-@ck.op
-def packed(
-    q: ck.f16[S, H, D],
-    k: ck.f16[T, G, D],
-    v: ck.f16[T, G, E],
-    mine: ck.i32[P],
-    theirs: ck.i32[P],
-    slopes: ck.f32[P, H],
-) -> tuple[ck.f16[S, H, E], ck.f32[H, S]]:
-    return ck.attention(
-        q,
-        k,
-        v,
-        cu_seqlens_q=mine,
-        cu_seqlens_k=theirs,
-        mask=lambda i, j, q_len, k_len: j <= i + (k_len - q_len),
-        score=lambda s, b, h, i, j: s + slopes[b, h] * (j - i).to(ck.f32),
-        return_lse=True,
-    )
-
-
-@ck.op
-def skipping(
-    q: ck.f16[S, H, D],
-    k: ck.f16[T, G, D],
-    v: ck.f16[T, G, E],
-    mine: ck.i32[P],
-    theirs: ck.i32[P],
-    slopes: ck.f32[P, H],
-    least: ck.i32,
-) -> tuple[ck.f16[S, H, E], ck.f32[H, S]]:
-    return ck.attention(
-        q,
-        k,
-        v,
-        cu_seqlens_q=mine,
-        cu_seqlens_k=theirs,
-        min_seqlen_q=least,
-        mask=lambda i, j, q_len, k_len: j <= i + (k_len - q_len),
-        score=lambda s, b, h, i, j: s + slopes[b, h] * (j - i).to(ck.f32),
-        return_lse=True,
-    )
 
 
 @ck.op
@@ -138,39 +55,6 @@ def skipping_ones(
         mask=lambda i, j, k_len: 2 * j < k_len + i,
         score=lambda s: s * s,
         return_lse=True,
-    )
-
-
-@ck.op
-def cached(
-    q: ck.f16[B, H, S, D],
-    k: ck.f16[T, G, 16, D],
-    v: ck.f16[T, G, 16, E],
-    lengths: ck.i32[B],
-    table: ck.i32[B, P],
-) -> ck.f16[B, H, S, E]:
-    return ck.attention(
-        q, k, v, seqlens_k=lengths, block_table=table, mask=ck.causal("bottom_right")
-    )
-
-
-@ck.op
-def prefill(
-    q: ck.f16[S, H, D],
-    k: ck.f16[T, G, N, D],
-    v: ck.f16[T, G, N, E],
-    starts: ck.i32[P],
-    lengths: ck.i32[B],
-    table: ck.i32[B, C],
-) -> ck.f16[S, H, E]:
-    return ck.attention(
-        q,
-        k,
-        v,
-        cu_seqlens_q=starts,
-        seqlens_k=lengths,
-        block_table=table,
-        mask=ck.causal("bottom_right"),
     )
 
 
@@ -219,23 +103,6 @@ def sizes(draw: st.DrawFn) -> dict[str, int]:
     }
 
 
-def arrays(rng: np.random.Generator, n: dict[str, int], rows_first: bool = False) -> list[Any]:
-    """Return q, k and v; with ``rows_first`` their rows stand before their heads in memory."""
-    made = []
-    for shape in ("BHSD", "BGTD", "BGTE"):
-        order = [shape[0], shape[2], shape[1], shape[3]] if rows_first else shape
-        x = rng.uniform(-1, 1, [n[axis] for axis in order]).astype(np.float16)
-        made.append(x.transpose(0, 2, 1, 3) if rows_first else x)
-    return made
-
-
-def check(op: Any, args: list[Any], **consts: Any) -> Any:
-    result = op(*args, device=f"emu:{ARCH}", **consts)
-    for each in reports(op, args, result, **consts):
-        each.check()
-    return result
-
-
 @settings(max_examples=12)
 @given(sizes(), st.booleans(), st.integers(0, 99))
 def test_any_shape(n: dict[str, int], rows_first: bool, seed: int) -> None:
@@ -278,29 +145,7 @@ def test_scores_and_masks(n: dict[str, int], scale: float, seed: int) -> None:
     st.integers(0, 99),
 )
 def test_packed_sequences(lengths: list[tuple[int, int]], seed: int) -> None:
-    check_packed(lengths, seed)
-
-
-def check_packed(lengths: list[tuple[int, int]], seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    mine, theirs = (
-        np.cumsum([0, *(pair[side] for pair in lengths)]).astype(np.int32) for side in (0, 1)
-    )
-    n = {"B": 1, "G": 2, "H": 4, "S": mine[-1], "T": theirs[-1], "D": 64, "E": 48}
-    q, k, v = (x[0].swapaxes(0, 1) for x in arrays(rng, n))
-    slopes = rng.uniform(0, 0.1, (len(mine), 4)).astype(np.float32)
-    check(packed, [q, k, v, mine, theirs, slopes])
-
-
-def check_cached(lengths: list[int], queries: int, splits: int, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    batch = len(lengths)
-    table = rng.permutation(9 * batch).reshape(batch, 9).astype(np.int32)
-    q = rng.uniform(-1, 1, (batch, 4, queries, 64)).astype(np.float16)
-    k, v = (rng.uniform(-1, 1, (9 * batch, 16, 2, n)).astype(np.float16) for n in (64, 48))
-    # Rows before heads in a page.
-    args = [q, k.swapaxes(1, 2), v.swapaxes(1, 2), np.array(lengths, np.int32), table]
-    check(cached.using(splits=splits), args)
+    check(packed, packed_args(lengths, seed))
 
 
 @settings(max_examples=12)
@@ -310,22 +155,17 @@ def check_cached(lengths: list[int], queries: int, splits: int, seed: int) -> No
     st.integers(0, 99),
 )
 def test_keys_in_pages(lengths: list[int], queries: int, seed: int) -> None:
-    check_cached(lengths, queries, 3, seed)
+    check(cached.using(splits=3), cached_args(lengths, queries, seed))
 
 
 def check_prefill(lengths: list[tuple[int, int]], page: int, splits: int, seed: int) -> None:
     """Check queries and keys of some lengths, with keys in pages of ``page`` rows."""
-    rng = np.random.default_rng(seed)
-    batch, most = len(lengths), max(-(-keys // page) for _, keys in lengths) + 1
-    starts = np.cumsum([0, *(queries for queries, _ in lengths)]).astype(np.int32)
-    held = np.array([keys for _, keys in lengths], np.int32)
-    table = rng.permutation(most * batch).reshape(batch, most).astype(np.int32)
-    q = rng.uniform(-1, 1, (starts[-1], 4, 64)).astype(np.float16)
-    k, v = (rng.uniform(-1, 1, (most * batch, page, 2, n)).astype(np.float16) for n in (64, 48))
-    args = [q, k.swapaxes(1, 2), v.swapaxes(1, 2), starts, held]
-    first = check(prefill.using(splits=splits), [*args, table])
-    begins = np.arange(batch + 1, dtype=np.int32) * most
-    second = check(prefill_of_one_list.using(splits=splits), [*args, table.reshape(-1), begins])
+    args = prefill_args(lengths, page, seed)
+    table = args[-1]
+    first = check(prefill.using(splits=splits), args)
+    begins = np.arange(len(table) + 1, dtype=np.int32) * table.shape[1]
+    one_list = [*args[:-1], table.reshape(-1), begins]
+    second = check(prefill_of_one_list.using(splits=splits), one_list)
     np.testing.assert_array_equal(first, second)
 
 
@@ -447,12 +287,12 @@ def test_coverage(covered: Callable[..., None]) -> None:
     covered("attention", "f16", ARCH)
     check(windowed, args)
     covered("attention: window", "f16", ARCH)
-    check_packed([(70, 90), (5, 0), (33, 130)], 1)
+    check(packed, packed_args([(70, 90), (5, 0), (33, 130)], 1))
     covered("attention: packed sequences, lse", "f16", ARCH)
 
 
 def test_coverage_of_pages(covered: Callable[..., None]) -> None:
-    check_cached([100, 0, 144], 1, 3, 1)
+    check(cached.using(splits=3), cached_args([100, 0, 144], 1, 1))
     covered("attention: split-KV, keys in pages", "f16", ARCH)
 
 

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Gradients of attention by dtype, head size, GPU and pipeline, within their reference's bound."""
+"""Gradients of attention by dtype, head size, GPU and pipeline, within their reference's bound.
+
+What every machine runs is one of gfx1201, whose tilings are cklang's own; ``test_backward.py`` has
+those of gfx942.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +21,7 @@ from cklang.runtime.attention.gradients import GradientKind
 from cklang.runtime.attention.space import attention_grad_algorithms
 from cklang.testing import assert_close
 
-pytestmark = [
-    pytest.mark.exhaustive,
-    pytest.mark.slow,
-    pytest.mark.xdist_group("attention-grad-kinds"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("attention-grad-kinds")]
 
 B, H, G, S, T, D, E = ck.dims("B H G S T D E")
 F = ck.dtype_var("F", ck.f16, ck.bf16, ck.f32)
@@ -52,10 +52,19 @@ KINDS = [
     ("bf16", (128, 128), "gfx90a", None, 70),
     ("f16", (64, 64), "gfx950", None, 70),
 ]
+WAVES_OF_32 = [
+    ("f16", 64),
+    ("f16", 128),
+    ("bf16", 32),
+    ("bf16", 256),
+    ("bf16", 128),
+    ("f16", 32),
+    ("f16", 256),
+]
+"""Of gfx1201: dtype and head size."""
 
 
-@pytest.mark.parametrize(("name", "sizes", "arch", "pipeline", "rows"), KINDS)
-def test_kinds(
+def check(
     name: str,
     sizes: tuple[int, int],
     arch: str,
@@ -63,6 +72,7 @@ def test_kinds(
     rows: int,
     covered: Callable[..., None],
 ) -> None:
+    """Check the gradients of one kernel, of ``rows`` queries and 150 keys, and record it."""
     dtype = getattr(ck, name).numpy
     rng = np.random.default_rng(sizes)
     shapes = ((1, 2, rows, sizes[0]), (1, 1, 150, sizes[0]), (1, 1, 150, sizes[1]))
@@ -78,3 +88,26 @@ def test_kinds(
     assert pipeline in (None, used)
     said = f", {used.value}" if used in (LOADED, WHOLE) else ""
     covered(f"attention backward, head sizes {sizes[0]} and {sizes[1]}{said}", name, arch)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("name", "sizes", "arch", "pipeline", "rows"), KINDS)
+def test_kinds(
+    name: str,
+    sizes: tuple[int, int],
+    arch: str,
+    pipeline: GradPipeline | None,
+    rows: int,
+    covered: Callable[..., None],
+) -> None:
+    check(name, sizes, arch, pipeline, rows, covered)
+
+
+def test_gfx1201(covered: Callable[..., None]) -> None:
+    check("bf16", (64, 64), "gfx1201", None, 40, covered)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("name", "head"), WAVES_OF_32)
+def test_further_of_gfx1201(name: str, head: int, covered: Callable[..., None]) -> None:
+    check(name, (head, head), "gfx1201", None, 40, covered)

@@ -8,38 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attention_ops import check, finished, finished_args, numbers
 
 import cklang as ck
 from cklang.errors import CkError
-from cklang.testing import reports
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("attention")]
 
 B, H, G, S, T, D, E, P = ck.dims("B H G S T D E P")
-GPU = "emu:gfx942"
-
-
-@ck.op
-def finished(
-    q: ck.f16[B, H, S, D],
-    k: ck.f16[B, G, T, D],
-    v: ck.f16[B, G, T, E],
-    slopes: ck.f32[H],
-    mine: ck.i32[B, S],
-    theirs: ck.i32[B, T],
-    shift: ck.f16[E],
-    res: ck.f16[B, H, S, E],
-    factor: ck.f32,
-) -> tuple[ck.f16[B, H, S, E], ck.f32[B, H, S]]:
-    o, lse = ck.attention(
-        q,
-        k,
-        v,
-        score=lambda s, h, i, j: s + slopes[h] * (j - i).to(ck.f32),
-        mask=lambda b, i, j: mine[b, i] == theirs[b, j],
-        return_lse=True,
-    )
-    return ck.silu(o * slopes[:, None, None] + shift) * factor + res, lse
 
 
 @ck.op
@@ -78,29 +54,9 @@ def quantised(
     return ck.silu(o * factor) + shift
 
 
-def numbers(*shape: int, dtype: Any = np.float16) -> Any:
-    return np.random.default_rng(sum(shape)).uniform(-1, 1, shape).astype(dtype)
-
-
-def check(op: Any, args: list[Any]) -> None:
-    for each in reports(op, args, op(*args, device=GPU)):
-        each.check()
-
-
 @pytest.mark.parametrize(("rows", "splits"), [(70, 1), (1, 1), (3, 2)])
 def test_what_is_computed_of_o(rows: int, splits: int, covered: Callable[..., None]) -> None:
-    args = [
-        numbers(2, 4, rows, 64),
-        numbers(2, 2, 150, 64),
-        numbers(2, 2, 150, 48),
-        numbers(4, dtype=np.float32),
-        np.arange(2 * rows, dtype=np.int32).reshape(2, rows) % 3,
-        np.arange(300, dtype=np.int32).reshape(2, 150) % 3,
-        numbers(48),
-        numbers(2, rows, 4, 48).swapaxes(1, 2),
-        0.75,
-    ]
-    check(finished.using(splits=splits), args)
+    check(finished.using(splits=splits), finished_args(rows))
     covered("attention: function of o" + (", split-KV" if splits > 1 else ""), "f16", "gfx942")
 
 
@@ -112,7 +68,7 @@ def test_rows_of_packed_sequences_are_those_of_the_arrays() -> None:
         numbers(110, 2, 48),
         starts,
         starts,
-        numbers(4, 4, dtype=np.float32),
+        numbers(4, 4, dtype=ck.f32),
         numbers(110, 4, 48),
         numbers(110, 1, 1),
     ]
@@ -122,11 +78,11 @@ def test_rows_of_packed_sequences_are_those_of_the_arrays() -> None:
 
 def test_the_factor_of_quantised_values_goes_behind(covered: Callable[..., None]) -> None:
     args: list[Any] = [
-        8 * numbers(1, heads, rows, 128, dtype=np.float32)
+        8 * numbers(1, heads, rows, 128, dtype=ck.f32)
         for heads, rows in ((4, 70), (2, 150), (2, 150))
     ]
     args = [each.astype(ck.fp8_fnuz.numpy) for each in args]
-    check(quantised, [*args, np.float32(0.07), numbers(128, dtype=ck.bf16.numpy)])
+    check(quantised, [*args, np.float32(0.07), numbers(128, dtype=ck.bf16)])
     covered("attention: function of o", "fp8_fnuz bf16", "gfx942")
 
 
@@ -153,7 +109,7 @@ def _small() -> list[Any]:
         numbers(1, 2, 3, 64),
         numbers(1, 2, 5, 64),
         numbers(1, 2, 5, 64),
-        numbers(2, dtype=np.float32),
+        numbers(2, dtype=ck.f32),
         np.zeros((1, 3), np.int32),
         np.zeros((1, 5), np.int32),
         numbers(64),

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: MIT
+"""What attention can do besides, on each GPU that has it: one small call of everything.
+
+Other tests go through all of it on gfx942. A stencil takes long to compile, so all but one of the
+calls are left to ``--exhaustive``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from attention_ops import (
+    arrays,
+    biased,
+    cached,
+    cached_args,
+    capped,
+    check,
+    distant,
+    dropped,
+    finished,
+    finished_args,
+    numbers,
+    packed,
+    packed_args,
+    packed_rows,
+    packed_rows_args,
+    prefill,
+    prefill_args,
+    shifted,
+    skipping,
+    sloped,
+    varied,
+    windowed,
+    within,
+)
+
+import cklang as ck
+from cklang.ir.philox import random_bytes
+from cklang.reference.attention_grad import SharedBias
+from cklang.runtime.op import Op
+from cklang.types import DType, bf16, f16
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("attention-everywhere")]
+
+Arguments = Callable[[DType], list[Any]]
+Covered = Callable[..., None]
+
+SIZES = {"B": 1, "G": 1, "H": 2, "S": 70, "T": 150, "D": 64, "E": 64}
+LENGTHS = [(70, 90), (5, 0), (33, 130)]
+
+
+def tensors(dtype: DType) -> list[Any]:
+    """Return q, k and v."""
+    return arrays(np.random.default_rng(0), SIZES, dtype=dtype)
+
+
+def with_bias(dtype: DType) -> list[Any]:
+    return [*tensors(dtype), numbers(1, 2, 70, 150, dtype=dtype)]
+
+
+def with_slopes(dtype: DType) -> list[Any]:
+    return [*tensors(dtype), np.array([0.01, 0.3], np.float32)]
+
+
+def with_functions(dtype: DType) -> list[Any]:
+    """Return the arguments of ``varied``."""
+    places = [np.arange(rows, dtype=np.int32).reshape(1, rows) % 3 for rows in (70, 150)]
+    return [*with_slopes(dtype), numbers(1, 2, 70, 150, dtype=dtype), *places, 0.25]
+
+
+def with_seed(dtype: DType) -> list[Any]:
+    return [*tensors(dtype), np.int32(-7)]
+
+
+def with_least(dtype: DType) -> list[Any]:
+    return [*packed_args(LENGTHS, 1, dtype), np.int32(5)]
+
+
+@dataclass(frozen=True)
+class Feature:
+    """An op that does something, and arguments for it."""
+
+    name: str
+    op: Op
+    args: Arguments
+    turn: int
+    """GPUs take f16 and bf16 by turns; what shares a stencil has the same turn."""
+
+    def __str__(self) -> str:
+        return self.name.replace(" ", "-")
+
+
+FEATURES = [
+    Feature("dropout", dropped, with_seed, 0),
+    Feature("window with sink", windowed.using(splits=1), tensors, 1),
+    Feature("soft cap", capped, tensors, 0),
+    Feature("ALiBi", sloped, with_slopes, 0),
+    Feature("bias", shifted, with_bias, 0),
+    Feature("functions of score and mask, lse", varied, with_functions, 1),
+    Feature("function of o", finished.using(splits=1), partial(finished_args, 70), 0),
+    Feature("function of o, split-KV", finished.using(splits=2), partial(finished_args, 3), 0),
+    Feature("packed sequences, lse", packed, partial(packed_args, LENGTHS, 1), 1),
+    Feature("packed sequences, short ones skipped", skipping, with_least, 1),
+    Feature(
+        "split-KV, keys in pages",
+        cached.using(splits=3),
+        partial(cached_args, [100, 0, 144], 1, 1),
+        0,
+    ),
+    Feature(
+        "packed queries, keys in pages",
+        prefill.using(splits=1),
+        partial(prefill_args, [(70, 140), (1, 9), (5, 0)], 16, 3),
+        1,
+    ),
+]
+CONSTS = {"window with sink": {"left": 20, "right": 3, "sink": 3}}
+"""Compile-time arguments."""
+ARCHS = ["gfx90a", "gfx950", "gfx1201"]
+
+
+def dtype_of(arch: str, turn: int) -> DType:
+    """Return the type whose turn it is on a GPU."""
+    return (f16, bf16)[(ARCHS.index(arch) + turn) % 2]
+
+
+def test_packed_sequences(covered: Covered) -> None:
+    check(packed, packed_args(LENGTHS, 1, bf16), "gfx1201")
+    covered("attention: packed sequences, lse", "bf16", "gfx1201")
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("feature", FEATURES, ids=str)
+def test_features(feature: Feature, arch: str, covered: Covered) -> None:
+    dtype = dtype_of(arch, feature.turn)
+    check(feature.op, feature.args(dtype), arch, **CONSTS.get(feature.name, {}))
+    covered(f"attention: {feature.name}", dtype.name, arch)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("arch", ARCHS)
+def test_bytes_of_a_dropout(arch: str, covered: Covered) -> None:
+    dtype = dtype_of(arch, 0)
+    drawn = ck.dropout_bytes(dropped, *with_seed(dtype), device=f"emu:{arch}")
+    np.testing.assert_array_equal(drawn, random_bytes((1, 2, 70, 150), -7 & 0xFFFFFFFF, 3))
+    covered("attention: dropout, random values stored", dtype.name, arch)
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """An op whose gradients are asked for, and arguments for it."""
+
+    name: str
+    op: Op
+    args: Callable[[DType], tuple[list[Any], Any]]
+    """Those of the op, and the gradient of its result."""
+    turn: int
+    more: dict[str, bool]
+    bias: SharedBias | None = None
+
+    def __str__(self) -> str:
+        return self.name.replace(" ", "-")
+
+
+def beside(given: Arguments, dtype: DType) -> tuple[list[Any], Any]:
+    return given(dtype), numbers(1, 2, 70, 64, dtype=dtype)
+
+
+IN_ORDER = {"bias": True, "deterministic": True}
+GRADIENTS = [
+    Gradient("functions, dropout", distant, partial(beside, with_slopes), 0, {}),
+    Gradient(
+        "bias gradient, deterministic",
+        biased,
+        partial(beside, with_bias),
+        1,
+        IN_ORDER,
+        SharedBias(param=3, axes=(0, 1, 2)),
+    ),
+    Gradient("packed sequences", packed_rows, partial(packed_rows_args, LENGTHS, 1), 0, {}),
+]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("gradient", GRADIENTS, ids=str)
+def test_gradients(gradient: Gradient, arch: str, covered: Covered) -> None:
+    dtype = dtype_of(arch, gradient.turn)
+    args, grad = gradient.args(dtype)
+    found = ck.attention_grad(gradient.op, *args, grad=grad, device=f"emu:{arch}", **gradient.more)
+    within(gradient.op, args, grad, found, gradient.bias)
+    covered(f"attention backward: {gradient.name}", dtype.name, arch)

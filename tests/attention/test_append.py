@@ -87,7 +87,9 @@ def test_rows_go_behind_those_held(rotary: str, paged: bool, covered: Callable[.
 @pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.parametrize(("rotary", "paged"), KINDS)
-@pytest.mark.parametrize(("arch", "dtype"), [("gfx90a", bf16), ("gfx950", f16), ("gfx1201", bf16)])
+@pytest.mark.parametrize(
+    ("arch", "dtype"), [("gfx90a", bf16), ("gfx950", f16), ("gfx1201", bf16)], ids=str
+)
 def test_rows_go_behind_those_held_everywhere(
     rotary: str, paged: bool, dtype: DType, arch: str, covered: Callable[..., None]
 ) -> None:

@@ -54,6 +54,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--gradient", action="store_true", help="of an op that is an attention, its gradients too"
     )
     group.add_argument(
+        "--bias", action="store_true", help="and its gradients with that of its bias"
+    )
+    group.add_argument(
         "--profile",
         action="append",
         default=[],
@@ -109,6 +112,8 @@ def _bundle(options: argparse.Namespace, executor: Executor | None) -> int:
             op.declare(**arguments, among=options.preset, **where)
             if options.gradient:
                 op.declare(**arguments, among=options.preset, gradient=True, **where)
+            if options.bias:
+                op.declare(**arguments, among=options.preset, bias=True, **where)
         for text in options.signature:
             _declare(registry, text, gpu, options.preset)
     kernels = list(registry) if options.all_widths else _extremes(registry)

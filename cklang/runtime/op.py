@@ -396,6 +396,7 @@ class Op:
         registry: Registry | None = None,
         priority: int = 0,
         gradient: bool = False,
+        bias: bool = False,
         **kwargs: Any,
     ) -> int:
         """Declare kernels for calls like this one in a registry, and return how many are new.
@@ -408,13 +409,14 @@ class Op:
             registry: Where; :attr:`registry` if left out.
             priority: Of these kernels.
             gradient: Whether for :func:`cklang.attention_grad` of it instead.
+            bias: Whether for that with the gradient of its bias instead.
             **kwargs: As in a call.
         """
         from cklang.runtime.plans import declare
 
         target = self.registry if registry is None else registry
-        if gradient:
-            return self._declare_gradients(args, kwargs, target, device, among, priority)
+        if gradient or bias:
+            return self._declare_gradients(args, kwargs, target, device, among, priority, bias)
         choices = self._choices(args, kwargs, out, device)
         return sum(declare(target, choice, among, priority) for choice in choices)
 
@@ -426,13 +428,14 @@ class Op:
         device: str | None,
         among: Pattern | str | None,
         priority: int,
+        bias: bool,
     ) -> int:
         from cklang.runtime.attention.backward import declare_gradients
         from cklang.runtime.device import target_of
 
         binding = self._bind(self._values(args, kwargs))
         gpu = target_of(device_named(device, current())).spec.name
-        return declare_gradients(self, binding, registry, gpu, among, priority)
+        return declare_gradients(self, binding, registry, gpu, among, priority, bias)
 
     def ir(self, *args: Any, **kwargs: Any) -> Function:
         """Return the IR for these arguments; ``str()`` of it is its text."""

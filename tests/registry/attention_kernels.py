@@ -48,6 +48,16 @@ def plain(
     return ck.attention(q, k, v)
 
 
+@ck.op
+def biased(
+    q: ck.f16[B, H, S, D],
+    k: ck.f16[B, G, T, D],
+    v: ck.f16[B, G, T, D],
+    bias: ck.f16[B, H, S, T],
+) -> ck.f16[B, H, S, D]:
+    return ck.attention(q, k, v, score=lambda s, b, h, i, j: s + bias[b, h, i, j])
+
+
 def arrays(queries: int = 40, keys: int = 48, head: int = 64, heads: int = 2) -> list[Any]:
     q = np.zeros((1, heads, queries, head), np.float16)
     k = np.zeros((1, heads, keys, head), np.float16)

@@ -17,6 +17,7 @@ from attention_kernels import (
     PROBLEM,
     arrays,
     attention_keys,
+    biased,
     capped,
     filled,
     functions,
@@ -30,9 +31,11 @@ import cklang as ck
 from cklang.arch import arch
 from cklang.attention_keys import (
     AttentionAlgorithm,
+    AttentionGradKey,
     AttentionKey,
     CombineKey,
     ReduceKey,
+    ScoreKind,
 )
 from cklang.errors import CkError
 from cklang.runtime.attention.problem import AttentionCase
@@ -358,6 +361,24 @@ def test_gradients_are_declared_with_what_they_need() -> None:
     far = np.zeros(2, np.float32)
     with pytest.raises(CkError, match="CK-G006"):
         capped.declare(*arrays(), far, device="emu:gfx942", registry=few, gradient=True)
+
+
+def test_gradients_of_a_bias_are_declared_with_what_they_need() -> None:
+    args = [*arrays(), np.zeros((1, 2, 40, 48), np.float16)]
+    mine = Registry("mine")
+    biased.declare(*args, device="emu:gfx942", registry=mine, bias=True)
+    grads = [k.key for k in mine if isinstance(k.key, AttentionGradKey)]
+    assert {k.deterministic for k in grads} == {False, True}
+    assert all(k.bias_grad and k.signature.score is ScoreKind.BIAS for k in grads)
+    assert ReduceKey(False, f16, "gfx942", f16) in mine
+    assert {k.signature.score for k in attention_keys(mine)} == {ScoreKind.FUNCTION}
+    before = len(mine)
+    assert biased.declare(*args, device="emu:gfx942", registry=mine, gradient=True) > 0
+    plain_grads = [k.key for k in list(mine)[before:] if isinstance(k.key, AttentionGradKey)]
+    assert plain_grads
+    assert not any(k.bias_grad for k in plain_grads)
+    with pytest.raises(CkError, match="CK-G008"):
+        plain.declare(*arrays(), device="emu:gfx942", registry=mine, bias=True)
 
 
 def test_every_candidate_is_accounted_for() -> None:

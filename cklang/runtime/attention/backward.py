@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cklang.attention_keys import AttentionGradKey, ReduceKey
 from cklang.errors import error
-from cklang.fusion.attention_plan import AttentionPlan, FusedAttention
+from cklang.fusion.attention_plan import AttentionFunctions, AttentionPlan, FusedAttention
 from cklang.fusion.variants import added_bias
 from cklang.ir.nodes import Function
 from cklang.runtime import arrays
@@ -224,6 +224,7 @@ def declare_gradients(
     gpu: str,
     among: Pattern | str | None,
     priority: int,
+    bias: bool = False,
 ) -> int:
     """Declare the kernels of a bound op's gradients, deterministic and not; count the new ones.
 
@@ -235,24 +236,30 @@ def declare_gradients(
         among: As in :meth:`cklang.Registry.declare`; a pattern is for the direction of its class,
             and the other one gets the default preset.
         priority: Of these kernels.
+        bias: Whether the gradient of the bias is one of them.
 
     Raises:
-        CkUnsupportedError: G006, G007, it has no gradient.
+        CkUnsupportedError: G006, G007, it has no gradient; G008, its bias has none.
         CkValueError: As :meth:`cklang.Registry.declare`.
     """
     plan = plan_of_gradients(op, binding)
     kernel = plan.kernel
     case = forward_case(kernel, storage_of(plan, binding, None), binding.dims)
-    functions = kernel.functions
-    gradients = [grad_case(case, each, bias_grad=False) for each in (False, True)]
-    asked: list[AnySignature] = [case.signature, *(each.signature for each in gradients)]
+    if bias:
+        bias_of(plan, binding)
+    functions = GradientKind(bias=bias).functions(kernel)
+    asked: list[tuple[AnySignature, AttentionFunctions]] = [(case.signature, kernel.functions)]
+    asked += ((grad_case(case, each, bias).signature, functions) for each in (False, True))
     new = 0
-    for wanted in asked:
+    for wanted, fills in asked:
         other = isinstance(among, Pattern) and among.of is not book_of(wanted).of
         some = None if other else among
-        new += registry.declare(wanted, functions, gpu, some, priority=priority)
-    signature = case.signature
-    for key in (ReduceKey(True, signature.dtype_o, gpu), ReduceKey(False, signature.dtype, gpu)):
+        new += registry.declare(wanted, fills, gpu, some, priority=priority)
+    dtype = case.signature.dtype
+    sums = [ReduceKey(True, case.signature.dtype_o, gpu), ReduceKey(False, dtype, gpu)]
+    if bias:  # of one that several scores share
+        sums.append(ReduceKey(False, dtype, gpu, dtype))
+    for key in sums:
         new += registry.add(key, NOTHING, priority=priority)
     return new
 

@@ -5,10 +5,10 @@
 
 All with one clang and one set of HIP headers, one after the other. Run it on an idle machine.
 
-- *function*: a score and a mask that no kernel has had, on a stencil that is in the cache: from the
-  call of the build to the code object.
-- *stencil*: bitcode from the generated C++, its host face, and the link. CK Tile's headers are
-  precompiled before, once for all kernels of a GPU; that is a row of its own.
+- *a score*, *a mask*, *both functions*: what no kernel has had, on stencils that are in the cache:
+  from the call of the build to the code object.
+- *stencil*: bitcode of both functions' from the generated C++, its host face, and the link. CK
+  Tile's headers are precompiled before, once for all kernels of a GPU; that is a row of its own.
 - *upstream*: the unit that CK Tile's generator writes for the same tiling, pads and mask, with the
   options of CK Tile's build files: device pass, host pass and link.
 """
@@ -21,10 +21,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from cklang.arch import arch
-from cklang.attention_keys import AttentionKey, AttentionSignature
+from cklang.attention_keys import AttentionKey, AttentionSignature, MaskKind, ScoreKind
 from cklang.ir.parser import parse
 from cklang.lowering.attention import lower_attention
 from cklang.lowering.attention_fill import attention_fill
@@ -73,14 +74,14 @@ def timed(step: Callable[[], object]) -> tuple[float, float]:
     return time.perf_counter() - start, spent - before.children_user - before.children_system
 
 
-def key(size: int) -> AttentionKey:
-    """Return the key of an attention with a score and a mask of the user's."""
+def key(size: int, score: bool = True, mask: bool = True) -> AttentionKey:
+    """Return the key of an attention whose score and mask, as asked for, are the user's."""
     signature = AttentionSignature(
         dtype=f16,
         dtype_o=f16,
         dtype_bias=f16,
-        score="function",  # type: ignore[arg-type]
-        mask="function",  # type: ignore[arg-type]
+        score=ScoreKind.FUNCTION if score else ScoreKind.NONE,
+        mask=MaskKind.FUNCTION if mask else MaskKind.NONE,
     )
     found = attention_algorithms(arch(ARCH), signature, size, size)[0]
     return AttentionKey(signature, found, ARCH)
@@ -104,7 +105,8 @@ def measure(size: int) -> None:
     """Print the rows of one head size."""
     toolchain, tree = find_toolchain(), find_ck_tree()
     wanted = key(size)
-    fill = attention_fill(*(parse(text).functions[0] for text in (SCORE, MASK)))
+    score, mask = (parse(text).functions[0] for text in (SCORE, MASK))
+    fill = attention_fill(score, mask)
     source = lower_attention(wanted, fill)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -127,14 +129,34 @@ def measure(size: int) -> None:
             "its host face": lambda: compile_host(
                 source.stencil, ARCH, folder / "host", toolchain, tree
             ),
-            "function": lambda: link_fill(
+            "both functions": lambda: link_fill(
                 folder / "stencil" / "stencil.bc", fill, ARCH, folder / "fill", toolchain
             ),
             "upstream's unit": upstream(size, wanted.algorithm.pipeline.value, folder / "upstream"),
         }
         for what, step in steps.items():
-            wall, processor = timed(step)
-            print(f"| {size} | {what} | {wall:.2f} | {processor:.2f} |", flush=True)
+            show(size, what, step)
+        for what, alone in (("a score", (score, None)), ("a mask", (None, mask))):
+            text = attention_fill(*alone)
+            some = lower_attention(key(size, *(each is not None for each in alone)), text)
+            part = folder / what
+            part.mkdir()
+            stencil = compile_stencil(
+                some.stencil,
+                ARCH,
+                part,
+                toolchain,
+                tree,
+                precompiled=precompiled,
+                halves=some.halves,
+            )
+            show(size, what, partial(link_fill, stencil.file, text, ARCH, part, toolchain))
+
+
+def show(size: int, what: str, step: Callable[[], object]) -> None:
+    """Print the row of a step."""
+    wall, processor = timed(step)
+    print(f"| {size} | {what} | {wall:.2f} | {processor:.2f} |", flush=True)
 
 
 def main() -> None:

@@ -27,10 +27,10 @@ from rich.table import Table
 from cklang import emulator, knobs
 from cklang.keys import Algorithm
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "emulator"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from assembly import Module, assemble
-from ck_units import Attention
+from tests.support.assembly import Module, assemble
+from tests.support.ck_units import Attention
 
 #: A tile whose warps multiply 32 × 32 × 8 at a time: what the selection prefers for a large GPU
 #: is a small tile, which says less of the engine and more of what surrounds it.

@@ -78,14 +78,14 @@ def variant(rotary: str, paged: bool) -> str:
     return f"append KV: rotary {rotary}{', pages' if paged else ''}"
 
 
+@pytest.mark.usefixtures("stencils")
 @pytest.mark.parametrize(("rotary", "paged"), KINDS)
 def test_rows_go_behind_those_held(rotary: str, paged: bool, covered: Callable[..., None]) -> None:
     check(rotary, paged, f16, "gfx942")
     covered(variant(rotary, paged), "f16", "gfx942")
 
 
-@pytest.mark.exhaustive
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(("rotary", "paged"), KINDS)
 @pytest.mark.parametrize(
     ("arch", "dtype"), [("gfx90a", bf16), ("gfx950", f16), ("gfx1201", bf16)], ids=str
@@ -97,6 +97,7 @@ def test_rows_go_behind_those_held_everywhere(
     covered(variant(rotary, paged), dtype.name, arch)
 
 
+@pytest.mark.usefixtures("stencils")
 @pytest.mark.parametrize("causal", [True, False])
 def test_queries_are_turned_beside(causal: bool) -> None:
     k, q = made(B, G, N, D), made(B, 4, 3, D)
@@ -120,6 +121,7 @@ def test_queries_are_turned_beside(causal: bool) -> None:
     np.testing.assert_array_equal(q, given)
 
 
+@pytest.mark.usefixtures("stencils")
 def test_nothing_is_turned_without_tables() -> None:
     k, v = made(1, G, N, D), made(1, G, N, E)
     caches = [np.zeros((1, G, 16, width), np.float16) for width in (D, E)]

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attention_ops import biased, capped, distant, packed_rows, packed_rows_args, within
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +17,14 @@ from cklang.fusion.attention_plan import AttentionPlan
 from cklang.fusion.partition import plan_of
 from cklang.reference.attention_grad import SharedBias
 from cklang.runtime.attention.backward import is_additive
+from tests.support.attention_ops import (
+    biased,
+    capped,
+    distant,
+    packed_rows,
+    packed_rows_args,
+    within,
+)
 
 B, H, G, S, T, D, X, Y, N, M, P = ck.dims("B H G S T D X Y N M P")
 
@@ -95,6 +102,7 @@ def gradients(q: Array, k: Array, v: Array, added: Array, grad: Array) -> list[A
     return [*found, ds]
 
 
+@pytest.mark.usefixtures("stencils")
 @pytest.mark.parametrize("shape", [(2, 70, 130, 4, 2), (1, 5, 9, 2, 2)])
 def test_gradients_of_an_op(shape: tuple[int, ...], covered: Callable[..., None]) -> None:
     batch, rows, keys, heads, kv_heads = shape
@@ -120,6 +128,7 @@ def test_gradients_of_an_op(shape: tuple[int, ...], covered: Callable[..., None]
     covered("attention backward: functions, dropout", "f16", "gfx942")
 
 
+@pytest.mark.usefixtures("compiler")
 def test_the_gradient_of_a_bias_and_one_order_of_summation(covered: Callable[..., None]) -> None:
     rng = np.random.default_rng(1)
 
@@ -148,6 +157,7 @@ def test_the_gradient_of_a_bias_and_one_order_of_summation(covered: Callable[...
     covered("attention backward: bias gradient, deterministic", "f16", "gfx942")
 
 
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(("across", "down"), [(2, 40), (1, 40), (2, 1), (1, 1)])
 def test_a_bias_that_scores_share_has_the_sum_of_their_gradients(across: int, down: int) -> None:
     rng = np.random.default_rng(across + down)
@@ -165,8 +175,8 @@ def test_a_bias_that_scores_share_has_the_sum_of_their_gradients(across: int, do
     within(relative, args, grad, found, SharedBias(param=3, axes=axes))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("deterministic", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize("deterministic", [False, pytest.param(True, marks=pytest.mark.full)])
 def test_packed_sequences(deterministic: bool, covered: Callable[..., None]) -> None:
     @given(
         st.lists(st.tuples(st.integers(0, 90), st.integers(0, 200)), min_size=1, max_size=4),
@@ -186,6 +196,7 @@ def test_packed_sequences(deterministic: bool, covered: Callable[..., None]) -> 
     covered(f"attention backward: packed sequences{order}", "f16", "gfx942")
 
 
+@pytest.mark.usefixtures("stencils")
 def test_gradients_are_for_the_gpu_of_the_context() -> None:
     x, far = np.ones((1, 2, 8, 64), np.float16), np.ones(2, np.float32)
     # RDNA3 has no kernels of attention: what says so has been asked for that GPU.
@@ -211,6 +222,7 @@ def test_biases_without_a_gradient() -> None:
         )
 
 
+@pytest.mark.usefixtures("stencils")
 def test_names_of_the_caller_are_his_own() -> None:
     """Whatever the values between the stages are called."""
 
@@ -237,6 +249,7 @@ def test_names_of_the_caller_are_his_own() -> None:
     within(clashing, args, grad, found)
 
 
+@pytest.mark.usefixtures("stencils")
 def test_no_keys_give_zeros() -> None:
     q = np.ones((1, 2, 3, 64), np.float16)
     none = np.ones((1, 2, 0, 64), np.float16)

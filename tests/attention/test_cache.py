@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attention_harness import build, key_of, reference, run, stored, tensor, widened
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cklang.attention_keys import AppendKey, CombineKey, Rotary
 from cklang.lowering.attention_face import AppendProblem, AttentionProblem, AttentionTensor
 from cklang.types import bf16, f16
+from tests.support.attention_harness import build, key_of, reference, run, stored, tensor, widened
 
 Array = np.ndarray[Any, Any]
 
@@ -75,6 +75,7 @@ class Paged:
         )
 
 
+@pytest.mark.usefixtures("compiler")
 @given(
     lengths=st.lists(st.integers(0, 300), min_size=1, max_size=3),
     seqlen_q=st.sampled_from((1, 3, 130)),
@@ -166,6 +167,7 @@ def turned(x: Array, angle: Array, rotary: Rotary, width: int) -> Array:
     return result
 
 
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("rotary", [Rotary.INTERLEAVED, Rotary.HALF])
 @pytest.mark.parametrize("page", [5, 16])
 def test_rows_are_turned_into_pages(rotary: Rotary, page: int) -> None:
@@ -204,6 +206,7 @@ def test_rows_are_turned_into_pages(rotary: Rotary, page: int) -> None:
     np.testing.assert_array_equal(cache.pool[untouched], before[untouched])
 
 
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("advance", [True, False])
 def test_queries_are_turned_to_a_place_of_their_own(advance: bool) -> None:
     rng = np.random.default_rng(0)
@@ -236,6 +239,7 @@ def test_queries_are_turned_to_a_place_of_their_own(advance: bool) -> None:
         np.testing.assert_allclose(widened(result[b]), want, rtol=0, atol=2e-2)
 
 
+@pytest.mark.usefixtures("emulator")
 def test_rows_without_a_place_are_not_written() -> None:
     rng = np.random.default_rng(2)
     new = stored(rng.uniform(-1, 1, (1, 1, 4, 8)), bf16)

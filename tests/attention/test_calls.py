@@ -12,7 +12,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attention_ops import (
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cklang as ck
+from cklang.attention_keys import AttentionAlgorithm, MaskKind, ScoreKind
+from cklang.errors import CkError
+from cklang.testing import reports
+from tests.support.attention_ops import (
     arrays,
     cached,
     cached_args,
@@ -27,15 +34,6 @@ from attention_ops import (
     varied,
     windowed,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-import cklang as ck
-from cklang.attention_keys import AttentionAlgorithm, MaskKind, ScoreKind
-from cklang.errors import CkError
-from cklang.testing import reports
-
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("attention")]
 
 B, H, G, S, T, D, E, P, N, C = ck.dims("B H G S T D E P N C")
 ARCH = "gfx942"
@@ -103,12 +101,14 @@ def sizes(draw: st.DrawFn) -> dict[str, int]:
     }
 
 
+@pytest.mark.usefixtures("stencils")
 @settings(max_examples=12)
 @given(sizes(), st.booleans(), st.integers(0, 99))
 def test_any_shape(n: dict[str, int], rows_first: bool, seed: int) -> None:
     check(plain, arrays(np.random.default_rng(seed), n, rows_first))
 
 
+@pytest.mark.usefixtures("compiler")
 @settings(max_examples=12)
 @given(
     sizes(),
@@ -122,6 +122,7 @@ def test_windows(n: dict[str, int], left: int, right: int, corner: str, sink: in
     check(windowed, args, left=left, right=right, corner=corner, sink=sink)
 
 
+@pytest.mark.usefixtures("stencils")
 @settings(max_examples=12)
 @given(sizes(), st.floats(-1, 1, width=32), st.integers(0, 99))
 def test_scores_and_masks(n: dict[str, int], scale: float, seed: int) -> None:
@@ -137,6 +138,7 @@ def test_scores_and_masks(n: dict[str, int], scale: float, seed: int) -> None:
     check(varied, args)
 
 
+@pytest.mark.usefixtures("compiler")
 @settings(max_examples=12)
 @given(
     st.lists(
@@ -148,6 +150,7 @@ def test_packed_sequences(lengths: list[tuple[int, int]], seed: int) -> None:
     check(packed, packed_args(lengths, seed))
 
 
+@pytest.mark.usefixtures("stencils")
 @settings(max_examples=12)
 @given(
     st.lists(st.integers(0, 144), min_size=1, max_size=3),
@@ -169,6 +172,7 @@ def check_prefill(lengths: list[tuple[int, int]], page: int, splits: int, seed: 
     np.testing.assert_array_equal(first, second)
 
 
+@pytest.mark.usefixtures("stencils")
 @settings(max_examples=8)
 @given(
     st.lists(st.tuples(st.integers(1, 140), st.integers(0, 140)), min_size=1, max_size=3),
@@ -181,11 +185,13 @@ def test_packed_queries_and_keys_in_pages(
     check_prefill(lengths, page, 1, seed)
 
 
+@pytest.mark.usefixtures("stencils")
 def test_coverage_of_prefill(covered: Callable[..., None]) -> None:
     check_prefill([(70, 140), (1, 9), (5, 0)], 16, 1, 3)
     covered("attention: packed queries, keys in pages", "f16", ARCH)
 
 
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("least", [0, 1, 5, 70, 100])
 def test_short_packed_sequences_are_skipped(least: int, covered: Callable[..., None]) -> None:
     """The kernel leaves their rows as they are, in a result that is given too."""
@@ -218,6 +224,7 @@ def test_packed_sequences_have_a_length_each() -> None:
         prefill(q, k, k, starts, lengths, table)
 
 
+@pytest.mark.usefixtures("stencils")
 def test_sequences_have_as_many_keys_as_they_say() -> None:
     n = {"B": 3, "G": 2, "H": 4, "S": 40, "T": 75, "D": 64, "E": 64}
     args = arrays(np.random.default_rng(7), n)
@@ -234,6 +241,7 @@ def test_lists_lie_side_by_side() -> None:
         cached.explain(q, k, k, lengths.copy(), np.zeros((2, 6), np.int32)[:, ::2])
 
 
+@pytest.mark.usefixtures("compiler")
 @settings(max_examples=12)
 @given(sizes(), st.integers(1, 6), st.integers(0, 99))
 def test_splits_of_the_keys(n: dict[str, int], splits: int, seed: int) -> None:
@@ -269,6 +277,7 @@ def test_splits_are_chosen_where_a_gpu_would_be_idle() -> None:
         plain.using(splits=0)
 
 
+@pytest.mark.usefixtures("stencils")
 def test_the_error_of_the_basic_case() -> None:
     """65,536 outputs, inputs uniform in [-0.5, 0.5): half a step of f16 at 0.125 is 6.1e-5."""
     rng = np.random.default_rng(0)
@@ -279,6 +288,7 @@ def test_the_error_of_the_basic_case() -> None:
     assert np.abs(o - wanted).max() <= 7.3e-5
 
 
+@pytest.mark.usefixtures("stencils")
 def test_coverage(covered: Callable[..., None]) -> None:
     """One call of each op, for the table of what works where."""
     n = {"B": 2, "G": 2, "H": 4, "S": 40, "T": 75, "D": 64, "E": 64}
@@ -291,11 +301,13 @@ def test_coverage(covered: Callable[..., None]) -> None:
     covered("attention: packed sequences, lse", "f16", ARCH)
 
 
+@pytest.mark.usefixtures("stencils")
 def test_coverage_of_pages(covered: Callable[..., None]) -> None:
     check(cached.using(splits=3), cached_args([100, 0, 144], 1, 1))
     covered("attention: split-KV, keys in pages", "f16", ARCH)
 
 
+@pytest.mark.usefixtures("stencils")
 def test_dropout_is_that_of_the_reference(covered: Callable[..., None]) -> None:
     n = {"B": 2, "G": 1, "H": 2, "S": 70, "T": 90, "D": 64, "E": 64}
     args = arrays(np.random.default_rng(2), n)
@@ -308,6 +320,7 @@ def test_dropout_is_that_of_the_reference(covered: Callable[..., None]) -> None:
     covered("attention: dropout", "f16", ARCH)
 
 
+@pytest.mark.usefixtures("stencils")
 def test_results_go_where_they_are_told() -> None:
     n = {"B": 1, "G": 1, "H": 2, "S": 33, "T": 40, "D": 64, "E": 64}
     rng = np.random.default_rng(3)

@@ -12,7 +12,7 @@ import cklang as ck
 from cklang.errors import CkError
 from cklang.ir.philox import random_bytes
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("attention")]
+pytestmark = pytest.mark.usefixtures("stencils")
 
 B, H, G, S, T, D, E = ck.dims("B H G S T D E")
 ARCH = "gfx942"

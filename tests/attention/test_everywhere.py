@@ -2,7 +2,7 @@
 """What attention can do besides, on each GPU that has it: one small call of everything.
 
 Other tests go through most of it on gfx942. A stencil takes long to compile, so all but one of the
-calls are left to ``--exhaustive``.
+calls are left to the tier *full*.
 """
 
 from __future__ import annotations
@@ -14,7 +14,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attention_ops import (
+
+import cklang as ck
+from cklang.ir.philox import random_bytes
+from cklang.reference.attention_grad import SharedBias
+from cklang.runtime.op import Op
+from cklang.types import DType, bf16, f16
+from tests.support.attention_ops import (
     arrays,
     biased,
     cached,
@@ -40,13 +46,7 @@ from attention_ops import (
     within,
 )
 
-import cklang as ck
-from cklang.ir.philox import random_bytes
-from cklang.reference.attention_grad import SharedBias
-from cklang.runtime.op import Op
-from cklang.types import DType, bf16, f16
-
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("attention-everywhere")]
+pytestmark = pytest.mark.usefixtures("stencils")
 
 Arguments = Callable[[DType], list[Any]]
 Covered = Callable[..., None]
@@ -138,7 +138,7 @@ def test_packed_sequences(covered: Covered) -> None:
     covered("attention: packed sequences, lse", "bf16", "gfx1201")
 
 
-@pytest.mark.exhaustive
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("feature", "arch"), [(each, arch) for each in FEATURES for arch in each.archs], ids=str
 )
@@ -148,7 +148,7 @@ def test_features(feature: Feature, arch: str, covered: Covered) -> None:
     covered(f"attention: {feature.name}", dtype.name, arch)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.full
 @pytest.mark.parametrize("arch", ARCHS[1:])
 def test_bytes_of_a_dropout(arch: str, covered: Covered) -> None:
     dtype = dtype_of(arch, 0)
@@ -192,7 +192,7 @@ GRADIENTS = [
 ]
 
 
-@pytest.mark.exhaustive
+@pytest.mark.full
 @pytest.mark.parametrize("arch", ARCHS[1:])
 @pytest.mark.parametrize("gradient", GRADIENTS, ids=str)
 def test_gradients(gradient: Gradient, arch: str, covered: Covered) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attention_harness import build, key_of, run, stored, tensor, widened
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -30,6 +29,7 @@ from cklang.runtime.attention.space import attention_grad_algorithms
 from cklang.tuning.attention import AttentionShape
 from cklang.tuning.attention_grad import attention_grad_estimate, reduce_estimate
 from cklang.types import f16, f32
+from tests.support.attention_harness import build, key_of, run, stored, tensor, widened
 
 Array = np.ndarray[Any, Any]
 
@@ -240,22 +240,20 @@ shapes = st.tuples(
 
 
 # In short, test_backward.py does the same through ops; this stencil is compiled apart from that.
-@pytest.mark.slow
+@pytest.mark.usefixtures("stencils")
 @given(shapes, st.integers(0, 99))
 def test_functions_and_dropout(shape: tuple[int, ...], seed: int) -> None:
     check(ADDING, shape, seed, FILL)
 
 
-@pytest.mark.exhaustive
-@pytest.mark.slow
+@pytest.mark.full
 @settings(max_examples=10)
 @given(shapes, st.integers(0, 99))
 def test_bias_and_one_order_of_summation(shape: tuple[int, ...], seed: int) -> None:
     check(APART, shape, seed)
 
 
-@pytest.mark.exhaustive
-@pytest.mark.slow
+@pytest.mark.full
 def test_loads_that_transpose(covered: Callable[..., None]) -> None:
     @settings(max_examples=10)
     @given(shapes, st.integers(0, 99))
@@ -266,8 +264,7 @@ def test_loads_that_transpose(covered: Callable[..., None]) -> None:
     covered("attention backward: loads that transpose", "f16", "gfx950")
 
 
-@pytest.mark.exhaustive
-@pytest.mark.slow
+@pytest.mark.full
 def test_all_queries_at_once(covered: Callable[..., None]) -> None:
     @settings(max_examples=10)
     @given(shapes, st.sampled_from((1, 17, 32)), st.integers(0, 99))

@@ -21,7 +21,7 @@ from cklang.runtime.attention.gradients import GradientKind
 from cklang.runtime.attention.space import attention_grad_algorithms
 from cklang.testing import assert_close
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("attention-grad-kinds")]
+pytestmark = pytest.mark.usefixtures("compiler")
 
 B, H, G, S, T, D, E = ck.dims("B H G S T D E")
 F = ck.dtype_var("F", ck.f16, ck.bf16, ck.f32)
@@ -90,7 +90,7 @@ def check(
     covered(f"attention backward, head sizes {sizes[0]} and {sizes[1]}{said}", name, arch)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.full
 @pytest.mark.parametrize(("name", "sizes", "arch", "pipeline", "rows"), KINDS)
 def test_kinds(
     name: str,
@@ -107,7 +107,7 @@ def test_gfx1201(covered: Callable[..., None]) -> None:
     check("bf16", (64, 64), "gfx1201", None, 40, covered)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.full
 @pytest.mark.parametrize(("name", "head"), WAVES_OF_32)
 def test_further_of_gfx1201(name: str, head: int, covered: Callable[..., None]) -> None:
     check(name, (head, head), "gfx1201", None, 40, covered)

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attention_harness import Inputs, build, check, key_of, run
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cklang.attention_keys import AttentionKey
 from cklang.lowering.attention import lower_attention
 from cklang.lowering.attention_face import AttentionOperand, AttentionProblem, AttentionTensor
+from tests.support.attention_harness import Inputs, build, check, key_of, run
 
 OPEN = key_of(score="function", mask="function")
 WINDOW = key_of(score="none", mask="window")
@@ -57,6 +57,7 @@ def problems(draw: st.DrawFn) -> Inputs:
     )
 
 
+@pytest.mark.usefixtures("stencils")
 @given(problems())
 def test_functions_of_position_and_tensors(inputs: Inputs) -> None:
     rng = np.random.default_rng(inputs.seed)
@@ -97,11 +98,13 @@ windows = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.usefixtures("compiler")
 @given(problems(), windows)
 def test_windows(inputs: Inputs, window: dict[str, Any]) -> None:
     check(build(WINDOW), inputs, mask=seen(window, inputs), **window)
 
 
+@pytest.mark.usefixtures("stencils")
 def test_window_limits_a_mask_function() -> None:
     inputs = Inputs(batch=2, heads=2, seqlen_q=150, seqlen_k=190)
     window = {"left": 40, "right": 3, "from_bottom_right": True, "sink": 2}
@@ -120,6 +123,7 @@ def test_window_limits_a_mask_function() -> None:
     )
 
 
+@pytest.mark.usefixtures("stencils")
 def test_rows_without_weight_are_zero_and_not_nan() -> None:
     fill = (
         '#include "cklang/attention_hole.h"\n'
@@ -136,6 +140,7 @@ def test_rows_without_weight_are_zero_and_not_nan() -> None:
     )
 
 
+@pytest.mark.usefixtures("stencils")
 def test_a_new_function_is_only_linked() -> None:
     build(OPEN, SCORE)
     fill = SCORE.replace("3.0f", "2.5f")

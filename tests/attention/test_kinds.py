@@ -3,7 +3,7 @@
 
 A kernel is the first one of the smallest tiling for its heads: of so few queries the cost model may
 like that of other heads better. What every machine runs is a kernel of each dtype; other GPUs and
-pairs of head sizes that CK Tile has tilings for are exhaustive.
+pairs of head sizes that CK Tile has tilings for are in the tier *full*.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from cklang.errors import CkError
 from cklang.runtime.attention.space import attention_algorithms
 from cklang.testing import reports
 from cklang.types import DType
-
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("attention-kinds")]
 
 B, H, G, S, T, D, E = ck.dims("B H G S T D E")
 F = ck.dtype_var("F", ck.f16, ck.bf16, ck.f32)
@@ -80,6 +78,7 @@ MOSTLY = [
 ]
 
 
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(("name", "sizes", "arch"), MOSTLY)
 def test_kinds(name: str, sizes: tuple[int, int], arch: str, covered: Callable[..., None]) -> None:
     check(name, sizes, arch, covered)
@@ -102,7 +101,7 @@ FURTHER = [
 ]
 
 
-@pytest.mark.exhaustive
+@pytest.mark.full
 @pytest.mark.parametrize(("name", "sizes", "arch"), FURTHER)
 def test_further_kinds(
     name: str, sizes: tuple[int, int], arch: str, covered: Callable[..., None]
@@ -110,6 +109,7 @@ def test_further_kinds(
     check(name, sizes, arch, covered)
 
 
+@pytest.mark.usefixtures("stencils")
 def test_weights_of_8_bits_use_the_whole_range() -> None:
     """Weights are rounded where 8 bits have most steps: many small ones do not vanish."""
     rows = 150

@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attention_ops import check, finished, finished_args, numbers
 
 import cklang as ck
 from cklang.errors import CkError
-
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("attention")]
+from tests.support.attention_ops import check, finished, finished_args, numbers
 
 B, H, G, S, T, D, E, P = ck.dims("B H G S T D E P")
 
@@ -54,12 +52,14 @@ def quantised(
     return ck.silu(o * factor) + shift
 
 
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(("rows", "splits"), [(70, 1), (1, 1), (3, 2)])
 def test_what_is_computed_of_o(rows: int, splits: int, covered: Callable[..., None]) -> None:
     check(finished.using(splits=splits), finished_args(rows))
     covered("attention: function of o" + (", split-KV" if splits > 1 else ""), "f16", "gfx942")
 
 
+@pytest.mark.usefixtures("compiler")
 def test_rows_of_packed_sequences_are_those_of_the_arrays() -> None:
     starts = np.array([0, 70, 75, 110], np.int32)
     args = [
@@ -76,6 +76,7 @@ def test_rows_of_packed_sequences_are_those_of_the_arrays() -> None:
     check(finished_rows.using(splits=2), args)
 
 
+@pytest.mark.usefixtures("stencils")
 def test_the_factor_of_quantised_values_goes_behind(covered: Callable[..., None]) -> None:
     args: list[Any] = [
         8 * numbers(1, heads, rows, 128, dtype=ck.f32)

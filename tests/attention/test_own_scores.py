@@ -20,8 +20,6 @@ from cklang.runtime.attention.select import select_attention
 from cklang.runtime.op import Op
 from cklang.testing import assert_close
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("attention-own-scores")]
-
 B, H, G, S, T, D = ck.dims("B H G S T D")
 ARCH = "gfx942"
 
@@ -79,6 +77,7 @@ def check(op: Op, *args: Any, **more: Any) -> None:
     assert_close(got, want, bound)
 
 
+@pytest.mark.usefixtures("compiler")
 @settings(max_examples=15)
 @given(
     st.sampled_from((0.5, 5.0, 30.0, 50.0, 64.0)),
@@ -97,6 +96,7 @@ def test_results_are_within_the_bounds(cap: float, size: float, splits: int, see
     assert score_of(op) is ScoreKind.SOFT_CAP
 
 
+@pytest.mark.usefixtures("stencils")
 def test_with_a_mask_function() -> None:
     rng = np.random.default_rng(0)
     q, k, v = (
@@ -107,6 +107,7 @@ def test_with_a_mask_function() -> None:
     assert score_of(masked) is ScoreKind.SOFT_CAP
 
 
+@pytest.mark.usefixtures("compiler")
 def test_fewer_instructions_than_the_expression() -> None:
     rng = np.random.default_rng(0)
     q, k, v = (made(rng, 1.0, 1, 2, rows, 64) for rows in (128, 512, 512))
@@ -133,6 +134,7 @@ def test_it_is_told_and_has_no_gradient() -> None:
         ck.attention_grad(capped, x, x, x, grad=x, device=f"emu:{ARCH}")
 
 
+@pytest.mark.usefixtures("compiler")
 def test_where_there_is_no_kernel_of_it_the_expression_is_computed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attention_harness import Array, build, key_of, run, stored, tensor
 
 from cklang.attention_keys import AttentionAlgorithm, AttentionKey
 from cklang.lowering.attention_face import AttentionProblem, AttentionTensor
@@ -26,6 +25,7 @@ from cklang.runtime import hipcc
 from cklang.runtime.device import open_device
 from cklang.runtime.toolchain import find_ck_tree
 from cklang.types import DType, bf16, f16, f32, fp8_fnuz
+from tests.support.attention_harness import Array, build, key_of, run, stored, tensor
 
 ARCH = "gfx942"
 FLAGS = (
@@ -289,14 +289,12 @@ def test_the_table_of_configurations_is_complete() -> None:
     assert len(CASES) == 14
 
 
-@pytest.mark.slow
-@pytest.mark.xdist_group("attention")
+@pytest.mark.usefixtures("compiler")
 def test_basic_case(tmp_path: Path) -> None:
     check("basic", tmp_path)
 
 
-@pytest.mark.exhaustive
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", [name for name in CASES if name != "basic"])
 def test_further_cases(name: str, tmp_path: Path) -> None:
     check(name, tmp_path)

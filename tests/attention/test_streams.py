@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from streams import OnDevice, held_up
 
 import cklang as ck
 from cklang.runtime.device import open_device
+from tests.support.streams import OnDevice, held_up
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("attention-streams")]
+pytestmark = pytest.mark.usefixtures("compiler")
 
 B, H, G, S, T, D, N, M, P, R, C = ck.dims("B H G S T D N M P R C")
 

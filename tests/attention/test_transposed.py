@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attention_harness import Inputs, build, key_of, reference, run, widened
-from attention_harness import check as check_directly
 
 import cklang as ck
 from cklang.attention_keys import AttentionAlgorithm
@@ -21,8 +19,8 @@ from cklang.errors import CkError
 from cklang.lowering.attention_face import AttentionOperand
 from cklang.testing import reports
 from cklang.types import DType, bf16, f16
-
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("attention-transposed")]
+from tests.support.attention_harness import Inputs, build, key_of, reference, run, widened
+from tests.support.attention_harness import check as check_directly
 
 B, H, G, S, T, D, E, P = ck.dims("B H G S T D E P")
 F = ck.dtype_var("F", ck.f16, ck.bf16)
@@ -132,6 +130,7 @@ int ck_mask(CK_ATTENTION_PARAMS)
 """
 
 
+@pytest.mark.usefixtures("stencils")
 @pytest.mark.parametrize(("queries", "keys"), [(20, 31), (40, 70)])
 def test_a_mask_function_of_branches(queries: int, keys: int) -> None:
     """Where loads stand under conditions, clang 22 loses the -inf of a mask that branches too."""
@@ -149,12 +148,13 @@ def test_a_mask_function_of_branches(queries: int, keys: int) -> None:
     )
 
 
+@pytest.mark.usefixtures("compiler")
 def test_masks_lse_and_ragged_shapes(covered: Covered) -> None:
     check_shapes(causal.using(MANY_64, splits=1), f16, 1)
     covered("attention: qr_async_trload, lse", "f16", ARCH)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.full
 def test_a_mask_function_and_splits_of_few_queries(covered: Covered) -> None:
     op = documents.using(FEW_128, splits=3)
     for queries, keys in ((1, 150), (20, 90)):
@@ -162,7 +162,7 @@ def test_a_mask_function_and_splits_of_few_queries(covered: Covered) -> None:
     covered("attention: qr_async_trload, mask function, split-KV", "bf16", ARCH)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.full
 def test_packed_sequences(covered: Covered) -> None:
     op = packed.using(SOME_64)
     lengths = [(70, 90), (5, 0), (33, 130), (0, 4), (1, 1)]
@@ -172,6 +172,7 @@ def test_packed_sequences(covered: Covered) -> None:
     covered("attention: qr_async_trload, packed sequences", "f16", ARCH)
 
 
+@pytest.mark.usefixtures("compiler")
 def test_v3_asks_masks_and_makes_what_is_stored(covered: Covered) -> None:
     op = documents.using(V3, splits=1)
     for queries, keys in ((300, 200), (40, 33), (5, 64), (3, 0)):
@@ -180,7 +181,7 @@ def test_v3_asks_masks_and_makes_what_is_stored(covered: Covered) -> None:
     covered("attention: v3, functions of mask and o", "bf16", ARCH)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", [f16, bf16], ids=str)
 @pytest.mark.parametrize("algorithm", [MANY_64, MANY_128, SOME_64, SOME_128, FEW_64, FEW_128])
 def test_every_tile(algorithm: AttentionAlgorithm, dtype: DType, covered: Covered) -> None:
@@ -189,14 +190,14 @@ def test_every_tile(algorithm: AttentionAlgorithm, dtype: DType, covered: Covere
     covered(f"attention: qr_async_trload, head sizes {head} and {head}", dtype.name, ARCH)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.full
 @pytest.mark.parametrize("algorithm", [V3, FEW_128], ids=["v3", "trload"])
 def test_without_a_mask(algorithm: AttentionAlgorithm, covered: Covered) -> None:
     check_shapes(whole.using(algorithm, splits=1), f16, 2)
     covered(f"attention: {algorithm.pipeline.value}, no mask", "f16", ARCH)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.full
 def test_the_lse_of_v3_lacks_the_scale() -> None:
     """What the rule says of the pinned header: right only where the scale times log2 e is 1."""
     built = build(key_of(f16, V3, ARCH, lse=True))

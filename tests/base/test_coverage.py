@@ -5,24 +5,15 @@ from __future__ import annotations
 
 import ast
 import re
-import sys
 from pathlib import Path
 
-import pytest
+from tests.support import coverage_table as table
 
 ROOT = Path(__file__).parent.parent
 UPSTREAM = ROOT.parent / "docs" / "upstream.md"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _importable() -> None:
-    if str(ROOT) not in sys.path:
-        sys.path.append(str(ROOT))
-
-
 def test_the_document_is_what_the_records_say() -> None:
-    import coverage_table as table
-
     want = table.render(table.read(table.RECORDS), table.read(table.ABSENT))
     assert table.DOCUMENT.read_text() == want, "run pytest --write-coverage"
 
@@ -34,8 +25,6 @@ def exists(test: str) -> bool:
 
 
 def test_every_record_names_a_test_that_exists() -> None:
-    import coverage_table as table
-
     for note in {record.note for record in table.read(table.RECORDS)}:
         assert exists(note), note
 
@@ -51,8 +40,6 @@ def test_each_row_beside_upstream_names_tests_that_exist() -> None:
 
 
 def test_what_is_absent_is_not_recorded_as_working() -> None:
-    import coverage_table as table
-
     works = {record[:3] for record in table.read(table.RECORDS)}
     for record in table.read(table.ABSENT):
         assert record[:3] not in works
@@ -60,11 +47,11 @@ def test_what_is_absent_is_not_recorded_as_working() -> None:
 
 
 def test_rows_of_one_cell_show_the_best() -> None:
-    import coverage_table as table
-
     cell = ("split-K", "f16", "gfx942")
-    seen = [table.Record(*cell, table.COMPILES), table.Record(*cell, table.CHECKED)]
+    test = ("tests/a.py::test_a", "full", "0123456")
+    seen = [table.Record(*cell, status, *test) for status in (table.COMPILES, table.CHECKED)]
     gone = [table.Record("split-K", "f16", "gfx1100", "not in ISA", "no instruction")]
     text = table.render(seen, gone)
-    assert "| split-K | f16 | emulated and checked | not in ISA |" in text
+    assert "0 of 1 cells are checked again" in text
+    assert "| split-K | f16 | checked 0123456 *full* | not in ISA |" in text
     assert "- split-K f16, gfx1100: no instruction." in text

@@ -87,7 +87,7 @@ def named(texts: Iterable[str], operations: set[str]) -> set[str]:
 
 def in_module(name: str, operations: set[str]) -> set[str]:
     """What a test module checks."""
-    module = importlib.import_module(name)
+    module = importlib.import_module(f"tests.emulator.{name}")
     constants = (value for key, value in vars(module).items() if not key.startswith("__"))
     texts = [text for value in constants for text in strings(value)]
     return named([*texts, (HERE / f"{name}.py").read_text("utf-8")], operations)
@@ -103,12 +103,14 @@ def in_foreign_kernels() -> set[str]:
 
 def in_pseudocode() -> set[str]:
     """What is compared with the evaluated pseudocode of the manuals."""
-    return set().union(*importlib.import_module("test_pseudocode").OPERATIONS.values())
+    return set().union(
+        *importlib.import_module("tests.emulator.test_pseudocode").OPERATIONS.values()
+    )
 
 
 def collect() -> dict[str, list[str]]:
     """Operation to the kinds of checks it passes."""
-    sys.path.insert(0, str(HERE))
+    sys.path.insert(0, str(HERE.parents[1]))
     operations, found = known(), dict[str, set[str]]()
     for kind, modules in MODULES.items():
         found[kind] = {name for module in modules for name in in_module(module, operations)}

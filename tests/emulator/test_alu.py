@@ -8,7 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from assembly import Module, assemble
+
+from tests.support.assembly import Module, assemble
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 U32, I32, F32, F64 = np.uint32, np.int32, np.float32, np.float64
 Oracle = Callable[..., np.ndarray]

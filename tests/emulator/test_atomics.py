@@ -8,7 +8,10 @@ from collections.abc import Callable
 import ml_dtypes
 import numpy as np
 import pytest
-from assembly import Module, assemble
+
+from tests.support.assembly import Module, assemble
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 # All lanes work on one dword of zeros; the old values that they saw go to the output from dword 64.
 _LDS = """

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from assembly import Module, assemble, hip, ok
 
 from cklang import emulator
+from tests.support.assembly import Module, assemble, hip, ok
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 F32, F64, U32 = np.float32, np.float64, np.uint32
 #: Bits of the components, the lowest first, by number of the data format.

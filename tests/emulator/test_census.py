@@ -9,17 +9,16 @@ package's code objects, all of which the script counts, some are counted here.
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
-from assembly import DEVICES
-from read_back import read_words
+from instruction_coverage import default_folder, measure
 
 from cklang import emulator
+from tests.support.assembly import DEVICES
+from tests.support.read_back import read_words
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-from instruction_coverage import default_folder, measure
+pytestmark = pytest.mark.usefixtures("emulator")
 
 FORMS: dict[str, list[str]] = json.loads(
     (Path(__file__).parent / "data" / "census.json").read_text("utf-8")

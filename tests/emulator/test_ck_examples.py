@@ -7,20 +7,18 @@ Those that are quick to compile; with ``--all-examples`` all of them, as
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from ck_examples import EXAMPLES, build, run
+
+pytestmark = pytest.mark.usefixtures("compiler")
 
 ARCH = "gfx942"
 #: Each takes more than a minute of processor time, or is a convolution as the one that stays.
 LONG = ("gemm_universal", "gemm_streamk", "conv_fwd", "conv_bwd_data")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_example(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     if name in LONG and not request.config.getoption("--all-examples"):

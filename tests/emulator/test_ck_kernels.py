@@ -5,16 +5,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from assembly import DEVICES
 
 import cklang as ck
 from cklang import emulator, knobs
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.testing import assert_close
+from tests.support.assembly import DEVICES
+
+pytestmark = pytest.mark.usefixtures("compiler")
 
 M, N, K = ck.dims("M N K")
-
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ck_kernels")]
 
 
 @ck.op

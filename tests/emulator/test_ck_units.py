@@ -6,12 +6,12 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from assembly import DEVICES
-from ck_units import Attention, Unit, plain
 
 from cklang import emulator
+from tests.support.assembly import DEVICES
+from tests.support.ck_units import Attention, Unit, plain
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ck_units")]
+pytestmark = pytest.mark.usefixtures("compiler")
 
 
 @pytest.mark.parametrize(

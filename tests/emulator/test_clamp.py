@@ -7,7 +7,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from assembly import VCC, Module, assemble, lanes_body, run_lanes
+
+from tests.support.assembly import VCC, Module, assemble, lanes_body, run_lanes
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 Rule = Callable[[list[int]], int]
 

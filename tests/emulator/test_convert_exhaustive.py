@@ -6,7 +6,10 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from assembly import Module, assemble
+
+from tests.support.assembly import Module, assemble
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 F16, F32, U32 = np.float16, np.float32, np.uint32
 FORMATS = {

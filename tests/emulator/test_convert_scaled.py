@@ -6,7 +6,10 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from assembly import Module, assemble
+
+from tests.support.assembly import Module, assemble
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 MINI = {
     "fp8": (ml_dtypes.float8_e4m3fn, 8),

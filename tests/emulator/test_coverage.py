@@ -4,19 +4,18 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from random import Random
 
 import pytest
+from ck_examples import examples_folder
 
 from cklang import emulator
 from cklang.emulator.isa import schema
 from cklang.emulator.isa.sample import sample
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-from ck_examples import examples_folder
+pytestmark = pytest.mark.usefixtures("emulator")
 
 _EVERYWHERE = {"s_endpgm_saved", "s_rfe_b64", "s_sendmsghalt", "s_sethalt", "s_setkill"}
 _WAVE_SYNC = {

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from assembly import Module, assemble, hip, ok
 
 from cklang import emulator
+from tests.support.assembly import Module, assemble, hip, ok
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 _LOAD = "  s_load_dwordx4 s[4:7], s[0:1], 0x0\n  v_mov_b32 v1, 0\n  s_waitcnt lgkmcnt(0)\n"
 

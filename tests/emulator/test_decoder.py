@@ -24,6 +24,8 @@ from cklang.emulator.isa.sample import forms, sample
 from cklang.emulator.isa.schema import FAMILIES
 from cklang.runtime.toolchain import Toolchain, find_toolchain
 
+pytestmark = pytest.mark.usefixtures("emulator")
+
 TABLES = {schema.load(family).arch: schema.load(family) for family in FAMILIES}
 SOURCES = Path(schema.__file__).parents[1] / "src"
 KERNELS = Path(__file__).parent / "data" / "decoder_kernels.cl"
@@ -345,7 +347,6 @@ def test_unknown_arch(disassemble: Disassemble) -> None:
     assert disassemble("gfx942:wave64", bytes(4)) == (-1, [])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("arch", TABLES)
 def test_the_emulators_library_has_the_same_decoder(arch: str, disassemble: Disassemble) -> None:
     code = b"".join(code for _, code in _samples(arch, Random(1)))

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from assembly import DEVICES, Module, assemble, hip, ok
 
 from cklang import emulator
 from cklang.runtime import hipcc
+from tests.support.assembly import DEVICES, Module, assemble, hip, ok
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 BODIES = {
     "wild": "  v_mov_b32 v2, 0x1234\n  v_mov_b32 v3, 0x7fff\n  s_mov_b64 exec, 0x10\n"

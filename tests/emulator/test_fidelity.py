@@ -7,10 +7,13 @@ import json
 from pathlib import Path
 
 import numpy as np
-import record_verification as record
-from assembly import Module, assemble, lanes_body, run_lanes
+import pytest
 
 from cklang import emulator, knobs
+from tests.emulator import record_verification as record
+from tests.support.assembly import Module, assemble, lanes_body, run_lanes
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 
 def test_what_the_table_claims_occurs_in_tests() -> None:

@@ -15,7 +15,10 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
-from assembly import DEVICES, hip, ok
+
+from tests.support.assembly import DEVICES, hip, ok
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 BF16, F32 = ml_dtypes.bfloat16, np.float32
 

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from assembly import Module, assemble
 
 from cklang import emulator
+from tests.support.assembly import Module, assemble
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 U32 = np.uint32
 _BODY = """

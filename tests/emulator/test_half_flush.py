@@ -7,7 +7,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from assembly import Module, assemble, lanes_body, run_lanes
+
+from tests.support.assembly import Module, assemble, lanes_body, run_lanes
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 F16, F32, U32 = np.float16, np.float32, np.uint32
 Rule = Callable[..., np.ndarray]

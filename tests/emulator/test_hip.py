@@ -7,10 +7,12 @@ import ctypes
 
 import numpy as np
 import pytest
-from assembly import DEVICES, Module, assemble, device_properties, hip, ok
 
 from cklang import emulator
 from cklang.arch import arch
+from tests.support.assembly import DEVICES, Module, assemble, device_properties, hip, ok
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 _COPY = """
   s_load_dwordx4 s[4:7], s[0:1], 0x0

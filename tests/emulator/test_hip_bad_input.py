@@ -13,11 +13,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from assembly import DEVICES, Module, assemble, device_properties, hip, ok
-from test_hip import _COPY
-from test_hip_program import bundle
 
 from cklang import emulator
+from tests.emulator.test_hip import _COPY
+from tests.emulator.test_hip_program import bundle
+from tests.support.assembly import DEVICES, Module, assemble, device_properties, hip, ok
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 
 @pytest.fixture(scope="module")

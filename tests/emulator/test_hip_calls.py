@@ -7,7 +7,11 @@ import re
 import struct
 from pathlib import Path
 
+import pytest
+
 from cklang import emulator
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 _DOCUMENT = Path(__file__).parents[2] / "docs" / "hip.md"
 _DYNAMIC_SYMBOLS = 11  # SHT_DYNSYM

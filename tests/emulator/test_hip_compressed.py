@@ -15,12 +15,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import zstandard
-from assembly import Module, assemble, hip, ok
-from test_hip import _COPY
-from test_hip_bad_input import status
-from test_hip_program import bundle
 
 from cklang import emulator
+from tests.emulator.test_hip import _COPY
+from tests.emulator.test_hip_bad_input import status
+from tests.emulator.test_hip_program import bundle
+from tests.support.assembly import Module, assemble, hip, ok
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 ZLIB, ZSTD = 0, 1
 _NOT_ENDING = zstandard.ZstdCompressionParameters(compression_level=3, write_checksum=1)

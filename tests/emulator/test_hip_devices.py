@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from assembly import DEVICES, device_properties, hip, ok
 
 from cklang import emulator
 from cklang.arch import arch
+from tests.support.assembly import DEVICES, device_properties, hip, ok
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 _INVALID_VALUE, _INVALID_DEVICE = "hipErrorInvalidValue", "hipErrorInvalidDevice"
 

@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from assembly import DEVICES, assemble, hip, ok
-from test_hip_program import _ADD, Dim3, Program, bundle
-from test_hip_streams import BODIES, Kernels, Words, status, stream
 
 from cklang import emulator
 from cklang.arch import arch
+from tests.emulator.test_hip_program import _ADD, Dim3, Program, bundle
+from tests.emulator.test_hip_streams import BODIES, Kernels, Words, status, stream
+from tests.support.assembly import DEVICES, assemble, hip, ok
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 _LDS, _THREADS = 32768, 1024
 _PER_THREAD = ctypes.c_void_p(2)

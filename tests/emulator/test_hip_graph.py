@@ -8,10 +8,12 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from assembly import assemble, hip, ok
-from test_hip_streams import BODIES, Kernels, Words, status, stream
 
 from cklang import emulator
+from tests.emulator.test_hip_streams import BODIES, Kernels, Words, status, stream
+from tests.support.assembly import assemble, hip, ok
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 _UNSUPPORTED, _INVALIDATED, _UNJOINED, _IMPLICIT, _UPDATE = 900, 901, 904, 906, 910
 

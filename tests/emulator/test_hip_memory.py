@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from assembly import hip, ok
 
 from cklang import emulator
+from tests.support.assembly import hip, ok
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 _INVALID_VALUE = "hipErrorInvalidValue"
 _HOST, _DEVICE, _MANAGED = "hipMemoryTypeHost", "hipMemoryTypeDevice", "hipMemoryTypeManaged"

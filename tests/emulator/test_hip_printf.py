@@ -10,7 +10,8 @@ import pytest
 
 from cklang.runtime.hipcc import build
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.usefixtures("emulator")
+
 
 _PROGRAM = r"""
 #include <hip/hip_runtime.h>

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from assembly import DEVICES, assemble
 
 from cklang import emulator
+from tests.support.assembly import DEVICES, assemble
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 _ADD = """
   s_load_dwordx4 s[4:7], s[0:1], 0x0

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.usefixtures("emulator")
+
 
 _VERSION = "7.2.2.562.43"
 _HERE = Path(__file__).parent

@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from assembly import DEVICES, Module, assemble, hip, ok
 
 from cklang import emulator
+from tests.support.assembly import DEVICES, Module, assemble, hip, ok
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 _LOAD = "  s_load_dwordx4 s[4:7], s[0:1], 0x0\n  v_lshlrev_b32 v1, 2, v0\n  s_waitcnt lgkmcnt(0)\n"
 _POLL = (

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from cklang.emulator.isa import schema, tables
 from cklang.emulator.isa.schema import FAMILIES, TYPE_BITS, Row, Table, TableError
 
+pytestmark = pytest.mark.usefixtures("emulator")
+
 TABLES = {family: schema.load(family) for family in FAMILIES}
 FOLDER = Path(schema.__file__).parent
 

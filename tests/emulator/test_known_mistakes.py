@@ -13,7 +13,10 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from assembly import Module, assemble
+
+from tests.support.assembly import Module, assemble
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 _HEAD = "  s_load_dwordx4 s[4:7], s[0:1], 0x0\n  v_lshlrev_b32 v1, 2, v0\n  s_waitcnt lgkmcnt(0)\n"
 _READ = "  global_load_dword v2, v1, s[4:5]\n  s_waitcnt vmcnt(0)\n"

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from assembly import Module, assemble
+
+from tests.support.assembly import Module, assemble
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 LANE = np.arange(64)
 ROW, IN_ROW = LANE // 16 * 16, LANE % 16

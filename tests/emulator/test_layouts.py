@@ -15,10 +15,12 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
-from assembly import CDNA, Module, assemble
-from layouts import BITS, DATA, FNUZ, Instruction, Layout, instructions, layout, used
 
 from cklang.emulator.isa import schema
+from tests.support.assembly import CDNA, Module, assemble
+from tests.support.layouts import BITS, DATA, FNUZ, Instruction, Layout, instructions, layout, used
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 OPS = [op for op in instructions() if any(layout(package, op) for package in DATA)]
 SOURCES = Path(schema.__file__).with_name("layout_sources.json")

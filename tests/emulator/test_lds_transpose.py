@@ -7,9 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from assembly import Module, assemble, hip, ok
 
 from cklang import emulator
+from tests.support.assembly import Module, assemble, hip, ok
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 # Each lane reads at its own address from what the workgroup has written to LDS dword by dword.
 _BODY = """

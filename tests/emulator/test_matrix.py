@@ -10,7 +10,10 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
-from assembly import Module, assemble
+
+from tests.support.assembly import Module, assemble
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 LAYOUTS = json.loads((Path(__file__).parents[1] / "data" / "matrix_lane_bases.json").read_text())[
     "layouts"

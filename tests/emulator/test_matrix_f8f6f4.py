@@ -8,7 +8,10 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 import pytest
-from assembly import Module, assemble
+
+from tests.support.assembly import Module, assemble
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 FORMATS = (
     ml_dtypes.float8_e4m3fn,

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from assembly import CDNA, Module, assemble
-from memory_operations import Operation, operations
-from rdna import WAITS
 
 from cklang.emulator.isa import schema
+from tests.support.assembly import CDNA, Module, assemble
+from tests.support.memory_operations import Operation, operations
+from tests.support.rdna import WAITS
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 GPUS = {schema.load(family).arch: operations(family) for family in schema.FAMILIES}
 LANES = 32

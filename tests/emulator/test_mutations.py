@@ -6,16 +6,14 @@ All of it runs with ``python benchmarks/mutations.py``.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-
 from mutants import MUTANTS
 from mutations import ROOT, judge, scratch_cache
+
+pytestmark = pytest.mark.usefixtures("compiler")
 
 #: One of matrix products, one of masks, one of memory.
 SAMPLE = (
@@ -39,8 +37,6 @@ def cache() -> Iterator[Path]:
         yield folder
 
 
-@pytest.mark.slow
-@pytest.mark.xdist_group("mutations")
 @pytest.mark.parametrize("name", SAMPLE)
 def test_a_mutant_is_caught(name: str, cache: Path) -> None:
     mutant = next(mutant for mutant in MUTANTS if mutant.name == name)

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 import pytest
-from assembly import CDNA, Module, assemble, hip
-from numerics_model import Model, cdna3, exact
 
 from cklang import emulator, knobs
 from cklang.errors import CkValueError
+from tests.support.assembly import CDNA, Module, assemble, hip
+from tests.support.numerics_model import Model, cdna3, exact
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 LANE = np.arange(64)
 F32, F64 = np.float32, np.float64

@@ -12,12 +12,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from assembly import VCC, Module, assemble, lanes_body, run_lanes
-from pseudocode import CARRIES, GPUS, LANES, Operation, operands, operations
-from rdna import WAITS
-from read_back import HALVES
 
 from cklang.emulator.isa import schema
+from tests.support.assembly import VCC, Module, assemble, lanes_body, run_lanes
+from tests.support.pseudocode import CARRIES, GPUS, LANES, Operation, operands, operations
+from tests.support.rdna import WAITS
+from tests.support.read_back import HALVES
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 GOLDEN: dict[str, dict[str, Any]] = {
     family: json.loads(

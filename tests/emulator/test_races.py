@@ -10,13 +10,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import test_foreign_aiter
-import test_triton
-from assembly import DEVICES, Module, assemble, hip, ok
-from rdna import BARRIERS, GFX11, GFX12, WAITS
-from triton_kernels import MADE
 
 from cklang import emulator, knobs
+from tests.emulator import test_foreign_aiter, test_triton
+from tests.support.assembly import DEVICES, Module, assemble, hip, ok
+from tests.support.rdna import BARRIERS, GFX11, GFX12, WAITS
+from tests.support.triton_kernels import MADE
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 GFX950 = "gfx950"
 BARRIER = {GFX950: "s_barrier", **BARRIERS}

@@ -10,7 +10,10 @@ from fractions import Fraction
 import ml_dtypes
 import numpy as np
 import pytest
-from assembly import Module, assemble, lanes_body, run_lanes
+
+from tests.support.assembly import Module, assemble, lanes_body, run_lanes
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 F16, F32, F64, U32 = np.float16, np.float32, np.float64, np.uint32
 Lane = list[int]

@@ -7,7 +7,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from assembly import Module, assemble, lanes_body, run_lanes
+
+from tests.support.assembly import Module, assemble, lanes_body, run_lanes
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 U32 = np.uint32
 

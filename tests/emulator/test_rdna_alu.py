@@ -6,8 +6,9 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from assembly import Module
-from rdna import (
+
+from tests.support.assembly import Module
+from tests.support.rdna import (
     F16,
     F32,
     F64,
@@ -34,6 +35,8 @@ from rdna import (
     minimum,
     selected,
 )
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 
 def nibbles(words: Words, signed: bool, count: int) -> np.ndarray:

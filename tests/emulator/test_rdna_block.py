@@ -7,10 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from assembly import Module, assemble, hip, ok
-from rdna import GFX12, LANE, LANES, U32
 
 from cklang import emulator
+from tests.support.assembly import Module, assemble, hip, ok
+from tests.support.rdna import GFX12, LANE, LANES, U32
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 _LOADED, _STORED, _ENABLED = 0x80F0_1235, 0xC00F_0F0F, 0xFF0F_FF31
 _BITS = np.arange(32)

@@ -10,13 +10,15 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
-from assembly import Module, assemble, hip, ok
-from rdna import BARRIERS, GFX11, GFX12, GROUP, RDNA, WAITS
 
 from cklang import emulator
 from cklang.arch import arch as spec_of
 from cklang.runtime.compile import compile_inline
 from cklang.runtime.toolchain import find_ck_tree, find_toolchain
+from tests.support.assembly import Module, assemble, hip, ok
+from tests.support.rdna import BARRIERS, GFX11, GFX12, GROUP, RDNA, WAITS
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 _HIP = """
 #include <hip/hip_runtime.h>
@@ -168,7 +170,6 @@ def test_arithmetic_of_the_compiler(program: Module) -> None:
     np.testing.assert_array_equal(y[:, 3], votes + np.fmod(np.trunc(x), 7))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("gpu", RDNA)
 def test_ck_tile_gemm_on_wmma(gpu: str, tmp_path: Path) -> None:
     """CK Tile's universal GEMM from its headers: whole tiles and ragged ones."""

@@ -14,10 +14,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from assembly import Module, assemble
-from layouts import BITS, DATA, Instruction, Layout, instructions, layout
-from rdna import GFX11, GFX12, RDNA, WAITS
-from test_layouts import encode
+
+from tests.emulator.test_layouts import encode
+from tests.support.assembly import Module, assemble
+from tests.support.layouts import BITS, DATA, Instruction, Layout, instructions, layout
+from tests.support.rdna import GFX11, GFX12, RDNA, WAITS
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 SIZE = 16
 OPS = [op for op in instructions() if op.arch in RDNA]

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from assembly import Module, assemble
-from rdna import GFX11, GFX12, LANE, LANES, RDNA, WAITS
+
+from tests.support.assembly import Module, assemble
+from tests.support.rdna import GFX11, GFX12, LANE, LANES, RDNA, WAITS
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 U32, F32 = np.uint32, np.float32
 _RAW, _STRUCTURE = 3 << 28, 0

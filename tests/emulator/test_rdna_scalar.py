@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from assembly import Module
-from rdna import (
+
+from tests.support.assembly import Module
+from tests.support.rdna import (
     F16,
     F32,
     GFX12,
@@ -29,6 +30,8 @@ from rdna import (
     minimum,
     selected,
 )
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 CASES: dict[str, Case] = {
     "saveexec": Case(

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from assembly import DEVICES, Module, assemble, hip, ok
 
 from cklang import emulator
 from cklang.emulator.library import text_section
 from cklang.runtime.toolchain import find_toolchain, run_tool
+from tests.support.assembly import DEVICES, Module, assemble, hip, ok
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 #: Instructions, a GPU that has them, and one that has not: upstream ships the first for gfx942,
 #: where it compiles and gives zeros.

@@ -12,10 +12,12 @@ from random import Random
 
 import numpy as np
 import pytest
-from assembly import CDNA, Module, assemble
-from rdna import WAITS
 
 from cklang.emulator.isa import schema
+from tests.support.assembly import CDNA, Module, assemble
+from tests.support.rdna import WAITS
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 _ALL = (1 << 64) - 1
 GPUS = {schema.load(family).arch: family for family in schema.FAMILIES}

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from assembly import DEVICES, Module
 
 from cklang import emulator
 from cklang.runtime import hipcc
+from tests.support.assembly import DEVICES, Module
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 # `place` is not known when it is compiled and the array's address is given away, so the array is in
 # memory; the compiler reaches volatile variables by flat addresses, others as scratch.

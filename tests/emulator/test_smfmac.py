@@ -14,9 +14,11 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 import pytest
-from assembly import Module, assemble
 
 from cklang.emulator.isa import schema
+from tests.support.assembly import Module, assemble
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 LANE = np.arange(64)
 FAMILY = {"gfx942": "cdna3", "gfx950": "cdna4"}

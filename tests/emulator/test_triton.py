@@ -6,8 +6,11 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from read_back import read_back
-from triton_kernels import FOLDER, MADE, run
+
+from tests.support.read_back import read_back
+from tests.support.triton_kernels import FOLDER, MADE, run
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 GPUS = ("gfx942", "gfx950", "gfx1100", "gfx1201")
 

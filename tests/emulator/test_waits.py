@@ -7,12 +7,14 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-import test_triton
-from assembly import Module, assemble, hip, ok
-from triton_kernels import MADE
 
 from cklang import emulator, knobs
 from cklang.errors import CkValueError
+from tests.emulator import test_triton
+from tests.support.assembly import Module, assemble, hip, ok
+from tests.support.triton_kernels import MADE
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 _START = """
   s_load_dwordx4 s[4:7], s[0:1], 0x0

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-import test_triton
-from assembly import Module, assemble, hip, ok
-from rdna import GFX11, GFX12, RDNA, WAITS
-from triton_kernels import MADE
 
 from cklang import emulator, knobs
+from tests.emulator import test_triton
+from tests.support.assembly import Module, assemble, hip, ok
+from tests.support.rdna import GFX11, GFX12, RDNA, WAITS
+from tests.support.triton_kernels import MADE
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 _START = """
   s_load_b128 s[4:7], s[0:1], 0x0

@@ -21,8 +21,6 @@ from cklang.testing import assert_close
 from cklang.testing.strategies import Layout, arrays, extents, strided
 from cklang.types import DTYPES, Blocks, e8m0
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("block_scale")]
-
 M, N, K, G = ck.dims("M N K G")
 X = ck.dtype_var("X", ck.fp8, ck.bf8, ck.fp8_fnuz, ck.bf8_fnuz, ck.f16)
 
@@ -133,6 +131,7 @@ def over(op: Op, arch: str, dtype: str, shapes: Any, chosen: Algorithm, **more: 
         check(op.using(chosen), arch, args, op)
 
 
+@pytest.mark.usefixtures("compiler")
 def test_both(covered: Callable[..., None]) -> None:
     chosen = algorithm(vector_d=(4,))
     over(both, "gfx942", "fp8_fnuz", EVEN, chosen)
@@ -151,10 +150,12 @@ def test_both(covered: Callable[..., None]) -> None:
     covered("block scales of A and B", "fp8_fnuz fp8_fnuz bf16", "gfx942")
 
 
+@pytest.mark.usefixtures("stencils")
 def test_every_extent() -> None:
     over(both, "gfx942", "fp8_fnuz", ODD, algorithm(vector=1, vector_d=(1,)))
 
 
+@pytest.mark.usefixtures("stencils")
 @settings(max_examples=25)
 @given(st.data(), extents(140), extents(140), extents(300))
 def test_every_extent_stride_and_value(data: st.DataObject, m: int, n: int, k: int) -> None:
@@ -173,6 +174,7 @@ def test_every_extent_stride_and_value(data: st.DataObject, m: int, n: int, k: i
     assert_close(got, want, bound)
 
 
+@pytest.mark.usefixtures("compiler")
 def test_shares_of_k_begin_inside_blocks(covered: Callable[..., None]) -> None:
     for kind in (
         {"split_k": 4, "reduction": Reduction.WORKSPACE},
@@ -182,6 +184,7 @@ def test_shares_of_k_begin_inside_blocks(covered: Callable[..., None]) -> None:
     covered("block scales, split-K and stream-K", "fp8_fnuz fp8_fnuz bf16", "gfx942")
 
 
+@pytest.mark.usefixtures("compiler")
 def test_batches_and_groups(covered: Callable[..., None]) -> None:
     over(batch, "gfx942", "fp8_fnuz", EVEN[:2], algorithm(), G=3)
     covered("block scales, batched", "fp8_fnuz fp8_fnuz bf16", "gfx942")
@@ -197,6 +200,7 @@ def test_batches_and_groups(covered: Callable[..., None]) -> None:
     covered("block scales, grouped", "fp8_fnuz fp8_fnuz bf16", "gfx942")
 
 
+@pytest.mark.usefixtures("compiler")
 def test_a_and_b_alone(covered: Callable[..., None]) -> None:
     over(activations, "gfx950", "fp8", EVEN, algorithm(tile_k=128))
     covered("block scales of A", "fp8 fp8 bf16", "gfx950")
@@ -206,9 +210,10 @@ def test_a_and_b_alone(covered: Callable[..., None]) -> None:
     covered("block scales of B", "bf8 bf8 f32", "gfx1201")
 
 
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(
     ("arch", "dtype"),
-    [pytest.param("gfx942", "f16", marks=pytest.mark.exhaustive), ("gfx950", "fp8")],
+    [pytest.param("gfx942", "f16", marks=pytest.mark.full), ("gfx950", "fp8")],
 )
 def test_other_layouts(arch: str, dtype: str, covered: Callable[..., None]) -> None:
     vector = 128 // DTYPES[dtype].bits
@@ -231,12 +236,14 @@ def with_hard_exponents(chosen: Algorithm, arch: str, dtype: str) -> None:
     assert np.isfinite(wild[4:, 1:]).all()
 
 
+@pytest.mark.usefixtures("compiler")
 def test_exponents(covered: Callable[..., None]) -> None:
     chosen = algorithm(tile_k=32, vector=8, vector_e=4)
     with_hard_exponents(chosen, "gfx942", "bf8_fnuz")
     covered("block scales of A and B, e8m0", "bf8_fnuz bf8_fnuz f32", "gfx942")
 
 
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(("dtype", "warp_tile"), [("fp8", (16, 16, 128)), ("bf8", (32, 32, 64))])
 def test_matrix_instructions_take_exponents(
     dtype: str, warp_tile: tuple[int, int, int], covered: Callable[..., None]
@@ -246,7 +253,7 @@ def test_matrix_instructions_take_exponents(
     covered("MX: block scales in the matrix instructions", f"{dtype} {dtype} f32", "gfx950")
 
 
-@pytest.mark.exhaustive
+@pytest.mark.full
 def test_integers_are_made_f16(covered: Callable[..., None]) -> None:
     """What int8 with block scales is told to do: exact, since f16 holds each of 256 integers."""
     over(integers, "gfx942", "i8", EVEN, algorithm(tile_k=32, vector=8, vector_e=4))

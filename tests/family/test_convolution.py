@@ -18,8 +18,6 @@ from cklang.reference.bounds import evaluate_with_bound
 from cklang.runtime.op import Op
 from cklang.testing import assert_close
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("convolution")]
-
 N, K, C, P, G = ck.dims("N K C P G")
 D, H, W, Do, Ho, Wo, Z, Y, X = ck.dims("D H W Do Ho Wo Z Y X")
 T = ck.dtype_var("T")
@@ -154,6 +152,7 @@ def check(op: Op, args: list[Any], device: str = "emu:gfx942", **consts: int) ->
     return np.asarray(got)
 
 
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(
     "op", [forward, input_gradient, weight_gradient], ids=lambda op: op.program.name
 )
@@ -171,6 +170,7 @@ def test_any_problem_in_the_plane(op, covered):
     covered(f"{names.get(op.program.name, 'conv_grad_weight')} 2D", "f16", "gfx942")
 
 
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("reduction", ["workspace", "tree"])
 def test_images_shared_by_workgroups(reduction, covered):
     """The gradient of a weight has few tiles and long sums: several workgroups share each."""
@@ -206,6 +206,7 @@ def plain_input(dy: T[N, Ho, Wo, K], w: T[K, 3, 3, C], x: T[N, H, W, C]) -> T[N,
 PLANE = {"N": 2, "H": 9, "W": 7, "Ho": 5, "Wo": 4, "C": 16, "K": 24}
 
 
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(
     ("op", "arch", "dtype"),
     [
@@ -213,8 +214,8 @@ PLANE = {"N": 2, "H": 9, "W": 7, "Ho": 5, "Wo": 4, "C": 16, "K": 24}
         (plain, "gfx1201", ck.bf16),
         (plain, "gfx90a", ck.f32),
         (plain_input, "gfx950", ck.bf16),
-        pytest.param(plain, "gfx1100", ck.bf16, marks=pytest.mark.exhaustive),
-        pytest.param(plain, "gfx1201", ck.f16, marks=pytest.mark.exhaustive),
+        pytest.param(plain, "gfx1100", ck.bf16, marks=pytest.mark.full),
+        pytest.param(plain, "gfx1201", ck.f16, marks=pytest.mark.full),
     ],
     ids=lambda value: value.program.name if isinstance(value, Op) else str(value),
 )
@@ -232,6 +233,7 @@ def depthwise(x: ck.f16[N, H, W, C], w: ck.f16[C, 3, 3, 1]) -> ck.f16[N, Ho, Wo,
     return ck.conv(x, w, stride=2, padding=1, groups=32)
 
 
+@pytest.mark.usefixtures("stencils")
 def test_groups_that_share_a_tile_unasked(covered):
     check(depthwise, drawn(depthwise, PLANE | {"C": 32}))
     algorithm = depthwise.last.launches[0].key.algorithm

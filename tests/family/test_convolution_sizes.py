@@ -9,7 +9,7 @@ import pytest
 import cklang as ck
 from cklang.runtime.op import Op
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("convolution")]
+pytestmark = pytest.mark.usefixtures("compiler")
 
 N, H, W, C, K = ck.dims("N H W C K")
 MOST = 0.002
@@ -33,7 +33,7 @@ def weight_gradient(x: ck.f16[N, H, W, C], dy: ck.f16[N, H, W, K]) -> ck.f16[K, 
 
 @pytest.mark.parametrize(
     ("images", "channels", "size"),
-    [(1, 64, 14), (2, 128, 14), pytest.param(2, 64, 28, marks=pytest.mark.exhaustive)],
+    [(1, 64, 14), (2, 128, 14), pytest.param(2, 64, 28, marks=pytest.mark.full)],
     ids=str,
 )
 @pytest.mark.parametrize(

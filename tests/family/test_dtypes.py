@@ -17,8 +17,6 @@ from cklang.runtime.op import Op
 from cklang.testing import assert_close
 from cklang.types import DTYPES
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("dtypes")]
-
 M, N, K = ck.dims("M N K")
 FLOATS = (ck.fp8, ck.bf8, ck.fp8_fnuz, ck.bf8_fnuz)
 X, W = ck.dtype_var("X", *FLOATS), ck.dtype_var("W", *FLOATS)
@@ -86,14 +84,15 @@ def check(op: Op, arch: str, layouts: str = "rc", **dtypes: Any) -> None:
 CASES = [
     (scaled, "gfx942", "fp8_fnuz", "fp8_fnuz"),
     # Each of the two types stands in a product with the other one, too.
-    pytest.param(scaled, "gfx942", "bf8_fnuz", "bf8_fnuz", marks=pytest.mark.exhaustive),
+    pytest.param(scaled, "gfx942", "bf8_fnuz", "bf8_fnuz", marks=pytest.mark.full),
     (to_fp8_fnuz, "gfx942", "fp8_fnuz", "bf8_fnuz"),
-    pytest.param(scaled, "gfx942", "bf8_fnuz", "fp8_fnuz", marks=pytest.mark.exhaustive),
+    pytest.param(scaled, "gfx942", "bf8_fnuz", "fp8_fnuz", marks=pytest.mark.full),
     (scaled, "gfx950", "fp8", "fp8"),
     (to_bf8, "gfx950", "bf8", "fp8"),
 ]
 
 
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(("op", "arch", "x", "w"), CASES)
 def test_8_bit_floats(op: Op, arch: str, x: str, w: str, covered: Callable[..., None]) -> None:
     check(op, arch, x=DTYPES[x], w=DTYPES[w])
@@ -101,13 +100,14 @@ def test_8_bit_floats(op: Op, arch: str, x: str, w: str, covered: Callable[..., 
     covered("universal", f"{x} {w} {result}", arch)
 
 
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(
     ("op", "arch"),
     [
         (requantised, "gfx942"),
         (counted, "gfx942"),
         # Integers run there in another layout.
-        pytest.param(requantised, "gfx950", marks=pytest.mark.exhaustive),
+        pytest.param(requantised, "gfx950", marks=pytest.mark.full),
     ],
 )
 def test_integers(op: Op, arch: str, covered: Callable[..., None]) -> None:
@@ -115,13 +115,14 @@ def test_integers(op: Op, arch: str, covered: Callable[..., None]) -> None:
     covered("universal", f"i8 i8 {op.program.signature.result.dtype}", arch)
 
 
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(
     ("op", "arch", "layouts", "dtype"),
     [
         (scaled, "gfx950", "cr", "fp8"),
         (counted, "gfx950", "cr", "i8"),
         # gfx950 has instructions of its own for what lies across in LDS; gfx942 has not.
-        pytest.param(scaled, "gfx942", "cr", "fp8_fnuz", marks=pytest.mark.exhaustive),
+        pytest.param(scaled, "gfx942", "cr", "fp8_fnuz", marks=pytest.mark.full),
     ],
 )
 def test_other_layouts(

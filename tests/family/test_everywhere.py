@@ -2,7 +2,7 @@
 """Batches, groups, shared K, pipelines and layouts with element types and on GPUs that other tests
 of them leave out.
 
-Their C++ depends on neither, so most of these kernels are left to ``--exhaustive``. A kernel takes
+Their C++ depends on neither, so most of these kernels are left to the tier *full*. A kernel takes
 ten seconds to compile, so each stands for several choices at once.
 """
 
@@ -261,28 +261,25 @@ def check(case: Case, covered: Callable[..., None]) -> None:
         covered(variant, " ".join(map(str, (*case.types, result))), case.arch)
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("case", FEW, ids=str)
 def test_kinds(case: Case, covered: Callable[..., None]) -> None:
     check(case, covered)
 
 
-@pytest.mark.slow
-@pytest.mark.exhaustive
+@pytest.mark.full
 @pytest.mark.parametrize("case", REST, ids=str)
 def test_further_kinds(case: Case, covered: Callable[..., None]) -> None:
     check(case, covered)
 
 
-@pytest.mark.slow
-@pytest.mark.exhaustive
+@pytest.mark.full
 @pytest.mark.parametrize("case", ROUND, ids=str)
 def test_pipelines(case: Case, covered: Callable[..., None]) -> None:
     check(case, covered)
 
 
-@pytest.mark.slow
-@pytest.mark.exhaustive
+@pytest.mark.full
 @pytest.mark.parametrize("case", OTHERS, ids=str)
 def test_other_types(case: Case, covered: Callable[..., None]) -> None:
     check(case, covered)

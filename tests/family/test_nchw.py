@@ -31,8 +31,6 @@ from cklang.runtime.transposing import loaded_transpose
 from cklang.runtime.transposition import Transposition, packed_strides
 from cklang.testing import assert_close
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("convolution")]
-
 Covered = Callable[..., None]
 
 N, K, C, P, G = ck.dims("N K C P G")
@@ -106,6 +104,7 @@ def single(op: Op) -> Op:
     return op.using(replace(SINGLE, vector_d=(1,) * (len(op.program.signature.tensors) - 2)))
 
 
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("op", SHAPES, ids=lambda op: op.program.name)
 def test_arrays_are_copied_only_where_they_must(op: Op, covered: Covered) -> None:
     args = numbers(*SHAPES[op])
@@ -126,6 +125,7 @@ def test_arrays_are_copied_only_where_they_must(op: Op, covered: Covered) -> Non
     covered(f"{name.get(op.program.name, 'conv_grad_weight')} 2D, nchw", "f16", "gfx942")
 
 
+@pytest.mark.usefixtures("stencils")
 def test_declared_copies_are_bundled_and_made_without_headers(tmp_path: Path) -> None:
     args, registry = numbers(*SHAPES[forward]), ck.Registry("nchw")
     single(forward).declare(*args, device="emu:gfx942", registry=registry)
@@ -141,6 +141,7 @@ def test_declared_copies_are_bundled_and_made_without_headers(tmp_path: Path) ->
     assert artifact.code_object.stat().st_size > 0
 
 
+@pytest.mark.usefixtures("stencils")
 def test_arrays_with_gaps() -> None:
     """A crop of a larger image, every second channel of a weight."""
     x, w, bias, res = numbers((2, 15, 12, 9), (9, 10, 3, 3), (9,), (2, 9, 3, 18))
@@ -155,6 +156,7 @@ def test_arrays_with_gaps() -> None:
         narrow(x[:, :, 2:9, 7:0:-1], *args[1:], device="emu:gfx942")
 
 
+@pytest.mark.usefixtures("stencils")
 def test_torch_tensors() -> None:
     """Numbers of few bits have exact sums, so both round alike; channels_last is read as it is."""
     torch = pytest.importorskip("torch")
@@ -175,6 +177,7 @@ def chain(x: ck.f16[N, C, H, W], w: ck.f16[C, C, 3, 3]) -> ck.f16[N, C, H, W]:
     return ck.conv(y, w, padding=1, layout="nchw") + x
 
 
+@pytest.mark.usefixtures("compiler")
 def test_nothing_is_copied_between_kernels_of_an_op() -> None:
     """What one kernel hands to the next has its channels last, and w is copied once for both."""
     args = numbers((1, 8, 6, 8), (8, 8, 3, 3))
@@ -234,7 +237,7 @@ def volume(x: ck.f16[N, C, D, H, W], w: ck.f16[K, C, 2, 2, 2]) -> ck.f16[N, K, D
     return ck.conv(x, w, layout="ncdhw")
 
 
-@pytest.mark.exhaustive
+@pytest.mark.full
 @pytest.mark.parametrize("op", [line, volume], ids=lambda op: op.program.name)
 def test_other_ranks(op: Op, covered: Covered) -> None:
     shapes = {line: ((2, 2, 8, 19), (2, 16, 8, 3)), volume: ((1, 8, 3, 4, 5), (16, 8, 2, 2, 2))}
@@ -291,6 +294,7 @@ def views(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
     return lying(), lying()
 
 
+@pytest.mark.usefixtures("stencils")
 @given(pair=views())
 @settings(max_examples=25)
 def test_any_strides(pair: tuple[np.ndarray, np.ndarray]) -> None:
@@ -303,6 +307,7 @@ def test_any_strides(pair: tuple[np.ndarray, np.ndarray]) -> None:
     assert np.count_nonzero(whole == -1) == whole.size - target.size
 
 
+@pytest.mark.usefixtures("stencils")
 @pytest.mark.parametrize(
     ("dtype", "shape", "widths"),
     [(np.int16, (3, 72, 9, 8), (8, 8)), (np.int16, (2, 72, 7, 5), (1, 8))],
@@ -318,7 +323,7 @@ def test_vectors(dtype: type, shape: tuple[int, ...], widths: tuple[int, int]) -
     np.testing.assert_array_equal(view, source)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.full
 @pytest.mark.parametrize("gpu", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"])
 @pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32], ids=str)
 def test_elements_and_gpus(gpu: str, dtype: type, covered: Covered) -> None:
@@ -334,6 +339,7 @@ def test_elements_and_gpus(gpu: str, dtype: type, covered: Covered) -> None:
     covered("transpose", f"{size} bytes", gpu)
 
 
+@pytest.mark.usefixtures("stencils")
 def test_launch_of_more_than_two_gigabytes() -> None:
     """Nothing runs: a tile is within reach however large the tensor is."""
     shape = (3, 64, 2**14, 2**14)

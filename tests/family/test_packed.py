@@ -20,8 +20,6 @@ from cklang.runtime.op import Op
 from cklang.testing import assert_close
 from cklang.types import DTYPES
 
-GROUP = pytest.mark.xdist_group("packed")
-
 G, M, N, K = ck.dims("G M N K")
 T = ck.dtype_var("T", ck.f16, ck.bf16, ck.fp8, ck.bf8, ck.fp8_fnuz, ck.bf8_fnuz)
 
@@ -41,10 +39,10 @@ CASES = [
     ("gfx90a", "bf16"),
     ("gfx950", "fp8"),
     # The conversion differs from that of gfx950 in its encoding only.
-    pytest.param("gfx942", "fp8_fnuz", marks=pytest.mark.exhaustive),
+    pytest.param("gfx942", "fp8_fnuz", marks=pytest.mark.full),
     ("gfx1201", "f16"),
-    pytest.param("gfx1100", "bf16", marks=pytest.mark.exhaustive),
-    pytest.param("gfx1201", "fp8", marks=pytest.mark.exhaustive),
+    pytest.param("gfx1100", "bf16", marks=pytest.mark.full),
+    pytest.param("gfx1201", "fp8", marks=pytest.mark.full),
 ]
 PACKED = (ck.i4.numpy, ck.fp4.numpy)
 SHAPES = ((64, 64, 64), (136, 136, 208), (72, 64, 0), (8, 8, 16))
@@ -59,8 +57,7 @@ def operands(dtype: str, m: int, n: int, k: int) -> list[Any]:
     return [x, w, scale.astype(np.float32), res.astype(np.float16)]
 
 
-@GROUP
-@pytest.mark.slow
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(("arch", "dtype"), CASES)
 def test_products(arch: str, dtype: str, covered: Callable[..., None]) -> None:
     for shape in SHAPES:
@@ -130,8 +127,7 @@ def exponents_of(m: int, n: int, k: int) -> list[Any]:
     return [each.view(ck.e8m0.numpy) for each in codes]
 
 
-@GROUP
-@pytest.mark.slow
+@pytest.mark.usefixtures("stencils")
 def test_4_bit_floats(covered: Callable[..., None]) -> None:
     for shape in SHAPES:
         check(floats, "gfx950", fp4_operands(*shape))
@@ -140,8 +136,7 @@ def test_4_bit_floats(covered: Callable[..., None]) -> None:
     covered("packed A and B", "fp4 fp4 f16", "gfx950")
 
 
-@GROUP
-@pytest.mark.slow
+@pytest.mark.usefixtures("compiler")
 def test_mx_operands_of_4_bits(covered: Callable[..., None]) -> None:
     """Exponents of 32 elements, where K ends inside a block, a byte's run and a tile."""
     for shape in (*SHAPES, (40, 24, 301), (1, 8, 1)):
@@ -157,9 +152,7 @@ def test_mx_operands_of_4_bits(covered: Callable[..., None]) -> None:
     covered("MX: block scales in the matrix instructions", "fp4 fp4 bf16", "gfx950")
 
 
-@GROUP
-@pytest.mark.slow
-@pytest.mark.exhaustive
+@pytest.mark.full
 def test_4_bit_floats_with_scales_that_are_numbers(covered: Callable[..., None]) -> None:
     for shape in ((64, 64, 128), (80, 208, 336)):
         x, w, _, _ = fp4_operands(*shape)
@@ -170,8 +163,7 @@ def test_4_bit_floats_with_scales_that_are_numbers(covered: Callable[..., None])
     covered("block scales of A and B", "fp4 fp4 f32", "gfx950")
 
 
-@GROUP
-@pytest.mark.slow
+@pytest.mark.usefixtures("compiler")
 def test_integers_scaled_in_groups(covered: Callable[..., None]) -> None:
     """Weights as they are mostly quantised: a scale for each row and each 64 of K."""
     for shape in SHAPES:
@@ -197,8 +189,7 @@ def mx_batch(x: ck.fp4[G, M, K], w: ck.fp4[G, N, K]) -> ck.f32[G, M, N]:
     return ck.einsum("gmk,gnk->gmn", x, w)
 
 
-@GROUP
-@pytest.mark.slow
+@pytest.mark.usefixtures("compiler")
 def test_batches_of_integers(covered: Callable[..., None]) -> None:
     rng = np.random.default_rng(7)
     for g, m, n, k in ((3, 64, 64, 64), (2, 136, 72, 208), (4, 1, 8, 40), (3, 8, 16, 0)):
@@ -210,9 +201,7 @@ def test_batches_of_integers(covered: Callable[..., None]) -> None:
     covered("packed B, batched", "f16 i4 f16", "gfx942")
 
 
-@GROUP
-@pytest.mark.slow
-@pytest.mark.exhaustive
+@pytest.mark.full
 def test_batches_of_floats(covered: Callable[..., None]) -> None:
     rng = np.random.default_rng(8)
     for g, m, n, k in ((3, 64, 64, 128), (2, 80, 48, 336)):
@@ -233,8 +222,7 @@ def test_batches_that_are_columns(n: int, k: int) -> None:
     assert (apart.batch, apart.n, apart.b.batch) == ((5,), n, (n * room,))
 
 
-@GROUP
-@pytest.mark.slow
+@pytest.mark.usefixtures("compiler")
 def test_each_number_at_each_place() -> None:
     """One row of A picks one element of B: every value, at every place of a group of eight."""
     k, n = 24, 16

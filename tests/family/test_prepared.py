@@ -21,8 +21,6 @@ from cklang.testing import assert_close
 from cklang.testing.strategies import extents
 from cklang.types import DTYPES
 
-GROUP = pytest.mark.xdist_group("prepared")
-
 M, N, K = ck.dims("M N K")
 T = ck.dtype_var("T", ck.f16, ck.bf16, ck.fp8, ck.bf8, ck.fp8_fnuz, ck.bf8_fnuz)
 
@@ -46,10 +44,10 @@ CASES = [
     ("gfx942", "f16"),
     ("gfx950", "bf8"),
     # Types whose elements have the widths of these two.
-    pytest.param("gfx90a", "bf16", marks=pytest.mark.exhaustive),
-    pytest.param("gfx942", "fp8_fnuz", marks=pytest.mark.exhaustive),
-    pytest.param("gfx1201", "f16", marks=pytest.mark.exhaustive),
-    pytest.param("gfx1201", "fp8", marks=pytest.mark.exhaustive),
+    pytest.param("gfx90a", "bf16", marks=pytest.mark.full),
+    pytest.param("gfx942", "fp8_fnuz", marks=pytest.mark.full),
+    pytest.param("gfx1201", "f16", marks=pytest.mark.full),
+    pytest.param("gfx1201", "fp8", marks=pytest.mark.full),
 ]
 SHAPES = ((64, 64, 64), (130, 136, 208), (72, 64, 0), (33, 264, 1040))
 """All fit the widest loads, so that one kernel serves them."""
@@ -63,8 +61,7 @@ def operands(dtype: str, m: int, n: int, k: int) -> list[Any]:
     return [x, w, bias.astype(np.float32), res.astype(np.float16)]
 
 
-@GROUP
-@pytest.mark.slow
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(("arch", "dtype"), CASES)
 def test_products(arch: str, dtype: str, covered: Callable[..., None]) -> None:
     device = f"emu:{arch}"
@@ -98,8 +95,7 @@ SINGLE = Algorithm(
 )
 
 
-@GROUP
-@pytest.mark.slow
+@pytest.mark.usefixtures("stencils")
 @settings(max_examples=8)
 @given(shape=st.tuples(extents(200), extents(200), st.integers(0, 300)))
 def test_every_shape(shape: tuple[int, int, int]) -> None:

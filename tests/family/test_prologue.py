@@ -29,7 +29,6 @@ from cklang.testing.strategies import Layout, arrays, extents, strided
 from cklang.types import DType
 
 G, M, N, K = ck.dims("G M N K")
-slow = [pytest.mark.slow, pytest.mark.xdist_group("prologue")]
 ONE = Algorithm(
     tile=(64, 64, 32),
     warps=(2, 2, 1),
@@ -152,13 +151,12 @@ GPUS = (
     "gfx942",
     "gfx1100",
     # A source is the same on all GPUs with one wave size.
-    pytest.param("gfx90a", marks=pytest.mark.exhaustive),
-    pytest.param("gfx950", marks=pytest.mark.exhaustive),
+    pytest.param("gfx90a", marks=pytest.mark.full),
+    pytest.param("gfx950", marks=pytest.mark.full),
 )
 
 
-@pytest.mark.slow
-@pytest.mark.xdist_group("prologue")
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("gpu", GPUS)
 def test_int8_weights_are_dequantised_as_they_are_loaded(
     gpu: str, covered: Callable[..., None]
@@ -171,14 +169,14 @@ def test_int8_weights_are_dequantised_as_they_are_loaded(
 
 
 class TestOnOneGpu:
-    pytestmark = slow
-
+    @pytest.mark.usefixtures("compiler")
     def test_every_kind_of_operand_in_vectors(self, covered: Callable[..., None]) -> None:
         wide = normalised.using(replace(ONE, vector_a=8, vector_b=8, vector_e=8))
         for shape in ((64, 64, 32), (70, 56, 40), (129, 8, 8), (33, 128, 0)):
             check(wide, features(*shape))
         covered("prologue: several operands", "f16", "gfx942")
 
+    @pytest.mark.usefixtures("stencils")
     @settings(max_examples=20)
     @given(function=computed_products(), data=st.data())
     def test_any_dag_of_a_fills_one_stencil(self, function: Function, data: st.DataObject) -> None:
@@ -230,8 +228,7 @@ def both_sides(m: int, n: int, k: int, turned: bool = False) -> tuple[Any, ...]:
 
 
 class TestPipelinesAndFamilies:
-    pytestmark = slow
-
+    @pytest.mark.usefixtures("compiler")
     def test_split_k_in_compv4_reads_rows(self, covered: Callable[..., None]) -> None:
         algorithm = replace(
             ONE,
@@ -246,6 +243,7 @@ class TestPipelinesAndFamilies:
             check(op, both_sides(*shape))
         covered("prologue of A and B: split-K, layouts rrr, compv4", "bf16", "gfx942")
 
+    @pytest.mark.usefixtures("compiler")
     def test_stream_k_in_compv6_reads_columns(self, covered: Callable[..., None]) -> None:
         algorithm = replace(
             ONE,
@@ -261,12 +259,14 @@ class TestPipelinesAndFamilies:
             check(op, both_sides(*shape, turned=True))
         covered("prologue of A and B: stream-K, layouts ccr, compv6", "bf16", "gfx942")
 
+    @pytest.mark.usefixtures("compiler")
     def test_a_batch_in_mem(self, covered: Callable[..., None]) -> None:
         op = scores.using(replace(ONE, pipeline=Pipeline.MEM))
         for g, m, n, k in ((3, 70, 50, 40), (2, 5, 66, 31), (1, 1, 1, 1)):
             check(op, (normal(g, m, k), normal(g, n, k), normal(g, m, 1)))
         covered("prologue: batched, mem", "f16 f16 f32", "gfx942")
 
+    @pytest.mark.usefixtures("compiler")
     def test_a_contraction_in_basic_v1(self, covered: Callable[..., None]) -> None:
         scheduler = Scheduler.DEFAULT
         op = contraction.using(replace(ONE, pipeline=Pipeline.BASIC_V1, scheduler=scheduler))
@@ -274,6 +274,7 @@ class TestPipelinesAndFamilies:
             check(op, (normal(m, g, k), normal(g, dtype=ck.f32), normal(n, g, k)))
         covered("prologue: contraction, basic_v1", "f16", "gfx942")
 
+    @pytest.mark.usefixtures("compiler")
     def test_two_wave_groups_in_compv5(self, covered: Callable[..., None]) -> None:
         op = dequantised.using(
             replace(ONE, pipeline=Pipeline.COMPV5, warps=(1, 1, 2), num_wave_groups=2)
@@ -282,6 +283,7 @@ class TestPipelinesAndFamilies:
             check(op, weights(*shape))
         covered("prologue: compv5", "f16 i8 f16", "gfx942")
 
+    @pytest.mark.usefixtures("compiler")
     def test_a_group(self, covered: Callable[..., None]) -> None:
         op = dequantised.using(
             replace(ONE, pipeline=Pipeline.COMPV5, warps=(1, 1, 2), num_wave_groups=2)

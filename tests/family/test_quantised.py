@@ -15,7 +15,7 @@ from cklang.reference.bounds import evaluate_with_bound
 from cklang.testing import assert_close
 from cklang.types import DTYPES
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("quantised")]
+pytestmark = pytest.mark.usefixtures("stencils")
 
 M, N, K = ck.dims("M N K")
 Q = ck.dtype_var("Q", ck.fp8, ck.fp8_fnuz)
@@ -35,7 +35,7 @@ def quantised(rng: np.random.Generator, dtype: str, *shape: int) -> tuple[Any, A
 
 @pytest.mark.parametrize(
     ("arch", "dtype"),
-    [("gfx942", "fp8_fnuz"), pytest.param("gfx950", "fp8", marks=pytest.mark.exhaustive)],
+    [("gfx942", "fp8_fnuz"), pytest.param("gfx950", "fp8", marks=pytest.mark.full)],
 )
 def test_scales_of_rows_and_columns(arch: str, dtype: str, covered: Callable[..., None]) -> None:
     rng = np.random.default_rng(0)
@@ -69,9 +69,10 @@ def tensor_wise_int8(
     return ((x @ w.T).to(ck.f32) * (scale_x * scale_w / scale_y)).to(ck.i8)
 
 
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(
     ("arch", "dtype"),
-    [pytest.param("gfx942", "fp8_fnuz", marks=pytest.mark.exhaustive), ("gfx950", "fp8")],
+    [pytest.param("gfx942", "fp8_fnuz", marks=pytest.mark.full), ("gfx950", "fp8")],
 )
 def test_one_scale_a_tensor(arch: str, dtype: str, covered: Callable[..., None]) -> None:
     rng = np.random.default_rng(1)
@@ -88,6 +89,7 @@ def test_one_scale_a_tensor(arch: str, dtype: str, covered: Callable[..., None])
     covered("quantised, tensor-wise scales", f"{dtype} {dtype} bf16", arch)
 
 
+@pytest.mark.usefixtures("compiler")
 def test_one_scale_a_tensor_of_integers(covered: Callable[..., None]) -> None:
     rng = np.random.default_rng(2)
     for m, n, k in ((64, 64, 128), (80, 48, 208)):

@@ -15,8 +15,6 @@ from cklang.reference.bounds import evaluate_with_bound
 from cklang.runtime.op import Op
 from cklang.testing import assert_close
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("rdna_gemm")]
-
 M, N, K = ck.dims("M N K")
 T = ck.dtype_var("T", ck.f16, ck.bf16)
 SHAPES = ((64, 64, 64), (80, 48, 208), (144, 160, 0), (1, 16, 16))
@@ -61,12 +59,13 @@ CASES = [
     ("gfx1201", fused, ck.f16),
     ("gfx1201", eight_bits, ck.fp8),
     # Integers are multiplied on gfx1100.
-    pytest.param("gfx1201", requantised, ck.i8, marks=pytest.mark.exhaustive),
+    pytest.param("gfx1201", requantised, ck.i8, marks=pytest.mark.full),
     ("gfx1100", fused, ck.bf16),
     ("gfx1100", requantised, ck.i8),
 ]
 
 
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(("arch", "op", "dtype"), CASES)
 def test_fused_products(arch: str, op: Op, dtype: Any, covered: Callable[..., None]) -> None:
     for shape in SHAPES:
@@ -79,6 +78,7 @@ def test_fused_products(arch: str, op: Op, dtype: Any, covered: Callable[..., No
     covered("universal", " ".join([dtype.name] * 3), arch)
 
 
+@pytest.mark.usefixtures("stencils")
 def test_column_major_a_and_row_major_b(covered: Callable[..., None]) -> None:
     for shape in SHAPES[:2]:
         args = drawn(columns, ck.f16, shape)

@@ -18,7 +18,7 @@ from cklang.reference.bounds import evaluate_with_bound
 from cklang.testing import assert_close
 from cklang.testing.strategies import extents
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("shared")]
+pytestmark = pytest.mark.usefixtures("stencils")
 
 M, N, K = ck.dims("M N K")
 
@@ -46,7 +46,7 @@ CASES = [
     ("stream-K", "gfx942", STREAM),
     pytest.param(
         *("stream-K", "gfx950", replace(WIDE, stream_k=True, reduction=Reduction.ATOMIC)),
-        marks=pytest.mark.exhaustive,  # block scales are summed like this
+        marks=pytest.mark.full,  # block scales are summed like this
     ),
 ]
 SHAPES = [(128, 136, 1000), (72, 64, 0), (64, 64, 32), (200, 72, 4000), (40, 520, 104)]

@@ -18,8 +18,6 @@ from cklang.keys import Algorithm, Pipeline, Scheduler
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.testing import assert_close
 
-GROUP = pytest.mark.xdist_group("sparse")
-
 M, N, K, L = ck.dims("M N K L")
 
 
@@ -61,8 +59,7 @@ def operands(m: int, n: int, k: int, density: float) -> list[Any]:
     return [array.astype(np.float16) for array in (x, *rest)]
 
 
-@GROUP
-@pytest.mark.slow
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(("arch", "algorithm"), [("gfx942", INTERWAVE), ("gfx950", None)])
 def test_products(arch: str, algorithm: Algorithm | None, covered: Callable[..., None]) -> None:
     op = fused.using(algorithm) if algorithm else fused

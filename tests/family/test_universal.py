@@ -20,7 +20,7 @@ from cklang.reference.bounds import evaluate_with_bound
 from cklang.testing import assert_close
 from cklang.types import DType
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("universal")]
+pytestmark = pytest.mark.usefixtures("compiler")
 
 M, N, K = ck.dims("M N K")
 T = ck.dtype_var("T", ck.f16, ck.bf16, ck.f32)
@@ -83,7 +83,7 @@ CASES = [
     # As products of a batch with a prologue run it.
     pytest.param(
         Case(Pipeline.MEM, "gfx942", more={"warp_tile": (32, 32, 8)}),
-        marks=pytest.mark.exhaustive,
+        marks=pytest.mark.full,
     ),
     Case(
         Pipeline.MEM,

@@ -12,6 +12,8 @@ import pytest
 from cklang.runtime.compile import device_assembly
 from cklang.runtime.toolchain import find_ck_tree, find_toolchain
 
+pytestmark = pytest.mark.usefixtures("compiler")
+
 # With comparisons of another name CK Tile's own templates are taken.
 PROBE = """
 #include "cklang/core.hpp"
@@ -40,7 +42,6 @@ constexpr bool sorts =
 """
 
 
-@pytest.mark.slow
 def test_sequences_are_sorted_as_ck_tile_sorts_them(tmp_path: Path) -> None:
     rng = random.Random(0)
     some = [[rng.randrange(-3, 12) for _ in range(count)] for count in (*range(1, 12), 23)]
@@ -87,7 +88,6 @@ constexpr bool walks = [] {
 """
 
 
-@pytest.mark.slow
 def test_loops_visit_the_places_in_ck_tiles_order(tmp_path: Path) -> None:
     rng = random.Random(1)
     text = LOOPS
@@ -180,7 +180,6 @@ static_assert(adapts<tuple<sequence<0>, sequence<1, 2>, sequence<3, 4>>,
 """
 
 
-@pytest.mark.slow
 def test_adaptors_give_ck_tiles_indices(tmp_path: Path) -> None:
     device_assembly(ADAPTORS, "gfx942", tmp_path, find_toolchain(), find_ck_tree())
 
@@ -233,6 +232,5 @@ static_assert(spreads<ck_tile::tile_distribution_encoding<
 """
 
 
-@pytest.mark.slow
 def test_distributions_have_ck_tiles_types(tmp_path: Path) -> None:
     device_assembly(DISTRIBUTIONS, "gfx942", tmp_path, find_toolchain(), find_ck_tree())

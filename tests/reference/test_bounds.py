@@ -19,7 +19,7 @@ from cklang.reference.bounds import evaluate_with_bound, gamma
 from cklang.testing import assert_close
 from cklang.testing.compare import largest_ratio
 from cklang.testing.programs import arguments, gemm_functions, programs
-from tests.reference.narrow import MODES, evaluate32
+from tests.support.narrow import MODES, evaluate32
 
 LINEAR = parse_function("""
 func @linear(%x: f16[M, K], %w: f16[K, N], %bias: f16[N], %res: f16[M, N]) -> f16[M, N] {

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kernels import BASE, RELU, shape, signature
 
 from cklang import knobs
 from cklang.arch import all_archs, arch
@@ -24,6 +23,7 @@ from cklang.runtime.rules import objections
 from cklang.runtime.select import select
 from cklang.runtime.space import pattern
 from cklang.runtime.toolchain import find_ck_tree, find_toolchain
+from tests.support.gemm_keys import BASE, RELU, shape, signature
 
 SHIPPED = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
 
@@ -44,7 +44,7 @@ def test_reading_finds_wrong_rows(name: str) -> None:
     assert "there is no row" in str(*check_by_reading(missing, find_ck_tree()))
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("name", SHIPPED)
 def test_rows_compile_to_the_instruction_they_name(name: str, tmp_path: Path) -> None:
     tools = find_toolchain(), find_ck_tree()

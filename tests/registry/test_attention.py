@@ -11,19 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attention_kernels import (
-    HELPERS,
-    PLAIN,
-    PROBLEM,
-    arrays,
-    attention_keys,
-    biased,
-    capped,
-    filled,
-    functions,
-    key,
-    plain,
-)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,6 +31,19 @@ from cklang.runtime.registry import Registry
 from cklang.runtime.rules import objections
 from cklang.runtime.space import attention_pattern, enumerate_legal
 from cklang.types import DType, f16, f32
+from tests.support.attention_keys import (
+    HELPERS,
+    PLAIN,
+    PROBLEM,
+    arrays,
+    attention_keys,
+    biased,
+    capped,
+    filled,
+    functions,
+    key,
+    plain,
+)
 
 
 def test_kernels_of_every_kind_stand_side_by_side() -> None:

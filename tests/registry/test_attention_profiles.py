@@ -12,15 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attention_kernels import (
-    HELPERS,
-    PLAIN,
-    PROBLEM,
-    arrays,
-    attention_keys,
-    capped,
-    key,
-)
 
 import cklang as ck
 from cklang import knobs
@@ -43,6 +34,15 @@ from cklang.runtime.registry import Registry
 from cklang.runtime.rules import objections
 from cklang.runtime.space import attention_pattern
 from cklang.types import bf16, f16, f32
+from tests.support.attention_keys import (
+    HELPERS,
+    PLAIN,
+    PROBLEM,
+    arrays,
+    attention_keys,
+    capped,
+    key,
+)
 
 # --- bundles
 
@@ -245,7 +245,7 @@ print(mine.last.launches[0].key)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("compiler")
 def test_a_machine_without_headers_links_new_functions(tmp_path: Path) -> None:
     """Another process, which sees no headers, fills the stencil with functions of its own."""
     from cklang.runtime.build import shared_builder

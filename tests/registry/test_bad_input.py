@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kernels import RELU, shape
 
 from cklang.arch import ArchSpec, all_archs, arch
 from cklang.errors import CkError
@@ -27,6 +26,7 @@ from cklang.runtime.rules.engine import PROBLEM_RULES
 from cklang.runtime.select import Request, Selection, select
 from cklang.testing.selftest import passing, plain_key, plain_problem
 from cklang.types import bf16, f16, f32, fp8_fnuz
+from tests.support.gemm_keys import RELU, shape
 
 EMPTY = Registry("empty")
 
@@ -153,7 +153,7 @@ def test_a_group_is_one_launch() -> None:
     assert key(4, lasting) == lasting
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("compiler")
 def test_launch_arguments_just_below_the_limits(tmp_path: Any) -> None:
     """The largest problems that are legal: computed by the host face, not run."""
     algorithm = chosen(plain_problem(f16, 63, 61, 61)).key.algorithm

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kernels import epilogue, key, shape
 
 import cklang as ck
 from cklang import knobs
@@ -25,6 +24,7 @@ from cklang.runtime import bundle, toolchain
 from cklang.runtime.build import StencilFiles
 from cklang.runtime.registry import Registry
 from cklang.runtime.select import select
+from tests.support.gemm_keys import epilogue, key, shape
 
 M, N, K = ck.dims("M N K")
 
@@ -177,8 +177,7 @@ print(silu.last.launches[0].key)
 """
 
 
-@pytest.mark.slow
-@pytest.mark.xdist_group("bundle")
+@pytest.mark.usefixtures("compiler")
 def test_a_machine_without_headers_builds_new_epilogues(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -203,6 +202,7 @@ def test_a_machine_without_headers_builds_new_epilogues(
     assert "64x64x32" in done.stdout
 
 
+@pytest.mark.usefixtures("compiler")
 def test_a_missing_stencil_says_what_the_bundle_lacks(tmp_path: Path, no_headers: None) -> None:
     from cklang.runtime.build import Builder
     from cklang.runtime.cache import Store

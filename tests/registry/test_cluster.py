@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kernels import RELU, key
 
 from cklang import knobs
 from cklang.cli.main import main
@@ -22,6 +21,7 @@ from cklang.runtime.cache import Store
 from cklang.runtime.cluster import workers_of
 from cklang.runtime.paths import cache_root
 from cklang.runtime.registry import Registry
+from tests.support.gemm_keys import RELU, key
 
 SMALL: dict[str, Any] = {"tile": (32, 32, 32), "warps": (2, 2, 1), "warp_tile": (16, 16, 32)}
 WIDTHS = ((2, 2, 2), (2, 2, 4), (2, 4, 2))
@@ -53,8 +53,7 @@ def records(root: Path) -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in found}
 
 
-@pytest.mark.slow
-@pytest.mark.xdist_group("bundle")
+@pytest.mark.usefixtures("compiler")
 def test_a_cluster_loses_a_worker_and_nothing_else(
     own_cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -120,8 +119,7 @@ class Elsewhere(Executor):
         return done
 
 
-@pytest.mark.slow
-@pytest.mark.xdist_group("bundle")
+@pytest.mark.usefixtures("compiler")
 def test_what_another_machine_built_comes_back(own_cache: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     if (own_cache / "v1").exists():
@@ -197,6 +195,7 @@ def test_without_dask(monkeypatch: pytest.MonkeyPatch) -> None:
     assert caught.value.code == "C004"
 
 
+@pytest.mark.usefixtures("compiler")
 def test_the_first_failure_is_raised_with_the_others() -> None:
     made = Registry("mine")
     made.add(key(num_wave_groups=2), RELU)

@@ -16,6 +16,8 @@ from cklang.reference.distance import largest_ratio
 from cklang.runtime.space import attention_pattern, enumerate_legal
 from cklang.types import DType, f16, f32
 
+pytestmark = pytest.mark.usefixtures("compiler")
+
 B, H, S, T, D = ck.dims("B H S T D")
 V = ck.dtype_var("V", f16, f32)
 
@@ -37,14 +39,11 @@ NO = {"pad_q": False, "pad_k": False, "pad_d": False, "pad_dv": False}
 # The profiles' own: quick kernels of whole tiles, and of whole heads.
 DRAWN = [
     (f16, {"pipeline": "qr_async", "pad_k": False, "block_per_cu": 2}),
-    pytest.param(f16, {"pipeline": "qs", **NO}, marks=pytest.mark.exhaustive),
-    pytest.param(
-        f32, {"pipeline": "qr", "pad_d": False, "pad_dv": False}, marks=pytest.mark.exhaustive
-    ),
+    pytest.param(f16, {"pipeline": "qs", **NO}, marks=pytest.mark.full),
+    pytest.param(f32, {"pipeline": "qr", "pad_d": False, "pad_dv": False}, marks=pytest.mark.full),
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "choices"), DRAWN)
 def test_kernels_that_pad_less_are_right(dtype: DType, choices: dict[str, Any]) -> None:
     algorithm = legal(dtype, **choices)

@@ -22,8 +22,6 @@ from cklang.runtime.space import legal_values
 from cklang.testing import plain_key, self_test
 from cklang.types import DTYPES, DType
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("legal_kernels")]
-
 BLANK = Algorithm(
     tile=(64, 64, 32),
     warps=(2, 2, 1),
@@ -93,6 +91,7 @@ def check(drawn: Drawn) -> None:
     assert found.wrong == 0, f"{key}: {found}"
 
 
+@pytest.mark.usefixtures("compiler")
 @settings(max_examples=draws())
 @given(legal_kernels())
 def test_legal_kernels_compile_and_are_right(drawn: Drawn) -> None:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kernels import RELU, key, shape
 
 import cklang as ck
 from cklang.attention_keys import ReduceKey
@@ -20,6 +19,7 @@ from cklang.runtime.registry import Registry
 from cklang.runtime.select import select
 from cklang.testing import plain_key, self_test
 from cklang.types import f16
+from tests.support.gemm_keys import RELU, key, shape
 
 NARROW: dict[str, Any] = {
     "tile": (64, 64, 32),
@@ -44,6 +44,7 @@ class Here:
         return done
 
 
+@pytest.mark.usefixtures("compiler")
 def test_what_cannot_be_generated_is_a_failure_of_its_kernel() -> None:
     made = Registry("mine")
     made.add(key(num_wave_groups=2), RELU)
@@ -55,6 +56,7 @@ def test_what_cannot_be_generated_is_a_failure_of_its_kernel() -> None:
     assert "failed: " in str(summary)
 
 
+@pytest.mark.usefixtures("compiler")
 def test_other_executors_get_plain_data_a_task_for_each_stencil() -> None:
     made = Registry("mine")
     made.add(key(num_wave_groups=2), RELU)
@@ -72,8 +74,7 @@ def test_workers_build_in_the_same_place() -> None:
     assert "CKLANG_CACHE_DIR" in settings
 
 
-@pytest.mark.slow
-@pytest.mark.xdist_group("bundle")
+@pytest.mark.usefixtures("compiler")
 def test_processes_build_what_threads_find() -> None:
     made = Registry("mine")
     made.add(key(**NARROW), RELU)
@@ -90,8 +91,7 @@ def test_processes_build_what_threads_find() -> None:
     assert imported.build().artifacts[0].folder == summary.artifacts[0].folder
 
 
-@pytest.mark.slow
-@pytest.mark.xdist_group("bundle")
+@pytest.mark.usefixtures("compiler")
 def test_autotune_counts_instructions_on_an_emulated_gpu() -> None:
     made = Registry("mine")
     made.add(key(**NARROW), RELU)
@@ -100,8 +100,7 @@ def test_autotune_counts_instructions_on_an_emulated_gpu() -> None:
     assert "emulated gfx942" in found.reason
 
 
-@pytest.mark.slow
-@pytest.mark.xdist_group("bundle")
+@pytest.mark.usefixtures("compiler")
 def test_a_call_is_served_by_its_registry() -> None:
     m, n, k = ck.dims("M N K")
 
@@ -121,12 +120,11 @@ def test_a_call_is_served_by_its_registry() -> None:
         assert "registry 'mine'" in relu.explain(x, w)
 
 
-@pytest.mark.slow
-@pytest.mark.xdist_group("bundle")
+@pytest.mark.usefixtures("compiler")
 def test_a_self_test_counts_wrong_elements() -> None:
     from dataclasses import replace
 
-    from kernels import BASE
+    from tests.support.gemm_keys import BASE
 
     made = plain_key(replace(BASE, **NARROW), f16, "gfx942")
     found = self_test(made, (70, 40, 33), "emu:gfx942")

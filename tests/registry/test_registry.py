@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kernels import BASE, RELU, epilogue, key, signature
 
 import cklang as ck
 from cklang.errors import CkError
@@ -22,6 +21,7 @@ from cklang.runtime.registry import Registry
 from cklang.runtime.space import pattern
 from cklang.testing import plain_key
 from cklang.types import DTYPES
+from tests.support.gemm_keys import BASE, RELU, epilogue, key, signature
 
 EXP = epilogue("exp")
 

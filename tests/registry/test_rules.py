@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kernels import BASE, shape, signature
 
 from cklang.arch import KnownWrong, arch
 from cklang.errors import CkError
@@ -21,6 +20,7 @@ from cklang.runtime.rules.algorithm import access_pattern, matches
 from cklang.runtime.rules.resources import shuffled_bytes, staged_bytes
 from cklang.runtime.space import enumerate_legal, legal_values, pattern
 from cklang.types import bf16, f16, f32
+from tests.support.gemm_keys import BASE, shape, signature
 
 MI300X = arch("gfx942")
 F16 = signature()

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kernels import BASE, RELU, epilogue, key, shape, signature
 
 import cklang as ck
 from cklang.arch import arch
@@ -29,6 +28,7 @@ from cklang.runtime.select import Request, find, select
 from cklang.runtime.space import enumerate_legal, pattern
 from cklang.runtime.strategy import Autotune
 from cklang.types import bf16, f32
+from tests.support.gemm_keys import BASE, RELU, epilogue, key, shape, signature
 
 MI300X = arch("gfx942")
 EMPTY = Registry("empty")

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from assembler import read_back
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,8 +17,9 @@ from cklang.reference.bounds import evaluate_with_bound
 from cklang.runtime.op import Op
 from cklang.testing import assert_close
 from cklang.testing.strategies import Layout, arrays, extents, laid_out, strided
+from tests.support.read_back import read_back_products
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("batched")]
+pytestmark = pytest.mark.usefixtures("stencils")
 
 B, G, H, M, N, K = ck.dims("B G H M N K")
 DENSE = (Layout.ROW, Layout.PADDED_ROW, Layout.OFFSET)
@@ -79,7 +79,7 @@ def check(op: Op, *args: Any, out: Any = None) -> Any:
     got = op(*args, out=out)
     assert op.last is not None
     for launch in op.last.launches:
-        read_back(launch.artifact.code_object, launch.key.arch)
+        read_back_products(launch.artifact.code_object, launch.key.arch)
     (want,), (bound,) = evaluate_with_bound(op.ir(*args), args)
     assert_close(got, want, bound)
     return got
@@ -93,6 +93,7 @@ def family(op: Op) -> Family:
 SIZES = st.tuples(st.integers(1, 4), extents(100), extents(100), extents(70))
 
 
+@pytest.mark.usefixtures("compiler")
 @settings(max_examples=15)
 @given(data=st.data(), shape=SIZES)
 def test_every_kind_of_batched_operand(data: st.DataObject, shape: tuple[int, ...]) -> None:
@@ -151,6 +152,7 @@ def test_out_with_gaps_and_an_empty_batch() -> None:
     assert (PRODUCT(x[..., :0], w[..., :0]) == 0).all()
 
 
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("arch", ["gfx90a", "gfx950"])
 def test_other_gpus(arch: str, covered: Callable[..., None]) -> None:
     x, w = ordinary(3, 40, 40), ordinary(3, 65, 40)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is built and what is found: shared stencils, failures, several kernels; no real compiler."""
+"""What is built and what is found: shared stencils, failures, several kernels; no compiler."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Steps:
 
 
 @pytest.fixture
-def compiler(monkeypatch: pytest.MonkeyPatch) -> Steps:
+def fake_steps(monkeypatch: pytest.MonkeyPatch) -> Steps:
     fake = Steps()
     monkeypatch.setattr(steps, "identity", lambda toolchain, tree: toolchain.name)
     monkeypatch.setattr(
@@ -123,10 +123,10 @@ def builder(folder: Path, tools: Any = "tools") -> Builder:
     return Builder(Store(folder), toolchain, tree)  # type: ignore[arg-type]
 
 
-def test_a_kernel_takes_three_steps_and_is_then_found(tmp_path: Path, compiler: Steps) -> None:
+def test_a_kernel_takes_three_steps_and_is_then_found(tmp_path: Path, fake_steps: Steps) -> None:
     first = builder(tmp_path)
     (made,) = first.build_all([wanted("relu")])
-    assert compiler.count == ONE_OF_EACH
+    assert fake_steps.count == ONE_OF_EACH
     assert not made.cached
     assert made.resources == RESOURCES
     assert made.code_object.is_file()
@@ -138,26 +138,26 @@ def test_a_kernel_takes_three_steps_and_is_then_found(tmp_path: Path, compiler: 
     (elsewhere,) = builder(tmp_path).build_all([wanted("relu")])
     assert elsewhere.cached
     assert elsewhere.folder == made.folder
-    assert compiler.count == ONE_OF_EACH
+    assert fake_steps.count == ONE_OF_EACH
 
 
-def test_another_epilogue_takes_the_same_stencil(tmp_path: Path, compiler: Steps) -> None:
+def test_another_epilogue_takes_the_same_stencil(tmp_path: Path, fake_steps: Steps) -> None:
     made = builder(tmp_path).build_all([wanted("relu"), wanted("exp"), wanted("tanh")])
     assert len({artifact.folder for artifact in made}) == 3
-    assert compiler.count == {**ONE_OF_EACH, "kernel.hsaco": 3}
+    assert fake_steps.count == {**ONE_OF_EACH, "kernel.hsaco": 3}
 
 
-def test_another_tile_or_another_compiler_takes_another(tmp_path: Path, compiler: Steps) -> None:
+def test_another_tile_or_another_compiler_takes_another(tmp_path: Path, fake_steps: Steps) -> None:
     builder(tmp_path).build_all([wanted("relu"), wanted("relu", tile=(64, 64, 32))])
-    assert compiler.count["stencil.bc"] == 2
+    assert fake_steps.count["stencil.bc"] == 2
     builder(tmp_path, tools="newer").build_all([wanted("relu")])
-    assert compiler.count["stencil.bc"] == 3
+    assert fake_steps.count["stencil.bc"] == 3
 
 
 def test_failures_are_told_per_kernel_and_nothing_of_them_is_kept(
-    tmp_path: Path, compiler: Steps
+    tmp_path: Path, fake_steps: Steps
 ) -> None:
-    compiler.refuse = lambda text: "ck_exp(" in text or "ck_tanh(" in text
+    fake_steps.refuse = lambda text: "ck_exp(" in text or "ck_tanh(" in text
     jobs = [wanted("exp"), wanted("relu"), wanted("tanh")]
     results = builder(tmp_path).build_many(jobs)
     assert [result.failure is None for result in results] == [False, True, False]
@@ -168,12 +168,12 @@ def test_failures_are_told_per_kernel_and_nothing_of_them_is_kept(
     log = Path(text.split("the whole output: ")[1].split("\n")[0])
     assert log.read_text() == "log of kernel.hsaco"
     assert len(list(artifacts_in(Store(tmp_path)))) == 1
-    compiler.refuse = lambda text: False
+    fake_steps.refuse = lambda text: False
     assert len(builder(tmp_path).build_all(jobs)) == 3
 
 
-def test_a_failing_stencil_fails_every_kernel_of_it(tmp_path: Path, compiler: Steps) -> None:
-    compiler.refuse = lambda text: "128, 128" in text and "CK_FUNCTION" not in text
+def test_a_failing_stencil_fails_every_kernel_of_it(tmp_path: Path, fake_steps: Steps) -> None:
+    fake_steps.refuse = lambda text: "128, 128" in text and "CK_FUNCTION" not in text
     results = builder(tmp_path).build_many(
         [wanted("exp"), wanted("relu"), wanted("relu", tile=(64, 64, 32))]
     )
@@ -181,28 +181,28 @@ def test_a_failing_stencil_fails_every_kernel_of_it(tmp_path: Path, compiler: St
 
 
 def test_headers_are_precompiled_once_for_a_gpu_and_once_for_the_host(
-    tmp_path: Path, compiler: Steps
+    tmp_path: Path, fake_steps: Steps
 ) -> None:
     kernels = [wanted("relu"), wanted("relu", tile=(64, 64, 32))]
     kernels += [(replace(key, arch="gfx90a"), function) for key, function in kernels]
     builder(tmp_path).build_all(kernels)
-    assert compiler.count["headers.pch"] == 3
-    assert len(set(compiler.precompiled)) == 2
-    (of_the_host,) = set(compiler.precompiled_host)
-    assert of_the_host not in (None, *compiler.precompiled)
+    assert fake_steps.count["headers.pch"] == 3
+    assert len(set(fake_steps.precompiled)) == 2
+    (of_the_host,) = set(fake_steps.precompiled_host)
+    assert of_the_host not in (None, *fake_steps.precompiled)
 
 
 def test_without_precompiled_headers_the_rest_goes_on(
-    tmp_path: Path, compiler: Steps, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, fake_steps: Steps, caplog: pytest.LogCaptureFixture
 ) -> None:
-    compiler.refuse = lambda text: text in ("gfx942", "host")
+    fake_steps.refuse = lambda text: text in ("gfx942", "host")
     with caplog.at_level("INFO", "cklang"):
         assert len(builder(tmp_path).build_all([wanted("relu")])) == 1
-    assert compiler.precompiled == compiler.precompiled_host == [None]
+    assert fake_steps.precompiled == fake_steps.precompiled_host == [None]
     assert "headers are not precompiled" in caplog.text
 
 
-def test_any_executor_will_do(tmp_path: Path, compiler: Steps) -> None:
+def test_any_executor_will_do(tmp_path: Path, fake_steps: Steps) -> None:
     with ThreadPoolExecutor(1) as pool:
         made = builder(tmp_path).build_all([wanted("relu"), wanted("exp")], pool)
         assert len(made) == 2
@@ -210,14 +210,14 @@ def test_any_executor_will_do(tmp_path: Path, compiler: Steps) -> None:
 
 
 def test_a_truncated_artifact_is_built_again(
-    tmp_path: Path, compiler: Steps, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, fake_steps: Steps, caplog: pytest.LogCaptureFixture
 ) -> None:
     (made,) = builder(tmp_path).build_all([wanted("relu")])
     made.code_object.write_text("")
     (again,) = builder(tmp_path).build_all([wanted("relu")])
     assert again.code_object.read_text() != ""
     assert "built again" in caplog.text
-    assert compiler.count == {**ONE_OF_EACH, "kernel.hsaco": 2}
+    assert fake_steps.count == {**ONE_OF_EACH, "kernel.hsaco": 2}
 
 
 def test_one_builder_serves_a_cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

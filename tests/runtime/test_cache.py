@@ -80,6 +80,7 @@ def test_the_record_tells_where_it_came_from(tmp_path: Path) -> None:
     assert len(record["files"]["code"]["sha256"]) == 64
 
 
+@pytest.mark.usefixtures("compiler")
 def test_two_processes_building_the_same_key_agree(tmp_path: Path) -> None:
     log = tmp_path / "log"
     writers = [start(tmp_path / "cache", log, 0.3) for _ in range(2)]

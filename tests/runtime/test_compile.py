@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from assembler import read_back
 
 from cklang.errors import CkBuildError, CkInternalError
 from cklang.ir.parser import parse
@@ -22,6 +21,7 @@ from cklang.runtime import compile as steps
 from cklang.runtime.candidates import candidates
 from cklang.runtime.toolchain import find_ck_tree, find_toolchain
 from cklang.types import f16, f32
+from tests.support.read_back import read_back_products
 
 ARCH = "gfx942"
 
@@ -155,15 +155,12 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.slow
-@pytest.mark.xdist_group("kernel")
+@pytest.mark.usefixtures("compiler")
 def test_kernels_read_back_through_the_assembler(built: Path) -> None:
-    read_back(built / "kernel.hsaco", ARCH)
-    read_back(built / "inline" / "kernel.hsaco", ARCH)
+    read_back_products(built / "kernel.hsaco", ARCH)
+    read_back_products(built / "inline" / "kernel.hsaco", ARCH)
 
 
-@pytest.mark.slow
-@pytest.mark.xdist_group("kernel")
 def test_filled_stencil_is_the_kernel_from_source(built: Path) -> None:
     filled = codeobject.read(built / "kernel.hsaco")
     source = codeobject.read(built / "inline" / "kernel.hsaco")
@@ -188,8 +185,6 @@ def test_filled_stencil_is_the_kernel_from_source(built: Path) -> None:
     assert not any("swappc" in name for name in counts[0])
 
 
-@pytest.mark.slow
-@pytest.mark.xdist_group("kernel")
 def test_epilogue_costs_no_matrix_instructions_and_no_spills(built: Path, tmp_path: Path) -> None:
     plain = "CK_FUNCTION float ck_epilogue(float acc, float d0, float d1) { return acc; }\n"
     toolchain = find_toolchain()
@@ -201,8 +196,6 @@ def test_epilogue_costs_no_matrix_instructions_and_no_spills(built: Path, tmp_pa
         assert bare[name] == fused[name]
 
 
-@pytest.mark.slow
-@pytest.mark.xdist_group("kernel")
 def test_lines_lead_to_ck_tile_and_to_the_user(built: Path) -> None:
     text = (built / "kernel.s").read_text()
     for name in ("block_universal_gemm_as_bs_cr.hpp", "epilogue.hpp", "<mini-IR>"):
@@ -233,8 +226,6 @@ def problem(
     )
 
 
-@pytest.mark.slow
-@pytest.mark.xdist_group("kernel")
 def test_host_face_describes_the_launch(built: Path) -> None:
     launch = HostFace(built / "host.so").describe(problem(384, 512, 256))
     assert isinstance(launch, LaunchShape)
@@ -246,8 +237,6 @@ def test_host_face_describes_the_launch(built: Path) -> None:
     assert len(launch.kernarg) == facts.kernarg_bytes
 
 
-@pytest.mark.slow
-@pytest.mark.xdist_group("kernel")
 @pytest.mark.parametrize(
     ("given", "words"),
     [
@@ -268,8 +257,6 @@ def test_host_face_refuses_with_a_reason(built: Path, given: GemmProblem, words:
     assert words in refusal
 
 
-@pytest.mark.slow
-@pytest.mark.xdist_group("kernel")
 @pytest.mark.parametrize(
     "given", [problem(1, 8, 8), problem(300, 8, 0), problem(7, 64, 8), problem(129, 1016, 24)]
 )
@@ -277,7 +264,7 @@ def test_host_face_takes_every_extent_its_vectors_divide(built: Path, given: Gem
     assert isinstance(HostFace(built / "host.so").describe(given), LaunchShape)
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("compiler")
 def test_narrowest_kernel_takes_every_problem(tmp_path: Path) -> None:
     toolchain, tree = find_toolchain(), find_ck_tree()
     steps.compile_host(source_of(narrow=True).stencil, ARCH, tmp_path, toolchain, tree)

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from conv_kernels import SMALL, Conv, Kernel, kernel
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +20,7 @@ from cklang.lowering.convface import ConvQuestion
 from cklang.runtime.convolution import ConvProblem, conv_problem
 from cklang.tuning.model import estimate
 from cklang.types import DType, bf16, f16, f32, fp8, fp8_fnuz, i8
+from tests.support.conv_kernels import SMALL, Conv, Kernel, kernel
 
 Covered = Callable[..., None]
 
@@ -114,6 +114,7 @@ def convs(draw: st.DrawFn, spatial: int = 2) -> Conv:
     )
 
 
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.value)
 @given(conv=convs())
 @settings(max_examples=12)
@@ -165,6 +166,7 @@ def of_image(conv: Conv) -> list[np.ndarray]:
     return [whole(shape[-2:], 5), whole(shape, 6), whole((*shape[:-1], 1), 7).astype(np.float32)]
 
 
+@pytest.mark.usefixtures("stencils")
 def test_wide_loads_at_padded_corners_with_operands(covered: Covered) -> None:
     """Here tiles of K begin in the middle of a tap, and the first offsets of a row are negative."""
     algorithm = replace(WIDE, pipeline=Pipeline.COMPV4, double_buffer=True)
@@ -174,6 +176,7 @@ def test_wide_loads_at_padded_corners_with_operands(covered: Covered) -> None:
     covered("conv, pipeline compv4", "f16", "gfx942")
 
 
+@pytest.mark.usefixtures("compiler")
 def test_groups_of_a_depthwise_convolution_share_a_tile(covered: Covered) -> None:
     algorithm = replace(
         SMALL,
@@ -199,6 +202,7 @@ def question(made: Kernel, conv: Conv) -> ConvQuestion:
     return made.ask(conv, (a, b, e))
 
 
+@pytest.mark.usefixtures("compiler")
 def test_stream_k_in_a_tree_after_whole_tiles(covered: Covered) -> None:
     algorithm = replace(WIDE, stream_k=True, reduction=Reduction.TREE, persistent=True)
     made = kernel(Family.CONV_GRAD_WEIGHT, 2, algorithm=algorithm)
@@ -494,8 +498,7 @@ for _family in FAMILIES:
     }
 
 
-@pytest.mark.exhaustive
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("spatial", [1, 3])
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.value)
 def test_any_convolution_of_other_ranks(family: Family, spatial: int, covered: Covered) -> None:
@@ -510,8 +513,7 @@ def test_any_convolution_of_other_ranks(family: Family, spatial: int, covered: C
     covered(f"{family.value} {spatial}D", "f16", "gfx942")
 
 
-@pytest.mark.exhaustive
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("case", CASES)
 def test_a_kernel_of_each_kind(case: str, covered: Covered) -> None:
     family, algorithm, conv, dtype, arch = CASES[case]
@@ -528,8 +530,7 @@ SHARES: dict[str, dict[str, int | bool]] = {
 }
 
 
-@pytest.mark.exhaustive
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("reduction", [Reduction.WORKSPACE, Reduction.TREE, Reduction.ATOMIC])
 @pytest.mark.parametrize("share", SHARES)
 def test_sharing_the_sums_of_a_gradient_of_weights(
@@ -548,8 +549,7 @@ def test_sharing_the_sums_of_a_gradient_of_weights(
     covered(f"conv_grad_weight, {share} {reduction.value}", "f16", "gfx942")
 
 
-@pytest.mark.exhaustive
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("family", [GRAD_INPUT, GRAD_WEIGHT], ids=lambda family: family.value)
 def test_operands_of_gradients(family: Family) -> None:
     made = kernel(family, 2, algorithm=WIDE, d=OPERANDS, epilogue=SUM)

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from assembler import read_back
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,8 +24,7 @@ from cklang.testing import assert_close
 from cklang.testing.programs import gemm_functions
 from cklang.testing.strategies import Layout, Values, arrays, extents, laid_out, strided
 from cklang.types import DType
-
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("end_to_end")]
+from tests.support.read_back import read_back_products
 
 M, N, K, P = ck.dims("M N K P")
 T = ck.dtype_var("T", ck.f16, ck.bf16, ck.f32)
@@ -100,7 +98,7 @@ def check(op: Op, *args: Any, device: str | None = None, out: Any = None) -> Any
     got = op(*args, device=device, out=out)
     assert op.last is not None
     for launch in op.last.launches:
-        read_back(launch.artifact.code_object, launch.key.arch)
+        read_back_products(launch.artifact.code_object, launch.key.arch)
     (want,), (bound,) = evaluate_with_bound(op.ir(*args), args)
     assert_close(got, want, bound)
     return got
@@ -121,24 +119,28 @@ def simple(m: int, n: int, k: int) -> tuple[Any, ...]:
     return ordinary(rng, m, k), ordinary(rng, n, k), ordinary(rng, n), ordinary(rng, m, n)
 
 
+@pytest.mark.usefixtures("stencils")
 @settings(max_examples=25)
 @given(data=st.data(), shape=st.tuples(extents(), extents(), extents()))
 def test_every_shape_in_f16(data: st.DataObject, shape: tuple[int, int, int]) -> None:
     check(FUSED, *draw_fused(data, ck.f16, shape))
 
 
+@pytest.mark.usefixtures("compiler")
 @settings(max_examples=10)
 @given(data=st.data(), shape=st.tuples(extents(160), extents(160), extents(160)))
 def test_every_shape_in_bf16(data: st.DataObject, shape: tuple[int, int, int]) -> None:
     check(FUSED, *draw_fused(data, ck.bf16, shape))
 
 
+@pytest.mark.usefixtures("compiler")
 @settings(max_examples=10)
 @given(data=st.data(), shape=st.tuples(extents(160), extents(160), extents(160)))
 def test_every_shape_in_f32(data: st.DataObject, shape: tuple[int, int, int]) -> None:
     check(FUSED_F32, *draw_fused(data, ck.f32, shape))
 
 
+@pytest.mark.usefixtures("compiler")
 @settings(max_examples=12)
 @given(data=st.data(), tiles=st.tuples(*[st.integers(1, 36)] * 3))
 def test_wide_vectors_are_chosen_and_right(
@@ -153,6 +155,7 @@ def test_wide_vectors_are_chosen_and_right(
     assert record.launches[0].resources.spills == 0
 
 
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("layouts", ["rr", "cc", "cr"])
 @settings(max_examples=6)
 @given(data=st.data(), shape=st.tuples(extents(150), extents(150), extents(150)))
@@ -164,6 +167,7 @@ def test_every_layout(layouts: str, data: st.DataObject, shape: tuple[int, int, 
     check(LINEAR, x, w)
 
 
+@pytest.mark.usefixtures("compiler")
 @settings(max_examples=10)
 @given(data=st.data(), shape=st.tuples(extents(150), extents(150), extents(150)))
 def test_every_kind_of_read(data: st.DataObject, shape: tuple[int, int, int]) -> None:
@@ -198,6 +202,7 @@ def as_rcr(function: Function, data: st.DataObject, shape: tuple[int, int, int])
     return args
 
 
+@pytest.mark.usefixtures("compiler")
 @settings(max_examples=8, derandomize=True)
 @given(function=FUNCTIONS, data=st.data())
 def test_random_epilogues(function: Function, data: st.DataObject) -> None:
@@ -207,6 +212,7 @@ def test_random_epilogues(function: Function, data: st.DataObject) -> None:
         check(op, *as_rcr(function, data, shape))
 
 
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("device", ["emu:gfx90a", "emu:gfx950"])
 def test_other_gpus(device: str) -> None:
     warp_tile = (16, 16, 16) if device == "emu:gfx90a" else (16, 16, 32)
@@ -218,6 +224,7 @@ def test_other_gpus(device: str) -> None:
     assert record.device == f"emulated {device[4:]}"
 
 
+@pytest.mark.usefixtures("stencils")
 @settings(max_examples=6)
 @given(shape=st.tuples(extents(100), extents(100), extents(100)), p=extents(100))
 def test_two_gemms_in_a_row(shape: tuple[int, int, int], p: int) -> None:
@@ -241,11 +248,13 @@ class TestOneOp:
         assert self.op.last is not None
         assert self.op.last.launches == ()
 
+    @pytest.mark.usefixtures("stencils")
     def test_an_empty_sum_is_zero(self) -> None:
         x, w, bias, res = simple(5, 7, 0)
         check(self.op, x, w, bias, res)
         check(self.op, x, w, np.zeros_like(bias), np.zeros_like(res))
 
+    @pytest.mark.usefixtures("stencils")
     def test_the_result_goes_where_it_is_asked_to(self) -> None:
         room = np.full((20, 40), 7, np.float16)
         args = simple(10, 30, 20)
@@ -262,6 +271,7 @@ class TestOneOp:
                 self.op(x, w, bias, res, out=res)
             assert caught.value.code == "A043"
 
+    @pytest.mark.usefixtures("stencils")
     def test_out_is_checked_on_the_memoised_path_too(self) -> None:
         room = np.zeros((2, 10, 30), np.float16)
         x, w, bias, _ = simple(10, 30, 20)
@@ -273,6 +283,7 @@ class TestOneOp:
             self.op(x, w, bias, room[0], out=room[0])
         assert caught.value.code == "A043"
 
+    @pytest.mark.usefixtures("stencils")
     def test_arguments_are_not_written(self) -> None:
         args = simple(33, 44, 55)
         before = [array.copy() for array in args]
@@ -280,6 +291,7 @@ class TestOneOp:
         for array, copy in zip(args, before, strict=True):
             assert np.array_equal(array, copy)
 
+    @pytest.mark.usefixtures("compiler")
     def test_broadcast_inputs(self) -> None:
         x, w, bias, res = simple(33, 44, 55)
         check(self.op, np.broadcast_to(x[:1], x.shape), w, bias, np.broadcast_to(bias, res.shape))
@@ -301,12 +313,14 @@ class TestOneOp:
         other = [array + np.float16(1) for array in args]
         assert not np.array_equal(self.op(*other), first), "only the problem is memoised"
 
+    @pytest.mark.usefixtures("stencils")
     def test_results_do_not_depend_on_what_ran_before(self) -> None:
         args = simple(65, 66, 67)
         first = self.op(*args)
         self.op(*simple(20, 300, 9))
         assert np.array_equal(self.op(*args), first)
 
+    @pytest.mark.usefixtures("emulator")
     def test_the_record_of_a_call(self) -> None:
         self.op(*simple(65, 66, 67))
         record = self.op.last
@@ -334,6 +348,7 @@ class TestOneOp:
         assert "ck_epilogue" in text
         assert "#line" in text
 
+    @pytest.mark.usefixtures("stencils")
     def test_from_several_threads(self) -> None:
         from concurrent.futures import ThreadPoolExecutor
 
@@ -345,6 +360,7 @@ class TestOneOp:
             assert_close(got, want, bound)
 
 
+@pytest.mark.usefixtures("stencils")
 def test_arrays_on_a_device_with_its_own_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """The path of a real GPU, on an emulated device that is taken for one."""
     from dataclasses import replace
@@ -373,6 +389,7 @@ def test_arrays_on_a_device_with_its_own_memory(monkeypatch: pytest.MonkeyPatch)
     assert (frame == 7).all()
 
 
+@pytest.mark.usefixtures("stencils")
 @settings(max_examples=10)
 @given(data=st.data(), shape=st.tuples(extents(90), extents(90), extents(90)))
 def test_infinities_and_nan(data: st.DataObject, shape: tuple[int, int, int]) -> None:
@@ -386,6 +403,7 @@ def product(x: ck.f32[M, K], w: ck.f32[K, N]) -> ck.f32[M, N]:
     return x @ w
 
 
+@pytest.mark.usefixtures("compiler")
 def test_f32_with_row_major_b_on_gfx950() -> None:
     """gfx950 transposes 16-bit operands while it reads LDS; 32-bit ones must go the other way."""
     rng = np.random.default_rng(5)

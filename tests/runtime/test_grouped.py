@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from assembler import read_back
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from streams import OnDevice, held_up
 
 import cklang as ck
 from cklang.errors import CkError
@@ -22,6 +20,8 @@ from cklang.runtime.device import open_device
 from cklang.runtime.op import Op
 from cklang.testing import assert_close
 from cklang.testing.strategies import Layout, arrays, extents, strided
+from tests.support.read_back import read_back_products
+from tests.support.streams import OnDevice, held_up
 
 B, M, N, K = ck.dims("B M N K")
 DENSE = (Layout.ROW, Layout.PADDED_ROW, Layout.OFFSET)
@@ -48,7 +48,6 @@ def scaled(x: ck.f16[M, K], w: ck.f16[N, K], scale: ck.f32) -> ck.f16[M, N]:
 
 
 EXPERT = expert.using(SINGLE)
-slow = [pytest.mark.slow, pytest.mark.xdist_group("grouped")]
 Shape = tuple[int, int, int]
 
 
@@ -69,8 +68,7 @@ def check(op: Op, calls: list[tuple[Any, ...]]) -> None:
 
 
 class TestOnAGpu:
-    pytestmark = slow
-
+    @pytest.mark.usefixtures("stencils")
     @settings(max_examples=10)
     @given(
         data=st.data(),
@@ -85,15 +83,17 @@ class TestOnAGpu:
             calls.append(tuple(data.draw(strided(array, DENSE)) for array in made))
         check(EXPERT, calls)
 
+    @pytest.mark.usefixtures("stencils")
     def test_one_launch(self, covered: Callable[..., None]) -> None:
         check(EXPERT, [call((5, 70, 40)), call((130, 65, 33)), call((64, 64, 0))])
         assert EXPERT.last is not None
         (launch,) = EXPERT.last.launches
         assert launch.key.signature.family is Family.GROUPED
         assert launch.grid == (2 + 3 * 2 + 1, 1, 1)
-        read_back(launch.artifact.code_object, launch.key.arch)
+        read_back_products(launch.artifact.code_object, launch.key.arch)
         covered("grouped", "f16", "gfx942")
 
+    @pytest.mark.usefixtures("stencils")
     def test_a_repeated_group_is_not_planned_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Addresses and numbers are those of each call, which need not come from one place."""
         shapes = [(5, 70, 40), (64, 64, 0), (130, 65, 33)]
@@ -115,10 +115,12 @@ class TestOnAGpu:
         check(op, calls(1.0)[:2])
         assert not op.last.memoised
 
+    @pytest.mark.usefixtures("stencils")
     def test_an_empty_result_takes_no_part(self) -> None:
         check(EXPERT, [call((5, 70, 40)), call((0, 65, 33))])
         assert EXPERT.grouped([]) == []
 
+    @pytest.mark.usefixtures("compiler")
     def test_persistent(self, covered: Callable[..., None]) -> None:
         lasting = expert.using(replace(SINGLE, persistent=True))
         check(lasting, [call((640, 1280, 8)), call((1300, 640, 8))])
@@ -137,8 +139,7 @@ def on_device(args: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(OnDevice(a) if isinstance(a, np.ndarray) else a for a in args)
 
 
-@pytest.mark.slow
-@pytest.mark.xdist_group("grouped")
+@pytest.mark.usefixtures("stencils")
 @pytest.mark.parametrize("kind", ["table", "workspace", "numbers"])
 def test_a_call_waits_for_no_launch(kind: str, callers_stream: int | None) -> None:
     """Calls with memory of their own, behind one another in a stream."""

@@ -15,7 +15,6 @@ from cklang.runtime import hipcc, offload
 PROGRAMS = Path(__file__).parent / "programs"
 
 # One worker links first: that is when zig compiles its C++ library.
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("hipcc")]
 
 
 def quiet(words: list[str]) -> str:
@@ -37,6 +36,7 @@ def features(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return program
 
 
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("device", ["0", "1", "3", "4"])
 def test_what_ordinary_programs_do(features: Path, device: str) -> None:
     done = subprocess.run([features, device], capture_output=True, text=True)
@@ -51,6 +51,7 @@ def test_code_for_another_gpu_does_not_run(features: Path) -> None:
     assert done.returncode == 1
 
 
+@pytest.mark.usefixtures("compiler")
 def test_a_fat_binary_holds_code_for_each_gpu(tmp_path: Path) -> None:
     output = tmp_path / "scale.hipfb"
     archs = ["--offload-arch=gfx90a", "--offload-arch=gfx1201"]
@@ -60,6 +61,7 @@ def test_a_fat_binary_holds_code_for_each_gpu(tmp_path: Path) -> None:
     assert all(image.startswith(b"\x7fELF") for image in images.values())
 
 
+@pytest.mark.usefixtures("compiler")
 def test_assembly_of_one_pass(tmp_path: Path) -> None:
     source, output = str(PROGRAMS / "scale.hip"), tmp_path / "scale.s"
     device = ["-S", "--offload-device-only", "--offload-arch=gfx942", source, "-o", str(output)]
@@ -92,6 +94,7 @@ def test_plain_cxx_can_call_the_host_api(tmp_path: Path) -> None:
     assert subprocess.run([program]).returncode == 0
 
 
+@pytest.mark.usefixtures("compiler")
 def test_the_emulator_finds_libm_where_the_program_needs_none(tmp_path: Path) -> None:
     program = tmp_path / "no_libm"
     quiet(["--offload-arch=gfx90a", str(PROGRAMS / "no_libm.cpp"), "-o", str(program)])

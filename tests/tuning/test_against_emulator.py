@@ -17,6 +17,8 @@ from cklang.runtime.device import open_device
 from cklang.runtime.op import Op
 from cklang.tuning.model import Estimate, GemmShape, estimate
 
+pytestmark = pytest.mark.usefixtures("compiler")
+
 M, N, K = ck.dims("M N K")
 DEVICE = "emu:gfx942"
 
@@ -67,8 +69,6 @@ def both(algorithm: Algorithm, m: int, n: int, k: int) -> tuple[Estimate, emulat
     return estimate(key, GemmShape(m=m, n=n, k=k)), counted
 
 
-@pytest.mark.slow
-@pytest.mark.xdist_group("counts")
 @pytest.mark.parametrize(("algorithm", "unit"), [(WIDE, 8), (SPLIT, 1)], ids=["whole", "split"])
 def test_counts(algorithm: Algorithm, unit: int) -> None:
     arguments: set[float] = set()

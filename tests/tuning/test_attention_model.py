@@ -207,8 +207,7 @@ def causal(
     return ck.attention(q, k, v, mask=ck.causal())
 
 
-@pytest.mark.slow
-@pytest.mark.xdist_group("attention")
+@pytest.mark.usefixtures("stencils")
 def test_the_emulator_counts_the_same() -> None:
     @settings(max_examples=20)
     @given(st.integers(1, 2), st.integers(1, 3), lengths, lengths)

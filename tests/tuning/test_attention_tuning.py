@@ -129,8 +129,7 @@ SOME = ck.attention_pattern(tile=(128, 64, 32, 64, 32, 64), pipeline="qr_async",
 SMALL = {"B": 1, "H": 2, "G": 1, "S": 33, "T": 70, "D": 64}
 
 
-@pytest.mark.slow
-@pytest.mark.xdist_group("attention-tuning")
+@pytest.mark.usefixtures("compiler")
 def test_a_session_measures_and_a_call_takes_the_best(tmp_path: Path) -> None:
     mine = Registry("mine")
     key = declared(mine, SOME, **SMALL)
@@ -156,8 +155,7 @@ def test_a_session_measures_and_a_call_takes_the_best(tmp_path: Path) -> None:
     assert "1.000 of the best" in table.oracle()
 
 
-@pytest.mark.slow
-@pytest.mark.xdist_group("attention-tuning")
+@pytest.mark.usefixtures("compiler")
 def test_the_strategy_times_kernels_on_the_device() -> None:
     mine = Registry("mine")
     key = declared(mine, SOME, **SMALL)
@@ -171,8 +169,7 @@ def test_the_strategy_times_kernels_on_the_device() -> None:
         ck.select(run.problem, registry=empty, arch=ARCH, strategy="autotune")
 
 
-@pytest.mark.slow
-@pytest.mark.xdist_group("attention-tuning")
+@pytest.mark.usefixtures("compiler")
 def test_a_wrong_kernel_never_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     mine = Registry("mine")
     key = declared(mine, SOME, **SMALL)

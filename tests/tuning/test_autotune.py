@@ -350,8 +350,7 @@ def program(folder: Path) -> str:
     return f"{path}:linear"
 
 
-@pytest.mark.slow
-@pytest.mark.xdist_group("bundle")
+@pytest.mark.usefixtures("compiler")
 def test_a_worker_measures_and_a_dead_one_is_replaced(tmp_path: Path) -> None:
     (case,) = calls_of(linear, SHAPE)
     key = select(case.problem, arch="gfx942").key
@@ -377,8 +376,7 @@ def test_a_worker_measures_and_a_dead_one_is_replaced(tmp_path: Path) -> None:
     assert refused.note.startswith("CK-")
 
 
-@pytest.mark.slow
-@pytest.mark.xdist_group("bundle")
+@pytest.mark.usefixtures("compiler")
 def test_a_cluster_measures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -399,8 +397,7 @@ def test_a_cluster_measures(
     assert stored["measurement"]["status"] == "right"
 
 
-@pytest.mark.slow
-@pytest.mark.xdist_group("bundle")
+@pytest.mark.usefixtures("compiler")
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     name, base = program(tmp_path), str(tmp_path / "t.sqlite")
     problems = tmp_path / "problems.csv"

@@ -172,8 +172,7 @@ def registered(**dims: int) -> tuple[Registry, AttentionGradKey]:
     return mine, kernel.key
 
 
-@pytest.mark.slow
-@pytest.mark.xdist_group("attention")
+@pytest.mark.usefixtures("compiler")
 def test_a_session_measures_and_a_call_takes_the_best(tmp_path: Path) -> None:
     mine, key = registered(**SMALL)
     op, path = distant.using(registry=mine), tmp_path / "tuning.sqlite"
@@ -190,8 +189,7 @@ def test_a_session_measures_and_a_call_takes_the_best(tmp_path: Path) -> None:
     assert "the best of 1 measured kernels in the database" in chosen.reason
 
 
-@pytest.mark.slow
-@pytest.mark.xdist_group("attention")
+@pytest.mark.usefixtures("compiler")
 def test_kernels_with_the_gradient_of_a_bias_are_tuned(tmp_path: Path) -> None:
     path, dims = tmp_path / "tuning.sqlite", {**SMALL, "B": 2}
     report = ck.autotune(
@@ -215,8 +213,7 @@ def test_kernels_with_the_gradient_of_a_bias_are_tuned(tmp_path: Path) -> None:
     assert "the best of 1 measured kernels in the database" in made.selection.reason
 
 
-@pytest.mark.slow
-@pytest.mark.xdist_group("attention")
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("kind", [GradientKind(), GradientKind(deterministic=True, bias=True)])
 def test_autotune_measures_on_the_device(kind: GradientKind) -> None:
     """Another order of summation leaves a part of dq for each tile of keys."""
@@ -238,8 +235,6 @@ def test_autotune_measures_on_the_device(kind: GradientKind) -> None:
     assert chosen.key != one.key
 
 
-@pytest.mark.slow
-@pytest.mark.xdist_group("attention")
 def test_a_wrong_kernel_never_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     _, key = registered(**SMALL)
     (run, _) = runs_of(distant, **SMALL)
@@ -284,8 +279,7 @@ def test_the_commands_ask_for_the_gradient_of_a_bias(
     assert "CK-G008" in capsys.readouterr().err
 
 
-@pytest.mark.slow
-@pytest.mark.xdist_group("attention")
+@pytest.mark.usefixtures("compiler")
 def test_gradients_are_benchmarked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CKLANG_DEVICE", f"emu:{ARCH}")
     table = tmp_path / "table.csv"

@@ -3,19 +3,15 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from data import published  # type: ignore[import-not-found]
 
 from cklang.arch import arch
 from cklang.tuning.constants import fitted
 from cklang.tuning.model import CostModel
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-from data import published  # type: ignore[import-not-found]
 
 if TYPE_CHECKING:
     from data.published import Table

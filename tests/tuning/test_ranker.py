@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from data import published  # type: ignore[import-not-found]
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,9 +22,6 @@ from cklang.runtime.select import select
 from cklang.tuning.constants import fitted
 from cklang.tuning.model import CostModel, GemmShape
 from cklang.tuning.ranker import FEATURES, Wins, features, learned, prior, read_ranker
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-from data import published  # type: ignore[import-not-found]
 
 if TYPE_CHECKING:
     from data.published import Table

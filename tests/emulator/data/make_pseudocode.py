@@ -25,9 +25,9 @@ from importlib import metadata
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE.parent), str(HERE.parents[2])]
+sys.path.insert(0, str(HERE.parents[2]))
 
-from pseudocode import CARRIES, GPUS, LANES, Operation, operands, operations  # noqa: E402
+from tests.support.pseudocode import CARRIES, GPUS, LANES, Operation, operands, operations  # noqa: E402
 
 FORMATS = {16: ("<e", "<H", 10, -14), 32: ("<f", "<I", 23, -126), 64: ("<d", "<Q", 52, -1022)}
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from assembly import Module, assemble
+
+from tests.support.assembly import Module, assemble
 
 GFX11, GFX12 = "gfx1100", "gfx1201"
 RDNA = (GFX11, GFX12)

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from assembly import DEVICES, hip, ok
 
 from cklang.runtime.compile import compile_host, compile_inline
 from cklang.runtime.toolchain import find_ck_tree, find_toolchain
+from tests.support.assembly import DEVICES, hip, ok
 
 ATTENTION_DEPTH = 128
 """Elements of a head in ``attention.hip``."""
@@ -24,7 +24,9 @@ class Unit:
     def __init__(self, name: str, arch: str, folder: Path, **defines: str) -> None:
         self.device = DEVICES.index(arch)
         macros = "".join(f"#define {key} {value}\n" for key, value in defines.items())
-        text = (Path(__file__).parent / "kernels" / f"{name}.hip").read_text("utf-8")
+        text = (Path(__file__).parents[1] / "emulator" / "kernels" / f"{name}.hip").read_text(
+            "utf-8"
+        )
         self._build = (macros + text, arch, folder, find_toolchain(), find_ck_tree())
         image = compile_inline(*self._build).file.read_bytes()
         ok(hip().hipSetDevice(self.device))

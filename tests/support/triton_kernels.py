@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from assembly import DEVICES, hip, ok
 
-FOLDER = Path(__file__).parent / "data" / "triton"
+from tests.support.assembly import DEVICES, hip, ok
+
+FOLDER = Path(__file__).parents[1] / "emulator" / "data" / "triton"
 """Code objects by GPU and name."""
 _SCRATCH = 2
 """Pointers behind a kernel's own arguments: scratch memory that none of ours asks for."""

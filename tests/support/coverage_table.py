@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The table of ``docs/coverage.md``, made of what tests recorded and of what cannot be.
 
-``data/coverage.json`` holds a row for each (variant, dtype, GPU) that some test checked; the
-``covered`` fixture of ``conftest.py`` refuses what is not in it, and
-``python -m pytest --write-coverage tests`` writes it again. ``data/absent.json`` holds what has no
-kernel, with the reason.
+``data/coverage.json`` holds a row for each (variant, dtype, GPU) that some test checked, with the
+test, its tier and the commit; the fixture ``covered`` refuses what is not in it. The rows are
+written by ``python -m pytest --full``, and those of the tests that ran by ``--write-coverage``.
+``data/absent.json`` holds what has no kernel, with the reason.
 """
 
 from __future__ import annotations
@@ -16,26 +16,36 @@ from typing import NamedTuple
 
 from cklang.arch import arch
 
-__all__ = ["ABSENT", "DOCUMENT", "RECORDS", "Record", "read", "render", "write"]
+__all__ = ["ABSENT", "DOCUMENT", "PROPERTY", "RECORDS", "Record", "publish", "read", "render"]
 
-_DATA = Path(__file__).parent / "data"
+PROPERTY = "covered"
+"""The name under which a test's report has its records."""
+
+_DATA = Path(__file__).parents[1] / "data"
 RECORDS = _DATA / "coverage.json"
 ABSENT = _DATA / "absent.json"
-DOCUMENT = Path(__file__).parent.parent / "docs" / "coverage.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "coverage.md"
 
 CHECKED = "emulated and checked"
 COMPILES = "compiles"
 ABSENT_IN_HEADERS, ABSENT_IN_ISA = "not in headers", "not in ISA"
 REFUSED = "refused by rule"
+FULL = "full"
 _STATUSES = (CHECKED, COMPILES, REFUSED, ABSENT_IN_HEADERS, ABSENT_IN_ISA)
 
 _HEAD = """\
 # What works where
 
-Which kernel runs with which element types on which GPU. The table is made by
-the tests: a row stands here because a test compiled that kernel, ran it on the emulated GPU and
-compared every element with the reference (*emulated and checked*), or compiled it and read it back
-(*compiles*). `python -m pytest --write-coverage` writes it again. An empty cell was not tried.
+Which kernel runs with which element types on which GPU. The tests write this table:
+
+- *checked*: a test compiled that kernel, ran it on the emulated GPU and compared every element with
+  the reference, within its error bound.
+- *compiles*: a test compiled it and read it back.
+- An empty cell was not tried.
+
+A cell names the commit at which its test last ran. {ordinary} of {all} cells are checked again by
+every run of CI (the tests of the tiers *fill* and *compile*); the other {full}, marked *full*, only
+by `python -m pytest --full`, which writes this page.
 
 Element types are those of A and B, that of B left out where it is that of A; of attention those of
 q, k, v and of o. `fp8` and `bf8` are those of the GPU's encoding, fnuz on gfx942 and OCP elsewhere;
@@ -57,6 +67,15 @@ class Record(NamedTuple):
     status: str
     note: str = ""
     """The test that saw it, or the reason why there is no kernel."""
+    tier: str = ""
+    """The tier of that test, see `tests.support.tiers`."""
+    commit: str = ""
+    """Where that test last ran."""
+
+    @property
+    def cell(self) -> tuple[str, ...]:
+        """What it says, without the commit at which it was seen."""
+        return self[:6]
 
 
 def read(path: Path) -> list[Record]:
@@ -64,25 +83,38 @@ def read(path: Path) -> list[Record]:
     return [Record(**row) for row in json.loads(path.read_text())]
 
 
-def write(path: Path, records: Iterable[Record]) -> None:
-    """Write records, each on a line, sorted."""
-    lines = [json.dumps(record._asdict()) for record in sorted(set(records))]
-    path.write_text("[\n" + ",\n".join(lines) + "\n]\n")
+def publish(records: Iterable[Record]) -> None:
+    """Write the data and the document: ``records`` replace those of the same cells and tests."""
+    rows = {record[:5]: record for record in (*read(RECORDS), *_cheapest(records))}
+    lines = [json.dumps(record._asdict()) for record in sorted(rows.values())]
+    RECORDS.write_text("[\n" + ",\n".join(lines) + "\n]\n")
+    DOCUMENT.write_text(render(read(RECORDS), read(ABSENT)))
+
+
+def _cheapest(records: Iterable[Record]) -> list[Record]:
+    """Return the records with those of the most frequently run tier last, where they agree."""
+    return sorted(records, key=lambda record: record.tier == FULL, reverse=True)
 
 
 def render(records: Sequence[Record], absent: Sequence[Record]) -> str:
     """Return the document."""
-    best: dict[tuple[str, str], dict[str, str]] = {}
+    best: dict[tuple[str, str], dict[str, Record]] = {}
     results = (each for record in records for each in _result(record))
     for record in (*records, *results, *absent):
         cells = best.setdefault((record.variant, _multiplied(record.dtypes)), {})
-        known = cells.get(record.arch, record.status)
-        cells[record.arch] = min(known, record.status, key=_STATUSES.index)
+        known = cells.get(record.arch, record)
+        cells[record.arch] = min(known, record, key=_preference)
+    checked = [record for cells in best.values() for record in cells.values() if record.commit]
+    full = sum(record.tier == FULL for record in checked)
+    head = _HEAD.format(all=len(checked), full=full, ordinary=len(checked) - full)
     archs = sorted({arch for cells in best.values() for arch in cells}, key=_number)
-    lines = [_HEAD, _line("variant", "types", *archs), _line(*["---"] * (len(archs) + 2))]
+    lines = [head, _line("variant", "types", *archs), _line(*["---"] * (len(archs) + 2))]
     for (variant, dtypes), cells in sorted(best.items()):
-        said = (cells.get(arch) or _lacking(variant, dtypes, arch) for arch in archs)
-        lines.append(_line(variant, dtypes, *said))
+        texts = (
+            _text(cells[arch]) if arch in cells else _lacking(variant, dtypes, arch)
+            for arch in archs
+        )
+        lines.append(_line(variant, dtypes, *texts))
     lines += ["", "## What there is no kernel for", ""]
     reasons: dict[str, list[str]] = {}
     for record in sorted(absent):
@@ -90,6 +122,16 @@ def render(records: Sequence[Record], absent: Sequence[Record]) -> str:
         reasons.setdefault(record.note, []).append(what)
     lines += [f"- {'; '.join(what)}: {reason}." for reason, what in sorted(reasons.items())]
     return "\n".join(lines) + "\n"
+
+
+def _preference(record: Record) -> tuple[int, bool]:
+    return _STATUSES.index(record.status), record.tier == FULL
+
+
+def _text(record: Record) -> str:
+    """Return a cell: what was seen, at which commit, and whether only the full run sees it."""
+    parts = [record.status.removeprefix("emulated and "), record.commit[:7]]
+    return " ".join([*filter(None, parts), *(["*full*"] if record.tier == FULL else [])])
 
 
 def _multiplied(dtypes: str) -> str:

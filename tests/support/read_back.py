@@ -13,7 +13,7 @@ from cklang import emulator
 from cklang.emulator.library import text_section
 from cklang.runtime.toolchain import find_toolchain
 
-__all__ = ["HALVES", "read_back", "read_words"]
+__all__ = ["HALVES", "read_back", "read_back_products", "read_words"]
 
 #: Instructions on halves of registers, which compilers for gfx12 write.
 HALVES = {"gfx1201": ("-Xclangas", "-target-feature", "-Xclangas", "+real-true16")}
@@ -28,6 +28,11 @@ _INLINE = re.compile(r"\b0xfffffff[0-9a-f]\b")
 def read_back(code: bytes, arch: str) -> str:
     """`read_words` of a code object, once a code object in a process."""
     return read_words(text_section(code), arch)
+
+
+def read_back_products(code_object: Path, arch: str) -> None:
+    """Check that a kernel that a test built reads back, and that it multiplies matrices."""
+    assert "v_mfma" in read_back(code_object.read_bytes(), arch)
 
 
 def read_words(words: bytes, arch: str) -> str:

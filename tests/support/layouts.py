@@ -18,8 +18,9 @@ import numpy as np
 from cklang.emulator.isa import schema
 from cklang.emulator.isa.schema import FAMILIES, Matrix
 
+_DATA = Path(__file__).parents[1] / "emulator" / "data"
 DATA = {
-    package: json.loads((Path(__file__).parent / "data" / f"layouts_{package}.json").read_text())
+    package: json.loads((_DATA / f"layouts_{package}.json").read_text())
     for package in ("triton", "iree")
 }
 TABLES = {schema.load(family).arch: schema.load(family) for family in FAMILIES}

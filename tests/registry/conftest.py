@@ -1,9 +1,0 @@
-# SPDX-License-Identifier: MIT
-"""Makes the helpers beside the tests importable."""
-
-from __future__ import annotations
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))

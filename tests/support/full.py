@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: MIT
+"""Every test there is, in pieces: ``pytest --full`` resumes, ``--shard i/n`` splits.
+
+Each test that passes is written down at once in ``.full/<state>.<shard>.jsonl``, a line with the
+rows of the coverage table that it checked. The state is the commit, with a digest of uncommitted
+changes. A second run of the same state leaves out what passed. Several machines take a shard each;
+their files together make the table::
+
+    python -m pytest --full --shard 2/3
+    python -m tests.support.full .full/*.jsonl        # on one machine, with all files
+
+The second command, and a run without shards that reaches its end, write
+``tests/data/coverage.json`` and ``docs/coverage.md``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import coverage_table as table
+
+__all__ = ["Shard", "main", "state_of"]
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / ".full"
+
+
+class Shard:
+    """Share ``number`` of ``count``; all cases of a test are in one, since they share stencils.
+
+    >>> [Shard.parse("1/2").has(f"test_{name}[{case}]") for name in "abc" for case in (1, 2)]
+    [False, False, True, True, True, True]
+    """
+
+    def __init__(self, number: int, count: int) -> None:
+        self.number, self.count = number, count
+
+    @staticmethod
+    def parse(text: str) -> Shard:
+        """Read ``i/n``; raise ValueError where it is not one of 1/n to n/n."""
+        number, _, count = text.partition("/")
+        shard = Shard(int(number), int(count))
+        if not 1 <= shard.number <= shard.count:
+            raise ValueError(f"{text} is not one of 1/n to n/n")
+        return shard
+
+    def has(self, test: str) -> bool:
+        """Say whether a test, by its id, belongs to this share."""
+        name = test.partition("[")[0].encode()
+        return int(hashlib.sha256(name).hexdigest(), 16) % self.count == self.number - 1
+
+
+def state_of(root: Path = ROOT) -> str:
+    """Return the commit, and where files differ from it a digest of the differences."""
+
+    def git(*words: str) -> bytes:
+        return subprocess.run(["git", *words], cwd=root, capture_output=True, check=True).stdout
+
+    commit = git("rev-parse", "--short=12", "HEAD").decode().strip()
+    changes = git("diff", "HEAD") + git("ls-files", "--others", "--exclude-standard")
+    return f"{commit}-{hashlib.sha256(changes).hexdigest()[:8]}" if changes else commit
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options."""
+    parser.addoption("--full", action="store_true", help="run the tests of all tiers, resuming")
+    parser.addoption("--shard", type=Shard.parse, metavar="i/n", help="with --full: a share of it")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Select all tiers; leave out what passed before."""
+    if not config.getoption("--full"):
+        return
+    config.option.markexpr = ""
+    # Workers see what was there when the session began: all must collect the same.
+    inputs = getattr(config, "workerinput", None)
+    passed = (
+        set(inputs["passed"]) if inputs is not None else {row["test"] for row in _rows(_results())}
+    )
+    config.stash[_PASSED] = passed
+    if inputs is None:
+        RESULTS.mkdir(exist_ok=True)
+
+
+_PASSED = pytest.StashKey[set[str]]()
+_STATE = pytest.StashKey[str]()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker what passed before."""
+    node.workerinput["passed"] = sorted(node.config.stash.get(_PASSED, set()))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out other shares, and what passed before."""
+    if not config.getoption("--full"):
+        return
+    shard: Shard = config.getoption("--shard") or Shard(1, 1)
+    passed = config.stash[_PASSED]
+    chosen = [item for item in items if shard.has(item.nodeid) and item.nodeid not in passed]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
+    items[:] = chosen
+
+
+class Recorder:
+    """Writes each test that passed, at once."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Add a line for a test that passed."""
+        if report.when == "call" and report.passed:
+            rows = [value for key, value in report.user_properties if key == table.PROPERTY]
+            with self.file.open("a") as file:
+                file.write(json.dumps({"test": report.nodeid, "rows": rows}) + "\n")
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Write the coverage table where everything ran."""
+        whole = session.config.getoption("--shard") is None and not session.testsfailed
+        if whole and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+            publish(_results())
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Record, in the process that sees the reports of all workers."""
+    config = session.config
+    if config.getoption("--full") and not hasattr(config, "workerinput"):
+        shard: Shard = config.getoption("--shard") or Shard(1, 1)
+        name = f"{state_of()}.{shard.number}-of-{shard.count}.jsonl"
+        config.pluginmanager.register(Recorder(RESULTS / name))
+
+
+def _results() -> list[Path]:
+    """Return the files of results of this state."""
+    return sorted(RESULTS.glob(f"{state_of()}.*.jsonl"))
+
+
+def _rows(files: Iterable[Path]) -> Iterator[dict[str, Any]]:
+    for file in files:
+        yield from map(json.loads, file.read_text().splitlines())
+
+
+def publish(files: Iterable[Path]) -> None:
+    """Write the coverage table from files of results: each row with the commit of its file.
+
+    Raises:
+        ValueError: The files are of several states.
+    """
+    files = list(files)
+    states = {file.name.partition(".")[0] for file in files}
+    if len(states) != 1:
+        raise ValueError(f"results of several states: {', '.join(sorted(states)) or 'none'}")
+    commit = states.pop().partition("-")[0]
+    cells = (table.Record(*cell) for row in _rows(files) for cell in row["rows"])
+    table.publish([cell._replace(commit=commit) for cell in cells])
+
+
+def main(words: list[str] | None = None) -> None:
+    """Write the coverage table from the files of several shards."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("files", nargs="+", type=Path, help="results of all shards, of one state")
+    publish(parser.parse_args(words).files)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: MIT
+"""What the running test uses: the emulator, stencils, kernels. And what was compiled for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from functools import cache, wraps
+from pathlib import Path
+from typing import Any
+
+from cklang import emulator
+from cklang.attention_keys import AnyKey
+from cklang.emulator import library
+from cklang.lowering.gemm import KernelSource
+from cklang.runtime import compile as steps
+from cklang.runtime.build import Builder, BuildResult, StencilFiles, Wanted
+from cklang.runtime.device import Device, Function
+from cklang.runtime.record import Artifact
+
+__all__ = ["Compiled", "Usage", "begin", "compiled", "current", "kernel_of", "watch"]
+
+
+@dataclass(slots=True)
+class Usage:
+    """What one test used."""
+
+    emulator: bool = False
+    stencils: dict[str, str] = field(default_factory=dict)
+    """Identity and label of each stencil, whether it was compiled now or came from the cache."""
+    loaded: list[tuple[str, bytes]] = field(default_factory=list)
+    """GPU and code object of each kernel that went onto an emulated device."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A stencil that was compiled in this process."""
+
+    label: str
+    seconds: float
+    """Of the wall clock, beside whatever else this machine did."""
+
+
+_usage = Usage()
+_kernels: dict[Path, Artifact] = {}
+compiled: list[Compiled] = []
+"""The stencils that this process compiled, in order."""
+
+
+def begin() -> None:
+    """Forget what earlier tests used."""
+    global _usage
+    _usage = Usage()
+
+
+def current() -> Usage:
+    """Return what was used since :func:`begin`."""
+    return _usage
+
+
+def kernel_of(code: bytes) -> Artifact | None:
+    """Return the kernel that was built in this process and has this code object, if any."""
+    kernels = (kernel for kernel in _kernels.values() if kernel.code_object.is_file())
+    return next((kernel for kernel in kernels if kernel.code_object.read_bytes() == code), None)
+
+
+@cache
+def watch() -> None:
+    """Note from now on what is loaded and built in this process."""
+    load, load_code = library.load, Device.load
+    build_many, stencil_of = Builder.build_many, Builder.stencil_of
+    compile_stencil = steps.compile_stencil
+
+    @wraps(load)
+    def noting_load() -> Any:
+        _usage.emulator = True
+        return load()
+
+    @wraps(build_many)
+    def noting_kernels(
+        builder: Builder,
+        wanted: Sequence[Wanted],
+        executor: Executor | None = None,
+        max_workers: int | None = None,
+    ) -> list[BuildResult]:
+        if steps.compile_stencil is compile_stencil:  # not where a test pretends to compile
+            _usage.stencils |= {key.stencil.digest: key.stencil.label for key, _ in wanted}
+        results = build_many(builder, wanted, executor, max_workers)
+        artifacts = [result.artifact for result in results if result.artifact is not None]
+        _kernels.update({artifact.folder: artifact for artifact in artifacts})
+        compiled.extend(map(_compiled, filter(_is_new, artifacts)))
+        return results
+
+    @wraps(stencil_of)
+    def noting_stencil(builder: Builder, key: AnyKey, source: KernelSource) -> StencilFiles:
+        _usage.stencils[key.stencil.digest] = key.stencil.label
+        return stencil_of(builder, key, source)
+
+    @wraps(load_code)
+    def noting_code(device: Device, code: bytes, symbol: str) -> Function:
+        if device.emulated:
+            _usage.loaded.append((device.spec.name, code))
+        return load_code(device, code, symbol)
+
+    library.load = emulator.load = noting_load  # type: ignore[assignment]
+    Device.load = noting_code  # type: ignore[method-assign]
+    Builder.build_many = noting_kernels  # type: ignore[method-assign]
+    Builder.stencil_of = noting_stencil  # type: ignore[method-assign]
+
+
+def _is_new(artifact: Artifact) -> bool:
+    return not artifact.cached and not artifact.steps["stencil"]["cached"]
+
+
+def _compiled(artifact: Artifact) -> Compiled:
+    return Compiled(artifact.key.stencil.label, float(artifact.steps["stencil"]["seconds"]))

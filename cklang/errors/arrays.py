@@ -224,4 +224,11 @@ TABLE: tuple[Rule, ...] = (
         CkValueError,
         "ck.pack takes integers from -8 to 7; these go from {low} to {high}",
     ),
+    row(
+        "A056",
+        CkValueError,
+        "{name}[{index}] is {got}, but it must be from {low} to {high}: {why}",
+        "as {option}, it tells kernels where to read and write, and beyond that range is memory "
+        "of something else",
+    ),
 )

@@ -79,8 +79,9 @@ def check_lists(lists: Mapping[str, Array], names: Mapping[str, str], extents: E
     room = (table.shape[-1] if begins is None else table.size - begins) * extents.keys
     why = f"the pages that {names[PAGES[0]]} lists for it have room for no more rows"
     check_range(name, LENGTHS[0], lengths, 0, room, why)
-    used = -(-lengths.astype(np.int64) // max(extents.keys, 1))
-    check_block_table(names[PAGES[0]], table, extents.pages, 0, used, begins)
+    if not _within(table, extents.pages - 1):
+        used = -(-lengths.astype(np.int64) // max(extents.keys, 1))
+        check_block_table(names[PAGES[0]], table, extents.pages, 0, used, begins)
 
 
 def check_block_table(
@@ -104,7 +105,7 @@ def check_block_table(
     Raises:
         CkValueError: A056, one of them names no page.
     """
-    if table.size == 0 or (table.min() >= 0 and table.max() < pages):
+    if _within(table, pages - 1):
         return
     used = np.zeros(table.shape, bool)
     if begins is None:
@@ -127,6 +128,8 @@ def check_range(
     used: Array | bool = True,
 ) -> None:
     """Raise A056 for the first of ``values`` that is used and not from ``low`` to ``high``."""
+    if isinstance(high, int) and isinstance(low, int) and low == 0 and _within(values, high):
+        return
     outside = used & ((values < low) | (values > high))
     if not outside.any():
         return
@@ -146,6 +149,17 @@ def check_range(
 
 def _check_starts(name: str, role: str, starts: Array, limit: int, why: str) -> None:
     """Check that starts neither decrease nor leave the rows."""
+    first, last = (starts.item(0), starts.item(-1)) if starts.size else (0, 0)
+    if first >= 0 and last <= limit and not np.count_nonzero(starts[1:] < starts[:-1]):
+        return
     before = np.zeros_like(starts)
     before[1:] = starts[:-1]
     check_range(name, role, starts, before, limit, why)
+
+
+def _within(values: Array, high: int) -> bool:
+    """Tell whether all values are from 0 to ``high``: in one pass, as every call asks."""
+    if values.dtype != np.int32:
+        return not values.size or bool(values.min() >= 0 and values.max() <= high)
+    # Taken for unsigned, a negative number is above all others.
+    return int(np.maximum.reduce(values.view(np.uint32), axis=None, initial=0)) <= high

@@ -156,7 +156,9 @@ def test_calls_with_many_constants_take_no_more_memory(
     """The memo bounds the plans that live, and plans the constants."""
     monkeypatch.setattr("cklang.runtime.op._MEMO_LIMIT", 2)
     op = seeded.using(splits=1)
-    results = [op(*tensors(), number, device=GPU) for number in (9021, 9022, 9023, 9024, 9025, 9021)]
+    results = [
+        op(*tensors(), number, device=GPU) for number in (9021, 9022, 9023, 9024, 9025, 9021)
+    ]
     gc.collect()
     assert len(allocated) == 3, "the offset, and the seeds of two plans"
     np.testing.assert_array_equal(results[0], results[5])

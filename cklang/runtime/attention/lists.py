@@ -7,17 +7,20 @@ Those in a GPU's memory are trusted: reading them would make every call wait for
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from cklang.fusion.attention_plan import AttentionPlan, FusedAttention
 from cklang.ir.attention import LENGTHS, PAGE_STARTS, PAGES, STARTS
 from cklang.ir.attention_lists import Extents, check_lists
 from cklang.ir.nodes import Value
-from cklang.runtime import arrays
-from cklang.runtime.arrays import HOST
+from cklang.ir.numeric import Array as Numbers
+from cklang.runtime.arrays import HOST, Array
 from cklang.runtime.bind import Binding
-from cklang.types import i32
 
 __all__ = ["HostLists", "host_lists"]
 
@@ -31,8 +34,33 @@ class HostList:
     slot: int
     """The place of its address among those of a call."""
     shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    """In elements."""
+    steps: tuple[int, ...]
+    """The strides in bytes."""
+    low: int
+    """The first byte of it, from its address on; negative if a stride is."""
+    memory: Any
+    """The ctypes array of all its bytes."""
+
+    @staticmethod
+    def of(role: str, name: str, slot: int, array: Array) -> HostList:
+        """Return an index array that lies as ``array`` does."""
+        low, high = array.extent
+        return HostList(
+            role=role,
+            name=name,
+            slot=slot,
+            shape=array.shape,
+            steps=tuple(stride * array.dtype.bytes for stride in array.strides),
+            low=low,
+            memory=ctypes.c_char * (high - low),
+        )
+
+    def at(self, address: int) -> Numbers:
+        """Return its elements in a call that has it at ``address``."""
+        if 0 in self.shape:
+            return np.empty(self.shape, np.int32)
+        memory = self.memory.from_address(address + self.low)
+        return np.ndarray(self.shape, np.int32, memory, -self.low, self.steps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,11 +76,13 @@ class HostLists:
         Raises:
             CkValueError: A056, an element is out of its range.
         """
-        values = {
-            each.role: arrays.view(addresses[each.slot], i32, each.shape, each.strides)
-            for each in self.lists
-        }
-        check_lists(values, {each.role: each.name for each in self.lists}, self.extents)
+        values = {each.role: each.at(addresses[each.slot]) for each in self.lists}
+        check_lists(values, self.names, self.extents)
+
+    @property
+    def names(self) -> dict[str, str]:
+        """What the user calls each, by role."""
+        return {each.role: each.name for each in self.lists}
 
 
 def host_lists(plan: object, binding: Binding) -> HostLists | None:
@@ -75,13 +105,7 @@ def host_lists(plan: object, binding: Binding) -> HostLists | None:
     )
     return HostLists(
         lists=tuple(
-            HostList(
-                role=role,
-                name=name,
-                slot=slots[name],
-                shape=binding.arrays[name].shape,
-                strides=binding.arrays[name].strides,
-            )
+            HostList.of(role, name, slots[name], binding.arrays[name])
             for role, name in names.items()
         ),
         extents=Extents(rows=rows, keys=keys, pages=pages),

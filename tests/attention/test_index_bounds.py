@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from attention_ops import (
 )
 from hypothesis import given
 from hypothesis import strategies as st
+from streams import on_device
 
 import cklang as ck
 from cklang.errors import CkError, CkValueError
@@ -267,6 +267,18 @@ def test_repeated_calls_check_again() -> None:
     assert packed.last.memoised
 
 
+def test_repeated_gradients_check_again() -> None:
+    args, grad = packed_rows_args([(60, 70), (40, 30)], 1)
+    with ck.using(arch="gfx942"):
+        ck.attention_grad(packed_rows, *args, grad=grad)
+        ck.attention_grad(packed_rows, *args, grad=grad)
+        assert packed_rows.last is not None
+        assert packed_rows.last.memoised
+        args[4][1] = -1
+        with pytest.raises(CkError, match=r"CK-A056 theirs\[1\] is -1"):
+            ck.attention_grad(packed_rows, *args, grad=grad)
+
+
 def test_what_is_not_looked_up_may_be_anything() -> None:
     args = of_cached()
     lengths, table = args[3:]
@@ -356,12 +368,10 @@ def test_what_tuning_measures_is_legal() -> None:
 
 _ON_DEVICE = """
 import sys
-from pathlib import Path
+from importlib import import_module
 
-sys.path[:0] = [{tests!r}]
+sys.path[:0] = {path!r}
 import numpy as np
-from attention_ops import cached, cached_args, packed, packed_args
-from streams import on_device
 
 import cklang as ck
 from cklang import emulator
@@ -369,8 +379,8 @@ from cklang.errors import CkError
 from cklang.runtime import arrays
 from cklang.runtime.device import open_device
 
+ops, on_device = import_module({ops!r}), import_module({streams!r}).on_device
 device = open_device("emu:gfx942")
-new = arrays.empty
 
 
 def empty(shape, dtype, library, place=arrays.HOST):
@@ -379,11 +389,11 @@ def empty(shape, dtype, library, place=arrays.HOST):
 
 arrays.empty = empty
 if {which!r} == "rows":
-    call, args = packed, packed_args([(60, 70), (40, 30)], 1)
+    call, args = ops.packed, ops.packed_args([(60, 70), (40, 30)], 1)
     args[3][2] = 130
 elif {which!r} == "pages":
     # Pages of 4 KiB: 16 rows of 2 heads of 64 f16. What lies behind the last is not there.
-    call, args = cached.using(splits=3), cached_args([100, 20], 1, 1)
+    call, args = ops.cached.using(splits=3), ops.cached_args([100, 20], 1, 1)
     args[4][0, 2] = len(args[1])
 else:
     rows = np.ones((1, 2, 5, 64), np.float16)
@@ -411,7 +421,8 @@ def test_the_emulator_finds_what_a_device_array_makes_a_kernel_touch(
     which: str, access: str
 ) -> None:
     """In a process of its own, whose device has failed afterwards."""
-    code = _ON_DEVICE.format(tests=str(Path(__file__).parents[1]), which=which)
+    places = {"ops": packed_args.__module__, "streams": on_device.__module__, "path": sys.path}
+    code = _ON_DEVICE.format(which=which, **places)
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True
     )

@@ -228,7 +228,7 @@ TABLE: tuple[Rule, ...] = (
         "A056",
         CkValueError,
         "{name}[{index}] is {got}, but it must be from {low} to {high}: {why}",
-        "as {option}, it tells kernels where to read and write, and beyond that range is memory "
-        "of something else",
+        "{option} tells the kernel where to read and write; outside this range it would touch "
+        "the memory of other arrays",
     ),
 )

@@ -54,12 +54,12 @@ def eager_attention(
         roles += SEEDS
     lists = (cu_seqlens_q, cu_seqlens_k, seqlens_k, block_table, page_starts, min_seqlen_q)
     names = (*STARTS, *LENGTHS, *PAGES, *PAGE_STARTS, *MIN_QUERIES)
-    given_lists = {
+    index_arrays = {
         role: np.asarray(held) for role, held in zip(names, lists, strict=True) if held is not None
     }
-    operands += given_lists.values()
-    roles += given_lists
-    _check_lists(given_lists, operands[0], operands[1])
+    operands += index_arrays.values()
+    roles += index_arrays
+    _check_lists(index_arrays, operands[0], operands[1])
     given: dict[str, Any] = {
         "roles": roles,
         "scale": scale if isinstance(scale, str) else float(scale),

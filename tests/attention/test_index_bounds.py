@@ -90,6 +90,11 @@ def of_packed() -> list[Any]:
     return packed_args([(60, 70), (40, 30)], 1)
 
 
+def of_gradients() -> list[Any]:
+    args, grad = packed_rows_args([(60, 70), (40, 30)], 1)
+    return [*args, grad]
+
+
 def of_cached() -> list[Any]:
     """Two sequences with room for 144 keys each, in 18 pages of 16 rows."""
     return cached_args([100, 20], 1, 1)
@@ -172,7 +177,7 @@ CALLS: dict[str, tuple[Callable[..., Any], list[Any], str]] = {
     ),
     "gradients": (
         lambda *args: ck.attention_grad(packed_rows, *args[:-1], grad=args[-1]),
-        changed([*(made := packed_rows_args([(60, 70), (40, 30)], 1))[0], made[1]], 4, 2, 130),
+        changed(of_gradients(), 4, 2, 130),
         r"theirs\[2\] is 130, but it must be from 70 to 100",
     ),
     "bytes of a dropout": (
@@ -235,13 +240,14 @@ APPENDED: dict[str, tuple[dict[str, Any], str]] = {
 def test_rows_are_written_to_no_foreign_page(name: str, builds_nothing: None) -> None:
     """Three rows behind two caches of up to 16, in pages of 8."""
     change, message = APPENDED[name]
-    given: dict[str, Any] = {"seqlens_k": [0, 0], "block_table": [[0, 1], [2, 3]]} | change
-    lists = {place: np.array(given.pop(place), np.int32) for place in ("seqlens_k", "block_table")}
+    options: dict[str, Any] = {"seqlens_k": [0, 0], "block_table": [[0, 1], [2, 3]]} | change
+    names = ("seqlens_k", "block_table")
+    lists = {name: np.array(options.pop(name), np.int32) for name in names}
     caches = [np.zeros((4, 2, 8, 40), np.float16) for _ in "kv"]
     rows = [numbers(2, 2, 3, 40)] * 2
     turns = {each: numbers(16, 16) for each in ("cos", "sin")}
     with pytest.raises(CkValueError, match=f"CK-A056 {message}"):
-        ck.append_kv(*caches, *rows, **lists, **turns, **given, device=GPU)
+        ck.append_kv(*caches, *rows, **lists, **turns, **options, device=GPU)
     assert not any(cache.any() for cache in caches)
 
 
@@ -405,9 +411,8 @@ else:
         ck.append_kv(k_cache, v_cache, k, v, seqlens_k=lengths, block_table=table)
 
 
-given = [on_device(device, np.ascontiguousarray(each)) for each in args]
 try:
-    call(*given)
+    call(*(on_device(device, np.ascontiguousarray(each)) for each in args))
     device.synchronize()
 except CkError as problem:
     print(problem.code, emulator.fault(device.index))

@@ -100,10 +100,10 @@ def test_planned_results_lie_as_those_that_are_made(
     if library is Library.TORCH:
         pytest.importorskip("torch", reason="pip install torch")
     planned = arrays.planned(tuple(shape), dtype, library)
-    made = arrays.read("made", arrays.empty(tuple(shape), dtype, library))
+    real = arrays.read("real", arrays.empty(tuple(shape), dtype, library))
     for each in ("shape", "strides", "dtype", "place", "library", "writeable", "extent"):
-        assert getattr(planned, each) == getattr(made, each)
-    assert arrays.alignment_of(planned.pointer) == arrays.alignment_of(made.pointer)
+        assert getattr(planned, each) == getattr(real, each)
+    assert arrays.alignment_of(planned.pointer) == arrays.alignment_of(real.pointer)
 
 
 def test_results_that_no_library_makes_are_refused_before_building(extents: list[int]) -> None:

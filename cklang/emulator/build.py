@@ -3,12 +3,14 @@
 
 The library lies in the cache under a key of everything it is made of: the C++ sources, the
 instruction tables, the GPUs' facts, the compiler, its flags and the CPU's features. The object of
-each source lies beside it under its own key, so that a changed file alone is compiled again.
+each source lies beside it under its own key, so that a changed file alone is compiled again. Both
+are compared with what was built before they are used: a library that is cut short ends the process.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import tempfile
@@ -21,10 +23,19 @@ from cklang import knobs
 from cklang.arch import ArchSpec, all_archs
 from cklang.emulator.isa.tables import generate
 from cklang.errors import error
+from cklang.runtime.integrity import (
+    RECORD,
+    file_digest,
+    files_in,
+    problem_of,
+    read_record,
+    sealed,
+)
+from cklang.runtime.log import logger
 from cklang.runtime.paths import cache_root
 from cklang.runtime.toolchain import Kind, Toolchain, find_toolchain, run_tool
 
-__all__ = ["LIBRARY", "library_path"]
+__all__ = ["LIBRARY", "intact", "kept_object", "library_path", "problem_of_library", "seal"]
 
 LIBRARY = "libamdhip64.so"
 """The name under which hip-python, and every HIP program, looks for the HIP library."""
@@ -58,18 +69,45 @@ def library_path() -> Path:
         CkBuildError: B001 or B010, there is no compiler, or it failed.
     """
     toolchain = find_toolchain()
-    folder = cache_root() / "emulator" / _key(toolchain)
-    library = folder / LIBRARY
-    if library.is_file():
-        return library
-    _check_cpu()
+
+    def build(folder: Path) -> None:
+        _check_cpu()
+        _build(toolchain, folder)
+
+    return intact(cache_root() / "emulator" / _key(toolchain), build) / LIBRARY
+
+
+def intact(folder: Path, build: Callable[[Path], None]) -> Path:
+    """Return ``folder`` with the library as it was built, by ``build`` if it is not there as such.
+
+    ``build`` makes the folder, or one in its place, and seals it. A damaged one is logged.
+    """
+    if problem_of_library(folder) is None:
+        return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     from filelock import FileLock
 
     with FileLock(f"{folder}.lock"):
-        if not library.is_file():
-            _build(toolchain, folder)
-    return library
+        problem = problem_of_library(folder)
+        if problem is not None:
+            if folder.exists():
+                logger("emulator").warning("%s: %s; it will be built again", folder, problem)
+            build(folder)
+    return folder
+
+
+def seal(folder: Path) -> None:
+    """Write down what the library in ``folder`` contains."""
+    record = sealed({"files": {LIBRARY: files_in(folder)[LIBRARY]}})
+    (folder / RECORD).write_text(json.dumps(record, indent=1))
+
+
+def problem_of_library(folder: Path) -> str | None:
+    """Say why the library in ``folder`` must not be loaded, or return None."""
+    try:
+        return problem_of(folder, read_record(folder), every_byte=True)
+    except OSError as problem:
+        return f"{RECORD} cannot be read ({problem.strerror})"
 
 
 def _sources() -> list[Path]:
@@ -92,7 +130,9 @@ def _key(toolchain: Toolchain) -> str:
 def _shared_digest(toolchain: Toolchain, work: Path) -> bytes:
     """SHA-256 of what every object depends on: headers, generated tables, compiler, CPU."""
     digest = hashlib.sha256()
-    for path in sorted([*(_HERE / "src").glob("*.h"), *work.glob("*.h"), *work.glob("*.inc")]):
+    # The order must not depend on where the cache is.
+    tables = sorted([*work.glob("*.h"), *work.glob("*.inc")])
+    for path in [*tables, *sorted((_HERE / "src").glob("*.h"))]:
         digest.update(f"{path.name}\0".encode() + path.read_bytes() + b"\0")
     facts = (toolchain.identity, *_FLAGS, " ".join(sorted(_cpu_features())))
     digest.update("\0".join(facts).encode())
@@ -154,6 +194,7 @@ def _build(toolchain: Toolchain, folder: Path) -> None:
         objects = _compile(toolchain, work)
         _link(toolchain, objects, work)
         _gather_logs(work)
+        seal(work)
         shutil.rmtree(folder, ignore_errors=True)
         work.rename(folder)
     except BaseException:
@@ -173,16 +214,19 @@ def _compile(toolchain: Toolchain, work: Path) -> list[Path]:
         run_tool(command, log=work / f"{output.stem}.log", environment=toolchain.environment())
         return output
 
-    run(_HERE / "src" / "common.h", headers, ("-x", "c++-header"))
     shared = _shared_digest(toolchain, work)
     kept = cache_root() / "emulator" / "objects"
     kept.mkdir(parents=True, exist_ok=True)
+    names = {source: _object_name(shared, source) for source in sources}
+    known = {source: kept_object(kept, name) for source, name in names.items()}
+    if None in known.values():
+        run(_HERE / "src" / "common.h", headers, ("-x", "c++-header"))
 
     def one(source: Path) -> Path:
-        digest = hashlib.sha256(shared + source.read_bytes()).hexdigest()[:32]
-        published = kept / f"{source.stem}-{digest}.o"
-        if not published.is_file():
+        published = known[source]
+        if published is None:
             output = run(source, work / f"{source.stem}.o", ("-include-pch", str(headers)))
+            published = kept / f"{names[source]}-{file_digest(output)[:32]}.o"
             output.rename(published)
         return published
 
@@ -197,6 +241,22 @@ def _compile(toolchain: Toolchain, work: Path) -> list[Path]:
             pool.shutdown(cancel_futures=True)
             raise
     return [done.result() for done in running]
+
+
+def _object_name(shared: bytes, source: Path) -> str:
+    """Return the name of what a source is compiled to, without that of its contents."""
+    digest = hashlib.sha256(shared + source.read_bytes()).hexdigest()[:32]
+    return f"{source.stem}-{digest}"
+
+
+def kept_object(kept: Path, name: str) -> Path | None:
+    """Return the object of that name whose contents are those that its file name ends with."""
+    for path in kept.glob(f"{name}-*.o"):
+        if file_digest(path)[:32] == path.stem.rpartition("-")[2]:
+            return path
+        logger("emulator").warning("%s is damaged; it will be compiled again", path)
+        path.unlink(missing_ok=True)
+    return None
 
 
 def _link(toolchain: Toolchain, objects: list[Path], work: Path) -> None:

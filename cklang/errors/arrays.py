@@ -224,4 +224,11 @@ TABLE: tuple[Rule, ...] = (
         CkValueError,
         "ck.pack takes integers from -8 to 7; these go from {low} to {high}",
     ),
+    row(
+        "A056",
+        CkValueError,
+        "{name}[{index}] is {got}, but it must be from {low} to {high}: {why}",
+        "{option} tells the kernel where to read and write; outside this range it would touch "
+        "the memory of other arrays",
+    ),
 )

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from cklang.ir.attention import (
     attend,
     log_sum,
 )
+from cklang.ir.attention_lists import OPTIONS, Extents, check_lists
 from cklang.ir.numeric import Array
 
 __all__ = ["eager_attention"]
@@ -53,10 +54,12 @@ def eager_attention(
         roles += SEEDS
     lists = (cu_seqlens_q, cu_seqlens_k, seqlens_k, block_table, page_starts, min_seqlen_q)
     names = (*STARTS, *LENGTHS, *PAGES, *PAGE_STARTS, *MIN_QUERIES)
-    for role, held in zip(names, lists, strict=True):
-        if held is not None:
-            operands.append(np.asarray(held))
-            roles.append(role)
+    index_arrays = {
+        role: np.asarray(held) for role, held in zip(names, lists, strict=True) if held is not None
+    }
+    operands += index_arrays.values()
+    roles += index_arrays
+    _check_lists(index_arrays, operands[0], operands[1])
     given: dict[str, Any] = {
         "roles": roles,
         "scale": scale if isinstance(scale, str) else float(scale),
@@ -66,6 +69,17 @@ def eager_attention(
     }
     o = attend(*operands, **given)
     return (o, log_sum(*operands, **given)) if return_lse else o
+
+
+def _check_lists(lists: Mapping[str, Array], q: Array, k: Array) -> None:
+    """Raise A056 for an element of an index array that is out of its range."""
+    packed, paged = STARTS[0] in lists, PAGES[0] in lists
+    extents = Extents(
+        rows=q.shape[0 if packed else 2],
+        keys=k.shape[0 if packed and not paged else 2],
+        pages=k.shape[0],
+    )
+    check_lists(lists, OPTIONS, extents)
 
 
 def _mask(mask: Window | Callable[..., Any] | None) -> Callable[..., Array]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
 from typing import Any
@@ -31,10 +31,12 @@ __all__ = [
     "extent_of",
     "index_of",
     "is_scalar",
+    "planned",
     "read",
     "scalar",
     "to_numpy",
     "torch_module",
+    "view",
 ]
 
 HOST = "host"
@@ -274,12 +276,19 @@ def to_numpy(name: str, value: object) -> np.ndarray[Any, Any]:
     array = read(name, value)
     if array.place != HOST:
         raise error("A006", name=name, what=f"an array on {array.place}")
-    if array.size == 0:
-        return np.empty(array.shape, array.dtype.numpy)
-    low, high = extent_of(array.shape, array.strides, array.dtype.bytes)
-    memory = memoryview((ctypes.c_char * (high - low)).from_address(array.pointer + low))
-    strides = [stride * array.dtype.bytes for stride in array.strides]
-    return np.ndarray(array.shape, array.dtype.numpy, memoryview(memory), -low, strides).copy()
+    return view(array.pointer, array.dtype, array.shape, array.strides).copy()
+
+
+def view(
+    pointer: int, dtype: DType, shape: tuple[int, ...], strides: tuple[int, ...]
+) -> np.ndarray[Any, Any]:
+    """Return host memory as a NumPy array, which must not outlive it; ``strides`` in elements."""
+    if 0 in shape:
+        return np.empty(shape, dtype.numpy)
+    low, high = extent_of(shape, strides, dtype.bytes)
+    memory = (ctypes.c_char * (high - low)).from_address(pointer + low)
+    steps = [stride * dtype.bytes for stride in strides]
+    return np.ndarray(shape, dtype.numpy, memoryview(memory), -low, steps)
 
 
 def _known() -> str:
@@ -314,3 +323,18 @@ def empty(shape: tuple[int, ...], dtype: DType, library: Library, place: str = H
     torch_dtype = {mine: theirs for theirs, mine in _torch_dtypes().items()}[dtype]
     device = "cpu" if place == HOST else place.replace("hip", "cuda")
     return torch_module().empty(shape, dtype=torch_dtype, device=device)
+
+
+def planned(shape: tuple[int, ...], dtype: DType, library: Library, place: str = HOST) -> Array:
+    """Return how an array of :func:`empty` will lie, without memory for its elements.
+
+    Raises:
+        CkValueError: A047, as :func:`empty`.
+    """
+    like = read("a result", empty((0,), dtype, library, place))
+    strides, step = [0] * len(shape), 1
+    for axis in reversed(range(len(shape))):
+        strides[axis] = step
+        step *= max(shape[axis], 1)
+    # New memory is aligned for every kernel, and so is this address of none.
+    return replace(like, pointer=0, shape=shape, strides=tuple(strides))

@@ -10,7 +10,6 @@ a failed one is kept aside for its compiler log.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -25,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from cklang.codec import canonical_digest
 from cklang.errors import CkError, error
+from cklang.runtime.integrity import RECORD, files_in, problem_of, read_record, sealed
 from cklang.runtime.log import logger
 from cklang.runtime.paths import cache_root
 
@@ -36,7 +36,6 @@ __all__ = ["SCHEMA_VERSION", "Damage", "Entry", "Store", "digest_of"]
 SCHEMA_VERSION = 1
 """Version of the folder layout and of ``record.json``."""
 
-_HASH_LIMIT = 16 << 20
 _STALE_SECONDS = 24 * 3600.0
 
 Inputs = Mapping[str, Any]
@@ -94,32 +93,6 @@ def digest_of(kind: str, inputs: Inputs) -> str:
     return canonical_digest({"schema": SCHEMA_VERSION, "kind": kind, "inputs": inputs})
 
 
-def _file_digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _seal(record: Mapping[str, Any]) -> str:
-    plain = {name: value for name, value in record.items() if name != "seal"}
-    return canonical_digest(plain)
-
-
-def _problem_of(folder: Path, record: Mapping[str, Any], *, every_byte: bool) -> str | None:
-    """Say what is wrong with the entry in ``folder``, or None."""
-    if record.get("seal") != _seal(record):
-        return "record.json was altered"
-    for name, want in record["files"].items():
-        path = folder / name
-        if not path.is_file():
-            return f"{name} is missing"
-        size = path.stat().st_size
-        if size != want["bytes"]:
-            return f"{name} has {size} bytes, not {want['bytes']}"
-        if (every_byte or size <= _HASH_LIMIT) and _file_digest(path) != want["sha256"]:
-            return f"{name} has other contents than were built"
-    return None
-
-
 class Store:
     """The store below ``root`` (default: the kernel cache of this user)."""
 
@@ -162,7 +135,7 @@ class Store:
         """Iterate over the readable entries (without checking their files)."""
         for folder in self._folders(kind):
             try:
-                record = json.loads((folder / "record.json").read_text())
+                record = json.loads((folder / RECORD).read_text())
                 yield self._entry(record["kind"], folder, record)
             except (OSError, ValueError, KeyError):
                 continue
@@ -174,7 +147,7 @@ class Store:
             try:
                 _, problem = self._read(folder.parent.parent.name, folder, every_byte=True)
             except FileNotFoundError:
-                problem = "record.json is missing"
+                problem = f"{RECORD} is missing"
             if problem is None:
                 whole += 1
             else:
@@ -196,9 +169,14 @@ class Store:
         try:
             write(temporary)
             entry, problem = self._read(kind, temporary, every_byte=True)
-            if entry is not None and (kind, digest) != (
-                entry.record["kind"],
-                digest_of(kind, entry.record["inputs"]),
+            if (
+                entry is not None
+                and problem is None
+                and (kind, digest)
+                != (
+                    entry.record["kind"],
+                    digest_of(kind, entry.record["inputs"]),
+                )
             ):
                 problem = "it was made from other inputs"
         except BaseException:
@@ -257,13 +235,9 @@ class Store:
     def _read(
         self, kind: str, folder: Path, *, every_byte: bool
     ) -> tuple[Entry | None, str | None]:
-        text = (folder / "record.json").read_text(errors="replace")
-        try:
-            record = json.loads(text)
-            problem = _problem_of(folder, record, every_byte=every_byte)
-        except (ValueError, KeyError, TypeError, AttributeError):
-            return None, "record.json is not whole"
-        return self._entry(kind, folder, record), problem
+        record = read_record(folder)
+        problem = problem_of(folder, record, every_byte=every_byte)
+        return None if record is None else self._entry(kind, folder, record), problem
 
     @contextmanager
     def _lock(self, kind: str, digest: str) -> Iterator[None]:
@@ -296,7 +270,7 @@ class Store:
         try:
             facts = dict(build(temporary))
             record = self._record(kind, digest, inputs, facts, temporary, start)
-            (temporary / "record.json").write_text(json.dumps(record, indent=1, sort_keys=True))
+            (temporary / RECORD).write_text(json.dumps(record, indent=1, sort_keys=True))
         except CkError as failure:
             raise self._keep_failure(kind, digest, temporary, failure) from failure
         except BaseException:
@@ -322,28 +296,17 @@ class Store:
         folder: Path,
         start: float,
     ) -> dict[str, Any]:
-        files = {
-            str(path.relative_to(folder)): {
-                "bytes": path.stat().st_size,
-                "sha256": _file_digest(path),
-            }
-            for path in sorted(folder.rglob("*"))
-            if path.is_file()
-        }
-        record: dict[str, Any] = {
+        record = {
             "schema": SCHEMA_VERSION,
             "kind": kind,
             "digest": digest,
             "inputs": dict(inputs),
             "facts": facts,
-            "files": files,
+            "files": files_in(folder),
             "seconds": round(time.perf_counter() - start, 4),
             "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }
-        # The plain form is what a reader will see, so the seal is made over it.
-        record = json.loads(json.dumps(record))
-        record["seal"] = _seal(record)
-        return record
+        return sealed(record)
 
     def _publish(self, kind: str, digest: str, temporary: Path, record: Mapping[str, Any]) -> Entry:
         folder = self._folder(kind, digest)

@@ -78,6 +78,8 @@ class Step:
     """How many bytes of it must be 0 before each launch."""
     table: Upload | None = None
     """What a group of products reads its arguments from, at the place of its workspace."""
+    constants: tuple[object, ...] = ()
+    """Memory that its arguments name and that must live as long as it can be launched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,37 +7,33 @@ device. A known one goes straight to the launch; otherwise it is bound, planned 
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
 
 from cklang import knobs
 from cklang.errors import CkError, error
 from cklang.frontend.program import Program
 from cklang.ir.nodes import Function
 from cklang.runtime import arrays, quick
-from cklang.runtime.arrays import HOST, Library
 from cklang.runtime.bind import Binding, ResultFace, assign, bind, check_out
 from cklang.runtime.context import Defaults, current, device_named
 from cklang.runtime.family import AnyAlgorithm, Asked
 from cklang.runtime.irprogram import IrProgram
+from cklang.runtime.ready import Ready, dtypes_of, put_numbers, ready_of
 from cklang.runtime.record import Artifact, CallRecord
 from cklang.runtime.registry import Registry
 from cklang.runtime.select import Request
 from cklang.runtime.space import Pattern
 from cklang.runtime.strategy import Direction, Strategy, strategy_of
-from cklang.runtime.upload import Page, Pages
 
 if TYPE_CHECKING:
     import networkx as nx
 
     from cklang.runtime.attention.gradients import GradientKind
+    from cklang.runtime.attention.lists import HostLists
     from cklang.runtime.device import Effort
     from cklang.runtime.dispatch import CallPlan
     from cklang.runtime.plans import AnyChoice, AnyPlan
@@ -46,32 +42,12 @@ if TYPE_CHECKING:
 __all__ = ["Op", "op", "op_from_ir"]
 
 _MEMO_LIMIT = 4096
-_NUMBER = 8
-"""Bytes that a number has for itself."""
 _OPTIONS = ("out", "device")
 _CHANNELS_LAST = (
     "convolutions take channels last: of an NCHW tensor pass x.permute(0, 2, 3, 1), which copies "
     "nothing if it is channels_last, of an array numpy.ascontiguousarray(numpy.moveaxis(x, 1, -1))"
     '; or write layout="nchw" in the op'
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Ready:
-    """Everything a repeated call needs; it holds no array of the call that made it."""
-
-    plan: CallPlan
-    results: tuple[ResultFace, ...]
-    libraries: tuple[Library, ...]
-    """Whose arrays the results are."""
-    place: str
-    number_dtypes: tuple[np.dtype[Any], ...]
-    """The dtype that each address's memory has, for plain numbers."""
-
-    @functools.cached_property
-    def number_pages(self) -> Pages:
-        """Where plain numbers stand beside arrays on a GPU."""
-        return Pages(self.plan.device, bytes(_NUMBER * len(self.number_dtypes)))
 
 
 class _Last(NamedTuple):
@@ -99,7 +75,7 @@ class Op:
                 raise error("A013", at=parameter.span, op=program.name, name=parameter.name)
         fixed = not any(parameter.keyword_only for parameter in program.parameters)
         self._positional = len(program.parameters) if fixed else -1
-        self._memo: dict[object, _Ready] = {}
+        self._memo: dict[object, Ready] = {}
         self._fusions: dict[int, tuple[Function, AnyPlan]] = {}
         self._lock = threading.RLock()
         self._last: _Last | None = None
@@ -127,6 +103,7 @@ class Op:
 
         Raises:
             CkTypeError, CkValueError: The arguments (A rows), the program (F rows).
+                A056: an index array in host memory, before anything is built or launched.
             CkUnsupportedError: K101, K102: no kernel of this installation can compute it.
             CkBuildError: B rows: a compiler failed.
             CkDeviceError: D and E rows.
@@ -152,11 +129,13 @@ class Op:
         return what, seen.key, defaults, registry.version
 
     def _run(
-        self, ready: _Ready, seen: quick.Glance, values: Sequence[Any], out: Any, memoised: bool
+        self, ready: Ready, seen: quick.Glance, values: Sequence[Any], out: Any, memoised: bool
     ) -> Any:
         """Launch, and return ``out`` or the list of new results."""
         plan, addresses = ready.plan, seen.addresses
-        page = _put_numbers(ready, seen) if seen.numbers else None
+        if memoised and ready.lists is not None:
+            ready.lists.check(addresses)
+        page = put_numbers(ready, seen) if seen.numbers else None
         result = out
         if out is None:
             result = [
@@ -208,7 +187,7 @@ class Op:
         made: list[Any] = self._run(ready, seen, given, None, memoised)
         return made
 
-    def _prepare_group(self, calls: Sequence[Sequence[Any]], device_name: str | None) -> _Ready:
+    def _prepare_group(self, calls: Sequence[Sequence[Any]], device_name: str | None) -> Ready:
         from cklang.runtime.build import shared_builder
         from cklang.runtime.device import open_device
         from cklang.runtime.grouped import Member, prepare_group
@@ -219,18 +198,18 @@ class Op:
             Member(
                 plan=gemms(self._fuse(binding), "grouped"),
                 binding=binding,
-                out=arrays.read("out", _new(binding.results[0], binding)),
+                out=_planned(binding.results, binding)[0],
             )
             for binding in bindings
         ]
         place = bindings[0].place
         device = open_device(device_name, place)
-        return _Ready(
+        return Ready(
             plan=prepare_group(members, device, shared_builder(), self.request),
             results=tuple(binding.results[0] for binding in bindings),
             libraries=tuple(binding.library for binding in bindings),
             place=place,
-            number_dtypes=tuple(dtype for binding in bindings for dtype in _dtypes(binding)),
+            number_dtypes=tuple(dtype for binding in bindings for dtype in dtypes_of(binding)),
         )
 
     def derived(
@@ -268,27 +247,41 @@ class Op:
         memoised = ready is not None
         if ready is None:
             binding = self._bind(values)
+            lists = self._checked_lists(binding)
             call, faces = plan(binding, device)
-            ready = _ready(call, faces, binding)
+            ready = ready_of(call, faces, binding, lists)
             self._remember(key, ready)
         made: list[Any] = self._run(ready, seen, values, None, memoised)
         return made
 
-    def _prepare(self, values: Sequence[Any], out: Any, device_name: str | None) -> _Ready:
+    def _prepare(self, values: Sequence[Any], out: Any, device_name: str | None) -> Ready:
         from cklang.runtime.build import shared_builder
         from cklang.runtime.device import open_device
         from cklang.runtime.plans import prepare
 
         binding = self._bind(values)
-        made = [_new(face, binding) for face in binding.results] if out is None else None
-        targets = _targets(binding, out if made is None else _one_or_all(made))
+        targets = _planned(binding.results, binding) if out is None else _targets(binding, out)
+        lists = self._checked_lists(binding)
         device = open_device(device_name, binding.place)
         plan = prepare(
             self._fuse(binding), binding, targets, device, shared_builder(), self.request
         )
-        return _ready(plan, binding.results, binding)
+        return ready_of(plan, binding.results, binding, lists)
 
-    def _remember(self, key: object, ready: _Ready) -> None:
+    def _checked_lists(self, binding: Binding) -> HostLists | None:
+        """Return the index arrays that calls like a bound one check; its own are right.
+
+        Raises:
+            CkValueError: A056, an element of an index array in host memory is out of its range.
+        """
+        from cklang.runtime.attention.lists import host_lists
+
+        lists = host_lists(self._fuse(binding), binding)
+        if lists is not None:
+            lists.check([array.pointer for array in binding.arrays.values()])
+        return lists
+
+    def _remember(self, key: object, ready: Ready) -> None:
         with self._lock:
             while len(self._memo) >= _MEMO_LIMIT:
                 self._memo.pop(next(iter(self._memo)))
@@ -529,37 +522,6 @@ class Op:
         )
 
 
-def _ready(plan: CallPlan, results: tuple[ResultFace, ...], binding: Binding) -> _Ready:
-    return _Ready(
-        plan=plan,
-        results=results,
-        libraries=(binding.library,) * len(results),
-        place=binding.place,
-        number_dtypes=_dtypes(binding),
-    )
-
-
-def _put_numbers(ready: _Ready, seen: quick.Glance) -> Page | None:
-    """Put the numbers of a call where its kernels read them, and note the addresses.
-
-    Returns:
-        The page to give back when they are launched; None of a call that waits for them.
-    """
-    cells = [np.array(number, ready.number_dtypes[index]) for index, number in seen.numbers]
-    page = None
-    if ready.place == HOST:
-        seen.held += cells
-        places = [quick.address(cell) for cell in cells]
-    else:
-        page = ready.number_pages.take()
-        places = [page.address + _NUMBER * place for place in range(len(cells))]
-        for place, cell in zip(places, cells, strict=True):
-            ctypes.memmove(place, quick.address(cell), cell.nbytes)
-    for (index, _), place in zip(seen.numbers, places, strict=True):
-        seen.addresses[index] = place
-    return page
-
-
 def _expect_algorithm(given: object) -> None:
     if not isinstance(given, AnyAlgorithm | None):
         want = "a cklang.Algorithm or cklang.AttentionAlgorithm"
@@ -573,13 +535,11 @@ def _count(given: object) -> int:
     return given
 
 
-def _new(face: ResultFace, binding: Binding) -> Any:
-    """Return a new array for a result of a call."""
-    return arrays.empty(face.shape, face.dtype, binding.library, binding.place)
-
-
-def _dtypes(binding: Binding) -> tuple[np.dtype[Any], ...]:
-    return tuple(array.dtype.numpy for array in binding.arrays.values())
+def _planned(faces: Sequence[ResultFace], binding: Binding) -> tuple[arrays.Array, ...]:
+    """Return the new arrays that a call will make for its results, without memory for them."""
+    return tuple(
+        arrays.planned(face.shape, face.dtype, binding.library, binding.place) for face in faces
+    )
 
 
 def _one_or_all(made: Sequence[Any]) -> Any:

@@ -134,13 +134,20 @@ def test_nothing_is_turned_without_tables() -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"seqlens_k": HELD + 9}, "the rows of a sequence must be at most 40, not 41"),
+        ({"seqlens_k": HELD + 9}, r"CK-A056 seqlens_k\[2\] is 36, but it must be from 0 to 35"),
+        (
+            {"k": made(B, G, 41, D), "v": made(B, G, 41, E)},
+            "the rows of k and q must be at most 40",
+        ),
         ({"seqlens_k": HELD[:2]}, r"seqlens_k must be i32 \[3\], not 'i32 \[2\]'"),
         ({"v": made(B, G, N + 1, E)}, r"v must be f16 \[3, 2, 5, any\]"),
         ({"k": made(B, G, N, D).astype(np.float32)}, "v must be f32"),
         ({"k_cache": made(B, G, 40, D + 8)}, r"k_cache must be f16 \[3, 2, any, 40\]"),
         ({"q": made(B, 4, 3, D + 8)}, r"q must be f16 \[3, any, any, 40\]"),
-        ({"cos": made(20, 16), "sin": made(20, 16)}, "cos and sin must be at least 32"),
+        (
+            {"cos": made(20, 16), "sin": made(20, 16)},
+            r"seqlens_k\[2\] is 27, .* cos and sin have 20",
+        ),
         ({"cos": made(40, 16)}, "sin must be given"),
         (
             {"cos": made(40, 24), "sin": made(40, 24)},

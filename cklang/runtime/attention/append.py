@@ -15,10 +15,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from cklang.attention_keys import AppendKey, Rotary
 from cklang.codec import enum_of
 from cklang.errors import error
 from cklang.fusion.attention_plan import AttentionFunctions
+from cklang.ir.attention import LENGTHS
+from cklang.ir.attention_lists import check_block_table, check_range
 from cklang.lowering.attention_face import AppendFace, AppendProblem, AttentionTensor
 from cklang.runtime import arrays, quick
 from cklang.runtime.arrays import HOST, Array
@@ -52,8 +56,9 @@ def append_kv(
 ) -> Any:
     """Write new rows of keys and values behind those that a cache holds, in place.
 
-    Row i of sequence b has position ``seqlens_k[b] + i`` and goes there. A row that the cache has
-    no place for is not written.
+    Row i of sequence b has position ``seqlens_k[b] + i`` and goes there. Lengths and pages in host
+    memory are checked at each call; those on a GPU are trusted, and there a row at a position that
+    the caches do not have is not written.
 
     Args:
         k_cache: [B, G, T, D], or [pages, G, rows of a page, D] with ``block_table``, of f16, bf16
@@ -76,7 +81,8 @@ def append_kv(
         The turned queries, or None without ``q``.
 
     Raises:
-        CkValueError: K002, an argument does not fit the others; A026, places.
+        CkValueError: K002, an argument does not fit the others; A026, places; A056, an element of
+            ``seqlens_k`` or ``block_table`` in host memory would write outside of the caches.
         CkUnsupportedError: D007, the kernel's own check refuses the problem.
         CkError: What reading an array and building a kernel raise.
     """
@@ -95,7 +101,7 @@ def append_kv(
     }
     held = {name: arrays.read(name, x) for name, x in given.items() if x is not None}
     turns = enum_of(Rotary, rotary) if "cos" in held or "sin" in held else Rotary.NONE
-    _check(held, turns)
+    _check(held, turns, causal=causal)
     place = common_place(held)
     result = None
     if "q" in held:
@@ -232,8 +238,8 @@ def _tensor(array: Array) -> AttentionTensor:
     return AttentionTensor(stride_batch=batch, stride_head=head, stride_seq=row)
 
 
-def _check(held: Mapping[str, Array], turns: Rotary) -> None:
-    """Raise K002 for the first argument that does not fit the others."""
+def _check(held: Mapping[str, Array], turns: Rotary, *, causal: bool) -> None:
+    """Raise K002 for the first argument that does not fit the others, A056 for such an element."""
     k = held["k"]
     if k.dtype not in _DTYPES or len(k.shape) != 4:
         _refuse("k", k, f"[B, G, N, D] of {', '.join(map(str, _DTYPES))}")
@@ -255,7 +261,8 @@ def _check(held: Mapping[str, Array], turns: Rotary) -> None:
         _check_angles(held, k)
     for name, array in held.items():
         _check_strides(name, array)
-    _check_positions(held)
+    rows = held["q"].shape[2] if "q" in held else 0
+    _check_positions(held, rows if causal else min(rows, 1))
 
 
 def _check_angles(held: Mapping[str, Array], k: Array) -> None:
@@ -301,20 +308,38 @@ def _check_strides(name: str, array: Array) -> None:
         )
 
 
-def _check_positions(held: Mapping[str, Array]) -> None:
-    """Raise K002 if lengths in host memory leave no place for the new rows.
+def _check_positions(held: Mapping[str, Array], queries: int) -> None:
+    """Check lengths and pages in host memory; those on a GPU are trusted.
 
-    Those on a GPU are not looked at: the kernel writes no row that has no place.
+    Args:
+        held: The arguments.
+        queries: How many positions queries take from that of the first new row on.
+
+    Raises:
+        CkValueError: A056, a row has no place in the caches, or its position no angle, or it goes
+            to no page; K002, no length would do.
     """
-    lengths = held["seqlens_k"]
-    if lengths.place != HOST or not lengths.size:
+    if held["seqlens_k"].place != HOST:
         return
-    most = int(arrays.to_numpy("seqlens_k", lengths.owner).max()) + held["k"].shape[2]
-    table = held.get("block_table")
-    room = held["k_cache"].shape[2] * (1 if table is None else table.shape[1])
-    room = min(room, held["v_cache"].shape[2]) if table is None else room
-    if most > room:
-        raise error("K002", what="the rows of a sequence", want=f"at most {room}", got=most)
-    if "cos" in held and most > held["cos"].shape[0]:
-        want = f"at least {most}, one for each position"
-        raise error("K002", what="the rows of cos and sin", want=want, got=held["cos"].shape[0])
+    lengths, new, page = _host(held["seqlens_k"]), held["k"].shape[2], held["k_cache"].shape[2]
+    table = None if "block_table" not in held else _host(held["block_table"])
+    room = min(page, held["v_cache"].shape[2]) if table is None else page * table.shape[1]
+    place = "the caches have" if table is None else "the pages of a sequence have"
+    needs = [(new, room, f"{place} {room} rows, of which k adds {new}")]
+    if "cos" in held:
+        angles, turned = held["cos"].shape[0], max(new, queries)
+        needs.append(
+            (turned, angles, f"cos and sin have {angles}, of which this call takes {turned}")
+        )
+    for need, limit, why in needs:
+        if need > limit:
+            raise error("K002", what="the rows of k and q", want=f"at most {limit}", got=need)
+        check_range("seqlens_k", LENGTHS[0], lengths, 0, limit - need, why)
+    if table is not None and new:
+        first, last = (lengths.astype(np.int64) + row for row in (0, new - 1))
+        pages = held["k_cache"].shape[0]
+        check_block_table("block_table", table, pages, first // page, last // page + 1)
+
+
+def _host(array: Array) -> np.ndarray[Any, Any]:
+    return arrays.view(array.pointer, array.dtype, array.shape, array.strides)

@@ -15,9 +15,7 @@ from cklang.ir.nodes import Function
 from cklang.runtime import arrays
 from cklang.runtime.attention.call import storage_of
 from cklang.runtime.attention.gradients import (
-    DBIAS,
     GRAD,
-    OUTS,
     AddedBias,
     GradientKind,
     GradientStages,
@@ -146,8 +144,7 @@ def plan_gradients(
     likes = [binding.arrays[each.name] for each in (*values, *([added.value] if added else []))]
     faces = tuple(ResultFace(shape=like.shape, dtype=like.dtype) for like in likes)
     outs = [
-        arrays.read(name, arrays.empty(face.shape, face.dtype, binding.library, binding.place))
-        for name, face in zip((*OUTS, DBIAS), faces, strict=False)
+        arrays.planned(face.shape, face.dtype, binding.library, binding.place) for face in faces
     ]
     how = How(request=op.request, kind=kind, bias=added)
     stages = GradientStages(plan, binding, given, outs, opened.spec, how)

@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import math
-import struct
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -16,6 +14,7 @@ from cklang.errors import CkUnsupportedError
 from cklang.fusion.attention_plan import AttentionFunctions, AttentionPlan, FusedAttention
 from cklang.ir.nodes import Value
 from cklang.runtime.arrays import Array
+from cklang.runtime.attention.cells import Cell, cell
 from cklang.runtime.attention.launch import loaded_attention
 from cklang.runtime.attention.problem import AttentionCase, case_of
 from cklang.runtime.attention.select import Combination, combination, select_attention
@@ -36,7 +35,7 @@ __all__ = [
     "bytes_of",
     "choice_lines",
     "choose_attention",
-    "fixed_addresses",
+    "constants_of",
     "prepare_attention",
     "storage_of",
 ]
@@ -109,9 +108,9 @@ def prepare_attention(
     held = _temporaries(plan, binding, choices)
     names = [*binding.arrays, *(value.name for value in plan.function.results), *held]
     slots = {name: index for index, name in enumerate(names)}
-    fixed = fixed_addresses(plan.kernel, binding, device)
+    constants = constants_of(plan.kernel, binding, device)
     steps = [
-        attention_step(device, artifact, choice.problem, slots, fixed)
+        attention_step(device, artifact, choice.problem, slots, constants)
         for choice, artifact in zip(choices, artifacts, strict=True)
     ]
     return CallPlan(device, steps, pieces, list(held.values()), binding.place, outs=len(outs))
@@ -122,21 +121,28 @@ def attention_step(
     artifact: Artifact,
     case: AttentionCase,
     slots: Mapping[str, int],
-    fixed: Mapping[str, int],
+    constants: Mapping[str, Cell],
 ) -> Step:
-    """Return the launch of a kernel for ``case``; values have ``slots`` or ``fixed`` places."""
+    """Return the launch of a kernel for ``case``; its values have ``slots`` or are constants."""
     loaded = loaded_attention(device, artifact)
     shape = loaded.prepare(case)
     launch = device.launch(loaded.function, shape.grid, shape.block, shape.kernarg)
     patches = []
     for value, words in shape.pointers.items():
-        if value in fixed:
+        if value in constants:
             for word in words:
-                launch.words[word] = fixed[value]
+                launch.words[word] = constants[value].address
         else:
             patches += [(word, slots[value]) for word in words]
     record = LaunchRecord(artifact=artifact, problem=case, grid=shape.grid, block=shape.block)
-    return Step(launch=launch, patches=tuple(patches), record=record, workspace=0, zeroed=0)
+    return Step(
+        launch=launch,
+        patches=tuple(patches),
+        record=record,
+        workspace=0,
+        zeroed=0,
+        constants=tuple(constants.values()),
+    )
 
 
 def _temporaries(
@@ -154,32 +160,13 @@ def bytes_of(value: Value, dims: Mapping[str, int]) -> int:
     return math.prod(extents) * value.type.dtype.bytes
 
 
-def fixed_addresses(kernel: FusedAttention, binding: Binding, device: Device) -> dict[str, int]:
-    """Return the addresses that are no argument's: of constants, and of tensors with no element."""
-    found = {name: _cell(device, number) for name, number in kernel.constants}
+def constants_of(kernel: FusedAttention, binding: Binding, device: Device) -> dict[str, Cell]:
+    """Return what is no argument's: constants, and a zero for each tensor without an element."""
+    cells = {name: cell(device, number) for name, number in kernel.constants}
     for value in kernel.reads:
         if 0 in binding.arrays[value.name].shape:
-            found[value.name] = _cell(device, 0)
-    return found
-
-
-_cells: dict[tuple[int, int], int] = {}
-_lock = threading.Lock()
-_CELL = struct.Struct("<q")
-
-
-def _cell(device: Device, number: int) -> int:
-    """Return the address of 8 bytes of a device that hold ``number`` as long as the process."""
-    import ctypes
-
-    with _lock:
-        known = _cells.get((device.index, number))
-        if known is None:
-            known = device.allocate(_CELL.size)
-            held = ctypes.create_string_buffer(_CELL.pack(number), _CELL.size)
-            device.copy_in(known, ctypes.addressof(held), _CELL.size)
-            _cells[device.index, number] = known
-        return known
+            cells[value.name] = cell(device, 0)
+    return cells
 
 
 def storage_of(

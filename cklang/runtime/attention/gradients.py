@@ -45,7 +45,7 @@ from cklang.lowering.attention_face import (
 )
 from cklang.lowering.attention_pipelines import parts_of_dq
 from cklang.runtime.arrays import Array
-from cklang.runtime.attention.call import fixed_addresses, storage_of
+from cklang.runtime.attention.call import constants_of, storage_of
 from cklang.runtime.attention.parts import (
     batch_of,
     forward_at,
@@ -245,14 +245,15 @@ class GradientStages:
         """Yield the launches, every kernel built and loaded."""
         stages = list(self._stages())
         known = {name: f"%{name}" for name, _ in self.plan.kernel.constants} | self.names
-        cells = fixed_addresses(self.plan.kernel, self.binding, device)
-        fixed = {known[name]: address for name, address in cells.items()}
+        cells = constants_of(self.plan.kernel, self.binding, device)
+        fixed = {known[name]: cell.address for name, cell in cells.items()}
         filled = {
             AttentionKey: self.plan.kernel.functions,
             AttentionGradKey: self._functions,
         }
         wanted = [(stage.key, filled.get(type(stage.key), NOTHING)) for stage in stages]
-        values = Values(slots=self.slots, sizes=self.sizes, fixed=fixed)
+        constants = tuple(cells.values())
+        values = Values(slots=self.slots, sizes=self.sizes, fixed=fixed, constants=constants)
         for stage, artifact in zip(stages, build(wanted), strict=True):
             yield launch_step(stage, artifact, device, values, self.case)
 

@@ -14,7 +14,7 @@ from cklang.fusion.attention_plan import AttentionPlan
 from cklang.lowering.attention_face import AttentionTensor
 from cklang.runtime import arrays
 from cklang.runtime.arrays import Array, torch_module
-from cklang.runtime.attention.call import attention_step, bytes_of, fixed_addresses, storage_of
+from cklang.runtime.attention.call import attention_step, bytes_of, constants_of, storage_of
 from cklang.runtime.attention.problem import AttentionCase, case_of
 from cklang.runtime.attention.select import select_attention
 from cklang.runtime.bind import Binding, ResultFace
@@ -75,9 +75,9 @@ def _planned(
     opened = open_device(device_named(named, current()), binding.place)
     if not math.prod(face.shape) or case.is_empty:
         return CallPlan(opened, [], [], [], binding.place), (face,)
-    like = arrays.empty(face.shape, face.dtype, binding.library, binding.place)
+    out = arrays.planned(face.shape, face.dtype, binding.library, binding.place)
     request = replace(op.request, splits=1)
-    return _call(plan, binding, case, arrays.read(_RANDOM, like), opened, request), (face,)
+    return _call(plan, binding, case, out, opened, request), (face,)
 
 
 def _call(
@@ -104,8 +104,8 @@ def _call(
     results = {each.name: each for each in (kernel.o, *plan.function.results)}
     names = [*binding.arrays, _RANDOM, *results]
     slots = {name: place for place, name in enumerate(names)}
-    fixed = fixed_addresses(kernel, binding, device)
-    step = attention_step(device, artifact, chosen.problem, slots, fixed)
+    constants = constants_of(kernel, binding, device)
+    step = attention_step(device, artifact, chosen.problem, slots, constants)
     step = replace(step, workspace=slots[_RANDOM], zeroed=out.size)
     pieces = [touched(array, written=False) for array in binding.arrays.values()]
     pieces.append(touched(out, written=True))

@@ -14,6 +14,7 @@ from typing import Any
 from cklang.attention_keys import AnyAttentionKey
 from cklang.errors import error
 from cklang.lowering.face import Face, LaunchShape
+from cklang.runtime.attention.cells import Cell
 from cklang.runtime.attention.problem import AttentionCase
 from cklang.runtime.device import Device
 from cklang.runtime.dispatch import Step
@@ -46,6 +47,8 @@ class Values:
     """The bytes of the values that a stage may need zeroed."""
     fixed: Mapping[str, int] = field(default_factory=dict)
     """The addresses of values that are the same in each call."""
+    constants: tuple[Cell, ...] = ()
+    """Those that are constants, which live as long as the launch."""
 
 
 def launch_step(
@@ -84,4 +87,5 @@ def launch_step(
         record=LaunchRecord(artifact=artifact, problem=case, grid=shape.grid, block=shape.block),
         workspace=values.slots[stage.zeroed] if stage.zeroed else 0,
         zeroed=values.sizes[stage.zeroed] if stage.zeroed else 0,
+        constants=values.constants,
     )

@@ -172,11 +172,16 @@ def run_operands(run: AttentionRun, arrays: Sequence[Array]) -> list[Array]:
 
 
 def part_of(run: AttentionRun, arrays: Sequence[Array]) -> list[Array]:
-    """Return what the part of a run has of the arrays of the whole."""
-    return [
-        array[tuple(slice(0, extent) for extent in held.shape)]
-        for array, held in zip(arrays, run.part.storage, strict=True)
-    ]
+    """Return what the part of a run has of the arrays of the whole; no sequence has more keys."""
+    part = run.part
+    lengths, keys = part.plan.kernel.lengths, part.problem.problem.seqlen_k
+    some = {
+        value.name: array[tuple(slice(0, extent) for extent in held.shape)]
+        for value, array, held in zip(part.plan.function.params, arrays, part.storage, strict=True)
+    }
+    if lengths is not None:
+        some[lengths.name] = np.minimum(some[lengths.name], np.int32(keys))
+    return list(some.values())
 
 
 def error_ratio_of(run: AttentionRun, key: AttentionKey, arrays: Sequence[Array]) -> float:

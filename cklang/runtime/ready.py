@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""What a repeated call of an op needs, and the plain numbers of a call."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cklang.runtime import quick
+from cklang.runtime.arrays import HOST, Library
+from cklang.runtime.bind import Binding, ResultFace
+from cklang.runtime.upload import Page, Pages
+
+if TYPE_CHECKING:
+    from cklang.runtime.attention.lists import HostLists
+    from cklang.runtime.dispatch import CallPlan
+
+__all__ = ["Ready", "dtypes_of", "put_numbers", "ready_of"]
+
+_NUMBER = 8
+"""Bytes that a number has for itself."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ready:
+    """Everything a repeated call needs; it holds no array of the call that made it."""
+
+    plan: CallPlan
+    results: tuple[ResultFace, ...]
+    libraries: tuple[Library, ...]
+    """Whose arrays the results are."""
+    place: str
+    number_dtypes: tuple[np.dtype[Any], ...]
+    """The dtype that each address's memory has, for plain numbers."""
+    lists: HostLists | None = None
+    """The index arrays that each call must check before it launches."""
+
+    @functools.cached_property
+    def number_pages(self) -> Pages:
+        """Where plain numbers stand beside arrays on a GPU."""
+        return Pages(self.plan.device, bytes(_NUMBER * len(self.number_dtypes)))
+
+
+def ready_of(
+    plan: CallPlan, results: tuple[ResultFace, ...], binding: Binding, lists: HostLists | None
+) -> Ready:
+    """Return what calls like a bound one need, whose launches are ``plan``."""
+    return Ready(
+        plan=plan,
+        results=results,
+        libraries=(binding.library,) * len(results),
+        place=binding.place,
+        number_dtypes=dtypes_of(binding),
+        lists=lists,
+    )
+
+
+def dtypes_of(binding: Binding) -> tuple[np.dtype[Any], ...]:
+    """Return the dtype of each argument of a bound call."""
+    return tuple(array.dtype.numpy for array in binding.arrays.values())
+
+
+def put_numbers(ready: Ready, seen: quick.Glance) -> Page | None:
+    """Put the numbers of a call where its kernels read them, and note the addresses.
+
+    Returns:
+        The page to give back when they are launched; None of a call that waits for them.
+    """
+    cells = [np.array(number, ready.number_dtypes[index]) for index, number in seen.numbers]
+    page = None
+    if ready.place == HOST:
+        seen.held += cells
+        places = [quick.address(cell) for cell in cells]
+    else:
+        page = ready.number_pages.take()
+        places = [page.address + _NUMBER * place for place in range(len(cells))]
+        for place, cell in zip(places, cells, strict=True):
+            ctypes.memmove(place, quick.address(cell), cell.nbytes)
+    for (index, _), place in zip(seen.numbers, places, strict=True):
+        seen.addresses[index] = place
+    return page

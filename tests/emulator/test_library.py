@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: MIT
+"""The emulator's library is compared with what was built before a process loads it.
+
+A library that is cut short ends the process that loads it with a bus error; tests damage copies.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cklang import emulator
+from cklang.emulator.build import LIBRARY, intact, kept_object, problem_of_library, seal
+from cklang.runtime.integrity import file_digest
+
+
+def cut(folder: Path) -> None:
+    os.truncate(folder / LIBRARY, 1_000_000)
+
+
+def flip(folder: Path) -> None:
+    content = bytearray((folder / LIBRARY).read_bytes())
+    content[len(content) // 2] ^= 1
+    (folder / LIBRARY).write_bytes(content)
+
+
+def take(name: str) -> Callable[[Path], None]:
+    return lambda folder: (folder / name).unlink()
+
+
+def cut_record(folder: Path) -> None:
+    os.truncate(folder / "record.json", 60)
+
+
+def alter_record(folder: Path) -> None:
+    record = folder / "record.json"
+    record.write_text(record.read_text().replace('"sha256": "', '"sha256": "0'))
+
+
+DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
+    "cut short": (cut, "has 1000000 bytes, not"),
+    "one bit": (flip, "has other contents than were built"),
+    "no library": (take(LIBRARY), "is missing"),
+    "no record": (take("record.json"), "record.json cannot be read"),
+    "a record cut short": (cut_record, "record.json is not whole"),
+    "another record": (alter_record, "record.json was altered"),
+}
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    folder = tmp_path / "emulator" / emulator.library_path().parent.name
+    shutil.copytree(emulator.library_path().parent, folder)
+    return folder
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_a_damaged_library_is_built_again(
+    name: str, copy: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By a builder that copies the library of this machine."""
+    damage, words = DAMAGES[name]
+    assert problem_of_library(copy) is None
+    built = []
+
+    def build(folder: Path) -> None:
+        built.append(folder)
+        shutil.copy(emulator.library_path(), folder / LIBRARY)
+        seal(folder)
+
+    assert intact(copy, build) == copy
+    assert not built
+    damage(copy)
+    with caplog.at_level(logging.WARNING, "cklang.emulator"):
+        intact(copy, build)
+        intact(copy, build)
+    assert built == [copy], "once"
+    (said,) = (record.getMessage() for record in caplog.records)
+    assert words in said
+    assert problem_of_library(copy) is None
+
+
+def test_the_first_build_is_no_damage(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def build(folder: Path) -> None:
+        folder.mkdir()
+        (folder / LIBRARY).write_bytes(b"a library")
+        seal(folder)
+
+    with caplog.at_level(logging.WARNING, "cklang.emulator"):
+        folder = intact(tmp_path / "emulator" / "key", build)
+    assert problem_of_library(folder) is None
+    assert not caplog.records
+
+
+def test_a_process_with_a_damaged_library_goes_on(copy: Path) -> None:
+    """It links the library again, of the objects that this machine has."""
+    cut(copy)
+    objects = emulator.library_path().parents[1] / "objects"
+    shutil.copytree(objects, copy.parent / "objects")
+    code = "from cklang import emulator; print(emulator.disassemble('gfx942', b'\\0\\0\\x81\\xbf'))"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "CKLANG_CACHE_DIR": str(copy.parents[1])},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "s_endpgm" in done.stdout
+    assert "has 1000000 bytes, not" in done.stderr
+    assert problem_of_library(copy) is None
+
+
+def test_damaged_objects_are_not_linked(tmp_path: Path) -> None:
+    written = tmp_path / "written"
+    written.write_bytes(b"an object")
+    path = written.rename(tmp_path / f"flat-key-{file_digest(written)[:32]}.o")
+    assert kept_object(tmp_path, "flat-key") == path
+    assert kept_object(tmp_path, "flat-other") is None
+    path.write_bytes(b"an obj")
+    assert kept_object(tmp_path, "flat-key") is None
+    assert not path.exists()

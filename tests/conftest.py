@@ -32,8 +32,12 @@ settings.load_profile("dev")
 
 
 @pytest.fixture(autouse=True)
-def kernels_read_back(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Hold the emulator's decoder against clang's assembler, on all kernels that the test loads."""
+def kernels_read_back() -> Iterator[None]:
+    """Hold the emulator's decoder against clang's assembler, on all kernels that the test loads.
+
+    It patches with a ``MonkeyPatch`` of its own: with the test's, it would be torn down before that
+    is undone, and would assemble under whatever the test has patched.
+    """
     from read_back import read_back
 
     from cklang.runtime.device import Device, Function
@@ -45,8 +49,9 @@ def kernels_read_back(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         loaded.append((device, code))
         return load(device, code, symbol)
 
-    monkeypatch.setattr(Device, "load", recording)
-    yield
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Device, "load", recording)
+        yield
     for device, code in loaded:
         if device.emulated:
             read_back(code, device.spec.name)

@@ -29,6 +29,7 @@ from cklang.lowering.pipelines import PIPELINES, PipelineRow
 from cklang.lowering.pointwise import c_functions, c_type
 from cklang.lowering.render import template
 from cklang.types import DType, Kind, bool_, e8m0, f32, fp4, i4, i32
+from cklang.widths import ACCESS_BYTES
 
 __all__ = ["HOLE", "PROLOGUES", "KernelSource", "is_mx", "lower", "read_width", "unsupported"]
 
@@ -37,9 +38,6 @@ HOLE = "ck_epilogue"
 
 PROLOGUES = {"A": "ck_prologue_a", "B": "ck_prologue_b"}
 """The symbols that it leaves open if a function computes A or B."""
-
-_WIDEST = 16
-"""Bytes that one access moves at most."""
 
 _LAYOUTS = {Layout.ROW: "Row", Layout.COL: "Column", Layout.PREPARED: "Column"}
 
@@ -268,7 +266,7 @@ def read_width(operand: DOperand, vector: int) -> int:
     """
     if operand.kind not in (DKind.FULL, DKind.ROW):
         return 1
-    return min(vector, _WIDEST * 8 // operand.dtype.bits)
+    return min(vector, ACCESS_BYTES * 8 // operand.dtype.bits)
 
 
 def _side(

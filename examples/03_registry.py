@@ -11,7 +11,6 @@ import json
 import numpy as np
 
 import cklang as ck
-from cklang.runtime.advice import explain, fix
 from cklang.testing import report
 
 M, N, K = ck.dims("M N K")
@@ -81,9 +80,9 @@ def main() -> None:
         vector_e=8,
         vector_d=(8,),
     )
-    for violation in explain(odd, signature, gpu):
+    for violation in ck.advise(odd, signature, gpu):
         print(violation)
-    print("a legal neighbour changes", *fix(odd, signature, gpu).changes, sep="\n  ")
+    print("a legal neighbour changes", *ck.fix(odd, signature, gpu).changes, sep="\n  ")
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ TABLE: tuple[Rule, ...] = (
         "K008",
         CkValueError,
         "no algorithm of {among} is legal for {signature} on {arch}",
-        "cklang.runtime.advice.explain says which rules reject one",
+        "ck.advise(algorithm, signature, gpu) says which rules reject one",
     ),
     row(
         "K009",

@@ -48,9 +48,9 @@ def main() -> None:
     # Build: compiler processes side by side, a summary at the end.
     print(mine.build())
 
-    # Export, import, build again: everything is found, and the registries are equal.
+    # Export, import, build again: everything is found, and the registries are the same.
     again = ck.Registry.from_json(json.loads(json.dumps(mine.to_json())))
-    print(f"imported: {again == mine}, {again.build()}")
+    print(f"imported: {again.same_as(mine)}, {again.build()}")
 
     # Select: deterministic, with a reason, and why not the ones before it.
     with ck.using(registry=mine, arch=gpu, strategy="first_fit"):

@@ -319,7 +319,7 @@ def _single(
 
 def _pools(registry: Registry, signature: AnySignature, spec: ArchSpec) -> Iterator[AnyPool]:
     """Yield the kernels that are declared, then the others; either may be none."""
-    yield _declared(registry, registry.version, signature, spec)
+    yield registry.derived((signature, spec), lambda: _declared(registry, signature, spec))
     bundles = sole_source()
     if bundles is not None:
         yield _bundled(bundles, signature, spec)
@@ -334,8 +334,7 @@ def _bundled(bundles: tuple[Bundle, ...], signature: AnySignature, spec: ArchSpe
     return Pool(keys, spec, "bundles; there are no CK Tile headers to compile others")
 
 
-@lru_cache(maxsize=256)
-def _declared(registry: Registry, version: int, signature: AnySignature, spec: ArchSpec) -> AnyPool:
+def _declared(registry: Registry, signature: AnySignature, spec: ArchSpec) -> AnyPool:
     mine = registry.filter(lambda key: key.arch == spec.name and computes(key, signature))
     ordered = sorted(mine, key=lambda kernel: -kernel.priority)
     keys = [kernel.key for kernel in ordered]

@@ -43,7 +43,7 @@ __all__ = ["SCHEMA_VERSION", "Kernel", "Registry"]
 SCHEMA_VERSION = 2
 """Version of the JSON form."""
 
-_MOST_DERIVED = 256
+_MOST_DERIVED = 4096
 """Values that a registry keeps of what is derived from its kernels."""
 
 Derived = TypeVar("Derived")

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from cklang.arch import arch
 from cklang.errors import error
 from cklang.fusion.parts import split
 from cklang.ir.nodes import Function
@@ -374,7 +375,7 @@ def _context(key: KernelKey, functions: Mapping[str, Function], kernel: str) -> 
         "spatial": s.spatial,
         "merged": a.groups_merged,
         "special": _SPECIAL[a.special],
-        "gfx_major": key.arch.removeprefix("gfx")[:-2],
+        "gfx_major": arch(key.arch).version[0],
     }
 
 

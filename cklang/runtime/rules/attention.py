@@ -36,7 +36,7 @@ from cklang.runtime.rules.engine import (
     problem_rule,
 )
 from cklang.types import DType
-from cklang.widths import ACCESS_BYTES, BUFFER_BYTES, DWORD_BYTES, I32_MAX
+from cklang.widths import BUFFER_BYTES, DWORD_BYTES, I32_MAX
 
 __all__ = ["rows_of"]
 
@@ -181,7 +181,7 @@ def _head_limit(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) ->
 
 def _is_ruled(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> bool:
     """Whether CK Tile's generator has conditions of its own for such tiles."""
-    narrow = spec.family.startswith("cdna") and s.dtype.bytes < DWORD_BYTES
+    narrow = not spec.has_wmma and s.dtype.bytes < DWORD_BYTES
     return narrow and not PIPELINE_FACTS[a.pipeline].transposed
 
 
@@ -242,7 +242,7 @@ def _step_128(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> O
 def _schedule(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
     if a.pipeline is not AttentionPipeline.QR or a.tile[5] != _WIDE:
         return None
-    if not spec.family.startswith("cdna"):
+    if spec.has_wmma:
         return None
     m, n, k = a.warp_tile
     tiles = (a.tile[0] // m) * (a.tile[1] // n) // a.warps[0]
@@ -272,13 +272,13 @@ def _lds(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Object
 
 @_rule(
     "attention-async-load",
-    "loads straight into LDS move dwords, or 16 bytes on gfx950, and every thread has equally many",
+    "every thread has equally many loads straight into LDS, each as wide as the GPU has them",
     reads=("tile", "warps", "pipeline"),
 )
 def _async_load(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
     if not PIPELINE_FACTS[a.pipeline].buffers:
         return None
-    width = (ACCESS_BYTES if spec.family == "cdna4" else DWORD_BYTES) // s.dtype.bytes
+    width = spec.lds_load_bytes // s.dtype.bytes
     threads = math.prod(a.warps) * spec.wave_size
     # The pipeline deals K out by the step of the second product.
     return multiple("the elements of K in a step", a.tile[1] * a.tile[4], threads * width)

@@ -115,13 +115,12 @@ class Registry:
 
         Args:
             about: What the value is of; ``make`` must depend on it and on this registry alone.
-            make: Computes the value.
+            make: Computes the value; None is not kept.
         """
-        with self._lock:
-            if about in self._derived:
-                kept: Derived = self._derived[about]
-                return kept
-            version = self._version
+        kept: Derived | None = self._derived.get(about)
+        if kept is not None:
+            return kept
+        version = self._version
         value = make()
         with self._lock:
             if version == self._version:

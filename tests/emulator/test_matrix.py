@@ -5,16 +5,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
 from assembly import Module, assemble
+from shared_data import required
 
-LAYOUTS = json.loads((Path(__file__).parents[1] / "data" / "matrix_lane_bases.json").read_text())[
-    "layouts"
-]
+LAYOUTS = json.loads(required("matrix_lane_bases.json").read_text())
 
 _BODY = """
   s_load_dwordx4 s[4:7], s[0:1], 0x0

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from shared_data import required
 
 from cklang.arch import arch
 from cklang.tuning.constants import fitted
@@ -19,6 +20,8 @@ from data import published  # type: ignore[import-not-found]
 
 if TYPE_CHECKING:
     from data.published import Table
+
+required(published.TABLE)
 
 
 def _sampled(gpu: str, units: int, count: int) -> Table:

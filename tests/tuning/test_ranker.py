@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from shared_data import required
 
 import cklang as ck
 from cklang.arch import arch
@@ -68,6 +69,7 @@ def test_the_prior_is_the_order_of_the_model() -> None:
 
 @pytest.fixture(scope="module")
 def table() -> Table:
+    required(published.TABLE)
     whole = published.read(arch("gfx950"), "a8w8_blockscale")
     return whole.take(np.flatnonzero(whole.m <= 64)[::4])
 

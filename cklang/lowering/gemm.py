@@ -82,8 +82,9 @@ def lower(key: KernelKey, epilogue: Function, source_lines: Sequence[str] = ()) 
         source_lines: The user's Python, written as comments above the function.
 
     Raises:
-        CkInternalError: L002, region and signature disagree; L003, the algorithm has a choice for
-            which there is no CK Tile spelling here.
+        CkInternalError: L002, region and signature disagree.
+        CkUnsupportedError: L003, the algorithm has a choice for which there is no CK Tile spelling
+            here.
     """
     _check(key, epilogue)
     kernel = _kernel_name(key)

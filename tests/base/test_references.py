@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import importlib
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -14,6 +15,8 @@ from typing import Any
 import pytest
 
 import cklang as ck
+from cklang import knobs
+from cklang.errors import RULES
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "cklang"
@@ -139,3 +142,40 @@ def messages(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in bare:
             yield node.value
+
+
+CODE = re.compile(r"(Ck\w+Error)|\b([A-Z]\d{3})\b")
+KNOB = re.compile(r"\bCKLANG_[A-Z_]+\b")
+EXTRA = re.compile(r"\bcklang\[(\w+)\]")
+
+
+def wrong_codes(docstring: str) -> Iterator[str]:
+    """Codes of a Raises section that the error table lacks, or has for another exception."""
+    kinds: list[str] = []
+    after_code = False
+    for kind, code in CODE.findall(docstring.partition("Raises:")[2]):
+        if kind:
+            kinds = [kind] if after_code else [*kinds, kind]
+        elif code not in RULES:
+            yield f"{code}: no such error"
+        elif kinds and RULES[code].kind.__name__ not in kinds:
+            yield f"{code}: {RULES[code].kind.__name__}, not {' or '.join(kinds)}"
+        after_code = bool(code)
+
+
+def test_errors_that_docstrings_name_exist() -> None:
+    wrong = [
+        f"{path.relative_to(PACKAGE)}: {problem}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for _, text in strings(ast.parse(path.read_text("utf-8")))
+        for problem in wrong_codes(text)
+    ]
+    assert not wrong
+
+
+def test_settings_that_messages_and_documents_name_exist() -> None:
+    sources = [*DOCUMENTS, *(PACKAGE / "errors").glob("*.py")]
+    text = "\n".join(path.read_text("utf-8") for path in sources)
+    assert set(KNOB.findall(text)) <= {knob.name for knob in knobs.ALL}
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert set(EXTRA.findall(text)) <= set(extras["optional-dependencies"])

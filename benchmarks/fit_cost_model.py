@@ -279,7 +279,7 @@ def fit_gpu(spec: ArchSpec, families: Sequence[str]) -> FittedSet:
         constants=c,
         provenance={
             "product": spec.product,
-            "data": "AITER tuned tables (MIT licence), August 2026: benchmarks/data",
+            "data": "AITER tuned tables (MIT licence), August 2026: benchmarks/make_gemm_table.py",
             "families": {t.family: len(t) for t in tables},
             "weight_shapes": len({s for t in tables for s in t.shapes()}),
             "element_types": "A and B 8 bits, E bf16",

@@ -149,7 +149,7 @@ def learn(table: Table, constants: Sequence[Constants]) -> LearnedRanker:
         compute_units=table.spec.compute_units,
         provenance={
             "product": table.spec.product,
-            "data": "AITER tuned tables (MIT licence), August 2026: benchmarks/data",
+            "data": "AITER tuned tables (MIT licence), August 2026: benchmarks/make_gemm_table.py",
             "family": table.family,
             "rows": len(table),
             "weight_shapes": len(set(table.shapes())),

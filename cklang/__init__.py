@@ -17,18 +17,20 @@ the same compiled kernel runs on an emulated one::
 
 from __future__ import annotations
 
-from cklang.attention_keys import AttentionAlgorithm
+from cklang.attention_keys import AttentionAlgorithm, AttentionGradAlgorithm
 from cklang.errors import CkError
 from cklang.frontend import functions
 from cklang.frontend.functions import *  # noqa: F403 - the names stand in its __all__, once
 from cklang.frontend.helper import Fn, fn
 from cklang.keys import Algorithm
 from cklang.runtime import sparse24
+from cklang.runtime.advice import advise, fix
 from cklang.runtime.arrayless import problem
 from cklang.runtime.attention.append import append_kv
 from cklang.runtime.attention.arrayless import attention_grad_problem, attention_problem
 from cklang.runtime.attention.backward import attention_grad
 from cklang.runtime.attention.random import dropout_bytes
+from cklang.runtime.cluster import workers_of
 from cklang.runtime.context import using
 from cklang.runtime.convolution import ConvProblem, conv_problem
 from cklang.runtime.op import Op, op
@@ -64,6 +66,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Algorithm",
     "AttentionAlgorithm",
+    "AttentionGradAlgorithm",
     "CkError",
     "ConvProblem",
     "Fn",
@@ -75,6 +78,7 @@ __all__ = [
     "Registry",
     "Selection",
     "Tuned",
+    "advise",
     "append_kv",
     "attention_grad",
     "attention_grad_problem",
@@ -96,6 +100,7 @@ __all__ = [
     "fp4",
     "fp8",
     "fp8_fnuz",
+    "fix",
     "fn",
     "i4",
     "i8",
@@ -108,5 +113,6 @@ __all__ = [
     "select",
     "sparse24",
     "using",
+    "workers_of",
     *functions.__all__,
 ]

@@ -14,6 +14,7 @@ from typing import Any
 
 from cklang import knobs
 from cklang.errors import error
+from cklang.widths import DWORD_BYTES
 
 __all__ = [
     "ANY",
@@ -28,6 +29,7 @@ __all__ = [
     "WarpTile",
     "all_archs",
     "arch",
+    "base_name",
 ]
 
 ANY = "*"
@@ -227,6 +229,8 @@ class ArchSpec:
     """Where the numbers come from."""
     attention_tiles: tuple[AttentionTile, ...] = ()
     attention_grad_tiles: tuple[AttentionGradTile, ...] = ()
+    lds_load_bytes: int = DWORD_BYTES
+    """Bytes that a lane's load from memory straight into LDS moves at most."""
 
     def __hash__(self) -> int:
         return hash((self.name, self.compute_units))
@@ -239,6 +243,12 @@ class ArchSpec:
         return tuple(
             t.extents for t in self.warp_tiles if t.legal and (t.a, t.b, t.acc, t.sparse) == wanted
         )
+
+    @property
+    def version(self) -> tuple[int, int, int]:
+        """Major, minor and stepping, as LLVM spells them in its target: (9, 0, 10) of gfx90a."""
+        digits = self.name.removeprefix("gfx")
+        return int(digits[:-2]), int(digits[-2], 16), int(digits[-1], 16)
 
     @property
     def has_wmma(self) -> bool:
@@ -346,13 +356,18 @@ def _all(extra: Path | None) -> tuple[ArchSpec, ...]:
     return tuple(sorted(specs, key=lambda spec: (spec.emulated_order, spec.name)))
 
 
+def base_name(target: str) -> str:
+    """Return the GPU's name in a target: ``gfx942`` of ``amdgcn-amd-amdhsa--gfx942:xnack-``."""
+    return target.rpartition("--")[2].partition(":")[0]
+
+
 def arch(name: str) -> ArchSpec:
     """Return the GPU named ``name`` (``gfx942``; feature suffixes as in ``gfx942:xnack-`` are cut).
 
     Raises:
         CkValueError: K004, there is no such file.
     """
-    found = _by_name(knobs.ARCH_DIR.get()).get(name.split(":", 1)[0])
+    found = _by_name(knobs.ARCH_DIR.get()).get(base_name(name))
     if found is None:
         known = [spec.name for spec in all_archs()]
         raise error("K004", got=name, known=", ".join(known))

@@ -125,6 +125,14 @@ class AttentionSignature:
         return f"{text}, mask {self.mask.value}{', ' if said else ''}{said}"
 
 
+def _expect_integers(what: str, value: object, count: int) -> None:
+    """Refuse what is no tuple of ``count`` integers of 1 or more: K002, naming ``what``."""
+    if not isinstance(value, tuple) or len(value) != count:
+        raise error("K002", what=what, want=f"{count} integers of 1 or more", got=value)
+    for extent in value:
+        require_positive(what, extent)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttentionAlgorithm:
     """How a kernel computes it: every choice that CK Tile's templates take."""
@@ -147,11 +155,7 @@ class AttentionAlgorithm:
 
     def __post_init__(self) -> None:
         for name, count in (("tile", 6), ("warps", 3), ("warp_tile", 3)):
-            value = getattr(self, name)
-            if not isinstance(value, tuple) or len(value) != count:
-                raise error("K002", what=name, want=f"{count} integers of 1 or more", got=value)
-            for extent in value:
-                require_positive(name, extent)
+            _expect_integers(name, getattr(self, name), count)
         for name in ("vector", "block_per_cu"):
             require_positive(name, getattr(self, name))
         make_members(self, {"pipeline": AttentionPipeline})
@@ -186,8 +190,15 @@ class AttentionGradAlgorithm:
     block_per_cu: int = 1
 
     def __post_init__(self) -> None:
-        for extent in (*self.tile, self.vector, self.block_per_cu):
-            require_positive("tile", extent)
+        _expect_integers("tile", self.tile, 9)
+        for name in ("warps", "warp_tiles"):
+            triples = getattr(self, name)
+            if not isinstance(triples, tuple) or len(triples) != 3:
+                raise error("K002", what=name, want="three triples (m, n, k)", got=triples)
+            for triple in triples:
+                _expect_integers(name, triple, 3)
+        for name in ("vector", "block_per_cu"):
+            require_positive(name, getattr(self, name))
         make_members(self, {"pipeline": GradPipeline})
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import types
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from enum import Enum
@@ -107,6 +107,10 @@ def _decode(kind: Any, data: object, what: str) -> object:
         return _tuple(get_args(kind), data, what)
     if origin is types.UnionType:
         return _optional(get_args(kind), data, what)
+    if origin is Mapping:
+        return _mapping(get_args(kind), data, what)
+    if kind is Any:
+        return tuple(data) if isinstance(data, list) else data
     if kind is DType:
         return dtype_of(data)
     if is_dataclass(kind):
@@ -123,6 +127,12 @@ def _optional(kinds: tuple[Any, ...], data: object, what: str) -> object:
         return None
     (kind,) = (k for k in kinds if k is not type(None))
     return _decode(kind, data, what)
+
+
+def _mapping(kinds: tuple[Any, ...], data: object, what: str) -> Mapping[str, object]:
+    if not isinstance(data, dict):
+        raise error("K002", what=what, want="an object", got=data)
+    return {name: _decode(kinds[1], item, f"{what} {name}") for name, item in data.items()}
 
 
 def _tuple(kinds: tuple[Any, ...], data: object, what: str) -> tuple[object, ...]:

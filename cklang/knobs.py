@@ -20,6 +20,7 @@ __all__ = [
     "CACHE_DIR",
     "CK_DIR",
     "CLANG",
+    "DATA_DIR",
     "DEVICE",
     "JOBS",
     "LOG",
@@ -134,6 +135,13 @@ CK_DIR: Knob[Path | None] = Knob(
     parse=_path,
     doc="a composable_kernel checkout or include folder (the one that holds ck_tile/)",
 )
+DATA_DIR: Knob[Path | None] = Knob(
+    name="CKLANG_DATA_DIR",
+    default=None,
+    parse=_path,
+    doc="the folder of published measurements that benchmarks and tests read (default: shared/data "
+    "beside the checkout)",
+)
 DEVICE: Knob[str | None] = Knob(
     name="CKLANG_DEVICE",
     default=None,
@@ -176,6 +184,7 @@ ALL: tuple[Knob[object], ...] = (  # type: ignore[assignment]
     CACHE_DIR,
     CLANG,
     CK_DIR,
+    DATA_DIR,
     DEVICE,
     JOBS,
     SANITIZE,

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from cklang.errors import error
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     import numpy as np
 
 __all__ = [
@@ -28,10 +30,12 @@ __all__ = [
     "bf8_fnuz",
     "bf16",
     "bool_",
+    "by_name",
     "const",
     "dims",
     "dtype_var",
     "e8m0",
+    "extents_of",
     "f16",
     "f32",
     "f64",
@@ -189,6 +193,20 @@ def dims(names: str) -> tuple[Dim, ...]:
     return tuple(Dim(name) for name in names.replace(",", " ").split())
 
 
+def extents_of(shape: Iterable[Dim | int], dims: Mapping[str, int]) -> tuple[int, ...]:
+    """Return the extents of a shape; ``dims`` has the extent of each dim by its name.
+
+    Raises:
+        KeyError: ``dims`` lacks the name of a dim of the shape.
+    """
+    return tuple(dims[extent.name] if isinstance(extent, Dim) else extent for extent in shape)
+
+
+def by_name(dims: Mapping[Dim, int]) -> dict[str, int]:
+    """Return the extents of dims by their names, as `extents_of` takes them."""
+    return {dim.name: extent for dim, extent in dims.items()}
+
+
 def _shape(shape: object) -> tuple[Dim | int, ...]:
     items = shape if isinstance(shape, tuple) else (shape,)
     return tuple(_extent(item) for item in items)
@@ -218,6 +236,14 @@ class TensorType:
     def rank(self) -> int:
         """Number of axes."""
         return len(self.shape)
+
+    def extents(self, dims: Mapping[str, int]) -> tuple[int, ...]:
+        """Return the shape in numbers: ``f16[M, 4]`` has the extents (3, 4) where M is 3.
+
+        Raises:
+            KeyError: ``dims`` lacks the name of a dim of the shape.
+        """
+        return extents_of(self.shape, dims)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ import json
 import numpy as np
 
 import cklang as ck
-from cklang.runtime.advice import explain, fix
 from cklang.testing import report
 
 M, N, K = ck.dims("M N K")
@@ -49,9 +48,9 @@ def main() -> None:
     # Build: compiler processes side by side, a summary at the end.
     print(mine.build())
 
-    # Export, import, build again: everything is found, and the registries are equal.
+    # Export, import, build again: everything is found, and the registries are the same.
     again = ck.Registry.from_json(json.loads(json.dumps(mine.to_json())))
-    print(f"imported: {again == mine}, {again.build()}")
+    print(f"imported: {again.same_as(mine)}, {again.build()}")
 
     # Select: deterministic, with a reason, and why not the ones before it.
     with ck.using(registry=mine, arch=gpu, strategy="first_fit"):
@@ -81,9 +80,9 @@ def main() -> None:
         vector_e=8,
         vector_d=(8,),
     )
-    for violation in explain(odd, signature, gpu):
+    for violation in ck.advise(odd, signature, gpu):
         print(violation)
-    print("a legal neighbour changes", *fix(odd, signature, gpu).changes, sep="\n  ")
+    print("a legal neighbour changes", *ck.fix(odd, signature, gpu).changes, sep="\n  ")
 
 
 if __name__ == "__main__":

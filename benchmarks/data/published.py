@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Read the published measurements (see README.md beside this file) as arrays and kernel traits."""
+"""Read the published measurements (see README.md beside this file) as arrays and kernel traits.
+
+The table is no part of the repository: it is read from the folder that ``CKLANG_DATA_DIR`` names,
+by default ``shared/data`` beside the checkout.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +16,15 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from cklang import knobs
 from cklang.arch import ArchSpec, arch
 from cklang.tuning.traits import Traits
 
-__all__ = ["Kernel", "Table", "folds", "gpus", "read"]
+__all__ = ["TABLE", "Kernel", "Table", "folds", "gpus", "locate", "missing", "read"]
 
+TABLE = "mi3xx_gemm_tuned.csv.gz"
 _FOLDER = Path(__file__).parent
+_BESIDE = _FOLDER.parents[2] / "shared" / "data"
 _SCALE_K = {"a8w8_blockscale": 128, "a8w8_blockscale_bpreshuffle": 128}
 _PRESHUFFLED = {"a8w8_bpreshuffle", "a8w8_blockscale_bpreshuffle"}
 # K steps that a pipeline of classic CK loads ahead; it refuses problems with no more than these.
@@ -126,6 +133,20 @@ class Table:
         return list(zip(self.n.tolist(), self.k.tolist(), strict=True))
 
 
+def locate(name: str) -> Path:
+    """Return where a file of published data is looked for; it need not exist."""
+    return (knobs.DATA_DIR.get() or _BESIDE) / name
+
+
+def missing(name: str) -> str | None:
+    """Say what to do about a file of published data that is not there; None if it is."""
+    path = locate(name)
+    if path.is_file():
+        return None
+    knob = knobs.DATA_DIR.name
+    return f"{name} is not in {path.parent}: set {knob} to the folder that has it"
+
+
 def gpus() -> tuple[ArchSpec, ...]:
     """Return the GPUs that the table has measurements of."""
     found = sorted({(row["gfx"], int(row["cus"])) for row in _rows()})
@@ -170,7 +191,9 @@ def folds(table: Table, count: int = 5, seed: int = 0) -> npt.NDArray[np.int64]:
 
 
 def _rows() -> Iterator[dict[str, str]]:
-    with gzip.open(_FOLDER / "mi3xx_gemm_tuned.csv.gz", "rt", newline="") as file:
+    if (problem := missing(TABLE)) is not None:
+        raise FileNotFoundError(f"{problem}, or make it with benchmarks/make_gemm_table.py")
+    with gzip.open(locate(TABLE), "rt", newline="") as file:
         yield from csv.DictReader(file)
 
 

@@ -14,6 +14,7 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
+from cklang.arch import all_archs
 from cklang.attention_keys import AnyKey
 from cklang.cli.spelling import spelled
 from cklang.cli.target import (
@@ -102,7 +103,7 @@ def _call(options: argparse.Namespace, executor: Executor | None) -> int:
 
 def _bundle(options: argparse.Namespace, executor: Executor | None) -> int:
     registry = Registry(str(options.bundle))
-    for gpu in options.arch or ["gfx942"]:
+    for gpu in options.arch or [all_archs()[0].name]:
         for name in options.profile:
             registry.declare_profile(name, gpu, dtypes=options.element, heads=options.head)
         if options.op is not None:

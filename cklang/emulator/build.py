@@ -159,7 +159,7 @@ def _devices() -> str:
 
 
 def _device(spec: ArchSpec) -> str:
-    major, minor = int(spec.name[3:-2]), int(spec.name[-2], 16)
+    major, minor, _ = spec.version
     joined = spec.compute_units_per_multiprocessor
     values = (
         *(f'"{text}"' for text in (spec.name, spec.product)),

@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 from cklang import knobs
+from cklang.arch import base_name
 from cklang.emulator.build import library_path
 from cklang.errors import error
 
@@ -280,8 +281,7 @@ def disassemble(arch: str, code: bytes) -> str:
     def emit(_: object, offset: int, text: bytes) -> None:
         lines.append(f"{offset:6x}: {text.decode(errors='replace')}\n")
 
-    short = arch.split("--")[-1].split(":")[0]
-    if load().ckemu_disassemble(short.encode(), words, len(words), _EMIT(emit), None) < 0:
+    if load().ckemu_disassemble(base_name(arch).encode(), words, len(words), _EMIT(emit), None) < 0:
         raise error("E005", arch=arch)
     return "".join(lines)
 

@@ -35,7 +35,7 @@ TABLE: tuple[Rule, ...] = (
         "K008",
         CkValueError,
         "no algorithm of {among} is legal for {signature} on {arch}",
-        "cklang.runtime.advice.explain says which rules reject one",
+        "ck.advise(algorithm, signature, gpu) says which rules reject one",
     ),
     row(
         "K009",
@@ -150,7 +150,7 @@ TABLE: tuple[Rule, ...] = (
         "G007",
         CkUnsupportedError,
         "@{name} is no attention of whole tensors by itself, so it has no gradient here",
-        "give attention_grad an op that returns ck.attention(...) of its parameters, packed or "
+        "give ck.attention_grad an op that returns ck.attention(...) of its parameters, packed or "
         "not; instead of seqlens_k, a mask: lambda b, i, j: j < lengths[b]",
     ),
     row(
@@ -165,6 +165,6 @@ TABLE: tuple[Rule, ...] = (
         "G009",
         CkUnsupportedError,
         "@{name} is no attention of a batch that drops weights, so there are no random bytes",
-        "give dropout_bytes an op with ck.attention(q, k, v, dropout=..., seed=...), not packed",
+        "give ck.dropout_bytes an op with ck.attention(q, k, v, dropout=..., seed=...), not packed",
     ),
 )

@@ -21,6 +21,7 @@ from cklang.ir.nodes import Attr, Value
 from cklang.ir.ops import CASTS, OPS
 from cklang.ir.rules import DTypeRule
 from cklang.types import DTYPES, Dim, DType, DTypeVar, Kind, bf16, bool_, f16, f32, i8, i32
+from cklang.widths import I32_MAX
 
 __all__ = [
     "cast",
@@ -38,7 +39,7 @@ _WIDER = {f16: f32, bf16: f32, i8: i32} | {d: f32 for d in DTYPES.values() if d.
 _FLOAT_MAX = float.fromhex("0x1.fffffep127")
 # The Python types whose constants go with a dtype, and the finite values that it holds.
 _CONSTANTS = {f32: (int, float), i32: (int,), bool_: (bool,)}
-_RANGES = {f32: (-_FLOAT_MAX, _FLOAT_MAX), i32: (-(2**31), 2**31 - 1), bool_: (0, 1)}
+_RANGES = {f32: (-_FLOAT_MAX, _FLOAT_MAX), i32: (-I32_MAX - 1, I32_MAX), bool_: (0, 1)}
 
 
 def pointwise(scope: Scope, node: Located, name: str, *items: Item, **attrs: Attr) -> Tensor:

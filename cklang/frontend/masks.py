@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cklang.errors import error
+from cklang.widths import I32_MAX
 
 __all__ = ["CORNERS", "Window", "causal_window", "sliding", "visible"]
 
@@ -31,7 +32,7 @@ class Window:
     def __post_init__(self) -> None:
         for name in ("left", "right", "sink"):
             value = getattr(self, name)
-            legal = type(value) is int and 0 <= value < 2**31
+            legal = type(value) is int and 0 <= value <= I32_MAX
             if not legal and (value is not None or name == "sink"):
                 raise error("F096", what=name, got=value, legal="an integer of 0 or more")
         if self.corner not in CORNERS:

@@ -246,7 +246,7 @@ class Edge:
 class Decision:
     """What was decided for one edge: ``fused`` if the value stays in registers.
 
-    ``rule`` is the id of the rule that decided (:data:`cklang.fusion.partition.RULES` has their
+    ``rule`` is the id of the rule that decided (:data:`cklang.fusion.kernel.RULES` has their
     sentences), ``reason`` its sentence for this edge.
     """
 

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from cklang.ir.nodes import Attr, Function
 from cklang.types import Blocks, Dim, DType, bf16, bool_, e8m0, f16, f32, i4, i32
+from cklang.widths import I32_MAX
 
 __all__ = [
     "AttrKind",
@@ -120,7 +121,7 @@ _CONSTANT_TYPES: Mapping[type, DType] = {float: f32, int: i32, bool: bool_}
 
 def _constant_dtype(_dtypes: tuple[DType, ...], attrs: AttrMap) -> DType | None:
     value = attrs["value"]
-    if type(value) is int and not -(2**31) <= value < 2**31:
+    if type(value) is int and not -I32_MAX - 1 <= value <= I32_MAX:
         return None
     return _CONSTANT_TYPES[type(value)]
 

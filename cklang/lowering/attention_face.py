@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from typing import TypeVar
 
 from cklang.lowering.face import Face
+from cklang.widths import I32_MAX
 
 __all__ = [
     "MAX_OPERANDS",
@@ -202,9 +203,9 @@ class AppendProblem:
     """Whether row i has position start + i, or all rows have position start."""
     behind: bool = True
     """Whether row i goes to row start + i of the target, or to row i."""
-    capacity: int = 2**31 - 1
+    capacity: int = I32_MAX
     """Rows that a sequence has a place for in the target; others are not written."""
-    positions: int = 2**31 - 1
+    positions: int = I32_MAX
     """Rows of the tables; a position beyond takes the last one."""
 
 

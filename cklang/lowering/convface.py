@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from cklang.lowering.face import Face
 from cklang.lowering.hostface import MAX_OPERANDS
+from cklang.widths import BUFFER_BYTES
 
 __all__ = ["VERSION", "ConvFace", "ConvQuestion"]
 
@@ -65,7 +66,7 @@ class ConvQuestion:
     split_k: int = 1
     blocks: int = 1
     """Workgroups that the GPU runs at once."""
-    most_bytes: int = 1 << 31
+    most_bytes: int = BUFFER_BYTES
     """That a tensor of one product may span, up to 2^31. Batches and images that span more are cut
     into pieces, which are products of their own."""
 

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from cklang.arch import arch
 from cklang.errors import error
 from cklang.fusion.parts import split
 from cklang.ir.nodes import Function
@@ -29,6 +30,7 @@ from cklang.lowering.pipelines import PIPELINES, PipelineRow
 from cklang.lowering.pointwise import c_functions, c_type
 from cklang.lowering.render import template
 from cklang.types import DType, Kind, bool_, e8m0, f32, fp4, i4, i32
+from cklang.widths import ACCESS_BYTES
 
 __all__ = ["HOLE", "PROLOGUES", "KernelSource", "is_mx", "lower", "read_width", "unsupported"]
 
@@ -37,9 +39,6 @@ HOLE = "ck_epilogue"
 
 PROLOGUES = {"A": "ck_prologue_a", "B": "ck_prologue_b"}
 """The symbols that it leaves open if a function computes A or B."""
-
-_WIDEST = 16
-"""Bytes that one access moves at most."""
 
 _LAYOUTS = {Layout.ROW: "Row", Layout.COL: "Column", Layout.PREPARED: "Column"}
 
@@ -83,8 +82,9 @@ def lower(key: KernelKey, epilogue: Function, source_lines: Sequence[str] = ()) 
         source_lines: The user's Python, written as comments above the function.
 
     Raises:
-        CkInternalError: L002, region and signature disagree; L003, the algorithm has a choice for
-            which there is no CK Tile spelling here.
+        CkInternalError: L002, region and signature disagree.
+        CkUnsupportedError: L003, the algorithm has a choice for which there is no CK Tile spelling
+            here.
     """
     _check(key, epilogue)
     kernel = _kernel_name(key)
@@ -268,7 +268,7 @@ def read_width(operand: DOperand, vector: int) -> int:
     """
     if operand.kind not in (DKind.FULL, DKind.ROW):
         return 1
-    return min(vector, _WIDEST * 8 // operand.dtype.bits)
+    return min(vector, ACCESS_BYTES * 8 // operand.dtype.bits)
 
 
 def _side(
@@ -376,7 +376,7 @@ def _context(key: KernelKey, functions: Mapping[str, Function], kernel: str) -> 
         "spatial": s.spatial,
         "merged": a.groups_merged,
         "special": _SPECIAL[a.special],
-        "gfx_major": key.arch.removeprefix("gfx")[:-2],
+        "gfx_major": arch(key.arch).version[0],
     }
 
 

@@ -15,6 +15,7 @@ from cklang.lowering.face import Face
 from cklang.lowering.gemm import KernelSource
 from cklang.lowering.render import template
 from cklang.plain_keys import TransposeKey
+from cklang.widths import ACCESS_BYTES, DWORD_BYTES
 
 __all__ = [
     "MAX_BATCH",
@@ -39,15 +40,13 @@ TILE = 64
 _TYPES = {1: "int8_t", 2: "ck_tile::fp16_t", 4: "float"}
 """A type that CK Tile loads and stores, by its bytes; nothing is computed."""
 
-_WIDEST = 16
 _MOST = 8
 """Elements of a vector: a thread of CK Tile's pipeline has 64, in a rectangle."""
-_DWORD = 4
 
 
 def widths(size: int) -> tuple[int, ...]:
     """Return how many elements of ``size`` bytes an access may move, the most first."""
-    return tuple(sorted({min(_WIDEST // size, _MOST), _DWORD // size, 1}, reverse=True))
+    return tuple(sorted({min(ACCESS_BYTES // size, _MOST), DWORD_BYTES // size, 1}, reverse=True))
 
 
 def lower_transpose(key: TransposeKey) -> KernelSource:

@@ -41,7 +41,7 @@ from cklang.ir.nodes import Function, Operation
 from cklang.ir.numeric import Array
 from cklang.reference.bounds import flushable, run_region
 from cklang.reference.sums import UNIT, Known, finite, float_sums, gamma
-from cklang.types import Dim
+from cklang.types import Dim, by_name
 
 __all__ = [
     "WEIGHTS",
@@ -131,7 +131,7 @@ def _with_lengths(
 ) -> Known:
     """Return the result of sequences that have as many keys as their lengths say."""
     (q,), (lengths,) = given["q"], given[LENGTHS[0]]
-    shape = _extents(operation.result.type.shape, dims)
+    shape = operation.result.type.extents(by_name(dims))
     value, error = np.zeros(shape), np.zeros(shape)
     for b in range(len(lengths.value)):
         cut = {"q": [Known(value=q.value[b : b + 1], error=q.error[b : b + 1])]}
@@ -151,11 +151,6 @@ def _keys(given: dict[str, list[Known]], b: int) -> dict[str, list[Known]]:
         parts = [keys_of(b, x, int(lengths[b]), table) for x in (known.value, known.error)]
         found[role] = [Known(value=parts[0], error=parts[1])]
     return found
-
-
-def _extents(shape: Sequence[object], dims: dict[Dim, int]) -> tuple[int, ...]:
-    """Return the extents of a shape."""
-    return tuple(dims[extent] if isinstance(extent, Dim) else int(str(extent)) for extent in shape)
 
 
 def _packed(operation: Operation, given: dict[str, list[Known]], dims: dict[Dim, int]) -> Known:

@@ -19,7 +19,7 @@ from cklang.ir.derive import derive
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.numeric import Array
 from cklang.ir.ops import OPS
-from cklang.types import Blocks, Dim, Kind, f32
+from cklang.types import Blocks, Dim, Kind, by_name, f32
 
 __all__ = ["F32_OVERFLOW", "Bound", "apply", "bind", "evaluate", "from_wide", "limit", "to_wide"]
 
@@ -152,8 +152,7 @@ def apply(operation: Operation, operands: Sequence[Array], dims: dict[Dim, int])
     """Return the result of one operation on wide operands, not limited to its type's range."""
     attrs = {name: _attr(attr, dims) for name, attr in operation.attrs}
     if OPS[operation.op].shape.declared:
-        shape = operation.result.type.shape
-        attrs["shape"] = tuple(dims[e] if isinstance(e, Dim) else e for e in shape)
+        attrs["shape"] = operation.result.type.extents(by_name(dims))
     result = np.asarray(OPS[operation.op].numpy(*operands, **attrs))
     if operation.result.type.dtype.kind is Kind.BOOL:
         return result

@@ -19,7 +19,7 @@ from cklang.runtime.family import AnyAlgorithm, AnySignature, Asked
 from cklang.runtime.rules import Rejection, book_of, objections, rules_of
 from cklang.runtime.space import enumerate_legal, legal_values, satisfiable
 
-__all__ = ["Change", "Fix", "Violation", "explain", "fix"]
+__all__ = ["Change", "Fix", "Violation", "advise", "fix"]
 
 _NEAREST = 3
 """How many values are offered for a field."""
@@ -73,7 +73,7 @@ def _text(value: Any) -> str:
     return "x".join(map(str, plain)) if isinstance(plain, list) else str(plain)
 
 
-def explain(
+def advise(
     algorithm: AnyAlgorithm,
     signature: AnySignature,
     gpu: ArchSpec | str,
@@ -86,6 +86,11 @@ def explain(
         signature: What is computed.
         gpu: The GPU or its name.
         problem: A problem, for the rules about extents, strides and addresses.
+
+    Example::
+
+        for violation in ck.advise(algorithm, problem.signature, "gfx942", problem):
+            print(violation)
     """
     spec = arch(gpu) if isinstance(gpu, str) else gpu
     return tuple(
@@ -201,7 +206,7 @@ def _step_by_step(
             return current
         options = {
             replace(current, **{name: value})
-            for violation in explain(current, signature, spec, problem)
+            for violation in advise(current, signature, spec, problem)
             for name, values in violation.nearest
             for value in values
         }

@@ -18,7 +18,17 @@ from cklang.ir.derive import derive
 from cklang.ir.nodes import Function
 from cklang.runtime import arrays
 from cklang.runtime.arrays import HOST, Array, Library
-from cklang.types import DTYPES, Blocks, ConstType, Dim, DType, Kind, TensorType, TensorVarType
+from cklang.types import (
+    DTYPES,
+    Blocks,
+    ConstType,
+    Dim,
+    DType,
+    Kind,
+    TensorType,
+    TensorVarType,
+    extents_of,
+)
 
 __all__ = ["Binding", "ResultFace", "assign", "bind", "check_out", "common_place", "library_of"]
 
@@ -229,7 +239,7 @@ def bind(
         dims=dims,
         results=tuple(
             ResultFace(
-                shape=tuple(dims[e.name] if isinstance(e, Dim) else e for e in shape),
+                shape=extents_of(shape, dims),
                 dtype=dtypes[type_.var.name] if isinstance(type_, TensorVarType) else type_.dtype,
             )
             for shape, type_ in zip(shapes, results, strict=True)

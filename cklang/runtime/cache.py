@@ -55,7 +55,7 @@ class Entry:
         """Return the path of one of its files.
 
         Raises:
-            CkBuildError: C002, the entry has no such file.
+            CkInternalError: C002, the entry has no such file.
         """
         if name not in self.record["files"]:
             raise error(

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import count
 
 from cklang import knobs
 from cklang.arch import ArchSpec
@@ -33,6 +34,8 @@ class Defaults:
     arch: str | None
     """A GPU's name; None: that of the device a call would run on."""
     strategy: Strategy
+    serial: int = field(default_factory=count().__next__, init=False)
+    """Tells it from all others, for keys that must not keep the registry alive."""
 
 
 _current: ContextVar[Defaults] = ContextVar(

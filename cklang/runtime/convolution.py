@@ -21,7 +21,7 @@ from cklang.keys import ConvSpecial, DKind, DOperand, Family, Layout, Signature
 from cklang.lowering.families import FAMILIES
 from cklang.runtime.problem import Operand, Problem, Storage
 from cklang.runtime.strides import problem_of, refuse_negative, refuse_overlap
-from cklang.types import Dim, DType, Kind, f16, f32, i32
+from cklang.types import DType, Kind, f16, f32, i32
 
 __all__ = [
     "AnyProblem",
@@ -271,10 +271,7 @@ def conv_problem_of(
         raise error("Z002", what=f"{operation.op} is no convolution")
     types = dict(zip(direction.operands, (v.type for v in operation.operands), strict=True))
     types[direction.result] = operation.result.type
-    shapes = {
-        role: tuple(dims[e.name] if isinstance(e, Dim) else e for e in type_.shape)
-        for role, type_ in types.items()
-    }
+    shapes = {role: type_.extents(dims) for role, type_ in types.items()}
     if 0 in shapes[direction.result]:
         return None
     held = dict(zip(direction.operands, (kernel.a, kernel.b), strict=True))

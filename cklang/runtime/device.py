@@ -94,7 +94,7 @@ class Device:
         """Load a code object and find kernel ``symbol`` in it.
 
         Raises:
-            CkDeviceError: D002, the device refuses the code object; E rows from the emulator.
+            CkDeviceError: D003, the device refuses the code object; E rows from the emulator.
         """
         hip = _hip()
         self.activate()

@@ -33,7 +33,6 @@ from cklang.runtime.transfer import Region, staged
 from cklang.runtime.transposing import loaded_transpose
 from cklang.runtime.transposition import Arranged, Transposition, arranged, packed_strides
 from cklang.runtime.upload import Upload
-from cklang.types import Dim
 
 if TYPE_CHECKING:
     from cklang.runtime.build import Builder, Wanted
@@ -318,7 +317,7 @@ class _Memory:
         self.temporaries: list[int] = []
         """Their sizes in bytes."""
         for kernel in plan.kernels[:-1]:
-            size = math.prod(_shape(kernel.result, binding.dims))
+            size = math.prod(kernel.result.type.extents(binding.dims))
             self.hold(kernel.result.name, size * kernel.result.type.dtype.bytes)
 
     def hold(self, name: str, size: int) -> int:
@@ -374,11 +373,6 @@ def _copy_step(device: Device, artifact: Artifact, copy: Transposition, memory: 
     )
 
 
-def _shape(value: Value, dims: Mapping[str, int]) -> tuple[int, ...]:
-    shape = value.type.shape
-    return tuple(dims[extent.name] if isinstance(extent, Dim) else extent for extent in shape)
-
-
 def storage_of(plan: FusionPlan, binding: Binding, out: Array | None) -> dict[str, Storage]:
     """Return how each argument, temporary and result of a call lies in memory, by value name."""
     storage = {name: stored(name, array) for name, array in binding.arrays.items()}
@@ -408,7 +402,7 @@ def stored(name: str, array: Array) -> Storage:
 
 def packed(value: Value, dims: Mapping[str, int], order: Sequence[int] | None = None) -> Storage:
     """Return the storage of a value in new memory, its axes from the outermost in ``order``."""
-    shape = _shape(value, dims)
+    shape = value.type.extents(dims)
     return Storage(
         name=value.name,
         dtype=value.type.dtype,

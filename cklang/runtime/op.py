@@ -125,8 +125,8 @@ class Op:
         """Return what a plan depends on; ``what`` is asked for: None, the results of a call."""
         registry = self.request.registry
         registry = defaults.registry if registry is None else registry
-        # Defaults are compared by identity; kernels of a registry come and go.
-        return what, seen.key, defaults, registry.version
+        # Kernels of a registry come and go; a plan that is kept does not keep the registry.
+        return what, seen.key, defaults.serial, registry.version
 
     def _run(
         self, ready: Ready, seen: quick.Glance, values: Sequence[Any], out: Any, memoised: bool

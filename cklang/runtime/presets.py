@@ -10,11 +10,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
-from cklang.codec import decode, unknown
+from cklang.arch import arch
+from cklang.attention_keys import AttentionSignature, Rotary
+from cklang.codec import decode, dtype_of, encode, unknown
 from cklang.errors import error
 from cklang.keys import Family, Signature
 
@@ -22,10 +25,12 @@ __all__ = [
     "SCHEMA_VERSION",
     "ProfileRow",
     "Space",
+    "Taken",
     "Tilings",
     "preset_names",
     "profile",
     "profile_names",
+    "profile_row",
     "space",
     "tilings",
     "variants",
@@ -62,6 +67,22 @@ class Tilings:
     """Fields of an algorithm pattern each, best first."""
 
 
+class Taken(Enum):
+    """Which pipelines of a tiling a profile takes."""
+
+    ALL = "all"
+    FIRST = "first"
+    """The first one that is legal."""
+
+
+_CHOSEN: Mapping[str, Any] = {
+    name: kind
+    for name, kind in {**get_type_hints(AttentionSignature), "deterministic": bool}.items()
+    if name not in ("dtype", "dtype_bias") and not name.endswith("_function")
+}
+"""The fields of a signature that rows of profiles may name, and the kinds of their values."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileRow:
     """Some kernels of an attention profile."""
@@ -77,11 +98,25 @@ class ProfileRow:
     at all a row is for any signature."""
     heads: tuple[tuple[int, int], ...] = ()
     """The head sizes of q and of v of its tilings; every one if left out."""
-    pipelines: str = "first"
-    """``all``, or of each tiling the ``first`` that is legal."""
+    pipelines: Taken = Taken.FIRST
+    """Which of each tiling's pipelines."""
     gradient: bool = False
-    append: tuple[str, ...] = ()
+    append: tuple[Rotary, ...] = ()
     """The rotary embeddings of kernels that write to a cache."""
+
+    def __post_init__(self) -> None:
+        for name in self.archs:
+            arch(name)
+        for name in self.dtypes:
+            dtype_of(name)
+        for pads in self.pads:
+            if len(pads) != 4 or set(pads) - set("tf"):
+                raise error("K002", what="profile pads", want="four of t and f", got=pads)
+        for name, values in self.fields.items():
+            if name not in _CHOSEN:
+                raise unknown("profile field of the signature", name, sorted(_CHOSEN))
+            for value in values:
+                decode(_CHOSEN[name], value, f"profile {name}")
 
 
 @cache
@@ -118,13 +153,21 @@ def profile(name: str) -> tuple[ProfileRow, ...]:
     profiles = _data()["profiles"]
     if name not in profiles:
         raise unknown("profile of attention", name, list(profiles))
-    return tuple(ProfileRow(**{k: _frozen(v) for k, v in row.items()}) for row in profiles[name])
+    return tuple(profile_row(row) for row in profiles[name])
 
 
-def _frozen(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _frozen(each) for name, each in value.items()}
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+def profile_row(data: dict[str, Any]) -> ProfileRow:
+    """Return a row of a profile from its JSON form, which may leave out all but ``pads``.
+
+    Raises:
+        CkValueError: K001, K002, K004, a field, a value or a GPU is spelled wrong.
+    """
+    return decode(ProfileRow, {**_LEFT_OUT, **data}, "profile row")
+
+
+_LEFT_OUT: Mapping[str, Any] = {
+    key: value for key, value in encode(ProfileRow(pads=())).items() if key != "pads"
+}
 
 
 @cache

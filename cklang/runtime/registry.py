@@ -4,7 +4,7 @@
 A registry holds declarations: the key of a kernel of any family, the functions that fill its
 stencil, and a priority. Building one makes the code objects; what is built stands in the kernel
 cache, not here, so a registry can be exported to JSON, imported in another process and built again,
-and is then equal.
+and is then the same (:meth:`Registry.same_as`).
 
 There is one rule of priority, for adding and for merging: of two entries with one key the one of
 higher priority stays; at equal priority the one that was there.
@@ -13,11 +13,11 @@ higher priority stays; at equal priority the one that was there.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cklang.arch import arch
 from cklang.attention_keys import AnyKey, key_from_json
@@ -42,6 +42,11 @@ __all__ = ["SCHEMA_VERSION", "Kernel", "Registry"]
 
 SCHEMA_VERSION = 2
 """Version of the JSON form."""
+
+_MOST_DERIVED = 4096
+"""Values that a registry keeps of what is derived from its kernels."""
+
+Derived = TypeVar("Derived")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +74,7 @@ class Registry:
         self._resources: dict[str, Resources] = {}
         self._lock = threading.RLock()
         self._version = 0
+        self._derived: dict[Hashable, Any] = {}
 
     @property
     def version(self) -> int:
@@ -95,13 +101,37 @@ class Registry:
     def __contains__(self, key: AnyKey) -> bool:
         return key.digest in self._kernels
 
-    def __eq__(self, other: object) -> bool:
-        """Two registries are equal if they have one name and equal kernels in one order."""
-        if not isinstance(other, Registry):
-            return NotImplemented
+    def same_as(self, other: Registry) -> bool:
+        """Whether both have one name and equal kernels, with their priorities, in one order.
+
+        ``==`` compares identity: two registries stay two, whatever they come to hold.
+        """
         return self.name == other.name and tuple(self) == tuple(other)
 
-    __hash__ = object.__hash__
+    def derived(self, about: Hashable, make: Callable[[], Derived]) -> Derived:
+        """Return what ``make`` gives for the kernels that are declared now.
+
+        The value is kept, with the registry, until a kernel or what is known of one changes.
+
+        Args:
+            about: What the value is of; ``make`` must depend on it and on this registry alone.
+            make: Computes the value; None is not kept.
+        """
+        kept: Derived | None = self._derived.get(about)
+        if kept is not None:
+            return kept
+        version = self._version
+        value = make()
+        with self._lock:
+            if version == self._version:
+                while len(self._derived) >= _MOST_DERIVED:
+                    del self._derived[next(iter(self._derived))]
+                self._derived[about] = value
+        return value
+
+    def _changed(self) -> None:
+        self._version += 1
+        self._derived.clear()
 
     def add(self, key: AnyKey, filling: Filling, *, priority: int = 0) -> bool:
         """Declare one kernel; return whether it is new or has a higher priority than before.
@@ -124,7 +154,7 @@ class Registry:
             if known is not None and known.priority >= kernel.priority:
                 return False
             self._kernels[digest] = kernel
-            self._version += 1
+            self._changed()
             return True
 
     def declare(
@@ -198,7 +228,8 @@ class Registry:
         """Forget a kernel; return whether it was there."""
         with self._lock:
             known = self._kernels.pop(key.digest, None) is not None
-            self._version += known
+            if known:
+                self._changed()
             return known
 
     def find(self, key: AnyKey) -> Kernel | None:
@@ -231,8 +262,9 @@ class Registry:
         summary = build(tuple(self), max_workers=max_workers, executor=executor)
         found = {artifact.key.digest: artifact.resources for artifact in summary.artifacts}
         with self._lock:
-            self._version += not found.items() <= self._resources.items()
-            self._resources |= found
+            if not found.items() <= self._resources.items():
+                self._resources |= found
+                self._changed()
         return summary
 
     def to_json(self) -> dict[str, Any]:

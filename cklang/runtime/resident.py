@@ -37,7 +37,7 @@ def resident(
 
     Raises:
         CkBuildError: B013, the host face is of another version.
-        CkDeviceError: D002, the device refuses the code object.
+        CkDeviceError: D003, the device refuses the code object.
     """
     where = (device.index, artifact.folder)
     with _lock:

@@ -8,7 +8,6 @@ none of that is, every legal algorithm in canonical order. Who finds nothing get
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -45,7 +44,6 @@ from cklang.runtime.strategy import Direction, Strategy, strategy_of
 
 __all__ = ["AnySelection", "Request", "Selection", "find", "select"]
 
-_MEMO_LIMIT = 4096
 _REASONS = 8
 """How many different reasons a refusal prints."""
 
@@ -99,9 +97,6 @@ class Selection(Generic[K, P]):
 
 AnySelection = Selection[Any, Any]
 """A kernel of any family."""
-
-_memo: dict[object, AnySelection] = {}
-_lock = threading.Lock()
 
 
 @overload
@@ -206,7 +201,7 @@ def find(problem: Asked, spec: ArchSpec, request: Request, filling: Filling) -> 
 
 
 class _Question(NamedTuple):
-    """All that an answer depends on, but for what is in the registry."""
+    """All that an answer depends on."""
 
     problem: Asked
     registry: Registry
@@ -218,16 +213,8 @@ class _Question(NamedTuple):
 def _remembered(question: _Question, filling: Filling | None) -> AnySelection:
     # Without a GPU the answer depends on the device that calls would run on.
     device = knobs.DEVICE.get() if question.gpu is None else None
-    key = (question, question.registry.version, device)
-    known = _memo.get(key)
-    if known is not None:
-        return known
-    found = _fresh(question, _spec(question.gpu), filling)
-    with _lock:
-        while len(_memo) >= _MEMO_LIMIT:
-            _memo.pop(next(iter(_memo)))
-        _memo[key] = found
-    return found
+    about = (question.problem, question.gpu, question.strategy, question.splits, device)
+    return question.registry.derived(about, lambda: _fresh(question, _spec(question.gpu), filling))
 
 
 def _spec(gpu: str | ArchSpec | None) -> ArchSpec:
@@ -319,7 +306,7 @@ def _single(
 
 def _pools(registry: Registry, signature: AnySignature, spec: ArchSpec) -> Iterator[AnyPool]:
     """Yield the kernels that are declared, then the others; either may be none."""
-    yield _declared(registry, registry.version, signature, spec)
+    yield registry.derived((signature, spec), lambda: _declared(registry, signature, spec))
     bundles = sole_source()
     if bundles is not None:
         yield _bundled(bundles, signature, spec)
@@ -334,8 +321,7 @@ def _bundled(bundles: tuple[Bundle, ...], signature: AnySignature, spec: ArchSpe
     return Pool(keys, spec, "bundles; there are no CK Tile headers to compile others")
 
 
-@lru_cache(maxsize=256)
-def _declared(registry: Registry, version: int, signature: AnySignature, spec: ArchSpec) -> AnyPool:
+def _declared(registry: Registry, signature: AnySignature, spec: ArchSpec) -> AnyPool:
     mine = registry.filter(lambda key: key.arch == spec.name and computes(key, signature))
     ordered = sorted(mine, key=lambda kernel: -kernel.priority)
     keys = [kernel.key for kernel in ordered]

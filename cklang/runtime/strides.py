@@ -24,7 +24,7 @@ from cklang.runtime.problem import (
     ScaleAccess,
     Storage,
 )
-from cklang.types import Dim
+from cklang.types import extents_of
 
 if TYPE_CHECKING:
     from cklang.fusion.plan import BlockScale, FusedGemm
@@ -46,7 +46,8 @@ def problem_of(
     Raises:
         CkValueError: A030-A035, strides that no kernel reads or writes.
     """
-    shape = [_extent(kernel.result.type.shape[axis], dims) for axis in kernel.axes]
+    extents = kernel.result.type.extents(dims)
+    shape = [extents[axis] for axis in kernel.axes]
     if 0 in shape:
         return None
     reads_a, reads_b = kernel.a.reads, kernel.b.reads
@@ -202,7 +203,7 @@ class _Place:
 def _depth(side: View | Computed, storage: Mapping[str, Storage], dims: Mapping[str, int]) -> int:
     """Return the extent of K, the columns of A."""
     if isinstance(side, Computed):
-        return _extent(side.extents[1], dims)
+        return extents_of(side.extents, dims)[1]
     axis = side.perm[-1]
     return 1 if axis is None else storage[side.value.name].shape[axis]
 
@@ -243,10 +244,6 @@ def _common_layout(shape: tuple[int, int], places: Sequence[_Place], usual: Layo
             votes[Layout.COL] += rows > 1 and by_row == 1
     other = Layout.COL if usual is Layout.ROW else Layout.ROW
     return other if votes[other] > votes[usual] else usual
-
-
-def _extent(extent: Dim | int, dims: Mapping[str, int]) -> int:
-    return dims[extent.name] if isinstance(extent, Dim) else extent
 
 
 def _stride(storage: Storage, axis: int | None) -> int:

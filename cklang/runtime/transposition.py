@@ -19,10 +19,10 @@ from cklang.plain_keys import TransposeKey
 from cklang.runtime.arrays import alignment_of
 from cklang.runtime.problem import Storage
 from cklang.runtime.strides import refuse_negative, refuse_overlap
+from cklang.widths import DWORD_BYTES
 
 __all__ = ["Arranged", "Transposition", "arranged", "packed_strides"]
 
-_DWORD = 4
 _REACH = 1 << 30
 """Bytes along one axis of a tile; both together stay within a buffer descriptor's 2^31."""
 
@@ -122,14 +122,14 @@ class Transposition:
         loads = self._width(columns, [rows, *zip(q.batch, q.source.batch, strict=True)])
         rows, columns = ((q.rows, q.target.row), (q.columns, q.target.column))
         stores = self._width(rows, [columns, *zip(q.batch, q.target.batch, strict=True)])
-        loads = loads if self.source_alignment % _DWORD == 0 else 1
-        stores = stores if self.target_alignment % _DWORD == 0 else 1
+        loads = loads if self.source_alignment % DWORD_BYTES == 0 else 1
+        stores = stores if self.target_alignment % DWORD_BYTES == 0 else 1
         return TransposeKey(self.bytes, loads, stores, spec.name)
 
     def _width(self, along: tuple[int, int], others: Sequence[tuple[int, int]]) -> int:
         """Return the elements of a vector along one axis; axes are extents and strides."""
         extent, step = along
-        wide = step == 1 and all(n == 1 or s * self.bytes % _DWORD == 0 for n, s in others)
+        wide = step == 1 and all(n == 1 or s * self.bytes % DWORD_BYTES == 0 for n, s in others)
         legal = (width for width in widths(self.bytes) if width == 1 or wide)
         return next(width for width in legal if extent % width == 0)
 

@@ -16,12 +16,9 @@ from typing import NamedTuple
 
 from cklang.keys import DKind, Family, Layout, Signature
 from cklang.types import DType
+from cklang.widths import ACCESS_BYTES
 
 __all__ = ["Vectors", "vector_choices"]
-
-
-_WIDEST = 16
-"""Bytes of the widest access."""
 
 
 _EIGHTS = 8
@@ -90,7 +87,7 @@ def _vectors(signature: Signature, widths: dict[str, int]) -> Vectors:
     return Vectors(
         a=_elements(signature.dtype_a, widths[axis_a]),
         # What is prepared has no ends that accesses could cross.
-        b=_elements(signature.dtype_b, _WIDEST if prepared else widths[axis_b]),
+        b=_elements(signature.dtype_b, ACCESS_BYTES if prepared else widths[axis_b]),
         e=e,
         d=ds,
     )

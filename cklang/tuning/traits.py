@@ -19,6 +19,7 @@ from cklang.errors import error
 from cklang.keys import DKind, Family, KernelKey, Pipeline
 from cklang.lowering.pipelines import loop_of
 from cklang.types import DType, Kind
+from cklang.widths import ACCESS_BYTES
 
 if TYPE_CHECKING:
     from typing import Self
@@ -37,8 +38,6 @@ Floats = npt.NDArray[np.float64]
 
 # Registers of a lane that hold neither accumulators nor tiles: addresses, descriptors, counters.
 _OTHER_REGISTERS = 40
-# Bytes of the widest load of a thread.
-_WIDEST = 16.0
 _PREFETCHES = dict.fromkeys(Pipeline, True)
 """Whether a pipeline loads the next tile of K while it multiplies the present one: all do."""
 
@@ -107,8 +106,8 @@ class Traits:
         bytes_a: float,
         bytes_b: float,
         bytes_out: float,
-        width_a: float = _WIDEST,
-        width_b: float = _WIDEST,
+        width_a: float = ACCESS_BYTES,
+        width_b: float = ACCESS_BYTES,
         split_k: int = 1,
         stream: int = 0,
         loop: tuple[int, int] = (1, 1),
@@ -157,8 +156,8 @@ class Traits:
             prefetches=prefetches,
             bytes_a=bytes_a,
             bytes_b=bytes_b,
-            width_a=min(width_a, _WIDEST),
-            width_b=min(width_b, _WIDEST),
+            width_a=min(width_a, ACCESS_BYTES),
+            width_b=min(width_b, ACCESS_BYTES),
             bytes_out=bytes_out,
             b_in_lds=b_in_lds,
             merged=merged,

@@ -21,6 +21,7 @@ BASE = {
     "plain_keys",
     "attention_keys",
     "arch",
+    "widths",
 }
 ALLOWED: dict[str, set[str]] = {
     "base": set(),

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import struct
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeGuard
 
 import pytest
 
@@ -42,9 +45,91 @@ def test_every_call_is_documented() -> None:
     assert sorted(documented()) == sorted(calls)
 
 
+COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
+CALL = re.compile(r"\b(\w+)\s*(?:<[^<>;(){}]*>)?\s*\(")
+Functions = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def called_in_cpp(text: str) -> set[str]:
+    """Names that a program calls, outside comments and texts."""
+    return set(CALL.findall(COMMENT.sub(" ", text)))
+
+
+def name_of(node: ast.expr) -> str:
+    return node.id if isinstance(node, ast.Name) else getattr(node, "attr", "")
+
+
+def callers(functions: Sequence[Functions]) -> set[str]:
+    """Functions that call what a parameter names: by getattr, or by another such function."""
+    passing = [(each.name, callee) for each in functions for callee in receivers(each)]
+    known, before = {"getattr"}, 0
+    while len(known) > before:
+        before = len(known)
+        known |= {name for name, callee in passing if callee in known}
+    return known
+
+
+def receivers(function: Functions) -> set[str]:
+    """What a function passes one of its parameters to."""
+    parameters = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
+    return {
+        name_of(call.func)
+        for call in ast.walk(function)
+        if isinstance(call, ast.Call)
+        and any(isinstance(each, ast.Name) and each.id in parameters for each in call.args)
+    }
+
+
+def called_in_python(trees: Sequence[ast.Module]) -> set[str]:
+    """Names that tests call or pass on as functions, also by text: ``call("hipInit", 0)``.
+
+    A text counts where its function, with its decorators, calls something by a name. Programs in
+    texts count by the calls that they hold. Comments and docstrings do not count.
+    """
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    known = callers([node for node in nodes if isinstance(node, Functions)])
+    statements = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    names: set[str] = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    for node in nodes:
+        if isinstance(node, Functions):
+            inside = list(ast.walk(node))
+            calls = {name_of(each.func) for each in inside if isinstance(each, ast.Call)}
+            if calls & known:
+                names |= {t.value for t in inside if is_text(t) and id(t) not in statements}
+        elif is_text(node) and id(node) not in statements:
+            names |= called_in_cpp(node.value)
+    return names
+
+
+def is_text(node: ast.AST) -> TypeGuard[ast.Constant]:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
 def test_every_call_is_called() -> None:
-    """By its name, in a test in Python or in a program that a test builds."""
+    """In a test in Python, or in a program that a test builds."""
     root = Path(__file__).parents[1]
-    paths = [path for end in ("py", "cpp", "hip") for path in root.rglob(f"*.{end}")]
-    texts = " ".join(path.read_text("utf-8") for path in paths)
-    assert not set(documented()) - set(re.findall(r"\w+", texts))
+    sources = [path.read_text("utf-8") for end in ("cpp", "hip") for path in root.rglob(f"*.{end}")]
+    calls = {name for source in sources for name in called_in_cpp(source)}
+    tests = [path for path in root.rglob("*.py") if path != Path(__file__)]
+    calls |= called_in_python([ast.parse(path.read_text("utf-8")) for path in tests])
+    assert not sorted(set(documented()) - calls)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("# hipInit(0)", False),
+        ('"""hipInit(0)"""', False),
+        ('NAMES = ["hipInit"]', False),
+        ('def test():\n    print("hipInit")', False),
+        ('SOURCE = "// hipInit(0);"', False),
+        ('SOURCE = "/* hipInit(0); */ int x;"', False),
+        ("ok(hip().hipInit(0))", True),
+        ("run(api.hipInit)", True),
+        ('SOURCE = "int main() { hipInit(0); }"', True),
+        ('def call(name):\n    getattr(api, name)()\ndef test():\n    call("hipInit")', True),
+        ('def test(name):\n    """hipInit"""\n    getattr(api, name)()', False),
+    ],
+)
+def test_only_calls_count(text: str, expected: bool) -> None:
+    assert ("hipInit" in called_in_python([ast.parse(text)])) == expected

@@ -5,19 +5,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
 
 from tests.support.assembly import Module, assemble
+from tests.support.shared_data import required
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
-LAYOUTS = json.loads((Path(__file__).parents[1] / "data" / "matrix_lane_bases.json").read_text())[
-    "layouts"
-]
+LAYOUTS = json.loads(required("matrix_lane_bases.json").read_text())
 
 _BODY = """
   s_load_dwordx4 s[4:7], s[0:1], 0x0

@@ -93,7 +93,10 @@ def test_the_key_stands_in_the_source() -> None:
     assert KernelKey.from_json(json.loads(line)) == key().stencil
 
 
-@pytest.mark.parametrize(("arch", "major"), [("gfx90a", 9), ("gfx942", 9), ("gfx950", 9)])
+@pytest.mark.parametrize(
+    ("arch", "major"),
+    [("gfx90a", 9), ("gfx942", 9), ("gfx950", 9), ("gfx1100", 11), ("gfx1201", 12)],
+)
 def test_every_gpu_names_its_generation(arch: str, major: int) -> None:
     assert f"#define CKLANG_GFX_MAJOR {major}\n" in lower(key(arch), region(GELU)).stencil
 

@@ -18,7 +18,7 @@ from cklang.attention_keys import (
     ScoreKind,
 )
 from cklang.lowering.attention_face import AttentionOperand, AttentionTensor
-from cklang.runtime.advice import explain, fix
+from cklang.runtime.advice import advise, fix
 from cklang.runtime.attention.problem import AttentionCase
 from cklang.runtime.rules import BOOKS, objections
 from cklang.runtime.space import attention_pattern, enumerate_legal
@@ -389,7 +389,7 @@ def test_every_tiling_of_a_gpu_keeps_the_rules(spec: Any, dtype: DType) -> None:
 
 def test_what_a_rule_says_and_what_would_be_legal() -> None:
     bad = replace(BASE, tile=(128, 64, 32, 32, 32, 32))
-    found = explain(bad, signature(), "gfx942", case())
+    found = advise(bad, signature(), "gfx942", case())
     assert [violation.rule for violation in found] == ["attention-loops", "attention-head-size"]
     said = str(found[1])
     assert "the head size of q and k is 64, must be at most 32 (a tile holds a whole head)" in said

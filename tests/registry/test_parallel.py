@@ -87,7 +87,7 @@ def test_processes_build_what_threads_find() -> None:
     assert all(artifact.cached for artifact in again.artifacts)
     assert [a.folder for a in again.artifacts] == [a.folder for a in summary.artifacts]
     imported = Registry.from_json(json.loads(json.dumps(made.to_json())))
-    assert imported == made
+    assert imported.same_as(made)
     assert imported.build().artifacts[0].folder == summary.artifacts[0].folder
 
 

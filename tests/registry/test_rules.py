@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from cklang.arch import KnownWrong, arch
 from cklang.errors import CkError
 from cklang.keys import Algorithm, DKind, EpilogueKind, Pipeline, Scheduler
-from cklang.runtime.advice import explain, fix
+from cklang.runtime.advice import advise, fix
 from cklang.runtime.rules import ALGORITHM_RULES, PROBLEM_RULES, objections
 from cklang.runtime.rules.algorithm import access_pattern, matches
 from cklang.runtime.rules.resources import shuffled_bytes, staged_bytes
@@ -161,9 +161,9 @@ def test_every_known_wrong_row_has_evidence_and_what_was_seen() -> None:
             assert row.seen
 
 
-def test_explain_returns_all_violations_with_legal_values() -> None:
+def test_advise_returns_all_violations_with_legal_values() -> None:
     bad = replace(BASE, tile=(96, 128, 32), vector_a=3, scheduler=Scheduler.INTERWAVE)
-    found = {v.rule: v for v in explain(bad, F16, "gfx942")}
+    found = {v.rule: v for v in advise(bad, F16, "gfx942")}
     assert {"tile-m", "width-a", "combination"} <= set(found)
     nearest = dict(found["width-a"].nearest)
     assert nearest["vector_a"][0] in (1, 2, 8)
@@ -176,9 +176,9 @@ def test_explain_returns_all_violations_with_legal_values() -> None:
                 assert violation.rule not in rejected(changed)
 
 
-def test_explain_asks_the_problem_too() -> None:
+def test_advise_asks_the_problem_too() -> None:
     problem = shape(128, 128, 63)
-    found = {v.rule: v for v in explain(BASE, F16, "gfx942", problem)}
+    found = {v.rule: v for v in advise(BASE, F16, "gfx942", problem)}
     assert set(found) == {"vector-a", "vector-b"}
     assert dict(found["vector-a"].nearest) == {"vector_a": (1,)}
 

@@ -16,7 +16,7 @@ from cklang.errors import CkError
 from cklang.fusion.plan import epilogue_hash
 from cklang.ir.parser import parse_function
 from cklang.keys import Algorithm, ConvSpecial, DKind, KernelKey, Reduction
-from cklang.runtime.advice import explain
+from cklang.runtime.advice import advise
 from cklang.runtime.candidates import candidates
 from cklang.runtime.convolution import ConvProblem, conv_problem
 from cklang.runtime.rules import CONV_RULES, objections
@@ -219,7 +219,7 @@ def test_a_registry_holds_them() -> None:
     assert mine.declare(problem.signature, region, "gfx942", among) == 2
     chosen = ck.select(problem, registry=mine, arch="gfx942", strategy="first_fit")
     assert chosen.key.algorithm.special is ConvSpecial.POINTWISE_PACKED
-    assert ck.Registry.from_json(json.loads(json.dumps(mine.to_json()))) == mine
+    assert ck.Registry.from_json(json.loads(json.dumps(mine.to_json()))).same_as(mine)
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ def test_tiles_of_upstreams_default_set(
 def test_refusal_says_what_would_be_legal() -> None:
     problem = conv_problem((2, 14, 14, 64), (64, 3, 3, 64))
     pointwise = replace(WIDE, special=ConvSpecial.POINTWISE)
-    (violation,) = explain(pointwise, problem.signature, "gfx942", problem)
+    (violation,) = advise(pointwise, problem.signature, "gfx942", problem)
     assert "special is pointwise, must be one of default" in str(violation)
 
 

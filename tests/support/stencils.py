@@ -51,7 +51,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Count the stencils of a test, check that its tier has them, and read its kernels back."""
+    """Count the stencils of a test, and check that its tier has them."""
     result = yield
     tier, stencils = tier_of(item), usage.current().stencils
     if tier in _used:
@@ -60,6 +60,13 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
         others = [label for identity, label in stencils.items() if identity not in catalogue()]
         if others:
             pytest.fail(_OTHERS.format(others="\n  ".join(others)), pytrace=False)
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown() -> Generator[None, object, object]:
+    """Read the kernels of a test back, when what the test has patched is as it was."""
+    result = yield
     for gpu, code in usage.current().loaded:
         _read_back_once(gpu, code)
     return result

@@ -12,9 +12,12 @@ from data import published  # type: ignore[import-not-found]
 from cklang.arch import arch
 from cklang.tuning.constants import fitted
 from cklang.tuning.model import CostModel
+from tests.support.shared_data import required
 
 if TYPE_CHECKING:
     from data.published import Table
+
+required(published.TABLE)
 
 
 def _sampled(gpu: str, units: int, count: int) -> Table:

@@ -22,6 +22,7 @@ from cklang.runtime.select import select
 from cklang.tuning.constants import fitted
 from cklang.tuning.model import CostModel, GemmShape
 from cklang.tuning.ranker import FEATURES, Wins, features, learned, prior, read_ranker
+from tests.support.shared_data import required
 
 if TYPE_CHECKING:
     from data.published import Table
@@ -66,6 +67,7 @@ def test_the_prior_is_the_order_of_the_model() -> None:
 
 @pytest.fixture(scope="module")
 def table() -> Table:
+    required(published.TABLE)
     whole = published.read(arch("gfx950"), "a8w8_blockscale")
     return whole.take(np.flatnonzero(whole.m <= 64)[::4])
 

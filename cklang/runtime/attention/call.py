@@ -23,7 +23,6 @@ from cklang.runtime.device import Device
 from cklang.runtime.dispatch import CallPlan, Step, packed, stored, touched
 from cklang.runtime.problem import Storage
 from cklang.runtime.record import Artifact, LaunchRecord
-from cklang.types import Dim
 
 if TYPE_CHECKING:
     from cklang.runtime.build import Builder
@@ -156,8 +155,7 @@ def _temporaries(
 
 def bytes_of(value: Value, dims: Mapping[str, int]) -> int:
     """Return the size of a value in a call whose extents are ``dims``."""
-    extents = [dims[e.name] if isinstance(e, Dim) else int(str(e)) for e in value.type.shape]
-    return math.prod(extents) * value.type.dtype.bytes
+    return math.prod(value.type.extents(dims)) * value.type.dtype.bytes
 
 
 def constants_of(kernel: FusedAttention, binding: Binding, device: Device) -> dict[str, Cell]:

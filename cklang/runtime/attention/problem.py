@@ -34,7 +34,7 @@ from cklang.ir.attention import (
 from cklang.ir.nodes import Value
 from cklang.lowering.attention_face import AttentionOperand, AttentionProblem, AttentionTensor
 from cklang.runtime.problem import Storage
-from cklang.types import Dim, f32
+from cklang.types import f32
 
 __all__ = [
     "PARTS",
@@ -289,12 +289,12 @@ def _operand(
     value: Value, storage: Mapping[str, Storage], dims: Mapping[str, int]
 ) -> AttentionOperand:
     """Return what a function reads; one without elements is a zero that nobody sees."""
-    extents = [dims[e.name] if isinstance(e, Dim) else int(str(e)) for e in value.type.shape]
+    extents = value.type.extents(dims)
     if math.prod(extents) == 0:
         return AttentionOperand(pointer=0, extents=(1,) * len(extents), strides=(0,) * len(extents))
     strides = storage[value.name].strides
     flat = [0 if n == 1 else stride for n, stride in zip(extents, strides, strict=True)]
-    return AttentionOperand(pointer=0, extents=tuple(extents), strides=tuple(flat))
+    return AttentionOperand(pointer=0, extents=extents, strides=tuple(flat))
 
 
 def _signature(kernel: FusedAttention, storage: Mapping[str, Storage]) -> AttentionSignature:

@@ -25,17 +25,16 @@ from cklang.attention_keys import (
     CombineKey,
     MaskKind,
     ReduceKey,
-    Rotary,
     ScoreKind,
 )
-from cklang.codec import decode, dtype_of, encode
+from cklang.codec import dtype_of, encode
 from cklang.fusion.attention_plan import AttentionFunctions, region_hash
 from cklang.ir.attention import region_params
 from cklang.ir.builder import Builder
 from cklang.ir.nodes import Function
 from cklang.runtime.attention.space import attention_algorithms, attention_grad_algorithms
 from cklang.runtime.family import key_of
-from cklang.runtime.presets import ProfileRow, profile
+from cklang.runtime.presets import ProfileRow, Taken, profile
 from cklang.runtime.rules import objections
 from cklang.types import DType, f32
 
@@ -220,7 +219,7 @@ def _algorithms(
             padded = (_padded(each, pads) for each in pipelines)
             legal = (a for a in padded if next(objections(a, signature, spec), None) is None)
             some = tuple(legal)
-            yield from some if row.pipelines == "all" else some[:1]
+            yield from some if row.pipelines is Taken.ALL else some[:1]
 
 
 def _known(signature: AnyAttentionSignature, spec: ArchSpec) -> Sequence[AnyAttentionAlgorithm]:
@@ -245,4 +244,4 @@ def _helpers(row: ProfileRow, dtype: DType, spec: ArchSpec) -> Iterator[AnyAtten
             yield CombineKey(dtype, lse, spec.name)
     for rotary in row.append:
         for paged in row.fields.get("paged", (False,)):
-            yield AppendKey(dtype, decode(Rotary, rotary, "rotary"), paged, spec.name)
+            yield AppendKey(dtype, rotary, paged, spec.name)

@@ -22,9 +22,9 @@ from cklang.attention_keys import (
 from cklang.runtime.family import AnySignature
 from cklang.runtime.grid import Grid, Pattern
 from cklang.runtime.rules.attention import rows_of
-from cklang.runtime.rules.bounds import ACCESS_BYTES
 from cklang.runtime.rules.engine import ATTENTION_GRAD_RULES, ATTENTION_RULES
 from cklang.types import DType
+from cklang.widths import ACCESS_BYTES
 
 __all__ = [
     "ATTENTION_GRAD_GRID",

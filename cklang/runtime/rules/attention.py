@@ -21,7 +21,6 @@ from cklang.attention_keys import (
 from cklang.lowering.attention_pipelines import MOST_HEAD, PIPELINE_FACTS
 from cklang.runtime.attention.problem import AttentionCase
 from cklang.runtime.rules.bounds import (
-    ACCESS_BYTES,
     at_most,
     by_extents,
     encoded_for,
@@ -37,16 +36,14 @@ from cklang.runtime.rules.engine import (
     problem_rule,
 )
 from cklang.types import DType
+from cklang.widths import BUFFER_BYTES, DWORD_BYTES, I32_MAX
 
 __all__ = ["rows_of"]
 
 _rule = partial(algorithm_rule, table=ATTENTION_RULES, of=AttentionAlgorithm)
 _problem = partial(problem_rule, table=ATTENTION_PROBLEM_RULES, of=AttentionAlgorithm)
 
-_DWORD = 4
-_MOST_BYTES = 2**31
 _MOST_LENGTH = 2**30 - 1
-_MOST_TILES = 2**31 - 1
 _LDS_OF_A_STEP = 65536
 """Bytes of Q and K that a step may stage, as CK Tile's generator has it, on every GPU."""
 _WIDE = 256
@@ -184,7 +181,7 @@ def _head_limit(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) ->
 
 def _is_ruled(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> bool:
     """Whether CK Tile's generator has conditions of its own for such tiles."""
-    narrow = spec.family.startswith("cdna") and s.dtype.bytes < _DWORD
+    narrow = not spec.has_wmma and s.dtype.bytes < DWORD_BYTES
     return narrow and not PIPELINE_FACTS[a.pipeline].transposed
 
 
@@ -245,7 +242,7 @@ def _step_128(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> O
 def _schedule(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
     if a.pipeline is not AttentionPipeline.QR or a.tile[5] != _WIDE:
         return None
-    if not spec.family.startswith("cdna"):
+    if spec.has_wmma:
         return None
     m, n, k = a.warp_tile
     tiles = (a.tile[0] // m) * (a.tile[1] // n) // a.warps[0]
@@ -275,13 +272,13 @@ def _lds(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Object
 
 @_rule(
     "attention-async-load",
-    "loads straight into LDS move dwords, or 16 bytes on gfx950, and every thread has equally many",
+    "every thread has equally many loads straight into LDS, each as wide as the GPU has them",
     reads=("tile", "warps", "pipeline"),
 )
 def _async_load(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
     if not PIPELINE_FACTS[a.pipeline].buffers:
         return None
-    width = (ACCESS_BYTES if spec.family == "cdna4" else _DWORD) // s.dtype.bytes
+    width = spec.lds_load_bytes // s.dtype.bytes
     threads = math.prod(a.warps) * spec.wave_size
     # The pipeline deals K out by the step of the second product.
     return multiple("the elements of K in a step", a.tile[1] * a.tile[4], threads * width)
@@ -343,9 +340,9 @@ def _vector(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Obj
     reads=("vector", "pipeline"),
 )
 def _async_vector(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
-    if not PIPELINE_FACTS[a.pipeline].buffers or a.vector * s.dtype.bytes >= _DWORD:
+    if not PIPELINE_FACTS[a.pipeline].buffers or a.vector * s.dtype.bytes >= DWORD_BYTES:
         return None
-    bound = f"{_DWORD // s.dtype.bytes} or more"
+    bound = f"{DWORD_BYTES // s.dtype.bytes} or more"
     return Objection(what="the vector along a head", value=str(a.vector), bound=bound)
 
 
@@ -460,7 +457,7 @@ def _lists(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Objection
 def _alignment(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Objection | None:
     for name in c.alignments:
         size = (c.signature.dtype_o if name == "o" else c.signature.dtype).bytes
-        unit = min(a.vector * size, _DWORD)
+        unit = min(a.vector * size, DWORD_BYTES)
         facts = {f"the address of {name}": c.alignments[name]}
         tensor = getattr(c.problem, name)
         for axis, count in (
@@ -501,7 +498,7 @@ def _span(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Objection 
             return Objection(what=what, value=str(tensor.stride_seq), bound="0 or more")
         if rows:
             taken = ((rows - 1) * tensor.stride_seq + width) * size
-            found = at_most(f"the bytes that a head of {name} spans", taken, _MOST_BYTES)
+            found = at_most(f"the bytes that a head of {name} spans", taken, BUFFER_BYTES)
             if found is not None:
                 return found
     return None
@@ -514,7 +511,7 @@ def _lengths(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Objecti
     return (
         at_most("the number of queries", p.seqlen_q, _MOST_LENGTH)
         or at_most("the number of keys", p.seqlen_k, _MOST_LENGTH)
-        or at_most("the number of tiles", tiles, _MOST_TILES)
+        or at_most("the number of tiles", tiles, I32_MAX)
     )
 
 
@@ -532,7 +529,7 @@ def _reads(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Objection
     for name, operand in zip(c.reads, c.problem.operands, strict=True):
         pairs = zip(operand.extents, operand.strides, strict=True)
         span = sum((extent - 1) * abs(stride) for extent, stride in pairs)
-        found = at_most(f"the elements that {name} spans", span, _MOST_TILES)
+        found = at_most(f"the elements that {name} spans", span, I32_MAX)
         if found is not None:
             return found
     return None

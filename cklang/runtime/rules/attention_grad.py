@@ -16,7 +16,6 @@ from cklang.attention_keys import (
 from cklang.lowering.attention_pipelines import GRAD_PIPELINE_FACTS, MOST_HEAD
 from cklang.runtime.attention.problem import AttentionGradCase
 from cklang.runtime.rules.bounds import (
-    ACCESS_BYTES,
     at_most,
     encoded_for,
     multiple,
@@ -32,6 +31,7 @@ from cklang.runtime.rules.engine import (
     algorithm_rule,
     problem_rule,
 )
+from cklang.widths import ACCESS_BYTES
 
 __all__: list[str] = []
 

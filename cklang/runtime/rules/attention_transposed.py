@@ -20,7 +20,7 @@ from cklang.attention_keys import (
 )
 from cklang.lowering.attention_pipelines import PIPELINE_FACTS
 from cklang.runtime.attention.problem import AttentionCase
-from cklang.runtime.rules.bounds import ACCESS_BYTES, at_most, by_extents, multiple, one_of
+from cklang.runtime.rules.bounds import at_most, by_extents, multiple, one_of
 from cklang.runtime.rules.engine import (
     ATTENTION_PROBLEM_RULES,
     ATTENTION_RULES,
@@ -28,6 +28,7 @@ from cklang.runtime.rules.engine import (
     algorithm_rule,
     problem_rule,
 )
+from cklang.widths import ACCESS_BYTES
 
 __all__: list[str] = []
 

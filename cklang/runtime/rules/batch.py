@@ -11,12 +11,12 @@ from cklang.runtime.problem import Operand, Problem
 from cklang.runtime.rules.bounds import multiple
 from cklang.runtime.rules.engine import Objection, problem_rule
 from cklang.runtime.rules.problem import arrays_of
+from cklang.widths import DWORD_BYTES
 
 __all__: list[str] = []
 
 _MOST = 65535
 """Workgroups along y of a grid, which count the batch."""
-_DWORD = 4
 
 
 @problem_rule("batch", "the batch is the second axis of the grid", reads=())
@@ -44,7 +44,7 @@ def _batch_alignment(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> 
         size = operand.dtype.bytes
         for stride in operand.batch:
             what = f"a batch stride of {name} in bytes"
-            found = multiple(what, stride * size, min(width * size, _DWORD))
+            found = multiple(what, stride * size, min(width * size, DWORD_BYTES))
             if found is not None:
                 return found
     return None

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from cklang.arch import ArchSpec
 from cklang.runtime.rules.engine import Objection
 from cklang.types import DType
+from cklang.widths import ACCESS_BYTES
 
 __all__ = [
-    "ACCESS_BYTES",
     "at_most",
     "by_extents",
     "encoded_for",
@@ -18,9 +18,6 @@ __all__ = [
     "narrow_access",
     "one_of",
 ]
-
-ACCESS_BYTES = 16
-"""What one load or store of a lane moves at most."""
 
 
 def multiple(what: str, value: int, of: int) -> Objection | None:

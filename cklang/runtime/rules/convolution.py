@@ -13,16 +13,14 @@ from cklang.keys import Algorithm, ConvSpecial, DKind, Family
 from cklang.runtime.convolution import ConvProblem, ConvTensor
 from cklang.runtime.rules.bounds import multiple
 from cklang.runtime.rules.engine import CONV_RULES, Objection, problem_rule
+from cklang.widths import BUFFER_BYTES, DWORD_BYTES
 
 __all__: list[str] = []
 
-_LAST_BYTE = 1 << 31
-"""Buffer instructions take 32-bit byte offsets, of which CK Tile uses the lower half."""
 _MOST = (1 << 30) - 1
 """Sums of two coordinates stay in 32 bits."""
 _LONGEST_STRIDE = 46340
 """The square of a stride stays in 32 bits."""
-_DWORD = 4
 
 
 _GROUPED_KINDS = {
@@ -118,9 +116,9 @@ def _size(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection | N
     for name, role, tensor in _named(p):
         span = _span_of_tile(p, role, tensor, algorithm)
         bytes_ = span * tensor.dtype.bytes
-        if bytes_ > _LAST_BYTE:
+        if bytes_ > BUFFER_BYTES:
             what = f"the span in bytes of what a product may meet of {name}"
-            return Objection(what=what, value=str(bytes_), bound=f"at most {_LAST_BYTE}")
+            return Objection(what=what, value=str(bytes_), bound=f"at most {BUFFER_BYTES}")
     return None
 
 
@@ -254,7 +252,7 @@ def _aligned(
 ) -> Objection | None:
     """Whether accesses start at whole dwords, or at whole elements if they are narrower."""
     size = tensor.dtype.bytes
-    unit = min(width * size, _DWORD)
+    unit = min(width * size, DWORD_BYTES)
     group = _group_axis(role)
     steps = [s * (merged if axis == group else 1) for axis, s in enumerate(tensor.strides[:5])]
     found = multiple(f"the address alignment of {name} in bytes", tensor.alignment, unit)

@@ -13,15 +13,12 @@ from cklang.runtime.problem import Array, ComputedMatrix, Matrix, Operand, Probl
 from cklang.runtime.rules.bounds import multiple
 from cklang.runtime.rules.engine import Objection, problem_rule
 from cklang.runtime.rules.resources import warps_of
+from cklang.widths import BUFFER_BYTES, DWORD_BYTES, I32_MAX
 
 __all__ = ["arrays_of", "launchable", "most_tiles", "tiles_of"]
 
-_LAST_BYTE = 1 << 31
-"""Buffer instructions take 32-bit byte offsets, of which CK Tile uses the lower half."""
-_LAST_INDEX = (1 << 31) - 1
 _LAST_WORK_ITEM = (1 << 32) - 1
 """HIP launches fewer than 2**32 threads along an axis (hipModuleLaunchKernel)."""
-_DWORD = 4
 _LEAST_AREA = 256
 """Elements of the smallest tiles, of 16x16 or 4x64."""
 _LONGEST_SIDE = 512
@@ -59,7 +56,7 @@ def arrays_of(
 def _aligned(name: str, operand: Operand, stride: int, width: int) -> Objection | None:
     """Whether accesses start at whole dwords, or at whole elements if they are narrower."""
     size = operand.dtype.bytes
-    unit = min(width * size, _DWORD)
+    unit = min(width * size, DWORD_BYTES)
     return multiple(f"the address alignment of {name} in bytes", operand.alignment, unit) or (
         multiple(f"the leading stride of {name} in bytes", stride * size, unit)
     )
@@ -68,8 +65,8 @@ def _aligned(name: str, operand: Operand, stride: int, width: int) -> Objection 
 @problem_rule("extents", "kernels count rows, columns and K in 32 bits", reads=())
 def _extents(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
     for name, extent, least in (("M", problem.m, 1), ("N", problem.n, 1), ("K", problem.k, 0)):
-        if not least <= extent <= _LAST_INDEX:
-            return Objection(what=name, value=str(extent), bound=f"from {least} to {_LAST_INDEX}")
+        if not least <= extent <= I32_MAX:
+            return Objection(what=name, value=str(extent), bound=f"from {least} to {I32_MAX}")
     return None
 
 
@@ -82,9 +79,11 @@ def _operand_size(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Obj
     operands += [("a scale", scale) for scale in problem.scales]
     for name, operand in operands:
         bytes_ = operand.span * operand.dtype.bytes
-        if bytes_ >= _LAST_BYTE:
+        if bytes_ >= BUFFER_BYTES:
             return Objection(
-                what=f"the span of {name} in bytes", value=str(bytes_), bound=f"below {_LAST_BYTE}"
+                what=f"the span of {name} in bytes",
+                value=str(bytes_),
+                bound=f"below {BUFFER_BYTES}",
             )
     return None
 
@@ -98,7 +97,7 @@ def tiles_of(problem: Problem, algorithm: Algorithm) -> int:
 def launchable(tiles: int, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
     """Object to so many tiles in one launch: each has a workgroup, or is counted by one."""
     if algorithm.persistent or algorithm.stream_k:
-        what, count, most = "the number of tiles", tiles, _LAST_INDEX
+        what, count, most = "the number of tiles", tiles, I32_MAX
     else:
         threads = warps_of(algorithm) * spec.wave_size
         what, count, most = "the number of threads", tiles * threads, _LAST_WORK_ITEM
@@ -115,7 +114,7 @@ def most_tiles(problem: Problem) -> int:
     "HIP counts the threads of a launch in 32 bits, a kernel its tiles",
     reads=("tile", "warps", "persistent", "stream_k"),
     footprint=lambda a: (a.tile[0], a.tile[1], warps_of(a), a.persistent or a.stream_k),
-    harmless=lambda p, gpu: most_tiles(p) * gpu.max_threads_per_block <= _LAST_INDEX,
+    harmless=lambda p, gpu: most_tiles(p) * gpu.max_threads_per_block <= I32_MAX,
 )
 def _grid(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
     return launchable(tiles_of(problem, algorithm), algorithm, spec)
@@ -126,15 +125,15 @@ def _grid(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection |
     "stream-K counts the steps along K of all tiles in 32 bits",
     reads=("tile", "stream_k"),
     footprint=lambda a: a.tile if a.stream_k else None,
-    harmless=lambda p, gpu: most_tiles(p) * (p.k // _LEAST_DEPTH + 1) <= _LAST_INDEX,
+    harmless=lambda p, gpu: most_tiles(p) * (p.k // _LEAST_DEPTH + 1) <= I32_MAX,
 )
 def _stream_steps(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
     if not algorithm.stream_k:
         return None
     steps = tiles_of(problem, algorithm) * max(-(-problem.k // algorithm.tile[2]), 1)
-    if steps <= _LAST_INDEX:
+    if steps <= I32_MAX:
         return None
-    bound = f"up to {_LAST_INDEX}"
+    bound = f"up to {I32_MAX}"
     return Objection(what="the steps along K of all tiles", value=str(steps), bound=bound)
 
 

@@ -20,7 +20,6 @@ from cklang.attention_keys import AttentionKey
 from cklang.codec import decode, encode
 from cklang.errors import error
 from cklang.fusion.attention_plan import AttentionFunctions, AttentionPlan
-from cklang.ir.nodes import Value
 from cklang.ir.printer import print_function
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.reference.distance import largest_ratio
@@ -115,15 +114,10 @@ class AttentionRun:
             if isinstance(extent, Dim):
                 dims[extent.name] = min(dims[extent.name], most)
         storage = tuple(
-            replace(held, shape=_shape(value, dims))
+            replace(held, shape=value.type.extents(dims))
             for value, held in zip(self.plan.function.params, self.storage, strict=True)
         )
         return replace(self, storage=storage, dims=tuple(dims.items()))
-
-
-def _shape(value: Value, dims: Mapping[str, int]) -> tuple[int, ...]:
-    shape = value.type.shape
-    return tuple(dims[e.name] if isinstance(e, Dim) else int(str(e)) for e in shape)
 
 
 @lru_cache(maxsize=64)

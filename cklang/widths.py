@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: MIT
+"""Widths and limits of memory accesses that every supported GPU shares."""
+
+from __future__ import annotations
+
+__all__ = ["ACCESS_BYTES", "BUFFER_BYTES", "DWORD_BYTES", "I32_MAX"]
+
+DWORD_BYTES = 4
+"""Bytes of a dword, the unit of registers, of LDS banks and of buffer loads."""
+
+ACCESS_BYTES = 16
+"""Bytes that one load or store of a lane moves at most."""
+
+BUFFER_BYTES = 1 << 31
+"""Bytes that a tensor may span: buffer instructions take 32-bit byte offsets, and CK Tile uses the
+lower half of them."""
+
+I32_MAX = (1 << 31) - 1
+"""The largest index, extent or count that a 32-bit integer of a kernel holds."""

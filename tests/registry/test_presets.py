@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT
+"""Rows of profiles and algorithms of gradients refuse what is spelled wrong, and say where."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from cklang.arch import arch
+from cklang.attention_keys import AttentionGradAlgorithm, AttentionSignature, Rotary
+from cklang.errors import CkError
+from cklang.runtime.attention.space import attention_grad_algorithms
+from cklang.runtime.presets import Taken, profile, profile_names, profile_row
+from cklang.types import f16
+
+PLAIN = AttentionSignature(dtype=f16, dtype_o=f16, dtype_bias=f16)
+GRAD: AttentionGradAlgorithm = attention_grad_algorithms(arch("gfx942"), PLAIN, 64, 64)[0]
+
+
+def test_profiles_are_read_with_the_types_of_their_fields() -> None:
+    rows = [row for name in profile_names() for row in profile(name)]
+    assert all(isinstance(row.pipelines, Taken) for row in rows)
+    assert {each for row in rows for each in row.append} == set(Rotary)
+    row = profile_row({"pads": ["tttt"], "heads": [[128, 64]], "fields": {"lse": [True]}})
+    assert (row.heads, row.fields, row.archs) == (((128, 64),), {"lse": (True,)}, ())
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "words"),
+    [
+        ({"pad": ["tttt"]}, "K001", "pads"),
+        ({"pads": ["ttt"]}, "K002", "pads"),
+        ({"pads": ["ttxt"]}, "K002", "pads"),
+        ({"pads": "tttt"}, "K002", "pads"),
+        ({"pipelines": "firts"}, "K001", "first"),
+        ({"append": ["halve"]}, "K001", "half"),
+        ({"gradient": "no"}, "K002", "gradient"),
+        ({"heads": [[128]]}, "K002", "heads"),
+        ({"heads": [128]}, "K002", "heads"),
+        ({"archs": ["gfx924"]}, "K004", "gfx942"),
+        ({"dtypes": ["float16"]}, "K001", "f16"),
+        ({"fields": {"maks": ["none"]}}, "K001", "mask"),
+        ({"fields": {"mask": ["casual"]}}, "K001", "causal"),
+        ({"fields": {"lse": ["yes"]}}, "K002", "lse"),
+        ({"fields": {"dtype_o": ["fp16"]}}, "K001", "f16"),
+        ({"fields": ["mask"]}, "K002", "fields"),
+    ],
+)
+def test_wrong_spellings_in_profiles_are_refused(
+    change: dict[str, Any], code: str, words: str
+) -> None:
+    with pytest.raises(CkError, match=words) as caught:
+        profile_row({"pads": ["tttt"], **change})
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("tile", GRAD.tile[:8]),
+        ("tile", list(GRAD.tile)),
+        ("tile", (0, *GRAD.tile[1:])),
+        ("warps", GRAD.warps[:2]),
+        ("warps", (1, 4, 1)),
+        ("warps", ((1, 4, 0), *GRAD.warps[1:])),
+        ("warp_tiles", (*GRAD.warp_tiles[:2], (16, 16))),
+        ("warp_tiles", (*GRAD.warp_tiles[:2], (16, 16, True))),
+        ("vector", 0),
+        ("vector", 8.0),
+        ("block_per_cu", -1),
+    ],
+)
+def test_an_algorithm_of_gradients_names_the_field_that_is_wrong(field: str, value: Any) -> None:
+    with pytest.raises(CkError, match=f"(?m)^.*{field} must be") as caught:
+        replace(GRAD, **{field: value})
+    assert caught.value.code == "K002"

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: MIT
+"""Published data that tests read and the repository does not hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from data import published  # type: ignore[import-not-found]
+
+__all__ = ["required"]
+
+
+def required(name: str) -> Path:
+    """Return where a file of published data is; skip the test, or its module, where it is not."""
+    problem: str | None = published.missing(name)
+    if problem is not None:
+        pytest.skip(problem, allow_module_level=True)
+    path: Path = published.locate(name)
+    return path

@@ -56,6 +56,7 @@ __all__ = [
     "pow",
     "reciprocal",
     "relu",
+    "round",
     "rsqrt",
     "sigmoid",
     "sign",
@@ -66,6 +67,7 @@ __all__ = [
     "sqrt",
     "square",
     "tanh",
+    "trunc",
     "where",
 ]
 
@@ -272,6 +274,8 @@ neg = _intrinsic("neg", "x")
 sign = _intrinsic("sign", "x")
 floor = _intrinsic("floor", "x")
 ceil = _intrinsic("ceil", "x")
+round = _intrinsic("round", "x")  # noqa: A001
+trunc = _intrinsic("trunc", "x")
 minimum = _intrinsic("minimum", "x", "y")
 maximum = _intrinsic("maximum", "x", "y")
 

@@ -85,6 +85,12 @@ TABLE: tuple[Rule, ...] = (
     row("F015", CkTypeError, "NumPy's {words} does not run in a kernel", "{advice}"),
     row("F016", CkSyntaxError, "Python's {name} is not part of the language", "{advice}"),
     row(
+        "F017",
+        CkValueError,
+        "{words} was {then} when {name} was decorated, and is {now} now",
+        "an op keeps the value that a name had at decoration: {advice}",
+    ),
+    row(
         "F020",
         CkSyntaxError,
         "the parameter {name} has no fixed number of arguments",

@@ -11,8 +11,9 @@ from types import FunctionType
 from typing import Any, cast
 
 from cklang.errors import CkError, CkInternalError, error
+from cklang.frontend.captured import Capture
 from cklang.frontend.functions import Form, Intrinsic
-from cklang.frontend.names import NamesOf, resolve_names
+from cklang.frontend.names import NamesOf, Outside, resolve_names
 from cklang.frontend.signature import Parameter, read_parameters, read_results
 from cklang.frontend.subset import check_subset
 from cklang.frontend.text import FunctionText, read_function
@@ -30,6 +31,8 @@ class Definition:
     parameters: tuple[Parameter, ...]
     results: tuple[TensorType | TensorVarType, ...] | None
     names: NamesOf
+    captures: tuple[Capture, ...]
+    """The names from outside that it and the helpers in it read."""
     python: inspect.Signature
 
     @classmethod
@@ -45,7 +48,7 @@ class Definition:
         results = read_results(plain, text)
         try:
             check_subset(text)
-            names = resolve_names(plain, text)
+            outside = resolve_names(plain, text)
         except RecursionError:
             raise error("F033", at=text.header(), name=plain.__name__) from None
         return cls(
@@ -53,7 +56,8 @@ class Definition:
             text=text,
             parameters=parameters,
             results=results,
-            names=names,
+            names=outside.names,
+            captures=_all_captures(outside),
             python=inspect.signature(plain),
         )
 
@@ -61,6 +65,13 @@ class Definition:
     def name(self) -> str:
         """The name of the function."""
         return self.function.__name__
+
+
+def _all_captures(outside: Outside) -> tuple[Capture, ...]:
+    """Return the captures of a function and, once each, of the helpers that it names."""
+    helpers = {id(each): each for each in outside.names.values() if isinstance(each, Fn)}
+    inner = (capture for each in helpers.values() for capture in each.definition.captures)
+    return tuple({id(capture): capture for capture in (*outside.captures, *inner)}.values())
 
 
 def derives(definition: Definition) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 
 from cklang.errors import CkError, error
 from cklang.frontend import emit
+from cklang.frontend.captured import Capture, expect_unchanged
 from cklang.frontend.derived import Derived, LearnedError
 from cklang.frontend.helper import Definition, brief, derives
 from cklang.frontend.names import nearest
@@ -110,6 +111,11 @@ class Program:
         return self.signature.parameters
 
     @property
+    def captures(self) -> tuple[Capture, ...]:
+        """The names from outside that it reads, with their values at decoration."""
+        return self.definition.captures
+
+    @property
     def has_convolutions(self) -> bool:
         """Whether it, or a helper that it names, calls a convolution."""
         return derives(self.definition)
@@ -131,6 +137,7 @@ class Program:
             consts: Values of ``ck.const`` parameters, by name; the others take their defaults.
 
         Raises:
+            CkValueError: F017, a name that it reads has another value than at decoration.
             CkTypeError, CkValueError, CkSyntaxError: F080 to F083 for the arguments, otherwise the
                 F errors of the program, each with its place.
         """
@@ -140,6 +147,7 @@ class Program:
             raise brief(mistake) from None
 
     def _specialise(self, dtypes: Mapping[str, DType], consts: Mapping[str, object]) -> Function:
+        expect_unchanged(self.captures, self.name)
         chosen = self._dtypes(dtypes)
         values = self._consts(consts)
         key = (

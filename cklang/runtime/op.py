@@ -19,6 +19,7 @@ import numpy as np
 
 from cklang import knobs
 from cklang.errors import CkError, error
+from cklang.frontend.captured import expect_unchanged
 from cklang.frontend.program import Program
 from cklang.ir.nodes import Function
 from cklang.runtime import arrays, quick
@@ -94,6 +95,7 @@ class Op:
         self.program = program
         self.request = request or Request()
         self._parameters = program.parameters
+        self._captures = program.captures
         for parameter in program.parameters:
             if parameter.name in _OPTIONS:
                 raise error("A013", at=parameter.span, op=program.name, name=parameter.name)
@@ -295,6 +297,7 @@ class Op:
             self._memo[key] = ready
 
     def _values(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Sequence[Any]:
+        expect_unchanged(self._captures, self.program.name)
         if kwargs or len(args) != self._positional:
             return assign(self.program.name, self._parameters, args, kwargs)
         return args

@@ -91,6 +91,13 @@ TABLE: tuple[Rule, ...] = (
         "an op keeps the value that a name had at decoration: {advice}",
     ),
     row(
+        "F018",
+        CkSyntaxError,
+        "{name} takes {receiver}, but @{decorator} in a class makes a static function",
+        "leave {receiver} out, pass what {name} reads of it as arguments, and call "
+        "{receiver}.{name}(...)",
+    ),
+    row(
         "F020",
         CkSyntaxError,
         "the parameter {name} has no fixed number of arguments",

@@ -111,6 +111,10 @@ class Intrinsic:
         bound.apply_defaults()
         return compute(self, bound.arguments)
 
+    def __reduce__(self) -> str:
+        """Pickle it by its name in this module."""
+        return self.name
+
     def __repr__(self) -> str:
         return f"ck.{self.name}{self.signature}"
 

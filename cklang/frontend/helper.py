@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, cast
@@ -14,6 +15,7 @@ from cklang.errors import CkError, CkInternalError, error
 from cklang.frontend.captured import Capture
 from cklang.frontend.functions import Form, Intrinsic
 from cklang.frontend.names import NamesOf, Outside, resolve_names
+from cklang.frontend.pickling import Reference, reduced_definition, reference_to
 from cklang.frontend.signature import Parameter, read_parameters, read_results
 from cklang.frontend.subset import check_subset
 from cklang.frontend.text import FunctionText, read_function
@@ -66,6 +68,9 @@ class Definition:
         """The name of the function."""
         return self.function.__name__
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return reduced_definition(self)
+
 
 def _all_captures(outside: Outside) -> tuple[Capture, ...]:
     """Return the captures of a function and, once each, of the helpers that it names."""
@@ -102,12 +107,34 @@ class Fn:
             raise brief(mistake) from None
         functools.update_wrapper(self, function)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        reference = reference_to(self.definition.function)
+        if reference is not None:
+            with suppress(ImportError, AttributeError):
+                if reference.resolve() is self:
+                    return Reference.resolve, (reference,)
+        return _of_definition, (self.definition,)
+
+    def __copy__(self) -> Fn:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Fn:
+        """Return the helper itself, which never changes."""
+        return self
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the Python function, on NumPy arrays for example."""
         return self.definition.function(*args, **kwargs)
 
     def __repr__(self) -> str:
         return f"<ck.fn {self.definition.name}{self.definition.python}>"
+
+
+def _of_definition(definition: Definition) -> Fn:
+    helper = Fn.__new__(Fn)
+    helper.definition = definition
+    functools.update_wrapper(helper, definition.function)
+    return helper
 
 
 def fn(function: Callable[..., Any]) -> Fn:

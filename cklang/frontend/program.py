@@ -100,6 +100,10 @@ class Program:
         )
         return cls(definition=definition, signature=signature)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the definition; IR is made again where it is needed."""
+        return _of_definition, (self.definition, self.signature)
+
     @property
     def name(self) -> str:
         """The name of the function."""
@@ -257,6 +261,10 @@ class Program:
             if not same:
                 return False
         return True
+
+
+def _of_definition(definition: Definition, signature: Signature) -> Program:
+    return Program(definition=definition, signature=signature)
 
 
 def _shape_error(scope: Scope, end: Return, item: Tensor, want: TensorType) -> CkError:

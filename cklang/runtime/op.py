@@ -106,6 +106,18 @@ class Op:
         self._lock = threading.RLock()
         self._last: _Last | None = None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        from cklang.runtime.oppickle import reduced_op
+
+        return reduced_op(self)
+
+    def __copy__(self) -> Op:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Op:
+        """Return the op itself: nothing of it that a caller sees ever changes."""
+        return self
+
     def __repr__(self) -> str:
         return f"<cklang op {self.program.name}>"
 
@@ -570,10 +582,11 @@ def _expect_algorithm(given: object) -> None:
 
 
 def _count(given: object) -> int:
-    if not isinstance(given, int) or isinstance(given, bool) or given < 1:
+    count = arrays.plain(given)
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
         want = "an integer of 1 or more"
         raise error("K002", what="using(splits=...)", want=want, got=given)
-    return given
+    return count
 
 
 def _new(face: ResultFace, binding: Binding) -> Any:

@@ -98,7 +98,7 @@ def test_options_and_errors_of_a_copy_are_those_of_the_op() -> None:
     other = pickle.loads(pickle.dumps(op))
     assert str(other.ir(X, W, cap=4.0, name="other")) == str(op.ir(X, W, cap=4.0, name="other"))
     with pytest.raises(ck.CkError) as caught:
-        other.ir(X, W, name=3)
+        other.program.specialise({"T": ck.f16}, {"name": 3})
     assert "test_pickle.py" in str(caught.value)
     np.testing.assert_array_equal(
         other.program.function(X, W, name="other"), op.program.function(X, W, name="other")

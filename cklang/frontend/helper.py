@@ -47,7 +47,7 @@ class Definition:
         text = read_function(function, "ck.op" if op else "ck.fn")
         plain = cast("FunctionType", function)
         parameters = read_parameters(plain, text, op=op)
-        results = read_results(plain, text)
+        results = read_results(plain, text, op=op)
         try:
             check_subset(text)
             outside = resolve_names(plain, text)
@@ -140,7 +140,7 @@ def _of_definition(definition: Definition) -> Fn:
 def fn(function: Callable[..., Any]) -> Fn:
     """Make a helper that ops and other helpers can call.
 
-    Its parameters need no annotations; where there are some, arguments must fit them exactly.
+    Its parameters need no annotations, or ``typing.Any``; arguments must fit any other exactly.
 
     Raises:
         CkSyntaxError, CkTypeError: The F errors: ``function`` is outside the language.

@@ -6,7 +6,6 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, cast
@@ -108,11 +107,9 @@ class Fn:
         functools.update_wrapper(self, function)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        reference = reference_to(self.definition.function)
+        reference = reference_to(self.definition.function, lambda named: named is self)
         if reference is not None:
-            with suppress(ImportError, AttributeError):
-                if reference.resolve() is self:
-                    return Reference.resolve, (reference,)
+            return Reference.resolve, (reference,)
         return _of_definition, (self.definition,)
 
     def __copy__(self) -> Fn:

@@ -11,7 +11,8 @@ import ast
 import copy
 import importlib
 import inspect
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from functools import reduce
 from types import FunctionType, MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -38,15 +39,24 @@ class Reference(NamedTuple):
         return reduce(getattr, self.qualname.split("."), importlib.import_module(self.module))
 
 
-def reference_to(function: FunctionType) -> Reference | None:
+def reference_to(function: FunctionType, is_it: Callable[[Any], bool]) -> Reference | None:
     """Return where another process finds what decorates ``function``; None if it does not.
 
-    Names of ``__main__`` and of functions are found nowhere else.
+    Names of ``__main__`` and of functions are found nowhere else. Nothing is imported here.
+
+    Args:
+        function: The decorated function.
+        is_it: Tells whether an object is the one to find: a name may stand for another.
     """
-    module, qualname = function.__module__, function.__qualname__
-    if module in (None, "__main__", "__mp_main__") or "<locals>" in qualname:
+    module = sys.modules.get(function.__module__)
+    if module is None or module.__name__ in ("__main__", "__mp_main__"):
         return None
-    return Reference(module, qualname)
+    found: Any = module
+    for name in function.__qualname__.split("."):
+        found = getattr(found, name, None)
+    if not is_it(found):
+        return None
+    return Reference(function.__module__, function.__qualname__)
 
 
 class _Module(NamedTuple):

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from cklang.frontend.pickling import Reference, reference_to
@@ -18,23 +17,14 @@ __all__ = ["reduced_op"]
 
 def reduced_op(op: Op) -> tuple[Any, ...]:
     """Return what ``__reduce__`` of an op does; choices of :meth:`Op.using` are kept."""
-    reference = _reference(op)
-    if reference is None:
-        return type(op), (op.program, op.request)
-    return _referred, (reference, op.request)
-
-
-def _reference(op: Op) -> Reference | None:
-    if not isinstance(op.program, Program):
-        return None
-    reference = reference_to(op.program.definition.function)
-    if reference is None:
-        return None
-    # The name may stand for something else, as an op that was made with `using`.
-    with suppress(ImportError, AttributeError):
-        if getattr(reference.resolve(), "program", None) is op.program:
-            return reference
-    return None
+    program = op.program
+    if isinstance(program, Program):
+        function = program.definition.function
+        # The name may stand for an op that was made of this one with `using`.
+        reference = reference_to(function, lambda named: getattr(named, "program", None) is program)
+        if reference is not None:
+            return _referred, (reference, op.request)
+    return type(op), (program, op.request)
 
 
 def _referred(reference: Reference, request: Request) -> Op:

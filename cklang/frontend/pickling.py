@@ -51,10 +51,10 @@ def reference_to(function: FunctionType, is_it: Callable[[Any], bool]) -> Refere
     module = sys.modules.get(function.__module__)
     if module is None or module.__name__ in ("__main__", "__mp_main__"):
         return None
-    found: Any = module
+    named: Any = module
     for name in function.__qualname__.split("."):
-        found = getattr(found, name, None)
-    if not is_it(found):
+        named = getattr(named, name, None)
+    if not is_it(named):
         return None
     return Reference(function.__module__, function.__qualname__)
 

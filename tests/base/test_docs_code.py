@@ -71,8 +71,8 @@ def by_reference(op: ck.Op, *args: Any, out: Any = None, device: Any = None, **k
     del device
     function = op.ir(*args, **kwargs)
     values = op._values(args, kwargs)
-    given = zip(op.program.parameters, values, strict=True)
-    tensors = [(each.name, value) for each, value in given if not each.is_const]
+    pairs = zip(op.program.parameters, values, strict=True)
+    tensors = [(each.name, value) for each, value in pairs if not each.is_const]
     arrays = [plain(each) if is_scalar(each) else to_numpy(name, each) for name, each in tensors]
     results = evaluate(function, arrays)
     if out is None:

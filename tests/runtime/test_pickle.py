@@ -54,7 +54,7 @@ class Layer:
         return x @ w.T
 
 
-def made(scale: float) -> ck.Op:
+def local_op(scale: float) -> ck.Op:
     """An op that no other process can import."""
 
     @ck.fn
@@ -80,10 +80,10 @@ ROUND_TRIPS = {
 
 
 @pytest.mark.parametrize("way", ROUND_TRIPS)
-@pytest.mark.parametrize("op", [linear, made(3.0), Layer.linear, Layer.plain], ids=repr)
+@pytest.mark.parametrize("op", [linear, local_op(3.0), Layer.linear, Layer.plain], ids=repr)
 def test_a_copy_has_the_same_ir_and_choices(op: ck.Op, way: str) -> None:
     trip: Callable[[ck.Op], ck.Op] = ROUND_TRIPS[way]
-    pinned = trip(op.using(ALGORITHM, strategy="heuristic", splits=2))
+    pinned = trip(op.using(ALGORITHM, strategy="heuristic", splits=np.int64(2)))
     for one, other in ((op, trip(op)), (op, pinned)):
         assert str(one.ir(X, W)) == str(other.ir(X, W))
         assert one.__name__ == other.__name__
@@ -94,7 +94,7 @@ def test_a_copy_has_the_same_ir_and_choices(op: ck.Op, way: str) -> None:
 
 
 def test_options_and_errors_of_a_copy_are_those_of_the_op() -> None:
-    op = made(3.0)
+    op = local_op(3.0)
     other = pickle.loads(pickle.dumps(op))
     assert str(other.ir(X, W, cap=4.0, name="other")) == str(op.ir(X, W, cap=4.0, name="other"))
     with pytest.raises(ck.CkError) as caught:

@@ -17,6 +17,8 @@ the same compiled kernel runs on an emulated one::
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from cklang.attention_keys import AttentionAlgorithm, AttentionGradAlgorithm
 from cklang.errors import CkError
 from cklang.frontend import functions
@@ -42,24 +44,63 @@ from cklang.runtime.space import Pattern, attention_pattern, pattern
 from cklang.runtime.strategy import Tuned
 from cklang.runtime.tune.session import autotune
 from cklang.runtime.weights import PreparedWeight, prepare
-from cklang.types import (
-    bf8,
-    bf8_fnuz,
-    bf16,
-    bool_,
-    const,
-    dims,
-    dtype_var,
-    e8m0,
-    f16,
-    f32,
-    fp4,
-    fp8,
-    fp8_fnuz,
-    i4,
-    i8,
-    i32,
-)
+from cklang.types import dims, dtype_var
+
+MYPY = False
+"""True to mypy alone."""
+
+if not TYPE_CHECKING:
+    from cklang.types import (
+        bf8,
+        bf8_fnuz,
+        bf16,
+        bool_,
+        const,
+        e8m0,
+        f16,
+        f32,
+        fp4,
+        fp8,
+        fp8_fnuz,
+        i4,
+        i8,
+        i32,
+    )
+else:
+    # No one declaration of the dtypes is legal in annotations to both mypy and pyright. pyright
+    # knows that the first condition does not hold, mypy that the second does not.
+    import os
+
+    from cklang.annotations import Tensor, const
+
+    if os.name == "mypy":
+        bf8: Any
+        bf8_fnuz: Any
+        bf16: Any
+        bool_: Any
+        e8m0: Any
+        f16: Any
+        f32: Any
+        fp4: Any
+        fp8: Any
+        fp8_fnuz: Any
+        i4: Any
+        i8: Any
+        i32: Any
+    if not MYPY:
+        bf8 = Tensor
+        bf8_fnuz = Tensor
+        bf16 = Tensor
+        bool_ = Tensor
+        e8m0 = Tensor
+        f16 = Tensor
+        f32 = Tensor
+        fp4 = Tensor
+        fp8 = Tensor
+        fp8_fnuz = Tensor
+        i4 = Tensor
+        i8 = Tensor
+        i32 = Tensor
 
 __version__ = "0.1.0"
 

@@ -85,6 +85,19 @@ TABLE: tuple[Rule, ...] = (
     row("F015", CkTypeError, "NumPy's {words} does not run in a kernel", "{advice}"),
     row("F016", CkSyntaxError, "Python's {name} is not part of the language", "{advice}"),
     row(
+        "F017",
+        CkValueError,
+        "{words} was {then} when {name} was decorated, and is {now} now",
+        "an op keeps the value that a name had at decoration: {advice}",
+    ),
+    row(
+        "F018",
+        CkSyntaxError,
+        "{name} takes {receiver}, but @{decorator} in a class makes a static function",
+        "leave {receiver} out, pass what {name} reads of it as arguments, and call "
+        "{receiver}.{name}(...)",
+    ),
+    row(
         "F020",
         CkSyntaxError,
         "the parameter {name} has no fixed number of arguments",

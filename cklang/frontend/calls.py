@@ -34,7 +34,10 @@ _STRUCTURAL = (enumerate, len, reversed, zip)
 _INSTEAD = {
     "max": "write ck.maximum(x, y)",
     "min": "write ck.minimum(x, y)",
-    "round": "write ck.floor(x + 0.5)",
+    "round": "write ck.round(x)",
+    "trunc": "write ck.trunc(x)",
+    "floor": "write ck.floor(x)",
+    "ceil": "write ck.ceil(x)",
     "float": "write x.to(ck.f32)",
     "int": "write x.to(ck.i32)",
     "bool": "compare: x != 0",

@@ -45,12 +45,16 @@ _RANGES = {f32: (-_FLOAT_MAX, _FLOAT_MAX), i32: (-I32_MAX - 1, I32_MAX), bool_: 
 def pointwise(scope: Scope, node: Located, name: str, *items: Item, **attrs: Attr) -> Tensor:
     """Apply the pointwise op ``name`` to tensors and constants.
 
+    Where integers meet floats they become f32, and so do those of a division.
+
     Raises:
         CkTypeError: F040 for an operand that is no number, F041 for dtypes the op does not take.
         CkValueError: F042 for shapes that do not broadcast, F043 for a constant out of range.
     """
     rule = OPS[name].dtype
     wide = [_widen(scope, node, item) for item in items]
+    if name == "div" or any(map(_is_float, wide)):
+        wide = [_as_float(scope, node, item) for item in wide]
     targets = _constant_dtypes(rule, wide)
     tensors = [
         item if isinstance(item, Tensor) else _constant(scope, node, item, dtype)
@@ -71,6 +75,16 @@ def _widen(scope: Scope, node: Located, item: Item) -> Item:
             raise scope.error("F040", node, what=describe(item), advice=_number_advice(item))
         return item
     return _cast(scope, node, item, _WIDER.get(item.dtype, item.dtype))
+
+
+def _is_float(item: Item) -> bool:
+    return item.dtype == f32 if isinstance(item, Tensor) else isinstance(item, float)
+
+
+def _as_float(scope: Scope, node: Located, item: Item) -> Item:
+    if isinstance(item, Tensor) and item.dtype == i32:
+        return _cast(scope, node, item, f32)
+    return item
 
 
 def _number_advice(item: Item) -> str:

@@ -56,6 +56,7 @@ __all__ = [
     "pow",
     "reciprocal",
     "relu",
+    "round",
     "rsqrt",
     "sigmoid",
     "sign",
@@ -66,6 +67,7 @@ __all__ = [
     "sqrt",
     "square",
     "tanh",
+    "trunc",
     "where",
 ]
 
@@ -108,6 +110,10 @@ class Intrinsic:
         bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()
         return compute(self, bound.arguments)
+
+    def __reduce__(self) -> str:
+        """Pickle it by its name in this module."""
+        return self.name
 
     def __repr__(self) -> str:
         return f"ck.{self.name}{self.signature}"
@@ -272,6 +278,8 @@ neg = _intrinsic("neg", "x")
 sign = _intrinsic("sign", "x")
 floor = _intrinsic("floor", "x")
 ceil = _intrinsic("ceil", "x")
+round = _intrinsic("round", "x")  # noqa: A001
+trunc = _intrinsic("trunc", "x")
 minimum = _intrinsic("minimum", "x", "y")
 maximum = _intrinsic("maximum", "x", "y")
 

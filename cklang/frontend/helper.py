@@ -11,8 +11,10 @@ from types import FunctionType
 from typing import Any, cast
 
 from cklang.errors import CkError, CkInternalError, error
+from cklang.frontend.captured import Capture
 from cklang.frontend.functions import Form, Intrinsic
-from cklang.frontend.names import NamesOf, resolve_names
+from cklang.frontend.names import NamesOf, Outside, resolve_names
+from cklang.frontend.pickling import Reference, reduced_definition, reference_to
 from cklang.frontend.signature import Parameter, read_parameters, read_results
 from cklang.frontend.subset import check_subset
 from cklang.frontend.text import FunctionText, read_function
@@ -30,6 +32,8 @@ class Definition:
     parameters: tuple[Parameter, ...]
     results: tuple[TensorType | TensorVarType, ...] | None
     names: NamesOf
+    captures: tuple[Capture, ...]
+    """The names from outside that it and the helpers in it read."""
     python: inspect.Signature
 
     @classmethod
@@ -42,10 +46,10 @@ class Definition:
         text = read_function(function, "ck.op" if op else "ck.fn")
         plain = cast("FunctionType", function)
         parameters = read_parameters(plain, text, op=op)
-        results = read_results(plain, text)
+        results = read_results(plain, text, op=op)
         try:
             check_subset(text)
-            names = resolve_names(plain, text)
+            outside = resolve_names(plain, text)
         except RecursionError:
             raise error("F033", at=text.header(), name=plain.__name__) from None
         return cls(
@@ -53,7 +57,8 @@ class Definition:
             text=text,
             parameters=parameters,
             results=results,
-            names=names,
+            names=outside.names,
+            captures=_all_captures(outside),
             python=inspect.signature(plain),
         )
 
@@ -61,6 +66,16 @@ class Definition:
     def name(self) -> str:
         """The name of the function."""
         return self.function.__name__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return reduced_definition(self)
+
+
+def _all_captures(outside: Outside) -> tuple[Capture, ...]:
+    """Return the captures of a function and, once each, of the helpers that it names."""
+    helpers = {id(each): each for each in outside.names.values() if isinstance(each, Fn)}
+    inner = (capture for each in helpers.values() for capture in each.definition.captures)
+    return tuple({id(capture): capture for capture in (*outside.captures, *inner)}.values())
 
 
 def derives(definition: Definition) -> bool:
@@ -91,6 +106,19 @@ class Fn:
             raise brief(mistake) from None
         functools.update_wrapper(self, function)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        reference = reference_to(self.definition.function, lambda named: named is self)
+        if reference is not None:
+            return Reference.resolve, (reference,)
+        return _of_definition, (self.definition,)
+
+    def __copy__(self) -> Fn:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Fn:
+        """Return the helper itself, which never changes."""
+        return self
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the Python function, on NumPy arrays for example."""
         return self.definition.function(*args, **kwargs)
@@ -99,10 +127,17 @@ class Fn:
         return f"<ck.fn {self.definition.name}{self.definition.python}>"
 
 
+def _of_definition(definition: Definition) -> Fn:
+    helper = Fn.__new__(Fn)
+    helper.definition = definition
+    functools.update_wrapper(helper, definition.function)
+    return helper
+
+
 def fn(function: Callable[..., Any]) -> Fn:
     """Make a helper that ops and other helpers can call.
 
-    Its parameters need no annotations; where there are some, arguments must fit them exactly.
+    Its parameters need no annotations, or ``typing.Any``; arguments must fit any other exactly.
 
     Raises:
         CkSyntaxError, CkTypeError: The F errors: ``function`` is outside the language.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What the names of a program mean: locals, or constants and functions of the Python around it.
 
-Names from outside are looked up once, when the function is decorated; a program never changes its
-meaning because a global was changed later.
+Names from outside are looked up once, when the function is decorated. A program never changes its
+meaning because a global was changed later: a call then raises an error (`captured.py`).
 """
 
 from __future__ import annotations
@@ -12,18 +12,20 @@ import builtins
 import difflib
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from types import BuiltinFunctionType, FunctionType, MappingProxyType, ModuleType
 
 import numpy as np
 
 from cklang.errors import CkError, error
 from cklang.frontend import functions
+from cklang.frontend.captured import Capture, of_attribute, of_cell, of_global
 from cklang.frontend.functions import Intrinsic
 from cklang.frontend.masks import Window
 from cklang.frontend.text import FunctionText
 from cklang.types import Dim, DType, DTypeVar
 
-__all__ = ["BUILTINS", "NamesOf", "is_helper", "is_python", "nearest", "resolve_names"]
+__all__ = ["BUILTINS", "NamesOf", "Outside", "is_helper", "is_python", "nearest", "resolve_names"]
 
 NamesOf = Mapping[ast.expr, object]
 """For each name, or dotted name of a module's attribute, from outside the program: its value."""
@@ -42,7 +44,15 @@ _ADVICE = {
 _MISSING = object()
 
 
-def resolve_names(function: FunctionType, text: FunctionText) -> NamesOf:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outside:
+    """What a function takes from around it: the value of each name, and how to read it again."""
+
+    names: NamesOf
+    captures: tuple[Capture, ...]
+
+
+def resolve_names(function: FunctionType, text: FunctionText) -> Outside:
     """Return what each outside name in the body of ``function`` stands for.
 
     Raises:
@@ -51,13 +61,14 @@ def resolve_names(function: FunctionType, text: FunctionText) -> NamesOf:
         CkTypeError: F013 for a Python object that means nothing in a program, F014 for a Python
             function that is no helper, F015 for a NumPy function.
     """
-    scope = _Outside(function, text)
+    scope = _Names(function, text)
     for statement in text.node.body:
         scope.visit(statement)
-    return MappingProxyType(scope.found)
+    captures = tuple(scope.captures.values())
+    return Outside(names=MappingProxyType(scope.found), captures=captures)
 
 
-class _Outside:
+class _Names:
     """The scope around one function, and what was found in it so far."""
 
     def __init__(self, function: FunctionType, text: FunctionText) -> None:
@@ -65,19 +76,23 @@ class _Outside:
         self.text = text
         self.name = function.__name__
         self.locals = frozenset(code.co_varnames + code.co_cellvars)
-        self.names: dict[str, object] = {**vars(builtins), **function.__globals__}
-        for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+        self.space = function.__globals__
+        self.names: dict[str, object] = {**vars(builtins), **self.space}
+        self.cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+        for name, cell in self.cells.items():
             try:
                 self.names[name] = cell.cell_contents
             except ValueError:  # the enclosing function assigns it later
                 self.names.pop(name, None)
         self.found: dict[ast.expr, object] = {}
+        self.captures: dict[str, Capture] = {}
 
     def visit(self, node: ast.AST) -> None:
         if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
             value = self.chain(node)
             if value is not _MISSING:
                 self.found[node] = self.legal(node, value)
+                self.capture(node, value)
                 return
         if isinstance(node, ast.Lambda):
             around = self.locals
@@ -104,6 +119,23 @@ class _Outside:
             at = self.text.span(node)
             raise error("F011", at=at, module=module, name=node.attr, advice=advice)
         return value
+
+    def capture(self, node: ast.expr, value: object) -> None:
+        """Note how to read an outside name again, and the module that it is an attribute of."""
+        words, span = self.text.words(node), self.text.span(node)
+        if isinstance(node, ast.Name):
+            if node.id in self.cells:
+                self.captures[words] = of_cell(words, self.cells[node.id], value, span)
+            else:
+                self.captures[words] = of_global(words, self.space, value, span)
+        elif isinstance(node, ast.Attribute):
+            module = self.chain(node.value)
+            if not isinstance(module, ModuleType):
+                return
+            capture = of_attribute(words, module, node.attr, value, span)
+            if capture is not None:
+                self.captures[words] = capture
+                self.capture(node.value, module)
 
     def outside(self, node: ast.Name) -> object:
         if node.id == self.name:

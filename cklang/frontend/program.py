@@ -10,6 +10,7 @@ from typing import Any
 
 from cklang.errors import CkError, error
 from cklang.frontend import emit
+from cklang.frontend.captured import Capture, expect_unchanged
 from cklang.frontend.derived import Derived, LearnedError
 from cklang.frontend.helper import Definition, brief, derives
 from cklang.frontend.names import nearest
@@ -99,6 +100,10 @@ class Program:
         )
         return cls(definition=definition, signature=signature)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the definition; IR is made again where it is needed."""
+        return _of_definition, (self.definition, self.signature)
+
     @property
     def name(self) -> str:
         """The name of the function."""
@@ -108,6 +113,11 @@ class Program:
     def parameters(self) -> tuple[Parameter, ...]:
         """The parameters in order."""
         return self.signature.parameters
+
+    @property
+    def captures(self) -> tuple[Capture, ...]:
+        """The names from outside that it reads, with their values at decoration."""
+        return self.definition.captures
 
     @property
     def has_convolutions(self) -> bool:
@@ -131,6 +141,7 @@ class Program:
             consts: Values of ``ck.const`` parameters, by name; the others take their defaults.
 
         Raises:
+            CkValueError: F017, a name that it reads has another value than at decoration.
             CkTypeError, CkValueError, CkSyntaxError: F080 to F083 for the arguments, otherwise the
                 F errors of the program, each with its place.
         """
@@ -140,6 +151,7 @@ class Program:
             raise brief(mistake) from None
 
     def _specialise(self, dtypes: Mapping[str, DType], consts: Mapping[str, object]) -> Function:
+        expect_unchanged(self.captures, self.name)
         chosen = self._dtypes(dtypes)
         values = self._consts(consts)
         key = (
@@ -249,6 +261,10 @@ class Program:
             if not same:
                 return False
         return True
+
+
+def _of_definition(definition: Definition, signature: Signature) -> Program:
+    return Program(definition=definition, signature=signature)
 
 
 def _shape_error(scope: Scope, end: Return, item: Tensor, want: TensorType) -> CkError:

@@ -121,8 +121,11 @@ def _parameter(
             raise error("F021", at=span, name=node.arg)
         type_ = None
     else:
-        where = text.span(node.annotation)
-        type_ = _annotation(function, node.arg, text.words(node.annotation), where, names)
+        where, words = text.span(node.annotation), text.words(node.annotation)
+        value = _looked_up(function, node.arg, words, where, names)
+        # Type checkers in strict mode want an annotation of a helper that takes anything.
+        is_open = value is Any and not op
+        type_ = None if is_open else _known(value, node.arg, words, where)
     parameter = inspect.signature(function).parameters[node.arg]
     if parameter.default is not _EMPTY and isinstance(type_, TensorType | TensorVarType):
         raise error("F023", at=span, name=node.arg, type=type_, default=repr(parameter.default))
@@ -139,9 +142,11 @@ def _parameter(
 
 
 def read_results(
-    function: FunctionType, text: FunctionText
+    function: FunctionType, text: FunctionText, *, op: bool
 ) -> tuple[TensorType | TensorVarType, ...] | None:
     """Return the types of the return annotation, one or those of a tuple; None if there is none.
+
+    A helper may be annotated with ``typing.Any`` instead.
 
     Raises:
         CkTypeError: F022 if it is no tensor annotation and no tuple of them.
@@ -152,6 +157,8 @@ def read_results(
     span = text.span(node)
     words = text.words(node)
     value = _looked_up(function, "return", words, span, _Names.of(function))
+    if value is Any and not op:
+        return None
     parts = get_args(value) if get_origin(value) is tuple else value
     parts = parts if isinstance(parts, tuple) and parts else (value,)
     return tuple(_result(part, words, span) for part in parts)
@@ -263,12 +270,6 @@ class _Names:
             except ValueError:  # the enclosing function has not assigned it yet
                 continue
         return cls(function.__globals__, local)
-
-
-def _annotation(
-    function: FunctionType, name: str, words: str, span: Span, names: _Names
-) -> Annotation:
-    return _known(_looked_up(function, name, words, span, names), name, words, span)
 
 
 def _looked_up(function: FunctionType, name: str, words: str, span: Span, names: _Names) -> object:

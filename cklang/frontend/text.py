@@ -20,6 +20,8 @@ __all__ = ["FunctionText", "Located", "read_function"]
 Located = ast.expr | ast.stmt | ast.arg | ast.keyword
 """The kinds of AST node that know their place."""
 
+_RECEIVERS = ("self", "cls")
+
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -85,7 +87,8 @@ def read_function(function: Callable[..., Any], decorator: str) -> FunctionText:
 
     Raises:
         CkTypeError: F001 if it is not a plain function.
-        CkSyntaxError: F002 without source text; F003 for lambdas, methods and async functions.
+        CkSyntaxError: F002 without source text; F003 for lambdas and async functions; F018 for
+            a method.
     """
     if not isinstance(function, FunctionType) or hasattr(function, "__wrapped__"):
         wrapped = isinstance(function, FunctionType)
@@ -109,11 +112,20 @@ def read_function(function: Callable[..., Any], decorator: str) -> FunctionText:
         what = "an async function"
     elif inspect.isgeneratorfunction(function):
         what = "a generator"
-    elif is_method:
-        what = "a method"
     else:
+        _expect_no_receiver(source, node, is_method, decorator)
         return FunctionText(source=source, node=node)
     raise error("F003", at=_header(source, node), what=what, decorator=decorator)
+
+
+def _expect_no_receiver(
+    source: Source, node: ast.FunctionDef, is_method: bool, decorator: str
+) -> None:
+    """Refuse a function of a class that takes its object: ops and helpers there are static."""
+    first = next(iter((*node.args.posonlyargs, *node.args.args)), None)
+    if is_method and first is not None and first.arg in _RECEIVERS and first.annotation is None:
+        at = _span(source, first)
+        raise error("F018", at=at, name=node.name, receiver=first.arg, decorator=decorator)
 
 
 @lru_cache(maxsize=16)

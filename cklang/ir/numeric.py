@@ -191,7 +191,9 @@ def cast(x: Array, to: DType) -> Array:
         info = np.iinfo(to.numpy)
         if x.dtype.kind != "f":
             return np.asarray(np.clip(x.astype(np.int64), info.min, info.max))
-        bounded = np.clip(np.nan_to_num(x, nan=0.0), float(info.min), float(info.max))
+        # In float64, which holds the ends of i32.
+        wide = np.nan_to_num(x.astype(np.float64), nan=0.0)
+        bounded = np.clip(wide, float(info.min), float(info.max))
         return np.asarray(np.trunc(bounded), np.int64)
     if x.dtype.kind != "f":
         x = np.asarray(x.astype(np.float32), np.float64)

@@ -367,6 +367,14 @@ _ARITHMETIC = (
     ),
     _point("floor", 1, "the integer at or below", np.floor, "ck_floor({0})"),
     _point("ceil", 1, "the integer at or above", np.ceil, "-ck_floor(-{0})"),
+    _point("round", 1, "the nearest integer; of two, the even one", np.rint, "ck_rint({0})"),
+    _point(
+        "trunc",
+        1,
+        "the integer at or next to x toward 0",
+        np.trunc,
+        "ck_copysign(ck_floor(ck_abs({0})), {0})",
+    ),
     _point(
         "sign",
         1,

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from cklang.ir.nodes import Function, Operation, Value
-from cklang.lowering.pointwise import c_statement, c_type, c_value
+from cklang.lowering.pointwise import c_line, c_statement, c_type, c_value
 
 __all__ = ["attention_fill"]
 
@@ -81,6 +81,8 @@ def _element(operation: Operation, region: Function) -> Iterator[str]:
     ]
     place = " + ".join(terms) or "0"
     result = f"const {c_type(dtype)} {c_value(operation.result, region)}"
+    if operation.span is not None:
+        yield c_line(operation.span)
     yield f"    {result} = ((const CK_GLOBAL {dtype.c} *){name}.data)[{place}];"
 
 

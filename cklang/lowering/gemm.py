@@ -27,6 +27,7 @@ from cklang.keys import (
 from cklang.lowering.families import FAMILIES, family_names
 from cklang.lowering.headers import PRECOMPILED
 from cklang.lowering.pipelines import PIPELINES, PipelineRow
+from cklang.lowering.places import PlacedFill, place_fill
 from cklang.lowering.pointwise import c_functions, c_type
 from cklang.lowering.render import template
 from cklang.types import DType, Kind, bool_, e8m0, f32, fp4, i4, i32
@@ -54,7 +55,8 @@ class KernelSource:
     """HIP C++ with two faces: device pass, the kernel with its epilogue open; host pass, the host
     face. Equal for all kernels whose keys differ in the epilogue only."""
     fill: str
-    """Plain C that defines the epilogue, and the functions of A and B if they are computed."""
+    """Plain C that defines the epilogue, and the functions of A and B if they are computed. Its
+    statements name the user's lines."""
     hole: str
     """Symbol of the epilogue function."""
     kernel: str
@@ -65,6 +67,11 @@ class KernelSource:
     """The file of :mod:`cklang.lowering.headers` that holds all CK Tile headers it includes."""
     host_headers: bool = True
     """Whether the host face includes them too."""
+
+    @property
+    def placed(self) -> PlacedFill:
+        """The fill as it is compiled: without the user's places, which it keeps beside it."""
+        return place_fill(self.fill)
 
     @property
     def inline(self) -> str:

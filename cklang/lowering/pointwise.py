@@ -20,7 +20,7 @@ from cklang.source import Span
 from cklang.types import DType
 from cklang.types import Kind as DTypeKind
 
-__all__ = ["c_functions", "c_statement", "c_type", "c_value"]
+__all__ = ["c_functions", "c_line", "c_statement", "c_type", "c_value"]
 
 _C_TYPES = {DTypeKind.FLOAT: "float", DTypeKind.INT: "int", DTypeKind.BOOL: "bool"}
 
@@ -60,13 +60,14 @@ def _c_function(symbol: str, function: Function) -> str:
 def c_statement(operation: Operation, function: Function) -> Iterator[str]:
     """Yield the lines that define the result of one operation of a region."""
     if operation.span is not None:
-        yield _line(operation.span)
+        yield c_line(operation.span)
     result = operation.result
     declaration = f"const {c_type(result.type.dtype)} {c_value(result, function)}"
     yield f"    {declaration} = {_expression(operation, function)};"
 
 
-def _line(span: Span) -> str:
+def c_line(span: Span) -> str:
+    """Return the directive that gives the next line the place of ``span``."""
     name = span.source.name.replace("\\", "\\\\").replace('"', '\\"')
     return f'#line {span.line} "{name}"'
 

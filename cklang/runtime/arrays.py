@@ -141,6 +141,11 @@ def is_scalar(value: object) -> bool:
     return isinstance(value, (bool, int, float, np.generic))
 
 
+def plain(value: Any) -> Any:
+    """Return a NumPy number as the Python number of its value; anything else as it is."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def scalar(name: str, value: Any, dtype: DType) -> Array:
     """Return a rank-0 array that holds a plain number.
 

@@ -281,11 +281,17 @@ def _tensor_type(annotation: Annotation | None) -> TensorType | TensorVarType:
 
 
 def _argument(name: str, value: Any, type_: TensorType | TensorVarType, solver: _Solver) -> Array:
-    if not arrays.is_scalar(value) or isinstance(value, np.generic):
-        return arrays.read(name, np.asarray(value) if isinstance(value, np.generic) else value)
+    if not arrays.is_scalar(value):
+        return arrays.read(name, value)
     if type_.shape:
         raise error("A001", name=name, got=type(value).__name__)
-    return arrays.scalar(name, value, _scalar_dtype(name, value, type_, solver))
+    if isinstance(value, np.generic) and isinstance(type_, TensorVarType):
+        # It may decide the variable, as an array does.
+        exact = arrays.read(name, np.asarray(value))
+        if solver.dtypes.get(type_.var.name, (exact.dtype,))[0] == exact.dtype:
+            return exact
+    number = arrays.plain(value)
+    return arrays.scalar(name, number, _scalar_dtype(name, number, type_, solver))
 
 
 def _scalar_dtype(

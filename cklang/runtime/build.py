@@ -15,7 +15,7 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cklang import knobs
 from cklang.attention_keys import AnyKey, key_from_json
@@ -24,6 +24,7 @@ from cklang.fusion.attention_plan import AttentionFunctions
 from cklang.ir.nodes import Function
 from cklang.keys import KernelKey
 from cklang.plain_keys import TransposeKey
+from cklang.runtime import places
 from cklang.runtime.cache import Entry, Store, digest_of
 from cklang.runtime.family import Filling
 from cklang.runtime.log import logger
@@ -33,6 +34,7 @@ from cklang.runtime.record import Artifact, Resources
 
 if TYPE_CHECKING:
     from cklang.lowering.gemm import KernelSource
+    from cklang.lowering.places import PlacedFill
     from cklang.runtime.bundle import Bundle, Bundled
     from cklang.runtime.toolchain import CkTree, Toolchain
 
@@ -49,6 +51,8 @@ __all__ = [
 
 Wanted = tuple[AnyKey, Filling]
 """A kernel to build: its key and what fills it."""
+
+Built = TypeVar("Built")
 
 _SOURCE = "kernel.hip.txt"
 _CODE = "kernel.hsaco"
@@ -71,6 +75,7 @@ class _Job:
 
     key: AnyKey
     source: KernelSource
+    fill: PlacedFill
     stencil: Mapping[str, Any]
     kernel: Mapping[str, Any]
     bundled: Bundled | None
@@ -228,8 +233,12 @@ class Builder:
         else:
             identity = steps.identity(self.toolchain, self._tree_for(key))
             stencil = {"source": source.stencil, "arch": key.arch, "tools": identity}
-        kernel = {**stencil, "fill": source.fill, "key": key.to_json()}
-        return _Job(key=key, source=source, stencil=stencil, kernel=kernel, bundled=bundled)
+        fill = source.placed
+        places.note(fill)
+        kernel = {**stencil, "fill": fill.text, "key": key.to_json()}
+        return _Job(
+            key=key, source=source, fill=fill, stencil=stencil, kernel=kernel, bundled=bundled
+        )
 
     def _bundled(self, key: AnyKey, source: KernelSource) -> Bundled | None:
         found = (bundle.find(key.stencil, source.stencil) for bundle in self.bundles)
@@ -378,7 +387,9 @@ class Builder:
             from cklang.runtime.compile import link_fill
 
             bitcode = stencil[0].file(_STENCIL)
-            step = link_fill(bitcode, job.source.fill, job.key.arch, folder, self.toolchain)
+            step = _in_users_lines(
+                lambda: link_fill(bitcode, job.fill.text, job.key.arch, folder, self.toolchain)
+            )
             _share(host[0].file(_HOST), folder / _HOST)
             (folder / _SOURCE).write_text(job.source.inline)
             facts = codeobject.read(folder / _CODE).kernel(job.source.kernel)
@@ -454,6 +465,15 @@ def artifacts_in(store: Store) -> Iterator[Artifact]:
         except CkError as problem:
             if problem.code not in ("C002", "K003"):
                 raise
+
+
+def _in_users_lines(step: Callable[[], Built]) -> Built:
+    """Return what a step gives; a compiler's message about a fill names the user's lines."""
+    try:
+        return step()
+    except CkError as problem:
+        problem.notes = tuple(places.translate(note) for note in problem.notes)
+        raise
 
 
 def _share(source: Path, target: Path) -> None:

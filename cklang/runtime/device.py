@@ -19,6 +19,7 @@ from typing import Any
 from cklang import knobs
 from cklang.arch import ArchSpec, all_archs, arch
 from cklang.errors import CkError, error
+from cklang.runtime import places
 from cklang.runtime.arrays import HOST, index_of
 from cklang.runtime.log import logger, say_once
 
@@ -266,7 +267,8 @@ def _failure(device: Device | None, call: str, status: Any) -> CkError:
     if _mode == _EMULATED:
         from cklang import emulator
 
-        detail = emulator.last_error()
+        fault = emulator.fault(device.index) if device is not None else ""
+        detail = places.translate(fault or emulator.last_error())
     return error(
         "D003",
         call=call,

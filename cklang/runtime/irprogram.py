@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cklang.errors import error
+from cklang.frontend.captured import Capture
 from cklang.frontend.program import Signature
 from cklang.frontend.signature import Parameter
 from cklang.ir.nodes import Function
@@ -36,6 +37,11 @@ class IrProgram:
     def name(self) -> str:
         """The name of the function."""
         return self.ir.name
+
+    @property
+    def captures(self) -> tuple[Capture, ...]:
+        """The names that it reads from outside: none."""
+        return ()
 
     @property
     def has_convolutions(self) -> bool:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cklang import knobs
 from cklang.errors import CkError, error
+from cklang.frontend.captured import expect_unchanged
 from cklang.frontend.program import Program
 from cklang.ir.nodes import Function
 from cklang.runtime import arrays, quick
@@ -70,6 +71,7 @@ class Op:
         self.program = program
         self.request = request or Request()
         self._parameters = program.parameters
+        self._captures = program.captures
         for parameter in program.parameters:
             if parameter.name in _OPTIONS:
                 raise error("A013", at=parameter.span, op=program.name, name=parameter.name)
@@ -79,6 +81,18 @@ class Op:
         self._fusions: dict[int, tuple[Function, AnyPlan]] = {}
         self._lock = threading.RLock()
         self._last: _Last | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from cklang.runtime.oppickle import reduced_op
+
+        return reduced_op(self)
+
+    def __copy__(self) -> Op:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Op:
+        """Return the op itself: nothing of it that a caller sees ever changes."""
+        return self
 
     def __repr__(self) -> str:
         return f"<cklang op {self.program.name}>"
@@ -288,6 +302,7 @@ class Op:
             self._memo[key] = ready
 
     def _values(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Sequence[Any]:
+        expect_unchanged(self._captures, self.program.name)
         if kwargs or len(args) != self._positional:
             return assign(self.program.name, self._parameters, args, kwargs)
         return args
@@ -529,10 +544,11 @@ def _expect_algorithm(given: object) -> None:
 
 
 def _count(given: object) -> int:
-    if not isinstance(given, int) or isinstance(given, bool) or given < 1:
+    count = arrays.plain(given)
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
         want = "an integer of 1 or more"
         raise error("K002", what="using(splits=...)", want=want, got=given)
-    return given
+    return count
 
 
 def _planned(faces: Sequence[ResultFace], binding: Binding) -> tuple[arrays.Array, ...]:

@@ -137,7 +137,7 @@ def _other(name: str, value: Any, key: list[Any], seen: Glance) -> None:
     if isinstance(value, np.generic):
         # Its memory is the host's, wherever that of the arrays is.
         key += ("number", value.dtype)
-        seen.numbers.append((len(seen.addresses), value))
+        seen.numbers.append((len(seen.addresses), arrays.plain(value)))
         seen.addresses.append(0)
         return
     array = arrays.read(name, value)

@@ -88,6 +88,10 @@ class Registry:
         """
         return self._resources.get(key.digest)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the declarations; resources of kernels are read where these are built."""
+        return Registry.from_json, (self.to_json(),)
+
     def __repr__(self) -> str:
         return f"<cklang registry {self.name!r}: {len(self)} kernels>"
 

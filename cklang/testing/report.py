@@ -11,7 +11,7 @@ import numpy as np
 
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.reference.distance import largest_ratio
-from cklang.runtime.arrays import to_numpy
+from cklang.runtime.arrays import is_scalar, plain, to_numpy
 from cklang.runtime.op import Op
 from cklang.testing.compare import assert_close
 
@@ -87,8 +87,7 @@ def reports(op: Op, args: Sequence[Any], result: Any, **kwargs: Any) -> tuple[Re
     function = op.ir(*args, **kwargs)
     given = zip(function.params, args, strict=False)  # compile-time constants may follow
     arrays = [
-        each if isinstance(each, (bool, int, float)) else to_numpy(param.name, each)
-        for param, each in given
+        plain(each) if is_scalar(each) else to_numpy(param.name, each) for param, each in given
     ]
     expected, bounds = evaluate_with_bound(function, arrays)
     results = result if isinstance(result, tuple) else (result,)

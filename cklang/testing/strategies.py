@@ -12,7 +12,17 @@ from hypothesis import strategies as st
 from cklang.ir.numeric import Array
 from cklang.types import DType, Kind
 
-__all__ = ["SPECIALS", "Layout", "Values", "arrays", "extents", "laid_out", "shapes", "strided"]
+__all__ = [
+    "CONTIGUOUS",
+    "SPECIALS",
+    "Layout",
+    "Values",
+    "arrays",
+    "extents",
+    "laid_out",
+    "shapes",
+    "strided",
+]
 
 _PRIMES = (2, 3, 5, 7, 13, 31, 61, 67, 127, 131, 193, 251, 257, 293)
 _EDGES = (1, 8, 15, 16, 17, 32, 33, 63, 64, 65, 96, 127, 128, 129, 192, 200, 255, 256, 257, 300)
@@ -107,7 +117,7 @@ def _exponents(dtype: DType) -> tuple[int, int]:
 
 
 class Layout(Enum):
-    """How the elements of an array lie in memory."""
+    """The memory layout of an array; of a batch, that of each of its matrices."""
 
     ROW = "row-major"
     COLUMN = "column-major"
@@ -115,6 +125,10 @@ class Layout(Enum):
     PADDED_COLUMN = "column-major with a longer leading dimension"
     OFFSET = "a window of a larger row-major array"
     STEPPED = "every second element of a larger array"
+
+
+CONTIGUOUS = tuple(layout for layout in Layout if layout is not Layout.STEPPED)
+"""The layouts with a contiguous matrix axis, which operands of products must have."""
 
 
 def laid_out(array: Array, layout: Layout, pad: int = 8) -> Array:
@@ -126,7 +140,9 @@ def laid_out(array: Array, layout: Layout, pad: int = 8) -> Array:
         return np.array(array, order="C")
     if layout in (Layout.COLUMN, Layout.PADDED_COLUMN):
         turned = Layout.ROW if layout is Layout.COLUMN else Layout.PADDED_ROW
-        return laid_out(array.T, turned, pad).T
+        if array.ndim == 1:
+            return laid_out(array, turned, pad)
+        return laid_out(array.swapaxes(-1, -2), turned, pad).swapaxes(-1, -2)
     if layout is Layout.STEPPED:
         room = np.full(tuple(2 * extent for extent in array.shape), 113, array.dtype)
         window = room[tuple(slice(None, None, 2) for _ in array.shape)]
@@ -140,8 +156,20 @@ def laid_out(array: Array, layout: Layout, pad: int = 8) -> Array:
     return window
 
 
-def strided(array: Array, layouts: Sequence[Layout] = tuple(Layout)) -> st.SearchStrategy[Array]:
-    """Return ``array`` in drawn layouts and paddings; the simplest is row-major."""
+def strided(array: Array, layouts: Sequence[Layout] = CONTIGUOUS) -> st.SearchStrategy[Array]:
+    """Return ``array`` in drawn layouts and paddings; the simplest is row-major.
+
+    Args:
+        array: The numbers.
+        layouts: By default those that every operand may have. ``tuple(Layout)`` adds arrays
+            without a contiguous axis: epilogues read them, products refuse them (A030).
+
+    Example:
+        >>> from hypothesis import given
+        >>> import numpy as np
+        >>> @given(strided(np.ones((3, 4), np.float16)))
+        ... def test_linear(x): ...
+    """
     return st.builds(
         laid_out,
         st.just(array),

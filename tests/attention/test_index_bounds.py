@@ -12,7 +12,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attention_ops import (
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cklang as ck
+from cklang.errors import CkError, CkValueError
+from cklang.ir.attention_lists import Extents, check_lists
+from cklang.runtime.attention.lists import host_lists
+from cklang.runtime.build import Builder
+from cklang.runtime.tune.attention import part_of, run_of, run_operands
+from tests.support.attention_ops import (
     cached,
     cached_args,
     numbers,
@@ -25,16 +34,7 @@ from attention_ops import (
     prefill_args,
     skipping,
 )
-from hypothesis import given
-from hypothesis import strategies as st
-from streams import on_device
-
-import cklang as ck
-from cklang.errors import CkError, CkValueError
-from cklang.ir.attention_lists import Extents, check_lists
-from cklang.runtime.attention.lists import host_lists
-from cklang.runtime.build import Builder
-from cklang.runtime.tune.attention import part_of, run_of, run_operands
+from tests.support.streams import on_device
 
 Array = np.ndarray[Any, Any]
 GPU = "emu:gfx942"

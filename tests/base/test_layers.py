@@ -17,6 +17,7 @@ BASE = {
     "errors",
     "knobs",
     "types",
+    "annotations",
     "keys",
     "plain_keys",
     "attention_keys",

@@ -66,7 +66,7 @@ def tensor_wise(
 def tensor_wise_int8(
     x: ck.i8[M, K], w: ck.i8[N, K], scale_x: ck.f32, scale_w: ck.f32, scale_y: ck.f32
 ) -> ck.i8[M, N]:
-    return ((x @ w.T).to(ck.f32) * (scale_x * scale_w / scale_y)).to(ck.i8)
+    return ck.round((x @ w.T) * (scale_x * scale_w / scale_y)).to(ck.i8)
 
 
 @pytest.mark.usefixtures("compiler")

@@ -86,8 +86,11 @@ def test_outside_constants_are_taken_when_the_function_is_decorated(run_text):
     text = "C = 2.0\n\n@ck.op\ndef f(x: ck.f32[M]) -> ck.f32[M]:\n    return x * C\n"
     namespace = run_text(text, "snapshot")
     program = namespace["f"]
-    namespace["C"] = 3.0
     assert "value = 2.0" in str(program.specialise())
+    namespace["C"] = 3.0
+    with pytest.raises(CkError) as caught:
+        program.specialise()
+    assert caught.value.code == "F017"
 
 
 def test_names_of_the_enclosing_function_resolve():

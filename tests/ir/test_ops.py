@@ -36,6 +36,8 @@ HELPERS = {
     "min",
     "max",
     "floor",
+    "rint",
+    "copysign",
     "isnan",
 }
 NUMBERS = np.array(
@@ -128,6 +130,8 @@ EXACT: dict[str, Callable[[float], float]] = {
     "square": lambda x: x * x,
     "floor": math.floor,
     "ceil": math.ceil,
+    "round": round,
+    "trunc": math.trunc,
 }
 
 

@@ -7,10 +7,10 @@ import gc
 import weakref
 
 import numpy as np
-from kernels import RELU, key
 
 import cklang as ck
 from cklang.runtime.registry import Registry
+from tests.support.gemm_keys import RELU, key
 
 M, N, K = ck.dims("M N K")
 

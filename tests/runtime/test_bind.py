@@ -118,7 +118,13 @@ def test_plain_numbers_for_rank_0() -> None:
     assert refused(half(2, 2), 1.5, 3.5, parameters=parameters).code == "A028"
     assert refused(half(2, 2), True, 3, parameters=parameters).code == "A028"
     assert refused(half(2, 2), 1.5, 1 << 40, parameters=parameters).code == "A007"
-    assert refused(half(2, 2), np.float64(2), 3, parameters=parameters).code == "A020"
+    for number in (np.float64(2), np.float16(2), np.int64(2), 2):
+        cell = call(half(2, 2), number, np.int64(3), parameters=parameters).arrays["alpha"]
+        assert cell.dtype == f32
+        assert np.asarray(cell.owner) == 2
+    assert refused(half(2, 2), 1.5, np.float64(3), parameters=parameters).code == "A028"
+    assert refused(half(2, 2), np.True_, 3, parameters=parameters).code == "A028"
+    assert refused(half(2, 2), 1.5, np.int64(1 << 40), parameters=parameters).code == "A007"
 
 
 def test_constants_and_defaults() -> None:

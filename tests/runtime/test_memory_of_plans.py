@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attention_ops import dropped, numbers, plain, shifted
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,6 +22,7 @@ from cklang.runtime.attention.cells import cell
 from cklang.runtime.build import Builder
 from cklang.runtime.device import Device, open_device
 from cklang.types import f16, f32
+from tests.support.attention_ops import dropped, numbers, plain, shifted
 
 GPU = "emu:gfx942"
 

@@ -44,3 +44,10 @@ def test_a_wrong_element_is_found_and_named() -> None:
     assert "largest error 0.125 at [2, 1]" in str(result)
     with pytest.raises(CkError, match=r"\[2, 1\]"):
         result.check()
+
+
+def test_numbers_of_numpy_count_as_pythons() -> None:
+    x, w, _, c = arguments()
+    (expected,) = evaluate(scaled.ir(x, w, 2.0, c), (x, w, 2.0))
+    for number in (np.float64(2), np.int64(2), np.float16(2)):
+        report(scaled, (x, w, number, c), expected).check()

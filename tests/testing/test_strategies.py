@@ -8,6 +8,7 @@ import pytest
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
+from cklang import Op, dims, op
 from cklang import types as ck
 from cklang.ir.nodes import Function
 from cklang.ir.numeric import Array
@@ -126,3 +127,41 @@ def test_nothing_is_dead(function: Function) -> None:
 @given(strided(np.arange(12.0).reshape(3, 4)))
 def test_strided_views_are_equal(view: Array) -> None:
     np.testing.assert_array_equal(view, np.arange(12.0).reshape(3, 4))
+
+
+@given(strided(np.arange(12.0).reshape(3, 4), tuple(Layout)))
+def test_wilder_views_are_drawn_on_request(view: Array) -> None:
+    np.testing.assert_array_equal(view, np.arange(12.0).reshape(3, 4))
+
+
+def test_wilder_views_are_those_without_a_contiguous_axis() -> None:
+    array = np.zeros((3, 4))
+    stepped = find(strided(array, tuple(Layout)), lambda a: min(a.strides) > a.itemsize)
+    assert stepped.strides == (128, 16)
+
+
+BATCH, M, N, K = dims("BATCH M N K")
+
+
+@op
+def linear(x: ck.f16[M, K], w: ck.f16[N, K], bias: ck.f32[N], res: ck.f16[M, N]) -> ck.f16[M, N]:
+    return x @ w.T + bias + res
+
+
+@op
+def batched(x: ck.i8[BATCH, M, K], w: ck.i8[BATCH, K, N], s: ck.f32[M]) -> ck.f32[BATCH, M, N]:
+    return (x @ w) * s[:, None]
+
+
+@pytest.mark.parametrize("program", [linear, batched], ids=repr)
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_operands_of_ops_take_what_is_drawn_by_default(program: Op, data: st.DataObject) -> None:
+    sizes: dict[object, int] = {}
+    given_arrays = []
+    for parameter in program.program.signature.tensors:
+        assert isinstance(parameter.type, ck.TensorType)
+        shape = [sizes.setdefault(dim, data.draw(extents(40))) for dim in parameter.type.shape]
+        array = data.draw(arrays(parameter.type.dtype, shape))
+        given_arrays.append(data.draw(strided(array)))
+    assert program.problems(*given_arrays)

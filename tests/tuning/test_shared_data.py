@@ -6,18 +6,15 @@ from __future__ import annotations
 import csv
 import gzip
 import hashlib
-import sys
 from collections import Counter
 from pathlib import Path
 
+import make_gemm_table as maker
 import pytest
+from data import published  # type: ignore[import-not-found]
 
 from cklang import knobs
 from tests.support.shared_data import required
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-import make_gemm_table as maker
-from data import published  # type: ignore[import-not-found]
 
 ROOT = Path(__file__).parents[2]
 HEAD = "cu_num,M,N,K,kernelId,splitK,us,kernelName,tflops,bw,errRatio\n"

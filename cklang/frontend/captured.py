@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: MIT
+"""The globals that a program took in when it was decorated, and whether they are still the same.
+
+A program keeps the value that a name had at decoration. A name that has another value at a call is
+an error, because the caller would expect the new value. The check of a call is one dict lookup and
+one comparison of identity for each name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from types import CellType, ModuleType
+from typing import Any
+
+from cklang.errors import error
+from cklang.source import Span
+
+__all__ = ["ABSENT", "Capture", "expect_unchanged", "of_attribute", "of_cell", "of_global"]
+
+ABSENT: Any = object()
+"""What a name has that is not defined."""
+
+# Modules whose attributes nobody assigns to.
+_FIXED_MODULES = ("cklang", "math")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capture:
+    """A name from outside a program and the object that it had at decoration."""
+
+    words: str
+    value: object
+    read: Callable[[], object]
+    span: Span
+
+    def expect_unchanged(self, program: str) -> None:
+        """Raise an error if the name stands for something else now.
+
+        Raises:
+            CkValueError: F017.
+        """
+        now = self.read()
+        # The same text run again makes equal numbers and dims, which change nothing.
+        if (
+            type(now) is type(self.value)
+            and not _has_identity(now)
+            and repr(now) == repr(self.value)
+        ):
+            return
+        raise error(
+            "F017",
+            at=self.span,
+            words=self.words,
+            then=_shown(self.value),
+            now=_shown(now),
+            name=program,
+            advice=_advice(self.words.rpartition(".")[2], self.value),
+        )
+
+
+def expect_unchanged(captures: Iterable[Capture], program: str) -> None:
+    """Raise an error if a captured name has another value than at decoration.
+
+    Raises:
+        CkValueError: F017.
+    """
+    for capture in captures:
+        if capture.read() is not capture.value:
+            capture.expect_unchanged(program)
+
+
+def of_global(words: str, space: dict[str, Any], value: object, span: Span) -> Capture:
+    """Return the capture of a global; of a builtin, that no global hides it."""
+    value = value if words in space else ABSENT
+    return Capture(words=words, value=value, read=partial(space.get, words, ABSENT), span=span)
+
+
+def of_cell(words: str, cell: CellType, value: object, span: Span) -> Capture:
+    """Return the capture of a variable of an enclosing function."""
+
+    def read() -> object:
+        try:
+            return cell.cell_contents
+        except ValueError:
+            return ABSENT
+
+    return Capture(words=words, value=value, read=read, span=span)
+
+
+def of_attribute(
+    words: str, module: ModuleType, name: str, value: object, span: Span
+) -> Capture | None:
+    """Return the capture of a module's attribute, or None if nobody assigns to it."""
+    if module.__name__.partition(".")[0] in _FIXED_MODULES:
+        return None
+    # A module may compute an attribute that is not in its namespace.
+    read = partial(getattr, module, name, ABSENT)
+    return Capture(words=words, value=value, read=read, span=span)
+
+
+def _has_identity(value: object) -> bool:
+    return _is_helper(value) or isinstance(value, ModuleType)
+
+
+def _is_helper(value: object) -> bool:
+    from cklang.frontend.helper import Fn
+
+    return isinstance(value, Fn)
+
+
+def _shown(value: object) -> str:
+    from cklang.frontend.helper import Fn
+
+    if value is ABSENT:
+        return "not defined"
+    if isinstance(value, Fn):
+        return f"the helper at {value.definition.text.header()}"
+    return repr(value)
+
+
+def _advice(name: str, value: object) -> str:
+    again = "decorate it again after the change"
+    if type(value) not in (bool, int, float, str):
+        return again
+    kind = type(value).__name__
+    return f"make it a parameter, {name}: ck.const[{kind}] (compiled in), or {again}"

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: MIT
+"""Every Python block of the documentation runs, as far as that takes no kernel.
+
+The blocks of a page share one namespace. Calls of ops are evaluated by the NumPy reference, so that
+their results have the dtypes and shapes that kernels give. HTML comments before a
+block say more:
+
+    <!-- setup                          lines of Python that the blocks below it rely on
+    <!-- code: raises CK-F017 -->       the block is wrong on purpose
+    <!-- code: not run -->              the block changes the process or measures: its calls are
+                                        only checked against the signatures
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import linecache
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cklang as ck
+from cklang.reference.attention_grad import SharedBias, gradients_with_bound
+from cklang.reference.evaluate import evaluate
+from cklang.runtime.arrays import is_scalar, plain, to_numpy
+from cklang.runtime.attention.backward import Gradients, bias_of, plan_of_gradients
+from cklang.runtime.attention.gradients import GradientKind
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted(path for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")))
+
+_FENCE = re.compile(r"( *)```(\w*)")
+_MARK = re.compile(r" *<!-- code: (raises CK-(?P<code>\w+)|(?P<rest>not run)) -->")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Some Python of a page, at its own lines."""
+
+    text: str
+    code: str = ""
+    is_run: bool = True
+
+
+def blocks_of(page: str) -> Iterator[Block]:
+    """Yield the Python of a page in order, setups among it."""
+    lines = page.splitlines()
+    first, language, indent, mark = 0, "", 0, None
+    for number, line in enumerate(lines):
+        fence = _FENCE.match(line)
+        if not language and line.strip() == "<!-- setup":
+            first, language, indent, mark = number + 1, "setup", line.index("<"), None
+        elif not language and fence is not None:
+            mark = _MARK.fullmatch(lines[number - 1])
+            first, language, indent = number + 1, fence[2] or "text", len(fence[1])
+        elif language and (line.strip() == ("-->" if language == "setup" else "```")):
+            text = "\n" * first + "\n".join(each[indent:] for each in lines[first:number]) + "\n"
+            if language in ("python", "setup"):
+                code = mark["code"] or "" if mark else ""
+                yield Block(text=text, code=code, is_run=mark is None or not mark["rest"])
+            language = ""
+
+
+def by_reference(op: ck.Op, *args: Any, out: Any = None, device: Any = None, **kwargs: Any) -> Any:
+    """Call an op without kernels."""
+    del device
+    function = op.ir(*args, **kwargs)
+    values = op._values(args, kwargs)
+    pairs = zip(op.program.parameters, values, strict=True)
+    tensors = [(each.name, value) for each, value in pairs if not each.is_const]
+    arrays = [plain(each) if is_scalar(each) else to_numpy(name, each) for name, each in tensors]
+    results = evaluate(function, arrays)
+    if out is None:
+        return results[0] if len(results) == 1 else results
+    for target, result in zip(out if isinstance(out, tuple) else (out,), results, strict=True):
+        target[...] = result
+    return out
+
+
+def gradients_by_reference(
+    op: ck.Op,
+    *args: Any,
+    grad: Any,
+    deterministic: bool = False,
+    bias: bool = False,
+    **kwargs: Any,
+) -> Gradients:
+    """Return the gradients of an attention without kernels."""
+    assert op.gradient_cases(args, kwargs, GradientKind(deterministic=deterministic, bias=bias))
+    function, shared = op.ir(*args, **kwargs), None
+    if bias:
+        binding = op._bind(op._values(args, kwargs))
+        added = bias_of(plan_of_gradients(op, binding), binding)
+        place = [param.name for param in function.params].index(added.value.name)
+        shared = SharedBias(param=place, axes=added.axes)
+    return Gradients(*gradients_with_bound(function, args, grad, shared)[0])
+
+
+def bound_only(function: Callable[..., Any]) -> Callable[..., str]:
+    """Return a function that checks the arguments of a call and does nothing."""
+    signature = inspect.signature(function)
+
+    def check(*args: Any, **kwargs: Any) -> str:
+        signature.bind(*args, **kwargs)
+        return f"{function.__name__} was not run"
+
+    return check
+
+
+@pytest.fixture
+def _no_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ck.Op, "__call__", by_reference)
+    monkeypatch.setattr(ck, "attention_grad", gradients_by_reference)
+    monkeypatch.setattr(ck, "autotune", bound_only(ck.autotune))
+    for owner, name in ((ck.Op, "build"), (ck.Registry, "build")):
+        monkeypatch.setattr(owner, name, bound_only(getattr(owner, name)))
+
+
+def check_calls(tree: ast.AST, names: dict[str, Any]) -> None:
+    """Check the names of a block that is not run, and the arguments of its calls."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom | ast.Import):
+            exec(compile(ast.Module([node], []), "import", "exec"), names)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            function = eval(compile(ast.Expression(node.func), "call", "eval"), names)
+            count = len(node.args)
+            named = {str(word.arg): None for word in node.keywords}
+            inspect.signature(function).bind(*[None] * count, **named)
+
+
+def run(block: Block, file: str, names: dict[str, Any]) -> None:
+    # Ops read their text by file and line.
+    lines = block.text.splitlines(keepends=True)
+    linecache.cache[file] = (len(block.text), None, lines, file)
+    tree = ast.parse(block.text, file)
+    if not block.is_run:
+        check_calls(tree, names)
+        return
+    exec(compile(tree, file, "exec"), names)
+    for name in [name for name in names if name.startswith("test_")]:
+        names.pop(name)()
+
+
+@pytest.mark.usefixtures("_no_kernels")
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_the_code_of_a_page_runs(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, Any] = {"__name__": f"page_{path.stem}"}
+    for number, block in enumerate(blocks_of(path.read_text())):
+        file = f"{path.name}[{number}]"
+        if not block.code:
+            run(block, file, names)
+            continue
+        with pytest.raises(ck.CkError) as caught:
+            run(block, file, names)
+        assert caught.value.code == block.code
+
+
+def test_blocks_markers_and_results() -> None:
+    page = (
+        "<!-- setup\nx = 1\n-->\n\n```python\ny = x\n```\n\n- in a list\n\n"
+        "  <!-- code: raises CK-F017 -->\n  ```python\n  z = y\n  ```\n"
+        "```sh\nls\n```\n<!-- code: not run -->\n```python\nf()\n```\n"
+    )
+    blocks = list(blocks_of(page))
+    assert [block.text.strip() for block in blocks] == ["x = 1", "y = x", "z = y", "f()"]
+    assert [block.code for block in blocks] == ["", "", "F017", ""]
+    assert [block.is_run for block in blocks] == [True, True, True, False]
+    assert blocks[1].text.count("\n") == 6
+
+
+@pytest.mark.usefixtures("_no_kernels")
+def test_a_block_that_unpacks_too_few_results_fails() -> None:
+    names: dict[str, Any] = {}
+    block = Block(
+        text="import cklang as ck, numpy as np\nM, N, K = ck.dims('M N K')\n\n@ck.op\n"
+        "def f(x: ck.f16[M, K], w: ck.f16[N, K]) -> tuple[ck.f16[M, N], ck.f32[M, N]]:\n"
+        "    return x @ w.T, x @ w.T\n\n"
+        "one, = f(np.ones((2, 3), np.float16), np.ones((4, 3), np.float16))\n"
+    )
+    with pytest.raises(ValueError, match="too many values"):
+        run(block, "two_results", names)
+
+
+def test_every_page_with_code_is_here() -> None:
+    counts = {path.name: len(list(blocks_of(path.read_text()))) for path in PAGES}
+    assert {name for name, count in counts.items() if count} >= {"README.md", "language.md"}
+    for path in PAGES:
+        fences = path.read_text().count("```python")
+        setups = path.read_text().count("<!-- setup\n")
+        assert counts[path.name] == fences + setups

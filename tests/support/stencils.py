@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ _used: dict[str, dict[str, str]] = {tier: {} for tier in BUDGET}
 _compiled: list[usage.Compiled] = []
 
 
+@cache
 def catalogue() -> dict[str, str]:
     """Return identity and label of the stencils that tests of tier *fill* may use."""
     stencils: dict[str, str] = json.loads(CATALOGUE.read_text())
@@ -47,6 +49,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         _WRITE, action="store_true", help=f"write {CATALOGUE.name} from what tests of *fill* use"
     )
+
+
+def pytest_configure() -> None:
+    """Read the catalogue before a test may forbid that files are opened."""
+    catalogue()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -86,6 +86,7 @@ CALLS: dict[str, Callable[[], Any]] = {
 }
 
 
+@pytest.mark.usefixtures("emulator")
 @pytest.mark.parametrize("name", CALLS)
 def test_planning_makes_no_results(name: str, extents: list[int]) -> None:
     with pytest.raises(Planned):

@@ -137,7 +137,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for tier, count in _counts().items():
         terminalreporter.write_line(f"{tier}: {count} used, budget {BUDGET[tier]}")
     seconds = sum(each.seconds for each in _compiled)
-    terminalreporter.write_line(f"{len(_compiled)} compiled in {seconds:.0f} s; the dearest:")
+    dearest = "; the dearest:" if _compiled else ""
+    terminalreporter.write_line(f"{len(_compiled)} compiled in {seconds:.0f} s{dearest}")
     for each in sorted(_compiled, key=lambda each: -each.seconds)[:_DEAREST]:
         terminalreporter.write_line(f"{each.seconds:8.1f} s  {each.label}")
     for tier in _beyond_budget():

@@ -103,7 +103,8 @@ def test_sums_in_f32_are_within_the_bound(data: st.DataObject, side: str, parts:
     given_ = [data.draw(arrays(p.type.dtype, p.type.shape)) for p in f.params]
     (want,), (bound,) = evaluate_with_bound(f, given_)
     with np.errstate(all="ignore"):
-        assert_close(in_f32(given_, blocks, parts), want, bound)
+        # The draw has infinities and huge numbers, beside which an f32 sum may be anything.
+        assert_close(in_f32(given_, blocks, parts), want, bound, unchecked=1)
 
 
 INFINITE = [
@@ -134,7 +135,7 @@ def test_an_infinite_scale_meets_the_products_of_each_workgroup(
         for parts in (1, 2, 3):
             got = in_f32(given_, BLOCKS["a"], parts)
             assert str(got.item()) in results.split()
-            assert_close(got, want, bound)
+            assert_close(got, want, bound, unchecked=0 if is_sure else 1)
 
 
 def test_the_bound_tells_a_wrong_scale() -> None:

@@ -219,7 +219,7 @@ def _one_of(random: Random, signature: Any, spec: ArchSpec) -> Any:
     names = [name for name in ("tile", "pipeline") if legal_values(name, signature, spec)]
     chosen = {name: random.choice(list(legal_values(name, signature, spec))) for name in names}
     is_gradient = isinstance(signature, AttentionGradSignature)
-    pads = {} if is_gradient else {name: "*" for name in ("pad_q", "pad_k", "pad_d", "pad_dv")}
+    pads = {} if is_gradient else dict.fromkeys(("pad_q", "pad_k", "pad_d", "pad_dv"), "*")
     among = attention_pattern(gradient=is_gradient, block_per_cu="*", **pads, **chosen)
     some = list(islice(enumerate_legal(signature, spec, among), _SEARCHED))
     return random.choice(some) if some else None

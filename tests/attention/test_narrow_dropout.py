@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Dropout of attention in 8-bit floats: CK Tile has no place for its random bytes, and we say it."""
+"""Dropout of attention in 8-bit floats, whose random bytes lie where those of f16 do."""
 
 from __future__ import annotations
 

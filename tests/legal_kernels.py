@@ -91,14 +91,16 @@ def convolution(random: Random) -> KernelKey:
 def _matrix_kernel(random: Random, families: Sequence[Family]) -> KernelKey:
     def attempt() -> KernelKey | None:
         spec = random.choice(all_archs())
-        signature = _signature(random, random.choice(families), spec)
+        signature = matrix_signature(random, random.choice(families), spec)
         algorithm = _algorithm(random, signature, spec)
         return algorithm and KernelKey(signature, algorithm, spec.name)
 
     return _legal(attempt)
 
 
-def _signature(random: Random, family: Family, spec: ArchSpec) -> Signature:
+def matrix_signature(random: Random, family: Family, spec: ArchSpec) -> Signature:
+    """Return what a product or convolution computes; whether it is legal is the rules' to say."""
+
     def some(share: float) -> bool:
         return random.random() < share
 

@@ -3,9 +3,10 @@
 
     python benchmarks/fill_against_source.py
 
-For products and attention with some functions on three GPUs: compiles the source with
-its function inline, fills the stencil with it, and compares the two instruction streams, operands
-and all, labels numbered by their first use. Counts, not times: they are the same on every machine.
+For products, a convolution and attention with some functions on three GPUs: compiles the source
+with its function inline, fills the stencil with it, and compares the two instruction streams,
+operands and all, labels numbered by their first use. Counts, not times: they are the same on every
+machine.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from cklang.runtime.plans import wanted
 
 M, N, K = ck.dims("M N K")
 B, H, S, T, D = ck.dims("B H S T D")
-W, C, F, R = ck.dims("W C F R")
+X, W, C, F = ck.dims("X W C F")
 V = ck.dtype_var("V", ck.f16, ck.bf16)
 
 
@@ -54,10 +55,20 @@ def tanh(x: V[M, K], w: V[N, K], column: ck.f32[M]) -> V[M, N]:
 
 
 @ck.op
+def conv(x: V[X, W, C], w: V[F, 3, C], bias: V[F]) -> V[X, W, F]:
+    """A convolution, bias and silu."""
+    return ck.silu(ck.conv(x, w, padding=1) + bias)
+
+
+@ck.op
 def scored(q: V[B, H, S, D], k: V[B, H, T, D], v: V[B, H, T, D], slope: ck.f32[H]) -> V[B, H, S, D]:
     """Attention with a score and a mask of the user's."""
     return ck.attention(
-        q, k, v, score=lambda s, h, i, j: s + slope[h] * (j - i), mask=lambda i, j: (i + j) % 3 > 0
+        q,
+        k,
+        v,
+        score=lambda s, h, i, j: s + slope[h] * (j - i).to(ck.f32),
+        mask=lambda i, j: i + j > 30,
     )
 
 
@@ -162,6 +173,8 @@ def cases() -> Iterator[tuple[str, Op, tuple[Any, ...], str]]:
         yield "x @ w.T", plain, (x, w), gpu
         yield "gelu(x @ w.T + bias) + res", gelu, (x, w, res[0], res), gpu
         yield "tanh((x @ w.T) * column)", tanh, (x, w, np.zeros(512, np.float32)), gpu
+    x, w = np.zeros((2, 256, 64), np.float16), np.zeros((128, 3, 64), np.float16)
+    yield "silu(conv(x, w) + bias)", conv, (x, w, x[0, :128, 0].copy()), "gfx942"
     q = np.zeros((1, 2, 256, 64), np.float16)
     for gpu in ("gfx942", "gfx1201"):
         yield "attention, score and mask", scored, (q, q, q, np.zeros(2, np.float32)), gpu

@@ -313,10 +313,7 @@ def _region(signature: Signature) -> Function:
             lines.append(f"  %{name}r: {dtype}[] = cast(%{name}f) {{to = {dtype}}}")
             results.append(f"%{name}{'f' if dtype == f32 else 'r'}")
             types.append(f"{dtype}[]")
-    if len(types) == 1:
-        head = f"func @epilogue({', '.join(params)}) -> {types[0]} {{"
-    else:
-        head = f"func @epilogue({', '.join(params)}) -> ({', '.join(types)}) {{"
+    head = f"func @epilogue({', '.join(params)}) -> {', '.join(types)} {{"
     return parse_function("\n".join([head, *lines, f"  return {', '.join(results)}", "}"]))
 
 

@@ -85,3 +85,26 @@ def test_int8_is_stored_in_powers_of_two(
             if each.rule == "int8-store"
         )
         assert "legal: tile = " in str(violation)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "gpu", "tile", "warp_tile", "is_refused"),
+    [
+        (f32, "gfx90a", (128, 16, 64), (16, 16, 4), True),
+        (f32, "gfx90a", (256, 16, 64), (16, 16, 4), False),
+        (f16, "gfx942", (128, 128, 64), (16, 16, 16), False),
+        (f16, "gfx942", (64, 128, 64), (16, 16, 16), True),
+    ],
+)
+def test_a_prepared_b_needs_whole_reads_of_a(
+    dtype: DType,
+    gpu: str,
+    tile: tuple[int, int, int],
+    warp_tile: tuple[int, int, int],
+    is_refused: bool,
+) -> None:
+    algorithm = replace(
+        ALGORITHM, tile=tile, warp_tile=warp_tile, warps=(4, 1, 1), pipeline="preshuffle_v2"
+    )
+    found = rules(signature(dtype, dtype, "rp"), gpu, algorithm)
+    assert ("prepared-reads" in found) is is_refused

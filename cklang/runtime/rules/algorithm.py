@@ -4,11 +4,18 @@
 from __future__ import annotations
 
 from cklang.arch import ANY, ArchSpec, Forbidden, KnownWrong
-from cklang.keys import Algorithm, DKind, EpilogueKind, Layout, Signature
+from cklang.keys import Algorithm, DKind, EpilogueKind, Layout, Pipeline, Signature
 from cklang.lowering.gemm import is_mx, unsupported
 from cklang.lowering.pipelines import PIPELINES
 from cklang.runtime.rules import resources
-from cklang.runtime.rules.bounds import at_most, encoded_for, multiple, narrow_access, one_of
+from cklang.runtime.rules.bounds import (
+    ACCESS_BYTES,
+    at_most,
+    encoded_for,
+    multiple,
+    narrow_access,
+    one_of,
+)
 from cklang.runtime.rules.engine import Objection, algorithm_rule
 from cklang.types import DType, bf16, f16, i4, i8
 
@@ -297,6 +304,20 @@ def _int8_store(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
             what = f"the elements of {name} that a thread stores at once"
             return Objection(what=what, value=str(pattern[0]), bound="a power of two")
     return None
+
+
+@algorithm_rule(
+    "prepared-reads",
+    "the pipeline of a prepared B reads the fragments of A in whole 16 bytes",
+    reads=("pipeline", "tile", "warps", "warp_tile"),
+)
+def _prepared_reads(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    if a.pipeline is not Pipeline.PRESHUFFLE_V2:
+        return None
+    m, _, k = a.warp_tile
+    repeat, _ = resources.repeats(a)
+    read = m * k * s.dtype_a.bytes * repeat // spec.wave_size
+    return multiple("bytes of A that a lane reads for a step along K", read, ACCESS_BYTES)
 
 
 _WIDTHS = "an access moves at most 16 bytes, in powers of two"

@@ -16,7 +16,7 @@ from cklang.arch import arch
 from cklang.attention_keys import AttentionKey
 from cklang.keys import DKind, Family
 
-ORDINARY = {"product": 0, "attention": 103, "attention_grad": 0, "helper": 2}
+ORDINARY = {"product": 0, "convolution": 2, "attention": 103, "attention_grad": 0, "helper": 2}
 """The seed of the kernel that an ordinary run compiles of a family."""
 MANY = 12
 """How many of each family an exhaustive run compiles."""

@@ -56,6 +56,12 @@ def test_4_bit_integers_are_made_few_types(a: DType, gpu: str, made: bool) -> No
     assert ("packed-made" not in rules(signature(a, i4, "rc"), gpu)) is made
 
 
+def test_no_convolution_has_packed_elements() -> None:
+    assert "packed-conv" in rules(signature(fp4, fp4, "rc", spatial=1), "gfx950")
+    assert "packed-conv" not in rules(signature(fp8, fp8, "rc", spatial=1), "gfx950")
+    assert "packed-conv" not in rules(signature(fp4, fp4, "rc"), "gfx950")
+
+
 def test_no_function_computes_packed_elements() -> None:
     read = (DOperand(dtype=f16, kind=DKind.ROW),)
     assert "computed-type" in rules(signature(f16, i4, "rc", b=read), "gfx942")

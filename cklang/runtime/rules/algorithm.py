@@ -128,6 +128,15 @@ def _packed_made(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None
     return Objection(what="the type of A beside 4-bit integers", value=s.dtype_a.name, bound=bound)
 
 
+@algorithm_rule("packed-conv", "the pixels of a convolution are whole bytes", reads=())
+def _packed_conv(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    packed = [dtype.name for dtype in (s.dtype_a, s.dtype_b) if dtype.packed]
+    if not (s.spatial and packed):
+        return None
+    what = "the element type of a convolution"
+    return Objection(what=what, value=packed[0], bound="8 bits or more")
+
+
 @algorithm_rule("computed-type", "functions give elements of whole bytes", reads=())
 def _computed_type(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     for name, dtype, operands in (("A", s.dtype_a, s.a), ("B", s.dtype_b, s.b)):

@@ -6,7 +6,7 @@ Nothing here is applied in silence: :func:`fix` returns a proposal and says what
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -242,6 +242,7 @@ def _away(a: AnyAlgorithm, b: AnyAlgorithm) -> float:
 def _closest(
     algorithm: AnyAlgorithm, signature: AnySignature, spec: ArchSpec, problem: Asked | None
 ) -> AnyAlgorithm | None:
-    legal = islice(enumerate_legal(signature, spec), _SEARCHED)
-    fitting = [a for a in legal if _count(a, signature, spec, problem) == 0]
-    return min(fitting, key=lambda a: _away(algorithm, a), default=None)
+    legal: Iterable[AnyAlgorithm] = islice(enumerate_legal(signature, spec), _SEARCHED)
+    if problem is not None:
+        legal = [a for a in legal if _count(a, signature, spec, problem) == 0]
+    return min(legal, key=lambda a: _away(algorithm, a), default=None)

@@ -98,6 +98,7 @@ def test_legal_kernels_compile_and_are_right(drawn: Drawn) -> None:
     check(drawn)
 
 
+@pytest.mark.usefixtures("compiler")
 def test_the_draw_is_legal_and_varied() -> None:
     """The strategy itself, without compiling: every point is legal, and they differ."""
     seen: list[Drawn] = []

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """CK Tile's own example programs pass their own checks on the emulator.
 
-Those that are quick to compile; with ``--all-examples`` all of them, as
-``benchmarks/ck_examples.py`` runs them.
+Those that are quick to compile; those of ``LONG`` in the tier *full*. ``benchmarks/ck_examples.py``
+runs all of them, too.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ ARCH = "gfx942"
 LONG = ("gemm_universal", "gemm_streamk", "conv_fwd", "conv_bwd_data")
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_example(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    if name in LONG and not request.config.getoption("--all-examples"):
-        pytest.skip("takes long to compile; --all-examples runs it")
+CASES = [pytest.param(name, marks=pytest.mark.full) if name in LONG else name for name in EXAMPLES]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_example(name: str, tmp_path: Path) -> None:
     outcome = run(name, build(name, tmp_path, ARCH), ARCH)
     assert not outcome.failures, "\n".join(outcome.failures)

@@ -103,10 +103,14 @@ def watch() -> None:
             _usage.loaded.append((device.spec.name, code))
         return load_code(device, code, symbol)
 
-    library.load = emulator.load = noting_load  # type: ignore[assignment]
-    Device.load = noting_code  # type: ignore[method-assign]
-    Builder.build_many = noting_kernels  # type: ignore[method-assign]
-    Builder.stencil_of = noting_stencil  # type: ignore[method-assign]
+    for owner, name, noting in (
+        (library, "load", noting_load),
+        (emulator, "load", noting_load),
+        (Device, "load", noting_code),
+        (Builder, "build_many", noting_kernels),
+        (Builder, "stencil_of", noting_stencil),
+    ):
+        setattr(owner, name, noting)
 
 
 def _is_new(artifact: Artifact) -> bool:

@@ -16,7 +16,7 @@ __all__ = ["reduced_op"]
 
 
 def reduced_op(op: Op) -> tuple[Any, ...]:
-    """Return what ``__reduce__`` of an op does; choices of :meth:`Op.using` are kept."""
+    """Return what ``__reduce__`` of an op does; choices of :meth:`.op.Op.using` are kept."""
     program = op.program
     if isinstance(program, Program):
         function = program.definition.function

@@ -207,6 +207,7 @@ def test_gradients_are_for_the_gpu_of_the_context() -> None:
     within(distant, [x, x, x, far], x, found)
 
 
+@pytest.mark.usefixtures("stencils")
 def test_biases_without_a_gradient() -> None:
     x, wide = np.ones((1, 2, 8, 64), np.float16), np.ones((1, 2, 8, 8), np.float16)
     far = np.ones(2, np.float32)

@@ -281,6 +281,7 @@ def test_keys_are_read_back() -> None:
     assert ADDING.digest != APART.digest
 
 
+@pytest.mark.usefixtures("stencils")
 def test_refusals() -> None:
     face = build(ReduceKey(True, f16, "gfx942")).face
     nothing = ReduceProblem(

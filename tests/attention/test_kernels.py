@@ -150,6 +150,7 @@ def test_a_new_function_is_only_linked() -> None:
     assert time.perf_counter() - start < 20  # a stencil takes longer on any machine
 
 
+@pytest.mark.usefixtures("stencils")
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
@@ -172,6 +173,7 @@ def test_refusals(change: dict[str, Any], sentence: str) -> None:
         run(build(WINDOW), inputs.problem(arrays, **change))
 
 
+@pytest.mark.usefixtures("stencils")
 def test_operands_beyond_32_bits_are_refused() -> None:
     inputs = Inputs()
     wide = AttentionOperand(pointer=16, extents=(1 << 20, 1 << 20), strides=(1 << 20, 1))

@@ -17,7 +17,6 @@ BASE = {
     "errors",
     "knobs",
     "types",
-    "annotations",
     "keys",
     "plain_keys",
     "attention_keys",

@@ -24,12 +24,14 @@ def mypy(file: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.usefixtures("compiler")
 def test_mypy_accepts_programs() -> None:
     assert "ignore" not in PROGRAMS.read_text().partition('"""\n')[2]
     done = mypy(PROGRAMS)
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.usefixtures("compiler")
 def test_mypy_still_finds_mistakes_beside_annotations(tmp_path: Path) -> None:
     text = PROGRAMS.read_text()
     assert "splits=2" in text

@@ -21,6 +21,7 @@ _FILES = (
 )
 
 
+@pytest.mark.usefixtures("compiler")
 def test_hip_python_7(tmp_path: Path) -> None:
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     packages = tmp_path / "packages"

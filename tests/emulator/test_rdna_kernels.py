@@ -170,6 +170,7 @@ def test_arithmetic_of_the_compiler(program: Module) -> None:
     np.testing.assert_array_equal(y[:, 3], votes + np.fmod(np.trunc(x), 7))
 
 
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("gpu", RDNA)
 def test_ck_tile_gemm_on_wmma(gpu: str, tmp_path: Path) -> None:
     """CK Tile's universal GEMM from its headers: whole tiles and ragged ones."""

@@ -260,6 +260,7 @@ def test_integers_are_made_f16(covered: Callable[..., None]) -> None:
     covered("block scales of A and B, int8 made f16", "f16 f16 f32", "gfx942")
 
 
+@pytest.mark.usefixtures("stencils")
 def test_what_the_rules_say() -> None:
     args = drawn(exponents, "fp8_fnuz", {"M": 64, "N": 64, "K": 64})
     with pytest.raises(ck.CkError, match="scale-k") as refusal:

@@ -137,7 +137,7 @@ def source_of(narrow: bool = False) -> KernelSource:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def built(tmp_path_factory: pytest.TempPathFactory, compiler: None) -> Path:
     """The kernel built both ways, and its host face, in one folder."""
     folder = tmp_path_factory.mktemp("kernel")
     inline = folder / "inline"

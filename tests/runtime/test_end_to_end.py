@@ -296,6 +296,7 @@ class TestOneOp:
         x, w, bias, res = simple(33, 44, 55)
         check(self.op, np.broadcast_to(x[:1], x.shape), w, bias, np.broadcast_to(bias, res.shape))
 
+    @pytest.mark.usefixtures("stencils")
     def test_a_repeated_call_touches_nothing_else(self, monkeypatch: pytest.MonkeyPatch) -> None:
         args = simple(33, 44, 55)
         first = self.op(*args)
@@ -320,7 +321,7 @@ class TestOneOp:
         self.op(*simple(20, 300, 9))
         assert np.array_equal(self.op(*args), first)
 
-    @pytest.mark.usefixtures("emulator")
+    @pytest.mark.usefixtures("stencils")
     def test_the_record_of_a_call(self) -> None:
         self.op(*simple(65, 66, 67))
         record = self.op.last

@@ -44,6 +44,7 @@ def test_what_ordinary_programs_do(features: Path, device: str) -> None:
     assert done.returncode == 0
 
 
+@pytest.mark.usefixtures("compiler")
 def test_code_for_another_gpu_does_not_run(features: Path) -> None:
     # Device 2 is gfx90a, for which nothing was compiled.
     done = subprocess.run([features, "2"], capture_output=True, text=True)

@@ -115,7 +115,7 @@ def test_an_op_of_ir_and_one_with_a_registry() -> None:
     op = op_from_ir(linear.ir(X, W)).using(registry=ck.Registry("mine"))
     other = pickle.loads(pickle.dumps(op))
     assert str(other.program.ir) == str(op.program.ir)
-    assert other.request.registry == op.request.registry
+    assert other.request.registry.same_as(op.request.registry)
 
 
 def test_a_copy_keeps_the_value_of_a_global_that_changes_later(

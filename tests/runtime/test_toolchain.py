@@ -177,6 +177,7 @@ def test_distil_without_an_error_line_gives_the_end() -> None:
     assert tc.distil("\n".join(map(str, range(10)))) == ("5", "6", "7", "8", "9")
 
 
+@pytest.mark.usefixtures("compiler")
 def test_host_cxx_library_with_its_runtime(tmp_path: Path) -> None:
     import ctypes
 

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import cache, wraps
-from pathlib import Path
 from typing import Any
 
 from cklang import emulator
@@ -16,7 +16,7 @@ from cklang.emulator import library
 from cklang.lowering.gemm import KernelSource
 from cklang.runtime import compile as steps
 from cklang.runtime.build import Builder, BuildResult, StencilFiles, Wanted
-from cklang.runtime.device import Device, Function
+from cklang.runtime.device import Device, Function, Launch
 from cklang.runtime.record import Artifact
 
 __all__ = ["Compiled", "Usage", "begin", "compiled", "current", "kernel_of", "watch"]
@@ -43,7 +43,10 @@ class Compiled:
 
 
 _usage = Usage()
-_kernels: dict[Path, Artifact] = {}
+_kernels: dict[bytes, Artifact] = {}
+"""What was built in this process, by the hash of its code object."""
+_functions: dict[int, tuple[Function, Artifact]] = {}
+"""What was loaded in this process, by the identity of the function: it stays alive here."""
 compiled: list[Compiled] = []
 """The stencils that this process compiled, in order."""
 
@@ -61,14 +64,13 @@ def current() -> Usage:
 
 def kernel_of(code: bytes) -> Artifact | None:
     """Return the kernel that was built in this process and has this code object, if any."""
-    kernels = (kernel for kernel in _kernels.values() if kernel.code_object.is_file())
-    return next((kernel for kernel in kernels if kernel.code_object.read_bytes() == code), None)
+    return _kernels.get(_digest(code))
 
 
 @cache
 def watch() -> None:
     """Note from now on what is loaded and built in this process."""
-    load, load_code = library.load, Device.load
+    load, load_code, launch = library.load, Device.load, Launch.__call__
     build_many, stencil_of = Builder.build_many, Builder.stencil_of
     compile_stencil = steps.compile_stencil
 
@@ -88,7 +90,7 @@ def watch() -> None:
             _usage.stencils |= {key.stencil.digest: key.stencil.label for key, _ in wanted}
         results = build_many(builder, wanted, executor, max_workers)
         artifacts = [result.artifact for result in results if result.artifact is not None]
-        _kernels.update({artifact.folder: artifact for artifact in artifacts})
+        _kernels.update({_digest(each.code_object.read_bytes()): each for each in artifacts})
         compiled.extend(map(_compiled, filter(_is_new, artifacts)))
         return results
 
@@ -101,16 +103,33 @@ def watch() -> None:
     def noting_code(device: Device, code: bytes, symbol: str) -> Function:
         if device.emulated:
             _usage.loaded.append((device.spec.name, code))
-        return load_code(device, code, symbol)
+        function, kernel = load_code(device, code, symbol), kernel_of(code)
+        if kernel is not None:
+            _functions[id(function)] = function, kernel
+        return function
+
+    @wraps(launch)
+    def noting_launch(prepared: Launch, stream: int | None) -> None:
+        # A call whose plan is remembered builds and loads nothing, but needs its stencil.
+        _usage.emulator = True
+        if id(prepared._function) in _functions:
+            _, kernel = _functions[id(prepared._function)]
+            _usage.stencils[kernel.key.stencil.digest] = kernel.key.stencil.label
+        launch(prepared, stream)
 
     for owner, name, noting in (
         (library, "load", noting_load),
         (emulator, "load", noting_load),
+        (Launch, "__call__", noting_launch),
         (Device, "load", noting_code),
         (Builder, "build_many", noting_kernels),
         (Builder, "stencil_of", noting_stencil),
     ):
         setattr(owner, name, noting)
+
+
+def _digest(code: bytes) -> bytes:
+    return hashlib.sha256(code).digest()
 
 
 def _is_new(artifact: Artifact) -> bool:

@@ -21,10 +21,8 @@ _Value = TypeVar("_Value")
 const = Annotated[_Value, "compiled into the kernel"]
 """``ck.const[float]`` is a float to type checkers."""
 
-
 class _DTypes(DType, type):
     """What makes ``ck.f16`` a :class:`DType` where a function takes one."""
-
 
 class Tensor(metaclass=_DTypes):
     """A value of an op while its body is checked; what an operation gives is not known."""

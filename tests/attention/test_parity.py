@@ -251,9 +251,7 @@ def ours(case: Case, arrays: dict[str, Array]) -> None:
         given["slopes"] = AttentionTensor(
             pointer=arrays["bias"].ctypes.data, stride_batch=case.heads, stride_head=1
         )
-    starts: dict[str, Any] = {
-        n: arrays[n].ctypes.data for n in ("starts_q", "starts_k") if n in arrays
-    }
+    given |= {n: arrays[n].ctypes.data for n in ("starts_q", "starts_k") if n in arrays}
     problem = AttentionProblem(
         batch=batch_of(case),
         heads=case.heads,

@@ -400,9 +400,8 @@ def test_every_candidate_is_accounted_for() -> None:
 
 
 def test_an_algorithm_of_ones_own() -> None:
-    algorithm = replace(
-        key().algorithm, tile=(128, 64, 32, 64, 32, 64), pipeline=AttentionPipeline.QS
-    )
+    tile, pipeline = (128, 64, 32, 64, 32, 64), AttentionPipeline.QS
+    algorithm = replace(key().algorithm, tile=tile, pipeline=pipeline)
     text = plain.using(algorithm).explain(*arrays(), device="emu:gfx942")
     assert "you named it, and no rule objects" in text
     assert ", qs, " in text

@@ -72,11 +72,8 @@ def stencil(folder: Path, made: Any) -> StencilFiles:
 
 def test_bundles_hold_attention(tmp_path: Path, no_headers: None) -> None:
     qs = key(tile=(128, 64, 32, 64, 32, 64), pipeline="qs")
-    held: list[AnyKey] = [
-        qs,
-        CombineKey(f16, True, "gfx942"),
-        AppendKey(bf16, Rotary.NONE, False, "gfx942"),
-    ]
+    helpers = CombineKey(f16, True, "gfx942"), AppendKey(bf16, Rotary.NONE, False, "gfx942")
+    held: list[AnyKey] = [qs, *helpers]
     path = tmp_path / "attention.ckb"
     files = [stencil(tmp_path / str(place), each) for place, each in enumerate(held)]
     bundle.write(path, files, compiler="a compiler", headers="a tree")
@@ -190,11 +187,8 @@ def test_the_command_line_bundles_a_profile(
     held = [row[0] for row in bundle.read(path).stencils]
     assert f"{len(held)} stencils" in capsys.readouterr().out
     assert {k.algorithm.tile[5] for k in held if isinstance(k, AttentionKey)} == {64}
-    assert {instance(PlainKey, k).kind for k in held} == {
-        "attention",
-        "attention_grad",
-        "attention_reduce",
-    }
+    kinds = {instance(PlainKey, k).kind for k in held}
+    assert kinds == {"attention", "attention_grad", "attention_reduce"}
     assert main([*words[:-1], "gfx1201"]) == 1
     assert "fp32" in capsys.readouterr().err
     program = tmp_path / "program.py"

@@ -13,7 +13,7 @@ from cklang.runtime.cache import Store
 PROGRAM = """
 import cklang as ck
 M, N, K = ck.dims("M N K")
-T: Any = ck.dtype_var("T", ck.f16, ck.bf16)
+T = ck.dtype_var("T", ck.f16, ck.bf16)
 
 @ck.op
 def linear(x: T[M, K], w: T[N, K]) -> T[M, N]:

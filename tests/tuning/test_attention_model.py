@@ -120,11 +120,8 @@ def test_more_work_takes_longer() -> None:
 
 def test_groups_of_waves_that_take_turns_hide_what_is_no_product() -> None:
     plain = keys_of(gpu="gfx950")[0]
-    tile: dict[str, Any] = {
-        "tile": (256, 32, 128, 128, 32, 128),
-        "warps": (8, 1, 1),
-        "block_per_cu": 1,
-    }
+    tile = (256, 32, 128, 128, 32, 128)
+    base = replace(plain.algorithm, tile=tile, warps=(8, 1, 1), block_per_cu=1)
     turns, not_so = (
         replace(plain, algorithm=replace(base, pipeline=pipeline))
         for pipeline in (AttentionPipeline.V3, AttentionPipeline.QR_ASYNC_TRLOAD)

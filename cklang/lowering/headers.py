@@ -4,10 +4,18 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from functools import cache
 from pathlib import Path
 
-__all__ = ["PRECOMPILED", "PRECOMPILED_ATTENTION", "folder", "identity"]
+__all__ = [
+    "PRECOMPILED",
+    "PRECOMPILED_ATTENTION",
+    "folder",
+    "identity",
+    "identity_of_all",
+    "precompiled_text",
+]
 
 PRECOMPILED = "precompiled.hip"
 """What is precompiled once for each GPU for all matrix products, in this module's folder."""
@@ -21,12 +29,45 @@ def folder() -> Path:
     return Path(__file__).parent / "include"
 
 
+def precompiled_text(name: str) -> str:
+    """Return the text of :data:`PRECOMPILED` or :data:`PRECOMPILED_ATTENTION`."""
+    return (folder().parent / name).read_text("utf-8")
+
+
+def identity(*texts: str) -> str:
+    """Return a hex digest of the headers that C++ texts include, for cache keys.
+
+    That is each file of ``cklang/`` that they include, directly or through others, and all of
+    ``hip/`` with what that includes, since CK Tile's headers include it.
+    """
+    return _digest(frozenset(name for text in texts for name in _INCLUDE.findall(text)))
+
+
+def identity_of_all() -> str:
+    """Return a hex digest of all headers: what any kernel depends on."""
+    files = (path for path in (folder() / "cklang").rglob("*") if path.is_file())
+    return _digest(frozenset(str(path.relative_to(folder())) for path in files))
+
+
+_INCLUDE = re.compile(r"""^[ \t]*#[ \t]*include[ \t]*["<](cklang/[^">]+)""", re.MULTILINE)
+
+
 @cache
-def identity() -> str:
-    """Return a hex digest of all header files, for cache keys."""
-    digest = hashlib.sha256()
-    root = folder()
-    for file in sorted(path for path in root.rglob("*") if path.is_file()):
-        digest.update(str(file.relative_to(root)).encode() + b"\0")
-        digest.update(hashlib.sha256(file.read_bytes()).digest())
+def _digest(names: frozenset[str]) -> str:
+    root, digest = folder(), hashlib.sha256()
+    hip = {str(path.relative_to(root)) for path in (root / "hip").rglob("*") if path.is_file()}
+    for name in sorted(frozenset[str]().union(*map(_closure, names | hip))):
+        digest.update(name.encode() + b"\0" + hashlib.sha256((root / name).read_bytes()).digest())
     return digest.hexdigest()
+
+
+@cache
+def _closure(name: str) -> frozenset[str]:
+    """Return a header and all that it includes."""
+    reached, ahead = set[str](), [name]
+    while ahead:
+        header = ahead.pop()
+        if header not in reached:
+            reached.add(header)
+            ahead += _INCLUDE.findall((folder() / header).read_text("utf-8"))
+    return frozenset(reached)

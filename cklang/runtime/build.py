@@ -224,6 +224,7 @@ class Builder:
         return self._job_of(key, self.source(key, filling))
 
     def _job_of(self, key: AnyKey, source: KernelSource) -> _Job:
+        from cklang.lowering import headers
         from cklang.runtime import compile as steps
 
         bundled = self._bundled(key, source)
@@ -231,11 +232,22 @@ class Builder:
             tools = {"bundle": bundled.digest, "tools": self.toolchain.identity}
             stencil: dict[str, Any] = {**tools, "arch": key.arch}
         else:
-            identity = steps.identity(self.toolchain, self._tree_for(key))
-            stencil = {"source": source.stencil, "arch": key.arch, "tools": identity}
+            stencil = {
+                "source": source.stencil,
+                "arch": key.arch,
+                "tools": steps.identity(self.toolchain, self._tree_for(key)),
+                "headers": headers.identity(
+                    source.stencil, headers.precompiled_text(source.precompiled)
+                ),
+            }
         fill = source.placed
         places.note(fill)
-        kernel = {**stencil, "fill": fill.text, "key": key.to_json()}
+        kernel = {
+            **stencil,
+            "fill": fill.text,
+            "fill_headers": headers.identity(fill.text),
+            "key": key.to_json(),
+        }
         return _Job(
             key=key, source=source, fill=fill, stencil=stencil, kernel=kernel, bundled=bundled
         )
@@ -355,7 +367,8 @@ class Builder:
         places = [str(self.tree.include), str(headers.folder()), str(self.toolchain.program)]
         target = "host" if host else job.key.arch
         inputs = {"arch": target, "tools": job.stencil["tools"], "places": places}
-        inputs |= {"of": job.source.precompiled}
+        text = headers.precompiled_text(job.source.precompiled)
+        inputs |= {"of": job.source.precompiled, "headers": headers.identity(text)}
         try:
             entry, _ = self.store.get_or_build("headers", inputs, build)
             return entry.file("headers.pch")

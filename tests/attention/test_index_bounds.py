@@ -274,7 +274,7 @@ def test_repeated_calls_check_again() -> None:
     assert packed.last.memoised
 
 
-@pytest.mark.usefixtures("stencils")
+@pytest.mark.usefixtures("compiler")
 def test_repeated_gradients_check_again() -> None:
     args, grad = packed_rows_args([(60, 70), (40, 30)], 1)
     with ck.using(arch="gfx942"):

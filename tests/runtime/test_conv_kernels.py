@@ -214,7 +214,7 @@ def test_stream_k_in_a_tree_after_whole_tiles(covered: Covered) -> None:
     covered("conv_grad_weight, stream-K tree after whole tiles", "f16", "gfx942")
 
 
-@pytest.mark.usefixtures("stencils")
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(("most_bytes", "bands"), [(1300, 1), (800, 2), (600, 3), (350, 6)])
 def test_batches_and_images_in_pieces(most_bytes: int, bands: int) -> None:
     """Tensors of one product may span few bytes: each image is its own, then each band of one."""

@@ -66,22 +66,27 @@ def extents(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return sizes
 
 
+# Extents of this file alone: a problem that another test planned would not be planned again.
+QUERIES, KEYS = 43, 79
+
+
 def tensors(*more: Any) -> list[Any]:
-    return [numbers(2, 4, 40, 64), numbers(2, 2, 75, 64), numbers(2, 2, 75, 64), *more]
+    return [numbers(2, 4, QUERIES, 64), *(numbers(2, 2, KEYS, 64) for _ in "kv"), *more]
 
 
-BIAS = numbers(2, 4, 40, 75)
+BIAS = numbers(2, 4, QUERIES, KEYS)
 CALLS: dict[str, Callable[[], Any]] = {
     "a product": lambda: product(numbers(65, 66), numbers(67, 66), device=GPU),
     "a group": lambda: product.grouped([(numbers(65, 66), numbers(67, 66))] * 2, device=GPU),
     "an attention": lambda: plain(*tensors(), device=GPU),
     "its gradients": lambda: ck.attention_grad(
-        shifted, *tensors(BIAS), grad=numbers(2, 4, 40, 64), bias=True, device=GPU
+        shifted, *tensors(BIAS), grad=numbers(2, 4, QUERIES, 64), bias=True, device=GPU
     ),
     "the bytes of a dropout": lambda: ck.dropout_bytes(dropped, *tensors(5), device=GPU),
 }
 
 
+@pytest.mark.usefixtures("emulator")
 @pytest.mark.parametrize("name", CALLS)
 def test_planning_makes_no_results(name: str, extents: list[int]) -> None:
     with pytest.raises(Planned):

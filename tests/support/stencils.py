@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ _used: dict[str, dict[str, str]] = {tier: {} for tier in BUDGET}
 _compiled: list[usage.Compiled] = []
 
 
+@cache
 def catalogue() -> dict[str, str]:
     """Return identity and label of the stencils that tests of tier *fill* may use."""
     stencils: dict[str, str] = json.loads(CATALOGUE.read_text())
@@ -47,6 +49,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         _WRITE, action="store_true", help=f"write {CATALOGUE.name} from what tests of *fill* use"
     )
+
+
+def pytest_configure() -> None:
+    """Read the catalogue before a test may forbid that files are opened."""
+    catalogue()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -86,7 +93,8 @@ def _read_back_once(gpu: str, code: bytes) -> None:
         read_back(code, gpu)
         return
     inputs = json.loads((kernel.folder / "record.json").read_text())["inputs"]
-    stencil = {name: value for name, value in inputs.items() if name not in ("fill", "key")}
+    own = ("fill", "fill_headers", "key")
+    stencil = {name: value for name, value in inputs.items() if name not in own}
     address = {"stencil": digest_of("stencil", stencil), "decoder": library_path().parent.name}
 
     def check(_: Path) -> dict[str, Any]:
@@ -130,7 +138,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for tier, count in _counts().items():
         terminalreporter.write_line(f"{tier}: {count} used, budget {BUDGET[tier]}")
     seconds = sum(each.seconds for each in _compiled)
-    terminalreporter.write_line(f"{len(_compiled)} compiled in {seconds:.0f} s; the dearest:")
+    dearest = "; the dearest:" if _compiled else ""
+    terminalreporter.write_line(f"{len(_compiled)} compiled in {seconds:.0f} s{dearest}")
     for each in sorted(_compiled, key=lambda each: -each.seconds)[:_DEAREST]:
         terminalreporter.write_line(f"{each.seconds:8.1f} s  {each.label}")
     for tier in _beyond_budget():

@@ -248,13 +248,14 @@ def seconds_of(budget: str | float) -> float:
 
 def question_of(problem: Asked, spec: ArchSpec) -> Question:
     """Return what measurements of ``problem`` on a device with ``spec`` are stored under."""
+    from cklang.lowering import headers
     from cklang.runtime.build import shared_builder
     from cklang.runtime.compile import identity
     from cklang.runtime.device import target_of
     from cklang.tuning.database import Question
 
     builder = shared_builder()
-    toolchain = identity(builder.toolchain, builder.tree)
+    toolchain = f"{identity(builder.toolchain, builder.tree)} {headers.identity_of_all()}"
     text = problem_text(problem)
     units = f"{spec.name}/{spec.compute_units}"
     device = f"emulated {units}" if target_of().emulated else units

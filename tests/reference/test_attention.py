@@ -73,9 +73,9 @@ def draw(
     rng: np.random.Generator, sizes: dict[str, int], dtype: Any = np.float32
 ) -> tuple[Any, Any, Any]:
     """Return q, k and v; ``sizes`` has the extents by the names of the axes."""
-    shapes = ("BHSD", "BGTD", "BGTE")
     q, k, v = (
-        rng.uniform(-1, 1, [sizes[axis] for axis in shape]).astype(dtype) for shape in shapes
+        rng.uniform(-1, 1, [sizes[axis] for axis in shape]).astype(dtype)
+        for shape in ("BHSD", "BGTD", "BGTE")
     )
     return q, k, v
 
@@ -392,10 +392,10 @@ def test_kernels_are_within_their_bound(
     dtype: Any, keys: int, tile: int, size: float, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
-    q, k, v = draw(rng, {**SIZES, "S": 9, "T": keys})
-    q, k, v = ((each * size).astype(dtype) for each in (q, k, v))
-    wanted, bounds = evaluate_with_bound(plain.ir(q, k, v), [q, k, v])
-    for got, want, bound in zip(kernel(q, k, v, tile, dtype), wanted, bounds, strict=True):
+    arrays = draw(rng, {**SIZES, "S": 9, "T": keys})
+    arrays = tuple((each * size).astype(dtype) for each in arrays)
+    wanted, bounds = evaluate_with_bound(plain.ir(*arrays), arrays)
+    for got, want, bound in zip(kernel(*arrays, tile, dtype), wanted, bounds, strict=True):
         assert_close(got, want, bound)
 
 

@@ -15,13 +15,13 @@ import cklang as ck
 from cklang.fusion.partition import plan
 from cklang.fusion.unfuse import kernel_function
 from cklang.ir.builder import Builder
-from cklang.ir.nodes import Function, Value
+from cklang.ir.nodes import Function
 from cklang.ir.parser import parse_function
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.reference.evaluate import evaluate
-from cklang.testing import assert_close
-from cklang.testing.strategies import Values, arrays, extents
-from cklang.types import DType, TensorType, e8m0, f32
+from cklang.testing import assert_close, strategies
+from cklang.testing.strategies import Values, extents
+from cklang.types import Dim, DType, TensorType, e8m0, f32
 
 BLOCKS = {"a": (((1, 4), ())), "b": (((), (4, 3))), "both": (((2, 4), (4, 1)))}
 
@@ -31,7 +31,7 @@ def counts(shape: tuple[int, int], block: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def function(
-    sizes: tuple[int, int, int], blocks: tuple[tuple[int, ...], ...], dtype: DType, scale: DType
+    sizes: tuple[int, ...], blocks: tuple[tuple[int, ...], ...], dtype: DType, scale: DType
 ) -> Function:
     m, n, k = sizes
     builder = Builder("f")
@@ -47,9 +47,13 @@ def function(
     return builder.finish(builder.apply("scaled_gemm", operands, attrs))
 
 
-def shape_of(value: Value) -> tuple[int, ...]:
-    """The shape of a parameter, whose extents are numbers here."""
-    return tuple(extent for extent in value.type.shape if isinstance(extent, int))
+def numbers(shape: tuple[Dim | int, ...]) -> tuple[int, ...]:
+    """Extents of a type that has no dim."""
+    return tuple(extent for extent in shape if isinstance(extent, int))
+
+
+def arrays(dtype: DType, shape: tuple[Dim | int, ...], *values: Any) -> st.SearchStrategy[Any]:
+    return strategies.arrays(dtype, numbers(shape), *values)
 
 
 def spread(scale: Any, block: tuple[int, ...], shape: tuple[int, int]) -> Any:
@@ -60,10 +64,11 @@ def spread(scale: Any, block: tuple[int, ...], shape: tuple[int, int]) -> Any:
 
 @given(st.data(), st.sampled_from(sorted(BLOCKS)))
 def test_it_is_the_product_of_scaled_elements(data: st.DataObject, side: str) -> None:
-    m, n, k = (data.draw(extents(19)) for _ in range(3))
+    sizes = tuple(data.draw(extents(19)) for _ in range(3))
+    m, n, k = sizes
     blocks = BLOCKS[side]
-    f = function((m, n, k), blocks, ck.f16, f32)
-    given_ = [data.draw(arrays(p.type.dtype, shape_of(p), [Values.SMALL])) for p in f.params]
+    f = function(sizes, blocks, ck.f16, f32)
+    given_ = [data.draw(arrays(p.type.dtype, p.type.shape, [Values.SMALL])) for p in f.params]
     wide = [each.astype(np.float64) for each in given_]
     a, b = wide[:2]
     if blocks[0]:
@@ -96,10 +101,10 @@ def in_f32(given_: list[Any], blocks: tuple[tuple[int, ...], ...], parts: int) -
 
 @given(st.data(), st.sampled_from(sorted(BLOCKS)), st.integers(1, 3))
 def test_sums_in_f32_are_within_the_bound(data: st.DataObject, side: str, parts: int) -> None:
-    m, n, k = (data.draw(extents(19)) for _ in range(3))
+    sizes = tuple(data.draw(extents(19)) for _ in range(3))
     blocks = BLOCKS[side]
-    f = function((m, n, k), blocks, ck.bf16, f32)
-    given_ = [data.draw(arrays(p.type.dtype, shape_of(p))) for p in f.params]
+    f = function(sizes, blocks, ck.bf16, f32)
+    given_ = [data.draw(arrays(p.type.dtype, p.type.shape)) for p in f.params]
     (want,), (bound,) = evaluate_with_bound(f, given_)
     with np.errstate(all="ignore"):
         assert_close(in_f32(given_, blocks, parts), want, bound)
@@ -108,7 +113,9 @@ def test_sums_in_f32_are_within_the_bound(data: st.DataObject, side: str, parts:
 def test_the_bound_tells_a_wrong_scale() -> None:
     rng = np.random.default_rng(0)
     f = function((8, 6, 32), BLOCKS["both"], ck.f16, f32)
-    given_ = [(rng.random(shape_of(p)) + 0.5).astype(p.type.dtype.numpy) for p in f.params]
+    given_ = [
+        (rng.random(numbers(p.type.shape)) + 0.5).astype(p.type.dtype.numpy) for p in f.params
+    ]
     (want,), (bound,) = evaluate_with_bound(f, given_)
     assert (bound < 1e-4 * np.abs(want)).all()
     given_[2][3, 7] *= 1.01

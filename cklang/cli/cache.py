@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""``cklang cache``: list, check, locate or empty the kernel cache."""
+"""``cklang cache``: list, check, locate, shrink or empty the kernel cache."""
 
 from __future__ import annotations
 
@@ -10,18 +10,30 @@ from cklang.runtime.cache import Store
 
 __all__ = ["add", "run"]
 
+DEFAULT_GIGABYTES = 20
+
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     parser.add_argument(
         "action",
-        choices=["ls", "clear", "path", "verify"],
-        help="ls: list entries; clear: remove all; path: print the folder; verify: check each byte",
+        choices=["ls", "clear", "path", "trim", "verify"],
+        help="ls: list entries; clear: remove all; path: print the folder; trim: remove what was "
+        "used least recently; verify: check each byte",
+    )
+    parser.add_argument(
+        "--most",
+        type=float,
+        default=DEFAULT_GIGABYTES,
+        metavar="GB",
+        help=f"trim: how much may stay, in gigabytes (default: {DEFAULT_GIGABYTES})",
     )
 
 
 def run(options: argparse.Namespace) -> int:
     """Do the action; verify returns 1 if an entry is damaged."""
+    if options.action == "trim":
+        return _trim(Store(), options.most)
     status: int = {"ls": _list, "clear": _clear, "path": _path, "verify": _verify}[options.action](
         Store()
     )
@@ -42,6 +54,12 @@ def _list(store: Store) -> int:
 def _clear(store: Store) -> int:
     store.clear()
     sys.stdout.write(f"cleared {store.root}\n")
+    return 0
+
+
+def _trim(store: Store, gigabytes: float) -> int:
+    count, removed = store.trim(int(gigabytes * 1e9))
+    sys.stdout.write(f"removed {count} entries, {removed:,d} bytes, from {store.root}\n")
     return 0
 
 

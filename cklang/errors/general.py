@@ -18,6 +18,13 @@ TABLE: tuple[Rule, ...] = (
     row("T001", CkMismatchError, "{count} of {size} elements are outside their bound", "{worst}"),
     row("T002", CkMismatchError, "got {what} {got}, but the reference has {want}"),
     row("T003", CkValueError, "no tolerance is defined for {got}", "legal: {known}"),
+    row(
+        "T004",
+        CkMismatchError,
+        "{count} of {size} elements of {what} are not checked: the reference is finite and its "
+        "bound infinite",
+        "at most a share of {limit} may be: use smaller inputs, or pass unchecked=",
+    ),
     # Z: knobs and internal errors
     row("Z001", CkValueError, "{name}={got!r}: {problem}", "{doc}"),
     row("Z010", CkValueError, "{name!r} was not found: {problem}"),

@@ -293,12 +293,14 @@ def scale_of(scale: float | str, head_size: int) -> float:
     return 1 / math.sqrt(max(head_size, 1)) if isinstance(scale, str) else float(scale)
 
 
-def weight_scale(dtype: DType) -> float:
+def weight_scale(dtype: DType, dropout: float = 0.0) -> float:
     """Return by what weights are multiplied before they are rounded to ``dtype``.
 
     The largest is 1, which 8-bit floats have few steps below: theirs becomes the largest value.
+    Dropout divides the weights that it keeps by the probability to keep them, before they are
+    rounded, so theirs are multiplied by that.
     """
-    return largest(dtype.name) if dtype.bits == 8 else 1.0
+    return largest(dtype.name) * (1 - dropout) if dtype.bits == 8 else 1.0
 
 
 def element(tensor: Array, *indices: Array) -> Array:

@@ -161,6 +161,9 @@ _GRAD_PIPELINES: Mapping[GradPipeline, _PipelineRow] = MappingProxyType(
 # What the backward traits take for a head that is padded and read in vectors.
 _GRAD_VECTORS = 8
 
+# The warp tiles whose A is swizzled where weights are dropped.
+_SWIZZLED = (32, 32)
+
 # Which of the algorithm's three kinds each of the five products is.
 _GRAD_PRODUCTS = (0, 1, 0, 1, 2)
 
@@ -320,6 +323,7 @@ def _context(key: AttentionKey, kernel: str) -> dict[str, object]:
         "static_scales": s.dtype.bytes == 1,
         "transposed_loads": bool(row.adapter),
     }
+    is_wide = a.warp_tile[:2] == _SWIZZLED
     return {
         **_shared(key, kernel),
         "type_o": stored.ck,
@@ -331,5 +335,6 @@ def _context(key: AttentionKey, kernel: str) -> dict[str, object]:
         "pipeline": row.ck,
         "header": row.header,
         "adapter": row.adapter,
+        "borrows_places": s.dropout and s.dtype.bytes == 1 and is_wide,
         **{name: _flag(value) for name, value in flags.items()},
     }

@@ -16,7 +16,7 @@ from cklang.lowering.pointwise import c_line, c_statement, c_type, c_value
 __all__ = ["attention_fill"]
 
 _INCLUDES = '#include "cklang/math.h"\n#include "cklang/attention_hole.h"\n'
-_LIMIT = """static inline __attribute__((always_inline)) long
+_LIMIT = """CK_MATH long
 ck_at(int index, int extent, int stride)
 {
     const int low = index < 0 ? 0 : index;

@@ -20,7 +20,9 @@ order, so the bound stands for every tile, split and numerics mode of the emulat
 whose product and whose application round once each, and the blocks are added in any order: gamma of
 K and four times the number of blocks, times the sum of scales times magnitudes, is as far as that
 may be off. The f32 product of two f32 scales may overflow where the whole does not; scales of e8m0
-are exponents, and their product does not round.
+are exponents, and their product does not round. Workgroups that share a block each scale their own
+sums of it: an infinite scale gives one result only where all products of the block are surely of
+one sign, or all 0, since a workgroup whose products are 0 adds nan.
 
 **Small numbers.** CDNA2's matrix units flush subnormal inputs and hardware's functions flush
 subnormals: an operand that is subnormal in its type counts as uncertain down to zero there.

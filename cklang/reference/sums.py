@@ -124,7 +124,11 @@ def scaled_sums(
         size = size + most * magnitude
         error = error + most * finite(part_error) + finite(scale.error) * magnitude
         wild = wild + (np.isinf(part_error) | np.isinf(scale.error))
-        wild = wild + _is_unsure(scale.value, part, part_error, magnitude)
+        # A product of scales may round to 0, which makes nan of an infinite sum.
+        may_be_zero = (scale.error > 0) & (np.abs(scale.value) <= scale.error)
+        wild = wild + (np.isinf(part) & may_be_zero)
+        if np.isinf(scale.value).any():
+            wild = wild + (np.isinf(scale.value) & ~_keeps_infinity(left, right, part, magnitude))
     # Each element is scaled, rounded, and added to the other blocks, which may stand in parts.
     size = size * (1 + (4 * count + 8) * UNIT)
     error = error + (4 * count + 8) * UNIT * size + count * _TINY
@@ -147,9 +151,21 @@ def _product(x: Known, y: Known, *, is_rounded: bool) -> Known:
     return Known(value=value, error=np.where(np.isnan(error), np.inf, error))
 
 
-def _is_unsure(scale: Array, part: Array, error: Array, magnitude: Array) -> Array:
-    """Tell where an infinite scale meets a sum whose sign, or that of a part of it, is not sure."""
-    is_one_sign = (magnitude == 0) | (
-        np.isfinite(part) & (np.abs(part) >= magnitude * (1 - 2.0**-40)) & (np.abs(part) > error)
-    )
-    return np.asarray(np.isinf(scale) & ~np.isnan(part) & ~is_one_sign)
+def _keeps_infinity(left: Known, right: Known, part: Array, magnitude: Array) -> Array:
+    """Tell where an infinite scale gives one result, whichever workgroups share the block.
+
+    Each workgroup scales the sum of its own products, so the products must all be 0 (nan), all be
+    surely above 0 or all be surely below: a workgroup whose products cancel, underflow or are all 0
+    adds 0 times infinity. Where the sum is nan the result is nan anyway.
+    """
+    lowest, highest = np.full(part.shape, np.inf), np.full(part.shape, -np.inf)
+    for k in range(left.value.shape[-1]):
+        row, column = np.s_[..., :, k : k + 1], np.s_[..., k : k + 1, :]
+        product = left.value[row] * right.value[column]
+        size_a, size_b = np.abs(left.value[row]), np.abs(right.value[column])
+        error_a, error_b = left.error[row], right.error[column]
+        # The magnitudes' product is the largest that the elements' intervals allow.
+        error = finite((size_a + error_a) * (size_b + error_b) - size_a * size_b)
+        lowest, highest = np.minimum(lowest, product - error), np.maximum(highest, product + error)
+    is_zero = (magnitude == 0) & (part == 0)
+    return np.asarray(np.isnan(part) | is_zero | (lowest > _TINY) | (highest < -_TINY))

@@ -17,7 +17,7 @@ import socket
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,6 +37,7 @@ SCHEMA_VERSION = 1
 """Version of the folder layout and of ``record.json``."""
 
 _STALE_SECONDS = 24 * 3600.0
+_USE_SECONDS = 3600.0
 
 Inputs = Mapping[str, Any]
 Build = Callable[[Path], Mapping[str, Any]]
@@ -112,6 +113,7 @@ class Store:
         if problem is not None:
             self._log.warning("%s: %s; it will be built again", folder, problem)
             return None
+        _mark_used(folder)
         return entry
 
     def get_or_build(self, kind: str, inputs: Inputs, build: Build) -> tuple[Entry, bool]:
@@ -198,6 +200,22 @@ class Store:
         for folder in self.root.iterdir():
             if folder.is_dir() and folder.name.startswith("v"):
                 shutil.rmtree(folder, ignore_errors=True)
+
+    def trim(self, limit: int) -> tuple[int, int]:
+        """Remove the entries that were used least recently until ``limit`` bytes are left.
+
+        Returns:
+            How many entries were removed, and how many bytes they had.
+        """
+        entries = sorted(self.entries(), key=lambda entry: _last_used(entry.folder))
+        excess = sum(entry.bytes for entry in entries) - limit
+        count = removed = 0
+        for entry in entries:
+            if removed >= excess:
+                break
+            self.remove(entry)
+            count, removed = count + 1, removed + entry.bytes
+        return count, removed
 
     def sweep(self) -> list[Path]:
         """Remove temporary folders whose writer is gone; return them."""
@@ -345,6 +363,20 @@ class Store:
             # Another process kept the same failure in this moment; its log says the same.
             shutil.rmtree(temporary, ignore_errors=True)
         return _moved(failure, str(temporary), str(kept))
+
+
+def _last_used(folder: Path) -> float:
+    try:
+        return (folder / RECORD).stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
+
+
+def _mark_used(folder: Path) -> None:
+    """Let the record's time say when the entry was used; once an hour is exact enough."""
+    if time.time() - _last_used(folder) > _USE_SECONDS:
+        with suppress(OSError):  # a cache that others own, or that is read-only
+            os.utime(folder / RECORD)
 
 
 _PRIVATE = frozenset({"tmp", "locks", "failed"})

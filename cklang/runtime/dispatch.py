@@ -21,12 +21,13 @@ from cklang.ir.nodes import Value
 from cklang.keys import KernelKey
 from cklang.runtime import arrays
 from cklang.runtime.arrays import HOST, Array
+from cklang.runtime.bands import WHOLE, Band, bands_of
 from cklang.runtime.bind import Binding
 from cklang.runtime.convolution import AnyProblem, problem_of_kernel
 from cklang.runtime.device import Device, Effort, Launch
 from cklang.runtime.family import NOTHING
 from cklang.runtime.launch import loaded
-from cklang.runtime.problem import Storage
+from cklang.runtime.problem import Problem, Storage
 from cklang.runtime.record import Artifact, LaunchRecord
 from cklang.runtime.select import Request, Selection, find
 from cklang.runtime.transfer import Region, staged
@@ -61,6 +62,8 @@ class Choice:
     """Copies that a convolution's program asks for: of what the kernel reads."""
     after: tuple[Transposition, ...] = ()
     """The same of what it writes."""
+    band: Band = WHOLE
+    """Which part of the kernel's result it computes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +78,8 @@ class Step:
     """Index of the address of its workspace."""
     zeroed: int
     """How many bytes of it must be 0 before each launch."""
+    moves: tuple[tuple[int, int], ...] = ()
+    """(index of a 64-bit word, bytes to add to its address), for a band of a product."""
     table: Upload | None = None
     """What a group of products reads its arguments from, at the place of its workspace."""
     constants: tuple[object, ...] = ()
@@ -197,6 +202,8 @@ class CallPlan:
                 words = step.launch.words
                 for word, address in step.patches:
                     words[word] = addresses[address]
+                for word, bytes_ in step.moves:
+                    words[word] += bytes_
                 if step.table is not None:
                     step.table.send(addresses[step.workspace], addresses, stream)
                 if step.zeroed:
@@ -224,7 +231,7 @@ def choose(
         CkValueError: A030-A036, strides; CkUnsupportedError: K101, K102, no algorithm.
     """
     chosen, copied = [], set[str]()
-    for kernel, problem, placed in _launches(plan, binding, out):
+    for kernel, problem, placed, band in _launches(plan, binding, out):
         # What two kernels read in another order is copied once.
         before = tuple(copy for copy in placed.before if copy.target not in copied)
         copied |= {copy.target for copy in before}
@@ -236,6 +243,7 @@ def choose(
                 selection=selection,
                 before=before,
                 after=placed.after,
+                band=band,
             )
         )
     return chosen
@@ -243,26 +251,29 @@ def choose(
 
 def problems(
     plan: FusionPlan, binding: Binding, out: Array | None
-) -> Iterator[tuple[Kernel, AnyProblem]]:
-    """Yield each kernel whose result has an element, with its problem.
+) -> Iterator[tuple[Kernel, AnyProblem, Band]]:
+    """Yield each kernel whose result has an element, with its problem or each band of it.
 
     Raises:
         CkValueError: A030-A036, strides.
     """
-    for kernel, problem, _ in _launches(plan, binding, out):
-        yield kernel, problem
+    for kernel, problem, _, band in _launches(plan, binding, out):
+        yield kernel, problem, band
 
 
 def _launches(
     plan: FusionPlan, binding: Binding, out: Array | None
-) -> Iterator[tuple[Kernel, AnyProblem, Arranged]]:
+) -> Iterator[tuple[Kernel, AnyProblem, Arranged, Band]]:
     storage = storage_of(plan, binding, out)
     for kernel in plan.kernels:
         epilogue = epilogue_hash(kernel.epilogue)
         placed = arranged(kernel, storage)
         problem = problem_of_kernel(placed.kernel, placed.storage, binding.dims, epilogue)
-        if problem is not None:
-            yield kernel, problem, placed
+        if isinstance(problem, Problem):
+            for part, band in bands_of(problem):
+                yield kernel, part, placed, band
+        elif problem is not None:
+            yield kernel, problem, placed, WHOLE
 
 
 def prepare(
@@ -314,6 +325,7 @@ class _Memory:
     def __init__(self, plan: FusionPlan, binding: Binding) -> None:
         result = plan.kernels[-1].result.name
         self._slots = {name: i for i, name in enumerate([*binding.arrays, result])}
+        self._given = len(self._slots)
         self.temporaries: list[int] = []
         """Their sizes in bytes."""
         for kernel in plan.kernels[:-1]:
@@ -321,10 +333,13 @@ class _Memory:
             self.hold(kernel.result.name, size * kernel.result.type.dtype.bytes)
 
     def hold(self, name: str, size: int) -> int:
-        """Return the index of the address of ``size`` bytes of its own, called ``name``."""
+        """Return the index of the address of ``size`` bytes or more of its own, called ``name``."""
         if name not in self._slots:
             self._slots[name] = len(self._slots)
             self.temporaries.append(size)
+        own = self._slots[name] - self._given
+        if own >= 0:
+            self.temporaries[own] = max(self.temporaries[own], size)
         return self._slots[name]
 
     def slot(self, name: str) -> int:
@@ -343,6 +358,12 @@ def _step(device: Device, artifact: Artifact, choice: Choice, memory: _Memory) -
         for array, words in zip(choice.problem.inputs, shape.pointers, strict=True)
         for word in words
     ]
+    moves = [
+        (word, bytes_)
+        for bytes_, words in zip(choice.band.moves, shape.pointers, strict=False)
+        for word in words
+        if bytes_
+    ]
     workspace = 0
     if shape.workspace_bytes:
         workspace = memory.hold(f"the workspace of {choice.kernel.name}", shape.workspace_bytes)
@@ -355,6 +376,7 @@ def _step(device: Device, artifact: Artifact, choice: Choice, memory: _Memory) -
         ),
         workspace=workspace,
         zeroed=shape.zeroed_bytes,
+        moves=tuple(moves),
     )
 
 

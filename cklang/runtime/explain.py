@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +36,7 @@ def explain(
     target = target_of(device)
     choices = choices_of(plan, binding, outs, target.spec, request)
     parts = [str(plan.function), plan.explain()]
-    parts += [_kernel(index, choice) for index, choice in enumerate(choices)]
+    parts += [_kernel(index, choice) for index, choice in enumerate(_distinct(choices))]
     if not choices:
         parts.append("the result has no element: nothing is launched")
     parts.append(_device(target))
@@ -53,8 +54,20 @@ def inspect(
     choices = choices_of(plan, binding, outs, target_of(device).spec, request)
     builder = shared_builder()
     spec = target_of(device).spec
-    work = [each for choice in choices for each in (wanted(choice), *copies(choice, spec))]
+    work = [
+        each for choice in _distinct(choices) for each in (wanted(choice), *copies(choice, spec))
+    ]
     return "\n".join(builder.source(*each).inline for each in work)
+
+
+def _distinct(choices: Sequence[AnyChoice]) -> list[AnyChoice]:
+    """Return the choices without bands whose kernel a band of the same product before has."""
+    distinct: dict[Any, AnyChoice] = {}
+    for index, choice in enumerate(choices):
+        banded = isinstance(choice, Choice) and choice.band.count > 1
+        place = (choice.selection.key, id(choice.kernel)) if banded else index
+        distinct.setdefault(place, choice)
+    return list(distinct.values())
 
 
 def _kernel(index: int, choice: AnyChoice) -> str:
@@ -80,6 +93,8 @@ def _lines(index: int, choice: Choice) -> list[str]:
         f"  because    {selection.reason}",
         f"  from       {selection.origin}",
     ]
+    if choice.band.count > 1:
+        lines.insert(1, f"  cut        into {choice.band}")
     reasons = Counter(str(rejection) for rejection in selection.rejections)
     lines += [f"  rejected   {count} x {reason}" for reason, count in reasons.items()]
     spec = arch(key.arch)

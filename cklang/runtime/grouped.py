@@ -50,6 +50,8 @@ class _Product:
     problem: Problem
     slots: tuple[int, ...]
     """For each input of the problem: which address of the call it is."""
+    moves: tuple[int, ...] = ()
+    """For each of them: bytes to add to the address; none for a product that is not cut."""
 
 
 def prepare_group(
@@ -92,7 +94,7 @@ def _by_signature(members: Sequence[Member]) -> Iterator[tuple[FusedGemm, list[_
         slots = {name: first + place for place, name in enumerate(names)}
         slots[plan.kernels[0].result.name] = result + index
         first += len(names)
-        for kernel, problem in problems(plan, member.binding, member.out):
+        for kernel, problem, band in problems(plan, member.binding, member.out):
             if isinstance(problem, ConvProblem) or not isinstance(kernel, FusedGemm):
                 raise error("G004", name=plan.function.name)
             if problem.batch:
@@ -100,6 +102,7 @@ def _by_signature(members: Sequence[Member]) -> Iterator[tuple[FusedGemm, list[_
             product = _Product(
                 problem=replace(problem, grouped=True),
                 slots=tuple(slots[each.value] for each in problem.inputs),
+                moves=band.moves,
             )
             groups.setdefault(product.problem.signature, (kernel, []))[1].append(product)
     yield from groups.values()
@@ -135,10 +138,11 @@ def _step(
     rows, patches, tiles = bytearray(), [], 0
     for product in products:
         row = built.row(product.problem, tiles)
+        moves = product.moves or (0,) * len(product.slots)
         before = len(rows) // 8
         patches += [
-            (before + word, address)
-            for address, words in zip(product.slots, row.pointers, strict=True)
+            (before + word, address, bytes_)
+            for address, bytes_, words in zip(product.slots, moves, row.pointers, strict=True)
             for word in words
         ]
         rows += row.kernarg

@@ -66,11 +66,15 @@ class Pages:
         return page
 
 
+Patch = tuple[int, int, int]
+"""Index of a 64-bit word, index of an address, and bytes to add to that."""
+
+
 class Upload:
     """A table on its way to the device, into which each call writes addresses."""
 
-    def __init__(self, device: Device, rows: bytes, patches: Sequence[tuple[int, int]]) -> None:
-        """Take ``rows``, and (index of a 64-bit word, index of an address) for each address."""
+    def __init__(self, device: Device, rows: bytes, patches: Sequence[Patch]) -> None:
+        """Take ``rows``, and where each address goes in them."""
         self._device = device
         self._pages = Pages(device, rows)
         self._patches = tuple(patches)
@@ -80,7 +84,7 @@ class Upload:
     def send(self, target: int, addresses: Sequence[int], stream: int | None) -> None:
         """Put the table at ``target`` once ``stream`` comes to it, with ``addresses`` in it."""
         page = self._pages.take()
-        for word, address in self._patches:
-            page.words[word] = addresses[address]
+        for word, address, bytes_ in self._patches:
+            page.words[word] = addresses[address] + bytes_
         self._device.copy_in_order(target, page.address, self.bytes, stream)
         self._pages.give_back(page, stream)

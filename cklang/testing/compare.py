@@ -13,40 +13,77 @@ from cklang.reference.bounds import gamma
 from cklang.reference.distance import error_ratios, largest_ratio
 from cklang.types import DType
 
-__all__ = ["assert_close", "largest_ratio", "tolerance"]
+__all__ = ["UNCHECKED", "assert_close", "largest_ratio", "tolerance", "unchecked_share"]
+
+UNCHECKED = 0.05
+"""The share of elements that a comparison may leave unchecked unless the caller says otherwise."""
 
 # Half the distance between neighbours, relative to the number.
 _HALF_ULP = {"f16": 2.0**-11, "bf16": 2.0**-8, "f32": 2.0**-24}
 _HALF_ULP |= {"fp8": 2.0**-4, "bf8": 2.0**-3, "fp8_fnuz": 2.0**-4, "bf8_fnuz": 2.0**-3}
 
 
-def assert_close(got: Any, reference: Any, bound: Any, *, what: str = "the result") -> None:
+def assert_close(
+    got: Any,
+    reference: Any,
+    bound: Any,
+    *,
+    what: str = "the result",
+    unchecked: float = UNCHECKED,
+) -> None:
     """Check that ``got`` is within ``bound`` of ``reference``, element by element.
 
     Infinities and nan must be met in kind, unless the bound is infinite there.
     :func:`cklang.reference.bounds.evaluate_with_bound` gives reference and bound.
+
+    An infinite bound checks nothing. It is expected where the reference is infinite or nan itself,
+    which the inputs cause; elsewhere the bound has outgrown the type, and a comparison of few other
+    elements says little. ``unchecked`` limits those (:func:`unchecked_share`).
 
     Args:
         got: An array of any dtype of the language.
         reference: An array of the same shape and dtype.
         bound: Absolute errors that are allowed: an array of the shape, or one number.
         what: How messages call ``got``.
+        unchecked: The largest share of elements, from 0 to 1, that may have an infinite bound
+            beside a finite reference. Tests that draw infinities and huge numbers need 1.
 
     Raises:
         CkMismatchError: Shapes or dtypes differ (T002), or elements are outside (T001): the
             message has their number and the worst one with its index, both values, its bound
-            and the ratio of error to bound. It is an AssertionError.
+            and the ratio of error to bound. Or more elements than allowed are unchecked (T004).
+            It is an AssertionError.
     """
     got, reference = np.asarray(got), np.asarray(reference)
     for name in ("shape", "dtype"):
         if getattr(got, name) != getattr(reference, name):
             raise error("T002", what=name, got=getattr(got, name), want=getattr(reference, name))
-    ratios = error_ratios(got, reference, np.broadcast_to(bound, got.shape))
+    limits = np.broadcast_to(bound, got.shape)
+    ratios = error_ratios(got, reference, limits)
     outside = int((ratios > 1).sum())
     if outside:
         raise error(
             "T001", count=outside, size=got.size, worst=_worst(got, reference, bound, ratios, what)
         )
+    share = unchecked_share(reference, limits)
+    if share > unchecked:
+        raise error(
+            "T004",
+            count=round(share * got.size),
+            size=got.size,
+            what=what,
+            limit=f"{unchecked:.4g}",
+        )
+
+
+def unchecked_share(reference: Any, bound: Any) -> float:
+    """Return the share of elements, 0 to 1, whose bound is infinite and whose reference is finite.
+
+    0 for an empty array.
+    """
+    values = np.asarray(reference).astype(np.float64)
+    open_ended = np.isinf(np.broadcast_to(bound, values.shape)) & np.isfinite(values)
+    return float(open_ended.mean()) if values.size else 0.0
 
 
 def tolerance(dtype: DType, k: int) -> float:

@@ -12,6 +12,7 @@ import pytest
 
 import cklang as ck
 from cklang.errors import CkError
+from cklang.testing import assert_close
 from cklang.types import DType, bf16, f16
 
 Array = np.ndarray[Any, Any]
@@ -20,16 +21,22 @@ B, G, N, D, E, WIDTH = 3, 2, 5, 40, 24, 32
 HELD = np.array([0, 13, 27], np.int32)
 
 
-def turned(x: Array, positions: Array, rotary: str) -> Array:
-    """Turn the first WIDTH elements of rows [..., row, D] at ``positions`` in float64."""
-    angle = np.outer(positions, 0.5 ** np.arange(WIDTH // 2))
+def turned(x: Array, positions: Array, rotary: str, dtype: DType = f16) -> tuple[Array, Array]:
+    """Turn the first WIDTH elements of rows [..., row, D] at ``positions`` in float64.
+
+    Also how far a kernel may be off: products and their sum in f32, rounded to ``dtype``.
+    """
+    cosine, sine = (each[positions].astype(np.float64) for each in tables(dtype).values())
     result = x.astype(np.float64)
+    size = np.zeros_like(result)
     first = np.arange(WIDTH // 2) * (2 if rotary == "interleaved" else 1)
     second = first + (1 if rotary == "interleaved" else WIDTH // 2)
     a, b = result[..., first], result[..., second]
-    result[..., first] = a * np.cos(angle) - b * np.sin(angle)
-    result[..., second] = b * np.cos(angle) + a * np.sin(angle)
-    return result
+    result[..., first], result[..., second] = a * cosine - b * sine, b * cosine + a * sine
+    size[..., first] = abs(a * cosine) + abs(b * sine)
+    size[..., second] = abs(b * cosine) + abs(a * sine)
+    half_ulp = 2.0**-11 if dtype == f16 else 2.0**-8
+    return result, 2.0**-22 * size + half_ulp * abs(result) + 2.0**-25
 
 
 def made(*shape: int, dtype: DType = f16) -> Array:
@@ -50,10 +57,13 @@ def check(rotary: str, paged: bool, dtype: DType, arch: str) -> None:
     cache_k, cache_v = (made(*shape, G, width, dtype=dtype).swapaxes(1, 2) for width in (D, E))
     caches = (cache_k, cache_v)
     want = [cache.astype(np.float64) for cache in caches]
+    bound = np.zeros(want[0].shape)
     for b, start in enumerate(HELD):
         for i in range(N):
             page, row = (table[b, (start + i) // 10], (start + i) % 10) if paged else (b, start + i)
-            want[0][page, :, row] = turned(k[b, :, i], np.array([start + i]), rotary)
+            want[0][page, :, row], bound[page, :, row] = turned(
+                k[b, :, i], np.array([start + i]), rotary, dtype
+            )
             want[1][page, :, row] = v[b, :, i]
     result = ck.append_kv(
         cache_k,
@@ -67,9 +77,8 @@ def check(rotary: str, paged: bool, dtype: DType, arch: str) -> None:
         **tables(dtype),
     )
     assert result is None
-    # cos and sin are rounded to the type, and so is the result.
-    atol = 2e-3 if dtype is f16 else 1.6e-2
-    np.testing.assert_allclose(caches[0].astype(np.float64), want[0], rtol=0, atol=atol)
+    # The bound of what is not written is 0.
+    assert_close(caches[0].astype(np.float64), want[0], bound)
     np.testing.assert_array_equal(caches[1].astype(np.float64), want[1])
 
 
@@ -118,8 +127,8 @@ def test_queries_are_turned_beside(causal: bool) -> None:
         **tables(),
     )
     for b, start in enumerate(HELD):
-        want = turned(q[b], start + causal * np.arange(3), "interleaved")
-        np.testing.assert_allclose(got[b], want, rtol=0, atol=2e-3)
+        want, bound = turned(q[b], start + causal * np.arange(3), "interleaved")
+        assert_close(got[b].astype(np.float64), want, bound)
     np.testing.assert_array_equal(q, given)
 
 

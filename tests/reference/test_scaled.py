@@ -81,7 +81,10 @@ def test_it_is_the_product_of_scaled_elements(data: st.DataObject, side: str) ->
 
 
 def in_f32(given_: list[Any], blocks: tuple[tuple[int, ...], ...], parts: int) -> Any:
-    """Sums as a kernel makes them: each block in ``parts``, scaled and added in f32."""
+    """Sums as a kernel makes them: each block in ``parts``, scaled and added in f32.
+
+    A workgroup without products of a block does not scale it (``block_scale_loop.hpp``).
+    """
     a, b = (each.astype(np.float32) for each in given_[:2])
     size = blocks[0][1] if blocks[0] else blocks[1][0]
     total = np.zeros((a.shape[0], b.shape[1]), np.float32)
@@ -94,7 +97,9 @@ def in_f32(given_: list[Any], blocks: tuple[tuple[int, ...], ...], parts: int) -
             columns = np.repeat(given_[-1][k // size], blocks[1][1])[: b.shape[1]]
             scale = scale * columns.astype(np.float32)
         for part in range(parts):
-            piece = slice(k + part, min(k + size, a.shape[1]), parts)
+            piece = range(k + part, min(k + size, a.shape[1]), parts)
+            if not piece:
+                continue
             total = total + scale * (a[:, piece] @ b[piece])
     return total
 
@@ -107,7 +112,39 @@ def test_sums_in_f32_are_within_the_bound(data: st.DataObject, side: str, parts:
     given_ = [data.draw(arrays(p.type.dtype, p.type.shape)) for p in f.params]
     (want,), (bound,) = evaluate_with_bound(f, given_)
     with np.errstate(all="ignore"):
-        assert_close(in_f32(given_, blocks, parts), want, bound)
+        # The draw has infinities and huge numbers, beside which an f32 sum may be anything.
+        assert_close(in_f32(given_, blocks, parts), want, bound, unchecked=1)
+
+
+INFINITE = [
+    # The second of two workgroups has nothing but zeros, so 0 times infinity.
+    ([1, 0, 1, 0], "nan inf", False),
+    ([1, 2.0**-100, 1, 2.0**-100], "nan inf", False),
+    ([1, 1, 1, -1], "nan inf", False),
+    ([1, 2, 3, 4], "inf", True),
+    ([-1, -2, -3, -4], "-inf", True),
+    ([0, 0, 0, 0], "nan", True),
+    ([1, np.nan, 3, 0], "nan", True),
+    # The last block has one product: the second workgroup has none of it, and scales nothing.
+    ([1, 2, 3, 4, 5], "inf", True),
+]
+
+
+@pytest.mark.parametrize(("row", "results", "is_sure"), INFINITE)
+def test_an_infinite_scale_meets_the_products_of_each_workgroup(
+    row: list[float], results: str, is_sure: bool
+) -> None:
+    f = function((1, 1, len(row)), BLOCKS["a"], ck.bf16, f32)
+    a = np.array([row], np.float32).astype(ml_dtypes.bfloat16)
+    b = np.full((len(row), 1), 2.0**-40, np.float32).astype(ml_dtypes.bfloat16)
+    given_ = [a, b, np.full((1, -(-len(row) // 4)), np.inf, np.float32)]
+    (want,), (bound,) = evaluate_with_bound(f, given_)
+    assert np.isfinite(bound).item() is is_sure
+    with np.errstate(all="ignore"):
+        for parts in (1, 2, 3):
+            got = in_f32(given_, BLOCKS["a"], parts)
+            assert str(got.item()) in results.split()
+            assert_close(got, want, bound, unchecked=0 if is_sure else 1)
 
 
 def test_the_bound_tells_a_wrong_scale() -> None:
@@ -145,6 +182,16 @@ def test_the_f32_product_of_scales_may_overflow_and_that_of_exponents_does_not()
         large = np.full((1, 1), 2.0**65, np.float32).astype(scale.numpy)
         (got,), (bound,) = evaluate_with_bound(f, [a, b, large, large])
         assert got.item() == 2.0**72
+        assert np.isfinite(bound).item() is is_sure
+
+
+def test_the_f32_product_of_scales_may_be_zero_beside_an_infinite_sum() -> None:
+    a, b = np.full((1, 4), np.inf, np.float32), np.ones((4, 1), np.float32)
+    for scale, is_sure in ((f32, False), (e8m0, True)):
+        f = function((1, 1, 4), BLOCKS["both"], ck.f32, scale)
+        small = np.full((1, 1), 2.0**-80, np.float32).astype(scale.numpy)
+        (got,), (bound,) = evaluate_with_bound(f, [a, b, small, small])
+        assert got.item() == np.inf
         assert np.isfinite(bound).item() is is_sure
 
 

@@ -213,3 +213,18 @@ def test_clear_removes_everything_and_nothing_else(tmp_path: Path) -> None:
     store.clear()
     assert list(store.entries()) == []
     assert (tmp_path / "mine.txt").read_text() == "keep"
+
+
+def test_trimming_removes_what_was_used_least_recently(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    for name in "abc":
+        store.get_or_build("thing", {"name": name}, build_code)
+    folders = {e.record["inputs"]["name"]: e.folder for e in store.entries()}
+    for age, name in enumerate("cab"):
+        os.utime(folders[name] / "record.json", (0, time.time() - 7200 * (4 - age)))
+    store.find("thing", digest_of("thing", {"name": "c"}))  # the oldest is used again
+    assert store.trim(20) == (1, 10)
+    assert sorted(e.record["inputs"]["name"] for e in store.entries()) == ["b", "c"]
+    assert store.trim(20) == (0, 0)
+    assert store.trim(0) == (2, 20)
+    assert not list(store.entries())

@@ -79,6 +79,10 @@ def test_cache(program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     entry.file("file").write_text("Content")
     assert main(["cache", "verify"]) == 1
     assert "other contents" in capsys.readouterr().out
+    assert main(["cache", "trim"]) == 0
+    assert "removed 0 entries" in capsys.readouterr().out
+    assert main(["cache", "trim", "--most", "0"]) == 0
+    assert "removed 1 entries" in capsys.readouterr().out
     assert main(["cache", "clear"]) == 0
     assert list(Store(tmp_path / "cache").entries()) == []
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -161,28 +162,38 @@ def test_kernels_read_back_through_the_assembler(built: Path) -> None:
     read_back_products(built / "inline" / "kernel.hsaco", ARCH)
 
 
-def test_filled_stencil_is_the_kernel_from_source(built: Path) -> None:
+def kinds(folder: Path) -> dict[str, Counter[str]]:
+    """Return how often each instruction stands in a kernel: those of memory and matrices, others.
+
+    ``benchmarks/fill_against_source.py`` compares more kernels so.
+    """
+    counts: dict[str, Counter[str]] = {"memory": Counter(), "matrix": Counter(), "other": Counter()}
+    memory = ("buffer_", "global_", "flat_", "scratch_", "ds_", "s_load")
+    for name, count in codeobject.count_instructions((folder / "kernel.s").read_text()).items():
+        kind = "memory" if name.startswith(memory) else "matrix" if "mfma" in name else "other"
+        counts[kind][name] = count
+    return counts
+
+
+def test_a_filled_stencil_loads_stores_and_multiplies_as_the_kernel_from_source(
+    built: Path,
+) -> None:
     filled = codeobject.read(built / "kernel.hsaco")
     source = codeobject.read(built / "inline" / "kernel.hsaco")
     (a,), (b,) = filled.kernels, source.kernels
-    assert (a.vgprs, a.agprs, a.lds_bytes, a.kernarg_bytes) == (
-        b.vgprs,
-        b.agprs,
-        b.lds_bytes,
-        b.kernarg_bytes,
-    )
-    assert a.sgprs <= b.sgprs + 2
+    for fact in ("vgprs", "agprs", "lds_bytes", "kernarg_bytes"):
+        assert getattr(a, fact) == getattr(b, fact), fact
+    # The order of scalar instructions may cost or save a register; 108 are free of charge.
+    assert abs(a.sgprs - b.sgprs) <= 2
     assert (a.vgpr_spills, a.sgpr_spills, a.scratch_bytes) == (0, 0, 0)
     assert filled.functions == source.functions
-    counts = [
-        codeobject.count_instructions((folder / "kernel.s").read_text())
-        for folder in (built, built / "inline")
-    ]
-    matrix = [sum(n for name, n in c.items() if "mfma" in name) for c in counts]
-    assert matrix[0] == matrix[1] > 0
-    totals = [sum(c.values()) for c in counts]
-    assert abs(totals[0] - totals[1]) <= 0.01 * totals[1], totals
-    assert not any("swappc" in name for name in counts[0])
+    ours, theirs = kinds(built), kinds(built / "inline")
+    assert ours["matrix"] == theirs["matrix"] != Counter()
+    assert ours["memory"] == theirs["memory"]
+    # Optimised before or after the function is there, arithmetic may be combined otherwise.
+    totals = [counts["other"].total() for counts in (ours, theirs)]
+    assert abs(totals[0] - totals[1]) <= 0.02 * totals[1], totals
+    assert not any("swappc" in name for name in ours["other"])
 
 
 def test_epilogue_costs_no_matrix_instructions_and_no_spills(built: Path, tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ from cklang.runtime import codeobject
 from cklang.runtime.build import shared_builder
 from cklang.runtime.compile import identity, link_fill
 from cklang.runtime.device import Device, open_device
+from cklang.testing import assert_close
 from cklang.types import DType, bf16, f16
 
 Array = np.ndarray[Any, Any]
@@ -168,9 +169,40 @@ def reference(
 
     ``keep`` [B, H, S, T] is what dropout multiplies the weights with.
     """
-    shared = q.shape[1] // k.shape[1]
+    o, lse, _, _ = reference_with_bound(q, k, v, scale, f16, score, mask, keep)
+    return o, lse
+
+
+_WEIGHT = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 0.0}
+"""How far a weight is rounded, relative to it: toward zero, as CK Tile does."""
+_RESULT = {"f16": 2.0**-11, "bf16": 2.0**-8, "f32": 2.0**-24}
+"""The same of o, to nearest."""
+_LEAST = {"f16": 2.0**-24, "bf16": 2.0**-126, "f32": 2.0**-126}
+"""What a weight or an element of o may lose below the normal numbers."""
+_UNIT = 2.0**-24
+
+
+def reference_with_bound(
+    q: Array,
+    k: Array,
+    v: Array,
+    scale: float,
+    dtype: DType,
+    score: Expression | None = None,
+    mask: Expression | None = None,
+    keep: Array | None = None,
+) -> tuple[Array, Array, Array, Array]:
+    """Return what :func:`reference` does, and how far a kernel of ``dtype`` may be from o and lse.
+
+    The sum of a score is off by gamma of its length times its magnitudes, a weight by what its
+    exponent is, a row by that and the sum over the keys; weights and o are rounded once each. An
+    expression may take 32 roundings of its largest operand.
+    """
+    shared, keys = q.shape[1] // k.shape[1], k.shape[2]
     k, v = np.repeat(k, shared, 1), np.repeat(v, shared, 1)
     s = scale * (q @ k.swapaxes(2, 3))
+    sums = (2 * q.shape[3] + 8) * _UNIT * abs(scale) * (abs(q) @ abs(k).swapaxes(2, 3))
+    plain = abs(s)
     b, h, i, j = np.ogrid[: s.shape[0], : s.shape[1], : s.shape[2], : s.shape[3]]
     if score is not None:
         s = score(s, b, h, i, j)
@@ -183,7 +215,14 @@ def reference(
     p = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
     with np.errstate(divide="ignore"):
         lse = (top + np.log(total))[..., 0]
-    return (p if keep is None else p * keep) @ v, lse
+    kept = p if keep is None else p * keep
+    o = kept @ v
+    size = np.where(np.isfinite(s), abs(s), 0)
+    off = sums + 32 * _UNIT * (1 + plain + size + abs(top))
+    off = np.where(p > 0, off, 0).max(-1, keepdims=True, initial=0) + (2 * keys + 8) * _UNIT
+    moved = np.expm1(2 * off) + _WEIGHT[dtype.name] + (2 * keys + 8) * _UNIT
+    bound = moved * (kept @ abs(v)) + _RESULT[dtype.name] * abs(o) + _LEAST[dtype.name] * keys
+    return o, lse, bound, off[..., 0] + 16 * _UNIT * (1 + abs(np.where(np.isfinite(lse), lse, 0)))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -243,17 +282,12 @@ def check(
     mask: Expression | None = None,
     **more: Any,
 ) -> None:
-    """Launch ``built`` on ``inputs`` and compare with the formula.
-
-    Weights are rounded to the type of v, and the result to its own: each element may be off by two
-    roundings of the largest value that it may have, which is that of v.
-    """
+    """Launch ``built`` on ``inputs`` and compare with the formula, within its bound."""
     arrays = inputs.arrays()
     q, k, v, o, lse = arrays
     run(built, inputs.problem(arrays, **more))
-    want, want_lse = reference(
-        widened(q), widened(k), widened(v), inputs.scale, score=score, mask=mask
+    want, want_lse, bound, bound_lse = reference_with_bound(
+        widened(q), widened(k), widened(v), inputs.scale, inputs.dtype, score=score, mask=mask
     )
-    rounding = {2: 2.0**-8 if inputs.dtype is bf16 else 2.0**-11, 4: 2.0**-22}[q.itemsize]
-    np.testing.assert_allclose(widened(o), want, rtol=0, atol=2 * rounding)
-    np.testing.assert_allclose(lse, want_lse, rtol=1e-6, atol=2e-6)
+    assert_close(widened(o), want, bound)
+    assert_close(lse.astype(np.float64), want_lse, bound_lse)

@@ -260,12 +260,13 @@ def check(op: Op, args: Sequence[Any], arch: str = "gfx942", **consts: Any) -> A
 
 def within(
     op: Op, args: Sequence[Any], grad: Array, found: Gradients, bias: SharedBias | None = None
-) -> None:
-    """Hold gradients against the reference's bounds."""
+) -> Sequence[Array]:
+    """Hold gradients against the reference's bounds, and return these."""
     wanted, bounds = gradients_with_bound(op.ir(*args), args, grad, bias)
     for got, want, bound in zip(found, wanted, bounds, strict=False):
         assert got.dtype == want.dtype
         assert_close(got, want, bound)
+    return bounds
 
 
 def packed_rows_args(

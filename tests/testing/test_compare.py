@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from cklang import types as ck
 from cklang.errors import CkError
-from cklang.testing import assert_close, tolerance
-from cklang.testing.compare import largest_ratio
+from cklang.testing import Report, assert_close, tolerance
+from cklang.testing.compare import largest_ratio, unchecked_share
 from cklang.testing.strategies import arrays, shapes
 
 
@@ -69,10 +69,32 @@ def test_kinds_must_match_unless_the_bound_is_infinite(
 ) -> None:
     pair = np.array([got]), np.array([want])
     if passes:
-        assert_close(*pair, bound)
+        assert_close(*pair, bound, unchecked=1)
     else:
         with pytest.raises(AssertionError):
-            assert_close(*pair, bound)
+            assert_close(*pair, bound, unchecked=1)
+
+
+def test_few_elements_may_be_unchecked() -> None:
+    want, bound = np.ones(100, np.float32), np.zeros(100)
+    bound[:5] = np.inf
+    assert unchecked_share(want, bound) == 0.05
+    assert_close(want, want, bound)
+    bound[5] = np.inf
+    with pytest.raises(AssertionError, match="T004 6 of 100 elements of y are not checked"):
+        assert_close(want, want, bound, what="y")
+    assert_close(want, want, bound, unchecked=0.06)
+    with pytest.raises(AssertionError, match="T004"):
+        assert_close(want, want, np.inf)
+    with pytest.raises(AssertionError, match="T004"):
+        Report(got=want, expected=want, bound=bound).check()
+    assert not Report(got=want, expected=want, bound=bound).passed
+
+
+def test_what_the_inputs_make_infinite_is_not_counted() -> None:
+    want = np.array([np.inf, np.nan, 1.0])
+    assert_close(want, want, np.array([np.inf, np.inf, 0.0]))
+    assert unchecked_share(np.zeros(0), np.inf) == 0
 
 
 def test_shapes_and_dtypes_must_agree() -> None:

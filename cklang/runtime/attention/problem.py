@@ -207,7 +207,7 @@ def case_of(
     values |= {name: held.name for name, held in lists if held is not None}
     _check_lengths(kernel, storage, batch)
     window = kernel.window
-    of_weights = weight_scale(storage[kernel.v.value.name].dtype)
+    of_weights = weight_scale(storage[kernel.v.value.name].dtype, kernel.dropout)
     problem = AttentionProblem(
         batch=batch,
         heads=heads,

@@ -4,15 +4,25 @@
 from __future__ import annotations
 
 from cklang.arch import ANY, ArchSpec, Forbidden, KnownWrong
-from cklang.keys import Algorithm, DKind, EpilogueKind, Layout, Signature
+from cklang.keys import Algorithm, DKind, EpilogueKind, Layout, Pipeline, Signature
 from cklang.lowering.gemm import is_mx, unsupported
 from cklang.lowering.pipelines import PIPELINES
 from cklang.runtime.rules import resources
-from cklang.runtime.rules.bounds import at_most, encoded_for, multiple, narrow_access, one_of
+from cklang.runtime.rules.bounds import (
+    at_most,
+    encoded_for,
+    multiple,
+    narrow_access,
+    one_of,
+)
 from cklang.runtime.rules.engine import Objection, algorithm_rule
-from cklang.types import DType, i4
+from cklang.types import DType, bf16, f16, i4, i8
+from cklang.widths import ACCESS_BYTES
 
 __all__ = ["access_pattern"]
+
+_TRANSPOSING = "cdna4"
+"""The family of GPUs whose loads from LDS transpose."""
 
 
 @algorithm_rule("pipeline", "CK Tile's pipelines do not all work on every GPU", reads=("pipeline",))
@@ -104,6 +114,36 @@ def _packed_run(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
         return None
     _, n, k = a.warp_tile
     return multiple("elements of B in a lane", k * n // spec.wave_size, 8)
+
+
+@algorithm_rule(
+    "packed-made",
+    "CK Tile makes elements of few types of 4-bit integers",
+    reads=(),
+)
+def _packed_made(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    if s.dtype_b != i4 or s.dtype_a in (f16, bf16) or s.dtype_a.encoding:
+        return None
+    bound = "f16, bf16 or an 8-bit float"
+    return Objection(what="the type of A beside 4-bit integers", value=s.dtype_a.name, bound=bound)
+
+
+@algorithm_rule("packed-conv", "the pixels of a convolution are whole bytes", reads=())
+def _packed_conv(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    packed = [dtype.name for dtype in (s.dtype_a, s.dtype_b) if dtype.packed]
+    if not (s.spatial and packed):
+        return None
+    what = "the element type of a convolution"
+    return Objection(what=what, value=packed[0], bound="8 bits or more")
+
+
+@algorithm_rule("computed-type", "functions give elements of whole bytes", reads=())
+def _computed_type(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    for name, dtype, operands in (("A", s.dtype_a, s.a), ("B", s.dtype_b, s.b)):
+        if operands and dtype.packed:
+            what = f"the type of a computed {name}"
+            return Objection(what=what, value=dtype.name, bound="8 bits or more")
+    return None
 
 
 @algorithm_rule("fp8-encoding", "a GPU has one encoding of 8-bit floats, or none", reads=())
@@ -252,6 +292,41 @@ def _shuffle(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     repeat, _ = resources.repeats(a)
     joined = resources.joined_tiles(a, spec)
     return multiple("the number of warp tiles of a wave along M", repeat, joined)
+
+
+@algorithm_rule(
+    "int8-store",
+    "CK Tile stores int8 to LDS in powers of two; where LDS transposes, as wide as it loads",
+    reads=("tile", "warps", "vector_a", "vector_b"),
+)
+def _int8_store(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    if spec.family != _TRANSPOSING or s.dtype_a != i8:
+        return None
+    m, n, k = a.tile
+    threads = resources.warps_of(a) * spec.wave_size // a.num_wave_groups
+    for name, is_turned, row, vector in (
+        ("A", s.layout_a is Layout.COL, m, a.vector_a),
+        ("B", s.layout_b is Layout.ROW, n, a.vector_b),
+    ):
+        pattern = access_pattern(threads, spec.wave_size, k, row, vector) if is_turned else None
+        if pattern is not None and pattern[0] & (pattern[0] - 1):
+            what = f"the elements of {name} that a thread stores at once"
+            return Objection(what=what, value=str(pattern[0]), bound="a power of two")
+    return None
+
+
+@algorithm_rule(
+    "prepared-reads",
+    "the pipeline of a prepared B reads the fragments of A in whole 16 bytes",
+    reads=("pipeline", "tile", "warps", "warp_tile"),
+)
+def _prepared_reads(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+    if a.pipeline is not Pipeline.PRESHUFFLE_V2:
+        return None
+    m, _, k = a.warp_tile
+    repeat, _ = resources.repeats(a)
+    read = m * k * s.dtype_a.bytes * repeat // spec.wave_size
+    return multiple("bytes of A that a lane reads for a step along K", read, ACCESS_BYTES)
 
 
 _WIDTHS = "an access moves at most 16 bytes, in powers of two"

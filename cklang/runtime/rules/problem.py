@@ -9,11 +9,12 @@ from cklang.arch import ArchSpec
 from cklang.keys import Algorithm, DKind, DOperand, Layout
 from cklang.lowering.gemm import read_width
 from cklang.runtime.arrangement import arrangement_of
+from cklang.runtime.bands import most_bytes
 from cklang.runtime.problem import Array, ComputedMatrix, Matrix, Operand, Problem, ScaleAccess
 from cklang.runtime.rules.bounds import multiple
 from cklang.runtime.rules.engine import Objection, problem_rule
 from cklang.runtime.rules.resources import warps_of
-from cklang.widths import BUFFER_BYTES, DWORD_BYTES, I32_MAX
+from cklang.widths import DWORD_BYTES, I32_MAX
 
 __all__ = ["arrays_of", "launchable", "most_tiles", "tiles_of"]
 
@@ -70,7 +71,11 @@ def _extents(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objectio
     return None
 
 
-@problem_rule("operand-size", "a buffer descriptor counts bytes in 32 bits", reads=())
+@problem_rule(
+    "operand-size",
+    "a buffer descriptor counts bytes in 32 bits; calls are cut along M and N, where that helps",
+    reads=(),
+)
 def _operand_size(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
     sides = (("A", problem.a), ("B", problem.b), ("E", problem.e))
     operands: list[tuple[str, Array | ScaleAccess]]
@@ -79,12 +84,9 @@ def _operand_size(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Obj
     operands += [("a scale", scale) for scale in problem.scales]
     for name, operand in operands:
         bytes_ = operand.span * operand.dtype.bytes
-        if bytes_ >= BUFFER_BYTES:
-            return Objection(
-                what=f"the span of {name} in bytes",
-                value=str(bytes_),
-                bound=f"below {BUFFER_BYTES}",
-            )
+        if bytes_ >= most_bytes():
+            what = f"the span of {name} in bytes"
+            return Objection(what=what, value=str(bytes_), bound=f"below {most_bytes()}")
     return None
 
 

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: MIT
+"""Element types that CK Tile lacks code for: each was a legal kernel that clang refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from cklang.arch import arch
+from cklang.keys import Algorithm, DKind, DOperand, Layout, Pipeline, Signature
+from cklang.runtime.advice import advise
+from cklang.runtime.rules import objections
+from cklang.types import DType, bf16, f16, f32, fp4, fp8, i4, i8, i32
+
+ALGORITHM = Algorithm(
+    tile=(192, 128, 32),
+    warps=(2, 1, 1),
+    warp_tile=(32, 32, 16),
+    vector_a=1,
+    vector_b=8,
+    vector_e=4,
+)
+
+
+def signature(a: DType, dtype_b: DType, layouts: str = "cr", **more: object) -> Signature:
+    acc = i32 if a == i8 else f32
+    made = Signature(
+        dtype_a=a,
+        dtype_b=dtype_b,
+        dtype_acc=acc,
+        dtype_e=acc,
+        layout_a=Layout(layouts[0]),
+        layout_b=Layout(layouts[1]),
+        epilogue="",
+    )
+    return replace(made, **more)  # type: ignore[arg-type]
+
+
+def rules(signature: Signature, gpu: str, algorithm: Algorithm = ALGORITHM) -> set[str]:
+    return {each.rule for each in objections(algorithm, signature, arch(gpu))}
+
+
+@pytest.mark.parametrize(
+    ("a", "gpu", "made"),
+    [
+        (i8, "gfx1201", False),
+        (f32, "gfx942", False),
+        (fp4, "gfx950", False),
+        (f16, "gfx942", True),
+        (bf16, "gfx90a", True),
+        (fp8, "gfx950", True),
+    ],
+)
+def test_4_bit_integers_are_made_few_types(a: DType, gpu: str, made: bool) -> None:
+    assert ("packed-made" not in rules(signature(a, i4, "rc"), gpu)) is made
+
+
+def test_no_convolution_has_packed_elements() -> None:
+    assert "packed-conv" in rules(signature(fp4, fp4, "rc", spatial=1), "gfx950")
+    assert "packed-conv" not in rules(signature(fp8, fp8, "rc", spatial=1), "gfx950")
+    assert "packed-conv" not in rules(signature(fp4, fp4, "rc"), "gfx950")
+
+
+def test_no_function_computes_packed_elements() -> None:
+    read = (DOperand(dtype=f16, kind=DKind.ROW),)
+    assert "computed-type" in rules(signature(f16, i4, "rc", b=read), "gfx942")
+    assert "computed-type" not in rules(signature(f16, f16, "rc", b=read), "gfx942")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "gpu", "tile", "is_refused"),
+    [
+        (i8, "gfx950", (192, 128, 32), True),
+        (i8, "gfx950", (128, 192, 32), True),
+        (i8, "gfx950", (128, 128, 32), False),
+        (i8, "gfx942", (192, 128, 32), False),
+        (f16, "gfx950", (192, 128, 32), False),
+    ],
+)
+def test_int8_is_stored_in_powers_of_two(
+    dtype: DType, gpu: str, tile: tuple[int, int, int], is_refused: bool
+) -> None:
+    algorithm = replace(ALGORITHM, tile=tile, vector_b=1)
+    found = rules(signature(dtype, dtype), gpu, algorithm)
+    assert ("int8-store" in found) is is_refused
+    if is_refused:
+        (violation,) = (
+            each
+            for each in advise(algorithm, signature(dtype, dtype), gpu)
+            if each.rule == "int8-store"
+        )
+        assert "legal: tile = " in str(violation)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "gpu", "tile", "warp_tile", "is_refused"),
+    [
+        (f32, "gfx90a", (128, 16, 64), (16, 16, 4), True),
+        (f32, "gfx90a", (256, 16, 64), (16, 16, 4), False),
+        (f16, "gfx942", (128, 128, 64), (16, 16, 16), False),
+        (f16, "gfx942", (64, 128, 64), (16, 16, 16), True),
+    ],
+)
+def test_a_prepared_b_needs_whole_reads_of_a(
+    dtype: DType,
+    gpu: str,
+    tile: tuple[int, int, int],
+    warp_tile: tuple[int, int, int],
+    is_refused: bool,
+) -> None:
+    pipeline = Pipeline.PRESHUFFLE_V2
+    algorithm = replace(
+        ALGORITHM, tile=tile, warp_tile=warp_tile, warps=(4, 1, 1), pipeline=pipeline
+    )
+    found = rules(signature(dtype, dtype, "rp"), gpu, algorithm)
+    assert ("prepared-reads" in found) is is_refused

@@ -1,0 +1,342 @@
+# SPDX-License-Identifier: MIT
+"""Random legal kernels of every family: what is computed, how, and on which GPU.
+
+Each field is drawn on its own, so element types meet features that no other test combines them
+with; what rules refuse is drawn again. :func:`compiled` makes machine code of a draw, with every
+hole filled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
+from itertools import islice
+from pathlib import Path
+from random import Random
+from typing import Any, TypeVar
+
+from cklang.arch import ArchSpec, all_archs
+from cklang.attention_keys import (
+    AnyKey,
+    AppendKey,
+    AttentionGradKey,
+    AttentionGradSignature,
+    AttentionKey,
+    AttentionSignature,
+    CombineKey,
+    MaskKind,
+    ReduceKey,
+    Rotary,
+    ScoreKind,
+)
+from cklang.errors import CkError
+from cklang.ir.nodes import Function
+from cklang.ir.parser import parse_function
+from cklang.keys import Algorithm, DKind, DOperand, Family, KernelKey, Layout, Scale, Signature
+from cklang.plain_keys import TransposeKey
+from cklang.runtime.advice import fix
+from cklang.runtime.build import shared_builder
+from cklang.runtime.family import NOTHING
+from cklang.runtime.rules import objections
+from cklang.runtime.space import attention_pattern, enumerate_legal, legal_values
+from cklang.types import DTYPES, DType, Kind, bf16, e8m0, f16, f32, fp4, i4, i8, i32
+from tests.support.attention_harness import build
+
+T = TypeVar("T")
+
+_SEARCHED = 40
+"""How many legal algorithms of attention one is drawn from."""
+
+
+def _legal(attempt: Callable[[], T | None]) -> T:
+    """Draw until something is legal."""
+    while True:
+        drawn = attempt()
+        if drawn is not None:
+            return drawn
+
+
+def _known(spec: ArchSpec, dtypes: Sequence[DType]) -> list[DType]:
+    """Return the types whose encoding the GPU has."""
+    return [dtype for dtype in dtypes if dtype.encoding in ("", spec.fp8)]
+
+
+_FLOATS8 = tuple(DTYPES[name] for name in ("fp8", "bf8", "fp8_fnuz", "bf8_fnuz"))
+
+# --- products and convolutions
+
+_CONV_LAYOUTS = {
+    Family.CONV: "rcr",
+    Family.CONV_GRAD_INPUT: "rrr",
+    Family.CONV_GRAD_WEIGHT: "crr",
+}
+_PRODUCTS = (Family.GEMM, Family.BATCHED, Family.GROUPED)
+_PRODUCT_LAYOUTS = ("rcr", "rrr", "ccr", "crr", "rpr")
+_BLANK = Algorithm(
+    tile=(64, 64, 32), warps=(2, 2, 1), warp_tile=(16, 16, 16), vector_a=1, vector_b=1, vector_e=1
+)
+_NOT_DRAWN = ("vector_d", "pad_m", "pad_n", "pad_k")
+
+
+def product(random: Random) -> KernelKey:
+    """Return a legal product: alone, in a batch or in a group."""
+    return _matrix_kernel(random, _PRODUCTS)
+
+
+def convolution(random: Random) -> KernelKey:
+    """Return a legal convolution, or the gradient of one."""
+    return _matrix_kernel(random, tuple(_CONV_LAYOUTS))
+
+
+def _matrix_kernel(random: Random, families: Sequence[Family]) -> KernelKey:
+    def attempt() -> KernelKey | None:
+        spec = random.choice(all_archs())
+        signature = matrix_signature(random, random.choice(families), spec)
+        algorithm = _algorithm(random, signature, spec)
+        return None if algorithm is None else KernelKey(signature, algorithm, spec.name)
+
+    return _legal(attempt)
+
+
+def matrix_signature(random: Random, family: Family, spec: ArchSpec) -> Signature:
+    """Return what a product or convolution computes; whether it is legal is the rules' to say."""
+
+    def some(share: float) -> bool:
+        return random.random() < share
+
+    a = random.choice(_known(spec, [f16, bf16, f32, i8, fp4, *_FLOATS8]))
+    b = random.choice(_known(spec, _FLOATS8)) if a in _FLOATS8 else a
+    is_integer = a.kind is Kind.INT
+    common: dict[str, Any] = {
+        "family": family,
+        "dtype_a": a,
+        "dtype_b": b,
+        "dtype_acc": i32 if is_integer else f32,
+        "dtype_e": random.choice(
+            [i32, i8, f16] if is_integer else _known(spec, [f16, bf16, f32, *_FLOATS8])
+        ),
+        "d": tuple(_operand(random, spec) for _ in range(random.choice((0, 0, 1, 2)))),
+        "epilogue": "",
+    }
+    if family in _CONV_LAYOUTS:
+        return Signature(**common, **_laid_out(_CONV_LAYOUTS[family]), spatial=random.randint(1, 3))
+    if some(0.1):
+        common["dtype_b"] = i4
+    if some(0.2):
+        common |= _scales(random)
+    for side in "ab":
+        if some(0.15):
+            common[side] = (_operand(random, spec),)
+    layouts = _laid_out(random.choice(_PRODUCT_LAYOUTS))
+    return Signature(**common, **layouts, sparse=some(0.05))
+
+
+def _laid_out(letters: str) -> dict[str, Any]:
+    return {f"layout_{side}": Layout(letter) for side, letter in zip("abe", letters, strict=True)}
+
+
+def _operand(random: Random, spec: ArchSpec) -> DOperand:
+    dtype = random.choice(_known(spec, [f16, bf16, f32, i8, i32, *_FLOATS8]))
+    return DOperand(dtype=dtype, kind=random.choice(list(DKind)))
+
+
+def _scales(random: Random) -> dict[str, Scale]:
+    dtype, block_k = random.choice((f32, e8m0)), random.choice((32, 64, 128))
+    return {
+        f"scale_{side}": Scale(dtype=dtype, block=(random.choice((1, 128)), block_k))
+        for side in random.choice(("a", "b", "ab"))
+    }
+
+
+def _algorithm(random: Random, signature: Signature, spec: ArchSpec) -> Algorithm | None:
+    """Return a random point of the space moved to a legal one; None if the signature has none."""
+    names = [field.name for field in fields(Algorithm) if field.name not in _NOT_DRAWN]
+    values = {name: list(legal_values(name, signature, spec)) for name in names}
+    if not all(values.values()):
+        return None
+    choices = {name: random.choice(each) for name, each in values.items()}
+    try:
+        drawn = replace(_BLANK, **choices, vector_d=(1,) * len(signature.d))
+        return fix(drawn, signature, spec.name).algorithm  # type: ignore[return-value]
+    except CkError as problem:
+        if problem.code != "K009":
+            raise
+        return None
+
+
+# --- attention
+
+
+def attention(random: Random) -> AttentionKey:
+    """Return a legal forward kernel of attention, with any of its features."""
+
+    def attempt() -> AttentionKey | None:
+        spec = random.choice([spec for spec in all_archs() if spec.attention_tiles])
+        signature = _attention_signature(random, spec, _types(spec, spec.attention_tiles))
+        algorithm = _one_of(random, signature, spec)
+        return algorithm and AttentionKey(signature, algorithm, spec.name)
+
+    return _legal(attempt)
+
+
+def attention_grad(random: Random) -> AttentionGradKey:
+    """Return a legal kernel of the gradients of q, k and v."""
+
+    def attempt() -> AttentionGradKey | None:
+        spec = random.choice([spec for spec in all_archs() if spec.attention_grad_tiles])
+        forward = _attention_signature(random, spec, _types(spec, spec.attention_grad_tiles))
+        forward = replace(forward, lse=True, split=False, paged=False, output=False)
+        bias, deterministic = (random.random() < 0.5 for _ in range(2))
+        asked = AttentionGradSignature(forward=forward, bias_grad=bias, deterministic=deterministic)
+        algorithm = _one_of(random, asked, spec)
+        if algorithm is None:
+            return None
+        return AttentionGradKey(forward, bias, deterministic, algorithm, spec.name)
+
+    return _legal(attempt)
+
+
+def _types(spec: ArchSpec, tiles: Sequence[Any]) -> list[DType]:
+    """Return the types of q, k and v that a GPU has tilings for."""
+    names = dict.fromkeys(name for row in tiles for name in row.dtypes)
+    return _known(spec, [d for d in DTYPES.values() if d.name.removesuffix("_fnuz") in names])
+
+
+def _attention_signature(
+    random: Random, spec: ArchSpec, dtypes: Sequence[DType]
+) -> AttentionSignature:
+    dtype = random.choice(dtypes)
+    score = random.choice(list(ScoreKind))
+    names = ("lse", "dropout", "packed", "paged", "split", "output")
+    signature = AttentionSignature(
+        dtype=dtype,
+        dtype_o=random.choice([f16, bf16, f32]) if dtype.bytes == 1 else dtype,
+        dtype_bias=random.choice([f16, bf16, f32]) if score is ScoreKind.BIAS else dtype,
+        score=score,
+        mask=random.choice(list(MaskKind)),
+    )
+    flags: dict[str, Any] = {name: random.random() < 0.3 for name in names}
+    return replace(signature, **flags)
+
+
+def _one_of(random: Random, signature: Any, spec: ArchSpec) -> Any:
+    """Return one of the first legal algorithms of a random tiling; None if there is none."""
+    names = [name for name in ("tile", "pipeline") if legal_values(name, signature, spec)]
+    chosen = {name: random.choice(list(legal_values(name, signature, spec))) for name in names}
+    is_gradient = isinstance(signature, AttentionGradSignature)
+    pads = {} if is_gradient else dict.fromkeys(("pad_q", "pad_k", "pad_d", "pad_dv"), "*")
+    among = attention_pattern(gradient=is_gradient, block_per_cu="*", **pads, **chosen)
+    some = list(islice(enumerate_legal(signature, spec, among), _SEARCHED))
+    return random.choice(some) if some else None
+
+
+# --- kernels around them
+
+
+def helper(random: Random) -> AnyKey:
+    """Return a kernel around attention, or one that copies a tensor."""
+    spec = random.choice([spec for spec in all_archs() if spec.attention_tiles])
+    flags = [random.random() < 0.5 for _ in range(2)]
+    dtype = random.choice((f16, bf16, f32))
+    dtype8 = random.choice(_known(spec, [dtype, *_FLOATS8]))
+    widths = [random.choice((1, 2, 4)) for _ in range(2)]
+    size = random.choice((1, 2, 4))
+    kinds: tuple[AnyKey, ...] = (
+        CombineKey(dtype, flags[0], spec.name, output=flags[1]),
+        AppendKey(dtype8, random.choice(list(Rotary)), flags[0], spec.name),
+        ReduceKey(flags[0], dtype, spec.name),
+        TransposeKey(size, widths[0] * 4 // size, widths[1] * 4 // size, spec.name),
+    )
+    return random.choice(kinds)
+
+
+DRAWS: Mapping[str, Callable[[Random], AnyKey]] = {
+    "product": product,
+    "convolution": convolution,
+    "attention": attention,
+    "attention_grad": attention_grad,
+    "helper": helper,
+}
+"""What draws a kernel of each family."""
+
+
+def objected(key: AnyKey) -> list[str]:
+    """Return what rules say of a kernel; helpers have no rules."""
+    if isinstance(key, (KernelKey, AttentionKey)):
+        signature: Any = key.signature
+    elif isinstance(key, AttentionGradKey):
+        signature = AttentionGradSignature(
+            forward=key.signature, bias_grad=key.bias_grad, deterministic=key.deterministic
+        )
+    else:
+        return []
+    spec = next(spec for spec in all_archs() if spec.name == key.arch)
+    return [str(each) for each in objections(key.algorithm, signature, spec)]
+
+
+# --- machine code
+
+
+def compiled(key: AnyKey) -> Path:
+    """Return the code object of a kernel whose holes are filled with functions of all arguments.
+
+    Raises:
+        CkBuildError: Clang refuses.
+    """
+    if isinstance(key, KernelKey):
+        (artifact,) = shared_builder().build_all([(key, _region(key.signature))])
+        return artifact.code_object
+    if isinstance(key, TransposeKey):
+        return shared_builder().build_all([(key, NOTHING)])[0].code_object
+    return build(key, _fill(key)).code
+
+
+def _region(signature: Signature) -> Function:
+    """Return the region in which every operand is added to what the kernel computes."""
+    s, acc = signature, signature.dtype_acc
+    params, lines = [f"%acc: {acc}[]"], []
+
+    def widened(name: str, dtype: DType, wide: DType) -> str:
+        params.append(f"%{name}: {dtype}[]")
+        if dtype == wide:
+            return name
+        lines.append(f"  %{name}w: {wide}[] = cast(%{name}) {{to = {wide}}}")
+        return f"{name}w"
+
+    total = "acc"
+    for index, operand in enumerate(s.d):
+        term = widened(f"d{index}", operand.dtype, acc)
+        lines.append(f"  %sum{index}: {acc}[] = add(%{total}, %{term})")
+        total = f"sum{index}"
+    results, types = [f"%{total}"], [f"{acc}[]"]
+    for name, operands, dtype in (("a", s.a, s.dtype_a), ("b", s.b, s.dtype_b)):
+        for index, operand in enumerate(operands):
+            term = widened(f"{name}{index}", operand.dtype, f32)
+            lines.append(f"  %{name}f: f32[] = neg(%{term})")
+            lines.append(f"  %{name}r: {dtype}[] = cast(%{name}f) {{to = {dtype}}}")
+            results.append(f"%{name}{'f' if dtype == f32 else 'r'}")
+            types.append(f"{dtype}[]")
+    head = f"func @epilogue({', '.join(params)}) -> {', '.join(types)} {{"
+    return parse_function("\n".join([head, *lines, f"  return {', '.join(results)}", "}"]))
+
+
+_HOLES = """#include "cklang/math.h"
+#include "cklang/attention_hole.h"
+CK_FUNCTION float ck_score(float s, CK_ATTENTION_PARAMS) { return s + 0.25f * (float)(j - i); }
+CK_FUNCTION int ck_mask(CK_ATTENTION_PARAMS) { return (i + j + h) % 3 != 0; }
+CK_FUNCTION float ck_output(float o, CK_ATTENTION_PARAMS) { return o + (float)j; }
+"""
+
+
+def _fill(key: AnyKey) -> str:
+    head, *functions = _HOLES.splitlines()[1:]
+    opened: list[str] = []
+    if isinstance(key, (AttentionKey, AttentionGradKey)):
+        s = key.signature
+        opened += ["ck_score"] if s.score is ScoreKind.FUNCTION else []
+        opened += ["ck_mask"] if s.mask is MaskKind.FUNCTION else []
+        opened += ["ck_output"] if s.output else []
+    if isinstance(key, CombineKey) and key.output:
+        opened.append("ck_output")
+    chosen = [line for line in functions if any(name in line for name in opened)]
+    return "\n".join([_HOLES.splitlines()[0], head, *chosen, ""]) if chosen else ""

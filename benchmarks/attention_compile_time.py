@@ -110,8 +110,8 @@ def measure(size: int) -> None:
     source = lower_attention(wanted, fill)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for part in ("headers", "stencil", "host", "fill", "upstream"):
-            (folder / part).mkdir()
+        for step_name in ("headers", "stencil", "host", "fill", "upstream"):
+            (folder / step_name).mkdir()
         precompiled = folder / "headers" / "headers.pch"
         steps: dict[str, Callable[[], object]] = {
             "headers, once for a GPU": lambda: compile_headers(

@@ -33,7 +33,7 @@ from cklang.runtime.plans import wanted
 M, N, K = ck.dims("M N K")
 B, H, S, T, D = ck.dims("B H S T D")
 X, W, C, F = ck.dims("X W C F")
-V = ck.dtype_var("V", ck.f16, ck.bf16)
+V: Any = ck.dtype_var("V", ck.f16, ck.bf16)
 
 
 @ck.op
@@ -159,7 +159,8 @@ def compare(op: Op, args: tuple[Any, ...], gpu: str) -> Comparison:
                 text = steps.assembly(folder / "kernel.bc", None, gpu, folder, tools)
             streams.append(tuple(instructions(text.file.read_text())))
             facts.append(codeobject.read(folder / "kernel.hsaco").kernels[0])
-    return Comparison(*streams, *facts)
+    filled, inline = streams
+    return Comparison(filled, inline, *facts)
 
 
 def cases() -> Iterator[tuple[str, Op, tuple[Any, ...], str]]:

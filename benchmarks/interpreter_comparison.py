@@ -58,7 +58,7 @@ def triton_side() -> Side:
     import triton
     import triton.language as tl
 
-    @triton.jit
+    @triton.jit  # type: ignore[untyped-decorator]
     def gemm(a, b, c, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):  # type: ignore[no-untyped-def]  # noqa: N803
         rows = tl.program_id(0) * BM + tl.arange(0, BM)
         columns = tl.program_id(1) * BN + tl.arange(0, BN)

@@ -91,11 +91,13 @@ def read_row(row: dict[str, str], family: str) -> Row | None:
         return None
     cus = int(row["cu_num"])
     gfx = row.get("gfx") or GPUS[cus]
-    extents = (int(row[name]) for name in ("M", "N", "K"))
-    tile = (int(kernel[name]) for name in ("block_size", "tile_m", "tile_n", "tile_k"))
+    m, n, k = (int(row[name]) for name in ("M", "N", "K"))
+    block_size = int(kernel["block_size"])
+    tile_m, tile_n, tile_k = (int(kernel[f"tile_{axis}"]) for axis in "mnk")
     how = (kernel["scheduler"], kernel["pipeline"], "ck", float(row["us"]))
     dtype = dtype_of(row, family, gfx)
-    return Row(gfx, cus, family, dtype, *extents, int(row["splitK"]), *tile, *how)
+    tile = (block_size, tile_m, tile_n, tile_k)
+    return Row(gfx, cus, family, dtype, m, n, k, int(row["splitK"]), *tile, *how)
 
 
 def rows(checkout: Path, left_out: Counter[str]) -> Iterator[Row]:

@@ -11,6 +11,7 @@ import json
 import numpy as np
 
 import cklang as ck
+from cklang.keys import Scheduler
 from cklang.testing import report
 
 M, N, K = ck.dims("M N K")
@@ -59,22 +60,23 @@ def main() -> None:
             chosen = ck.select(problem)
             print(f"{problem}: {chosen}")
             for reason in chosen.rejections:
+                assert isinstance(reason.algorithm, ck.Algorithm)
                 print(f"  not {reason.algorithm.vector_a} wide: {reason}")
 
             # Dispatch: calls in this block look in the same registry.
             operands = arrays(m, n, k)
             y = linear(*operands)
             print(report(linear, operands, y))
+            assert linear.last is not None
             assert linear.last.launches[0].key == chosen.key
 
     # What would be wrong with another algorithm, and what is legal near it?
     signature = problem.signature
-    odd = next(iter(mine)).key.algorithm
     odd = ck.Algorithm(
         tile=(96, 64, 32),
-        warps=odd.warps,
+        warps=(2, 2, 1),
         warp_tile=(32, 32, 8),
-        scheduler="interwave",
+        scheduler=Scheduler.INTERWAVE,
         vector_a=8,
         vector_b=8,
         vector_e=8,

@@ -114,6 +114,7 @@ def with_registry(args: tuple[object, ...]) -> None:
         chosen = ck.select(problem)
         print(f"{problem}: {chosen}")
         conv2d(*args)
+        assert conv2d.last is not None
         assert conv2d.last.launches[0].key == chosen.key
 
 
@@ -122,6 +123,7 @@ def main() -> None:
     for op, args in calls():
         y = op(*args)
         result = report(op, args, y)
+        assert op.last is not None
         print(f"== {op.program.name}: {op.last.launches[0].problem}")
         print(result)
         result.check()

@@ -9,6 +9,7 @@ python examples/06_bottleneck.py
 from __future__ import annotations
 
 import importlib.util
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ N, H, W, C, B = ck.dims("N H W C B")
 
 
 @ck.fn
-def unit(x, w, bias, padding):
+def unit(x: Any, w: Any, bias: Any, padding: Any) -> Any:
     """Return relu(conv(x, w) + bias) as f16, as the next convolution reads it."""
     return ck.relu(ck.conv(x, w, padding=padding) + bias).to(ck.f16)
 
@@ -66,8 +67,9 @@ def main() -> None:
     """Run the block and check it against the reference and, if it is there, torch."""
     args = arrays(1, 14, 64, 32)
     y = bottleneck(*args)
+    assert bottleneck.last is not None
     for launch in bottleneck.last.launches:
-        print(f"{launch.key.algorithm.special.value:16} {launch.problem}")
+        print(f"{launch.artifact.gemm.algorithm.special.value:16} {launch.problem}")
     result = report(bottleneck, args, y)
     print(result)
     result.check()

@@ -26,7 +26,7 @@ def prompts(
     slopes: ck.f32[P, H],
 ) -> tuple[ck.f16[S, H, E], ck.f32[H, S]]:
     """Attend within each of the sequences that lie one after the other; return o and lse."""
-    return ck.attention(
+    o, lse = ck.attention(
         q,
         k,
         v,
@@ -36,6 +36,7 @@ def prompts(
         score=lambda s, b, h, i, j: s + slopes[b, h] * (j - i).to(ck.f32),
         return_lse=True,
     )
+    return o, lse
 
 
 @ck.op
@@ -99,21 +100,30 @@ def main() -> None:
 
     # Pages hold rows before heads; the kernel reads any strides.
     table = rng.permutation(27).reshape(3, 9).astype(np.int32)
-    pages = [numbers(27, 16, 2, 64).swapaxes(1, 2) for _ in range(2)]
+    pages_k, pages_v = (numbers(27, 16, 2, 64).swapaxes(1, 2) for _ in range(2))
     # Two new keys of each sequence, turned by their positions, go behind those of the cache.
     angles = np.outer(np.arange(144), 10000.0 ** -np.linspace(0, 1, 32, endpoint=False))
     turns = {"cos": np.cos(angles).astype(np.float16), "sin": np.sin(angles).astype(np.float16)}
     new_k, new_v, new_q = numbers(3, 2, 2, 64), numbers(3, 2, 2, 64), numbers(3, 4, 2, 64)
     held = np.array([98, 5, 142], np.int32)
     q = ck.append_kv(
-        *pages, new_k, new_v, seqlens_k=held, block_table=table, q=new_q, rotary="half", **turns
+        pages_k,
+        pages_v,
+        new_k,
+        new_v,
+        seqlens_k=held,
+        block_table=table,
+        q=new_q,
+        rotary="half",
+        **turns,
     )
-    cached = (q, *pages, held + 2, table)
+    cached = (q, pages_k, pages_v, held + 2, table)
 
     # The same cache with its pages in one list, and packed queries.
     filled = (
         numbers(60, 4, 64),
-        *pages,
+        pages_k,
+        pages_v,
         np.array([0, 50, 53, 60], np.int32),
         held + 2,
         table.reshape(-1),

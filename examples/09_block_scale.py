@@ -6,6 +6,8 @@ python examples/09_block_scale.py
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import cklang as ck
@@ -14,7 +16,7 @@ from cklang.types import DType
 
 M, N, K = ck.dims("M N K")
 # The two encodings of 8-bit floats: OCP on gfx950, FNUZ on gfx942.
-F8 = ck.dtype_var("F8", ck.fp8, ck.fp8_fnuz)
+F8: Any = ck.dtype_var("F8", ck.fp8, ck.fp8_fnuz)
 
 
 @ck.op
@@ -69,11 +71,11 @@ def main() -> None:
         result.check()
 
     (qx, sx), (qw, sw) = (quantised(each, ck.fp8, 1, 32, powers=True) for each in (x, w))
-    args = (qx, qw, sx.astype(ck.e8m0.numpy), sw.astype(ck.e8m0.numpy))
-    y = mx_linear(*args, device="emu:gfx950")
+    operands = (qx, qw, sx.astype(ck.e8m0.numpy), sw.astype(ck.e8m0.numpy))
+    y = mx_linear(*operands, device="emu:gfx950")
     print("\n== MX on gfx950: the matrix instructions apply the scales")
     print(mx_linear.last)
-    result = report(mx_linear, args, y)
+    result = report(mx_linear, operands, y)
     print(result)
     result.check()
     print("PASS")

@@ -103,14 +103,14 @@ class Table:
 
     def take(self, rows: npt.NDArray[np.intp] | npt.NDArray[np.bool_]) -> Table:
         """Return some of the rows, with the same candidates."""
-        columns = (c[rows] for c in (self.m, self.n, self.k, self.winner))
-        return Table(self.spec, self.family, self.kernels, *columns, self.us[rows])
+        m, n, k, winner = (c[rows] for c in (self.m, self.n, self.k, self.winner))
+        return Table(self.spec, self.family, self.kernels, m, n, k, winner, self.us[rows])
 
     def legal(self) -> npt.NDArray[np.bool_]:
         """Return which kernel accepts which shape, [rows, kernels]; winners always do."""
         tile_k = np.array([kernel.tile[2] * kernel.split_k for kernel in self.kernels])
         stages = np.array([kernel.stages for kernel in self.kernels])
-        legal = -(-self.k[:, None] // tile_k) > stages
+        legal: npt.NDArray[np.bool_] = -(-self.k[:, None] // tile_k) > stages
         legal[np.arange(len(self)), self.winner] = True
         return legal
 
@@ -179,7 +179,8 @@ def read(spec: ArchSpec, family: str) -> Table:
     extents = np.array(list(shapes), dtype=np.int64).reshape(-1, 3)
     winner = np.array([index for index, _ in shapes.values()], dtype=np.int64)
     us = np.array([time for _, time in shapes.values()])
-    return Table(spec, family, tuple(kernels), *extents.T, winner, us)
+    m, n, k = extents.T
+    return Table(spec, family, tuple(kernels), m, n, k, winner, us)
 
 
 def folds(table: Table, count: int = 5, seed: int = 0) -> npt.NDArray[np.int64]:

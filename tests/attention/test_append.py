@@ -43,7 +43,7 @@ def made(*shape: int, dtype: DType = f16) -> Array:
     return np.random.default_rng(sum(shape)).uniform(-1, 1, shape).astype(dtype.numpy)
 
 
-def tables(dtype: DType = f16) -> dict[str, Array]:
+def tables(dtype: DType = f16) -> dict[str, Any]:
     angles = np.outer(np.arange(40), 0.5 ** np.arange(WIDTH // 2))
     return {"cos": np.cos(angles).astype(dtype.numpy), "sin": np.sin(angles).astype(dtype.numpy)}
 
@@ -54,7 +54,8 @@ def check(rotary: str, paged: bool, dtype: DType, arch: str) -> None:
     table = np.random.default_rng(1).permutation(12).reshape(B, 4).astype(np.int32)
     shape = (12, 10) if paged else (B, 40)
     # Rows before heads in a page.
-    caches = [made(*shape, G, width, dtype=dtype).swapaxes(1, 2) for width in (D, E)]
+    cache_k, cache_v = (made(*shape, G, width, dtype=dtype).swapaxes(1, 2) for width in (D, E))
+    caches = (cache_k, cache_v)
     want = [cache.astype(np.float64) for cache in caches]
     bound = np.zeros(want[0].shape)
     for b, start in enumerate(HELD):
@@ -65,7 +66,8 @@ def check(rotary: str, paged: bool, dtype: DType, arch: str) -> None:
             )
             want[1][page, :, row] = v[b, :, i]
     result = ck.append_kv(
-        *caches,
+        cache_k,
+        cache_v,
         k,
         v,
         seqlens_k=HELD,
@@ -133,9 +135,9 @@ def test_queries_are_turned_beside(causal: bool) -> None:
 @pytest.mark.usefixtures("stencils")
 def test_nothing_is_turned_without_tables() -> None:
     k, v = made(1, G, N, D), made(1, G, N, E)
-    caches = [np.zeros((1, G, 16, width), np.float16) for width in (D, E)]
-    ck.append_kv(*caches, k, v, seqlens_k=np.array([11], np.int32), device="emu:gfx942")
-    for cache, rows in zip(caches, (k, v), strict=True):
+    cache_k, cache_v = (np.zeros((1, G, 16, width), np.float16) for width in (D, E))
+    ck.append_kv(cache_k, cache_v, k, v, seqlens_k=np.array([11], np.int32), device="emu:gfx942")
+    for cache, rows in ((cache_k, k), (cache_v, v)):
         np.testing.assert_array_equal(cache[:, :, 11:], rows)
         assert not cache[:, :, :11].any()
 

@@ -208,7 +208,7 @@ def test_gradients_are_for_the_gpu_of_the_context() -> None:
 def test_biases_without_a_gradient() -> None:
     x, wide = np.ones((1, 2, 8, 64), np.float16), np.ones((1, 2, 8, 8), np.float16)
     far = np.ones(2, np.float32)
-    given = {"grad": x, "bias": True, "device": "emu:gfx942"}
+    given: dict[str, Any] = {"grad": x, "bias": True, "device": "emu:gfx942"}
     with pytest.raises(CkError, match=r"G008.*but something else"):
         ck.attention_grad(distant, x, x, x, far, **given)
     with pytest.raises(CkError, match=r"G008.*strides \[128, 64, 1, 8\]"):

@@ -69,7 +69,7 @@ class Paged:
             row[: len(pages)] = pages
         return Paged(page, table, None, rows, pool)
 
-    def fields(self) -> dict[str, int]:
+    def fields(self) -> dict[str, Any]:
         return {
             "pages": self.table.ctypes.data,
             "pages_stride": self.table.shape[-1],

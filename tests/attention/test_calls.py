@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import cklang as ck
 from cklang.attention_keys import AttentionAlgorithm, MaskKind, ScoreKind
 from cklang.errors import CkError
+from cklang.runtime.attention.problem import AttentionCase
 from cklang.testing import reports
 from tests.support.attention_ops import (
     arrays,
@@ -34,6 +35,7 @@ from tests.support.attention_ops import (
     varied,
     windowed,
 )
+from tests.support.typed import only
 
 B, H, G, S, T, D, E, P, N, C = ck.dims("B H G S T D E P N C")
 ARCH = "gfx942"
@@ -364,10 +366,10 @@ def test_what_is_said() -> None:
     total = next(line for line in text.splitlines() if line.startswith("  total"))
     assert f"{total.split()[2]} µs predicted" in text
     assert "ck_tile::BlockFmhaPipeline" in plain.inspect(*args)
-    (case,) = plain.problems(*args)
+    case = only(AttentionCase, plain.problems(*args))
     assert case.signature.score is ScoreKind.NONE
     assert case.signature.mask is MaskKind.NONE
-    (causal,) = windowed.problems(*args, left=0, right=0)
+    causal = only(AttentionCase, windowed.problems(*args, left=0, right=0))
     assert causal.signature.mask is MaskKind.WINDOW
     assert plain.graph(*args).number_of_nodes() == len(plain.ir(*args).body) + 3 + 1
     with pytest.raises(CkError, match=r"CK-G005 op\.grouped is for matrix products"):

@@ -8,6 +8,7 @@ those of gfx942.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ from cklang.testing import assert_close
 pytestmark = pytest.mark.usefixtures("compiler")
 
 B, H, G, S, T, D, E = ck.dims("B H G S T D E")
-F = ck.dtype_var("F", ck.f16, ck.bf16, ck.f32)
+F: Any = ck.dtype_var("F", ck.f16, ck.bf16, ck.f32)
 LOADED, WHOLE = GradPipeline.TRLOAD_KR_KTR_VR, GradPipeline.TRLOAD_QR_QTR_DOR
 
 

@@ -242,12 +242,12 @@ def test_rows_are_written_to_no_foreign_page(name: str, builds_nothing: None) ->
     change, message = APPENDED[name]
     options: dict[str, Any] = {"seqlens_k": [0, 0], "block_table": [[0, 1], [2, 3]]} | change
     names = ("seqlens_k", "block_table")
-    lists = {name: np.array(options.pop(name), np.int32) for name in names}
+    options |= {name: np.array(options[name], np.int32) for name in names}
     caches = [np.zeros((4, 2, 8, 40), np.float16) for _ in "kv"]
-    rows = [numbers(2, 2, 3, 40)] * 2
-    turns = {each: numbers(16, 16) for each in ("cos", "sin")}
+    rows = numbers(2, 2, 3, 40)
+    options |= {each: numbers(16, 16) for each in ("cos", "sin")}
     with pytest.raises(CkValueError, match=f"CK-A056 {message}"):
-        ck.append_kv(*caches, *rows, **lists, **turns, **options, device=GPU)
+        ck.append_kv(caches[0], caches[1], rows, rows, **options, device=GPU)
     assert not any(cache.any() for cache in caches)
 
 

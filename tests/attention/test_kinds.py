@@ -9,6 +9,7 @@ pairs of head sizes that CK Tile has tilings for are in the tier *full*.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,8 +23,8 @@ from cklang.testing import report, reports
 from cklang.types import DType
 
 B, H, G, S, T, D, E = ck.dims("B H G S T D E")
-F = ck.dtype_var("F", ck.f16, ck.bf16, ck.f32)
-Q = ck.dtype_var("Q", ck.fp8, ck.fp8_fnuz)
+F: Any = ck.dtype_var("F", ck.f16, ck.bf16, ck.f32)
+Q: Any = ck.dtype_var("Q", ck.fp8, ck.fp8_fnuz)
 
 
 @ck.op

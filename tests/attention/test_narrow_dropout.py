@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from cklang.testing import report
 _GPUS = [("fp8_fnuz", "gfx942"), ("fp8", "gfx950"), ("fp8", "gfx1201")]
 
 B, H, S, T, D = ck.dims("B H S T D")
-Q = ck.dtype_var("Q", ck.fp8, ck.fp8_fnuz)
+Q: Any = ck.dtype_var("Q", ck.fp8, ck.fp8_fnuz)
 
 
 @ck.op

@@ -244,14 +244,14 @@ def ours(case: Case, arrays: dict[str, Array]) -> None:
     score = case.what.get("score")
     seeds = np.array([77, 3], np.int32)
     tensors = [name for name in ("q", "k", "v", "o", "lse", "random") if name in arrays]
-    given: dict[str, AttentionTensor] = {name: tensor(arrays[name]) for name in tensors}
+    given: dict[str, Any] = {name: tensor(arrays[name]) for name in tensors}
     if score == "bias":
         given["bias"] = tensor(arrays["bias"])
     if score == "alibi":
         given["slopes"] = AttentionTensor(
             pointer=arrays["bias"].ctypes.data, stride_batch=case.heads, stride_head=1
         )
-    starts = {n: arrays[n].ctypes.data for n in ("starts_q", "starts_k") if n in arrays}
+    given |= {n: arrays[n].ctypes.data for n in ("starts_q", "starts_k") if n in arrays}
     problem = AttentionProblem(
         batch=batch_of(case),
         heads=case.heads,
@@ -264,7 +264,6 @@ def ours(case: Case, arrays: dict[str, Array]) -> None:
         seed=seeds.ctypes.data,
         offset=seeds.ctypes.data + 4,
         **given,
-        **starts,
         **case.numbers,
     )
     run(build(key), problem)

@@ -82,7 +82,7 @@ def of_serving(rng: np.random.Generator) -> Arguments:
     return [made(rng, 2, 4, 3, 64), *caches, np.array([75, 20], np.int32), table]
 
 
-def gradients(op: Any, *args: Any, **what: bool) -> list[Any]:
+def gradients(op: Any, *args: Any, **what: Any) -> list[Any]:
     *given, grad = args
     found = ck.attention_grad(op, *given, grad=grad, deterministic=True, **what)
     return [each for each in found if each is not None]

@@ -31,7 +31,7 @@ from tests.support.attention_harness import (
 from tests.support.attention_harness import check as check_directly
 
 B, H, G, S, T, D, E, P = ck.dims("B H G S T D E P")
-F = ck.dtype_var("F", ck.f16, ck.bf16)
+F: Any = ck.dtype_var("F", ck.f16, ck.bf16)
 ARCH = "gfx950"
 Covered = Callable[..., None]
 

@@ -7,7 +7,7 @@ import ast
 import importlib
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,7 +21,7 @@ from cklang.errors import RULES
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "cklang"
 ROLE = re.compile(r":(mod|class|func|data|meth|attr|exc|obj):`~?([^`]+)`")
-KINDS = {
+KINDS: dict[str, Callable[[Any], bool]] = {
     "mod": lambda value: isinstance(value, ModuleType),
     "class": lambda value: isinstance(value, type),
     "exc": lambda value: isinstance(value, type) and issubclass(value, BaseException),

@@ -77,6 +77,10 @@ def perm(a: np.ndarray, b: np.ndarray, s: np.ndarray) -> np.ndarray:
     return result
 
 
+def chosen(first: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.where(first, x, y)
+
+
 def clamp01(x: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(x), F32(0), np.clip(x, 0, 1)).astype(F32) + F32(0)
 
@@ -110,7 +114,7 @@ CASES = {
         text="v_subb_co_u32 v8, vcc, v2, v4, vcc", oracle=lambda a, b, c, d: a - b - VCC_LANES
     ),
     "cndmask": Case(
-        text="v_cndmask_b32 v8, v2, v4, vcc", oracle=lambda a, b, c, d: np.where(VCC_LANES, b, a)
+        text="v_cndmask_b32 v8, v2, v4, vcc", oracle=lambda a, b, c, d: chosen(VCC_LANES, b, a)
     ),
     "mul_lo": Case(text="v_mul_lo_u32 v8, v2, v4", oracle=lambda a, b, c, d: a * b),
     "mul_hi": Case(
@@ -177,7 +181,7 @@ CASES = {
     # cmpx keeps the lanes that pass, and only those, enabled.
     "cmpx": Case(
         text="v_cmpx_lt_u32 vcc, v2, v4\n  v_mov_b32 v8, v2",
-        oracle=lambda a, b, c, d: np.where(a < b, a, d),
+        oracle=lambda a, b, c, d: chosen(a < b, a, d),
     ),
     "add_f32": Case(text="v_add_f32 v8, v2, v4", dtype=F32, oracle=lambda a, b, c, d: a + b),
     "sub_neg_abs": Case(
@@ -354,8 +358,8 @@ def test_instruction(kernels: Module, name: str, seed: int) -> None:
     with np.errstate(all="ignore"):
         expected = case.oracle(*lanes)
     if case.mask:
-        got = int(output[0, 2]) | int(output[0, 3]) << 32
-        np.testing.assert_array_equal([got >> lane & 1 for lane in range(64)], expected)
+        bits = int(output[0, 2]) | int(output[0, 3]) << 32
+        np.testing.assert_array_equal([bits >> lane & 1 for lane in range(64)], expected)
         return
     result = case.result or case.dtype
     got = (

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -41,11 +42,12 @@ _MEMORY = """
   s_waitcnt vmcnt(0)
   global_store_dword v1, v3, s[6:7] offset:256
 """
-Step = Callable[[np.ndarray, np.ndarray], np.ndarray]
+Step = Callable[[Any, Any], Any]
+"""What an atomic leaves of the old word and its operand."""
 
 
-def packed(dtype: type) -> Step:
-    def add(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def packed(dtype: Any) -> Step:
+    def add(a: Any, b: Any) -> Any:
         x, y = (np.array([v], np.uint32).view(np.uint16).view(dtype) for v in (a, b))
         total = (x.astype(np.float32) + y.astype(np.float32)).astype(dtype)
         return total.view(np.uint32)[0]

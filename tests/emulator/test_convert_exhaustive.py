@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -56,7 +58,7 @@ def run(module: Module, name: str, values: np.ndarray) -> np.ndarray:
     return output
 
 
-def formats(module: Module) -> dict[str, type]:
+def formats(module: Module) -> dict[str, Any]:
     return FORMATS[list(FORMATS)[module.device]]
 
 

@@ -95,10 +95,14 @@ def called_in_python(trees: Sequence[ast.Module]) -> set[str]:
             inside = list(ast.walk(node))
             calls = {name_of(each.func) for each in inside if isinstance(each, ast.Call)}
             if calls & known:
-                names |= {t.value for t in inside if is_text(t) and id(t) not in statements}
+                names |= {text_of(t) for t in inside if is_text(t) and id(t) not in statements}
         elif is_text(node) and id(node) not in statements:
-            names |= called_in_cpp(node.value)
+            names |= called_in_cpp(text_of(node))
     return names
+
+
+def text_of(node: ast.Constant) -> str:
+    return str(node.value)
 
 
 def is_text(node: ast.AST) -> TypeGuard[ast.Constant]:

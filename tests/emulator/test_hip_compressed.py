@@ -10,6 +10,7 @@ import subprocess
 import sys
 import zlib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -36,11 +37,8 @@ def compressed(data: bytes, method: int, packed: bytes, version: int = 3) -> byt
 
 
 PACKERS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
-    **{f"zlib {n}": (ZLIB, lambda data, n=n: zlib.compress(data, n)) for n in (0, 1, 6, 9)},
-    **{
-        f"zstd {n}": (ZSTD, lambda data, n=n: zstandard.compress(data, n))
-        for n in (-5, 1, 3, 9, 19, 22)
-    },
+    **{f"zlib {n}": (ZLIB, partial(zlib.compress, level=n)) for n in (0, 1, 6, 9)},
+    **{f"zstd {n}": (ZSTD, partial(zstandard.compress, level=n)) for n in (-5, 1, 3, 9, 19, 22)},
     "zstd with a checksum": (
         ZSTD,
         lambda data: zstandard.ZstdCompressor(compression_params=_NOT_ENDING).compress(data),

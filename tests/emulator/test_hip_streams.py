@@ -78,7 +78,8 @@ class Words:
     def __init__(self) -> None:
         self.memory = ok(hip().hipHostMalloc(512, 0))
         self.address = int(self.memory)
-        self.values = np.frombuffer((ctypes.c_uint32 * 64).from_address(self.address), np.uint32)
+        words = (ctypes.c_uint32 * 64).from_address(self.address)
+        self.values = np.frombuffer(memoryview(words), np.uint32)
         self.flag = ctypes.c_uint32.from_address(self.address + 256)
         self.values[:] = 0
         self.flag.value = 0

@@ -133,8 +133,8 @@ def test_mfma(modules: dict[str, Module], number: int) -> None:
     layout = LAYOUTS[case.layout]
     by_name = {key.split("_")[0]: places(bases) for key, bases in layout.items()}
     # Small integers: every order of summation gives the same sum.
-    a = rng.integers(-4, 5, (case.m, case.k)).astype(case.dtype)
-    b = rng.integers(-4, 5, (case.k, case.m)).astype(case.dtype)
+    a: np.ndarray = rng.integers(-4, 5, (case.m, case.k)).astype(case.dtype)
+    b: np.ndarray = rng.integers(-4, 5, (case.k, case.m)).astype(case.dtype)
     integer = case.dtype == I8
     c = rng.integers(-9, 10, (case.m, case.m)).astype(np.int32 if integer else F32)
     data = np.zeros((64, 24), np.uint32)

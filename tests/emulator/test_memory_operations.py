@@ -114,7 +114,7 @@ def inputs(op: Operation) -> tuple[np.ndarray, np.ndarray]:
     if op.floats is not None:
         size = np.dtype(op.floats).itemsize
         for part in (memory, io):
-            usual = rng.standard_normal(part.size // size).astype(op.floats)
+            usual: np.ndarray = rng.standard_normal(part.size // size).astype(op.floats)
             part[:] = usual.view(np.uint8).reshape(part.shape)
     elif "pk_add" in op.name:
         for part in (memory, io):

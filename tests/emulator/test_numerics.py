@@ -129,7 +129,7 @@ def operand(rng: np.random.Generator, kind: str, shape: tuple[int, ...], dtype: 
     """
     if kind == "wild":
         bits = rng.integers(0, 256, (*shape, np.dtype(dtype).itemsize), dtype=np.uint8)
-        wild = bits.view(dtype)[..., 0]
+        wild: np.ndarray = bits.view(dtype)[..., 0]
         rest = wild[:, 2:]
         with np.errstate(invalid="ignore"):
             rest[~np.isfinite(rest.astype(F32))] = 1

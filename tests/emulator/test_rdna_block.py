@@ -171,13 +171,14 @@ def test_a_transposed_load_makes_operands_of_rows(
     memory = np.zeros(4096, np.uint8)
     rows = memory.reshape(-1, 2048)[:, : 16 * _STRIDE].reshape(2, 16, _STRIDE)
     rng = np.random.default_rng(width)
-    values = rng.integers(-9, 10, (2, 16, 16)).astype(element)
+    values: np.ndarray = rng.integers(-9, 10, (2, 16, 16)).astype(element)
     rows[:, :, : values[0, 0].nbytes] = values.view(np.uint8)
     output = np.zeros((LANES, 8), np.uint32)
     assert module.launch("k", memory, output, block=LANES) == "hipSuccess"
     b, a = values.astype(np.int64)
     # Lane l has column l % 16, register r row 8 (l / 16) + r.
-    got = output.view(result).reshape(2, 16, 8).transpose(0, 2, 1).reshape(16, 16)
+    words: np.ndarray = output.view(result)
+    got = words.reshape(2, 16, 8).transpose(0, 2, 1).reshape(16, 16)
     np.testing.assert_array_equal(got, a @ b)
 
 

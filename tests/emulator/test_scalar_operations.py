@@ -7,6 +7,7 @@ import operator
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -104,6 +105,18 @@ def _replaced(value: Callable[[int, State], int]) -> Effect:
     return effect
 
 
+def _mulk(immediate: int, source: int, old: State) -> int:
+    return _signed(old.d) * immediate
+
+
+def _cmovk(immediate: int, source: int, old: State) -> int:
+    return immediate if old.scc else old.d
+
+
+def _movk(immediate: int, source: int, old: State) -> int:
+    return immediate
+
+
 def cases(gpu: str) -> dict[str, tuple[str, int, Effect]]:
     """Kernel name → text, lanes of the wave, effect; d is s[20:21] and the source s[16:17]."""
     found: dict[str, tuple[str, int, Effect]] = {}
@@ -128,17 +141,17 @@ def cases(gpu: str) -> dict[str, tuple[str, int, Effect]]:
         found[f"mulk_{word}"] = (
             f"s_mulk_i32 s20, {word}",
             64,
-            _replaced(lambda s, o, k=immediate: _signed(o.d) * k),
+            _replaced(partial(_mulk, immediate)),
         )
         found[f"cmovk_{word}"] = (
             f"s_cmovk_i32 s20, {word}",
             64,
-            _replaced(lambda s, o, k=immediate: k if o.scc else o.d),
+            _replaced(partial(_cmovk, immediate)),
         )
         found[f"movk_{word}"] = (
             f"s_movk_i32 s20, {word}",
             64,
-            _replaced(lambda s, o, k=immediate: k),
+            _replaced(partial(_movk, immediate)),
         )
     return found
 

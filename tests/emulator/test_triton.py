@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -28,7 +30,7 @@ _TYPES = {
 }
 
 
-def _types(gpu: str, name: str) -> list[type]:
+def _types(gpu: str, name: str) -> list[Any]:
     return [_TYPES[kind[1:]] for kind in MADE[gpu][name]["arguments"] if kind[0] == "*"]
 
 

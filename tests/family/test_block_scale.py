@@ -20,9 +20,10 @@ from cklang.runtime.op import Op
 from cklang.testing import assert_close
 from cklang.testing.strategies import Layout, arrays, extents, strided
 from cklang.types import DTYPES, Blocks, e8m0
+from tests.support.typed import shape_of
 
 M, N, K, G = ck.dims("M N K G")
-X = ck.dtype_var("X", ck.fp8, ck.bf8, ck.fp8_fnuz, ck.bf8_fnuz, ck.f16)
+X: Any = ck.dtype_var("X", ck.fp8, ck.bf8, ck.fp8_fnuz, ck.bf8_fnuz, ck.f16)
 
 DENSE = (Layout.ROW, Layout.PADDED_ROW, Layout.OFFSET)
 EVEN = ((64, 64, 128), (80, 208, 336), (144, 48, 400))
@@ -104,8 +105,8 @@ def drawn(op: Op, dtype: str, sizes: dict[str, int], seed: int = 0) -> list[Any]
         extents = [
             extent.count(sizes[extent.of.name])
             if isinstance(extent, Blocks)
-            else sizes[extent.name]
-            for extent in parameter.type.shape
+            else sizes[str(extent)]
+            for extent in shape_of(parameter)
         ]
         if known == e8m0:
             made.append(rng.integers(120, 134, extents).astype(np.uint8).view(e8m0.numpy))
@@ -175,10 +176,11 @@ def test_every_extent_stride_and_value(data: st.DataObject, m: int, n: int, k: i
 
 @pytest.mark.usefixtures("compiler")
 def test_shares_of_k_begin_inside_blocks(covered: Callable[..., None]) -> None:
-    for kind in (
+    kinds: tuple[dict[str, Any], ...] = (
         {"split_k": 4, "reduction": Reduction.WORKSPACE},
         {"stream_k": True, "reduction": Reduction.ATOMIC},
-    ):
+    )
+    for kind in kinds:
         over(both, "gfx942", "fp8_fnuz", EVEN, algorithm(vector_d=(4,), **kind))
     covered("block scales, split-K and stream-K", "fp8_fnuz fp8_fnuz bf16", "gfx942")
 
@@ -203,7 +205,7 @@ def test_batches_and_groups(covered: Callable[..., None]) -> None:
 def test_a_and_b_alone(covered: Callable[..., None]) -> None:
     over(activations, "gfx950", "fp8", EVEN, algorithm(tile_k=128))
     covered("block scales of A", "fp8 fp8 bf16", "gfx950")
-    wmma = {"warps": (4, 2, 1), "warp_tile": (16, 16, 16), "vector_d": (4,)}
+    wmma: dict[str, Any] = {"warps": (4, 2, 1), "warp_tile": (16, 16, 16), "vector_d": (4,)}
     chosen = replace(algorithm(tile_k=32, vector=4, vector_e=4), **wmma)
     over(weights, "gfx1201", "bf8", EVEN, chosen)
     covered("block scales of B", "bf8 bf8 f32", "gfx1201")

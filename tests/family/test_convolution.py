@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,14 +14,16 @@ from hypothesis import strategies as st
 
 import cklang as ck
 from cklang.errors import CkError
-from cklang.keys import Algorithm, ConvSpecial
+from cklang.keys import Algorithm, ConvSpecial, Reduction
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.runtime.op import Op
 from cklang.testing import assert_close
+from cklang.types import Dim, DType
+from tests.support.typed import last, shape_of
 
 N, K, C, P, G = ck.dims("N K C P G")
 D, H, W, Do, Ho, Wo, Z, Y, X = ck.dims("D H W Do Ho Wo Z Y X")
-T = ck.dtype_var("T")
+T: Any = ck.dtype_var("T")
 
 SINGLE = Algorithm(
     tile=(64, 64, 32),
@@ -96,7 +99,7 @@ class Case:
     window: tuple[int, int]
     features: int
     channels: int
-    consts: dict[str, int]
+    consts: dict[str, Any]
 
     @property
     def dims(self) -> dict[str, int]:
@@ -140,7 +143,7 @@ def drawn(op: Op, dims: dict[str, int], seed: int = 0, **dtypes: Any) -> list[An
     made = []
     for parameter in op.program.signature.tensors:
         dtype = getattr(parameter.type, "dtype", None) or dtypes["T"]
-        shape = [dims.get(str(extent), extent) for extent in parameter.type.shape]
+        shape = [dims[str(n)] if isinstance(n, Dim) else n for n in shape_of(parameter)]
         made.append((rng.integers(-8, 9, shape) / 8).astype(dtype.numpy))
     return made
 
@@ -156,7 +159,7 @@ def check(op: Op, args: list[Any], device: str = "emu:gfx942", **consts: int) ->
 @pytest.mark.parametrize(
     "op", [forward, input_gradient, weight_gradient], ids=lambda op: op.program.name
 )
-def test_any_problem_in_the_plane(op, covered):
+def test_any_problem_in_the_plane(op: Op, covered: Callable[..., None]) -> None:
     algorithm = replace(SINGLE, vector_d=(1,) * (len(op.program.signature.tensors) - 2))
     single = op.using(algorithm)
 
@@ -171,8 +174,10 @@ def test_any_problem_in_the_plane(op, covered):
 
 
 @pytest.mark.usefixtures("compiler")
-@pytest.mark.parametrize("reduction", ["workspace", "tree"])
-def test_images_shared_by_workgroups(reduction, covered):
+@pytest.mark.parametrize(
+    "reduction", [Reduction.WORKSPACE, Reduction.TREE], ids=lambda each: each.value
+)
+def test_images_shared_by_workgroups(reduction: Reduction, covered: Callable[..., None]) -> None:
     """The gradient of a weight has few tiles and long sums: several workgroups share each."""
     algorithm = replace(SINGLE, vector_d=(1,), split_k=3, reduction=reduction)
     shared = weight_gradient.using(algorithm)
@@ -190,7 +195,7 @@ def test_images_shared_by_workgroups(reduction, covered):
         first = check(shared, args, **case.consts)
         again = shared(*args, **case.consts, device="emu:gfx942")
         np.testing.assert_array_equal(first, again)
-    covered(f"conv_grad_weight split-K {reduction}", "f16", "gfx942")
+    covered(f"conv_grad_weight split-K {reduction.value}", "f16", "gfx942")
 
 
 @ck.op
@@ -219,10 +224,10 @@ PLANE = {"N": 2, "H": 9, "W": 7, "Ho": 5, "Wo": 4, "C": 16, "K": 24}
     ],
     ids=lambda value: value.program.name if isinstance(value, Op) else str(value),
 )
-def test_gpus(op, arch, dtype, covered):
+def test_gpus(op: Op, arch: str, dtype: DType, covered: Callable[..., None]) -> None:
     """The kernel that is selected, with the widest accesses: channels are multiples of 8."""
     check(op, drawn(op, PLANE, T=dtype), device=f"emu:{arch}")
-    algorithm = op.last.launches[0].key.algorithm
+    algorithm = last(op).launches[0].artifact.gemm.algorithm
     assert algorithm.vector_a * dtype.bytes == algorithm.vector_b * dtype.bytes == 16
     name = {"plain": "conv", "plain_input": "conv_grad_input"}[op.program.name]
     covered(f"{name} 2D", dtype.name, arch)
@@ -234,15 +239,15 @@ def depthwise(x: ck.f16[N, H, W, C], w: ck.f16[C, 3, 3, 1]) -> ck.f16[N, Ho, Wo,
 
 
 @pytest.mark.usefixtures("stencils")
-def test_groups_that_share_a_tile_unasked(covered):
+def test_groups_that_share_a_tile_unasked(covered: Callable[..., None]) -> None:
     check(depthwise, drawn(depthwise, PLANE | {"C": 32}))
-    algorithm = depthwise.last.launches[0].key.algorithm
+    algorithm = last(depthwise).launches[0].artifact.gemm.algorithm
     assert algorithm.groups_merged > 1
     assert algorithm.special is ConvSpecial.DEPTHWISE
     covered("conv, depthwise", "f16", "gfx942")
 
 
-def test_channels_must_be_contiguous():
+def test_channels_must_be_contiguous() -> None:
     """An NCHW array seen with its channels last is refused with the way to convert it."""
     x = np.moveaxis(np.zeros((2, 16, 9, 7), np.float16), 1, -1)
     with pytest.raises(CkError, match="A036") as refusal:
@@ -250,7 +255,7 @@ def test_channels_must_be_contiguous():
     assert "numpy.moveaxis(x, 1, -1)" in str(refusal.value)
 
 
-def test_wrong_special_is_refused():
-    named = plain.using(replace(SINGLE, special="pointwise"))
+def test_wrong_special_is_refused() -> None:
+    named = plain.using(replace(SINGLE, special=ConvSpecial.POINTWISE))
     with pytest.raises(CkError, match="conv-special"):
         named(*drawn(plain, PLANE, T=ck.f16), device="emu:gfx942")

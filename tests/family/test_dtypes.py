@@ -15,11 +15,13 @@ from cklang.keys import Algorithm
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.runtime.op import Op
 from cklang.testing import assert_close
-from cklang.types import DTYPES
+from cklang.types import DTYPES, TensorType
+from tests.support.typed import instance, shape_of
 
 M, N, K = ck.dims("M N K")
 FLOATS = (ck.fp8, ck.bf8, ck.fp8_fnuz, ck.bf8_fnuz)
-X, W = ck.dtype_var("X", *FLOATS), ck.dtype_var("W", *FLOATS)
+X: Any = ck.dtype_var("X", *FLOATS)
+W: Any = ck.dtype_var("W", *FLOATS)
 SHAPES = ((64, 64, 128), (80, 48, 208), (144, 160, 64), (1, 16, 16))
 """All fit the widest loads, so that one kernel serves them."""
 
@@ -54,8 +56,8 @@ def drawn(op: Op, dtypes: dict[str, Any], shape: tuple[int, int, int]) -> list[A
     rng = np.random.default_rng(sum(shape))
     made = []
     for parameter in op.program.parameters:
-        dtype = dtypes.get(parameter.name) or parameter.type.dtype
-        extents = [sizes[str(extent)] for extent in parameter.type.shape]
+        dtype = dtypes.get(parameter.name) or instance(TensorType, parameter.type).dtype
+        extents = [sizes[str(extent)] for extent in shape_of(parameter)]
         if dtype.kind is ck.i8.kind:
             info = np.iinfo(np.int8)
             made.append(
@@ -96,7 +98,7 @@ CASES = [
 @pytest.mark.parametrize(("op", "arch", "x", "w"), CASES)
 def test_8_bit_floats(op: Op, arch: str, x: str, w: str, covered: Callable[..., None]) -> None:
     check(op, arch, x=DTYPES[x], w=DTYPES[w])
-    result = op.program.signature.result.dtype
+    result = instance(TensorType, op.program.signature.result).dtype
     covered("universal", f"{x} {w} {result}", arch)
 
 
@@ -112,7 +114,8 @@ def test_8_bit_floats(op: Op, arch: str, x: str, w: str, covered: Callable[..., 
 )
 def test_integers(op: Op, arch: str, covered: Callable[..., None]) -> None:
     check(op, arch)
-    covered("universal", f"i8 i8 {op.program.signature.result.dtype}", arch)
+    result = instance(TensorType, op.program.signature.result).dtype
+    covered("universal", f"i8 i8 {result}", arch)
 
 
 @pytest.mark.usefixtures("compiler")

@@ -22,11 +22,12 @@ from cklang.lowering.pipelines import PIPELINES
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.runtime.op import Op
 from cklang.testing import assert_close
-from cklang.types import DType, Kind
+from cklang.types import DType, Kind, TensorType
+from tests.support.typed import instance
 
 G, M, N, K = ck.dims("G M N K")
-X = ck.dtype_var("X", ck.f16, ck.bf16, ck.fp8, ck.fp8_fnuz, ck.i8)
-W = ck.dtype_var("W", ck.f16, ck.bf16, ck.fp8, ck.fp8_fnuz, ck.bf8, ck.i8)
+X: Any = ck.dtype_var("X", ck.f16, ck.bf16, ck.fp8, ck.fp8_fnuz, ck.i8)
+W: Any = ck.dtype_var("W", ck.f16, ck.bf16, ck.fp8, ck.fp8_fnuz, ck.bf8, ck.i8)
 
 
 @ck.op
@@ -88,7 +89,7 @@ class Case:
         narrow = self.x.bits == 8
         row = PIPELINES[self.more.get("pipeline", Pipeline.COMPV3)]
         vector = 1 if self.more.get("epilogue") is EpilogueKind.DEFAULT else 4
-        chosen = {
+        chosen: dict[str, Any] = {
             "tile": (64, 64, 64 if narrow else 32),
             "warps": (4, 2, 1) if wmma else (2, 2, 1),
             "warp_tile": (16, 16, 16) if wmma else (16, 16, 32),
@@ -251,12 +252,13 @@ def check(case: Case, covered: Callable[..., None]) -> None:
     assert op.last is not None
     (launch,) = op.last.launches
     family = Family.BATCHED if case.is_batch else Family.GROUPED if case.is_group else Family.GEMM
-    assert launch.key.signature.family is family
-    assert launch.key.signature.layouts == f"{case.layouts}r"
-    assert launch.key.algorithm == case.algorithm
+    key = launch.artifact.gemm
+    assert key.signature.family is family
+    assert key.signature.layouts == f"{case.layouts}r"
+    assert key.algorithm == case.algorithm
     # SGPRs of stream-K on gfx90a may go to lanes of a VGPR; nothing goes to memory.
     assert (launch.resources.vgpr_spills, launch.resources.scratch_bytes) == (0, 0)
-    result = op.program.signature.result.dtype
+    result = instance(TensorType, op.program.signature.result).dtype
     for variant in case.found:
         covered(variant, " ".join(map(str, (*case.types, result))), case.arch)
 

@@ -30,6 +30,7 @@ from cklang.runtime.op import Op
 from cklang.runtime.transposing import loaded_transpose
 from cklang.runtime.transposition import Transposition, packed_strides
 from cklang.testing import assert_close
+from tests.support.typed import last
 
 Covered = Callable[..., None]
 
@@ -91,7 +92,7 @@ def check(op: Op, args: list[Any], **more: Any) -> np.ndarray:
 
 def copies(op: Op) -> list[str]:
     """What the last call copied."""
-    problems = (launch.problem for launch in op.last.launches)
+    problems = (launch.problem for launch in last(op).launches)
     return [each.source for each in problems if isinstance(each, Transposition)]
 
 
@@ -184,7 +185,7 @@ def test_nothing_is_copied_between_kernels_of_an_op() -> None:
     check(chain, args)
     assert copies(chain)[:2] == ["x", "w"]
     assert len(copies(chain)) == 3
-    assert len(chain.last.launches) == 5
+    assert len(last(chain).launches) == 5
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
@@ -315,8 +316,8 @@ def test_any_strides(pair: tuple[np.ndarray, np.ndarray]) -> None:
 )
 def test_vectors(dtype: type, shape: tuple[int, ...], widths: tuple[int, int]) -> None:
     """Widths follow the extents; tiles end inside the matrix."""
-    source = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
-    target = np.zeros((*shape[:1], *shape[2:], shape[1]), dtype)
+    source: np.ndarray = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
+    target: np.ndarray = np.zeros((*shape[:1], *shape[2:], shape[1]), dtype)
     view = np.moveaxis(target, -1, 1)
     key = copied(source, view)
     assert (key.source_vector, key.target_vector) == widths
@@ -332,8 +333,8 @@ def test_elements_and_gpus(gpu: str, dtype: type, covered: Covered) -> None:
     size = np.dtype(dtype).itemsize
     for width in widths(size):
         shape = (2, 72, 9 * 8) if width > 1 else (2, 67, 71)
-        source = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
-        target = np.zeros((2, *shape[:0:-1]), dtype)
+        source: np.ndarray = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
+        target: np.ndarray = np.zeros((2, *shape[:0:-1]), dtype)
         copied(source, target.transpose(0, 2, 1), TransposeKey(size, width, width, gpu))
         np.testing.assert_array_equal(target.transpose(0, 2, 1), source)
     covered("transpose", f"{size} bytes", gpu)

@@ -17,11 +17,13 @@ from cklang.errors import CkError
 from cklang.keys import Algorithm, Family, Pipeline
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.runtime.op import Op
+from cklang.runtime.problem import Matrix, Problem
 from cklang.testing import assert_close
 from cklang.types import DTYPES
+from tests.support.typed import instance, last, only
 
 G, M, N, K = ck.dims("G M N K")
-T = ck.dtype_var("T", ck.f16, ck.bf16, ck.fp8, ck.bf8, ck.fp8_fnuz, ck.bf8_fnuz)
+T: Any = ck.dtype_var("T", ck.f16, ck.bf16, ck.fp8, ck.bf8, ck.fp8_fnuz, ck.bf8_fnuz)
 
 
 @ck.op
@@ -196,8 +198,7 @@ def test_batches_of_integers(covered: Callable[..., None]) -> None:
         x = rng.standard_normal((g, m, k)).astype(np.float16)
         w = rng.integers(-8, 8, (g, n, k)).astype(ml_dtypes.int4)
         check(experts, "gfx942", [x, w, rng.standard_normal((g, n)).astype(np.float32)])
-    assert experts.last is not None
-    assert experts.last.launches[0].key.signature.family is Family.BATCHED
+    assert last(experts).launches[0].artifact.gemm.signature.family is Family.BATCHED
     covered("packed B, batched", "f16 i4 f16", "gfx942")
 
 
@@ -214,12 +215,14 @@ def test_batches_of_floats(covered: Callable[..., None]) -> None:
 def test_batches_that_are_columns(n: int, k: int) -> None:
     """One x for all matrices: their rows are those of one product."""
     w = ck.pack(np.ones((5, n, k), int))
-    (found,) = shared.problems(np.ones((16, k), np.float16), w)
+    found = only(Problem, shared.problems(np.ones((16, k), np.float16), w))
+    b = instance(Matrix, found.b)
     room = -(-k // 32) * 32
-    assert (found.batch, found.n, found.b.layout.value) == ((), 5 * n, "c")
-    assert found.b.stride == room
-    (apart,) = experts.problems(np.ones((5, 16, k), np.float16), w, np.ones((5, n), np.float32))
-    assert (apart.batch, apart.n, apart.b.batch) == ((5,), n, (n * room,))
+    assert (found.batch, found.n, b.layout.value) == ((), 5 * n, "c")
+    assert b.stride == room
+    args = (np.ones((5, 16, k), np.float16), w, np.ones((5, n), np.float32))
+    apart = only(Problem, experts.problems(*args))
+    assert (apart.batch, apart.n, instance(Matrix, apart.b).batch) == ((5,), n, (n * room,))
 
 
 @pytest.mark.usefixtures("compiler")
@@ -279,11 +282,13 @@ def test_single_rows_are_packed_rows(shape: tuple[int, int, int]) -> None:
     x = np.ones((m, k)).astype(ck.fp4.numpy)
     w = np.ones((n, k)).astype(ck.fp4.numpy)
     with ck.using(arch="gfx950"):
-        (found,) = product.problems(ck.pack(x), ck.pack(w))
+        found = only(Problem, product.problems(ck.pack(x), ck.pack(w)))
     assert found.signature.layouts == "rcr"
-    assert found.a.stride == found.b.stride == -(-k // 32) * 32
-    (upright_,) = upright.problems(np.ones((m, k), np.float16), ck.pack(np.ones((k, n), int), 0))
-    assert (upright_.b.layout.value, upright_.b.stride) == ("c", -(-k // 32) * 32)
+    strides = [instance(Matrix, operand).stride for operand in (found.a, found.b)]
+    assert strides == [-(-k // 32) * 32] * 2
+    args = (np.ones((m, k), np.float16), ck.pack(np.ones((k, n), int), 0))
+    b = instance(Matrix, only(Problem, upright.problems(*args)).b)
+    assert (b.layout.value, b.stride) == ("c", -(-k // 32) * 32)
 
 
 def test_what_is_refused() -> None:
@@ -328,7 +333,7 @@ def test_rules_know_eights_and_pipelines() -> None:
     packed = ck.pack(w)
     with pytest.raises(CkError, match="packed-run"):
         linear.using(short).explain(x, packed, scale, res, device="emu:gfx942")
-    (problem,) = linear.problems(x, packed, scale, res)
+    problem = only(Problem, linear.problems(x, packed, scale, res))
     assert problem.signature.dtype_b is ck.i4
     chosen = ck.select(problem, arch="gfx942").key.algorithm
     assert chosen.pipeline is Pipeline.COMPV3

@@ -17,12 +17,14 @@ from cklang.errors import CkError
 from cklang.keys import Algorithm, Pipeline, Scheduler
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.runtime.arrangement import Arrangement
+from cklang.runtime.problem import Matrix, Problem
 from cklang.testing import assert_close
 from cklang.testing.strategies import extents
 from cklang.types import DTYPES
+from tests.support.typed import instance, only
 
 M, N, K = ck.dims("M N K")
-T = ck.dtype_var("T", ck.f16, ck.bf16, ck.fp8, ck.bf8, ck.fp8_fnuz, ck.bf8_fnuz)
+T: Any = ck.dtype_var("T", ck.f16, ck.bf16, ck.fp8, ck.bf8, ck.fp8_fnuz, ck.bf8_fnuz)
 
 
 @ck.op
@@ -76,7 +78,7 @@ def test_products(arch: str, dtype: str, covered: Callable[..., None]) -> None:
     assert linear.last is not None
     assert linear.last.memoised
     record = linear.last.launches[0]
-    assert record.artifact.key.algorithm.pipeline is Pipeline.PRESHUFFLE_V2
+    assert record.artifact.gemm.algorithm.pipeline is Pipeline.PRESHUFFLE_V2
     assert record.resources.spills == 0
     covered("prepared weight", dtype, arch)
 
@@ -204,9 +206,9 @@ def test_it_is_told_in_explain_and_keys() -> None:
     x, w, bias, res = operands("f16", 64, 64, 64)
     weight = ck.prepare(w, linear, device="emu:gfx950")
     assert "preshuffle_v2" in linear.explain(x, weight, bias, res, device="emu:gfx950")
-    (problem,) = linear.problems(x, weight, bias, res)
+    problem = only(Problem, linear.problems(x, weight, bias, res))
     assert problem.signature.layouts == "rpr"
-    assert problem.b.prepared == weight.arrangement
+    assert instance(Matrix, problem.b).prepared == weight.arrangement
     known = ck.problem(64, 64, 64, layouts="rpr", prepared=weight.arrangement)
     assert ck.select(known, arch="gfx950").key.algorithm.pipeline is Pipeline.PRESHUFFLE_V2
     with pytest.raises(CkError, match="CK-K002"):

@@ -15,19 +15,21 @@ from hypothesis import strategies as st
 import cklang as ck
 from cklang.arch import arch
 from cklang.errors import CkUnsupportedError
+from cklang.fusion.plan import FusionPlan
 from cklang.ir.nodes import Function
 from cklang.keys import Algorithm, DKind, Pipeline, Reduction, Scheduler, Signature
 from cklang.keys import Layout as MatrixLayout
 from cklang.lowering.gemm import PROLOGUES, lower
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.runtime.op import Op, op_from_ir
-from cklang.runtime.problem import ComputedMatrix
+from cklang.runtime.problem import ComputedMatrix, Problem
 from cklang.runtime.rules import objections
 from cklang.testing import assert_close
 from cklang.testing.compare import UNCHECKED
 from cklang.testing.programs import computed_products
 from cklang.testing.strategies import Layout, arrays, extents, strided
 from cklang.types import DType
+from tests.support.typed import instance, only
 
 G, M, N, K = ck.dims("G M N K")
 ONE = Algorithm(
@@ -83,7 +85,7 @@ class TestProblems:
     """What strides make of the operands."""
 
     def test_operands_are_read_by_kind(self) -> None:
-        (problem,) = normalised.problems(*features(70, 50, 40))
+        problem = only(Problem, normalised.problems(*features(70, 50, 40)))
         assert isinstance(problem.a, ComputedMatrix)
         kinds = [read.kind for read in problem.a.reads]
         assert kinds == [DKind.FULL, DKind.COLUMN, DKind.ROW, DKind.ROW, DKind.SCALAR]
@@ -104,7 +106,7 @@ class TestProblems:
             return made.T if turned else made
 
         w = np.ones((8, 24), np.float16)
-        (problem,) = both.problems(matrix(True), matrix(False), matrix(True), w)
+        problem = only(Problem, both.problems(matrix(True), matrix(False), matrix(True), w))
         assert isinstance(problem.a, ComputedMatrix)
         assert problem.a.layout is MatrixLayout.COL
         kinds = [read.kind for read in problem.a.reads]
@@ -134,13 +136,14 @@ class TestProblems:
             return (x * s).to(ck.f16) @ w.T
 
         x, s, w = np.ones((3, 5, 8)), np.ones(8), np.ones((7, 8))
-        (problem,) = heads.problems(*(each.astype(np.float16) for each in (x, s, w)))
+        args = [each.astype(np.float16) for each in (x, s, w)]
+        problem = only(Problem, heads.problems(*args))
         assert (problem.batch, problem.m) == ((), 15)
 
     def test_the_source_leaves_a_hole_for_each_function(self) -> None:
         args = weights(64, 64, 64)
-        (kernel,) = dequantised.fusion(*args).kernels
-        (problem,) = dequantised.problems(*args)
+        (kernel,) = instance(FusionPlan, dequantised.fusion(*args)).kernels
+        problem = only(Problem, dequantised.problems(*args))
         key = ck.select(problem, arch="gfx942").key
         source = lower(key, kernel.epilogue)
         assert source.stencil.count(f"float {PROLOGUES['B']}(int, float);") == 1
@@ -189,7 +192,7 @@ class TestOnOneGpu:
         args[0] = data.draw(strided(args[0], (Layout.ROW, Layout.PADDED_ROW, Layout.OFFSET)))
         # The draw has infinities and huge numbers, beside which a sum may be anything.
         check(op, args, unchecked=1)
-        (problem,) = op.problems(*args)
+        problem = only(Problem, op.problems(*args))
         signature = replace(problem.signature, epilogue="")
         # An extent of 1 makes another kind, and so another stencil, of an operand.
         if min(m, n, k) > 1:

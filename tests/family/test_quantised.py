@@ -12,13 +12,15 @@ import pytest
 import cklang as ck
 from cklang.keys import DKind
 from cklang.reference.bounds import evaluate_with_bound
+from cklang.runtime.problem import Problem
 from cklang.testing import assert_close
 from cklang.types import DTYPES
+from tests.support.typed import only
 
 pytestmark = pytest.mark.usefixtures("stencils")
 
 M, N, K = ck.dims("M N K")
-Q = ck.dtype_var("Q", ck.fp8, ck.fp8_fnuz)
+Q: Any = ck.dtype_var("Q", ck.fp8, ck.fp8_fnuz)
 
 
 @ck.op
@@ -81,7 +83,7 @@ def test_one_scale_a_tensor(arch: str, dtype: str, covered: Callable[..., None])
         bias = rng.standard_normal(n).astype(DTYPES["bf16"].numpy)
         args = (x, w, 0.03, -1.5, bias)
         with ck.using(arch=arch):
-            (problem,) = tensor_wise.problems(*args)
+            problem = only(Problem, tensor_wise.problems(*args))
         assert [d.kind for d in problem.d].count(DKind.SCALAR) == 2
         got = tensor_wise(*args, device=f"emu:{arch}")
         (want,), (bound,) = evaluate_with_bound(tensor_wise.ir(*args), args)

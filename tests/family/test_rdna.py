@@ -14,9 +14,10 @@ from cklang.errors import CkError
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.runtime.op import Op
 from cklang.testing import assert_close
+from tests.support.typed import shape_of
 
 M, N, K = ck.dims("M N K")
-T = ck.dtype_var("T", ck.f16, ck.bf16)
+T: Any = ck.dtype_var("T", ck.f16, ck.bf16)
 SHAPES = ((64, 64, 64), (80, 48, 208), (144, 160, 0), (1, 16, 16))
 """All fit the widest loads, so that one kernel serves them."""
 
@@ -42,8 +43,8 @@ def drawn(op: Op, dtype: Any, shape: tuple[int, int, int]) -> list[Any]:
     made = []
     for parameter in op.program.parameters:
         held = getattr(parameter.type, "dtype", dtype)
-        extents = [sizes[str(extent)] for extent in parameter.type.shape]
-        numbers = rng.standard_normal(extents)
+        extents = [sizes[str(extent)] for extent in shape_of(parameter)]
+        numbers: np.ndarray = rng.standard_normal(extents)
         if held.kind is ck.i8.kind:
             numbers = rng.integers(-128, 128, extents)
         made.append(numbers.astype(held.numpy))

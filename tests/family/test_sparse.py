@@ -16,7 +16,9 @@ from cklang.errors import CkError
 from cklang.ir.numeric import Array, kept24
 from cklang.keys import Algorithm, Pipeline, Scheduler
 from cklang.reference.bounds import evaluate_with_bound
+from cklang.runtime.problem import Problem
 from cklang.testing import assert_close
+from tests.support.typed import only
 
 M, N, K, L = ck.dims("M N K L")
 
@@ -180,7 +182,7 @@ def test_what_is_refused() -> None:
 def test_the_key_and_the_source_say_so() -> None:
     args = operands(16, 16, 16, 0.5)[:2]
     x, w = args[0], np.ascontiguousarray(args[1].T)
-    (problem,) = plain.problems(x, w)
+    problem = only(Problem, plain.problems(x, w))
     assert problem.sparse
     assert problem.signature.sparse
     source = plain.inspect(x, w, device="emu:gfx942")

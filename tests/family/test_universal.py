@@ -23,7 +23,7 @@ from cklang.types import DType
 pytestmark = pytest.mark.usefixtures("compiler")
 
 M, N, K = ck.dims("M N K")
-T = ck.dtype_var("T", ck.f16, ck.bf16, ck.f32)
+T: Any = ck.dtype_var("T", ck.f16, ck.bf16, ck.f32)
 
 
 @ck.op
@@ -48,7 +48,7 @@ class Case:
     def algorithm(self) -> Algorithm:
         row = PIPELINES[self.pipeline]
         vector = 1 if self.more.get("epilogue") is EpilogueKind.DEFAULT else 8
-        chosen = {
+        chosen: dict[str, Any] = {
             "tile": (64, 64, 32),
             "warps": (2, 2, 1),
             "warp_tile": (16, 16, 16),
@@ -144,7 +144,7 @@ def test_every_pipeline(case: Case, covered: Callable[..., None]) -> None:
         assert_close(got, want, bound)
     assert op.last is not None
     (launch,) = op.last.launches
-    assert launch.key.algorithm == case.algorithm
+    assert launch.artifact.gemm.algorithm == case.algorithm
     assert launch.resources.spills == 0
     for variant in case.variants:
         covered(variant, case.dtype.name, case.arch)

@@ -35,8 +35,7 @@ def ck() -> types.ModuleType:
     for part in (cklang.types, functions):
         for name in part.__all__:
             setattr(module, name, getattr(part, name))
-    module.op = Program.from_function
-    module.fn = fn
+    vars(module).update(op=Program.from_function, fn=fn)
     return module
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import types
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ M, N, K = ck.dims("M N K")
 SCALE = 2.0
 SHIFTS = (1.0, 2.0)
 X, W = np.ones((2, 4), np.float16), np.ones((3, 4), np.float16)
-settings = types.ModuleType("settings")
+settings: Any = types.ModuleType("settings")
 settings.GAIN = 2.0
 
 
@@ -103,7 +104,7 @@ def test_attributes_of_modules_and_the_modules_are_watched(
     with pytest.raises(CkValueError, match=r"settings\.GAIN was 2\.0"):
         through_a_module.ir(X, W)
     monkeypatch.undo()
-    other = types.ModuleType("settings")
+    other: Any = types.ModuleType("settings")
     other.GAIN = 3.0
     monkeypatch.setitem(globals(), "settings", other)
     with pytest.raises(CkValueError):

@@ -9,7 +9,7 @@ from cklang.errors import CkUnsupportedError
 from cklang.fusion.draw import annotated_graph, to_dot, to_mermaid
 from cklang.fusion.kernel import RULES
 from cklang.fusion.partition import plan
-from cklang.fusion.plan import Computed, FusionPlan, epilogue_hash
+from cklang.fusion.plan import Computed, FusedGemm, FusionPlan, View, epilogue_hash
 from cklang.ir.parser import parse_function
 from cklang.types import dims
 
@@ -50,6 +50,7 @@ def test_a_bare_gemm() -> None:
 def test_transposed_operands_are_views() -> None:
     found = planned("%t: f16[K, N] = transpose(%v) {perm = [1, 0]} %r: f32[M, N] = gemm(%x, %t)")
     (kernel,) = found.kernels
+    assert isinstance(kernel.b, View)
     assert kernel.b.perm == (1, 0)
     assert kernel.b.value.name == "v"
     assert "view" in rules(found)
@@ -60,7 +61,9 @@ def test_two_transposes_are_none() -> None:
         "%a: f16[N, K] = transpose(%w) {perm = [1, 0]}"
         "%b: f16[K, N] = transpose(%a) {perm = [1, 0]} %r: f32[M, N] = gemm(%x, %b)"
     )
-    assert found.kernels[0].b.perm == (0, 1)
+    (kernel,) = found.kernels
+    assert isinstance(kernel.b, View)
+    assert kernel.b.perm == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -184,6 +187,7 @@ def test_a_transposed_result_exchanges_a_and_b() -> None:
         "f32[N, M]",
     )
     (kernel,) = found.kernels
+    assert isinstance(kernel, FusedGemm)
     assert kernel.transposed
     assert (str(kernel.a), str(kernel.b)) == ("%w.T", "%x.T")
     assert reads(found) == ["%col[n]"]
@@ -277,6 +281,7 @@ def test_what_follows_no_product_is_computed_as_it_is_loaded() -> None:
 def test_a_transposed_kernel_exchanges_its_prologues() -> None:
     body = f"{SCALED} %g: f32[M, N] = gemm(%h, %w) %r: f32[N, M] = transpose(%g) {{perm = [1, 0]}}"
     (kernel,) = planned(body, "f32[N, M]").kernels
+    assert isinstance(kernel, FusedGemm)
     assert kernel.transposed
     assert isinstance(kernel.b, Computed)
     assert [read.axes for read in kernel.b.reads] == [(1, 0), (None, 0)]

@@ -108,8 +108,8 @@ def test_random_bytes_stand_where_a_wave_of_the_device_has_them() -> None:
         row, column = i % 32, j % 32
         lane = column + 32 * (row // 8 % 2)
         byte = 8 * (row // 16) + row % 8
-        counter = np.uint64(offset + 64 * (3 * b + h) + lane)
-        words = philox(counter, np.uint64(i // 32 | (j // 32) << 32), seed)
+        counter = np.array(offset + 64 * (3 * b + h) + lane, np.uint64)
+        words = philox(counter, np.array(i // 32 | (j // 32) << 32, np.uint64), seed)
         assert got[b, h, i, j] == int(words[byte // 4]) >> 8 * (byte % 4) & 255
 
 

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cklang.errors import CkError
 from cklang.ir.derive import derive
+from cklang.ir.nodes import Function
 from cklang.ir.parser import parse_function
 from cklang.ir.verifier import verify
 from cklang.ir.windows import Window, geometry
@@ -25,7 +28,7 @@ EXTENTS = range(12)
 
 
 @given(window=WINDOWS)
-def test_each_extent_is_solved_by_the_two_others(window):
+def test_each_extent_is_solved_by_the_two_others(window: Window) -> None:
     """``inputs`` and ``weights`` list exactly the extents whose ``outputs`` is the given one."""
     for weight in range(1, 5):
         for output in range(1, 5):
@@ -37,7 +40,7 @@ def test_each_extent_is_solved_by_the_two_others(window):
             assert [w for w in window.weights(given_, output) if w < 40] == fit
 
 
-def test_output_counts_the_places_of_the_window():
+def test_output_counts_the_places_of_the_window() -> None:
     window = Window(stride=2, before=1, after=0, dilation=2)
     # Padded to 8, the three taps reach 5: places 0 and 2.
     assert list(window.outputs(7, 3)) == [2]
@@ -61,8 +64,8 @@ def test_output_counts_the_places_of_the_window():
         {"stride": (1,) * 4, "padding": ((0, 0),) * 4, "dilation": (1,) * 4, "rank": 6},
     ],
 )
-def test_no_geometry(change):
-    legal = {
+def test_no_geometry(change: dict[str, Any]) -> None:
+    legal: dict[str, Any] = {
         "stride": (1, 1),
         "padding": ((0, 0), (0, 0)),
         "dilation": (1, 1),
@@ -76,7 +79,13 @@ def test_no_geometry(change):
 ATTRS = "{dilation = [1, 1], groups = %d, padding = [[1, 1], [1, 1]], stride = [2, 2]}"
 
 
-def conv(result="f32[N, Ho, Wo, K]", w="f16[K, 3, 3, C]", groups=1, op="conv", a="f16[N, H, W, C]"):
+def conv(
+    result: str = "f32[N, Ho, Wo, K]",
+    w: str = "f16[K, 3, 3, C]",
+    groups: int = 1,
+    op: str = "conv",
+    a: str = "f16[N, H, W, C]",
+) -> Function:
     return parse_function(
         f"func @f(%x: {a}, %w: {w}) -> {result} {{\n"
         f"  %0: {result} = {op}(%x, %w) {ATTRS % groups}\n"
@@ -84,19 +93,19 @@ def conv(result="f32[N, Ho, Wo, K]", w="f16[K, 3, 3, C]", groups=1, op="conv", a
     )
 
 
-def dims(**extents):
+def dims(**extents: int) -> dict[Dim, int]:
     return {Dim(name): extent for name, extent in extents.items()}
 
 
 KNOWN = dims(N=2, H=7, W=8, C=4, K=6)
 
 
-def test_extents_are_derived():
+def test_extents_are_derived() -> None:
     found = derive(verify(conv()), KNOWN)
     assert found == KNOWN | dims(Ho=4, Wo=4)
 
 
-def test_channels_of_groups_are_derived():
+def test_channels_of_groups_are_derived() -> None:
     function = verify(conv("f32[K, 3, 3, P]", "f16[N, Ho, Wo, K]", 2, "conv_grad_weight"))
     assert derive(function, KNOWN | dims(Ho=4, Wo=4))[Dim("P")] == 2
     function = verify(
@@ -118,7 +127,7 @@ def test_channels_of_groups_are_derived():
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_extents_that_do_not_fit(code, function, known):
+def test_extents_that_do_not_fit(code: str, function: Function, known: dict[Dim, int]) -> None:
     if "conv_grad_input" in str(function):
         function = conv(op="conv_grad_input", result="f32[N, P, Q, C]", a="f16[N, H, W, K]")
     with pytest.raises(CkError) as caught:
@@ -137,7 +146,7 @@ def test_extents_that_do_not_fit(code, function, known):
     ],
     ids=["channels of the result", "channels", "channels of a group", "rank", "numbers"],
 )
-def test_verifier_refuses_what_cannot_be(function):
+def test_verifier_refuses_what_cannot_be(function: Function) -> None:
     with pytest.raises(CkError) as caught:
         verify(function)
     assert caught.value.code == "I019"

@@ -18,9 +18,9 @@ from cklang.types import DTYPES
 
 Array = NDArray[np.floating]
 
-UNARY = ("tanh", "erf", "expm1", "log1p", "floor", "rsqrt", "rcp", "round_f16")
 EIGHT_BITS = ("fp8", "bf8", "fp8_fnuz", "bf8_fnuz")
-UNARY += tuple(f"round_{name}" for name in EIGHT_BITS)
+ROUNDING = ("round_f16", *(f"round_{name}" for name in EIGHT_BITS))
+UNARY = ("tanh", "erf", "expm1", "log1p", "floor", "rsqrt", "rcp", *ROUNDING)
 BINARY = ("pow", "min", "max")
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 3.0, -3.0, 2.5, -2.5, 1e-40, -1e-40]

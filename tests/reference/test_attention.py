@@ -20,7 +20,7 @@ from cklang.testing import assert_close
 from cklang.testing.compare import largest_ratio
 
 B, H, G, S, T, D, E = ck.dims("B H G S T D E")
-NumberType = ck.dtype_var("NumberType", ck.f16, ck.bf16, ck.f32, ck.fp8)
+NumberType: Any = ck.dtype_var("NumberType", ck.f16, ck.bf16, ck.f32, ck.fp8)
 
 
 @ck.op
@@ -73,10 +73,11 @@ def draw(
     rng: np.random.Generator, sizes: dict[str, int], dtype: Any = np.float32
 ) -> tuple[Any, Any, Any]:
     """Return q, k and v; ``sizes`` has the extents by the names of the axes."""
-    shapes = ("BHSD", "BGTD", "BGTE")
-    return tuple(  # type: ignore[return-value]
-        rng.uniform(-1, 1, [sizes[axis] for axis in shape]).astype(dtype) for shape in shapes
+    q, k, v = (
+        rng.uniform(-1, 1, [sizes[axis] for axis in shape]).astype(dtype)
+        for shape in ("BHSD", "BGTD", "BGTE")
     )
+    return q, k, v
 
 
 SIZES = {"B": 2, "H": 4, "G": 2, "S": 37, "T": 50, "D": 24, "E": 16}
@@ -392,7 +393,7 @@ def test_kernels_are_within_their_bound(
 ) -> None:
     rng = np.random.default_rng(seed)
     arrays = draw(rng, {**SIZES, "S": 9, "T": keys})
-    arrays = tuple((each * size).astype(dtype) for each in arrays)  # type: ignore[assignment]
+    arrays = tuple((each * size).astype(dtype) for each in arrays)
     wanted, bounds = evaluate_with_bound(plain.ir(*arrays), arrays)
     for got, want, bound in zip(kernel(*arrays, tile, dtype), wanted, bounds, strict=True):
         assert_close(got, want, bound)

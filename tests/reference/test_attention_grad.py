@@ -150,21 +150,23 @@ def kernel(q: Array, k: Array, v: Array, g: Array, slip: str = "") -> list[Array
 @given(st.integers(1, 40), st.integers(1, 70), st.sampled_from((1, 2)), st.integers(0, 99))
 def test_kernels_are_within_their_bound(rows: int, keys: int, shared: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    args = [made(rng, np.float16, 1, 2 * n, m, 16) for n, m in ((shared, rows), (1, keys))]
-    args.append(made(rng, np.float16, 1, 2, keys, 16))
+    q, k, v = (
+        made(rng, np.float16, 1, 2 * n, m, 16) for n, m in ((shared, rows), (1, keys), (1, keys))
+    )
     grad = made(rng, np.float16, 1, 2 * shared, rows, 16)
-    found, bounds = gradients_with_bound(whole.ir(*args), args, grad)
-    for got, want, bound in zip(kernel(*args, grad), found, bounds, strict=True):
+    found, bounds = gradients_with_bound(whole.ir(q, k, v), [q, k, v], grad)
+    for got, want, bound in zip(kernel(q, k, v, grad), found, bounds, strict=True):
         assert largest_ratio(got.astype(np.float16), want, bound) <= 1
 
 
 @pytest.mark.parametrize(("slip", "which"), [("d", 0), ("coarse", 0), ("heads", 1), ("heads", 2)])
 def test_the_bound_finds_wrong_kernels(slip: str, which: int) -> None:
     rng = np.random.default_rng(3)
-    args = [made(rng, np.float16, 1, *shape) for shape in ((4, 30, 16), (2, 50, 16), (2, 50, 16))]
+    shapes = ((4, 30, 16), (2, 50, 16), (2, 50, 16))
+    q, k, v = (made(rng, np.float16, 1, *shape) for shape in shapes)
     grad = made(rng, np.float16, 1, 4, 30, 16)
-    found, bounds = gradients_with_bound(whole.ir(*args), args, grad)
-    got = kernel(*args, grad, slip)[which]
+    found, bounds = gradients_with_bound(whole.ir(q, k, v), [q, k, v], grad)
+    got = kernel(q, k, v, grad, slip)[which]
     assert largest_ratio(got, found[which], bounds[which]) > 1
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,17 +12,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cklang.ir.builder import Builder
+from cklang.ir.nodes import Function
+from cklang.ir.numeric import Array
 from cklang.ir.windows import DIRECTIONS, Role, Window
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.reference.evaluate import evaluate
-from cklang.types import TensorType, f16, f32, i8
+from cklang.types import DType, TensorType, f16, f32, i8
+
+Axes = list[tuple[int, int, int]]
+"""Of each axis in space: the extents of the input, the weight and the output."""
+Groups = tuple[int, int, int, int]
+"""Images, groups, and the features and channels of a group."""
+Shapes = dict[Role, tuple[int, ...]]
+Drawn = tuple[list[Window], Axes, Groups, bool]
 
 
 @st.composite
-def convolutions(draw, most=5):
+def convolutions(draw: st.DrawFn, most: int = 5) -> Drawn:
     """Draw attributes, extents (n, g, k, c and for each axis input, weight, output) and a form."""
     spatial = draw(st.integers(1, 3))
-    axes, windows = [], []
+    axes: Axes = []
+    windows: list[Window] = []
     for _ in range(spatial):
         window = Window(
             stride=draw(st.integers(1, 3)),
@@ -39,7 +50,7 @@ def convolutions(draw, most=5):
     return windows, axes, (n, g, k, c), draw(st.booleans())
 
 
-def shapes_of(axes, extents, apart):
+def shapes_of(axes: Axes, extents: Groups, apart: bool) -> Shapes:
     n, g, k, c = extents
     given, weight, output = (tuple(each) for each in zip(*axes, strict=True))
     if apart:
@@ -55,7 +66,7 @@ def shapes_of(axes, extents, apart):
     }
 
 
-def attributes(windows, groups):
+def attributes(windows: list[Window], groups: int) -> dict[str, Any]:
     return {
         "stride": tuple(w.stride for w in windows),
         "padding": tuple((w.before, w.after) for w in windows),
@@ -64,7 +75,9 @@ def attributes(windows, groups):
     }
 
 
-def function_of(op, windows, shapes, groups, dtype=f32):
+def function_of(
+    op: str, windows: list[Window], shapes: Shapes, groups: int, dtype: DType = f32
+) -> Function:
     builder = Builder("f")
     direction = DIRECTIONS[op]
     params = [
@@ -75,7 +88,9 @@ def function_of(op, windows, shapes, groups, dtype=f32):
     return builder.finish(builder.apply(op, params, attrs, shape=shapes[direction.result]))
 
 
-def by_loops(windows, axes, extents, tensors, missing):
+def by_loops(
+    windows: list[Window], axes: Axes, extents: Groups, tensors: dict[Role, Array], missing: Role
+) -> Array:
     """Compute the missing tensor number by number, with the groups apart."""
     n_, g_, k_, c_ = extents
     x, w, y = (tensors[role] for role in Role)
@@ -103,7 +118,7 @@ def by_loops(windows, axes, extents, tensors, missing):
 @pytest.mark.parametrize("op", DIRECTIONS)
 @given(case=convolutions(most=2), seed=st.integers(0, 99))
 @settings(max_examples=25)
-def test_meaning_is_the_sum_over_taps(op, case, seed):
+def test_meaning_is_the_sum_over_taps(op: str, case: Drawn, seed: int) -> None:
     windows, axes, extents, apart = case
     direction = DIRECTIONS[op]
     shapes = shapes_of(axes, extents, apart)
@@ -125,7 +140,7 @@ def test_meaning_is_the_sum_over_taps(op, case, seed):
 @pytest.mark.parametrize("op", DIRECTIONS)
 @given(case=convolutions(), seed=st.integers(0, 99))
 @settings(max_examples=25)
-def test_meaning_is_torchs(op, case, seed):
+def test_meaning_is_torchs(op: str, case: Drawn, seed: int) -> None:
     torch = pytest.importorskip("torch")
     windows, axes, extents, _ = case
     direction = DIRECTIONS[op]
@@ -136,7 +151,7 @@ def test_meaning_is_torchs(op, case, seed):
     operands = [arrays[role] for role in direction.operands]
     (got,), (bound,) = evaluate_with_bound(function, operands)
 
-    def channels_second(array):
+    def channels_second(array: Array) -> Any:
         return torch.tensor(np.moveaxis(array, -1, 1).astype(np.float64), requires_grad=True)
 
     x, w = channels_second(arrays[Role.INPUT]), channels_second(arrays[Role.WEIGHT])
@@ -155,10 +170,14 @@ def test_meaning_is_torchs(op, case, seed):
     assert (np.abs(got - moved) <= bound + 1e-7).all()
 
 
-def test_bound_counts_what_is_summed():
+def test_bound_counts_what_is_summed() -> None:
     """The bound of ones is gamma times the number of ones that are added up."""
     windows = [Window(before=1, after=1), Window(stride=2)]
-    shapes = {Role.INPUT: (2, 4, 5, 6), Role.WEIGHT: (4, 3, 1, 3), Role.OUTPUT: (2, 4, 3, 4)}
+    shapes: Shapes = {
+        Role.INPUT: (2, 4, 5, 6),
+        Role.WEIGHT: (4, 3, 1, 3),
+        Role.OUTPUT: (2, 4, 3, 4),
+    }
     sums = {"conv": 3 * 3, "conv_grad_input": 3 * 2, "conv_grad_weight": 2 * 4 * 3}
     for op, count in sums.items():
         function = function_of(op, windows, shapes, 2, f16)
@@ -169,9 +188,9 @@ def test_bound_counts_what_is_summed():
         assert worst == pytest.approx((2 * count + 8) * 2.0**-24 * count, rel=1e-6)
 
 
-def test_infinite_weight_may_meet_padding():
+def test_infinite_weight_may_meet_padding() -> None:
     windows = [Window(before=1, after=1)]
-    shapes = {Role.INPUT: (1, 4, 1), Role.WEIGHT: (1, 3, 1), Role.OUTPUT: (1, 4, 1)}
+    shapes: Shapes = {Role.INPUT: (1, 4, 1), Role.WEIGHT: (1, 3, 1), Role.OUTPUT: (1, 4, 1)}
     function = function_of("conv_grad_input", windows, shapes, 1)
     weight = np.array([0.0, np.inf, 0.0], np.float32).reshape(1, 3, 1)
     _, (bound,) = evaluate_with_bound(function, [np.ones((1, 4, 1), np.float32), weight])

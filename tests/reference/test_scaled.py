@@ -19,9 +19,9 @@ from cklang.ir.nodes import Function
 from cklang.ir.parser import parse_function
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.reference.evaluate import evaluate
-from cklang.testing import assert_close
-from cklang.testing.strategies import Values, arrays, extents
-from cklang.types import DType, TensorType, e8m0, f32
+from cklang.testing import assert_close, strategies
+from cklang.testing.strategies import Values, extents
+from cklang.types import Dim, DType, TensorType, e8m0, f32
 
 BLOCKS = {"a": (((1, 4), ())), "b": (((), (4, 3))), "both": (((2, 4), (4, 1)))}
 
@@ -31,7 +31,7 @@ def counts(shape: tuple[int, int], block: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def function(
-    sizes: tuple[int, int, int], blocks: tuple[tuple[int, ...], ...], dtype: DType, scale: DType
+    sizes: tuple[int, ...], blocks: tuple[tuple[int, ...], ...], dtype: DType, scale: DType
 ) -> Function:
     m, n, k = sizes
     builder = Builder("f")
@@ -47,7 +47,16 @@ def function(
     return builder.finish(builder.apply("scaled_gemm", operands, attrs))
 
 
-def spread(scale: Any, block: tuple[int, int], shape: tuple[int, int]) -> Any:
+def numbers(shape: tuple[Dim | int, ...]) -> tuple[int, ...]:
+    """Extents of a type that has no dim."""
+    return tuple(extent for extent in shape if isinstance(extent, int))
+
+
+def arrays(dtype: DType, shape: tuple[Dim | int, ...], *values: Any) -> st.SearchStrategy[Any]:
+    return strategies.arrays(dtype, numbers(shape), *values)
+
+
+def spread(scale: Any, block: tuple[int, ...], shape: tuple[int, int]) -> Any:
     """One scale for each element."""
     whole = np.kron(scale.astype(np.float64), np.ones(block))
     return whole[: shape[0], : shape[1]]
@@ -141,7 +150,9 @@ def test_an_infinite_scale_meets_the_products_of_each_workgroup(
 def test_the_bound_tells_a_wrong_scale() -> None:
     rng = np.random.default_rng(0)
     f = function((8, 6, 32), BLOCKS["both"], ck.f16, f32)
-    given_ = [(rng.random(p.type.shape) + 0.5).astype(p.type.dtype.numpy) for p in f.params]
+    given_ = [
+        (rng.random(numbers(p.type.shape)) + 0.5).astype(p.type.dtype.numpy) for p in f.params
+    ]
     (want,), (bound,) = evaluate_with_bound(f, given_)
     assert (bound < 1e-4 * np.abs(want)).all()
     given_[2][3, 7] *= 1.01
@@ -188,7 +199,7 @@ def test_e8m0_is_a_power_of_two_or_nan() -> None:
     f = function((3, 1, 4), BLOCKS["a"], ck.f32, e8m0)
     scales = np.array([[0], [254], [255]], np.uint8).view(ml_dtypes.float8_e8m0fnu)
     a, b = np.ones((3, 4), np.float32), np.ones((4, 1), np.float32)
-    (got,) = evaluate(f, [a * np.float32([[2], [0.25], [1]]), b, scales])
+    (got,) = evaluate(f, [a * np.array([[2], [0.25], [1]], np.float32), b, scales])
     np.testing.assert_array_equal(got[:, 0], [2.0**-124, 2.0**127, np.nan])
 
 

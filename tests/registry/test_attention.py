@@ -20,11 +20,13 @@ from cklang.attention_keys import (
     AttentionAlgorithm,
     AttentionGradKey,
     AttentionKey,
+    AttentionPipeline,
     CombineKey,
     ReduceKey,
     ScoreKind,
 )
 from cklang.errors import CkError
+from cklang.plain_keys import PlainKey
 from cklang.runtime.attention.problem import AttentionCase
 from cklang.runtime.family import NOTHING
 from cklang.runtime.registry import Registry
@@ -44,11 +46,12 @@ from tests.support.attention_keys import (
     key,
     plain,
 )
+from tests.support.typed import instance
 
 
 def test_kernels_of_every_kind_stand_side_by_side() -> None:
     made = filled()
-    kinds = {each.key.kind for each in made}
+    kinds = {instance(PlainKey, each.key).kind for each in made}
     assert kinds == {"attention", "attention_grad", *(f"attention_{n}" for n in HELPERS)}
     assert len(made.filter(lambda k: k.arch == "gfx950")) < len(made)
     combine = CombineKey(f16, True, "gfx942")
@@ -105,11 +108,11 @@ def other_value(value: Any) -> Any:
 
 def test_wildcards_expand_to_all_legal_kernels() -> None:
     made = Registry("mine")
-    everything = dict.fromkeys((f.name for f in fields(AttentionAlgorithm)), "*")
+    everything: dict[str, Any] = dict.fromkeys((f.name for f in fields(AttentionAlgorithm)), "*")
     new = made.declare(PLAIN, NOTHING, "gfx942", attention_pattern(**everything))
     listed = list(enumerate_legal(PLAIN, "gfx942"))
     assert new == len(listed) == len(set(listed)) > 100
-    assert [kernel.key.algorithm for kernel in made] == listed
+    assert [instance(AttentionKey, kernel.key).algorithm for kernel in made] == listed
     for algorithm in listed[::40]:
         assert next(objections(algorithm, PLAIN, arch("gfx942")), None) is None
     assert {a.pipeline.value for a in listed} == {"qr", "qr_async", "qs"}
@@ -348,16 +351,16 @@ def test_gradients_are_declared_with_what_they_need() -> None:
     mine = Registry("mine")
     new = plain.declare(*arrays(), device="emu:gfx942", registry=mine, gradient=True)
     assert new == len(mine)
-    grads = [k.key for k in mine if k.key.kind == "attention_grad"]
-    assert {k.deterministic for k in grads} == {False, True}  # type: ignore[union-attr]
+    grads = [k.key for k in mine if isinstance(k.key, AttentionGradKey)]
+    assert {k.deterministic for k in grads} == {False, True}
     assert all(k.signature.lse for k in attention_keys(mine))
-    assert {k.key for k in mine if k.key.kind == "attention_reduce"} == {
+    assert {k.key for k in mine if isinstance(k.key, ReduceKey)} == {
         ReduceKey(dot, f16, "gfx942") for dot in (True, False)
     }
     few = Registry("few")
     one = attention_pattern(gradient=True, pipeline="kr_ktr_vr", tile=grads[0].algorithm.tile)
     plain.declare(*arrays(), device="emu:gfx942", registry=few, among=one, gradient=True)
-    assert sum(k.key.kind == "attention_grad" for k in few) == 2
+    assert sum(isinstance(k.key, AttentionGradKey) for k in few) == 2
     far = np.zeros(2, np.float32)
     with pytest.raises(CkError, match="CK-G006"):
         capped.declare(*arrays(), far, device="emu:gfx942", registry=few, gradient=True)
@@ -397,7 +400,8 @@ def test_every_candidate_is_accounted_for() -> None:
 
 
 def test_an_algorithm_of_ones_own() -> None:
-    algorithm = replace(key().algorithm, tile=(128, 64, 32, 64, 32, 64), pipeline="qs")
+    tile, pipeline = (128, 64, 32, 64, 32, 64), AttentionPipeline.QS
+    algorithm = replace(key().algorithm, tile=tile, pipeline=pipeline)
     text = plain.using(algorithm).explain(*arrays(), device="emu:gfx942")
     assert "you named it, and no rule objects" in text
     assert ", qs, " in text

@@ -17,6 +17,7 @@ import cklang as ck
 from cklang import knobs
 from cklang.arch import arch
 from cklang.attention_keys import (
+    AnyKey,
     AppendKey,
     AttentionKey,
     AttentionSignature,
@@ -27,6 +28,7 @@ from cklang.cli import build as command
 from cklang.cli.main import main
 from cklang.errors import CkError, error
 from cklang.fusion.attention_plan import AttentionFunctions
+from cklang.plain_keys import PlainKey
 from cklang.runtime import bundle, toolchain
 from cklang.runtime.build import StencilFiles
 from cklang.runtime.family import NOTHING
@@ -43,6 +45,7 @@ from tests.support.attention_keys import (
     capped,
     key,
 )
+from tests.support.typed import instance
 
 # --- bundles
 
@@ -69,7 +72,8 @@ def stencil(folder: Path, made: Any) -> StencilFiles:
 
 def test_bundles_hold_attention(tmp_path: Path, no_headers: None) -> None:
     qs = key(tile=(128, 64, 32, 64, 32, 64), pipeline="qs")
-    held = [qs, CombineKey(f16, True, "gfx942"), AppendKey(bf16, Rotary.NONE, False, "gfx942")]
+    helpers = CombineKey(f16, True, "gfx942"), AppendKey(bf16, Rotary.NONE, False, "gfx942")
+    held: list[AnyKey] = [qs, *helpers]
     path = tmp_path / "attention.ckb"
     files = [stencil(tmp_path / str(place), each) for place, each in enumerate(held)]
     bundle.write(path, files, compiler="a compiler", headers="a tree")
@@ -119,7 +123,7 @@ WITH = {
 def test_what_profiles_are_for() -> None:
     made = Registry("flash")
     made.declare_profile("flash", "gfx942", dtypes=["f16"], heads=[64])
-    kinds = {each.key.kind for each in made}
+    kinds = {instance(PlainKey, each.key).kind for each in made}
     assert kinds == {"attention", "attention_grad", *(f"attention_{n}" for n in HELPERS)}
     assert {(k.signature.packed, k.signature.split) for k in attention_keys(made)} == {
         (False, False),
@@ -183,7 +187,8 @@ def test_the_command_line_bundles_a_profile(
     held = [row[0] for row in bundle.read(path).stencils]
     assert f"{len(held)} stencils" in capsys.readouterr().out
     assert {k.algorithm.tile[5] for k in held if isinstance(k, AttentionKey)} == {64}
-    assert {k.kind for k in held} == {"attention", "attention_grad", "attention_reduce"}
+    kinds = {instance(PlainKey, k).kind for k in held}
+    assert kinds == {"attention", "attention_grad", "attention_reduce"}
     assert main([*words[:-1], "gfx1201"]) == 1
     assert "fp32" in capsys.readouterr().err
     program = tmp_path / "program.py"
@@ -192,7 +197,7 @@ def test_the_command_line_bundles_a_profile(
     words = ["build", f"{program}:one", *dims, "--bundle", str(path), "--arch", "gfx942"]
     for more, kinds in (([], {"attention", "attention_combine"}), (["--gradient"], GRADIENTS)):
         assert main([*words, *more]) == 0
-        assert {row[0].kind for row in bundle.read(path).stencils} == kinds
+        assert {instance(PlainKey, row[0]).kind for row in bundle.read(path).stencils} == kinds
 
 
 GRADIENTS = {"attention", "attention_combine", "attention_grad", "attention_reduce"}

@@ -14,6 +14,7 @@ from cklang.attention_keys import (
     AttentionAlgorithm,
     AttentionGradAlgorithm,
     AttentionGradSignature,
+    AttentionPipeline,
     AttentionSignature,
     ScoreKind,
 )
@@ -27,10 +28,10 @@ from cklang.types import DType, bf16, f16, f32, fp8, fp8_fnuz, i8
 BASE = AttentionAlgorithm(
     tile=(128, 64, 32, 64, 32, 64), warps=(4, 1, 1), warp_tile=(32, 32, 16), vector=8
 )
-ASYNC = replace(BASE, pipeline="qr_async")
+ASYNC = replace(BASE, pipeline=AttentionPipeline.QR_ASYNC)
 SQUARE = replace(BASE, tile=(128, 128, 32, 128, 32, 128))
 WIDE = replace(BASE, tile=(128, 128, 32, 256, 32, 256))
-TRANSPOSED = replace(BASE, pipeline="qr_async_trload")
+TRANSPOSED = replace(BASE, pipeline=AttentionPipeline.QR_ASYNC_TRLOAD)
 V3 = AttentionAlgorithm(
     tile=(256, 32, 128, 128, 32, 128),
     warps=(8, 1, 1),
@@ -98,7 +99,7 @@ ALGORITHMS: list[tuple[AttentionAlgorithm, dict[str, Any], str, str]] = [
     (BASE, {}, "gfx1100", "attention-dtype"),
     (ASYNC, {}, "gfx1201", "attention-pipeline"),
     (ASYNC, {"dtype": f32}, "gfx942", "attention-pipeline"),
-    (replace(WIDE, pipeline="qr_async"), {}, "gfx942", "attention-tiling"),
+    (replace(WIDE, pipeline=AttentionPipeline.QR_ASYNC), {}, "gfx942", "attention-tiling"),
     (replace(BASE, warp_tile=(32, 32, 7)), {}, "gfx942", "attention-instruction"),
     (replace(BASE, warps=(2, 2, 1)), {}, "gfx942", "attention-warps"),
     (replace(BASE, warps=(32, 1, 1)), {}, "gfx942", "attention-threads"),
@@ -114,7 +115,7 @@ ALGORITHMS: list[tuple[AttentionAlgorithm, dict[str, Any], str, str]] = [
     (replace(BASE, tile=(128, 64, 32, 512, 32, 64)), {}, "gfx942", "attention-head-limit"),
     (replace(SQUARE, tile=(128, 64, 32, 128, 32, 128)), {}, "gfx942", "attention-tile-128"),
     (
-        replace(SQUARE, tile=(256, 128, 32, 128, 32, 128), pipeline="qr_async"),
+        replace(SQUARE, tile=(256, 128, 32, 128, 32, 128), pipeline=AttentionPipeline.QR_ASYNC),
         {},
         "gfx942",
         "attention-tile-128",
@@ -128,7 +129,7 @@ ALGORITHMS: list[tuple[AttentionAlgorithm, dict[str, Any], str, str]] = [
     (replace(SQUARE, tile=(128, 128, 64, 128, 32, 128)), {}, "gfx942", "attention-step-128"),
     (replace(WIDE, tile=(128, 32, 32, 256, 32, 256)), {}, "gfx942", "attention-schedule"),
     (replace(BASE, tile=(256, 256, 128, 256, 32, 256)), {}, "gfx942", "attention-lds"),
-    (replace(WIDE, pipeline="qs"), {}, "gfx942", "attention-lds"),
+    (replace(WIDE, pipeline=AttentionPipeline.QS), {}, "gfx942", "attention-lds"),
     (
         replace(ASYNC, tile=(128, 256, 64, 64, 64, 64)),
         {},

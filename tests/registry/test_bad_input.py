@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 
 from cklang.arch import ArchSpec, all_archs, arch
 from cklang.errors import CkError
-from cklang.keys import Algorithm, DKind, Layout, Reduction
+from cklang.keys import Algorithm, DKind, KernelKey, Layout, Reduction
 from cklang.runtime.arrayless import problem
 from cklang.runtime.build import shared_builder
+from cklang.runtime.convolution import AnyProblem
 from cklang.runtime.grouped import _key, _Product
 from cklang.runtime.launch import Loaded
-from cklang.runtime.problem import Problem
+from cklang.runtime.problem import Matrix, Problem
 from cklang.runtime.registry import Registry
 from cklang.runtime.rules import objections
 from cklang.runtime.rules.engine import PROBLEM_RULES
@@ -31,7 +32,7 @@ from tests.support.gemm_keys import RELU, shape
 EMPTY = Registry("empty")
 
 
-def chosen(made: Problem, gpu: str = "gfx942") -> Selection:
+def chosen(made: Problem, gpu: str = "gfx942") -> Selection[KernelKey, AnyProblem]:
     found = select(made, registry=EMPTY, arch=gpu)
     assert list(objections(found.key.algorithm, found.key.signature, arch(gpu), made)) == []
     return found
@@ -202,6 +203,8 @@ def test_every_problem_is_served_or_refused_by_name(
 
 def test_problems_need_no_arrays() -> None:
     made = problem(3, 4, 5, a=f16, b=bf16, e=f32, layouts="crr", d=[(f32, DKind.ROW)])
+    assert isinstance(made.a, Matrix)
+    assert isinstance(made.b, Matrix)
     assert (made.a.stride, made.b.stride, made.e.stride) == (3, 4, 4)
     assert made.b.layout is Layout.ROW
     assert made.signature.layouts == "crr"

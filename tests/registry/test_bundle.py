@@ -19,12 +19,16 @@ from cklang import knobs
 from cklang.cli.main import main
 from cklang.cli.spelling import spelled
 from cklang.errors import CkBuildError, CkError, error
+from cklang.ir.nodes import Function
+from cklang.keys import KernelKey
 from cklang.lowering.gemm import lower
 from cklang.runtime import bundle, toolchain
 from cklang.runtime.build import StencilFiles
+from cklang.runtime.problem import Problem
 from cklang.runtime.registry import Registry
 from cklang.runtime.select import select
 from tests.support.gemm_keys import epilogue, key, shape
+from tests.support.typed import instance, only
 
 M, N, K = ck.dims("M N K")
 
@@ -137,14 +141,14 @@ def test_a_signature_of_a_prologue_is_spelled() -> None:
     """As the op's call has it: only what is computed differs, which a stencil leaves open."""
     x, w = np.ones((16, 32), np.float16), np.ones((16, 32), np.int8)
     vectors = np.ones(16, np.float32), np.ones(32, np.float16), np.ones(16, np.int8)
-    (want,) = dequantised.problems(x, w, *vectors)
+    want = only(Problem, dequantised.problems(x, w, *vectors))
     made, region = spelled("f16:rcr:row=i8,a.full,a.row,b.full=i8,b.column=f32")
     assert replace(made.signature, epilogue="") == replace(want.signature, epilogue="")
     assert len(region.results) == 3
     registry = Registry("spelled")
     assert registry.declare(made.signature, region, "gfx942", "essential") > 0
     for kernel in registry:
-        lower(kernel.key, kernel.filling)
+        lower(instance(KernelKey, kernel.key), instance(Function, kernel.filling))
     mixed, _ = spelled("fp8_fnuz,i4,bf16:rcr")
     assert (mixed.signature.dtype_b, mixed.signature.dtype_e) == (ck.i4, ck.bf16)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from cklang.arch import arch
-from cklang.keys import Algorithm, DKind, DOperand, Layout, Signature
+from cklang.keys import Algorithm, DKind, DOperand, Layout, Pipeline, Signature
 from cklang.runtime.advice import advise
 from cklang.runtime.rules import objections
 from cklang.types import DType, bf16, f16, f32, fp4, fp8, i4, i8, i32
@@ -109,8 +109,9 @@ def test_a_prepared_b_needs_whole_reads_of_a(
     warp_tile: tuple[int, int, int],
     is_refused: bool,
 ) -> None:
+    pipeline = Pipeline.PRESHUFFLE_V2
     algorithm = replace(
-        ALGORITHM, tile=tile, warp_tile=warp_tile, warps=(4, 1, 1), pipeline="preshuffle_v2"
+        ALGORITHM, tile=tile, warp_tile=warp_tile, warps=(4, 1, 1), pipeline=pipeline
     )
     found = rules(signature(dtype, dtype, "rp"), gpu, algorithm)
     assert ("prepared-reads" in found) is is_refused

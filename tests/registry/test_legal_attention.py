@@ -19,7 +19,7 @@ from cklang.types import DType, f16, f32
 pytestmark = pytest.mark.usefixtures("compiler")
 
 B, H, S, T, D = ck.dims("B H S T D")
-V = ck.dtype_var("V", f16, f32)
+V: Any = ck.dtype_var("V", f16, f32)
 
 
 @ck.op

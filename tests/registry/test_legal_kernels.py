@@ -21,6 +21,7 @@ from cklang.runtime.rules import objections
 from cklang.runtime.space import legal_values
 from cklang.testing import plain_key, self_test
 from cklang.types import DTYPES, DType
+from tests.support.typed import instance
 
 BLANK = Algorithm(
     tile=(64, 64, 32),
@@ -78,7 +79,8 @@ def legal_kernels(draw: st.DrawFn) -> Drawn:
         for f in fields(Algorithm)
         if f.name not in ("vector_d", "pad_m", "pad_n", "pad_k")
     }
-    return Drawn(fix(Algorithm(**chosen), signature, gpu).algorithm, types, gpu, layouts)
+    algorithm = instance(Algorithm, fix(Algorithm(**chosen), signature, gpu).algorithm)
+    return Drawn(algorithm, types, gpu, layouts)
 
 
 def check(drawn: Drawn) -> None:

@@ -105,7 +105,7 @@ def test_a_call_is_served_by_its_registry() -> None:
     m, n, k = ck.dims("M N K")
 
     @ck.op
-    def relu(x: ck.f16[m, k], w: ck.f16[n, k]) -> ck.f16[m, n]:  # type: ignore[valid-type]
+    def relu(x: ck.f16[m, k], w: ck.f16[n, k]) -> ck.f16[m, n]:
         return ck.relu(x @ w.T)
 
     made = Registry("mine")

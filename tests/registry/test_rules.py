@@ -17,10 +17,12 @@ from cklang.keys import Algorithm, DKind, EpilogueKind, Pipeline, Scheduler
 from cklang.runtime.advice import advise, fix
 from cklang.runtime.rules import ALGORITHM_RULES, PROBLEM_RULES, objections
 from cklang.runtime.rules.algorithm import access_pattern, matches
+from cklang.runtime.rules.engine import AlgorithmRule, ProblemRule
 from cklang.runtime.rules.resources import shuffled_bytes, staged_bytes
 from cklang.runtime.space import enumerate_legal, legal_values, pattern
 from cklang.types import bf16, f16, f32
 from tests.support.gemm_keys import BASE, shape, signature
+from tests.support.typed import instance
 
 MI300X = arch("gfx942")
 F16 = signature()
@@ -65,12 +67,14 @@ def test_each_rule_objects(changes: dict[str, Any], rule: str) -> None:
 def test_a_wave_is_not_split_between_wave_groups() -> None:
     one = replace(BASE, tile=(16, 16, 16), warps=(1, 1, 1), warp_tile=(16, 16, 16))
     assert {"load-a", "load-b"} <= rejected(replace(one, num_wave_groups=2))
-    assert fix(replace(one, num_wave_groups=2), F16, "gfx942").algorithm.num_wave_groups == 1
+    legal = fix(replace(one, num_wave_groups=2), F16, "gfx942").algorithm
+    assert instance(Algorithm, legal).num_wave_groups == 1
 
 
 def test_every_rule_has_an_id_a_sentence_and_known_fields() -> None:
     names = {f.name for f in fields(Algorithm)}
-    for rule in (*ALGORITHM_RULES, *PROBLEM_RULES):
+    rules: list[AlgorithmRule | ProblemRule] = [*ALGORITHM_RULES, *PROBLEM_RULES]
+    for rule in rules:
         assert rule.id == rule.id.lower().replace("_", "-")
         assert len(rule.sentence.split()) >= 4
         assert set(rule.reads) <= names
@@ -186,7 +190,7 @@ def test_advise_asks_the_problem_too() -> None:
 def test_fix_proposes_and_says_what_it_changed() -> None:
     bad = replace(BASE, warp_tile=(32, 32, 4), scheduler=Scheduler.INTERWAVE)
     proposal = fix(bad, F16, "gfx942")
-    assert rejected(proposal.algorithm) == set()
+    assert rejected(instance(Algorithm, proposal.algorithm)) == set()
     assert {c.field for c in proposal.changes} == {"warp_tile", "scheduler"}
     assert "scheduler: interwave -> intrawave" in str(proposal)
     assert bad.scheduler is Scheduler.INTERWAVE, "the given algorithm is as it was"

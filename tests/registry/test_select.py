@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,7 +19,9 @@ from cklang.arch import arch
 from cklang.errors import CkError
 from cklang.keys import KernelKey
 from cklang.runtime.autotune import Costs
-from cklang.runtime.parallel import BuildResult, BuildSummary
+from cklang.runtime.build import BuildResult
+from cklang.runtime.family import ChosenKey
+from cklang.runtime.parallel import BuildSummary
 from cklang.runtime.pool import Pool
 from cklang.runtime.problem import Problem
 from cklang.runtime.record import Artifact, Resources
@@ -29,6 +32,7 @@ from cklang.runtime.space import enumerate_legal, pattern
 from cklang.runtime.strategy import Autotune
 from cklang.types import bf16, f32
 from tests.support.gemm_keys import BASE, RELU, epilogue, key, shape, signature
+from tests.support.typed import instance
 
 MI300X = arch("gfx942")
 EMPTY = Registry("empty")
@@ -42,9 +46,9 @@ def registry(*keys: KernelKey) -> Registry:
     return made
 
 
-def code_of(problem: Problem, **options: object) -> CkError:
+def code_of(problem: Problem, **options: Any) -> CkError:
     with pytest.raises(CkError) as caught:
-        select(problem, **options)  # type: ignore[arg-type]
+        select(problem, **options)
     return caught.value
 
 
@@ -183,7 +187,7 @@ def test_without_a_rate_the_first_is_taken_and_the_reason_says_so() -> None:
 def test_a_heuristic_is_any_function_from_problems_to_keys() -> None:
     keys = [key(), key(tile=(64, 64, 32)), key(tile=(256, 128, 32))]
 
-    def smallest(problem: Problem) -> Sequence[KernelKey]:
+    def smallest(problem: object) -> Sequence[KernelKey]:
         return [key(tile=(32, 32, 32)), *sorted(keys, key=lambda k: k.algorithm.tile)]
 
     chosen = select(WHOLE, registry=registry(*keys), arch="gfx942", strategy=smallest)
@@ -198,8 +202,8 @@ def test_autotune_takes_the_cheapest_that_was_measured() -> None:
     keys = [key(), key(tile=(64, 64, 32)), key(tile=(256, 128, 32))]
     asked: list[KernelKey] = []
 
-    def measure(keys: Sequence[KernelKey], *rest: object) -> Costs:
-        asked.extend(keys)
+    def measure(keys: Sequence[ChosenKey], *rest: object) -> Costs:
+        asked.extend(instance(KernelKey, k) for k in keys)
         values = tuple(float(k.algorithm.tile[0]) for k in keys)
         return Costs(values=values, unit="apples", device="a test")
 

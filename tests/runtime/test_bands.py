@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -120,6 +121,11 @@ def element(matrix: Matrix, i: int, j: int) -> int:
     return (outer * matrix.stride + inner) * matrix.dtype.bytes
 
 
+def read(d: ReadAccess, i: int, j: int) -> int:
+    """Bytes from the address of an f16 operand of the epilogue to an element."""
+    return (i * d.stride_m + j * d.stride_n) * 2
+
+
 def corners(made: Problem) -> list[Callable[[int, int], int]]:
     """Where each input has the element that belongs to a row and column of E, for k = 0."""
     places: list[Callable[[int, int], int]] = [
@@ -127,9 +133,7 @@ def corners(made: Problem) -> list[Callable[[int, int], int]]:
         lambda _, j: element(made.b, 0, j),  # type: ignore[arg-type]
         lambda i, j: element(made.e, i, j),
     ]
-    for d in made.d:
-        places.append(lambda i, j, d=d: (i * d.stride_m + j * d.stride_n) * 2)
-    return places
+    return [*places, *(partial(read, d) for d in made.d)]
 
 
 @given(problems(), st.integers(300, 60_000))

@@ -10,8 +10,10 @@ import pytest
 
 import cklang as ck
 from cklang.errors import CkError
-from cklang.keys import Algorithm, Family, Reduction
+from cklang.keys import Algorithm, Family, KernelKey, Reduction
 from cklang.runtime.op import Op
+from cklang.runtime.problem import Matrix, Problem
+from tests.support.typed import instance, only
 
 B, G, H, M, N, K, P = ck.dims("B G H M N K P")
 
@@ -42,14 +44,16 @@ def refusal(op: Op, *args: Any, out: Any = None) -> CkError:
 
 
 def test_a_batch_has_a_stride_for_every_operand() -> None:
-    (problem,) = product.problems(half(3, 8, 16), half(16, 3, 5).transpose(1, 0, 2))
+    args = (half(3, 8, 16), half(16, 3, 5).transpose(1, 0, 2))
+    problem = only(Problem, product.problems(*args))
+    a, b = instance(Matrix, problem.a), instance(Matrix, problem.b)
     assert problem.family is Family.BATCHED
-    assert (problem.batch, problem.a.batch, problem.b.batch) == ((3,), (128,), (5,))
-    assert (problem.b.stride, problem.e.batch) == (15, (40,))
+    assert (problem.batch, a.batch, b.batch) == ((3,), (128,), (5,))
+    assert (b.stride, problem.e.batch) == (15, (40,))
 
 
 def test_one_product_needs_no_batch() -> None:
-    (problem,) = product.problems(half(1, 8, 16), half(1, 16, 5))
+    problem = only(Problem, product.problems(half(1, 8, 16), half(1, 16, 5)))
     assert (problem.family, problem.batch) == (Family.GEMM, ())
 
 
@@ -62,8 +66,8 @@ def test_explain_says_the_batch() -> None:
 def test_huge_matrices_far_apart_are_legal() -> None:
     # Each matrix is small; the batch spans more than 2**31 elements.
     far = np.lib.stride_tricks.as_strided(half(1), (3, 8, 16), (1 << 33, 32, 2), writeable=False)
-    (problem,) = product.problems(far, half(3, 16, 8))
-    assert problem.a.batch == (1 << 32,)
+    problem = only(Problem, product.problems(far, half(3, 16, 8)))
+    assert instance(Matrix, problem.a).batch == (1 << 32,)
     assert "batch=3" in product.explain(far, half(3, 16, 8), device="emu:gfx942")
 
 
@@ -79,7 +83,7 @@ def test_batch_strides_that_break_alignment() -> None:
     x = half(3 * 8 * 16 + 3)
     odd = np.lib.stride_tricks.as_strided(x, (3, 8, 16), (2 * (8 * 16 + 1), 32, 2))
     (choice,) = product._choices((odd, half(3, 16, 8)), {}, None, "emu:gfx942")
-    assert choice.selection.key.algorithm.vector_a == 1
+    assert instance(KernelKey, choice.selection.key).algorithm.vector_a == 1
     assert any(each.rule == "batch-alignment" for each in choice.selection.rejections)
 
 
@@ -127,5 +131,5 @@ def test_four_batch_axes_that_do_not_fold() -> None:
     found = refusal(four, x, w)
     assert found.code == "A034"
     assert "(2, 2, 2, 2)" in str(found)
-    (problem,) = four.problems(half(*shape), w)
+    problem = only(Problem, four.problems(half(*shape), w))
     assert problem.batch == (16,)

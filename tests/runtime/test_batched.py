@@ -15,10 +15,12 @@ import cklang as ck
 from cklang.keys import Algorithm, Family
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.runtime.op import Op
+from cklang.runtime.problem import Problem
 from cklang.testing import assert_close
 from cklang.testing.compare import UNCHECKED
 from cklang.testing.strategies import Layout, arrays, extents, laid_out, strided
 from tests.support.read_back import read_back_products
+from tests.support.typed import instance, last
 
 pytestmark = pytest.mark.usefixtures("stencils")
 
@@ -87,8 +89,11 @@ def check(op: Op, *args: Any, out: Any = None, unchecked: float = UNCHECKED) -> 
 
 
 def family(op: Op) -> Family:
-    assert op.last is not None
-    return op.last.launches[0].key.signature.family
+    return last(op).launches[0].artifact.gemm.signature.family
+
+
+def launched(op: Op) -> Problem:
+    return instance(Problem, last(op).launches[0].problem)
 
 
 SIZES = st.tuples(st.integers(1, 4), extents(100), extents(100), extents(70))
@@ -121,8 +126,7 @@ def test_einsum_is_a_batched_product(covered: Callable[..., None]) -> None:
 def test_a_shared_matrix_makes_one_product_of_the_batch() -> None:
     check(SHARED, ordinary(3, 70, 40), ordinary(65, 40))
     assert family(SHARED) is Family.GEMM
-    assert SHARED.last is not None
-    assert SHARED.last.launches[0].problem.m == 210
+    assert launched(SHARED).m == 210
     rows = ordinary(3, 71, 40)[:, :70]
     check(SHARED, rows, ordinary(65, 40))
     assert family(SHARED) is Family.BATCHED
@@ -130,16 +134,14 @@ def test_a_shared_matrix_makes_one_product_of_the_batch() -> None:
 
 def test_axes_between_others_are_strides() -> None:
     check(HEADS, ordinary(2, 33, 3, 40), ordinary(3, 50, 40))
-    assert HEADS.last is not None
-    assert HEADS.last.launches[0].problem.batch == (2, 3)
+    assert launched(HEADS).batch == (2, 3)
 
 
 def test_labels_of_one_operand_alone() -> None:
     check(OUTER, ordinary(3, 20, 40), ordinary(2, 50, 40))
-    assert OUTER.last is not None
     # Rows fold into rows; columns into columns.
     assert family(OUTER) is Family.GEMM
-    assert (OUTER.last.launches[0].problem.m, OUTER.last.launches[0].problem.n) == (60, 100)
+    assert (launched(OUTER).m, launched(OUTER).n) == (60, 100)
     check(OUTER, laid_out(ordinary(3, 20, 40), Layout.OFFSET), ordinary(2, 50, 40))
     assert family(OUTER) is Family.BATCHED
 

@@ -19,7 +19,7 @@ from cklang.source import Source, Span
 from cklang.types import bf16, const, dims, dtype_var, f16, f32, i32
 
 M, N, K = dims("M N K")
-T = dtype_var("T", f16, bf16)
+T: Any = dtype_var("T", f16, bf16)
 SPAN = Span(source=Source(name="t", text=""), line=1, column=0, end_line=1, end_column=1)
 RESULT = f16[M, N]
 

@@ -13,7 +13,7 @@ import pytest
 
 import cklang as ck
 from cklang.arch import arch
-from cklang.keys import Algorithm, Family, KernelKey, Scale
+from cklang.keys import Algorithm, Family, KernelKey, Layout, Scale
 from cklang.lowering.gemm import is_mx
 from cklang.runtime.candidates import candidates
 from cklang.runtime.problem import Problem
@@ -161,7 +161,7 @@ def test_rules() -> None:
     ):
         ids = {each.rule for each in objections(replace(mx, **change), signature, spec)}
         assert rule in ids
-    other = replace(signature, layout_a="c")
+    other = replace(signature, layout_a=Layout.COL)
     assert "scale-mx" in {each.rule for each in objections(mx, other, spec)}
     # Scales of another block are applied to sums, whatever the instruction.
     wide = replace(signature, scale_a=Scale(dtype=ck.f32, block=(1, 128)), scale_b=None)

@@ -256,7 +256,9 @@ def test_batches_beyond_two_gigabytes_are_cut_in_pieces() -> None:
         question(made, Conv(n=1, g=2, k=8, c=96, size=(1, 1), window=(1, 1))),
         in_=(1, *size),
         out=(1, *size),
-        **dict.fromkeys("abe", address),
+        a=address,
+        b=address,
+        e=address,
         input_strides=(image, 0, row, pixel, 96, 1),
         output_strides=(1 << 25, 0, 1024 * 16, 16, 8, 1),
     )
@@ -275,13 +277,15 @@ def test_batches_beyond_two_gigabytes_are_cut_in_pieces() -> None:
 def test_an_image_beyond_two_gigabytes_is_cut_in_bands() -> None:
     """Nothing runs: 2^15 by 2^15 pixels of 4 channels are 8 GiB, and more pixels than count."""
     made = kernel(Family.CONV, 2)
-    side = 1 << 15
+    address, side = 1 << 40, 1 << 15
     strides = (0, 0, 4 * side, 4, 0, 1)
     asked = replace(
         question(made, Conv(n=1, g=1, k=4, c=4, size=(1, 1), window=(1, 1))),
         in_=(1, side, side),
         out=(1, side, side),
-        **dict.fromkeys("abe", 1 << 40),
+        a=address,
+        b=address,
+        e=address,
         input_strides=strides,
         output_strides=strides,
     )

@@ -15,11 +15,12 @@ import cklang as ck
 from cklang.errors import CkError
 from cklang.fusion.plan import epilogue_hash
 from cklang.ir.parser import parse_function
-from cklang.keys import Algorithm, ConvSpecial, DKind, KernelKey, Reduction
+from cklang.keys import Algorithm, ConvSpecial, DKind, KernelKey, Pipeline, Reduction
 from cklang.runtime.advice import advise
 from cklang.runtime.candidates import candidates
 from cklang.runtime.convolution import ConvProblem, conv_problem
 from cklang.runtime.rules import CONV_RULES, objections
+from tests.support.typed import only
 
 SINGLE = Algorithm(
     tile=(64, 64, 32),
@@ -66,7 +67,7 @@ def test_groups_apart_are_the_same_problem() -> None:
     ],
 )
 def test_it_is_matrix_products(direction: str, product: tuple[int, ...]) -> None:
-    numbers = {"groups": 4, "stride": (2, 1), "padding": 1, "direction": direction}
+    numbers: dict[str, Any] = {"groups": 4, "stride": (2, 1), "padding": 1, "direction": direction}
     problem = conv_problem((2, 14, 13, 64), (96, 3, 5, 16), **numbers)
     assert problem.product() == product
     assert (problem.products, problem.m, problem.n, problem.k) == product
@@ -91,7 +92,7 @@ def test_it_is_matrix_products(direction: str, product: tuple[int, ...]) -> None
     ],
 )
 def test_specials_are_what_the_problem_is(
-    w: tuple[int, ...], numbers: dict[str, int], special: set[str]
+    w: tuple[int, ...], numbers: dict[str, Any], special: set[str]
 ) -> None:
     problem = conv_problem((2, 14, 14, 64), w, **numbers)
     assert {each.value for each in problem.specials} == special | {"default"}
@@ -100,9 +101,9 @@ def test_specials_are_what_the_problem_is(
         assert refused == (each not in problem.specials)
 
 
-INPUT = {"direction": "conv_grad_input"}
-WEIGHT = {"direction": "conv_grad_weight"}
-LARGE = {"x": (64, 1024, 1024, 64), "w": (64, 3, 3, 64), "padding": 1}
+INPUT: dict[str, Any] = {"direction": "conv_grad_input"}
+WEIGHT: dict[str, Any] = {"direction": "conv_grad_weight"}
+LARGE: dict[str, Any] = {"x": (64, 1024, 1024, 64), "w": (64, 3, 3, 64), "padding": 1}
 
 
 @pytest.mark.parametrize(
@@ -237,7 +238,11 @@ def test_a_registry_holds_them() -> None:
 def test_a_kernel_serves_its_own_signature_alone(other: dict[str, Any]) -> None:
     """Rank, direction, element types and epilogue are part of what is looked for."""
     region = parse_function("func @epilogue(%acc: f32[]) -> f32[] {\n  return %acc\n}")
-    numbers = {"x": (2, 14, 14, 64), "w": (64, 3, 3, 64), "epilogue": epilogue_hash(region)}
+    numbers: dict[str, Any] = {
+        "x": (2, 14, 14, 64),
+        "w": (64, 3, 3, 64),
+        "epilogue": epilogue_hash(region),
+    }
     mine = ck.Registry("one kernel")
     problem = conv_problem(**numbers)
     mine.add(KernelKey(problem.signature, WIDE, "gfx942"), region)
@@ -271,10 +276,10 @@ def test_tiles_of_upstreams_default_set(
 ) -> None:
     """All are legal where the GPU has the warps: sixteen of them run on gfx950 alone."""
     problem = conv_problem((2, 14, 14, 64), (64, 3, 3, 64), padding=1, direction=direction)
-    shape = {"tile": tile, "warps": warps, "warp_tile": warp_tile}
+    tiling = replace(WIDE, tile=tile, warps=warps, warp_tile=warp_tile, vector_a=4)
     for gpu in ("gfx942", "gfx950"):
-        for pipeline in ("compv3", "mem"):
-            algorithm = replace(WIDE, **shape, pipeline=pipeline, vector_a=4)
+        for pipeline in (Pipeline.COMPV3, Pipeline.MEM):
+            algorithm = replace(tiling, pipeline=pipeline)
             # Stores are as wide as the tile can be dealt out.
             refused = [
                 refusing(problem, replace(algorithm, vector_e=vector), gpu) for vector in (8, 4, 2)
@@ -393,7 +398,7 @@ def zeros(*shape: int) -> np.ndarray[Any, Any]:
 
 
 def test_results_take_derived_extents() -> None:
-    (problem,) = plain.problems(zeros(2, 9, 8, 16), zeros(24, 3, 3, 16))
+    problem = only(ConvProblem, plain.problems(zeros(2, 9, 8, 16), zeros(24, 3, 3, 16)))
     assert problem.output == (1, 4, 3)
     without = conv_problem((2, 9, 8, 16), (24, 3, 3, 16), stride=2, epilogue=problem.epilogue)
     assert [each.strides for each in problem.inputs] == [each.strides for each in without.inputs]

@@ -28,7 +28,7 @@ from cklang.types import DType
 from tests.support.read_back import read_back_products
 
 M, N, K, P = ck.dims("M N K P")
-T = ck.dtype_var("T", ck.f16, ck.bf16, ck.f32)
+T: Any = ck.dtype_var("T", ck.f16, ck.bf16, ck.f32)
 
 DENSE = (Layout.ROW, Layout.PADDED_ROW, Layout.OFFSET)
 LAYOUTS = {"r": Layout.PADDED_ROW, "c": Layout.PADDED_COLUMN}
@@ -162,7 +162,7 @@ def test_wide_vectors_are_chosen_and_right(
     check(fused, *(laid_out(value, Layout.PADDED_ROW) for value in values), unchecked=1)
     record = fused.last
     assert record is not None
-    assert record.launches[0].key.algorithm.vector_a == 8
+    assert record.launches[0].artifact.gemm.algorithm.vector_a == 8
     assert record.launches[0].resources.spills == 0
 
 

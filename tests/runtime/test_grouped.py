@@ -23,6 +23,7 @@ from cklang.testing.compare import UNCHECKED
 from cklang.testing.strategies import Layout, arrays, extents, strided
 from tests.support.read_back import read_back_products
 from tests.support.streams import OnDevice, held_up
+from tests.support.typed import last
 
 B, M, N, K = ck.dims("B M N K")
 DENSE = (Layout.ROW, Layout.PADDED_ROW, Layout.OFFSET)
@@ -90,7 +91,7 @@ class TestOnAGpu:
         check(EXPERT, [call((5, 70, 40)), call((130, 65, 33)), call((64, 64, 0))])
         assert EXPERT.last is not None
         (launch,) = EXPERT.last.launches
-        assert launch.key.signature.family is Family.GROUPED
+        assert launch.artifact.gemm.signature.family is Family.GROUPED
         assert launch.grid == (2 + 3 * 2 + 1, 1, 1)
         read_back_products(launch.artifact.code_object, launch.key.arch)
         covered("grouped", "f16", "gfx942")
@@ -106,16 +107,15 @@ class TestOnAGpu:
             return [(x + seed, w, seed * (i + 1)) for i, (x, w, *_) in enumerate(made)]
 
         check(op, calls(0.5))
-        assert op.last is not None
-        assert not op.last.memoised
+        assert not last(op).memoised
         monkeypatch.setattr("cklang.runtime.grouped.prepare_group", None)
         check(op, calls(2.0))
-        assert op.last.memoised
-        (launch,) = op.last.launches
+        assert last(op).memoised
+        (launch,) = last(op).launches
         assert launch.grid == (2 + 1 + 3 * 2, 1, 1)
         monkeypatch.undo()
         check(op, calls(1.0)[:2])
-        assert not op.last.memoised
+        assert not last(op).memoised
 
     @pytest.mark.usefixtures("stencils")
     def test_an_empty_result_takes_no_part(self) -> None:

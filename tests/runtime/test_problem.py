@@ -16,11 +16,12 @@ from cklang.errors import CkError
 from cklang.fusion.plan import FusedGemm, Read, View
 from cklang.ir.nodes import Function, Value
 from cklang.keys import Algorithm, DKind, Layout
-from cklang.runtime.problem import Problem, Storage
+from cklang.runtime.problem import Matrix, Problem, Storage
 from cklang.runtime.rules import ALGORITHM_RULES, PROBLEM_RULES, objections
 from cklang.runtime.select import select
 from cklang.runtime.strides import problem_of
 from cklang.types import DType, TensorType, dims, f16, f32
+from tests.support.typed import instance
 
 M, N, K = dims("M N K")
 MI300X = arch("gfx942")
@@ -90,6 +91,10 @@ def problem(*args: Any, **kwargs: Any) -> Problem:
     return made
 
 
+def operands(made: Problem) -> tuple[Matrix, Matrix]:
+    return instance(Matrix, made.a), instance(Matrix, made.b)
+
+
 def code_of(*args: Any, **kwargs: Any) -> str:
     with pytest.raises(CkError) as caught:
         make(*args, **kwargs)
@@ -112,12 +117,13 @@ def test_layouts_come_from_strides(x: Any, w: Any, perm: Any, layouts: str) -> N
 
 def test_leading_strides() -> None:
     made = problem(half(3, 9)[:, 2:7], half(4, 8)[:, :5], half(3, 6)[:, 1:5])
-    assert (made.a.stride, made.b.stride, made.e.stride) == (9, 8, 6)
+    a, b = operands(made)
+    assert (a.stride, b.stride, made.e.stride) == (9, 8, 6)
 
 
 def test_broadcast_rows_are_stride_0() -> None:
-    made = problem(np.broadcast_to(half(5), (3, 5)), half(4, 5))
-    assert (made.a.layout, made.a.stride, made.a.span) == (Layout.ROW, 0, 5)
+    a, _ = operands(problem(np.broadcast_to(half(5), (3, 5)), half(4, 5)))
+    assert (a.layout, a.stride, a.span) == (Layout.ROW, 0, 5)
 
 
 def test_axes_of_extent_1_are_made_regular() -> None:
@@ -127,7 +133,7 @@ def test_axes_of_extent_1_are_made_regular() -> None:
     assert made.e.stride == 4
     single_k = problem(half(3, 50)[:, 7:8], half(4, 50)[:, 3:4])
     assert single_k.signature.layouts == "rcr"
-    assert (single_k.a.stride, single_k.b.stride) == (50, 50)
+    assert [operand.stride for operand in operands(single_k)] == [50, 50]
     single_column = problem(half(3, 5), half(1, 5), half(3, 40)[:, 9:10])
     assert (single_column.n, single_column.e.stride) == (1, 40)
     # The axis that is contiguous in memory decides, so that it is read in vectors.
@@ -238,7 +244,8 @@ def test_operands_of_more_than_2_gib_are_refused_by_rule() -> None:
 
 def test_misaligned_addresses_take_narrow_vectors() -> None:
     made = problem(*WHOLE)
-    odd = replace(made, a=replace(made.a, alignment=2))
+    a, _ = operands(made)
+    odd = replace(made, a=replace(a, alignment=2))
     assert rejected(odd) == {"vector-a"}
     assert rejected(odd, vector_a=1) == set()
 
@@ -257,7 +264,7 @@ def test_vector_d_looks_only_at_contiguous_kinds() -> None:
 
 
 def test_rule_names_are_unique() -> None:
-    rules = [rule.id for rule in (*ALGORITHM_RULES, *PROBLEM_RULES)]
+    rules = [rule.id for rule in ALGORITHM_RULES] + [rule.id for rule in PROBLEM_RULES]
     assert len(set(rules)) == len(rules)
 
 
@@ -272,10 +279,10 @@ def test_every_dense_problem_has_a_layout(
     m: int, n: int, k: int, a_transposed: bool, pad: int
 ) -> None:
     x = half(k, m + pad)[:, :m].T if a_transposed else half(m, k + pad)[:, :k]
-    made = problem(x, half(n, k))
-    rows, columns = made.a.rows, made.a.columns
+    a, _ = operands(problem(x, half(n, k)))
+    rows, columns = a.rows, a.columns
     assert (rows, columns) == (m, k)
-    step = (made.a.stride, 1) if made.a.layout is Layout.ROW else (1, made.a.stride)
+    step = (a.stride, 1) if a.layout is Layout.ROW else (1, a.stride)
     for axis in range(2):
         if x.shape[axis] > 1:
             assert step[axis] == x.strides[axis] // 2

@@ -31,7 +31,8 @@ def test_bfloat16_needs_no_copy() -> None:
     tensor = torch.tensor([[1.5, -2.0]], dtype=torch.bfloat16)
     read = arrays.read("x", tensor)
     assert read.dtype == bf16
-    same = np.frombuffer((ctypes.c_char * 4).from_address(read.pointer), dtype=ml_dtypes.bfloat16)
+    memory = memoryview((ctypes.c_char * 4).from_address(read.pointer))
+    same: np.ndarray = np.frombuffer(memory, dtype=ml_dtypes.bfloat16)
     assert same.tolist() == [1.5, -2.0]
 
 

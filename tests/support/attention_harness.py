@@ -62,7 +62,7 @@ def key_of(
     dtype: DType = f16, algorithm: AttentionAlgorithm = SMALL, arch: str = "gfx942", **what: Any
 ) -> AttentionKey:
     """Return the key of a stencil; ``what`` are fields of the signature."""
-    fields = {"dtype_o": dtype, "dtype_bias": dtype, "lse": True} | what
+    fields: dict[str, Any] = {"dtype_o": dtype, "dtype_bias": dtype, "lse": True} | what
     return AttentionKey(AttentionSignature(dtype=dtype, **fields), algorithm, arch)
 
 
@@ -267,13 +267,12 @@ class Inputs:
     def problem(self, arrays: tuple[Array, ...], **more: Any) -> AttentionProblem:
         """Return the problem of these arrays."""
         q, k, v, o, lse = map(tensor, arrays)
-        fields = {
+        fields: dict[str, Any] = {
             name: getattr(self, name)
             for name in ("batch", "heads", "kv_heads", "seqlen_q", "seqlen_k", "hdim_q", "hdim_v")
         }
-        return AttentionProblem(
-            **({"q": q, "k": k, "v": v, "o": o, "lse": lse, "scale": self.scale} | fields | more)
-        )
+        operands = {"q": q, "k": k, "v": v, "o": o, "lse": lse}
+        return AttentionProblem(**({"scale": self.scale} | operands | fields | more))
 
 
 def check(

@@ -14,8 +14,10 @@ from cklang.attention_keys import (
     AttentionKey,
     AttentionSignature,
     CombineKey,
+    MaskKind,
     ReduceKey,
     Rotary,
+    ScoreKind,
 )
 from cklang.fusion.attention_plan import AttentionFunctions, region_hash
 from cklang.runtime.family import NOTHING
@@ -82,8 +84,8 @@ def filled() -> Registry:
     open_ = functions()
     signature = replace(
         PLAIN,
-        score="function",
-        mask="function",
+        score=ScoreKind.FUNCTION,
+        mask=MaskKind.FUNCTION,
         score_function=region_hash(open_.score),
         mask_function=region_hash(open_.mask),
     )

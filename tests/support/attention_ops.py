@@ -21,7 +21,7 @@ from cklang.types import DType, f16, f32
 Array = np.ndarray[Any, Any]
 
 B, H, G, S, T, D, E, P, N, M, C = ck.dims("B H G S T D E P N M C")
-F = ck.dtype_var("F", ck.f16, ck.bf16)
+F: Any = ck.dtype_var("F", ck.f16, ck.bf16)
 
 
 @ck.op

@@ -7,12 +7,13 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 
 from cklang.ir.parser import parse
 from cklang.keys import Algorithm, DKind, DOperand, Family, KernelKey, Layout, Signature
-from cklang.lowering.convface import ConvFace, ConvQuestion
+from cklang.lowering.convface import Axes, ConvFace, ConvQuestion
 from cklang.runtime.build import shared_builder
 from cklang.runtime.device import Device, Function, open_device
 from cklang.types import DType, f16, f32, i8, i32
@@ -28,6 +29,9 @@ SMALL = Algorithm(
     vector_b=1,
     vector_e=1,
 )
+
+Index = tuple[Any, ...]
+"""Of an array: numbers and slices."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,11 +73,12 @@ class Conv:
     def y_shape(self) -> tuple[int, ...]:
         return (self.n, *self.out, self.g, self.k)
 
-    def taps(self) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
-        """Each tap, and the places of the padded input that it reads."""
+    def taps(self) -> Iterator[tuple[Index, Index]]:
+        """Each tap in the weights, and the places of the padded input that it reads."""
         for tap in itertools.product(*map(range, self.window)):
             axes = zip(tap, self.dilation, self.stride, self.out, strict=True)
-            yield tap, tuple(slice(t * d, t * d + (o - 1) * s + 1, s) for t, d, s, o in axes)
+            places = (slice(t * d, t * d + (o - 1) * s + 1, s) for t, d, s, o in axes)
+            yield (slice(None), slice(None), *tap), (slice(None), *places)
 
     def padded(self, x: np.ndarray) -> np.ndarray:
         pads = [(0, 0), *zip(self.before, self.after, strict=True), (0, 0), (0, 0)]
@@ -82,25 +87,26 @@ class Conv:
     def forward(self, x: np.ndarray, w: np.ndarray) -> np.ndarray:
         padded, y = self.padded(x), np.zeros(self.y_shape)
         for tap, places in self.taps():
-            weights = w[(slice(None), slice(None), *tap)].astype(np.float64)
-            y += np.einsum("n...gc,gkc->n...gk", padded[(slice(None), *places)], weights)
+            weights = w[tap].astype(np.float64)
+            y += np.einsum("n...gc,gkc->n...gk", padded[places], weights)
         return y
 
     def grad_input(self, dy: np.ndarray, w: np.ndarray) -> np.ndarray:
         padded = self.padded(np.zeros(self.x_shape))
         for tap, places in self.taps():
-            weights = w[(slice(None), slice(None), *tap)].astype(np.float64)
+            weights = w[tap].astype(np.float64)
             part = np.einsum("n...gk,gkc->n...gc", dy.astype(np.float64), weights)
-            padded[(slice(None), *places)] += part
-        inside = (slice(b, b + x) for b, x in zip(self.before, self.size, strict=True))
-        return padded[(slice(None), *inside)]
+            padded[places] += part
+        sizes = zip(self.before, self.size, strict=True)
+        inside: Index = (slice(None), *(slice(b, b + x) for b, x in sizes))
+        return padded[inside]
 
     def grad_weight(self, dy: np.ndarray, x: np.ndarray) -> np.ndarray:
         padded, dw = self.padded(x), np.zeros(self.w_shape)
         rows = dy.astype(np.float64).reshape(-1, self.g, self.k)
         for tap, places in self.taps():
-            under = padded[(slice(None), *places)].reshape(-1, self.g, self.c)
-            dw[(slice(None), slice(None), *tap)] = np.einsum("pgk,pgc->gkc", rows, under)
+            under = padded[places].reshape(-1, self.g, self.c)
+            dw[tap] = np.einsum("pgk,pgc->gkc", rows, under)
         return dw
 
 
@@ -113,7 +119,7 @@ class Kernel:
     function: Function
     face: ConvFace
 
-    def ask(self, conv: Conv, arrays: tuple[np.ndarray, ...], **more: object) -> ConvQuestion:
+    def ask(self, conv: Conv, arrays: tuple[np.ndarray, ...], **more: Any) -> ConvQuestion:
         """The question for arrays A, B, E and each D, whose strides they have."""
         a, b, e, *ds = arrays
         family = self.key.signature.family
@@ -147,7 +153,7 @@ class Kernel:
             split_k=self.key.algorithm.split_k,
             blocks=4,
         )
-        return replace(question, **more)  # type: ignore[arg-type]
+        return replace(question, **more)
 
     def run(self, conv: Conv, *arrays: np.ndarray, **more: int) -> np.ndarray:
         """Launch on A, B and each D; return E, made of elements that the kernel must overwrite.
@@ -214,7 +220,8 @@ def _space(values: tuple[int, ...], missing: int = 1) -> tuple[int, int, int]:
     return first, second, third
 
 
-def _strides(array: np.ndarray, axes: int) -> tuple[int, ...]:
+def _strides(array: np.ndarray, axes: int) -> Axes:
     """In elements, with the missing axes in space after the first ``axes``."""
     strides = [stride // array.itemsize for stride in array.strides]
-    return (*strides[:axes], *([0] * (6 - len(strides))), *strides[axes:])
+    a, b, c, d, e, f = (*strides[:axes], *([0] * (6 - len(strides))), *strides[axes:])
+    return a, b, c, d, e, f

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -55,7 +56,8 @@ class _Writer:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "call" and report.passed:
-            rows = (value for key, value in report.user_properties if key == table.PROPERTY)
+            properties: list[tuple[str, Any]] = report.user_properties
+            rows = (value for key, value in properties if key == table.PROPERTY)
             self.records.extend(table.Record(*row) for row in rows)
 
     def pytest_sessionfinish(self) -> None:

@@ -36,6 +36,7 @@ from cklang.keys import Algorithm, DKind, DOperand, Family, KernelKey, Layout, S
 from cklang.plain_keys import TransposeKey
 from cklang.runtime.advice import fix
 from cklang.runtime.build import shared_builder
+from cklang.runtime.family import NOTHING
 from cklang.runtime.rules import objections
 from cklang.runtime.space import attention_pattern, enumerate_legal, legal_values
 from cklang.types import DTYPES, DType, Kind, bf16, e8m0, f16, f32, fp4, i4, i8, i32
@@ -92,7 +93,7 @@ def _matrix_kernel(random: Random, families: Sequence[Family]) -> KernelKey:
         spec = random.choice(all_archs())
         signature = matrix_signature(random, random.choice(families), spec)
         algorithm = _algorithm(random, signature, spec)
-        return algorithm and KernelKey(signature, algorithm, spec.name)
+        return None if algorithm is None else KernelKey(signature, algorithm, spec.name)
 
     return _legal(attempt)
 
@@ -130,7 +131,7 @@ def matrix_signature(random: Random, family: Family, spec: ArchSpec) -> Signatur
     return Signature(**common, **layouts, sparse=some(0.05))
 
 
-def _laid_out(letters: str) -> dict[str, Layout]:
+def _laid_out(letters: str) -> dict[str, Any]:
     return {f"layout_{side}": Layout(letter) for side, letter in zip("abe", letters, strict=True)}
 
 
@@ -185,10 +186,12 @@ def attention_grad(random: Random) -> AttentionGradKey:
         spec = random.choice([spec for spec in all_archs() if spec.attention_grad_tiles])
         forward = _attention_signature(random, spec, _types(spec, spec.attention_grad_tiles))
         forward = replace(forward, lse=True, split=False, paged=False, output=False)
-        flags = [random.random() < 0.5 for _ in range(2)]
-        asked = AttentionGradSignature(forward=forward, bias_grad=flags[0], deterministic=flags[1])
+        bias, deterministic = (random.random() < 0.5 for _ in range(2))
+        asked = AttentionGradSignature(forward=forward, bias_grad=bias, deterministic=deterministic)
         algorithm = _one_of(random, asked, spec)
-        return algorithm and AttentionGradKey(forward, *flags, algorithm, spec.name)
+        if algorithm is None:
+            return None
+        return AttentionGradKey(forward, bias, deterministic, algorithm, spec.name)
 
     return _legal(attempt)
 
@@ -204,15 +207,16 @@ def _attention_signature(
 ) -> AttentionSignature:
     dtype = random.choice(dtypes)
     score = random.choice(list(ScoreKind))
-    flags = ("lse", "dropout", "packed", "paged", "split", "output")
-    return AttentionSignature(
+    names = ("lse", "dropout", "packed", "paged", "split", "output")
+    signature = AttentionSignature(
         dtype=dtype,
         dtype_o=random.choice([f16, bf16, f32]) if dtype.bytes == 1 else dtype,
         dtype_bias=random.choice([f16, bf16, f32]) if score is ScoreKind.BIAS else dtype,
         score=score,
         mask=random.choice(list(MaskKind)),
-        **{name: random.random() < 0.3 for name in flags},
     )
+    flags: dict[str, Any] = {name: random.random() < 0.3 for name in names}
+    return replace(signature, **flags)
 
 
 def _one_of(random: Random, signature: Any, spec: ArchSpec) -> Any:
@@ -241,7 +245,7 @@ def helper(random: Random) -> AnyKey:
         CombineKey(dtype, flags[0], spec.name, output=flags[1]),
         AppendKey(dtype8, random.choice(list(Rotary)), flags[0], spec.name),
         ReduceKey(flags[0], dtype, spec.name),
-        TransposeKey(size, *(width * 4 // size for width in widths), spec.name),
+        TransposeKey(size, widths[0] * 4 // size, widths[1] * 4 // size, spec.name),
     )
     return random.choice(kinds)
 
@@ -283,7 +287,7 @@ def compiled(key: AnyKey) -> Path:
         (artifact,) = shared_builder().build_all([(key, _region(key.signature))])
         return artifact.code_object
     if isinstance(key, TransposeKey):
-        return shared_builder().build_all([(key, None)])[0].code_object
+        return shared_builder().build_all([(key, NOTHING)])[0].code_object
     return build(key, _fill(key)).code
 
 

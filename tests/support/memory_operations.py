@@ -104,6 +104,10 @@ def _larger(old: np.ndarray, new: np.ndarray) -> np.ndarray:
     return np.where(new > old, new, old)
 
 
+def _exchanged(old: np.ndarray, new: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    return np.where(old == wanted, new, old)
+
+
 _STEPS: dict[str, Step] = {
     "swap": lambda old, new: new,
     "add": lambda old, new: old + new,
@@ -124,9 +128,9 @@ _STEPS: dict[str, Step] = {
     "pk_add_f16": _packed(np.float16),
     "pk_add_bf16": _packed(ml_dtypes.bfloat16),
     # Two operands: new and expected, but mask and new, and what is subtracted and what is added.
-    "cmpswap": lambda old, new, wanted: np.where(old == wanted, new, old),
-    "cmpst": lambda old, wanted, new: np.where(old == wanted, new, old),
-    "cmpstore": lambda old, new, wanted: np.where(old == wanted, new, old),
+    "cmpswap": _exchanged,
+    "cmpst": lambda old, wanted, new: _exchanged(old, new, wanted),
+    "cmpstore": _exchanged,
     "mskor": lambda old, mask, new: (old & ~mask) | new,
     "wrap": lambda old, below, above: np.where(old >= below, old - below, old + above),
 }

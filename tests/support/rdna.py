@@ -174,7 +174,9 @@ def check(module: Module, name: str, case: Case) -> None:
         with np.errstate(all="ignore"):
             wanted = case.oracle(data[:, 0], data[:, 2], data[:, 4], data[:, 6])
         if case.vcc:
-            assert [bool(output[0, 2] >> lane & 1) for lane in range(LANES)] == wanted.tolist()
+            assert [bool(output[0, 2] >> lane & 1) for lane in range(LANES)] == np.asarray(
+                wanted
+            ).tolist()
             continue
         assert (output[:, 3] == 0x12345678).all()  # vcc_hi belongs to nobody
         results = wanted if isinstance(wanted, tuple) else (wanted,)

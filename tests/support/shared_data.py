@@ -6,15 +6,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from data import published  # type: ignore[import-not-found]
+from data import published
 
 __all__ = ["required"]
 
 
 def required(name: str) -> Path:
     """Return where a file of published data is; skip the test, or its module, where it is not."""
-    problem: str | None = published.missing(name)
+    problem = published.missing(name)
     if problem is not None:
         pytest.skip(problem, allow_module_level=True)
-    path: Path = published.locate(name)
-    return path
+    return published.locate(name)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import cache, wraps
@@ -118,11 +118,19 @@ def watch() -> None:
             _usage.stencils[kernel.key.stencil.digest] = kernel.key.stencil.label
         launch(prepared, stream)
 
-    library.load = emulator.load = noting_load  # type: ignore[assignment]
-    Launch.__call__ = noting_launch  # type: ignore[method-assign]
-    Device.load = noting_code  # type: ignore[method-assign]
-    Builder.build_many = noting_kernels  # type: ignore[method-assign]
-    Builder.stencil_of = noting_stencil  # type: ignore[method-assign]
+    _replace(
+        (library, "load", noting_load),
+        (emulator, "load", noting_load),
+        (Launch, "__call__", noting_launch),
+        (Device, "load", noting_code),
+        (Builder, "build_many", noting_kernels),
+        (Builder, "stencil_of", noting_stencil),
+    )
+
+
+def _replace(*attributes: tuple[Any, str, Callable[..., Any]]) -> None:
+    for owner, name, value in attributes:
+        setattr(owner, name, value)
 
 
 def _digest(code: bytes) -> bytes:

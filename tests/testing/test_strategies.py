@@ -8,13 +8,14 @@ import pytest
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
+import cklang as ck
 from cklang import Op, dims, op
-from cklang import types as ck
 from cklang.ir.nodes import Function
 from cklang.ir.numeric import Array
 from cklang.ir.ops import OPS
 from cklang.testing.programs import arguments, epilogues, gemm_functions, without_dead_code
 from cklang.testing.strategies import Layout, Values, arrays, extents, laid_out, shapes, strided
+from cklang.types import DType, TensorType
 
 LONG = settings(max_examples=3000, deadline=None, database=None)
 FLOATS = [ck.f16, ck.bf16, ck.f32]
@@ -32,7 +33,7 @@ def test_extents_reach_primes_and_edges(extent: int) -> None:
 
 @given(st.sampled_from([*FLOATS, ck.i8, ck.i32, ck.bool_]), shapes(2, 20), st.data())
 def test_arrays_have_their_dtype_and_shape(
-    dtype: ck.DType, shape: tuple[int, int], data: st.DataObject
+    dtype: DType, shape: tuple[int, int], data: st.DataObject
 ) -> None:
     array = data.draw(arrays(dtype, shape))
     assert array.dtype == dtype.numpy
@@ -116,7 +117,7 @@ def test_nearly_every_op_is_drawn_soon() -> None:
 def test_epilogues_are_regions_of_scalars(region: Function) -> None:
     assert all(value.type.rank == 0 for value in region.values())
     assert len(region.params) <= 3
-    assert region.results[0].type == ck.TensorType(dtype=ck.f32)
+    assert region.results[0].type == TensorType(dtype=ck.f32)
 
 
 @given(gemm_functions())
@@ -160,7 +161,7 @@ def test_operands_of_ops_take_what_is_drawn_by_default(program: Op, data: st.Dat
     sizes: dict[object, int] = {}
     given_arrays = []
     for parameter in program.program.signature.tensors:
-        assert isinstance(parameter.type, ck.TensorType)
+        assert isinstance(parameter.type, TensorType)
         shape = [sizes.setdefault(dim, data.draw(extents(40))) for dim in parameter.type.shape]
         array = data.draw(arrays(parameter.type.dtype, shape))
         given_arrays.append(data.draw(strided(array)))

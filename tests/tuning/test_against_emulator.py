@@ -15,7 +15,9 @@ from cklang import emulator
 from cklang.keys import Algorithm, KernelKey, Reduction
 from cklang.runtime.device import open_device
 from cklang.runtime.op import Op
+from cklang.runtime.problem import Problem
 from cklang.tuning.model import Estimate, GemmShape, estimate
+from tests.support.typed import only
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
@@ -38,7 +40,7 @@ SPLIT = Algorithm(
 
 
 @ck.op
-def product(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:  # type: ignore[valid-type]
+def product(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
     return x @ w.T
 
 
@@ -64,7 +66,7 @@ def both(algorithm: Algorithm, m: int, n: int, k: int) -> tuple[Estimate, emulat
     op = using(algorithm)
     op(x, w, device=DEVICE)
     counted = emulator.stats(open_device(DEVICE).index)
-    (problem,) = op.problems(x, w)
+    problem = only(Problem, op.problems(x, w))
     key = KernelKey(problem.signature, algorithm, "gfx942")
     return estimate(key, GemmShape(m=m, n=n, k=k)), counted
 

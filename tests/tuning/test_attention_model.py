@@ -15,7 +15,13 @@ from hypothesis import strategies as st
 import cklang as ck
 from cklang import emulator
 from cklang.arch import arch
-from cklang.attention_keys import AttentionGradKey, AttentionKey, AttentionSignature, ReduceKey
+from cklang.attention_keys import (
+    AttentionGradKey,
+    AttentionKey,
+    AttentionPipeline,
+    AttentionSignature,
+    ReduceKey,
+)
 from cklang.errors import CkUnsupportedError, CkValueError
 from cklang.runtime.attention.space import attention_algorithms, attention_grad_algorithms
 from cklang.runtime.device import open_device
@@ -114,10 +120,11 @@ def test_more_work_takes_longer() -> None:
 
 def test_groups_of_waves_that_take_turns_hide_what_is_no_product() -> None:
     plain = keys_of(gpu="gfx950")[0]
-    tile = {"tile": (256, 32, 128, 128, 32, 128), "warps": (8, 1, 1), "block_per_cu": 1}
+    tile = (256, 32, 128, 128, 32, 128)
+    base = replace(plain.algorithm, tile=tile, warps=(8, 1, 1), block_per_cu=1)
     turns, not_so = (
-        replace(plain, algorithm=replace(plain.algorithm, pipeline=pipeline, **tile))
-        for pipeline in ("v3", "qr_async_trload")
+        replace(plain, algorithm=replace(base, pipeline=pipeline))
+        for pipeline in (AttentionPipeline.V3, AttentionPipeline.QR_ASYNC_TRLOAD)
     )
     long = shape(queries=4096, keys=4096)
     hidden, open_ = (attention_estimate(key, long).terms for key in (turns, not_so))
@@ -200,10 +207,10 @@ B, H, G, S, T, D = ck.dims("B H G S T D")
 
 @ck.op
 def causal(
-    q: ck.f16[B, H, S, D],  # type: ignore[valid-type]
-    k: ck.f16[B, G, T, D],  # type: ignore[valid-type]
-    v: ck.f16[B, G, T, D],  # type: ignore[valid-type]
-) -> ck.f16[B, H, S, D]:  # type: ignore[valid-type]
+    q: ck.f16[B, H, S, D],
+    k: ck.f16[B, G, T, D],
+    v: ck.f16[B, G, T, D],
+) -> ck.f16[B, H, S, D]:
     return ck.attention(q, k, v, mask=ck.causal())
 
 

@@ -27,6 +27,7 @@ from cklang.runtime.tune.check import error_ratio, sampled
 from cklang.runtime.tune.session import autotune, seconds_of
 from cklang.runtime.tune.worker import Worker
 from cklang.tuning.database import Database, Measurement, Status
+from tests.support.typed import instance, only
 
 M, N, K = ck.dims("M N K")
 DEVICE = "emu:gfx942"
@@ -34,10 +35,10 @@ DEVICE = "emu:gfx942"
 
 @ck.op
 def linear(
-    x: ck.f16[M, K],  # type: ignore[valid-type]
-    w: ck.f16[N, K],  # type: ignore[valid-type]
-    bias: ck.f16[N],  # type: ignore[valid-type]
-) -> ck.f16[M, N]:  # type: ignore[valid-type]
+    x: ck.f16[M, K],
+    w: ck.f16[N, K],
+    bias: ck.f16[N],
+) -> ck.f16[M, N]:
     return ck.relu(x @ w.T + bias)
 
 
@@ -275,7 +276,7 @@ class TestChecking:
     @pytest.mark.parametrize("shape", [(70, 40, 33), (1000, 400, 400)])
     def test_right_and_wrong(self, shape: tuple[int, int, int]) -> None:
         m, n, k = shape
-        (case,) = calls_of(linear, {"M": m, "N": n, "K": k})
+        case = only(Case, calls_of(linear, {"M": m, "N": n, "K": k}))
         inputs, result = self.values(*shape)
         assert (sampled(case.fused, inputs, result) is not None) == (m == 1000)
         assert error_ratio(case.fused, inputs, result) <= 1
@@ -284,10 +285,10 @@ class TestChecking:
 
     def test_an_input_used_twice_is_compared_whole(self) -> None:
         @ck.op
-        def gram(x: ck.f16[M, K]) -> ck.f32[M, M]:  # type: ignore[valid-type]
+        def gram(x: ck.f16[M, K]) -> ck.f32[M, M]:
             return x @ x.T
 
-        (case,) = calls_of(gram, {"M": 700, "K": 300})
+        case = only(Case, calls_of(gram, {"M": 700, "K": 300}))
         x = np.random.default_rng(1).uniform(-1, 1, (700, 300)).astype(np.float16)
         wide = x.astype(np.float64)
         assert error_ratio(case.fused, [x], (wide @ wide.T).astype(np.float32)) <= 1
@@ -353,7 +354,7 @@ def program(folder: Path) -> str:
 @pytest.mark.usefixtures("compiler")
 def test_a_worker_measures_and_a_dead_one_is_replaced(tmp_path: Path) -> None:
     (case,) = calls_of(linear, SHAPE)
-    key = select(case.problem, arch="gfx942").key
+    key = instance(KernelKey, select(case.problem, arch="gfx942").key)
     with Worker({"CKLANG_DEVICE": DEVICE}, 300.0) as worker:
         first = worker.measure(case, key)
         assert first.status is Status.RIGHT

@@ -14,6 +14,7 @@ import cklang as ck
 from cklang.attention_keys import AttentionGradKey
 from cklang.cli.main import main
 from cklang.errors import CkError
+from cklang.fusion.attention_plan import AttentionFunctions
 from cklang.runtime.arguments import packed_arguments
 from cklang.runtime.attention.backward import prepare_gradients
 from cklang.runtime.attention.gradients import GradientKind
@@ -25,6 +26,7 @@ from cklang.runtime.tune.case import calls_of, problem_text
 from cklang.runtime.tune.gradient import GradientRun, gradient_of_o
 from cklang.runtime.tune.measure import measure
 from cklang.tuning.database import Status
+from tests.support.typed import instance
 
 B, H, G, S, T, D, N, M, P = ck.dims("B H G S T D N M P")
 ARCH = "gfx942"
@@ -33,11 +35,11 @@ ARCH = "gfx942"
 # A kernel of this stencil is built by tests/attention/test_backward.py too.
 @ck.op
 def distant(
-    q: ck.f16[B, H, S, D],  # type: ignore[valid-type]
-    k: ck.f16[B, G, T, D],  # type: ignore[valid-type]
-    v: ck.f16[B, G, T, D],  # type: ignore[valid-type]
-    far: ck.f32[H],  # type: ignore[valid-type]
-) -> ck.f16[B, H, S, D]:  # type: ignore[valid-type]
+    q: ck.f16[B, H, S, D],
+    k: ck.f16[B, G, T, D],
+    v: ck.f16[B, G, T, D],
+    far: ck.f32[H],
+) -> ck.f16[B, H, S, D]:
     return ck.attention(
         q,
         k,
@@ -53,11 +55,11 @@ def distant(
 # So is one of this.
 @ck.op
 def relative(
-    q: ck.f16[B, H, S, D],  # type: ignore[valid-type]
-    k: ck.f16[B, G, T, D],  # type: ignore[valid-type]
-    v: ck.f16[B, G, T, D],  # type: ignore[valid-type]
-    bias: ck.f16[H, S, T],  # type: ignore[valid-type]
-) -> ck.f16[B, H, S, D]:  # type: ignore[valid-type]
+    q: ck.f16[B, H, S, D],
+    k: ck.f16[B, G, T, D],
+    v: ck.f16[B, G, T, D],
+    bias: ck.f16[H, S, T],
+) -> ck.f16[B, H, S, D]:
     return ck.attention(
         q,
         k,
@@ -72,20 +74,20 @@ def relative(
 
 @ck.op
 def packed(
-    q: ck.f16[N, H, D],  # type: ignore[valid-type]
-    k: ck.f16[M, G, D],  # type: ignore[valid-type]
-    v: ck.f16[M, G, D],  # type: ignore[valid-type]
-    mine: ck.i32[P],  # type: ignore[valid-type]
-    theirs: ck.i32[P],  # type: ignore[valid-type]
-) -> ck.f16[N, H, D]:  # type: ignore[valid-type]
+    q: ck.f16[N, H, D],
+    k: ck.f16[M, G, D],
+    v: ck.f16[M, G, D],
+    mine: ck.i32[P],
+    theirs: ck.i32[P],
+) -> ck.f16[N, H, D]:
     return ck.attention(q, k, v, cu_seqlens_q=mine, cu_seqlens_k=theirs)
 
 
 @ck.op
 def capped(
-    q: ck.f16[B, H, S, D],  # type: ignore[valid-type]
-    k: ck.f16[B, H, T, D],  # type: ignore[valid-type]
-) -> ck.f16[B, H, S, D]:  # type: ignore[valid-type]
+    q: ck.f16[B, H, S, D],
+    k: ck.f16[B, H, T, D],
+) -> ck.f16[B, H, S, D]:
     return ck.attention(q, k, k, score=lambda s: 3.0 * ck.tanh(s / 3.0))
 
 
@@ -123,12 +125,12 @@ def test_runs_are_plain_data(op: Any, dims: dict[str, int], shape: tuple[int, ..
 def test_a_question_is_that_of_a_call_and_has_no_names() -> None:
     @ck.op
     def other(
-        a: ck.f16[N, H, D],  # type: ignore[valid-type]
-        b: ck.f16[M, G, D],  # type: ignore[valid-type]
-        c: ck.f16[M, G, D],  # type: ignore[valid-type]
-        x: ck.i32[P],  # type: ignore[valid-type]
-        y: ck.i32[P],  # type: ignore[valid-type]
-    ) -> ck.f16[N, H, D]:  # type: ignore[valid-type]
+        a: ck.f16[N, H, D],
+        b: ck.f16[M, G, D],
+        c: ck.f16[M, G, D],
+        x: ck.i32[P],
+        y: ck.i32[P],
+    ) -> ck.f16[N, H, D]:
         return ck.attention(a, b, c, cu_seqlens_q=x, cu_seqlens_k=y)
 
     texts = {problem_text(runs_of(op, **PACKED)[0].problem) for op in (packed, other)}
@@ -144,7 +146,7 @@ def test_the_gradient_of_a_bias_is_another_question() -> None:
     assert GradientRun.from_json(json.loads(json.dumps(biased.to_json()))) == biased
     assert str(biased.problem) == f"{plain.problem}, with that of the bias"
     assert biased.filling.score is None
-    assert plain.filling.score is not None
+    assert instance(AttentionFunctions, plain.filling).score is not None
     assert problem_text(plain.problem) != problem_text(biased.problem)
     with pytest.raises(CkError, match="CK-G008"):
         calls_of(distant, SMALL, GradientKind(bias=True))

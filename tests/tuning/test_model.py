@@ -8,6 +8,7 @@ import math
 import time
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -58,7 +59,7 @@ keys = st.builds(
 
 
 def key(
-    tile: tuple[int, int, int] = (128, 128, 64), arch: str = "gfx942", **more: int
+    tile: tuple[int, int, int] = (128, 128, 64), arch: str = "gfx942", **more: Any
 ) -> KernelKey:
     algorithm = Algorithm(
         tile=tile,
@@ -67,7 +68,7 @@ def key(
         vector_a=8,
         vector_b=8,
         vector_e=8,
-        **more,  # type: ignore[arg-type]
+        **more,
     )
     return KernelKey(SIGNATURE, algorithm, arch)
 
@@ -298,8 +299,8 @@ def test_an_eight_bit_integer_has_a_rate_of_its_own() -> None:
 def test_a_fitted_set_survives_json_and_says_where_it_comes_from(found: object) -> None:
     text = json.dumps(found.to_json())  # type: ignore[attr-defined]
     assert read_set("copy", text) == found
-    assert found.provenance["script"] == "benchmarks/fit_cost_model.py"  # type: ignore[attr-defined]
-    assert 0 < found.error["median"] < 0.15  # type: ignore[attr-defined]
+    assert found.provenance["script"] == "benchmarks/fit_cost_model.py"
+    assert 0 < found.error["median"] < 0.15
 
 
 def _without(data: dict[str, object], name: str) -> dict[str, object]:
@@ -359,7 +360,7 @@ def test_traits_of_nothing_are_refused() -> None:
     assert isinstance(traits_of(key(), SPEC), Traits)
 
 
-def _conv_key(problem: ConvProblem, **more: int) -> KernelKey:
+def _conv_key(problem: ConvProblem, **more: Any) -> KernelKey:
     return replace(key((64, 64, 64), **more), signature=problem.signature)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from data import published  # type: ignore[import-not-found]
+from data import published
 
 from cklang.arch import arch
 from cklang.tuning.constants import fitted

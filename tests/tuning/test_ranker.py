@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from data import published  # type: ignore[import-not-found]
+from data import published
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -84,10 +84,10 @@ def test_the_trees_see_the_terms_of_the_model(table: Table) -> None:
     seen, us = features(model.columns, model.spec, c, extents, far)  # type: ignore[arg-type]
     assert seen.shape == (len(table), len(table.kernels), len(FEATURES))
     for row in (0, 7):
-        shape = [int(x[row]) for x in (table.m, table.n, table.k)]
-        np.testing.assert_allclose(us[row], model.times(*shape), rtol=1e-12)
+        m, n, k = (int(x[row]) for x in (table.m, table.n, table.k))
+        np.testing.assert_allclose(us[row], model.times(m, n, k), rtol=1e-12)
         of = dict(zip(FEATURES, seen[row, 3], strict=True))
-        made = model.estimate(3, *shape)
+        made = model.estimate(3, m, n, k)
         assert np.exp(of["log total"]) == pytest.approx(made.us)
         assert np.exp(of["log workgroups"]) == pytest.approx(made.workgroups)
         assert of["epilogues"] == pytest.approx(made.terms["epilogue"] / made.us)

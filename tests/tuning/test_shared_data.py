@@ -7,11 +7,12 @@ import csv
 import gzip
 import hashlib
 from collections import Counter
+from dataclasses import fields
 from pathlib import Path
 
 import make_gemm_table as maker
 import pytest
-from data import published  # type: ignore[import-not-found]
+from data import published
 
 from cklang import knobs
 from tests.support.shared_data import required
@@ -88,4 +89,4 @@ def test_a_table_is_made_from_a_checkout(checkout: Path) -> None:
 def test_the_published_table_has_the_columns_that_are_made(checkout: Path) -> None:
     with gzip.open(required(published.TABLE), "rt", newline="") as file:
         columns = next(csv.reader(file))
-    assert columns == [field.name for field in maker.fields(maker.Row)]
+    assert columns == [field.name for field in fields(maker.Row)]

@@ -380,8 +380,8 @@ class Machine:
             inner = Machine(self.code, dict(zip(names, arguments, strict=True)))
             return inner.evaluate(body)
         if name in self.code:  # another operation
-            inner = {f"S{n}": value for n, value in enumerate(arguments)}
-            result = run(self.code, self.code[name], inner, 0)
+            sources = {f"S{n}": value for n, value in enumerate(arguments)}
+            result = run(self.code, self.code[name], sources, 0)
             return result.variables["D0"].seen_as(arguments[0].kind, arguments[0].width)
         raise UnsupportedError(f"the function {name}")
 

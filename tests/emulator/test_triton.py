@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import ml_dtypes
@@ -78,7 +79,7 @@ def test_attention(gpu: str, name: str) -> None:
     dtype, heads, length, depth = _types(gpu, name)[0], 2, 128, 64
     q, k, v = (_random(rng, (heads, length, depth), dtype) for _ in range(3))
     o = np.zeros_like(q)
-    run(gpu, name, (length // 64, heads), q, k, v, o, length, float(np.log2(np.e) / 8))
+    run(gpu, name, (length // 64, heads), q, k, v, o, length, math.log2(math.e) / 8)
     score = q.astype(np.float64) @ k.astype(np.float64).transpose(0, 2, 1) / 8
     if "causal" in name:
         score = np.where(np.tri(length, dtype=bool), score, -np.inf)

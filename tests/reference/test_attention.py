@@ -8,7 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import cklang as ck
@@ -360,7 +360,11 @@ def test_heads_that_do_not_fit_are_refused() -> None:
 
 
 def kernel(q: Any, k: Any, v: Any, tile: int, narrow: Any, rescale: bool = True) -> tuple[Any, Any]:
-    """Compute attention as a kernel does: float32, tiles of keys, a running maximum."""
+    """Compute attention as a kernel does: float32, tiles of keys, a running maximum.
+
+    Weights of 8 bits are multiplied by the type's largest value before they are rounded.
+    """
+    step = np.float32(ml_dtypes.finfo(narrow).max if np.dtype(narrow).itemsize == 1 else 1)
     heads = q.shape[1] // k.shape[1]
     q, k, v = (np.asarray(each, np.float32) for each in (q, k, v))
     k, v = np.repeat(k, heads, 1), np.repeat(v, heads, 1)
@@ -375,7 +379,8 @@ def kernel(q: Any, k: Any, v: Any, tile: int, narrow: Any, rescale: bool = True)
         shrink = np.exp2(largest - now) if rescale else np.float32(1)
         p = np.exp2(s - now)
         total = total * shrink + p.sum(-1, keepdims=True)
-        o = o * shrink + p.astype(narrow).astype(np.float32) @ v[:, :, start : start + tile]
+        rounded = (p * step).astype(narrow).astype(np.float32) / step
+        o = o * shrink + rounded @ v[:, :, start : start + tile]
         largest = now
     return o / total, (largest / log2e + np.log(total))[..., 0]
 
@@ -388,6 +393,8 @@ def kernel(q: Any, k: Any, v: Any, tile: int, narrow: Any, rescale: bool = True)
     st.floats(0.1, 12),
     st.integers(0, 1000),
 )
+@example(ml_dtypes.float8_e4m3fn, 2, 16, 3.0, 1)
+@example(ml_dtypes.float8_e4m3fn, 32, 16, 8.0, 8)
 def test_kernels_are_within_their_bound(
     dtype: Any, keys: int, tile: int, size: float, seed: int
 ) -> None:

@@ -15,6 +15,7 @@ from cklang.attention_keys import AnyKey
 from cklang.emulator import library
 from cklang.lowering.gemm import KernelSource
 from cklang.runtime import compile as steps
+from cklang.runtime import device
 from cklang.runtime.build import Builder, BuildResult, StencilFiles, Wanted
 from cklang.runtime.device import Device, Function, Launch
 from cklang.runtime.record import Artifact
@@ -70,14 +71,13 @@ def kernel_of(code: bytes) -> Artifact | None:
 @cache
 def watch() -> None:
     """Note from now on what is loaded and built in this process."""
-    load, load_code, launch = library.load, Device.load, Launch.__call__
+    _watch_builds()
+    _watch_devices()
+
+
+def _watch_builds() -> None:
     build_many, stencil_of = Builder.build_many, Builder.stencil_of
     compile_stencil = steps.compile_stencil
-
-    @wraps(load)
-    def noting_load() -> Any:
-        _usage.emulator = True
-        return load()
 
     @wraps(build_many)
     def noting_kernels(
@@ -100,11 +100,29 @@ def watch() -> None:
         _usage.stencils[key.stencil.digest] = key.stencil.label
         return stencil_of(builder, key, source)
 
+    _replace((Builder, "build_many", noting_kernels), (Builder, "stencil_of", noting_stencil))
+
+
+def _watch_devices() -> None:
+    load, devices = library.load, device._devices
+    load_code, launch = Device.load, Launch.__call__
+
+    @wraps(load)
+    def noting_load() -> Any:
+        _usage.emulator = True
+        return load()
+
+    @wraps(devices)
+    def noting_devices(mode: str) -> tuple[Device, ...]:
+        # The library is loaded once in a process, but each of these needs it.
+        _usage.emulator = True
+        return devices(mode)
+
     @wraps(load_code)
-    def noting_code(device: Device, code: bytes, symbol: str) -> Function:
-        if device.emulated:
-            _usage.loaded.append((device.spec.name, code))
-        function, kernel = load_code(device, code, symbol), kernel_of(code)
+    def noting_code(gpu: Device, code: bytes, symbol: str) -> Function:
+        if gpu.emulated:
+            _usage.loaded.append((gpu.spec.name, code))
+        function, kernel = load_code(gpu, code, symbol), kernel_of(code)
         if kernel is not None:
             _functions[id(function)] = function, kernel
         return function
@@ -121,10 +139,9 @@ def watch() -> None:
     _replace(
         (library, "load", noting_load),
         (emulator, "load", noting_load),
-        (Launch, "__call__", noting_launch),
+        (device, "_devices", noting_devices),
         (Device, "load", noting_code),
-        (Builder, "build_many", noting_kernels),
-        (Builder, "stencil_of", noting_stencil),
+        (Launch, "__call__", noting_launch),
     )
 
 

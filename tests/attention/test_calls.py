@@ -8,6 +8,7 @@ once and serves all shapes, layouts and functions here.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cklang as ck
-from cklang.attention_keys import AttentionAlgorithm, MaskKind, ScoreKind
+from cklang.attention_keys import MaskKind, ScoreKind
 from cklang.errors import CkError
 from cklang.testing import reports
+from tests.support.algorithms import ATTENTION, NARROW
 from tests.support.attention_ops import (
     arrays,
     cached,
@@ -388,14 +390,8 @@ def test_what_is_said() -> None:
 def test_rules_of_an_algorithm(change: dict[str, Any], rule: str) -> None:
     n = {"B": 1, "G": 1, "H": 1, "S": 33, "T": 40, "D": 40, "E": 40}
     args = arrays(np.random.default_rng(6), n)
-    fields: dict[str, Any] = {
-        "tile": (128, 64, 32, 64, 32, 64),
-        "warps": (4, 1, 1),
-        "warp_tile": (32, 32, 16),
-        "vector": 8,
-    }
     with pytest.raises(CkError, match=f"{rule}:"):
-        plain.using(AttentionAlgorithm(**(fields | change))).explain(*args)
+        plain.using(replace(ATTENTION, **change)).explain(*args)
 
 
 def _strided(shape: tuple[int, ...], strides: tuple[int, ...], offset: int = 0) -> Any:
@@ -437,13 +433,5 @@ def test_head_sizes_beyond_the_tilings_are_refused() -> None:
 
 def test_algorithms_belong_to_families() -> None:
     q = np.zeros((1, 1, 3, 8), np.float16)
-    gemm = ck.Algorithm(
-        tile=(64, 64, 32),
-        warps=(2, 2, 1),
-        warp_tile=(16, 16, 32),
-        vector_a=1,
-        vector_b=1,
-        vector_e=1,
-    )
     with pytest.raises(CkError, match="CK-K002"):
-        plain.using(gemm)(q, q, q)
+        plain.using(NARROW)(q, q, q)

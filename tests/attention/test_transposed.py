@@ -19,6 +19,7 @@ from cklang.errors import CkError
 from cklang.lowering.attention_face import AttentionOperand
 from cklang.testing import reports
 from cklang.types import DType, bf16, f16
+from tests.support.algorithms import V3
 from tests.support.attention_harness import Inputs, build, key_of, reference, run, widened
 from tests.support.attention_harness import check as check_directly
 
@@ -81,13 +82,6 @@ SOME_64 = trload(32, 32, 64, 64, 32, 64, warps=1, warp_tile=(32, 32, 16))
 SOME_128 = trload(32, 32, 128, 128, 32, 128, warps=1, warp_tile=(32, 32, 16))
 FEW_64 = trload(16, 32, 64, 64, 32, 64, warps=1, warp_tile=(16, 16, 32))
 FEW_128 = trload(16, 32, 64, 128, 32, 128, warps=1, warp_tile=(16, 16, 32))
-V3 = AttentionAlgorithm(
-    tile=(256, 32, 128, 128, 32, 128),
-    warps=(8, 1, 1),
-    warp_tile=(32, 32, 16),
-    pipeline="v3",  # type: ignore[arg-type]
-    vector=8,
-)
 
 # Rows of q and k, head sizes: whole tiles, ragged ones, one row, more rows than keys, no key.
 SHAPES = [(128, 64, 64, 64), (150, 333, 40, 56), (1, 1, 8, 64), (70, 33, 64, 16), (5, 0, 24, 8)]

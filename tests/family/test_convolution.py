@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -13,24 +12,15 @@ from hypothesis import strategies as st
 
 import cklang as ck
 from cklang.errors import CkError
-from cklang.keys import Algorithm, ConvSpecial
-from cklang.reference.bounds import evaluate_with_bound
+from cklang.keys import ConvSpecial
 from cklang.runtime.op import Op
-from cklang.testing import assert_close
+from tests.support.algorithms import narrow
+from tests.support.arrays import drawn
+from tests.support.checks import check, launches
 
 N, K, C, P, G = ck.dims("N K C P G")
 D, H, W, Do, Ho, Wo, Z, Y, X = ck.dims("D H W Do Ho Wo Z Y X")
 T = ck.dtype_var("T")
-
-SINGLE = Algorithm(
-    tile=(64, 64, 32),
-    warps=(2, 2, 1),
-    warp_tile=(16, 16, 16),
-    vector_a=1,
-    vector_b=1,
-    vector_e=1,
-)
-"""Moves single elements, so that one kernel serves every problem."""
 
 
 @ck.op
@@ -134,31 +124,12 @@ def cases(draw: st.DrawFn) -> Case:
     )
 
 
-def drawn(op: Op, dims: dict[str, int], seed: int = 0, **dtypes: Any) -> list[Any]:
-    """Make the array arguments of an op: small numbers of few bits."""
-    rng = np.random.default_rng(seed)
-    made = []
-    for parameter in op.program.signature.tensors:
-        dtype = getattr(parameter.type, "dtype", None) or dtypes["T"]
-        shape = [dims.get(str(extent), extent) for extent in parameter.type.shape]
-        made.append((rng.integers(-8, 9, shape) / 8).astype(dtype.numpy))
-    return made
-
-
-def check(op: Op, args: list[Any], device: str = "emu:gfx942", **consts: int) -> np.ndarray:
-    got = op(*args, **consts, device=device)
-    (want,), (bound,) = evaluate_with_bound(op.ir(*args, **consts), args)
-    assert_close(np.asarray(got), want, bound)
-    return np.asarray(got)
-
-
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(
     "op", [forward, input_gradient, weight_gradient], ids=lambda op: op.program.name
 )
 def test_any_problem_in_the_plane(op, covered):
-    algorithm = replace(SINGLE, vector_d=(1,) * (len(op.program.signature.tensors) - 2))
-    single = op.using(algorithm)
+    single = op.using(narrow(len(op.program.signature.tensors) - 2))
 
     @given(case=cases())
     @settings(max_examples=12)
@@ -174,8 +145,7 @@ def test_any_problem_in_the_plane(op, covered):
 @pytest.mark.parametrize("reduction", ["workspace", "tree"])
 def test_images_shared_by_workgroups(reduction, covered):
     """The gradient of a weight has few tiles and long sums: several workgroups share each."""
-    algorithm = replace(SINGLE, vector_d=(1,), split_k=3, reduction=reduction)
-    shared = weight_gradient.using(algorithm)
+    shared = weight_gradient.using(narrow(1, split_k=3, reduction=reduction))
     numbers = {"stride": 2, "before": 1, "after": 0, "dilation": 1}
     for groups, size in ((1, (9, 11)), (3, (4, 5))):
         case = Case(
@@ -221,8 +191,8 @@ PLANE = {"N": 2, "H": 9, "W": 7, "Ho": 5, "Wo": 4, "C": 16, "K": 24}
 )
 def test_gpus(op, arch, dtype, covered):
     """The kernel that is selected, with the widest accesses: channels are multiples of 8."""
-    check(op, drawn(op, PLANE, T=dtype), device=f"emu:{arch}")
-    algorithm = op.last.launches[0].key.algorithm
+    check(op, drawn(op, PLANE, T=dtype), arch)
+    algorithm = launches(op)[0].key.algorithm
     assert algorithm.vector_a * dtype.bytes == algorithm.vector_b * dtype.bytes == 16
     name = {"plain": "conv", "plain_input": "conv_grad_input"}[op.program.name]
     covered(f"{name} 2D", dtype.name, arch)
@@ -236,7 +206,7 @@ def depthwise(x: ck.f16[N, H, W, C], w: ck.f16[C, 3, 3, 1]) -> ck.f16[N, Ho, Wo,
 @pytest.mark.usefixtures("stencils")
 def test_groups_that_share_a_tile_unasked(covered):
     check(depthwise, drawn(depthwise, PLANE | {"C": 32}))
-    algorithm = depthwise.last.launches[0].key.algorithm
+    algorithm = launches(depthwise)[0].key.algorithm
     assert algorithm.groups_merged > 1
     assert algorithm.special is ConvSpecial.DEPTHWISE
     covered("conv, depthwise", "f16", "gfx942")
@@ -251,6 +221,6 @@ def test_channels_must_be_contiguous():
 
 
 def test_wrong_special_is_refused():
-    named = plain.using(replace(SINGLE, special="pointwise"))
+    named = plain.using(narrow(special="pointwise"))
     with pytest.raises(CkError, match="conv-special"):
         named(*drawn(plain, PLANE, T=ck.f16), device="emu:gfx942")

@@ -6,14 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 
 import cklang as ck
 from cklang.errors import CkError
-from cklang.reference.bounds import evaluate_with_bound
 from cklang.runtime.op import Op
-from cklang.testing import assert_close
+from tests.support.arrays import drawn, mnk
+from tests.support.checks import check, launches
 
 M, N, K = ck.dims("M N K")
 T = ck.dtype_var("T", ck.f16, ck.bf16)
@@ -36,20 +35,6 @@ def eight_bits(x: ck.fp8[M, K], w: ck.fp8[N, K], scale: ck.f32[N]) -> ck.fp8[M, 
     return (x @ w.T) * scale
 
 
-def drawn(op: Op, dtype: Any, shape: tuple[int, int, int]) -> list[Any]:
-    sizes = dict(zip("MNK", shape, strict=True))
-    rng = np.random.default_rng(sum(shape))
-    made = []
-    for parameter in op.program.parameters:
-        held = getattr(parameter.type, "dtype", dtype)
-        extents = [sizes[str(extent)] for extent in parameter.type.shape]
-        numbers = rng.standard_normal(extents)
-        if held.kind is ck.i8.kind:
-            numbers = rng.integers(-128, 128, extents)
-        made.append(numbers.astype(held.numpy))
-    return made
-
-
 @ck.op
 def columns(x: ck.f16[K, M], w: ck.f16[K, N]) -> ck.f16[M, N]:
     return ck.silu(x.T @ w)
@@ -69,26 +54,19 @@ CASES = [
 @pytest.mark.parametrize(("arch", "op", "dtype"), CASES)
 def test_fused_products(arch: str, op: Op, dtype: Any, covered: Callable[..., None]) -> None:
     for shape in SHAPES:
-        args = drawn(op, dtype, shape)
-        got = op(*args, device=f"emu:{arch}")
-        (want,), (bound,) = evaluate_with_bound(op.ir(*args), args)
-        assert_close(got, want, bound)
-    assert op.last is not None
-    assert op.last.launches[0].resources.spills == 0
+        check(op, drawn(op, mnk(*shape), T=dtype), arch)
+    assert launches(op)[0].resources.spills == 0
     covered("universal", " ".join([dtype.name] * 3), arch)
 
 
 @pytest.mark.usefixtures("stencils")
 def test_column_major_a_and_row_major_b(covered: Callable[..., None]) -> None:
     for shape in SHAPES[:2]:
-        args = drawn(columns, ck.f16, shape)
-        got = columns(*args, device="emu:gfx1201")
-        (want,), (bound,) = evaluate_with_bound(columns.ir(*args), args)
-        assert_close(got, want, bound)
+        check(columns, drawn(columns, mnk(*shape)), "gfx1201")
     covered("layouts crr", "f16", "gfx1201")
 
 
 def test_rdna3_has_no_8_bit_floats() -> None:
     with pytest.raises(CkError) as caught:
-        eight_bits.build(*drawn(eight_bits, ck.fp8, (64, 64, 64)), device="emu:gfx1100")
+        eight_bits.build(*drawn(eight_bits, mnk(64, 64, 64)), device="emu:gfx1100")
     assert caught.value.code in ("K101", "K102")

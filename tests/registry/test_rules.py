@@ -20,7 +20,8 @@ from cklang.runtime.rules.algorithm import access_pattern, matches
 from cklang.runtime.rules.resources import shuffled_bytes, staged_bytes
 from cklang.runtime.space import enumerate_legal, legal_values, pattern
 from cklang.types import bf16, f16, f32
-from tests.support.gemm_keys import BASE, shape, signature
+from tests.support.algorithms import BASE
+from tests.support.gemm_keys import shape, signature
 
 MI300X = arch("gfx942")
 F16 = signature()

@@ -16,21 +16,13 @@ import numpy as np
 import pytest
 
 import cklang as ck
-from cklang.keys import Algorithm
 from cklang.runtime.op import op_from_ir
+from tests.support.algorithms import BASE
 
 M, N, K = ck.dims("M N K")
 T = ck.dtype_var("T", ck.f16, ck.bf16)
 X, W = np.ones((4, 8), np.float16), np.ones((6, 8), np.float16)
 SLOPE = 0.25
-ALGORITHM = Algorithm(
-    tile=(128, 128, 32),
-    warps=(2, 2, 1),
-    warp_tile=(32, 32, 8),
-    vector_a=8,
-    vector_b=8,
-    vector_e=8,
-)
 
 
 @ck.fn
@@ -83,12 +75,12 @@ ROUND_TRIPS = {
 @pytest.mark.parametrize("op", [linear, local_op(3.0), Layer.linear, Layer.plain], ids=repr)
 def test_a_copy_has_the_same_ir_and_choices(op: ck.Op, way: str) -> None:
     trip: Callable[[ck.Op], ck.Op] = ROUND_TRIPS[way]
-    pinned = trip(op.using(ALGORITHM, strategy="heuristic", splits=np.int64(2)))
+    pinned = trip(op.using(BASE, strategy="heuristic", splits=np.int64(2)))
     for one, other in ((op, trip(op)), (op, pinned)):
         assert str(one.ir(X, W)) == str(other.ir(X, W))
         assert one.__name__ == other.__name__
     assert trip(op).request == op.request
-    assert pinned.request.algorithm == ALGORITHM
+    assert pinned.request.algorithm == BASE
     assert pinned.request.splits == 2
     assert pinned.request.strategy == op.using(strategy="heuristic").request.strategy
 
@@ -115,7 +107,7 @@ def test_an_op_of_ir_and_one_with_a_registry() -> None:
     op = op_from_ir(linear.ir(X, W)).using(registry=ck.Registry("mine"))
     other = pickle.loads(pickle.dumps(op))
     assert str(other.program.ir) == str(op.program.ir)
-    assert other.request.registry == op.request.registry
+    assert other.request.registry.same_as(op.request.registry)
 
 
 def test_a_copy_keeps_the_value_of_a_global_that_changes_later(

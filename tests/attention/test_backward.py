@@ -17,6 +17,7 @@ from cklang.fusion.attention_plan import AttentionPlan
 from cklang.fusion.partition import plan_of
 from cklang.reference.attention_grad import SharedBias
 from cklang.runtime.attention.backward import is_additive
+from tests.support.arrays import Array
 from tests.support.attention_ops import (
     biased,
     capped,
@@ -27,8 +28,6 @@ from tests.support.attention_ops import (
 )
 
 B, H, G, S, T, D, X, Y, N, M, P = ck.dims("B H G S T D X Y N M P")
-
-Array = np.ndarray[Any, Any]
 
 
 @ck.op

@@ -18,9 +18,8 @@ from hypothesis import strategies as st
 from cklang.attention_keys import AppendKey, CombineKey, Rotary
 from cklang.lowering.attention_face import AppendProblem, AttentionProblem, AttentionTensor
 from cklang.types import bf16, f16
+from tests.support.arrays import Array
 from tests.support.attention_harness import build, key_of, reference, run, stored, tensor, widened
-
-Array = np.ndarray[Any, Any]
 
 SHARED = key_of(score="function", mask="window", paged=True, split=True, lse=False)
 COMBINE = CombineKey(f16, True, "gfx942")

@@ -21,10 +21,11 @@ from cklang.ir.attention_lists import Extents, check_lists
 from cklang.runtime.attention.lists import host_lists
 from cklang.runtime.build import Builder
 from cklang.runtime.tune.attention import part_of, run_of, run_operands
+from tests.support.arrays import Array, uniform
 from tests.support.attention_ops import (
     cached,
     cached_args,
-    numbers,
+    measured,
     packed,
     packed_args,
     packed_rows,
@@ -36,17 +37,9 @@ from tests.support.attention_ops import (
 )
 from tests.support.streams import on_device
 
-Array = np.ndarray[Any, Any]
 GPU = "emu:gfx942"
 
 B, H, G, S, T, D, E, P, N, C = ck.dims("B H G S T D E P N C")
-
-
-@ck.op
-def measured(
-    q: ck.f16[B, H, S, D], k: ck.f16[B, G, T, D], v: ck.f16[B, G, T, E], lengths: ck.i32[B]
-) -> ck.f16[B, H, S, E]:
-    return ck.attention(q, k, v, seqlens_k=lengths)
 
 
 @ck.op
@@ -83,7 +76,7 @@ def changed(args: list[Any], place: int, index: int | tuple[int, int], value: in
 
 
 def of_measured() -> list[Any]:
-    return [numbers(2, 4, 3, 64), numbers(2, 2, 75, 64), numbers(2, 2, 75, 48), i32(75, 0)]
+    return [uniform(2, 4, 3, 64), uniform(2, 2, 75, 64), uniform(2, 2, 75, 48), i32(75, 0)]
 
 
 def of_packed() -> list[Any]:
@@ -230,7 +223,7 @@ APPENDED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a length beyond the pages": ({"seqlens_k": [14, 0]}, r"seqlens_k\[0\] is 14"),
     "queries without an angle": (
-        {"q": numbers(2, 4, 9, 40), "seqlens_k": [8, 0]},
+        {"q": uniform(2, 4, 9, 40), "seqlens_k": [8, 0]},
         r"seqlens_k\[0\] is 8, but it must be from 0 to 7: cos and sin have 16, of which .* 9",
     ),
 }
@@ -244,8 +237,8 @@ def test_rows_are_written_to_no_foreign_page(name: str, builds_nothing: None) ->
     names = ("seqlens_k", "block_table")
     lists = {name: np.array(options.pop(name), np.int32) for name in names}
     caches = [np.zeros((4, 2, 8, 40), np.float16) for _ in "kv"]
-    rows = [numbers(2, 2, 3, 40)] * 2
-    turns = {each: numbers(16, 16) for each in ("cos", "sin")}
+    rows = [uniform(2, 2, 3, 40)] * 2
+    turns = {each: uniform(16, 16) for each in ("cos", "sin")}
     with pytest.raises(CkValueError, match=f"CK-A056 {message}"):
         ck.append_kv(*caches, *rows, **lists, **turns, **options, device=GPU)
     assert not any(cache.any() for cache in caches)
@@ -359,7 +352,7 @@ def test_pages_are_legal_if_every_key_is_in_one(
 
 def test_what_tuning_measures_is_legal() -> None:
     """The part of a large problem that is held against the reference has lengths of its own."""
-    args = [numbers(3, 4, 2, 64), numbers(3, 2, 500, 64), numbers(3, 2, 500, 48), i32(0, 0, 0)]
+    args = [uniform(3, 4, 2, 64), uniform(3, 2, 500, 64), uniform(3, 2, 500, 48), i32(0, 0, 0)]
     binding = measured._bind(args)
     (run,) = run_of(measured._fuse(binding), binding)  # type: ignore[arg-type]
     whole = run_operands(run, args)

@@ -17,11 +17,13 @@ import cklang as ck
 from cklang.attention_keys import AttentionAlgorithm
 from cklang.errors import CkError
 from cklang.lowering.attention_face import AttentionOperand
-from cklang.testing import reports
 from cklang.types import DType, bf16, f16
 from tests.support.algorithms import V3
+from tests.support.arrays import uniform
 from tests.support.attention_harness import Inputs, build, key_of, reference, run, widened
 from tests.support.attention_harness import check as check_directly
+from tests.support.attention_ops import arrays
+from tests.support.checks import check
 
 B, H, G, S, T, D, E, P = ck.dims("B H G S T D E P")
 F = ck.dtype_var("F", ck.f16, ck.bf16)
@@ -87,31 +89,22 @@ FEW_128 = trload(16, 32, 64, 128, 32, 128, warps=1, warp_tile=(16, 16, 32))
 SHAPES = [(128, 64, 64, 64), (150, 333, 40, 56), (1, 1, 8, 64), (70, 33, 64, 16), (5, 0, 24, 8)]
 
 
-def numbers(dtype: DType, *shape: int) -> Any:
-    return np.random.default_rng(sum(shape)).uniform(-1, 1, shape).astype(dtype.numpy)
-
-
 def tensors(dtype: DType, queries: int, keys: int, head: int, head_v: int) -> list[Any]:
     """Return q, k and v of four heads that share two, rows outside heads in memory."""
-    shapes = ((queries, 4, head), (keys, 2, head), (keys, 2, head_v))
-    return [numbers(dtype, 2, *shape).swapaxes(1, 2) for shape in shapes]
-
-
-def check(op: Any, args: list[Any]) -> None:
-    for each in reports(op, args, op(*args, device=f"emu:{ARCH}")):
-        each.check()
+    n = {"B": 2, "H": 4, "G": 2, "S": queries, "T": keys, "D": head, "E": head_v}
+    return arrays(np.random.default_rng(queries + keys), n, rows_first=True, dtype=dtype)
 
 
 def check_shapes(op: Any, dtype: DType, times: int) -> None:
     """Check an op for heads of up to 64 elements ``times`` what the shapes say."""
     for queries, keys, head, head_v in SHAPES:
-        check(op, tensors(dtype, queries, keys, times * head, times * head_v))
+        check(op, tensors(dtype, queries, keys, times * head, times * head_v), ARCH)
 
 
 def document_args(dtype: DType, queries: int, keys: int, head: int) -> list[Any]:
     rng = np.random.default_rng(queries)
     ids = [rng.integers(0, 3, (2, rows)).astype(np.int32) for rows in (queries, keys)]
-    return [*tensors(dtype, queries, keys, head, head), *ids, numbers(ck.f32, 4)]
+    return [*tensors(dtype, queries, keys, head, head), *ids, uniform(4, dtype=ck.f32)]
 
 
 BRANCHES = """#include "cklang/attention_hole.h"
@@ -152,7 +145,7 @@ def test_masks_lse_and_ragged_shapes(covered: Covered) -> None:
 def test_a_mask_function_and_splits_of_few_queries(covered: Covered) -> None:
     op = documents.using(FEW_128, splits=3)
     for queries, keys in ((1, 150), (20, 90)):
-        check(op, document_args(bf16, queries, keys, 128))
+        check(op, document_args(bf16, queries, keys, 128), ARCH)
     covered("attention: qr_async_trload, mask function, split-KV", "bf16", ARCH)
 
 
@@ -162,7 +155,7 @@ def test_packed_sequences(covered: Covered) -> None:
     lengths = [(70, 90), (5, 0), (33, 130), (0, 4), (1, 1)]
     mine, theirs = (np.cumsum([0, *side]).astype(np.int32) for side in zip(*lengths, strict=True))
     shapes = ((mine[-1], 4, 64), (theirs[-1], 2, 64), (theirs[-1], 2, 48))
-    check(op, [*(numbers(f16, *shape) for shape in shapes), mine, theirs])
+    check(op, [*(uniform(*shape) for shape in shapes), mine, theirs], ARCH)
     covered("attention: qr_async_trload, packed sequences", "f16", ARCH)
 
 
@@ -170,8 +163,8 @@ def test_packed_sequences(covered: Covered) -> None:
 def test_v3_asks_masks_and_makes_what_is_stored(covered: Covered) -> None:
     op = documents.using(V3, splits=1)
     for queries, keys in ((300, 200), (40, 33), (5, 64), (3, 0)):
-        check(op, document_args(bf16, queries, keys, 128))
-    check(op, document_args(bf16, 20, 70, 104))
+        check(op, document_args(bf16, queries, keys, 128), ARCH)
+    check(op, document_args(bf16, 20, 70, 104), ARCH)
     covered("attention: v3, functions of mask and o", "bf16", ARCH)
 
 

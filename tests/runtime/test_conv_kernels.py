@@ -214,6 +214,7 @@ def test_stream_k_in_a_tree_after_whole_tiles(covered: Covered) -> None:
     covered("conv_grad_weight, stream-K tree after whole tiles", "f16", "gfx942")
 
 
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(("most_bytes", "bands"), [(1300, 1), (800, 2), (600, 3), (350, 6)])
 def test_batches_and_images_in_pieces(most_bytes: int, bands: int) -> None:
     """Tensors of one product may span few bytes: each image is its own, then each band of one."""
@@ -246,6 +247,7 @@ def test_batches_and_images_in_pieces(most_bytes: int, bands: int) -> None:
         check(fused, wide, *of_image(wide), most_bytes=1300)
 
 
+@pytest.mark.usefixtures("compiler")
 def test_batches_beyond_two_gigabytes_are_cut_in_pieces() -> None:
     """Nothing runs: 6 images of 805 MB are 3 products of 2 for each group."""
     made = kernel(Family.CONV, 2)
@@ -271,6 +273,7 @@ def test_batches_beyond_two_gigabytes_are_cut_in_pieces() -> None:
     assert made.face.describe(far) == "A spans more than 2^31 bytes"
 
 
+@pytest.mark.usefixtures("compiler")
 def test_an_image_beyond_two_gigabytes_is_cut_in_bands() -> None:
     """Nothing runs: 2^15 by 2^15 pixels of 4 channels are 8 GiB, and more pixels than count."""
     made = kernel(Family.CONV, 2)

@@ -43,8 +43,8 @@ from cklang.runtime.compile import identity, link_fill
 from cklang.runtime.device import Device, open_device
 from cklang.types import DType, bf16, f16
 from tests.support.algorithms import ATTENTION
+from tests.support.arrays import Array
 
-Array = np.ndarray[Any, Any]
 Expression = Callable[..., Any]
 """Of (s, b, h, i, j) or (b, h, i, j), whose indices broadcast."""
 

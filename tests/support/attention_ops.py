@@ -15,10 +15,9 @@ import cklang as ck
 from cklang.reference.attention_grad import SharedBias, gradients_with_bound
 from cklang.runtime.attention.backward import Gradients
 from cklang.runtime.op import Op
-from cklang.testing import assert_close, reports
+from cklang.testing import assert_close
 from cklang.types import DType, f16, f32
-
-Array = np.ndarray[Any, Any]
+from tests.support.arrays import Array, uniform
 
 B, H, G, S, T, D, E, P, N, M, C = ck.dims("B H G S T D E P N M C")
 F = ck.dtype_var("F", ck.f16, ck.bf16)
@@ -126,6 +125,13 @@ def cached(
     return ck.attention(
         q, k, v, seqlens_k=lengths, block_table=table, mask=ck.causal("bottom_right")
     )
+
+
+@ck.op
+def measured(
+    q: F[B, H, S, D], k: F[B, G, T, D], v: F[B, G, T, E], lengths: ck.i32[B]
+) -> F[B, H, S, E]:
+    return ck.attention(q, k, v, seqlens_k=lengths)
 
 
 @ck.op
@@ -250,14 +256,6 @@ def shifted(
     return ck.attention(q, k, v, score=lambda s, b, h, i, j: s + bias[b, h, i, j])
 
 
-def check(op: Op, args: Sequence[Any], arch: str = "gfx942", **consts: Any) -> Any:
-    """Hold what an op gives on an emulated GPU against its reference, and return it."""
-    result = op(*args, device=f"emu:{arch}", **consts)
-    for each in reports(op, args, result, **consts):
-        each.check()
-    return result
-
-
 def within(
     op: Op, args: Sequence[Any], grad: Array, found: Gradients, bias: SharedBias | None = None
 ) -> None:
@@ -282,11 +280,6 @@ def packed_rows_args(
     )
     slopes = rng.uniform(0, 0.1, (len(starts), 4)).astype(np.float32)
     return [q, k, v, mine, theirs, slopes], grad
-
-
-def numbers(*shape: int, dtype: DType = f16) -> Array:
-    """Return numbers of [-1, 1) that the shape chooses."""
-    return np.random.default_rng(sum(shape)).uniform(-1, 1, shape).astype(dtype.numpy)
 
 
 def arrays(
@@ -341,13 +334,13 @@ def prefill_args(
 def finished_args(rows: int, dtype: DType = f16) -> list[Any]:
     """Return the arguments of :func:`finished` for so many queries and 150 keys."""
     return [
-        numbers(2, 4, rows, 64, dtype=dtype),
-        numbers(2, 2, 150, 64, dtype=dtype),
-        numbers(2, 2, 150, 48, dtype=dtype),
-        numbers(4, dtype=f32),
+        uniform(2, 4, rows, 64, dtype=dtype),
+        uniform(2, 2, 150, 64, dtype=dtype),
+        uniform(2, 2, 150, 48, dtype=dtype),
+        uniform(4, dtype=f32),
         np.arange(2 * rows, dtype=np.int32).reshape(2, rows) % 3,
         np.arange(300, dtype=np.int32).reshape(2, 150) % 3,
-        numbers(48, dtype=dtype),
-        numbers(2, rows, 4, 48, dtype=dtype).swapaxes(1, 2),
+        uniform(48, dtype=dtype),
+        uniform(2, rows, 4, 48, dtype=dtype).swapaxes(1, 2),
         0.75,
     ]

@@ -75,7 +75,7 @@ BIAS = uniform(2, 4, 40, 75)
 CALLS: dict[str, Callable[[], Any]] = {
     "a product": lambda: product(uniform(65, 66), uniform(67, 66), device=GPU),
     "a group": lambda: product.grouped([(uniform(65, 66), uniform(67, 66))] * 2, device=GPU),
-    "an attention": lambda: plain(*tensors(), device=GPU),
+    "an attention": lambda: plain.using()(*tensors(), device=GPU),
     "its gradients": lambda: ck.attention_grad(
         shifted, *tensors(BIAS), grad=uniform(2, 4, 40, 64), bias=True, device=GPU
     ),

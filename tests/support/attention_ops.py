@@ -19,7 +19,7 @@ from cklang.testing import assert_close
 from cklang.types import DType, f16, f32
 from tests.support.arrays import Array, uniform
 
-B, H, G, S, T, D, E, P, N, M, C = ck.dims("B H G S T D E P N M C")
+B, H, G, S, T, D, E, P, N, M, C, X, Y = ck.dims("B H G S T D E P N M C X Y")
 F = ck.dtype_var("F", ck.f16, ck.bf16)
 
 
@@ -209,6 +209,25 @@ def biased(
         v,
         mask=lambda h, i, j: (j <= i + 60) | (h == 1),
         score=lambda s, b, h, i, j: s + bias[b, h, i, j],
+        dropout=0.25,
+        seed=77,
+        offset=3,
+    )
+
+
+@ck.op
+def relative(
+    q: F[B, H, S, D],
+    k: F[B, G, T, D],
+    v: F[B, G, T, D],
+    bias: F[X, Y, T],
+) -> F[B, H, S, D]:
+    return ck.attention(
+        q,
+        k,
+        v,
+        mask=lambda h, i, j: (j <= i + 60) | (h == 1),
+        score=lambda s, h, i, j: s + bias[h, i, j],
         dropout=0.25,
         seed=77,
         offset=3,

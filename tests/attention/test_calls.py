@@ -31,6 +31,7 @@ from tests.support.attention_ops import (
     plain,
     prefill,
     prefill_args,
+    prefill_of_one_list,
     skipping,
     varied,
     windowed,
@@ -55,28 +56,6 @@ def skipping_ones(
         mask=lambda i, j, k_len: 2 * j < k_len + i,
         score=lambda s: s * s,
         return_lse=True,
-    )
-
-
-@ck.op
-def prefill_of_one_list(
-    q: ck.f16[S, H, D],
-    k: ck.f16[T, G, N, D],
-    v: ck.f16[T, G, N, E],
-    starts: ck.i32[P],
-    lengths: ck.i32[B],
-    pages: ck.i32[C],
-    begins: ck.i32[P],
-) -> ck.f16[S, H, E]:
-    return ck.attention(
-        q,
-        k,
-        v,
-        cu_seqlens_q=starts,
-        seqlens_k=lengths,
-        block_table=pages,
-        page_starts=begins,
-        mask=ck.causal("bottom_right"),
     )
 
 

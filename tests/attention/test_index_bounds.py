@@ -33,6 +33,7 @@ from tests.support.attention_ops import (
     plain,
     prefill,
     prefill_args,
+    prefill_of_one_list,
     skipping,
 )
 from tests.support.streams import on_device
@@ -47,21 +48,6 @@ def measured_and_dropped(
     q: ck.f16[B, H, S, D], k: ck.f16[B, G, T, D], v: ck.f16[B, G, T, E], lengths: ck.i32[B]
 ) -> ck.f16[B, H, S, E]:
     return ck.attention(q, k, v, seqlens_k=lengths, dropout=0.25, seed=1)
-
-
-@ck.op
-def of_one_list(
-    q: ck.f16[S, H, D],
-    k: ck.f16[T, G, N, D],
-    v: ck.f16[T, G, N, E],
-    starts: ck.i32[P],
-    lengths: ck.i32[B],
-    pages: ck.i32[C],
-    begins: ck.i32[P],
-) -> ck.f16[S, H, E]:
-    return ck.attention(
-        q, k, v, cu_seqlens_q=starts, seqlens_k=lengths, block_table=pages, page_starts=begins
-    )
 
 
 def i32(*values: int) -> Array:
@@ -157,14 +143,14 @@ CALLS: dict[str, tuple[Callable[..., Any], list[Any], str]] = {
         changed(prefill_args([(5, 20), (7, 40)], 16, 1), 3, 2, 13),
         r"starts\[2\] is 13, but it must be from 5 to 12",
     ),
-    "a page of one list": (of_one_list, changed(of_list(), 5, 6, 8), r"pages\[6\] is 8"),
+    "a page of one list": (prefill_of_one_list, changed(of_list(), 5, 6, 8), r"pages\[6\] is 8"),
     "a beginning beyond one list": (
-        of_one_list,
+        prefill_of_one_list,
         changed(of_list(), 6, 1, 9),
         r"begins\[1\] is 9, but it must be from 0 to 8: the block table pages has 8 elements",
     ),
     "a length beyond one list": (
-        of_one_list,
+        prefill_of_one_list,
         changed(of_list(), 6, 1, 6),
         r"lengths\[1\] is 40, but it must be from 0 to 32",
     ),

@@ -13,16 +13,11 @@ from cklang.errors import CkError
 from cklang.runtime.op import Op
 from tests.support.arrays import drawn, mnk
 from tests.support.checks import check, launches
+from tests.support.gemm_ops import fused
 
 M, N, K = ck.dims("M N K")
-T = ck.dtype_var("T", ck.f16, ck.bf16)
 SHAPES = ((64, 64, 64), (80, 48, 208), (144, 160, 0), (1, 16, 16))
 """All fit the widest loads, so that one kernel serves them."""
-
-
-@ck.op
-def fused(x: T[M, K], w: T[N, K], bias: T[N], res: T[M, N]) -> T[M, N]:
-    return ck.gelu(x @ w.T + bias) + res
 
 
 @ck.op

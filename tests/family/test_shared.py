@@ -17,16 +17,9 @@ from cklang.testing.strategies import extents
 from tests.support.algorithms import narrow, wide
 from tests.support.arrays import drawn, mnk
 from tests.support.checks import check, launches
+from tests.support.gemm_ops import fused
 
 pytestmark = pytest.mark.usefixtures("stencils")
-
-M, N, K = ck.dims("M N K")
-
-
-@ck.op
-def fused(x: ck.f16[M, K], w: ck.f16[N, K], bias: ck.f16[N], res: ck.f16[M, N]) -> ck.f16[M, N]:
-    return ck.gelu(x @ w.T + bias) + res
-
 
 SPLIT = narrow(2, split_k=5, reduction=Reduction.WORKSPACE)
 STREAM = narrow(2, stream_k=True, reduction=Reduction.WORKSPACE)
@@ -43,7 +36,7 @@ SHAPES = [(128, 136, 1000), (72, 64, 0), (64, 64, 32), (200, 72, 4000), (40, 520
 
 
 def operands(m: int, n: int, k: int) -> list[Any]:
-    return drawn(fused, mnk(m, n, k))
+    return drawn(fused, mnk(m, n, k), T=ck.f16)
 
 
 @pytest.mark.parametrize(("variant", "arch", "algorithm"), CASES)

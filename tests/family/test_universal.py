@@ -18,16 +18,9 @@ from cklang.types import DType
 from tests.support.algorithms import pipelined, wide
 from tests.support.arrays import drawn, laid_out_as, mnk
 from tests.support.checks import check, launches
+from tests.support.gemm_ops import fused
 
 pytestmark = pytest.mark.usefixtures("compiler")
-
-M, N, K = ck.dims("M N K")
-T = ck.dtype_var("T", ck.f16, ck.bf16, ck.f32)
-
-
-@ck.op
-def fused(x: T[M, K], w: T[N, K], bias: T[N], res: T[M, N]) -> T[M, N]:
-    return ck.gelu(x @ w.T + bias) + res
 
 
 @dataclass(frozen=True)

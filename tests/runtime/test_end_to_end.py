@@ -26,9 +26,9 @@ from tests.support import checks
 from tests.support.algorithms import DEEP, narrow
 from tests.support.arrays import drawn, mnk
 from tests.support.checks import check_read_back, compare, launches
+from tests.support.gemm_ops import fused
 
 M, N, K, P = ck.dims("M N K P")
-T = ck.dtype_var("T", ck.f16, ck.bf16, ck.f32)
 
 DENSE = (Layout.ROW, Layout.PADDED_ROW, Layout.OFFSET)
 LAYOUTS = {"r": Layout.PADDED_ROW, "c": Layout.PADDED_COLUMN}
@@ -36,11 +36,6 @@ LAYOUTS = {"r": Layout.PADDED_ROW, "c": Layout.PADDED_COLUMN}
 
 def single(operands: int) -> Algorithm:
     return narrow(operands, warp_tile=DEEP)
-
-
-@ck.op
-def fused(x: T[M, K], w: T[N, K], bias: T[N], res: T[M, N]) -> T[M, N]:
-    return ck.gelu(x @ w.T + bias) + res
 
 
 @ck.op

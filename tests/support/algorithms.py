@@ -51,14 +51,7 @@ NARROW = Algorithm(
 WIDE = replace(NARROW, vector_a=8, vector_b=8, vector_e=8)
 """16 bytes of f16 or bf16 a load and a store."""
 
-BASE = Algorithm(
-    tile=(128, 128, 32),
-    warps=(2, 2, 1),
-    warp_tile=(32, 32, 8),
-    vector_a=8,
-    vector_b=8,
-    vector_e=8,
-)
+BASE = replace(WIDE, tile=(128, 128, 32), warp_tile=(32, 32, 8))
 """The algorithm of keys in the tests of rules, registries, selection and the build steps."""
 
 DEEP = (16, 16, 32)

@@ -76,8 +76,10 @@ def laid_out_as(layouts: str, x: Array, w: Array) -> tuple[Array, Array]:
         x: A row-major array.
         w: A row-major array.
     """
-    a, b = layouts
-    return np.asfortranarray(x) if a == "c" else x, np.asfortranarray(w) if b == "r" else w
+    return (
+        np.asfortranarray(x) if layouts[0] == "c" else x,
+        np.asfortranarray(w) if layouts[1] == "r" else w,
+    )
 
 
 def _rng(*seeds: int) -> np.random.Generator:

@@ -155,6 +155,28 @@ def prefill(
 
 
 @ck.op
+def prefill_of_one_list(
+    q: F[S, H, D],
+    k: F[T, G, N, D],
+    v: F[T, G, N, E],
+    starts: ck.i32[P],
+    lengths: ck.i32[B],
+    pages: ck.i32[C],
+    begins: ck.i32[P],
+) -> F[S, H, E]:
+    return ck.attention(
+        q,
+        k,
+        v,
+        cu_seqlens_q=starts,
+        seqlens_k=lengths,
+        block_table=pages,
+        page_starts=begins,
+        mask=ck.causal("bottom_right"),
+    )
+
+
+@ck.op
 def finished(
     q: F[B, H, S, D],
     k: F[B, G, T, D],

@@ -238,7 +238,7 @@ def test_queries_are_turned_to_a_place_of_their_own(advance: bool) -> None:
         np.testing.assert_allclose(widened(result[b]), want, rtol=0, atol=2e-2)
 
 
-@pytest.mark.usefixtures("emulator")
+@pytest.mark.usefixtures("compiler")
 def test_rows_without_a_place_are_not_written() -> None:
     rng = np.random.default_rng(2)
     new = stored(rng.uniform(-1, 1, (1, 1, 4, 8)), bf16)
@@ -269,6 +269,7 @@ def test_rows_without_a_place_are_not_written() -> None:
     np.testing.assert_array_equal(result[0, :, [*range(4), 6, 7]], 99)
 
 
+@pytest.mark.usefixtures("compiler")
 def test_refusals() -> None:
     face = build(COMBINE).face
     problem = AttentionProblem(

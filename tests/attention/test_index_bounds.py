@@ -230,6 +230,7 @@ def test_rows_are_written_to_no_foreign_page(name: str, builds_nothing: None) ->
     assert not any(cache.any() for cache in caches)
 
 
+@pytest.mark.usefixtures("stencils")
 def test_repeated_calls_check_again() -> None:
     """The plan is that of the first call; the numbers are not."""
     args = of_packed()
@@ -252,6 +253,7 @@ def test_repeated_calls_check_again() -> None:
     assert packed.last.memoised
 
 
+@pytest.mark.usefixtures("compiler")
 def test_repeated_gradients_check_again() -> None:
     args, grad = packed_rows_args([(60, 70), (40, 30)], 1)
     with ck.using(arch="gfx942"):
@@ -264,6 +266,7 @@ def test_repeated_gradients_check_again() -> None:
             ck.attention_grad(packed_rows, *args, grad=grad)
 
 
+@pytest.mark.usefixtures("stencils")
 def test_what_is_not_looked_up_may_be_anything() -> None:
     args = of_cached()
     lengths, table = args[3:]

@@ -150,6 +150,7 @@ def test_a_new_function_is_only_linked() -> None:
     assert time.perf_counter() - start < 20  # a stencil takes longer on any machine
 
 
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [

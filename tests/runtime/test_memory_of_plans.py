@@ -151,6 +151,7 @@ def test_constants_are_given_back_with_their_plans(allocated: list[int]) -> None
     assert not allocated
 
 
+@pytest.mark.usefixtures("stencils")
 def test_calls_with_many_constants_take_no_more_memory(
     allocated: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -180,7 +180,9 @@ def test_random_epilogues(function: Function, data: st.DataObject) -> None:
 
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(
-    ("gpu", "algorithm"), [("gfx90a", narrow(2)), ("gfx950", narrow(2, warp_tile=DEEP))]
+    ("gpu", "algorithm"),
+    [("gfx90a", narrow(2)), ("gfx950", narrow(2, warp_tile=DEEP))],
+    ids=["gfx90a", "gfx950"],
 )
 def test_other_gpus(gpu: str, algorithm: Algorithm) -> None:
     op = fused.using(algorithm)

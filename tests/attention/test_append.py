@@ -14,8 +14,7 @@ import cklang as ck
 from cklang.errors import CkError
 from cklang.testing import assert_close
 from cklang.types import DType, bf16, f16
-
-Array = np.ndarray[Any, Any]
+from tests.support.arrays import Array, uniform
 
 B, G, N, D, E, WIDTH = 3, 2, 5, 40, 24, 32
 HELD = np.array([0, 13, 27], np.int32)
@@ -39,10 +38,6 @@ def turned(x: Array, positions: Array, rotary: str, dtype: DType = f16) -> tuple
     return result, 2.0**-22 * size + half_ulp * abs(result) + 2.0**-25
 
 
-def made(*shape: int, dtype: DType = f16) -> Array:
-    return np.random.default_rng(sum(shape)).uniform(-1, 1, shape).astype(dtype.numpy)
-
-
 def tables(dtype: DType = f16) -> dict[str, Any]:
     angles = np.outer(np.arange(40), 0.5 ** np.arange(WIDTH // 2))
     return {"cos": np.cos(angles).astype(dtype.numpy), "sin": np.sin(angles).astype(dtype.numpy)}
@@ -50,11 +45,11 @@ def tables(dtype: DType = f16) -> dict[str, Any]:
 
 def check(rotary: str, paged: bool, dtype: DType, arch: str) -> None:
     """Append rows of keys and values to caches on an emulated GPU."""
-    k, v = made(B, N, G, D, dtype=dtype).swapaxes(1, 2), made(B, G, N, E, dtype=dtype)
+    k, v = uniform(B, N, G, D, dtype=dtype).swapaxes(1, 2), uniform(B, G, N, E, dtype=dtype)
     table = np.random.default_rng(1).permutation(12).reshape(B, 4).astype(np.int32)
     shape = (12, 10) if paged else (B, 40)
     # Rows before heads in a page.
-    cache_k, cache_v = (made(*shape, G, width, dtype=dtype).swapaxes(1, 2) for width in (D, E))
+    cache_k, cache_v = (uniform(*shape, G, width, dtype=dtype).swapaxes(1, 2) for width in (D, E))
     caches = (cache_k, cache_v)
     want = [cache.astype(np.float64) for cache in caches]
     bound = np.zeros(want[0].shape)
@@ -111,7 +106,7 @@ def test_rows_go_behind_those_held_everywhere(
 @pytest.mark.usefixtures("stencils")
 @pytest.mark.parametrize("causal", [True, False])
 def test_queries_are_turned_beside(causal: bool) -> None:
-    k, q = made(B, G, N, D), made(B, 4, 3, D)
+    k, q = uniform(B, G, N, D), uniform(B, 4, 3, D)
     cache = np.zeros((B, G, 40, D), np.float16)
     given = q.copy()
     got = ck.append_kv(
@@ -134,7 +129,7 @@ def test_queries_are_turned_beside(causal: bool) -> None:
 
 @pytest.mark.usefixtures("stencils")
 def test_nothing_is_turned_without_tables() -> None:
-    k, v = made(1, G, N, D), made(1, G, N, E)
+    k, v = uniform(1, G, N, D), uniform(1, G, N, E)
     cache_k, cache_v = (np.zeros((1, G, 16, width), np.float16) for width in (D, E))
     ck.append_kv(cache_k, cache_v, k, v, seqlens_k=np.array([11], np.int32), device="emu:gfx942")
     for cache, rows in ((cache_k, k), (cache_v, v)):
@@ -147,33 +142,33 @@ def test_nothing_is_turned_without_tables() -> None:
     [
         ({"seqlens_k": HELD + 9}, r"CK-A056 seqlens_k\[2\] is 36, but it must be from 0 to 35"),
         (
-            {"k": made(B, G, 41, D), "v": made(B, G, 41, E)},
+            {"k": uniform(B, G, 41, D), "v": uniform(B, G, 41, E)},
             "the rows of k and q must be at most 40",
         ),
         ({"seqlens_k": HELD[:2]}, r"seqlens_k must be i32 \[3\], not 'i32 \[2\]'"),
-        ({"v": made(B, G, N + 1, E)}, r"v must be f16 \[3, 2, 5, any\]"),
-        ({"k": made(B, G, N, D).astype(np.float32)}, "v must be f32"),
-        ({"k_cache": made(B, G, 40, D + 8)}, r"k_cache must be f16 \[3, 2, any, 40\]"),
-        ({"q": made(B, 4, 3, D + 8)}, r"q must be f16 \[3, any, any, 40\]"),
+        ({"v": uniform(B, G, N + 1, E)}, r"v must be f16 \[3, 2, 5, any\]"),
+        ({"k": uniform(B, G, N, D).astype(np.float32)}, "v must be f32"),
+        ({"k_cache": uniform(B, G, 40, D + 8)}, r"k_cache must be f16 \[3, 2, any, 40\]"),
+        ({"q": uniform(B, 4, 3, D + 8)}, r"q must be f16 \[3, any, any, 40\]"),
         (
-            {"cos": made(20, 16), "sin": made(20, 16)},
+            {"cos": uniform(20, 16), "sin": uniform(20, 16)},
             r"seqlens_k\[2\] is 27, .* cos and sin have 20",
         ),
-        ({"cos": made(40, 16)}, "sin must be given"),
+        ({"cos": uniform(40, 16)}, "sin must be given"),
         (
-            {"cos": made(40, 24), "sin": made(40, 24)},
+            {"cos": uniform(40, 24), "sin": uniform(40, 24)},
             r"cos and sin must be \[positions, up to 20\]",
         ),
         ({"block_table": np.zeros((B, 8), np.int32)[:, ::2]}, "the stride"),
-        ({"rotary": "halves", "cos": made(40, 8), "sin": made(40, 8)}, "CK-K001"),
+        ({"rotary": "halves", "cos": uniform(40, 8), "sin": uniform(40, 8)}, "CK-K001"),
     ],
 )
 def test_refusals(change: dict[str, Any], sentence: str) -> None:
     given = {
-        "k_cache": made(B, G, 40, D),
-        "v_cache": made(B, G, 40, E),
-        "k": made(B, G, N, D),
-        "v": made(B, G, N, E),
+        "k_cache": uniform(B, G, 40, D),
+        "v_cache": uniform(B, G, 40, E),
+        "k": uniform(B, G, N, D),
+        "v": uniform(B, G, N, E),
         "seqlens_k": HELD,
     }
     with pytest.raises(CkError, match=sentence):

@@ -18,37 +18,18 @@ from cklang.fusion.partition import plan_of
 from cklang.reference.attention_grad import SharedBias
 from cklang.runtime.attention.backward import is_additive
 from cklang.testing import assert_close
+from tests.support.arrays import Array
 from tests.support.attention_ops import (
     biased,
     capped,
     distant,
     packed_rows,
     packed_rows_args,
+    relative,
     within,
 )
 
 B, H, G, S, T, D, X, Y, N, M, P = ck.dims("B H G S T D X Y N M P")
-
-Array = np.ndarray[Any, Any]
-
-
-@ck.op
-def relative(
-    q: ck.f16[B, H, S, D],
-    k: ck.f16[B, G, T, D],
-    v: ck.f16[B, G, T, D],
-    bias: ck.f16[X, Y, T],
-) -> ck.f16[B, H, S, D]:
-    return ck.attention(
-        q,
-        k,
-        v,
-        mask=lambda h, i, j: (j <= i + 60) | (h == 1),
-        score=lambda s, h, i, j: s + bias[h, i, j],
-        dropout=0.25,
-        seed=77,
-        offset=3,
-    )
 
 
 @ck.op

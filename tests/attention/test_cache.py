@@ -19,6 +19,7 @@ from cklang.attention_keys import AppendKey, CombineKey, Rotary
 from cklang.lowering.attention_face import AppendProblem, AttentionProblem, AttentionTensor
 from cklang.testing import assert_close
 from cklang.types import DType, bf16, f16
+from tests.support.arrays import Array
 from tests.support.attention_harness import (
     build,
     key_of,
@@ -28,8 +29,6 @@ from tests.support.attention_harness import (
     tensor,
     widened,
 )
-
-Array = np.ndarray[Any, Any]
 
 SHARED = key_of(score="function", mask="window", paged=True, split=True, lse=False)
 COMBINE = CombineKey(f16, True, "gfx942")

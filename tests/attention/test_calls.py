@@ -8,6 +8,7 @@ once and serves all shapes, layouts and functions here.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,25 +17,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cklang as ck
-from cklang.attention_keys import AttentionAlgorithm, MaskKind, ScoreKind
+from cklang.attention_keys import MaskKind, ScoreKind
 from cklang.errors import CkError
 from cklang.runtime.attention.problem import AttentionCase
-from cklang.testing import reports
+from tests.support.algorithms import ATTENTION, NARROW
 from tests.support.attention_ops import (
     arrays,
     cached,
     cached_args,
-    check,
     dropped,
+    measured,
     packed,
     packed_args,
     plain,
     prefill,
     prefill_args,
+    prefill_of_one_list,
     skipping,
     varied,
     windowed,
 )
+from tests.support.checks import check, launches
 from tests.support.typed import only
 
 B, H, G, S, T, D, E, P, N, C = ck.dims("B H G S T D E P N C")
@@ -56,35 +59,6 @@ def skipping_ones(
         score=lambda s: s * s,
         return_lse=True,
     )
-
-
-@ck.op
-def prefill_of_one_list(
-    q: ck.f16[S, H, D],
-    k: ck.f16[T, G, N, D],
-    v: ck.f16[T, G, N, E],
-    starts: ck.i32[P],
-    lengths: ck.i32[B],
-    pages: ck.i32[C],
-    begins: ck.i32[P],
-) -> ck.f16[S, H, E]:
-    return ck.attention(
-        q,
-        k,
-        v,
-        cu_seqlens_q=starts,
-        seqlens_k=lengths,
-        block_table=pages,
-        page_starts=begins,
-        mask=ck.causal("bottom_right"),
-    )
-
-
-@ck.op
-def measured(
-    q: ck.f16[B, H, S, D], k: ck.f16[B, G, T, D], v: ck.f16[B, G, T, E], lengths: ck.i32[B]
-) -> ck.f16[B, H, S, E]:
-    return ck.attention(q, k, v, seqlens_k=lengths)
 
 
 @st.composite
@@ -206,8 +180,7 @@ def test_short_packed_sequences_are_skipped(least: int, covered: Callable[..., N
     args = [*tensors, mine, theirs, slopes, np.int32(least)]
     o = np.full((mine[-1], 4, 40), 7, np.float16)
     lse = np.full((4, mine[-1]), 7, np.float32)
-    for each in reports(skipping, args, skipping(*args, device=f"emu:{ARCH}", out=(o, lse))):
-        each.check()
+    check(skipping, args, out=(o, lse))
     kept = np.repeat([queries <= least for queries, _ in lengths], np.diff(mine))
     assert (o[kept] == 7).all()
     assert (lse[:, kept] == 7).all()
@@ -258,23 +231,22 @@ def test_splits_of_the_keys(n: dict[str, int], splits: int, seed: int) -> None:
     ]
     op = varied.using(splits=splits)
     check(op, args)
-    assert op.last is not None
     parts = min(splits, max(-(-n["T"] // 64), 1))
-    assert len(op.last.launches) == (2 if parts > 1 else 1)
+    assert len(launches(op)) == (2 if parts > 1 else 1)
 
 
 def test_splits_are_chosen_where_a_gpu_would_be_idle() -> None:
-    def launches(batch: int, keys: int, op: Any = plain) -> str:
+    def said(batch: int, keys: int, op: Any = plain) -> str:
         q, k = (np.zeros((1, 8, rows, 64), np.float16) for rows in (1, 1))
         q, k = np.repeat(q, batch, 0), np.broadcast_to(k[:, :1], (batch, 8, keys, 64))
         return str(op.explain(q, k, k))
 
-    assert "in 8 splits" in launches(1, 4096)
-    assert "it combines 8 splits of the keys" in launches(1, 4096)
-    assert "splits" not in launches(1, 900)
-    assert "splits" not in launches(64, 4096)
-    assert "in 3 splits" in launches(64, 4096, plain.using(splits=3))
-    assert "splits" not in launches(1, 4096, plain.using(splits=1))
+    assert "in 8 splits" in said(1, 4096)
+    assert "it combines 8 splits of the keys" in said(1, 4096)
+    assert "splits" not in said(1, 900)
+    assert "splits" not in said(64, 4096)
+    assert "in 3 splits" in said(64, 4096, plain.using(splits=3))
+    assert "splits" not in said(1, 4096, plain.using(splits=1))
     with pytest.raises(CkError, match="CK-K002"):
         plain.using(splits=0)
 
@@ -336,11 +308,9 @@ def test_results_go_where_they_are_told() -> None:
     ]
     out = np.empty((1, 33, 2, 64), np.float16).transpose(0, 2, 1, 3)
     lse = np.empty((1, 2, 33), np.float32)
-    got = varied(*args, out=(out, lse))
+    got = check(varied, args, out=(out, lse))
     assert got[0] is out
     assert got[1] is lse
-    for each in reports(varied, args, got):
-        each.check()
     with pytest.raises(CkError, match="CK-A048"):
         varied(*args, out=out)
     with pytest.raises(CkError, match="CK-A043"):
@@ -352,8 +322,7 @@ def test_an_empty_result_launches_nothing() -> None:
         np.random.default_rng(4), {"B": 0, "G": 1, "H": 1, "S": 4, "T": 4, "D": 8, "E": 8}
     )
     assert plain(*args).shape == (0, 1, 4, 8)
-    assert plain.last is not None
-    assert plain.last.launches == ()
+    assert launches(plain) == ()
 
 
 def test_what_is_said() -> None:
@@ -390,14 +359,8 @@ def test_what_is_said() -> None:
 def test_rules_of_an_algorithm(change: dict[str, Any], rule: str) -> None:
     n = {"B": 1, "G": 1, "H": 1, "S": 33, "T": 40, "D": 40, "E": 40}
     args = arrays(np.random.default_rng(6), n)
-    fields: dict[str, Any] = {
-        "tile": (128, 64, 32, 64, 32, 64),
-        "warps": (4, 1, 1),
-        "warp_tile": (32, 32, 16),
-        "vector": 8,
-    }
     with pytest.raises(CkError, match=f"{rule}:"):
-        plain.using(AttentionAlgorithm(**(fields | change))).explain(*args)
+        plain.using(replace(ATTENTION, **change)).explain(*args)
 
 
 def _strided(shape: tuple[int, ...], strides: tuple[int, ...], offset: int = 0) -> Any:
@@ -439,13 +402,5 @@ def test_head_sizes_beyond_the_tilings_are_refused() -> None:
 
 def test_algorithms_belong_to_families() -> None:
     q = np.zeros((1, 1, 3, 8), np.float16)
-    gemm = ck.Algorithm(
-        tile=(64, 64, 32),
-        warps=(2, 2, 1),
-        warp_tile=(16, 16, 32),
-        vector_a=1,
-        vector_b=1,
-        vector_e=1,
-    )
     with pytest.raises(CkError, match="CK-K002"):
-        plain.using(gemm)(q, q, q)
+        plain.using(NARROW)(q, q, q)

@@ -20,18 +20,17 @@ from cklang.ir.philox import random_bytes
 from cklang.reference.attention_grad import SharedBias
 from cklang.runtime.op import Op
 from cklang.types import DType, bf16, f16
+from tests.support.arrays import uniform
 from tests.support.attention_ops import (
     arrays,
     biased,
     cached,
     cached_args,
     capped,
-    check,
     distant,
     dropped,
     finished,
     finished_args,
-    numbers,
     packed,
     packed_args,
     packed_rows,
@@ -45,6 +44,7 @@ from tests.support.attention_ops import (
     windowed,
     within,
 )
+from tests.support.checks import check
 
 pytestmark = pytest.mark.usefixtures("stencils")
 
@@ -62,7 +62,7 @@ def tensors(dtype: DType) -> list[Any]:
 
 
 def with_bias(dtype: DType) -> list[Any]:
-    return [*tensors(dtype), numbers(1, 2, 70, 150, dtype=dtype)]
+    return [*tensors(dtype), uniform(1, 2, 70, 150, dtype=dtype)]
 
 
 def with_slopes(dtype: DType) -> list[Any]:
@@ -72,7 +72,7 @@ def with_slopes(dtype: DType) -> list[Any]:
 def with_functions(dtype: DType) -> list[Any]:
     """Return the arguments of ``varied``."""
     places = [np.arange(rows, dtype=np.int32).reshape(1, rows) % 3 for rows in (70, 150)]
-    return [*with_slopes(dtype), numbers(1, 2, 70, 150, dtype=dtype), *places, 0.25]
+    return [*with_slopes(dtype), uniform(1, 2, 70, 150, dtype=dtype), *places, 0.25]
 
 
 def with_seed(dtype: DType) -> list[Any]:
@@ -174,7 +174,7 @@ class Gradient:
 
 
 def beside(given: Arguments, dtype: DType) -> tuple[list[Any], Any]:
-    return given(dtype), numbers(1, 2, 70, 64, dtype=dtype)
+    return given(dtype), uniform(1, 2, 70, 64, dtype=dtype)
 
 
 IN_ORDER = {"bias": True, "deterministic": True}

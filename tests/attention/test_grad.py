@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -30,9 +29,8 @@ from cklang.testing import assert_close
 from cklang.tuning.attention import AttentionShape
 from cklang.tuning.attention_grad import attention_grad_estimate, reduce_estimate
 from cklang.types import f16, f32
+from tests.support.arrays import Array
 from tests.support.attention_harness import build, key_of, run, stored, tensor, widened
-
-Array = np.ndarray[Any, Any]
 
 OPEN = key_of(score="function", mask="function", dropout=True, dtype_o=f32).signature
 BIAS = key_of(score="bias", mask="causal", dtype_o=f32).signature

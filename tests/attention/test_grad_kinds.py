@@ -16,11 +16,10 @@ import pytest
 import cklang as ck
 from cklang.arch import arch as arch_of
 from cklang.attention_keys import AttentionGradAlgorithm, GradPipeline
-from cklang.reference.attention_grad import gradients_with_bound
 from cklang.runtime.attention.backward import prepare_gradients
 from cklang.runtime.attention.gradients import GradientKind
 from cklang.runtime.attention.space import attention_grad_algorithms
-from cklang.testing import assert_close
+from tests.support.attention_ops import within
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
@@ -82,9 +81,7 @@ def check(
     op = attend if pipeline is None else attend.using(algorithm_of(pipeline, sizes))
     made = prepare_gradients(op, args, {}, grad=grad, kind=GradientKind(), device=f"emu:{arch}")
     made.run()
-    wanted, bounds = gradients_with_bound(op.ir(*args), args, grad)
-    for got, want, bound in zip(made.results, wanted, bounds, strict=False):
-        assert_close(got, want, bound)
+    within(op, args, grad, made.results)
     used = made.selection.key.algorithm.pipeline
     assert pipeline in (None, used)
     said = f", {used.value}" if used in (LOADED, WHOLE) else ""

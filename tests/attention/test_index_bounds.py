@@ -21,10 +21,11 @@ from cklang.ir.attention_lists import Extents, check_lists
 from cklang.runtime.attention.lists import host_lists
 from cklang.runtime.build import Builder
 from cklang.runtime.tune.attention import part_of, run_of, run_operands
+from tests.support.arrays import Array, uniform
 from tests.support.attention_ops import (
     cached,
     cached_args,
-    numbers,
+    measured,
     packed,
     packed_args,
     packed_rows,
@@ -32,21 +33,14 @@ from tests.support.attention_ops import (
     plain,
     prefill,
     prefill_args,
+    prefill_of_one_list,
     skipping,
 )
 from tests.support.streams import on_device
 
-Array = np.ndarray[Any, Any]
 GPU = "emu:gfx942"
 
 B, H, G, S, T, D, E, P, N, C = ck.dims("B H G S T D E P N C")
-
-
-@ck.op
-def measured(
-    q: ck.f16[B, H, S, D], k: ck.f16[B, G, T, D], v: ck.f16[B, G, T, E], lengths: ck.i32[B]
-) -> ck.f16[B, H, S, E]:
-    return ck.attention(q, k, v, seqlens_k=lengths)
 
 
 @ck.op
@@ -54,21 +48,6 @@ def measured_and_dropped(
     q: ck.f16[B, H, S, D], k: ck.f16[B, G, T, D], v: ck.f16[B, G, T, E], lengths: ck.i32[B]
 ) -> ck.f16[B, H, S, E]:
     return ck.attention(q, k, v, seqlens_k=lengths, dropout=0.25, seed=1)
-
-
-@ck.op
-def of_one_list(
-    q: ck.f16[S, H, D],
-    k: ck.f16[T, G, N, D],
-    v: ck.f16[T, G, N, E],
-    starts: ck.i32[P],
-    lengths: ck.i32[B],
-    pages: ck.i32[C],
-    begins: ck.i32[P],
-) -> ck.f16[S, H, E]:
-    return ck.attention(
-        q, k, v, cu_seqlens_q=starts, seqlens_k=lengths, block_table=pages, page_starts=begins
-    )
 
 
 def i32(*values: int) -> Array:
@@ -83,7 +62,7 @@ def changed(args: list[Any], place: int, index: int | tuple[int, int], value: in
 
 
 def of_measured() -> list[Any]:
-    return [numbers(2, 4, 3, 64), numbers(2, 2, 75, 64), numbers(2, 2, 75, 48), i32(75, 0)]
+    return [uniform(2, 4, 3, 64), uniform(2, 2, 75, 64), uniform(2, 2, 75, 48), i32(75, 0)]
 
 
 def of_packed() -> list[Any]:
@@ -164,14 +143,14 @@ CALLS: dict[str, tuple[Callable[..., Any], list[Any], str]] = {
         changed(prefill_args([(5, 20), (7, 40)], 16, 1), 3, 2, 13),
         r"starts\[2\] is 13, but it must be from 5 to 12",
     ),
-    "a page of one list": (of_one_list, changed(of_list(), 5, 6, 8), r"pages\[6\] is 8"),
+    "a page of one list": (prefill_of_one_list, changed(of_list(), 5, 6, 8), r"pages\[6\] is 8"),
     "a beginning beyond one list": (
-        of_one_list,
+        prefill_of_one_list,
         changed(of_list(), 6, 1, 9),
         r"begins\[1\] is 9, but it must be from 0 to 8: the block table pages has 8 elements",
     ),
     "a length beyond one list": (
-        of_one_list,
+        prefill_of_one_list,
         changed(of_list(), 6, 1, 6),
         r"lengths\[1\] is 40, but it must be from 0 to 32",
     ),
@@ -230,7 +209,7 @@ APPENDED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a length beyond the pages": ({"seqlens_k": [14, 0]}, r"seqlens_k\[0\] is 14"),
     "queries without an angle": (
-        {"q": numbers(2, 4, 9, 40), "seqlens_k": [8, 0]},
+        {"q": uniform(2, 4, 9, 40), "seqlens_k": [8, 0]},
         r"seqlens_k\[0\] is 8, but it must be from 0 to 7: cos and sin have 16, of which .* 9",
     ),
 }
@@ -244,8 +223,8 @@ def test_rows_are_written_to_no_foreign_page(name: str, builds_nothing: None) ->
     names = ("seqlens_k", "block_table")
     options |= {name: np.array(options[name], np.int32) for name in names}
     caches = [np.zeros((4, 2, 8, 40), np.float16) for _ in "kv"]
-    rows = numbers(2, 2, 3, 40)
-    options |= {each: numbers(16, 16) for each in ("cos", "sin")}
+    rows = uniform(2, 2, 3, 40)
+    options |= {each: uniform(16, 16) for each in ("cos", "sin")}
     with pytest.raises(CkValueError, match=f"CK-A056 {message}"):
         ck.append_kv(caches[0], caches[1], rows, rows, **options, device=GPU)
     assert not any(cache.any() for cache in caches)
@@ -362,7 +341,7 @@ def test_pages_are_legal_if_every_key_is_in_one(
 
 def test_what_tuning_measures_is_legal() -> None:
     """The part of a large problem that is held against the reference has lengths of its own."""
-    args = [numbers(3, 4, 2, 64), numbers(3, 2, 500, 64), numbers(3, 2, 500, 48), i32(0, 0, 0)]
+    args = [uniform(3, 4, 2, 64), uniform(3, 2, 500, 64), uniform(3, 2, 500, 48), i32(0, 0, 0)]
     binding = measured._bind(args)
     (run,) = run_of(measured._fuse(binding), binding)  # type: ignore[arg-type]
     whole = run_operands(run, args)

@@ -19,8 +19,9 @@ from cklang.arch import arch as arch_of
 from cklang.attention_keys import AttentionAlgorithm
 from cklang.errors import CkError
 from cklang.runtime.attention.space import attention_algorithms
-from cklang.testing import report, reports
+from cklang.testing import report
 from cklang.types import DType
+from tests.support.checks import check
 
 B, H, G, S, T, D, E = ck.dims("B H G S T D E")
 F: Any = ck.dtype_var("F", ck.f16, ck.bf16, ck.f32)
@@ -52,7 +53,7 @@ def first_kernel(q: DType, o: DType, sizes: tuple[int, int], arch: str) -> Atten
     return attention_algorithms(arch_of(arch), problem.signature, *sizes)[0]
 
 
-def check(name: str, sizes: tuple[int, int], arch: str, covered: Callable[..., None]) -> None:
+def check_kind(name: str, sizes: tuple[int, int], arch: str, covered: Callable[..., None]) -> None:
     """Check an attention of head sizes ``sizes`` on types called ``name``, and record it."""
     given, _, result = name.partition(" ")
     dtype_q = getattr(ck, given)
@@ -65,8 +66,7 @@ def check(name: str, sizes: tuple[int, int], arch: str, covered: Callable[..., N
     if result:
         op, consts = {"bf16": to_bf16, "f32": to_f32}[result], {"scale": sizes[0] ** -0.5 / 16}
     op = op.using(first_kernel(dtype_q, getattr(ck, result or given), sizes, arch))
-    (found,) = reports(op, args, op(*args, device=f"emu:{arch}", **consts), **consts)
-    found.check()
+    check(op, args, arch, **consts)
     covered(f"attention, head sizes {sizes[0]} and {sizes[1]}", name, arch)
 
 
@@ -82,7 +82,7 @@ MOSTLY = [
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(("name", "sizes", "arch"), MOSTLY)
 def test_kinds(name: str, sizes: tuple[int, int], arch: str, covered: Callable[..., None]) -> None:
-    check(name, sizes, arch, covered)
+    check_kind(name, sizes, arch, covered)
 
 
 _PAIRS = [(32, 32), (80, 96), (96, 128), (128, 128), (192, 128), (192, 192), (256, 256)]
@@ -107,7 +107,7 @@ FURTHER = [
 def test_further_kinds(
     name: str, sizes: tuple[int, int], arch: str, covered: Callable[..., None]
 ) -> None:
-    check(name, sizes, arch, covered)
+    check_kind(name, sizes, arch, covered)
 
 
 @pytest.mark.usefixtures("stencils")

@@ -11,7 +11,9 @@ import pytest
 
 import cklang as ck
 from cklang.errors import CkError
-from tests.support.attention_ops import check, finished, finished_args, numbers
+from tests.support.arrays import uniform
+from tests.support.attention_ops import finished, finished_args
+from tests.support.checks import check
 
 B, H, G, S, T, D, E, P = ck.dims("B H G S T D E P")
 
@@ -63,14 +65,14 @@ def test_what_is_computed_of_o(rows: int, splits: int, covered: Callable[..., No
 def test_rows_of_packed_sequences_are_those_of_the_arrays() -> None:
     starts = np.array([0, 70, 75, 110], np.int32)
     args = [
-        numbers(110, 4, 64),
-        numbers(110, 2, 64),
-        numbers(110, 2, 48),
+        uniform(110, 4, 64),
+        uniform(110, 2, 64),
+        uniform(110, 2, 48),
         starts,
         starts,
-        numbers(4, 4, dtype=ck.f32),
-        numbers(110, 4, 48),
-        numbers(110, 1, 1),
+        uniform(4, 4, dtype=ck.f32),
+        uniform(110, 4, 48),
+        uniform(110, 1, 1),
     ]
     check(finished_rows, args)
     check(finished_rows.using(splits=2), args)
@@ -79,11 +81,11 @@ def test_rows_of_packed_sequences_are_those_of_the_arrays() -> None:
 @pytest.mark.usefixtures("stencils")
 def test_the_factor_of_quantised_values_goes_behind(covered: Callable[..., None]) -> None:
     args: list[Any] = [
-        8 * numbers(1, heads, rows, 128, dtype=ck.f32)
+        8 * uniform(1, heads, rows, 128, dtype=ck.f32)
         for heads, rows in ((4, 70), (2, 150), (2, 150))
     ]
     args = [each.astype(ck.fp8_fnuz.numpy) for each in args]
-    check(quantised, [*args, np.float32(0.07), numbers(128, dtype=ck.bf16)])
+    check(quantised, [*args, np.float32(0.07), uniform(128, dtype=ck.bf16)])
     covered("attention: function of o", "fp8_fnuz bf16", "gfx942")
 
 
@@ -107,13 +109,13 @@ def test_backward_kernels_do_not_know_it() -> None:
 
 def _small() -> list[Any]:
     return [
-        numbers(1, 2, 3, 64),
-        numbers(1, 2, 5, 64),
-        numbers(1, 2, 5, 64),
-        numbers(2, dtype=ck.f32),
+        uniform(1, 2, 3, 64),
+        uniform(1, 2, 5, 64),
+        uniform(1, 2, 5, 64),
+        uniform(2, dtype=ck.f32),
         np.zeros((1, 3), np.int32),
         np.zeros((1, 5), np.int32),
-        numbers(64),
-        numbers(1, 2, 3, 64),
+        uniform(64),
+        uniform(1, 2, 3, 64),
         1.0,
     ]

@@ -14,16 +14,14 @@ from hypothesis import strategies as st
 import cklang as ck
 from cklang.attention_keys import AttentionKey, ScoreKind
 from cklang.errors import CkError, error
-from cklang.reference.bounds import evaluate_with_bound
 from cklang.runtime.attention import call
 from cklang.runtime.attention.select import select_attention
 from cklang.runtime.op import Op
-from cklang.testing import assert_close
+from tests.support.arrays import Array
+from tests.support.checks import check, launches
 
 B, H, G, S, T, D = ck.dims("B H G S T D")
 ARCH = "gfx942"
-
-Array = np.ndarray[Any, Any]
 
 
 @ck.op
@@ -65,16 +63,9 @@ def made(rng: np.random.Generator, size: float, *shape: int) -> Array:
 
 
 def score_of(op: Op) -> ScoreKind:
-    assert op.last is not None
-    key = op.last.launches[0].key
+    key = launches(op)[0].key
     assert isinstance(key, AttentionKey)
     return key.signature.score
-
-
-def check(op: Op, *args: Any, **more: Any) -> None:
-    got = op(*args, **more, device=f"emu:{ARCH}")
-    (want,), (bound,) = evaluate_with_bound(op.ir(*args, **more), args)
-    assert_close(got, want, bound)
 
 
 @pytest.mark.usefixtures("compiler")
@@ -92,7 +83,7 @@ def test_results_are_within_the_bounds(cap: float, size: float, splits: int, see
     shapes = (2, 4, 70, 64), (2, 2, 300, 64)
     q, k = (made(rng, size, *shape) for shape in shapes)
     op = capped.using(splits=splits)
-    check(op, q, k, made(rng, 1.0, *shapes[1]), cap=cap)
+    check(op, [q, k, made(rng, 1.0, *shapes[1])], cap=cap)
     assert score_of(op) is ScoreKind.SOFT_CAP
 
 
@@ -103,7 +94,7 @@ def test_with_a_mask_function() -> None:
         rng.uniform(-3, 3, (2, heads, rows, 64)).astype(ml_dtypes.bfloat16)
         for heads, rows in ((4, 70), (2, 150), (2, 150))
     )
-    check(masked, q, k, v, np.array([150, 20], np.int32))
+    check(masked, [q, k, v, np.array([150, 20], np.int32)])
     assert score_of(masked) is ScoreKind.SOFT_CAP
 
 
@@ -111,13 +102,10 @@ def test_with_a_mask_function() -> None:
 def test_fewer_instructions_than_the_expression() -> None:
     rng = np.random.default_rng(0)
     q, k, v = (made(rng, 1.0, 1, 2, rows, 64) for rows in (128, 512, 512))
-    check(capped, q, k, v)
+    check(capped, [q, k, v])
     assert capped.last is not None
     own = capped.last.instructions
-    results = with_lse(q, k, v, device=f"emu:{ARCH}")
-    wants, bounds = evaluate_with_bound(with_lse.ir(q, k, v), (q, k, v))
-    for got, want, bound in zip(results, wants, bounds, strict=True):
-        assert_close(got, want, bound)
+    check(with_lse, [q, k, v])
     assert score_of(with_lse) is ScoreKind.FUNCTION
     assert with_lse.last is not None
     assert own is not None
@@ -147,5 +135,5 @@ def test_where_there_is_no_kernel_of_it_the_expression_is_computed(
 
     monkeypatch.setattr(call, "select_attention", select)
     x, op = np.ones((1, 2, 9, 64), np.float16), capped.using()
-    check(op, x, x, x, cap=7.0)
+    check(op, [x, x, x], cap=7.0)
     assert score_of(op) is ScoreKind.FUNCTION

@@ -19,13 +19,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cklang.attention_keys import AttentionAlgorithm, AttentionKey
+from cklang.attention_keys import AttentionAlgorithm, AttentionKey, AttentionPipeline
 from cklang.lowering.attention_face import AttentionProblem, AttentionTensor
 from cklang.runtime import hipcc
 from cklang.runtime.device import open_device
 from cklang.runtime.toolchain import find_ck_tree
 from cklang.types import DType, bf16, f16, f32, fp8_fnuz
-from tests.support.attention_harness import Array, build, key_of, run, stored, tensor
+from tests.support.algorithms import ATTENTION
+from tests.support.arrays import Array
+from tests.support.attention_harness import build, key_of, run, stored, tensor
 
 ARCH = "gfx942"
 FLAGS = (
@@ -36,15 +38,9 @@ FLAGS = (
 )
 """Those of CK Tile's example, and the conversions that ``ck_tile_attention.hpp`` chooses."""
 
-SMALL = AttentionAlgorithm(
-    tile=(128, 64, 32, 64, 32, 64),
-    warps=(4, 1, 1),
-    warp_tile=(32, 32, 16),
-    pipeline="qr_async",  # type: ignore[arg-type]
-    vector=8,
-)
+SMALL = replace(ATTENTION, pipeline=AttentionPipeline.QR_ASYNC)
 LARGE = replace(SMALL, tile=(128, 128, 32, 128, 32, 128))
-QR = replace(SMALL, pipeline="qr")  # type: ignore[arg-type]
+QR = replace(SMALL, pipeline=AttentionPipeline.QR)
 EIGHT = replace(QR, warps=(2, 1, 1), warp_tile=(32, 32, 32), pad_d=False, pad_dv=False)
 
 

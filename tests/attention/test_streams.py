@@ -11,13 +11,13 @@ import pytest
 
 import cklang as ck
 from cklang.runtime.device import open_device
+from tests.support.arrays import Array
 from tests.support.streams import OnDevice, held_up
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
 B, H, G, S, T, D, N, M, P, R, C = ck.dims("B H G S T D N M P R C")
 
-Array = np.ndarray[Any, Any]
 Arguments = list[Any]
 
 

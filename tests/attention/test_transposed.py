@@ -17,9 +17,11 @@ import cklang as ck
 from cklang.attention_keys import AttentionAlgorithm
 from cklang.errors import CkError
 from cklang.lowering.attention_face import AttentionOperand
-from cklang.testing import assert_close, reports
+from cklang.testing import assert_close
 from cklang.testing.compare import largest_ratio
 from cklang.types import DType, bf16, f16
+from tests.support.algorithms import V3
+from tests.support.arrays import uniform
 from tests.support.attention_harness import (
     Inputs,
     build,
@@ -29,6 +31,8 @@ from tests.support.attention_harness import (
     widened,
 )
 from tests.support.attention_harness import check as check_directly
+from tests.support.attention_ops import arrays
+from tests.support.checks import check
 
 B, H, G, S, T, D, E, P = ck.dims("B H G S T D E P")
 F: Any = ck.dtype_var("F", ck.f16, ck.bf16)
@@ -89,43 +93,27 @@ SOME_64 = trload(32, 32, 64, 64, 32, 64, warps=1, warp_tile=(32, 32, 16))
 SOME_128 = trload(32, 32, 128, 128, 32, 128, warps=1, warp_tile=(32, 32, 16))
 FEW_64 = trload(16, 32, 64, 64, 32, 64, warps=1, warp_tile=(16, 16, 32))
 FEW_128 = trload(16, 32, 64, 128, 32, 128, warps=1, warp_tile=(16, 16, 32))
-V3 = AttentionAlgorithm(
-    tile=(256, 32, 128, 128, 32, 128),
-    warps=(8, 1, 1),
-    warp_tile=(32, 32, 16),
-    pipeline="v3",  # type: ignore[arg-type]
-    vector=8,
-)
 
 # Rows of q and k, head sizes: whole tiles, ragged ones, one row, more rows than keys, no key.
 SHAPES = [(128, 64, 64, 64), (150, 333, 40, 56), (1, 1, 8, 64), (70, 33, 64, 16), (5, 0, 24, 8)]
 
 
-def numbers(dtype: DType, *shape: int) -> Any:
-    return np.random.default_rng(sum(shape)).uniform(-1, 1, shape).astype(dtype.numpy)
-
-
 def tensors(dtype: DType, queries: int, keys: int, head: int, head_v: int) -> list[Any]:
     """Return q, k and v of four heads that share two, rows outside heads in memory."""
-    shapes = ((queries, 4, head), (keys, 2, head), (keys, 2, head_v))
-    return [numbers(dtype, 2, *shape).swapaxes(1, 2) for shape in shapes]
-
-
-def check(op: Any, args: list[Any]) -> None:
-    for each in reports(op, args, op(*args, device=f"emu:{ARCH}")):
-        each.check()
+    n = {"B": 2, "H": 4, "G": 2, "S": queries, "T": keys, "D": head, "E": head_v}
+    return arrays(np.random.default_rng(queries + keys), n, rows_first=True, dtype=dtype)
 
 
 def check_shapes(op: Any, dtype: DType, times: int) -> None:
     """Check an op for heads of up to 64 elements ``times`` what the shapes say."""
     for queries, keys, head, head_v in SHAPES:
-        check(op, tensors(dtype, queries, keys, times * head, times * head_v))
+        check(op, tensors(dtype, queries, keys, times * head, times * head_v), ARCH)
 
 
 def document_args(dtype: DType, queries: int, keys: int, head: int) -> list[Any]:
     rng = np.random.default_rng(queries)
     ids = [rng.integers(0, 3, (2, rows)).astype(np.int32) for rows in (queries, keys)]
-    return [*tensors(dtype, queries, keys, head, head), *ids, numbers(ck.f32, 4)]
+    return [*tensors(dtype, queries, keys, head, head), *ids, uniform(4, dtype=ck.f32)]
 
 
 BRANCHES = """#include "cklang/attention_hole.h"
@@ -166,7 +154,7 @@ def test_masks_lse_and_ragged_shapes(covered: Covered) -> None:
 def test_a_mask_function_and_splits_of_few_queries(covered: Covered) -> None:
     op = documents.using(FEW_128, splits=3)
     for queries, keys in ((1, 150), (20, 90)):
-        check(op, document_args(bf16, queries, keys, 128))
+        check(op, document_args(bf16, queries, keys, 128), ARCH)
     covered("attention: qr_async_trload, mask function, split-KV", "bf16", ARCH)
 
 
@@ -176,7 +164,7 @@ def test_packed_sequences(covered: Covered) -> None:
     lengths = [(70, 90), (5, 0), (33, 130), (0, 4), (1, 1)]
     mine, theirs = (np.cumsum([0, *side]).astype(np.int32) for side in zip(*lengths, strict=True))
     shapes = ((mine[-1], 4, 64), (theirs[-1], 2, 64), (theirs[-1], 2, 48))
-    check(op, [*(numbers(f16, *shape) for shape in shapes), mine, theirs])
+    check(op, [*(uniform(*shape) for shape in shapes), mine, theirs], ARCH)
     covered("attention: qr_async_trload, packed sequences", "f16", ARCH)
 
 
@@ -184,8 +172,8 @@ def test_packed_sequences(covered: Covered) -> None:
 def test_v3_asks_masks_and_makes_what_is_stored(covered: Covered) -> None:
     op = documents.using(V3, splits=1)
     for queries, keys in ((300, 200), (40, 33), (5, 64), (3, 0)):
-        check(op, document_args(bf16, queries, keys, 128))
-    check(op, document_args(bf16, 20, 70, 104))
+        check(op, document_args(bf16, queries, keys, 128), ARCH)
+    check(op, document_args(bf16, 20, 70, 104), ARCH)
     covered("attention: v3, functions of mask and o", "bf16", ARCH)
 
 

@@ -26,6 +26,8 @@ from cklang.keys import (
     Signature,
 )
 from cklang.types import DTYPES
+from tests.support.algorithms import BASE
+from tests.support.gemm_keys import OPEN
 
 dtypes = st.sampled_from(list(DTYPES.values()))
 counts = st.integers(1, 8)
@@ -117,23 +119,8 @@ def test_unknown_or_illegal_json_is_refused(
     path: tuple[str, ...], value: object, code: str
 ) -> None:
     good = KernelKey(
-        Signature(
-            dtype_a=DTYPES["f16"],
-            dtype_b=DTYPES["f16"],
-            dtype_acc=DTYPES["f32"],
-            dtype_e=DTYPES["f16"],
-            layout_a=Layout.ROW,
-            layout_b=Layout.COL,
-            epilogue="",
-        ),
-        Algorithm(
-            tile=(128, 128, 32),
-            warps=(2, 2, 1),
-            warp_tile=(32, 32, 8),
-            vector_a=8,
-            vector_b=8,
-            vector_e=8,
-        ),
+        OPEN,
+        BASE,
         "gfx942",
     ).to_json()
     record: Any = good

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 import cklang as ck
 from cklang.keys import Algorithm, Reduction
-from cklang.reference.bounds import evaluate_with_bound
 from cklang.runtime.op import Op
-from cklang.testing import assert_close
 from cklang.testing.strategies import Layout, arrays, extents, strided
-from cklang.types import DTYPES, Blocks, e8m0
-from tests.support.typed import shape_of
+from cklang.types import DTYPES, e8m0
+from tests.support.algorithms import EIGHT_BITS
+from tests.support.arrays import drawn, mnk
+from tests.support.checks import check, check_group, compare
 
 M, N, K, G = ck.dims("M N K G")
 X: Any = ck.dtype_var("X", ck.fp8, ck.bf8, ck.fp8_fnuz, ck.bf8_fnuz, ck.f16)
@@ -86,48 +86,22 @@ def shared_weights(
 
 
 def algorithm(tile_k: int = 64, vector: int = 16, **more: Any) -> Algorithm:
-    return Algorithm(
-        tile=(64, 64, tile_k),
-        warps=(2, 2, 1),
-        warp_tile=(16, 16, 32),
-        vector_a=vector,
-        vector_b=vector,
-        vector_e=more.pop("vector_e", 8 if vector > 1 else 1),
-        **more,
-    )
+    widths = {"vector_a": vector, "vector_b": vector, "vector_e": 8 if vector > 1 else 1}
+    return replace(EIGHT_BITS, tile=(64, 64, tile_k), **(widths | more))
 
 
-def drawn(op: Op, dtype: str, sizes: dict[str, int], seed: int = 0) -> list[Any]:
-    rng = np.random.default_rng(seed)
-    made = []
-    for parameter in op.program.parameters:
-        known = getattr(parameter.type, "dtype", DTYPES[dtype])
-        extents = [
-            extent.count(sizes[extent.of.name])
-            if isinstance(extent, Blocks)
-            else sizes[str(extent)]
-            for extent in shape_of(parameter)
-        ]
-        if known == e8m0:
-            made.append(rng.integers(120, 134, extents).astype(np.uint8).view(e8m0.numpy))
-        elif known == ck.i8:
-            made.append(rng.integers(-128, 128, extents).astype(np.int8))
-        else:
-            made.append(rng.standard_normal(extents).astype(known.numpy))
-    return made
-
-
-def check(op: Any, arch: str, args: list[Any], program: Op | None = None) -> Any:
-    got = op(*args, device=f"emu:{arch}")
-    (want,), (bound,) = evaluate_with_bound((program or op).ir(*args), args)
-    assert_close(got, want, bound)
-    return got
+def arguments(op: Op, dtype: str, sizes: dict[str, int]) -> list[Any]:
+    return drawn(op, sizes, X=DTYPES[dtype])
 
 
 def over(op: Op, arch: str, dtype: str, shapes: Any, chosen: Algorithm, **more: int) -> None:
+    narrowed = op.using(chosen)
     for shape in shapes:
-        args = drawn(op, dtype, dict(zip("MNK", shape, strict=True)) | more)
-        check(op.using(chosen), arch, args, op)
+        args = arguments(op, dtype, mnk(*shape) | more)
+        result = narrowed(*args, device=f"emu:{arch}")
+        (compared,) = compare(narrowed, args, result)
+        # The bound is no blank cheque.
+        assert np.isfinite(compared.bound).all() or not np.isfinite(compared.expected).all()
 
 
 @pytest.mark.usefixtures("compiler")
@@ -135,14 +109,14 @@ def test_both(covered: Callable[..., None]) -> None:
     chosen = algorithm(vector_d=(4,))
     over(both, "gfx942", "fp8_fnuz", EVEN, chosen)
     # One weight matrix for a batch is more rows of one product: the same kernel.
-    args = drawn(shared_weights, "fp8_fnuz", {"G": 3, "M": 16, "N": 64, "K": 160})
-    check(shared_weights.using(chosen), "gfx942", args, shared_weights)
+    args = arguments(shared_weights, "fp8_fnuz", {"G": 3, "M": 16, "N": 64, "K": 160})
+    check(shared_weights.using(chosen), args)
     # A scale that is nan, infinite or zero stays in its rows and columns.
-    args = drawn(both, "fp8_fnuz", {"M": 144, "N": 208, "K": 336})
-    tame = check(both.using(chosen), "gfx942", args, both)
+    args = arguments(both, "fp8_fnuz", mnk(144, 208, 336))
+    tame = check(both.using(chosen), args)
     args[2][0, 1], args[2][1, 2], args[2][2, 0] = np.nan, np.inf, 0
     args[3][1, 0] = np.nan
-    wild = check(both.using(chosen), "gfx942", args, both)
+    wild = check(both.using(chosen), args)
     np.testing.assert_array_equal(wild[3:, :128], tame[3:, :128])
     assert np.isnan(wild[:, 128:]).all()
     assert np.isnan(wild[0]).all()
@@ -167,11 +141,8 @@ def test_every_extent_stride_and_value(data: st.DataObject, m: int, n: int, k: i
         for dtype, shape, layouts in zip(dtypes, shapes, lies, strict=True)
     ]
     args.append(data.draw(arrays(ck.f32, (n,))))
-    chosen = algorithm(vector=1, vector_d=(1,))
-    got = both.using(chosen)(*args, device="emu:gfx942")
-    (want,), (bound,) = evaluate_with_bound(both.ir(*args), args)
     # The draw has infinities and huge numbers, beside which a sum may be anything.
-    assert_close(got, want, bound, unchecked=1)
+    check(both.using(algorithm(vector=1, vector_d=(1,))), args, unchecked=1)
 
 
 @pytest.mark.usefixtures("compiler")
@@ -189,15 +160,8 @@ def test_shares_of_k_begin_inside_blocks(covered: Callable[..., None]) -> None:
 def test_batches_and_groups(covered: Callable[..., None]) -> None:
     over(batch, "gfx942", "fp8_fnuz", EVEN[:2], algorithm(), G=3)
     covered("block scales, batched", "fp8_fnuz fp8_fnuz bf16", "gfx942")
-    calls = [
-        tuple(drawn(activations, "fp8_fnuz", dict(zip("MNK", shape, strict=True))))
-        for shape in EVEN
-    ]
-    for got, args in zip(
-        activations.using(algorithm()).grouped(calls, device="emu:gfx942"), calls, strict=True
-    ):
-        (want,), (bound,) = evaluate_with_bound(activations.ir(*args), args)
-        assert_close(got, want, bound)
+    calls = [tuple(arguments(activations, "fp8_fnuz", mnk(*shape))) for shape in EVEN]
+    check_group(activations.using(algorithm()), calls)
     covered("block scales, grouped", "fp8_fnuz fp8_fnuz bf16", "gfx942")
 
 
@@ -220,18 +184,17 @@ def test_other_layouts(arch: str, dtype: str, covered: Callable[..., None]) -> N
     vector = 128 // DTYPES[dtype].bits
     chosen = algorithm(tile_k=32 if dtype == "f16" else 64, vector=vector, vector_e=8)
     for shape in EVEN[1:]:
-        args = drawn(activations, dtype, dict(zip("MNK", shape, strict=True)))
-        args = [np.asfortranarray(each) for each in args]
-        check(activations.using(chosen), arch, args, activations)
+        args = arguments(activations, dtype, mnk(*shape))
+        check(activations.using(chosen), [np.asfortranarray(each) for each in args], arch)
     covered("block scales of A, layouts crr", f"{dtype} {dtype} bf16", arch)
 
 
 def with_hard_exponents(chosen: Algorithm, arch: str, dtype: str) -> None:
     over(exponents, arch, dtype, EVEN, chosen)
-    args = drawn(exponents, dtype, dict(zip("MNK", EVEN[1], strict=True)))
+    args = arguments(exponents, dtype, mnk(*EVEN[1]))
     args[2].view(np.uint8)[:4, 2] = (0, 1, 254, 255)
     args[3].view(np.uint8)[:4, 2] = (254, 0, 0, 127)
-    wild = check(exponents.using(chosen), arch, args, exponents)
+    wild = check(exponents.using(chosen), args, arch)
     assert np.isnan(wild[3]).all()
     # The first column of w is multiplied by 2**127: some of its sums are beyond f32.
     assert np.isfinite(wild[4:, 1:]).all()
@@ -263,7 +226,7 @@ def test_integers_are_made_f16(covered: Callable[..., None]) -> None:
 
 @pytest.mark.usefixtures("stencils")
 def test_what_the_rules_say() -> None:
-    args = drawn(exponents, "fp8_fnuz", {"M": 64, "N": 64, "K": 64})
+    args = arguments(exponents, "fp8_fnuz", mnk(64, 64, 64))
     with pytest.raises(ck.CkError, match="scale-k") as refusal:
         exponents.using(algorithm(tile_k=64, vector_e=4))(*args, device="emu:gfx942")
     assert "a divisor of the block, 32" in str(refusal.value)

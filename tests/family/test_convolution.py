@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,26 +14,16 @@ from hypothesis import strategies as st
 
 import cklang as ck
 from cklang.errors import CkError
-from cklang.keys import Algorithm, ConvSpecial, Reduction
-from cklang.reference.bounds import evaluate_with_bound
+from cklang.keys import ConvSpecial, Reduction
 from cklang.runtime.op import Op
-from cklang.testing import assert_close
-from cklang.types import Dim, DType
-from tests.support.typed import last, shape_of
+from cklang.types import DType
+from tests.support.algorithms import narrow
+from tests.support.arrays import drawn
+from tests.support.checks import check, launches
 
 N, K, C, P, G = ck.dims("N K C P G")
 D, H, W, Do, Ho, Wo, Z, Y, X = ck.dims("D H W Do Ho Wo Z Y X")
 T: Any = ck.dtype_var("T")
-
-SINGLE = Algorithm(
-    tile=(64, 64, 32),
-    warps=(2, 2, 1),
-    warp_tile=(16, 16, 16),
-    vector_a=1,
-    vector_b=1,
-    vector_e=1,
-)
-"""Moves single elements, so that one kernel serves every problem."""
 
 
 @ck.op
@@ -137,31 +127,12 @@ def cases(draw: st.DrawFn) -> Case:
     )
 
 
-def drawn(op: Op, dims: dict[str, int], seed: int = 0, **dtypes: Any) -> list[Any]:
-    """Make the array arguments of an op: small numbers of few bits."""
-    rng = np.random.default_rng(seed)
-    made = []
-    for parameter in op.program.signature.tensors:
-        dtype = getattr(parameter.type, "dtype", None) or dtypes["T"]
-        shape = [dims[str(n)] if isinstance(n, Dim) else n for n in shape_of(parameter)]
-        made.append((rng.integers(-8, 9, shape) / 8).astype(dtype.numpy))
-    return made
-
-
-def check(op: Op, args: list[Any], device: str = "emu:gfx942", **consts: int) -> np.ndarray:
-    got = op(*args, **consts, device=device)
-    (want,), (bound,) = evaluate_with_bound(op.ir(*args, **consts), args)
-    assert_close(np.asarray(got), want, bound)
-    return np.asarray(got)
-
-
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(
     "op", [forward, input_gradient, weight_gradient], ids=lambda op: op.program.name
 )
 def test_any_problem_in_the_plane(op: Op, covered: Callable[..., None]) -> None:
-    algorithm = replace(SINGLE, vector_d=(1,) * (len(op.program.signature.tensors) - 2))
-    single = op.using(algorithm)
+    single = op.using(narrow(len(op.program.signature.tensors) - 2))
 
     @given(case=cases())
     @settings(max_examples=12)
@@ -179,8 +150,7 @@ def test_any_problem_in_the_plane(op: Op, covered: Callable[..., None]) -> None:
 )
 def test_images_shared_by_workgroups(reduction: Reduction, covered: Callable[..., None]) -> None:
     """The gradient of a weight has few tiles and long sums: several workgroups share each."""
-    algorithm = replace(SINGLE, vector_d=(1,), split_k=3, reduction=reduction)
-    shared = weight_gradient.using(algorithm)
+    shared = weight_gradient.using(narrow(1, split_k=3, reduction=reduction))
     numbers = {"stride": 2, "before": 1, "after": 0, "dilation": 1}
     for groups, size in ((1, (9, 11)), (3, (4, 5))):
         case = Case(
@@ -226,8 +196,8 @@ PLANE = {"N": 2, "H": 9, "W": 7, "Ho": 5, "Wo": 4, "C": 16, "K": 24}
 )
 def test_gpus(op: Op, arch: str, dtype: DType, covered: Callable[..., None]) -> None:
     """The kernel that is selected, with the widest accesses: channels are multiples of 8."""
-    check(op, drawn(op, PLANE, T=dtype), device=f"emu:{arch}")
-    algorithm = last(op).launches[0].artifact.gemm.algorithm
+    check(op, drawn(op, PLANE, T=dtype), arch)
+    algorithm = launches(op)[0].artifact.gemm.algorithm
     assert algorithm.vector_a * dtype.bytes == algorithm.vector_b * dtype.bytes == 16
     name = {"plain": "conv", "plain_input": "conv_grad_input"}[op.program.name]
     covered(f"{name} 2D", dtype.name, arch)
@@ -241,7 +211,7 @@ def depthwise(x: ck.f16[N, H, W, C], w: ck.f16[C, 3, 3, 1]) -> ck.f16[N, Ho, Wo,
 @pytest.mark.usefixtures("stencils")
 def test_groups_that_share_a_tile_unasked(covered: Callable[..., None]) -> None:
     check(depthwise, drawn(depthwise, PLANE | {"C": 32}))
-    algorithm = last(depthwise).launches[0].artifact.gemm.algorithm
+    algorithm = launches(depthwise)[0].artifact.gemm.algorithm
     assert algorithm.groups_merged > 1
     assert algorithm.special is ConvSpecial.DEPTHWISE
     covered("conv, depthwise", "f16", "gfx942")
@@ -256,6 +226,6 @@ def test_channels_must_be_contiguous() -> None:
 
 
 def test_wrong_special_is_refused() -> None:
-    named = plain.using(replace(SINGLE, special=ConvSpecial.POINTWISE))
+    named = plain.using(narrow(special=ConvSpecial.POINTWISE))
     with pytest.raises(CkError, match="conv-special"):
         named(*drawn(plain, PLANE, T=ck.f16), device="emu:gfx942")

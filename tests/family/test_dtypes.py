@@ -4,19 +4,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 
 import cklang as ck
 from cklang.errors import CkError
-from cklang.keys import Algorithm
-from cklang.reference.bounds import evaluate_with_bound
 from cklang.runtime.op import Op
-from cklang.testing import assert_close
 from cklang.types import DTYPES, TensorType
-from tests.support.typed import instance, shape_of
+from tests.support.algorithms import EIGHT_BITS
+from tests.support.arrays import drawn, laid_out_as, mnk
+from tests.support.checks import check, launches
+from tests.support.typed import instance
 
 M, N, K = ck.dims("M N K")
 FLOATS = (ck.fp8, ck.bf8, ck.fp8_fnuz, ck.bf8_fnuz)
@@ -51,36 +51,13 @@ def counted(x: ck.i8[M, K], w: ck.i8[N, K], bias: ck.i32[N]) -> ck.i32[M, N]:
     return ck.maximum(x @ w.T + bias, 0)
 
 
-def drawn(op: Op, dtypes: dict[str, Any], shape: tuple[int, int, int]) -> list[Any]:
-    sizes = dict(zip("MNK", shape, strict=True))
-    rng = np.random.default_rng(sum(shape))
-    made = []
-    for parameter in op.program.parameters:
-        dtype = dtypes.get(parameter.name) or instance(TensorType, parameter.type).dtype
-        extents = [sizes[str(extent)] for extent in shape_of(parameter)]
-        if dtype.kind is ck.i8.kind:
-            info = np.iinfo(np.int8)
-            made.append(
-                rng.integers(info.min, info.max, extents, endpoint=True).astype(dtype.numpy)
-            )
-        else:
-            made.append(rng.standard_normal(extents).astype(dtype.numpy))
-    return made
-
-
-def check(op: Op, arch: str, layouts: str = "rc", **dtypes: Any) -> None:
+def check_shapes(op: Op, arch: str, layouts: str = "rc", **dtypes: Any) -> None:
     for shape in SHAPES:
-        args = drawn(op, dtypes, shape)
         if shape[0] == 1 and layouts != "rc":
             continue  # one row has both layouts
-        # w is [N, K] and B its transpose: a row-major B is a column-major w.
-        args[0] = np.asfortranarray(args[0]) if layouts[0] == "c" else args[0]
-        args[1] = np.asfortranarray(args[1]) if layouts[1] == "r" else args[1]
-        got = op(*args, device=f"emu:{arch}")
-        (want,), (bound,) = evaluate_with_bound(op.ir(*args), args)
-        assert_close(got, want, bound)
-    assert op.last is not None
-    assert op.last.launches[0].resources.spills == 0
+        x, w, *rest = drawn(op, mnk(*shape), **dtypes)
+        check(op, [*laid_out_as(layouts, x, w), *rest], arch)
+    assert launches(op)[0].resources.spills == 0
 
 
 CASES = [
@@ -97,7 +74,7 @@ CASES = [
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(("op", "arch", "x", "w"), CASES)
 def test_8_bit_floats(op: Op, arch: str, x: str, w: str, covered: Callable[..., None]) -> None:
-    check(op, arch, x=DTYPES[x], w=DTYPES[w])
+    check_shapes(op, arch, X=DTYPES[x], W=DTYPES[w])
     result = instance(TensorType, op.program.signature.result).dtype
     covered("universal", f"{x} {w} {result}", arch)
 
@@ -113,7 +90,7 @@ def test_8_bit_floats(op: Op, arch: str, x: str, w: str, covered: Callable[..., 
     ],
 )
 def test_integers(op: Op, arch: str, covered: Callable[..., None]) -> None:
-    check(op, arch)
+    check_shapes(op, arch)
     result = instance(TensorType, op.program.signature.result).dtype
     covered("universal", f"i8 i8 {result}", arch)
 
@@ -131,22 +108,14 @@ def test_integers(op: Op, arch: str, covered: Callable[..., None]) -> None:
 def test_other_layouts(
     op: Op, arch: str, layouts: str, dtype: str, covered: Callable[..., None]
 ) -> None:
-    check(op, arch, layouts, x=DTYPES[dtype], w=DTYPES[dtype])
+    check_shapes(op, arch, layouts, X=DTYPES[dtype], W=DTYPES[dtype])
     covered(f"layouts {layouts}r", dtype, arch)
 
 
 @pytest.mark.parametrize(("arch", "dtype"), [("gfx942", ck.fp8), ("gfx950", ck.fp8_fnuz)])
 def test_the_wrong_encoding_is_refused(arch: str, dtype: Any) -> None:
-    args = drawn(scaled, {"x": dtype, "w": dtype}, (64, 64, 64))
-    algorithm = Algorithm(
-        tile=(64, 64, 64),
-        warps=(2, 2, 1),
-        warp_tile=(16, 16, 32),
-        vector_a=16,
-        vector_b=16,
-        vector_e=8,
-        vector_d=(4, 8),
-    )
+    args = drawn(scaled, mnk(64, 64, 64), X=dtype, W=dtype)
+    algorithm = replace(EIGHT_BITS, vector_e=8, vector_d=(4, 8))
     with pytest.raises(CkError) as caught:
         scaled.using(algorithm).build(*args, device=f"emu:{arch}")
     assert caught.value.code == "K101"

@@ -12,17 +12,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
 import pytest
 
 import cklang as ck
 from cklang.arch import arch
 from cklang.keys import Algorithm, EpilogueKind, Family, Pipeline, Reduction, Scheduler
-from cklang.lowering.pipelines import PIPELINES
-from cklang.reference.bounds import evaluate_with_bound
 from cklang.runtime.op import Op
-from cklang.testing import assert_close
-from cklang.types import DType, Kind, TensorType
+from cklang.types import DType, TensorType
+from tests.support.algorithms import DEEP, WIDE, pipelined
+from tests.support.arrays import drawn, laid_out_as, mnk
+from tests.support.checks import check, check_group, launches
 from tests.support.typed import instance
 
 G, M, N, K = ck.dims("G M N K")
@@ -84,23 +83,22 @@ class Case:
         return OPS[self.whole and self.x is ck.f16, self.is_batch].using(self.algorithm)
 
     @property
+    def pipeline(self) -> Pipeline:
+        pipeline: Pipeline = self.more.get("pipeline", Pipeline.COMPV3)
+        return pipeline
+
+    @property
     def algorithm(self) -> Algorithm:
         wmma = arch(self.arch).wave_size == 32
-        narrow = self.x.bits == 8
-        row = PIPELINES[self.more.get("pipeline", Pipeline.COMPV3)]
         vector = 1 if self.more.get("epilogue") is EpilogueKind.DEFAULT else 4
         chosen: dict[str, Any] = {
-            "tile": (64, 64, 64 if narrow else 32),
+            "tile": (64, 64, 64 if self.x.bits == 8 else 32),
             "warps": (4, 2, 1) if wmma else (2, 2, 1),
-            "warp_tile": (16, 16, 16) if wmma else (16, 16, 32),
-            "vector_a": 8,
-            "vector_b": 8,
+            "warp_tile": (16, 16, 16) if wmma else DEEP,
             "vector_e": vector,
             "vector_d": (vector,),
-            "double_buffer": row.buffers == 2,
-            "num_wave_groups": row.wave_groups,
         }
-        return Algorithm(**(chosen | self.more))
+        return pipelined(WIDE, self.pipeline, **(chosen | self.more))
 
     @property
     def found(self) -> list[str]:
@@ -115,8 +113,7 @@ class Case:
         return [*self.variants, scheduled, *chosen]
 
     def __str__(self) -> str:
-        pipeline = self.algorithm.pipeline.value
-        return f"{self.variants[0]}-{pipeline}-{self.x}-{self.arch}"
+        return f"{self.variants[0]}-{self.pipeline.value}-{self.x}-{self.arch}"
 
 
 BATCH = ("batched", "contraction (einsum)")
@@ -147,14 +144,14 @@ REST = [
         "gfx1201",
         ck.fp8,
         ck.bf8,
-        {"pipeline": Pipeline.COMPV4, "double_buffer": True},
+        {"pipeline": Pipeline.COMPV4},
     ),
     Case(("persistent",), "gfx1100", ck.f16, more=LASTING),
 ]
 
 INTERWAVE = {"pipeline": Pipeline.MEM, "scheduler": Scheduler.INTERWAVE}
 DIRECT = {"epilogue": EpilogueKind.DEFAULT}
-BASIC = {"pipeline": Pipeline.BASIC_V1, "scheduler": Scheduler.DEFAULT}
+BASIC = {"pipeline": Pipeline.BASIC_V1}
 HALVES = {
     "compv3": Case(BATCH, "", ck.f16),
     "compv4": Case(
@@ -219,38 +216,27 @@ SHAPES = ((64, 64, 64), (80, 208, 336), (144, 48, 0), (8, 8, 1000))
 """All fit the widest loads, so that one kernel serves them."""
 
 
-def drawn(case: Case, shape: tuple[int, int, int]) -> list[Any]:
-    m, n, k = shape
-    rng = np.random.default_rng(m + n + k)
-    made = []
-    before = (3,) if case.is_batch else ()
-    # w is [N, K] and B its transpose: a row-major B is a column-major w.
-    across = case.layouts[0] == "c", case.layouts[1] == "r"
-    for dtype, rows, turned in zip(case.types, (m, n), across, strict=True):
-        numbers = rng.standard_normal((*before, rows, k))
-        numbers = (numbers * 40 if dtype.kind is Kind.INT else numbers).astype(dtype.numpy)
-        made.append(np.asfortranarray(numbers) if turned else numbers)
-    return [*made, rng.standard_normal(n).astype(np.float32)]
+def arguments(case: Case, shape: tuple[int, int, int]) -> list[Any]:
+    x_type, w_type = case.types
+    batch = {"G": 3} if case.is_batch else {}
+    x, w, bias = drawn(case.op, mnk(*shape) | batch, X=x_type, W=w_type)
+    return [*laid_out_as(case.layouts, x, w), bias]
 
 
 def calls_of(case: Case) -> list[tuple[Any, ...]]:
     """Empty matrices have one layout."""
     shapes = [shape for shape in SHAPES if shape[2] or case.layouts == "rc"]
-    return [tuple(drawn(case, shape)) for shape in shapes]
+    return [tuple(arguments(case, shape)) for shape in shapes]
 
 
-def check(case: Case, covered: Callable[..., None]) -> None:
-    device = f"emu:{case.arch}"
+def check_case(case: Case, covered: Callable[..., None]) -> None:
     op, calls = case.op, calls_of(case)
     if case.is_group:
-        results = op.grouped(calls, device=device)
+        check_group(op, calls, case.arch)
     else:
-        results = [op(*args, device=device) for args in calls]
-    for args, got in zip(calls, results, strict=True):
-        (want,), (bound,) = evaluate_with_bound(op.ir(*args), args)
-        assert_close(got, want, bound)
-    assert op.last is not None
-    (launch,) = op.last.launches
+        for args in calls:
+            check(op, args, case.arch)
+    (launch,) = launches(op)
     family = Family.BATCHED if case.is_batch else Family.GROUPED if case.is_group else Family.GEMM
     key = launch.artifact.gemm
     assert key.signature.family is family
@@ -266,28 +252,28 @@ def check(case: Case, covered: Callable[..., None]) -> None:
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("case", FEW, ids=str)
 def test_kinds(case: Case, covered: Callable[..., None]) -> None:
-    check(case, covered)
+    check_case(case, covered)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("case", REST, ids=str)
 def test_further_kinds(case: Case, covered: Callable[..., None]) -> None:
-    check(case, covered)
+    check_case(case, covered)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("case", ROUND, ids=str)
 def test_pipelines(case: Case, covered: Callable[..., None]) -> None:
-    check(case, covered)
+    check_case(case, covered)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("case", OTHERS, ids=str)
 def test_other_types(case: Case, covered: Callable[..., None]) -> None:
-    check(case, covered)
+    check_case(case, covered)
 
 
 @pytest.mark.parametrize("case", [*FEW, *REST, *ROUND, *OTHERS], ids=str)
 def test_all_are_legal(case: Case) -> None:
-    said = case.op.explain(*drawn(case, SHAPES[1]), device=f"emu:{case.arch}")
+    said = case.op.explain(*arguments(case, SHAPES[1]), device=f"emu:{case.arch}")
     assert "the algorithm you named" in said

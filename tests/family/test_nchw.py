@@ -18,9 +18,7 @@ from cklang.arch import arch
 from cklang.errors import CkError
 from cklang.frontend.convolution import LAYOUTS
 from cklang.ir.windows import Role
-from cklang.keys import Algorithm
 from cklang.plain_keys import TransposeKey
-from cklang.reference.bounds import evaluate_with_bound
 from cklang.runtime import bundle
 from cklang.runtime.build import Builder, shared_builder
 from cklang.runtime.cache import Store
@@ -29,22 +27,14 @@ from cklang.runtime.family import NOTHING
 from cklang.runtime.op import Op
 from cklang.runtime.transposing import loaded_transpose
 from cklang.runtime.transposition import Transposition, packed_strides
-from cklang.testing import assert_close
-from tests.support.typed import last
+from tests.support.algorithms import narrow
+from tests.support.arrays import eighths
+from tests.support.checks import check, launches
 
 Covered = Callable[..., None]
 
 N, K, C, P, G = ck.dims("N K C P G")
 D, H, W, Do, Ho, Wo = ck.dims("D H W Do Ho Wo")
-
-SINGLE = Algorithm(
-    tile=(64, 64, 32),
-    warps=(2, 2, 1),
-    warp_tile=(16, 16, 16),
-    vector_a=1,
-    vector_b=1,
-    vector_e=1,
-)
 
 
 @ck.op
@@ -78,21 +68,12 @@ SHAPES = {
 
 
 def numbers(*shapes: tuple[int, ...]) -> list[np.ndarray]:
-    """Small numbers of few bits."""
-    rng = np.random.default_rng(len(shapes))
-    return [(rng.integers(-8, 9, shape) / 8).astype(np.float16) for shape in shapes]
-
-
-def check(op: Op, args: list[Any], **more: Any) -> np.ndarray:
-    got = op(*args, device="emu:gfx942", **more)
-    (want,), (bound,) = evaluate_with_bound(op.ir(*args), args)
-    assert_close(np.asarray(got), want, bound)
-    return np.asarray(got)
+    return [eighths(*shape, seed=place) for place, shape in enumerate(shapes)]
 
 
 def copies(op: Op) -> list[str]:
     """What the last call copied."""
-    problems = (launch.problem for launch in last(op).launches)
+    problems = (launch.problem for launch in launches(op))
     return [each.source for each in problems if isinstance(each, Transposition)]
 
 
@@ -102,7 +83,7 @@ def channels_last(array: np.ndarray) -> np.ndarray:
 
 
 def single(op: Op) -> Op:
-    return op.using(replace(SINGLE, vector_d=(1,) * (len(op.program.signature.tensors) - 2)))
+    return op.using(narrow(len(op.program.signature.tensors) - 2))
 
 
 @pytest.mark.usefixtures("compiler")
@@ -185,7 +166,7 @@ def test_nothing_is_copied_between_kernels_of_an_op() -> None:
     check(chain, args)
     assert copies(chain)[:2] == ["x", "w"]
     assert len(copies(chain)) == 3
-    assert len(last(chain).launches) == 5
+    assert len(launches(chain)) == 5
 
 
 @pytest.mark.parametrize("name", LAYOUTS)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
@@ -14,13 +15,16 @@ from hypothesis import strategies as st
 
 import cklang as ck
 from cklang.errors import CkError
-from cklang.keys import Algorithm, Family, Pipeline
+from cklang.keys import Family, Pipeline
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.runtime.op import Op
 from cklang.runtime.problem import Matrix, Problem
 from cklang.testing import assert_close
 from cklang.types import DTYPES
-from tests.support.typed import instance, last, only
+from tests.support.algorithms import WIDE
+from tests.support.arrays import drawn, mnk
+from tests.support.checks import launches
+from tests.support.typed import instance, only
 
 G, M, N, K = ck.dims("G M N K")
 T: Any = ck.dtype_var("T", ck.f16, ck.bf16, ck.fp8, ck.bf8, ck.fp8_fnuz, ck.bf8_fnuz)
@@ -52,24 +56,24 @@ SHAPES = ((64, 64, 64), (136, 136, 208), (72, 64, 0), (8, 8, 16))
 
 
 def operands(dtype: str, m: int, n: int, k: int) -> list[Any]:
-    rng = np.random.default_rng(m + n + k)
-    x = rng.standard_normal((m, k)).astype(DTYPES[dtype].numpy)
-    w = rng.integers(-8, 8, (n, k)).astype(ml_dtypes.int4)
-    scale, res = rng.standard_normal(n) / 10, rng.standard_normal((m, n))
-    return [x, w, scale.astype(np.float32), res.astype(np.float16)]
+    x, w, scale, res = drawn(linear, mnk(m, n, k), T=DTYPES[dtype])
+    return [x, w, scale / np.float32(10), res]
+
+
+def check(op: Op, arch: str, args: list[Any]) -> None:
+    """Compare with the reference; matrices of 4-bit elements are packed for the kernel alone."""
+    packed = [ck.pack(each) if each.dtype in PACKED else each for each in args]
+    got = op(*packed, device=f"emu:{arch}")
+    (want,), (bound,) = evaluate_with_bound(op.ir(*packed), args)
+    assert_close(got, want, bound)
 
 
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(("arch", "dtype"), CASES)
 def test_products(arch: str, dtype: str, covered: Callable[..., None]) -> None:
     for shape in SHAPES:
-        x, w, *rest = operands(dtype, *shape)
-        packed = ck.pack(w)
-        got = linear(x, packed, *rest, device=f"emu:{arch}")
-        (want,), (bound,) = evaluate_with_bound(linear.ir(x, packed, *rest), (x, w, *rest))
-        assert_close(got, want, bound)
-    assert linear.last is not None
-    assert linear.last.launches[0].resources.spills == 0
+        check(linear, arch, operands(dtype, *shape))
+    assert launches(linear)[0].resources.spills == 0
     covered("packed B", f"{dtype} i4 f16", arch)
 
 
@@ -108,14 +112,6 @@ def groups(
     return ck.silu(ck.gemm(x, w.T, scale_b=sw.T)) * res
 
 
-def check(op: Op, arch: str, args: list[Any]) -> None:
-    """Compare with the reference; matrices of 4-bit elements are packed for the kernel alone."""
-    packed = [ck.pack(each) if each.dtype in PACKED else each for each in args]
-    got = op(*packed, device=f"emu:{arch}")
-    (want,), (bound,) = evaluate_with_bound(op.ir(*packed), args)
-    assert_close(got, want, bound)
-
-
 def fp4_operands(m: int, n: int, k: int) -> list[Any]:
     x, w, scale, res = operands("f16", m, n, k)
     pair = [(2 * each.astype(np.float32)).astype(ck.fp4.numpy) for each in (x, w)]
@@ -133,8 +129,7 @@ def exponents_of(m: int, n: int, k: int) -> list[Any]:
 def test_4_bit_floats(covered: Callable[..., None]) -> None:
     for shape in SHAPES:
         check(floats, "gfx950", fp4_operands(*shape))
-    assert floats.last is not None
-    assert floats.last.launches[0].resources.spills == 0
+    assert launches(floats)[0].resources.spills == 0
     covered("packed A and B", "fp4 fp4 f16", "gfx950")
 
 
@@ -157,11 +152,7 @@ def test_mx_operands_of_4_bits(covered: Callable[..., None]) -> None:
 @pytest.mark.full
 def test_4_bit_floats_with_scales_that_are_numbers(covered: Callable[..., None]) -> None:
     for shape in ((64, 64, 128), (80, 208, 336)):
-        x, w, _, _ = fp4_operands(*shape)
-        m, n, k = shape
-        rng = np.random.default_rng(sum(shape))
-        made = [rng.standard_normal((rows, -(-k // 128))) for rows in (m, -(-n // 128))]
-        check(blocks, "gfx950", [x, w, *(each.astype(np.float32) for each in made)])
+        check(blocks, "gfx950", drawn(blocks, mnk(*shape)))
     covered("block scales of A and B", "fp4 fp4 f32", "gfx950")
 
 
@@ -169,10 +160,7 @@ def test_4_bit_floats_with_scales_that_are_numbers(covered: Callable[..., None])
 def test_integers_scaled_in_groups(covered: Callable[..., None]) -> None:
     """Weights as they are mostly quantised: a scale for each row and each 64 of K."""
     for shape in SHAPES:
-        x, w, _, res = operands("f16", *shape)
-        _, n, k = shape
-        sw = np.random.default_rng(n + k).standard_normal((n, -(-k // 64))).astype(np.float32)
-        check(groups, "gfx942", [x, w, sw, res])
+        check(groups, "gfx942", drawn(groups, mnk(*shape)))
     covered("block scales of B", "f16 i4 f16", "gfx942")
 
 
@@ -193,21 +181,16 @@ def mx_batch(x: ck.fp4[G, M, K], w: ck.fp4[G, N, K]) -> ck.f32[G, M, N]:
 
 @pytest.mark.usefixtures("compiler")
 def test_batches_of_integers(covered: Callable[..., None]) -> None:
-    rng = np.random.default_rng(7)
-    for g, m, n, k in ((3, 64, 64, 64), (2, 136, 72, 208), (4, 1, 8, 40), (3, 8, 16, 0)):
-        x = rng.standard_normal((g, m, k)).astype(np.float16)
-        w = rng.integers(-8, 8, (g, n, k)).astype(ml_dtypes.int4)
-        check(experts, "gfx942", [x, w, rng.standard_normal((g, n)).astype(np.float32)])
-    assert last(experts).launches[0].artifact.gemm.signature.family is Family.BATCHED
+    for g, *shape in ((3, 64, 64, 64), (2, 136, 72, 208), (4, 1, 8, 40), (3, 8, 16, 0)):
+        check(experts, "gfx942", drawn(experts, mnk(*shape) | {"G": g}))
+    assert launches(experts)[0].artifact.gemm.signature.family is Family.BATCHED
     covered("packed B, batched", "f16 i4 f16", "gfx942")
 
 
 @pytest.mark.full
 def test_batches_of_floats(covered: Callable[..., None]) -> None:
-    rng = np.random.default_rng(8)
-    for g, m, n, k in ((3, 64, 64, 128), (2, 80, 48, 336)):
-        sizes = ((g, m, k), (g, n, k))
-        check(mx_batch, "gfx950", [rng.standard_normal(s).astype(ck.fp4.numpy) for s in sizes])
+    for g, *shape in ((3, 64, 64, 128), (2, 80, 48, 336)):
+        check(mx_batch, "gfx950", drawn(mx_batch, mnk(*shape) | {"G": g}))
     covered("packed A and B, batched", "fp4 fp4 f32", "gfx950")
 
 
@@ -321,15 +304,7 @@ def test_what_is_refused() -> None:
 
 def test_rules_know_eights_and_pipelines() -> None:
     x, w, scale, res = operands("f16", 16, 16, 32)
-    short = Algorithm(
-        tile=(64, 64, 32),
-        warps=(2, 2, 1),
-        warp_tile=(16, 16, 16),
-        vector_a=8,
-        vector_b=8,
-        vector_e=8,
-        vector_d=(4, 8),
-    )
+    short = replace(WIDE, vector_d=(4, 8))
     packed = ck.pack(w)
     with pytest.raises(CkError, match="packed-run"):
         linear.using(short).explain(x, packed, scale, res, device="emu:gfx942")

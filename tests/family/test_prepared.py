@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 
 import cklang as ck
 from cklang.errors import CkError
-from cklang.keys import Algorithm, Pipeline, Scheduler
-from cklang.reference.bounds import evaluate_with_bound
+from cklang.keys import Pipeline
 from cklang.runtime.arrangement import Arrangement
 from cklang.runtime.problem import Matrix, Problem
-from cklang.testing import assert_close
 from cklang.testing.strategies import extents
 from cklang.types import DTYPES
+from tests.support.algorithms import DEEP, narrow, pipelined, wide
+from tests.support.arrays import drawn, mnk
+from tests.support.checks import compare, launches
 from tests.support.typed import instance, only
 
 M, N, K = ck.dims("M N K")
@@ -56,11 +57,7 @@ SHAPES = ((64, 64, 64), (130, 136, 208), (72, 64, 0), (33, 264, 1040))
 
 
 def operands(dtype: str, m: int, n: int, k: int) -> list[Any]:
-    rng = np.random.default_rng(m + n + k)
-    held = DTYPES[dtype].numpy
-    x, w = (rng.standard_normal(shape).astype(held) for shape in ((m, k), (n, k)))
-    bias, res = rng.standard_normal(n), rng.standard_normal((m, n))
-    return [x, w, bias.astype(np.float32), res.astype(np.float16)]
+    return drawn(linear, mnk(m, n, k), T=DTYPES[dtype])
 
 
 @pytest.mark.usefixtures("compiler")
@@ -68,32 +65,22 @@ def operands(dtype: str, m: int, n: int, k: int) -> list[Any]:
 def test_products(arch: str, dtype: str, covered: Callable[..., None]) -> None:
     device = f"emu:{arch}"
     for shape in SHAPES:
-        args = operands(dtype, *shape)
-        (want,), (bound,) = evaluate_with_bound(linear.ir(*args), args)
-        x, w, *rest = args
+        x, w, *rest = args = operands(dtype, *shape)
         weight = ck.prepare(w, linear, device=device)
         got = linear(x, weight, *rest, device=device)
-        assert_close(got, want, bound)
+        compare(linear, args, got)
         np.testing.assert_array_equal(linear(x, weight, *rest, device=device), got)
     assert linear.last is not None
     assert linear.last.memoised
-    record = linear.last.launches[0]
+    (record,) = launches(linear)
     assert record.artifact.gemm.algorithm.pipeline is Pipeline.PRESHUFFLE_V2
     assert record.resources.spills == 0
     covered("prepared weight", dtype, arch)
 
 
-SINGLE = Algorithm(
-    tile=(32, 64, 64),
-    warps=(1, 4, 1),
-    warp_tile=(16, 16, 32),
-    pipeline=Pipeline.PRESHUFFLE_V2,
-    scheduler=Scheduler.DEFAULT,
-    double_buffer=True,
-    vector_a=1,
-    vector_b=8,
-    vector_e=1,
-    vector_d=(1, 1),
+SINGLE = pipelined(
+    narrow(2, tile=(32, 64, 64), warps=(1, 4, 1), warp_tile=DEEP, vector_b=8),
+    Pipeline.PRESHUFFLE_V2,
 )
 
 
@@ -101,11 +88,9 @@ SINGLE = Algorithm(
 @settings(max_examples=8)
 @given(shape=st.tuples(extents(200), extents(200), st.integers(0, 300)))
 def test_every_shape(shape: tuple[int, int, int]) -> None:
-    args = operands("f16", *shape)
-    (want,), (bound,) = evaluate_with_bound(linear.ir(*args), args)
-    x, w, *rest = args
+    x, w, *rest = args = operands("f16", *shape)
     weight = ck.prepare(w, linear, device="emu:gfx942")
-    assert_close(linear.using(SINGLE)(x, weight, *rest, device="emu:gfx942"), want, bound)
+    compare(linear, args, linear.using(SINGLE)(x, weight, *rest, device="emu:gfx942"))
 
 
 @given(
@@ -156,16 +141,9 @@ def test_both_orientations_of_a_weight_are_one_order() -> None:
     assert (upright_w.k_axis, weight.k_axis) == (0, 1)
 
 
-OTHER = Algorithm(
-    tile=(64, 128, 64),
-    warps=(1, 4, 1),
-    warp_tile=(32, 32, 16),
-    pipeline=Pipeline.PRESHUFFLE_V2,
-    scheduler=Scheduler.DEFAULT,
-    double_buffer=True,
-    vector_a=8,
-    vector_b=8,
-    vector_e=8,
+OTHER = pipelined(
+    wide(tile=(64, 128, 64), warps=(1, 4, 1), warp_tile=(32, 32, 16)),
+    Pipeline.PRESHUFFLE_V2,
     vector_d=(4, 8),
 )
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -17,38 +17,22 @@ from cklang.arch import arch
 from cklang.errors import CkUnsupportedError
 from cklang.fusion.plan import FusionPlan
 from cklang.ir.nodes import Function
-from cklang.keys import Algorithm, DKind, Pipeline, Reduction, Scheduler, Signature
+from cklang.keys import DKind, Pipeline, Reduction, Signature
 from cklang.keys import Layout as MatrixLayout
 from cklang.lowering.gemm import PROLOGUES, lower
-from cklang.reference.bounds import evaluate_with_bound
-from cklang.runtime.op import Op, op_from_ir
+from cklang.runtime.op import op_from_ir
 from cklang.runtime.problem import ComputedMatrix, Problem
 from cklang.runtime.rules import objections
-from cklang.testing import assert_close
-from cklang.testing.compare import UNCHECKED
 from cklang.testing.programs import computed_products
 from cklang.testing.strategies import Layout, arrays, extents, strided
-from cklang.types import DType
+from tests.support.algorithms import NARROW, WIDE, narrow, pipelined
+from tests.support.arrays import drawn, mnk, normal
+from tests.support.checks import check, check_group, launches
 from tests.support.typed import instance, only
 
 G, M, N, K = ck.dims("G M N K")
-ONE = Algorithm(
-    tile=(64, 64, 32),
-    warps=(2, 2, 1),
-    warp_tile=(16, 16, 16),
-    vector_a=1,
-    vector_b=1,
-    vector_e=1,
-)
-DAG = replace(ONE, tile=(64, 64, 64), warps=(2, 2, 1))
+DAG = narrow(tile=(64, 64, 64))
 STENCILS: set[Signature] = set()
-
-
-def check(op: Op, args: Sequence[Any], gpu: str = "gfx942", unchecked: float = UNCHECKED) -> None:
-    """Run ``op`` and compare each element within its bound."""
-    got = op(*args, device=f"emu:{gpu}")
-    (want,), (bound,) = evaluate_with_bound(op.ir(*args), args)
-    assert_close(got, want, bound, unchecked=unchecked)
 
 
 @ck.op
@@ -64,17 +48,13 @@ def normalised(
 
 
 def weights(m: int, n: int, k: int) -> tuple[Any, ...]:
-    rng = np.random.default_rng(m + n + k)
-    x = rng.standard_normal((m, k)).astype(np.float16)
-    w = rng.integers(-127, 128, (n, k)).astype(np.int8)
-    return x, w, (rng.random(n) / 64).astype(np.float16)
+    x, w, scale = drawn(dequantised, mnk(m, n, k))
+    return x, w, scale / np.float16(64)
 
 
 def features(m: int, n: int, k: int) -> tuple[Any, ...]:
-    rng = np.random.default_rng(m + n + k)
-    x, w = (rng.standard_normal(s).astype(np.float16) for s in ((m, k), (n, k)))
-    mean, t = (rng.standard_normal(s).astype(np.float32) for s in (m, k))
-    return x, mean, rng.standard_normal(k).astype(np.float16), t, w, 1.5
+    *rest, _ = drawn(normalised, mnk(m, n, k))
+    return (*rest, 1.5)
 
 
 SHAPES = ((1, 1, 1), (70, 50, 40), (33, 129, 0), (130, 66, 31), (64, 200, 96))
@@ -117,13 +97,13 @@ class TestProblems:
         spoiled = np.zeros((64, 66), np.int8)[:, 1:65]
         for given_w, width, legal in ((w, 8, True), (spoiled, 8, False), (spoiled, 1, True)):
             (problem,) = dequantised.problems(x, given_w, scale)
-            algorithm = replace(ONE, vector_b=width)
+            algorithm = replace(NARROW, vector_b=width)
             found = objections(algorithm, problem.signature, arch("gfx942"), problem)
             assert ("vector-b" not in {each.rule for each in found}) == legal
 
     def test_loads_straight_into_lds_are_refused_by_name(self) -> None:
         (problem,) = dequantised.problems(*weights(64, 64, 64))
-        wanted = replace(ONE, pipeline=Pipeline.COMP_ASYNC, double_buffer=True)
+        wanted = pipelined(NARROW, Pipeline.COMP_ASYNC)
         found = {r.rule: str(r) for r in objections(wanted, problem.signature, arch("gfx950"))}
         assert "straight into LDS" in found["computed"]
         with pytest.raises(CkUnsupportedError) as caught:
@@ -165,8 +145,8 @@ GPUS = (
 def test_int8_weights_are_dequantised_as_they_are_loaded(
     gpu: str, covered: Callable[..., None]
 ) -> None:
-    warps = (2, 4, 1) if gpu == "gfx1100" else ONE.warps
-    narrow = dequantised.using(replace(ONE, warps=warps))
+    warps = (2, 4, 1) if gpu == "gfx1100" else NARROW.warps
+    narrow = dequantised.using(replace(NARROW, warps=warps))
     for shape in SHAPES if gpu == "gfx942" else SHAPES[:3]:
         check(narrow, weights(*shape), gpu)
     covered("prologue: int8 dequantised", "f16 i8 f16", gpu)
@@ -175,7 +155,7 @@ def test_int8_weights_are_dequantised_as_they_are_loaded(
 class TestOnOneGpu:
     @pytest.mark.usefixtures("compiler")
     def test_every_kind_of_operand_in_vectors(self, covered: Callable[..., None]) -> None:
-        wide = normalised.using(replace(ONE, vector_a=8, vector_b=8, vector_e=8))
+        wide = normalised.using(WIDE)
         for shape in ((64, 64, 32), (70, 56, 40), (129, 8, 8), (33, 128, 0)):
             check(wide, features(*shape))
         covered("prologue: several operands", "f16", "gfx942")
@@ -218,11 +198,6 @@ def contraction(x: ck.f16[M, G, K], s: ck.f32[G], w: ck.f16[N, G, K]) -> ck.f16[
     return ck.einsum("mgk,ngk->gmn", (x * s[:, None]).to(ck.f16), w)
 
 
-def normal(*shape: int, dtype: DType = ck.f16) -> Any:
-    rng = np.random.default_rng(sum(shape))
-    return rng.standard_normal(shape).astype(np.float32).astype(dtype.numpy)
-
-
 def both_sides(m: int, n: int, k: int, turned: bool = False) -> tuple[Any, ...]:
     """A row-major and B row-major, or both column-major."""
     x, w = normal(m, k, dtype=ck.bf16), normal(k, n)
@@ -235,14 +210,7 @@ def both_sides(m: int, n: int, k: int, turned: bool = False) -> tuple[Any, ...]:
 class TestPipelinesAndFamilies:
     @pytest.mark.usefixtures("compiler")
     def test_split_k_in_compv4_reads_rows(self, covered: Callable[..., None]) -> None:
-        algorithm = replace(
-            ONE,
-            pipeline=Pipeline.COMPV4,
-            double_buffer=True,
-            split_k=3,
-            reduction=Reduction.WORKSPACE,
-            vector_d=(1,),
-        )
+        algorithm = pipelined(narrow(1, split_k=3, reduction=Reduction.WORKSPACE), Pipeline.COMPV4)
         op = both.using(algorithm)
         for shape in ((70, 50, 200), (5, 66, 31), (1, 1, 0)):
             check(op, both_sides(*shape))
@@ -250,15 +218,8 @@ class TestPipelinesAndFamilies:
 
     @pytest.mark.usefixtures("compiler")
     def test_stream_k_in_compv6_reads_columns(self, covered: Callable[..., None]) -> None:
-        algorithm = replace(
-            ONE,
-            pipeline=Pipeline.COMPV6,
-            stream_k=True,
-            reduction=Reduction.WORKSPACE,
-            vector_a=2,
-            vector_b=2,
-            vector_d=(1,),
-        )
+        shared = narrow(1, stream_k=True, reduction=Reduction.WORKSPACE, vector_a=2, vector_b=2)
+        algorithm = pipelined(shared, Pipeline.COMPV6)
         op = both.using(algorithm)
         for shape in ((200, 130, 100), (64, 66, 32)):
             check(op, both_sides(*shape, turned=True))
@@ -266,38 +227,29 @@ class TestPipelinesAndFamilies:
 
     @pytest.mark.usefixtures("compiler")
     def test_a_batch_in_mem(self, covered: Callable[..., None]) -> None:
-        op = scores.using(replace(ONE, pipeline=Pipeline.MEM))
+        op = scores.using(pipelined(NARROW, Pipeline.MEM))
         for g, m, n, k in ((3, 70, 50, 40), (2, 5, 66, 31), (1, 1, 1, 1)):
             check(op, (normal(g, m, k), normal(g, n, k), normal(g, m, 1)))
         covered("prologue: batched, mem", "f16 f16 f32", "gfx942")
 
     @pytest.mark.usefixtures("compiler")
     def test_a_contraction_in_basic_v1(self, covered: Callable[..., None]) -> None:
-        scheduler = Scheduler.DEFAULT
-        op = contraction.using(replace(ONE, pipeline=Pipeline.BASIC_V1, scheduler=scheduler))
+        op = contraction.using(pipelined(NARROW, Pipeline.BASIC_V1))
         for g, m, n, k in ((3, 70, 50, 40), (2, 5, 66, 31)):
             check(op, (normal(m, g, k), normal(g, dtype=ck.f32), normal(n, g, k)))
         covered("prologue: contraction, basic_v1", "f16", "gfx942")
 
     @pytest.mark.usefixtures("compiler")
     def test_two_wave_groups_in_compv5(self, covered: Callable[..., None]) -> None:
-        op = dequantised.using(
-            replace(ONE, pipeline=Pipeline.COMPV5, warps=(1, 1, 2), num_wave_groups=2)
-        )
+        op = dequantised.using(pipelined(NARROW, Pipeline.COMPV5, warps=(1, 1, 2)))
         for shape in ((70, 50, 40), (5, 130, 31), (64, 64, 0)):
             check(op, weights(*shape))
         covered("prologue: compv5", "f16 i8 f16", "gfx942")
 
     @pytest.mark.usefixtures("compiler")
     def test_a_group(self, covered: Callable[..., None]) -> None:
-        op = dequantised.using(
-            replace(ONE, pipeline=Pipeline.COMPV5, warps=(1, 1, 2), num_wave_groups=2)
-        )
+        op = dequantised.using(pipelined(NARROW, Pipeline.COMPV5, warps=(1, 1, 2)))
         calls = [weights(*shape) for shape in ((70, 50, 40), (5, 130, 31), (64, 64, 96))]
-        results = op.grouped(calls, device="emu:gfx942")
-        for got, args in zip(results, calls, strict=True):
-            (want,), (bound,) = evaluate_with_bound(op.ir(*args), args)
-            assert_close(got, want, bound)
-        assert op.last is not None
-        assert len(op.last.launches) == 1
+        check_group(op, calls)
+        assert len(launches(op)) == 1
         covered("prologue: grouped", "f16 i8 f16", "gfx942")

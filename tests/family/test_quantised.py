@@ -11,10 +11,9 @@ import pytest
 
 import cklang as ck
 from cklang.keys import DKind
-from cklang.reference.bounds import evaluate_with_bound
 from cklang.runtime.problem import Problem
-from cklang.testing import assert_close
 from cklang.types import DTYPES
+from tests.support.checks import check
 from tests.support.typed import only
 
 pytestmark = pytest.mark.usefixtures("stencils")
@@ -45,14 +44,10 @@ def test_scales_of_rows_and_columns(arch: str, dtype: str, covered: Callable[...
         x, scale_x = quantised(rng, dtype, m, k)
         w, scale_w = quantised(rng, dtype, n, k)
         args = (x, w, scale_x, scale_w)
-        got = row_column(*args, device=f"emu:{arch}")
-        (want,), (bound,) = evaluate_with_bound(row_column.ir(*args), args)
-        assert_close(got, want, bound)
+        got = check(row_column, args, arch)
         # A scale that is nan or infinite stays in its row.
         scale_x[0], scale_x[1] = np.nan, np.inf
-        wild = row_column(*args, device=f"emu:{arch}")
-        (want,), (bound,) = evaluate_with_bound(row_column.ir(*args), args)
-        assert_close(wild, want, bound)
+        wild = check(row_column, args, arch)
         np.testing.assert_array_equal(wild[2:], got[2:])
     covered("quantised, row and column scales", f"{dtype} {dtype} bf16", arch)
 
@@ -85,9 +80,7 @@ def test_one_scale_a_tensor(arch: str, dtype: str, covered: Callable[..., None])
         with ck.using(arch=arch):
             problem = only(Problem, tensor_wise.problems(*args))
         assert [d.kind for d in problem.d].count(DKind.SCALAR) == 2
-        got = tensor_wise(*args, device=f"emu:{arch}")
-        (want,), (bound,) = evaluate_with_bound(tensor_wise.ir(*args), args)
-        assert_close(got, want, bound)
+        check(tensor_wise, args, arch)
     covered("quantised, tensor-wise scales", f"{dtype} {dtype} bf16", arch)
 
 
@@ -97,8 +90,6 @@ def test_one_scale_a_tensor_of_integers(covered: Callable[..., None]) -> None:
     for m, n, k in ((64, 64, 128), (80, 48, 208)):
         x, w = (rng.integers(-127, 128, s).astype(np.int8) for s in ((m, k), (n, k)))
         args = (x, w, 0.01, 0.02, 0.4)
-        got = tensor_wise_int8(*args, device="emu:gfx942")
-        (want,), (bound,) = evaluate_with_bound(tensor_wise_int8.ir(*args), args)
-        assert_close(got, want, bound)
+        got = check(tensor_wise_int8, args)
         assert len(np.unique(got)) > 50  # the scales spread the results, few of them saturate
     covered("quantised, tensor-wise scales", "i8", "gfx942")

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,38 +13,22 @@ from hypothesis import strategies as st
 
 import cklang as ck
 from cklang.keys import Algorithm, Reduction
-from cklang.reference.bounds import evaluate_with_bound
-from cklang.testing import assert_close
 from cklang.testing.strategies import extents
+from tests.support.algorithms import narrow, wide
+from tests.support.arrays import drawn, mnk
+from tests.support.checks import check, launches
+from tests.support.gemm_ops import fused
 
 pytestmark = pytest.mark.usefixtures("stencils")
 
-M, N, K = ck.dims("M N K")
-
-
-@ck.op
-def fused(x: ck.f16[M, K], w: ck.f16[N, K], bias: ck.f16[N], res: ck.f16[M, N]) -> ck.f16[M, N]:
-    return ck.gelu(x @ w.T + bias) + res
-
-
-SINGLE = Algorithm(
-    tile=(64, 64, 32),
-    warps=(2, 2, 1),
-    warp_tile=(16, 16, 16),
-    vector_a=1,
-    vector_b=1,
-    vector_e=1,
-    vector_d=(1, 1),
-)
-WIDE = replace(SINGLE, vector_a=8, vector_b=8, vector_e=8, vector_d=(8, 8))
-SPLIT = replace(SINGLE, split_k=5, reduction=Reduction.WORKSPACE)
-STREAM = replace(SINGLE, stream_k=True, reduction=Reduction.WORKSPACE)
+SPLIT = narrow(2, split_k=5, reduction=Reduction.WORKSPACE)
+STREAM = narrow(2, stream_k=True, reduction=Reduction.WORKSPACE)
 CASES = [
     ("split-K", "gfx942", SPLIT),
-    ("split-K", "gfx90a", replace(WIDE, split_k=2, reduction=Reduction.ATOMIC)),
+    ("split-K", "gfx90a", wide(2, split_k=2, reduction=Reduction.ATOMIC)),
     ("stream-K", "gfx942", STREAM),
     pytest.param(
-        *("stream-K", "gfx950", replace(WIDE, stream_k=True, reduction=Reduction.ATOMIC)),
+        *("stream-K", "gfx950", wide(2, stream_k=True, reduction=Reduction.ATOMIC)),
         marks=pytest.mark.full,  # block scales are summed like this
     ),
 ]
@@ -53,9 +36,7 @@ SHAPES = [(128, 136, 1000), (72, 64, 0), (64, 64, 32), (200, 72, 4000), (40, 520
 
 
 def operands(m: int, n: int, k: int) -> list[Any]:
-    rng = np.random.default_rng(m + n + k)
-    shapes = ((m, k), (n, k), (n,), (m, n))
-    return [rng.standard_normal(shape).astype(np.float16) for shape in shapes]
+    return drawn(fused, mnk(m, n, k), T=ck.f16)
 
 
 @pytest.mark.parametrize(("variant", "arch", "algorithm"), CASES)
@@ -65,9 +46,7 @@ def test_the_epilogue_sees_the_whole_sum(
     op = fused.using(algorithm)
     for shape in SHAPES:
         args = operands(*shape)
-        got = op(*args, device=f"emu:{arch}")
-        (want,), (bound,) = evaluate_with_bound(op.ir(*args), args)
-        assert_close(got, want, bound)
+        got = check(op, args, arch)
         if algorithm.reduction is Reduction.WORKSPACE:
             assert np.array_equal(op(*args, device=f"emu:{arch}"), got), "one order of summation"
     covered(f"{variant} {algorithm.reduction.value}", "f16", arch)
@@ -77,19 +56,13 @@ def test_the_epilogue_sees_the_whole_sum(
 @settings(max_examples=12)
 @given(shape=st.tuples(extents(200), extents(200), st.integers(0, 900)))
 def test_every_shape(algorithm: Algorithm, shape: tuple[int, int, int]) -> None:
-    args = operands(*shape)
-    op = fused.using(algorithm)
-    got = op(*args, device="emu:gfx942")
-    (want,), (bound,) = evaluate_with_bound(op.ir(*args), args)
-    assert_close(got, want, bound)
+    check(fused.using(algorithm), operands(*shape))
 
 
 def test_all_workgroups_of_a_small_problem_take_part() -> None:
     op = fused.using(STREAM)
     op(*operands(64, 64, 512), device="emu:gfx942")
-    assert op.last is not None
-    assert op.last.launches[0].grid == (16, 1, 1), "a step along K each"
+    assert launches(op)[0].grid == (16, 1, 1), "a step along K each"
     split = fused.using(SPLIT)
     split(*operands(64, 64, 512), device="emu:gfx942")
-    assert split.last is not None
-    assert split.last.launches[0].grid == (1, 1, 5)
+    assert launches(split)[0].grid == (1, 1, 5)

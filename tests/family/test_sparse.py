@@ -18,6 +18,9 @@ from cklang.keys import Algorithm, Pipeline, Scheduler
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.runtime.problem import Problem
 from cklang.testing import assert_close
+from tests.support.algorithms import pipelined, wide
+from tests.support.arrays import drawn, mnk
+from tests.support.checks import check, launches
 from tests.support.typed import only
 
 M, N, K, L = ck.dims("M N K L")
@@ -41,24 +44,12 @@ def chained(x: ck.f16[M, L], v: ck.f16[L, K], w: ck.f16[K, N]) -> ck.f32[M, N]:
 SHAPES = ((64, 64, 64), (128, 136, 200), (72, 64, 0), (8, 96, 40))
 """All fit the widest loads, so that one kernel serves them."""
 
-INTERWAVE = Algorithm(
-    tile=(64, 64, 32),
-    warps=(2, 2, 1),
-    warp_tile=(32, 32, 16),
-    pipeline=Pipeline.MEM,
-    scheduler=Scheduler.INTERWAVE,
-    vector_a=8,
-    vector_b=8,
-    vector_e=8,
-    vector_d=(8, 8),
-)
+INTERWAVE = pipelined(wide(2, warp_tile=(32, 32, 16)), Pipeline.MEM, scheduler=Scheduler.INTERWAVE)
 
 
 def operands(m: int, n: int, k: int, density: float) -> list[Any]:
-    rng = np.random.default_rng(m + n + k)
-    x = rng.standard_normal((m, k)) * (rng.random((m, k)) < density)
-    rest = [rng.standard_normal(shape) for shape in ((n, k), (n,), (m, n))]
-    return [array.astype(np.float16) for array in (x, *rest)]
+    x, *rest = drawn(fused, mnk(m, n, k))
+    return [x * (np.random.default_rng(m + k).random((m, k)) < density), *rest]
 
 
 @pytest.mark.usefixtures("compiler")
@@ -67,26 +58,17 @@ def test_products(arch: str, algorithm: Algorithm | None, covered: Callable[...,
     op = fused.using(algorithm) if algorithm else fused
     for shape in SHAPES:
         for density in (0.3, 1.0):  # at 1.0 every four has more than two
-            args = operands(*shape, density)
-            got = op(*args, device=f"emu:{arch}")
-            (want,), (bound,) = evaluate_with_bound(op.ir(*args), args)
-            assert_close(got, want, bound)
+            check(op, operands(*shape, density), arch)
     x, w, *rest = operands(64, 64, 64, 0.3)
     x[0, :4], x[1, 5], w[3, 7], w[4, 8] = (0, np.nan, 2, 1), np.inf, np.nan, np.inf
-    args = [x, w, *rest]
-    got = op(*args, device=f"emu:{arch}")
-    (want,), (bound,) = evaluate_with_bound(op.ir(*args), args)
-    assert_close(got, want, bound)
-    assert op.last is not None
-    used = op.last.launches[0].artifact
-    assert used.resources.spills == 0
+    check(op, [x, w, *rest], arch)
+    assert launches(op)[0].resources.spills == 0
     covered("sparse 2:4", "f16", arch)
 
 
 def test_an_uncertain_sparse_operand_has_a_bound() -> None:
     """Which two of four are kept depends on numbers that a kernel has only nearly."""
-    rng = np.random.default_rng(0)
-    args = [rng.standard_normal(shape).astype(np.float16) for shape in ((8, 8), (8, 8), (8, 8))]
+    args = drawn(chained, mnk(8, 8, 8) | {"L": 8})
     function = chained.ir(*args)
     (want,), (bound,) = evaluate_with_bound(function, args)
     left = np.maximum(args[0].astype(np.float64) @ args[1].astype(np.float64), 0)

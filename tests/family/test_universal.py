@@ -10,28 +10,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import pytest
 
 import cklang as ck
 from cklang.keys import Algorithm, EpilogueKind, Pipeline, Scheduler
-from cklang.lowering.pipelines import PIPELINES
-from cklang.reference.bounds import evaluate_with_bound
-from cklang.testing import assert_close
 from cklang.types import DType
+from tests.support.algorithms import pipelined, wide
+from tests.support.arrays import drawn, laid_out_as, mnk
+from tests.support.checks import check, launches
+from tests.support.gemm_ops import fused
 
 pytestmark = pytest.mark.usefixtures("compiler")
-
-M, N, K = ck.dims("M N K")
-T: Any = ck.dtype_var("T", ck.f16, ck.bf16, ck.f32)
-
-
-@ck.op
-def fused(x: T[M, K], w: T[N, K], bias: T[N], res: T[M, N]) -> T[M, N]:
-    return ck.gelu(x @ w.T + bias) + res
-
-
-SCHEDULERS = {Pipeline.BASIC_V1: Scheduler.DEFAULT}
 
 
 @dataclass(frozen=True)
@@ -46,22 +35,9 @@ class Case:
 
     @property
     def algorithm(self) -> Algorithm:
-        row = PIPELINES[self.pipeline]
-        vector = 1 if self.more.get("epilogue") is EpilogueKind.DEFAULT else 8
-        chosen: dict[str, Any] = {
-            "tile": (64, 64, 32),
-            "warps": (2, 2, 1),
-            "warp_tile": (16, 16, 16),
-            "pipeline": self.pipeline,
-            "scheduler": SCHEDULERS.get(self.pipeline, Scheduler.INTRAWAVE),
-            "double_buffer": row.buffers == 2,
-            "num_wave_groups": row.wave_groups,
-            "vector_a": 8,
-            "vector_b": 8,
-            "vector_e": vector,
-            "vector_d": (vector, vector),
-        }
-        return Algorithm(**(chosen | self.more))
+        direct = self.more.get("epilogue") is EpilogueKind.DEFAULT
+        stores = {"vector_e": 1, "vector_d": (1, 1)} if direct else {}
+        return pipelined(wide(2), self.pipeline, **(stores | self.more))
 
     @property
     def variants(self) -> list[str]:
@@ -122,14 +98,8 @@ SHAPES = [(72, 136, 200), (40, 40, 32), (64, 64, 0), (200, 72, 1000), (8, 264, 6
 
 
 def operands(case: Case, shape: tuple[int, int, int]) -> list[Any]:
-    m, n, k = shape
-    rng = np.random.default_rng(m + n + k)
-    made = [rng.standard_normal(s).astype(case.dtype.numpy) for s in ((m, k), (n, k), (n,), (m, n))]
-    if case.layouts[0] == "c":
-        made[0] = np.asfortranarray(made[0])
-    if case.layouts[1] == "r":
-        made[1] = np.asfortranarray(made[1])
-    return made
+    x, w, *rest = drawn(fused, mnk(*shape), T=case.dtype)
+    return [*laid_out_as(case.layouts, x, w), *rest]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.pipeline.value}-{case.arch}")
@@ -138,12 +108,8 @@ def test_every_pipeline(case: Case, covered: Callable[..., None]) -> None:
     for shape in SHAPES:
         if shape[2] == 0 and case.layouts != "rc":
             continue
-        args = operands(case, shape)
-        got = op(*args, device=f"emu:{case.arch}")
-        (want,), (bound,) = evaluate_with_bound(op.ir(*args), args)
-        assert_close(got, want, bound)
-    assert op.last is not None
-    (launch,) = op.last.launches
+        check(op, operands(case, shape), case.arch)
+    (launch,) = launches(op)
     assert launch.artifact.gemm.algorithm == case.algorithm
     assert launch.resources.spills == 0
     for variant in case.variants:

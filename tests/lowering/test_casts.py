@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from cklang.ir.numeric import cast
 from cklang.ir.ops import CASTS
-from cklang.lowering import headers
-from cklang.runtime.toolchain import find_toolchain, run_tool
 from cklang.types import DType, f32, i8, i32
+from tests.support.host_library import host_library
 
 EDGES = [0.5, 2.5, 3.5, 4.9999, 126.5, 127.5, 128.0, 128.9, 129.0, 2.0**31, 3e38, np.inf, np.nan]
 
@@ -30,16 +29,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
                 f"void {source}_{to}(const {c_type} *x, int *y, long n)"
                 f"{{ for (long i = 0; i < n; ++i) {{ {c_type} v = x[i]; y[i] = {expression}; }} }}"
             )
-    text = folder / "casts.c"
-    text.write_text("\n".join(lines))
-    toolchain = find_toolchain()
-    flags = ("-x", "c", "-std=c23", "-O2", "-mfma", "-mf16c", "-fPIC", "-fno-math-errno")
-    include = ("-I", str(headers.folder()), *toolchain.host_headers())
-    command = [*toolchain.clang, *flags, *include, "-c", str(text), "-o", str(folder / "casts.o")]
-    run_tool(command, log=folder / "log.txt")
-    link = toolchain.link_plain([folder / "casts.o"], folder / "casts.so")
-    run_tool(link, log=folder / "log.txt")
-    return ctypes.CDLL(str(folder / "casts.so"))
+    return host_library(folder, lines)
 
 
 def numbers(source: DType) -> NDArray[np.generic]:

@@ -17,7 +17,6 @@ from cklang.ir.nodes import Function
 from cklang.ir.parser import parse
 from cklang.keys import (
     DKind,
-    DOperand,
     EpilogueKind,
     KernelKey,
     Layout,
@@ -29,6 +28,7 @@ from cklang.lowering.gemm import HOLE, lower
 from cklang.lowering.pipelines import PIPELINES
 from cklang.runtime.candidates import candidates
 from cklang.types import DType, bf16, f16, f32, fp8, i32
+from tests.support.gemm_keys import signature as signature_of
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -50,16 +50,8 @@ def region(text: str) -> Function:
 def signature(
     dtype: DType = f16, layouts: str = "rc", d: tuple[tuple[DType, str], ...] = ()
 ) -> Signature:
-    return Signature(
-        dtype_a=dtype,
-        dtype_b=dtype,
-        dtype_acc=f32,
-        dtype_e=dtype,
-        layout_a=Layout(layouts[0]),
-        layout_b=Layout(layouts[1]),
-        d=tuple(DOperand(dtype=t, kind=DKind(kind)) for t, kind in d),
-        epilogue="0" * 64,
-    )
+    kinds = tuple((t, DKind(kind)) for t, kind in d)
+    return replace(signature_of(dtype, f"{layouts}r", kinds), epilogue="0" * 64)
 
 
 def key(arch: str = "gfx942", place: int = 0) -> KernelKey:

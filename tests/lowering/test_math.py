@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from cklang.ir.numeric import round_float
 from cklang.lowering import headers
-from cklang.runtime.toolchain import find_toolchain, run_tool
 from cklang.types import DTYPES
+from tests.support.host_library import host_library
 
 Array = NDArray[np.floating]
 
@@ -44,17 +44,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
             f"void {name}s(const float *x, const float *z, float *y, long n)"
             f"{{ for (long i = 0; i < n; ++i) y[i] = ck_{name}(x[i], z[i]); }}"
         )
-    source = folder / "math.c"
-    source.write_text("\n".join(lines))
-    toolchain = find_toolchain()
-    flags = ("-x", "c", "-std=c23", "-O2", "-mfma", "-mf16c", "-fPIC", "-fno-math-errno")
-    compile_ = [*toolchain.clang, *flags, "-c", str(source), "-o", str(folder / "math.o")]
-    include = ["-I", str(headers.folder()), *toolchain.host_headers()]
-    log = folder / "log.txt"
-    run_tool([*compile_, *include], log=log)
-    run_tool(toolchain.link_plain([folder / "math.o"], folder / "math.so"), log=log)
-    # The C library's expf is found in this process.
-    return ctypes.CDLL(str(folder / "math.so"))
+    return host_library(folder, lines)
 
 
 def call(library: ctypes.CDLL, name: str, *inputs: Array) -> NDArray[np.float32]:

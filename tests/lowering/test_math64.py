@@ -6,14 +6,12 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cklang.lowering import headers
-from cklang.runtime.toolchain import find_toolchain, run_tool
+from tests.support.host_library import host_library
 
 Array = NDArray[np.float64]
 LD = np.longdouble
@@ -71,16 +69,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
             f"void {name}_(const double *x, const double *z, double *y, long n)"
             f"{{ for (long i = 0; i < n; ++i) y[i] = ck64_{name}(x[i], z[i]); }}"
         )
-    source = folder / "math.c"
-    source.write_text("\n".join(lines))
-    toolchain = find_toolchain()
-    flags = ("-x", "c", "-std=c23", "-O1", "-mfma", "-mf16c", "-fPIC", "-fno-math-errno")
-    compile_ = [*toolchain.clang, *flags, "-c", str(source), "-o", str(folder / "math.o")]
-    include = ["-I", str(headers.folder()), *toolchain.host_headers()]
-    log = folder / "log.txt"
-    run_tool([*compile_, *include], log=log)
-    run_tool(toolchain.link_plain([folder / "math.o"], folder / "math.so"), log=log)
-    return ctypes.CDLL(str(Path(folder / "math.so")))
+    return host_library(folder, lines, optimise="-O1")
 
 
 def call(library: ctypes.CDLL, name: str, *inputs: Array) -> Array:

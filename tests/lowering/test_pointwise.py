@@ -15,11 +15,10 @@ from cklang.ir.nodes import Function, Operation, Value, make_attrs
 from cklang.ir.ops import OPS, Kind
 from cklang.ir.parser import parse
 from cklang.ir.rules import AttrKind
-from cklang.lowering import headers
 from cklang.lowering.pointwise import _literal, c_functions
-from cklang.runtime.toolchain import find_toolchain, run_tool
 from cklang.source import Source, Span
 from cklang.types import TensorType, bool_, f32, i32
+from tests.support.host_library import host_library
 
 ATTRS = {"lo": -0.75, "hi": 1.5, "slope": 0.1, "alpha": 0.7}
 
@@ -61,16 +60,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
             f"void loop_{name}({params}, float *y, long n)"
             f"{{ for (long j = 0; j < n; ++j) y[j] = op_{name}({values}); }}"
         )
-    source = folder / "ops.c"
-    source.write_text("\n".join(lines))
-    toolchain = find_toolchain()
-    flags = ("-x", "c", "-std=c23", "-O2", "-mfma", "-mf16c", "-fPIC", "-fno-math-errno")
-    include = ("-I", str(headers.folder()), *toolchain.host_headers())
-    command = [*toolchain.clang, *flags, *include, "-c", str(source), "-o", str(folder / "ops.o")]
-    run_tool(command, log=folder / "log.txt")
-    link = toolchain.link_plain([folder / "ops.o"], folder / "ops.so")
-    run_tool(link, log=folder / "log.txt")
-    return ctypes.CDLL(str(folder / "ops.so"))
+    return host_library(folder, lines)
 
 
 def inputs(count: int) -> list[NDArray[np.float32]]:

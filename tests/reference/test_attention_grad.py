@@ -14,8 +14,7 @@ import cklang as ck
 from cklang.errors import CkError
 from cklang.reference.attention_grad import SharedBias, gradients_with_bound
 from cklang.reference.distance import largest_ratio
-
-Array = np.ndarray[Any, Any]
+from tests.support.arrays import Array
 
 B, H, G, S, T, D, E, X, Y, N, M, P = ck.dims("B H G S T D E X Y N M P")
 

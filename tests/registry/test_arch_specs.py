@@ -23,7 +23,8 @@ from cklang.runtime.rules import objections
 from cklang.runtime.select import select
 from cklang.runtime.space import pattern
 from cklang.runtime.toolchain import find_ck_tree, find_toolchain
-from tests.support.gemm_keys import BASE, RELU, shape, signature
+from tests.support.algorithms import BASE
+from tests.support.gemm_keys import RELU, shape, signature
 
 SHIPPED = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
 

@@ -33,6 +33,7 @@ from cklang.runtime.registry import Registry
 from cklang.runtime.rules import objections
 from cklang.runtime.space import attention_pattern, enumerate_legal
 from cklang.types import DType, f16, f32
+from tests.support.algorithms import BASE
 from tests.support.attention_keys import (
     HELPERS,
     PLAIN,
@@ -405,13 +406,5 @@ def test_an_algorithm_of_ones_own() -> None:
     text = plain.using(algorithm).explain(*arrays(), device="emu:gfx942")
     assert "you named it, and no rule objects" in text
     assert ", qs, " in text
-    matrix = ck.Algorithm(
-        tile=(128, 128, 32),
-        warps=(2, 2, 1),
-        warp_tile=(32, 32, 8),
-        vector_a=8,
-        vector_b=8,
-        vector_e=8,
-    )
     with pytest.raises(CkError, match="an op with an attention"):
-        plain.using(matrix).explain(*arrays(), device="emu:gfx942")
+        plain.using(BASE).explain(*arrays(), device="emu:gfx942")

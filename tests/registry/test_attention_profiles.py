@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -45,6 +42,7 @@ from tests.support.attention_keys import (
     capped,
     key,
 )
+from tests.support.no_headers import run_without_headers
 from tests.support.typed import instance
 
 # --- bundles
@@ -215,15 +213,6 @@ def one(
 PROGRAM = """
 import numpy as np
 import cklang as ck
-from cklang.errors import CkBuildError
-from cklang.runtime.toolchain import find_ck_tree
-
-try:
-    find_ck_tree()
-except CkBuildError:
-    pass
-else:
-    raise SystemExit("the headers are not hidden")
 
 B, H, S, T, D = ck.dims("B H S T D")
 
@@ -265,18 +254,4 @@ def test_a_machine_without_headers_links_new_functions(tmp_path: Path) -> None:
     path = tmp_path / "attention.ckb"
     files = (builder.stencil_files((kernel.key, kernel.filling)) for kernel in mine)
     bundle.write(path, files, compiler=builder.toolchain.identity, headers=builder.tree.identity)
-    empty = tmp_path / "no_headers"
-    empty.mkdir()
-    environment = {
-        **os.environ,
-        "CKLANG_BUNDLE": str(path),
-        "CKLANG_CK_DIR": str(empty),
-        "PYTHONPATH": str(Path(__file__).parents[2]),
-    }
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
-    done = subprocess.run(
-        [sys.executable, str(program)], env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert "qr_async" in done.stdout
+    assert "qr_async" in run_without_headers(PROGRAM, path, tmp_path)

@@ -24,21 +24,12 @@ from cklang.runtime.attention.problem import AttentionCase
 from cklang.runtime.rules import BOOKS, objections
 from cklang.runtime.space import attention_pattern, enumerate_legal
 from cklang.types import DType, bf16, f16, f32, fp8, fp8_fnuz, i8
+from tests.support.algorithms import ATTENTION, V3
 
-BASE = AttentionAlgorithm(
-    tile=(128, 64, 32, 64, 32, 64), warps=(4, 1, 1), warp_tile=(32, 32, 16), vector=8
-)
-ASYNC = replace(BASE, pipeline=AttentionPipeline.QR_ASYNC)
-SQUARE = replace(BASE, tile=(128, 128, 32, 128, 32, 128))
-WIDE = replace(BASE, tile=(128, 128, 32, 256, 32, 256))
-TRANSPOSED = replace(BASE, pipeline=AttentionPipeline.QR_ASYNC_TRLOAD)
-V3 = AttentionAlgorithm(
-    tile=(256, 32, 128, 128, 32, 128),
-    warps=(8, 1, 1),
-    warp_tile=(32, 32, 16),
-    pipeline="v3",  # type: ignore[arg-type]
-    vector=8,
-)
+ASYNC = replace(ATTENTION, pipeline=AttentionPipeline.QR_ASYNC)
+SQUARE = replace(ATTENTION, tile=(128, 128, 32, 128, 32, 128))
+WIDE = replace(ATTENTION, tile=(128, 128, 32, 256, 32, 256))
+TRANSPOSED = replace(ATTENTION, pipeline=AttentionPipeline.QR_ASYNC_TRLOAD)
 GRAD = AttentionGradAlgorithm(
     tile=(32, 128, 64, 32, 64, 32, 32, 64, 64),
     warps=((1, 4, 1), (4, 1, 1), (1, 4, 1)),
@@ -93,26 +84,26 @@ def rejected(
 
 # (changes of the algorithm, changes of the signature, GPU, the rule)
 ALGORITHMS: list[tuple[AttentionAlgorithm, dict[str, Any], str, str]] = [
-    (BASE, {"dtype": fp8}, "gfx942", "attention-encoding"),
-    (BASE, {"dtype_o": fp8_fnuz}, "gfx950", "attention-encoding"),
-    (BASE, {"dtype": i8}, "gfx942", "attention-dtype"),
-    (BASE, {}, "gfx1100", "attention-dtype"),
+    (ATTENTION, {"dtype": fp8}, "gfx942", "attention-encoding"),
+    (ATTENTION, {"dtype_o": fp8_fnuz}, "gfx950", "attention-encoding"),
+    (ATTENTION, {"dtype": i8}, "gfx942", "attention-dtype"),
+    (ATTENTION, {}, "gfx1100", "attention-dtype"),
     (ASYNC, {}, "gfx1201", "attention-pipeline"),
     (ASYNC, {"dtype": f32}, "gfx942", "attention-pipeline"),
     (replace(WIDE, pipeline=AttentionPipeline.QR_ASYNC), {}, "gfx942", "attention-tiling"),
-    (replace(BASE, warp_tile=(32, 32, 7)), {}, "gfx942", "attention-instruction"),
-    (replace(BASE, warps=(2, 2, 1)), {}, "gfx942", "attention-warps"),
-    (replace(BASE, warps=(32, 1, 1)), {}, "gfx942", "attention-threads"),
-    (replace(BASE, tile=(96, 64, 32, 64, 32, 64)), {}, "gfx942", "attention-tile-q"),
-    (replace(BASE, tile=(128, 80, 32, 64, 16, 64)), {}, "gfx942", "attention-tile-k"),
-    (replace(BASE, tile=(128, 64, 32, 80, 32, 64)), {}, "gfx942", "attention-tile-v"),
-    (replace(BASE, tile=(128, 64, 48, 64, 32, 64)), {}, "gfx942", "attention-step-d"),
-    (replace(BASE, tile=(128, 64, 8, 64, 32, 64)), {}, "gfx942", "attention-step-d"),
-    (replace(BASE, tile=(128, 64, 32, 64, 48, 64)), {}, "gfx942", "attention-step-k"),
-    (replace(BASE, tile=(128, 64, 32, 64, 8, 64)), {}, "gfx942", "attention-step-k"),
-    (replace(BASE, tile=(128, 64, 64, 64, 32, 64)), {}, "gfx942", "attention-loops"),
-    (replace(BASE, tile=(128, 64, 32, 64, 32, 512)), {}, "gfx942", "attention-head-limit"),
-    (replace(BASE, tile=(128, 64, 32, 512, 32, 64)), {}, "gfx942", "attention-head-limit"),
+    (replace(ATTENTION, warp_tile=(32, 32, 7)), {}, "gfx942", "attention-instruction"),
+    (replace(ATTENTION, warps=(2, 2, 1)), {}, "gfx942", "attention-warps"),
+    (replace(ATTENTION, warps=(32, 1, 1)), {}, "gfx942", "attention-threads"),
+    (replace(ATTENTION, tile=(96, 64, 32, 64, 32, 64)), {}, "gfx942", "attention-tile-q"),
+    (replace(ATTENTION, tile=(128, 80, 32, 64, 16, 64)), {}, "gfx942", "attention-tile-k"),
+    (replace(ATTENTION, tile=(128, 64, 32, 80, 32, 64)), {}, "gfx942", "attention-tile-v"),
+    (replace(ATTENTION, tile=(128, 64, 48, 64, 32, 64)), {}, "gfx942", "attention-step-d"),
+    (replace(ATTENTION, tile=(128, 64, 8, 64, 32, 64)), {}, "gfx942", "attention-step-d"),
+    (replace(ATTENTION, tile=(128, 64, 32, 64, 48, 64)), {}, "gfx942", "attention-step-k"),
+    (replace(ATTENTION, tile=(128, 64, 32, 64, 8, 64)), {}, "gfx942", "attention-step-k"),
+    (replace(ATTENTION, tile=(128, 64, 64, 64, 32, 64)), {}, "gfx942", "attention-loops"),
+    (replace(ATTENTION, tile=(128, 64, 32, 64, 32, 512)), {}, "gfx942", "attention-head-limit"),
+    (replace(ATTENTION, tile=(128, 64, 32, 512, 32, 64)), {}, "gfx942", "attention-head-limit"),
     (replace(SQUARE, tile=(128, 64, 32, 128, 32, 128)), {}, "gfx942", "attention-tile-128"),
     (
         replace(SQUARE, tile=(256, 128, 32, 128, 32, 128), pipeline=AttentionPipeline.QR_ASYNC),
@@ -121,14 +112,14 @@ ALGORITHMS: list[tuple[AttentionAlgorithm, dict[str, Any], str, str]] = [
         "attention-tile-128",
     ),
     (
-        replace(BASE, tile=(32, 64, 32, 64, 32, 64), warps=(1, 1, 1)),
+        replace(ATTENTION, tile=(32, 64, 32, 64, 32, 64), warps=(1, 1, 1)),
         {},
         "gfx942",
         "attention-tile-rows",
     ),
     (replace(SQUARE, tile=(128, 128, 64, 128, 32, 128)), {}, "gfx942", "attention-step-128"),
     (replace(WIDE, tile=(128, 32, 32, 256, 32, 256)), {}, "gfx942", "attention-schedule"),
-    (replace(BASE, tile=(256, 256, 128, 256, 32, 256)), {}, "gfx942", "attention-lds"),
+    (replace(ATTENTION, tile=(256, 256, 128, 256, 32, 256)), {}, "gfx942", "attention-lds"),
     (replace(WIDE, pipeline=AttentionPipeline.QS), {}, "gfx942", "attention-lds"),
     (
         replace(ASYNC, tile=(128, 256, 64, 64, 64, 64)),
@@ -138,12 +129,12 @@ ALGORITHMS: list[tuple[AttentionAlgorithm, dict[str, Any], str, str]] = [
     ),
     (replace(ASYNC, tile=(128, 32, 32, 64, 32, 64)), {}, "gfx950", "attention-async-load"),
     (replace(ASYNC, pad_d=False), {}, "gfx942", "attention-async-pads"),
-    (replace(BASE, pad_q=False), {"packed": True}, "gfx942", "attention-packed-pads"),
-    (replace(BASE, pad_k=False), {"paged": True}, "gfx942", "attention-packed-pads"),
-    (replace(BASE, pad_k=False), {"split": True}, "gfx942", "attention-split-pads"),
+    (replace(ATTENTION, pad_q=False), {"packed": True}, "gfx942", "attention-packed-pads"),
+    (replace(ATTENTION, pad_k=False), {"paged": True}, "gfx942", "attention-packed-pads"),
+    (replace(ATTENTION, pad_k=False), {"split": True}, "gfx942", "attention-split-pads"),
     (ASYNC, {"paged": True}, "gfx942", "attention-paged"),
-    (replace(BASE, vector=16), {}, "gfx942", "attention-vector"),
-    (replace(BASE, vector=6), {}, "gfx942", "attention-vector"),
+    (replace(ATTENTION, vector=16), {}, "gfx942", "attention-vector"),
+    (replace(ATTENTION, vector=6), {}, "gfx942", "attention-vector"),
     (replace(ASYNC, vector=1), {}, "gfx942", "attention-async-vector"),
     (TRANSPOSED, {}, "gfx942", "attention-pipeline"),
     (V3, {"dtype": f32}, "gfx950", "attention-pipeline"),
@@ -293,8 +284,8 @@ def test_each_rule_of_an_algorithm_objects(
 def test_each_rule_of_a_problem_objects(
     how: dict[str, Any], changes: dict[str, Any], rule: str
 ) -> None:
-    assert rejected(BASE, problem=case()) == set()
-    assert rule in rejected(replace(BASE, **how), problem=case(**changes))
+    assert rejected(ATTENTION, problem=case()) == set()
+    assert rule in rejected(replace(ATTENTION, **how), problem=case(**changes))
 
 
 @pytest.mark.parametrize(("changes", "rule"), V3_PROBLEMS)
@@ -352,7 +343,7 @@ def test_a_pipeline_of_gradients_that_no_table_has_is_refused() -> None:
 @pytest.mark.parametrize("book", ["attention", "attention_grad"])
 def test_rules_read_the_fields_they_name_and_no_others(book: str) -> None:
     """A rule that read another field would be asked too early by the enumeration."""
-    base: Any = BASE if book == "attention" else GRAD
+    base: Any = ATTENTION if book == "attention" else GRAD
     what: Any = signature() if book == "attention" else grad_signature()
     far: dict[str, Any] = {"tile": tuple(7 * n for n in base.tile), "vector": 3, "block_per_cu": 3}
     if book == "attention":
@@ -389,17 +380,17 @@ def test_every_tiling_of_a_gpu_keeps_the_rules(spec: Any, dtype: DType) -> None:
 
 
 def test_what_a_rule_says_and_what_would_be_legal() -> None:
-    bad = replace(BASE, tile=(128, 64, 32, 32, 32, 32))
+    bad = replace(ATTENTION, tile=(128, 64, 32, 32, 32, 32))
     found = advise(bad, signature(), "gfx942", case())
     assert [violation.rule for violation in found] == ["attention-loops", "attention-head-size"]
     said = str(found[1])
     assert "the head size of q and k is 64, must be at most 32 (a tile holds a whole head)" in said
     assert "legal: tile = 128x64x32x64x32x64" in said
     proposal = fix(bad, signature(), "gfx942", case())
-    assert proposal.algorithm == BASE
+    assert proposal.algorithm == ATTENTION
     assert str(proposal) == "tile: 128x64x32x32x32x32 -> 128x64x32x64x32x64"
 
 
 def test_scores_of_the_users_may_have_any_scale() -> None:
     problem = case(scale=-0.5, score=ScoreKind.FUNCTION)
-    assert rejected(BASE, problem=problem) == set()
+    assert rejected(ATTENTION, problem=problem) == set()

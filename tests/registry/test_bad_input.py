@@ -27,6 +27,7 @@ from cklang.runtime.rules.engine import PROBLEM_RULES
 from cklang.runtime.select import Request, Selection, select
 from cklang.testing.selftest import passing, plain_key, plain_problem
 from cklang.types import bf16, f16, f32, fp8_fnuz
+from tests.support.algorithms import DEEP, narrow
 from tests.support.gemm_keys import RELU, shape
 
 EMPTY = Registry("empty")
@@ -106,14 +107,7 @@ def test_a_huge_epilogue_operand_is_refused_by_rule() -> None:
     assert "operand-size: the span of D0" in refused(made)
 
 
-SMALL = Algorithm(
-    tile=(64, 16, 32),
-    warps=(4, 1, 1),
-    warp_tile=(16, 16, 32),
-    vector_a=1,
-    vector_b=1,
-    vector_e=1,
-)
+SMALL = narrow(tile=(64, 16, 32), warps=(4, 1, 1), warp_tile=DEEP)
 
 
 def objection_to(algorithm: Algorithm, made: Problem) -> list[str]:

@@ -21,16 +21,8 @@ from cklang.runtime.rules import objections
 from cklang.runtime.space import legal_values
 from cklang.testing import plain_key, self_test
 from cklang.types import DTYPES, DType
+from tests.support.algorithms import NARROW
 from tests.support.typed import instance
-
-BLANK = Algorithm(
-    tile=(64, 64, 32),
-    warps=(2, 2, 1),
-    warp_tile=(16, 16, 16),
-    vector_a=1,
-    vector_b=1,
-    vector_e=1,
-)
 
 
 def draws() -> int:
@@ -73,7 +65,7 @@ def legal_kernels(draw: st.DrawFn) -> Drawn:
     types = DTYPES[names[0]], DTYPES[names[-1]]
     packed = any(dtype.packed for dtype in types)
     layouts = "rcr" if packed else draw(st.sampled_from(["rcr", "rrr", "ccr", "crr"]))
-    signature = Drawn(BLANK, types, gpu, layouts).key.signature
+    signature = Drawn(NARROW, types, gpu, layouts).key.signature
     chosen: dict[str, Any] = {
         f.name: draw(st.sampled_from(list(legal_values(f.name, signature, arch(gpu)))))
         for f in fields(Algorithm)

@@ -124,7 +124,7 @@ def test_a_call_is_served_by_its_registry() -> None:
 def test_a_self_test_counts_wrong_elements() -> None:
     from dataclasses import replace
 
-    from tests.support.gemm_keys import BASE
+    from tests.support.algorithms import BASE
 
     made = plain_key(replace(BASE, **NARROW), f16, "gfx942")
     found = self_test(made, (70, 40, 33), "emu:gfx942")

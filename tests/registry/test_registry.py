@@ -21,7 +21,8 @@ from cklang.runtime.registry import Registry
 from cklang.runtime.space import pattern
 from cklang.testing import plain_key
 from cklang.types import DTYPES
-from tests.support.gemm_keys import BASE, RELU, epilogue, key, signature
+from tests.support.algorithms import BASE
+from tests.support.gemm_keys import RELU, epilogue, key, signature
 from tests.support.typed import instance
 
 EXP = epilogue("exp")

@@ -21,7 +21,8 @@ from cklang.runtime.rules.engine import AlgorithmRule, ProblemRule
 from cklang.runtime.rules.resources import shuffled_bytes, staged_bytes
 from cklang.runtime.space import enumerate_legal, legal_values, pattern
 from cklang.types import bf16, f16, f32
-from tests.support.gemm_keys import BASE, shape, signature
+from tests.support.algorithms import BASE, narrow
+from tests.support.gemm_keys import shape, signature
 from tests.support.typed import instance
 
 MI300X = arch("gfx942")
@@ -82,18 +83,7 @@ def test_every_rule_has_an_id_a_sentence_and_known_fields() -> None:
 
 def test_rules_read_the_fields_they_name_and_no_others() -> None:
     """A rule that read another field would be asked too early by the enumeration."""
-    other = replace(
-        BASE,
-        tile=(64, 64, 64),
-        warps=(1, 4, 1),
-        warp_tile=(16, 16, 16),
-        vector_a=1,
-        vector_b=1,
-        vector_e=1,
-        block_per_cu=2,
-        pad_m=False,
-        persistent=True,
-    )
+    other = narrow(tile=(64, 64, 64), warps=(1, 4, 1), block_per_cu=2, pad_m=False, persistent=True)
     for rule in ALGORITHM_RULES:
         kept = {name: getattr(BASE, name) for name in rule.reads}
         mixed = replace(other, **kept)

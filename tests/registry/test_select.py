@@ -31,7 +31,8 @@ from cklang.runtime.select import Request, find, select
 from cklang.runtime.space import enumerate_legal, pattern
 from cklang.runtime.strategy import Autotune
 from cklang.types import bf16, f32
-from tests.support.gemm_keys import BASE, RELU, epilogue, key, shape, signature
+from tests.support.algorithms import BASE
+from tests.support.gemm_keys import RELU, epilogue, key, shape, signature
 from tests.support.typed import instance
 
 MI300X = arch("gfx942")

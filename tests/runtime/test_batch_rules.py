@@ -10,9 +10,11 @@ import pytest
 
 import cklang as ck
 from cklang.errors import CkError
-from cklang.keys import Algorithm, Family, KernelKey, Reduction
+from cklang.keys import Family, KernelKey, Reduction
 from cklang.runtime.op import Op
 from cklang.runtime.problem import Matrix, Problem
+from tests.support.algorithms import narrow
+from tests.support.arrays import half
 from tests.support.typed import instance, only
 
 B, G, H, M, N, K, P = ck.dims("B G H M N K P")
@@ -31,10 +33,6 @@ def four(x: ck.f16[B, G, H, P, M, K], w: ck.f16[B, G, H, P, K, N]) -> ck.f16[B, 
 @ck.op
 def last_is_batch(x: ck.f16[B, M, K], w: ck.f16[B, K, N]) -> ck.f16[M, N, B]:
     return ck.einsum("bmk,bkn->mnb", x, w)
-
-
-def half(*shape: int) -> Any:
-    return np.zeros(shape, np.float16)
 
 
 def refusal(op: Op, *args: Any, out: Any = None) -> CkError:
@@ -108,16 +106,7 @@ def test_refusals(op: Op, args: Any, out: Any, code: str) -> None:
 
 @pytest.mark.parametrize("sharing", [{"split_k": 2}, {"stream_k": True}])
 def test_a_batch_does_not_share_k(sharing: dict[str, Any]) -> None:
-    chosen = Algorithm(
-        tile=(64, 64, 32),
-        warps=(2, 2, 1),
-        warp_tile=(16, 16, 16),
-        vector_a=1,
-        vector_b=1,
-        vector_e=1,
-        reduction=Reduction.WORKSPACE,
-        **sharing,
-    )
+    chosen = narrow(reduction=Reduction.WORKSPACE, **sharing)
     found = refusal(product.using(chosen), half(2, 8, 16), half(2, 16, 8))
     assert found.code == "K101"
     assert any(name in note for name in sharing for note in found.notes)

@@ -12,33 +12,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cklang as ck
-from cklang.keys import Algorithm, Family
-from cklang.reference.bounds import evaluate_with_bound
+from cklang.keys import Family
 from cklang.runtime.op import Op
 from cklang.runtime.problem import Problem
-from cklang.testing import assert_close
 from cklang.testing.compare import UNCHECKED
 from cklang.testing.strategies import Layout, arrays, extents, laid_out, strided
-from tests.support.read_back import read_back_products
-from tests.support.typed import instance, last
+from tests.support import checks
+from tests.support.algorithms import DEEP, narrow
+from tests.support.arrays import normal
+from tests.support.checks import check_read_back, launches
+from tests.support.typed import only
 
 pytestmark = pytest.mark.usefixtures("stencils")
 
 B, G, H, M, N, K = ck.dims("B G H M N K")
 DENSE = (Layout.ROW, Layout.PADDED_ROW, Layout.OFFSET)
-
-
-def single(operands: int) -> Algorithm:
-    """The algorithm that fits every problem."""
-    return Algorithm(
-        tile=(64, 64, 32),
-        warps=(2, 2, 1),
-        warp_tile=(16, 16, 32),
-        vector_a=1,
-        vector_b=1,
-        vector_e=1,
-        vector_d=(1,) * operands,
-    )
 
 
 @ck.op
@@ -73,27 +61,25 @@ def outer(x: ck.f16[G, M, K], w: ck.f16[H, N, K]) -> ck.f16[G, M, H, N]:
     return ck.einsum("gmk,hnk->gmhn", x, w)
 
 
-FUSED = fused.using(single(4))
-PRODUCT, SHARED, HEADS, OUTER = (o.using(single(0)) for o in (product, shared, heads, outer))
+FUSED = fused.using(narrow(4, warp_tile=DEEP))
+PRODUCT, SHARED, HEADS, OUTER = (
+    op.using(narrow(warp_tile=DEEP)) for op in (product, shared, heads, outer)
+)
 
 
 def check(op: Op, *args: Any, out: Any = None, unchecked: float = UNCHECKED) -> Any:
-    """Run ``op`` and compare with the reference of its IR; read its kernels back."""
-    got = op(*args, out=out)
-    assert op.last is not None
-    for launch in op.last.launches:
-        read_back_products(launch.artifact.code_object, launch.key.arch)
-    (want,), (bound,) = evaluate_with_bound(op.ir(*args), args)
-    assert_close(got, want, bound, unchecked=unchecked)
+    """Run ``op`` and compare with its reference; read its kernels back."""
+    got = checks.check(op, args, out=out, unchecked=unchecked)
+    check_read_back(op)
     return got
 
 
 def family(op: Op) -> Family:
-    return last(op).launches[0].artifact.gemm.signature.family
+    return launches(op)[0].artifact.gemm.signature.family
 
 
 def launched(op: Op) -> Problem:
-    return instance(Problem, last(op).launches[0].problem)
+    return only(Problem, (launch.problem for launch in launches(op)))
 
 
 SIZES = st.tuples(st.integers(1, 4), extents(100), extents(100), extents(70))
@@ -112,42 +98,38 @@ def test_every_kind_of_batched_operand(data: st.DataObject, shape: tuple[int, ..
     check(FUSED, *args, column, scale, res, unchecked=1)
 
 
-def ordinary(*shape: int) -> Any:
-    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float16)
-
-
 def test_einsum_is_a_batched_product(covered: Callable[..., None]) -> None:
-    check(PRODUCT, ordinary(3, 70, 40), ordinary(3, 65, 40))
+    check(PRODUCT, normal(3, 70, 40), normal(3, 65, 40))
     assert family(PRODUCT) is Family.BATCHED
     covered("batched", "f16", "gfx942")
     covered("contraction (einsum)", "f16", "gfx942")
 
 
 def test_a_shared_matrix_makes_one_product_of_the_batch() -> None:
-    check(SHARED, ordinary(3, 70, 40), ordinary(65, 40))
+    check(SHARED, normal(3, 70, 40), normal(65, 40))
     assert family(SHARED) is Family.GEMM
     assert launched(SHARED).m == 210
-    rows = ordinary(3, 71, 40)[:, :70]
-    check(SHARED, rows, ordinary(65, 40))
+    rows = normal(3, 71, 40)[:, :70]
+    check(SHARED, rows, normal(65, 40))
     assert family(SHARED) is Family.BATCHED
 
 
 def test_axes_between_others_are_strides() -> None:
-    check(HEADS, ordinary(2, 33, 3, 40), ordinary(3, 50, 40))
+    check(HEADS, normal(2, 33, 3, 40), normal(3, 50, 40))
     assert launched(HEADS).batch == (2, 3)
 
 
 def test_labels_of_one_operand_alone() -> None:
-    check(OUTER, ordinary(3, 20, 40), ordinary(2, 50, 40))
+    check(OUTER, normal(3, 20, 40), normal(2, 50, 40))
     # Rows fold into rows; columns into columns.
     assert family(OUTER) is Family.GEMM
     assert (launched(OUTER).m, launched(OUTER).n) == (60, 100)
-    check(OUTER, laid_out(ordinary(3, 20, 40), Layout.OFFSET), ordinary(2, 50, 40))
+    check(OUTER, laid_out(normal(3, 20, 40), Layout.OFFSET), normal(2, 50, 40))
     assert family(OUTER) is Family.BATCHED
 
 
 def test_out_with_gaps_and_an_empty_batch() -> None:
-    x, w = ordinary(2, 40, 24), ordinary(2, 30, 24)
+    x, w = normal(2, 40, 24), normal(2, 30, 24)
     room = np.full((2, 50, 40), 7, np.float16)
     check(PRODUCT, x, w, out=room[:, :40, :30])
     assert (room[:, 40:] == 7).all()
@@ -159,9 +141,6 @@ def test_out_with_gaps_and_an_empty_batch() -> None:
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("arch", ["gfx90a", "gfx950"])
 def test_other_gpus(arch: str, covered: Callable[..., None]) -> None:
-    x, w = ordinary(3, 40, 40), ordinary(3, 65, 40)
-    got = PRODUCT(x, w, device=f"emu:{arch}")
-    (want,), (bound,) = evaluate_with_bound(PRODUCT.ir(x, w), (x, w))
-    assert_close(got, want, bound)
+    checks.check(PRODUCT, (normal(3, 40, 40), normal(3, 65, 40)), arch)
     covered("batched", "f16", arch)
     covered("contraction (einsum)", "f16", arch)

@@ -17,6 +17,7 @@ from cklang.runtime import arrays
 from cklang.runtime.bind import Binding, assign, bind, check_out
 from cklang.source import Source, Span
 from cklang.types import bf16, const, dims, dtype_var, f16, f32, i32
+from tests.support.arrays import half
 
 M, N, K = dims("M N K")
 T: Any = dtype_var("T", f16, bf16)
@@ -33,10 +34,6 @@ GEMM = [parameter("x", f16[M, K]), parameter("w", f16[N, K]), parameter("bias", 
 
 def call(*args: Any, parameters: Any = GEMM, result: Any = RESULT, **kwargs: Any) -> Binding:
     return bind(parameters, (result,), assign("linear", parameters, args, kwargs))
-
-
-def half(*shape: int) -> np.ndarray[Any, Any]:
-    return np.zeros(shape, np.float16)
 
 
 def refused(*args: Any, **kwargs: Any) -> CkError:

@@ -13,11 +13,12 @@ import pytest
 
 import cklang as ck
 from cklang.arch import arch
-from cklang.keys import Algorithm, Family, KernelKey, Layout, Scale
+from cklang.keys import Family, KernelKey, Layout, Scale
 from cklang.lowering.gemm import is_mx
 from cklang.runtime.candidates import candidates
 from cklang.runtime.problem import Problem
 from cklang.runtime.rules import objections
+from tests.support.algorithms import EIGHT_BITS
 
 M, N, K, G = ck.dims("M N K G")
 
@@ -145,14 +146,7 @@ def test_rules() -> None:
     given += [np.zeros((64, 2), np.uint8).view(ck.e8m0.numpy) for _ in range(2)]
     signature = problem(exponents, *given).signature
     spec = arch("gfx950")
-    mx = Algorithm(
-        tile=(64, 64, 128),
-        warps=(2, 2, 1),
-        warp_tile=(16, 16, 128),
-        vector_a=16,
-        vector_b=16,
-        vector_e=4,
-    )
+    mx = replace(EIGHT_BITS, tile=(64, 64, 128), warp_tile=(16, 16, 128), vector_e=4)
     assert not list(objections(mx, signature, spec))
     for change, rule in (
         ({"transpose_c": True}, "scale-mx"),

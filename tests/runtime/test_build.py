@@ -15,22 +15,16 @@ import pytest
 
 from cklang.errors import CkError, error
 from cklang.ir.nodes import Function, Operation, Value
-from cklang.keys import Algorithm, KernelKey, Layout, Signature
+from cklang.keys import KernelKey
 from cklang.runtime import build, codeobject
 from cklang.runtime import compile as steps
 from cklang.runtime.build import Builder, artifacts_in
 from cklang.runtime.cache import Store
 from cklang.runtime.record import Resources
-from cklang.types import TensorType, f16, f32
+from cklang.types import TensorType, f32
+from tests.support.algorithms import BASE
+from tests.support.gemm_keys import OPEN
 
-ALGORITHM = Algorithm(
-    tile=(128, 128, 32),
-    warps=(2, 2, 1),
-    warp_tile=(32, 32, 8),
-    vector_a=8,
-    vector_b=8,
-    vector_e=8,
-)
 RESOURCES = Resources(
     vgprs=1,
     agprs=2,
@@ -54,16 +48,8 @@ def epilogue(op: str) -> Function:
 
 
 def wanted(op: str, **changes: Any) -> tuple[KernelKey, Function]:
-    signature = Signature(
-        dtype_a=f16,
-        dtype_b=f16,
-        dtype_acc=f32,
-        dtype_e=f16,
-        layout_a=Layout.ROW,
-        layout_b=Layout.COL,
-        epilogue=op,
-    )
-    return KernelKey(signature, replace(ALGORITHM, **changes), "gfx942"), epilogue(op)
+    signature = replace(OPEN, epilogue=op)
+    return KernelKey(signature, replace(BASE, **changes), "gfx942"), epilogue(op)
 
 
 class Steps:

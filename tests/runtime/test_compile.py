@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -13,7 +12,7 @@ import pytest
 
 from cklang.errors import CkBuildError, CkInternalError
 from cklang.ir.parser import parse
-from cklang.keys import DKind, DOperand, KernelKey, Layout, Signature
+from cklang.keys import DKind, KernelKey
 from cklang.lowering.face import LaunchShape
 from cklang.lowering.gemm import KernelSource, lower
 from cklang.lowering.hostface import GemmOperand, GemmProblem, HostFace
@@ -21,7 +20,8 @@ from cklang.runtime import codeobject
 from cklang.runtime import compile as steps
 from cklang.runtime.candidates import candidates
 from cklang.runtime.toolchain import find_ck_tree, find_toolchain
-from cklang.types import f16, f32
+from cklang.types import f16
+from tests.support.gemm_keys import signature as signature_of
 from tests.support.read_back import read_back_products
 
 ARCH = "gfx942"
@@ -121,16 +121,7 @@ func @epilogue(%acc: f32[], %d0: f32[], %d1: f32[]) -> f32[] {
 
 def source_of(narrow: bool = False) -> KernelSource:
     region = parse(EPILOGUE).functions[0]
-    signature = Signature(
-        dtype_a=f16,
-        dtype_b=f16,
-        dtype_acc=f32,
-        dtype_e=f16,
-        layout_a=Layout.ROW,
-        layout_b=Layout.COL,
-        d=(DOperand(dtype=f16, kind=DKind.ROW), DOperand(dtype=f16, kind=DKind.FULL)),
-        epilogue=hashlib.sha256(EPILOGUE.encode()).hexdigest(),
-    )
+    signature = signature_of(d=((f16, DKind.ROW), (f16, DKind.FULL)), region=region)
     offered = candidates(signature, ARCH)
     tile = offered[0].tile
     last = [a for a in offered if a.tile == tile][-1]

@@ -20,7 +20,8 @@ from cklang.lowering.convface import ConvQuestion
 from cklang.runtime.convolution import ConvProblem, conv_problem
 from cklang.tuning.model import estimate
 from cklang.types import DType, bf16, f16, f32, fp8, fp8_fnuz, i8
-from tests.support.conv_kernels import SMALL, Conv, Kernel, kernel
+from tests.support.algorithms import NARROW, WIDE, pipelined
+from tests.support.conv_kernels import Conv, Kernel, kernel
 
 Covered = Callable[..., None]
 
@@ -122,7 +123,6 @@ def test_any_convolution_in_the_plane(family: Family, conv: Conv) -> None:
     check(kernel(family, 2), conv)
 
 
-WIDE = replace(SMALL, vector_a=8, vector_b=8, vector_e=8)
 SUM = """func @epilogue(%acc: f32[], %d0: f32[], %d1: f32[], %d2: f32[]) -> f32[] {
   %0: f32[] = add(%acc, %d0)
   %1: f32[] = add(%0, %d1)
@@ -169,7 +169,7 @@ def of_image(conv: Conv) -> list[np.ndarray]:
 @pytest.mark.usefixtures("stencils")
 def test_wide_loads_at_padded_corners_with_operands(covered: Covered) -> None:
     """Here tiles of K begin in the middle of a tap, and the first offsets of a row are negative."""
-    algorithm = replace(WIDE, pipeline=Pipeline.COMPV4, double_buffer=True)
+    algorithm = pipelined(WIDE, Pipeline.COMPV4)
     made = kernel(Family.CONV, 2, algorithm=algorithm, d=OPERANDS, epilogue=SUM)
     for conv in (PADDED, replace(PADDED, n=1, g=1), replace(PADDED, before=(0, 2))):
         check(made, conv, *of_image(conv))
@@ -179,7 +179,7 @@ def test_wide_loads_at_padded_corners_with_operands(covered: Covered) -> None:
 @pytest.mark.usefixtures("compiler")
 def test_groups_of_a_depthwise_convolution_share_a_tile(covered: Covered) -> None:
     algorithm = replace(
-        SMALL,
+        NARROW,
         tile=(64, 16, 32),
         warps=(4, 1, 1),
         special=ConvSpecial.DEPTHWISE,
@@ -242,11 +242,12 @@ def test_batches_and_images_in_pieces(most_bytes: int, bands: int) -> None:
     if bands == 1:
         check(kernel(Family.CONV_GRAD_INPUT, 2), conv, most_bytes=most_bytes)
         wide = replace(conv, k=8, c=8)
-        algorithm = replace(WIDE, pipeline=Pipeline.COMPV4, double_buffer=True)
+        algorithm = pipelined(WIDE, Pipeline.COMPV4)
         fused = kernel(Family.CONV, 2, algorithm=algorithm, d=OPERANDS, epilogue=SUM)
         check(fused, wide, *of_image(wide), most_bytes=1300)
 
 
+@pytest.mark.usefixtures("compiler")
 def test_batches_beyond_two_gigabytes_are_cut_in_pieces() -> None:
     """Nothing runs: 6 images of 805 MB are 3 products of 2 for each group."""
     made = kernel(Family.CONV, 2)
@@ -274,6 +275,7 @@ def test_batches_beyond_two_gigabytes_are_cut_in_pieces() -> None:
     assert made.face.describe(far) == "A spans more than 2^31 bytes"
 
 
+@pytest.mark.usefixtures("compiler")
 def test_an_image_beyond_two_gigabytes_is_cut_in_bands() -> None:
     """Nothing runs: 2^15 by 2^15 pixels of 4 channels are 8 GiB, and more pixels than count."""
     made = kernel(Family.CONV, 2)
@@ -325,7 +327,7 @@ CASES: dict[str, tuple[Family, Algorithm, Conv, DType, str]] = {
     "conv, pipeline mem interwave, 3D": (
         FORWARD,
         replace(
-            SMALL,
+            NARROW,
             pipeline=Pipeline.MEM,
             scheduler=Scheduler.INTERWAVE,
             epilogue=EpilogueKind.DEFAULT,
@@ -336,21 +338,21 @@ CASES: dict[str, tuple[Family, Algorithm, Conv, DType, str]] = {
     ),
     "conv, pipeline basic_v1, 1D": (
         FORWARD,
-        replace(WIDE, pipeline=Pipeline.BASIC_V1, scheduler=Scheduler.DEFAULT),
+        pipelined(WIDE, Pipeline.BASIC_V1),
         D1,
         f16,
         "gfx942",
     ),
     "conv, pipeline compv5": (
         FORWARD,
-        replace(WIDE, pipeline=Pipeline.COMPV5, warps=(1, 1, 2), num_wave_groups=2),
+        pipelined(WIDE, Pipeline.COMPV5, warps=(1, 1, 2)),
         PADDED,
         f16,
         "gfx942",
     ),
     "conv, pipeline compv6": (
         FORWARD,
-        replace(WIDE, pipeline=Pipeline.COMPV6),
+        pipelined(WIDE, Pipeline.COMPV6),
         PADDED,
         f16,
         "gfx942",
@@ -392,7 +394,7 @@ CASES: dict[str, tuple[Family, Algorithm, Conv, DType, str]] = {
     ),
     "conv_grad_input, 3D": (
         GRAD_INPUT,
-        replace(SMALL, pipeline=Pipeline.MEM, epilogue=EpilogueKind.DEFAULT, persistent=True),
+        replace(NARROW, pipeline=Pipeline.MEM, epilogue=EpilogueKind.DEFAULT, persistent=True),
         D3,
         f16,
         "gfx942",
@@ -418,7 +420,7 @@ CASES: dict[str, tuple[Family, Algorithm, Conv, DType, str]] = {
         f16,
         "gfx942",
     ),
-    "conv_grad_weight, 3D": (GRAD_WEIGHT, SMALL, D3, f16, "gfx942"),
+    "conv_grad_weight, 3D": (GRAD_WEIGHT, NARROW, D3, f16, "gfx942"),
     "conv_grad_weight, groups in a tile": (
         GRAD_WEIGHT,
         replace(WIDE, groups_merged=4),
@@ -429,7 +431,7 @@ CASES: dict[str, tuple[Family, Algorithm, Conv, DType, str]] = {
     "conv_grad_weight, depthwise": (
         GRAD_WEIGHT,
         replace(
-            SMALL,
+            NARROW,
             special=ConvSpecial.DEPTHWISE,
             groups_merged=16,
             vector_a=8,
@@ -443,7 +445,7 @@ CASES: dict[str, tuple[Family, Algorithm, Conv, DType, str]] = {
     "conv 2D on gfx90a": (FORWARD, WIDE, PADDED, bf16, "gfx90a"),
     "conv 2D on gfx942, f32": (
         FORWARD,
-        replace(SMALL, warp_tile=(16, 16, 4), vector_a=4, vector_b=4, vector_e=4),
+        replace(NARROW, warp_tile=(16, 16, 4), vector_a=4, vector_b=4, vector_e=4),
         PADDED,
         f32,
         "gfx942",
@@ -474,7 +476,7 @@ for _family in (GRAD_INPUT, GRAD_WEIGHT):
             "gfx942",
         )
 
-FLOATS = replace(SMALL, warp_tile=(16, 16, 4), vector_a=4, vector_b=4, vector_e=4)
+FLOATS = replace(NARROW, warp_tile=(16, 16, 4), vector_a=4, vector_b=4, vector_e=4)
 BYTES = replace(WIDE, tile=(64, 64, 64), warp_tile=(16, 16, 32), vector_e=4)
 for _family in FAMILIES:
     _plane = f"{_family.value} 2D on"

@@ -20,17 +20,9 @@ from cklang.runtime.advice import advise
 from cklang.runtime.candidates import candidates
 from cklang.runtime.convolution import ConvProblem, conv_problem
 from cklang.runtime.rules import CONV_RULES, objections
+from tests.support.algorithms import NARROW, WIDE
 from tests.support.typed import only
 
-SINGLE = Algorithm(
-    tile=(64, 64, 32),
-    warps=(2, 2, 1),
-    warp_tile=(16, 16, 16),
-    vector_a=1,
-    vector_b=1,
-    vector_e=1,
-)
-WIDE = replace(SINGLE, vector_a=8, vector_b=8, vector_e=8)
 DIRECTIONS = ("conv", "conv_grad_input", "conv_grad_weight")
 
 
@@ -97,7 +89,7 @@ def test_specials_are_what_the_problem_is(
     problem = conv_problem((2, 14, 14, 64), w, **numbers)
     assert {each.value for each in problem.specials} == special | {"default"}
     for each in ConvSpecial:
-        refused = "conv-special" in refusing(problem, replace(SINGLE, special=each))
+        refused = "conv-special" in refusing(problem, replace(NARROW, special=each))
         assert refused == (each not in problem.specials)
 
 
@@ -109,30 +101,30 @@ LARGE: dict[str, Any] = {"x": (64, 1024, 1024, 64), "w": (64, 3, 3, 64), "paddin
 @pytest.mark.parametrize(
     ("rule", "problem", "algorithm"),
     [
-        ("conv-extents", conv_problem((0, 9, 9, 8), (8, 3, 3, 8)), SINGLE),
-        ("conv-extents", conv_problem((1, 9, 9, 0), (8, 3, 3, 0)), SINGLE),
-        ("conv-extents", conv_problem((1, 99_999, 8), (8, 1, 8), stride=50_000), SINGLE),
-        ("conv-extents", conv_problem((1, 2**30, 1), (1, 1, 1)), SINGLE),
-        ("conv-pixels", conv_problem((2**15, 2**15, 1), (1, 1, 1), **WEIGHT), SINGLE),
-        ("conv-pixels", conv_problem((1, 2**15, 2**15, 1), (1, 1, 1, 1), **INPUT), SINGLE),
-        ("conv-taps", conv_problem((1, 2**16, 2**15), (1, 2**16, 2**15)), SINGLE),
-        ("conv-size", conv_problem(**LARGE, **WEIGHT), SINGLE),
-        ("conv-size", conv_problem((1, 2**14, 2**15, 4), (4, 1, 1, 4), **INPUT), SINGLE),
-        ("conv-size", conv_problem((1, 9, 2**28, 8), (4, 5, 1, 8)), SINGLE),
+        ("conv-extents", conv_problem((0, 9, 9, 8), (8, 3, 3, 8)), NARROW),
+        ("conv-extents", conv_problem((1, 9, 9, 0), (8, 3, 3, 0)), NARROW),
+        ("conv-extents", conv_problem((1, 99_999, 8), (8, 1, 8), stride=50_000), NARROW),
+        ("conv-extents", conv_problem((1, 2**30, 1), (1, 1, 1)), NARROW),
+        ("conv-pixels", conv_problem((2**15, 2**15, 1), (1, 1, 1), **WEIGHT), NARROW),
+        ("conv-pixels", conv_problem((1, 2**15, 2**15, 1), (1, 1, 1, 1), **INPUT), NARROW),
+        ("conv-taps", conv_problem((1, 2**16, 2**15), (1, 2**16, 2**15)), NARROW),
+        ("conv-size", conv_problem(**LARGE, **WEIGHT), NARROW),
+        ("conv-size", conv_problem((1, 2**14, 2**15, 4), (4, 1, 1, 4), **INPUT), NARROW),
+        ("conv-size", conv_problem((1, 9, 2**28, 8), (4, 5, 1, 8)), NARROW),
         ("conv-merged", conv_problem((1, 9, 9, 6), (6, 3, 3, 1), groups=6), WIDE),
         ("conv-vector-a", conv_problem((1, 9, 9, 12), (16, 3, 3, 12)), WIDE),
         ("conv-vector-b", conv_problem((1, 9, 9, 12), (16, 3, 3, 12)), WIDE),
         ("conv-vector-e", conv_problem((1, 9, 9, 16), (12, 3, 3, 16)), WIDE),
         ("conv-vector-a", conv_problem((1, 9, 9, 16), (16, 3, 3, 16), alignment=2), WIDE),
         ("conv-pad-m", conv_problem((1, 9, 9, 16), (64, 1, 1, 16)), replace(WIDE, pad_m=False)),
-        ("conv-pad-n", conv_problem((1, 8, 8, 32), (65, 1, 1, 32)), replace(SINGLE, pad_n=False)),
+        ("conv-pad-n", conv_problem((1, 8, 8, 32), (65, 1, 1, 32)), replace(NARROW, pad_n=False)),
         ("conv-pad-k", conv_problem((1, 8, 8, 24), (64, 1, 1, 24)), replace(WIDE, pad_k=False)),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_rules(rule: str, problem: ConvProblem, algorithm: Algorithm) -> None:
     if rule == "conv-merged":
-        algorithm = replace(SINGLE, groups_merged=4)
+        algorithm = replace(NARROW, groups_merged=4)
     assert rule in refusing(problem, algorithm)
 
 
@@ -142,7 +134,7 @@ def test_rules_let_pass_what_is_legal() -> None:
             (2, 14, 14, 64), (64, 3, 3, 16), groups=4, padding=1, direction=direction
         )
         assert refusing(problem, WIDE) == set()
-        assert refusing(problem, replace(SINGLE, groups_merged=4)) == set()
+        assert refusing(problem, replace(NARROW, groups_merged=4)) == set()
     assert len({rule.id for rule in CONV_RULES}) == len(CONV_RULES)
 
 
@@ -151,10 +143,10 @@ def test_strides_that_a_rule_sees() -> None:
     far = replace(problem.a, strides=(20_000, 0, 14 * 65, 65, 0, 1))
     assert "conv-vector-a" in refusing(replace(problem, a=far), WIDE)
     gaps = replace(problem.b, strides=(0, 3 * 3 * 65, 0, 3 * 65, 65, 1))
-    assert "conv-weight" in refusing(replace(problem, b=gaps), SINGLE)
+    assert "conv-weight" in refusing(replace(problem, b=gaps), NARROW)
     flat = conv_problem((2, 14, 14, 64), (64, 1, 1, 64))
     holes = replace(flat.a, strides=(20_000, 0, 14 * 64, 64, 0, 1))
-    packed = replace(SINGLE, special=ConvSpecial.POINTWISE_PACKED)
+    packed = replace(NARROW, special=ConvSpecial.POINTWISE_PACKED)
     assert "conv-packed" in refusing(replace(flat, a=holes), packed)
     assert refusing(flat, packed) == set()
 
@@ -310,14 +302,14 @@ def test_an_image_beyond_two_gigabytes_is_cut_in_bands() -> None:
     """The input rows of one output row must be within reach, not all of the image."""
     image = conv_problem((1, 2**15, 2**15, 4), (4, 3, 3, 4), padding=1, dilation=(5, 1))
     assert image.a.span * 2 == 2**33
-    assert refusing(image, SINGLE) == set()
+    assert refusing(image, NARROW) == set()
     # 11 rows of 2^18 bytes: the window's, with its holes.
     rows = replace(image.a, strides=(0, 0, 2**26, 4, 0, 1))
-    assert refusing(replace(image, a=rows), SINGLE) == set()
+    assert refusing(replace(image, a=rows), NARROW) == set()
     rows = replace(image.a, strides=(0, 0, 2**27, 4, 0, 1))
-    assert refusing(replace(image, a=rows), SINGLE) == {"conv-size"}
+    assert refusing(replace(image, a=rows), NARROW) == {"conv-size"}
     flat = conv_problem((1, 2**15, 2**15, 4), (4, 1, 1, 4))
-    packed = replace(SINGLE, special=ConvSpecial.POINTWISE_PACKED)
+    packed = replace(NARROW, special=ConvSpecial.POINTWISE_PACKED)
     assert refusing(flat, packed) == {"conv-pixels", "conv-size"}
     assert ck.select(flat, arch="gfx942").key.algorithm.special is ConvSpecial.POINTWISE
 
@@ -435,6 +427,6 @@ def test_groups_of_a_tile_need_operands_with_their_axis(kind: DKind) -> None:
     """One number for each group is read as a scalar, which has no place for several groups."""
     problem = conv_problem((1, 9, 9, 8), (8, 3, 3, 1), groups=8, d=[(ck.f16, kind)])
     step = replace(problem.d[0], strides=(*problem.d[0].strides[:4], 1, 0))
-    algorithm = replace(SINGLE, groups_merged=4, vector_d=(1,))
+    algorithm = replace(NARROW, groups_merged=4, vector_d=(1,))
     refused = "conv-merged" in refusing(replace(problem, d=(step,)), algorithm)
     assert refused == (kind is not DKind.ROW)

@@ -18,49 +18,25 @@ import cklang as ck
 from cklang.errors import CkError
 from cklang.ir.nodes import Function
 from cklang.keys import Algorithm
-from cklang.reference.bounds import evaluate_with_bound
 from cklang.runtime.op import Op, op_from_ir
-from cklang.testing import assert_close
 from cklang.testing.compare import UNCHECKED
 from cklang.testing.programs import gemm_functions
 from cklang.testing.strategies import Layout, Values, arrays, extents, laid_out, strided
 from cklang.types import DType
-from tests.support.read_back import read_back_products
+from tests.support import checks
+from tests.support.algorithms import DEEP, narrow
+from tests.support.arrays import drawn, mnk
+from tests.support.checks import check_read_back, compare, launches
+from tests.support.gemm_ops import fused
 
 M, N, K, P = ck.dims("M N K P")
-T: Any = ck.dtype_var("T", ck.f16, ck.bf16, ck.f32)
 
 DENSE = (Layout.ROW, Layout.PADDED_ROW, Layout.OFFSET)
 LAYOUTS = {"r": Layout.PADDED_ROW, "c": Layout.PADDED_COLUMN}
 
 
-def single(operands: int, warp_tile: tuple[int, int, int] = (16, 16, 32)) -> Algorithm:
-    """The algorithm that fits every problem."""
-    return Algorithm(
-        tile=(64, 64, 32),
-        warps=(2, 2, 1),
-        warp_tile=warp_tile,
-        vector_a=1,
-        vector_b=1,
-        vector_e=1,
-        vector_d=(1,) * operands,
-    )
-
-
-SINGLE_F32 = Algorithm(
-    tile=(64, 64, 16),
-    warps=(2, 2, 1),
-    warp_tile=(16, 16, 16),
-    vector_a=1,
-    vector_b=1,
-    vector_e=1,
-    vector_d=(1, 1),
-)
-
-
-@ck.op
-def fused(x: T[M, K], w: T[N, K], bias: T[N], res: T[M, N]) -> T[M, N]:
-    return ck.gelu(x @ w.T + bias) + res
+def single(operands: int) -> Algorithm:
+    return narrow(operands, warp_tile=DEEP)
 
 
 @ck.op
@@ -89,7 +65,7 @@ def chain(x: ck.f16[M, K], w: ck.f16[N, K], v: ck.f16[P, N]) -> ck.f16[M, P]:
     return ck.silu(h @ v.T)
 
 
-FUSED, FUSED_F32 = fused.using(single(2)), fused.using(SINGLE_F32)
+FUSED, FUSED_F32 = fused.using(single(2)), fused.using(narrow(2, tile=(64, 64, 16)))
 LINEAR, MANY_READS = linear.using(single(0)), many_reads.using(single(6))
 CHAIN = chain.using(single(0))
 
@@ -97,21 +73,17 @@ CHAIN = chain.using(single(0))
 def check(
     op: Op,
     *args: Any,
-    device: str | None = None,
+    gpu: str = "gfx942",
     out: Any = None,
     unchecked: float = UNCHECKED,
 ) -> Any:
-    """Run ``op`` and compare with the reference of its IR; read its kernels back.
+    """Run ``op`` and compare with its reference; read its kernels back.
 
     Drawn numbers may be infinite or huge, beside which a sum may be anything: then all elements may
     be ``unchecked``.
     """
-    got = op(*args, device=device, out=out)
-    assert op.last is not None
-    for launch in op.last.launches:
-        read_back_products(launch.artifact.code_object, launch.key.arch)
-    (want,), (bound,) = evaluate_with_bound(op.ir(*args), args)
-    assert_close(got, want, bound, unchecked=unchecked)
+    got = checks.check(op, args, gpu, out=out, unchecked=unchecked)
+    check_read_back(op)
     return got
 
 
@@ -121,13 +93,8 @@ def draw_fused(data: st.DataObject, dtype: DType, shape: tuple[int, int, int]) -
     return [data.draw(strided(array, DENSE)) for array in made]
 
 
-def ordinary(rng: np.random.Generator, *shape: int) -> Any:
-    return rng.standard_normal(shape).astype(np.float16)
-
-
-def simple(m: int, n: int, k: int) -> tuple[Any, ...]:
-    rng = np.random.default_rng(m + n + k)
-    return ordinary(rng, m, k), ordinary(rng, n, k), ordinary(rng, n), ordinary(rng, m, n)
+def simple(m: int, n: int, k: int) -> list[Any]:
+    return drawn(fused, mnk(m, n, k), T=ck.f16)
 
 
 @pytest.mark.usefixtures("stencils")
@@ -160,10 +127,9 @@ def test_wide_vectors_are_chosen_and_right(
     m, n, k = tiles[0] * 7, tiles[1] * 8, tiles[2] * 8
     values = [data.draw(arrays(ck.f16, s)) for s in ((m, k), (n, k), (n,), (m, n))]
     check(fused, *(laid_out(value, Layout.PADDED_ROW) for value in values), unchecked=1)
-    record = fused.last
-    assert record is not None
-    assert record.launches[0].artifact.gemm.algorithm.vector_a == 8
-    assert record.launches[0].resources.spills == 0
+    (launch,) = launches(fused)
+    assert launch.artifact.gemm.algorithm.vector_a == 8
+    assert launch.resources.spills == 0
 
 
 @pytest.mark.usefixtures("compiler")
@@ -224,27 +190,26 @@ def test_random_epilogues(function: Function, data: st.DataObject) -> None:
 
 
 @pytest.mark.usefixtures("compiler")
-@pytest.mark.parametrize("device", ["emu:gfx90a", "emu:gfx950"])
-def test_other_gpus(device: str) -> None:
-    warp_tile = (16, 16, 16) if device == "emu:gfx90a" else (16, 16, 32)
-    op = fused.using(single(2, warp_tile))
+@pytest.mark.parametrize(
+    ("gpu", "algorithm"),
+    [("gfx90a", narrow(2)), ("gfx950", narrow(2, warp_tile=DEEP))],
+    ids=["gfx90a", "gfx950"],
+)
+def test_other_gpus(gpu: str, algorithm: Algorithm) -> None:
+    op = fused.using(algorithm)
     for shape in ((64, 64, 64), (37, 101, 53), (1, 1, 1), (130, 70, 300)):
-        check(op, *simple(*shape), device=device)
+        check(op, *simple(*shape), gpu=gpu)
     record = op.last
     assert record is not None
-    assert record.device == f"emulated {device[4:]}"
+    assert record.device == f"emulated {gpu}"
 
 
 @pytest.mark.usefixtures("stencils")
 @settings(max_examples=6)
 @given(shape=st.tuples(extents(100), extents(100), extents(100)), p=extents(100))
 def test_two_gemms_in_a_row(shape: tuple[int, int, int], p: int) -> None:
-    m, n, k = shape
-    rng = np.random.default_rng(m * n * k * p)
-    args = ordinary(rng, m, k), ordinary(rng, n, k), ordinary(rng, p, n)
-    check(CHAIN, *args)
-    assert CHAIN.last is not None
-    assert len(CHAIN.last.launches) == 2
+    check(CHAIN, *drawn(chain, mnk(*shape) | {"P": p}))
+    assert len(launches(CHAIN)) == 2
 
 
 class TestOneOp:
@@ -256,8 +221,7 @@ class TestOneOp:
     def test_no_element_no_launch(self, shape: tuple[int, int, int]) -> None:
         got = self.op(*simple(*shape))
         assert got.shape == shape[:2]
-        assert self.op.last is not None
-        assert self.op.last.launches == ()
+        assert launches(self.op) == ()
 
     @pytest.mark.usefixtures("stencils")
     def test_an_empty_sum_is_zero(self) -> None:
@@ -368,8 +332,7 @@ class TestOneOp:
         with ThreadPoolExecutor(6) as pool:
             results = list(pool.map(lambda args: self.op(*args), cases))
         for args, got in zip(cases, results, strict=True):
-            (want,), (bound,) = evaluate_with_bound(self.op.ir(*args), args)
-            assert_close(got, want, bound)
+            compare(self.op, args, got)
 
 
 @pytest.mark.usefixtures("stencils")
@@ -418,8 +381,4 @@ def product(x: ck.f32[M, K], w: ck.f32[K, N]) -> ck.f32[M, N]:
 @pytest.mark.usefixtures("compiler")
 def test_f32_with_row_major_b_on_gfx950() -> None:
     """gfx950 transposes 16-bit operands while it reads LDS; 32-bit ones must go the other way."""
-    rng = np.random.default_rng(5)
-    shapes = ((96, 72), (72, 136))
-    check(
-        product, *(rng.standard_normal(s).astype(np.float32) for s in shapes), device="emu:gfx950"
-    )
+    check(product, *drawn(product, mnk(96, 136, 72)), gpu="gfx950")

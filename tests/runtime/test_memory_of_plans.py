@@ -22,7 +22,8 @@ from cklang.runtime.attention.cells import cell
 from cklang.runtime.build import Builder
 from cklang.runtime.device import Device, open_device
 from cklang.types import f16, f32
-from tests.support.attention_ops import dropped, numbers, plain, shifted
+from tests.support.arrays import uniform
+from tests.support.attention_ops import dropped, plain, shifted
 
 GPU = "emu:gfx942"
 
@@ -71,16 +72,16 @@ QUERIES, KEYS = 43, 79
 
 
 def tensors(*more: Any) -> list[Any]:
-    return [numbers(2, 4, QUERIES, 64), *(numbers(2, 2, KEYS, 64) for _ in "kv"), *more]
+    return [uniform(2, 4, QUERIES, 64), *(uniform(2, 2, KEYS, 64) for _ in "kv"), *more]
 
 
-BIAS = numbers(2, 4, QUERIES, KEYS)
+BIAS = uniform(2, 4, QUERIES, KEYS)
 CALLS: dict[str, Callable[[], Any]] = {
-    "a product": lambda: product(numbers(65, 66), numbers(67, 66), device=GPU),
-    "a group": lambda: product.grouped([(numbers(65, 66), numbers(67, 66))] * 2, device=GPU),
-    "an attention": lambda: plain(*tensors(), device=GPU),
+    "a product": lambda: product(uniform(65, 66), uniform(67, 66), device=GPU),
+    "a group": lambda: product.grouped([(uniform(65, 66), uniform(67, 66))] * 2, device=GPU),
+    "an attention": lambda: plain.using()(*tensors(), device=GPU),
     "its gradients": lambda: ck.attention_grad(
-        shifted, *tensors(BIAS), grad=numbers(2, 4, QUERIES, 64), bias=True, device=GPU
+        shifted, *tensors(BIAS), grad=uniform(2, 4, QUERIES, 64), bias=True, device=GPU
     ),
     "the bytes of a dropout": lambda: ck.dropout_bytes(dropped, *tensors(5), device=GPU),
 }

@@ -4,27 +4,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 
 import cklang as ck
 from cklang.errors import CkError
-from cklang.keys import Algorithm
 from cklang.runtime.op import Op, op_from_ir
+from tests.support.algorithms import narrow, wide
+from tests.support.arrays import half
 
 M, N, K = ck.dims("M N K")
-
-SINGLE = Algorithm(
-    tile=(64, 64, 32),
-    warps=(2, 2, 1),
-    warp_tile=(16, 16, 32),
-    vector_a=1,
-    vector_b=1,
-    vector_e=1,
-    vector_d=(1,),
-)
 
 
 @ck.op
@@ -42,10 +31,6 @@ def scaled(x: ck.f16[M, K], w: ck.f16[K, N], *, by: ck.const[float] = 2.0) -> ck
 def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CKLANG_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("CKLANG_DEVICE", "emu:gfx942")
-
-
-def half(*shape: int) -> np.ndarray[Any, Any]:
-    return np.zeros(shape, np.float16)
 
 
 ARGS = half(48, 40), half(24, 40), half(24)
@@ -115,20 +100,11 @@ def test_inspect_shows_the_source() -> None:
 
 
 def test_a_named_algorithm_is_used_or_refused() -> None:
-    chosen = linear.using(SINGLE)
+    chosen = linear.using(narrow(1))
     assert chosen is not linear
     assert "because    you named it" in chosen.explain(*ARGS)
-    wide = Algorithm(
-        tile=(64, 64, 32),
-        warps=(2, 2, 1),
-        warp_tile=(16, 16, 32),
-        vector_a=8,
-        vector_b=8,
-        vector_e=8,
-        vector_d=(8,),
-    )
     with pytest.raises(CkError) as caught:
-        linear.using(wide).explain(half(48, 41), half(24, 41), half(24))
+        linear.using(wide(1)).explain(half(48, 41), half(24, 41), half(24))
     assert caught.value.code == "K101"
     assert "41, must be a multiple of 8" in str(caught.value)
     with pytest.raises(CkError) as caught:

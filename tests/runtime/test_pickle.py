@@ -18,23 +18,15 @@ import pytest
 
 import cklang as ck
 from cklang.frontend.program import Program
-from cklang.keys import Algorithm
 from cklang.runtime.irprogram import IrProgram
 from cklang.runtime.op import op_from_ir
+from tests.support.algorithms import BASE
 from tests.support.typed import instance
 
 M, N, K = ck.dims("M N K")
 T: Any = ck.dtype_var("T", ck.f16, ck.bf16)
 X, W = np.ones((4, 8), np.float16), np.ones((6, 8), np.float16)
 SLOPE = 0.25
-ALGORITHM = Algorithm(
-    tile=(128, 128, 32),
-    warps=(2, 2, 1),
-    warp_tile=(32, 32, 8),
-    vector_a=8,
-    vector_b=8,
-    vector_e=8,
-)
 
 
 @ck.fn
@@ -88,13 +80,13 @@ ROUND_TRIPS = {
 def test_a_copy_has_the_same_ir_and_choices(op: ck.Op, way: str) -> None:
     trip: Callable[[ck.Op], ck.Op] = ROUND_TRIPS[way]
     splits: Any = np.int64(2)
-    pinned = trip(op.using(ALGORITHM, strategy="heuristic", splits=splits))
+    pinned = trip(op.using(BASE, strategy="heuristic", splits=splits))
     copies: tuple[Any, ...] = (trip(op), pinned)
     for other in copies:
         assert str(op.ir(X, W)) == str(other.ir(X, W))
         assert other.__name__ == op.program.name
     assert trip(op).request == op.request
-    assert pinned.request.algorithm == ALGORITHM
+    assert pinned.request.algorithm == BASE
     assert pinned.request.splits == 2
     assert pinned.request.strategy == op.using(strategy="heuristic").request.strategy
 

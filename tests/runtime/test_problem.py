@@ -15,24 +15,18 @@ from cklang.arch import arch
 from cklang.errors import CkError
 from cklang.fusion.plan import FusedGemm, Read, View
 from cklang.ir.nodes import Function, Value
-from cklang.keys import Algorithm, DKind, Layout
+from cklang.keys import DKind, Layout
 from cklang.runtime.problem import Matrix, Problem, Storage
 from cklang.runtime.rules import ALGORITHM_RULES, PROBLEM_RULES, objections
 from cklang.runtime.select import select
 from cklang.runtime.strides import problem_of
 from cklang.types import DType, TensorType, dims, f16, f32
+from tests.support.algorithms import BASE
+from tests.support.arrays import half
 from tests.support.typed import instance
 
 M, N, K = dims("M N K")
 MI300X = arch("gfx942")
-BASE = Algorithm(
-    tile=(128, 128, 32),
-    warps=(2, 2, 1),
-    warp_tile=(32, 32, 8),
-    vector_a=8,
-    vector_b=8,
-    vector_e=8,
-)
 
 
 def value(name: str, *shape: Any, dtype: DType = f16) -> Value:
@@ -61,10 +55,6 @@ def stored(name: str, array: np.ndarray[Any, Any]) -> Storage:
         strides=tuple(s // array.itemsize for s in array.strides),
         alignment=4,
     )
-
-
-def half(*shape: int) -> np.ndarray[Any, Any]:
-    return np.empty(shape, np.float16)
 
 
 def make(

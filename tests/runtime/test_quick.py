@@ -13,6 +13,7 @@ from cklang.frontend.signature import Parameter
 from cklang.runtime import quick
 from cklang.source import Source, Span
 from cklang.types import const, dims, f16, f32
+from tests.support.arrays import half
 
 M, N = dims("M N")
 SPAN = Span(source=Source(name="t", text=""), line=1, column=0, end_line=1, end_column=1)
@@ -25,10 +26,6 @@ PARAMETERS = [
 
 def look(x: Any, alpha: Any = 1.0, cap: Any = 2.0, out: Any = None, device: Any = None) -> Any:
     return quick.glance(PARAMETERS, (x, alpha, cap), out, device)
-
-
-def half(*shape: int) -> np.ndarray[Any, Any]:
-    return np.zeros(shape, np.float16)
 
 
 def test_addresses_are_those_of_the_arrays() -> None:

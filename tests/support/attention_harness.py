@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -43,18 +43,13 @@ from cklang.runtime.compile import identity, link_fill
 from cklang.runtime.device import Device, open_device
 from cklang.testing import assert_close
 from cklang.types import DType, bf16, f16
+from tests.support.algorithms import ATTENTION
+from tests.support.arrays import Array
 
-Array = np.ndarray[Any, Any]
 Expression = Callable[..., Any]
 """Of (s, b, h, i, j) or (b, h, i, j), whose indices broadcast."""
 
-SMALL = AttentionAlgorithm(
-    tile=(128, 64, 32, 64, 32, 64),
-    warps=(4, 1, 1),
-    warp_tile=(32, 32, 16),
-    vector=8,
-    block_per_cu=2,
-)
+SMALL = replace(ATTENTION, block_per_cu=2)
 """Head sizes up to 64 of f16 and bf16 on gfx942."""
 
 

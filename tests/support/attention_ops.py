@@ -15,12 +15,11 @@ import cklang as ck
 from cklang.reference.attention_grad import SharedBias, gradients_with_bound
 from cklang.runtime.attention.backward import Gradients
 from cklang.runtime.op import Op
-from cklang.testing import assert_close, reports
+from cklang.testing import assert_close
 from cklang.types import DType, f16, f32
+from tests.support.arrays import Array, uniform
 
-Array = np.ndarray[Any, Any]
-
-B, H, G, S, T, D, E, P, N, M, C = ck.dims("B H G S T D E P N M C")
+B, H, G, S, T, D, E, P, N, M, C, X, Y = ck.dims("B H G S T D E P N M C X Y")
 F: Any = ck.dtype_var("F", ck.f16, ck.bf16)
 
 
@@ -129,6 +128,13 @@ def cached(
 
 
 @ck.op
+def measured(
+    q: F[B, H, S, D], k: F[B, G, T, D], v: F[B, G, T, E], lengths: ck.i32[B]
+) -> F[B, H, S, E]:
+    return ck.attention(q, k, v, seqlens_k=lengths)
+
+
+@ck.op
 def prefill(
     q: F[S, H, D],
     k: F[T, G, N, D],
@@ -144,6 +150,28 @@ def prefill(
         cu_seqlens_q=starts,
         seqlens_k=lengths,
         block_table=table,
+        mask=ck.causal("bottom_right"),
+    )
+
+
+@ck.op
+def prefill_of_one_list(
+    q: F[S, H, D],
+    k: F[T, G, N, D],
+    v: F[T, G, N, E],
+    starts: ck.i32[P],
+    lengths: ck.i32[B],
+    pages: ck.i32[C],
+    begins: ck.i32[P],
+) -> F[S, H, E]:
+    return ck.attention(
+        q,
+        k,
+        v,
+        cu_seqlens_q=starts,
+        seqlens_k=lengths,
+        block_table=pages,
+        page_starts=begins,
         mask=ck.causal("bottom_right"),
     )
 
@@ -210,6 +238,25 @@ def biased(
 
 
 @ck.op
+def relative(
+    q: F[B, H, S, D],
+    k: F[B, G, T, D],
+    v: F[B, G, T, D],
+    bias: F[X, Y, T],
+) -> F[B, H, S, D]:
+    return ck.attention(
+        q,
+        k,
+        v,
+        mask=lambda h, i, j: (j <= i + 60) | (h == 1),
+        score=lambda s, h, i, j: s + bias[h, i, j],
+        dropout=0.25,
+        seed=77,
+        offset=3,
+    )
+
+
+@ck.op
 def packed_rows(
     q: F[N, H, D],
     k: F[M, G, D],
@@ -250,14 +297,6 @@ def shifted(
     return ck.attention(q, k, v, score=lambda s, b, h, i, j: s + bias[b, h, i, j])
 
 
-def check(op: Op, args: Sequence[Any], arch: str = "gfx942", **consts: Any) -> Any:
-    """Hold what an op gives on an emulated GPU against its reference, and return it."""
-    result = op(*args, device=f"emu:{arch}", **consts)
-    for each in reports(op, args, result, **consts):
-        each.check()
-    return result
-
-
 def within(
     op: Op, args: Sequence[Any], grad: Array, found: Gradients, bias: SharedBias | None = None
 ) -> Sequence[Array]:
@@ -283,11 +322,6 @@ def packed_rows_args(
     )
     slopes = rng.uniform(0, 0.1, (len(starts), 4)).astype(np.float32)
     return [q, k, v, mine, theirs, slopes], grad
-
-
-def numbers(*shape: int, dtype: DType = f16) -> Array:
-    """Return numbers of [-1, 1) that the shape chooses."""
-    return np.random.default_rng(sum(shape)).uniform(-1, 1, shape).astype(dtype.numpy)
 
 
 def arrays(
@@ -342,13 +376,13 @@ def prefill_args(
 def finished_args(rows: int, dtype: DType = f16) -> list[Any]:
     """Return the arguments of :func:`finished` for so many queries and 150 keys."""
     return [
-        numbers(2, 4, rows, 64, dtype=dtype),
-        numbers(2, 2, 150, 64, dtype=dtype),
-        numbers(2, 2, 150, 48, dtype=dtype),
-        numbers(4, dtype=f32),
+        uniform(2, 4, rows, 64, dtype=dtype),
+        uniform(2, 2, 150, 64, dtype=dtype),
+        uniform(2, 2, 150, 48, dtype=dtype),
+        uniform(4, dtype=f32),
         np.arange(2 * rows, dtype=np.int32).reshape(2, rows) % 3,
         np.arange(300, dtype=np.int32).reshape(2, 150) % 3,
-        numbers(48, dtype=dtype),
-        numbers(2, rows, 4, 48, dtype=dtype).swapaxes(1, 2),
+        uniform(48, dtype=dtype),
+        uniform(2, rows, 4, 48, dtype=dtype).swapaxes(1, 2),
         0.75,
     ]

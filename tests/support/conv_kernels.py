@@ -17,18 +17,11 @@ from cklang.lowering.convface import Axes, ConvFace, ConvQuestion
 from cklang.runtime.build import shared_builder
 from cklang.runtime.device import Device, Function, open_device
 from cklang.types import DType, f16, f32, i8, i32
+from tests.support.algorithms import NARROW
 
 PLAIN = "func @epilogue(%acc: f32[]) -> f32[] {\n  return %acc\n}\n"
 LAYOUTS = {Family.CONV: "rcr", Family.CONV_GRAD_INPUT: "rrr", Family.CONV_GRAD_WEIGHT: "crr"}
 
-SMALL = Algorithm(
-    tile=(64, 64, 32),
-    warps=(2, 2, 1),
-    warp_tile=(16, 16, 16),
-    vector_a=1,
-    vector_b=1,
-    vector_e=1,
-)
 
 Index = tuple[Any, ...]
 """Of an array: numbers and slices."""
@@ -187,7 +180,7 @@ def kernel(
     *,
     arch: str = "gfx942",
     dtype: DType = f16,
-    algorithm: Algorithm = SMALL,
+    algorithm: Algorithm = NARROW,
     d: tuple[tuple[DType, str, int], ...] = (),
     epilogue: str = PLAIN,
 ) -> Kernel:

@@ -9,10 +9,11 @@ from typing import Any
 from cklang.fusion.plan import epilogue_hash
 from cklang.ir.nodes import Function
 from cklang.ir.parser import parse_function
-from cklang.keys import Algorithm, DKind, DOperand, KernelKey, Layout, Signature
+from cklang.keys import DKind, DOperand, KernelKey, Layout, Signature
 from cklang.runtime.arrayless import problem
 from cklang.runtime.problem import Problem
 from cklang.types import DType, f16, f32
+from tests.support.algorithms import BASE
 
 
 def epilogue(op: str = "relu") -> Function:
@@ -21,15 +22,6 @@ def epilogue(op: str = "relu") -> Function:
 
 
 RELU = epilogue()
-
-BASE = Algorithm(
-    tile=(128, 128, 32),
-    warps=(2, 2, 1),
-    warp_tile=(32, 32, 8),
-    vector_a=8,
-    vector_b=8,
-    vector_e=8,
-)
 
 
 def signature(
@@ -50,6 +42,10 @@ def signature(
         d=tuple(DOperand(dtype=t, kind=kind) for t, kind in d),
         epilogue=epilogue_hash(region),
     )
+
+
+OPEN = replace(signature(), epilogue="")
+"""What a stencil of f16 computes: the epilogue is left open."""
 
 
 def key(gpu: str = "gfx942", region: Function = RELU, **changes: Any) -> KernelKey:

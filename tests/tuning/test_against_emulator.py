@@ -17,6 +17,7 @@ from cklang.runtime.device import open_device
 from cklang.runtime.op import Op
 from cklang.runtime.problem import Problem
 from cklang.tuning.model import Estimate, GemmShape, estimate
+from tests.support.algorithms import DEEP, narrow, wide
 from tests.support.typed import only
 
 pytestmark = pytest.mark.usefixtures("compiler")
@@ -24,19 +25,8 @@ pytestmark = pytest.mark.usefixtures("compiler")
 M, N, K = ck.dims("M N K")
 DEVICE = "emu:gfx942"
 
-WIDE = Algorithm(
-    tile=(64, 64, 32), warps=(2, 2, 1), warp_tile=(16, 16, 32), vector_a=8, vector_b=8, vector_e=8
-)
-SPLIT = Algorithm(
-    tile=(64, 64, 32),
-    warps=(2, 2, 1),
-    warp_tile=(16, 16, 32),
-    vector_a=1,
-    vector_b=1,
-    vector_e=1,
-    split_k=3,
-    reduction=Reduction.WORKSPACE,
-)
+WHOLE = wide(warp_tile=DEEP)
+SPLIT = narrow(warp_tile=DEEP, split_k=3, reduction=Reduction.WORKSPACE)
 
 
 @ck.op
@@ -71,7 +61,7 @@ def both(algorithm: Algorithm, m: int, n: int, k: int) -> tuple[Estimate, emulat
     return estimate(key, GemmShape(m=m, n=n, k=k)), counted
 
 
-@pytest.mark.parametrize(("algorithm", "unit"), [(WIDE, 8), (SPLIT, 1)], ids=["whole", "split"])
+@pytest.mark.parametrize(("algorithm", "unit"), [(WHOLE, 8), (SPLIT, 1)], ids=["whole", "split"])
 def test_counts(algorithm: Algorithm, unit: int) -> None:
     arguments: set[float] = set()
 

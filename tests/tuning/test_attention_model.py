@@ -32,6 +32,7 @@ from cklang.tuning.attention_grad import (
     reduce_estimate,
 )
 from cklang.types import f16
+from tests.support.checks import launches
 
 SIGNATURE = AttentionSignature(dtype=f16, dtype_o=f16, dtype_bias=f16)
 
@@ -222,8 +223,7 @@ def test_the_emulator_counts_the_same() -> None:
         q = np.ones((batch, heads, queries, 64), np.float16)
         k = np.ones((batch, 1, keys, 64), np.float16)
         causal(q, k, k, device="emu:gfx942")
-        assert causal.last is not None
-        key = causal.last.launches[0].key
+        key = launches(causal)[0].key
         assert isinstance(key, AttentionKey)
         made = attention_estimate(
             key,

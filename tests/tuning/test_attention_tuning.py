@@ -21,16 +21,10 @@ from cklang.runtime.tune.bench import bench
 from cklang.runtime.tune.case import problem_text
 from cklang.runtime.tune.measure import measure
 from cklang.tuning.database import Database, Status
+from tests.support.attention_keys import plain
 
 B, H, G, S, T, D, P = ck.dims("B H G S T D P")
 ARCH = "gfx942"
-
-
-@ck.op
-def plain(
-    q: ck.f16[B, H, S, D], k: ck.f16[B, G, T, D], v: ck.f16[B, G, T, D]
-) -> ck.f16[B, H, S, D]:
-    return ck.attention(q, k, v)
 
 
 @ck.op

@@ -15,23 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cklang.errors import CkValueError
-from cklang.keys import Algorithm, KernelKey, Layout, Signature
+from cklang.keys import KernelKey
 from cklang.tuning.database import Database, Measurement, Question, Status
-from cklang.types import f16, f32
+from tests.support.algorithms import WIDE
+from tests.support.gemm_keys import OPEN
 from tests.support.typed import instance
 
-SIGNATURE = Signature(
-    dtype_a=f16,
-    dtype_b=f16,
-    dtype_acc=f32,
-    dtype_e=f16,
-    layout_a=Layout.ROW,
-    layout_b=Layout.COL,
-    epilogue="",
-)
-BASE = Algorithm(
-    tile=(64, 64, 32), warps=(2, 2, 1), warp_tile=(16, 16, 16), vector_a=8, vector_b=8, vector_e=8
-)
 QUESTION = Question(problem='{"m":7}', arch="gfx942", toolchain="abc", device="gfx942/304")
 
 
@@ -39,7 +28,7 @@ def measured(
     vector: int = 8, status: str = "right", cost: float | None = 1.0, at: int = 0, **more: Any
 ) -> Measurement:
     return Measurement(
-        key=KernelKey(SIGNATURE, replace(BASE, vector_e=vector), "gfx942"),
+        key=KernelKey(OPEN, replace(WIDE, vector_e=vector), "gfx942"),
         status=Status(status),
         cost=cost if status == "right" else None,
         unit="µs",

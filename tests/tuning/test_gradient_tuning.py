@@ -26,50 +26,11 @@ from cklang.runtime.tune.case import calls_of, problem_text
 from cklang.runtime.tune.gradient import GradientRun, gradient_of_o
 from cklang.runtime.tune.measure import measure
 from cklang.tuning.database import Status
+from tests.support.attention_ops import distant, relative
 from tests.support.typed import instance
 
 B, H, G, S, T, D, N, M, P = ck.dims("B H G S T D N M P")
 ARCH = "gfx942"
-
-
-# A kernel of this stencil is built by tests/attention/test_backward.py too.
-@ck.op
-def distant(
-    q: ck.f16[B, H, S, D],
-    k: ck.f16[B, G, T, D],
-    v: ck.f16[B, G, T, D],
-    far: ck.f32[H],
-) -> ck.f16[B, H, S, D]:
-    return ck.attention(
-        q,
-        k,
-        v,
-        mask=lambda h, i, j: (j <= i + 60) | (h == 1),
-        score=lambda s, h, i, j: s - far[h] * ck.abs((i - j).to(ck.f32)),
-        dropout=0.25,
-        seed=77,
-        offset=3,
-    )
-
-
-# So is one of this.
-@ck.op
-def relative(
-    q: ck.f16[B, H, S, D],
-    k: ck.f16[B, G, T, D],
-    v: ck.f16[B, G, T, D],
-    bias: ck.f16[H, S, T],
-) -> ck.f16[B, H, S, D]:
-    return ck.attention(
-        q,
-        k,
-        v,
-        mask=lambda h, i, j: (j <= i + 60) | (h == 1),
-        score=lambda s, h, i, j: s + bias[h, i, j],
-        dropout=0.25,
-        seed=77,
-        offset=3,
-    )
 
 
 @ck.op
@@ -91,11 +52,18 @@ def capped(
     return ck.attention(q, k, k, score=lambda s: 3.0 * ck.tanh(s / 3.0))
 
 
-SMALL = {"B": 1, "H": 2, "G": 1, "S": 33, "T": 70, "D": 64}
+SMALL: dict[str, int | str] = {"B": 1, "H": 2, "G": 1, "S": 33, "T": 70, "D": 64, "F": "f16"}
+RELATIVE: dict[str, int | str] = SMALL | {"X": 2, "Y": 33}
 PACKED = {"N": 50, "M": 70, "H": 2, "G": 1, "D": 64, "P": 4}
 
 
-def runs_of(op: Any, **dims: int) -> list[GradientRun]:
+def call_of(name: str, dims: dict[str, int | str]) -> list[str]:
+    """Return the words of a command line that call an op of this file."""
+    sizes = (f"{dim}={extent}" for dim, extent in dims.items() if dim != "F")
+    return [f"{__file__}:{name}", *sizes, "--dtype", f"F={dims['F']}"]
+
+
+def runs_of(op: Any, **dims: int | str) -> list[GradientRun]:
     """Return the runs of the gradients of a call: in any order, and in one."""
     found = [
         each
@@ -141,7 +109,7 @@ def test_a_question_is_that_of_a_call_and_has_no_names() -> None:
 
 def test_the_gradient_of_a_bias_is_another_question() -> None:
     kinds = [GradientKind(bias=bias) for bias in (False, True)]
-    plain, biased = (calls_of(relative, SMALL, kind)[0] for kind in kinds)
+    plain, biased = (calls_of(relative, RELATIVE, kind)[0] for kind in kinds)
     assert isinstance(biased, GradientRun)
     assert GradientRun.from_json(json.loads(json.dumps(biased.to_json()))) == biased
     assert str(biased.problem) == f"{plain.problem}, with that of the bias"
@@ -158,7 +126,7 @@ def test_what_has_no_gradient_or_no_score_is_not_measured() -> None:
     assert runs_of(distant, **{**SMALL, "T": 0}) == []
 
 
-def registered(**dims: int) -> tuple[Registry, AttentionGradKey]:
+def registered(**dims: int | str) -> tuple[Registry, AttentionGradKey]:
     """Return a registry with one kernel of gradients, in any order, and its key."""
     mine = Registry("mine")
     (run, _) = runs_of(distant, **dims)
@@ -193,7 +161,7 @@ def test_a_session_measures_and_a_call_takes_the_best(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("compiler")
 def test_kernels_with_the_gradient_of_a_bias_are_tuned(tmp_path: Path) -> None:
-    path, dims = tmp_path / "tuning.sqlite", {**SMALL, "B": 2}
+    path, dims = tmp_path / "tuning.sqlite", {**RELATIVE, "B": 2}
     report = ck.autotune(
         relative, [dims], gradient=True, bias=True, database=path, device=f"emu:{ARCH}", limit=1
     )
@@ -219,7 +187,7 @@ def test_kernels_with_the_gradient_of_a_bias_are_tuned(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", [GradientKind(), GradientKind(deterministic=True, bias=True)])
 def test_autotune_measures_on_the_device(kind: GradientKind) -> None:
     """Another order of summation leaves a part of dq for each tile of keys."""
-    dims = {**SMALL, "T": 300}
+    dims = {**RELATIVE, "T": 300}
     (run,) = calls_of(relative, dims, kind)
     assert isinstance(run, GradientRun)
     one = ck.select(run.problem, arch=ARCH, strategy=Autotune(limit=1), epilogue=run.filling)
@@ -259,7 +227,7 @@ def test_the_commands_ask_for_gradients(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("CKLANG_DEVICE", f"emu:{ARCH}")
-    words = [f"{__file__}:distant", *(f"{name}={extent}" for name, extent in SMALL.items())]
+    words = call_of("distant", SMALL)
     words += [option, "--budget", "0s", "--database", str(tmp_path / "tuning.sqlite")]
     assert main([command, *words]) == 0
     text = capsys.readouterr().out
@@ -275,7 +243,7 @@ def test_the_commands_ask_for_gradients(
 def test_the_commands_ask_for_the_gradient_of_a_bias(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = [f"{__file__}:distant", *(f"{name}={extent}" for name, extent in SMALL.items())]
+    words = call_of("distant", SMALL)
     words += ["--bias", "--budget", "0s", "--database", str(tmp_path / "tuning.sqlite")]
     assert main([command, *words]) == 1
     assert "CK-G008" in capsys.readouterr().err
@@ -285,7 +253,7 @@ def test_the_commands_ask_for_the_gradient_of_a_bias(
 def test_gradients_are_benchmarked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CKLANG_DEVICE", f"emu:{ARCH}")
     table = tmp_path / "table.csv"
-    words = [f"{__file__}:relative", *(f"{name}={extent}" for name, extent in SMALL.items())]
+    words = call_of("relative", RELATIVE)
     words += ["--bias", "--limit", "1", "--database", str(tmp_path / "tuning.sqlite")]
     assert main(["bench", *words, "--csv", str(table)]) == 0
     (row,) = csv.DictReader(table.read_text().splitlines())

@@ -17,24 +17,17 @@ from hypothesis import strategies as st
 
 from cklang.arch import arch
 from cklang.errors import CkError, CkUnsupportedError, CkValueError
-from cklang.keys import Algorithm, DKind, DOperand, KernelKey, Layout, Signature
+from cklang.keys import Algorithm, DKind, DOperand, KernelKey
 from cklang.runtime.convolution import ConvProblem, conv_problem
 from cklang.tuning.constants import fitted, fitted_sets, read_set
 from cklang.tuning.model import CostModel, GemmShape, Ranker, estimate, rank
 from cklang.tuning.terms import costs, geometry, step_time, times
 from cklang.tuning.traits import Columns, Resources, Traits, matrix_rate, traits_of
 from cklang.types import bf16, f16, f32, i8, i32
+from tests.support.algorithms import wide
+from tests.support.gemm_keys import OPEN
 
 SPEC = arch("gfx942")
-SIGNATURE = Signature(
-    dtype_a=f16,
-    dtype_b=f16,
-    dtype_acc=f32,
-    dtype_e=f16,
-    layout_a=Layout.ROW,
-    layout_b=Layout.COL,
-    epilogue="",
-)
 
 extents = st.integers(1, 40_000)
 shapes = st.builds(GemmShape, m=extents, n=extents, k=extents)
@@ -52,7 +45,7 @@ algorithms = st.builds(
 )
 keys = st.builds(
     KernelKey,
-    st.sampled_from((SIGNATURE, replace(SIGNATURE, dtype_a=bf16, dtype_b=bf16, dtype_e=f32))),
+    st.sampled_from((OPEN, replace(OPEN, dtype_a=bf16, dtype_b=bf16, dtype_e=f32))),
     algorithms,
     st.sampled_from(("gfx942", "gfx950")),
 )
@@ -61,16 +54,7 @@ keys = st.builds(
 def key(
     tile: tuple[int, int, int] = (128, 128, 64), arch: str = "gfx942", **more: Any
 ) -> KernelKey:
-    algorithm = Algorithm(
-        tile=tile,
-        warps=(2, 2, 1),
-        warp_tile=(16, 16, 16),
-        vector_a=8,
-        vector_b=8,
-        vector_e=8,
-        **more,
-    )
-    return KernelKey(SIGNATURE, algorithm, arch)
+    return KernelKey(OPEN, wide(tile=tile, **more), arch)
 
 
 @given(keys, shapes)
@@ -206,8 +190,8 @@ def test_a_small_problem_wants_a_small_tile_and_a_large_one_a_large_tile() -> No
 def test_full_sized_operands_of_the_epilogue_cost_time() -> None:
     d = DOperand(dtype=f32, kind=DKind.FULL)
     plain = key()
-    wide = replace(plain, signature=replace(SIGNATURE, d=(d,)))
-    narrow = replace(plain, signature=replace(SIGNATURE, d=(replace(d, kind=DKind.ROW),)))
+    wide = replace(plain, signature=replace(OPEN, d=(d,)))
+    narrow = replace(plain, signature=replace(OPEN, d=(replace(d, kind=DKind.ROW),)))
     shape = GemmShape(m=4096, n=4096, k=64)
     assert estimate(wide, shape).us > estimate(plain, shape).us
     assert estimate(narrow, shape).us == estimate(plain, shape).us

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: MIT
+"""Programs in a process that sees no CK Tile headers and builds kernels from a bundle."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+__all__ = ["run_without_headers"]
+
+_HIDDEN = """
+from cklang.errors import CkBuildError
+from cklang.runtime.toolchain import find_ck_tree
+
+try:
+    find_ck_tree()
+except CkBuildError:
+    pass
+else:
+    raise SystemExit("the headers are not hidden")
+"""
+
+
+def run_without_headers(program: str, bundle: Path, folder: Path) -> str:
+    """Run a program that has only the stencils of a bundle; return what it prints."""
+    empty = folder / "no_headers"
+    empty.mkdir()
+    environment = {
+        **os.environ,
+        "CKLANG_BUNDLE": str(bundle),
+        "CKLANG_CK_DIR": str(empty),
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+    }
+    file = folder / "program.py"
+    file.write_text(_HIDDEN + program)
+    done = subprocess.run(
+        [sys.executable, str(file)], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout

@@ -239,6 +239,7 @@ def test_no_keys_give_zeros() -> None:
     assert found.k.shape == none.shape
 
 
+@pytest.mark.usefixtures("emulator")
 def test_refusals() -> None:
     x = np.ones((1, 8, 8, 64), np.float16)
     with pytest.raises(CkError, match="G006"):

@@ -192,6 +192,7 @@ def test_short_packed_sequences_are_skipped(least: int, covered: Callable[..., N
         covered("attention: packed sequences, short ones skipped", "f16", ARCH)
 
 
+@pytest.mark.usefixtures("emulator")
 def test_packed_sequences_have_a_length_each() -> None:
     q, k = np.zeros((5, 2, 64), np.float16), np.zeros((4, 2, 16, 64), np.float16)
     starts, lengths, table = (np.zeros(n, np.int32) for n in (4, 2, (2, 2)))

@@ -127,6 +127,7 @@ def test_weights_of_8_bits_use_the_whole_range() -> None:
     assert (found.bound < 0.3 * 64 * small / (1 + small)).all()
 
 
+@pytest.mark.usefixtures("emulator")
 def test_rdna3_has_none() -> None:
     q = np.zeros((1, 1, 3, 64), np.float16)
     with pytest.raises(CkError, match="CK-K102"):

@@ -209,6 +209,7 @@ def test_the_lse_of_v3_lacks_the_scale() -> None:
         assert (largest_ratio(lse, want_lse, bound_lse) <= 1) == right
 
 
+@pytest.mark.usefixtures("emulator")
 def test_what_has_no_hook_is_refused_by_name() -> None:
     q, k, v = tensors(f16, 40, 40, 128, 128)
     with pytest.raises(CkError, match="attention-lse"):

@@ -7,6 +7,7 @@ import gc
 import weakref
 
 import numpy as np
+import pytest
 
 import cklang as ck
 from cklang.runtime.registry import Registry
@@ -45,6 +46,7 @@ def test_a_selection_keeps_no_registry() -> None:
     assert chosen.key.arch == "gfx942"
 
 
+@pytest.mark.usefixtures("emulator")
 def test_a_call_that_is_remembered_keeps_no_registry() -> None:
     registry = filled()
     with ck.using(registry=registry, arch="gfx942"):

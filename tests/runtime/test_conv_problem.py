@@ -389,6 +389,7 @@ def zeros(*shape: int) -> np.ndarray[Any, Any]:
     return np.zeros(shape, np.float16)
 
 
+@pytest.mark.usefixtures("emulator")
 def test_results_take_derived_extents() -> None:
     problem = only(ConvProblem, plain.problems(zeros(2, 9, 8, 16), zeros(24, 3, 3, 16)))
     assert problem.output == (1, 4, 3)

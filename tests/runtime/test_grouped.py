@@ -180,6 +180,7 @@ def test_what_cannot_be_grouped(op: Op, args: tuple[Any, ...], code: str) -> Non
     assert caught.value.code == code
 
 
+@pytest.mark.usefixtures("emulator")
 @pytest.mark.parametrize("gpu", ["gfx90a", "gfx950"])
 def test_the_gpu_of_the_context_runs_it(gpu: str) -> None:
     with ck.using(arch=gpu):

@@ -180,8 +180,9 @@ def test_short_packed_sequences_are_skipped(least: int, covered: Callable[..., N
     args = [*tensors, mine, theirs, slopes, np.int32(least)]
     o = np.full((mine[-1], 4, 40), 7, np.float16)
     lse = np.full((4, mine[-1]), 7, np.float32)
-    check(skipping, args, out=(o, lse))
     kept = np.repeat([queries <= least for queries, _ in lengths], np.diff(mine))
+    # Nothing is said of what stands in rows that are skipped.
+    check(skipping, args, out=(o, lse), unchecked=float(kept.mean()))
     assert (o[kept] == 7).all()
     assert (lse[:, kept] == 7).all()
     assert not (lse[:, ~kept] == 7).any()

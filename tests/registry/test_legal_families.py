@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Legal kernels of every family compile, whatever element types meet whatever features.
 
-``tests/legal_kernels.py`` draws them. An ordinary run compiles the few of ``ORDINARY``, the same
-ones each time, so that their stencils stay in the cache; ``--exhaustive`` compiles more of each.
+``tests/support/legal_kernels.py`` draws them. The tier *compile* compiles the few of ``ORDINARY``,
+the same ones each time, so that their stencils stay in the cache; the tier *full* more of each.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from cklang.keys import DKind, Family
 from tests.support import legal_kernels
 
 ORDINARY = {"product": 0, "convolution": 2, "attention": 103, "attention_grad": 0, "helper": 2}
-"""The seed of the kernel that an ordinary run compiles of a family."""
+"""The seed of the kernel of a family that the tier *compile* compiles."""
 MANY = 12
-"""How many of each family an exhaustive run compiles."""
+"""How many of each family the full run compiles."""
 DRAWN = 300
 """How many kernels are drawn to see what the draw reaches."""
 

@@ -34,6 +34,13 @@ settings.register_profile("nightly", _COMMON, max_examples=5000, print_blob=True
 settings.load_profile("dev")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that writes golden files."""
+    parser.addoption(
+        "--update-golden", action="store_true", help="write golden files instead of comparing"
+    )
+
+
 @pytest.fixture
 def results_on_device(monkeypatch: pytest.MonkeyPatch) -> None:
     """Results lie where the arguments do, as torch has them: on gfx942."""

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import linecache
 import types
 from collections.abc import Callable
@@ -18,14 +17,6 @@ from cklang.frontend.program import Program
 from cklang.ir.nodes import Function
 
 MARK = "\n======\n"
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    # The conftest of another folder may have added it.
-    with contextlib.suppress(ValueError):
-        parser.addoption(
-            "--update-golden", action="store_true", help="write golden files instead of comparing"
-        )
 
 
 @pytest.fixture(scope="session")
@@ -79,7 +70,7 @@ def check_golden(
         program, _, want = path.read_text().partition(MARK)
         program = program.rstrip() + "\n"
         got = make(program, path.stem).rstrip() + "\n"
-        if request.config.getoption("--update-golden", default=False):
+        if request.config.getoption("--update-golden"):
             path.write_text(program + MARK + got)
         else:
             assert got == want

@@ -33,9 +33,11 @@ from cklang.errors import CkError
 from cklang.ir.nodes import Function
 from cklang.ir.parser import parse_function
 from cklang.keys import Algorithm, DKind, DOperand, Family, KernelKey, Layout, Scale, Signature
+from cklang.lowering.attention import lower_any
+from cklang.lowering.gemm import KernelSource
 from cklang.plain_keys import TransposeKey
 from cklang.runtime.advice import fix
-from cklang.runtime.build import shared_builder
+from cklang.runtime.build import shared_builder, source_of
 from cklang.runtime.family import NOTHING
 from cklang.runtime.rules import objections
 from cklang.runtime.space import attention_pattern, enumerate_legal, legal_values
@@ -277,6 +279,13 @@ def objected(key: AnyKey) -> list[str]:
 # --- machine code
 
 
+def source(key: AnyKey) -> KernelSource:
+    """Return the C++ of a kernel whose holes are filled with functions of all arguments."""
+    if isinstance(key, KernelKey):
+        return source_of(key, _region(key.signature))
+    return source_of(key, NOTHING) if isinstance(key, TransposeKey) else lower_any(key, _fill(key))
+
+
 def compiled(key: AnyKey) -> Path:
     """Return the code object of a kernel whose holes are filled with functions of all arguments.
 
@@ -310,12 +319,16 @@ def _region(signature: Signature) -> Function:
         total = f"sum{index}"
     results, types = [f"%{total}"], [f"{acc}[]"]
     for name, operands, dtype in (("a", s.a, s.dtype_a), ("b", s.b, s.dtype_b)):
-        for index, operand in enumerate(operands):
-            term = widened(f"{name}{index}", operand.dtype, f32)
-            lines.append(f"  %{name}f: f32[] = neg(%{term})")
-            lines.append(f"  %{name}r: {dtype}[] = cast(%{name}f) {{to = {dtype}}}")
-            results.append(f"%{name}{'f' if dtype == f32 else 'r'}")
-            types.append(f"{dtype}[]")
+        terms = [widened(f"{name}{i}", each.dtype, f32) for i, each in enumerate(operands)]
+        if not terms:
+            continue
+        for index, term in enumerate(terms[1:]):
+            lines.append(f"  %{name}sum{index}: f32[] = add(%{terms[0]}, %{term})")
+            terms[0] = f"{name}sum{index}"
+        lines.append(f"  %{name}f: f32[] = neg(%{terms[0]})")
+        lines.append(f"  %{name}r: {dtype}[] = cast(%{name}f) {{to = {dtype}}}")
+        results.append(f"%{name}{'f' if dtype == f32 else 'r'}")
+        types.append(f"{dtype}[]")
     head = f"func @epilogue({', '.join(params)}) -> {', '.join(types)} {{"
     return parse_function("\n".join([head, *lines, f"  return {', '.join(results)}", "}"]))
 

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: MIT
+"""Which kernel is chosen for which problem of ``benchmarks/selection.py``, as it was.
+
+A change of the code that is to leave choices alone leaves ``selection.json`` alone; one of the
+cost model or of the rules shows in its diff. Write it with ``--update-golden``.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from selection import ARCH, PROBLEMS, made, registry
+
+from cklang.runtime.select import select
+
+TABLE = Path(__file__).with_name("selection.json")
+STRATEGIES = ("first_fit", "heuristic")
+SHAPES = [(64 + 8 * i, 64 + 8 * (i % 37), 64 + 8 * (i % 101)) for i in range(0, PROBLEMS, 4)]
+
+
+def test_the_kernels_chosen_are_as_they_were(request: pytest.FixtureRequest) -> None:
+    kernels = registry()
+    chosen = {
+        strategy: {
+            "x".join(map(str, shape)): select(
+                made(*shape), registry=kernels, arch=ARCH, strategy=strategy
+            ).key.label
+            for shape in SHAPES
+        }
+        for strategy in STRATEGIES
+    }
+    if request.config.getoption("--update-golden"):
+        TABLE.write_text(json.dumps(chosen, indent=1) + "\n")
+    assert chosen == json.loads(TABLE.read_text())
+    assert len(set(chosen["heuristic"].values())) > 5, "it chooses by problem"

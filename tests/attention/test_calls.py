@@ -319,6 +319,7 @@ def test_results_go_where_they_are_told() -> None:
         plain(*args[:3], out=args[0])
 
 
+@pytest.mark.usefixtures("emulator")
 def test_an_empty_result_launches_nothing() -> None:
     args = arrays(
         np.random.default_rng(4), {"B": 0, "G": 1, "H": 1, "S": 4, "T": 4, "D": 8, "E": 8}
@@ -387,12 +388,14 @@ def test_rules_of_arrays(q: Any, rule: str) -> None:
         plain.explain(q, k, v)
 
 
+@pytest.mark.usefixtures("emulator")
 def test_heads_are_checked_at_the_call() -> None:
     q, k = np.zeros((1, 4, 3, 8), np.float16), np.zeros((1, 3, 3, 8), np.float16)
     with pytest.raises(CkError, match="CK-I045 4 query heads cannot share 3 key heads"):
         plain(q, k, k)
 
 
+@pytest.mark.usefixtures("emulator")
 def test_head_sizes_beyond_the_tilings_are_refused() -> None:
     q = np.zeros((1, 1, 3, 264), np.float16)
     with pytest.raises(CkError, match="CK-K101") as caught:
@@ -402,6 +405,7 @@ def test_head_sizes_beyond_the_tilings_are_refused() -> None:
     )
 
 
+@pytest.mark.usefixtures("emulator")
 def test_algorithms_belong_to_families() -> None:
     q = np.zeros((1, 1, 3, 8), np.float16)
     with pytest.raises(CkError, match="CK-K002"):

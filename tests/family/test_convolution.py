@@ -217,6 +217,7 @@ def test_groups_that_share_a_tile_unasked(covered: Callable[..., None]) -> None:
     covered("conv, depthwise", "f16", "gfx942")
 
 
+@pytest.mark.usefixtures("emulator")
 def test_channels_must_be_contiguous() -> None:
     """An NCHW array seen with its channels last is refused with the way to convert it."""
     x = np.moveaxis(np.zeros((2, 16, 9, 7), np.float16), 1, -1)
@@ -225,6 +226,7 @@ def test_channels_must_be_contiguous() -> None:
     assert "numpy.moveaxis(x, 1, -1)" in str(refusal.value)
 
 
+@pytest.mark.usefixtures("emulator")
 def test_wrong_special_is_refused() -> None:
     named = plain.using(narrow(special=ConvSpecial.POINTWISE))
     with pytest.raises(CkError, match="conv-special"):

@@ -101,6 +101,7 @@ class TestProblems:
             found = objections(algorithm, problem.signature, arch("gfx942"), problem)
             assert ("vector-b" not in {each.rule for each in found}) == legal
 
+    @pytest.mark.usefixtures("emulator")
     def test_loads_straight_into_lds_are_refused_by_name(self) -> None:
         (problem,) = dequantised.problems(*weights(64, 64, 64))
         wanted = pipelined(NARROW, Pipeline.COMP_ASYNC)

@@ -399,6 +399,7 @@ def test_results_take_derived_extents() -> None:
     assert plain(zeros(0, 9, 8, 16), zeros(24, 3, 3, 16)).shape == (0, 4, 3, 24)
 
 
+@pytest.mark.usefixtures("emulator")
 @pytest.mark.parametrize(
     ("x", "w", "code", "words"),
     [
@@ -417,6 +418,7 @@ def test_calls_that_are_refused(
     assert words in str(caught.value)
 
 
+@pytest.mark.usefixtures("emulator")
 def test_groups_of_calls_are_products() -> None:
     with pytest.raises(CkError) as caught:
         plain.grouped([(zeros(1, 9, 8, 16), zeros(24, 3, 3, 16))])

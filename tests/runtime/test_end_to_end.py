@@ -217,6 +217,7 @@ class TestOneOp:
 
     op = FUSED
 
+    @pytest.mark.usefixtures("emulator")
     @pytest.mark.parametrize("shape", [(0, 5, 3), (5, 0, 3), (0, 0, 0), (4, 0, 0)])
     def test_no_element_no_launch(self, shape: tuple[int, int, int]) -> None:
         got = self.op(*simple(*shape))

@@ -166,6 +166,7 @@ def batched(x: ck.f16[B, M, K], w: ck.f16[B, K, N]) -> ck.f16[B, M, N]:
     return x @ w
 
 
+@pytest.mark.usefixtures("emulator")
 @pytest.mark.parametrize(
     ("op", "args", "code"),
     [

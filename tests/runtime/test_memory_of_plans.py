@@ -139,6 +139,7 @@ def allocated(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     gc.collect()
 
 
+@pytest.mark.usefixtures("emulator")
 def test_constants_are_given_back_with_their_plans(allocated: list[int]) -> None:
     device = open_device(GPU)
     kept = [cell(device, 654_321), cell(device, 654_321)]

@@ -104,7 +104,7 @@ def _watch_builds() -> None:
 
 
 def _watch_devices() -> None:
-    load, devices = library.load, device._devices
+    load, devices, find = library.load, device._devices, device._find
     load_code, launch = Device.load, Launch.__call__
 
     @wraps(load)
@@ -117,6 +117,11 @@ def _watch_devices() -> None:
         # The library is loaded once in a process, but each of these needs it.
         _usage.emulator = True
         return devices(mode)
+
+    @wraps(find)
+    def noting_device(asked: str | None) -> Device:
+        _usage.emulator = True
+        return find(asked)
 
     @wraps(load_code)
     def noting_code(gpu: Device, code: bytes, symbol: str) -> Function:
@@ -140,6 +145,7 @@ def _watch_devices() -> None:
         (library, "load", noting_load),
         (emulator, "load", noting_load),
         (device, "_devices", noting_devices),
+        (device, "_find", noting_device),
         (Device, "load", noting_code),
         (Launch, "__call__", noting_launch),
     )

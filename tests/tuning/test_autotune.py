@@ -83,6 +83,7 @@ def tune(path: Path, executor: Executor, op: Op = linear, **more: Any) -> Any:
     )
 
 
+@pytest.mark.usefixtures("emulator")
 def test_the_least_cost_wins_and_calls_use_it(tmp_path: Path) -> None:
     report = tune(tmp_path, Pretending(narrow), patience=99)
     (found,) = report.problems
@@ -100,6 +101,7 @@ def test_the_least_cost_wins_and_calls_use_it(tmp_path: Path) -> None:
     assert "nothing of it is in the tuning database" in other.reason
 
 
+@pytest.mark.usefixtures("emulator")
 def test_a_strategy_made_later_sees_what_was_measured_later(tmp_path: Path) -> None:
     (case,) = calls_of(linear, SHAPE)
     path = tmp_path / "t.sqlite"
@@ -111,6 +113,7 @@ def test_a_strategy_made_later_sees_what_was_measured_later(tmp_path: Path) -> N
     assert after.key == found.best.key != before.key
 
 
+@pytest.mark.usefixtures("emulator")
 @pytest.mark.parametrize("status", ["wrong", "failed", "crashed", "slow"])
 def test_what_is_not_right_never_wins(tmp_path: Path, status: str) -> None:
     def verdict(key: KernelKey) -> Verdict:
@@ -122,6 +125,7 @@ def test_what_is_not_right_never_wins(tmp_path: Path, status: str) -> None:
     assert "as told" in str(found)
 
 
+@pytest.mark.usefixtures("emulator")
 def test_no_right_kernel_is_said_and_the_heuristic_stays(tmp_path: Path) -> None:
     (found,) = tune(tmp_path, Pretending(lambda _: ("wrong", None)), patience=99).problems
     assert found.best is None
@@ -131,6 +135,7 @@ def test_no_right_kernel_is_said_and_the_heuristic_stays(tmp_path: Path) -> None
     assert chosen.key == select(found.problem, arch="gfx942").key
 
 
+@pytest.mark.usefixtures("emulator")
 def test_a_session_goes_on_where_the_last_one_stopped(tmp_path: Path) -> None:
     first, second = Pretending(narrow), Pretending(narrow)
     assert "the limit is reached" in str(tune(tmp_path, first, limit=2, patience=99))
@@ -143,6 +148,7 @@ def test_a_session_goes_on_where_the_last_one_stopped(tmp_path: Path) -> None:
     assert third.asked == []
 
 
+@pytest.mark.usefixtures("emulator")
 def test_it_stops_when_nothing_gets_better(tmp_path: Path) -> None:
     rising = Pretending(lambda _: ("right", float(len(rising.asked))))
     (found,) = tune(tmp_path, rising, patience=2, problems=[LARGE]).problems
@@ -150,6 +156,7 @@ def test_it_stops_when_nothing_gets_better(tmp_path: Path) -> None:
     assert found.ended == "none of the last 2 was better"
 
 
+@pytest.mark.usefixtures("emulator")
 def test_problems_take_turns_and_a_budget_ends_all(tmp_path: Path) -> None:
     slow = Pretending(narrow)
     report = tune(tmp_path, slow, problems=[SHAPE, LARGE], budget=0)
@@ -161,6 +168,7 @@ def test_problems_take_turns_and_a_budget_ends_all(tmp_path: Path) -> None:
     assert turns.asked[:2] == firsts
 
 
+@pytest.mark.usefixtures("emulator")
 def test_the_budget_ends_a_session_in_the_midst_of_many_problems(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,6 +190,7 @@ def test_the_budget_ends_a_session_in_the_midst_of_many_problems(
     assert {each.ended for each in report.problems} == {"the budget is used up"}
 
 
+@pytest.mark.usefixtures("emulator")
 def test_a_broken_executor_loses_nothing_that_was_measured(tmp_path: Path) -> None:
     class Breaking(Pretending):
         def submit(self, call: Any, /, *arguments: Any, **more: Any) -> Future[Any]:
@@ -195,6 +204,7 @@ def test_a_broken_executor_loses_nothing_that_was_measured(tmp_path: Path) -> No
         assert len(database) == 2
 
 
+@pytest.mark.usefixtures("emulator")
 def test_a_task_that_kills_or_occupies_its_workers_has_no_cost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,6 +228,7 @@ def test_a_task_that_kills_or_occupies_its_workers_has_no_cost(
     assert any("every worker" in m.note for m in bad)
 
 
+@pytest.mark.usefixtures("emulator")
 def test_arguments_may_be_arrays(tmp_path: Path) -> None:
     x, w = np.ones((66, 70), np.float16)[:, :33].T[:33], np.ones((40, 66), np.float16)
     bias = np.ones(40, np.float16)
@@ -226,6 +237,7 @@ def test_arguments_may_be_arrays(tmp_path: Path) -> None:
     assert "c" in found.problem.signature.layouts
 
 
+@pytest.mark.usefixtures("emulator")
 @pytest.mark.parametrize(
     ("more", "code"),
     [
@@ -294,6 +306,7 @@ class TestChecking:
         assert error_ratio(case.fused, [x], (wide @ wide.T).astype(np.float32)) <= 1
 
 
+@pytest.mark.usefixtures("emulator")
 def test_the_table_and_the_report(tmp_path: Path) -> None:
     found = bench(
         linear,
@@ -313,6 +326,7 @@ def test_the_table_and_the_report(tmp_path: Path) -> None:
     assert "geometric mean" in found.oracle()
 
 
+@pytest.mark.usefixtures("emulator")
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
 def test_the_picture(tmp_path: Path, suffix: str) -> None:
     from cklang.cli.plot import draw
@@ -326,6 +340,7 @@ def test_the_picture(tmp_path: Path, suffix: str) -> None:
         draw(found, tmp_path / "picture.gif")
 
 
+@pytest.mark.usefixtures("emulator")
 def test_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 

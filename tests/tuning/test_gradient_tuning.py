@@ -205,6 +205,7 @@ def test_autotune_measures_on_the_device(kind: GradientKind) -> None:
     assert chosen.key != one.key
 
 
+@pytest.mark.usefixtures("emulator")
 def test_a_wrong_kernel_never_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     _, key = registered(**SMALL)
     (run, _) = runs_of(distant, **SMALL)
@@ -214,6 +215,7 @@ def test_a_wrong_kernel_never_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "1.5 times its bound" in found["note"]
 
 
+@pytest.mark.usefixtures("emulator")
 @pytest.mark.parametrize("command", ["tune", "bench"])
 @pytest.mark.parametrize(
     ("option", "said"), [("--gradient", ""), ("--deterministic", ", added in one order")]
@@ -239,6 +241,7 @@ def test_the_commands_ask_for_gradients(
         assert "the budget is used up" in text
 
 
+@pytest.mark.usefixtures("emulator")
 @pytest.mark.parametrize("command", ["tune", "bench"])
 def test_the_commands_ask_for_the_gradient_of_a_bias(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -26,14 +26,14 @@ from pathlib import Path
 
 from cklang.arch import arch
 from cklang.attention_keys import AttentionKey, AttentionSignature, MaskKind, ScoreKind
+from cklang.build.steps import compile_headers, compile_host, compile_stencil, link_fill
+from cklang.families.attention.functions import attention_fill
+from cklang.families.attention.lower import lower_attention
+from cklang.families.attention.space import attention_algorithms
+from cklang.hipcc import driver
 from cklang.ir.parser import parse
-from cklang.lowering.attention import lower_attention
-from cklang.lowering.attention_fill import attention_fill
 from cklang.lowering.headers import PRECOMPILED_ATTENTION
-from cklang.runtime import hipcc
-from cklang.runtime.attention.space import attention_algorithms
-from cklang.runtime.compile import compile_headers, compile_host, compile_stencil, link_fill
-from cklang.runtime.toolchain import find_ck_tree, find_toolchain
+from cklang.toolchain.compilers import find_ck_tree, find_toolchain
 from cklang.types import f16
 
 ARCH = "gfx942"
@@ -98,7 +98,7 @@ def upstream(size: int, pipeline: str, folder: Path) -> Callable[[], object]:
     library = folder / "unit.so"
     words = [*FLAGS.split(), f"--offload-arch={ARCH}", "-I", str(source), "-fPIC", "-shared"]
     words += ["-Wl,--allow-shlib-undefined", str(unit), "-o", str(library)]
-    return lambda: hipcc.build(words, sys.stderr.write)
+    return lambda: driver.build(words, sys.stderr.write)
 
 
 def measure(size: int) -> None:

@@ -23,9 +23,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cklang.runtime import hipcc
-from cklang.runtime.device import open_device
-from cklang.runtime.toolchain import find_ck_tree
+from cklang.device.device import open_device
+from cklang.hipcc import driver
+from cklang.toolchain.compilers import find_ck_tree
 
 ONCE = "-warmup=0 -repeat=1"
 """What every run is given besides its problem: launch once."""
@@ -218,7 +218,7 @@ def _generate(example: Example, source: Path, out: Path, arch: str) -> list[str]
 
 
 def _hipcc(words: Sequence[str]) -> None:
-    hipcc.build(words, sys.stderr.write)
+    driver.build(words, sys.stderr.write)
 
 
 def _processor_seconds() -> float:

@@ -28,7 +28,7 @@ from ck_plan import ARCHS, EVERYTHING, Unit, units
 from instruction_coverage import HEADER, measure
 
 from cklang.errors import CkError
-from cklang.runtime import hipcc
+from cklang.hipcc import driver
 
 
 def planned(archs: Iterable[str], families: Iterable[str], folder: Path) -> list[tuple[str, Unit]]:
@@ -58,7 +58,7 @@ def compile_unit(unit: Unit, arch: str, folder: Path) -> None:
     said: list[str] = []
     start = time.perf_counter()
     try:
-        hipcc.build([*words, "-c", str(unit.source), "-o", str(output)], said.append)
+        driver.build([*words, "-c", str(unit.source), "-o", str(output)], said.append)
     except CkError:
         lines = "".join(said).splitlines()
         first = next((line for line in lines if "error" in line), "\n".join(lines[-3:]))

@@ -17,17 +17,17 @@ from pathlib import Path
 
 import upstream_unit
 
-from cklang.ir.parser import parse
-from cklang.keys import DKind, DOperand, KernelKey, Layout, Signature
-from cklang.lowering.gemm import lower
-from cklang.runtime.candidates import candidates
-from cklang.runtime.compile import (
+from cklang.build.steps import (
     compile_headers,
     compile_host,
     compile_stencil,
     link_fill,
 )
-from cklang.runtime.toolchain import find_ck_tree, find_toolchain
+from cklang.families.gemm.lower import lower
+from cklang.ir.parser import parse
+from cklang.keys import DKind, DOperand, KernelKey, Layout, Signature
+from cklang.selection.candidates import candidates
+from cklang.toolchain.compilers import find_ck_tree, find_toolchain
 from cklang.types import f16, f32
 
 ARCH = "gfx942"

@@ -24,11 +24,10 @@ import ml_dtypes
 import numpy as np
 
 import cklang as ck
-from cklang.runtime import codeobject
-from cklang.runtime import compile as steps
-from cklang.runtime.build import shared_builder
+from cklang.build import code_object, steps
+from cklang.build.builder import shared_builder
 from cklang.runtime.op import Op
-from cklang.runtime.plans import wanted
+from cklang.runtime.planner import wanted
 
 M, N, K = ck.dims("M N K")
 B, H, S, T, D = ck.dims("B H S T D")
@@ -78,8 +77,8 @@ class Comparison:
 
     filled: tuple[str, ...]
     source: tuple[str, ...]
-    filled_facts: codeobject.KernelFacts
-    source_facts: codeobject.KernelFacts
+    filled_facts: code_object.KernelFacts
+    source_facts: code_object.KernelFacts
 
     @property
     def same(self) -> bool:
@@ -158,7 +157,7 @@ def compare(op: Op, args: tuple[Any, ...], gpu: str) -> Comparison:
                 steps.compile_inline(source.inline, gpu, folder, tools, builder.tree)
                 text = steps.assembly(folder / "kernel.bc", None, gpu, folder, tools)
             streams.append(tuple(instructions(text.file.read_text())))
-            facts.append(codeobject.read(folder / "kernel.hsaco").kernels[0])
+            facts.append(code_object.read(folder / "kernel.hsaco").kernels[0])
     filled, inline = streams
     return Comparison(filled, inline, *facts)
 

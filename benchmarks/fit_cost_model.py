@@ -4,7 +4,7 @@
 The table knows only the winner of each shape, so two things are fitted together: the winner's
 predicted time should be the measured one, and no candidate should be predicted quicker than the
 winner (the likelihood of the winner under a soft minimum over all candidates). The equations are
-those of `cklang.tuning.terms`, differentiated by autograd. Needs scipy and autograd.
+those of `cklang.families.gemm.cost.terms`, differentiated by autograd. Needs scipy and autograd.
 
     python benchmarks/fit_cost_model.py            # all GPUs, with cross-validation, a few minutes
 """
@@ -25,9 +25,9 @@ from data.published import Table, folds, gpus, read
 from scipy.optimize import minimize
 
 from cklang.arch import ArchSpec
-from cklang.tuning.constants import Constants, FittedSet
-from cklang.tuning.terms import Geometry, costs, geometry, step_time, times
-from cklang.tuning.traits import Columns
+from cklang.families.cost_constants import Constants, FittedSet
+from cklang.families.gemm.cost.terms import Geometry, costs, geometry, step_time, times
+from cklang.families.gemm.cost.traits import Columns
 
 Floats = npt.NDArray[np.float64]
 

@@ -9,7 +9,7 @@ import time
 import numpy as np
 from programs import arguments, linear_gelu
 
-from cklang.runtime.device import open_device
+from cklang.device.device import open_device
 
 SHAPE = (64, 64, 32)
 

@@ -27,9 +27,8 @@ from pathlib import Path
 
 from cklang import emulator
 from cklang.emulator.library import text_section
-from cklang.runtime import offload
+from cklang.hipcc import fat_binary
 
-#: The machine numbers in the flags of an AMD GPU code object's ELF header.
 MACHINES = {
     0x3F: "gfx90a",
     0x4C: "gfx942",
@@ -150,7 +149,7 @@ def code_objects(path: Path) -> Iterator[tuple[str, bytes]]:
         return
     for found in re.finditer(b"__CLANG_OFFLOAD_BUNDLE__", image):
         with contextlib.suppress(ValueError):  # the word also stands among a program's texts
-            for part in offload.entries(image[found.start() :]).values():
+            for part in fat_binary.entries(image[found.start() :]).values():
                 if (arch := machine(part)) is not None:
                     yield arch, part
 

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import upstream_unit
 
+from cklang.build import code_object
+from cklang.build.steps import assembly, compile_inline, compile_stencil, link_fill
+from cklang.families.gemm.lower import lower
 from cklang.ir.parser import parse
 from cklang.keys import Algorithm, KernelKey, Layout, Signature
-from cklang.lowering.gemm import lower
-from cklang.runtime import codeobject
-from cklang.runtime.compile import assembly, compile_inline, compile_stencil, link_fill
-from cklang.runtime.toolchain import CkTree, Toolchain, find_ck_tree, find_toolchain
+from cklang.toolchain.compilers import CkTree, Toolchain, find_ck_tree, find_toolchain
 from cklang.types import f16, f32
 
 _IDENTITY = "func @epilogue(%acc: f32[]) -> f32[] {\n  return %acc\n}\n"
@@ -73,12 +73,12 @@ def _bodies(file: Path) -> dict[str, Counter[str]]:
     """Instructions by mnemonic of each function of an assembly text."""
     _, *parts = _FUNCTION.split(file.read_text(encoding="utf-8"))
     return {
-        name: codeobject.count_instructions(body.partition("\n.Lfunc_end")[0])
+        name: code_object.count_instructions(body.partition("\n.Lfunc_end")[0])
         for name, body in zip(parts[::2], parts[1::2], strict=True)
     }
 
 
-def _row(facts: codeobject.KernelFacts, counts: Counter[str]) -> dict[str, int]:
+def _row(facts: code_object.KernelFacts, counts: Counter[str]) -> dict[str, int]:
     resources = {
         "VGPRs": facts.vgprs,
         "of them AGPRs": facts.agprs,
@@ -99,7 +99,7 @@ def main() -> None:
     for title, build in (("cklang", _ours), ("upstream", _upstreams)):
         with tempfile.TemporaryDirectory() as name:
             bodies = build(Path(name), toolchain, tree)
-            kernels = codeobject.read(Path(name, "kernel.hsaco")).kernels
+            kernels = code_object.read(Path(name, "kernel.hsaco")).kernels
         rows = [_row(facts, bodies[facts.name]) for facts in kernels]
         # The variant with a hot loop is the longest.
         rows.sort(key=lambda row: -row["all"])

@@ -67,7 +67,7 @@ def main() -> None:
 def scratch_cache() -> Iterator[Path]:
     """Yield a cache folder of its own that begins with the objects of this tree's emulator."""
     from cklang.emulator.build import library_path
-    from cklang.runtime.paths import cache_root
+    from cklang.toolchain.paths import cache_root
 
     library_path()
     with tempfile.TemporaryDirectory(prefix="cklang-mutants-") as folder:

@@ -20,12 +20,12 @@ from itertools import islice
 from pathlib import Path
 
 from cklang import knobs
+from cklang.families.gemm.synthetic import problem
 from cklang.fusion.plan import epilogue_hash
 from cklang.ir.nodes import Function
 from cklang.ir.parser import parse_function
-from cklang.runtime.arrayless import problem
-from cklang.runtime.registry import Registry
-from cklang.runtime.space import pattern
+from cklang.selection.registry import Registry
+from cklang.selection.space import pattern
 from cklang.types import f16
 
 ARCH = "gfx942"

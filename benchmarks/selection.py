@@ -10,14 +10,14 @@ import statistics
 import time
 from itertools import islice
 
+from cklang.families.gemm.problem import Problem
+from cklang.families.gemm.synthetic import problem
 from cklang.fusion.plan import epilogue_hash
 from cklang.ir.parser import parse_function
 from cklang.keys import KernelKey
-from cklang.runtime.arrayless import problem
-from cklang.runtime.problem import Problem
-from cklang.runtime.registry import Registry
-from cklang.runtime.select import select
-from cklang.runtime.space import enumerate_legal, pattern
+from cklang.selection.registry import Registry
+from cklang.selection.select import select
+from cklang.selection.space import enumerate_legal, pattern
 
 ARCH = "gfx942"
 KERNELS = 500

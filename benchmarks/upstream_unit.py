@@ -9,8 +9,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from cklang.runtime.compile import compile_host, compile_inline
-from cklang.runtime.toolchain import find_ck_tree, find_toolchain
+from cklang.build.steps import compile_host, compile_inline
+from cklang.toolchain.compilers import find_ck_tree, find_toolchain
 
 ARCH = "gfx942"
 TILE = "128x128x32_2x2x1_32x32x16"

@@ -20,30 +20,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cklang.attention_keys import AttentionAlgorithm, AttentionGradAlgorithm
+from cklang.build.dask_executor import workers_of
 from cklang.errors import CkError
+from cklang.families.attention.synthetic import attention_grad_problem, attention_problem
+from cklang.families.conv.problem import ConvProblem, conv_problem
+from cklang.families.gemm.problem import Problem
+from cklang.families.gemm.synthetic import problem
 from cklang.frontend import functions
 from cklang.frontend.functions import *  # noqa: F403 - the names stand in its __all__, once
 from cklang.frontend.helper import Fn, fn
 from cklang.keys import Algorithm
-from cklang.runtime import sparse24
-from cklang.runtime.advice import advise, fix
-from cklang.runtime.arrayless import problem
-from cklang.runtime.attention.append import append_kv
-from cklang.runtime.attention.arrayless import attention_grad_problem, attention_problem
-from cklang.runtime.attention.backward import attention_grad
-from cklang.runtime.attention.random import dropout_bytes
-from cklang.runtime.cluster import workers_of
-from cklang.runtime.context import using
-from cklang.runtime.convolution import ConvProblem, conv_problem
+from cklang.ops import sparse24
+from cklang.ops.append_kv import append_kv
+from cklang.ops.attention_backward import attention_grad
+from cklang.ops.dropout_bytes import dropout_bytes
+from cklang.ops.pack import Packed, pack
+from cklang.ops.prepare import PreparedWeight, prepare
 from cklang.runtime.op import Op, op
-from cklang.runtime.packed import Packed, pack
-from cklang.runtime.problem import Problem
-from cklang.runtime.registry import Registry
-from cklang.runtime.select import Selection, select
-from cklang.runtime.space import Pattern, attention_pattern, pattern
-from cklang.runtime.strategy import Tuned
-from cklang.runtime.tune.session import autotune
-from cklang.runtime.weights import PreparedWeight, prepare
+from cklang.selection.context import using
+from cklang.selection.diagnose import advise, fix
+from cklang.selection.registry import Registry
+from cklang.selection.select import Selection, select
+from cklang.selection.space import Pattern, attention_pattern, pattern
+from cklang.selection.strategy import Tuned
+from cklang.tune.session import autotune
 from cklang.types import dims, dtype_var
 
 MYPY = False

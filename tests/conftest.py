@@ -44,8 +44,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture
 def results_on_device(monkeypatch: pytest.MonkeyPatch) -> None:
     """Results lie where the arguments do, as torch has them: on gfx942."""
-    from cklang.runtime import arrays
-    from cklang.runtime.device import open_device
+    from cklang.device import arrays
+    from cklang.device.device import open_device
     from tests.support.streams import on_device
 
     new = arrays.empty
@@ -66,8 +66,8 @@ def callers_stream(
 
     Work of the default stream would wait for a blocking stream: this one blocks nobody.
     """
-    from cklang.runtime import arrays
-    from cklang.runtime.device import open_device
+    from cklang.device import arrays
+    from cklang.device.device import open_device
 
     if request.param == "the default stream":
         yield None

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from cklang import knobs
 from cklang.arch import ArchSpec, arch
-from cklang.tuning.traits import Traits
+from cklang.families.gemm.cost.traits import Traits
 
 __all__ = ["TABLE", "Kernel", "Table", "folds", "gpus", "locate", "missing", "read"]
 

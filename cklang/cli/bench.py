@@ -13,7 +13,7 @@ from pathlib import Path
 
 from cklang.cli.target import add_target, asked_workers, calls_named, load_op
 from cklang.cli.tune import add_gradient, add_session, gradient_of
-from cklang.runtime.tune.bench import Bench, bench
+from cklang.tune.bench import Bench, bench
 
 __all__ = ["add", "run"]
 

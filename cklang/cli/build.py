@@ -16,6 +16,9 @@ from typing import Any
 
 from cklang.arch import all_archs
 from cklang.attention_keys import AnyKey
+from cklang.build import bundle
+from cklang.build.builder import shared_builder
+from cklang.build.parallel import built
 from cklang.cli.spelling import spelled
 from cklang.cli.target import (
     add_scheduler,
@@ -26,10 +29,7 @@ from cklang.cli.target import (
 )
 from cklang.errors import error
 from cklang.keys import KernelKey
-from cklang.runtime import bundle
-from cklang.runtime.build import shared_builder
-from cklang.runtime.parallel import built
-from cklang.runtime.registry import Kernel, Registry
+from cklang.selection.registry import Kernel, Registry
 
 __all__ = ["add", "run"]
 

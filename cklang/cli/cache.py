@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from cklang.runtime.cache import Store
+from cklang.build.store import Store
 
 __all__ = ["add", "run"]
 

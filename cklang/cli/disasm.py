@@ -7,10 +7,10 @@ import argparse
 import sys
 from pathlib import Path
 
+from cklang.build import code_object
+from cklang.build.builder import artifacts_in
+from cklang.build.store import Store
 from cklang.errors import error
-from cklang.runtime import codeobject
-from cklang.runtime.build import artifacts_in
-from cklang.runtime.cache import Store
 
 __all__ = ["add", "run"]
 
@@ -25,7 +25,7 @@ def run(options: argparse.Namespace) -> int:
     from cklang import emulator
 
     path = _find(options.kernel)
-    target = codeobject.read(path).target
+    target = code_object.read(path).target
     sys.stdout.write(emulator.disassemble(target, path.read_bytes()))
     return 0
 

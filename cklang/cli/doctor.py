@@ -10,9 +10,9 @@ import sys
 from collections.abc import Callable, Iterator
 
 from cklang import knobs
+from cklang.build.store import Store
 from cklang.errors import CkError
-from cklang.runtime.cache import Store
-from cklang.runtime.paths import cache_root
+from cklang.toolchain.paths import cache_root
 
 __all__ = ["add", "run"]
 
@@ -57,7 +57,7 @@ def _packages() -> Iterator[str]:
 
 
 def _compiler() -> Iterator[str]:
-    from cklang.runtime.toolchain import find_toolchain
+    from cklang.toolchain.compilers import find_toolchain
 
     found = find_toolchain()
     yield f"{found.version} ({found.kind.value})"
@@ -65,7 +65,7 @@ def _compiler() -> Iterator[str]:
 
 
 def _headers() -> Iterator[str]:
-    from cklang.runtime.toolchain import find_ck_tree
+    from cklang.toolchain.compilers import find_ck_tree
 
     found = find_ck_tree()
     yield found.source
@@ -73,7 +73,7 @@ def _headers() -> Iterator[str]:
 
 
 def _devices() -> Iterator[str]:
-    from cklang.runtime.device import target_of
+    from cklang.device.device import target_of
 
     yield f"calls run on: {target_of()}"
     from cklang.arch import all_archs

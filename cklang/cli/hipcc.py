@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from cklang.runtime import hipcc
+from cklang.hipcc import driver
 
 __all__ = ["WORDS", "add", "run"]
 
@@ -31,5 +31,5 @@ def run(options: argparse.Namespace) -> int:
     if not options.words or options.words[0] in ("-h", "--help"):
         sys.stdout.write(f"{__doc__}\n")
         return 0
-    hipcc.build(options.words, sys.stderr.write)
+    driver.build(options.words, sys.stderr.write)
     return 0

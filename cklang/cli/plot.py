@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cklang.errors import error
-from cklang.runtime.tune.bench import Bench
+from cklang.tune.bench import Bench
 
 __all__ = ["draw"]
 

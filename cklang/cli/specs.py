@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from cklang.arch import ArchSpec, WarpTile, all_archs
-from cklang.runtime.toolchain import CkTree, Toolchain, find_ck_tree, find_toolchain
+from cklang.toolchain.compilers import CkTree, Toolchain, find_ck_tree, find_toolchain
 
 __all__ = ["Mismatch", "check_by_compiling", "check_by_reading", "run"]
 
@@ -159,7 +159,7 @@ def check_by_compiling(
     Raises:
         CkBuildError: B010, the compiler refuses the rows.
     """
-    from cklang.runtime.compile import device_assembly
+    from cklang.build.steps import device_assembly
 
     rows = [row for row in spec.warp_tiles if row.legal and row.a not in _SCALED]
     text = device_assembly(probe_source(rows), spec.name, folder, toolchain, tree)

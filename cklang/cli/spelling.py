@@ -13,13 +13,13 @@ from typing import Any
 
 from cklang.codec import dtype_of, enum_of
 from cklang.errors import error
+from cklang.families.gemm.problem import Problem
+from cklang.families.gemm.synthetic import problem
 from cklang.fusion.plan import epilogue_hash
 from cklang.ir.nodes import Function
 from cklang.ir.ops import CASTS
 from cklang.ir.parser import parse_function
 from cklang.keys import DKind
-from cklang.runtime.arrayless import problem
-from cklang.runtime.problem import Problem
 from cklang.types import DType, Kind, f32, i32
 
 __all__ = ["spelled"]

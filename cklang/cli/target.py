@@ -14,10 +14,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from cklang.build.dask_executor import workers_of
 from cklang.errors import error
-from cklang.runtime.arguments import packed_arguments
-from cklang.runtime.cluster import workers_of
 from cklang.runtime.op import Op
+from cklang.runtime.placeholder_arguments import packed_arguments
 
 __all__ = ["add_scheduler", "add_target", "arguments_of", "asked_workers", "calls_named", "load_op"]
 

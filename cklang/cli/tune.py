@@ -20,8 +20,8 @@ from cklang.cli.target import (
     load_op,
 )
 from cklang.errors import error
-from cklang.runtime.tune.session import autotune, database_path
-from cklang.tuning.database import Database
+from cklang.tune.database import Database
+from cklang.tune.session import autotune, database_path
 
 __all__ = ["add", "add_gradient", "add_session", "gradient_of", "run"]
 

@@ -23,7 +23,8 @@ from cklang import knobs
 from cklang.arch import ArchSpec, all_archs
 from cklang.emulator.isa.tables import generate
 from cklang.errors import error
-from cklang.runtime.integrity import (
+from cklang.toolchain.compilers import Kind, Toolchain, find_toolchain, run_tool
+from cklang.toolchain.integrity import (
     RECORD,
     file_digest,
     files_in,
@@ -31,9 +32,8 @@ from cklang.runtime.integrity import (
     read_record,
     sealed,
 )
-from cklang.runtime.log import logger
-from cklang.runtime.paths import cache_root
-from cklang.runtime.toolchain import Kind, Toolchain, find_toolchain, run_tool
+from cklang.toolchain.log import logger
+from cklang.toolchain.paths import cache_root
 
 __all__ = ["LIBRARY", "intact", "kept_object", "library_path", "problem_of_library", "seal"]
 

@@ -23,8 +23,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cklang.errors import CkError, error
-from cklang.fusion.attention import is_attention, plan_attention
-from cklang.fusion.attention_plan import AttentionPlan
+from cklang.families.attention.fuse import is_attention, plan_attention
+from cklang.families.attention.plan import AttentionPlan
 from cklang.fusion.kernel import KernelMaker, edges, is_computed, is_outer
 from cklang.fusion.plan import FusionPlan, Kernel
 from cklang.fusion.sites import Flow, Site, identity, operand_sites, view
@@ -51,7 +51,7 @@ def plan_of(function: Function) -> FusionPlan | AttentionPlan:
     """Return the kernels of a function of any family.
 
     Raises:
-        CkError: As :func:`plan` and :func:`cklang.fusion.attention.plan_attention`.
+        CkError: As :func:`plan` and :func:`cklang.families.attention.fuse.plan_attention`.
     """
     if is_attention(function):
         return plan_attention(verify(function, allow_unused=True))

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from cklang.device import arrays
+from cklang.device.arrays import HOST, Array, Library
 from cklang.errors import CkError, error
 from cklang.frontend.signature import Annotation, Parameter
 from cklang.ir.derive import derive
 from cklang.ir.nodes import Function
-from cklang.runtime import arrays
-from cklang.runtime.arrays import HOST, Array, Library
 from cklang.types import (
     DTYPES,
     Blocks,

@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 
 from cklang.arch import arch
+from cklang.build.builder import shared_builder
+from cklang.device.arrays import Array
+from cklang.device.device import Target, target_of
 from cklang.errors import CkUnsupportedError
+from cklang.families.attention.call import AttentionChoice, choice_lines
+from cklang.families.attention.select import Combination
 from cklang.keys import Algorithm, ConvSpecial, Reduction
-from cklang.runtime.arrays import Array
-from cklang.runtime.attention.call import AttentionChoice, choice_lines
-from cklang.runtime.attention.select import Combination
 from cklang.runtime.bind import Binding
-from cklang.runtime.build import shared_builder
-from cklang.runtime.device import Target, target_of
-from cklang.runtime.dispatch import Choice
-from cklang.runtime.plans import AnyChoice, AnyPlan, choices_of, copies, wanted
-from cklang.runtime.select import AnySelection, Request
+from cklang.runtime.call_plan import Choice
+from cklang.runtime.planner import AnyChoice, AnyPlan, choices_of, copies, wanted
+from cklang.selection.select import AnySelection, Request
 
 __all__ = ["explain", "inspect"]
 

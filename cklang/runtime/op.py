@@ -14,31 +14,32 @@ from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cklang import knobs
+from cklang.build.record import Artifact, CallRecord
+from cklang.device import arrays
 from cklang.errors import CkError, error
+from cklang.families.family import AnyAlgorithm, Asked
 from cklang.frontend.captured import expect_unchanged
 from cklang.frontend.program import Program
 from cklang.ir.nodes import Function
-from cklang.runtime import arrays, quick
+from cklang.runtime import call_key
 from cklang.runtime.bind import Binding, ResultFace, assign, bind, check_out
-from cklang.runtime.context import Defaults, current, device_named
-from cklang.runtime.family import AnyAlgorithm, Asked
-from cklang.runtime.irprogram import IrProgram
+from cklang.runtime.ir_program import IrProgram
 from cklang.runtime.ready import Ready, dtypes_of, put_numbers, ready_of
-from cklang.runtime.record import Artifact, CallRecord
-from cklang.runtime.registry import Registry
-from cklang.runtime.select import Request
-from cklang.runtime.space import Pattern
-from cklang.runtime.strategy import Direction, Strategy, strategy_of
+from cklang.selection.context import Defaults, current, device_named
+from cklang.selection.registry import Registry
+from cklang.selection.select import Request
+from cklang.selection.space import Pattern
+from cklang.selection.strategy import Direction, Strategy, strategy_of
 
 if TYPE_CHECKING:
     import networkx as nx
 
-    from cklang.runtime.attention.gradients import GradientKind
-    from cklang.runtime.attention.lists import HostLists
-    from cklang.runtime.device import Effort
-    from cklang.runtime.dispatch import CallPlan
-    from cklang.runtime.plans import AnyChoice, AnyPlan
-    from cklang.runtime.tune.case import AnyCase
+    from cklang.device.device import Effort
+    from cklang.families.attention.index_arrays import HostLists
+    from cklang.families.attention_backward.stages import GradientKind
+    from cklang.runtime.call_plan import CallPlan
+    from cklang.runtime.planner import AnyChoice, AnyPlan
+    from cklang.tune.case import AnyCase
 
 __all__ = ["Op", "op", "op_from_ir"]
 
@@ -83,7 +84,7 @@ class Op:
         self._last: _Last | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from cklang.runtime.oppickle import reduced_op
+        from cklang.runtime.op_pickle import reduced_op
 
         return reduced_op(self)
 
@@ -125,7 +126,7 @@ class Op:
         values = self._values(args, kwargs)
         defaults = current()
         device = device_named(device, defaults)
-        seen = quick.glance(self._parameters, values, out, device or knobs.DEVICE.get())
+        seen = call_key.glance(self._parameters, values, out, device or knobs.DEVICE.get())
         key = self._key(None, seen, defaults)
         ready = self._memo.get(key)
         memoised = ready is not None
@@ -135,7 +136,7 @@ class Op:
         result = self._run(ready, seen, values, out, memoised)
         return result if out is not None else _one_or_all(result)
 
-    def _key(self, what: object, seen: quick.Glance, defaults: Defaults) -> object:
+    def _key(self, what: object, seen: call_key.Glance, defaults: Defaults) -> object:
         """Return what a plan depends on; ``what`` is asked for: None, the results of a call."""
         registry = self.request.registry
         registry = defaults.registry if registry is None else registry
@@ -143,7 +144,7 @@ class Op:
         return what, seen.key, defaults.serial, registry.version
 
     def _run(
-        self, ready: Ready, seen: quick.Glance, values: Sequence[Any], out: Any, memoised: bool
+        self, ready: Ready, seen: call_key.Glance, values: Sequence[Any], out: Any, memoised: bool
     ) -> Any:
         """Launch, and return ``out`` or the list of new results."""
         plan, addresses = ready.plan, seen.addresses
@@ -156,7 +157,7 @@ class Op:
                 arrays.empty(face.shape, face.dtype, library, ready.place)
                 for face, library in zip(ready.results, ready.libraries, strict=True)
             ]
-            addresses += map(quick.address, result)
+            addresses += map(call_key.address, result)
         elif plan.overlaps(addresses):
             _targets(self._bind(values), out)
         stream = arrays.current_stream(ready.libraries[0], ready.place)
@@ -189,8 +190,8 @@ class Op:
         defaults = current()
         device = device_named(device, defaults)
         named = device or knobs.DEVICE.get()
-        seen = quick.joined(
-            [quick.glance(self._parameters, values, None, named) for values in given]
+        seen = call_key.joined(
+            [call_key.glance(self._parameters, values, None, named) for values in given]
         )
         key = self._key("group", seen, defaults)
         ready = self._memo.get(key)
@@ -202,10 +203,10 @@ class Op:
         return made
 
     def _prepare_group(self, calls: Sequence[Sequence[Any]], device_name: str | None) -> Ready:
-        from cklang.runtime.build import shared_builder
-        from cklang.runtime.device import open_device
-        from cklang.runtime.grouped import Member, prepare_group
-        from cklang.runtime.plans import gemms
+        from cklang.build.builder import shared_builder
+        from cklang.device.device import open_device
+        from cklang.families.gemm.grouped import Member, prepare_group
+        from cklang.runtime.planner import gemms
 
         bindings = [self._bind(values) for values in calls]
         members = [
@@ -253,9 +254,9 @@ class Op:
         values = self._values(tuple(args), dict(kwargs))
         defaults = current()
         device = device_named(device, defaults)
-        seen = quick.glance(self._parameters, values, None, device or knobs.DEVICE.get())
+        seen = call_key.glance(self._parameters, values, None, device or knobs.DEVICE.get())
         for name, array in (more or {}).items():
-            quick.look_at(seen, name, array)
+            call_key.look_at(seen, name, array)
         key = self._key(what, seen, defaults)
         ready = self._memo.get(key)
         memoised = ready is not None
@@ -269,9 +270,9 @@ class Op:
         return made
 
     def _prepare(self, values: Sequence[Any], out: Any, device_name: str | None) -> Ready:
-        from cklang.runtime.build import shared_builder
-        from cklang.runtime.device import open_device
-        from cklang.runtime.plans import prepare
+        from cklang.build.builder import shared_builder
+        from cklang.device.device import open_device
+        from cklang.runtime.planner import prepare
 
         binding = self._bind(values)
         targets = _planned(binding.results, binding) if out is None else _targets(binding, out)
@@ -288,7 +289,7 @@ class Op:
         Raises:
             CkValueError: A056, an element of an index array in host memory is out of its range.
         """
-        from cklang.runtime.attention.lists import host_lists
+        from cklang.families.attention.index_arrays import host_lists
 
         lists = host_lists(self._fuse(binding), binding)
         if lists is not None:
@@ -370,7 +371,7 @@ class Op:
 
     def cases(self, *args: Any, **kwargs: Any) -> tuple[AnyCase, ...]:
         """Return each kernel of a call as plain data that another process can measure."""
-        from cklang.runtime.tune.case import cases_of
+        from cklang.tune.case import cases_of
 
         binding = self._bind(self._values(args, kwargs))
         return cases_of(self._fuse(binding), binding)
@@ -388,8 +389,8 @@ class Op:
         Raises:
             CkUnsupportedError: G006, G007, G008, it has no such gradient.
         """
-        from cklang.runtime.attention.backward import plan_of_gradients
-        from cklang.runtime.tune.gradient import gradient_runs_of
+        from cklang.ops.attention_backward import plan_of_gradients
+        from cklang.tune.gradient import gradient_runs_of
 
         binding = self._bind(self._values(tuple(args), dict(kwargs)))
         plan = plan_of_gradients(self, binding)
@@ -420,7 +421,7 @@ class Op:
             bias: Whether for that with the gradient of its bias instead.
             **kwargs: As in a call.
         """
-        from cklang.runtime.plans import declare
+        from cklang.runtime.planner import declare
 
         target = self.registry if registry is None else registry
         if gradient or bias:
@@ -438,8 +439,8 @@ class Op:
         priority: int,
         bias: bool,
     ) -> int:
-        from cklang.runtime.attention.backward import declare_gradients
-        from cklang.runtime.device import target_of
+        from cklang.device.device import target_of
+        from cklang.ops.attention_backward import declare_gradients
 
         binding = self._bind(self._values(args, kwargs))
         gpu = target_of(device_named(device, current())).spec.name
@@ -494,15 +495,15 @@ class Op:
         Raises:
             CkError: What the call raises; CkBuildError: B rows, a compiler failed.
         """
-        from cklang.runtime.plans import build_choices
+        from cklang.runtime.planner import build_choices
 
         return build_choices(self._choices(args, kwargs, out, device), executor)
 
     def _choices(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any, device: str | None
     ) -> Sequence[AnyChoice]:
-        from cklang.runtime.device import target_of
-        from cklang.runtime.plans import choices_of
+        from cklang.device.device import target_of
+        from cklang.runtime.planner import choices_of
 
         binding, target = self._offered(args, kwargs, out)
         spec = target_of(device_named(device, current())).spec

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cklang.runtime import quick
-from cklang.runtime.arrays import HOST, Library
+from cklang.device.arrays import HOST, Library
+from cklang.device.pinned_buffers import Page, Pages
+from cklang.runtime import call_key
 from cklang.runtime.bind import Binding, ResultFace
-from cklang.runtime.upload import Page, Pages
 
 if TYPE_CHECKING:
-    from cklang.runtime.attention.lists import HostLists
-    from cklang.runtime.dispatch import CallPlan
+    from cklang.families.attention.index_arrays import HostLists
+    from cklang.runtime.call_plan import CallPlan
 
 __all__ = ["Ready", "dtypes_of", "put_numbers", "ready_of"]
 
@@ -64,7 +64,7 @@ def dtypes_of(binding: Binding) -> tuple[np.dtype[Any], ...]:
     return tuple(array.dtype.numpy for array in binding.arrays.values())
 
 
-def put_numbers(ready: Ready, seen: quick.Glance) -> Page | None:
+def put_numbers(ready: Ready, seen: call_key.Glance) -> Page | None:
     """Put the numbers of a call where its kernels read them, and note the addresses.
 
     Returns:
@@ -74,12 +74,12 @@ def put_numbers(ready: Ready, seen: quick.Glance) -> Page | None:
     page = None
     if ready.place == HOST:
         seen.held += cells
-        places = [quick.address(cell) for cell in cells]
+        places = [call_key.address(cell) for cell in cells]
     else:
         page = ready.number_pages.take()
         places = [page.address + _NUMBER * place for place in range(len(cells))]
         for place, cell in zip(places, cells, strict=True):
-            ctypes.memmove(place, quick.address(cell), cell.nbytes)
+            ctypes.memmove(place, call_key.address(cell), cell.nbytes)
     for (index, _), place in zip(seen.numbers, places, strict=True):
         seen.addresses[index] = place
     return page

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from cklang.device.arrays import is_scalar, plain, to_numpy
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.reference.distance import largest_ratio
-from cklang.runtime.arrays import is_scalar, plain, to_numpy
 from cklang.runtime.op import Op
 from cklang.testing.compare import UNCHECKED, assert_close, unchecked_share
 

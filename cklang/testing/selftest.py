@@ -15,18 +15,18 @@ import numpy as np
 import numpy.typing as npt
 
 from cklang.arch import arch
+from cklang.build.builder import shared_builder
+from cklang.build.record import Artifact
+from cklang.device.device import Device, open_device
+from cklang.device.staging import Region, placed
+from cklang.families.gemm.problem import Matrix, Problem
+from cklang.families.gemm.synthetic import problem
 from cklang.fusion.plan import epilogue_hash
 from cklang.ir.nodes import Function, Value
 from cklang.keys import Algorithm, KernelKey, Layout
-from cklang.runtime.arrayless import problem
-from cklang.runtime.bare import bare_launch
-from cklang.runtime.build import shared_builder
-from cklang.runtime.context import device_of
-from cklang.runtime.device import Device, open_device
-from cklang.runtime.packed import pack
-from cklang.runtime.problem import Matrix, Problem
-from cklang.runtime.record import Artifact
-from cklang.runtime.transfer import Region, placed
+from cklang.ops.pack import pack
+from cklang.runtime.standalone_launch import bare_launch
+from cklang.selection.context import device_of
 from cklang.types import DType, Kind, TensorType, f32, i32
 
 __all__ = ["SelfTest", "plain_key", "self_test"]

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import cklang as ck
 from cklang.errors import CkError
-from cklang.fusion.attention_plan import AttentionPlan
+from cklang.families.attention.plan import AttentionPlan
 from cklang.fusion.partition import plan_of
+from cklang.ops.attention_backward import is_additive
 from cklang.reference.attention_grad import SharedBias
-from cklang.runtime.attention.backward import is_additive
 from cklang.testing import assert_close
 from tests.support.arrays import Array
 from tests.support.attention_ops import (

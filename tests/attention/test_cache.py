@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cklang.attention_keys import AppendKey, CombineKey, Rotary
-from cklang.lowering.attention_face import AppendProblem, AttentionProblem, AttentionTensor
+from cklang.families.attention.host import AppendProblem, AttentionProblem, AttentionTensor
 from cklang.testing import assert_close
 from cklang.types import DType, bf16, f16
 from tests.support.arrays import Array

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import cklang as ck
 from cklang.attention_keys import MaskKind, ScoreKind
 from cklang.errors import CkError
-from cklang.runtime.attention.problem import AttentionCase
+from cklang.families.attention.problem import AttentionCase
 from tests.support.algorithms import ATTENTION, NARROW
 from tests.support.attention_ops import (
     arrays,

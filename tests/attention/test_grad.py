@@ -16,18 +16,18 @@ from hypothesis import strategies as st
 
 from cklang.arch import arch
 from cklang.attention_keys import AttentionGradKey, GradPipeline, ReduceKey
-from cklang.ir.philox import keep_mask
-from cklang.lowering.attention_face import (
+from cklang.families.attention.cost import AttentionShape
+from cklang.families.attention.host import (
     AttentionGradProblem,
     AttentionProblem,
     AttentionTensor,
     ReduceProblem,
 )
-from cklang.lowering.attention_pipelines import parts_of_dq
-from cklang.runtime.attention.space import attention_grad_algorithms
+from cklang.families.attention.pipelines import parts_of_dq
+from cklang.families.attention.space import attention_grad_algorithms
+from cklang.families.attention_backward.cost import attention_grad_estimate, reduce_estimate
+from cklang.ir.philox import keep_mask
 from cklang.testing import assert_close
-from cklang.tuning.attention import AttentionShape
-from cklang.tuning.attention_grad import attention_grad_estimate, reduce_estimate
 from cklang.types import f16, f32
 from tests.support.arrays import Array
 from tests.support.attention_harness import build, key_of, run, stored, tensor, widened

@@ -16,9 +16,9 @@ import pytest
 import cklang as ck
 from cklang.arch import arch as arch_of
 from cklang.attention_keys import AttentionGradAlgorithm, GradPipeline
-from cklang.runtime.attention.backward import prepare_gradients
-from cklang.runtime.attention.gradients import GradientKind
-from cklang.runtime.attention.space import attention_grad_algorithms
+from cklang.families.attention.space import attention_grad_algorithms
+from cklang.families.attention_backward.stages import GradientKind
+from cklang.ops.attention_backward import prepare_gradients
 from tests.support.attention_ops import within
 
 pytestmark = pytest.mark.usefixtures("compiler")

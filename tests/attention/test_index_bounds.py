@@ -16,11 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cklang as ck
+from cklang.build.builder import Builder
 from cklang.errors import CkError, CkValueError
+from cklang.families.attention.index_arrays import host_lists
 from cklang.ir.attention_lists import Extents, check_lists
-from cklang.runtime.attention.lists import host_lists
-from cklang.runtime.build import Builder
-from cklang.runtime.tune.attention import part_of, run_of, run_operands
+from cklang.tune.attention import part_of, run_of, run_operands
 from tests.support.arrays import Array, uniform
 from tests.support.attention_ops import (
     cached,
@@ -364,8 +364,8 @@ import numpy as np
 import cklang as ck
 from cklang import emulator
 from cklang.errors import CkError
-from cklang.runtime import arrays
-from cklang.runtime.device import open_device
+from cklang.device import arrays
+from cklang.device.device import open_device
 
 ops, on_device = import_module({ops!r}), import_module({streams!r}).on_device
 device = open_device("emu:gfx942")

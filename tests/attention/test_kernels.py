@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cklang.attention_keys import AttentionKey
-from cklang.lowering.attention import lower_attention
-from cklang.lowering.attention_face import AttentionOperand, AttentionProblem, AttentionTensor
+from cklang.families.attention.host import AttentionOperand, AttentionProblem, AttentionTensor
+from cklang.families.attention.lower import lower_attention
 from tests.support.attention_harness import Inputs, build, check, key_of, run
 
 OPEN = key_of(score="function", mask="function")

@@ -18,7 +18,7 @@ import cklang as ck
 from cklang.arch import arch as arch_of
 from cklang.attention_keys import AttentionAlgorithm
 from cklang.errors import CkError
-from cklang.runtime.attention.space import attention_algorithms
+from cklang.families.attention.space import attention_algorithms
 from cklang.testing import report
 from cklang.types import DType
 from tests.support.checks import check

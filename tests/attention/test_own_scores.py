@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import cklang as ck
 from cklang.attention_keys import AttentionKey, ScoreKind
 from cklang.errors import CkError, error
-from cklang.runtime.attention import call
-from cklang.runtime.attention.select import select_attention
+from cklang.families.attention import call
+from cklang.families.attention.select import select_attention
 from cklang.runtime.op import Op
 from tests.support.arrays import Array
 from tests.support.checks import check, launches

@@ -20,10 +20,10 @@ import numpy as np
 import pytest
 
 from cklang.attention_keys import AttentionAlgorithm, AttentionKey, AttentionPipeline
-from cklang.lowering.attention_face import AttentionProblem, AttentionTensor
-from cklang.runtime import hipcc
-from cklang.runtime.device import open_device
-from cklang.runtime.toolchain import find_ck_tree
+from cklang.device.device import open_device
+from cklang.families.attention.host import AttentionProblem, AttentionTensor
+from cklang.hipcc import driver
+from cklang.toolchain.compilers import find_ck_tree
 from cklang.types import DType, bf16, f16, f32, fp8_fnuz
 from tests.support.algorithms import ATTENTION
 from tests.support.arrays import Array
@@ -150,7 +150,7 @@ def built(case: Case, folder: Path) -> Path:
         str(Path(__file__).with_name("parity.cpp")),
         *("-o", str(program)),
     ]
-    hipcc.build(words, sys.stderr.write)
+    driver.build(words, sys.stderr.write)
     return program
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cklang.arch import all_archs, arch
 from cklang.attention_keys import AttentionPipeline, AttentionSignature
-from cklang.runtime.attention.space import attention_algorithms, attention_grad_algorithms
+from cklang.families.attention.space import attention_algorithms, attention_grad_algorithms
 from cklang.types import DType, bf16, f16, f32, fp8, fp8_fnuz
 
 heads = st.integers(1, 32).map(lambda eighths: 8 * eighths)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import cklang as ck
-from cklang.runtime.device import open_device
+from cklang.device.device import open_device
 from tests.support.arrays import Array
 from tests.support.streams import OnDevice, held_up
 
@@ -182,8 +182,8 @@ def test_repeated_calls_are_not_planned_again(monkeypatch: pytest.MonkeyPatch) -
     with ck.using(arch="gfx942"):
         first = gradients(packed, *arguments(np.random.default_rng(0)))
         appended(*(each.copy() for each in steps))
-        monkeypatch.setattr("cklang.runtime.attention.backward.plan_gradients", None)
-        monkeypatch.setattr("cklang.runtime.attention.append._plan", None)
+        monkeypatch.setattr("cklang.ops.attention_backward.plan_gradients", None)
+        monkeypatch.setattr("cklang.ops.append_kv._plan", None)
         again = gradients(packed, *arguments(np.random.default_rng(0)))
         assert packed.last is not None
         assert packed.last.memoised

@@ -16,7 +16,7 @@ import pytest
 import cklang as ck
 from cklang.attention_keys import AttentionAlgorithm
 from cklang.errors import CkError
-from cklang.lowering.attention_face import AttentionOperand
+from cklang.families.attention.host import AttentionOperand
 from cklang.testing import assert_close
 from cklang.testing.compare import largest_ratio
 from cklang.types import DType, bf16, f16

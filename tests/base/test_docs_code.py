@@ -25,11 +25,11 @@ from typing import Any
 import pytest
 
 import cklang as ck
+from cklang.device.arrays import is_scalar, plain, to_numpy
+from cklang.families.attention_backward.stages import GradientKind
+from cklang.ops.attention_backward import Gradients, bias_of, plan_of_gradients
 from cklang.reference.attention_grad import SharedBias, gradients_with_bound
 from cklang.reference.evaluate import evaluate
-from cklang.runtime.arrays import is_scalar, plain, to_numpy
-from cklang.runtime.attention.backward import Gradients, bias_of, plan_of_gradients
-from cklang.runtime.attention.gradients import GradientKind
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(path for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")))

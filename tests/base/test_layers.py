@@ -1,56 +1,81 @@
 # SPDX-License-Identifier: MIT
-"""The imports of the package go one way."""
+"""The imports of the package go one way: down the list of its layers."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2] / "cklang"
 
-# A layer may import the layers below it. `base` is the modules at the top of the package.
-BASE = {
-    "codec",
+BASE = (
     "source",
-    "errors",
     "knobs",
     "types",
+    "widths",
+    "codec",
     "keys",
     "plain_keys",
     "attention_keys",
     "arch",
-    "widths",
+)
+"""The modules at the top of the package, which make one layer with the errors."""
+
+LAYERS = (
+    "base",
+    "toolchain",
+    "emulator",
+    "ir",
+    "reference",
+    "frontend",
+    "fusion",
+    "lowering",
+    "device",
+    "families",
+    "build",
+    "selection",
+    "runtime",
+    "ops",
+    "tune",
+    "hipcc",
+    "testing",
+    "cli",
+)
+"""A layer imports itself and those above it in this list."""
+
+UPWARDS = {
+    ("device", "build"),
+    ("families", "build"),
+    ("families", "runtime"),
+    ("families", "selection"),
+    ("fusion", "families"),
+    ("families", "ops"),
+    ("build", "selection"),
+    ("selection", "tune"),
+    ("runtime", "ops"),
+    ("runtime", "tune"),
 }
-ALLOWED: dict[str, set[str]] = {
-    "base": set(),
-    "ir": {"base"},
-    "reference": {"base", "ir"},
-    "frontend": {"base", "ir"},
-    "fusion": {"base", "ir", "frontend"},
-    "lowering": {"base", "ir", "frontend", "fusion"},
-    "tuning": {"base", "ir", "frontend", "fusion", "lowering"},
-    "emulator": {
-        "base",
-        "runtime.integrity",
-        "runtime.log",
-        "runtime.paths",
-        "runtime.toolchain",
-    },
-    "runtime": {"base", "ir", "frontend", "fusion", "lowering", "tuning", "emulator", "reference"},
-    "testing": {"base", "ir", "frontend", "fusion", "lowering", "runtime", "emulator", "reference"},
-    "cli": {"base", "ir", "frontend", "fusion", "lowering", "tuning", "runtime", "emulator"},
-}
+"""Arrows that still go up. Each is to be cut; none is to be added."""
 
 
-def layer_of(parts: tuple[str, ...]) -> str:
-    return "base" if parts[0] in BASE else parts[0]
+def layer_of(module: str) -> str:
+    first = module.split(".")[0]
+    return "base" if first in (*BASE, "errors", "annotations") else first
 
 
-def imports(path: Path) -> set[tuple[str, ...]]:
-    """Every cklang module that a file imports, anywhere in it, as parts after `cklang`."""
-    found: set[tuple[str, ...]] = set()
+def module_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+FILES = [path for path in sorted(ROOT.rglob("*.py")) if path != ROOT / "__init__.py"]
+MODULES = {module_of(path) for path in FILES}
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Yield every cklang module that a file imports, anywhere in it."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -58,25 +83,30 @@ def imports(path: Path) -> set[tuple[str, ...]]:
             names = [f"{node.module}.{alias.name}" for alias in node.names]
         else:
             continue
-        found |= {tuple(n.split(".")[1:]) for n in names if n.startswith("cklang.")}
-    return {parts for parts in found if parts}
-
-
-FILES = [p for p in sorted(ROOT.rglob("*.py")) if p != ROOT / "__init__.py"]
+        for name in names:
+            inside = name.removeprefix("cklang.")
+            if inside == name:
+                continue
+            yield inside if inside in MODULES else inside.rpartition(".")[0]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_imports_go_down(path: Path) -> None:
-    layer = layer_of(path.relative_to(ROOT).with_suffix("").parts)
-    for parts in imports(path):
-        target = layer_of(parts)
-        allowed = ALLOWED[layer]
-        dotted = ".".join(parts[:2])
-        assert target == layer or target in allowed or dotted in allowed, (
-            f"{layer} must not import {'.'.join(parts)}"
+    layer = layer_of(module_of(path))
+    for target in imports(path):
+        other = layer_of(target)
+        assert LAYERS.index(other) <= LAYERS.index(layer) or (layer, other) in UPWARDS, (
+            f"{layer} must not import {target}"
         )
+
+
+def test_no_arrow_up_is_listed_that_nobody_needs() -> None:
+    arrows = {
+        (layer_of(module_of(path)), layer_of(target)) for path in FILES for target in imports(path)
+    }
+    assert arrows >= UPWARDS
 
 
 def test_every_folder_is_a_layer() -> None:
     folders = {p.name for p in ROOT.iterdir() if p.is_dir() and any(p.rglob("*.py"))}
-    assert folders - BASE <= set(ALLOWED)
+    assert folders - {"errors"} <= set(LAYERS)

@@ -22,7 +22,7 @@ from cklang import emulator
 from cklang.emulator.isa import schema, tables
 from cklang.emulator.isa.sample import forms, sample
 from cklang.emulator.isa.schema import FAMILIES
-from cklang.runtime.toolchain import Toolchain, find_toolchain
+from cklang.toolchain.compilers import Toolchain, find_toolchain
 
 pytestmark = pytest.mark.usefixtures("emulator")
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cklang import emulator
-from cklang.runtime import hipcc
+from cklang.hipcc import driver
 from tests.support.assembly import DEVICES, Module, assemble, hip, ok
 
 pytestmark = pytest.mark.usefixtures("emulator")
@@ -99,7 +99,7 @@ def test_the_source_line_of_a_wild_address(arch: str, debug: str, tmp_path: Path
     source, output = tmp_path / "faulty.hip", tmp_path / "faulty.co"
     source.write_text(_FAULTY)
     words = ["-O2", *debug.split(), f"--offload-arch={arch}", "--offload-device-only", "-c"]
-    hipcc.build([*words, str(source), "-o", str(output)], print)
+    driver.build([*words, str(source), "-o", str(output)], print)
     loaded = Module(output.read_bytes(), arch)
     assert loaded.launch("k", *arrays()) == "hipErrorIllegalAddress"
     text = emulator.fault(loaded.device)

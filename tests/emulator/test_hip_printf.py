@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cklang.runtime.hipcc import build
+from cklang.hipcc.driver import build
 
 pytestmark = pytest.mark.usefixtures("emulator")
 

@@ -18,7 +18,7 @@ import pytest
 
 from cklang import emulator
 from cklang.emulator.build import LIBRARY, intact, kept_object, problem_of_library, seal
-from cklang.runtime.integrity import file_digest
+from cklang.toolchain.integrity import file_digest
 
 
 def cut(folder: Path) -> None:

@@ -13,8 +13,8 @@ import pytest
 
 from cklang import emulator
 from cklang.arch import arch as spec_of
-from cklang.runtime.compile import compile_inline
-from cklang.runtime.toolchain import find_ck_tree, find_toolchain
+from cklang.build.steps import compile_inline
+from cklang.toolchain.compilers import find_ck_tree, find_toolchain
 from tests.support.assembly import Module, assemble, hip, ok
 from tests.support.rdna import BARRIERS, GFX11, GFX12, GROUP, RDNA, WAITS
 

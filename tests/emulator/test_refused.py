@@ -10,7 +10,7 @@ import pytest
 
 from cklang import emulator
 from cklang.emulator.library import text_section
-from cklang.runtime.toolchain import find_toolchain, run_tool
+from cklang.toolchain.compilers import find_toolchain, run_tool
 from tests.support.assembly import DEVICES, Module, assemble, hip, ok
 
 pytestmark = pytest.mark.usefixtures("emulator")

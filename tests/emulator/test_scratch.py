@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cklang import emulator
-from cklang.runtime import hipcc
+from cklang.hipcc import driver
 from tests.support.assembly import DEVICES, Module
 
 pytestmark = pytest.mark.usefixtures("emulator")
@@ -57,7 +57,7 @@ def test_unaligned_accesses(arch: str, tmp_path: Path) -> None:
     source, output = tmp_path / "bytes.hip", tmp_path / "bytes.co"
     source.write_text(_SOURCE)
     words = ["-O1", f"--offload-arch={arch}", "--offload-device-only", "-c", str(source)]
-    hipcc.build([*words, "-o", str(output)], print)
+    driver.build([*words, "-o", str(output)], print)
     module = Module(output.read_bytes(), arch)
     text = emulator.disassemble(arch, output.read_bytes())
     assert "flat_load_" in text

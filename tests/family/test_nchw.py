@@ -15,18 +15,18 @@ from hypothesis import strategies as st
 
 import cklang as ck
 from cklang.arch import arch
+from cklang.build import bundle
+from cklang.build.builder import Builder, shared_builder
+from cklang.build.store import Store
+from cklang.device.device import open_device
 from cklang.errors import CkError
+from cklang.families.family import NOTHING
+from cklang.families.layout_copy.launch import loaded_transpose
+from cklang.families.layout_copy.plan import Transposition, packed_strides
 from cklang.frontend.convolution import LAYOUTS
 from cklang.ir.windows import Role
 from cklang.plain_keys import TransposeKey
-from cklang.runtime import bundle
-from cklang.runtime.build import Builder, shared_builder
-from cklang.runtime.cache import Store
-from cklang.runtime.device import open_device
-from cklang.runtime.family import NOTHING
 from cklang.runtime.op import Op
-from cklang.runtime.transposing import loaded_transpose
-from cklang.runtime.transposition import Transposition, packed_strides
 from tests.support.algorithms import narrow
 from tests.support.arrays import eighths
 from tests.support.checks import check, launches
@@ -309,7 +309,7 @@ def test_vectors(dtype: type, shape: tuple[int, ...], widths: tuple[int, int]) -
 @pytest.mark.parametrize("gpu", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"])
 @pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32], ids=str)
 def test_elements_and_gpus(gpu: str, dtype: type, covered: Covered) -> None:
-    from cklang.lowering.transpose import widths
+    from cklang.families.layout_copy.lower import widths
 
     size = np.dtype(dtype).itemsize
     for width in widths(size):

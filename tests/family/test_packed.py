@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 import cklang as ck
 from cklang.errors import CkError
+from cklang.families.gemm.problem import Matrix, Problem
 from cklang.keys import Family, Pipeline
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.runtime.op import Op
-from cklang.runtime.problem import Matrix, Problem
 from cklang.testing import assert_close
 from cklang.types import DTYPES
 from tests.support.algorithms import WIDE

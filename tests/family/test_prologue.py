@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 import cklang as ck
 from cklang.arch import arch
 from cklang.errors import CkUnsupportedError
+from cklang.families.gemm.lower import PROLOGUES, lower
+from cklang.families.gemm.problem import ComputedMatrix, Problem
 from cklang.fusion.plan import FusionPlan
 from cklang.ir.nodes import Function
 from cklang.keys import DKind, Pipeline, Reduction, Signature
 from cklang.keys import Layout as MatrixLayout
-from cklang.lowering.gemm import PROLOGUES, lower
 from cklang.runtime.op import op_from_ir
-from cklang.runtime.problem import ComputedMatrix, Problem
-from cklang.runtime.rules import objections
+from cklang.selection.rules import objections
 from cklang.testing.programs import computed_products
 from cklang.testing.strategies import Layout, arrays, extents, strided
 from tests.support.algorithms import NARROW, WIDE, narrow, pipelined

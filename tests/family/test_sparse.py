@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import cklang as ck
 from cklang.errors import CkError
+from cklang.families.gemm.problem import Problem
 from cklang.ir.numeric import Array, kept24
 from cklang.keys import Algorithm, Pipeline, Scheduler
 from cklang.reference.bounds import evaluate_with_bound
-from cklang.runtime.problem import Problem
 from cklang.testing import assert_close
 from tests.support.algorithms import pipelined, wide
 from tests.support.arrays import drawn, mnk

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 import cklang as ck
 from cklang.errors import CkError
-from cklang.fusion.attention_plan import AttentionPlan, region_hash
-from cklang.fusion.masking import WindowMask, split_mask
+from cklang.families.attention.functions import attention_fill
+from cklang.families.attention.masks import WindowMask, split_mask
+from cklang.families.attention.plan import AttentionPlan, region_hash
+from cklang.families.attention.variants import variant_of
 from cklang.fusion.partition import plan_of
-from cklang.fusion.variants import variant_of
 from cklang.ir.attention import INDICES, region_params
 from cklang.ir.nodes import Function
-from cklang.lowering.attention_fill import attention_fill
 from cklang.reference.evaluate import evaluate
 
 B, H, G, S, T, D, E = ck.dims("B H G S T D E")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from cklang.runtime.compile import device_assembly
-from cklang.runtime.toolchain import find_ck_tree, find_toolchain
+from cklang.build.steps import device_assembly
+from cklang.toolchain.compilers import find_ck_tree, find_toolchain
 
 pytestmark = pytest.mark.usefixtures("compiler")
 

@@ -13,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cklang.errors import CkInternalError, CkUnsupportedError
+from cklang.families.gemm.lower import HOLE, lower
+from cklang.families.gemm.pipelines import PIPELINES
 from cklang.ir.nodes import Function
 from cklang.ir.parser import parse
 from cklang.keys import (
@@ -24,9 +26,7 @@ from cklang.keys import (
     Reduction,
     Signature,
 )
-from cklang.lowering.gemm import HOLE, lower
-from cklang.lowering.pipelines import PIPELINES
-from cklang.runtime.candidates import candidates
+from cklang.selection.candidates import candidates
 from cklang.types import DType, bf16, f16, f32, fp8, i32
 from tests.support.gemm_keys import signature as signature_of
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from cklang.build import steps
 from cklang.lowering import headers
-from cklang.runtime import compile as steps
-from cklang.runtime.toolchain import find_ck_tree, find_toolchain
+from cklang.toolchain.compilers import find_ck_tree, find_toolchain
 
 GEMM, APPEND = '#include "cklang/gemm.hpp"\n', '#include "cklang/attention_append.hpp"\n'
 DEEP = "narrow.hpp"

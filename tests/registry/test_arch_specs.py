@@ -17,12 +17,12 @@ from cklang.cli.main import main
 from cklang.cli.specs import check_by_compiling, check_by_reading
 from cklang.emulator.isa.schema import load
 from cklang.errors import CkError
-from cklang.lowering.pipelines import PIPELINES
-from cklang.runtime.registry import Registry
-from cklang.runtime.rules import objections
-from cklang.runtime.select import select
-from cklang.runtime.space import pattern
-from cklang.runtime.toolchain import find_ck_tree, find_toolchain
+from cklang.families.gemm.pipelines import PIPELINES
+from cklang.selection.registry import Registry
+from cklang.selection.rules import objections
+from cklang.selection.select import select
+from cklang.selection.space import pattern
+from cklang.toolchain.compilers import find_ck_tree, find_toolchain
 from tests.support.algorithms import BASE
 from tests.support.gemm_keys import RELU, shape, signature
 

@@ -26,12 +26,12 @@ from cklang.attention_keys import (
     ScoreKind,
 )
 from cklang.errors import CkError
+from cklang.families.attention.problem import AttentionCase
+from cklang.families.family import NOTHING
 from cklang.plain_keys import PlainKey
-from cklang.runtime.attention.problem import AttentionCase
-from cklang.runtime.family import NOTHING
-from cklang.runtime.registry import Registry
-from cklang.runtime.rules import objections
-from cklang.runtime.space import attention_pattern, enumerate_legal
+from cklang.selection.registry import Registry
+from cklang.selection.rules import objections
+from cklang.selection.space import attention_pattern, enumerate_legal
 from cklang.types import DType, f16, f32
 from tests.support.algorithms import BASE
 from tests.support.attention_keys import (

@@ -21,17 +21,18 @@ from cklang.attention_keys import (
     CombineKey,
     Rotary,
 )
+from cklang.build import bundle
+from cklang.build.builder import StencilFiles
 from cklang.cli import build as command
 from cklang.cli.main import main
 from cklang.errors import CkError, error
-from cklang.fusion.attention_plan import AttentionFunctions
+from cklang.families.attention.plan import AttentionFunctions
+from cklang.families.family import NOTHING
 from cklang.plain_keys import PlainKey
-from cklang.runtime import bundle, toolchain
-from cklang.runtime.build import StencilFiles
-from cklang.runtime.family import NOTHING
-from cklang.runtime.registry import Registry
-from cklang.runtime.rules import objections
-from cklang.runtime.space import attention_pattern
+from cklang.selection.registry import Registry
+from cklang.selection.rules import objections
+from cklang.selection.space import attention_pattern
+from cklang.toolchain import compilers
 from cklang.types import bf16, f16, f32
 from tests.support.attention_keys import (
     HELPERS,
@@ -53,7 +54,7 @@ def no_headers(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> None:
         raise error("B004", get="pip install headers")
 
-    monkeypatch.setattr(toolchain, "find_ck_tree", refuse)
+    monkeypatch.setattr(compilers, "find_ck_tree", refuse)
 
 
 def stencil(folder: Path, made: Any) -> StencilFiles:
@@ -242,7 +243,7 @@ print(mine.last.launches[0].key)
 @pytest.mark.usefixtures("compiler")
 def test_a_machine_without_headers_links_new_functions(tmp_path: Path) -> None:
     """Another process, which sees no headers, fills the stencil with functions of its own."""
-    from cklang.runtime.build import shared_builder
+    from cklang.build.builder import shared_builder
 
     mine = Registry("mine")
     op = capped.using(registry=mine)

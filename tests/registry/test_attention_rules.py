@@ -18,11 +18,11 @@ from cklang.attention_keys import (
     AttentionSignature,
     ScoreKind,
 )
-from cklang.lowering.attention_face import AttentionOperand, AttentionTensor
-from cklang.runtime.advice import advise, fix
-from cklang.runtime.attention.problem import AttentionCase
-from cklang.runtime.rules import BOOKS, objections
-from cklang.runtime.space import attention_pattern, enumerate_legal
+from cklang.families.attention.host import AttentionOperand, AttentionTensor
+from cklang.families.attention.problem import AttentionCase
+from cklang.selection.diagnose import advise, fix
+from cklang.selection.rules import BOOKS, objections
+from cklang.selection.space import attention_pattern, enumerate_legal
 from cklang.types import DType, bf16, f16, f32, fp8, fp8_fnuz, i8
 from tests.support.algorithms import ATTENTION, V3
 

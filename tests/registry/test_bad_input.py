@@ -13,18 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cklang.arch import ArchSpec, all_archs, arch
+from cklang.build.builder import shared_builder
 from cklang.errors import CkError
+from cklang.families.conv.problem import AnyProblem
+from cklang.families.gemm.grouped import _key, _Product
+from cklang.families.gemm.launch import Loaded
+from cklang.families.gemm.problem import Matrix, Problem
+from cklang.families.gemm.synthetic import problem
+from cklang.families.rule import PROBLEM_RULES
 from cklang.keys import Algorithm, DKind, KernelKey, Layout, Reduction
-from cklang.runtime.arrayless import problem
-from cklang.runtime.build import shared_builder
-from cklang.runtime.convolution import AnyProblem
-from cklang.runtime.grouped import _key, _Product
-from cklang.runtime.launch import Loaded
-from cklang.runtime.problem import Matrix, Problem
-from cklang.runtime.registry import Registry
-from cklang.runtime.rules import objections
-from cklang.runtime.rules.engine import PROBLEM_RULES
-from cklang.runtime.select import Request, Selection, select
+from cklang.selection.registry import Registry
+from cklang.selection.rules import objections
+from cklang.selection.select import Request, Selection, select
 from cklang.testing.selftest import passing, plain_key, plain_problem
 from cklang.types import bf16, f16, f32, fp8_fnuz
 from tests.support.algorithms import DEEP, narrow
@@ -154,7 +154,7 @@ def test_launch_arguments_just_below_the_limits(tmp_path: Any) -> None:
     algorithm = chosen(plain_problem(f16, 63, 61, 61)).key.algorithm
     key = plain_key(algorithm, f16, "gfx942")
     (artifact,) = shared_builder().build_all([(key, passing(f16))])
-    from cklang.lowering.hostface import HostFace
+    from cklang.families.gemm.host import HostFace
 
     kernel = Loaded(
         artifact=artifact,

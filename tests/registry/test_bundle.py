@@ -14,17 +14,18 @@ import pytest
 
 import cklang as ck
 from cklang import knobs
+from cklang.build import bundle
+from cklang.build.builder import StencilFiles
 from cklang.cli.main import main
 from cklang.cli.spelling import spelled
 from cklang.errors import CkBuildError, CkError, error
+from cklang.families.gemm.lower import lower
+from cklang.families.gemm.problem import Problem
 from cklang.ir.nodes import Function
 from cklang.keys import KernelKey
-from cklang.lowering.gemm import lower
-from cklang.runtime import bundle, toolchain
-from cklang.runtime.build import StencilFiles
-from cklang.runtime.problem import Problem
-from cklang.runtime.registry import Registry
-from cklang.runtime.select import select
+from cklang.selection.registry import Registry
+from cklang.selection.select import select
+from cklang.toolchain import compilers
 from tests.support.gemm_keys import epilogue, key, shape
 from tests.support.no_headers import run_without_headers
 from tests.support.typed import instance, only
@@ -55,7 +56,7 @@ def no_headers(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> None:
         raise error("B004", get="pip install headers")
 
-    monkeypatch.setattr(toolchain, "find_ck_tree", refuse)
+    monkeypatch.setattr(compilers, "find_ck_tree", refuse)
 
 
 def test_a_bundle_reads_back(tmp_path: Path) -> None:
@@ -185,11 +186,11 @@ def test_a_machine_without_headers_builds_new_epilogues(
 
 @pytest.mark.usefixtures("compiler")
 def test_a_missing_stencil_says_what_the_bundle_lacks(tmp_path: Path, no_headers: None) -> None:
-    from cklang.runtime.build import Builder
-    from cklang.runtime.cache import Store
+    from cklang.build.builder import Builder
+    from cklang.build.store import Store
 
     path = written(tmp_path, files(tmp_path / "a"))
-    tools = toolchain.find_toolchain()
+    tools = compilers.find_toolchain()
     lacking = Builder(Store(tmp_path / "cache"), tools, None, (bundle.read(path),))
     with pytest.raises(CkBuildError) as caught:
         lacking.build_all([(key(region=epilogue("exp")), epilogue("exp"))])

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from cklang import knobs
+from cklang.build import parallel, remote_cache
+from cklang.build.dask_executor import workers_of
+from cklang.build.store import Store
 from cklang.cli.main import main
 from cklang.errors import CkBuildError, CkDeviceError, CkUnsupportedError
-from cklang.runtime import delivery, parallel
-from cklang.runtime.cache import Store
-from cklang.runtime.cluster import workers_of
-from cklang.runtime.paths import cache_root
-from cklang.runtime.registry import Registry
+from cklang.selection.registry import Registry
+from cklang.toolchain.paths import cache_root
 from tests.support.gemm_keys import RELU, key
 
 SMALL: dict[str, Any] = {"tile": (32, 32, 32), "warps": (2, 2, 1), "warp_tile": (16, 16, 32)}
@@ -141,42 +141,42 @@ class TestDelivery:
     """Entries on their way are whole or are refused."""
 
     @pytest.fixture
-    def parcel(self, tmp_path: Path) -> delivery.Parcel:
+    def parcel(self, tmp_path: Path) -> remote_cache.Parcel:
         def build(folder: Path) -> dict[str, object]:
             (folder / "file").write_text("content")
             return {"fact": 1}
 
         entry, _ = Store(tmp_path / "there").get_or_build("kernel", {"arch": "gfx942"}, build)
-        return delivery.send(entry)
+        return remote_cache.send(entry)
 
-    def test_it_arrives(self, tmp_path: Path, parcel: delivery.Parcel) -> None:
+    def test_it_arrives(self, tmp_path: Path, parcel: remote_cache.Parcel) -> None:
         here = Store(tmp_path / "here")
-        entry = delivery.receive(here, parcel)
+        entry = remote_cache.receive(here, parcel)
         assert entry.file("file").read_text() == "content"
         assert entry.facts == {"fact": 1}
-        assert delivery.receive(here, parcel).folder == entry.folder
+        assert remote_cache.receive(here, parcel).folder == entry.folder
         assert here.verify() == (1, [])
 
-    def test_a_damaged_one_does_not(self, tmp_path: Path, parcel: delivery.Parcel) -> None:
+    def test_a_damaged_one_does_not(self, tmp_path: Path, parcel: remote_cache.Parcel) -> None:
         here = Store(tmp_path / "here")
         spoilt = parcel.archive.replace(b"content", b"c0ntent")
-        bad = delivery.Parcel(kind=parcel.kind, digest=parcel.digest, archive=spoilt)
+        bad = remote_cache.Parcel(kind=parcel.kind, digest=parcel.digest, archive=spoilt)
         with pytest.raises(CkBuildError, match="other contents") as caught:
-            delivery.receive(here, bad)
+            remote_cache.receive(here, bad)
         assert caught.value.code == "C003"
         assert here.find(parcel.kind, parcel.digest) is None
 
     def test_one_that_says_it_is_another_does_not(
-        self, tmp_path: Path, parcel: delivery.Parcel
+        self, tmp_path: Path, parcel: remote_cache.Parcel
     ) -> None:
-        bad = delivery.Parcel(kind="stencil", digest="0" * 64, archive=parcel.archive)
+        bad = remote_cache.Parcel(kind="stencil", digest="0" * 64, archive=parcel.archive)
         with pytest.raises(CkBuildError, match="other inputs"):
-            delivery.receive(Store(tmp_path / "here"), bad)
+            remote_cache.receive(Store(tmp_path / "here"), bad)
 
     def test_marks(self, tmp_path: Path) -> None:
-        with delivery.marked(Store(tmp_path)) as mark:
-            assert delivery.sees(mark)
-        assert not delivery.sees(mark)
+        with remote_cache.marked(Store(tmp_path)) as mark:
+            assert remote_cache.sees(mark)
+        assert not remote_cache.sees(mark)
 
 
 def test_nobody_at_the_address() -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from cklang.arch import arch
 from cklang.keys import Algorithm, DKind, DOperand, Layout, Pipeline, Signature
-from cklang.runtime.advice import advise
-from cklang.runtime.rules import objections
+from cklang.selection.diagnose import advise
+from cklang.selection.rules import objections
 from cklang.types import DType, bf16, f16, f32, fp4, fp8, i4, i8, i32
 
 ALGORITHM = Algorithm(

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from cklang.arch import arch
 from cklang.keys import Algorithm, KernelKey
-from cklang.runtime.advice import fix
-from cklang.runtime.rules import objections
-from cklang.runtime.space import legal_values
+from cklang.selection.diagnose import fix
+from cklang.selection.rules import objections
+from cklang.selection.space import legal_values
 from cklang.testing import plain_key, self_test
 from cklang.types import DTYPES, DType
 from tests.support.algorithms import NARROW

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import cklang as ck
-from cklang.runtime.registry import Registry
+from cklang.selection.registry import Registry
 from tests.support.gemm_keys import RELU, key
 
 M, N, K = ck.dims("M N K")

@@ -13,10 +13,10 @@ import pytest
 
 import cklang as ck
 from cklang.attention_keys import ReduceKey
-from cklang.runtime import parallel
-from cklang.runtime.family import NOTHING
-from cklang.runtime.registry import Registry
-from cklang.runtime.select import select
+from cklang.build import parallel
+from cklang.families.family import NOTHING
+from cklang.selection.registry import Registry
+from cklang.selection.select import select
 from cklang.testing import plain_key, self_test
 from cklang.types import f16
 from tests.support.gemm_keys import RELU, key, shape

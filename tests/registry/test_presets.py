@@ -11,8 +11,8 @@ import pytest
 from cklang.arch import arch
 from cklang.attention_keys import AttentionGradAlgorithm, AttentionSignature, Rotary
 from cklang.errors import CkError
-from cklang.runtime.attention.space import attention_grad_algorithms
-from cklang.runtime.presets import Taken, profile, profile_names, profile_row
+from cklang.families.attention.space import attention_grad_algorithms
+from cklang.families.presets import Taken, profile, profile_names, profile_row
 from cklang.types import f16
 
 PLAIN = AttentionSignature(dtype=f16, dtype_o=f16, dtype_bias=f16)

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 import cklang as ck
 from cklang.errors import CkError
 from cklang.keys import KernelKey
-from cklang.runtime.candidates import candidates
-from cklang.runtime.registry import Registry
-from cklang.runtime.space import pattern
+from cklang.selection.candidates import candidates
+from cklang.selection.registry import Registry
+from cklang.selection.space import pattern
 from cklang.testing import plain_key
 from cklang.types import DTYPES
 from tests.support.algorithms import BASE

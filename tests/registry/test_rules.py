@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from cklang.arch import KnownWrong, arch
 from cklang.errors import CkError
+from cklang.families.gemm.rules.algorithm import access_pattern, matches
+from cklang.families.gemm.rules.resources import shuffled_bytes, staged_bytes
+from cklang.families.rule import AlgorithmRule, ProblemRule
 from cklang.keys import Algorithm, DKind, EpilogueKind, Pipeline, Scheduler
-from cklang.runtime.advice import advise, fix
-from cklang.runtime.rules import ALGORITHM_RULES, PROBLEM_RULES, objections
-from cklang.runtime.rules.algorithm import access_pattern, matches
-from cklang.runtime.rules.engine import AlgorithmRule, ProblemRule
-from cklang.runtime.rules.resources import shuffled_bytes, staged_bytes
-from cklang.runtime.space import enumerate_legal, legal_values, pattern
+from cklang.selection.diagnose import advise, fix
+from cklang.selection.rules import ALGORITHM_RULES, PROBLEM_RULES, objections
+from cklang.selection.space import enumerate_legal, legal_values, pattern
 from cklang.types import bf16, f16, f32
 from tests.support.algorithms import BASE, narrow
 from tests.support.gemm_keys import shape, signature

@@ -16,20 +16,20 @@ from hypothesis import strategies as st
 
 import cklang as ck
 from cklang.arch import arch
+from cklang.build.builder import BuildResult
+from cklang.build.parallel import BuildSummary
+from cklang.build.record import Artifact, Resources
 from cklang.errors import CkError
+from cklang.families.family import ChosenKey
+from cklang.families.gemm.problem import Problem
 from cklang.keys import KernelKey
-from cklang.runtime.autotune import Costs
-from cklang.runtime.build import BuildResult
-from cklang.runtime.family import ChosenKey
-from cklang.runtime.parallel import BuildSummary
-from cklang.runtime.pool import Pool
-from cklang.runtime.problem import Problem
-from cklang.runtime.record import Artifact, Resources
-from cklang.runtime.registry import Kernel, Registry
-from cklang.runtime.rules import objections
-from cklang.runtime.select import Request, find, select
-from cklang.runtime.space import enumerate_legal, pattern
-from cklang.runtime.strategy import Autotune
+from cklang.selection.pool import Pool
+from cklang.selection.registry import Kernel, Registry
+from cklang.selection.rules import objections
+from cklang.selection.select import Request, find, select
+from cklang.selection.space import enumerate_legal, pattern
+from cklang.selection.strategy import Autotune
+from cklang.tune.on_device import Costs
 from cklang.types import bf16, f32
 from tests.support.algorithms import BASE
 from tests.support.gemm_keys import RELU, epilogue, key, shape, signature
@@ -150,7 +150,7 @@ def test_what_a_registry_has_built_replaces_the_estimate(monkeypatch: pytest.Mon
         result = BuildResult(key=wanted, artifact=artifact, failure=None)
         return BuildSummary(results=(result,), seconds=0)
 
-    monkeypatch.setattr("cklang.runtime.parallel.build", build)
+    monkeypatch.setattr("cklang.build.parallel.build", build)
     made.build()
     assert made.resources(before.key) == greedy
     after = select(large, registry=made, arch="gfx942", strategy="heuristic")

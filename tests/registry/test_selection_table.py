@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from selection import ARCH, PROBLEMS, made, registry
 
-from cklang.runtime.select import select
+from cklang.selection.select import select
 
 TABLE = Path(__file__).with_name("selection.json")
 STRATEGIES = ("first_fit", "heuristic")

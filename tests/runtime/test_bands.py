@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cklang as ck
+from cklang.families.gemm import bands
+from cklang.families.gemm.bands import bands_of
+from cklang.families.gemm.problem import Matrix, Problem, ReadAccess
+from cklang.families.gemm.synthetic import problem
 from cklang.keys import Algorithm, Reduction
 from cklang.reference.bounds import evaluate_with_bound
-from cklang.runtime import bands
-from cklang.runtime.arrayless import problem
-from cklang.runtime.bands import bands_of
 from cklang.runtime.op import Op
-from cklang.runtime.problem import Matrix, Problem, ReadAccess
 from cklang.testing import assert_close
 
 M, N, K, G = ck.dims("M N K G")
@@ -243,7 +243,7 @@ def test_bands_into_memory_of_the_callers_in_order_with_a_stream(
 ) -> None:
     rng = np.random.default_rng(2)
     x, w = (rng.standard_normal((rows, 40)).astype(np.float16) for rows in (90, 70))
-    from cklang.runtime.device import open_device
+    from cklang.device.device import open_device
     from tests.support.streams import on_device
 
     device = open_device("emu:gfx942")

@@ -10,9 +10,9 @@ import pytest
 
 import cklang as ck
 from cklang.errors import CkError
+from cklang.families.gemm.problem import Matrix, Problem
 from cklang.keys import Family, KernelKey, Reduction
 from cklang.runtime.op import Op
-from cklang.runtime.problem import Matrix, Problem
 from tests.support.algorithms import narrow
 from tests.support.arrays import half
 from tests.support.typed import instance, only

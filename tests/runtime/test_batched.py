@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cklang as ck
+from cklang.families.gemm.problem import Problem
 from cklang.keys import Family
 from cklang.runtime.op import Op
-from cklang.runtime.problem import Problem
 from cklang.testing.compare import UNCHECKED
 from cklang.testing.strategies import Layout, arrays, extents, laid_out, strided
 from tests.support import checks

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cklang.device import arrays
 from cklang.errors import CkError
 from cklang.frontend.signature import Annotation, Parameter
-from cklang.runtime import arrays
 from cklang.runtime.bind import Binding, assign, bind, check_out
 from cklang.source import Source, Span
 from cklang.types import bf16, const, dims, dtype_var, f16, f32, i32

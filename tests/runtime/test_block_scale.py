@@ -13,11 +13,11 @@ import pytest
 
 import cklang as ck
 from cklang.arch import arch
+from cklang.families.gemm.lower import is_mx
+from cklang.families.gemm.problem import Problem
 from cklang.keys import Family, KernelKey, Layout, Scale
-from cklang.lowering.gemm import is_mx
-from cklang.runtime.candidates import candidates
-from cklang.runtime.problem import Problem
-from cklang.runtime.rules import objections
+from cklang.selection.candidates import candidates
+from cklang.selection.rules import objections
 from tests.support.algorithms import EIGHT_BITS
 
 M, N, K, G = ck.dims("M N K G")

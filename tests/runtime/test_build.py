@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
+from cklang.build import builder as building
+from cklang.build import code_object, steps
+from cklang.build.builder import Builder, artifacts_in
+from cklang.build.record import Resources
+from cklang.build.store import Store
 from cklang.errors import CkError, error
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.keys import KernelKey
-from cklang.runtime import build, codeobject
-from cklang.runtime import compile as steps
-from cklang.runtime.build import Builder, artifacts_in
-from cklang.runtime.cache import Store
-from cklang.runtime.record import Resources
 from cklang.types import TensorType, f32
 from tests.support.algorithms import BASE
 from tests.support.gemm_keys import OPEN
@@ -99,7 +99,7 @@ def fake_steps(monkeypatch: pytest.MonkeyPatch) -> Steps:
         lambda stencil, fill, arch, folder, *rest: fake.make("kernel.hsaco", folder, fill),
     )
     read = SimpleNamespace(kernel=lambda name: RESOURCES)
-    monkeypatch.setattr(codeobject, "read", lambda path: read)
+    monkeypatch.setattr(code_object, "read", lambda path: read)
     return fake
 
 
@@ -208,5 +208,5 @@ def test_a_truncated_artifact_is_built_again(
 
 def test_one_builder_serves_a_cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CKLANG_CACHE_DIR", str(tmp_path))
-    assert build.shared_builder() is build.shared_builder()
-    assert build.shared_builder().store.root == tmp_path
+    assert building.shared_builder() is building.shared_builder()
+    assert building.shared_builder().store.root == tmp_path

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from cklang.build.store import Store, digest_of
 from cklang.errors import CkError, error
-from cklang.runtime.cache import Store, digest_of
 
 WRITER = """
 import sys, time
 from pathlib import Path
-from cklang.runtime.cache import Store
+from cklang.build.store import Store
 root, log, nap = Path(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3])
 def build(folder):
     (folder / "half").write_text("x")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from cklang.build.store import Store
 from cklang.cli.main import main
-from cklang.runtime.cache import Store
 
 PROGRAM = """
 import cklang as ck

@@ -10,16 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from cklang.build import code_object, steps
+from cklang.device.host_shim import LaunchShape
 from cklang.errors import CkBuildError, CkInternalError
+from cklang.families.gemm.host import GemmOperand, GemmProblem, HostFace
+from cklang.families.gemm.lower import KernelSource, lower
 from cklang.ir.parser import parse
 from cklang.keys import DKind, KernelKey
-from cklang.lowering.face import LaunchShape
-from cklang.lowering.gemm import KernelSource, lower
-from cklang.lowering.hostface import GemmOperand, GemmProblem, HostFace
-from cklang.runtime import codeobject
-from cklang.runtime import compile as steps
-from cklang.runtime.candidates import candidates
-from cklang.runtime.toolchain import find_ck_tree, find_toolchain
+from cklang.selection.candidates import candidates
+from cklang.toolchain.compilers import find_ck_tree, find_toolchain
 from cklang.types import f16
 from tests.support.gemm_keys import signature as signature_of
 from tests.support.read_back import read_back_products
@@ -51,7 +50,7 @@ def test_fill_becomes_a_code_object(tiny: Path, tmp_path: Path) -> None:
     fill = DOUBLE + "{\n    return ck_tanh(acc);\n}\n"
     step = steps.link_fill(tiny, fill, ARCH, tmp_path, find_toolchain())
     assert step.file == tmp_path / "kernel.hsaco"
-    read = codeobject.read(step.file)
+    read = code_object.read(step.file)
     assert read.target == ARCH
     assert read.functions == ("tiny",)
     facts = read.kernel("tiny")
@@ -64,7 +63,7 @@ def test_fill_becomes_a_code_object(tiny: Path, tmp_path: Path) -> None:
 def test_assembly_counts(tiny: Path, tmp_path: Path) -> None:
     fill = DOUBLE + "{\n    return acc * 2.0f;\n}\n"
     step = steps.assembly(tiny, fill, ARCH, tmp_path, find_toolchain())
-    counts = codeobject.count_instructions(step.file.read_text())
+    counts = code_object.count_instructions(step.file.read_text())
     assert counts["s_endpgm"] == 1
     assert any(name.startswith("global_store") for name in counts)
     assert not any("swappc" in name for name in counts)
@@ -105,7 +104,7 @@ def test_what_is_no_code_object_is_refused(tmp_path: Path, data: bytes) -> None:
     file = tmp_path / "x.hsaco"
     file.write_bytes(data)
     with pytest.raises(CkBuildError) as caught:
-        codeobject.read(file)
+        code_object.read(file)
     assert caught.value.code == "B012"
 
 
@@ -160,7 +159,7 @@ def kinds(folder: Path) -> dict[str, Counter[str]]:
     """
     counts: dict[str, Counter[str]] = {"memory": Counter(), "matrix": Counter(), "other": Counter()}
     memory = ("buffer_", "global_", "flat_", "scratch_", "ds_", "s_load")
-    for name, count in codeobject.count_instructions((folder / "kernel.s").read_text()).items():
+    for name, count in code_object.count_instructions((folder / "kernel.s").read_text()).items():
         kind = "memory" if name.startswith(memory) else "matrix" if "mfma" in name else "other"
         counts[kind][name] = count
     return counts
@@ -169,8 +168,8 @@ def kinds(folder: Path) -> dict[str, Counter[str]]:
 def test_a_filled_stencil_loads_stores_and_multiplies_as_the_kernel_from_source(
     built: Path,
 ) -> None:
-    filled = codeobject.read(built / "kernel.hsaco")
-    source = codeobject.read(built / "inline" / "kernel.hsaco")
+    filled = code_object.read(built / "kernel.hsaco")
+    source = code_object.read(built / "inline" / "kernel.hsaco")
     (a,), (b,) = filled.kernels, source.kernels
     for fact in ("vgprs", "agprs", "lds_bytes", "kernarg_bytes"):
         assert getattr(a, fact) == getattr(b, fact), fact
@@ -192,8 +191,8 @@ def test_epilogue_costs_no_matrix_instructions_and_no_spills(built: Path, tmp_pa
     toolchain = find_toolchain()
     text = f'#include "cklang/math.h"\n{plain}'
     step = steps.assembly(built / "stencil.bc", text, ARCH, tmp_path, toolchain)
-    bare = codeobject.count_instructions(step.file.read_text())
-    fused = codeobject.count_instructions((built / "kernel.s").read_text())
+    bare = code_object.count_instructions(step.file.read_text())
+    fused = code_object.count_instructions((built / "kernel.s").read_text())
     for name in {n for n in (*bare, *fused) if "mfma" in n}:
         assert bare[name] == fused[name]
 
@@ -231,7 +230,7 @@ def problem(
 def test_host_face_describes_the_launch(built: Path) -> None:
     launch = HostFace(built / "host.so").describe(problem(384, 512, 256))
     assert isinstance(launch, LaunchShape)
-    facts = codeobject.read(built / "kernel.hsaco").kernels[0]
+    facts = code_object.read(built / "kernel.hsaco").kernels[0]
     assert launch.grid == (12, 1, 1)
     assert launch.block == (facts.max_threads, 1, 1)
     assert launch.lds_bytes == facts.lds_bytes

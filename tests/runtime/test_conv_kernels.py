@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cklang import emulator
+from cklang.families.conv.host import ConvQuestion
+from cklang.families.conv.problem import ConvProblem, conv_problem
+from cklang.families.gemm.cost.model import estimate
 from cklang.keys import Algorithm, ConvSpecial, EpilogueKind, Family, Pipeline, Reduction, Scheduler
-from cklang.lowering.convface import ConvQuestion
-from cklang.runtime.convolution import ConvProblem, conv_problem
-from cklang.tuning.model import estimate
 from cklang.types import DType, bf16, f16, f32, fp8, fp8_fnuz, i8
 from tests.support.algorithms import NARROW, WIDE, pipelined
 from tests.support.conv_kernels import Conv, Kernel, kernel

@@ -13,13 +13,13 @@ import pytest
 
 import cklang as ck
 from cklang.errors import CkError
+from cklang.families.conv.problem import ConvProblem, conv_problem
 from cklang.fusion.plan import epilogue_hash
 from cklang.ir.parser import parse_function
 from cklang.keys import Algorithm, ConvSpecial, DKind, KernelKey, Pipeline, Reduction
-from cklang.runtime.advice import advise
-from cklang.runtime.candidates import candidates
-from cklang.runtime.convolution import ConvProblem, conv_problem
-from cklang.runtime.rules import CONV_RULES, objections
+from cklang.selection.candidates import candidates
+from cklang.selection.diagnose import advise
+from cklang.selection.rules import CONV_RULES, objections
 from tests.support.algorithms import NARROW, WIDE
 from tests.support.typed import only
 

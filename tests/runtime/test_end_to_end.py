@@ -282,8 +282,8 @@ class TestOneOp:
 
         for name in ("bind", "assign", "check_out"):
             monkeypatch.setattr(f"cklang.runtime.op.{name}", forbidden)
-        monkeypatch.setattr("cklang.runtime.dispatch.prepare", forbidden)
-        monkeypatch.setattr("cklang.runtime.build.shared_builder", forbidden)
+        monkeypatch.setattr("cklang.runtime.call_plan.prepare", forbidden)
+        monkeypatch.setattr("cklang.build.builder.shared_builder", forbidden)
         monkeypatch.setattr("pathlib.Path.open", forbidden)
         again = self.op(*args)
         assert np.array_equal(first, again)
@@ -341,7 +341,7 @@ def test_arrays_on_a_device_with_its_own_memory(monkeypatch: pytest.MonkeyPatch)
     """The path of a real GPU, on an emulated device that is taken for one."""
     from dataclasses import replace
 
-    from cklang.runtime import device, dispatch
+    from cklang.device import device
 
     found = device.open_device("emu:gfx942")
     discrete = replace(found, host_memory=False)
@@ -354,7 +354,6 @@ def test_arrays_on_a_device_with_its_own_memory(monkeypatch: pytest.MonkeyPatch)
         return original(self, size)
 
     monkeypatch.setattr(device.Device, "allocate", allocate)
-    assert dispatch is not None
     op = fused.using(single(2))
     check(op, *simple(65, 66, 67))
     assert len(copies) == 5

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cklang as ck
+from cklang.device.device import open_device
 from cklang.errors import CkError
 from cklang.keys import Family, Reduction
-from cklang.runtime.device import open_device
 from cklang.runtime.op import Op
 from cklang.testing.strategies import Layout, arrays, extents, strided
 from tests.support.algorithms import DEEP, narrow
@@ -88,7 +88,7 @@ class TestOnAGpu:
 
         check_group(op, calls(0.5))
         assert not last(op).memoised
-        monkeypatch.setattr("cklang.runtime.grouped.prepare_group", None)
+        monkeypatch.setattr("cklang.families.gemm.grouped.prepare_group", None)
         check_group(op, calls(2.0))
         assert last(op).memoised
         (launch,) = launches(op)

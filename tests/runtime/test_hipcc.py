@@ -10,7 +10,7 @@ import pytest
 
 from cklang.cli.main import main
 from cklang.errors import CkError
-from cklang.runtime import hipcc, offload
+from cklang.hipcc import driver, fat_binary
 
 PROGRAMS = Path(__file__).parent / "programs"
 
@@ -20,7 +20,7 @@ PROGRAMS = Path(__file__).parent / "programs"
 def quiet(words: list[str]) -> str:
     """Run hipcc; return what it said."""
     said: list[str] = []
-    hipcc.build(words, said.append)
+    driver.build(words, said.append)
     return "".join(said)
 
 
@@ -57,7 +57,7 @@ def test_a_fat_binary_holds_code_for_each_gpu(tmp_path: Path) -> None:
     output = tmp_path / "scale.hipfb"
     archs = ["--offload-arch=gfx90a", "--offload-arch=gfx1201"]
     quiet(["--genco", *archs, str(PROGRAMS / "scale.hip"), "-o", str(output)])
-    images = offload.entries(output.read_bytes())
+    images = fat_binary.entries(output.read_bytes())
     assert list(images) == ["gfx90a", "gfx1201"]
     assert all(image.startswith(b"\x7fELF") for image in images.values())
 
@@ -77,7 +77,7 @@ def test_the_compiler_speaks_for_itself(tmp_path: Path) -> None:
     source.write_text("#include <hip/hip_runtime.h>\n__global__ int kernel() { return 1; }\n")
     said: list[str] = []
     with pytest.raises(CkError, match=r"the gfx942 pass of .*wrong.cpp failed") as caught:
-        hipcc.build(["-c", str(source), "--offload-arch=gfx942"], said.append)
+        driver.build(["-c", str(source), "--offload-arch=gfx942"], said.append)
     assert caught.value.code == "B030"
     text = "".join(said)
     assert "wrong.cpp:2:12: error: kernel function type 'int ()' must have void return" in text

@@ -11,29 +11,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cklang.errors import CkError
-from cklang.runtime import hipcc, offload
-from cklang.runtime.hipline import Language, Side, Source, Stage, read
+from cklang.hipcc import driver, fat_binary
+from cklang.hipcc.options import Language, Side, Source, Stage, read
 
 NAMES = st.sampled_from(["gfx90a", "gfx942", "gfx950:sramecc+:xnack-", "gfx1201"])
 
 
 @given(st.dictionaries(NAMES, st.binary(max_size=9000)))
 def test_a_bundle_gives_its_code_objects_back(images: dict[str, bytes]) -> None:
-    data = offload.bundle(images)
-    assert offload.entries(data) == images
+    data = fat_binary.bundle(images)
+    assert fat_binary.entries(data) == images
     count = struct.unpack_from("<Q", data, 24)[0]
     assert count == len(images) + 1
-    assert len(data) % offload.ALIGNMENT == 0
+    assert len(data) % fat_binary.ALIGNMENT == 0
 
 
 @given(st.dictionaries(NAMES, st.binary(min_size=1, max_size=99), min_size=1), st.data())
 def test_what_is_cut_off_is_refused(images: dict[str, bytes], data: st.DataObject) -> None:
-    whole = offload.bundle(images)
+    whole = fat_binary.bundle(images)
     # Nothing but padding may follow the last byte of the last entry.
-    used = len(whole) - offload.ALIGNMENT + len(list(images.values())[-1])
+    used = len(whole) - fat_binary.ALIGNMENT + len(list(images.values())[-1])
     cut = data.draw(st.integers(0, used - 1))
     with pytest.raises(ValueError, match=r"begin|cut off|ends at|decode"):
-        assert offload.entries(whole[:cut]) == images
+        assert fat_binary.entries(whole[:cut]) == images
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_x_names_the_language_of_what_follows() -> None:
 )
 def test_what_cannot_be_honoured_is_refused(words: str, code: str, part: str) -> None:
     with pytest.raises(CkError, match=part) as caught:
-        hipcc.build(words.split(), lambda _: None)
+        driver.build(words.split(), lambda _: None)
     assert caught.value.code == code
 
 
@@ -98,5 +98,5 @@ def test_what_cannot_be_honoured_is_refused(words: str, code: str, part: str) ->
 def test_words_without_effect_are_said() -> None:
     said: list[str] = []
     with pytest.raises(CkError, match="no source"):
-        hipcc.build(["--offload-compress"], said.append)
+        driver.build(["--offload-compress"], said.append)
     assert "stored as they are" in said[0]

@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cklang as ck
+from cklang.build.builder import Builder
+from cklang.device import arrays
+from cklang.device.arrays import Library
+from cklang.device.constants import cell
+from cklang.device.device import Device, open_device
 from cklang.errors import CkError
-from cklang.runtime import arrays
-from cklang.runtime.arrays import Library
-from cklang.runtime.attention.call import constants_of
-from cklang.runtime.attention.cells import cell
-from cklang.runtime.build import Builder
-from cklang.runtime.device import Device, open_device
+from cklang.families.attention.call import constants_of
 from cklang.types import f16, f32
 from tests.support.arrays import uniform
 from tests.support.attention_ops import dropped, plain, shifted

@@ -8,7 +8,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cklang.runtime.nest import Axis, Nest, folded
+from cklang.families.gemm.loop_nest import Axis, Nest, folded
 
 
 def axis(extent: int, *strides: int) -> Axis:

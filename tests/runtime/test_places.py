@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 import cklang as ck
+from cklang.build import builder as building
+from cklang.build import places
+from cklang.build.store import digest_of
 from cklang.errors import CkBuildError, error
 from cklang.ir.nodes import Function
 from cklang.lowering.places import place_fill
 from cklang.lowering.pointwise import c_functions
-from cklang.runtime import build, places
-from cklang.runtime.cache import digest_of
 from cklang.source import Source, Span
 from tests.runtime.test_build import epilogue
 
@@ -25,8 +26,7 @@ FAULTY = """
 import numpy as np
 
 import cklang as ck
-from cklang.runtime import quick
-
+from cklang.runtime import call_key
 B, H, S, T, D, E = ck.dims("B H S T D E")
 
 
@@ -41,8 +41,8 @@ q, t = np.ones((1, 2, 64, 64), np.float16), np.ones(2, np.float32)
 o = attend(q, q, q, t, device="emu:gfx942")
 print("digest", attend.last.launches[-1].artifact.folder.name)
 ready = attend._prepare([q, q, q, t], None, "emu:gfx942")
-seen = quick.glance(attend._parameters, [q, q, q, t], None, "emu:gfx942")
-addresses = [*seen.addresses, quick.address(o)]
+seen = call_key.glance(attend._parameters, [q, q, q, t], None, "emu:gfx942")
+addresses = [*seen.addresses, call_key.address(o)]
 addresses[3] = 16
 try:
     ready.plan.run(addresses, None)
@@ -91,7 +91,7 @@ def test_an_imported_registry_names_the_kernels_of_its_op() -> None:
     x, w = np.ones((64, 64), np.float16), np.ones((64, 64), np.float16)
     op.declare(x, w, registry=registry, among="compute", device="emu:gfx942")
     again = ck.Registry.from_json(registry.to_json())
-    builder = build.shared_builder()
+    builder = building.shared_builder()
     one, other = (
         [digest_of("kernel", builder._job(each.key, each.filling).kernel) for each in kernels]
         for kernels in (registry, again)
@@ -122,7 +122,7 @@ def test_a_compilers_message_names_the_users_line() -> None:
         raise error("B010", tool="clang", status=1, log="log.txt", notes=notes)
 
     with pytest.raises(CkBuildError) as caught:
-        build._in_users_lines(refused)
+        building._in_users_lines(refused)
     assert caught.value.notes == ("user.py:17: error: no such function",)
 
 

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from cklang.arch import arch
 from cklang.errors import CkError
+from cklang.families.gemm.layout import problem_of
+from cklang.families.gemm.problem import Matrix, Problem, Storage
 from cklang.fusion.plan import FusedGemm, Read, View
 from cklang.ir.nodes import Function, Value
 from cklang.keys import DKind, Layout
-from cklang.runtime.problem import Matrix, Problem, Storage
-from cklang.runtime.rules import ALGORITHM_RULES, PROBLEM_RULES, objections
-from cklang.runtime.select import select
-from cklang.runtime.strides import problem_of
+from cklang.selection.rules import ALGORITHM_RULES, PROBLEM_RULES, objections
+from cklang.selection.select import select
 from cklang.types import DType, TensorType, dims, f16, f32
 from tests.support.algorithms import BASE
 from tests.support.arrays import half

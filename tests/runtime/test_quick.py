@@ -10,7 +10,7 @@ import pytest
 
 from cklang.errors import CkError
 from cklang.frontend.signature import Parameter
-from cklang.runtime import quick
+from cklang.runtime import call_key
 from cklang.source import Source, Span
 from cklang.types import const, dims, f16, f32
 from tests.support.arrays import half
@@ -25,7 +25,7 @@ PARAMETERS = [
 
 
 def look(x: Any, alpha: Any = 1.0, cap: Any = 2.0, out: Any = None, device: Any = None) -> Any:
-    return quick.glance(PARAMETERS, (x, alpha, cap), out, device)
+    return call_key.glance(PARAMETERS, (x, alpha, cap), out, device)
 
 
 def test_addresses_are_those_of_the_arrays() -> None:
@@ -33,7 +33,7 @@ def test_addresses_are_those_of_the_arrays() -> None:
     seen = look(x, out=out)
     assert seen.addresses == [x.ctypes.data, 0, out.ctypes.data]
     assert seen.numbers == [(1, 1.0)]
-    assert quick.address(x) == x.ctypes.data
+    assert call_key.address(x) == x.ctypes.data
 
 
 def test_values_of_run_time_scalars_are_not_in_the_key() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cklang.runtime.device import open_device
+from cklang.device.device import open_device
 from tests.support.assembly import assemble
 
 pytestmark = pytest.mark.usefixtures("emulator")

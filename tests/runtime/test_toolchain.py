@@ -10,7 +10,7 @@ import pytest
 
 from cklang import knobs
 from cklang.errors import CkBuildError
-from cklang.runtime import toolchain as tc
+from cklang.toolchain import compilers as tc
 
 
 def program(path: Path, version: str, status: int = 0) -> Path:

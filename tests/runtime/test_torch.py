@@ -11,9 +11,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from cklang.device import arrays
+from cklang.device.arrays import HOST, Library
 from cklang.errors import CkError
-from cklang.runtime import arrays
-from cklang.runtime.arrays import HOST, Library
 from cklang.types import bf16, f16
 
 torch: Any = pytest.importorskip("torch", reason="pip install torch")

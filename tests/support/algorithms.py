@@ -22,8 +22,8 @@ from dataclasses import replace
 from typing import Any
 
 from cklang.attention_keys import AttentionAlgorithm, AttentionPipeline
+from cklang.families.gemm.pipelines import PIPELINES
 from cklang.keys import Algorithm, Pipeline, Scheduler
-from cklang.lowering.pipelines import PIPELINES
 
 __all__ = [
     "ATTENTION",

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from cklang import emulator
-from cklang.runtime.toolchain import find_toolchain, run_tool
+from cklang.toolchain.compilers import find_toolchain, run_tool
 
 DEVICES = ("gfx942", "gfx950", "gfx90a", "gfx1100", "gfx1201")
 CDNA = DEVICES[:3]

@@ -27,8 +27,11 @@ from cklang.attention_keys import (
     CombineKey,
     ReduceKey,
 )
-from cklang.lowering.attention import lower_any
-from cklang.lowering.attention_face import (
+from cklang.build import code_object
+from cklang.build.builder import shared_builder
+from cklang.build.steps import identity, link_fill
+from cklang.device.device import Device, open_device
+from cklang.families.attention.host import (
     AppendFace,
     AttentionFace,
     AttentionGradFace,
@@ -36,11 +39,8 @@ from cklang.lowering.attention_face import (
     AttentionTensor,
     ReduceFace,
 )
-from cklang.lowering.gemm import KernelSource
-from cklang.runtime import codeobject
-from cklang.runtime.build import shared_builder
-from cklang.runtime.compile import identity, link_fill
-from cklang.runtime.device import Device, open_device
+from cklang.families.attention.lower import lower_any
+from cklang.families.gemm.lower import KernelSource
 from cklang.testing import assert_close
 from cklang.types import DType, bf16, f16
 from tests.support.algorithms import ATTENTION
@@ -72,9 +72,9 @@ class Built:
     """The host face of its kind."""
 
     @property
-    def facts(self) -> codeobject.KernelFacts:
+    def facts(self) -> code_object.KernelFacts:
         """What the code object says of the kernel."""
-        return codeobject.read(self.code).kernel(self.source.kernel)
+        return code_object.read(self.code).kernel(self.source.kernel)
 
 
 _FACES = {

@@ -19,10 +19,10 @@ from cklang.attention_keys import (
     Rotary,
     ScoreKind,
 )
-from cklang.fusion.attention_plan import AttentionFunctions, region_hash
-from cklang.runtime.family import NOTHING
-from cklang.runtime.registry import Registry
-from cklang.runtime.space import enumerate_legal
+from cklang.families.attention.plan import AttentionFunctions, region_hash
+from cklang.families.family import NOTHING
+from cklang.selection.registry import Registry
+from cklang.selection.space import enumerate_legal
 from cklang.types import f16
 
 B, H, G, S, T, D = ck.dims("B H G S T D")

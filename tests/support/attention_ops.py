@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 import cklang as ck
+from cklang.ops.attention_backward import Gradients
 from cklang.reference.attention_grad import SharedBias, gradients_with_bound
-from cklang.runtime.attention.backward import Gradients
 from cklang.runtime.op import Op
 from cklang.testing import assert_close
 from cklang.types import DType, f16, f32

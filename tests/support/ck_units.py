@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from cklang.runtime.compile import compile_host, compile_inline
-from cklang.runtime.toolchain import find_ck_tree, find_toolchain
+from cklang.build.steps import compile_host, compile_inline
+from cklang.toolchain.compilers import find_ck_tree, find_toolchain
 from tests.support.assembly import DEVICES, hip, ok
 
 ATTENTION_DEPTH = 128

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from cklang.build.builder import shared_builder
+from cklang.device.device import Device, Function, open_device
+from cklang.families.conv.host import Axes, ConvFace, ConvQuestion
 from cklang.ir.parser import parse
 from cklang.keys import Algorithm, DKind, DOperand, Family, KernelKey, Layout, Signature
-from cklang.lowering.convface import Axes, ConvFace, ConvQuestion
-from cklang.runtime.build import shared_builder
-from cklang.runtime.device import Device, Function, open_device
 from cklang.types import DType, f16, f32, i8, i32
 from tests.support.algorithms import NARROW
 

@@ -6,12 +6,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from cklang.families.gemm.problem import Problem
+from cklang.families.gemm.synthetic import problem
 from cklang.fusion.plan import epilogue_hash
 from cklang.ir.nodes import Function
 from cklang.ir.parser import parse_function
 from cklang.keys import DKind, DOperand, KernelKey, Layout, Signature
-from cklang.runtime.arrayless import problem
-from cklang.runtime.problem import Problem
 from cklang.types import DType, f16, f32
 from tests.support.algorithms import BASE
 

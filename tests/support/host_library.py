@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from cklang.lowering import headers
-from cklang.runtime.toolchain import find_toolchain, run_tool
+from cklang.toolchain.compilers import find_toolchain, run_tool
 
 __all__ = ["host_library"]
 

@@ -29,18 +29,18 @@ from cklang.attention_keys import (
     Rotary,
     ScoreKind,
 )
+from cklang.build.builder import shared_builder, source_of
 from cklang.errors import CkError
+from cklang.families.attention.lower import lower_any
+from cklang.families.family import NOTHING
+from cklang.families.gemm.lower import KernelSource
 from cklang.ir.nodes import Function
 from cklang.ir.parser import parse_function
 from cklang.keys import Algorithm, DKind, DOperand, Family, KernelKey, Layout, Scale, Signature
-from cklang.lowering.attention import lower_any
-from cklang.lowering.gemm import KernelSource
 from cklang.plain_keys import TransposeKey
-from cklang.runtime.advice import fix
-from cklang.runtime.build import shared_builder, source_of
-from cklang.runtime.family import NOTHING
-from cklang.runtime.rules import objections
-from cklang.runtime.space import attention_pattern, enumerate_legal, legal_values
+from cklang.selection.diagnose import fix
+from cklang.selection.rules import objections
+from cklang.selection.space import attention_pattern, enumerate_legal, legal_values
 from cklang.types import DTYPES, DType, Kind, bf16, e8m0, f16, f32, fp4, i4, i8, i32
 from tests.support.attention_harness import build
 

@@ -12,7 +12,7 @@ __all__ = ["run_without_headers"]
 
 _HIDDEN = """
 from cklang.errors import CkBuildError
-from cklang.runtime.toolchain import find_ck_tree
+from cklang.toolchain.compilers import find_ck_tree
 
 try:
     find_ck_tree()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from cklang import emulator
 from cklang.emulator.library import text_section
-from cklang.runtime.toolchain import find_toolchain
+from cklang.toolchain.compilers import find_toolchain
 
 __all__ = ["HALVES", "read_back", "read_back_products", "read_words"]
 

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
+from cklang.build.store import Store, digest_of
 from cklang.emulator.build import library_path
-from cklang.runtime.cache import Store, digest_of
 from tests.support import usage
 from tests.support.read_back import read_back
 from tests.support.tiers import tier_of

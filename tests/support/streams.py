@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from cklang.runtime.device import Device
+from cklang.device.device import Device
 
 
 class OnDevice:

@@ -12,13 +12,13 @@ from typing import Any
 
 from cklang import emulator
 from cklang.attention_keys import AnyKey
+from cklang.build import steps
+from cklang.build.builder import Builder, BuildResult, StencilFiles, Wanted
+from cklang.build.record import Artifact
+from cklang.device import device
+from cklang.device.device import Device, Function, Launch
 from cklang.emulator import library
-from cklang.lowering.gemm import KernelSource
-from cklang.runtime import compile as steps
-from cklang.runtime import device
-from cklang.runtime.build import Builder, BuildResult, StencilFiles, Wanted
-from cklang.runtime.device import Device, Function, Launch
-from cklang.runtime.record import Artifact
+from cklang.families.gemm.lower import KernelSource
 
 __all__ = ["Compiled", "Usage", "begin", "compiled", "current", "kernel_of", "watch"]
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 import cklang as ck
 from cklang import emulator
+from cklang.device.device import open_device
+from cklang.families.gemm.cost.model import Estimate, GemmShape, estimate
+from cklang.families.gemm.problem import Problem
 from cklang.keys import Algorithm, KernelKey, Reduction
-from cklang.runtime.device import open_device
 from cklang.runtime.op import Op
-from cklang.runtime.problem import Problem
-from cklang.tuning.model import Estimate, GemmShape, estimate
 from tests.support.algorithms import DEEP, narrow, wide
 from tests.support.typed import only
 

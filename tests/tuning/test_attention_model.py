@@ -22,11 +22,11 @@ from cklang.attention_keys import (
     AttentionSignature,
     ReduceKey,
 )
+from cklang.device.device import open_device
 from cklang.errors import CkUnsupportedError, CkValueError
-from cklang.runtime.attention.space import attention_algorithms, attention_grad_algorithms
-from cklang.runtime.device import open_device
-from cklang.tuning.attention import AttentionShape, attention_estimate, explain_attention
-from cklang.tuning.attention_grad import (
+from cklang.families.attention.cost import AttentionShape, attention_estimate, explain_attention
+from cklang.families.attention.space import attention_algorithms, attention_grad_algorithms
+from cklang.families.attention_backward.cost import (
     attention_grad_estimate,
     backward_estimate,
     reduce_estimate,

@@ -13,14 +13,14 @@ import pytest
 import cklang as ck
 from cklang.attention_keys import AttentionKey
 from cklang.errors import CkError
-from cklang.runtime.registry import Registry
-from cklang.runtime.strategy import Autotune
-from cklang.runtime.tune import attention
-from cklang.runtime.tune.attention import AttentionRun, run_operands
-from cklang.runtime.tune.bench import bench
-from cklang.runtime.tune.case import problem_text
-from cklang.runtime.tune.measure import measure
-from cklang.tuning.database import Database, Status
+from cklang.selection.registry import Registry
+from cklang.selection.strategy import Autotune
+from cklang.tune import attention
+from cklang.tune.attention import AttentionRun, run_operands
+from cklang.tune.bench import bench
+from cklang.tune.case import problem_text
+from cklang.tune.database import Database, Status
+from cklang.tune.measure import measure
 from tests.support.attention_keys import plain
 
 B, H, G, S, T, D, P = ck.dims("B H G S T D P")
@@ -50,7 +50,7 @@ def cached(
 
 
 def run_of(op: Any, **dims: int) -> AttentionRun:
-    from cklang.runtime.tune.case import calls_of
+    from cklang.tune.case import calls_of
 
     (run,) = calls_of(op, dims)
     assert isinstance(run, AttentionRun)

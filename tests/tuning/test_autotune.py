@@ -20,13 +20,13 @@ from cklang.cli.main import main
 from cklang.errors import CkError, CkUnsupportedError, CkValueError
 from cklang.keys import KernelKey
 from cklang.runtime.op import Op
-from cklang.runtime.select import select
-from cklang.runtime.tune.bench import bench
-from cklang.runtime.tune.case import Case, calls_of, problem_text
-from cklang.runtime.tune.check import error_ratio, sampled
-from cklang.runtime.tune.session import autotune, seconds_of
-from cklang.runtime.tune.worker import Worker
-from cklang.tuning.database import Database, Measurement, Status
+from cklang.selection.select import select
+from cklang.tune.bench import bench
+from cklang.tune.case import Case, calls_of, problem_text
+from cklang.tune.check import error_ratio, sampled
+from cklang.tune.database import Database, Measurement, Status
+from cklang.tune.session import autotune, seconds_of
+from cklang.tune.worker import Worker
 from tests.support.typed import instance, only
 
 M, N, K = ck.dims("M N K")
@@ -178,10 +178,8 @@ def test_the_budget_ends_a_session_in_the_midst_of_many_problems(
         clock[0] += 1.0
         return narrow(key)
 
-    monkeypatch.setattr("cklang.runtime.tune.session._AT_ONCE", 2)
-    monkeypatch.setattr(
-        "cklang.runtime.tune.session.time", SimpleNamespace(monotonic=lambda: clock[0])
-    )
+    monkeypatch.setattr("cklang.tune.session._AT_ONCE", 2)
+    monkeypatch.setattr("cklang.tune.session.time", SimpleNamespace(monotonic=lambda: clock[0]))
     slow = Pretending(verdict)
     many = [{"M": 8 * m, "N": 40, "K": 33} for m in range(1, 9)]
     report = tune(tmp_path, slow, problems=many, budget=3)
@@ -220,7 +218,7 @@ def test_a_task_that_kills_or_occupies_its_workers_has_no_cost(
                 bad.set_exception(dask.KilledWorker("measure", None, 3))
             return bad
 
-    monkeypatch.setattr("cklang.runtime.tune.session._LIMIT_SECONDS", 0.01)
+    monkeypatch.setattr("cklang.tune.session._LIMIT_SECONDS", 0.01)
     (found,) = tune(tmp_path, Failing(narrow), limit=3).problems
     right, *bad = found.measurements
     assert right.cost is not None
@@ -397,7 +395,7 @@ def test_a_cluster_measures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     distributed = pytest.importorskip("distributed")
-    monkeypatch.delattr("cklang.runtime.tune.worker.Worker.measure")
+    monkeypatch.delattr("cklang.tune.worker.Worker.measure")
     words = [program(tmp_path), "M=70", "N=40", "K=33", "--device", DEVICE, "--limit", "1"]
     words += ["--database", str(tmp_path / "t.sqlite")]
     with distributed.LocalCluster(

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from cklang.errors import CkValueError
 from cklang.keys import KernelKey
-from cklang.tuning.database import Database, Measurement, Question, Status
+from cklang.tune.database import Database, Measurement, Question, Status
 from tests.support.algorithms import WIDE
 from tests.support.gemm_keys import OPEN
 from tests.support.typed import instance

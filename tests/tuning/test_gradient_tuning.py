@@ -14,18 +14,18 @@ import cklang as ck
 from cklang.attention_keys import AttentionGradKey
 from cklang.cli.main import main
 from cklang.errors import CkError
-from cklang.fusion.attention_plan import AttentionFunctions
-from cklang.runtime.arguments import packed_arguments
-from cklang.runtime.attention.backward import prepare_gradients
-from cklang.runtime.attention.gradients import GradientKind
-from cklang.runtime.autotune import Costs
-from cklang.runtime.registry import Registry
-from cklang.runtime.strategy import Autotune
-from cklang.runtime.tune import measure as measuring
-from cklang.runtime.tune.case import calls_of, problem_text
-from cklang.runtime.tune.gradient import GradientRun, gradient_of_o
-from cklang.runtime.tune.measure import measure
-from cklang.tuning.database import Status
+from cklang.families.attention.plan import AttentionFunctions
+from cklang.families.attention_backward.stages import GradientKind
+from cklang.ops.attention_backward import prepare_gradients
+from cklang.runtime.placeholder_arguments import packed_arguments
+from cklang.selection.registry import Registry
+from cklang.selection.strategy import Autotune
+from cklang.tune import measure as measuring
+from cklang.tune.case import calls_of, problem_text
+from cklang.tune.database import Status
+from cklang.tune.gradient import GradientRun, gradient_of_o
+from cklang.tune.measure import measure
+from cklang.tune.on_device import Costs
 from tests.support.attention_ops import distant, relative
 from tests.support.typed import instance
 

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 from cklang.arch import arch
 from cklang.errors import CkError, CkUnsupportedError, CkValueError
+from cklang.families.conv.problem import ConvProblem, conv_problem
+from cklang.families.cost_constants import fitted, fitted_sets, read_set
+from cklang.families.gemm.cost.model import CostModel, GemmShape, Ranker, estimate, rank
+from cklang.families.gemm.cost.terms import costs, geometry, step_time, times
+from cklang.families.gemm.cost.traits import Columns, Resources, Traits, matrix_rate, traits_of
 from cklang.keys import Algorithm, DKind, DOperand, KernelKey
-from cklang.runtime.convolution import ConvProblem, conv_problem
-from cklang.tuning.constants import fitted, fitted_sets, read_set
-from cklang.tuning.model import CostModel, GemmShape, Ranker, estimate, rank
-from cklang.tuning.terms import costs, geometry, step_time, times
-from cklang.tuning.traits import Columns, Resources, Traits, matrix_rate, traits_of
 from cklang.types import bf16, f16, f32, i8, i32
 from tests.support.algorithms import wide
 from tests.support.gemm_keys import OPEN

@@ -10,8 +10,8 @@ import pytest
 from data import published
 
 from cklang.arch import arch
-from cklang.tuning.constants import fitted
-from cklang.tuning.model import CostModel
+from cklang.families.cost_constants import fitted
+from cklang.families.gemm.cost.model import CostModel
 from tests.support.shared_data import required
 
 if TYPE_CHECKING:

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 import cklang as ck
 from cklang.arch import arch
 from cklang.errors import CkUnsupportedError, CkValueError
+from cklang.families.cost_constants import fitted
+from cklang.families.gemm.cost.model import CostModel, GemmShape
 from cklang.keys import Scale
-from cklang.runtime.select import select
-from cklang.tuning.constants import fitted
-from cklang.tuning.model import CostModel, GemmShape
-from cklang.tuning.ranker import FEATURES, Wins, features, learned, prior, read_ranker
+from cklang.selection.select import select
+from cklang.tune.ranker import FEATURES, Wins, features, learned, prior, read_ranker
 from tests.support.shared_data import required
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def test_the_strategy() -> None:
 
 
 def test_without_lightgbm_only_the_strategy_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from cklang.tuning import ranker
+    from cklang.tune import ranker
 
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     monkeypatch.setattr(ranker, "_booster", ranker._booster.__wrapped__)

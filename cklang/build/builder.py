@@ -1,0 +1,550 @@
+# SPDX-License-Identifier: MIT
+"""Kernels from keys: stencil and host face at once, then the fill, many kernels in parallel.
+
+Each step comes from the cache if it is there. Nothing here touches a GPU.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from cklang import knobs
+from cklang.attention_keys import AnyKey, key_from_json
+from cklang.build import places
+from cklang.build.record import Artifact, Resources
+from cklang.build.store import Entry, Store, digest_of
+from cklang.errors import CkBuildError, CkError, CkUnsupportedError, error
+from cklang.families.attention.plan import AttentionFunctions
+from cklang.families.family import Filling
+from cklang.ir.nodes import Function
+from cklang.keys import KernelKey
+from cklang.plain_keys import TransposeKey
+from cklang.toolchain.log import logger
+from cklang.toolchain.paths import cache_root
+from cklang.toolchain.progress import Steps
+
+if TYPE_CHECKING:
+    from cklang.build.bundle import Bundle, Bundled
+    from cklang.families.gemm.lower import KernelSource
+    from cklang.lowering.places import PlacedFill
+    from cklang.toolchain.compilers import CkTree, Toolchain
+
+__all__ = [
+    "BuildResult",
+    "Builder",
+    "StencilFiles",
+    "Wanted",
+    "artifacts_in",
+    "failures_together",
+    "shared_builder",
+    "source_of",
+]
+
+Wanted = tuple[AnyKey, Filling]
+"""A kernel to build: its key and what fills it."""
+
+Built = TypeVar("Built")
+
+_SOURCE = "kernel.hip.txt"
+_CODE = "kernel.hsaco"
+_STENCIL = "stencil.bc"
+_HOST = "host.so"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildResult:
+    """What became of one kernel."""
+
+    key: AnyKey
+    artifact: Artifact | None
+    failure: CkError | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Job:
+    """One kernel with the inputs of its three steps."""
+
+    key: AnyKey
+    source: KernelSource
+    fill: PlacedFill
+    stencil: Mapping[str, Any]
+    kernel: Mapping[str, Any]
+    bundled: Bundled | None
+    """Where its stencil comes from if it is not compiled here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StencilFiles:
+    """What a stencil is made of on disk."""
+
+    key: AnyKey
+    """With the epilogue open."""
+    source: str
+    bitcode: Path
+    host_face: Path
+
+
+class Builder:
+    """Builds kernels into a store and remembers them.
+
+    Args:
+        store: Where everything that is built is kept.
+        toolchain: The compiler.
+        tree: CK Tile's headers; None where there are none, and only ``bundles`` give stencils.
+        bundles: Files of stencils that were compiled elsewhere, the first one first.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        toolchain: Toolchain,
+        tree: CkTree | None,
+        bundles: Sequence[Bundle] = (),
+    ) -> None:
+        self.store = store
+        self.toolchain = toolchain
+        self._tree = tree
+        self.bundles = tuple(bundles)
+        self._known: dict[str, Artifact] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def tree(self) -> CkTree:
+        """CK Tile's headers.
+
+        Raises:
+            CkBuildError: B004, B005, there are none.
+        """
+        from cklang.toolchain.compilers import find_ck_tree
+
+        return find_ck_tree() if self._tree is None else self._tree
+
+    def source(self, key: AnyKey, filling: Filling) -> KernelSource:
+        """Return the C++ of a kernel and the C of its functions."""
+        return source_of(key, filling)
+
+    def find(self, key: AnyKey, filling: Filling) -> Artifact | None:
+        """Return a kernel if it is built already."""
+        job = self._job(key, filling)
+        entry = self.store.find("kernel", digest_of("kernel", job.kernel))
+        return None if entry is None else _artifact(entry, cached=True, steps={})
+
+    def build_all(
+        self,
+        wanted: Sequence[Wanted],
+        executor: Executor | None = None,
+        max_workers: int | None = None,
+    ) -> list[Artifact]:
+        """Return the kernels of ``wanted`` in order, building those that are not built.
+
+        Raises:
+            CkBuildError: The first failure; the others are its notes.
+        """
+        results = self.build_many(wanted, executor, max_workers)
+        if any(result.failure is not None for result in results):
+            raise failures_together(results)
+        return [result.artifact for result in results if result.artifact is not None]
+
+    def build_many(
+        self,
+        wanted: Sequence[Wanted],
+        executor: Executor | None = None,
+        max_workers: int | None = None,
+    ) -> list[BuildResult]:
+        """Return what became of each kernel of ``wanted``, in order.
+
+        ``executor`` runs the steps in threads of this process (default: ``max_workers`` at once,
+        or ``CKLANG_JOBS``); each step is a compiler process, so threads are enough.
+        """
+        refused: dict[int, BuildResult] = {}
+        jobs: dict[int, _Job] = {}
+        for index, (key, filling) in enumerate(wanted):
+            try:
+                jobs[index] = self._job(key, filling)
+            except CkUnsupportedError as failure:
+                # What cannot be generated is one kernel's failure, like one that a compiler has.
+                refused[index] = BuildResult(key=key, artifact=None, failure=failure)
+        missing = {id(job): job for job in jobs.values() if self._ready(job) is None}
+        failures: dict[int, CkError] = {}
+        if missing:
+            total = 3 * len(missing)
+            title = f"building {len(missing)} kernel{'s' if len(missing) > 1 else ''}"
+            with Steps(title, total) as steps, _pool(executor, max_workers) as pool:
+                failures = self._build(list(missing.values()), pool, steps)
+        made = {
+            index: self._result(job, failures.get(id(job)), id(job) in missing)
+            for index, job in jobs.items()
+        }
+        return [(made | refused)[index] for index in range(len(wanted))]
+
+    def stencil_files(self, wanted: Wanted) -> StencilFiles:
+        """Return the files of a kernel's stencil, building it if it is not built.
+
+        Raises:
+            CkBuildError: B rows, it cannot be built.
+        """
+        key, filling = wanted
+        return self.stencil_of(key, self.source(key, filling))
+
+    def stencil_of(self, key: AnyKey, source: KernelSource) -> StencilFiles:
+        """Return the same for C++ that is there already; its functions are not looked at.
+
+        Raises:
+            CkBuildError: B rows, it cannot be built.
+        """
+        job = self._job_of(key, source)
+        with Steps("building 1 stencil", 2) as steps, _pool(None, None) as pool:
+            made = pool.submit(self._step, steps, "stencil", job, self._stencil)
+            faced = pool.submit(self._step, steps, "host", job, self._host)
+            (stencil, _), (host, _) = made.result(), faced.result()
+        return StencilFiles(
+            key=job.key.stencil,
+            source=job.source.stencil,
+            bitcode=stencil.file(_STENCIL),
+            host_face=host.file(_HOST),
+        )
+
+    def entries(self, wanted: Wanted) -> tuple[Entry, ...]:
+        """Return what the store has of a kernel: its stencil, its host face, itself."""
+        job = self._job(*wanted)
+        inputs = {"stencil": job.stencil, "host": job.stencil, "kernel": job.kernel}
+        found = (self.store.find(kind, digest_of(kind, made)) for kind, made in inputs.items())
+        return tuple(entry for entry in found if entry is not None)
+
+    def _job(self, key: AnyKey, filling: Filling) -> _Job:
+        return self._job_of(key, self.source(key, filling))
+
+    def _job_of(self, key: AnyKey, source: KernelSource) -> _Job:
+        from cklang.build import steps
+        from cklang.lowering import headers
+
+        bundled = self._bundled(key, source)
+        if bundled is not None:
+            tools = {"bundle": bundled.digest, "tools": self.toolchain.identity}
+            stencil: dict[str, Any] = {**tools, "arch": key.arch}
+        else:
+            stencil = {
+                "source": source.stencil,
+                "arch": key.arch,
+                "tools": steps.identity(self.toolchain, self._tree_for(key)),
+                "headers": headers.identity(
+                    source.stencil, headers.precompiled_text(source.precompiled)
+                ),
+            }
+        fill = source.placed
+        places.note(fill)
+        kernel = {
+            **stencil,
+            "fill": fill.text,
+            "fill_headers": headers.identity(fill.text),
+            "key": key.to_json(),
+        }
+        return _Job(
+            key=key, source=source, fill=fill, stencil=stencil, kernel=kernel, bundled=bundled
+        )
+
+    def _bundled(self, key: AnyKey, source: KernelSource) -> Bundled | None:
+        found = (bundle.find(key.stencil, source.stencil) for bundle in self.bundles)
+        return next((bundled for bundled in found if bundled is not None), None)
+
+    def _tree_for(self, key: AnyKey) -> CkTree:
+        try:
+            return self.tree
+        except CkBuildError as problem:
+            if not self.bundles:
+                raise
+            held = ", ".join(str(bundle.path) for bundle in self.bundles)
+            notes = [*problem.notes, f"{held} has no stencil of this version for {key.label}"]
+            raise CkBuildError(problem.code, problem.message, problem.hint, notes=notes) from None
+
+    def _ready(self, job: _Job) -> Artifact | None:
+        known = self._known.get(job.key.digest)
+        if known is not None and known.folder.name == digest_of("kernel", job.kernel):
+            return known
+        entry = self.store.find("kernel", digest_of("kernel", job.kernel))
+        if entry is None:
+            return None
+        return self._remember(_artifact(entry, cached=True, steps={}))
+
+    def _remember(self, artifact: Artifact) -> Artifact:
+        with self._lock:
+            self._known[artifact.key.digest] = artifact
+        return artifact
+
+    def _result(self, job: _Job, failure: CkError | None, built: bool) -> BuildResult:
+        artifact = None if failure is not None else self._ready(job)
+        if failure is None and artifact is None:
+            failure = error("B020", label=job.key.label)
+        if artifact is not None and not built:
+            artifact = replace(artifact, cached=True, seconds=0.0)
+        return BuildResult(key=job.key, artifact=artifact, failure=failure)
+
+    def _build(self, jobs: Sequence[_Job], pool: Executor, steps: Steps) -> dict[int, CkError]:
+        """Build every job; several that share a stencil wait for one of it."""
+        stencils: dict[str, Future[tuple[Entry, bool]]] = {}
+        hosts: dict[str, Future[tuple[Entry, bool]]] = {}
+        for job in jobs:
+            address = digest_of("stencil", job.stencil)
+            if address not in stencils:
+                # The longer one first.
+                stencils[address] = pool.submit(self._step, steps, "stencil", job, self._stencil)
+                hosts[address] = pool.submit(self._step, steps, "host", job, self._host)
+        fills: list[tuple[_Job, Future[Artifact]]] = []
+        failures: dict[int, CkError] = {}
+        for job in jobs:
+            address = digest_of("stencil", job.stencil)
+            try:
+                parts = stencils[address].result(), hosts[address].result()
+            except CkError as failure:
+                failures[id(job)] = failure
+                continue
+            fills.append((job, pool.submit(self._fill, steps, job, *parts)))
+        for job, fill in fills:
+            try:
+                self._remember(fill.result())
+            except CkError as failure:
+                failures[id(job)] = failure
+        return failures
+
+    def _step(
+        self,
+        steps: Steps,
+        kind: str,
+        job: _Job,
+        build: Callable[[_Job, Path], Mapping[str, Any]],
+    ) -> tuple[Entry, bool]:
+        start = time.perf_counter()
+        entry, cached = self.store.get_or_build(
+            kind, job.stencil, lambda folder: build(job, folder)
+        )
+        steps.done(f"{kind} of {job.key.stencil.label}", time.perf_counter() - start)
+        return entry, cached
+
+    def _stencil(self, job: _Job, folder: Path) -> Mapping[str, Any]:
+        from cklang.build.steps import compile_stencil
+
+        if job.bundled is not None:
+            job.bundled.copy(_STENCIL, folder)
+            return {"seconds": 0.0, "key": job.key.stencil.to_json()}
+        step = compile_stencil(
+            job.source.stencil,
+            job.key.arch,
+            folder,
+            self.toolchain,
+            self.tree,
+            precompiled=self._precompiled(job),
+            halves=job.source.halves,
+        )
+        return {"seconds": step.seconds, "key": job.key.stencil.to_json()}
+
+    def _precompiled(self, job: _Job, *, host: bool = False) -> Path | None:
+        """Return CK Tile's headers precompiled for the job's GPU, or for the host.
+
+        None if that fails, or if the host face includes none.
+        """
+        from cklang.build.steps import compile_headers
+        from cklang.lowering import headers
+
+        if host and not job.source.host_headers:
+            return None
+
+        def build(folder: Path) -> Mapping[str, Any]:
+            step = compile_headers(
+                job.key.arch, folder, self.toolchain, self.tree, job.source.precompiled, host=host
+            )
+            return {"seconds": step.seconds}
+
+        # A precompiled header names the files that went into it by their places.
+        places = [str(self.tree.include), str(headers.folder()), str(self.toolchain.program)]
+        target = "host" if host else job.key.arch
+        inputs = {"arch": target, "tools": job.stencil["tools"], "places": places}
+        text = headers.precompiled_text(job.source.precompiled)
+        inputs |= {"of": job.source.precompiled, "headers": headers.identity(text)}
+        try:
+            entry, _ = self.store.get_or_build("headers", inputs, build)
+            return entry.file("headers.pch")
+        except CkError as problem:
+            logger("build").info("headers are not precompiled: %s", problem)
+            return None
+
+    def _host(self, job: _Job, folder: Path) -> Mapping[str, Any]:
+        from cklang.build.steps import compile_host
+
+        if job.bundled is not None:
+            job.bundled.copy(_HOST, folder)
+            return {"seconds": 0.0}
+        step = compile_host(
+            job.source.stencil,
+            job.key.arch,
+            folder,
+            self.toolchain,
+            self.tree,
+            precompiled=self._precompiled(job, host=True),
+        )
+        return {"seconds": step.seconds}
+
+    def _fill(
+        self, steps: Steps, job: _Job, stencil: tuple[Entry, bool], host: tuple[Entry, bool]
+    ) -> Artifact:
+        def build(folder: Path) -> Mapping[str, Any]:
+            from cklang.build import code_object
+            from cklang.build.steps import link_fill
+
+            bitcode = stencil[0].file(_STENCIL)
+            step = _in_users_lines(
+                lambda: link_fill(bitcode, job.fill.text, job.key.arch, folder, self.toolchain)
+            )
+            _share(host[0].file(_HOST), folder / _HOST)
+            (folder / _SOURCE).write_text(job.source.inline)
+            facts = code_object.read(folder / _CODE).kernel(job.source.kernel)
+            return {
+                "seconds": step.seconds,
+                "symbol": job.source.kernel,
+                "resources": {f.name: getattr(facts, f.name) for f in fields(Resources)},
+            }
+
+        start = time.perf_counter()
+        entry, cached = self.store.get_or_build("kernel", job.kernel, build)
+        seconds = time.perf_counter() - start
+        steps.done(f"fill of {job.key.label}", seconds)
+        report = {
+            "stencil": {"seconds": stencil[0].seconds, "cached": stencil[1]},
+            "host": {"seconds": host[0].seconds, "cached": host[1]},
+            "fill": {"seconds": entry.seconds, "cached": cached},
+        }
+        return _artifact(entry, cached=cached, steps=report)
+
+
+def source_of(key: AnyKey, filling: Filling) -> KernelSource:
+    """Return the C++ of a kernel and the C of its functions.
+
+    Raises:
+        CkUnsupportedError: L rows, it cannot be generated.
+    """
+    if isinstance(key, KernelKey) and isinstance(filling, Function):
+        from cklang.families.gemm.lower import lower
+
+        return lower(key, filling)
+    if isinstance(key, TransposeKey):
+        from cklang.families.layout_copy.lower import lower_transpose
+
+        return lower_transpose(key)
+    if not isinstance(key, KernelKey) and isinstance(filling, AttentionFunctions):
+        from cklang.families.attention.functions import attention_fill
+        from cklang.families.attention.lower import lower_any
+
+        return lower_any(key, attention_fill(filling.score, filling.mask, filling.output))
+    raise error("Z002", what=f"{key.label} is filled with what belongs to another family")
+
+
+def _artifact(entry: Entry, *, cached: bool, steps: Mapping[str, Any]) -> Artifact:
+    facts = entry.facts
+    return Artifact(
+        key=key_from_json(entry.record["inputs"]["key"]),
+        folder=entry.folder,
+        code_object=entry.file(_CODE),
+        host_face=entry.file(_HOST),
+        source=entry.file(_SOURCE),
+        symbol=str(facts["symbol"]),
+        resources=Resources(**facts["resources"]),
+        seconds=_critical_path(steps),
+        cached=cached,
+        steps=steps,
+    )
+
+
+def _critical_path(steps: Mapping[str, Any]) -> float:
+    """Return the seconds that were waited for: stencil and host face are built at once."""
+    spent = {
+        name: 0.0 if step["cached"] else float(step["seconds"]) for name, step in steps.items()
+    }
+    return max(spent.get("stencil", 0.0), spent.get("host", 0.0)) + spent.get("fill", 0.0)
+
+
+def artifacts_in(store: Store) -> Iterator[Artifact]:
+    """Yield every kernel of a store; those of other schema versions are passed over."""
+    for entry in store.entries("kernel"):
+        try:
+            yield _artifact(entry, cached=True, steps={})
+        except CkError as problem:
+            if problem.code not in ("C002", "K003"):
+                raise
+
+
+def _in_users_lines(step: Callable[[], Built]) -> Built:
+    """Return what a step gives; a compiler's message about a fill names the user's lines."""
+    try:
+        return step()
+    except CkError as problem:
+        problem.notes = tuple(places.translate(note) for note in problem.notes)
+        raise
+
+
+def _share(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
+
+
+class _Borrowed:
+    """An executor that its owner shuts down."""
+
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor
+
+    def __enter__(self) -> Executor:
+        return self._executor
+
+    def __exit__(self, *problem: object) -> None:
+        return None
+
+
+def _pool(executor: Executor | None, max_workers: int | None) -> Executor | _Borrowed:
+    if executor is not None:
+        return _Borrowed(executor)
+    # Two even on one core: a step may wait for another process's lock.
+    usual = max(2, knobs.JOBS.get() or os.cpu_count() or 2)
+    return ThreadPoolExecutor(max_workers or usual, "cklang-build")
+
+
+def failures_together(results: Sequence[BuildResult]) -> CkError:
+    """Return the first failure, of which there is one at least, with the others as its notes."""
+    first, *rest = [(result.key, result.failure) for result in results if result.failure]
+    key, failure = first
+    notes = [*failure.notes, f"while building {key.label}"]
+    notes += [f"{other.label} failed too: {problem.message}" for other, problem in rest]
+    if len(results) > 1:
+        notes.append(f"{len(rest) + 1} of {len(results)} kernels failed")
+    return type(failure)(failure.code, failure.message, failure.hint, failure.at, notes)
+
+
+def shared_builder() -> Builder:
+    """Return this process's builder for the current cache folder and toolchain."""
+    from cklang.build.bundle import configured
+    from cklang.toolchain.compilers import find_ck_tree, find_toolchain
+
+    bundles = configured()
+    try:
+        tree = find_ck_tree()
+    except CkBuildError:
+        if not bundles:
+            raise
+        tree = None
+    return _shared(cache_root(), find_toolchain(), tree, bundles)
+
+
+@cache
+def _shared(
+    root: Path, toolchain: Toolchain, tree: CkTree | None, bundles: tuple[Bundle, ...]
+) -> Builder:
+    return Builder(Store(root), toolchain, tree, bundles)

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: MIT
+"""Stencil bundles: compiled CK Tile kernels with their functions open, in one file.
+
+A machine with a clang and no CK Tile headers fills the stencils of a bundle: ``cklang build
+--bundle FILE`` writes one, ``CKLANG_BUNDLE`` names those to use. A bundle is a zip archive::
+
+    bundle.json            version, compiler and headers that made it, and a row for each stencil
+    <digest>/stencil.bc    LLVM bitcode
+    <digest>/host.so       the host face
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cklang import knobs
+from cklang.attention_keys import AnyKey, key_from_json
+from cklang.codec import expect_fields
+from cklang.errors import CkBuildError, error
+from cklang.families.family import AnyAlgorithm, AnySignature, ChosenKey, computes, opened
+
+if TYPE_CHECKING:
+    from cklang.build.builder import StencilFiles
+
+__all__ = ["SCHEMA_VERSION", "Bundle", "Bundled", "configured", "read", "sole_source", "write"]
+
+SCHEMA_VERSION = 1
+_INDEX = "bundle.json"
+_PARTS = ("version", "compiler", "headers", "stencils")
+_ROW = ("key", "source", "digest")
+# Archives of equal stencils are equal files.
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bundled:
+    """One stencil of a bundle."""
+
+    path: Path
+    member: str
+    digest: str
+    """SHA-256 (hex) of its two files."""
+
+    def copy(self, name: str, folder: Path) -> Path:
+        """Write file ``name`` of it into ``folder``."""
+        with zipfile.ZipFile(self.path) as archive:
+            data = archive.read(f"{self.member}/{name}")
+        target = folder / name
+        target.write_bytes(data)
+        (folder / "log.txt").write_text(f"{name} comes from {self.path}\n")
+        return target
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A bundle file; equal if it is the same file with the same contents."""
+
+    path: Path
+    compiler: str
+    headers: str
+    stencils: tuple[tuple[AnyKey, str, str], ...]
+    """For each stencil: its key, the SHA-256 of its source, and that of its files."""
+
+    def __hash__(self) -> int:
+        return hash((self.path, len(self.stencils)))
+
+    def algorithms(self, signature: AnySignature, gpu: str) -> Iterator[AnyAlgorithm]:
+        """Yield the algorithms of its stencils for a signature on a GPU, in the file's order."""
+        open_ = opened(signature)
+        for key, _, _ in self.stencils:
+            if isinstance(key, ChosenKey) and key.arch == gpu and computes(key, open_):
+                yield key.algorithm
+
+    def find(self, key: AnyKey, source: str) -> Bundled | None:
+        """Return the stencil of ``key`` (its functions open) if it was made of this ``source``."""
+        wanted = (key, _sha(source.encode()))
+        for held, text, digest in self.stencils:
+            if (held, text) == wanted:
+                return Bundled(path=self.path, member=held.digest, digest=digest)
+        return None
+
+
+def _sha(*parts: bytes) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(hashlib.sha256(part).digest())
+    return digest.hexdigest()
+
+
+def write(path: Path, files: Iterable[StencilFiles], *, compiler: str, headers: str) -> int:
+    """Write a bundle of the stencils ``files``, each once; return how many they are.
+
+    Args:
+        path: The file; replaced if it exists.
+        files: Built stencils.
+        compiler: Identity of the compiler that made them.
+        headers: Identity of the CK Tile tree.
+    """
+    rows: list[dict[str, Any]] = []
+    temporary = path.with_name(f".{path.name}.part")
+    with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
+        for stencil in {f.key.digest: f for f in files}.values():
+            bitcode, host = stencil.bitcode.read_bytes(), stencil.host_face.read_bytes()
+            for name, data in (("stencil.bc", bitcode), ("host.so", host)):
+                _put(archive, f"{stencil.key.digest}/{name}", data)
+            source = _sha(stencil.source.encode())
+            digest = _sha(bitcode, host)
+            rows.append({"key": stencil.key.to_json(), "source": source, "digest": digest})
+        index = dict(zip(_PARTS, (SCHEMA_VERSION, compiler, headers, rows), strict=True))
+        _put(archive, _INDEX, json.dumps(index, indent=1).encode())
+    temporary.replace(path)
+    return len(rows)
+
+
+def _put(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
+    archive.writestr(zipfile.ZipInfo(name, _EPOCH), data, zipfile.ZIP_DEFLATED)
+
+
+def read(path: Path) -> Bundle:
+    """Return the bundle in a file.
+
+    Raises:
+        CkValueError: B040, it is no bundle; K003, it is one of another version.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            data = json.loads(archive.read(_INDEX))
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as problem:
+        raise error("B040", path=path, problem=problem) from problem
+    if not isinstance(data, dict) or data.get("version") != SCHEMA_VERSION:
+        got = data.get("version") if isinstance(data, dict) else data
+        raise error("K003", what="bundle", got=got, want=SCHEMA_VERSION)
+    expect_fields("bundle", data, _PARTS)
+    for row in data["stencils"]:
+        expect_fields("bundle stencil", row, _ROW)
+    rows = tuple(
+        (key_from_json(row["key"]), str(row["source"]), str(row["digest"]))
+        for row in data["stencils"]
+    )
+    return Bundle(path, str(data["compiler"]), str(data["headers"]), rows)
+
+
+def configured() -> tuple[Bundle, ...]:
+    """Return the bundles that ``CKLANG_BUNDLE`` names, in order."""
+    return tuple(_read(path, path.stat().st_mtime_ns) for path in _existing())
+
+
+def sole_source() -> tuple[Bundle, ...] | None:
+    """Return the configured bundles if stencils come from nowhere else: there are no headers.
+
+    None if headers are there, or if nothing is configured.
+    """
+    bundles = configured()
+    if not bundles:
+        return None
+    from cklang.toolchain.compilers import find_ck_tree
+
+    try:
+        find_ck_tree()
+    except CkBuildError:
+        return bundles
+    return None
+
+
+def _existing() -> list[Path]:
+    paths = knobs.BUNDLE.get()
+    for path in paths:
+        if not path.is_file():
+            raise error("B040", path=path, problem="there is no such file")
+    return list(paths)
+
+
+@cache
+def _read(path: Path, changed: int) -> Bundle:
+    return read(path)

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: MIT
+"""Many kernels built at once, and a summary of what became of them.
+
+Without an executor, compiler processes run side by side under threads of this process. Any other
+:class:`concurrent.futures.Executor` (processes, a cluster) gets one task for each stencil: plain
+data goes out, plain data comes back, and the workers meet in the kernel cache.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from cklang import knobs
+from cklang.attention_keys import AnyKey, key_from_json
+from cklang.build.builder import BuildResult, failures_together, shared_builder
+from cklang.build.record import Artifact
+from cklang.build.remote_cache import Parcel, marked, receive, sees, send
+from cklang.build.store import Store
+from cklang.errors import CkError
+from cklang.families.family import filled, texts_of
+from cklang.toolchain.paths import cache_root
+from cklang.toolchain.progress import Steps
+
+if TYPE_CHECKING:
+    from cklang.selection.registry import Kernel
+
+__all__ = ["BuildSummary", "build", "built", "settings"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildSummary:
+    """What became of each kernel of a build, in order."""
+
+    results: tuple[BuildResult, ...]
+    seconds: float
+    """From the first task to the last result."""
+
+    @property
+    def artifacts(self) -> tuple[Artifact, ...]:
+        """The kernels that are there now."""
+        return tuple(r.artifact for r in self.results if r.artifact is not None)
+
+    @property
+    def failures(self) -> Mapping[AnyKey, CkError]:
+        """The kernels that could not be built, and why."""
+        return {r.key: r.failure for r in self.results if r.failure is not None}
+
+    def __str__(self) -> str:
+        made, failed = self.artifacts, self.failures
+        cached = sum(artifact.cached for artifact in made)
+        took = f"{self.seconds:.2f} s ({cached} from the cache)"
+        lines = [f"{len(made)} of {len(self.results)} kernels in {took}"]
+        lines += [f"failed: {key.label}: {why.message}" for key, why in failed.items()]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """What a worker made of one kernel, and its cache entries if the sender cannot see them."""
+
+    result: BuildResult
+    parcels: tuple[Parcel, ...]
+
+
+Plain = Sequence[tuple[dict[str, Any], tuple[str, ...]]]
+"""Keys as JSON and the functions that fill them as text."""
+
+
+def build(
+    kernels: Sequence[Kernel], *, max_workers: int | None = None, executor: Executor | None = None
+) -> BuildSummary:
+    """Build ``kernels``; failures are told in the summary.
+
+    Args:
+        kernels: What to build.
+        max_workers: Compiler processes at once, without ``executor``.
+        executor: Runs the tasks instead; it is not shut down.
+    """
+    start = time.perf_counter()
+    if executor is None or isinstance(executor, ThreadPoolExecutor):
+        wanted = [(kernel.key, kernel.filling) for kernel in kernels]
+        results = shared_builder().build_many(wanted, executor, max_workers)
+    else:
+        results = _elsewhere(kernels, executor)
+    return BuildSummary(results=tuple(results), seconds=time.perf_counter() - start)
+
+
+def built(kernels: Sequence[Kernel], executor: Executor | None = None) -> tuple[Artifact, ...]:
+    """Return the kernels in order, built as by :func:`build`.
+
+    Raises:
+        CkBuildError: The first failure; the others are its notes.
+    """
+    summary = build(kernels, executor=executor)
+    if summary.failures:
+        raise failures_together(summary.results)
+    return summary.artifacts
+
+
+def _elsewhere(kernels: Sequence[Kernel], executor: Executor) -> list[BuildResult]:
+    groups: dict[str, list[Kernel]] = {}
+    for kernel in kernels:
+        groups.setdefault(kernel.key.stencil.digest, []).append(kernel)
+    told, store = settings(), Store()
+    found: dict[str, BuildResult] = {}
+    title = f"building {len(kernels)} kernels"
+    with marked(store) as mark, Steps(title, len(groups)) as steps:
+        start = time.perf_counter()
+        tasks: dict[Future[list[Done]], list[Kernel]] = {}
+        for group in groups.values():
+            plain = [(kernel.key.to_json(), texts_of(kernel.filling)) for kernel in group]
+            tasks[executor.submit(build_plain, plain, told, mark)] = group
+        # What a worker has made is fetched at once: it may die before the others are done.
+        for task in as_completed(tasks):
+            for done in task.result():
+                found[done.result.key.digest] = _taken(done, store)
+            steps.done(f"{len(tasks[task])} kernels of a stencil", time.perf_counter() - start)
+    return [found[kernel.key.digest] for kernel in kernels]
+
+
+def _taken(done: Done, store: Store) -> BuildResult:
+    """Return a worker's result with its files in this machine's cache."""
+    entries = [receive(store, parcel) for parcel in done.parcels]
+    artifact = done.result.artifact
+    if artifact is None or not entries:
+        return done.result
+    return replace(done.result, artifact=artifact.at(entries[-1].folder))
+
+
+def settings() -> dict[str, str]:
+    """What a worker must know to build the same things in the same place."""
+    named = (knobs.CK_DIR, knobs.CLANG, knobs.ROCM_PATH, knobs.ARCH_DIR)
+    values: dict[str, object] = {knob.name: knob.get() for knob in named}
+    values[knobs.CACHE_DIR.name] = cache_root()
+    # A task's compilers run one after another; the executor decides how many tasks there are.
+    values[knobs.JOBS.name] = 1
+    return {name: str(value) for name, value in values.items() if value is not None}
+
+
+def build_plain(kernels: Plain, told: Mapping[str, str], mark: str) -> list[Done]:
+    """Build kernels that came as plain data, with the settings of whoever sent them.
+
+    Args:
+        kernels: Of one stencil, so that it is compiled once.
+        told: Knobs by environment name.
+        mark: A file in the sender's cache: a worker that does not see it builds into its own
+            cache, with its own compiler and headers, and sends what it made.
+    """
+    shared = sees(mark)
+    mine = dict(told) if shared else {knobs.JOBS.name: told[knobs.JOBS.name]}
+    with knobs.scope(**mine):
+        builder = shared_builder()
+        wanted = [(key_from_json(key), filled(tuple(texts))) for key, texts in kernels]
+        results = builder.build_many(wanted)
+        sent = [() if shared else builder.entries(each) for each in wanted]
+        return [
+            Done(result=result, parcels=tuple(map(send, entries)))
+            for result, entries in zip(results, sent, strict=True)
+        ]

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: MIT
+"""Cache entries on their way between machines that share no folder.
+
+Whoever sends work leaves a mark in its cache; a worker that sees the mark there shares the folder
+and sends nothing. Another one builds into its own cache and sends its entries as bytes, which are
+checked, byte by byte, before they are taken in.
+"""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from cklang.build.store import Entry, Store
+
+__all__ = ["Parcel", "marked", "receive", "sees", "send"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parcel:
+    """One cache entry as bytes."""
+
+    kind: str
+    digest: str
+    archive: bytes
+    """A tar file of its folder."""
+
+
+@contextmanager
+def marked(store: Store) -> Iterator[str]:
+    """Give the path of a mark in the cache folder, whose name nobody could guess."""
+    folder = store.base / "tmp"
+    folder.mkdir(parents=True, exist_ok=True)
+    mark = folder / f"mark-{uuid.uuid4().hex}"
+    mark.touch()
+    try:
+        yield str(mark)
+    finally:
+        mark.unlink(missing_ok=True)
+
+
+def sees(mark: str) -> bool:
+    """Tell whether this process sees the folder in which a mark was left."""
+    return Path(mark).exists()
+
+
+def send(entry: Entry) -> Parcel:
+    """Return an entry as bytes."""
+    text = io.BytesIO()
+    with tarfile.open(fileobj=text, mode="w") as archive:
+        for path in sorted(entry.folder.iterdir()):
+            archive.add(path, path.name)
+    return Parcel(kind=entry.kind, digest=entry.digest, archive=text.getvalue())
+
+
+def receive(store: Store, parcel: Parcel) -> Entry:
+    """Take an entry in that came as bytes.
+
+    Raises:
+        CkBuildError: C003, it is not whole, or not the one that it says it is.
+    """
+
+    def write(folder: Path) -> None:
+        with tarfile.open(fileobj=io.BytesIO(parcel.archive)) as archive:
+            archive.extractall(folder, filter="data")
+
+    return store.adopt(parcel.kind, parcel.digest, write)

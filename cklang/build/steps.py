@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: MIT
+"""The build steps: source text in, files in a given folder out. Caching is someone else's.
+
+=============  ===================================  =============================
+step           makes                                takes (one core)
+=============  ===================================  =============================
+stencil        ``stencil.bc``: the CK Tile kernel   ten seconds on two cores:
+               with the epilogue function open      CK Tile's templates
+host           ``host.so``: the host face           a second and a half
+fill           ``kernel.hsaco``: stencil and        a third of a second
+               epilogue function as a code object
+headers        ``headers.pch``: CK Tile's headers   four seconds; saves a third of
+               read once for an architecture, or    every stencil, and more than
+               for the host                         half of every host face
+=============  ===================================  =============================
+
+Each step writes ``log.txt`` beside its files: every command, its time, its whole output (the
+halves of a stencil ``mainloop.txt`` and ``epilogue.txt``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from cklang.build import code_object
+from cklang.errors import error
+from cklang.lowering import headers
+from cklang.toolchain.compilers import CkTree, Toolchain, run_tool
+
+__all__ = [
+    "Step",
+    "assembly",
+    "compile_headers",
+    "compile_host",
+    "compile_inline",
+    "compile_stencil",
+    "device_assembly",
+    "identity",
+    "link_fill",
+]
+
+HEADER = "cklang/gemm.hpp"
+"""What every generated GEMM source includes first, and what a precompiled header holds."""
+
+# Pairing scalar operations into vectors depends on what stands nearby, so it would make a filled
+# stencil differ from the kernel compiled from source; on an epilogue it saves no instructions.
+_OPTIMISE = ("-O3", "-fno-slp-vectorize")
+# Facts that branches imply are looked for when the stencil is made. To look again in a filled one
+# takes a tenth of the time; machine code was the same with and without.
+_BACKEND = (*_OPTIMISE, "-mllvm", "-enable-constraint-elimination=0")
+_LANGUAGE = ("-x", "hip", "-std=c++20", "-D__HIP_PLATFORM_AMD__", "-DNDEBUG", "-w")
+_DEVICE = ("--cuda-device-only", "--no-gpu-bundle-output", *_OPTIMISE, "-gline-tables-only")
+# Relocatable code keeps the functions global through which the halves of a stencil meet.
+_HALF = ("-fgpu-rdc",)
+# The host face runs once per plan: compile time matters, its speed does not.
+_HOST = ("--cuda-host-only", "-O1", "-fPIC", "-fvisibility=hidden")
+_SECTIONS = ("-ffunction-sections", "-fdata-sections")
+_FILL = ("-x", "c", "-std=c23", "-O1", "-ffp-contract=fast-honor-pragmas", "-gline-tables-only")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What one build step made."""
+
+    file: Path
+    seconds: float
+    log: Path
+
+
+def identity(toolchain: Toolchain, tree: CkTree) -> str:
+    """Return a hex digest of what all steps depend on: compiler, CK Tile's headers, flags."""
+    flags = repr((_LANGUAGE, _DEVICE, _BACKEND, _HALF, _HOST, _SECTIONS, _FILL, HEADER))
+    parts = (toolchain.identity, tree.identity, flags)
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def compile_headers(
+    arch: str,
+    folder: Path,
+    toolchain: Toolchain,
+    tree: CkTree,
+    name: str = headers.PRECOMPILED,
+    *,
+    host: bool = False,
+) -> Step:
+    """Precompile CK Tile's headers: ``headers.pch``.
+
+    Args:
+        arch: The architecture of the device pass; the host's is the same for all.
+        folder: Where to write.
+        toolchain: The compiler.
+        tree: The headers.
+        name: Which ones: a file of :mod:`cklang.lowering.headers`.
+        host: Whether for the host pass.
+    """
+    source = headers.folder().parent / name
+    output = folder / "headers.pch"
+    # What a header file holds is in the identity; when it was written does not matter.
+    emit = ("-emit-pch", "-fpch-instantiate-templates", "-fno-pch-timestamp", "-o", str(output))
+    face = _host_command if host else _half_command
+    command = [
+        *face(arch, folder, toolchain, tree),
+        *("-fsyntax-only", *(part for flag in emit for part in ("-Xclang", flag))),
+        str(source),
+    ]
+    return _run([command], output, toolchain)
+
+
+def compile_stencil(
+    source: str,
+    arch: str,
+    folder: Path,
+    toolchain: Toolchain,
+    tree: CkTree,
+    *,
+    precompiled: Path | None = None,
+    halves: bool = True,
+) -> Step:
+    """Compile a kernel with its epilogue open to LLVM bitcode: ``stencil.bc``.
+
+    If the source has two ``halves``, main loop and epilogue, they are compiled at the same time and
+    joined. ``precompiled`` is a :func:`compile_headers` file of the same arch, toolchain and tree;
+    it saves a third of the work.
+
+    Raises:
+        CkBuildError: B010, the compiler failed; the same for the other steps.
+    """
+    start = time.perf_counter()
+    file = _write(folder, "stencil.hip", source)
+    half_of = _half_command(arch, folder, toolchain, tree)
+    command = [*half_of, *_reuse(precompiled), "-emit-llvm", "-c"]
+    output = folder / "stencil.bc"
+    if not halves:
+        return _run([[*command, str(file), "-o", str(output)]], output, toolchain)
+
+    def half(name: str, *flags: str) -> Path:
+        output = folder / f"{name}.bc"
+        _run([[*command, *flags, str(file), "-o", str(output)]], output, toolchain, f"{name}.txt")
+        return output
+
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        loop = pool.submit(half, "mainloop", "-DCKLANG_ONLY_MAINLOOP")
+        rest = half("epilogue", "-DCKLANG_ONLY_EPILOGUE")
+        linked = ("-Xclang", "-mlink-builtin-bitcode", "-Xclang", str(loop.result()))
+    join = [*_backend(arch, toolchain), str(rest), *linked, "-emit-llvm", "-c", "-o", str(output)]
+    step = _run([join], output, toolchain)
+    return replace(step, seconds=time.perf_counter() - start)
+
+
+def compile_inline(
+    source: str, arch: str, folder: Path, toolchain: Toolchain, tree: CkTree
+) -> Step:
+    """Compile a kernel whose epilogue stands in its source to a code object: ``kernel.hsaco``."""
+    file = _write(folder, "kernel.hip", source)
+    unit, output = folder / "kernel.o", folder / "kernel.hsaco"
+    bitcode = folder / "kernel.bc"
+    device = _device_command(arch, folder, toolchain, tree)
+    commands = [
+        [*device, "-emit-llvm", "-c", str(file), "-o", str(bitcode)],
+        [*_backend(arch, toolchain), str(bitcode), "-c", "-o", str(unit)],
+        toolchain.link_device([unit], output),
+    ]
+    return _run(commands, output, toolchain)
+
+
+def compile_host(
+    source: str,
+    arch: str,
+    folder: Path,
+    toolchain: Toolchain,
+    tree: CkTree,
+    *,
+    precompiled: Path | None = None,
+) -> Step:
+    """Compile the host face of a kernel source: ``host.so``.
+
+    ``precompiled`` is a :func:`compile_headers` file for the host.
+    """
+    file = _write(folder, "host.hip", source)
+    unit, output = folder / "host.o", folder / "host.so"
+    face = _host_command(arch, folder, toolchain, tree)
+    command = [*face, *_reuse(precompiled), "-c", str(file), "-o", str(unit)]
+    return _run([command, toolchain.link_plain([unit], output)], output, toolchain)
+
+
+def link_fill(stencil: Path, fill: str, arch: str, folder: Path, toolchain: Toolchain) -> Step:
+    """Fill a stencil with the C of its epilogue and link the code object: ``kernel.hsaco``.
+
+    Raises:
+        CkInternalError: B011, the function was not inlined into the kernel.
+    """
+    bitcode = _compile_fill(fill, arch, folder, toolchain)
+    unit, output = folder / "kernel.o", folder / "kernel.hsaco"
+    backend = _backend(arch, toolchain)
+    commands = [
+        bitcode,
+        [*backend, str(stencil), *_linked(folder), "-c", "-o", str(unit)],
+        toolchain.link_device([unit], output),
+    ]
+    step = _run(commands, output, toolchain)
+    facts = code_object.read(output)
+    if len(facts.functions) != 1:
+        raise error("B011", names=", ".join(facts.functions), log=step.log)
+    return step
+
+
+def assembly(
+    stencil: Path, fill: str | None, arch: str, folder: Path, toolchain: Toolchain
+) -> Step:
+    """Write the assembly of a filled stencil, or of bitcode with nothing open: ``kernel.s``."""
+    output = folder / "kernel.s"
+    commands = [] if fill is None else [_compile_fill(fill, arch, folder, toolchain)]
+    linked = () if fill is None else _linked(folder)
+    backend = _backend(arch, toolchain)
+    commands.append([*backend, str(stencil), *linked, "-S", "-o", str(output)])
+    return _run(commands, output, toolchain)
+
+
+def device_assembly(
+    source: str, arch: str, folder: Path, toolchain: Toolchain, tree: CkTree
+) -> str:
+    """Return the assembly of a HIP source's device side."""
+    file = _write(folder, "probe.hip", source)
+    output = folder / "probe.s"
+    command = [*_device_command(arch, folder, toolchain, tree), "-S", str(file), "-o", str(output)]
+    _run([command], output, toolchain)
+    return output.read_text()
+
+
+def _compile_fill(fill: str, arch: str, folder: Path, toolchain: Toolchain) -> list[str]:
+    # Plain C, not HIP: there the function would be internal to its file and the link would do
+    # nothing, without a word.
+    file = _write(folder, "fill.c", fill)
+    target = ("--target=amdgcn-amd-amdhsa", f"-mcpu={arch}", "-nogpulib")
+    include = ("-I", str(headers.folder()), f"-ffile-prefix-map={folder}/=")
+    output = ("-emit-llvm", "-c", str(file), "-o", str(folder / "fill.bc"))
+    return [*toolchain.clang, *target, *_FILL, *include, *output]
+
+
+def _linked(folder: Path) -> tuple[str, ...]:
+    return ("-Xclang", "-mlink-builtin-bitcode", "-Xclang", str(folder / "fill.bc"))
+
+
+def _backend(arch: str, toolchain: Toolchain) -> list[str]:
+    """The command that turns bitcode into machine code."""
+    target = ("--target=amdgcn-amd-amdhsa", f"-mcpu={arch}", "-nogpulib", *_BACKEND, "-x", "ir")
+    return [*toolchain.clang, *target]
+
+
+def _hip_command(arch: str, folder: Path, toolchain: Toolchain, tree: CkTree) -> list[str]:
+    return [
+        *toolchain.clang,
+        *toolchain.host_target(),
+        *_LANGUAGE,
+        f"--offload-arch={arch}",
+        *toolchain.host_headers(),
+        *toolchain.hip_headers(headers.folder()),
+        *("-I", str(tree.include), f"-ffile-prefix-map={folder}/="),
+    ]
+
+
+def _device_command(arch: str, folder: Path, toolchain: Toolchain, tree: CkTree) -> list[str]:
+    return [*_hip_command(arch, folder, toolchain, tree), *_DEVICE]
+
+
+def _half_command(arch: str, folder: Path, toolchain: Toolchain, tree: CkTree) -> list[str]:
+    return [*_device_command(arch, folder, toolchain, tree), *_HALF]
+
+
+def _host_command(arch: str, folder: Path, toolchain: Toolchain, tree: CkTree) -> list[str]:
+    return [*_hip_command(arch, folder, toolchain, tree), *_HOST, *_SECTIONS]
+
+
+def _reuse(precompiled: Path | None) -> tuple[str, ...]:
+    return ("-Xclang", "-include-pch", "-Xclang", str(precompiled)) if precompiled else ()
+
+
+def _write(folder: Path, name: str, text: str) -> Path:
+    file = folder / name
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def _run(
+    commands: Sequence[Sequence[str]], output: Path, toolchain: Toolchain, log_name: str = "log.txt"
+) -> Step:
+    log = output.parent / log_name
+    environment = toolchain.environment()
+    runs = [run_tool(command, log=log, environment=environment) for command in commands]
+    return Step(file=output, seconds=sum(run.seconds for run in runs), log=log)

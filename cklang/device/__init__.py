@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""GPUs through hip-python, and arrays on them."""

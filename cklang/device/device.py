@@ -1,0 +1,424 @@
+# SPDX-License-Identifier: MIT
+"""GPUs through hip-python: real ones if there are any, else the emulated ones; one code path.
+
+hip-python talks to one ``libamdhip64.so`` a process. Which one is decided at the first use: a real
+GPU is preferred, and the emulator's library is loaded otherwise, or when a device named ``emu:…``
+is asked for.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import threading
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from cklang import knobs
+from cklang.arch import ArchSpec, all_archs, arch
+from cklang.build import places
+from cklang.device.arrays import HOST, index_of
+from cklang.errors import CkError, error
+from cklang.toolchain.log import logger, say_once
+
+__all__ = [
+    "Device",
+    "Effort",
+    "Function",
+    "Launch",
+    "Target",
+    "check",
+    "devices",
+    "open_device",
+    "target_of",
+]
+
+_EMULATED = "emu"
+_REAL = "hip"
+_KERNEL_DRIVER = Path("/dev/kfd")
+
+# From hip_runtime_api.h: the argument buffer of a launch, its size, and the end of that list.
+_BUFFER_POINTER, _BUFFER_SIZE, _BUFFER_END = 1, 2, 3
+_HOST_TO_DEVICE, _DEVICE_TO_HOST = "hipMemcpyHostToDevice", "hipMemcpyDeviceToHost"
+
+_mode: str | None = None
+_mode_lock = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Function:
+    """A kernel loaded on a device."""
+
+    device: Device
+    handle: Any
+    module: Any
+    """Keeps the code object loaded."""
+    symbol: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """What emulating one or more launches took."""
+
+    instructions: int
+    """Wave instructions executed."""
+    engine_ns: int
+    """Time that the engine spent on them, in nanoseconds."""
+
+    def __add__(self, other: Effort) -> Effort:
+        return Effort(
+            instructions=self.instructions + other.instructions,
+            engine_ns=self.engine_ns + other.engine_ns,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """One HIP device."""
+
+    name: str
+    """``hip:0`` or ``emu:gfx942``."""
+    index: int
+    spec: ArchSpec
+    emulated: bool
+    host_memory: bool
+    """Whether kernels use host memory in place; else arrays are copied to the device and back."""
+    calls: list[int] = field(default_factory=lambda: [0], compare=False, repr=False)
+    """How many calls have run here, as its only element."""
+
+    def __str__(self) -> str:
+        return _words(self.name, self.spec, self.emulated)
+
+    def load(self, code: bytes, symbol: str) -> Function:
+        """Load a code object and find kernel ``symbol`` in it.
+
+        Raises:
+            CkDeviceError: D003, the device refuses the code object; E rows from the emulator.
+        """
+        hip = _hip()
+        self.activate()
+        module = check(self, "hipModuleLoadData", hip.hipModuleLoadData(code))
+        handle = check(
+            self, "hipModuleGetFunction", hip.hipModuleGetFunction(module, symbol.encode())
+        )
+        return Function(device=self, handle=handle, module=module, symbol=symbol)
+
+    def activate(self) -> None:
+        """Make it the device of this thread."""
+        check(self, "hipSetDevice", _hip().hipSetDevice(self.index))
+
+    def launch(
+        self,
+        function: Function,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        kernarg: bytes,
+    ) -> Launch:
+        """Prepare a launch whose arguments are ``kernarg`` until they are changed."""
+        return Launch(_hip(), self, function, (*grid, *block), kernarg)
+
+    def synchronize(self, stream: int | None = None) -> None:
+        """Wait until everything launched on ``stream`` is done.
+
+        Raises:
+            CkDeviceError: D003 or an E row, a kernel faulted.
+        """
+        check(self, "hipStreamSynchronize", _hip().hipStreamSynchronize(stream))
+
+    def effort(self) -> Effort | None:
+        """Return what the last launch took on the emulated device; None on a real one."""
+        if not self.emulated:
+            return None
+        from cklang import emulator
+
+        stats = emulator.stats(self.index)
+        return Effort(instructions=stats.instructions, engine_ns=stats.nanoseconds)
+
+    def allocate(self, size: int) -> int:
+        """Return the address of ``size`` new bytes of device memory."""
+        pointer = check(self, "hipMalloc", _hip().hipMalloc(max(size, 1)))
+        return int(pointer)
+
+    def allocate_in_order(self, size: int, stream: int | None) -> int:
+        """Return the address of ``size`` bytes for what is launched on ``stream`` from now on."""
+        pointer = check(self, "hipMallocAsync", _hip().hipMallocAsync(max(size, 1), stream))
+        return int(pointer)
+
+    def free_in_order(self, pointer: int, stream: int | None) -> None:
+        """Give memory of :meth:`allocate_in_order` back after what ``stream`` has by now."""
+        check(self, "hipFreeAsync", _hip().hipFreeAsync(pointer, stream))
+
+    def allocate_pinned(self, size: int) -> int:
+        """Return the address of ``size`` bytes of host memory that streams copy from."""
+        pointer = check(self, "hipHostMalloc", _hip().hipHostMalloc(max(size, 1), 0))
+        return int(pointer)
+
+    def free_pinned(self, pointer: int) -> None:
+        """Give memory of :meth:`allocate_pinned` back; waits for the device."""
+        check(self, "hipHostFree", _hip().hipHostFree(pointer))
+
+    def event(self) -> Any:
+        """Return a mark that can be put into streams; it counts as passed until it is."""
+        hip = _hip()
+        flags = hip.hipEventDisableTiming
+        return check(self, "hipEventCreateWithFlags", hip.hipEventCreateWithFlags(flags))
+
+    def record(self, event: Any, stream: int | None) -> None:
+        """Put ``event`` into ``stream``."""
+        check(self, "hipEventRecord", _hip().hipEventRecord(event, stream))
+
+    def passed(self, event: Any) -> bool:
+        """Whether the stream that ``event`` was put into last has come past it."""
+        hip = _hip()
+        answer = hip.hipEventQuery(event)
+        if answer[0] == hip.hipError_t.hipErrorNotReady:
+            return False
+        check(self, "hipEventQuery", answer)
+        return True
+
+    def clear(self, pointer: int, size: int, stream: int | None) -> None:
+        """Set ``size`` bytes to 0, after what was launched on ``stream`` before."""
+        check(self, "hipMemsetAsync", _hip().hipMemsetAsync(pointer, 0, size, stream))
+
+    def free(self, pointer: int) -> None:
+        """Give memory of :meth:`allocate` back."""
+        check(self, "hipFree", _hip().hipFree(pointer))
+
+    def copy_in(self, device: int, host: int, size: int) -> None:
+        """Copy ``size`` bytes from host memory to the device."""
+        self._copy(device, host, size, _HOST_TO_DEVICE)
+
+    def copy_in_order(self, device: int, pinned: int, size: int, stream: int | None) -> None:
+        """Copy ``size`` bytes of pinned memory to the device when ``stream`` comes to it."""
+        hip = _hip()
+        kind = getattr(hip.hipMemcpyKind, _HOST_TO_DEVICE)
+        check(self, "hipMemcpyAsync", hip.hipMemcpyAsync(device, pinned, size, kind, stream))
+
+    def copy_out(self, host: int, device: int, size: int) -> None:
+        """Copy ``size`` bytes from the device to host memory."""
+        self._copy(host, device, size, _DEVICE_TO_HOST)
+
+    def _copy(self, to: int, source: int, size: int, kind: str) -> None:
+        hip = _hip()
+        kinds = hip.hipMemcpyKind
+        check(self, "hipMemcpy", hip.hipMemcpy(to, source, size, getattr(kinds, kind)))
+
+
+class Launch:
+    """A launch that can be repeated; ``words`` are its arguments as 64-bit words.
+
+    HIP copies the arguments before a launch returns, so they may be changed right after. Two
+    threads must not use one launch at the same time.
+    """
+
+    __slots__ = ("_call", "_extra", "_function", "_kernarg", "_shape", "_size", "_success", "words")
+
+    def __init__(
+        self, hip: Any, device: Device, function: Function, shape: tuple[int, ...], kernarg: bytes
+    ) -> None:
+        self._kernarg = ctypes.create_string_buffer(kernarg, -(-len(kernarg) // 8) * 8)
+        self.words = (ctypes.c_uint64 * (len(self._kernarg) // 8)).from_buffer(self._kernarg)
+        self._size = ctypes.c_size_t(len(kernarg))
+        self._extra = (ctypes.c_void_p * 5)(
+            _BUFFER_POINTER,
+            ctypes.addressof(self._kernarg),
+            _BUFFER_SIZE,
+            ctypes.addressof(self._size),
+            _BUFFER_END,
+        )
+        self._function = function
+        self._shape = (*shape, 0)
+        self._call = hip.hipModuleLaunchKernel
+        self._success = hip.hipError_t.hipSuccess
+
+    def __call__(self, stream: int | None) -> None:
+        """Launch on a stream (None: the default one) of the thread's current device.
+
+        Raises:
+            CkDeviceError: D003, the launch was refused.
+        """
+        answer = self._call(self._function.handle, *self._shape, stream, None, self._extra)
+        if answer[0] != self._success:
+            check(self._function.device, "hipModuleLaunchKernel", answer)
+
+
+def check(device: Device | None, call: str, answer: tuple[Any, ...]) -> Any:
+    """Return what a HIP call gave.
+
+    Raises:
+        CkDeviceError: D003, the call failed; the emulator's own error where it has one.
+    """
+    status, *values = answer
+    hip = _hip()
+    if status != hip.hipError_t.hipSuccess:
+        raise _failure(device, call, status)
+    return values[0] if values else None
+
+
+def _failure(device: Device | None, call: str, status: Any) -> CkError:
+    hip = _hip()
+    answer = hip.hipGetErrorString(status)
+    # The string alone, or behind a status of its own: hip-python's releases differ.
+    text = answer[-1] if isinstance(answer, tuple) else answer
+    words = text.decode() if isinstance(text, bytes) else str(text)
+    detail = ""
+    if _mode == _EMULATED:
+        from cklang import emulator
+
+        fault = emulator.fault(device.index) if device is not None else ""
+        detail = places.translate(fault or emulator.last_error())
+    return error(
+        "D003",
+        call=call,
+        device=device.name if device is not None else "the HIP library",
+        status=status.name,
+        words=words,
+        notes=[detail] if detail else [],
+    )
+
+
+@cache
+def _hip() -> Any:
+    from hip import hip
+
+    return hip
+
+
+def _choose(wanted: str | None) -> str:
+    """Decide, once a process, between the real library and the emulator."""
+    global _mode
+    with _mode_lock:
+        if _mode is None:
+            if wanted == _EMULATED or (wanted is None and not _real_gpus()):
+                from cklang import emulator
+
+                emulator.load()
+                _mode = _EMULATED
+            elif wanted == _REAL and not _real_gpus():
+                raise error("D004")
+            else:
+                _mode = _REAL
+        if wanted is not None and wanted != _mode:
+            raise error("D005", wanted=wanted, loaded=_mode)
+        return _mode
+
+
+@cache
+def _real_gpus() -> int:
+    if not _KERNEL_DRIVER.exists():
+        return 0
+    try:
+        hip = _hip()
+        status, count = hip.hipGetDeviceCount()
+    except (ImportError, OSError, RuntimeError) as problem:
+        logger("device").info("there is a GPU driver but no HIP library: %s", problem)
+        return 0
+    return int(count) if status == hip.hipError_t.hipSuccess else 0
+
+
+@cache
+def _devices(mode: str) -> tuple[Device, ...]:
+    hip = _hip()
+    count = check(None, "hipGetDeviceCount", hip.hipGetDeviceCount())
+    return tuple(_device(mode, index) for index in range(count))
+
+
+def _device(mode: str, index: int) -> Device:
+    properties = check(None, "hipGetDeviceProperties", _hip().hipGetDeviceProperties(index))
+    name = properties.gcnArchName
+    spec = arch(name.decode() if isinstance(name, bytes) else str(name))
+    emulated = mode == _EMULATED
+    return Device(
+        name=f"{_EMULATED}:{spec.name}" if emulated else f"{_REAL}:{index}",
+        index=index,
+        spec=spec,
+        emulated=emulated,
+        host_memory=emulated,
+    )
+
+
+def devices() -> tuple[Device, ...]:
+    """Return the devices of this process."""
+    return _devices(_choose(None) if _mode is None else _mode)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What a call would run on, known without loading a HIP library where that can be."""
+
+    name: str
+    spec: ArchSpec
+    emulated: bool
+
+    def __str__(self) -> str:
+        return _words(self.name, self.spec, self.emulated)
+
+
+def target_of(name: str | None = None) -> Target:
+    """Return what :func:`open_device` would open; only a real GPU is asked what it is.
+
+    Raises:
+        CkValueError: D001, there is no such device; CkDeviceError: D004.
+    """
+    asked = name if name is not None else knobs.DEVICE.get()
+    kind, which = _split(asked)
+    if kind == _REAL or (kind is None and _mode != _EMULATED and _real_gpus()):
+        device = _find(asked)
+        return Target(name=device.name, spec=device.spec, emulated=device.emulated)
+    specs = all_archs()
+    match = specs[:1] if asked is None else [spec for spec in specs if spec.name == which]
+    if not match:
+        raise error("D001", got=asked, known=", ".join(f"emu:{spec.name}" for spec in specs))
+    return Target(name=f"{_EMULATED}:{match[0].name}", spec=match[0], emulated=True)
+
+
+def open_device(name: str | None = None, place: str = HOST) -> Device:
+    """Return the device called ``name``, or ``CKLANG_DEVICE``, or the first there is.
+
+    Args:
+        name: ``emu:gfx942`` or ``hip:0``.
+        place: Where the arrays of the call are; arrays on a GPU run on that GPU.
+
+    Raises:
+        CkValueError: D001, there is no such device; D006, the arrays are on another GPU.
+        CkDeviceError: D004, a real GPU is asked for and there is none; D005, this process has
+            loaded the other HIP library.
+    """
+    asked = name if name is not None else knobs.DEVICE.get()
+    device = _find(asked) if asked is not None or place == HOST else _holder(place)
+    if place != HOST and _holder(place) is not device:
+        raise error("D006", place=place, device=device.name)
+    if device.emulated:
+        # Whoever did not ask for an emulated device should hear of it without asking.
+        level = logging.WARNING if asked is None else logging.INFO
+        why = "no AMD GPU was found: " if asked is None else ""
+        say_once("device", level, f"{why}kernels run on an emulated {device.spec.name}")
+    return device
+
+
+def _holder(place: str) -> Device:
+    return devices()[index_of(place)]
+
+
+def _split(asked: str | None) -> tuple[str | None, str]:
+    if asked is None:
+        return None, ""
+    kind, _, which = asked.partition(":")
+    if kind not in (_EMULATED, _REAL) or not which:
+        raise error("D001", got=asked, known="emu:<gfx name> or hip:<number>")
+    return kind, which
+
+
+@cache
+def _find(asked: str | None) -> Device:
+    found = _devices(_choose(_split(asked)[0]))
+    match = found[:1] if asked is None else [device for device in found if device.name == asked]
+    if not match:
+        raise error("D001", got=asked, known=", ".join(device.name for device in found))
+    return match[0]
+
+
+def _words(name: str, spec: ArchSpec, emulated: bool) -> str:
+    return f"emulated {spec.name}" if emulated else f"{spec.product} ({name})"

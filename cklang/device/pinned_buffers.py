@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: MIT
+"""What a call writes and its launch reads, in order with the stream: no call waits for another.
+
+A stream reads host memory when it comes to the copy or the launch, which may be long after the call
+has returned. Until then the memory belongs to that call: an event behind it says when it is free.
+So there are as many pages of pinned memory as calls were ever under way at once.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cklang.device.device import Device
+
+__all__ = ["Page", "Pages", "Upload"]
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+class Page:
+    """Pinned memory of one call, which the device reads at the same address."""
+
+    address: int
+    words: Any
+    """Its 64-bit words."""
+    read: Any
+    """The event behind the last thing that reads it."""
+
+
+class Pages:
+    """Pages of one content, to be changed and given back."""
+
+    def __init__(self, device: Device, content: bytes) -> None:
+        """Take what a new page holds, in whole 64-bit words."""
+        self._device = device
+        self._content = content
+        self._free: list[Page] = []
+        self._lock = threading.Lock()
+
+    def take(self) -> Page:
+        """Return a page that nobody reads; what it holds is new or what a call before put there."""
+        with self._lock:
+            for place, page in enumerate(self._free):
+                if self._device.passed(page.read):
+                    return self._free.pop(place)
+        return self._new()
+
+    def give_back(self, page: Page, stream: int | None) -> None:
+        """Let others have ``page`` after what ``stream`` has by now."""
+        self._device.record(page.read, stream)
+        with self._lock:
+            self._free.append(page)
+
+    def _new(self) -> Page:
+        device, size = self._device, len(self._content)
+        address = device.allocate_pinned(size)
+        ctypes.memmove(address, self._content, size)
+        words = (ctypes.c_uint64 * (size // 8)).from_address(address)
+        page = Page(address, words, device.event())
+        # Freeing waits for the device. A process that ends gives everything back.
+        weakref.finalize(page, device.free_pinned, address).atexit = False
+        return page
+
+
+Patch = tuple[int, int, int]
+"""Index of a 64-bit word, index of an address, and bytes to add to that."""
+
+
+class Upload:
+    """A table on its way to the device, into which each call writes addresses."""
+
+    def __init__(self, device: Device, rows: bytes, patches: Sequence[Patch]) -> None:
+        """Take ``rows``, and where each address goes in them."""
+        self._device = device
+        self._pages = Pages(device, rows)
+        self._patches = tuple(patches)
+        self.bytes = len(rows)
+        """The size of the table."""
+
+    def send(self, target: int, addresses: Sequence[int], stream: int | None) -> None:
+        """Put the table at ``target`` once ``stream`` comes to it, with ``addresses`` in it."""
+        page = self._pages.take()
+        for word, address, bytes_ in self._patches:
+            page.words[word] = addresses[address] + bytes_
+        self._device.copy_in_order(target, page.address, self.bytes, stream)
+        self._pages.give_back(page, stream)

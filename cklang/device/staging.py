@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: MIT
+"""Arrays of the host on a GPU that has its own memory: copied there, and the result back."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from cklang.device.device import Device
+from cklang.toolchain.log import say_once
+
+__all__ = ["Region", "placed", "staged"]
+
+# Device memory is given out at multiples of this, so an address keeps its lower bits.
+_ALIGNMENT = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Region:
+    """Bytes of host memory that a launch touches: ``pointer + low`` up to ``pointer + high``."""
+
+    pointer: int
+    low: int
+    high: int
+    written: bool
+
+
+@contextmanager
+def staged(device: Device, regions: Sequence[Region]) -> Iterator[list[int]]:
+    """Give the addresses of copies of ``regions`` on the device, in order.
+
+    Written regions are copied back at the end; bytes between their rows go there and back
+    unchanged. The caller waits for its kernels inside the block.
+    """
+    say_once(
+        "transfer",
+        logging.WARNING,
+        f"arrays in host memory are copied to {device} and back at each call; "
+        "device arrays (torch, CuPy) are used in place",
+    )
+    held: list[int] = []
+    try:
+        addresses = [_copy_in(device, region, held) for region in regions]
+        yield addresses
+        for region, address in zip(regions, addresses, strict=True):
+            if region.written:
+                size = region.high - region.low
+                device.copy_out(region.pointer + region.low, address + region.low, size)
+    finally:
+        for memory in held:
+            device.free(memory)
+
+
+@contextmanager
+def placed(device: Device, regions: Sequence[Region]) -> Iterator[list[int]]:
+    """Give the addresses of ``regions`` on the device: their own where it uses host memory."""
+    if device.host_memory:
+        yield [region.pointer for region in regions]
+        return
+    with staged(device, regions) as addresses:
+        yield addresses
+
+
+def _copy_in(device: Device, region: Region, held: list[int]) -> int:
+    start, size = region.pointer + region.low, region.high - region.low
+    shift = start % _ALIGNMENT
+    memory = device.allocate(size + shift)
+    held.append(memory)
+    if size:
+        device.copy_in(memory + shift, start, size)
+    return memory + shift - region.low

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""The families of kernels, one folder each, behind one protocol."""

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""Attention with the user's score, mask and output functions."""

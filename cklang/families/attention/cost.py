@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: MIT
+"""What an attention kernel takes, term by term: the GEMM model's prices, attention's counts.
+
+A workgroup holds a tile of queries of one head and walks over the key tiles that its mask leaves.
+Each is one step: the product with the keys, the softmax of the scores, the product with the values.
+Rates, bandwidths and latencies are those of the GPU and of the constants fitted for its GEMMs
+(:mod:`cklang.families.cost_constants`); no attention kernel was measured, so the order of
+candidates is more to be trusted than the µs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from cklang.arch import ArchSpec, arch
+from cklang.attention_keys import AttentionKey, ScoreKind
+from cklang.errors import error
+from cklang.families.attention.pipelines import PIPELINE_FACTS
+from cklang.families.cost_constants import Constants, fitted
+from cklang.families.gemm.cost.terms import cache_bytes
+from cklang.families.gemm.cost.traits import matrix_rate
+from cklang.types import DType
+
+__all__ = [
+    "SCORE_FLOPS",
+    "AttentionEstimate",
+    "AttentionShape",
+    "StepWork",
+    "attention_estimate",
+    "attention_table",
+    "explain_attention",
+    "moved_once",
+    "overlapped",
+    "step_prices",
+]
+
+_SOFTMAX_FLOPS = 8.0
+"""Vector operations on a score: scale, maximum, subtraction, sum, rounding; and the exponential,
+which takes the time of four."""
+SCORE_FLOPS: Mapping[ScoreKind, float] = {
+    ScoreKind.NONE: 0.0,
+    ScoreKind.BIAS: 2.0,
+    ScoreKind.ALIBI: 4.0,
+    ScoreKind.SOFT_CAP: 12.0,
+    # What a user's function does is not known; a division and an exponential stand for it.
+    ScoreKind.FUNCTION: 12.0,
+}
+_MEGA = 1e-6
+_PARTIAL_BYTES = 4.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionShape:
+    """The extents of an attention: q [batch, heads, queries, head], k and v with ``kv_heads``."""
+
+    batch: int
+    heads: int
+    kv_heads: int
+    queries: int
+    keys: int
+    head: int
+    head_v: int
+    left: int = -1
+    """Keys that a query sees before its own place; -1 for all. So for those after it."""
+    right: int = -1
+    from_bottom_right: bool = False
+    """Whether the last query, not the first, stands at the last (first) key."""
+    sink: int = 0
+    """First keys that every query sees that comes after them, whatever ``left`` says."""
+    splits: int = 1
+    """Workgroups that share the keys of a tile of queries."""
+
+    def __post_init__(self) -> None:
+        for name in ("batch", "heads", "kv_heads", "queries", "head", "head_v", "splits"):
+            if getattr(self, name) < 1:
+                raise error("K002", what=name, want="1 or more", got=getattr(self, name))
+        for name in ("keys", "sink"):
+            if getattr(self, name) < 0:
+                raise error("K002", what=name, want="0 or more", got=getattr(self, name))
+
+    @property
+    def _shift(self) -> int:
+        """The key that query 0 stands at."""
+        return self.keys - self.queries if self.from_bottom_right else 0
+
+    def key_tiles(self, queries: int, keys: int) -> int:
+        """Return how many tiles of ``keys`` all tiles of ``queries`` of one head walk over."""
+        first = np.arange(0, self.queries, queries)
+        last = first + queries - 1  # the mask does not know how many queries there are
+        begin, end = np.zeros_like(first), np.full_like(first, self.keys)
+        if self.left >= 0 and not self.sink:
+            begin = np.maximum(first + self._shift - self.left, 0)
+        if self.right >= 0:
+            end = np.minimum(end, last + self._shift + self.right + 1)
+        return _walked(begin, end, keys)
+
+    def query_tiles(self, queries: int, keys: int) -> int:
+        """Return how many tiles of ``queries`` all tiles of ``keys`` of one head walk over."""
+        first = np.arange(0, self.keys, keys)
+        last = first + keys - 1  # nor how many keys
+        begin, end = np.zeros_like(first), np.full_like(first, self.queries)
+        if self.right >= 0:
+            begin = np.maximum(first - self._shift - self.right, 0)
+        if self.left >= 0:
+            seen = np.minimum(end, last - self._shift + self.left + 1)
+            end = np.where(first < self.sink, end, seen)
+        return _walked(begin, end, queries)
+
+    @property
+    def visible(self) -> int:
+        """How many scores of one head the mask leaves."""
+        seen = replace(self, sink=0).key_tiles(1, 1)
+        if self.sink and self.left >= 0:
+            # Of the sink, what lies before the window of a query.
+            begin = np.arange(self.queries) + self._shift - self.left
+            seen += int(np.clip(begin, 0, min(self.sink, self.keys)).sum())
+        return seen
+
+
+def _walked(begin: npt.NDArray[np.int64], end: npt.NDArray[np.int64], length: int) -> int:
+    """Return how many tiles of ``length`` reach from each begin to its end, all together."""
+    tiles = -(-end // length) - begin // length
+    return int(np.where(begin < end, tiles, 0).sum())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionEstimate:
+    """A prediction, term by term."""
+
+    us: float
+    """Predicted time in µs: the sum of the terms."""
+    terms: Mapping[str, float]
+    workgroups: int
+    rounds: int
+    """Waves of workgroups over the compute units, the last partial one included."""
+    steps: int
+    """Key tiles of all workgroups."""
+    flops: float
+    """Multiplications and additions that the visible scores need."""
+    padded_flops: float
+    """What the matrix instructions do."""
+
+    @property
+    def padding(self) -> float:
+        """Part of the matrix instructions that works on padding or masked scores, from 0 to 1."""
+        return 1.0 - self.flops / self.padded_flops if self.padded_flops else 0.0
+
+
+def attention_estimate(
+    key: AttentionKey, shape: AttentionShape, spec: ArchSpec | None = None
+) -> AttentionEstimate:
+    """Return the predicted time of one kernel on one problem.
+
+    Args:
+        key: The kernel.
+        shape: The problem.
+        spec: The GPU; that of the key if left out.
+
+    Raises:
+        CkUnsupportedError: N002, the GPU has no matrix rate for the element type.
+    """
+    gpu = spec or arch(key.arch)
+    c = fitted(gpu).constants
+    queries, keys, _, head_v, _, head = key.algorithm.tile
+    tiles = math.ceil(shape.queries / queries)
+    steps = shape.key_tiles(queries, keys)
+    groups = shape.batch * shape.heads
+    workgroups = groups * tiles * shape.splits
+    # Workgroups that are there at once, and what the busiest compute unit does of all steps.
+    queue = math.ceil(workgroups / gpu.compute_units)
+    rounds = math.ceil(queue / key.algorithm.block_per_cu)
+    own_steps = groups * steps / workgroups * queue
+    step_flops = 2.0 * queries * keys * (head + head_v)
+    price = _step(key, gpu, c, step_flops)
+    memory, l2 = _traffic(key, shape, gpu, c, groups * steps)
+    busy = own_steps * sum(price.values())
+    idle = max(0.0, rounds * own_steps / queue * c.latency_prefetch - busy)
+    written = (
+        queries * head_v * (_PARTIAL_BYTES if shape.splits > 1 else key.signature.dtype_o.bytes)
+    )
+    units = busy + idle + rounds * c.prologue + queue * c.epilogue * written / 65536.0
+    terms = {"launch": c.launch * (2 if shape.splits > 1 else 1)}
+    terms |= {name: own_steps * value for name, value in price.items()}
+    terms |= {
+        "latency": idle,
+        "prologue": rounds * c.prologue,
+        "epilogue": queue * c.epilogue * written / 65536.0,
+        **overlapped(units, memory, l2),
+        "combine": _combine(shape, c),
+    }
+    return AttentionEstimate(
+        us=sum(terms.values()),
+        terms=terms,
+        workgroups=workgroups,
+        rounds=rounds,
+        steps=groups * steps,
+        flops=2.0 * groups * shape.visible * (shape.head + shape.head_v),
+        padded_flops=groups * steps * step_flops,
+    )
+
+
+def _step(key: AttentionKey, gpu: ArchSpec, c: Constants, flops: float) -> dict[str, float]:
+    """Return the price of one key tile in µs, by what it is spent on."""
+    s, a = key.signature, key.algorithm
+    queries, keys, _, head_v, _, head = a.tile
+    staged = keys * (head + head_v) * s.dtype.bytes
+    work = StepWork(
+        matrix_flops=flops,
+        vector_flops=queries * keys * (_SOFTMAX_FLOPS + SCORE_FLOPS[s.score]),
+        lds_bytes=staged + staged * math.prod(a.warps),
+        loaded_bytes=staged,
+    )
+    price = step_prices(work, s.dtype, gpu, c)
+    return _alternated(price) if PIPELINE_FACTS[a.pipeline].wave_groups else price
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepWork:
+    """What a workgroup does in one step."""
+
+    matrix_flops: float
+    vector_flops: float
+    lds_bytes: float
+    """Written to LDS and read from it."""
+    loaded_bytes: float
+
+
+def step_prices(work: StepWork, dtype: DType, gpu: ArchSpec, c: Constants) -> dict[str, float]:
+    """Return the price of a step in µs, by what it is spent on.
+
+    Raises:
+        CkUnsupportedError: N002, the GPU has no matrix rate for ``dtype``.
+    """
+    clock = gpu.clock_hz * _MEGA
+    return {
+        "matrix": c.matrix * work.matrix_flops / (matrix_rate(gpu, dtype) * clock),
+        "softmax": work.vector_flops / (gpu.vector_flops_per_clock * clock),
+        "lds": c.lds * work.lds_bytes / (gpu.lds_bytes_per_clock * clock),
+        "load": c.load * work.loaded_bytes / (gpu.l1_bytes_per_clock * clock),
+        "issue": c.issue,
+    }
+
+
+def _alternated(price: Mapping[str, float]) -> dict[str, float]:
+    """Return the price of a step of wave groups that take turns.
+
+    One multiplies while the other does the rest, of which is left what takes longer.
+    """
+    rest = sum(price.values()) - price["matrix"]
+    left = max(rest - price["matrix"], 0.0) / rest
+    return {name: cost * (1.0 if name == "matrix" else left) for name, cost in price.items()}
+
+
+def _traffic(
+    key: AttentionKey, shape: AttentionShape, gpu: ArchSpec, c: Constants, steps: int
+) -> tuple[float, float]:
+    """Return the µs of memory, each tensor moved once, and of L2, tiles as they are asked for."""
+    s, tile = key.signature, key.algorithm.tile
+    heads = shape.batch * shape.heads
+    kept = shape.batch * shape.kv_heads * shape.keys * (shape.head + shape.head_v) * s.dtype.bytes
+    rows = heads * shape.queries
+    moved = kept + rows * (shape.head * s.dtype.bytes + shape.head_v * s.dtype_o.bytes)
+    if s.score is ScoreKind.BIAS:
+        moved += heads * shape.visible * s.dtype_bias.bytes
+    asked = steps * tile[1] * (shape.head + shape.head_v) * s.dtype.bytes * _MEGA
+    return moved_once(moved, gpu, c), asked / c.l2
+
+
+def moved_once(size: float, gpu: ArchSpec, c: Constants) -> float:
+    """Return the µs that so many bytes take from or to memory, or the last cache before it."""
+    footprint = size * _MEGA
+    warm = 1.0 / (1.0 + (footprint / (cache_bytes(gpu) * _MEGA)) ** 2)
+    return footprint * (warm / c.memory_warm + (1.0 - warm) / c.memory_cold)
+
+
+def overlapped(units: float, memory: float, l2: float) -> dict[str, float]:
+    """Return the terms of memory and L2: what they add to the time of the compute units, in µs.
+
+    The three overlap in part, as in :func:`cklang.families.gemm.cost.terms.times`.
+    """
+    together = (units**1.5 + memory**1.5 + l2**1.5) ** (2.0 / 3.0)
+    share = memory**1.5 / (memory**1.5 + l2**1.5) if memory or l2 else 0.0
+    return {"memory": (together - units) * share, "l2": (together - units) * (1.0 - share)}
+
+
+def _combine(shape: AttentionShape, c: Constants) -> float:
+    """Return the µs of the kernel that puts the parts of split keys together."""
+    if shape.splits == 1:
+        return 0.0
+    rows = shape.batch * shape.heads * shape.queries
+    return rows * shape.splits * (shape.head_v + 1) * _PARTIAL_BYTES * _MEGA / c.memory_warm
+
+
+def explain_attention(keys: Sequence[AttentionKey], shape: AttentionShape) -> str:
+    """Return the predicted times of the quickest two kernels side by side, as text.
+
+    Raises:
+        CkUnsupportedError: N002, the GPU has no matrix rate for the element type.
+        CkValueError: N005, there is no kernel.
+    """
+    if not keys:
+        raise error("N005")
+    ranked = sorted(
+        ((attention_estimate(key, shape), key) for key in keys), key=lambda pair: pair[0].us
+    )
+    best = ranked[:2]
+    lines = [f"the quickest of {len(keys)} by the cost model"]
+    lines += attention_table([key.label for _, key in best], [made for made, _ in best])
+    return "\n".join(lines)
+
+
+def attention_table(labels: Sequence[str], made: Sequence[AttentionEstimate]) -> list[str]:
+    """Return the terms of one or two kernels side by side, as lines: chosen, runner-up."""
+    names = ("chosen", "runner-up")[: len(made)]
+    lines = [f"  {name}: {label}" for name, label in zip(names, labels, strict=True)]
+
+    def row(label: str, cells: Sequence[str]) -> str:
+        return f"  {label:<12}" + "".join(f"{cell:>14}" for cell in cells)
+
+    lines.append(row("µs", names))
+    lines += [row(term, [f"{e.terms[term]:.2f}" for e in made]) for term in made[0].terms]
+    lines.append(row("total µs", [f"{e.us:.2f}" for e in made]))
+    lines.append(row("workgroups", [str(e.workgroups) for e in made]))
+    lines.append(row("padding", [f"{e.padding:.0%}" for e in made]))
+    return lines

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT
+"""Index arrays in host memory, checked before each launch of an attention that reads them.
+
+A plan depends on the shapes of a call and not on these numbers, so a repeated call checks them too.
+Those in a GPU's memory are trusted: reading them would make every call wait for the GPU.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cklang.device.arrays import HOST, Array
+from cklang.families.attention.plan import AttentionPlan, FusedAttention
+from cklang.ir.attention import LENGTHS, PAGE_STARTS, PAGES, STARTS
+from cklang.ir.attention_lists import Extents, check_lists
+from cklang.ir.nodes import Value
+from cklang.ir.numeric import Array as Numbers
+from cklang.runtime.bind import Binding
+
+__all__ = ["HostLists", "host_lists"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostList:
+    """One index array of i32, as all calls of a plan have it."""
+
+    role: str
+    name: str
+    slot: int
+    """The place of its address among those of a call."""
+    shape: tuple[int, ...]
+    steps: tuple[int, ...]
+    """The strides in bytes."""
+    low: int
+    """The first byte of it, from its address on; negative if a stride is."""
+    memory: Any
+    """The ctypes array of all its bytes."""
+
+    @staticmethod
+    def of(role: str, name: str, slot: int, array: Array) -> HostList:
+        """Return an index array that lies as ``array`` does."""
+        low, high = array.extent
+        return HostList(
+            role=role,
+            name=name,
+            slot=slot,
+            shape=array.shape,
+            steps=tuple(stride * array.dtype.bytes for stride in array.strides),
+            low=low,
+            memory=ctypes.c_char * (high - low),
+        )
+
+    def at(self, address: int) -> Numbers:
+        """Return its elements in a call that has it at ``address``."""
+        if 0 in self.shape:
+            return np.empty(self.shape, np.int32)
+        memory = self.memory.from_address(address + self.low)
+        return np.ndarray(self.shape, np.int32, memory, -self.low, self.steps)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostLists:
+    """The index arrays of one plan whose calls have them in host memory."""
+
+    lists: tuple[HostList, ...]
+    extents: Extents
+
+    def check(self, addresses: Sequence[int]) -> None:
+        """Check those of a call whose arguments have these addresses.
+
+        Raises:
+            CkValueError: A056, an element is out of its range.
+        """
+        values = {each.role: each.at(addresses[each.slot]) for each in self.lists}
+        check_lists(values, self.names, self.extents)
+
+    @property
+    def names(self) -> dict[str, str]:
+        """What the user calls each, by role."""
+        return {each.role: each.name for each in self.lists}
+
+
+def host_lists(plan: object, binding: Binding) -> HostLists | None:
+    """Return the index arrays that a bound call's launches use; None if the host has none.
+
+    Args:
+        plan: What fusion made of the op.
+        binding: The call.
+    """
+    if not isinstance(plan, AttentionPlan) or binding.place != HOST:
+        return None
+    names = _lists_of(plan.kernel)
+    if not names:
+        return None
+    slots = {name: slot for slot, name in enumerate(binding.arrays)}
+    q, k = plan.kernel.q, plan.kernel.k
+    rows, keys, pages = (
+        0 if axis is None else binding.arrays[view.value.name].shape[axis]
+        for view, axis in ((q, q.perm[2]), (k, k.perm[2]), (k, k.perm[0]))
+    )
+    return HostLists(
+        lists=tuple(
+            HostList.of(role, name, slots[name], binding.arrays[name])
+            for role, name in names.items()
+        ),
+        extents=Extents(rows=rows, keys=keys, pages=pages),
+    )
+
+
+def _lists_of(kernel: FusedAttention) -> dict[str, str]:
+    """Return the names of a kernel's index arrays by role."""
+    starts = dict(zip(STARTS, kernel.starts, strict=False))
+    others: dict[str, Value | None] = {
+        LENGTHS[0]: kernel.lengths,
+        PAGES[0]: kernel.pages,
+        PAGE_STARTS[0]: kernel.page_starts,
+    }
+    given = starts | {role: value for role, value in others.items() if value is not None}
+    return {role: value.name for role, value in given.items()}

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: MIT
+"""What a mask is to a kernel: a window around the diagonal, an expression, or both.
+
+A mask is taken apart into the conditions that it joins by "and". Comparisons of j with i that move
+the diagonal by a constant are the edges of a window, which CK Tile's kernels know: they skip the
+tiles outside. What is left stays an expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from cklang.families.attention.linear import Linear, bounds_of
+from cklang.ir.builder import Builder
+from cklang.ir.nodes import Function, Operation, Value
+
+__all__ = ["WindowMask", "is_true", "split_mask"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowMask:
+    """Keys j with i + d - left <= j <= i + d + right, None being no limit.
+
+    d is k_len - q_len from the bottom right, else 0; the first ``sink`` keys have no left limit.
+    """
+
+    left: int | None = None
+    right: int | None = None
+    from_bottom_right: bool = False
+    sink: int = 0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it hides nothing."""
+        return self.left is None and self.right is None
+
+    def __str__(self) -> str:
+        if self.is_open:
+            return "none"
+        corner = "bottom right" if self.from_bottom_right else "top left"
+        if self.left is None and self.right == 0:
+            return f"causal from the {corner}"
+        limits = (f"{name} {'open' if n is None else n}" for name, n in self._limits())
+        sink = f", {self.sink} sink tokens" if self.sink else ""
+        return f"window ({', '.join(limits)}{sink}) from the {corner}"
+
+    def _limits(self) -> tuple[tuple[str, int | None], ...]:
+        return ("left", self.left), ("right", self.right)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Edge:
+    """One edge of a window."""
+
+    is_left: bool
+    distance: int
+    from_bottom_right: bool
+    sink: int = 0
+
+
+def is_true(region: Function) -> bool:
+    """Tell whether a mask shows every key."""
+    made = region.definitions().get(region.results[0].name)
+    return made is not None and made.op == "constant" and made.attr("value") is True
+
+
+def split_mask(region: Function) -> tuple[WindowMask, Function | None]:
+    """Return the window of a mask, and the mask of what else it asks, or None if there is none."""
+    if is_true(region):
+        return WindowMask(), None
+    window, rest = WindowMask(), []
+    for value in _conditions(region, region.results[0]):
+        edge = _edge(region, value)
+        joined = None if edge is None else _joined(window, edge)
+        if joined is None:
+            rest.append(value)
+        else:
+            window = joined
+    return window, _joint(region, rest) if rest else None
+
+
+def _conditions(region: Function, value: Value) -> list[Value]:
+    made = region.definitions().get(value.name)
+    if made is None or made.op != "logical_and":
+        return [value]
+    left, right = made.operands
+    return [*_conditions(region, left), *_conditions(region, right)]
+
+
+def _edge(region: Function, value: Value) -> _Edge | None:
+    made = region.definitions().get(value.name)
+    if made is not None and made.op == "logical_or":
+        return _left_with_sink(region, made)
+    found = bounds_of(region, made)
+    return None if found is None else _diagonal(found.linear)
+
+
+def _left_with_sink(region: Function, made: Operation) -> _Edge | None:
+    """Return the left edge of ``near | (j < sink)``, in either order."""
+    for near, first in (made.operands, made.operands[::-1]):
+        edge = _edge(region, near)
+        start = bounds_of(region, region.definitions().get(first.name))
+        if edge is None or start is None or not edge.is_left or edge.sink:
+            continue
+        # j - sink + 1 <= 0
+        sink = 1 - start.linear.constant
+        if start.linear.terms == {"j": 1} and sink > 0:
+            return replace(edge, sink=sink)
+    return None
+
+
+def _diagonal(bound: Linear) -> _Edge | None:
+    """Return the edge that ``bound <= 0`` is: of j - i - d - right or of i + d - left - j."""
+    terms = dict(bound.terms)
+    sign = terms.get("j", 0)
+    shifts = {(): False, ("k_len", "q_len"): True}
+    rest = tuple(sorted(name for name in terms if name not in ("i", "j")))
+    if sign not in (1, -1) or terms.get("i") != -sign or rest not in shifts:
+        return None
+    if shifts[rest] and (terms["k_len"] != -sign or terms["q_len"] != sign):
+        return None
+    distance = -bound.constant
+    if distance < 0:
+        return None  # a window beside the diagonal; kernels have none
+    return _Edge(is_left=sign < 0, distance=distance, from_bottom_right=shifts[rest])
+
+
+def _joined(window: WindowMask, edge: _Edge) -> WindowMask | None:
+    """Return the window with one edge more, or None if it is none of a kernel's."""
+    if not window.is_open and window.from_bottom_right != edge.from_bottom_right:
+        return None
+    name = "left" if edge.is_left else "right"
+    if getattr(window, name) is not None:
+        return None
+    changed = replace(window, from_bottom_right=edge.from_bottom_right, **{name: edge.distance})
+    return replace(changed, sink=edge.sink) if edge.is_left else changed
+
+
+def _joint(region: Function, conditions: Sequence[Value]) -> Function:
+    """Return the mask that asks for all ``conditions`` of a region."""
+    needed = {value.name for value in conditions}
+    for operation in reversed(region.body):
+        if operation.result.name in needed:
+            needed.update(operand.name for operand in operation.operands)
+    builder = Builder(region.name, region.span)
+    known = {param.name: builder.param(param.name, param.type) for param in region.params}
+    for operation in region.body:
+        if operation.result.name in needed:
+            operands = [known[operand.name] for operand in operation.operands]
+            known[operation.result.name] = builder.apply(
+                operation.op, operands, dict(operation.attrs), span=operation.span
+            )
+    first, *others = (known[value.name] for value in conditions)
+    for other in others:
+        first = builder.append("logical_and", first, other)
+    return builder.finish(first)

@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: MIT
+"""What one attention asks of a kernel: its signature, extents, strides, and where tensors are.
+
+Any layout of batch, heads and rows is a matter of strides: BHSD and BSHD arrays are the same
+problem with other numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from cklang.attention_keys import (
+    AttentionGradSignature,
+    AttentionSignature,
+    MaskKind,
+    ScoreKind,
+)
+from cklang.errors import error
+from cklang.families.attention.host import AttentionOperand, AttentionProblem, AttentionTensor
+from cklang.families.attention.masks import WindowMask
+from cklang.families.attention.plan import FusedAttention, region_hash
+from cklang.families.gemm.problem import Storage
+from cklang.fusion.plan import View
+from cklang.ir.attention import (
+    LENGTHS,
+    MIN_QUERIES,
+    PAGE_STARTS,
+    PAGES,
+    STARTS,
+    group_size,
+    scale_of,
+    weight_scale,
+)
+from cklang.ir.nodes import Value
+from cklang.types import f32
+
+__all__ = [
+    "PARTS",
+    "TENSORS",
+    "AttentionCase",
+    "AttentionGradCase",
+    "case_of",
+    "mask_kind",
+    "result_view",
+]
+
+TENSORS = ("q", "k", "v", "o", "lse", "partial_o", "partial_lse", "random")
+"""The tensors of a problem that a kernel reads or writes by itself."""
+
+PARTS = TENSORS[5:7]
+"""Those in which splits of the keys leave what they found."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionCase:
+    """One attention with its arrays; addresses are known at the launch alone."""
+
+    signature: AttentionSignature
+    problem: AttentionProblem
+    """With 0 for all addresses."""
+    values: Mapping[str, str]
+    """The value that each tensor of the problem is, by the field: also seed and offset."""
+    reads: tuple[str, ...]
+    """The values that score and mask read."""
+    steps: Mapping[str, int]
+    """The stride of the last axis of each tensor, in elements; 1 if it has one element."""
+    alignments: Mapping[str, int]
+    """Of each tensor's address, in bytes."""
+    lists: Mapping[str, int]
+    """The stride of the last axis of each list of numbers: lengths, starts, pages."""
+    output_function: str = ""
+    """Hash of what is stored of o, which the last kernel computes; empty if it is o."""
+
+    def __hash__(self) -> int:
+        return hash((self.signature, self.problem))
+
+    def __str__(self) -> str:
+        p, s = self.problem, self.signature
+        heads = f"{p.heads} heads" + (f" on {p.kv_heads}" if p.kv_heads != p.heads else "")
+        return (
+            f"attention of {p.batch} x {heads}, {p.seqlen_q} queries, {p.seqlen_k} keys, "
+            f"head sizes {p.hdim_q} and {p.hdim_v}, {s.dtype} to {s.dtype_o}"
+        )
+
+    def split(self, count: int) -> AttentionCase:
+        """Return the case in which ``count`` workgroups share the keys of a tile of queries."""
+        p = self.problem
+        rows = (p.heads * p.seqlen_q, p.seqlen_q, 1)
+        o, lse = (
+            AttentionTensor(
+                stride_batch=rows[0] * width, stride_head=rows[1] * width, stride_seq=width
+            )
+            for width in (p.hdim_v, 1)
+        )
+        return replace(
+            self,
+            signature=replace(self.signature, split=True, output=False, output_function=""),
+            problem=replace(
+                p,
+                splits=count,
+                partial_o=o,
+                partial_lse=lse,
+                stride_split_o=p.batch * rows[0] * p.hdim_v,
+                stride_split_lse=p.batch * rows[0],
+            ),
+            values={**self.values, **{name: f"{name} of all splits" for name in PARTS}},
+        )
+
+    @property
+    def combined(self) -> AttentionCase:
+        """The case of the kernel that combines splits: all packed rows are one sequence."""
+        batch = 1 if self.signature.packed else self.problem.batch
+        return replace(self, problem=replace(self.problem, batch=batch))
+
+    @property
+    def part_bytes(self) -> dict[str, int]:
+        """The sizes of what splits leave, by value name; empty if there are none."""
+        p = self.problem
+        sizes = (p.stride_split_o, p.stride_split_lse)
+        found = zip(PARTS, sizes, strict=True)
+        return {self.values[n]: 4 * p.splits * size for n, size in found if n in self.values}
+
+    @property
+    def has_scores(self) -> bool:
+        """Whether there is a query that meets a key."""
+        p = self.problem
+        return bool(p.batch and p.heads and p.seqlen_q and p.seqlen_k)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no result has an element."""
+        p = self.problem
+        return not (p.batch and p.heads and p.seqlen_q) or (
+            not p.hdim_v and "lse" not in self.values
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionGradCase:
+    """The gradients of one attention: of q, k and v, from that of o."""
+
+    forward: AttentionCase
+    """With lse, and with o in new memory."""
+    deterministic: bool
+    bias_grad: bool = False
+
+    def __str__(self) -> str:
+        one = ", added in one order" if self.deterministic else ""
+        bias = ", with that of the bias" if self.bias_grad else ""
+        return f"the gradient of {self.forward}{one}{bias}"
+
+    @property
+    def signature(self) -> AttentionGradSignature:
+        """What its kernel computes: the parts of the gradients in f32."""
+        return AttentionGradSignature(
+            forward=replace(self.forward.signature, dtype_o=f32, lse=True, split=False),
+            bias_grad=self.bias_grad,
+            deterministic=self.deterministic,
+        )
+
+
+def case_of(
+    kernel: FusedAttention, storage: Mapping[str, Storage], dims: Mapping[str, int]
+) -> AttentionCase:
+    """Return the problem of a kernel.
+
+    Args:
+        kernel: What fusion made.
+        storage: How each value lies in memory, by name; o among them, lse if it is wanted.
+        dims: The extents of the call.
+
+    Raises:
+        CkValueError: I045, the query heads are no multiple of the key heads.
+    """
+    named = {"q": kernel.q, "k": kernel.k, "v": kernel.v, "o": result_view(kernel.o)}
+    shapes = {name: _viewed(view, storage) for name, view in named.items()}
+    batch, heads, queries, size = shapes["q"].shape
+    kv_heads, keys = shapes["k"].shape[1:3]
+    if heads and batch:
+        group_size(heads, kv_heads)
+    scale = scale_of(kernel.scale, size)
+    tensors = {name: _tensor(shape) for name, shape in shapes.items()}
+    values = {name: view.value.name for name, view in named.items()}
+    if kernel.lse is not None:
+        *rest, head, row = storage[kernel.lse.name].strides
+        tensors["lse"] = AttentionTensor(
+            stride_batch=rest[0] if rest else 0, stride_head=head, stride_seq=row
+        )
+        values["lse"] = kernel.lse.name
+    for name, seed in (("seed", kernel.seed), ("offset", kernel.offset)):
+        values |= {} if seed is None else {name: seed.name}
+    if kernel.min_queries is not None:
+        values[MIN_QUERIES[0]] = kernel.min_queries.name
+    for name, starts in zip(STARTS, kernel.starts, strict=False):
+        values[name] = starts.name
+        batch = max(storage[starts.name].shape[0] - 1, 0)
+    table = None if kernel.pages is None else storage[kernel.pages.name]
+    page = keys if table is not None else 0
+    keys = keys * table.shape[-1] if table is not None else keys
+    lists = zip(
+        (*LENGTHS, *PAGES, *PAGE_STARTS),
+        (kernel.lengths, kernel.pages, kernel.page_starts),
+        strict=True,
+    )
+    values |= {name: held.name for name, held in lists if held is not None}
+    _check_lengths(kernel, storage, batch)
+    window = kernel.window
+    of_weights = weight_scale(storage[kernel.v.value.name].dtype, kernel.dropout)
+    problem = AttentionProblem(
+        batch=batch,
+        heads=heads,
+        kv_heads=kv_heads,
+        seqlen_q=queries,
+        seqlen_k=keys,
+        hdim_q=size,
+        hdim_v=shapes["v"].shape[3],
+        q=tensors["q"],
+        k=tensors["k"],
+        v=tensors["v"],
+        o=tensors["o"],
+        lse=tensors.get("lse", AttentionTensor()),
+        scale=scale,
+        soft_cap=kernel.soft_cap,
+        scale_p=of_weights,
+        scale_o=1 / of_weights,
+        dropout=kernel.dropout,
+        page_size=page,
+        pages_stride=0 if table is None else table.strides[0],
+        left=-1 if window.left is None else window.left,
+        right=-1 if window.right is None else window.right,
+        from_bottom_right=window.from_bottom_right,
+        sink=window.sink,
+        operands=tuple(_operand(value, storage, dims) for value in kernel.reads),
+    )
+    return AttentionCase(
+        signature=_signature(kernel, storage),
+        problem=problem,
+        values=values,
+        reads=tuple(value.name for value in kernel.reads),
+        steps={name: _step(shape) for name, shape in shapes.items()},
+        lists={
+            name: _step(storage[values[name]])
+            for name in (*STARTS, *LENGTHS, *PAGES, *PAGE_STARTS)
+            if name in values
+        },
+        alignments={name: shape.alignment for name, shape in shapes.items()},
+        output_function=region_hash(kernel.output),
+    )
+
+
+def _check_lengths(kernel: FusedAttention, storage: Mapping[str, Storage], batch: int) -> None:
+    """Raise K002 unless packed sequences have a length each."""
+    if kernel.starts and kernel.lengths is not None:
+        count = storage[kernel.lengths.name].shape[0]
+        if count != batch:
+            want = f"of {batch} sequences, one less than {kernel.starts[0].name} has entries"
+            raise error("K002", what=kernel.lengths.name, want=want, got=count)
+
+
+def result_view(value: Value) -> View:
+    """Return o as batch, head, row and element."""
+    packed = value.type.rank == 3
+    return View(value=value, perm=(None, 1, 0, 2) if packed else (0, 1, 2, 3))
+
+
+def _viewed(view: View, storage: Mapping[str, Storage]) -> Storage:
+    """Return the storage of a view, its axes in the view's order."""
+    held = storage[view.value.name]
+    return replace(
+        held,
+        shape=tuple(1 if axis is None else held.shape[axis] for axis in view.perm),
+        strides=tuple(0 if axis is None else held.strides[axis] for axis in view.perm),
+    )
+
+
+def _step(held: Storage) -> int:
+    moves = held.shape[-1] > 1 and 0 not in held.shape
+    return held.strides[-1] if moves else 1
+
+
+def _tensor(held: Storage) -> AttentionTensor:
+    batch, head, row, _ = held.strides
+    return AttentionTensor(stride_batch=batch, stride_head=head, stride_seq=row)
+
+
+def _operand(
+    value: Value, storage: Mapping[str, Storage], dims: Mapping[str, int]
+) -> AttentionOperand:
+    """Return what a function reads; one without elements is a zero that nobody sees."""
+    extents = value.type.extents(dims)
+    if math.prod(extents) == 0:
+        return AttentionOperand(pointer=0, extents=(1,) * len(extents), strides=(0,) * len(extents))
+    strides = storage[value.name].strides
+    flat = [0 if n == 1 else stride for n, stride in zip(extents, strides, strict=True)]
+    return AttentionOperand(pointer=0, extents=extents, strides=tuple(flat))
+
+
+def _signature(kernel: FusedAttention, storage: Mapping[str, Storage]) -> AttentionSignature:
+    dtype = storage[kernel.q.value.name].dtype
+    return AttentionSignature(
+        dtype=dtype,
+        dtype_o=kernel.o.type.dtype,
+        dtype_bias=dtype,
+        score=_score_kind(kernel),
+        mask=mask_kind(kernel.window) if kernel.mask is None else MaskKind.FUNCTION,
+        lse=kernel.lse is not None,
+        dropout=kernel.dropout > 0,
+        packed=bool(kernel.starts),
+        paged=kernel.pages is not None,
+        score_function=region_hash(kernel.functions.score),
+        mask_function=region_hash(kernel.mask),
+        output=kernel.output is not None,
+        output_function=region_hash(kernel.output),
+    )
+
+
+def _score_kind(kernel: FusedAttention) -> ScoreKind:
+    if kernel.soft_cap:
+        return ScoreKind.SOFT_CAP
+    return ScoreKind.NONE if kernel.score is None else ScoreKind.FUNCTION
+
+
+def mask_kind(window: WindowMask) -> MaskKind:
+    """Return the kind of a mask that is a window and nothing else."""
+    if window.is_open:
+        return MaskKind.NONE
+    plain = WindowMask(right=0, from_bottom_right=window.from_bottom_right)
+    return MaskKind.CAUSAL if window == plain else MaskKind.WINDOW

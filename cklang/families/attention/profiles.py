@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: MIT
+"""Profiles: the attention kernels that one kind of user needs, by GPU and element type.
+
+A profile in ``presets.json`` is rows. A row crosses the values of the signature's fields that it
+names with the tilings of the GPU and some paddings of them; what is legal is the rules' business.
+``essential`` is what calls take when nobody names anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import product
+from typing import Any
+
+from cklang.arch import ArchSpec
+from cklang.attention_keys import (
+    AnyAttentionKey,
+    AppendKey,
+    AttentionAlgorithm,
+    AttentionGradAlgorithm,
+    AttentionGradSignature,
+    AttentionSignature,
+    CombineKey,
+    MaskKind,
+    ReduceKey,
+    ScoreKind,
+)
+from cklang.codec import dtype_of, encode
+from cklang.families.attention.plan import AttentionFunctions, region_hash
+from cklang.families.attention.space import attention_algorithms, attention_grad_algorithms
+from cklang.families.family import key_of
+from cklang.families.presets import ProfileRow, Taken, profile
+from cklang.ir.attention import region_params
+from cklang.ir.builder import Builder
+from cklang.ir.nodes import Function
+from cklang.selection.rules import objections
+from cklang.types import DType, f32
+
+__all__ = ["ProfileKernel", "profile_algorithms", "profile_kernels"]
+
+AnyAttentionSignature = AttentionSignature | AttentionGradSignature
+AnyAttentionAlgorithm = AttentionAlgorithm | AttentionGradAlgorithm
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileKernel:
+    """One kernel of a profile; where a function is open, it is one that changes nothing."""
+
+    key: AnyAttentionKey
+    functions: AttentionFunctions
+
+
+def profile_algorithms(
+    name: str, signature: AnyAttentionSignature, spec: ArchSpec
+) -> tuple[AnyAttentionAlgorithm, ...]:
+    """Return the legal algorithms of a profile for a signature, in order of preference.
+
+    Empty if the profile is not for such a signature, or the GPU has none.
+
+    Raises:
+        CkValueError: K001, there is no such profile.
+    """
+    rows = (row for row in profile(name) if _covers(row, signature, spec))
+    found = (algorithm for row in rows for algorithm in _algorithms(row, signature, spec))
+    return tuple(dict.fromkeys(found))
+
+
+def profile_kernels(
+    name: str,
+    spec: ArchSpec,
+    dtypes: Sequence[str] | None = None,
+    heads: Sequence[int] | None = None,
+) -> Iterator[ProfileKernel]:
+    """Yield every legal kernel of a profile for a GPU, those that combine, append and sum too.
+
+    Args:
+        name: The profile.
+        spec: The GPU.
+        dtypes: Element types of q, k and v; all of the profile's if left out.
+        heads: Head sizes of q in the tilings; all if left out.
+
+    Raises:
+        CkValueError: K001, there is no such profile.
+    """
+    for row in profile(name):
+        if row.archs and spec.name not in row.archs:
+            continue
+        for dtype in row.dtypes:
+            if dtypes is None or dtype in dtypes:
+                yield from _row_kernels(row, _dtype(dtype, spec), spec, heads)
+
+
+def _row_kernels(
+    row: ProfileRow, dtype: DType, spec: ArchSpec, heads: Sequence[int] | None
+) -> Iterator[ProfileKernel]:
+    any_ = False
+    for signature in _signatures(row, dtype, spec):
+        forward = _forward(signature)
+        functions = AttentionFunctions(
+            score=_identity("score") if forward.score is ScoreKind.FUNCTION else None,
+            mask=_identity("mask") if forward.mask is MaskKind.FUNCTION else None,
+            output=_identity("output") if forward.output else None,
+        )
+        for algorithm in _algorithms(row, signature, spec):
+            if heads is None or _heads(algorithm)[0] in heads:
+                any_ = True
+                yield ProfileKernel(
+                    key=_attention_key(signature, algorithm, spec), functions=functions
+                )
+    if any_:
+        for key in _helpers(row, dtype, spec):
+            yield ProfileKernel(key=key, functions=AttentionFunctions(score=None, mask=None))
+
+
+def _attention_key(
+    signature: AnyAttentionSignature, algorithm: AnyAttentionAlgorithm, spec: ArchSpec
+) -> Any:
+    return key_of(signature, algorithm, spec.name)
+
+
+def _dtype(name: str, spec: ArchSpec) -> DType:
+    """Return an element type; ``fp8`` is that of the GPU's encoding."""
+    return dtype_of("fp8_fnuz" if name == "fp8" and spec.fp8 == "fnuz" else name)
+
+
+def _forward(signature: AnyAttentionSignature) -> AttentionSignature:
+    return signature.forward if isinstance(signature, AttentionGradSignature) else signature
+
+
+def _signatures(row: ProfileRow, dtype: DType, spec: ArchSpec) -> Iterator[AnyAttentionSignature]:
+    """Yield every combination of the values that a row names."""
+    for values in product(*row.fields.values()):
+        named: dict[str, Any] = dict(zip(row.fields, values, strict=True))
+        deterministic = named.pop("deterministic", False)
+        named["dtype_o"] = f32 if row.gradient else _dtype(named.get("dtype_o", dtype.name), spec)
+        forward = AttentionSignature(dtype=dtype, dtype_bias=dtype, **named)
+        forward = replace(
+            forward,
+            score_function=_hash("score", forward.score is ScoreKind.FUNCTION),
+            mask_function=_hash("mask", forward.mask is MaskKind.FUNCTION),
+            output_function=_hash("output", forward.output),
+        )
+        if row.gradient:
+            yield AttentionGradSignature(
+                forward=forward, bias_grad=False, deterministic=deterministic
+            )
+        else:
+            yield forward
+
+
+def _hash(name: str, wanted: bool) -> str:
+    return region_hash(_identity(name)) if wanted else ""
+
+
+@cache
+def _identity(name: str) -> Function:
+    """Return the function that changes no score and no output, or hides no key."""
+    builder = Builder(name)
+    params = {each.name: builder.param(each.name, each.type) for each in region_params(name, [])}
+    if name == "mask":
+        return builder.finish(builder.append("le", params["j"], params["j"]))
+    return builder.finish(next(iter(params.values())))
+
+
+def _covers(row: ProfileRow, signature: AnyAttentionSignature, spec: ArchSpec) -> bool:
+    """Whether a row is for a signature on a GPU."""
+    forward = _forward(signature)
+    family = forward.dtype.family
+    if (row.archs and spec.name not in row.archs) or (row.dtypes and family not in row.dtypes):
+        return False
+    if row.gradient != isinstance(signature, AttentionGradSignature):
+        return False
+    if not row.fields:
+        return True
+    known = _described(signature)
+    free = _described_default(signature)
+    # A gradient's o is the parts of it in f32.
+    skipped = {"dtype", "dtype_bias", *(("dtype_o",) if row.gradient else ())}
+    return all(
+        value in row.fields.get(name, (free[name],))
+        for name, value in known.items()
+        if name not in skipped and not name.endswith("_function")
+    )
+
+
+def _described(signature: AnyAttentionSignature) -> dict[str, Any]:
+    forward: dict[str, Any] = encode(_forward(signature))
+    forward["dtype_o"] = _forward(signature).dtype_o.family
+    if isinstance(signature, AttentionGradSignature):
+        forward |= {"deterministic": signature.deterministic, "bias_grad": signature.bias_grad}
+    return forward
+
+
+def _described_default(signature: AnyAttentionSignature) -> dict[str, Any]:
+    dtype = _forward(signature).dtype
+    plain = AttentionSignature(dtype=dtype, dtype_o=dtype, dtype_bias=dtype)
+    return {**_described(plain), "deterministic": False, "bias_grad": False}
+
+
+def _heads(algorithm: AnyAttentionAlgorithm) -> tuple[int, int]:
+    """Return the head sizes that a tiling holds."""
+    if isinstance(algorithm, AttentionGradAlgorithm):
+        return algorithm.tile[7], algorithm.tile[8]
+    return algorithm.tile[5], algorithm.tile[3]
+
+
+def _algorithms(
+    row: ProfileRow, signature: AnyAttentionSignature, spec: ArchSpec
+) -> Iterator[AnyAttentionAlgorithm]:
+    """Yield the legal algorithms of a row, the smallest tiling and the least padding first."""
+    tilings: dict[object, list[AnyAttentionAlgorithm]] = {}
+    for each in _known(signature, spec):
+        if not row.heads or _heads(each) in row.heads:
+            tilings.setdefault(each.tile, []).append(each)
+    for pipelines in tilings.values():
+        for pads in row.pads:
+            padded = (_padded(each, pads) for each in pipelines)
+            legal = (a for a in padded if next(objections(a, signature, spec), None) is None)
+            some = tuple(legal)
+            yield from some if row.pipelines is Taken.ALL else some[:1]
+
+
+def _known(signature: AnyAttentionSignature, spec: ArchSpec) -> Sequence[AnyAttentionAlgorithm]:
+    if isinstance(signature, AttentionGradSignature):
+        return attention_grad_algorithms(spec, signature.forward)
+    return attention_algorithms(spec, signature)
+
+
+def _padded(algorithm: AnyAttentionAlgorithm, pads: str) -> AnyAttentionAlgorithm:
+    if not isinstance(algorithm, AttentionAlgorithm):
+        return algorithm
+    pad_q, pad_k, pad_d, pad_dv = (flag == "t" for flag in pads)
+    return replace(algorithm, pad_q=pad_q, pad_k=pad_k, pad_d=pad_d, pad_dv=pad_dv)
+
+
+def _helpers(row: ProfileRow, dtype: DType, spec: ArchSpec) -> Iterator[AnyAttentionKey]:
+    """Yield the kernels around those of a row: that sum, combine and append."""
+    if row.gradient:
+        yield from (ReduceKey(dot, dtype, spec.name) for dot in (True, False))
+    if True in row.fields.get("split", ()):
+        for lse in row.fields.get("lse", (False,)):
+            yield CombineKey(dtype, lse, spec.name)
+    for rotary in row.append:
+        for paged in row.fields.get("paged", (False,)):
+            yield AppendKey(dtype, rotary, paged, spec.name)

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: MIT
+"""The algorithms that attention has on a GPU: the tilings of its spec, and what varies in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import product
+from typing import Any
+
+from cklang.arch import ArchSpec, AttentionGradTile, AttentionTile
+from cklang.attention_keys import (
+    AttentionAlgorithm,
+    AttentionGradAlgorithm,
+    AttentionGradSignature,
+    AttentionPipeline,
+    AttentionSignature,
+    GradPipeline,
+    MaskKind,
+    ScoreKind,
+)
+from cklang.families.attention.rules import rows_of
+from cklang.families.family import AnySignature
+from cklang.families.grid import Grid, Pattern
+from cklang.families.rule import ATTENTION_GRAD_RULES, ATTENTION_RULES
+from cklang.types import DType
+from cklang.widths import ACCESS_BYTES
+
+__all__ = [
+    "ATTENTION_GRAD_GRID",
+    "ATTENTION_GRID",
+    "attention_algorithms",
+    "attention_grad_algorithms",
+]
+
+_SMALL = 64
+
+
+def attention_algorithms(
+    spec: ArchSpec, signature: AttentionSignature, hdim_q: int = 1, hdim_v: int = 1
+) -> tuple[AttentionAlgorithm, ...]:
+    """Return every algorithm that takes these head sizes, the smallest tiling first.
+
+    All pad lengths and head sizes, so that they run for any. Of one tiling the pipelines stand in
+    the order of the spec. An 8-bit type is looked up as ``fp8`` whatever its encoding is; that the
+    GPU has it is a rule of its own.
+    """
+    rows = [r for r in _tilings(spec, signature.dtype) if hdim_q <= r.hdim_q and hdim_v <= r.hdim_v]
+    vector = _widest(signature.dtype)
+    functions = ScoreKind.FUNCTION is signature.score or MaskKind.FUNCTION is signature.mask
+    return tuple(
+        _algorithm(row, AttentionPipeline(pipeline), vector, functions=functions)
+        for row in rows
+        for pipeline in row.pipelines
+    )
+
+
+def attention_grad_algorithms(
+    spec: ArchSpec, signature: AttentionSignature, hdim_q: int = 1, hdim_v: int = 1
+) -> tuple[AttentionGradAlgorithm, ...]:
+    """Return every backward algorithm that takes these head sizes, the smallest tiling first."""
+    rows = [
+        row
+        for row in _grad_tilings(spec, signature.dtype)
+        if hdim_q <= row.tile[7] and hdim_v <= row.tile[8]
+    ]
+    return tuple(
+        AttentionGradAlgorithm(
+            tile=row.tile,
+            warps=row.warps,
+            warp_tiles=row.warp_tiles,
+            pipeline=GradPipeline(pipeline),
+            vector=_widest(signature.dtype),
+            block_per_cu=row.block_per_cu,
+        )
+        for row in rows
+        for pipeline in row.pipelines
+    )
+
+
+def _algorithm(
+    row: AttentionTile, pipeline: AttentionPipeline, vector: int, *, functions: bool
+) -> AttentionAlgorithm:
+    # A user's function needs registers of its own: two large tiles on a compute unit would spill.
+    alone = functions and row.hdim_q > _SMALL
+    return AttentionAlgorithm(
+        tile=row.tile,
+        warps=(row.warps, 1, 1),
+        warp_tile=row.warp_tile,
+        pipeline=pipeline,
+        vector=vector,
+        block_per_cu=1 if alone else row.block_per_cu,
+    )
+
+
+def _widest(dtype: DType) -> int:
+    """Return how many elements an access moves along a head; 8-bit heads are multiples of 8 too."""
+    return min(ACCESS_BYTES // dtype.bytes, 8)
+
+
+def _tilings(spec: ArchSpec, dtype: DType) -> list[AttentionTile]:
+    return sorted(rows_of(spec, dtype), key=lambda row: row.hdim_q + row.hdim_v)
+
+
+def _grad_tilings(spec: ArchSpec, dtype: DType) -> list[AttentionGradTile]:
+    rows = [row for row in spec.attention_grad_tiles if dtype.name in row.dtypes]
+    return sorted(rows, key=lambda row: row.tile[7] + row.tile[8])
+
+
+# --- every legal one
+
+_PADS = ("pad_q", "pad_k", "pad_d", "pad_dv")
+_OCCUPANCIES = (1, 2)
+"""Blocks of a compute unit that ``*`` tries."""
+
+_TILING = ("tile", "warps", "warp_tile")
+_GRAD_TILING = ("tile", "warps", "warp_tiles")
+
+
+def _values(name: str, signature: AttentionSignature, spec: ArchSpec) -> Sequence[Any]:
+    """Return what a field may be at all on this GPU, in canonical order."""
+    if name in _TILING:
+        place = _TILING.index(name)
+        return tuple(dict.fromkeys(each[place] for each in _triples(signature, spec)))
+    if name in _PADS:
+        return (True, False)
+    return {
+        "pipeline": tuple(AttentionPipeline),
+        "vector": (_widest(signature.dtype),),
+        "block_per_cu": _OCCUPANCIES,
+    }[name]
+
+
+def _triples(signature: AttentionSignature, spec: ArchSpec) -> list[tuple[Any, ...]]:
+    rows = _tilings(spec, signature.dtype)
+    return [(row.tile, (row.warps, 1, 1), row.warp_tile) for row in rows]
+
+
+def _grad_values(name: str, signature: AttentionGradSignature, spec: ArchSpec) -> Sequence[Any]:
+    if name in _GRAD_TILING:
+        place = _GRAD_TILING.index(name)
+        return tuple(dict.fromkeys(each[place] for each in _grad_triples(signature, spec)))
+    return {
+        "pipeline": tuple(GradPipeline),
+        "vector": (_widest(signature.forward.dtype),),
+        "block_per_cu": _OCCUPANCIES,
+    }[name]
+
+
+def _grad_triples(signature: AttentionGradSignature, spec: ArchSpec) -> list[tuple[Any, ...]]:
+    rows = _grad_tilings(spec, signature.forward.dtype)
+    return [(row.tile, row.warps, row.warp_tiles) for row in rows]
+
+
+def _chosen(
+    names: Sequence[str], known: Sequence[tuple[Any, ...]], among: Pattern
+) -> Iterator[dict[str, Any]]:
+    """Yield the known tilings that a pattern names, then those of its own values."""
+    named = [among.choices.get(name) for name in names]
+    for tiling in known:
+        if all(n is None or v in n for n, v in zip(named, tiling, strict=True)):
+            yield dict(zip(names, tiling, strict=True))
+    new = [
+        tuple(v for v in n or () if v not in {tiling[place] for tiling in known})
+        for place, n in enumerate(named)
+    ]
+    if not any(new):
+        return
+    # A value that no table has goes with what is named, else with what the tables have.
+    everything = [
+        n or tuple(dict.fromkeys(tiling[place] for tiling in known))
+        for place, n in enumerate(named)
+    ]
+    for values in product(*everything):
+        if any(value in n for value, n in zip(values, new, strict=True)):
+            yield dict(zip(names, values, strict=True))
+
+
+def _choices(
+    tiling: tuple[str, ...],
+    triples: Callable[[Any, ArchSpec], list[tuple[Any, ...]]],
+    values: Callable[[str, Any, ArchSpec], Sequence[Any]],
+    step: str,
+    signature: AnySignature,
+    spec: ArchSpec,
+    among: Pattern,
+) -> Iterator[dict[str, Any]]:
+    """Yield the values of a step of the walk, of a family with such tilings and other fields."""
+    if step == "tiling":
+        yield from _chosen(tiling, triples(signature, spec), among)
+        return
+    for value in among.values(step, values(step, signature, spec)):
+        yield {step: value}
+
+
+ATTENTION_GRID: Grid[AttentionAlgorithm] = Grid(
+    of=AttentionAlgorithm,
+    order=("tiling", "pipeline", *_PADS, "vector", "block_per_cu"),
+    joint={"tiling": _TILING},
+    choices=partial(_choices, _TILING, _triples, _values),
+    values=_values,
+    rules=ATTENTION_RULES,
+)
+"""The algorithms of attention, the smallest tiling first."""
+
+ATTENTION_GRAD_GRID: Grid[AttentionGradAlgorithm] = Grid(
+    of=AttentionGradAlgorithm,
+    order=("tiling", "pipeline", "vector", "block_per_cu"),
+    joint={"tiling": _GRAD_TILING},
+    choices=partial(_choices, _GRAD_TILING, _grad_triples, _grad_values),
+    values=_grad_values,
+    rules=ATTENTION_GRAD_RULES,
+)
+"""The algorithms of its gradients."""

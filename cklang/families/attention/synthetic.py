@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: MIT
+"""Attention problems without arrays: what packed tensors would ask of a kernel."""
+
+from __future__ import annotations
+
+import math
+
+from cklang.attention_keys import AttentionSignature, MaskKind, ScoreKind
+from cklang.codec import enum_of
+from cklang.errors import error
+from cklang.families.attention.host import AttentionProblem, AttentionTensor
+from cklang.families.attention.masks import WindowMask
+from cklang.families.attention.problem import AttentionCase, AttentionGradCase, mask_kind
+from cklang.ir.attention import PAGES, STARTS, group_size, scale_of
+from cklang.types import DType, f16
+
+__all__ = ["attention_grad_problem", "attention_problem"]
+
+_LAYOUTS = ("bhsd", "bshd")
+_CORNERS = ("top_left", "bottom_right")
+
+
+def attention_problem(
+    batch: int,
+    heads: int,
+    queries: int,
+    keys: int,
+    head: int,
+    *,
+    kv_heads: int | None = None,
+    head_v: int | None = None,
+    dtype: DType = f16,
+    o: DType | None = None,
+    layout: str = "bhsd",
+    scale: float | str = "auto",
+    score: ScoreKind | str = "none",
+    left: int | None = None,
+    right: int | None = None,
+    corner: str = "top_left",
+    sink: int = 0,
+    masked: bool = False,
+    lse: bool = False,
+    dropout: float = 0.0,
+    packed: bool = False,
+    page_size: int | None = None,
+    alignment: int = 16,
+    score_function: str = "",
+    mask_function: str = "",
+) -> AttentionCase:
+    """Make the problem of an attention without arrays; all of them packed.
+
+    Args:
+        batch: Sequences.
+        heads: Of q and o.
+        queries: Rows of q: of each sequence, or with ``packed`` of all.
+        keys: Rows of k and v, likewise; with ``page_size`` a multiple of it.
+        head: Elements of a row of q and k.
+        kv_heads: Heads of k and v, of which ``heads`` is a multiple; ``heads`` if left out.
+        head_v: Elements of a row of v and o; ``head`` if left out.
+        dtype: Element type of q, k and v.
+        o: Of the result; that of q if left out.
+        layout: Order of batch, heads, rows and elements: ``bhsd`` or ``bshd``.
+        scale: Of the products, or "auto" for one over the root of ``head``.
+        score: What happens to a score; an op's own is ``function``.
+        left: Keys that a query sees before its own place; None for all. So for those after it.
+        right: See ``left``; 0 is a causal mask.
+        corner: Whether the first query stands at the first key (``top_left``) or the last at the
+            last (``bottom_right``).
+        sink: The first keys, which every query sees.
+        masked: Whether a function of the user's masks too.
+        lse: Whether the logarithm of the sum of exponentials is stored.
+        dropout: The probability with which a weight is dropped.
+        packed: Whether sequences of different lengths stand one after the other.
+        page_size: Keys of a page, if they lie in pages.
+        alignment: Of every address, in bytes.
+        score_function: SHA-256 of the canonical text of the score.
+        mask_function: Of the mask.
+
+    Raises:
+        CkValueError: K001, K002, a number or a name that no attention has; I045, heads that cannot
+            share those of the keys.
+    """
+    kv_heads, head_v = kv_heads or heads, head_v or head
+    numbers = {"batch": batch, "heads": heads, "queries": queries, "head": head, "head_v": head_v}
+    _expect(numbers | {"keys": keys, "sink": sink}, page_size)
+    for name, value, known in (("layout", layout, _LAYOUTS), ("corner", corner, _CORNERS)):
+        if value not in known:
+            raise error("K002", what=name, want=" or ".join(known), got=value)
+    group_size(heads, kv_heads)
+    limited = left is not None or right is not None
+    corner = corner if limited else _CORNERS[0]
+    window = WindowMask(left=left, right=right, from_bottom_right=corner == _CORNERS[1], sink=sink)
+    rows_first = layout == _LAYOUTS[1] or packed
+    signature = AttentionSignature(
+        dtype=dtype,
+        dtype_o=o or dtype,
+        dtype_bias=dtype,
+        score=enum_of(ScoreKind, score),
+        mask=MaskKind.FUNCTION if masked else mask_kind(window),
+        lse=lse,
+        dropout=dropout > 0,
+        packed=packed,
+        paged=page_size is not None,
+        score_function=score_function,
+        mask_function=mask_function,
+    )
+    names = ["q", "k", "v", "o", *(["lse"] if lse else [])]
+    names += ["seed", "offset"] if dropout else []
+    names += ["starts_q", "starts_k"] if packed else []
+    names += ["pages"] if page_size else []
+    held = page_size or keys
+    problem = AttentionProblem(
+        batch=batch,
+        heads=heads,
+        kv_heads=kv_heads,
+        seqlen_q=queries,
+        seqlen_k=keys,
+        hdim_q=head,
+        hdim_v=head_v,
+        q=_tensor(heads, queries, head, rows_first=rows_first, packed=packed),
+        k=_tensor(kv_heads, held, head, rows_first=rows_first, packed=packed),
+        v=_tensor(kv_heads, held, head_v, rows_first=rows_first, packed=packed),
+        o=_tensor(heads, queries, head_v, rows_first=rows_first, packed=packed),
+        lse=_tensor(heads, queries, 1, rows_first=False, packed=packed)
+        if lse
+        else AttentionTensor(),
+        scale=scale_of(scale, head),
+        dropout=dropout,
+        page_size=page_size or 0,
+        pages_stride=keys // page_size if page_size else 0,
+        left=-1 if left is None else left,
+        right=-1 if right is None else right,
+        from_bottom_right=window.from_bottom_right,
+        sink=sink,
+    )
+    return AttentionCase(
+        signature=signature,
+        problem=problem,
+        values={name: name for name in names},
+        reads=(),
+        steps=dict.fromkeys("qkvo", 1),
+        lists=dict.fromkeys((name for name in names if name in (*STARTS, *PAGES)), 1),
+        alignments=dict.fromkeys("qkvo", alignment),
+    )
+
+
+def attention_grad_problem(
+    forward: AttentionCase, *, deterministic: bool = False
+) -> AttentionGradCase:
+    """Make the problem of the gradients of an attention.
+
+    Args:
+        forward: The attention.
+        deterministic: Whether dq is added in one order.
+    """
+    return AttentionGradCase(forward=forward, deterministic=deterministic)
+
+
+def _expect(numbers: dict[str, int], page_size: int | None) -> None:
+    for name, value in numbers.items():
+        least = 0 if name in ("keys", "sink") else 1
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise error("K002", what=name, want=f"an integer of {least} or more", got=value)
+    if page_size is not None and (page_size < 1 or numbers["keys"] % page_size):
+        want = f"a divisor of the keys, {numbers['keys']}"
+        raise error("K002", what="page_size", want=want, got=page_size)
+
+
+def _tensor(
+    heads: int, rows: int, width: int, *, rows_first: bool, packed: bool
+) -> AttentionTensor:
+    """Return the strides of a packed tensor; sequences one after the other have none of a batch."""
+    extents = (rows, heads) if rows_first else (heads, rows)
+    inner = extents[1] * width
+    by = (width, inner) if rows_first else (inner, width)
+    return AttentionTensor(
+        stride_batch=0 if packed else math.prod(extents) * width,
+        stride_head=by[0],
+        stride_seq=by[1],
+    )

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: MIT
+"""What the gradients of an attention take: each of the launches that give them, term by term.
+
+==========  ==========================================================================
+launch      work
+==========  ==========================================================================
+forward     as in :mod:`cklang.families.attention.cost`; leaves o and lse
+dot         reads o and its gradient once, a row a thread
+gradient    a workgroup holds a tile of keys of one head and walks over the tiles of queries that
+            see them; a step is five matrix products: q k', do v', and those that give dv, dk, dq
+dq, dk, dv  sums of parts, an element a thread
+==========  ==========================================================================
+
+dq is added to by every tile of keys (or, if it is to be the same each time, each stores a part);
+dk and dv are those of a query head, summed over the heads that share keys afterwards. A pipeline
+that holds all queries of a head walks over tiles of keys instead, and stores each gradient once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cklang.arch import ArchSpec, arch
+from cklang.attention_keys import AttentionGradKey, AttentionKey, ReduceKey, ScoreKind
+from cklang.errors import error
+from cklang.families.attention.cost import (
+    SCORE_FLOPS,
+    AttentionEstimate,
+    AttentionShape,
+    StepWork,
+    attention_estimate,
+    moved_once,
+    overlapped,
+    step_prices,
+)
+from cklang.families.attention.pipelines import GRAD_PIPELINE_FACTS, parts_of_dq
+from cklang.families.cost_constants import Constants, fitted
+
+__all__ = ["BackwardEstimate", "attention_grad_estimate", "backward_estimate", "reduce_estimate"]
+
+_SOFTMAX_FLOPS = 9.0
+"""Vector operations on a score: scale and exponential (four) again, the difference of dp and d, its
+product, and two roundings."""
+_PART_BYTES = 4.0
+_REDUCE_THREADS = 256
+_MEGA = 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackwardEstimate:
+    """All launches of one call of ``ck.attention_grad``."""
+
+    launches: Mapping[str, AttentionEstimate]
+    """By name, in launch order."""
+
+    @property
+    def us(self) -> float:
+        """Predicted time in µs: the sum of the launches."""
+        return sum(each.us for each in self.launches.values())
+
+    def __str__(self) -> str:
+        lines = [f"{self.us:.2f} µs predicted for {len(self.launches)} launches"]
+        for name, made in self.launches.items():
+            most = sorted(made.terms, key=lambda term: -made.terms[term])[:3]
+            parts = ", ".join(f"{term} {made.terms[term]:.2f}" for term in most)
+            lines.append(f"  {name:<9}{made.us:>10.2f} µs  {made.workgroups} workgroups  {parts}")
+        return "\n".join(lines)
+
+
+def attention_grad_estimate(
+    key: AttentionGradKey, shape: AttentionShape, spec: ArchSpec | None = None
+) -> AttentionEstimate:
+    """Return the predicted time of the kernel that gives the parts of dq, dk and dv.
+
+    Args:
+        key: The kernel.
+        shape: The problem, with a query and a key at least: without them nothing is launched.
+        spec: The GPU; that of the key if left out.
+
+    Raises:
+        CkUnsupportedError: N002, the GPU has no matrix rate for the element type.
+        CkValueError: K002, there is no key.
+    """
+    if not shape.keys:
+        raise error("K002", what="keys", want="1 or more", got=shape.keys)
+    gpu = spec or arch(key.arch)
+    c = fitted(gpu).constants
+    tile = key.algorithm.tile
+    queries, keys, head, head_v = tile[0], tile[1], tile[7], tile[8]
+    groups = shape.batch * shape.heads
+    whole = GRAD_PIPELINE_FACTS[key.algorithm.pipeline].whole
+    workgroups = groups * (1 if whole else math.ceil(shape.keys / keys))
+    steps = groups * shape.query_tiles(queries, keys)
+    queue = math.ceil(workgroups / gpu.compute_units)
+    rounds = math.ceil(queue / key.algorithm.block_per_cu)
+    own_steps = steps / workgroups * queue
+    # q k' and the two with ds are as wide as q, the two with do as wide as v.
+    step_flops = 2.0 * queries * keys * (3 * head + 2 * head_v)
+    price = _step(key, gpu, c, step_flops)
+    busy = own_steps * sum(price.values())
+    idle = max(0.0, rounds * own_steps / queue * c.latency_prefetch - busy)
+    prologue = rounds * c.prologue
+    stored = (own_steps if whole else queue) * keys
+    epilogue = c.epilogue * stored * (head + head_v) * _PART_BYTES / 65536.0
+    units = busy + idle + prologue + epilogue
+    memory, l2 = _traffic(key, shape, gpu, c, steps)
+    added = 0.0 if key.deterministic or whole else steps * queries * shape.head * _MEGA
+    terms = {
+        "launch": c.launch,
+        "clear": c.split,
+        **{name: own_steps * value for name, value in price.items()},
+        "latency": idle,
+        "prologue": prologue,
+        "epilogue": epilogue,
+        **overlapped(units, memory, l2),
+        "atomics": c.split_atomics * added,
+    }
+    return AttentionEstimate(
+        us=sum(terms.values()),
+        terms=terms,
+        workgroups=workgroups,
+        rounds=rounds,
+        steps=steps,
+        flops=2.0 * groups * shape.visible * (3 * shape.head + 2 * shape.head_v),
+        padded_flops=steps * step_flops,
+    )
+
+
+def _step(key: AttentionGradKey, gpu: ArchSpec, c: Constants, flops: float) -> dict[str, float]:
+    """Return the price of one step in µs, by what it is spent on."""
+    s, tile = key.signature, key.algorithm.tile
+    queries, keys, head, head_v = tile[0], tile[1], tile[7], tile[8]
+    scores = queries * keys
+    facts = GRAD_PIPELINE_FACTS[key.algorithm.pipeline]
+    staged = _walked(key) * (head + head_v) * s.dtype.bytes
+    # What is transposed on its way to LDS lies there both ways.
+    kept = staged * (1 if facts.transposed_loads else 2)
+    warps = [math.prod(each) for each in key.algorithm.warps]
+    # What comes by is read as it is and transposed; ds goes through LDS; k is read for dq.
+    read = staged * (warps[0] + warps[1]) + (2 * scores + keys * head) * s.dtype.bytes
+    work = StepWork(
+        matrix_flops=flops,
+        vector_flops=scores * (_SOFTMAX_FLOPS + SCORE_FLOPS[s.score]),
+        lds_bytes=kept + read,
+        loaded_bytes=staged,
+    )
+    return step_prices(work, s.dtype, gpu, c)
+
+
+def _walked(key: AttentionGradKey) -> int:
+    """Return the rows of a step that come by: queries, or keys where all queries are held."""
+    queries, keys = key.algorithm.tile[:2]
+    return keys if GRAD_PIPELINE_FACTS[key.algorithm.pipeline].whole else queries
+
+
+def _traffic(
+    key: AttentionGradKey, shape: AttentionShape, gpu: ArchSpec, c: Constants, steps: int
+) -> tuple[float, float]:
+    """Return the µs of memory, each tensor moved once, and of L2, tiles as they are asked for."""
+    s = key.signature
+    groups, both = shape.batch * shape.heads, shape.head + shape.head_v
+    parts = parts_of_dq(key, shape.keys)
+    moved = float(shape.batch * shape.kv_heads * shape.keys * both * s.dtype.bytes)
+    moved += groups * shape.queries * (both * s.dtype.bytes + 2 * _PART_BYTES)
+    moved += groups * (parts * shape.queries * shape.head + shape.keys * both) * _PART_BYTES
+    if s.score is ScoreKind.BIAS:
+        moved += groups * shape.visible * s.dtype_bias.bytes * (2 if key.bias_grad else 1)
+    asked = steps * _walked(key) * both * s.dtype.bytes * _MEGA
+    return moved_once(moved, gpu, c), asked / c.l2
+
+
+def reduce_estimate(
+    key: ReduceKey,
+    rows: int,
+    width: int,
+    parts: int = 1,
+    spec: ArchSpec | None = None,
+) -> AttentionEstimate:
+    """Return the predicted time of the kernel before the gradient, or of one of those after it.
+
+    Args:
+        key: The kernel.
+        rows: Of all heads of all batches; at least 1.
+        width: Elements of a row; at least 1.
+        parts: Tensors that are summed; a dot product has two, whatever this says.
+        spec: The GPU; that of the key if left out.
+
+    Raises:
+        CkValueError: K002, there is nothing to compute.
+    """
+    for name, value in (("rows", rows), ("width", width)):
+        if value < 1:
+            raise error("K002", what=name, want="1 or more", got=value)
+    gpu = spec or arch(key.arch)
+    c = fitted(gpu).constants
+    threads = rows if key.dot else rows * width
+    read = 2 * key.dtype.bytes if key.dot else parts * key.parts.bytes
+    written = rows * _PART_BYTES if key.dot else rows * width * key.dtype.bytes
+    workgroups = math.ceil(threads / _REDUCE_THREADS)
+    queue = math.ceil(workgroups / gpu.compute_units)
+    waves = _REDUCE_THREADS // gpu.wave_size
+    rounds = math.ceil(queue * waves / (gpu.max_waves_per_simd * gpu.simds_per_cu))
+    prologue = rounds * c.prologue
+    terms = {
+        "launch": c.launch,
+        "prologue": prologue,
+        **overlapped(prologue, moved_once(rows * width * read + written, gpu, c), 0.0),
+    }
+    return AttentionEstimate(
+        us=sum(terms.values()),
+        terms=terms,
+        workgroups=workgroups,
+        rounds=rounds,
+        steps=width if key.dot else parts,
+        flops=0.0,
+        padded_flops=0.0,
+    )
+
+
+def backward_estimate(
+    forward: AttentionKey,
+    gradient: AttentionGradKey,
+    shape: AttentionShape,
+    spec: ArchSpec | None = None,
+) -> BackwardEstimate:
+    """Return the predicted times of all launches of one ``ck.attention_grad``.
+
+    Args:
+        forward: The kernel that gives o and lse.
+        gradient: The kernel that gives the parts of the gradients.
+        shape: The problem, with a query and a key at least.
+        spec: The GPU; that of the keys if left out.
+
+    Raises:
+        CkUnsupportedError: N002, the GPU has no matrix rate for the element type.
+        CkValueError: K002, there is no key.
+    """
+    s = forward.signature
+    rows = shape.batch * shape.heads * shape.queries
+    kept = shape.batch * shape.kv_heads * shape.keys
+    shared = shape.heads // shape.kv_heads
+    parts = parts_of_dq(gradient, shape.keys)
+    dot, total = (ReduceKey(is_dot, s.dtype, forward.arch) for is_dot in (True, False))
+    return BackwardEstimate(
+        launches={
+            "forward": attention_estimate(forward, shape, spec),
+            "dot": reduce_estimate(dot, rows, shape.head_v, spec=spec),
+            "gradient": attention_grad_estimate(gradient, shape, spec),
+            "dq": reduce_estimate(total, rows, shape.head, parts, spec),
+            "dk": reduce_estimate(total, kept, shape.head, shared, spec),
+            "dv": reduce_estimate(total, kept, shape.head_v, shared, spec),
+        }
+    )

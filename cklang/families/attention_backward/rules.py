@@ -1,0 +1,332 @@
+# SPDX-License-Identifier: MIT
+"""The rules of the gradients of attention. What arrays must be is as in the forward direction."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+from cklang.arch import ArchSpec
+from cklang.attention_keys import (
+    AttentionGradAlgorithm,
+    AttentionGradSignature,
+    MaskKind,
+    ScoreKind,
+)
+from cklang.families.attention.pipelines import GRAD_PIPELINE_FACTS, MOST_HEAD
+from cklang.families.attention.problem import AttentionGradCase
+from cklang.families.bounds import (
+    at_most,
+    encoded_for,
+    multiple,
+    narrow_access,
+    one_of,
+)
+from cklang.families.rule import (
+    ATTENTION_GRAD_PROBLEM_RULES,
+    ATTENTION_GRAD_RULES,
+    ATTENTION_PROBLEM_RULES,
+    Objection,
+    ProblemCheck,
+    algorithm_rule,
+    problem_rule,
+)
+from cklang.widths import ACCESS_BYTES
+
+__all__: list[str] = []
+
+_rule = partial(algorithm_rule, table=ATTENTION_GRAD_RULES, of=AttentionGradAlgorithm)
+_problem = partial(problem_rule, table=ATTENTION_GRAD_PROBLEM_RULES, of=AttentionGradAlgorithm)
+
+
+@_rule("attention-grad-encoding", "a GPU has one encoding of 8-bit floats, or none", reads=())
+def _encoding(
+    a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
+) -> Objection | None:
+    return encoded_for(spec, {"q, k and v": s.forward.dtype})
+
+
+@_rule(
+    "attention-grad-dtype", "a GPU's gradients multiply the types that it has tilings for", reads=()
+)
+def _dtype(
+    a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
+) -> Objection | None:
+    known = dict.fromkeys(name for row in spec.attention_grad_tiles for name in row.dtypes)
+    if s.forward.dtype.name in known:
+        return None
+    what = f"the element type of q, k and v on {spec.name}"
+    bound = f"one of {', '.join(known)}" if known else "none: the pinned tree has no kernel for it"
+    return Objection(what=what, value=s.forward.dtype.name, bound=bound)
+
+
+@_rule(
+    "attention-grad-plain",
+    "the gradients of keys and values are arrays like these, which pages are not",
+    reads=(),
+)
+def _plain(
+    a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
+) -> Objection | None:
+    if not s.forward.paged:
+        return None
+    return Objection(what="paged, for a gradient,", value="true", bound="false")
+
+
+@_rule(
+    "attention-grad-bias",
+    "the gradient of a bias is that of an added tensor of its own",
+    reads=(),
+)
+def _bias(a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec) -> Objection | None:
+    if not s.bias_grad or s.forward.score is ScoreKind.BIAS:
+        return None
+    what = "the score of a kernel that gives the gradient of a bias"
+    return Objection(what=what, value=s.forward.score.value, bound=ScoreKind.BIAS.value)
+
+
+@_rule(
+    "attention-grad-pipeline",
+    "CK Tile's pipelines do not all work for every GPU and element type",
+    reads=("pipeline",),
+)
+def _pipeline(
+    a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
+) -> Objection | None:
+    rows = (row for row in spec.attention_grad_tiles if s.forward.dtype.name in row.dtypes)
+    known = dict.fromkeys(name for row in rows for name in row.pipelines)
+    if not known or a.pipeline.value in known:
+        return None
+    what = f"the pipeline for {s.forward.dtype} on {spec.name}"
+    return Objection(what=what, value=a.pipeline.value, bound=f"one of {', '.join(known)}")
+
+
+@_rule(
+    "attention-grad-tiling",
+    "pipelines that transpose as they load have the tilings of CK Tile's generator, and other "
+    "pipelines have others",
+    reads=("tile", "warps", "warp_tiles", "pipeline"),
+)
+def _tiling(
+    a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
+) -> Objection | None:
+    tiling = (a.tile, a.warps, a.warp_tiles)
+    known = dict.fromkeys(
+        name
+        for row in spec.attention_grad_tiles
+        if s.forward.dtype.name in row.dtypes and (row.tile, row.warps, row.warp_tiles) == tiling
+        for name in row.pipelines
+    )
+    free = not known and not GRAD_PIPELINE_FACTS[a.pipeline].transposed_loads
+    if free or a.pipeline.value in known:
+        return None
+    bound = f"one of {', '.join(known)}" if known else "one that does not transpose as it loads"
+    return Objection(what="the pipeline of this tiling", value=a.pipeline.value, bound=bound)
+
+
+@_rule(
+    "attention-grad-whole",
+    "a pipeline that holds all queries of a head walks over its keys alone: there is no bias to "
+    "move along with, no other sequence behind, and no window that hides keys from all",
+    reads=("pipeline",),
+)
+def _whole(
+    a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
+) -> Objection | None:
+    if not GRAD_PIPELINE_FACTS[a.pipeline].whole:
+        return None
+    f = s.forward
+    refused = {
+        "score": f.score is ScoreKind.BIAS and f.score.value,
+        "mask": f.mask in (MaskKind.CAUSAL, MaskKind.WINDOW) and f.mask.value,
+        "packed": f.packed and "true",
+    }
+    for name, value in refused.items():
+        if value:
+            what = f"{name} in {a.pipeline.value}"
+            return Objection(what=what, value=str(value), bound="another pipeline")
+    return None
+
+
+@_rule(
+    "attention-grad-instruction",
+    "the GPU has a fixed set of matrix instructions",
+    reads=("warp_tiles",),
+)
+def _instruction(
+    a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
+) -> Objection | None:
+    name = s.forward.dtype.family
+    legal = spec.tiles(name, name, "f32")
+    found = (one_of(f"a warp tile for {name} on {spec.name}", t, legal) for t in a.warp_tiles)
+    return next(filter(None, found), None)
+
+
+@_rule("attention-grad-warps", "all products are made by the same warps", reads=("warps",))
+def _warps(
+    a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
+) -> Objection | None:
+    counts = [math.prod(each) for each in a.warps]
+    if len(set(counts)) == 1:
+        return None
+    shown = ", ".join(map(str, counts))
+    return Objection(what="the warps of the products", value=shown, bound="alike")
+
+
+@_rule("attention-grad-threads", "a workgroup has a limited number of threads", reads=("warps",))
+def _threads(
+    a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
+) -> Objection | None:
+    threads = math.prod(a.warps[0]) * spec.wave_size
+    return at_most("threads of a workgroup", threads, spec.max_threads_per_block)
+
+
+@_rule(
+    "attention-grad-steps",
+    "the products along the queries take a whole tile of them in one step",
+    reads=("tile",),
+)
+def _steps(
+    a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
+) -> Objection | None:
+    m0, _, _, k1, _, k3, _, _, _ = a.tile
+    for name, step in (("dv", k1), ("dk", k3)):
+        if step != m0:
+            return Objection(what=f"the step of {name}", value=str(step), bound=str(m0))
+    return None
+
+
+@_rule(
+    "attention-grad-head-steps",
+    "the products along a head take a whole one in one step",
+    reads=("tile",),
+)
+def _head_steps(
+    a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
+) -> Objection | None:
+    _, _, k0, _, k2, _, _, hdim_q, hdim_v = a.tile
+    for name, step, size in (("q and k", k0, hdim_q), ("v", k2, hdim_v)):
+        if step != size:
+            return Objection(what=f"the step along {name}", value=str(step), bound=str(size))
+    return None
+
+
+@_rule("attention-grad-key-steps", "a tile's keys are whole steps of dq", reads=("tile",))
+def _key_steps(
+    a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
+) -> Objection | None:
+    return multiple("the keys of a tile", a.tile[1], a.tile[6])
+
+
+@_rule(
+    "attention-grad-tile",
+    "tiles are whole warp tiles of each product",
+    reads=("tile", "warps", "warp_tiles"),
+)
+def _tile(a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec) -> Objection | None:
+    m0, n0, _, _, _, _, _, hdim_q, hdim_v = a.tile
+    # Rows and columns of s = q k', of dv and dk, and of dq.
+    extents = (((m0, n0),), ((n0, hdim_v), (n0, hdim_q)), ((m0, hdim_q),))
+    for products, warps, tile in zip(extents, a.warps, a.warp_tiles, strict=True):
+        for rows, columns in products:
+            found = multiple("the rows of a product's tile", rows, warps[0] * tile[0]) or multiple(
+                "the columns of a product's tile", columns, warps[1] * tile[1]
+            )
+            if found is not None:
+                return found
+    return None
+
+
+@_rule("attention-grad-head-limit", "no pipeline holds a longer head", reads=("tile",))
+def _head_limit(
+    a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
+) -> Objection | None:
+    found = at_most("the head size of a tile", a.tile[7], MOST_HEAD)
+    return found or at_most("the head size of v in a tile", a.tile[8], MOST_HEAD)
+
+
+@_rule(
+    "attention-grad-vector",
+    "an access moves a power of two of bytes, 16 at most",
+    reads=("vector",),
+)
+def _vector(
+    a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
+) -> Objection | None:
+    return narrow_access("the vector along a head", a.vector, s.forward.dtype)
+
+
+@_rule(
+    "attention-grad-load",
+    "loads straight into LDS that are transposed there move 16 bytes",
+    reads=("vector", "pipeline"),
+)
+def _load(a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec) -> Objection | None:
+    moved = a.vector * s.forward.dtype.bytes
+    if not GRAD_PIPELINE_FACTS[a.pipeline].transposed_loads or moved == ACCESS_BYTES:
+        return None
+    what = f"the bytes of an access in {a.pipeline.value}"
+    return Objection(what=what, value=str(moved), bound=str(ACCESS_BYTES))
+
+
+@_problem("attention-grad-head-size", "a tile holds a whole head", reads=("tile",))
+def _head_size(c: AttentionGradCase, a: AttentionGradAlgorithm, spec: ArchSpec) -> Objection | None:
+    p = c.forward.problem
+    found = at_most("the head size of q and k", p.hdim_q, a.tile[7])
+    return found or at_most("the head size of v", p.hdim_v, a.tile[8])
+
+
+@_problem(
+    "attention-grad-queries",
+    "a pipeline that holds all queries of a head has one tile of them, and sees all keys",
+    reads=("tile", "pipeline"),
+)
+def _queries(c: AttentionGradCase, a: AttentionGradAlgorithm, spec: ArchSpec) -> Objection | None:
+    if not GRAD_PIPELINE_FACTS[a.pipeline].whole:
+        return None
+    p = c.forward.problem
+    for name in ("left", "right"):
+        if getattr(p, name) >= 0:
+            what = f"{name} of the window in {a.pipeline.value}"
+            return Objection(what=what, value=str(getattr(p, name)), bound="none")
+    return at_most("the queries of a head", p.seqlen_q, a.tile[0])
+
+
+@_problem("attention-grad-result", "o has the element type of q, k and v", reads=())
+def _result(c: AttentionGradCase, a: AttentionGradAlgorithm, spec: ArchSpec) -> Objection | None:
+    s = c.forward.signature
+    if s.dtype_o == s.dtype:
+        return None
+    return Objection(what="the element type of o", value=str(s.dtype_o), bound=str(s.dtype))
+
+
+_SHARED = (
+    "heads",
+    "head-vector",
+    "contiguous",
+    "lists",
+    "alignment",
+    "head-least",
+    "span",
+    "window",
+    "reads",
+)
+"""The rules of the forward direction that read nothing of an algorithm but its vectors."""
+
+
+def _of_forward(check: ProblemCheck) -> ProblemCheck:
+    def asked(c: AttentionGradCase, a: AttentionGradAlgorithm, spec: ArchSpec) -> Objection | None:
+        return check(c.forward, a, spec)
+
+    return asked
+
+
+def _share() -> None:
+    known = {rule.id: rule for rule in ATTENTION_PROBLEM_RULES}
+    for name in _SHARED:
+        rule = known[f"attention-{name}"]
+        register = _problem(f"attention-grad-{name}", rule.sentence, reads=rule.reads)
+        register(_of_forward(rule.check))
+
+
+_share()

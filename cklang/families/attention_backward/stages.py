@@ -1,0 +1,389 @@
+# SPDX-License-Identifier: MIT
+"""The stages that give the gradients of one call, with the memory between them.
+
+==========  ==============================================  ======================================
+stage       gives                                           reads
+==========  ==============================================  ======================================
+forward     o and lse                                       q, k, v
+dot         d, o times its gradient summed along the head   o, grad
+gradient    the parts of dq, dk and dv in f32; dbias        q, k, v, grad, lse, d
+sums        dq, dk and dv, rounded once; dbias of a bias    the parts
+            that several scores share
+==========  ==============================================  ======================================
+
+Packed sequences are one batch to all stages but the two that know where each begins.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from cklang.arch import ArchSpec
+from cklang.attention_keys import (
+    AttentionAlgorithm,
+    AttentionGradAlgorithm,
+    AttentionGradKey,
+    AttentionKey,
+    ReduceKey,
+    ScoreKind,
+)
+from cklang.build.record import Artifact
+from cklang.device.arrays import Array
+from cklang.device.device import Device
+from cklang.errors import error
+from cklang.families.attention.call import constants_of, storage_of
+from cklang.families.attention.host import (
+    AttentionFace,
+    AttentionGradFace,
+    AttentionGradProblem,
+    AttentionProblem,
+    AttentionTensor,
+    ReduceFace,
+    ReduceProblem,
+)
+from cklang.families.attention.pipelines import parts_of_dq
+from cklang.families.attention.plan import AttentionFunctions, AttentionPlan, FusedAttention
+from cklang.families.attention.problem import (
+    AttentionCase,
+    AttentionGradCase,
+    case_of,
+    result_view,
+)
+from cklang.families.attention.select import select_attention
+from cklang.families.attention_backward.parts import (
+    batch_of,
+    forward_at,
+    gradient_at,
+    rows_of,
+    sizes_of,
+    sum_at,
+)
+from cklang.families.family import NOTHING
+from cklang.families.gemm.problem import Storage
+from cklang.families.stage import Stage, Values, launch_step
+from cklang.fusion.plan import View
+from cklang.ir.nodes import Value
+from cklang.runtime.bind import Binding
+from cklang.runtime.call_plan import Step
+from cklang.selection.select import Request, Selection, find
+from cklang.types import f32
+
+__all__ = [
+    "DBIAS",
+    "GRAD",
+    "OUTS",
+    "AddedBias",
+    "GradientKind",
+    "GradientStages",
+    "How",
+    "forward_case",
+    "grad_case",
+]
+
+GRAD = "grad"
+OUTS = ("dq", "dk", "dv")
+DBIAS = "dbias"
+_F32 = f32.bytes
+_PARTS = "dbias_parts"
+_AXES = ("b", "h", "i")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddedBias:
+    """The bias whose gradient is wanted, and which of its axes the scores share."""
+
+    value: Value
+    axes: tuple[int | None, ...]
+    """Its axis for each of batch, head and query; None where all have the same."""
+
+    def strides(self, held: Array) -> tuple[int, ...]:
+        """Return the strides of an array like it along batch, head and query."""
+        return tuple(0 if axis is None else held.strides[axis] for axis in self.axes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GradientKind:
+    """What is asked for beside the gradients of q, k and v."""
+
+    deterministic: bool = False
+    """Whether dq is the same each time."""
+    bias: bool = False
+    """Whether the gradient of the bias too."""
+
+    def functions(self, kernel: FusedAttention) -> AttentionFunctions:
+        """Return what fills the kernel of the gradient: a bias that has one is no expression."""
+        functions = kernel.functions
+        return replace(functions, score=None) if self.bias else functions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class How:
+    """The same of a bound call, and how its kernels are chosen."""
+
+    request: Request
+    kind: GradientKind
+    bias: AddedBias | None
+
+
+def forward_case(
+    kernel: FusedAttention, storage: Mapping[str, Storage], dims: Mapping[str, int]
+) -> AttentionCase:
+    """Return the forward problem of the gradients: with lse, o and lse in new memory.
+
+    Args:
+        kernel: What fusion made.
+        storage: As for :func:`cklang.families.attention.problem.case_of`.
+        dims: The extents of the call.
+    """
+    case = case_of(kernel, storage, dims)
+    p = case.problem
+    return replace(
+        case,
+        signature=replace(case.signature, lse=True),
+        problem=replace(p, lse=rows_of(p.heads * p.seqlen_q, p.seqlen_q, 1)),
+        values=of_caller(case.values) | {"o": "o", "lse": "lse"},
+        reads=tuple(of_caller({name: name for name in case.reads}).values()),
+    )
+
+
+def of_caller(values: Mapping[str, str]) -> dict[str, str]:
+    """Return names of the caller's values as the stages have them: none of their own is so."""
+    return {key: f"%{name}" for key, name in values.items()}
+
+
+def grad_case(forward: AttentionCase, deterministic: bool, bias_grad: bool) -> AttentionGradCase:
+    """Return the problem of the kernel that gives the parts of the gradients."""
+    if bias_grad:
+        # A bias that has a gradient is CK Tile's own, not an expression.
+        signature = replace(forward.signature, score=ScoreKind.BIAS, score_function="")
+        forward = replace(forward, signature=signature)
+    return AttentionGradCase(forward=forward, deterministic=deterministic, bias_grad=bias_grad)
+
+
+class GradientStages:
+    """The stages of one call. Temporaries: o, lse, d and the parts of the gradients."""
+
+    def __init__(
+        self,
+        plan: AttentionPlan,
+        binding: Binding,
+        grad: Array,
+        outs: Sequence[Array],
+        spec: ArchSpec,
+        how: How,
+    ) -> None:
+        self.plan, self.binding, self.spec, self.how = plan, binding, spec, how
+        kernel = plan.kernel
+        storage = storage_of(plan, binding, None)
+        expected = storage[kernel.o.name]
+        if grad.shape != expected.shape or grad.dtype != expected.dtype:
+            want = f"an array of {expected.dtype} of shape {expected.shape}"
+            got = f"{grad.dtype} of shape {grad.shape}"
+            raise error("K002", what=GRAD, want=want, got=got)
+        self.case = case = forward_case(kernel, storage, binding.dims)
+        self.selection = self._selected()
+        self.key = self.selection.key
+        self.grad = _viewed(result_view(kernel.o), grad)
+        views = (kernel.q, kernel.k, kernel.v)
+        self.outs = [_viewed(view, out) for view, out in zip(views, outs, strict=False)]
+        self.dbias = outs[-1]
+        p = case.problem
+        self.batch = batch_of(case)
+        self.parts = parts_of_dq(self.key, p.seqlen_k)
+        sizes = sizes_of(case, self.parts)
+        if self._of_bias == _PARTS:
+            sizes[_PARTS] = math.prod(self._scores) * p.seqlen_k * case.signature.dtype.bytes
+        self.temporaries = [max(size, _F32) for size in sizes.values()]
+        extra = [] if how.bias is None else [DBIAS]
+        self.names = of_caller({name: name for name in binding.arrays})
+        names = [*self.names.values(), GRAD, *OUTS, *extra, *sizes]
+        self.slots = {name: place for place, name in enumerate(names)}
+        self.sizes = sizes | dict.fromkeys(extra, self.dbias.size * self.dbias.dtype.bytes)
+
+    @property
+    def _scores(self) -> tuple[int, int, int]:
+        """Batch, heads and queries."""
+        p = self.case.problem
+        return p.batch, p.heads, p.seqlen_q
+
+    @property
+    def _of_bias(self) -> str:
+        """Where the gradient of each score's bias is left: in the result, if no two share one."""
+        bias = self.how.bias
+        if bias is None:
+            return ""
+        pairs = zip(bias.axes, self._scores, strict=True)
+        return _PARTS if any(axis is None and n != 1 for axis, n in pairs) else DBIAS
+
+    @property
+    def _computes(self) -> bool:
+        """Whether there is a score at all."""
+        return self.case.has_scores
+
+    def _selected(self) -> Selection[AttentionGradKey, AttentionGradCase]:
+        case = grad_case(self.case, self.how.kind.deterministic, self.how.kind.bias)
+        return find(case, self.spec, self._request(AttentionGradAlgorithm), self._functions)
+
+    @property
+    def _functions(self) -> AttentionFunctions:
+        """What fills the kernel of the gradient."""
+        return self.how.kind.functions(self.plan.kernel)
+
+    def _request(self, of: type[AttentionAlgorithm | AttentionGradAlgorithm]) -> Request:
+        """Return what was asked, without an algorithm that is for the other direction."""
+        named = self.how.request.algorithm
+        return replace(self.how.request, algorithm=named if isinstance(named, of) else None)
+
+    def steps(
+        self,
+        device: Device,
+        build: Callable[[list[tuple[Any, AttentionFunctions]]], list[Artifact]],
+    ) -> Iterator[Step]:
+        """Yield the launches, every kernel built and loaded."""
+        stages = list(self._stages())
+        known = {name: f"%{name}" for name, _ in self.plan.kernel.constants} | self.names
+        cells = constants_of(self.plan.kernel, self.binding, device)
+        fixed = {known[name]: cell.address for name, cell in cells.items()}
+        filled = {
+            AttentionKey: self.plan.kernel.functions,
+            AttentionGradKey: self._functions,
+        }
+        wanted = [(stage.key, filled.get(type(stage.key), NOTHING)) for stage in stages]
+        constants = tuple(cells.values())
+        values = Values(slots=self.slots, sizes=self.sizes, fixed=fixed, constants=constants)
+        for stage, artifact in zip(stages, build(wanted), strict=True):
+            yield launch_step(stage, artifact, device, values, self.case)
+
+    def _stages(self) -> Iterator[Stage]:
+        if self._computes:
+            yield from self._main_stages()
+        case, p, gpu = self.case, self.case.problem, self.spec.name
+        total = ReduceKey(False, case.signature.dtype, gpu)
+        shared = p.heads // p.kv_heads if p.kv_heads else 1
+        rows = (p.seqlen_q, p.seqlen_k, p.seqlen_k)
+        widths = (p.hdim_q, p.hdim_q, p.hdim_v)
+        for place, name in enumerate(OUTS):
+            if not (rows[place] and widths[place] and self.batch and p.heads):
+                continue
+            # Without queries or keys there is nothing to add: the sum of no parts.
+            parts = (self.parts if name == "dq" else shared) if self._computes else 0
+            yield Stage(
+                key=total,
+                face=ReduceFace,
+                values=(f"{name}_parts", name),
+                question=self._sum(place, parts),
+            )
+        if self._of_bias == _PARTS and self.dbias.size:
+            dtype = case.signature.dtype
+            yield Stage(
+                key=ReduceKey(False, dtype, gpu, dtype),
+                face=ReduceFace,
+                values=(_PARTS, DBIAS),
+                question=self._sum_bias,
+            )
+
+    def _main_stages(self) -> Iterator[Stage]:
+        signature, gpu = self.case.signature, self.spec.name
+        forward = tuple(dict.fromkeys((*self.case.values.values(), *self.case.reads)))
+        inputs = tuple(name for name in forward if name != "o")
+        extra = () if self.how.bias is None else (self._of_bias,)
+        yield Stage(
+            key=self._forward_key(), face=AttentionFace, values=forward, question=self._forward
+        )
+        yield Stage(
+            key=ReduceKey(True, signature.dtype_o, gpu),
+            face=ReduceFace,
+            values=("o", GRAD, "d"),
+            question=self._dot,
+            # Tiles that no query sees are not written.
+            zeroed=self._of_bias,
+        )
+        yield Stage(
+            key=self.key,
+            face=AttentionGradFace,
+            values=(*inputs, GRAD, "d", "dq_parts", "dk_parts", "dv_parts", *extra),
+            question=self._gradient,
+            zeroed="dq_parts",
+        )
+
+    def _forward_key(self) -> AttentionKey:
+        request = replace(self._request(AttentionAlgorithm), splits=1)
+        functions = self.plan.kernel.functions
+        return select_attention(self.case, self.spec, request, functions).key
+
+    def _forward(self, at: Mapping[str, int]) -> AttentionProblem:
+        return forward_at(self.case, at)
+
+    def _dot(self, at: Mapping[str, int]) -> ReduceProblem:
+        p = self.case.problem
+        o = rows_of(p.heads * p.seqlen_q * p.hdim_v, p.seqlen_q * p.hdim_v, p.hdim_v)
+        d = rows_of(p.heads * p.seqlen_q, p.seqlen_q, 1)
+        return ReduceProblem(
+            batch=self.batch,
+            heads=p.heads,
+            rows=p.seqlen_q,
+            width=p.hdim_v,
+            a=replace(o, pointer=at["o"]),
+            b=replace(self.grad, pointer=at[GRAD]),
+            result=replace(d, pointer=at["d"]),
+            factor=1.0 - p.dropout,
+        )
+
+    def _gradient(self, at: Mapping[str, int]) -> AttentionGradProblem:
+        asked = gradient_at(self.case, replace(self.grad, pointer=at[GRAD]), at)
+        bias = self.how.bias
+        if bias is None:
+            return asked
+        name = bias.value.name
+        strides = bias.strides(self.binding.arrays[name])
+        held = replace(rows_of(*strides), pointer=at[self.names[name]])
+        return replace(
+            asked,
+            forward=replace(asked.forward, bias=held),
+            grad_bias=replace(self._bias_place(bias), pointer=at[self._of_bias]),
+        )
+
+    def _bias_place(self, bias: AddedBias) -> AttentionTensor:
+        """Return where the gradient of each score's bias is: what is shared varies slowest."""
+        if self._of_bias == DBIAS:
+            return rows_of(*bias.strides(self.dbias))
+        strides, size = [0, 0, 0], self.case.problem.seqlen_k
+        for shared in (False, True):
+            for place in reversed(range(len(_AXES))):
+                if (bias.axes[place] is None) == shared:
+                    strides[place] = size
+                    size *= self._scores[place]
+        return rows_of(*strides)
+
+    def _sum_bias(self, at: Mapping[str, int]) -> ReduceProblem:
+        bias = self.how.bias
+        if bias is None:
+            raise error("Z002", what="a sum of the gradients of no bias")
+        own = [1 if a is None else n for a, n in zip(bias.axes, self._scores, strict=True)]
+        place, keys = self._bias_place(bias), self.case.problem.seqlen_k
+        return ReduceProblem(
+            batch=own[0],
+            heads=own[1],
+            rows=own[2],
+            width=keys,
+            a=replace(place, pointer=at[_PARTS]),
+            result=replace(rows_of(*bias.strides(self.dbias)), pointer=at[DBIAS]),
+            count=math.prod(self._scores) // math.prod(own),
+            stride_part=math.prod(own) * keys,
+        )
+
+    def _sum(self, place: int, parts: int) -> Callable[[Mapping[str, int]], ReduceProblem]:
+        name = OUTS[place]
+
+        def question(at: Mapping[str, int]) -> ReduceProblem:
+            return sum_at(self.case, name, parts, replace(self.outs[place], pointer=at[name]), at)
+
+        return question
+
+
+def _viewed(view: View, held: Array) -> AttentionTensor:
+    """Return the strides of an array as those of its side: batch, head and row."""
+    return rows_of(*(0 if axis is None else held.strides[axis] for axis in view.perm[:3]))

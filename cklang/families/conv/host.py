@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT
+"""The host face of a convolution kernel from Python: what ``hostface`` is for products.
+
+The C side is ``include/cklang/conv_host.h``; the struct layout here mirrors it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+
+from cklang.device.host_shim import Face
+from cklang.families.gemm.host import MAX_OPERANDS
+from cklang.widths import BUFFER_BYTES
+
+__all__ = ["VERSION", "ConvFace", "ConvQuestion"]
+
+VERSION = 2
+"""CK_CONV_HOST_VERSION."""
+
+Space = tuple[int, int, int]
+"""One number for each axis z, y and x."""
+Axes = tuple[int, int, int, int, int, int]
+"""One number for each axis of a tensor."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvQuestion:
+    """One problem for one kernel. Convolutions of lower rank use the last axes in space.
+
+    Strides count elements; those of axes of extent 1 are ignored. The last axis of each tensor is
+    contiguous.
+    """
+
+    n: int
+    """Images."""
+    g: int
+    """Groups."""
+    k: int
+    """Features of a group."""
+    c: int
+    """Channels of a group."""
+    in_: Space
+    out: Space
+    window: Space
+    stride: Space = (1, 1, 1)
+    dilation: Space = (1, 1, 1)
+    pad_before: Space = (0, 0, 0)
+    pad_after: Space = (0, 0, 0)
+    a: int
+    """Address: forward, of the input; of gradients, that of the output's."""
+    b: int
+    """Address: of the weights, or the input for the gradient of the weights."""
+    e: int
+    workspace: int = 0
+    input_strides: Axes
+    """Of the input or its gradient: n, z, y, x, g, c."""
+    weight_strides: Axes
+    """Of the weights or their gradient: g, k, z, y, x, c."""
+    output_strides: Axes
+    """Of the output or its gradient: n, z, y, x, g, k."""
+    d: tuple[int, ...] = ()
+    """Addresses of the epilogue operands."""
+    d_strides: tuple[Axes, ...] = ()
+    """Along the axes of the result; 0 where an operand broadcasts."""
+    split_k: int = 1
+    blocks: int = 1
+    """Workgroups that the GPU runs at once."""
+    most_bytes: int = BUFFER_BYTES
+    """That a tensor of one product may span, up to 2^31. Batches and images that span more are cut
+    into pieces, which are products of their own."""
+
+
+_SPACES = ("in", "out", "window", "stride", "dilation", "pad_before", "pad_after")
+_STRIDES = ("input_strides", "weight_strides", "output_strides")
+
+
+class _Problem(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_int64) for name in ("n", "g", "k", "c")),
+        *((name, ctypes.c_int64 * 3) for name in _SPACES),
+        *((name, ctypes.c_void_p) for name in ("a", "b", "e", "workspace")),
+        *((name, ctypes.c_int64 * 6) for name in _STRIDES),
+        ("d", ctypes.c_void_p * MAX_OPERANDS),
+        ("d_strides", ctypes.c_int64 * 6 * MAX_OPERANDS),
+        *((name, ctypes.c_int64) for name in ("split_k", "blocks", "most_bytes")),
+    )
+
+
+def _to_c(question: ConvQuestion) -> _Problem:
+    q = question
+    given = _Problem(
+        n=q.n,
+        g=q.g,
+        k=q.k,
+        c=q.c,
+        a=q.a,
+        b=q.b,
+        e=q.e,
+        workspace=q.workspace,
+        split_k=q.split_k,
+        blocks=q.blocks,
+        most_bytes=q.most_bytes,
+    )
+    for name in _SPACES:
+        getattr(given, name)[:] = getattr(q, "in_" if name == "in" else name)
+    for name in _STRIDES:
+        getattr(given, name)[:] = getattr(q, name)
+    for i, (address, strides) in enumerate(zip(q.d, q.d_strides, strict=True)):
+        given.d[i] = address
+        given.d_strides[i][:] = strides
+    return given
+
+
+class ConvFace(Face[ConvQuestion]):
+    """A loaded ``host.so`` of a convolution kernel."""
+
+    symbol = "ck_conv_describe"
+    version_symbol = "ck_conv_host_version"
+    version = VERSION
+    to_c = staticmethod(_to_c)

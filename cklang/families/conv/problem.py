@@ -1,0 +1,570 @@
+# SPDX-License-Identifier: MIT
+"""One launch of a convolution as numbers: what :mod:`cklang.families.gemm.problem` is for products.
+
+Every tensor is seen with six axes, whatever the program's arrays have: groups apart, space as z, y
+and x. Axes that a tensor lacks have extent 1 and stride 0. Strides decide nothing but whether the
+channels are contiguous, and how each epilogue operand is read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from cklang.errors import error
+from cklang.families.gemm.kinds import FAMILIES
+from cklang.families.gemm.layout import problem_of, refuse_negative, refuse_overlap
+from cklang.families.gemm.problem import Operand, Problem, Storage
+from cklang.fusion.plan import FusedConv, Kernel
+from cklang.ir.convolution import geometry_of
+from cklang.ir.windows import DIRECTIONS, Geometry, Relation, Role
+from cklang.keys import ConvSpecial, DKind, DOperand, Family, Layout, Signature
+from cklang.types import DType, Kind, f16, f32, i32
+
+__all__ = [
+    "AnyProblem",
+    "ConvProblem",
+    "ConvRead",
+    "ConvTensor",
+    "conv_problem",
+    "conv_problem_of",
+    "problem_of_kernel",
+]
+
+Space = tuple[int, int, int]
+"""A number for each axis z, y and x."""
+
+Axes = tuple[int, int, int, int, int, int]
+"""A number for each axis of a tensor."""
+
+_AXES = 6
+_FAMILIES = {
+    "conv": Family.CONV,
+    "conv_grad_input": Family.CONV_GRAD_INPUT,
+    "conv_grad_weight": Family.CONV_GRAD_WEIGHT,
+}
+_ROLES = {
+    # Those of A, B and E.
+    Family.CONV: (Role.INPUT, Role.WEIGHT, Role.OUTPUT),
+    Family.CONV_GRAD_INPUT: (Role.OUTPUT, Role.WEIGHT, Role.INPUT),
+    Family.CONV_GRAD_WEIGHT: (Role.OUTPUT, Role.INPUT, Role.WEIGHT),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvTensor(Operand):
+    """A tensor of a convolution; its strides are in elements.
+
+    Axes of the input are n, z, y, x, g, c; of the weight g, k, z, y, x, c; of the output n, z, y,
+    x, g, k.
+    """
+
+    strides: Axes
+    span: int
+    """Elements from the first to the last, gaps included."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvRead(ConvTensor):
+    """An epilogue operand, along the axes of the result; 0 where it does not change."""
+
+    kind: DKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvProblem:
+    """One launch of a convolution; everything that rules and the host face ask."""
+
+    family: Family
+    spatial: int
+    """Axes in space, 1 to 3; the others have extent 1, stride 1, dilation 1 and no padding."""
+    images: int
+    groups: int
+    features: int
+    """Of one group."""
+    channels: int
+    """Of one group."""
+    input: Space
+    output: Space
+    window: Space
+    stride: Space = (1, 1, 1)
+    dilation: Space = (1, 1, 1)
+    before: Space = (0, 0, 0)
+    after: Space = (0, 0, 0)
+    a: ConvTensor
+    b: ConvTensor
+    e: ConvTensor
+    d: tuple[ConvRead, ...] = ()
+    epilogue: str
+    """SHA-256 of the canonical text of the epilogue."""
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Selections are remembered by problem: a call must not hash all fields each time.
+        spaces = (self.input, self.output, self.window, self.stride, self.dilation, self.before)
+        counts = (self.images, self.groups, self.features, self.channels)
+        parts = (self.family, spaces, counts, self.a, self.b, self.e, self.d, self.epilogue)
+        object.__setattr__(self, "_hash", hash(parts))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @property
+    def inputs(self) -> tuple[ConvTensor, ...]:
+        """All that a kernel reads or writes, in the order of its pointers: A, B, E, D."""
+        return (self.a, self.b, self.e, *self.d)
+
+    @property
+    def roles(self) -> tuple[Role, Role, Role]:
+        """What A, B and E are to the convolution."""
+        return _ROLES[self.family]
+
+    @property
+    def tensors(self) -> dict[Role, ConvTensor]:
+        """A, B and E by what they are to the convolution."""
+        return dict(zip(_ROLES[self.family], (self.a, self.b, self.e), strict=True))
+
+    def extents(self, role: Role) -> tuple[int, ...]:
+        """Return the extents of the six axes of a tensor."""
+        if role is Role.WEIGHT:
+            return (self.groups, self.features, *self.window, self.channels)
+        if role is Role.INPUT:
+            return (self.images, *self.input, self.groups, self.channels)
+        return (self.images, *self.output, self.groups, self.features)
+
+    @property
+    def result(self) -> Role:
+        """What is computed."""
+        return _ROLES[self.family][2]
+
+    def product(self, merged: int = 1) -> tuple[int, int, int, int]:
+        """Return the matrix product that it is: how many, and M, N and K of each.
+
+        With ``merged`` groups in a tile the weights are blocks on a diagonal. Each phase of the
+        stride is a product in the gradient of the input; M and K are the mean of all.
+        """
+        groups = -(-self.groups // merged)
+        taps, phases = math.prod(self.window), math.prod(self.stride)
+        features, channels = self.features * merged, self.channels * merged
+        if self.family is Family.CONV:
+            return groups, self.images * math.prod(self.output), features, taps * channels
+        if self.family is Family.CONV_GRAD_WEIGHT:
+            return groups, features, taps * channels, self.images * math.prod(self.output)
+        rows = -(-self.images * math.prod(self.input) // phases)
+        return groups * phases, rows, channels, -(-taps * features // phases)
+
+    @property
+    def distinct(self) -> tuple[float, float]:
+        """Which part of A and of B, as the product has them, is stored: taps read elements again.
+
+        Padding and steps of the stride may leave elements out; then it is no more than all.
+        """
+        parts = []
+        for tensor, rows in zip(self.roles[:2], (self.m, self.n), strict=True):
+            stored = math.prod(self.extents(tensor))
+            parts.append(min(1.0, stored / max(self.products * rows * self.k, 1)))
+        return parts[0], parts[1]
+
+    @property
+    def m(self) -> int:
+        """Rows of a product."""
+        return self.product()[1]
+
+    @property
+    def products(self) -> int:
+        """How many products it is."""
+        return self.product()[0]
+
+    @property
+    def n(self) -> int:
+        """Columns of a product."""
+        return self.product()[2]
+
+    @property
+    def k(self) -> int:
+        """Depth of a product."""
+        return self.product()[3]
+
+    @property
+    def specials(self) -> frozenset[ConvSpecial]:
+        """What kernels may be made for, to compute it; strides are the rules' business."""
+        found = {ConvSpecial.DEFAULT}
+        inside = range(3 - self.spatial, 3)
+        if all(self.window[i] == 1 and not self.before[i] + self.after[i] for i in inside):
+            found.add(ConvSpecial.POINTWISE)
+            if all(self.stride[i] == 1 for i in inside):
+                found.add(ConvSpecial.POINTWISE_PACKED)
+        if self.features == self.channels == 1 and all(self.window[i] == 3 for i in inside):
+            found.add(ConvSpecial.DEPTHWISE)
+        return frozenset(found)
+
+    @property
+    def signature(self) -> Signature:
+        """The signature of the kernels that can compute it."""
+        layouts = [Layout(letter) for letter in FAMILIES[self.family].layouts]
+        return Signature(
+            family=self.family,
+            dtype_a=self.a.dtype,
+            dtype_b=self.b.dtype,
+            dtype_acc=i32 if self.a.dtype.kind is Kind.INT else f32,
+            dtype_e=self.e.dtype,
+            layout_a=layouts[0],
+            layout_b=layouts[1],
+            layout_e=layouts[2],
+            d=tuple(DOperand(dtype=d.dtype, kind=d.kind) for d in self.d),
+            spatial=self.spatial,
+            epilogue=self.epilogue,
+        )
+
+    def __str__(self) -> str:
+        def shown(space: Space) -> str:
+            return "x".join(map(str, space[3 - self.spatial :]))
+
+        groups = f" in {self.groups} groups" if self.groups > 1 else ""
+        words = [
+            f"{self.family.value} of {self.images} images {shown(self.input)}",
+            f"channels {self.groups * self.channels} to {self.groups * self.features}{groups}",
+            f"window {shown(self.window)}",
+        ]
+        numbers = {"stride": self.stride, "dilation": self.dilation}
+        words += [f"{name} {shown(v)}" for name, v in numbers.items() if v != (1, 1, 1)]
+        if any(self.before) or any(self.after):
+            words.append(f"padding {shown(self.before)} before, {shown(self.after)} after")
+        return ", ".join(words)
+
+
+AnyProblem: TypeAlias = Problem | ConvProblem
+"""What a kernel can be selected for."""
+
+
+# --- from a call
+
+
+def problem_of_kernel(
+    kernel: Kernel, storage: Mapping[str, Storage], dims: Mapping[str, int], epilogue: str
+) -> AnyProblem | None:
+    """Return the problem of one launch of any kernel; arguments as :func:`conv_problem_of`'s."""
+    if isinstance(kernel, FusedConv):
+        return conv_problem_of(kernel, storage, dims, epilogue)
+    return problem_of(kernel, storage, dims, epilogue)
+
+
+def conv_problem_of(
+    kernel: FusedConv, storage: Mapping[str, Storage], dims: Mapping[str, int], epilogue: str
+) -> ConvProblem | None:
+    """Return the problem of one launch, or None if its result has no element.
+
+    Args:
+        kernel: The fused convolution.
+        storage: Where each value that it reads or writes lies, by value name.
+        dims: The extent of each dim of the program.
+        epilogue: SHA-256 of the canonical text of its epilogue.
+
+    Raises:
+        CkValueError: A031, A035, A036, strides that no kernel reads or writes.
+    """
+    operation = kernel.operation
+    direction, found = DIRECTIONS[operation.op], geometry_of(operation)
+    if found is None:
+        raise error("Z002", what=f"{operation.op} is no convolution")
+    types = dict(zip(direction.operands, (v.type for v in operation.operands), strict=True))
+    types[direction.result] = operation.result.type
+    shapes = {role: type_.extents(dims) for role, type_ in types.items()}
+    if 0 in shapes[direction.result]:
+        return None
+    held = dict(zip(direction.operands, (kernel.a, kernel.b), strict=True))
+    whole = _Whole.of(found, shapes)
+    tensors = {}
+    for role, view in held.items():
+        strides = whole.strides(role, _along(storage[view.value.name], view.perm))
+        tensors[role] = _tensor(whole, role, storage[view.value.name], view.value.name, strides)
+    name = kernel.result.name
+    strides = whole.strides(direction.result, _along(storage[name], kernel.axes))
+    refuse_overlap(storage[name])
+    tensors[direction.result] = _tensor(whole, direction.result, storage[name], name, strides)
+    family = _FAMILIES[operation.op]
+    a, b, e = (tensors[role] for role in _ROLES[family])
+    reads = []
+    for read in kernel.reads:
+        lies = storage[read.value.name]
+        given = whole.strides(direction.result, _along(lies, read.axes))
+        reads.append(_read(whole, direction.result, lies, read.value.name, given))
+    return ConvProblem(
+        **whole.fields(), family=family, a=a, b=b, e=e, d=tuple(reads), epilogue=epilogue
+    )
+
+
+def _along(storage: Storage, axes: Iterable[int | None]) -> list[int]:
+    """Return the stride along each axis of a kernel; an axis of extent 1 takes no step."""
+    return [0 if a is None or storage.shape[a] == 1 else storage.strides[a] for a in axes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Whole:
+    """The extents of a convolution, and how its tensors' axes are six."""
+
+    found: Geometry
+    images: int
+    groups: int
+    features: int
+    channels: int
+    spaces: Mapping[Role, Space]
+
+    @staticmethod
+    def of(found: Geometry, shapes: Mapping[Role, Sequence[int]]) -> _Whole:
+        """Read the extents off the shapes of the three tensors."""
+        first, last = found.apart + 1, found.rank - 1
+        weight = shapes[Role.WEIGHT]
+        spatial = slice(1, 1 + found.spatial)
+        spaces = {
+            Role.INPUT: _space(shapes[Role.INPUT][spatial]),
+            Role.OUTPUT: _space(shapes[Role.OUTPUT][spatial]),
+            Role.WEIGHT: _space(weight[first : first + found.spatial]),
+        }
+        return _Whole(
+            found=found,
+            images=shapes[Role.INPUT][0],
+            groups=weight[0] if found.apart else found.groups,
+            features=weight[first - 1] // found.groups,
+            channels=weight[last],
+            spaces=spaces,
+        )
+
+    def extents(self, role: Role) -> tuple[int, ...]:
+        """Return the extents of the six axes of a tensor."""
+        space = self.spaces[role]
+        if role is Role.WEIGHT:
+            return (self.groups, self.features, *space, self.channels)
+        last = self.channels if role is Role.INPUT else self.features
+        return (self.images, *space, self.groups, last)
+
+    def strides(self, role: Role, given: Sequence[int]) -> Axes:
+        """Return the strides along the six axes, from those along the axes of the program."""
+        missing = [0] * (3 - self.found.spatial)
+        extents = self.extents(role)
+        if role is Role.WEIGHT:
+            # Groups within the channels: features of a group stand one after the other.
+            outer = given[:2] if self.found.apart else (given[0] * self.features, given[0])
+            full = (*outer, *missing, *given[len(given) - 1 - self.found.spatial :])
+        else:
+            inner = given[-2:] if self.found.apart else (given[-1] * extents[-1], given[-1])
+            full = (given[0], *missing, *given[1 : 1 + self.found.spatial], *inner)
+        return _axes(0 if n == 1 else step for step, n in zip(full, extents, strict=True))
+
+    def fields(self) -> dict[str, Any]:
+        """Return the extents as fields of a problem."""
+        windows = self.found.windows
+        return {
+            "spatial": self.found.spatial,
+            "images": self.images,
+            "groups": self.groups,
+            "features": self.features,
+            "channels": self.channels,
+            "input": self.spaces[Role.INPUT],
+            "output": self.spaces[Role.OUTPUT],
+            "window": self.spaces[Role.WEIGHT],
+            "stride": _space([w.stride for w in windows]),
+            "dilation": _space([w.dilation for w in windows]),
+            "before": _space([w.before for w in windows], 0),
+            "after": _space([w.after for w in windows], 0),
+        }
+
+
+def _axes(values: Iterable[int]) -> Axes:
+    first, second, third, fourth, fifth, sixth = values
+    return first, second, third, fourth, fifth, sixth
+
+
+def _space(values: Sequence[int], missing: int = 1) -> Space:
+    z, y, x = (missing,) * (3 - len(values)) + tuple(values)
+    return z, y, x
+
+
+def _span(extents: Sequence[int], strides: Sequence[int]) -> int:
+    if 0 in extents:
+        return 0
+    return 1 + sum((n - 1) * stride for n, stride in zip(extents, strides, strict=True))
+
+
+def _tensor(whole: _Whole, role: Role, storage: Storage, value: str, strides: Axes) -> ConvTensor:
+    refuse_negative(storage)
+    extents = whole.extents(role)
+    if extents[-1] > 1 and strides[-1] != 1:
+        raise error("A036", name=storage.name, shape=storage.shape, strides=storage.strides)
+    return ConvTensor(
+        value=value,
+        dtype=storage.dtype,
+        alignment=storage.alignment,
+        strides=strides,
+        span=_span(extents, strides),
+    )
+
+
+def _read(whole: _Whole, role: Role, storage: Storage, value: str, strides: Axes) -> ConvRead:
+    refuse_negative(storage)
+    extents = whole.extents(role)
+    return ConvRead(
+        value=value,
+        dtype=storage.dtype,
+        alignment=storage.alignment,
+        strides=strides,
+        span=_span(extents, strides),
+        kind=_kind(role, extents, strides),
+    )
+
+
+def _kind(role: Role, extents: Sequence[int], strides: Sequence[int]) -> DKind:
+    """Return how an operand is read: along the rows and columns of the product of one group.
+
+    Rows are pixels and columns channels, of weights features and taps with channels.
+    """
+    axes = list(zip(extents, strides, strict=True))
+    rows, columns = (axes[1:2], axes[2:]) if role is Role.WEIGHT else (axes[:4], axes[5:])
+    along_m, along_n = (any(stride for _, stride in part) for part in (rows, columns))
+    if not along_n:
+        # An operand without steps is read like the result, in which they are all the same.
+        return DKind.COLUMN if along_m else DKind.SCALAR
+    if not _is_row(columns):
+        return DKind.STRIDED
+    return DKind.FULL if along_m else DKind.ROW
+
+
+def _is_row(axes: Sequence[tuple[int, int]]) -> bool:
+    """Tell whether axes are one with stride 1."""
+    step = 1
+    for extent, stride in reversed(axes):
+        if extent > 1 and stride != step:
+            return False
+        step *= extent
+    return True
+
+
+# --- without arrays
+
+
+def conv_problem(
+    x: Sequence[int],
+    w: Sequence[int],
+    *,
+    direction: str = "conv",
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int | tuple[int, int]] = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int | None = None,
+    spatial: int | None = None,
+    dtype: DType = f16,
+    e: DType | None = None,
+    alignment: int = 4,
+    d: Sequence[tuple[DType, DKind]] = (),
+    epilogue: str = "",
+) -> ConvProblem:
+    """Make the problem of a convolution without arrays; all of them packed.
+
+    Args:
+        x: Extents of the input, [N, …, C] or with groups apart [N, …, G, C].
+        w: Extents of the weight, [K, …, C/G] or [G, K, …, C].
+        direction: ``conv``, or ``conv_grad_input`` or ``conv_grad_weight`` of the same convolution.
+        stride: As :func:`cklang.conv` takes it; so are the next four.
+        padding: Zeros on the sides.
+        dilation: Steps from tap to tap.
+        groups: Groups within the channels.
+        spatial: How many axes in space.
+        dtype: Element type of the operands.
+        e: Of the result; that of the operands if left out.
+        alignment: Of every address, in bytes.
+        d: Element type and kind of each epilogue operand; all packed.
+        epilogue: SHA-256 of the canonical text of the epilogue.
+
+    Raises:
+        CkValueError: F067, the numbers make no convolution; K002, a direction that does not exist.
+    """
+    from cklang.frontend.convolution import read_call
+
+    if direction not in _FAMILIES:
+        raise error("K002", what="direction", want=", ".join(_FAMILIES), got=direction)
+    numbers = {"stride": stride, "padding": padding, "dilation": dilation}
+    arguments: dict[str, object] = {
+        name: tuple(v) if isinstance(v, list) else v for name, v in numbers.items()
+    }
+    arguments |= {"groups": groups, "spatial": spatial}
+    try:
+        call = read_call("conv", tuple(x), tuple(w), arguments)
+        output = _output(call.geometry.relations, tuple(x), tuple(w))
+    except ValueError as refusal:
+        problem, advice = refusal.args
+        raise error("F067", op="conv", problem=problem, advice=advice) from None
+    shapes = {Role.INPUT: tuple(x), Role.WEIGHT: tuple(w), Role.OUTPUT: output}
+    family = _FAMILIES[direction]
+    whole = _Whole.of(call.geometry, shapes)
+    tensors = []
+    for letter, role in zip("ABE", _ROLES[family], strict=True):
+        held = Storage(
+            name=letter,
+            dtype=(e or dtype) if letter == "E" else dtype,
+            shape=shapes[role],
+            strides=_packed(shapes[role]),
+            alignment=alignment,
+        )
+        strides = whole.strides(role, _along(held, range(len(held.shape))))
+        tensors.append(_tensor(whole, role, held, letter, strides))
+    result = _ROLES[family][2]
+    reads = tuple(
+        _packed_read(f"D{i}", whole, result, type_, kind, alignment)
+        for i, (type_, kind) in enumerate(d)
+    )
+    a, b, result_ = tensors
+    return ConvProblem(
+        **whole.fields(), family=family, a=a, b=b, e=result_, d=reads, epilogue=epilogue
+    )
+
+
+def _packed(shape: Sequence[int]) -> tuple[int, ...]:
+    return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+def _output(
+    relations: Sequence[Relation], x: tuple[int, ...], w: tuple[int, ...]
+) -> tuple[int, ...]:
+    shapes: dict[Role, tuple[int, ...]] = {Role.INPUT: x, Role.WEIGHT: w}
+    extents: dict[int, int] = {}
+    for relation in relations:
+        known: dict[Role, int] = {
+            role: shapes[role][axis] for role, axis in relation.axes.items() if role in shapes
+        }
+        allowed = relation.allowed(Role.OUTPUT, known)
+        if not allowed:
+            given = " and ".join(f"{role.value} {extent}" for role, extent in known.items())
+            raise ValueError(f"along {relation.name}, {given} do not fit", relation.formula)
+        if Role.OUTPUT in relation.axes:
+            extents[relation.axes[Role.OUTPUT]] = allowed[0]
+    return tuple(extents[axis] for axis in range(len(x)))
+
+
+def _packed_read(
+    name: str, whole: _Whole, role: Role, dtype: DType, kind: DKind, alignment: int
+) -> ConvRead:
+    """Return an operand that is packed along the axes that its kind has."""
+    weight = role is Role.WEIGHT
+    columns = (0, 2, 3, 4, 5) if weight else (4, 5)
+    runs = {
+        DKind.FULL: range(_AXES),
+        DKind.STRIDED: range(_AXES),
+        DKind.ROW: columns,
+        DKind.COLUMN: (0, 1) if weight else range(4),
+        DKind.SCALAR: (),
+    }[kind]
+    extents, strides = whole.extents(role), [0] * _AXES
+    step = 2 if kind is DKind.STRIDED else 1
+    for axis in reversed(runs):
+        strides[axis] = step if extents[axis] > 1 else 0
+        step *= extents[axis]
+    return ConvRead(
+        value=name,
+        dtype=dtype,
+        alignment=alignment,
+        strides=_axes(strides),
+        span=_span(extents, strides),
+        kind=kind,
+    )

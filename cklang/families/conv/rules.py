@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: MIT
+"""Rules about a convolution: which algorithms its extents, strides and addresses allow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from cklang.arch import ArchSpec
+from cklang.families.bounds import multiple
+from cklang.families.conv.problem import ConvProblem, ConvTensor
+from cklang.families.rule import CONV_RULES, Objection, problem_rule
+from cklang.ir.windows import Role
+from cklang.keys import Algorithm, ConvSpecial, DKind, Family
+from cklang.widths import BUFFER_BYTES, DWORD_BYTES
+
+__all__: list[str] = []
+
+_MOST = (1 << 30) - 1
+"""Sums of two coordinates stay in 32 bits."""
+_LONGEST_STRIDE = 46340
+"""The square of a stride stays in 32 bits."""
+
+
+_GROUPED_KINDS = {
+    Role.WEIGHT: (DKind.FULL, DKind.STRIDED),
+    Role.INPUT: (DKind.FULL, DKind.ROW, DKind.STRIDED),
+    Role.OUTPUT: (DKind.FULL, DKind.ROW, DKind.STRIDED),
+}
+"""Kinds of epilogue operands with an axis that groups of one tile are part of."""
+
+
+def _at_most(what: str, value: int, bound: int) -> Objection | None:
+    if value <= bound:
+        return None
+    return Objection(what=what, value=str(value), bound=f"at most {bound}")
+
+
+def _first(found: Iterable[Objection | None]) -> Objection | None:
+    return next((each for each in found if each is not None), None)
+
+
+def _piece(p: ConvProblem, role: Role, algorithm: Algorithm) -> tuple[int, ...]:
+    """Return the images and the extents in space that a product must hold at least.
+
+    A launch cuts the batch into as many pieces as addresses need, and forward an image into bands
+    of output rows along its first axis, where its pixels are not one axis. The sums of the gradient
+    of the weight go over all of it.
+    """
+    space = list(p.input if role is Role.INPUT else p.output)
+    if p.family is Family.CONV and algorithm.special is not ConvSpecial.POINTWISE_PACKED:
+        first = 3 - p.spatial
+        reach = (p.window[first] - 1) * p.dilation[first] + 1
+        space[first] = min(space[first], reach) if role is Role.INPUT else 1
+    return (p.images if p.family is Family.CONV_GRAD_WEIGHT else 1, *space)
+
+
+@problem_rule(
+    "conv-extents",
+    "kernels have something to sum, and count in 32 bits",
+    reads=(),
+    table=CONV_RULES,
+)
+def _extents(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+    counts = {
+        "images": p.images,
+        "groups": p.groups,
+        "features of a group": p.features,
+        "channels of a group": p.channels,
+        "the least extent of the input": min(p.input),
+    }
+    for what, count in counts.items():
+        if count < 1:
+            return Objection(what=what, value=str(count), bound="1 or more")
+    padded = [sum(axes) for axes in zip(p.input, p.before, p.after, strict=True)]
+    return _first(
+        (
+            _at_most("the longest padded axis", max(padded), _MOST),
+            _at_most("the greatest stride", max(p.stride), _LONGEST_STRIDE),
+        )
+    )
+
+
+@problem_rule(
+    "conv-pixels",
+    "pixels of a product are counted in 32 bits",
+    reads=("special",),
+    table=CONV_RULES,
+)
+def _pixels(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+    return _first(
+        _at_most(f"the pixels of the {role.value}", math.prod(_piece(p, role, algorithm)), _MOST)
+        for role in (Role.INPUT, Role.OUTPUT)
+    )
+
+
+@problem_rule(
+    "conv-taps",
+    "taps and channels of a product are counted in 32 bits",
+    reads=("groups_merged",),
+    table=CONV_RULES,
+)
+def _taps(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+    channels = max(p.channels, p.features) * algorithm.groups_merged
+    return _at_most("taps times channels of a product", math.prod(p.window) * channels, _MOST)
+
+
+@problem_rule(
+    "conv-size",
+    "a buffer descriptor counts bytes in 32 bits: of the images, rows and groups of a product",
+    reads=("groups_merged", "special"),
+    table=CONV_RULES,
+)
+def _size(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+    for name, role, tensor in _named(p):
+        span = _span_of_tile(p, role, tensor, algorithm)
+        bytes_ = span * tensor.dtype.bytes
+        if bytes_ > BUFFER_BYTES:
+            what = f"the span in bytes of what a product may meet of {name}"
+            return Objection(what=what, value=str(bytes_), bound=f"at most {BUFFER_BYTES}")
+    return None
+
+
+def _named(p: ConvProblem) -> list[tuple[str, Role, ConvTensor]]:
+    """Return each operand with its name, and the role whose axes it has."""
+    named = [(name, role, p.tensors[role]) for name, role in zip("ABE", p.roles, strict=True)]
+    return named + [(f"D{i}", p.result, d) for i, d in enumerate(p.d)]
+
+
+def _group_axis(role: Role) -> int:
+    return 0 if role is Role.WEIGHT else 4
+
+
+def _span_of_tile(p: ConvProblem, role: Role, tensor: ConvTensor, algorithm: Algorithm) -> int:
+    """Return how many elements one product may reach over."""
+    extents = list(p.extents(role))
+    extents[_group_axis(role)] = algorithm.groups_merged
+    if role is not Role.WEIGHT:
+        extents[:4] = _piece(p, role, algorithm)
+    return 1 + sum((n - 1) * step for n, step in zip(extents, tensor.strides, strict=True))
+
+
+@problem_rule(
+    "conv-special",
+    "a kernel that leaves something out is for convolutions that do not need it",
+    reads=("special",),
+    table=CONV_RULES,
+)
+def _special(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+    if algorithm.special in p.specials:
+        return None
+    legal = ", ".join(sorted(each.value for each in p.specials))
+    return Objection(what="special", value=algorithm.special.value, bound=f"one of {legal}")
+
+
+@problem_rule(
+    "conv-packed",
+    "without coordinates of pixels, those of a tensor have one stride",
+    reads=("special",),
+    table=CONV_RULES,
+)
+def _packed(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+    if algorithm.special is not ConvSpecial.POINTWISE_PACKED:
+        return None
+    for name, role, tensor in _named(p):
+        if role is not Role.WEIGHT and not _joined(p.extents(role)[:4], tensor.strides[:4]):
+            strides = ", ".join(map(str, tensor.strides[:4]))
+            what = f"the strides of {name} along images and space"
+            return Objection(what=what, value=strides, bound="those of one axis")
+    return None
+
+
+def _joined(extents: Sequence[int], strides: Sequence[int]) -> bool:
+    """Tell whether axes can be counted as one."""
+    axes = [(n, step) for n, step in zip(extents, strides, strict=True) if n > 1]
+    pairs = pairwise(axes)
+    return all(outer == inner * n for (_, outer), (n, inner) in pairs)
+
+
+@problem_rule(
+    "conv-merged",
+    "a tile takes whole groups, whose channels go on from one to the next",
+    reads=("groups_merged",),
+    table=CONV_RULES,
+)
+def _merged(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+    merged = algorithm.groups_merged
+    if merged == 1:
+        return None
+    found = multiple("the groups", p.groups, merged)
+    if found is not None:
+        return found
+    for name, role, tensor in _named(p):
+        apart = role is Role.WEIGHT
+        if not apart and not _joined((merged, p.extents(role)[5]), tensor.strides[4:]):
+            return Objection(
+                what=f"the stride of {name} from group to group",
+                value=str(tensor.strides[4]),
+                bound=f"{p.extents(role)[5]}, where groups share a tile",
+            )
+    return _first(
+        Objection(
+            what=f"the kind of D{i}", value=d.kind.value, bound="one that has the groups' axis"
+        )
+        for i, d in enumerate(p.d)
+        if d.strides[_group_axis(p.result)] and d.kind not in _GROUPED_KINDS[p.result]
+    )
+
+
+@problem_rule(
+    "conv-weight",
+    "as rows of features, taps and channels of a weight are one axis",
+    reads=("groups_merged",),
+    table=CONV_RULES,
+)
+def _weight(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+    if p.family is Family.CONV_GRAD_INPUT:
+        return None
+    extents, strides = p.extents(Role.WEIGHT), p.tensors[Role.WEIGHT].strides
+    # Blocks of merged groups count taps apart from channels.
+    from_channels = algorithm.groups_merged == 1
+    inner = ((p.channels,), (1,)) if from_channels else ((), ())
+    if _joined((*extents[2:5], *inner[0]), (*strides[2:5], *inner[1])) and (
+        not from_channels or _goes_on(extents, strides)
+    ):
+        return None
+    name = "E" if p.result is Role.WEIGHT else "B"
+    what, value = f"the strides of {name} along taps", ", ".join(map(str, strides[2:5]))
+    return Objection(what=what, value=value, bound="those of one axis that the channels begin")
+
+
+def _goes_on(extents: Sequence[int], strides: Sequence[int]) -> bool:
+    """Tell whether the taps go on from the channels, also where there is one channel."""
+    steps = [step for n, step in zip(extents[2:5], strides[2:5], strict=True) if n > 1]
+    return not steps or steps[-1] == extents[5]
+
+
+def _vector_fits(
+    name: str, role: Role, tensor: ConvTensor, p: ConvProblem, width: int, merged: int
+) -> Objection | None:
+    """Whether every vector of ``width`` elements stays in the channels it may, and is aligned."""
+    of_group = p.extents(role)[5]
+    row = of_group if role is Role.WEIGHT else of_group * merged
+    return multiple(f"the channels of {name} that a vector may reach", row, width) or _aligned(
+        name, role, tensor, width, merged
+    )
+
+
+def _aligned(
+    name: str, role: Role, tensor: ConvTensor, width: int, merged: int
+) -> Objection | None:
+    """Whether accesses start at whole dwords, or at whole elements if they are narrower."""
+    size = tensor.dtype.bytes
+    unit = min(width * size, DWORD_BYTES)
+    group = _group_axis(role)
+    steps = [s * (merged if axis == group else 1) for axis, s in enumerate(tensor.strides[:5])]
+    found = multiple(f"the address alignment of {name} in bytes", tensor.alignment, unit)
+    return found or _first(multiple(f"a stride of {name} in bytes", s * size, unit) for s in steps)
+
+
+def _vector_rule(letter: str) -> None:
+    field = f"vector_{letter.lower()}"
+    place = "ABE".index(letter)
+
+    def check(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+        role = p.roles[place]
+        width = getattr(algorithm, field)
+        tensor = p.tensors[role]
+        return _vector_fits(letter, role, tensor, p, width, algorithm.groups_merged)
+
+    problem_rule(
+        f"conv-vector-{letter.lower()}",
+        f"each vector access of {letter} is aligned and stays in its channels",
+        reads=(field, "groups_merged"),
+        table=CONV_RULES,
+    )(check)
+
+
+for _letter in "ABE":
+    _vector_rule(_letter)
+
+
+@problem_rule(
+    "conv-vector-d",
+    "each vector load of an epilogue operand is aligned and stays in its channels",
+    reads=("vector_d", "groups_merged"),
+    table=CONV_RULES,
+)
+def _vector_d(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+    count, want = len(algorithm.vector_d), len(p.d)
+    if count != want:
+        return Objection(what="the number of vector_d", value=str(count), bound=str(want))
+    for i, (d, width) in enumerate(zip(p.d, algorithm.vector_d, strict=True)):
+        if d.kind not in (DKind.FULL, DKind.ROW):
+            continue
+        found = _vector_fits(f"D{i}", p.result, d, p, width, algorithm.groups_merged)
+        if found is not None:
+            return found
+    return None
+
+
+def _pad_rule(axis: str, place: int) -> None:
+    field = f"pad_{axis.lower()}"
+
+    def check(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+        if getattr(algorithm, field):
+            return None
+        # Phases of the stride have different extents.
+        phased = p.family is Family.CONV_GRAD_INPUT and math.prod(p.stride) > 1
+        if phased and axis in "MK":
+            return Objection(what=field, value="false", bound="true, where phases differ")
+        whole = algorithm.tile[place] * (algorithm.split_k if axis == "K" else 1)
+        return multiple(axis, p.product(algorithm.groups_merged)[1 + place], whole)
+
+    problem_rule(
+        f"conv-pad-{axis.lower()}",
+        f"without padding along {axis} the extent must be whole tiles",
+        reads=(field, "tile", "groups_merged", "split_k"),
+        table=CONV_RULES,
+    )(check)
+
+
+for _place, _axis in enumerate("MNK"):
+    _pad_rule(_axis, _place)

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""The cost model of products: named terms, fitted to published measurements."""

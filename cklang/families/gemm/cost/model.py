@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: MIT
+"""Predict the time of kernels on a problem, rank them, and say what the time is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from cklang.arch import ArchSpec, arch
+from cklang.errors import error
+from cklang.families.cost_constants import Constants, fitted
+from cklang.families.gemm.cost.fast import WHOLE, Mixed
+from cklang.families.gemm.cost.terms import costs, geometry, loop_steps, step_time, times
+from cklang.families.gemm.cost.traits import Columns, Floats, Resources, Traits, traits_of
+from cklang.keys import KernelKey
+
+__all__ = ["CostModel", "Estimate", "Extents", "GemmShape", "Ranked", "Ranker", "estimate", "rank"]
+
+
+class Extents(Protocol):
+    """Anything with the extents of a GEMM: a problem of the runtime, or a :class:`GemmShape`."""
+
+    @property
+    def m(self) -> int:
+        """Rows of the result."""
+
+    @property
+    def n(self) -> int:
+        """Columns of the result."""
+
+    @property
+    def k(self) -> int:
+        """Length of the sums."""
+
+    @property
+    def products(self) -> int:
+        """How many such products are computed in one launch."""
+
+
+def _product(problem: Extents, merged: int) -> tuple[int, int, int, int]:
+    """Return how many products a kernel that merges so many groups computes, and M, N, K of each.
+
+    Only a convolution has groups, and says so: :meth:`cklang.ConvProblem.product`.
+    """
+    if merged > 1 and (product := getattr(problem, "product", None)) is not None:
+        found: tuple[int, int, int, int] = product(merged)
+        return found
+    return problem.products, problem.m, problem.n, problem.k
+
+
+def _distinct(problem: Extents) -> tuple[float, float]:
+    """Return which part of A and B is stored; in a convolution taps read elements again."""
+    found: tuple[float, float] = getattr(problem, "distinct", WHOLE)
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GemmShape:
+    """The extents of a GEMM: A [m, k] by B [k, n], or of several of them in one launch."""
+
+    m: int
+    n: int
+    k: int
+    products: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("m", "n", "k", "products"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < 1:
+                raise error("K002", what=name, want="an integer of 1 or more", got=value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A prediction, term by term."""
+
+    us: float
+    """Predicted time in µs: the sum of the terms."""
+    terms: Mapping[str, float]
+    """In µs; what each adds to the total."""
+    workgroups: int
+    occupancy: int
+    """Workgroups that share a compute unit."""
+    rounds: int
+    """Waves of workgroups over the compute units, the last partial one included."""
+    last_round: float
+    """How full the last round is, from 0 to 1."""
+    steps: int
+    """K steps of one workgroup."""
+    flops: float
+    """Multiplications and additions of the problem."""
+    padded_flops: float
+    """The same with all tiles full: what the matrix instructions do."""
+    waves: int
+    """Of all workgroups."""
+    bytes_loaded: float
+    """A and B as the workgroups ask for them, tile by tile, before any cache; no padding."""
+    bytes_least: float
+    """A, B and the result once each."""
+
+    @property
+    def padding(self) -> float:
+        """Part of the matrix instructions that works on padding, from 0 to 1."""
+        return 1.0 - self.flops / self.padded_flops
+
+
+class CostModel:
+    """Prices of some kernels on one GPU, computed once; then a problem costs microseconds.
+
+    Args:
+        rows: The kernels.
+        spec: The GPU.
+        constants: The free constants; those of :func:`~cklang.families.cost_constants.fitted` if
+        left out.
+
+    Raises:
+        CkValueError: N005, there is no kernel.
+    """
+
+    def __init__(
+        self, rows: Sequence[Traits], spec: ArchSpec, constants: Constants | None = None
+    ) -> None:
+        self.spec = spec
+        self.constants = fitted(spec).constants if constants is None else constants
+        self.columns = Columns.stack(rows)
+        self._costs = costs(self.columns, spec, self.constants)
+        self._totals = Mixed(self.columns, spec, self._costs, self.constants)
+        merged, self._merge = np.unique(self.columns.merged, return_inverse=True)
+        self._merged = tuple(int(groups) for groups in merged)
+
+    def times(self, m: float, n: float, k: float, products: float = 1.0) -> Floats:
+        """Return the predicted time of each kernel in µs, shape [kernels]."""
+        return self._totals(m, n, k, products)
+
+    def times_of(self, problem: Extents) -> Floats:
+        """Return the same for a problem; one without a sum takes as long as the shortest sum.
+
+        Kernels that merge groups of a convolution see it as fewer and larger products.
+        """
+        distinct = _distinct(problem)
+        if self._merged == (1,):
+            m, n, k = problem.m, problem.n, max(problem.k, 1)
+            return self._totals(m, n, k, problem.products, distinct)
+        each = np.array([_product(problem, merged) for merged in self._merged], dtype=np.float64)
+        products, rows, columns, sums = each[self._merge].T
+        return self._totals(rows, columns, np.maximum(sums, 1.0), products, distinct)
+
+    def estimate(
+        self,
+        index: int,
+        m: int,
+        n: int,
+        k: int,
+        products: int = 1,
+        distinct: tuple[float, float] = WHOLE,
+    ) -> Estimate:
+        """Return the prediction of kernel ``index`` with its terms.
+
+        Of a kernel that merges groups, the extents are those of merged groups.
+        """
+        t, c = self.columns, self._costs
+        extents = (float(m), float(n), float(k), float(products))
+        g = geometry(t, self.spec, *extents, distinct)
+        full = step_time(c, t.occupancy)
+        last = step_time(c, g.last)
+        p = times(t, g, c, self.constants, full, last)
+        served = g.steps * (g.rounds * t.occupancy + g.partial * g.last)
+        terms = {"launch": p.launch, "split_k": p.split}
+        for name in ("matrix", "lds", "vector", "load", "issue"):
+            terms[name] = served * getattr(c, name)
+        terms["latency"] = p.steps - served * c.work
+        terms |= {"prologue": p.prologues, "epilogue": p.epilogues, "tail": p.tail}
+        waiting = (p.total - p.launch - p.split) - p.units
+        share = p.memory**1.5 / (p.memory**1.5 + p.l2**1.5)
+        terms |= {"memory": waiting * share, "l2": waiting * (1.0 - share)}
+        i = index
+        tiles_m, tiles_n = np.ceil(m / t.tile_m), np.ceil(n / t.tile_n)
+        loaded = products * (m * tiles_n * t.bytes_a + n * tiles_m * t.bytes_b * t.held_b) * k
+        rounds = g.rounds[i] + g.partial[i]
+        filled = g.workgroups[i] / (self.spec.compute_units * t.occupancy[i])
+        padded = products * tiles_m * tiles_n * _steps(t, k) * t.tile_m * t.tile_n * t.tile_k
+        return Estimate(
+            us=float(p.total[i]),
+            terms={name: float(value[i]) for name, value in terms.items()},
+            workgroups=int(g.workgroups[i]),
+            occupancy=int(t.occupancy[i]),
+            rounds=int(rounds),
+            last_round=min(1.0, float(filled - (np.ceil(filled) - 1))),
+            steps=int(g.steps[i]),
+            flops=2.0 * products * m * n * k / float(t.merged[i]),
+            padded_flops=2.0 * float(padded[i]),
+            waves=int(g.workgroups[i] * t.waves[i]),
+            bytes_loaded=float(loaded[i]),
+            bytes_least=float(g.footprint[i]) * 1e6,
+        )
+
+
+def _steps(t: Columns, k: float) -> Floats:
+    """Return the K steps of all workgroups of a tile: split-K shares K tiles out evenly.
+
+    Of stream-K the shortest: a share that ends inside a tile takes a whole loop there.
+    """
+    tiles = np.ceil(k / t.tile_k)
+    least = np.floor(tiles / t.split_k)
+    longer = tiles - least * t.split_k
+    found: Floats = longer * loop_steps(t, least + 1) + (t.split_k - longer) * loop_steps(t, least)
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranked:
+    """One kernel and its predicted time."""
+
+    key: KernelKey
+    us: float
+
+
+@dataclass(slots=True)
+class Ranker:
+    """Candidates of one GPU, ready to be ranked for any number of problems.
+
+    Args:
+        keys: The candidates, all for one architecture.
+        spec: The GPU, for products with another number of compute units than arch_specs' own.
+        resources: What built kernels really use, by key.
+
+    Raises:
+        CkUnsupportedError: N002, the model has no rate for them.
+        CkValueError: N004, N005, the keys are for several architectures, or there is none.
+    """
+
+    keys: tuple[KernelKey, ...]
+    spec: ArchSpec | None = None
+    resources: Mapping[KernelKey, Resources] = field(default_factory=dict)
+    model: CostModel = field(init=False)
+    _merged: tuple[int, ...] = field(init=False)
+    _chosen: dict[object, int] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.keys:
+            raise error("N005")
+        name = self.keys[0].arch if self.spec is None else self.spec.name
+        spec = self.spec or arch(name)
+        for key in self.keys:
+            if key.arch != name:
+                raise error("N004", got=key.arch, want=name)
+        rows = [traits_of(key, spec, self.resources.get(key)) for key in self.keys]
+        self.model = CostModel(rows, spec)
+        self._merged = tuple(sorted({key.algorithm.groups_merged for key in self.keys} - {1}))
+
+    def rank(self, problem: Extents) -> tuple[Ranked, ...]:
+        """Return all candidates, the quickest first; equal times keep the order of the keys."""
+        us = self.model.times_of(problem)
+        order = np.argsort(us, kind="stable")
+        return tuple(Ranked(key=self.keys[i], us=float(us[i])) for i in order)
+
+    def choose(self, problem: Extents) -> KernelKey:
+        """Return the quickest candidate; the answer is remembered."""
+        shape: object = (problem.m, problem.n, problem.k, problem.products, _distinct(problem))
+        if self._merged:
+            shape = (shape, *(_product(problem, merged) for merged in self._merged))
+        index = self._chosen.get(shape)
+        if index is None:
+            index = self._chosen[shape] = int(np.argmin(self.model.times_of(problem)))
+        return self.keys[index]
+
+    def estimate(self, key: KernelKey, problem: Extents) -> Estimate:
+        """Return the prediction for one candidate, term by term."""
+        products, m, n, k = _product(problem, key.algorithm.groups_merged)
+        extents = (m, n, max(k, 1), products)
+        return self.model.estimate(self.keys.index(key), *extents, _distinct(problem))
+
+    def explain(self, problem: Extents) -> str:
+        """Return the predicted times of the first two candidates side by side, as text."""
+        best = [ranked.key for ranked in self.rank(problem)[:2]]
+        count = f"{problem.products} of " if problem.products > 1 else ""
+        shape = f"{count}M={problem.m} N={problem.n} K={problem.k}"
+        title = f"{shape}: the quickest of {len(self.keys)} by the cost model"
+        return "\n".join([title, *self.table(best, problem)])
+
+    def table(self, keys: Sequence[KernelKey], problem: Extents) -> list[str]:
+        """Return the terms of one or two candidates side by side, as lines: chosen, runner-up."""
+        return _table([(key, self.estimate(key, problem)) for key in keys])
+
+
+def estimate(
+    key: KernelKey,
+    problem: Extents,
+    *,
+    spec: ArchSpec | None = None,
+    resources: Resources | None = None,
+) -> Estimate:
+    """Return the predicted time of one kernel on one problem, term by term.
+
+    Raises:
+        CkUnsupportedError: N002, the model knows no rate for the dtype.
+    """
+    held = {} if resources is None else {key: resources}
+    return Ranker(keys=(key,), spec=spec, resources=held).estimate(key, problem)
+
+
+def rank(keys: Sequence[KernelKey], problem: Extents) -> tuple[Ranked, ...]:
+    """Return ``keys`` with their predicted times, the quickest first.
+
+    Raises:
+        CkUnsupportedError: N002, the model knows no rate for a dtype.
+        CkValueError: N004, N005, the keys are for several architectures, or there is none.
+    """
+    return Ranker(keys=tuple(keys)).rank(problem)
+
+
+def _table(columns: Sequence[tuple[KernelKey, Estimate]]) -> list[str]:
+    names = ("chosen", "runner-up")[: len(columns)]
+    lines = [f"  {name}: {key.label}" for name, (key, _) in zip(names, columns, strict=True)]
+
+    def row(label: str, cells: Sequence[str]) -> str:
+        return f"  {label:<12}" + "".join(f"{cell:>14}" for cell in cells)
+
+    estimates = [e for _, e in columns]
+    lines.append(row("µs", names))
+    lines += [row(t, [f"{e.terms[t]:.2f}" for e in estimates]) for t in estimates[0].terms]
+    lines.append(row("total", [f"{e.us:.2f}" for e in estimates]))
+    lines.append(row("workgroups", [str(e.workgroups) for e in estimates]))
+    lines.append(row("rounds", [f"{e.rounds} of {e.occupancy}/CU" for e in estimates]))
+    lines.append(row("last round", [f"{e.last_round:.0%} full" for e in estimates]))
+    lines.append(row("padding", [f"{e.padding:.0%}" for e in estimates]))
+    return lines

@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: MIT
+"""What of a kernel decides its time: extents, bytes and resources, one row a kernel.
+
+The cost model sees nothing else, so kernels of any origin can be compared: those made from a
+:class:`~cklang.keys.KernelKey` and those of a published table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cklang.arch import ArchSpec
+from cklang.errors import error
+from cklang.families.gemm.pipelines import loop_of
+from cklang.keys import DKind, Family, KernelKey, Pipeline
+from cklang.types import DType, Kind
+from cklang.widths import ACCESS_BYTES
+
+if TYPE_CHECKING:
+    from typing import Self
+
+__all__ = [
+    "Columns",
+    "Floats",
+    "Resources",
+    "Traits",
+    "matrix_rate",
+    "registers_wanted",
+    "traits_of",
+]
+
+Floats = npt.NDArray[np.float64]
+
+# Registers of a lane that hold neither accumulators nor tiles: addresses, descriptors, counters.
+_OTHER_REGISTERS = 40
+_PREFETCHES = dict.fromkeys(Pipeline, True)
+"""Whether a pipeline loads the next tile of K while it multiplies the present one: all do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resources:
+    """What a built kernel really uses, from its code object."""
+
+    vgprs: int
+    """Vector registers of a lane, accumulation registers included."""
+    lds_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traits:
+    """One kernel as the cost model sees it; lengths in elements, sizes in bytes."""
+
+    tile_m: float
+    tile_n: float
+    tile_k: float
+    waves: float
+    waves_m: float
+    waves_n: float
+    split_k: float
+    stream: float
+    """Workgroups on a compute unit of a stream-K kernel, which share all steps; else 0."""
+    loop_step: float
+    """K tiles that the loop takes at once; those beyond K are padding."""
+    loop_least: float
+    """K tiles that it computes at least."""
+    prefetches: bool
+    """Whether the next tile of K is loaded during the matrix instructions of the present one."""
+    bytes_a: float
+    bytes_b: float
+    width_a: float
+    """Bytes that one load of A moves; at most 16."""
+    width_b: float
+    bytes_out: float
+    """Bytes that the epilogue moves for each element of the result: E and full-sized D."""
+    b_in_lds: bool
+    """Whether B passes through LDS (preshuffled B goes straight into registers)."""
+    merged: float
+    """Groups of a convolution that share a tile: the other operand is blocks on a diagonal."""
+    held_b: float
+    """Part of B that lies in memory; the rest are the zeros between those blocks."""
+    held_out: float
+    """The same of the result."""
+    scale_k: float
+    """Elements of K that share one scale factor applied to the accumulator; 0 if there is none."""
+    matrix_rate: float
+    """Multiplications and additions of a compute unit per clock at these element types."""
+    occupancy: float
+    """Workgroups that fit on a compute unit together."""
+    registers: float
+    """Vector registers of a lane that the kernel would like to have."""
+
+    @classmethod
+    def of(
+        cls,
+        spec: ArchSpec,
+        *,
+        tile: tuple[int, int, int],
+        waves: tuple[int, int, int],
+        rate: float,
+        prefetches: bool,
+        bytes_a: float,
+        bytes_b: float,
+        bytes_out: float,
+        width_a: float = ACCESS_BYTES,
+        width_b: float = ACCESS_BYTES,
+        split_k: int = 1,
+        stream: int = 0,
+        loop: tuple[int, int] = (1, 1),
+        double_buffer: bool = False,
+        b_in_lds: bool = True,
+        merged: int = 1,
+        merges_out: bool = False,
+        scale_k: int = 0,
+        blocks_per_cu: int = 1,
+        resources: Resources | None = None,
+    ) -> Self:
+        """Derive registers, LDS and occupancy; ``resources`` of a built kernel overrule them.
+
+        ``loop`` is how many K tiles the loop takes at once, and at least. Of ``merged`` groups the
+        result (``merges_out``) or else B is blocks on a diagonal.
+        """
+        m, n, k = tile
+        count = waves[0] * waves[1] * waves[2]
+        staged = m * k * bytes_a + (n * k * bytes_b if b_in_lds else 0)
+        lds = staged * (2 if double_buffer else 1)
+        wanted = registers_wanted(
+            tile=tile,
+            waves=waves,
+            wave_size=spec.wave_size,
+            bytes_a=bytes_a,
+            bytes_b=bytes_b,
+            accumulators=2 if scale_k else 1,
+        )
+        per_simd = spec.vgprs_per_simd_lane
+        waves_per_simd = -(-count // spec.simds_per_cu)
+        held = min(wanted, per_simd / (waves_per_simd * blocks_per_cu))
+        if resources is not None:
+            wanted = held = float(resources.vgprs)
+            lds = float(resources.lds_bytes)
+        return cls(
+            tile_m=m,
+            tile_n=n,
+            tile_k=k,
+            waves=count,
+            waves_m=waves[0],
+            waves_n=waves[1],
+            split_k=split_k,
+            stream=stream,
+            loop_step=loop[0],
+            loop_least=loop[1],
+            prefetches=prefetches,
+            bytes_a=bytes_a,
+            bytes_b=bytes_b,
+            width_a=min(width_a, ACCESS_BYTES),
+            width_b=min(width_b, ACCESS_BYTES),
+            bytes_out=bytes_out,
+            b_in_lds=b_in_lds,
+            merged=merged,
+            held_b=1.0 if merges_out else 1.0 / merged,
+            held_out=1.0 / merged if merges_out else 1.0,
+            scale_k=scale_k,
+            matrix_rate=rate,
+            occupancy=_occupancy(spec, held, lds, count),
+            registers=wanted,
+        )
+
+
+def registers_wanted(
+    *,
+    tile: tuple[int, int, int],
+    waves: tuple[int, int, int],
+    wave_size: int,
+    bytes_a: float,
+    bytes_b: float,
+    accumulators: int = 1,
+) -> float:
+    """Return the vector registers that a lane would like to have.
+
+    Accumulators (one f32 each, ``accumulators`` times), the loads of the next tile in flight, and
+    the fragments of the present one, all of K at once.
+    """
+    m, n, k = tile
+    threads = waves[0] * waves[1] * waves[2] * wave_size
+    sums = m * n / threads * waves[2] * accumulators
+    loads = (m * bytes_a + n * bytes_b) * k / 4 / threads
+    fragments = (m / waves[0] * bytes_a + n / waves[1] * bytes_b) * k / waves[2]
+    return sums + loads + fragments / 4 / wave_size + _OTHER_REGISTERS
+
+
+def _occupancy(spec: ArchSpec, registers: float, lds: float, waves: int) -> float:
+    waves_per_simd = min(spec.vgprs_per_simd_lane // max(registers, 1), spec.max_waves_per_simd)
+    by_registers = waves_per_simd * spec.simds_per_cu // waves
+    by_lds = spec.lds_bytes // lds if lds else by_registers
+    return float(max(1, min(by_registers, by_lds)))
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Traits of many kernels: one float array of shape [kernels] for each field."""
+
+    tile_m: Floats
+    tile_n: Floats
+    tile_k: Floats
+    waves: Floats
+    waves_m: Floats
+    waves_n: Floats
+    split_k: Floats
+    stream: Floats
+    loop_step: Floats
+    loop_least: Floats
+    prefetches: Floats
+    bytes_a: Floats
+    bytes_b: Floats
+    width_a: Floats
+    width_b: Floats
+    bytes_out: Floats
+    b_in_lds: Floats
+    merged: Floats
+    held_b: Floats
+    held_out: Floats
+    scale_k: Floats
+    matrix_rate: Floats
+    occupancy: Floats
+    registers: Floats
+
+    @classmethod
+    def stack(cls, rows: Sequence[Traits]) -> Self:
+        """Turn rows into columns.
+
+        Raises:
+            CkValueError: N005, there is no row.
+        """
+        if not rows:
+            raise error("N005")
+        columns: dict[str, Any] = {
+            f.name: np.array([getattr(row, f.name) for row in rows], dtype=np.float64)
+            for f in fields(cls)
+        }
+        return cls(**columns)
+
+
+def matrix_rate(spec: ArchSpec, dtype: DType) -> float:
+    """Return the matrix rate of one compute unit for A and B of ``dtype``, per clock.
+
+    Raises:
+        CkUnsupportedError: N002, arch_specs has no rate for it.
+    """
+    wanted = "fp8" if dtype.kind is Kind.FLOAT and dtype.bits == 8 else dtype.name
+    for rate in spec.matrix_rates:
+        if rate.dtype == wanted:
+            return float(rate.flops_per_clock)
+    known = ", ".join(rate.dtype for rate in spec.matrix_rates)
+    raise error("N002", gpu=spec.name, dtype=dtype.name, known=known)
+
+
+def traits_of(key: KernelKey, spec: ArchSpec, resources: Resources | None = None) -> Traits:
+    """Return the traits of a kernel of cklang on the GPU that ``spec`` describes.
+
+    Raises:
+        CkUnsupportedError: N002, the GPU has no matrix rate for the types of A and B.
+    """
+    s, a = key.signature, key.algorithm
+    wider = max(s.dtype_a, s.dtype_b, key=lambda dtype: dtype.bits)
+    full = sum(d.dtype.bytes for d in s.d if d.kind in (DKind.FULL, DKind.STRIDED))
+    return Traits.of(
+        spec,
+        tile=a.tile,
+        waves=a.warps,
+        rate=matrix_rate(spec, wider),
+        prefetches=_PREFETCHES[a.pipeline],
+        bytes_a=s.dtype_a.bytes,
+        bytes_b=s.dtype_b.bytes,
+        width_a=a.vector_a * s.dtype_a.bytes,
+        width_b=a.vector_b * s.dtype_b.bits // 8,
+        bytes_out=s.dtype_e.bytes + full,
+        split_k=a.split_k,
+        stream=a.block_per_cu if a.stream_k else 0,
+        loop=loop_of(s, a, spec.wave_size),
+        double_buffer=a.double_buffer,
+        merged=a.groups_merged,
+        merges_out=s.family is Family.CONV_GRAD_WEIGHT,
+        scale_k=s.block_k,
+        blocks_per_cu=a.block_per_cu,
+        resources=resources,
+    )

@@ -1,0 +1,408 @@
+# SPDX-License-Identifier: MIT
+"""From arrays to a problem: what the strides decide is decided here.
+
+Which layout A and B have, how each epilogue operand is read, and which batch axes become rows or
+columns. Axes of extent 1 and their arbitrary strides are made regular first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from cklang.errors import error
+from cklang.families.gemm.host import MAX_BATCH
+from cklang.families.gemm.loop_nest import Axis, Blocks, Nest, folded
+from cklang.families.gemm.problem import (
+    ComputedMatrix,
+    Matrix,
+    Problem,
+    ReadAccess,
+    ScaleAccess,
+    Storage,
+)
+from cklang.fusion.plan import Computed, Read, View
+from cklang.keys import DKind, Layout
+from cklang.types import extents_of
+
+if TYPE_CHECKING:
+    from cklang.fusion.plan import BlockScale, FusedGemm
+
+__all__ = ["problem_of", "refuse_negative", "refuse_overlap"]
+
+
+def problem_of(
+    kernel: FusedGemm, storage: Mapping[str, Storage], dims: Mapping[str, int], epilogue: str
+) -> Problem | None:
+    """Return the problem of one launch, or None if its result has no element.
+
+    Args:
+        kernel: The fused GEMM.
+        storage: Where each value that it reads or writes lies, by value name.
+        dims: The extent of each dim of the program.
+        epilogue: SHA-256 of the canonical text of its epilogue.
+
+    Raises:
+        CkValueError: A030-A035, strides that no kernel reads or writes.
+    """
+    extents = kernel.result.type.extents(dims)
+    shape = [extents[axis] for axis in kernel.axes]
+    if 0 in shape:
+        return None
+    reads_a, reads_b = kernel.a.reads, kernel.b.reads
+    views = [scale.view for scale in (kernel.scale_a, kernel.scale_b) if scale]
+    e = storage[kernel.result.name]
+    given = [(storage[r.value.name], (*r.axes[:-1], None)) for r in reads_a]
+    given += [(storage[r.value.name], (*r.axes[:-2], None, r.axes[-1])) for r in reads_b]
+    given += [(e, kernel.axes), *((storage[r.value.name], r.axes) for r in kernel.reads)]
+    scales = [storage[view.value.name] for view in views]
+    given += zip(scales, _scale_maps(kernel), strict=True)
+    plain_b = storage[kernel.b.value.name] if isinstance(kernel.b, View) else None
+    for each, _ in given:
+        refuse_negative(each)
+        if each.prepared is not None and each is not plain_b:
+            raise error("A052", name=each.name)
+    axes = [
+        Axis(extent=extent, strides=tuple(_stride(each, axes[i]) for each, axes in given))
+        for i, extent in enumerate(shape)
+    ]
+    k = _depth(kernel.a, storage, dims)
+    steps_a = [_stride(storage[read.value.name], read.axes[-1]) for read in reads_a]
+    steps_b = [_stride(storage[read.value.name], read.axes[-2]) for read in reads_b]
+    counts = len(reads_a), len(reads_b)
+    last = sum(counts)
+    first = last + 1 + len(kernel.reads)
+    nest = folded(
+        Nest(
+            batch=tuple(axes[:-2]),
+            rows=axes[-2],
+            columns=axes[-1],
+            whole_k=(
+                k <= 1 or isinstance(kernel.a, Computed) or steps_a[0] == 1,
+                k <= 1 or isinstance(kernel.b, Computed) or steps_b[0] == 1,
+            ),
+            counts=counts,
+            blocks=_blocks(kernel, first),
+        )
+    )
+    if len(nest.batch) > MAX_BATCH:
+        extents = tuple(axis.extent for axis in nest.batch)
+        raise error("A034", extents=extents, limit=MAX_BATCH, kernel=kernel.name)
+    batches = list(zip(*(axis.strides for axis in nest.batch), strict=True)) or [()] * len(given)
+    places = [
+        _Place(storage=each, batch=batch, steps=(by_row, by_column))
+        for (each, _), batch, by_row, by_column in zip(
+            given, batches, nest.rows.strides, nest.columns.strides, strict=True
+        )
+    ]
+    m, n = nest.rows.extent, nest.columns.extent
+    along_a = [p.along(0, step) for p, step in zip(places[: counts[0]], steps_a, strict=True)]
+    along_b = [p.along(1, step) for p, step in zip(places[counts[0] : last], steps_b, strict=True)]
+    scale_a = _scale(kernel.scale_a, storage, nest.rows, 1, first, batches)
+    scale_b = _scale(
+        kernel.scale_b, storage, nest.columns, -1, first + (scale_a is not None), batches
+    )
+    return Problem(
+        batch=tuple(axis.extent for axis in nest.batch),
+        m=m,
+        n=n,
+        k=k,
+        a=_side(kernel.a, (m, k), along_a, Layout.ROW),
+        b=_side(kernel.b, (k, n), along_b, Layout.COL),
+        e=_result(kernel.result.name, nest, places[last]),
+        d=tuple(
+            _access(read, (m, n), place)
+            for read, place in zip(kernel.reads, places[last + 1 : first], strict=True)
+        ),
+        epilogue=epilogue,
+        scale_a=scale_a,
+        scale_b=scale_b,
+        sparse=kernel.op == "gemm24",
+    )
+
+
+def _scale_maps(kernel: FusedGemm) -> list[tuple[int | None, ...]]:
+    """Return the axis of each scale that runs with each axis of the kernel.
+
+    Blocks of several rows or columns run with none: how far a step goes depends on the row.
+    """
+    maps: list[tuple[int | None, ...]] = []
+    if kernel.scale_a:
+        *batch, row, _ = kernel.scale_a.view.perm
+        maps.append((*batch, row if kernel.scale_a.block[0] == 1 else None, None))
+    if kernel.scale_b:
+        *batch, _, column = kernel.scale_b.view.perm
+        maps.append((*batch, None, column if kernel.scale_b.block[1] == 1 else None))
+    return maps
+
+
+def _blocks(kernel: FusedGemm, first: int) -> tuple[Blocks | None, Blocks | None]:
+    """Return what folding must know of the scales, the first of which is operand ``first``."""
+    a, b = kernel.scale_a, kernel.scale_b
+    return (
+        Blocks(operand=first, single=a.block[0] == 1) if a else None,
+        Blocks(operand=first + bool(a), single=b.block[1] == 1) if b else None,
+    )
+
+
+def _scale(
+    scale: BlockScale | None,
+    storage: Mapping[str, Storage],
+    loop: Axis,
+    turn: int,
+    index: int,
+    batches: Sequence[tuple[int, ...]],
+) -> ScaleAccess | None:
+    """Return the access of scales, operand ``index`` of a launch.
+
+    Args:
+        scale: What fusion says of them.
+        storage: Where each value lies.
+        loop: The rows of A or the columns of B, with the strides of all operands.
+        turn: 1 for A, whose axes are (rows, K), -1 for B: (K, columns).
+        index: Which operand.
+        batches: Batch strides of all operands.
+    """
+    if scale is None:
+        return None
+    stored = storage[scale.view.value.name]
+    outer, along_k = scale.view.perm[-2:][::turn]
+    block, block_k = scale.block[::turn]
+    # Rows that a batch was joined to go on from one another; blocks of several rows are never so.
+    stride = loop.strides[index] if block == 1 else _stride(stored, outer)
+    stride_k = _stride(stored, along_k)
+    count_k = 1 if along_k is None else stored.shape[along_k]
+    last = (-(-loop.extent // block) - 1) * stride + max(count_k - 1, 0) * stride_k
+    return ScaleAccess(
+        value=scale.view.value.name,
+        dtype=stored.dtype,
+        alignment=stored.alignment,
+        batch=batches[index],
+        block=(block, block_k),
+        stride=stride,
+        stride_k=stride_k,
+        span=last + 1,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """How an operand is stepped through along the batch, and from row to row, column to column."""
+
+    storage: Storage
+    batch: tuple[int, ...]
+    steps: tuple[int, int]
+
+    def along(self, own: int, step: int) -> _Place:
+        """Return it as part of a matrix that has axis ``own`` of the result, and K."""
+        steps = (self.steps[0], step) if own == 0 else (step, self.steps[1])
+        return replace(self, steps=steps)
+
+
+def _depth(side: View | Computed, storage: Mapping[str, Storage], dims: Mapping[str, int]) -> int:
+    """Return the extent of K, the columns of A."""
+    if isinstance(side, Computed):
+        return extents_of(side.extents, dims)[1]
+    axis = side.perm[-1]
+    return 1 if axis is None else storage[side.value.name].shape[axis]
+
+
+def _side(
+    side: View | Computed, shape: tuple[int, int], places: Sequence[_Place], usual: Layout
+) -> Matrix | ComputedMatrix:
+    if isinstance(side, View):
+        return _matrix(side, shape, places[0])
+    layout = _common_layout(shape, places, usual)
+    turned = layout is Layout.COL
+    accesses = []
+    for read, place in zip(side.reads, places, strict=True):
+        axes, extents, (by_row, by_column) = read.axes, shape, place.steps
+        if turned:
+            axes, extents = (*axes[:-2], axes[-1], axes[-2]), (shape[1], shape[0])
+            place = replace(place, steps=(by_column, by_row))
+        accesses.append(_access(replace(read, axes=axes), extents, place))
+    rows, columns = shape
+    return ComputedMatrix(
+        value=side.value.name,
+        dtype=side.value.type.dtype,
+        layout=layout,
+        rows=rows,
+        columns=columns,
+        reads=tuple(accesses),
+    )
+
+
+def _common_layout(shape: tuple[int, int], places: Sequence[_Place], usual: Layout) -> Layout:
+    """Return the axis along which most matrices that are read are contiguous."""
+    rows, columns = shape
+    votes = {Layout.ROW: 0, Layout.COL: 0}
+    for place in places:
+        by_row, by_column = place.steps
+        if by_row and by_column:
+            votes[Layout.ROW] += columns > 1 and by_column == 1
+            votes[Layout.COL] += rows > 1 and by_row == 1
+    other = Layout.COL if usual is Layout.ROW else Layout.ROW
+    return other if votes[other] > votes[usual] else usual
+
+
+def _stride(storage: Storage, axis: int | None) -> int:
+    """Return the stride along an axis that runs with a kernel's; an extent of 1 takes no step."""
+    return 0 if axis is None or storage.shape[axis] == 1 else storage.strides[axis]
+
+
+def _matrix(view: View, shape: tuple[int, int], place: _Place) -> Matrix:
+    storage, strides = place.storage, place.steps
+    rows, columns = shape
+    by_row, by_column = strides
+    first, second = view.perm[-2:]
+    turned = first is not None and second is not None and first > second
+    if storage.prepared is not None:
+        return _prepared(storage, view, shape)
+    if storage.dtype.packed:
+        return _packed(view, shape, place)
+    layout = _layout(shape, strides, Layout.COL if turned else Layout.ROW)
+    if layout is None:
+        raise error("A030", name=storage.name, shape=storage.shape, strides=storage.strides)
+    if rows == 0 or columns == 0:
+        stride = 0
+    elif layout is Layout.ROW:
+        stride = by_row if rows > 1 else columns
+    else:
+        stride = by_column if columns > 1 else rows
+    return Matrix(
+        value=view.value.name,
+        dtype=storage.dtype,
+        alignment=storage.alignment,
+        batch=place.batch,
+        layout=layout,
+        rows=rows,
+        columns=columns,
+        stride=stride,
+    )
+
+
+def _packed(view: View, shape: tuple[int, int], place: _Place) -> Matrix:
+    """Return a packed matrix. Its rows have room for whole accesses, be there one or many."""
+    storage = place.storage
+    by_rows = view.perm[-1] == storage.strides.index(1)
+    outer = 0 if by_rows else 1
+    axis = view.perm[-2:][outer]
+    return Matrix(
+        value=view.value.name,
+        dtype=storage.dtype,
+        alignment=storage.alignment,
+        batch=place.batch,
+        layout=Layout.ROW if by_rows else Layout.COL,
+        rows=shape[0],
+        columns=shape[1],
+        # A single row has no step; where axes were folded, the step is theirs.
+        stride=place.steps[outer] if axis is None or shape[outer] > 1 else storage.strides[axis],
+    )
+
+
+def _prepared(storage: Storage, view: View, shape: tuple[int, int]) -> Matrix:
+    """Return a prepared weight as B."""
+    k, n = shape
+    if storage.prepared is None or view.perm != (storage.k_axis, 1 - storage.k_axis):
+        raise error("A052", name=storage.name)
+    return Matrix(
+        value=view.value.name,
+        dtype=storage.dtype,
+        alignment=storage.alignment,
+        layout=Layout.PREPARED,
+        rows=k,
+        columns=n,
+        stride=storage.prepared.extents(n, k)[1],
+        prepared=storage.prepared,
+    )
+
+
+def _layout(shape: tuple[int, int], strides: tuple[int, int], written: Layout) -> Layout | None:
+    """Return the layout of a matrix, or None if neither axis is contiguous.
+
+    Axes of extent 1 fit both: then the axis that is really contiguous decides, so that it is read
+    in vectors, and last how the matrix was written down.
+    """
+    legal = {
+        Layout.ROW: shape[1] <= 1 or strides[1] == 1,
+        Layout.COL: shape[0] <= 1 or strides[0] == 1,
+    }
+    really = {
+        Layout.ROW: shape[1] > 1 and strides[1] == 1,
+        Layout.COL: shape[0] > 1 and strides[0] == 1,
+    }
+    other = Layout.COL if written is Layout.ROW else Layout.ROW
+    for facts in (really, legal):
+        for layout in (written, other):
+            if facts[layout] and legal[layout]:
+                return layout
+    return None
+
+
+def _result(value: str, nest: Nest, place: _Place) -> Matrix:
+    storage, (by_row, by_column) = place.storage, place.steps
+    rows, columns = nest.rows.extent, nest.columns.extent
+    if columns > 1 and by_column != 1:
+        raise error("A032", name=storage.name, shape=storage.shape, strides=storage.strides)
+    stride = by_row if rows > 1 else columns
+    if stride < columns:
+        raise error("A033", name=storage.name, stride=stride, columns=columns)
+    refuse_overlap(storage)
+    return Matrix(
+        value=value,
+        dtype=storage.dtype,
+        alignment=storage.alignment,
+        batch=place.batch,
+        layout=Layout.ROW,
+        rows=rows,
+        columns=columns,
+        stride=stride,
+    )
+
+
+def refuse_overlap(storage: Storage) -> None:
+    """Refuse a result in which a longer step does not pass all that shorter ones reach (A035)."""
+    reach = 1
+    for stride, extent in sorted(zip(storage.strides, storage.shape, strict=True)):
+        if extent > 1 and stride < reach:
+            raise error("A035", name=storage.name, shape=storage.shape, strides=storage.strides)
+        reach += (extent - 1) * stride
+
+
+def refuse_negative(storage: Storage) -> None:
+    """Refuse an operand that is read backwards (A031)."""
+    axes = zip(storage.shape, storage.strides, strict=True)
+    if any(extent > 1 and stride < 0 for extent, stride in axes):
+        raise error("A031", name=storage.name, strides=storage.strides)
+
+
+def _access(read: Read, extents: tuple[int, int], place: _Place) -> ReadAccess:
+    storage, (m, n), (stride_m, stride_n) = place.storage, extents, place.steps
+    along_m = stride_m != 0 or (m == 1 and read.axes[-2] is not None)
+    along_n = stride_n != 0 or (n == 1 and read.axes[-1] is not None)
+    if along_n and n == 1:
+        stride_n = 1
+    if along_m and m == 1:
+        stride_m = n if along_n else 1
+    return ReadAccess(
+        value=read.value.name,
+        dtype=storage.dtype,
+        alignment=storage.alignment,
+        batch=place.batch,
+        kind=_kind(along_m, along_n, stride_n),
+        stride_m=stride_m,
+        stride_n=stride_n,
+        span=1 + max(m - 1, 0) * stride_m + max(n - 1, 0) * stride_n,
+    )
+
+
+def _kind(along_m: bool, along_n: bool, stride_n: int) -> DKind:
+    if along_n and stride_n != 1:
+        return DKind.STRIDED
+    return {
+        (True, True): DKind.FULL,
+        (False, True): DKind.ROW,
+        (True, False): DKind.COLUMN,
+        (False, False): DKind.SCALAR,
+    }[along_m, along_n]

@@ -1,0 +1,418 @@
+# SPDX-License-Identifier: MIT
+"""GEMM: a kernel key and an epilogue function become CK Tile C++ and the C that fills it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from cklang.arch import arch
+from cklang.errors import error
+from cklang.families.gemm.kinds import FAMILIES, family_names
+from cklang.families.gemm.pipelines import PIPELINES, PipelineRow
+from cklang.fusion.parts import split
+from cklang.ir.nodes import Function
+from cklang.keys import (
+    Algorithm,
+    ConvSpecial,
+    DKind,
+    DOperand,
+    KernelKey,
+    Layout,
+    Pipeline,
+    Reduction,
+    Scale,
+    Signature,
+)
+from cklang.lowering.headers import PRECOMPILED
+from cklang.lowering.places import PlacedFill, place_fill
+from cklang.lowering.pointwise import c_functions, c_type
+from cklang.lowering.render import template
+from cklang.types import DType, Kind, bool_, e8m0, f32, fp4, i4, i32
+from cklang.widths import ACCESS_BYTES
+
+__all__ = ["HOLE", "PROLOGUES", "KernelSource", "is_mx", "lower", "read_width", "unsupported"]
+
+HOLE = "ck_epilogue"
+"""The symbol that every stencil leaves open."""
+
+PROLOGUES = {"A": "ck_prologue_a", "B": "ck_prologue_b"}
+"""The symbols that it leaves open if a function computes A or B."""
+
+_LAYOUTS = {Layout.ROW: "Row", Layout.COL: "Column", Layout.PREPARED: "Column"}
+
+_SPECIAL = {each: each.value for each in ConvSpecial} | {ConvSpecial.DEFAULT: "ordinary"}
+"""C++ has other plans for the word default."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelSource:
+    """The texts of one kernel."""
+
+    stencil: str
+    """HIP C++ with two faces: device pass, the kernel with its epilogue open; host pass, the host
+    face. Equal for all kernels whose keys differ in the epilogue only."""
+    fill: str
+    """Plain C that defines the epilogue, and the functions of A and B if they are computed. Its
+    statements name the user's lines."""
+    hole: str
+    """Symbol of the epilogue function."""
+    kernel: str
+    """Symbol of the kernel."""
+    halves: bool = True
+    """Whether the stencil is compiled in two halves, main loop and epilogue."""
+    precompiled: str = PRECOMPILED
+    """The file of :mod:`cklang.lowering.headers` that holds all CK Tile headers it includes."""
+    host_headers: bool = True
+    """Whether the host face includes them too."""
+
+    @property
+    def placed(self) -> PlacedFill:
+        """The fill as it is compiled: without the user's places, which it keeps beside it."""
+        return place_fill(self.fill)
+
+    @property
+    def inline(self) -> str:
+        """The kernel as one text: what a stencil and its fill are together."""
+        return f"{self.stencil}\n{self.fill}"
+
+
+def lower(key: KernelKey, epilogue: Function, source_lines: Sequence[str] = ()) -> KernelSource:
+    """Return the source of the kernel ``key`` whose epilogue is ``epilogue``.
+
+    Args:
+        key: What to compute, how, and for which GPU.
+        epilogue: A region (acc, d0, ..., a0, ..., b0, ...), with a parameter for each operand of
+            the signature, to the result, then the elements of A and of B where they are computed.
+        source_lines: The user's Python, written as comments above the function.
+
+    Raises:
+        CkInternalError: L002, region and signature disagree.
+        CkUnsupportedError: L003, the algorithm has a choice for which there is no CK Tile spelling
+            here.
+    """
+    _check(key, epilogue)
+    kernel = _kernel_name(key)
+    functions = _functions(key.signature, epilogue)
+    text = template(FAMILIES[key.signature.family].template).render(
+        _context(key, functions, kernel)
+    )
+    return KernelSource(
+        stencil=text,
+        fill=c_functions(functions, source_lines),
+        hole=HOLE,
+        kernel=kernel,
+    )
+
+
+def _check(key: KernelKey, epilogue: Function) -> None:
+    s, a = key.signature, key.algorithm
+    want = [c_type(s.dtype_acc), *(c_type(each.dtype) for each in (*s.d, *s.a, *s.b))]
+    got = [c_type(p.type.dtype) for p in epilogue.params]
+    results = 1 + bool(s.a) + bool(s.b)
+    if want != got or len(a.vector_d) != len(s.d) or len(epilogue.results) != results:
+        raise error("L002", want=", ".join(want), got=", ".join(got), vectors=a.vector_d)
+    for name, value, legal in unsupported(s, a):
+        raise error("L003", name=name, got=value, want=legal)
+
+
+def _functions(signature: Signature, epilogue: Function) -> dict[str, Function]:
+    """Return the function of each hole."""
+    counts = {HOLE: 1 + len(signature.d)}
+    counts |= {PROLOGUES["A"]: len(signature.a)} if signature.a else {}
+    counts |= {PROLOGUES["B"]: len(signature.b)} if signature.b else {}
+    parts = split(epilogue, tuple(counts.values()))
+    return dict(zip(counts, parts, strict=True))
+
+
+def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[str, str, str]]:
+    """Yield (field, value, legal values) for each choice that has no CK Tile spelling here.
+
+    What is said of a field depends on the signature and on fields before it alone.
+    """
+    s, a = signature, algorithm
+    row = PIPELINES.get(a.pipeline)
+    if row is None:
+        yield "pipeline", _word(a.pipeline), " or ".join(map(_word, PIPELINES))
+        return
+    if (s.a or s.b) and not row.computed:
+        through = [_word(name) for name, each in PIPELINES.items() if each.computed]
+        yield "pipeline", _word(a.pipeline), " or ".join(through)
+        return
+    both = (False, True)
+    # Who shares K: its wave groups already, or its tiles with those of other products.
+    family = FAMILIES[s.family]
+    whole = row.wave_groups > 1 or not family.shares
+    conv = s.spatial > 0
+    along_k = (a.warps[0], a.warps[1], 1) if row.wave_groups == 1 else (1, 1, row.wave_groups)
+    choices: tuple[tuple[str, object, Collection[object]], ...] = (
+        ("pipeline", a.pipeline, _scaled_pipelines() if _has_loop(s) else (a.pipeline,)),
+        ("dtype_acc", s.dtype_acc, (i32 if s.dtype_a.kind is Kind.INT else f32,)),
+        ("dtype_b", s.dtype_b, _dtypes_b(s, row)),
+        ("layouts", s.layouts, (family.layouts or s.layouts,)),
+        ("sparse", s.sparse, both if row.sparse else (False,)),
+        ("layout_a", s.layout_a, _layouts_a(s, row)),
+        ("layout_b", s.layout_b, _layouts_b(s, row)),
+        ("layout_e", s.layout_e, (Layout.ROW,)),
+        ("special", a.special, family.specials),
+        ("groups_merged", a.groups_merged, (a.groups_merged,) if conv else (1,)),
+        ("warps", a.warps, (along_k,)),
+        ("reduction", a.reduction, _reductions(a, conv)),
+        ("stream_k", a.stream_k, (False,) if a.split_k > 1 or whole else both),
+        ("split_k", a.split_k, (1,) if whole else (a.split_k,)),
+        ("persistent", a.persistent, both if _may_persist(a, row, conv) else (False,)),
+        ("double_buffer", a.double_buffer, (row.buffers == 2,)),
+        ("num_wave_groups", a.num_wave_groups, (row.wave_groups,)),
+        ("transpose_c", a.transpose_c, both if row.transposed and not s.sparse else (False,)),
+    )
+    for name, value, legal in choices:
+        if value not in legal:
+            yield name, _word(value), " or ".join(map(_word, legal))
+
+
+_PLAIN = (Layout.ROW, Layout.COL)
+
+
+def _stored_as(signature: Signature) -> str:
+    """Return what B's source is called, if it is no matrix of whole elements in rows or columns."""
+    return "Prepared" if _is_prepared(signature) else _rows_of(signature.dtype_b)
+
+
+def _rows_of(dtype: DType) -> str:
+    return "PackedRows" if dtype.packed else ""
+
+
+def _is_prepared(signature: Signature) -> bool:
+    return signature.layout_b is Layout.PREPARED
+
+
+def _dtypes_b(signature: Signature, row: PipelineRow) -> tuple[DType, ...]:
+    if signature.dtype_b == i4:
+        return (i4,) if row.packed else (signature.dtype_a,)
+    return (signature.dtype_b,) if row.mixed else (signature.dtype_a,)
+
+
+def _layouts_a(signature: Signature, row: PipelineRow) -> tuple[Layout, ...]:
+    return _PLAIN if row.any_layout and not signature.dtype_a.packed else (Layout.ROW,)
+
+
+def _layouts_b(signature: Signature, row: PipelineRow) -> tuple[Layout, ...]:
+    if row.prepared:
+        return (Layout.PREPARED,)
+    return _PLAIN if row.any_layout and not signature.dtype_b.packed else (Layout.COL,)
+
+
+def _policy(signature: Signature, algorithm: Algorithm) -> str:
+    if signature.sparse:
+        return "SparsePolicy"
+    if _is_prepared(signature):
+        return "PreparedPolicy"
+    takes_exponents = signature.dtype_a == fp4 or is_mx(signature, algorithm)
+    return "MxPolicy" if takes_exponents else "VectorPolicy"
+
+
+_MX_WARP_K = (64, 128)
+"""K of the matrix instructions that take scales."""
+
+
+def is_mx(signature: Signature, algorithm: Algorithm) -> bool:
+    """Whether the matrix instructions apply the scales: exponents of 32 elements each.
+
+    Those of 4-bit floats take exponents always, 0 if there are no scales.
+    """
+    scales = [scale for scale in (signature.scale_a, signature.scale_b) if scale]
+    exponents = all(scale.dtype == e8m0 and scale.block == (1, 32) for scale in scales)
+    some = bool(scales) or signature.dtype_a == fp4
+    return some and exponents and algorithm.warp_tile[2] in _MX_WARP_K
+
+
+def _has_loop(signature: Signature) -> bool:
+    """Whether the loop over K is ours."""
+    return signature.block_k > 0 or signature.dtype_a == fp4
+
+
+def _scaled_pipelines() -> tuple[Pipeline, ...]:
+    return tuple(pipeline for pipeline, row in PIPELINES.items() if row.block_scale_loop)
+
+
+def _shared(algorithm: Algorithm) -> bool:
+    return algorithm.split_k > 1 or algorithm.stream_k
+
+
+def _may_persist(algorithm: Algorithm, row: PipelineRow, conv: bool) -> bool:
+    """Whether workgroups may go from tile to tile; with stream-K, before they share the rest."""
+    if row.wave_groups > 1:
+        return False
+    return not _shared(algorithm) or (conv and algorithm.stream_k)
+
+
+def _reductions(algorithm: Algorithm, conv: bool) -> tuple[Reduction, ...]:
+    if not _shared(algorithm):
+        return (Reduction.NONE,)
+    # No product is summed in a tree yet: the workspace of GEMM kernels has a counter a tile.
+    return (Reduction.WORKSPACE, Reduction.ATOMIC, *((Reduction.TREE,) if conv else ()))
+
+
+def _word(value: object) -> str:
+    return str(value.value if isinstance(value, Enum) else value)
+
+
+def _kernel_name(key: KernelKey) -> str:
+    s, a = key.signature, key.algorithm
+    tile = "x".join(map(str, a.tile))
+    family = s.family.value if s.spatial else "gemm"
+    return f"ck_{family}_{s.dtype_a}_{s.dtype_b}_{s.dtype_e}_{s.layouts}_{tile}"
+
+
+def read_width(operand: DOperand, vector: int) -> int:
+    """Return the elements that one load moves of what A or B is computed from.
+
+    Args:
+        operand: What is read.
+        vector: Elements of A or B that are computed at once.
+    """
+    if operand.kind not in (DKind.FULL, DKind.ROW):
+        return 1
+    return min(vector, ACCESS_BYTES * 8 // operand.dtype.bits)
+
+
+def _side(
+    name: str,
+    operands: Sequence[DOperand],
+    vector: int,
+    functions: Mapping[str, Function],
+    stored: str = "",
+) -> dict[str, object]:
+    """Return what the template says of A or B: a function and its operands, or a stored matrix."""
+    if not operands:
+        return {"name": name, "operands": (), "stored": stored}
+    arguments = [f"x{i}" for i in range(len(operands))]
+    return {
+        "name": name,
+        **_hole(PROLOGUES[name], functions[PROLOGUES[name]], arguments),
+        "operands": [
+            {"type": _stored(o.dtype), "kind": o.kind.value, "vector": read_width(o, vector)}
+            for o in operands
+        ],
+    }
+
+
+_SCALES = {f32: "F32Scale", e8m0: "E8m0Scale"}
+
+
+def _scale(scale: Scale | None, *, k_is_inner: bool) -> dict[str, object]:
+    """Return what the template says of the scales of A or B."""
+    if scale is None:
+        return {"scale": None}
+    return {
+        "scale": f"{_SCALES[scale.dtype]}, {scale.block[0]}, {scale.block[1]}",
+        "k_is_inner": str(k_is_inner).lower(),
+    }
+
+
+def _hole(symbol: str, function: Function, names: Sequence[str]) -> dict[str, object]:
+    """Return the declaration of a hole in pieces."""
+    types = [c_type(p.type.dtype) for p in function.params]
+    return {
+        "hole": symbol,
+        "result": c_type(function.results[0].type.dtype),
+        "types": _list(types),
+        "params": _list(f"{t} {n}" for t, n in zip(types, names, strict=True)),
+        "args": _list(names),
+    }
+
+
+def _context(key: KernelKey, functions: Mapping[str, Function], kernel: str) -> dict[str, object]:
+    s, a = key.signature, key.algorithm
+    flags = ("pad_m", "pad_n", "pad_k", "double_buffer", "transpose_c", "persistent")
+    count = range(len(s.d))
+    return {
+        "wide": s.dtype_a.bytes > 2,
+        "key_json": json.dumps(key.stencil.to_json(), sort_keys=True),
+        "a": s.dtype_a,
+        "b": s.dtype_b,
+        "acc": s.dtype_acc,
+        "e": s.dtype_e,
+        "layout_a": _LAYOUTS[s.layout_a],
+        "layout_b": _LAYOUTS[s.layout_b],
+        "layout_e": _LAYOUTS[s.layout_e],
+        "operands": [
+            {"type": _stored(d.dtype), "kind": d.kind.value, "vector": vector}
+            for d, vector in zip(s.d, a.vector_d, strict=True)
+        ],
+        "tile": _list(a.tile),
+        "warps": _list(a.warps),
+        "warp_tile": _list(a.warp_tile),
+        "warps_m": a.warps[0],
+        "warps_n": a.warps[1],
+        "warp_tile_m": a.warp_tile[0],
+        "warp_tile_n": a.warp_tile[1],
+        "warp_tile_k": a.warp_tile[2],
+        **{name: str(getattr(a, name)).lower() for name in flags},
+        **_pipeline(a, s),
+        "sparse": s.sparse,
+        "prepared": _is_prepared(s),
+        "packed": s.dtype_b.packed,
+        "multiplied_b": "A" if s.dtype_b == i4 else "B",
+        "epilogue": a.epilogue.value,
+        "work": "stream_k" if a.stream_k else "split_k" if a.split_k > 1 else "tiles",
+        "reduction": a.reduction.value,
+        "num_wave_groups": a.num_wave_groups,
+        "vector_a": a.vector_a,
+        "vector_b": a.vector_b,
+        "vector_e": a.vector_e,
+        "block_per_cu": a.block_per_cu,
+        "d_types": _list(f"D{i}::DataType" for i in count),
+        "d_layouts": _list("Row" for _ in count),
+        "d_names": "".join(f", D{i}" for i in count),
+        "sides": (
+            {
+                **_side("A", s.a, a.vector_a, functions, _rows_of(s.dtype_a)),
+                **_scale(s.scale_a, k_is_inner=s.layout_a is Layout.ROW),
+            },
+            {
+                **_side("B", s.b, a.vector_b, functions, _stored_as(s)),
+                **_scale(s.scale_b, k_is_inner=s.layout_b is not Layout.ROW),
+            },
+        ),
+        "epilogue_hole": _hole(HOLE, functions[HOLE], ["acc", *(f"d{i}" for i in count)]),
+        "kernel": kernel,
+        **family_names(s, a),
+        "spatial": s.spatial,
+        "merged": a.groups_merged,
+        "special": _SPECIAL[a.special],
+        "gfx_major": arch(key.arch).version[0],
+    }
+
+
+def _pipeline(algorithm: Algorithm, signature: Signature) -> dict[str, object]:
+    row = PIPELINES[algorithm.pipeline]
+    lds = "cklang::mainloop_lds<Shape, A, B>"
+    if row.prepared:
+        lds = "cklang::tile_lds<Shape::kM * Shape::kK, A>"
+    if row.buffers > 1:
+        lds = f"{row.buffers} * {lds}"
+    if row.acc_in_lds:
+        lds = f"ck_tile::max({lds}, cklang::acc_lds<Shape, AccType>)"
+    return {
+        "headers": row.headers,
+        "mainloop": row.block_scale_loop if _has_loop(signature) else "Mainloop",
+        "policy_class": _policy(signature, algorithm),
+        "pipeline": row.ck,
+        "policy": row.policy,
+        "scheduler": algorithm.scheduler.value.capitalize(),
+        "tail": row.tail,
+        "step": row.step or 1,
+        "loop_lds": lds,
+    }
+
+
+def _stored(dtype: DType) -> str:
+    """Return the C++ type that an operand is loaded as; buffer loads know bytes but no bool."""
+    return "ck_tile::int8_t" if dtype is bool_ else dtype.ck
+
+
+def _list(items: object) -> str:
+    return ", ".join(map(str, items))  # type: ignore[call-overload]

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: MIT
+"""One launch as numbers: extents, layouts, strides and alignments of the arrays of a fused GEMM.
+
+``strides.py`` makes problems of arrays, ``arrayless.py`` makes them without.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from cklang.device.preshuffle import Arrangement
+from cklang.keys import DKind, DOperand, Family, Layout, Scale, Signature
+from cklang.types import DType, Kind, f32, i32
+
+__all__ = [
+    "Array",
+    "ComputedMatrix",
+    "Matrix",
+    "Operand",
+    "Problem",
+    "ReadAccess",
+    "ScaleAccess",
+    "Storage",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Storage:
+    """How one value of a program lies in memory; strides in elements."""
+
+    name: str
+    """How messages call it."""
+    dtype: DType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    alignment: int
+    """Largest power of two up to 4 that divides its address, in bytes."""
+    prepared: Arrangement | None = None
+    """The order of a prepared weight."""
+    k_axis: int = 0
+    """Of a prepared weight: the axis that the product sums over."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operand:
+    """What is common to all operands of a launch: whose memory it is."""
+
+    value: str
+    """Name of the value in the program."""
+    dtype: DType
+    alignment: int
+    batch: tuple[int, ...] = ()
+    """Elements from one matrix to the next along each batch axis of the problem."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matrix(Operand):
+    """A [M, K], B [K, N] or E [M, N] with one contiguous axis."""
+
+    layout: Layout
+    rows: int
+    columns: int
+    stride: int
+    """Elements from one row (row layout) or column (column layout) to the next; of a prepared B
+    from one row of warp tiles to the next."""
+    prepared: Arrangement | None = None
+    """The order of a prepared B."""
+
+    @property
+    def contiguous(self) -> int:
+        """Extent of the contiguous axis."""
+        if self.prepared is not None or self.dtype.packed:
+            return self.stride
+        return self.columns if self.layout is Layout.ROW else self.rows
+
+    @property
+    def span(self) -> int:
+        """Elements from the first to the last, gaps included."""
+        if self.prepared is not None:
+            rows, row = self.prepared.extents(self.columns, self.rows)
+            return rows * row
+        other = self.rows if self.layout is Layout.ROW else self.columns
+        return max(other - 1, 0) * self.stride + self.contiguous
+
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        """What of it lies in memory: itself."""
+        return (self,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadAccess(Operand):
+    """An operand of a function at (m, n): pointer + m * stride_m + n * stride_n.
+
+    Of a function that computes A or B, n counts along the axis that is contiguous in its layout.
+    """
+
+    kind: DKind
+    stride_m: int
+    stride_n: int
+    span: int
+
+
+Array: TypeAlias = Matrix | ReadAccess
+"""What lies in memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComputedMatrix:
+    """A [M, K] or B [K, N] that a function computes from ``reads`` as it is loaded."""
+
+    value: str
+    """Name of the value in the program."""
+    dtype: DType
+    layout: Layout
+    """Which of its axes accesses run along: ROW for the columns, COL for the rows."""
+    rows: int
+    columns: int
+    reads: tuple[ReadAccess, ...]
+    prepared: None = None
+    """There is no order in which it stands anywhere."""
+
+    @property
+    def contiguous(self) -> int:
+        """Extent of the axis that accesses run along."""
+        return self.columns if self.layout is Layout.ROW else self.rows
+
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        """What of it lies in memory: what it is computed from."""
+        return self.reads
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleAccess(Operand):
+    """The scales of A or B: that of block (i, j) at pointer + i * stride + j * stride_k."""
+
+    block: tuple[int, int]
+    """Rows of A or columns of B, and elements along K."""
+    stride: int
+    stride_k: int
+    span: int
+
+    @property
+    def scale(self) -> Scale:
+        """What a kernel's signature says of it."""
+        return Scale(dtype=self.dtype, block=self.block)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One launch of a fused GEMM; everything that rules and the host face ask."""
+
+    batch: tuple[int, ...] = ()
+    """Extents of the batch axes, the first one outermost: one product for each index of them."""
+    m: int
+    n: int
+    k: int
+    a: Matrix | ComputedMatrix
+    b: Matrix | ComputedMatrix
+    e: Matrix
+    d: tuple[ReadAccess, ...]
+    epilogue: str
+    """SHA-256 of the canonical text of the epilogue, and of the functions of A and B."""
+    scale_a: ScaleAccess | None = None
+    """What the sums over blocks of K are multiplied by."""
+    scale_b: ScaleAccess | None = None
+    grouped: bool = False
+    """Whether it shares its launch with others."""
+    sparse: bool = False
+    """Whether only the first two of each four of A along K count that are not zero."""
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Selections are remembered by problem: a call must not hash thirty fields each time.
+        extents = (self.batch, self.m, self.n, self.k)
+        flags = (self.grouped, self.sparse, self.scales)
+        parts = (extents, self.a, self.b, self.e, self.d, self.epilogue, *flags)
+        object.__setattr__(self, "_hash", hash(parts))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @property
+    def scales(self) -> tuple[ScaleAccess, ...]:
+        """The scales that there are, A's first."""
+        return tuple(scale for scale in (self.scale_a, self.scale_b) if scale is not None)
+
+    @property
+    def inputs(self) -> tuple[Array | ScaleAccess, ...]:
+        """All that a kernel reads or writes, in the order of its pointers: A, B, E, D, scales.
+
+        A matrix that is computed stands there with what it is computed from.
+        """
+        return (*self.a.arrays, *self.b.arrays, self.e, *self.d, *self.scales)
+
+    @property
+    def family(self) -> Family:
+        """The family of kernels that can compute it."""
+        if self.grouped:
+            return Family.GROUPED
+        return Family.BATCHED if self.batch else Family.GEMM
+
+    @property
+    def products(self) -> int:
+        """How many matrix products it is."""
+        return math.prod(self.batch)
+
+    @property
+    def signature(self) -> Signature:
+        """The signature of the kernels that can compute it."""
+        return Signature(
+            family=self.family,
+            dtype_a=self.a.dtype,
+            dtype_b=self.b.dtype,
+            dtype_acc=i32 if self.a.dtype.kind is Kind.INT else f32,
+            dtype_e=self.e.dtype,
+            layout_a=self.a.layout,
+            layout_b=self.b.layout,
+            layout_e=self.e.layout,
+            d=_operands(self.d),
+            a=_operands(self.a.reads) if isinstance(self.a, ComputedMatrix) else (),
+            b=_operands(self.b.reads) if isinstance(self.b, ComputedMatrix) else (),
+            scale_a=self.scale_a.scale if self.scale_a else None,
+            scale_b=self.scale_b.scale if self.scale_b else None,
+            sparse=self.sparse,
+            epilogue=self.epilogue,
+        )
+
+    def __str__(self) -> str:
+        a, b, e = self.a, self.b, self.e
+        batch = f"batch={'x'.join(map(str, self.batch))} " if self.batch else ""
+        strides = (("A", a), ("B", b), ("E", e))
+        stored = (f"{n}={x.stride}" for n, x in strides if isinstance(x, Matrix))
+        return (
+            f"{batch}M={self.m} N={self.n} K={self.k} {self.signature.layouts} "
+            f"strides {' '.join(stored)}"
+        )
+
+
+def _operands(reads: Sequence[ReadAccess]) -> tuple[DOperand, ...]:
+    return tuple(DOperand(dtype=read.dtype, kind=read.kind) for read in reads)

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: MIT
+"""Rules about a problem: which algorithms its extents, strides and addresses allow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cklang.arch import ArchSpec
+from cklang.device.preshuffle import arrangement_of
+from cklang.families.bounds import multiple
+from cklang.families.gemm.bands import most_bytes
+from cklang.families.gemm.lower import read_width
+from cklang.families.gemm.problem import (
+    Array,
+    ComputedMatrix,
+    Matrix,
+    Operand,
+    Problem,
+    ScaleAccess,
+)
+from cklang.families.gemm.rules.resources import warps_of
+from cklang.families.rule import Objection, problem_rule
+from cklang.keys import Algorithm, DKind, DOperand, Layout
+from cklang.widths import DWORD_BYTES, I32_MAX
+
+__all__ = ["arrays_of", "launchable", "most_tiles", "tiles_of"]
+
+_LAST_WORK_ITEM = (1 << 32) - 1
+"""HIP launches fewer than 2**32 threads along an axis (hipModuleLaunchKernel)."""
+_LEAST_AREA = 256
+"""Elements of the smallest tiles, of 16x16 or 4x64."""
+_LONGEST_SIDE = 512
+"""More than the sides of all tiles."""
+_LEAST_DEPTH = 8
+"""Less than K of all tiles."""
+
+
+def _vector_fits(name: str, matrix: Matrix | ComputedMatrix, width: int) -> Objection | None:
+    """Whether every vector of ``width`` elements ends inside its row and starts aligned."""
+    axis = "columns" if matrix.layout is Layout.ROW else "rows"
+    found = multiple(f"the number of {axis} of {name}", matrix.contiguous, width)
+    if found is not None:
+        return found
+    for each, array, wide in arrays_of(name, matrix, width):
+        stride = array.stride if isinstance(array, Matrix) else array.stride_m
+        found = _aligned(each, array, stride, wide)
+        if found is not None:
+            return found
+    return None
+
+
+def arrays_of(
+    name: str, matrix: Matrix | ComputedMatrix, width: int
+) -> Iterator[tuple[str, Array, int]]:
+    """Yield what of a matrix lies in memory: its name, the array, and elements of an access."""
+    if isinstance(matrix, Matrix):
+        yield name, matrix, width
+        return
+    for index, read in enumerate(matrix.reads):
+        operand = DOperand(dtype=read.dtype, kind=read.kind)
+        yield f"operand {index} of {name}", read, read_width(operand, width)
+
+
+def _aligned(name: str, operand: Operand, stride: int, width: int) -> Objection | None:
+    """Whether accesses start at whole dwords, or at whole elements if they are narrower."""
+    size = operand.dtype.bytes
+    unit = min(width * size, DWORD_BYTES)
+    return multiple(f"the address alignment of {name} in bytes", operand.alignment, unit) or (
+        multiple(f"the leading stride of {name} in bytes", stride * size, unit)
+    )
+
+
+@problem_rule("extents", "kernels count rows, columns and K in 32 bits", reads=())
+def _extents(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+    for name, extent, least in (("M", problem.m, 1), ("N", problem.n, 1), ("K", problem.k, 0)):
+        if not least <= extent <= I32_MAX:
+            return Objection(what=name, value=str(extent), bound=f"from {least} to {I32_MAX}")
+    return None
+
+
+@problem_rule(
+    "operand-size",
+    "a buffer descriptor counts bytes in 32 bits; calls are cut along M and N, where that helps",
+    reads=(),
+)
+def _operand_size(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+    sides = (("A", problem.a), ("B", problem.b), ("E", problem.e))
+    operands: list[tuple[str, Array | ScaleAccess]]
+    operands = [(each, array) for side in sides for each, array, _ in arrays_of(*side, 1)]
+    operands += [(f"D{i}", d) for i, d in enumerate(problem.d)]
+    operands += [("a scale", scale) for scale in problem.scales]
+    for name, operand in operands:
+        bytes_ = operand.span * operand.dtype.bytes
+        if bytes_ >= most_bytes():
+            what = f"the span of {name} in bytes"
+            return Objection(what=what, value=str(bytes_), bound=f"below {most_bytes()}")
+    return None
+
+
+def tiles_of(problem: Problem, algorithm: Algorithm) -> int:
+    """Return how many tiles of E a product has."""
+    m, n, _ = algorithm.tile
+    return -(-problem.m // m) * -(-problem.n // n)
+
+
+def launchable(tiles: int, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+    """Object to so many tiles in one launch: each has a workgroup, or is counted by one."""
+    if algorithm.persistent or algorithm.stream_k:
+        what, count, most = "the number of tiles", tiles, I32_MAX
+    else:
+        threads = warps_of(algorithm) * spec.wave_size
+        what, count, most = "the number of threads", tiles * threads, _LAST_WORK_ITEM
+    return None if count <= most else Objection(what=what, value=str(count), bound=f"up to {most}")
+
+
+def most_tiles(problem: Problem) -> int:
+    """Return how many tiles a product has at most, whatever the tile."""
+    return (problem.m + _LONGEST_SIDE) * (problem.n + _LONGEST_SIDE) // _LEAST_AREA
+
+
+@problem_rule(
+    "grid",
+    "HIP counts the threads of a launch in 32 bits, a kernel its tiles",
+    reads=("tile", "warps", "persistent", "stream_k"),
+    footprint=lambda a: (a.tile[0], a.tile[1], warps_of(a), a.persistent or a.stream_k),
+    harmless=lambda p, gpu: most_tiles(p) * gpu.max_threads_per_block <= I32_MAX,
+)
+def _grid(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+    return launchable(tiles_of(problem, algorithm), algorithm, spec)
+
+
+@problem_rule(
+    "stream-steps",
+    "stream-K counts the steps along K of all tiles in 32 bits",
+    reads=("tile", "stream_k"),
+    footprint=lambda a: a.tile if a.stream_k else None,
+    harmless=lambda p, gpu: most_tiles(p) * (p.k // _LEAST_DEPTH + 1) <= I32_MAX,
+)
+def _stream_steps(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+    if not algorithm.stream_k:
+        return None
+    steps = tiles_of(problem, algorithm) * max(-(-problem.k // algorithm.tile[2]), 1)
+    if steps <= I32_MAX:
+        return None
+    bound = f"up to {I32_MAX}"
+    return Objection(what="the steps along K of all tiles", value=str(steps), bound=bound)
+
+
+@problem_rule(
+    "pad-m",
+    "without padding along M the extent must be whole tiles",
+    reads=("pad_m", "tile"),
+    footprint=lambda a: a.pad_m or a.tile[0],
+)
+def _pad_m(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+    return None if algorithm.pad_m else multiple("M", problem.m, algorithm.tile[0])
+
+
+@problem_rule(
+    "pad-n",
+    "without padding along N the extent must be whole tiles",
+    reads=("pad_n", "tile"),
+    footprint=lambda a: a.pad_n or a.tile[1],
+)
+def _pad_n(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+    return None if algorithm.pad_n else multiple("N", problem.n, algorithm.tile[1])
+
+
+@problem_rule(
+    "pad-k",
+    "without padding along K the extent must be whole tiles of each K split",
+    reads=("pad_k", "tile", "split_k"),
+    footprint=lambda a: a.pad_k or a.tile[2] * a.split_k,
+)
+def _pad_k(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+    return (
+        None if algorithm.pad_k else multiple("K", problem.k, algorithm.tile[2] * algorithm.split_k)
+    )
+
+
+@problem_rule(
+    "vector-a",
+    "each vector load of A is aligned and stays in its row or column",
+    reads=("vector_a",),
+)
+def _vector_a(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+    return _vector_fits("A", problem.a, algorithm.vector_a)
+
+
+@problem_rule(
+    "vector-b",
+    "each vector load of B is aligned and stays in its row or column",
+    reads=("vector_b",),
+)
+def _vector_b(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+    return _vector_fits("B", problem.b, algorithm.vector_b)
+
+
+@problem_rule(
+    "prepared-b",
+    "a prepared B stands in the order in which the kernel's lanes take it",
+    reads=("warp_tile",),
+)
+def _prepared_b(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+    held, wanted = problem.b.prepared, arrangement_of(algorithm, spec)
+    if held is None or held == wanted:
+        return None
+    return Objection(what="the order of B", value=str(held), bound=str(wanted))
+
+
+@problem_rule(
+    "vector-e", "each vector store of E is aligned and stays in its row", reads=("vector_e",)
+)
+def _vector_e(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+    return _vector_fits("E", problem.e, algorithm.vector_e)
+
+
+@problem_rule(
+    "vector-d",
+    "each vector load of an epilogue operand is aligned and stays in its row",
+    reads=("vector_d",),
+)
+def _vector_d(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+    count, want = len(algorithm.vector_d), len(problem.d)
+    if count != want:
+        return Objection(what="the number of vector_d", value=str(count), bound=str(want))
+    for index, (d, width) in enumerate(zip(problem.d, algorithm.vector_d, strict=True)):
+        if d.kind not in (DKind.FULL, DKind.ROW):
+            continue
+        name = f"D{index}"
+        found = multiple("N", problem.n, width) or _aligned(name, d, d.stride_m, width)
+        if found is not None:
+            return found
+    return None

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: MIT
+"""Problems without arrays: what a product of packed matrices would ask of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from cklang.codec import enum_of
+from cklang.device.preshuffle import Arrangement
+from cklang.errors import error
+from cklang.families.gemm.problem import ComputedMatrix, Matrix, Problem, ReadAccess, ScaleAccess
+from cklang.keys import DKind, Layout, Scale
+from cklang.ops.pack import filled_row
+from cklang.types import DType, f16
+
+__all__ = ["problem"]
+
+
+Reads: TypeAlias = Sequence[tuple[DType, DKind]]
+"""Element type and kind of each operand of a function."""
+
+
+def problem(
+    m: int,
+    n: int,
+    k: int,
+    *,
+    a: DType = f16,
+    b: DType | None = None,
+    e: DType | None = None,
+    layouts: str = "rcr",
+    strides: Sequence[int | None] = (None, None, None),
+    alignment: int = 4,
+    d: Reads = (),
+    reads_a: Reads = (),
+    reads_b: Reads = (),
+    scale_a: Scale | None = None,
+    scale_b: Scale | None = None,
+    sparse: bool = False,
+    prepared: Arrangement | None = None,
+    epilogue: str = "",
+) -> Problem:
+    """Make a problem without arrays: packed operands, or with leading strides of your own.
+
+    Args:
+        m: Rows of the result.
+        n: Columns of the result.
+        k: Length of the sums.
+        a: Element type of A.
+        b: Of B; that of A if left out.
+        e: Of the result; that of A if left out.
+        layouts: Of A, B and E: ``r`` if the rows are contiguous, ``c`` if the columns are.
+        strides: Leading strides of A, B and E in elements; None for a packed operand.
+        alignment: Of every address, in bytes.
+        d: Element type and kind of each epilogue operand; all packed.
+        reads_a: The same of what a function computes A from; none if A is stored. A full operand
+            lies as ``layouts`` says of A, a row runs along the axis that is contiguous there.
+        reads_b: The same of B.
+        scale_a: Of A's blocks of rows and K; packed, those of a row next to one another.
+        scale_b: Of B's blocks of columns and K; those of a column next to one another.
+        sparse: Whether A is in 2:4 form.
+        prepared: The order of B in layout ``p``.
+        epilogue: SHA-256 of the canonical text of the epilogue and of the functions of A and B.
+
+    Raises:
+        CkValueError: K001, K002, a layout or an extent that does not exist.
+    """
+    for name, extent, least in (("m", m, 1), ("n", n, 1), ("k", k, 0)):
+        if not isinstance(extent, int) or extent < least:
+            raise error("K002", what=name, want=f"an integer of {least} or more", got=extent)
+    if len(layouts) != 3:
+        raise error("K002", what="layouts", want="three letters such as rcr", got=layouts)
+    by = [enum_of(Layout, letter) for letter in layouts]
+    types = (a, b or a, e or a)
+    shapes = ((m, k), (k, n), (m, n))
+    matrices = [
+        _dense(name, dtype, shape, layout, stride, alignment)
+        for name, dtype, shape, layout, stride in zip(
+            "ABE", types, shapes, by, strides, strict=True
+        )
+    ]
+    reads = tuple(
+        _packed_read(f"D{i}", dtype, kind, m, n, alignment) for i, (dtype, kind) in enumerate(d)
+    )
+    a_, b_, e_ = matrices
+    if (b_.layout is Layout.PREPARED) != (prepared is not None):
+        raise error("K002", what="prepared", want="the order of a B in layout p", got=prepared)
+    if prepared is not None:
+        b_ = replace(b_, prepared=prepared, stride=prepared.extents(n, k)[1])
+    return Problem(
+        m=m,
+        n=n,
+        k=k,
+        a=_computed(a_, reads_a),
+        b=_computed(b_, reads_b),
+        e=e_,
+        d=reads,
+        scale_a=_packed_scale("scale of A", scale_a, m, k, alignment),
+        scale_b=_packed_scale("scale of B", scale_b, n, k, alignment),
+        sparse=sparse,
+        epilogue=epilogue,
+    )
+
+
+def _computed(matrix: Matrix, reads: Reads) -> Matrix | ComputedMatrix:
+    """Return the matrix, computed if a function reads something for it."""
+    if not reads:
+        return matrix
+    rows, columns = matrix.rows, matrix.columns
+    outer, inner = (rows, columns) if matrix.layout is Layout.ROW else (columns, rows)
+    return ComputedMatrix(
+        value=matrix.value,
+        dtype=matrix.dtype,
+        layout=matrix.layout,
+        rows=rows,
+        columns=columns,
+        reads=tuple(
+            _packed_read(f"{matrix.value}{i}", dtype, kind, outer, inner, matrix.alignment)
+            for i, (dtype, kind) in enumerate(reads)
+        ),
+    )
+
+
+def _packed_scale(
+    name: str, scale: Scale | None, extent: int, k: int, alignment: int
+) -> ScaleAccess | None:
+    if scale is None:
+        return None
+    along, along_k = (-(-e // size) for e, size in zip((extent, k), scale.block, strict=True))
+    return ScaleAccess(
+        value=name,
+        dtype=scale.dtype,
+        alignment=alignment,
+        block=scale.block,
+        stride=along_k,
+        stride_k=1,
+        span=along * along_k,
+    )
+
+
+def _dense(
+    name: str,
+    dtype: DType,
+    shape: tuple[int, int],
+    layout: Layout,
+    stride: int | None,
+    alignment: int,
+) -> Matrix:
+    rows, columns = shape
+    row = columns if layout is Layout.ROW else rows
+    row = filled_row(row) if dtype.packed else row
+    return Matrix(
+        value=name,
+        dtype=dtype,
+        alignment=alignment,
+        layout=layout,
+        rows=rows,
+        columns=columns,
+        stride=row if stride is None else stride,
+    )
+
+
+def _packed_read(
+    name: str, dtype: DType, kind: DKind, m: int, n: int, alignment: int
+) -> ReadAccess:
+    steps = {
+        DKind.FULL: (n, 1),
+        DKind.ROW: (0, 1),
+        DKind.COLUMN: (1, 0),
+        DKind.SCALAR: (0, 0),
+        DKind.STRIDED: (1, m),
+    }
+    by_m, by_n = steps[kind]
+    return ReadAccess(
+        value=name,
+        dtype=dtype,
+        alignment=alignment,
+        kind=kind,
+        stride_m=by_m,
+        stride_n=by_n,
+        span=1 + (m - 1) * by_m + (n - 1) * by_n,
+    )

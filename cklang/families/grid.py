@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: MIT
+"""Sets of algorithms and the walk through those that are legal, the same for every family.
+
+A grid says in which order the fields of an algorithm are chosen and what each may be. The walk is
+lazy and prunes: a rule is asked as soon as the fields it reads are chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from functools import cache
+from typing import Any, Generic, TypeVar, cast, get_type_hints
+
+from cklang.arch import ArchSpec
+from cklang.codec import decode, unknown
+from cklang.errors import error
+from cklang.families.family import AnyAlgorithm, AnySignature, blank
+from cklang.families.rule import AlgorithmRule
+from cklang.keys import Algorithm
+
+__all__ = ["ANY", "Grid", "Pattern", "pattern_of", "walk"]
+
+ANY = "*"
+"""In a pattern: every value that is legal."""
+
+A = TypeVar("A", bound=AnyAlgorithm)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pattern:
+    """A set of algorithms; made by :func:`cklang.pattern` or :func:`cklang.attention_pattern`."""
+
+    choices: Mapping[str, tuple[Any, ...] | None]
+    """For each field that was named its values; None stands for all that are legal."""
+    of: type[AnyAlgorithm] = Algorithm
+    """The class of the algorithms."""
+
+    def accepts(self, algorithm: AnyAlgorithm) -> bool:
+        """Whether ``algorithm`` has a named value in each field; fields left out are not asked."""
+        return isinstance(algorithm, self.of) and all(
+            values is None or getattr(algorithm, name) in values
+            for name, values in self.choices.items()
+        )
+
+    def values(self, name: str, everything: Sequence[Any]) -> Sequence[Any]:
+        """Return the values of a field in order; ``everything`` is what ``*`` stands for."""
+        if name in self.choices:
+            named = self.choices[name]
+            return everything if named is None else named
+        default = _defaults(cast(Any, self.of)).get(name, MISSING)
+        return everything if default is MISSING else (default,)
+
+
+@cache
+def _defaults(of: type[AnyAlgorithm]) -> dict[str, Any]:
+    # Epilogue operands are given with the other widths, or left free with them.
+    return {f.name: f.default for f in fields(of) if f.name != "vector_d"}
+
+
+def pattern_of(of: type[AnyAlgorithm], choices: Mapping[str, Any]) -> Pattern:
+    """Return the pattern of class ``of`` that ``choices`` describe.
+
+    Raises:
+        CkValueError: K001, K002, a field or a value that no algorithm has.
+    """
+    hints = get_type_hints(of)
+    read = {name: _values(hints, name, value) for name, value in choices.items()}
+    return Pattern(choices=read, of=of)
+
+
+def _values(hints: Mapping[str, Any], name: str, given: Any) -> tuple[Any, ...] | None:
+    if name not in hints:
+        raise unknown("algorithm field", name, list(hints))
+    if isinstance(given, str) and given == ANY:
+        return None
+    several = given if isinstance(given, list | set | frozenset) else [given]
+    if not several:
+        raise error("K002", what=name, want="a value, a list of values or '*'", got=given)
+    return tuple(decode(hints[name], value, name) for value in several)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid(Generic[A]):
+    """How the algorithms of one family are enumerated."""
+
+    of: type[A]
+    order: tuple[str, ...]
+    """The steps of the walk: fields, and names for fields that are chosen together."""
+    joint: Mapping[str, tuple[str, ...]]
+    """The fields of the latter."""
+    choices: Callable[[str, Any, ArchSpec, Pattern], Iterator[dict[str, Any]]]
+    """(step, signature, GPU, pattern): the values of a step's fields, in order."""
+    values: Callable[[str, Any, ArchSpec], Sequence[Any]]
+    """(field, signature, GPU): what the field may be at all."""
+    rules: list[AlgorithmRule]
+    hopeless: Callable[[str, Any, A], bool] = lambda step, signature, algorithm: False
+    """Whether nothing can come of what was chosen up to a step, as is known before rules ask."""
+
+    @property
+    def everything(self) -> Pattern:
+        """The pattern of all algorithms."""
+        names = (f.name for f in fields(self.of))
+        return Pattern(choices=dict.fromkeys(names), of=cast(Any, self.of))
+
+    def rules_at(self) -> tuple[tuple[AlgorithmRule, ...], ...]:
+        """For each step: the rules whose fields are all chosen there."""
+        place = {name: index for index, name in enumerate(self.order)}
+        for step, names in self.joint.items():
+            place |= dict.fromkeys(names, place[step])
+        last = [max((place[name] for name in rule.reads), default=0) for rule in self.rules]
+        return tuple(
+            tuple(r for r, at in zip(self.rules, last, strict=True) if at == index)
+            for index in range(len(self.order))
+        )
+
+
+def walk(grid: Grid[A], signature: AnySignature, spec: ArchSpec, among: Pattern) -> Iterator[A]:
+    """Yield every algorithm of ``among`` to which no algorithm rule objects, in the grid's order.
+
+    Raises:
+        CkValueError: K002, the pattern is for algorithms of another family.
+    """
+    if among.of is not grid.of:
+        want = f"a pattern of {grid.of.__name__}"
+        raise error("K002", what="among", want=want, got=f"one of {among.of.__name__}")
+    yield from _extend({}, 0, grid, grid.rules_at(), signature, spec, among)
+
+
+def _extend(
+    chosen: dict[str, Any],
+    at: int,
+    grid: Grid[A],
+    rules: tuple[tuple[AlgorithmRule, ...], ...],
+    signature: AnySignature,
+    spec: ArchSpec,
+    among: Pattern,
+) -> Iterator[A]:
+    if at == len(grid.order):
+        yield grid.of(**chosen)
+        return
+    step, unknown_yet = grid.order[at], _free(cast(Any, grid.of))
+    for more in grid.choices(step, signature, spec, among):
+        extended = {**chosen, **more}
+        algorithm = grid.of(**{**unknown_yet, **extended})
+        if grid.hopeless(step, signature, algorithm):
+            continue
+        if any(rule.check(algorithm, signature, spec) for rule in rules[at]):
+            continue
+        yield from _extend(extended, at + 1, grid, rules, signature, spec, among)
+
+
+@cache
+def _free(of: type[AnyAlgorithm]) -> dict[str, Any]:
+    """Stands for fields without default that are not chosen yet; no rule then looks at them."""
+    empty = blank(of)
+    return {f.name: getattr(empty, f.name) for f in fields(of) if f.default is MISSING}

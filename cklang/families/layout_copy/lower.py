@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: MIT
+"""Kernels that transpose: their C++, and their host face from Python.
+
+The C side of the face is ``include/cklang/transpose_host.h``; the struct layouts here mirror it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+from dataclasses import dataclass
+
+from cklang.arch import arch
+from cklang.device.host_shim import Face
+from cklang.families.gemm.lower import KernelSource
+from cklang.lowering.render import template
+from cklang.plain_keys import TransposeKey
+from cklang.widths import ACCESS_BYTES, DWORD_BYTES
+
+__all__ = [
+    "MAX_BATCH",
+    "TILE",
+    "VERSION",
+    "TransposeFace",
+    "TransposeQuestion",
+    "TransposeSide",
+    "lower_transpose",
+    "widths",
+]
+
+VERSION = 1
+"""CK_TRANSPOSE_HOST_VERSION."""
+
+MAX_BATCH = 4
+"""CK_TRANSPOSE_MAX_BATCH."""
+
+TILE = 64
+"""Rows of a tile; it has no more columns."""
+
+_TYPES = {1: "int8_t", 2: "ck_tile::fp16_t", 4: "float"}
+"""A type that CK Tile loads and stores, by its bytes; nothing is computed."""
+
+_MOST = 8
+"""Elements of a vector: a thread of CK Tile's pipeline has 64, in a rectangle."""
+
+
+def widths(size: int) -> tuple[int, ...]:
+    """Return how many elements of ``size`` bytes an access may move, the most first."""
+    return tuple(sorted({min(ACCESS_BYTES // size, _MOST), DWORD_BYTES // size, 1}, reverse=True))
+
+
+def lower_transpose(key: TransposeKey) -> KernelSource:
+    """Return the source of a kernel that transposes."""
+    kernel = f"ck_transpose_{key.bytes}_{key.source_vector}_{key.target_vector}"
+    text = template("transpose.hip.j2").render(
+        key_json=json.dumps(key.to_json(), sort_keys=True),
+        kernel=kernel,
+        type=_TYPES[key.bytes],
+        bytes=key.bytes,
+        source_vector=key.source_vector,
+        target_vector=key.target_vector,
+        wave=arch(key.arch).wave_size,
+    )
+    return KernelSource(stencil=text, fill="", hole="", kernel=kernel, halves=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransposeSide:
+    """One side of the copy; strides count elements, those of axes of extent 1 are ignored."""
+
+    pointer: int = 0
+    row: int
+    column: int
+    batch: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransposeQuestion:
+    """Matrices to copy: vectors of the source run along columns, those of the target along rows."""
+
+    rows: int
+    columns: int
+    batch: tuple[int, ...] = ()
+    """Extents, the last one innermost."""
+    source: TransposeSide
+    target: TransposeSide
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = (
+        ("pointer", ctypes.c_void_p),
+        *((name, ctypes.c_int64) for name in ("row", "column")),
+        ("batch", ctypes.c_int64 * MAX_BATCH),
+    )
+
+
+class _Problem(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_int64) for name in ("rows", "columns")),
+        ("batch", ctypes.c_int64 * MAX_BATCH),
+        *((name, _Tensor) for name in ("source", "target")),
+    )
+
+
+def _to_c(question: TransposeQuestion) -> _Problem:
+    given = _Problem(rows=question.rows, columns=question.columns)
+    missing = MAX_BATCH - len(question.batch)
+    given.batch[:] = (*(1,) * missing, *question.batch)
+    for name in ("source", "target"):
+        side: TransposeSide = getattr(question, name)
+        place = getattr(given, name)
+        place.pointer, place.row, place.column = side.pointer, side.row, side.column
+        place.batch[:] = (*(0,) * missing, *side.batch)
+    return given
+
+
+class TransposeFace(Face[TransposeQuestion]):
+    """A loaded ``host.so`` of a kernel that transposes."""
+
+    symbol = "ck_transpose_describe"
+    version_symbol = "ck_transpose_host_version"
+    version = VERSION
+    to_c = staticmethod(_to_c)

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: MIT
+"""Copies of tensors into another order of axes in memory, which a kernel makes around another one.
+
+Kernels of convolutions read and write memory with the channels last. A program that has them
+elsewhere, as ``layout="nchw"`` does, asks for copies where its arrays are not so in memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from cklang.arch import ArchSpec
+from cklang.device.arrays import alignment_of
+from cklang.families.gemm.layout import refuse_negative, refuse_overlap
+from cklang.families.gemm.problem import Storage
+from cklang.families.layout_copy.lower import TILE, TransposeQuestion, TransposeSide, widths
+from cklang.fusion.plan import FusedConv, Kernel, View
+from cklang.ir.nodes import Value
+from cklang.plain_keys import TransposeKey
+from cklang.widths import DWORD_BYTES
+
+__all__ = ["Arranged", "Transposition", "arranged", "packed_strides"]
+
+_REACH = 1 << 30
+"""Bytes along one axis of a tile; both together stay within a buffer descriptor's 2^31."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Axis:
+    extent: int
+    source: int
+    """Stride in elements; so for ``target``."""
+    target: int
+
+
+_NO_AXIS = _Axis(extent=1, source=0, target=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transposition:
+    """A copy of all elements of a value to other places in memory."""
+
+    source: str
+    """The name of what is read; its address is one of the call."""
+    target: str
+    shape: tuple[int, ...]
+    bytes: int
+    """Of an element."""
+    source_strides: tuple[int, ...]
+    """In elements, along the axes of ``shape``."""
+    target_strides: tuple[int, ...]
+    source_alignment: int
+    target_alignment: int
+
+    @property
+    def size(self) -> int:
+        """How many bytes the elements have."""
+        return math.prod(self.shape) * self.bytes
+
+    @property
+    def question(self) -> TransposeQuestion:
+        """The copy as matrices: their columns are the source's nearest axis, rows the target's."""
+        axes = self._axes()
+        rows = min(axes, key=lambda axis: axis.target)
+        rest = [axis for axis in axes if axis is not rows]
+        columns = min(
+            rest, key=lambda axis: axis.source, default=_Axis(extent=1, source=0, target=0)
+        )
+        batch = [axis for axis in rest if axis is not columns]
+        rows, more = self._within_reach(rows)
+        batch += more
+        columns, more = self._within_reach(columns)
+        batch += more
+        return TransposeQuestion(
+            rows=rows.extent,
+            columns=columns.extent,
+            batch=tuple(axis.extent for axis in batch),
+            source=TransposeSide(
+                row=rows.source, column=columns.source, batch=tuple(a.source for a in batch)
+            ),
+            target=TransposeSide(
+                row=rows.target, column=columns.target, batch=tuple(a.target for a in batch)
+            ),
+        )
+
+    def _within_reach(self, axis: _Axis) -> tuple[_Axis, list[_Axis]]:
+        """Return an axis whose first elements a tile can address, and one of such pieces."""
+        step, most = max(axis.source, axis.target), _REACH // self.bytes
+        steps = min(axis.extent, TILE) - 1
+        if steps * step <= most:
+            return axis, []
+        longest = most // step + 1
+        piece = next(n for n in range(longest, 0, -1) if axis.extent % n == 0)
+        outer = _Axis(
+            extent=axis.extent // piece, source=axis.source * piece, target=axis.target * piece
+        )
+        return replace(axis, extent=piece), [outer]
+
+    def _axes(self) -> list[_Axis]:
+        """Return the axes, outer ones of the target first; neighbours on both sides are one."""
+        given = zip(self.shape, self.source_strides, self.target_strides, strict=True)
+        axes = [_Axis(extent=n, source=s, target=t) for n, s, t in given if n > 1]
+        merged: list[_Axis] = []
+        for axis in sorted(axes, key=lambda axis: -axis.target):
+            outer = merged[-1] if merged else None
+            if (
+                outer
+                and outer.source == axis.source * axis.extent
+                and outer.target == axis.target * axis.extent
+            ):
+                merged[-1] = replace(axis, extent=outer.extent * axis.extent)
+            else:
+                merged.append(axis)
+        return merged or [_NO_AXIS]
+
+    def key(self, spec: ArchSpec) -> TransposeKey:
+        """Return the kernel that moves as much at once as extents, strides and addresses allow."""
+        q = self.question
+        rows, columns = ((q.rows, q.source.row), (q.columns, q.source.column))
+        loads = self._width(columns, [rows, *zip(q.batch, q.source.batch, strict=True)])
+        rows, columns = ((q.rows, q.target.row), (q.columns, q.target.column))
+        stores = self._width(rows, [columns, *zip(q.batch, q.target.batch, strict=True)])
+        loads = loads if self.source_alignment % DWORD_BYTES == 0 else 1
+        stores = stores if self.target_alignment % DWORD_BYTES == 0 else 1
+        return TransposeKey(self.bytes, loads, stores, spec.name)
+
+    def _width(self, along: tuple[int, int], others: Sequence[tuple[int, int]]) -> int:
+        """Return the elements of a vector along one axis; axes are extents and strides."""
+        extent, step = along
+        wide = step == 1 and all(n == 1 or s * self.bytes % DWORD_BYTES == 0 for n, s in others)
+        legal = (width for width in widths(self.bytes) if width == 1 or wide)
+        return next(width for width in legal if extent % width == 0)
+
+    def __str__(self) -> str:
+        shape, given, made = (
+            ", ".join(map(str, numbers))
+            for numbers in (self.shape, self.source_strides, self.target_strides)
+        )
+        return f"[{shape}] of {self.bytes}-byte elements, strides [{given}] to [{made}]"
+
+
+def packed_strides(shape: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
+    """Return the strides of new memory in which axis ``order[-1]`` is contiguous, and so on."""
+    strides, step = [0] * len(shape), 1
+    for axis in reversed(order):
+        strides[axis] = step
+        step *= shape[axis]
+    return tuple(strides)
+
+
+# --- around a kernel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arranged:
+    """A kernel, where what it reads and writes lies, and the copies around it."""
+
+    kernel: Kernel
+    """What it reads and writes has other names where a copy takes its place."""
+    storage: Mapping[str, Storage]
+    before: tuple[Transposition, ...] = ()
+    after: tuple[Transposition, ...] = ()
+    origins: Mapping[str, str] = field(default_factory=dict)
+    """The name in the program of each value that a copy takes the place of, by the copy's name."""
+
+    @property
+    def places(self) -> dict[str, Storage]:
+        """The storage by the names of the program, as the kernel itself sees it."""
+        found = dict(self.storage)
+        return found | {origin: found[name] for name, origin in self.origins.items()}
+
+
+def arranged(kernel: Kernel, storage: Mapping[str, Storage]) -> Arranged:
+    """Return a kernel with the copies that its program asks for.
+
+    A program asks by having the channels of a convolution on another axis than the last.
+
+    Args:
+        kernel: Of any family; only convolutions have copies.
+        storage: Where each value lies, by name.
+
+    Raises:
+        CkValueError: A031, A035, strides that are neither read nor written.
+    """
+    if not isinstance(kernel, FusedConv) or 0 in storage[kernel.result.name].shape:
+        return Arranged(kernel=kernel, storage=storage)
+    held = dict(storage)
+    origins: dict[str, str] = {}
+    before: list[Transposition] = []
+    views = []
+    for view in (kernel.a, kernel.b):
+        copied = _copied(view.value, view.perm, storage)
+        if copied is not None:
+            name = copied[0].name
+            held[name], origins[name] = copied[1], view.value.name
+            refuse_negative(storage[view.value.name])
+            before.append(_copy(held, view.value.name, name))
+        views.append(view if copied is None else View(value=copied[0], perm=view.perm))
+    after: list[Transposition] = []
+    result = kernel.result
+    copied = _copied(result, kernel.axes, storage)
+    if copied is not None:
+        name = copied[0].name
+        held[name], origins[name] = copied[1], result.name
+        refuse_overlap(storage[result.name])
+        refuse_negative(storage[result.name])
+        after.append(_copy(held, name, result.name))
+        result = copied[0]
+    return Arranged(
+        kernel=replace(kernel, a=views[0], b=views[1], result=result),
+        storage=held,
+        before=tuple(dict.fromkeys(before)),
+        after=tuple(after),
+        origins=origins,
+    )
+
+
+def _copied(
+    value: Value, order: Sequence[int | None], storage: Mapping[str, Storage]
+) -> tuple[Value, Storage] | None:
+    """Return a value in the place of ``value`` whose memory is in ``order``, if it needs one."""
+    axes = [axis for axis in order if axis is not None]
+    lies = storage[value.name]
+    if len(axes) < len(order) or len(axes) < len(lies.shape) or 0 in lies.shape:
+        return None
+    last = axes[-1]
+    asked = last != len(lies.shape) - 1
+    if not asked or lies.shape[last] == 1 or lies.strides[last] == 1:
+        return None
+    name = "_".join([value.name, "by", *map(str, axes)])
+    while name in storage:
+        name += "_"
+    strides = packed_strides(lies.shape, axes)
+    held = replace(lies, strides=strides, alignment=alignment_of(0))
+    return Value(name=name, type=value.type), held
+
+
+def _copy(held: Mapping[str, Storage], source: str, target: str) -> Transposition:
+    return Transposition(
+        source=source,
+        target=target,
+        shape=held[source].shape,
+        bytes=held[source].dtype.bytes,
+        source_strides=held[source].strides,
+        target_strides=held[target].strides,
+        source_alignment=held[source].alignment,
+        target_alignment=held[target].alignment,
+    )

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""HIP programs compiled by a clang without ROCm."""

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: MIT
+"""Compile HIP programs so that they run without a GPU: clang's passes, one after the other.
+
+Each HIP source is compiled for every GPU asked for, the code objects are put into one fat binary,
+and the host pass embeds that and makes the stubs that launch the kernels. The program is linked
+with the emulator's ``libamdhip64.so``, which it finds by its run path; ``LD_LIBRARY_PATH`` comes
+before a run path, so the same program runs on a GPU where that names ROCm's library.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from cklang import knobs
+from cklang.device.device import target_of
+from cklang.emulator import library_path
+from cklang.errors import CkBuildError, error
+from cklang.hipcc import fat_binary
+from cklang.hipcc.options import Language, Line, Side, Source, Stage, read
+from cklang.lowering import headers
+from cklang.toolchain.compilers import Kind, Toolchain, find_ck_tree, find_toolchain, run_tool
+from cklang.toolchain.paths import cache_root
+
+__all__ = ["build"]
+
+_DEVICE = ("--cuda-device-only", "--no-gpu-bundle-output")
+# Without a linker of its own, clang stops at bitcode; told twice, it goes on to an object.
+_TO_OBJECT = ("-emit-llvm", "-c", "-Xclang", "-emit-obj")
+_TO_TEXT = {Stage.ASSEMBLY: "-S", Stage.TEXT: "-E"}
+_SUFFIX = {
+    Stage.PROGRAM: ".out",
+    Stage.OBJECT: ".o",
+    Stage.ASSEMBLY: ".s",
+    Stage.TEXT: ".i",
+    Stage.FAT_BINARY: ".hipfb",
+}
+_SYSTEM_LIBRARIES = ("-lpthread", "-lm", "-ldl")
+_LEVEL = re.compile(r"-O([0-3sgz]|fast)?")
+
+
+def build(words: Sequence[str], say: Callable[[str], object]) -> Path:
+    """Do what the words after ``cklang hipcc`` ask for; return the file that was made.
+
+    Args:
+        words: The command line, see :mod:`cklang.hipcc.options`.
+        say: Takes text for the user: the compiler's warnings and errors, and notes.
+
+    Returns:
+        The output; the last one, if there are several sources and ``-c``.
+
+    Raises:
+        CkValueError: B031 to B035, the command line cannot be honoured.
+        CkBuildError: B030, a pass failed; ``say`` had the compiler's own words.
+    """
+    line = read(words)
+    for note in line.notes:
+        say(f"hipcc: {note}\n")
+    if not line.link:
+        raise error("B033")
+    toolchain = find_toolchain()
+    if not line.archs:
+        line.archs.append(target_of().spec.name)
+    with tempfile.TemporaryDirectory(prefix="cklang-hipcc-") as folder:
+        return _Driver(line, toolchain, Path(folder), say).run()
+
+
+@dataclass(slots=True)
+class _Driver:
+    """One call: its command line, and where intermediate files lie."""
+
+    line: Line
+    toolchain: Toolchain
+    folder: Path
+    say: Callable[[str], object]
+
+    def run(self) -> Path:
+        line = self.line
+        if line.stage is Stage.PROGRAM and line.side is Side.BOTH:
+            return self._program()
+        if not line.sources:
+            raise error("B033")
+        if line.output is not None and len(line.sources) > 1:
+            raise error("B034", output=line.output, count=len(line.sources))
+        jobs = knobs.JOBS.get() or 2
+        with ThreadPoolExecutor(jobs) as pool:
+            made = list(pool.map(self._single, range(len(line.sources))))
+        return made[-1]
+
+    def _program(self) -> Path:
+        line = self.line
+        numbers = range(len(line.sources))
+        with ThreadPoolExecutor(knobs.JOBS.get() or 2) as pool:
+            made = pool.map(
+                lambda n: self._object(n, line.sources[n], self.folder / f"{n}.o"), numbers
+            )
+            objects = iter(list(made))
+        # The sources among the words of the link are those of the line, in order.
+        words = [str(next(objects)) if isinstance(w, Source) else w for w in line.link]
+        library = library_path().parent
+        run_path = f"-Wl,-rpath,{library}"
+        words += [str(self._support()), f"-L{library}", "-lamdhip64", run_path, *_SYSTEM_LIBRARIES]
+        output = line.output or Path("a.out")
+        command = self.toolchain.link_program(words, output, shared=line.shared)
+        self._announce_libcxx()
+        self._step("linking", command, "link")
+        self._libcxx_mark().touch()
+        return output
+
+    def _libcxx_mark(self) -> Path:
+        """Exists once a program was linked on this machine with this compiler."""
+        folder = cache_root() / "hipcc"
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder / f"linked-{self.toolchain.fingerprint[:16].replace('/', '-')}"
+
+    def _announce_libcxx(self) -> None:
+        if self.toolchain.kind is Kind.ZIG and not self._libcxx_mark().is_file():
+            self.say("hipcc: compiling zig's C++ library (once, about a minute)\n")
+
+    def _single(self, number: int) -> Path:
+        """Make the one output that a source has when nothing is linked."""
+        line, source = self.line, self.line.sources[number]
+        output = line.output or Path(source.path.stem + _SUFFIX[line.stage])
+        if line.stage is Stage.FAT_BINARY:
+            output.write_bytes(self._fat_binary(number, source))
+        elif line.stage in _TO_TEXT:
+            self._text(number, source, output)
+        elif line.side is Side.DEVICE:
+            self._one_arch(line.stage)
+            output.write_bytes(self._code_object(number, source, line.archs[0]))
+        else:
+            self._object(number, source, output)
+        return output
+
+    def _object(self, number: int, source: Source, output: Path) -> Path:
+        """The host object of a source, with its kernels in it."""
+        embed: list[str] = []
+        if source.language is Language.HIP and self.line.side is Side.BOTH:
+            file = self.folder / f"{number}.hipfb"
+            file.write_bytes(self._fat_binary(number, source))
+            embed = ["-Xclang", "-fcuda-include-gpubinary", "-Xclang", str(file)]
+        command = [*self._host(source), "-c", *embed, str(source.path), "-o", str(output)]
+        self._step(f"the host pass of {source.path}", command, f"{number}-host")
+        return output
+
+    def _fat_binary(self, number: int, source: Source) -> bytes:
+        return fat_binary.bundle({a: self._code_object(number, source, a) for a in self.line.archs})
+
+    def _code_object(self, number: int, source: Source, arch: str) -> bytes:
+        name = f"{number}-{arch.replace(':', '-')}"
+        unit, output = self.folder / f"{name}.o", self.folder / f"{name}.hsaco"
+        what = f"the {arch} pass of {source.path}"
+        command = [*self._device(arch), *_TO_OBJECT, str(source.path), "-o", str(unit)]
+        self._step(what, command, name)
+        self._step(f"linking {what}", self.toolchain.link_device([unit], output), name)
+        return output.read_bytes()
+
+    def _text(self, number: int, source: Source, output: Path) -> None:
+        """Assembly or preprocessed text, which only one pass at a time can write."""
+        stage = self.line.stage
+        if self.line.side is Side.HOST or source.language is not Language.HIP:
+            command = self._host(source)
+        else:
+            self._one_arch(stage)
+            command = self._device(self.line.archs[0])
+        command += [_TO_TEXT[stage], str(source.path), "-o", str(output)]
+        self._step(f"the pass over {source.path}", command, str(number))
+
+    def _one_arch(self, stage: Stage) -> None:
+        if self.line.side is not Side.DEVICE:
+            raise error("B035", flag=stage.value, problem="which of the passes it means")
+        if len(self.line.archs) != 1:
+            names = ",".join(self.line.archs)
+            raise error("B035", flag=stage.value, problem=f"which GPU of {names} it means")
+
+    def _device(self, arch: str) -> list[str]:
+        return [*self._hip(), *_DEVICE, f"--offload-arch={arch}", *self._user()]
+
+    def _host(self, source: Source) -> list[str]:
+        user = [*self._user(), *self.line.host_flags]
+        if source.language is Language.HIP:
+            # The host pass needs the name of some GPU, and nothing of it.
+            arch = f"--offload-arch={self.line.archs[0]}"
+            return [*self._hip(), "--cuda-host-only", arch, *user]
+        hip = ("-isystem", str(headers.folder()), "-D__HIP_PLATFORM_AMD__")
+        return [*self._common(), *hip, "-x", source.language.value, *user]
+
+    def _hip(self) -> list[str]:
+        ours = self.toolchain.hip_headers(headers.folder())
+        system = ["-isystem" if flag == "-I" else flag for flag in ours]
+        return [*self._common(), *system, "-x", "hip", "-D__HIP_PLATFORM_AMD__"]
+
+    def _common(self) -> list[str]:
+        """The compiler and the C++ headers; CK Tile's come after all others."""
+        try:
+            ck_tile = ["-idirafter", str(find_ck_tree().include)]
+        except CkBuildError:
+            # A program that wants CK Tile's headers is told by clang that there are none.
+            ck_tile = []
+        toolchain = self.toolchain
+        start = (*toolchain.clang, *toolchain.host_target(), *toolchain.host_headers())
+        return [*start, *ck_tile]
+
+    def _user(self) -> list[str]:
+        """The user's flags; -O3 where they name no level, as ROCm's hipcc does."""
+        named = any(_LEVEL.fullmatch(flag) for flag in self.line.flags)
+        return [*(() if named else ("-O3",)), *self.line.flags]
+
+    def _support(self) -> Path:
+        """What objects of this compiler may call and zig's run-time library lacks."""
+        output = self.folder / "support.o"
+        source = headers.folder().parent / "host_support.c"
+        target = self.toolchain.host_target()
+        flags = ("-x", "c", "-O2", "-fPIC", "-ffreestanding", "-c", str(source), "-o", str(output))
+        self._step(
+            "compiling the support code", [*self.toolchain.clang, *target, *flags], "support"
+        )
+        return output
+
+    def _step(self, what: str, command: list[str], name: str) -> None:
+        if self.line.verbose:
+            self.say(" ".join(command) + "\n")
+        log = self.folder / f"{name}.txt"
+        try:
+            done = run_tool(command, log=log, environment=self.toolchain.environment())
+        except CkBuildError as problem:
+            text = log.read_text(encoding="utf-8", errors="replace")
+            # The log holds the command, what the tool wrote, and how it ended.
+            self.say("\n".join(text.rstrip().splitlines()[1:-1]) + "\n")
+            raise error("B030", what=what) from problem
+        self.say(done.output)

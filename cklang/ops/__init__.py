@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""Public functions beside ops: gradients, caches, prepared and packed operands."""

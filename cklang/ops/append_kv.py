@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: MIT
+"""New keys and values written behind those of a cache, keys and queries turned by their positions.
+
+With p the position of a row, R the turned width and (x, y) a pair of elements that turn together,
+neighbours or R / 2 apart, rotary embedding is::
+
+    x' = x cos[p, n] - y sin[p, n]
+    y' = y cos[p, n] + x sin[p, n]        n = 0 ... R / 2 - 1, the pair
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from cklang.attention_keys import AppendKey, Rotary
+from cklang.codec import enum_of
+from cklang.device import arrays
+from cklang.device.arrays import HOST, Array
+from cklang.device.device import Device
+from cklang.errors import error
+from cklang.families.attention.host import AppendFace, AppendProblem, AttentionTensor
+from cklang.families.attention.plan import AttentionFunctions
+from cklang.families.stage import Stage, Values, launch_step
+from cklang.ir.attention import LENGTHS
+from cklang.ir.attention_lists import check_block_table, check_range
+from cklang.runtime import call_key
+from cklang.runtime.bind import common_place, library_of
+from cklang.runtime.call_plan import CallPlan, touched
+from cklang.selection.context import current, device_named
+from cklang.types import DType, bf16, f16, f32, i32
+
+__all__ = ["append_kv"]
+
+_DTYPES = (f16, bf16, f32)
+_RESULT = "turned q"
+
+
+def append_kv(
+    k_cache: Any,
+    v_cache: Any,
+    k: Any,
+    v: Any,
+    *,
+    seqlens_k: Any,
+    block_table: Any = None,
+    q: Any = None,
+    cos: Any = None,
+    sin: Any = None,
+    rotary: str = "half",
+    causal: bool = True,
+    device: str | None = None,
+) -> Any:
+    """Write new rows of keys and values behind those that a cache holds, in place.
+
+    Row i of sequence b has position ``seqlens_k[b] + i`` and goes there. Lengths and pages in host
+    memory are checked at each call; those on a GPU are trusted, and there a row at a position that
+    the caches do not have is not written.
+
+    Args:
+        k_cache: [B, G, T, D], or [pages, G, rows of a page, D] with ``block_table``, of f16, bf16
+            or f32, its last axis contiguous; it is written.
+        v_cache: The same with a head size of its own.
+        k: [B, G, N, D]: N new keys of each sequence.
+        v: [B, G, N, E].
+        seqlens_k: i32[B]: how many keys each sequence has in the cache. Not changed.
+        block_table: i32[B, P]: the pages of each sequence.
+        q: [B, H, S, D]: queries to turn too, into a new array.
+        cos: [positions, R / 2], contiguous and of the dtype of k: keys (and queries) are turned in
+            their first R elements. None: nothing is turned.
+        sin: The same.
+        rotary: Which elements turn together: ``"interleaved"``, neighbours; ``"half"``, those R / 2
+            apart.
+        causal: Whether row i of q has position ``seqlens_k[b] + i``; else all have that of row 0.
+        device: As in a call of an op.
+
+    Returns:
+        The turned queries, or None without ``q``.
+
+    Raises:
+        CkValueError: K002, an argument does not fit the others; A026, places; A056, an element of
+            ``seqlens_k`` or ``block_table`` in host memory would write outside of the caches.
+        CkUnsupportedError: D007, the kernel's own check refuses the problem.
+        CkError: What reading an array and building a kernel raise.
+    """
+    from cklang.device.device import open_device
+
+    given = {
+        "k_cache": k_cache,
+        "v_cache": v_cache,
+        "k": k,
+        "v": v,
+        "seqlens_k": seqlens_k,
+        "block_table": block_table,
+        "q": q,
+        "cos": cos,
+        "sin": sin,
+    }
+    held = {name: arrays.read(name, x) for name, x in given.items() if x is not None}
+    turns = enum_of(Rotary, rotary) if "cos" in held or "sin" in held else Rotary.NONE
+    _check(held, turns, causal=causal)
+    place = common_place(held)
+    result = None
+    if "q" in held:
+        like = held["q"]
+        result = arrays.empty(like.shape, like.dtype, like.library, place)
+        held[_RESULT] = arrays.read(_RESULT, result)
+    opened = open_device(device_named(device, current()), place)
+    call = _planned(held, _moves(turns, advance=causal), opened, place)
+    call.run(
+        [array.pointer for array in held.values()],
+        arrays.current_stream(library_of(held), place),
+    )
+    return result
+
+
+_plans: dict[object, CallPlan] = {}
+_lock = threading.Lock()
+_PLANS_LIMIT = 256
+
+
+def _planned(
+    held: Mapping[str, Array], moves: tuple[_Move, ...], device: Device, place: str
+) -> CallPlan:
+    """Return the launches of a call; made once for arrays of these shapes and strides."""
+    key = (moves, device.name, *((name, call_key.face_of(array)) for name, array in held.items()))
+    call = _plans.get(key)
+    if call is None:
+        call = _plan(held, moves, device, place)
+        with _lock:
+            while len(_plans) >= _PLANS_LIMIT:
+                _plans.pop(next(iter(_plans)))
+            _plans[key] = call
+    return call
+
+
+def _plan(
+    held: Mapping[str, Array], moves: tuple[_Move, ...], device: Device, place: str
+) -> CallPlan:
+    from cklang.build.builder import shared_builder
+
+    stages = [
+        Stage(
+            key=AppendKey(
+                held["k"].dtype, turned.rotary, turned.paged(held) is not None, device.spec.name
+            ),
+            face=AppendFace,
+            values=turned.values(held),
+            question=turned.question(held),
+        )
+        for turned in moves
+        if turned.source in held and held[turned.source].size
+    ]
+    nothing = AttentionFunctions(score=None, mask=None)
+    artifacts = shared_builder().build_all([(stage.key, nothing) for stage in stages])
+    values = Values(slots={name: slot for slot, name in enumerate(held)})
+    written = ("k_cache", "v_cache", _RESULT)
+    return CallPlan(
+        device,
+        [
+            launch_step(stage, artifact, device, values, f"rows {stage.values[0]} behind a cache")
+            for stage, artifact in zip(stages, artifacts, strict=True)
+        ],
+        [touched(array, written=name in written) for name, array in held.items()],
+        [],
+        place,
+        outs=0,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Move:
+    """What one kernel does: rows of ``source`` go to ``target``."""
+
+    source: str
+    target: str
+    rotary: Rotary
+    behind: bool = True
+    """Whether they go behind the rows that the target holds."""
+    advance: bool = True
+    """Whether the position of a row grows with its number."""
+
+    def paged(self, held: Mapping[str, Array]) -> Array | None:
+        """Return the table of the pages that the target lies in, if it does."""
+        return held.get("block_table") if self.behind else None
+
+    def values(self, held: Mapping[str, Array]) -> tuple[str, ...]:
+        """Return what the kernel has addresses of."""
+        table = ("block_table",) if self.paged(held) is not None else ()
+        angles = ("cos", "sin") if self.rotary is not Rotary.NONE else ()
+        return (self.source, self.target, "seqlens_k", *table, *angles)
+
+    def question(self, held: Mapping[str, Array]) -> Callable[[Mapping[str, int]], AppendProblem]:
+        """Return what the host face is asked, for addresses."""
+        source, target, table = held[self.source], held[self.target], self.paged(held)
+        batch, heads, rows, width = source.shape
+        angles = held.get("cos") if self.rotary is not Rotary.NONE else None
+        page = target.shape[2] if table is not None else 0
+        capacity = target.shape[2] * (1 if table is None else table.shape[1])
+
+        def question(at: Mapping[str, int]) -> AppendProblem:
+            return AppendProblem(
+                batch=batch,
+                heads=heads,
+                rows=rows,
+                width=width,
+                source=replace(_tensor(source), pointer=at[self.source]),
+                target=replace(_tensor(target), pointer=at[self.target]),
+                starts=at["seqlens_k"],
+                pages=at.get("block_table", 0),
+                pages_stride=0 if table is None else table.shape[1],
+                page_size=page,
+                cosine=at.get("cos", 0),
+                sine=at.get("sin", 0),
+                rotary_width=0 if angles is None else 2 * angles.shape[1],
+                advance=self.advance,
+                behind=self.behind,
+                capacity=capacity if self.behind else rows,
+                positions=1 if angles is None else angles.shape[0],
+            )
+
+        return question
+
+
+def _moves(turns: Rotary, *, advance: bool) -> tuple[_Move, ...]:
+    return (
+        _Move(source="k", target="k_cache", rotary=turns),
+        _Move(source="v", target="v_cache", rotary=Rotary.NONE),
+        _Move(source="q", target=_RESULT, rotary=turns, behind=False, advance=advance),
+    )
+
+
+def _tensor(array: Array) -> AttentionTensor:
+    batch, head, row, _ = array.strides
+    return AttentionTensor(stride_batch=batch, stride_head=head, stride_seq=row)
+
+
+def _check(held: Mapping[str, Array], turns: Rotary, *, causal: bool) -> None:
+    """Raise K002 for the first argument that does not fit the others, A056 for such an element."""
+    k = held["k"]
+    if k.dtype not in _DTYPES or len(k.shape) != 4:
+        _refuse("k", k, f"[B, G, N, D] of {', '.join(map(str, _DTYPES))}")
+    batch, heads, rows, _ = k.shape
+    paged = "block_table" in held
+    _expect(held, "v", k.dtype, (batch, heads, rows, None))
+    _expect(held, "seqlens_k", i32, (batch,))
+    _expect(held, "block_table", i32, (batch, None))
+    for name in ("k", "v"):
+        cache = held[f"{name}_cache"]
+        shape = (None if paged else batch, heads, None, held[name].shape[3])
+        _expect(held, f"{name}_cache", k.dtype, shape)
+        if not cache.writeable:
+            raise error("K002", what=f"{name}_cache", want="writeable", got="read-only")
+    if paged and held["v_cache"].shape[:3] != held["k_cache"].shape[:3]:
+        _refuse("v_cache", held["v_cache"], f"pages like those of k_cache, {held['k_cache'].shape}")
+    _expect(held, "q", k.dtype, (batch, None, None, k.shape[3]))
+    if turns is not Rotary.NONE:
+        _check_angles(held, k)
+    for name, array in held.items():
+        _check_strides(name, array)
+    rows = held["q"].shape[2] if "q" in held else 0
+    _check_positions(held, rows if causal else min(rows, 1))
+
+
+def _check_angles(held: Mapping[str, Array], k: Array) -> None:
+    for name in ("cos", "sin"):
+        if name not in held:
+            raise error(
+                "K002", what=name, want="given where the other one of cos and sin is", got=None
+            )
+        _expect(held, name, k.dtype, (None, None))
+    cos, sin = held["cos"], held["sin"]
+    if cos.shape != sin.shape or 2 * cos.shape[1] > k.shape[3] or 0 in cos.shape:
+        want = f"[positions, up to {k.shape[3] // 2}], both alike"
+        raise error("K002", what="cos and sin", want=want, got=(cos.shape, sin.shape))
+
+
+def _expect(
+    held: Mapping[str, Array], name: str, dtype: DType, shape: tuple[int | None, ...]
+) -> None:
+    """Raise K002 unless an array, if it is given, has this dtype and shape; None is any extent."""
+    array = held.get(name)
+    if array is None:
+        return
+    pairs = zip(array.shape, shape, strict=False)
+    fits = len(array.shape) == len(shape) and all(want in (None, got) for got, want in pairs)
+    if not fits or array.dtype != dtype:
+        _refuse(
+            name, array, f"{dtype} [{', '.join('any' if n is None else str(n) for n in shape)}]"
+        )
+
+
+def _refuse(name: str, array: Array, want: str) -> None:
+    raise error("K002", what=name, want=want, got=f"{array.dtype} {list(array.shape)}")
+
+
+def _check_strides(name: str, array: Array) -> None:
+    """Raise K002 unless rows, lists and tables lie as kernels take them."""
+    whole = name in ("block_table", "cos", "sin")
+    if whole and array.shape[0] > 1 and array.strides[0] != array.shape[1]:
+        raise error("K002", what=f"the strides of {name}", want="row-major", got=array.strides)
+    if array.shape[-1] > 1 and array.strides[-1] != 1:
+        raise error(
+            "K002", what=f"the stride of {name}'s last axis", want="1", got=array.strides[-1]
+        )
+
+
+def _check_positions(held: Mapping[str, Array], queries: int) -> None:
+    """Check lengths and pages in host memory; those on a GPU are trusted.
+
+    Args:
+        held: The arguments.
+        queries: How many positions queries take from that of the first new row on.
+
+    Raises:
+        CkValueError: A056, a row has no place in the caches, or its position no angle, or it goes
+            to no page; K002, no length would do.
+    """
+    if held["seqlens_k"].place != HOST:
+        return
+    lengths, new, page = _host(held["seqlens_k"]), held["k"].shape[2], held["k_cache"].shape[2]
+    table = None if "block_table" not in held else _host(held["block_table"])
+    room = min(page, held["v_cache"].shape[2]) if table is None else page * table.shape[1]
+    place = "the caches have" if table is None else "the pages of a sequence have"
+    needs = [(new, room, f"{place} {room} rows, of which k adds {new}")]
+    if "cos" in held:
+        angles, turned = held["cos"].shape[0], max(new, queries)
+        needs.append(
+            (turned, angles, f"cos and sin have {angles}, of which this call takes {turned}")
+        )
+    for need, limit, why in needs:
+        if need > limit:
+            raise error("K002", what="the rows of k and q", want=f"at most {limit}", got=need)
+        check_range("seqlens_k", LENGTHS[0], lengths, 0, limit - need, why)
+    if table is not None and new:
+        first, last = (lengths.astype(np.int64) + row for row in (0, new - 1))
+        pages = held["k_cache"].shape[0]
+        check_block_table("block_table", table, pages, first // page, last // page + 1)
+
+
+def _host(array: Array) -> np.ndarray[Any, Any]:
+    return arrays.view(array.pointer, array.dtype, array.shape, array.strides)

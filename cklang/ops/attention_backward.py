@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: MIT
+"""``ck.attention_grad``: the gradients of an op that is an attention."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cklang.attention_keys import AttentionGradKey, ReduceKey
+from cklang.device import arrays
+from cklang.errors import error
+from cklang.families.attention.call import storage_of
+from cklang.families.attention.plan import AttentionFunctions, AttentionPlan, FusedAttention
+from cklang.families.attention.problem import AttentionGradCase
+from cklang.families.attention.variants import added_bias
+from cklang.families.attention_backward.stages import (
+    GRAD,
+    AddedBias,
+    GradientKind,
+    GradientStages,
+    How,
+    forward_case,
+    grad_case,
+)
+from cklang.families.family import NOTHING, AnySignature
+from cklang.ir.nodes import Function
+from cklang.runtime.bind import Binding, ResultFace
+from cklang.runtime.call_plan import CallPlan, touched
+from cklang.selection.context import current, device_named
+from cklang.selection.registry import Registry
+from cklang.selection.rules import book_of
+from cklang.selection.select import Selection
+from cklang.selection.space import Pattern
+
+if TYPE_CHECKING:
+    from cklang.runtime.op import Op
+
+__all__ = [
+    "Gradients",
+    "PlannedGradients",
+    "PreparedGradients",
+    "attention_grad",
+    "bias_of",
+    "declare_gradients",
+    "is_additive",
+    "plan_gradients",
+    "plan_of_gradients",
+    "prepare_gradients",
+]
+
+_ADDING = ("add", "sub")
+
+
+class Gradients(NamedTuple):
+    """What :func:`attention_grad` returns: an array like each of the op's."""
+
+    q: Any
+    k: Any
+    v: Any
+    bias: Any = None
+    """None unless it was asked for."""
+
+
+def attention_grad(
+    op: Op,
+    *args: Any,
+    grad: Any,
+    deterministic: bool = False,
+    bias: bool = False,
+    device: str | None = None,
+    **kwargs: Any,
+) -> Gradients:
+    """Return the gradients of ``sum(grad * o)`` by q, k and v, for an op that is an attention.
+
+    Args:
+        op: Made by ``@ck.op`` from one ``ck.attention``; its score may add to the product what it
+            likes, but not multiply or bend it.
+        *args: As in a call of the op.
+        grad: The gradient of o: an array of its shape and dtype.
+        deterministic: Whether dq is the same each time: each tile of keys then gives a part of its
+            own, and they are added in one order.
+        bias: Whether to give the gradient of the bias too, for a score that is
+            ``s + bias[b, h, i, j]`` with a bias of the dtype of q. Of b, h and i some may be left
+            out, or their extents be 1: what several scores share has the sum of their gradients,
+            each rounded to that dtype before.
+        device: As in a call of the op.
+        **kwargs: As in a call of the op.
+
+    Returns:
+        (dq, dk, dv, dbias), of the shapes and dtypes of q, k, v and the bias; dbias is None unless
+        it is asked for. Weights and their gradients are rounded to that dtype before the products
+        that sum over queries or keys.
+
+    Raises:
+        CkUnsupportedError: G006, the score is more than a sum; G007, the op is no attention or has
+            more to it; G008, its score has no bias whose gradient a kernel gives; K102, the GPU
+            has no kernel for it.
+        CkError: What a call raises.
+    """
+    kind = GradientKind(deterministic=deterministic, bias=bias)
+
+    def planned(binding: Binding, named: str | None) -> tuple[CallPlan, tuple[ResultFace, ...]]:
+        made = plan_gradients(op, binding, grad, kind, named)
+        return made.call, made.faces
+
+    more = {GRAD: grad}
+    return Gradients(*op.derived(args, kwargs, what=kind, plan=planned, more=more, device=device))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedGradients:
+    """All launches of the gradients of one call, with its extents, strides and dtypes."""
+
+    call: CallPlan
+    """Its addresses are those of the arguments, of the gradient of o, and of the results."""
+    selection: Selection[AttentionGradKey, AttentionGradCase]
+    """The kernel that gives the parts."""
+    faces: tuple[ResultFace, ...]
+    """The results: dq, dk, dv, and dbias if it is asked for."""
+    bias: AddedBias | None
+    """That whose gradient is dbias."""
+
+
+def plan_gradients(
+    op: Op, binding: Binding, grad: Any, kind: GradientKind, device: str | None
+) -> PlannedGradients:
+    """Choose, build and load the kernels of :func:`attention_grad` for a bound call.
+
+    Raises:
+        CkError: What :func:`attention_grad` raises.
+    """
+    from cklang.build.builder import shared_builder
+    from cklang.device.device import open_device
+
+    plan = plan_of_gradients(op, binding)
+    opened = open_device(device_named(device, current()), binding.place)
+    given = arrays.read(GRAD, grad)
+    if given.place != binding.place:
+        where = f"{GRAD} on {given.place}, the others on {binding.place}"
+        raise error("A026", where=where)
+    added = bias_of(plan, binding) if kind.bias else None
+    values = [getattr(plan.kernel, side).value for side in "qkv"]
+    likes = [binding.arrays[each.name] for each in (*values, *([added.value] if added else []))]
+    faces = tuple(ResultFace(shape=like.shape, dtype=like.dtype) for like in likes)
+    outs = [
+        arrays.planned(face.shape, face.dtype, binding.library, binding.place) for face in faces
+    ]
+    how = How(request=op.request, kind=kind, bias=added)
+    stages = GradientStages(plan, binding, given, outs, opened.spec, how)
+    steps = list(stages.steps(opened, shared_builder().build_all))
+    pieces = [touched(array, written=False) for array in (*binding.arrays.values(), given)]
+    pieces += [touched(out, written=True) for out in outs]
+    call = CallPlan(opened, steps, pieces, stages.temporaries, binding.place, outs=len(outs))
+    return PlannedGradients(call=call, selection=stages.selection, faces=faces, bias=added)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedGradients:
+    """All launches of the gradients of one call with host arrays, to run again and again."""
+
+    call: CallPlan
+    addresses: tuple[int, ...]
+    results: Gradients
+    selection: Selection[AttentionGradKey, AttentionGradCase]
+    """The kernel that gives the parts."""
+    bias: AddedBias | None
+    """That whose gradient is wanted."""
+    held: tuple[Any, ...]
+    """What must live as long as the addresses are used."""
+
+    def run(self) -> None:
+        """Launch everything, and wait for it."""
+        self.call.run(list(self.addresses), None)
+
+
+def prepare_gradients(
+    op: Op,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    *,
+    grad: Any,
+    kind: GradientKind,
+    device: str | None,
+) -> PreparedGradients:
+    """Choose, build and load the kernels of :func:`attention_grad`, and make room for the results.
+
+    Args:
+        op: As there.
+        args: As there, in host memory.
+        kwargs: As there, in host memory.
+        grad: As there, in host memory.
+        kind: Which gradients.
+        device: As there.
+
+    Raises:
+        CkError: What :func:`attention_grad` raises.
+    """
+    binding = op._bind(op._values(tuple(args), dict(kwargs)))
+    planned = plan_gradients(op, binding, grad, kind, device)
+    made = [
+        arrays.empty(face.shape, face.dtype, binding.library, binding.place)
+        for face in planned.faces
+    ]
+    given = [*binding.arrays.values(), arrays.read(GRAD, grad)]
+    addresses = [each.pointer for each in (*given, *(arrays.read("result", m) for m in made))]
+    return PreparedGradients(
+        call=planned.call,
+        addresses=tuple(addresses),
+        results=Gradients(*made),
+        selection=planned.selection,
+        bias=planned.bias,
+        held=tuple(given),
+    )
+
+
+def declare_gradients(
+    op: Op,
+    binding: Binding,
+    registry: Registry,
+    gpu: str,
+    among: Pattern | str | None,
+    priority: int,
+    bias: bool = False,
+) -> int:
+    """Declare the kernels of a bound op's gradients, deterministic and not; count the new ones.
+
+    Args:
+        op: An op that :func:`attention_grad` takes.
+        binding: A call of it.
+        registry: Where.
+        gpu: The GPU: ``gfx942``.
+        among: As in :meth:`cklang.Registry.declare`; a pattern is for the direction of its class,
+            and the other one gets the default preset.
+        priority: Of these kernels.
+        bias: Whether the gradient of the bias is one of them.
+
+    Raises:
+        CkUnsupportedError: G006, G007, it has no gradient; G008, its bias has none.
+        CkValueError: As :meth:`cklang.Registry.declare`.
+    """
+    plan = plan_of_gradients(op, binding)
+    kernel = plan.kernel
+    case = forward_case(kernel, storage_of(plan, binding, None), binding.dims)
+    if bias:
+        bias_of(plan, binding)
+    functions = GradientKind(bias=bias).functions(kernel)
+    asked: list[tuple[AnySignature, AttentionFunctions]] = [(case.signature, kernel.functions)]
+    asked += ((grad_case(case, each, bias).signature, functions) for each in (False, True))
+    new = 0
+    for wanted, fills in asked:
+        other = isinstance(among, Pattern) and among.of is not book_of(wanted).of
+        some = None if other else among
+        new += registry.declare(wanted, fills, gpu, some, priority=priority)
+    dtype = case.signature.dtype
+    sums = [ReduceKey(True, case.signature.dtype_o, gpu), ReduceKey(False, dtype, gpu)]
+    if bias:  # of one that several scores share
+        sums.append(ReduceKey(False, dtype, gpu, dtype))
+    for key in sums:
+        new += registry.add(key, NOTHING, priority=priority)
+    return new
+
+
+def plan_of_gradients(op: Op, binding: Binding) -> AttentionPlan:
+    """Return the plan of an op that has a gradient.
+
+    Raises:
+        CkUnsupportedError: G006, G007, it has none.
+    """
+    plan = op._fuse(binding)
+    if not isinstance(plan, AttentionPlan) or _is_more(plan.kernel):
+        raise error("G007", name=op.program.name)
+    score = plan.kernel.score
+    if score is not None and not is_additive(score):
+        raise error("G006", name=op.program.name, at=next(iter(plan.kernel.spans), None))
+    return plan
+
+
+def _is_more(kernel: FusedAttention) -> bool:
+    """Tell whether a kernel does what the backward ones do not know."""
+    return bool(kernel.lengths or kernel.pages or kernel.output or kernel.min_queries)
+
+
+def is_additive(score: Function) -> bool:
+    """Whether a score is its first parameter plus something that does not depend on it."""
+    moved = {score.params[0].name}
+    depends = set(moved)
+    for each in score.body:
+        names = [value.name for value in each.operands]
+        if not depends.intersection(names):
+            continue
+        depends.add(each.result.name)
+        first = names[0] in moved and names[1:] and names[1] not in depends
+        second = each.op == "add" and names[1:] and names[1] in moved and names[0] not in depends
+        if each.op in _ADDING and (first or second):
+            moved.add(each.result.name)
+    return score.results[0].name in moved
+
+
+def bias_of(plan: AttentionPlan, binding: Binding) -> AddedBias:
+    """Return what the score adds as a bias.
+
+    Raises:
+        CkUnsupportedError: G008, that is not all it does, or the kernel reads no such bias.
+    """
+    kernel = plan.kernel
+    at = next(iter(kernel.spans), None)
+    found = None if kernel.score is None else added_bias(kernel.score)
+    if found is None or kernel.starts:
+        got = "something else" if found is None else "one to packed sequences"
+        raise error("G008", at=at, name=plan.function.name, got=got)
+    name, indices = found
+    value = kernel.reads[int(name.removeprefix("d"))]
+    held = binding.arrays[value.name]
+    q, k = binding.arrays[kernel.q.value.name], binding.arrays[kernel.k.value.name]
+    full = dict(zip("bhi", (q.shape[axis or 0] for axis in kernel.q.perm[:3]), strict=True))
+    full["j"] = k.shape[kernel.k.perm[2] or 0]
+    extents = dict(zip(indices, held.shape, strict=True))
+    whole = extents["j"] == full["j"] and (full["j"] < 2 or held.strides[-1] == 1)
+    fits = all(extents[index] in (1, full[index]) for index in indices)
+    if not (whole and fits) or held.dtype != q.dtype:
+        got = f"{held.dtype} {list(held.shape)} with strides {list(held.strides)}"
+        raise error("G008", at=at, name=plan.function.name, got=got)
+    axes = tuple(
+        indices.index(name) if extents.get(name, 0) == full[name] else None for name in "bhi"
+    )
+    return AddedBias(value=value, axes=axes)

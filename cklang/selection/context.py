@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: MIT
+"""What calls and selections assume when they are not told: registry, GPU, strategy.
+
+``with ck.using(registry=mine, strategy="autotune"): ...`` sets them for a block, in this thread of
+control only; blocks nest, and what an inner one leaves out stays as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from cklang import knobs
+from cklang.arch import ArchSpec
+from cklang.arch import arch as arch_of
+from cklang.errors import error
+from cklang.selection.registry import Registry
+from cklang.selection.strategy import Direction, Heuristic, Strategy, strategy_of
+
+__all__ = ["DEFAULT_REGISTRY", "Defaults", "current", "device_named", "device_of", "using"]
+
+DEFAULT_REGISTRY = Registry("default")
+"""The registry of calls that name none."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Defaults:
+    """What is assumed; compared by identity."""
+
+    registry: Registry
+    arch: str | None
+    """A GPU's name; None: that of the device a call would run on."""
+    strategy: Strategy
+    serial: int = field(default_factory=count().__next__, init=False)
+    """Tells it from all others, for keys that must not keep the registry alive."""
+
+
+_current: ContextVar[Defaults] = ContextVar(
+    "cklang_defaults",
+    default=Defaults(registry=DEFAULT_REGISTRY, arch=None, strategy=Heuristic()),  # noqa: B039
+)
+
+
+def current() -> Defaults:
+    """Return what is assumed here."""
+    return _current.get()
+
+
+@contextmanager
+def using(
+    *,
+    registry: Registry | None = None,
+    arch: str | None = None,
+    strategy: str | Strategy | Direction | None = None,
+) -> Iterator[Defaults]:
+    """Set the default registry, GPU or strategy for a block.
+
+    Args:
+        registry: Where kernels are looked for.
+        arch: The GPU that calls run on (an emulated one where there is no such GPU) and that
+            selections are for: ``gfx950``.
+        strategy: ``first_fit``, ``heuristic``, ``autotune``, a function from a problem to ranked
+            keys, or an object with a method ``choose``.
+
+    Raises:
+        CkValueError: K001, K004, a strategy or a GPU that does not exist.
+    """
+    before = _current.get()
+    changed = replace(
+        before,
+        registry=before.registry if registry is None else registry,
+        arch=before.arch if arch is None else arch_of(arch).name,
+        strategy=before.strategy if strategy is None else strategy_of(strategy),
+    )
+    token = _current.set(changed)
+    try:
+        yield changed
+    finally:
+        _current.reset(token)
+
+
+def device_named(named: str | None, defaults: Defaults) -> str | None:
+    """Return the name of the device of a call: the one named, else one with the assumed GPU."""
+    if named is not None or defaults.arch is None:
+        return named
+    return device_of(arch_of(defaults.arch))
+
+
+def device_of(spec: ArchSpec) -> str:
+    """Return the name of a device with the GPU ``spec``: a real one if there is one."""
+    from cklang.device.device import devices, target_of
+
+    target = target_of(knobs.DEVICE.get())
+    if target.emulated:
+        return f"emu:{spec.name}"
+    for device in devices():
+        if device.spec.name == spec.name:
+            return device.name
+    known = ", ".join(f"{device.name} ({device.spec.name})" for device in devices())
+    raise error("D001", got=spec.name, known=known)

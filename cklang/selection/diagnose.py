@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: MIT
+"""What is wrong with an algorithm, what would be legal instead, and a legal one near it.
+
+Nothing here is applied in silence: :func:`fix` returns a proposal and says what it changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+from cklang.arch import ArchSpec, arch
+from cklang.codec import encode
+from cklang.errors import error
+from cklang.families.family import AnyAlgorithm, AnySignature, Asked
+from cklang.keys import Algorithm, Signature
+from cklang.selection.rules import Rejection, book_of, objections, rules_of
+from cklang.selection.space import enumerate_legal, legal_values, satisfiable
+
+__all__ = ["Change", "Fix", "Violation", "advise", "fix"]
+
+_NEAREST = 3
+"""How many values are offered for a field."""
+_STEPS = 16
+_SEARCHED = 20_000
+"""How many legal algorithms are compared when changing one field after another leads nowhere."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violation:
+    """One rule that objects, and the values with which it would not."""
+
+    rule: str
+    rejection: Rejection
+    nearest: tuple[tuple[str, tuple[Any, ...]], ...]
+    """For each field that alone can satisfy the rule: its nearest such values, best first."""
+
+    def __str__(self) -> str:
+        lines = [str(self.rejection)]
+        for name, values in self.nearest:
+            lines.append(f"  legal: {name} = {' or '.join(map(_text, values))}")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One field that a proposal changes."""
+
+    field: str
+    before: Any
+    after: Any
+
+    def __str__(self) -> str:
+        return f"{self.field}: {_text(self.before)} -> {_text(self.after)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fix:
+    """A legal algorithm near an illegal one."""
+
+    algorithm: AnyAlgorithm
+    changes: tuple[Change, ...]
+    """What differs; empty if nothing had to."""
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.changes)) or "nothing to change"
+
+
+def _text(value: Any) -> str:
+    plain = encode(value)
+    return "x".join(map(str, plain)) if isinstance(plain, list) else str(plain)
+
+
+def advise(
+    algorithm: AnyAlgorithm,
+    signature: AnySignature,
+    gpu: ArchSpec | str,
+    problem: Asked | None = None,
+) -> tuple[Violation, ...]:
+    """Return every rule that objects to ``algorithm``, each with the nearest legal values.
+
+    Args:
+        algorithm: How.
+        signature: What is computed.
+        gpu: The GPU or its name.
+        problem: A problem, for the rules about extents, strides and addresses.
+
+    Example::
+
+        for violation in ck.advise(algorithm, problem.signature, "gfx942", problem):
+            print(violation)
+    """
+    spec = arch(gpu) if isinstance(gpu, str) else gpu
+    return tuple(
+        Violation(
+            rule=found.rule,
+            rejection=found,
+            nearest=tuple(_nearest(found.rule, algorithm, signature, spec, problem)),
+        )
+        for found in objections(algorithm, signature, spec, problem)
+    )
+
+
+def _reads(rule: str, signature: AnySignature) -> tuple[str, ...]:
+    return {row.id: row.reads for row in book_of(signature).rules}[rule]
+
+
+def _nearest(
+    rule: str,
+    algorithm: AnyAlgorithm,
+    signature: AnySignature,
+    spec: ArchSpec,
+    problem: Asked | None,
+) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    for name in _reads(rule, signature):
+        now = getattr(algorithm, name)
+        others = [value for value in legal_values(name, signature, spec) if value != now]
+        distances = [_distance(now, value) for value in others]
+        good = (
+            others[at]
+            for at in sorted(range(len(others)), key=distances.__getitem__)
+            if not _objects(
+                rule, replace(algorithm, **{name: others[at]}), signature, spec, problem
+            )
+        )
+        found = tuple(islice(good, _NEAREST))
+        if found:
+            yield name, found
+
+
+def _objects(
+    rule: str,
+    algorithm: AnyAlgorithm,
+    signature: AnySignature,
+    spec: ArchSpec,
+    problem: Asked | None,
+) -> bool:
+    book = book_of(signature)
+    for row in book.algorithms:
+        if row.id == rule:
+            return row.check(algorithm, signature, spec) is not None
+    asked = next(row for row in book.problems if row.id == rule)
+    return problem is not None and asked.check(problem, algorithm, spec) is not None
+
+
+def _distance(a: Any, b: Any) -> float:
+    """How far two values of a field are apart: factors of two for sizes, 1 for other choices."""
+    if isinstance(a, bool) or not isinstance(a, int | tuple):
+        return float(a != b)
+    if isinstance(a, int):
+        return float(abs(a - b) / max(a, b, 1))
+    if len(a) != len(b):
+        return float(abs(len(a) - len(b)))
+    return float(sum(_distance(x, y) for x, y in zip(a, b, strict=True)))
+
+
+def fix(
+    algorithm: AnyAlgorithm,
+    signature: AnySignature,
+    gpu: ArchSpec | str,
+    problem: Asked | None = None,
+) -> Fix:
+    """Propose a legal algorithm near ``algorithm``; the proposal says what it changed.
+
+    Field by field the change that leaves the fewest objections, and among those the smallest, is
+    made; if that leads nowhere, the nearest of the first legal algorithms is taken.
+
+    Raises:
+        CkUnsupportedError: K009, no legal algorithm was found.
+    """
+    spec = arch(gpu) if isinstance(gpu, str) else gpu
+    found = None
+    if problem is None or not _hopeless(algorithm, signature, spec, problem):
+        found = _step_by_step(algorithm, signature, spec, problem)
+        found = found or _closest(algorithm, signature, spec, problem)
+    if found is None:
+        raise error("K009", algorithm=algorithm, signature=signature.words, arch=spec.name)
+    return Fix(algorithm=found, changes=tuple(_changes(algorithm, found)))
+
+
+def _hopeless(
+    algorithm: AnyAlgorithm, signature: AnySignature, spec: ArchSpec, problem: Asked
+) -> bool:
+    """Whether a rule objects to ``problem`` whatever the algorithm."""
+    return not all(
+        satisfiable(rule, algorithm, problem, signature, spec) for rule in rules_of(signature)
+    )
+
+
+def _changes(before: AnyAlgorithm, after: AnyAlgorithm) -> Iterator[Change]:
+    for name in before.__dataclass_fields__:
+        old, new = getattr(before, name), getattr(after, name)
+        if old != new:
+            yield Change(field=name, before=old, after=new)
+
+
+def _step_by_step(
+    algorithm: AnyAlgorithm, signature: AnySignature, spec: ArchSpec, problem: Asked | None
+) -> AnyAlgorithm | None:
+    current = _with_vectors_for(algorithm, signature)
+    left = _count(current, signature, spec, problem)
+    for _ in range(_STEPS):
+        if left == 0:
+            return current
+        options = {
+            replace(current, **{name: value})
+            for violation in advise(current, signature, spec, problem)
+            for name, values in violation.nearest
+            for value in values
+        }
+        if not options:
+            return None
+        counted = [(_count(o, signature, spec, problem), _away(algorithm, o), o) for o in options]
+        best, _, chosen = min(counted, key=lambda row: (row[0], row[1], str(row[2])))
+        if best >= left:
+            return None
+        current, left = chosen, best
+    return None
+
+
+def _with_vectors_for(algorithm: AnyAlgorithm, signature: AnySignature) -> AnyAlgorithm:
+    """Give it as many D widths as there are D operands, the missing ones of one element."""
+    if not (isinstance(algorithm, Algorithm) and isinstance(signature, Signature)):
+        return algorithm
+    widths = (*algorithm.vector_d, *(1 for _ in signature.d))[: len(signature.d)]
+    return replace(algorithm, vector_d=widths)
+
+
+def _count(
+    algorithm: AnyAlgorithm, signature: AnySignature, spec: ArchSpec, problem: Asked | None
+) -> int:
+    return sum(1 for _ in objections(algorithm, signature, spec, problem))
+
+
+def _away(a: AnyAlgorithm, b: AnyAlgorithm) -> float:
+    names = a.__dataclass_fields__
+    return sum(_distance(getattr(a, name), getattr(b, name)) for name in names)
+
+
+def _closest(
+    algorithm: AnyAlgorithm, signature: AnySignature, spec: ArchSpec, problem: Asked | None
+) -> AnyAlgorithm | None:
+    legal: Iterable[AnyAlgorithm] = islice(enumerate_legal(signature, spec), _SEARCHED)
+    if problem is not None:
+        legal = [a for a in legal if _count(a, signature, spec, problem) == 0]
+    return min(legal, key=lambda a: _away(algorithm, a), default=None)

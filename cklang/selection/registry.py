@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: MIT
+"""Named sets of kernels that calls may be served by.
+
+A registry holds declarations: the key of a kernel of any family, the functions that fill its
+stencil, and a priority. Building one makes the code objects; what is built stands in the kernel
+cache, not here, so a registry can be exported to JSON, imported in another process and built again,
+and is then the same (:meth:`Registry.same_as`).
+
+There is one rule of priority, for adding and for merging: of two entries with one key the one of
+higher priority stays; at equal priority the one that was there.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from cklang.arch import arch
+from cklang.attention_keys import AnyKey, key_from_json
+from cklang.codec import decode, expect_fields
+from cklang.errors import error
+from cklang.families.family import (
+    AnySignature,
+    Filling,
+    expect_filling,
+    filled,
+    key_of,
+    texts_of,
+)
+from cklang.selection.candidates import candidates
+from cklang.selection.space import Pattern, enumerate_legal
+
+if TYPE_CHECKING:
+    from cklang.build.parallel import BuildSummary
+    from cklang.build.record import Resources
+
+__all__ = ["SCHEMA_VERSION", "Kernel", "Registry"]
+
+SCHEMA_VERSION = 2
+"""Version of the JSON form."""
+
+_MOST_DERIVED = 4096
+"""Values that a registry keeps of what is derived from its kernels."""
+
+Derived = TypeVar("Derived")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernel:
+    """A declared kernel."""
+
+    key: AnyKey
+    filling: Filling
+    """The epilogue that fusion made, or the functions of an attention; their hashes stand in the
+    key."""
+    priority: int = 0
+    """Kernels of higher priority are preferred by ``first_fit``."""
+
+
+class Registry:
+    """Declared kernels in the order in which they were added; safe to use from several threads.
+
+    Args:
+        name: What people call it; part of its JSON form.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._kernels: dict[str, Kernel] = {}
+        self._resources: dict[str, Resources] = {}
+        self._lock = threading.RLock()
+        self._version = 0
+        self._derived: dict[Hashable, Any] = {}
+
+    @property
+    def version(self) -> int:
+        """A number that changes with the kernels and what is known of them; selections too."""
+        return self._version
+
+    def resources(self, key: AnyKey) -> Resources | None:
+        """Return what a kernel takes of the GPU, if :meth:`build` of this registry has built it.
+
+        The cost model takes registers and LDS from there, and estimates those of other kernels.
+        """
+        return self._resources.get(key.digest)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the declarations; resources of kernels are read where these are built."""
+        return Registry.from_json, (self.to_json(),)
+
+    def __repr__(self) -> str:
+        return f"<cklang registry {self.name!r}: {len(self)} kernels>"
+
+    def __len__(self) -> int:
+        return len(self._kernels)
+
+    def __iter__(self) -> Iterator[Kernel]:
+        with self._lock:
+            return iter(tuple(self._kernels.values()))
+
+    def __contains__(self, key: AnyKey) -> bool:
+        return key.digest in self._kernels
+
+    def same_as(self, other: Registry) -> bool:
+        """Whether both have one name and equal kernels, with their priorities, in one order.
+
+        ``==`` compares identity: two registries stay two, whatever they come to hold.
+        """
+        return self.name == other.name and tuple(self) == tuple(other)
+
+    def derived(self, about: Hashable, make: Callable[[], Derived]) -> Derived:
+        """Return what ``make`` gives for the kernels that are declared now.
+
+        The value is kept, with the registry, until a kernel or what is known of one changes.
+
+        Args:
+            about: What the value is of; ``make`` must depend on it and on this registry alone.
+            make: Computes the value; None is not kept.
+        """
+        kept: Derived | None = self._derived.get(about)
+        if kept is not None:
+            return kept
+        version = self._version
+        value = make()
+        with self._lock:
+            if version == self._version:
+                while len(self._derived) >= _MOST_DERIVED:
+                    del self._derived[next(iter(self._derived))]
+                self._derived[about] = value
+        return value
+
+    def _changed(self) -> None:
+        self._version += 1
+        self._derived.clear()
+
+    def add(self, key: AnyKey, filling: Filling, *, priority: int = 0) -> bool:
+        """Declare one kernel; return whether it is new or has a higher priority than before.
+
+        Args:
+            key: Its identity.
+            filling: The epilogue of a product or a convolution, the functions of an attention.
+            priority: Against a kernel of the same key, and for ``first_fit``.
+
+        Raises:
+            CkValueError: K007, the functions are not those of the key.
+        """
+        expect_filling(key, filling)
+        return self._put(Kernel(key=key, filling=filling, priority=priority))
+
+    def _put(self, kernel: Kernel) -> bool:
+        digest = kernel.key.digest
+        with self._lock:
+            known = self._kernels.get(digest)
+            if known is not None and known.priority >= kernel.priority:
+                return False
+            self._kernels[digest] = kernel
+            self._changed()
+            return True
+
+    def declare(
+        self,
+        signature: AnySignature,
+        filling: Filling,
+        gpu: str,
+        among: Pattern | str | None = None,
+        *,
+        priority: int = 0,
+    ) -> int:
+        """Declare every legal kernel of a set, and return how many are new.
+
+        Args:
+            signature: What is computed.
+            filling: The epilogue of its kernels; of an attention, its functions.
+            gpu: The GPU: ``gfx942``.
+            among: A pattern, whose ``*`` stand for all legal values; the name of a preset
+                (``essential``, ``compute``...); the default preset if left out.
+            priority: Of all of them.
+
+        Raises:
+            CkValueError: K001, there is no such preset; K002, the pattern is for another family;
+                K008, no algorithm of the set is legal.
+        """
+        if isinstance(among, Pattern):
+            algorithms: Iterable[Any] = enumerate_legal(signature, gpu, among)
+        else:
+            algorithms = candidates(signature, gpu, *([among] if among else []))
+        keys = [key_of(signature, algorithm, gpu) for algorithm in algorithms]
+        if not keys:
+            raise error("K008", among=among, arch=gpu, signature=signature.words)
+        return sum(self.add(key, filling, priority=priority) for key in keys)
+
+    def declare_profile(
+        self,
+        name: str,
+        gpu: str,
+        *,
+        dtypes: Sequence[str] | None = None,
+        heads: Sequence[int] | None = None,
+        priority: int = 0,
+    ) -> int:
+        """Declare every legal kernel of an attention profile, and return how many are new.
+
+        A profile is what one kind of user needs: its signatures times tilings, and the kernels
+        that combine, append and sum. Scores, masks and outputs that may be the user's are
+        functions that change nothing: building the registry makes their stencils, from which
+        kernels with other functions are linked.
+
+        Args:
+            name: ``flash``, ``pytorch``, ``aiter``, ``fp32``, ``fp8``.
+            gpu: The GPU: ``gfx942``.
+            dtypes: Names of the element types of q, k and v; all of the profile's if left out.
+            heads: Head sizes of q that tilings hold; all if left out.
+            priority: Of all of them.
+
+        Raises:
+            CkValueError: K001, there is no such profile; K004, there is no such GPU; K008, nothing
+                of it is legal on the GPU.
+        """
+        from cklang.families.attention.profiles import profile_kernels
+
+        kernels = tuple(profile_kernels(name, arch(gpu), dtypes, heads))
+        if not kernels:
+            types = "any element type" if dtypes is None else ", ".join(dtypes)
+            raise error("K008", among=f"the profile {name}", arch=gpu, signature=types)
+        return sum(self.add(k.key, k.functions, priority=priority) for k in kernels)
+
+    def remove(self, key: AnyKey) -> bool:
+        """Forget a kernel; return whether it was there."""
+        with self._lock:
+            known = self._kernels.pop(key.digest, None) is not None
+            if known:
+                self._changed()
+            return known
+
+    def find(self, key: AnyKey) -> Kernel | None:
+        """Return the kernel of ``key``, or None."""
+        return self._kernels.get(key.digest)
+
+    def filter(self, accept: Callable[[Any], bool]) -> tuple[Kernel, ...]:
+        """Return the kernels whose key ``accept`` accepts, in order."""
+        return tuple(kernel for kernel in self if accept(kernel.key))
+
+    def merge(self, other: Registry) -> int:
+        """Add the kernels of ``other`` with their priorities; return how many changed anything."""
+        return sum(self._put(kernel) for kernel in other)
+
+    def build(
+        self, max_workers: int | None = None, executor: Executor | None = None
+    ) -> BuildSummary:
+        """Build every kernel that is not built, in parallel processes and with progress.
+
+        Args:
+            max_workers: Compiler processes at once (default: ``CKLANG_JOBS``, else the cores).
+            executor: Runs the work instead: threads, processes or machines that share the cache.
+
+        Returns:
+            What became of each kernel; failures are in it and raise nothing. What the kernels take
+            of the GPU is known from then on: see :meth:`resources`.
+        """
+        from cklang.build.parallel import build
+
+        summary = build(tuple(self), max_workers=max_workers, executor=executor)
+        found = {artifact.key.digest: artifact.resources for artifact in summary.artifacts}
+        with self._lock:
+            if not found.items() <= self._resources.items():
+                self._resources |= found
+                self._changed()
+        return summary
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the lossless JSON form: every field of every key, and each function once."""
+        kernels = tuple(self)
+        texts = dict.fromkeys(text for k in kernels for text in texts_of(k.filling))
+        places = {text: place for place, text in enumerate(texts)}
+        return {
+            "version": SCHEMA_VERSION,
+            "name": self.name,
+            "functions": list(texts),
+            "kernels": [
+                {
+                    "key": k.key.to_json(),
+                    "functions": [places[text] for text in texts_of(k.filling)],
+                    "priority": k.priority,
+                }
+                for k in kernels
+            ],
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Registry:
+        """Return the registry that :meth:`to_json` wrote.
+
+        Raises:
+            CkValueError: K003 for another schema version, K001 and K002 for fields and values that
+                are not known, K007 for functions that are not those of their key.
+        """
+        if data.get("version") != SCHEMA_VERSION:
+            raise error("K003", what="registry", got=data.get("version"), want=SCHEMA_VERSION)
+        expect_fields("registry", data, _PARTS)
+        texts = decode(tuple[str, ...], data["functions"], "registry functions")
+        read = cache(filled)
+        made = cls(decode(str, data["name"], "registry name"))
+        for row in data["kernels"]:
+            expect_fields("registry kernel", row, ("key", "functions", "priority"))
+            named = tuple(_text(texts, place) for place in row["functions"])
+            priority = decode(int, row["priority"], "priority")
+            made.add(key_from_json(row["key"]), read(named), priority=priority)
+        return made
+
+
+def _text(texts: tuple[str, ...], place: object) -> str:
+    if not isinstance(place, int) or not 0 <= place < len(texts):
+        raise error("K002", what="a kernel's function", want=f"below {len(texts)}", got=place)
+    return texts[place]
+
+
+_PARTS = ("version", "name", "functions", "kernels")

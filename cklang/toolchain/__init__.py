@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""Compilers, linkers and CK Tile trees; where files are kept; logs and progress."""

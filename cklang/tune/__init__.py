@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""Measuring kernels, and strategies that choose by what was measured."""

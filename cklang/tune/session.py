@@ -1,0 +1,382 @@
+# SPDX-License-Identifier: MIT
+"""``ck.autotune``: measure candidates of some problems until time or hope is used up.
+
+Candidates come from where a call would take its kernel from, the model's favourites first. Problems
+take turns, so that a short budget gives each of them something. Everything is stored as it is
+measured, and what is stored is not measured again: a session that was stopped goes on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cklang import knobs
+from cklang.attention_keys import AnyKey
+from cklang.errors import CkUnsupportedError, error
+from cklang.families.attention.problem import AttentionCase
+from cklang.families.attention_backward.stages import GradientKind
+from cklang.families.family import Asked
+from cklang.toolchain.paths import cache_root
+from cklang.tune.attention import AttentionRun
+from cklang.tune.case import AnyCase, Call, calls_of, problem_text
+
+if TYPE_CHECKING:
+    from cklang.arch import ArchSpec
+    from cklang.runtime.op import Op
+    from cklang.selection.pool import AnyPool
+    from cklang.tune.database import Database, Measurement, Question
+    from cklang.tune.worker import Worker
+
+__all__ = ["TunedProblem", "TuningReport", "autotune", "database_path", "question_of", "seconds_of"]
+
+_LIMIT_SECONDS = 300.0
+"""What one measurement may take, its build included."""
+_AT_ONCE = 32
+"""Kernels that are handed to the workers together, the budget being looked at in between."""
+_UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TunedProblem:
+    """What a session found for one problem."""
+
+    problem: Asked
+    question: Question
+    favourite: AnyKey
+    """What the model takes for the quickest."""
+    candidates: int
+    """How many legal kernels there are."""
+    measurements: tuple[Measurement, ...]
+    """All that is known of them, of earlier sessions too; the best first."""
+    fresh: int
+    """How many of them are new."""
+    ended: str
+    """Why no more were measured."""
+
+    @property
+    def best(self) -> Measurement | None:
+        """The right kernel of least cost, or None."""
+        first = self.measurements[:1]
+        return first[0] if first and first[0].cost is not None else None
+
+    def cost_of(self, key: AnyKey) -> float | None:
+        """Return what a kernel costs, or None if that is not known."""
+        return next((m.cost for m in self.measurements if m.key == key), None)
+
+    def __str__(self) -> str:
+        lines = [f"{self.problem}: {len(self.measurements)} of {self.candidates} kernels measured"]
+        lines[0] += f" ({self.fresh} new); {self.ended}"
+        best, was = self.best, self.cost_of(self.favourite)
+        if best is None or best.cost is None:
+            lines.append("  no kernel gave a right result")
+        else:
+            lines.append(f"  best       {best.cost:.6g} {best.unit}: {best.key.label}")
+        if was is not None:
+            lines.append(f"  heuristic  {was:.6g}: {self.favourite.label}")
+        bad = [m for m in self.measurements if m.cost is None]
+        lines += [f"  {m.status.value}: {m.key.label}: {m.note}" for m in bad]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TuningReport:
+    """What a session found, problem by problem."""
+
+    problems: tuple[TunedProblem, ...]
+    database: Path
+    device: str
+    seconds: float
+
+    def __str__(self) -> str:
+        head = f"{self.device}, {self.seconds:.1f} s, stored in {self.database}"
+        return "\n".join([head, *map(str, self.problems)])
+
+
+@dataclass(slots=True, eq=False)
+class _Search:
+    """One problem while it is worked on."""
+
+    case: AnyCase
+    problem: Asked
+    question: Question
+    pool: AnyPool
+    order: list[int]
+    """Places in the pool of legal kernels, the favourite first."""
+    known: dict[str, Measurement]
+    patience: int
+    place: int = 0
+    fresh: int = 0
+    since: int = 0
+    """Kernels measured since the best one."""
+    least: tuple[float, float] | None = None
+    ended: str = ""
+
+    def note(self, measurement: Measurement) -> None:
+        """Take what was measured, now or earlier, into account."""
+        self.known[measurement.key.digest] = measurement
+        rank = measurement.rank
+        if rank is not None and (self.least is None or rank < self.least):
+            self.least, self.since = rank, 0
+        else:
+            self.since += 1
+
+    def next(self) -> AnyKey | None:
+        """Return the next kernel that is to be measured, or None with the reason in ``ended``."""
+        while self.place < len(self.order):
+            if self.since >= self.patience and self.least is not None:
+                self.ended = f"none of the last {self.since} was better"
+                return None
+            key: AnyKey = self.pool.keys[self.order[self.place]]
+            self.place += 1
+            known = self.known.get(key.digest)
+            if known is None:
+                return key
+            self.note(known)
+        some = len(self.order) < np.count_nonzero(self.pool.legal(self.problem))
+        self.ended = "the limit is reached" if some else "all were measured"
+        return None
+
+
+_Round = Sequence[tuple[_Search, AnyKey]]
+_Measurer = Callable[["_Round"], "Iterator[tuple[_Search, Measurement]]"]
+
+
+def autotune(
+    op: Op,
+    problems: Sequence[Call],
+    *,
+    budget: str | float = "60s",
+    database: Path | str | None = None,
+    device: str | None = None,
+    executor: Executor | None = None,
+    limit: int = 64,
+    patience: int = 8,
+    gradient: bool = False,
+    deterministic: bool = False,
+    bias: bool = False,
+) -> TuningReport:
+    """Measure kernels for calls of ``op``, and store what was found.
+
+    Calls in ``with ck.using(strategy="tuned"):`` then take the best kernel of their problem.
+
+    Each kernel is built, run in a process of its own that may crash, and held against the
+    reference: a wrong one never wins. On an emulated device nothing is timed: kernels are compared
+    by the model's prediction with their real registers and LDS, and the unit says so.
+
+    Args:
+        op: The op.
+        problems: For each call the extents of the op's dims, by name, or its arguments.
+        budget: How long to go on: ``"60s"``, ``"5m"``, ``"1h"``, or seconds.
+        database: A file; the cache folder's ``tuning.sqlite`` if left out.
+        device: As in a call.
+        executor: Measures instead of a worker process: other machines with such a device and
+            toolchain. A kernel that kills or occupies its workers is a failed one; what breaks the
+            executor itself ends the session.
+        limit: Most kernels of a problem that are measured.
+        patience: How many kernels in a row may be no better before a problem is given up.
+        gradient: Whether for :func:`cklang.attention_grad` of ``op`` instead.
+        deterministic: As there; its kernels are others.
+        bias: As there; its kernels are others too.
+
+    Returns:
+        For each problem what is known of its kernels.
+
+    Raises:
+        CkValueError: N007, there is no problem; K002, no such budget; N006, K003, the database
+            cannot be used.
+        CkError: What a call raises.
+    """
+    from cklang.device.device import open_device
+    from cklang.tune.database import Database
+
+    seconds = seconds_of(budget)
+    kind = GradientKind(deterministic=deterministic, bias=bias) if gradient else None
+    if not problems:
+        raise error("N007")
+    opened = open_device(device)  # may build the emulator: that is not tuning
+    start = time.monotonic()
+    path = Path(database) if database is not None else database_path()
+    with knobs.scope(CKLANG_DEVICE=opened.name), Database(path) as store, ExitStack() as stack:
+        searches = [
+            _search(op, case, store, limit, patience)
+            for call in problems
+            for case in calls_of(op, call, kind)
+        ]
+        measurer = _measurer(executor, opened.name, stack)
+        for some in _rounds(searches, start + seconds):
+            for search, measurement in measurer(some):
+                store.record(search.question, measurement)
+                search.note(measurement)
+                search.fresh += 1
+        found = tuple(_found(search, store) for search in searches)
+    spent = time.monotonic() - start
+    return TuningReport(problems=found, database=path, device=str(opened), seconds=spent)
+
+
+def database_path() -> Path:
+    """Return the file in which measurements are kept if nobody names one."""
+    return cache_root() / "tuning.sqlite"
+
+
+def seconds_of(budget: str | float) -> float:
+    """Return the seconds of ``"60s"``, ``"5m"`` or ``"1h"``, or of a number of them.
+
+    Raises:
+        CkValueError: K002, it is none of that.
+    """
+    if isinstance(budget, str):
+        text = budget.strip()
+        unit = text.lstrip("0123456789.")
+        number = text[: len(text) - len(unit)]
+        try:
+            return float(number) * _UNITS[unit.strip() or "s"]
+        except (ValueError, KeyError):
+            pass
+    elif not isinstance(budget, bool) and budget >= 0:
+        return float(budget)
+    raise error("K002", what="a budget", want="as in 60s, 5m or 1h, or seconds", got=budget)
+
+
+def question_of(problem: Asked, spec: ArchSpec) -> Question:
+    """Return what measurements of ``problem`` on a device with ``spec`` are stored under."""
+    from cklang.build.builder import shared_builder
+    from cklang.build.steps import identity
+    from cklang.device.device import target_of
+    from cklang.lowering import headers
+    from cklang.tune.database import Question
+
+    builder = shared_builder()
+    toolchain = f"{identity(builder.toolchain, builder.tree)} {headers.identity_of_all()}"
+    text = problem_text(problem)
+    units = f"{spec.name}/{spec.compute_units}"
+    device = f"emulated {units}" if target_of().emulated else units
+    return Question(problem=text, arch=spec.name, toolchain=toolchain, device=device)
+
+
+def _search(op: Op, case: AnyCase, store: Database, limit: int, patience: int) -> _Search:
+    from cklang.device.device import target_of
+    from cklang.selection.select import find
+    from cklang.selection.strategy import FirstFit
+
+    spec = target_of().spec
+    request = replace(op.request, strategy=FirstFit())
+    found = find(case.problem, spec, request, case.filling)
+    problem: Asked = found.problem
+    if isinstance(case, AttentionRun) and isinstance(problem, AttentionCase):
+        case = case.in_splits(problem.problem.splits)
+    pool: AnyPool = found.pool
+    question = question_of(problem, spec)
+    known = {m.key.digest: m for m in store.measurements(question)}
+    return _Search(
+        case=case,
+        problem=problem,
+        question=question,
+        pool=pool,
+        order=_order(pool, problem)[:limit],
+        known=known,
+        patience=patience,
+    )
+
+
+def _order(pool: AnyPool, problem: Asked) -> list[int]:
+    """Return the places of the legal kernels, by predicted time if the model knows them."""
+    legal = pool.legal(problem)
+    try:
+        times = pool.times_of(problem)
+    except CkUnsupportedError:
+        times = np.zeros(len(pool))
+    order = np.argsort(times, kind="stable")
+    return [int(place) for place in order if legal[place]]
+
+
+def _rounds(searches: Sequence[_Search], end: float) -> Iterator[_Round]:
+    """Yield one kernel for each problem that still has one, again and again until ``end``.
+
+    Of many problems some at a time, so that the budget ends a session in the midst of them.
+    """
+    open_ = list(searches)
+    while open_:
+        some = [(search, search.next()) for search in open_]
+        open_ = [search for search, key in some if key is not None]
+        asked = [(search, key) for search, key in some if key is not None]
+        for start in range(0, len(asked), _AT_ONCE):
+            if time.monotonic() >= end:
+                for search in open_:
+                    search.ended = "the budget is used up"
+                return
+            yield asked[start : start + _AT_ONCE]
+
+
+def _measurer(executor: Executor | None, device: str, stack: ExitStack) -> _Measurer:
+    """Return what measures a round: a worker process of its own, or the tasks of an executor."""
+    from cklang.build.parallel import settings
+
+    told = {**settings(), knobs.DEVICE.name: device}
+    if executor is not None:
+        return partial(_by_executor, executor, told)
+    from cklang.tune.worker import Worker
+
+    return partial(_by_worker, stack.enter_context(Worker(told, _LIMIT_SECONDS)))
+
+
+def _by_worker(worker: Worker, some: _Round) -> Iterator[tuple[_Search, Measurement]]:
+    from cklang.build.builder import shared_builder
+
+    # Side by side; failures are met again, and told, where the kernel is measured.
+    shared_builder().build_many([(key, search.case.filling) for search, key in some])
+    for search, key in some:
+        yield search, worker.measure(search.case, key)
+
+
+def _by_executor(
+    executor: Executor, told: Mapping[str, str], some: _Round
+) -> Iterator[tuple[_Search, Measurement]]:
+    from cklang.tune.measure import measure
+
+    tasks = [
+        (search, key, executor.submit(measure, search.case.to_json(), key.to_json(), told))
+        for search, key in some
+    ]
+    for search, key, task in tasks:
+        # Builds included, and those that stand in the queue before it.
+        yield search, _answer(task, key, _LIMIT_SECONDS * len(tasks))
+
+
+def _answer(task: Future[Any], key: AnyKey, seconds: float) -> Measurement:
+    """Return what a task gave, or why it gave nothing; a broken executor is not the kernel's."""
+    from cklang.build.dask_executor import gave_up
+    from cklang.tune.database import Measurement, Status
+    from cklang.tune.measure import failed
+
+    try:
+        return Measurement.from_json(task.result(seconds))
+    except TimeoutError:
+        task.cancel()
+        return failed(key, Status.SLOW, f"it had not ended after {seconds:g} s")
+    except Exception as problem:
+        if not gave_up(problem):
+            raise
+        return failed(key, Status.CRASHED, "every worker that tried it died")
+
+
+def _found(search: _Search, store: Database) -> TunedProblem:
+    keys = {search.pool.keys[place].digest for place in search.order}
+    known = [m for m in store.measurements(search.question) if m.key.digest in keys]
+    return TunedProblem(
+        problem=search.problem,
+        question=search.question,
+        favourite=search.pool.keys[search.order[0]],
+        candidates=int(np.count_nonzero(search.pool.legal(search.problem))),
+        measurements=tuple(known),
+        fresh=search.fresh,
+        ended=search.ended,
+    )

@@ -7,7 +7,7 @@ All with one clang and one set of HIP headers, one after the other. Run it on an
 
 - *a score*, *a mask*, *both functions*: what no kernel has had, on stencils that are in the cache:
   from the call of the build to the code object.
-- *stencil*: bitcode of both functions' from the generated C++, its host face, and the link. CK
+- *stencil*: bitcode of both functions' from the generated C++, its host shim, and the link. CK
   Tile's headers are precompiled before, once for all kernels of a GPU; that is a row of its own.
 - *upstream*: the unit that CK Tile's generator writes for the same tiling, pads and mask, with the
   options of CK Tile's build files: device pass, host pass and link.
@@ -25,9 +25,9 @@ from functools import partial
 from pathlib import Path
 
 from cklang.arch import arch
-from cklang.attention_keys import AttentionKey, AttentionSignature, MaskKind, ScoreKind
 from cklang.build.steps import compile_headers, compile_host, compile_stencil, link_fill
 from cklang.families.attention.functions import attention_fill
+from cklang.families.attention.key import AttentionKey, AttentionSignature, MaskKind, ScoreKind
 from cklang.families.attention.lower import lower_attention
 from cklang.families.attention.space import attention_algorithms
 from cklang.hipcc import driver
@@ -126,7 +126,7 @@ def measure(size: int) -> None:
                 precompiled=precompiled,
                 halves=source.halves,
             ),
-            "its host face": lambda: compile_host(
+            "its host shim": lambda: compile_host(
                 source.stencil, ARCH, folder / "host", toolchain, tree
             ),
             "both functions": lambda: link_fill(

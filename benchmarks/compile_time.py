@@ -23,9 +23,9 @@ from cklang.build.steps import (
     compile_stencil,
     link_fill,
 )
+from cklang.families.gemm.key import DKind, DOperand, GemmKey, Layout, Signature
 from cklang.families.gemm.lower import lower
 from cklang.ir.parser import parse
-from cklang.keys import DKind, DOperand, KernelKey, Layout, Signature
 from cklang.selection.candidates import candidates
 from cklang.toolchain.compilers import find_ck_tree, find_toolchain
 from cklang.types import f16, f32
@@ -42,7 +42,7 @@ func @epilogue(%acc: f32[], %d0: f32[], %d1: f32[]) -> f32[] {
 """
 
 
-def _key() -> KernelKey:
+def _key() -> GemmKey:
     signature = Signature(
         dtype_a=f16,
         dtype_b=f16,
@@ -53,7 +53,7 @@ def _key() -> KernelKey:
         d=(DOperand(dtype=f16, kind=DKind.ROW), DOperand(dtype=f16, kind=DKind.FULL)),
         epilogue=hashlib.sha256(EPILOGUE.encode()).hexdigest(),
     )
-    return KernelKey(signature, candidates(signature, ARCH)[0], ARCH)
+    return GemmKey(signature, candidates(signature, ARCH)[0], ARCH)
 
 
 def timed(step: Callable[[], object]) -> tuple[float, float]:
@@ -98,7 +98,7 @@ def main() -> None:
             "headers, once for the host": lambda: headers(host),
             "first kernel of a tile": lambda: first(precompiled=False),
             "the same, headers precompiled": lambda: first(precompiled=True),
-            "host face alone": lambda: face(precompiled=True),
+            "host shim alone": lambda: face(precompiled=True),
             "new epilogue on a stencil": fill,
             "upstream's unit for one kernel": upstream_unit.measure,
         }

@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cklang import emulator, knobs
-from cklang.keys import Algorithm
+from cklang.families.gemm.key import Algorithm
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

@@ -17,9 +17,9 @@ import upstream_unit
 
 from cklang.build import code_object
 from cklang.build.steps import assembly, compile_inline, compile_stencil, link_fill
+from cklang.families.gemm.key import Algorithm, GemmKey, Layout, Signature
 from cklang.families.gemm.lower import lower
 from cklang.ir.parser import parse
-from cklang.keys import Algorithm, KernelKey, Layout, Signature
 from cklang.toolchain.compilers import CkTree, Toolchain, find_ck_tree, find_toolchain
 from cklang.types import f16, f32
 
@@ -54,7 +54,7 @@ def _ours(folder: Path, toolchain: Toolchain, tree: CkTree) -> dict[str, Counter
         layout_b=Layout.COL,
         epilogue="0" * 64,
     )
-    key = KernelKey(signature, _ALGORITHM, upstream_unit.ARCH)
+    key = GemmKey(signature, _ALGORITHM, upstream_unit.ARCH)
     source = lower(key, parse(_IDENTITY).functions[0])
     compile_stencil(source.stencil, key.arch, folder, toolchain, tree)
     link_fill(folder / "stencil.bc", source.fill, key.arch, folder, toolchain)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from cklang.errors import CkError
-from cklang.keys import Algorithm
+from cklang.families.gemm.key import Algorithm
 from cklang.testing import plain_key, self_test
 from cklang.types import DTYPES, DType, f16, f32
 

@@ -10,11 +10,11 @@ import statistics
 import time
 from itertools import islice
 
+from cklang.families.gemm.key import GemmKey
 from cklang.families.gemm.problem import Problem
 from cklang.families.gemm.synthetic import problem
 from cklang.fusion.plan import epilogue_hash
 from cklang.ir.parser import parse_function
-from cklang.keys import KernelKey
 from cklang.selection.registry import Registry
 from cklang.selection.select import select
 from cklang.selection.space import enumerate_legal, pattern
@@ -37,7 +37,7 @@ def registry() -> Registry:
     legal = enumerate_legal(signature, ARCH, wild)
     found = Registry("benchmark")
     for algorithm in islice(legal, 0, 40 * KERNELS, 40):
-        found.add(KernelKey(signature, algorithm, ARCH), PASS)
+        found.add(GemmKey(signature, algorithm, ARCH), PASS)
     return found
 
 

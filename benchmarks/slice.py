@@ -24,7 +24,7 @@ import upstream_unit
 from programs import arguments, best, flops, half, linear, linear_gelu, with_constant
 
 from cklang import knobs
-from cklang.keys import Algorithm
+from cklang.families.gemm.key import Algorithm
 
 OTHER_TILE = Algorithm(
     tile=(64, 64, 32),

@@ -19,23 +19,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cklang.attention_keys import AttentionAlgorithm, AttentionGradAlgorithm
 from cklang.build.dask_executor import workers_of
 from cklang.errors import CkError
+from cklang.families.attention.key import AttentionAlgorithm
 from cklang.families.attention.synthetic import attention_grad_problem, attention_problem
+from cklang.families.attention_backward.key import AttentionGradAlgorithm
 from cklang.families.conv.problem import ConvProblem, conv_problem
+from cklang.families.gemm.key import Algorithm
 from cklang.families.gemm.problem import Problem
 from cklang.families.gemm.synthetic import problem
 from cklang.frontend import functions
 from cklang.frontend.functions import *  # noqa: F403 - the names stand in its __all__, once
 from cklang.frontend.helper import Fn, fn
-from cklang.keys import Algorithm
 from cklang.ops import sparse24
 from cklang.ops.append_kv import append_kv
 from cklang.ops.attention_backward import attention_grad
 from cklang.ops.dropout_bytes import dropout_bytes
 from cklang.ops.pack import Packed, pack
 from cklang.ops.prepare import PreparedWeight, prepare
+from cklang.runtime.ir_text import parse
 from cklang.runtime.op import Op, op
 from cklang.selection.context import using
 from cklang.selection.diagnose import advise, fix
@@ -148,6 +150,7 @@ __all__ = [
     "i32",
     "op",
     "pack",
+    "parse",
     "pattern",
     "prepare",
     "problem",

@@ -123,7 +123,7 @@ class AttentionTile:
     """The largest head sizes of q and k, and of v, that it takes."""
     hdim_v: int
     tile: tuple[int, int, int, int, int, int]
-    """As in :class:`cklang.attention_keys.AttentionAlgorithm`."""
+    """As in :class:`cklang.families.attention.key.AttentionAlgorithm`."""
     warps: int
     """Along the queries."""
     warp_tile: tuple[int, int, int]
@@ -141,7 +141,7 @@ class AttentionGradTile:
 
     dtypes: tuple[str, ...]
     tile: tuple[int, int, int, int, int, int, int, int, int]
-    """As in :class:`cklang.attention_keys.AttentionGradAlgorithm`; so are the next two."""
+    """As in :class:`cklang.families.attention_backward.key.AttentionGradAlgorithm`; so are the next two."""
     warps: tuple[Triple, Triple, Triple]
     warp_tiles: tuple[Triple, Triple, Triple]
     pipelines: tuple[str, ...]

@@ -28,6 +28,7 @@ __all__ = [
     "encode",
     "enum_of",
     "expect_fields",
+    "expect_object",
     "unknown",
 ]
 
@@ -154,16 +155,26 @@ def _record(kind: Any, data: object, what: str) -> object:
     return kind(**{name: _decode(hints[name], given[name], f"{what} {name}") for name in known})
 
 
+def expect_object(what: str, data: object) -> dict[str, Any]:
+    """Return ``data``, a JSON object.
+
+    Raises:
+        CkValueError: K002, it is not.
+    """
+    if not isinstance(data, dict):
+        raise error("K002", what=what, want="an object", got=data)
+    return data
+
+
 def expect_fields(what: str, data: object, known: Sequence[str]) -> None:
     """Check that ``data`` is an object with exactly the fields ``known``.
 
     Raises:
         CkValueError: K001, K002, it is not.
     """
-    if not isinstance(data, dict):
-        raise error("K002", what=what, want="an object", got=data)
-    for name in [*data, *known]:
+    names = expect_object(what, data)
+    for name in [*names, *known]:
         if name not in known:
             raise unknown(f"{what} field", name, known)
-        if name not in data:
+        if name not in names:
             raise unknown(f"missing {what} field", name, known)

@@ -1,155 +1,120 @@
 # SPDX-License-Identifier: MIT
 """The identity of a kernel: what it computes (signature), how (algorithm), and for which GPU.
 
-Identity is the SHA-256 of one canonical JSON form that holds every field; the readable label is
-derived from it and never parsed. Two keys that differ in any field differ in digest.
+Each family of kernels has records of its own for the first two (``families/<name>/key.py``); the key
+around them is the same for all. Identity is the SHA-256 of one canonical JSON form that holds every
+field; the readable label is derived from it and never parsed. Two keys that differ in any field
+differ in digest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
-from cklang.codec import canonical_digest, decode, encode, enum_of
+from cklang.codec import canonical_digest, encode, enum_of
 from cklang.errors import error
-from cklang.types import DType, i4
 
 __all__ = [
     "SCHEMA_VERSION",
-    "Algorithm",
-    "ConvSpecial",
-    "DKind",
-    "DOperand",
-    "EpilogueKind",
-    "Family",
-    "KernelKey",
-    "Layout",
-    "Pipeline",
-    "Reduction",
-    "Scale",
-    "Scheduler",
-    "Signature",
+    "AnyKey",
+    "Key",
+    "KernelSignature",
+    "opened",
     "make_members",
+    "require_integers",
     "require_positive",
 ]
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Version of the JSON form; raised whenever a field is added, removed or changes meaning."""
 
-Triple = tuple[int, int, int]
+
+class KernelSignature(Protocol):
+    """What the records of all families that say what a kernel computes have alike."""
+
+    @property
+    def family(self) -> str:
+        """The name of the family in :data:`cklang.families.FAMILIES`."""
+
+    @property
+    def functions(self) -> str:
+        """Digest of the user's functions (:class:`cklang.fusion.functions.Functions`); empty if the
+        kernel has none, and in the key of a stencil, which leaves them open."""
+
+    @property
+    def words(self) -> str:
+        """What is computed, for messages."""
+
+    def label(self, algorithm: Any) -> Sequence[str]:
+        """Return what the label of a kernel says of it."""
+
+    def __hash__(self) -> int:
+        """Equal signatures have equal hashes."""
 
 
-class Family(Enum):
-    """What kind of kernel a signature describes."""
-
-    GEMM = "gemm"
-    BATCHED = "batched"
-    """One matrix product for each index of a batch."""
-    GROUPED = "grouped"
-    """Matrix products of different sizes in one launch."""
-    CONV = "conv"
-    """Convolution: for each group, pixels of the output by features."""
-    CONV_GRAD_INPUT = "conv_grad_input"
-    """The gradient of a convolution's input: pixels of the input by channels."""
-    CONV_GRAD_WEIGHT = "conv_grad_weight"
-    """The gradient of a convolution's weights: features by taps and channels."""
+S = TypeVar("S", bound=KernelSignature)
+A = TypeVar("A")
 
 
-class Layout(Enum):
-    """Which axis of a matrix is contiguous: of A [M, K], B [K, N] and E [M, N]."""
+@dataclass(frozen=True)
+class Key(Generic[S, A]):
+    """The identity of one kernel on one GPU."""
 
-    ROW = "r"
-    COL = "c"
-    PREPARED = "p"
-    """Neither: B stands in the order in which the lanes of a warp take it."""
+    signature: S
+    algorithm: A
+    """None of a family that has one kernel for each signature."""
+    arch: str
 
+    @property
+    def family(self) -> str:
+        """The name of the kernel's family."""
+        return self.signature.family
 
-class DKind(Enum):
-    """How an operand of a function is read at (m, n).
+    @property
+    def stencil(self) -> Key[S, A]:
+        """The key of the stencil that this kernel is filled from: the same, its functions open."""
+        return replace(self, signature=opened(self.signature))
 
-    Of functions that compute A or B, n is the axis that is contiguous in their layout, m the other.
-    """
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 (hex) of the canonical JSON: the identity."""
+        return canonical_digest(self.to_json())
 
-    FULL = "full"
-    """A matrix whose n axis is contiguous."""
-    ROW = "row"
-    """A vector along n, contiguous, the same for every m."""
-    COLUMN = "column"
-    """A vector along m, the same for every n."""
-    SCALAR = "scalar"
-    """One number."""
-    STRIDED = "strided"
-    """A matrix or vector with any other strides."""
+    @cached_property
+    def label(self) -> str:
+        """A readable name, unique through a piece of the digest; never parsed."""
+        return "_".join([*self.signature.label(self.algorithm), self.arch, self.digest[:12]])
 
+    def __str__(self) -> str:
+        return self.label
 
-class Pipeline(Enum):
-    """CK Tile's block GEMM pipelines."""
+    def to_json(self) -> dict[str, Any]:
+        """Return the canonical, total, versioned JSON form.
 
-    MEM = "mem"
-    """Many tiles of K in flight, for problems that wait for memory."""
-    COMPV3 = "compv3"
-    """One LDS buffer, the next tile in registers."""
-    COMPV4 = "compv4"
-    """Two LDS buffers, used in turn."""
-    COMPV5 = "compv5"
-    """Two wave groups along K, one loading while the other computes."""
-    COMPV6 = "compv6"
-    """One LDS buffer, the next two tiles in registers."""
-    COMP_ASYNC = "comp_async"
-    """Two LDS buffers that global memory is loaded into directly."""
-    BASIC_V1 = "basic_v1"
-    """The plain loop: one LDS buffer, the next tile in registers."""
-    PRESHUFFLE_V2 = "preshuffle_v2"
-    """A through two LDS buffers, a prepared B from memory straight into registers."""
+        :func:`cklang.families.key_from_json` reads it.
+        """
+        return {
+            "version": SCHEMA_VERSION,
+            "family": self.family,
+            "arch": self.arch,
+            "signature": encode(self.signature),
+            "algorithm": encode(self.algorithm),
+        }
 
 
-class Scheduler(Enum):
-    """How a pipeline interleaves loads and matrix instructions."""
-
-    DEFAULT = "default"
-    """No hints to the compiler; what the basic pipelines have."""
-    INTRAWAVE = "intrawave"
-    """Loads and matrix instructions of one wave alternate."""
-    INTERWAVE = "interwave"
-    """Waves take turns at loading and computing."""
+AnyKey = Key[Any, Any]
+"""The key of a kernel of any family."""
 
 
-class EpilogueKind(Enum):
-    """How the accumulator tile reaches global memory."""
-
-    CSHUFFLE = "cshuffle"
-    """Through LDS, so that stores are wide."""
-    DEFAULT = "default"
-    """From the registers in which the matrix instructions leave it."""
-
-
-class Reduction(Enum):
-    """How workgroups that share a tile of E bring their sums together; the last one finishes it."""
-
-    NONE = "none"
-    """Every tile is one workgroup's."""
-    ATOMIC = "atomic"
-    """They add to one place: least memory, and an order of summation that is not the same twice."""
-    WORKSPACE = "workspace"
-    """Each writes its sums to a place of its own; the last adds them up, always in one order."""
-    TREE = "tree"
-    """The same places, added up in pairs, then pairs of pairs, always in one order."""
-
-
-class ConvSpecial(Enum):
-    """Convolutions that a kernel is made for, because it can leave out what they do not need."""
-
-    DEFAULT = "default"
-    """All of them."""
-    POINTWISE = "pointwise"
-    """Windows of one tap, no padding: no element is outside the image."""
-    POINTWISE_PACKED = "pointwise_packed"
-    """Stride 1 too, and pixels of one stride: a matrix product."""
-    DEPTHWISE = "depthwise"
-    """Three taps along each axis, one channel and one feature a group: divisors are constants."""
+def opened(signature: S) -> S:
+    """Return the signature of a kernel's stencil: the same with its functions open."""
+    if not signature.functions:
+        return signature
+    return replace(signature, functions="")  # type: ignore[type-var]
 
 
 def require_positive(what: str, value: object) -> None:
@@ -162,11 +127,16 @@ def require_positive(what: str, value: object) -> None:
         raise error("K002", what=what, want="an integer of 1 or more", got=value)
 
 
-def _triple(what: str, value: object) -> None:
-    if not isinstance(value, tuple) or len(value) != 3:
-        raise error("K002", what=what, want="three integers (m, n, k)", got=value)
-    for axis, extent in zip("mnk", value, strict=True):
-        require_positive(f"{what} {axis}", extent)
+def require_integers(what: str, value: object, count: int) -> None:
+    """Refuse what is no tuple of ``count`` integers of 1 or more.
+
+    Raises:
+        CkValueError: K002, naming the field ``what``.
+    """
+    if not isinstance(value, tuple) or len(value) != count:
+        raise error("K002", what=what, want=f"{count} integers of 1 or more", got=value)
+    for extent in value:
+        require_positive(what, extent)
 
 
 def make_members(record: object, kinds: Mapping[str, type[Enum]]) -> None:
@@ -179,213 +149,3 @@ def make_members(record: object, kinds: Mapping[str, type[Enum]]) -> None:
         value = getattr(record, name)
         if type(value) is not kind:
             object.__setattr__(record, name, enum_of(kind, value))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DOperand:
-    """An operand of a function: its element type and how it is read."""
-
-    dtype: DType
-    kind: DKind
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scale:
-    """Scales of A or B: their element type, and the block that each is for."""
-
-    dtype: DType
-    block: tuple[int, int]
-    """Rows of A or columns of B, and elements along K."""
-
-    def __str__(self) -> str:
-        return f"{self.dtype} for {self.block[0]}x{self.block[1]}"
-
-
-def _listed(operands: tuple[DOperand, ...]) -> str:
-    return ", ".join(f"{each.dtype} {each.kind.value}" for each in operands)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Signature:
-    """What a kernel computes: E[m, n] = f(sum over k of A[m, k] B[k, n], D0[m, n], ...)."""
-
-    family: Family = Family.GEMM
-    dtype_a: DType
-    dtype_b: DType
-    dtype_acc: DType
-    dtype_e: DType
-    layout_a: Layout
-    layout_b: Layout
-    layout_e: Layout = Layout.ROW
-    d: tuple[DOperand, ...] = ()
-    sparse: bool = False
-    """Whether only the first two of each four of A along K count that are not zero."""
-    a: tuple[DOperand, ...] = ()
-    """What the function reads that computes A's elements as they are loaded; none: A is stored."""
-    b: tuple[DOperand, ...] = ()
-    """The same for B."""
-    spatial: int = 0
-    """Axes in space of a convolution, 1 to 3; 0 of other families."""
-    scale_a: Scale | None = None
-    """What the sum over each block of K is multiplied by."""
-    scale_b: Scale | None = None
-    epilogue: str
-    """SHA-256 of the canonical text of f and of the functions of A and B; empty in the key of a
-    stencil, which leaves them open."""
-
-    def __post_init__(self) -> None:
-        layouts = ("layout_a", "layout_b", "layout_e")
-        make_members(self, {"family": Family, **dict.fromkeys(layouts, Layout)})
-
-    @property
-    def layouts(self) -> str:
-        """The layouts of A, B and E as CK Tile people write them: ``rcr``."""
-        return self.layout_a.value + self.layout_b.value + self.layout_e.value
-
-    @property
-    def multiplied(self) -> tuple[str, str, str]:
-        """The families of A, B and the accumulator as matrix instructions take them.
-
-        4-bit integers are made elements of A's type on the way.
-        """
-        b = self.dtype_a if self.dtype_b == i4 else self.dtype_b
-        return self.dtype_a.family, b.family, self.dtype_acc.name
-
-    @property
-    def words(self) -> str:
-        """What is computed, for messages."""
-        sparse = "sparse " if self.sparse else ""
-        types = f"{sparse}{self.dtype_a} by {self.dtype_b} to {self.dtype_e}"
-        text = f"{types}, layouts {self.layouts}, epilogue operands {_listed(self.d) or 'none'}"
-        for name, operands in (("A", self.a), ("B", self.b)):
-            text += f", {name} computed from {_listed(operands)}" if operands else ""
-        for name, scale in (("A", self.scale_a), ("B", self.scale_b)):
-            text += f", {name} scaled by {scale}" if scale else ""
-        return text
-
-    @property
-    def block_k(self) -> int:
-        """How many elements along K share a scale; 0 if there are no scales."""
-        return next((scale.block[1] for scale in (self.scale_a, self.scale_b) if scale), 0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Algorithm:
-    """How a kernel computes it: every choice that CK Tile's templates take."""
-
-    tile: Triple
-    """Block tile (m, n, k) in elements."""
-    warps: Triple
-    """Warps of a block along m, n and k."""
-    warp_tile: Triple
-    """Matrix instruction tile of a warp (m, n, k)."""
-    pipeline: Pipeline = Pipeline.COMPV3
-    scheduler: Scheduler = Scheduler.INTRAWAVE
-    epilogue: EpilogueKind = EpilogueKind.CSHUFFLE
-    pad_m: bool = True
-    pad_n: bool = True
-    pad_k: bool = True
-    vector_a: int
-    """Elements of A that one load moves along its contiguous axis."""
-    vector_b: int
-    vector_e: int
-    vector_d: tuple[int, ...] = ()
-    """Elements that one load of each D operand moves along n (1 for kinds not contiguous in n)."""
-    block_per_cu: int = 1
-    split_k: int = 1
-    """Workgroups that share the K of a tile of E."""
-    stream_k: bool = False
-    """Whether as many workgroups as run at once share all steps along K of all tiles evenly."""
-    reduction: Reduction = Reduction.NONE
-    persistent: bool = False
-    double_buffer: bool = False
-    num_wave_groups: int = 1
-    transpose_c: bool = False
-    special: ConvSpecial = ConvSpecial.DEFAULT
-    groups_merged: int = 1
-    """Groups of a convolution that share a tile."""
-
-    def __post_init__(self) -> None:
-        for name in ("tile", "warps", "warp_tile"):
-            _triple(name, getattr(self, name))
-        for name in (
-            "vector_a",
-            "vector_b",
-            "vector_e",
-            "block_per_cu",
-            "split_k",
-            "groups_merged",
-        ):
-            require_positive(name, getattr(self, name))
-        require_positive("num_wave_groups", self.num_wave_groups)
-        for width in self.vector_d:
-            require_positive("vector_d", width)
-        make_members(
-            self,
-            {
-                "pipeline": Pipeline,
-                "scheduler": Scheduler,
-                "epilogue": EpilogueKind,
-                "reduction": Reduction,
-                "special": ConvSpecial,
-            },
-        )
-
-
-@dataclass(frozen=True)
-class KernelKey:
-    """The identity of one kernel on one GPU."""
-
-    signature: Signature
-    algorithm: Algorithm
-    arch: str
-
-    @property
-    def stencil(self) -> KernelKey:
-        """The key of the stencil this kernel is filled from: the same with the epilogue open."""
-        return replace(self, signature=replace(self.signature, epilogue=""))
-
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 (hex) of the canonical JSON: the identity."""
-        return canonical_digest(self.to_json())
-
-    @cached_property
-    def label(self) -> str:
-        """A readable name, unique through a piece of the digest; never parsed."""
-        s, a = self.signature, self.algorithm
-        dtypes = "_".join(dict.fromkeys(d.name for d in (s.dtype_a, s.dtype_b, s.dtype_e)))
-        shape = "_".join("x".join(map(str, t)) for t in (a.tile, a.warps, a.warp_tile))
-        counts = {"d": len(s.d), "a": len(s.a), "b": len(s.b)}
-        computed = "".join(f"{name}{n}" for name, n in counts.items() if n or name == "d")
-        sparse = ["sparse"] if s.sparse else []
-        scaled = [f"s{each.block[0]}x{each.block[1]}" for each in (s.scale_a, s.scale_b) if each]
-        parts = [s.family.value, *sparse, dtypes, s.layouts, computed, *scaled, a.pipeline.value]
-        return "_".join([*parts, a.epilogue.value, shape, self.arch, self.digest[:12]])
-
-    def __str__(self) -> str:
-        return self.label
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the canonical, total, versioned JSON form."""
-        return {
-            "version": SCHEMA_VERSION,
-            "arch": self.arch,
-            "signature": encode(self.signature),
-            "algorithm": encode(self.algorithm),
-        }
-
-    @staticmethod
-    def from_json(data: dict[str, Any]) -> KernelKey:
-        """Read the form that :meth:`to_json` writes.
-
-        Raises:
-            CkValueError: K003 for another schema version, K001 for unknown fields or values.
-        """
-        if data.get("version") != SCHEMA_VERSION:
-            raise error("K003", what="kernel key", got=data.get("version"), want=SCHEMA_VERSION)
-        return KernelKey(
-            signature=decode(Signature, data["signature"], "signature"),
-            algorithm=decode(Algorithm, data["algorithm"], "algorithm"),
-            arch=str(data["arch"]),
-        )

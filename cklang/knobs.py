@@ -27,6 +27,7 @@ __all__ = [
     "NUMERICS",
     "ROCM_PATH",
     "SANITIZE",
+    "VERIFY",
     "Knob",
     "executable_path",
     "scope",
@@ -81,6 +82,12 @@ def _count(text: str) -> int | None:
     if value < 1:
         raise ValueError("must be 1 or more")
     return value
+
+
+def _switch(text: str) -> bool:
+    if text not in ("0", "1"):
+        raise ValueError("must be 0 or 1")
+    return text == "1"
 
 
 def _one_of(*words: str) -> Callable[[str], str]:
@@ -174,6 +181,12 @@ NUMERICS: Knob[str] = Knob(
     parse=_one_of("fma", "exact", "cdna3"),
     doc="how the emulator rounds matrix products: fma (fast), exact (once), cdna3 (as an MI300)",
 )
+VERIFY: Knob[bool] = Knob(
+    name="CKLANG_VERIFY",
+    default=False,
+    parse=_switch,
+    doc="1: print, parse and compare every program that the frontend makes (tests do)",
+)
 ROCM_PATH: Knob[Path | None] = Knob(
     name="ROCM_PATH", default=None, parse=_path, doc="the ROCm installation (default: /opt/rocm)"
 )
@@ -190,6 +203,7 @@ ALL: tuple[Knob[object], ...] = (  # type: ignore[assignment]
     SANITIZE,
     LOG,
     NUMERICS,
+    VERIFY,
     ROCM_PATH,
 )
 """All knobs, in the order in which ``cklang doctor`` prints them."""

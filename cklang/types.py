@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -244,6 +245,14 @@ class TensorType:
             KeyError: ``dims`` lacks the name of a dim of the shape.
         """
         return extents_of(self.shape, dims)
+
+    def bytes(self, dims: Mapping[str, int]) -> int:
+        """Return the bytes of all elements, packed: 24 for ``f16[M, 4]`` where M is 3.
+
+        Raises:
+            KeyError: As :meth:`extents`.
+        """
+        return math.prod(self.extents(dims)) * self.dtype.bytes
 
 
 @dataclass(frozen=True, slots=True)

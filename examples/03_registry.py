@@ -11,7 +11,7 @@ import json
 import numpy as np
 
 import cklang as ck
-from cklang.keys import Scheduler
+from cklang.families.gemm.key import Scheduler
 from cklang.testing import report
 
 M, N, K = ck.dims("M N K")

@@ -8,6 +8,7 @@ and a failure prints how to repeat it.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,6 +22,9 @@ pytest_plugins = (
     "tests.support.full",
     "tests.support.coverage",
 )
+
+# Every program that a test writes is printed, parsed and compared; processes it starts do so too.
+os.environ.setdefault("CKLANG_VERIFY", "1")
 
 # Deadlines measure the machine, not the code: builds and emulated kernels share its cores.
 _COMMON = settings(

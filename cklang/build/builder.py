@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Kernels from keys: stencil and host face at once, then the fill, many kernels in parallel.
+"""Kernels from keys: stencil and host shim at once, then the fill, many kernels in parallel.
 
 Each step comes from the cache if it is there. Nothing here touches a GPU.
 """
@@ -18,24 +18,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cklang import knobs
-from cklang.attention_keys import AnyKey, key_from_json
 from cklang.build import places
-from cklang.build.record import Artifact, Resources
 from cklang.build.store import Entry, Store, digest_of
+from cklang.device.artifact import Artifact
+from cklang.device.resources import Resources
 from cklang.errors import CkBuildError, CkError, CkUnsupportedError, error
-from cklang.families.attention.plan import AttentionFunctions
-from cklang.families.family import Filling
-from cklang.ir.nodes import Function
-from cklang.keys import KernelKey
-from cklang.plain_keys import TransposeKey
+from cklang.families import FAMILIES, key_from_json
+from cklang.fusion.functions import Functions
+from cklang.keys import AnyKey
 from cklang.toolchain.log import logger
 from cklang.toolchain.paths import cache_root
 from cklang.toolchain.progress import Steps
 
 if TYPE_CHECKING:
     from cklang.build.bundle import Bundle, Bundled
-    from cklang.families.gemm.lower import KernelSource
     from cklang.lowering.places import PlacedFill
+    from cklang.lowering.source import KernelSource
     from cklang.toolchain.compilers import CkTree, Toolchain
 
 __all__ = [
@@ -49,7 +47,7 @@ __all__ = [
     "source_of",
 ]
 
-Wanted = tuple[AnyKey, Filling]
+Wanted = tuple[AnyKey, Functions]
 """A kernel to build: its key and what fills it."""
 
 Built = TypeVar("Built")
@@ -90,7 +88,7 @@ class StencilFiles:
     """With the epilogue open."""
     source: str
     bitcode: Path
-    host_face: Path
+    host_shim: Path
 
 
 class Builder:
@@ -128,13 +126,13 @@ class Builder:
 
         return find_ck_tree() if self._tree is None else self._tree
 
-    def source(self, key: AnyKey, filling: Filling) -> KernelSource:
+    def source(self, key: AnyKey, functions: Functions) -> KernelSource:
         """Return the C++ of a kernel and the C of its functions."""
-        return source_of(key, filling)
+        return source_of(key, functions)
 
-    def find(self, key: AnyKey, filling: Filling) -> Artifact | None:
+    def find(self, key: AnyKey, functions: Functions) -> Artifact | None:
         """Return a kernel if it is built already."""
-        job = self._job(key, filling)
+        job = self._job(key, functions)
         entry = self.store.find("kernel", digest_of("kernel", job.kernel))
         return None if entry is None else _artifact(entry, cached=True, steps={})
 
@@ -167,9 +165,9 @@ class Builder:
         """
         refused: dict[int, BuildResult] = {}
         jobs: dict[int, _Job] = {}
-        for index, (key, filling) in enumerate(wanted):
+        for index, (key, functions) in enumerate(wanted):
             try:
-                jobs[index] = self._job(key, filling)
+                jobs[index] = self._job(key, functions)
             except CkUnsupportedError as failure:
                 # What cannot be generated is one kernel's failure, like one that a compiler has.
                 refused[index] = BuildResult(key=key, artifact=None, failure=failure)
@@ -192,8 +190,8 @@ class Builder:
         Raises:
             CkBuildError: B rows, it cannot be built.
         """
-        key, filling = wanted
-        return self.stencil_of(key, self.source(key, filling))
+        key, functions = wanted
+        return self.stencil_of(key, self.source(key, functions))
 
     def stencil_of(self, key: AnyKey, source: KernelSource) -> StencilFiles:
         """Return the same for C++ that is there already; its functions are not looked at.
@@ -210,18 +208,18 @@ class Builder:
             key=job.key.stencil,
             source=job.source.stencil,
             bitcode=stencil.file(_STENCIL),
-            host_face=host.file(_HOST),
+            host_shim=host.file(_HOST),
         )
 
     def entries(self, wanted: Wanted) -> tuple[Entry, ...]:
-        """Return what the store has of a kernel: its stencil, its host face, itself."""
+        """Return what the store has of a kernel: its stencil, its host shim, itself."""
         job = self._job(*wanted)
         inputs = {"stencil": job.stencil, "host": job.stencil, "kernel": job.kernel}
         found = (self.store.find(kind, digest_of(kind, made)) for kind, made in inputs.items())
         return tuple(entry for entry in found if entry is not None)
 
-    def _job(self, key: AnyKey, filling: Filling) -> _Job:
-        return self._job_of(key, self.source(key, filling))
+    def _job(self, key: AnyKey, functions: Functions) -> _Job:
+        return self._job_of(key, self.source(key, functions))
 
     def _job_of(self, key: AnyKey, source: KernelSource) -> _Job:
         from cklang.build import steps
@@ -349,7 +347,7 @@ class Builder:
     def _precompiled(self, job: _Job, *, host: bool = False) -> Path | None:
         """Return CK Tile's headers precompiled for the job's GPU, or for the host.
 
-        None if that fails, or if the host face includes none.
+        None if that fails, or if the host shim includes none.
         """
         from cklang.build.steps import compile_headers
         from cklang.lowering import headers
@@ -424,26 +422,13 @@ class Builder:
         return _artifact(entry, cached=cached, steps=report)
 
 
-def source_of(key: AnyKey, filling: Filling) -> KernelSource:
+def source_of(key: AnyKey, functions: Functions) -> KernelSource:
     """Return the C++ of a kernel and the C of its functions.
 
     Raises:
         CkUnsupportedError: L rows, it cannot be generated.
     """
-    if isinstance(key, KernelKey) and isinstance(filling, Function):
-        from cklang.families.gemm.lower import lower
-
-        return lower(key, filling)
-    if isinstance(key, TransposeKey):
-        from cklang.families.layout_copy.lower import lower_transpose
-
-        return lower_transpose(key)
-    if not isinstance(key, KernelKey) and isinstance(filling, AttentionFunctions):
-        from cklang.families.attention.functions import attention_fill
-        from cklang.families.attention.lower import lower_any
-
-        return lower_any(key, attention_fill(filling.score, filling.mask, filling.output))
-    raise error("Z002", what=f"{key.label} is filled with what belongs to another family")
+    return FAMILIES[key.family].lower(key, functions)
 
 
 def _artifact(entry: Entry, *, cached: bool, steps: Mapping[str, Any]) -> Artifact:
@@ -452,7 +437,7 @@ def _artifact(entry: Entry, *, cached: bool, steps: Mapping[str, Any]) -> Artifa
         key=key_from_json(entry.record["inputs"]["key"]),
         folder=entry.folder,
         code_object=entry.file(_CODE),
-        host_face=entry.file(_HOST),
+        host_shim=entry.file(_HOST),
         source=entry.file(_SOURCE),
         symbol=str(facts["symbol"]),
         resources=Resources(**facts["resources"]),
@@ -463,7 +448,7 @@ def _artifact(entry: Entry, *, cached: bool, steps: Mapping[str, Any]) -> Artifa
 
 
 def _critical_path(steps: Mapping[str, Any]) -> float:
-    """Return the seconds that were waited for: stencil and host face are built at once."""
+    """Return the seconds that were waited for: stencil and host shim are built at once."""
     spent = {
         name: 0.0 if step["cached"] else float(step["seconds"]) for name, step in steps.items()
     }

@@ -6,7 +6,7 @@ A machine with a clang and no CK Tile headers fills the stencils of a bundle: ``
 
     bundle.json            version, compiler and headers that made it, and a row for each stencil
     <digest>/stencil.bc    LLVM bitcode
-    <digest>/host.so       the host face
+    <digest>/host.so       the host shim
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cklang import knobs
-from cklang.attention_keys import AnyKey, key_from_json
 from cklang.codec import expect_fields
 from cklang.errors import CkBuildError, error
-from cklang.families.family import AnyAlgorithm, AnySignature, ChosenKey, computes, opened
+from cklang.families import key_from_json
+from cklang.keys import AnyKey, KernelSignature, opened
 
 if TYPE_CHECKING:
     from cklang.build.builder import StencilFiles
 
 __all__ = ["SCHEMA_VERSION", "Bundle", "Bundled", "configured", "read", "sole_source", "write"]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _INDEX = "bundle.json"
 _PARTS = ("version", "compiler", "headers", "stencils")
 _ROW = ("key", "source", "digest")
@@ -71,11 +71,11 @@ class Bundle:
     def __hash__(self) -> int:
         return hash((self.path, len(self.stencils)))
 
-    def algorithms(self, signature: AnySignature, gpu: str) -> Iterator[AnyAlgorithm]:
+    def algorithms(self, signature: KernelSignature, gpu: str) -> Iterator[Any]:
         """Yield the algorithms of its stencils for a signature on a GPU, in the file's order."""
         open_ = opened(signature)
         for key, _, _ in self.stencils:
-            if isinstance(key, ChosenKey) and key.arch == gpu and computes(key, open_):
+            if key.arch == gpu and key.signature == open_:
                 yield key.algorithm
 
     def find(self, key: AnyKey, source: str) -> Bundled | None:
@@ -107,7 +107,7 @@ def write(path: Path, files: Iterable[StencilFiles], *, compiler: str, headers: 
     temporary = path.with_name(f".{path.name}.part")
     with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
         for stencil in {f.key.digest: f for f in files}.values():
-            bitcode, host = stencil.bitcode.read_bytes(), stencil.host_face.read_bytes()
+            bitcode, host = stencil.bitcode.read_bytes(), stencil.host_shim.read_bytes()
             for name, data in (("stencil.bc", bitcode), ("host.so", host)):
                 _put(archive, f"{stencil.key.digest}/{name}", data)
             source = _sha(stencil.source.encode())

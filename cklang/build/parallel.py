@@ -12,21 +12,19 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cklang import knobs
-from cklang.attention_keys import AnyKey, key_from_json
-from cklang.build.builder import BuildResult, failures_together, shared_builder
-from cklang.build.record import Artifact
+from cklang.build.builder import BuildResult, Wanted, failures_together, shared_builder
 from cklang.build.remote_cache import Parcel, marked, receive, sees, send
 from cklang.build.store import Store
+from cklang.device.artifact import Artifact
 from cklang.errors import CkError
-from cklang.families.family import filled, texts_of
+from cklang.families import key_from_json
+from cklang.fusion.functions import Functions
+from cklang.keys import AnyKey
 from cklang.toolchain.paths import cache_root
 from cklang.toolchain.progress import Steps
-
-if TYPE_CHECKING:
-    from cklang.selection.registry import Kernel
 
 __all__ = ["BuildSummary", "build", "built", "settings"]
 
@@ -66,30 +64,29 @@ class Done:
     parcels: tuple[Parcel, ...]
 
 
-Plain = Sequence[tuple[dict[str, Any], tuple[str, ...]]]
-"""Keys as JSON and the functions that fill them as text."""
+Plain = Sequence[tuple[dict[str, Any], dict[str, str]]]
+"""Keys as JSON, and the functions that fill them as text by hole."""
 
 
 def build(
-    kernels: Sequence[Kernel], *, max_workers: int | None = None, executor: Executor | None = None
+    kernels: Sequence[Wanted], *, max_workers: int | None = None, executor: Executor | None = None
 ) -> BuildSummary:
     """Build ``kernels``; failures are told in the summary.
 
     Args:
-        kernels: What to build.
+        kernels: What to build: keys, and the functions that fill them.
         max_workers: Compiler processes at once, without ``executor``.
         executor: Runs the tasks instead; it is not shut down.
     """
     start = time.perf_counter()
     if executor is None or isinstance(executor, ThreadPoolExecutor):
-        wanted = [(kernel.key, kernel.filling) for kernel in kernels]
-        results = shared_builder().build_many(wanted, executor, max_workers)
+        results = shared_builder().build_many(kernels, executor, max_workers)
     else:
         results = _elsewhere(kernels, executor)
     return BuildSummary(results=tuple(results), seconds=time.perf_counter() - start)
 
 
-def built(kernels: Sequence[Kernel], executor: Executor | None = None) -> tuple[Artifact, ...]:
+def built(kernels: Sequence[Wanted], executor: Executor | None = None) -> tuple[Artifact, ...]:
     """Return the kernels in order, built as by :func:`build`.
 
     Raises:
@@ -101,25 +98,25 @@ def built(kernels: Sequence[Kernel], executor: Executor | None = None) -> tuple[
     return summary.artifacts
 
 
-def _elsewhere(kernels: Sequence[Kernel], executor: Executor) -> list[BuildResult]:
-    groups: dict[str, list[Kernel]] = {}
-    for kernel in kernels:
-        groups.setdefault(kernel.key.stencil.digest, []).append(kernel)
+def _elsewhere(kernels: Sequence[Wanted], executor: Executor) -> list[BuildResult]:
+    groups: dict[str, list[Wanted]] = {}
+    for key, functions in kernels:
+        groups.setdefault(key.stencil.digest, []).append((key, functions))
     told, store = settings(), Store()
     found: dict[str, BuildResult] = {}
     title = f"building {len(kernels)} kernels"
     with marked(store) as mark, Steps(title, len(groups)) as steps:
         start = time.perf_counter()
-        tasks: dict[Future[list[Done]], list[Kernel]] = {}
+        tasks: dict[Future[list[Done]], list[Wanted]] = {}
         for group in groups.values():
-            plain = [(kernel.key.to_json(), texts_of(kernel.filling)) for kernel in group]
+            plain = [(key.to_json(), functions.texts) for key, functions in group]
             tasks[executor.submit(build_plain, plain, told, mark)] = group
         # What a worker has made is fetched at once: it may die before the others are done.
         for task in as_completed(tasks):
             for done in task.result():
                 found[done.result.key.digest] = _taken(done, store)
             steps.done(f"{len(tasks[task])} kernels of a stencil", time.perf_counter() - start)
-    return [found[kernel.key.digest] for kernel in kernels]
+    return [found[key.digest] for key, _ in kernels]
 
 
 def _taken(done: Done, store: Store) -> BuildResult:
@@ -154,7 +151,7 @@ def build_plain(kernels: Plain, told: Mapping[str, str], mark: str) -> list[Done
     mine = dict(told) if shared else {knobs.JOBS.name: told[knobs.JOBS.name]}
     with knobs.scope(**mine):
         builder = shared_builder()
-        wanted = [(key_from_json(key), filled(tuple(texts))) for key, texts in kernels]
+        wanted = [(key_from_json(key), Functions.parse(texts)) for key, texts in kernels]
         results = builder.build_many(wanted)
         sent = [() if shared else builder.entries(each) for each in wanted]
         return [

@@ -6,12 +6,12 @@ step           makes                                takes (one core)
 =============  ===================================  =============================
 stencil        ``stencil.bc``: the CK Tile kernel   ten seconds on two cores:
                with the epilogue function open      CK Tile's templates
-host           ``host.so``: the host face           a second and a half
+host           ``host.so``: the host shim           a second and a half
 fill           ``kernel.hsaco``: stencil and        a third of a second
                epilogue function as a code object
 headers        ``headers.pch``: CK Tile's headers   four seconds; saves a third of
                read once for an architecture, or    every stencil, and more than
-               for the host                         half of every host face
+               for the host                         half of every host shim
 =============  ===================================  =============================
 
 Each step writes ``log.txt`` beside its files: every command, its time, its whole output (the
@@ -57,7 +57,7 @@ _LANGUAGE = ("-x", "hip", "-std=c++20", "-D__HIP_PLATFORM_AMD__", "-DNDEBUG", "-
 _DEVICE = ("--cuda-device-only", "--no-gpu-bundle-output", *_OPTIMISE, "-gline-tables-only")
 # Relocatable code keeps the functions global through which the halves of a stencil meet.
 _HALF = ("-fgpu-rdc",)
-# The host face runs once per plan: compile time matters, its speed does not.
+# The host shim runs once per plan: compile time matters, its speed does not.
 _HOST = ("--cuda-host-only", "-O1", "-fPIC", "-fvisibility=hidden")
 _SECTIONS = ("-ffunction-sections", "-fdata-sections")
 _FILL = ("-x", "c", "-std=c23", "-O1", "-ffp-contract=fast-honor-pragmas", "-gline-tables-only")
@@ -177,7 +177,7 @@ def compile_host(
     *,
     precompiled: Path | None = None,
 ) -> Step:
-    """Compile the host face of a kernel source: ``host.so``.
+    """Compile the host shim of a kernel source: ``host.so``.
 
     ``precompiled`` is a :func:`compile_headers` file for the host.
     """

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from cklang.arch import all_archs
-from cklang.attention_keys import AnyKey
 from cklang.build import bundle
 from cklang.build.builder import shared_builder
 from cklang.build.parallel import built
@@ -28,7 +27,8 @@ from cklang.cli.target import (
     load_op,
 )
 from cklang.errors import error
-from cklang.keys import KernelKey
+from cklang.families.gemm.key import Algorithm
+from cklang.keys import AnyKey
 from cklang.selection.registry import Kernel, Registry
 
 __all__ = ["add", "run"]
@@ -121,10 +121,10 @@ def _bundle(options: argparse.Namespace, executor: Executor | None) -> int:
     if not kernels:
         raise error("K002", what="a bundle", want="an op, --signature or --profile", got="neither")
     builder = shared_builder()
-    built(kernels, executor)
+    built([(kernel.key, kernel.functions) for kernel in kernels], executor)
     count = bundle.write(
         options.bundle,
-        (builder.stencil_files((kernel.key, kernel.filling)) for kernel in kernels),
+        (builder.stencil_files((kernel.key, kernel.functions)) for kernel in kernels),
         compiler=builder.toolchain.identity,
         headers=builder.tree.identity,
     )
@@ -143,7 +143,7 @@ def _extremes(registry: Registry) -> list[Kernel]:
 
 def _tiling(key: AnyKey) -> object:
     """What kernels have in common that differ in nothing but the width of accesses."""
-    if not isinstance(key, KernelKey):
+    if not isinstance(key.algorithm, Algorithm):
         return key
     a = key.algorithm
     return (key.arch, key.signature, a.tile, a.warps, a.warp_tile, a.pipeline)
@@ -151,5 +151,5 @@ def _tiling(key: AnyKey) -> object:
 
 def _declare(registry: Registry, text: str, gpu: str, preset: str) -> None:
     """Declare the kernels of a spelled signature."""
-    made, region = spelled(text)
-    registry.declare(made.signature, region, gpu, preset)
+    problem, functions = spelled(text)
+    registry.declare(problem.signature, functions, gpu, preset)

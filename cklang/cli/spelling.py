@@ -13,13 +13,13 @@ from typing import Any
 
 from cklang.codec import dtype_of, enum_of
 from cklang.errors import error
+from cklang.families.gemm.key import DKind
 from cklang.families.gemm.problem import Problem
 from cklang.families.gemm.synthetic import problem
-from cklang.fusion.plan import epilogue_hash
+from cklang.fusion.functions import Functions
 from cklang.ir.nodes import Function
 from cklang.ir.ops import CASTS
 from cklang.ir.parser import parse_function
-from cklang.keys import DKind
 from cklang.types import DType, Kind, f32, i32
 
 __all__ = ["spelled"]
@@ -31,7 +31,7 @@ _SIDES = ("d", "a", "b")
 Operands = Sequence[tuple[DType, DKind]]
 
 
-def spelled(text: str) -> tuple[Problem, Function]:
+def spelled(text: str) -> tuple[Problem, Functions]:
     """Return a problem of the signature ``text``, and functions that read all its operands.
 
     Raises:
@@ -45,10 +45,10 @@ def spelled(text: str) -> tuple[Problem, Function]:
         raise error("K002", what="the types of --signature", want="one, or A,B,E", got=parts[0])
     a, b, e = types * 3 if len(types) == 1 else types
     operands = _operands(parts[2] if len(parts) == 3 else "", a)
-    region = _functions(i32 if a.kind is Kind.INT else f32, operands)
-    named: dict[str, Any] = {"epilogue": epilogue_hash(region), "d": operands["d"]}
+    functions = _functions(i32 if a.kind is Kind.INT else f32, operands)
+    named: dict[str, Any] = {"functions": functions.digest, "d": operands["d"]}
     named |= {"reads_a": operands["a"], "reads_b": operands["b"]}
-    return problem(1, 1, 1, a=a, b=b, e=e, layouts=parts[1], **named), region
+    return problem(1, 1, 1, a=a, b=b, e=e, layouts=parts[1], **named), functions
 
 
 def _operands(text: str, default: DType) -> dict[str, list[tuple[DType, DKind]]]:
@@ -68,23 +68,25 @@ def _operands(text: str, default: DType) -> dict[str, list[tuple[DType, DKind]]]
     return found
 
 
-def _functions(acc: DType, operands: Mapping[str, Operands]) -> Function:
+def _functions(acc: DType, operands: Mapping[str, Operands]) -> Functions:
     """Functions that add up all that they read; a stencil leaves them open."""
     reads = {side: [dtype for dtype, _ in operands[side]] for side in _SIDES}
-    groups = [
-        [("%acc", acc), *((f"%d{i}", dtype) for i, dtype in enumerate(reads["d"]))],
-        *([(f"%{side}{i}", dtype) for i, dtype in enumerate(reads[side])] for side in "ab"),
-    ]
-    params = [
-        f"{name}: {f32 if dtype.kind is Kind.FLOAT else dtype}[]"
-        for group in groups
-        for name, dtype in group
-    ]
+    values = {
+        "epilogue": [("%acc", acc), *((f"%d{i}", dtype) for i, dtype in enumerate(reads["d"]))],
+        "prologue_a": [(f"%a{i}", dtype) for i, dtype in enumerate(reads["a"])],
+        "prologue_b": [(f"%b{i}", dtype) for i, dtype in enumerate(reads["b"])],
+    }
+    return Functions(**{hole: _function(some) for hole, some in values.items() if some})
+
+
+def _function(values: Sequence[tuple[str, DType]]) -> Function:
+    params = ", ".join(
+        f"{name}: {f32 if dtype.kind is Kind.FLOAT else dtype}[]" for name, dtype in values
+    )
     lines: list[str] = []
-    results = [_sum(group, lines) for group in groups if group]
-    types = ", ".join(["f32[]"] * len(results))
-    head = f"func @epilogue({', '.join(params)}) -> {types} {{"
-    return parse_function("\n".join([head, *lines, f"  return {', '.join(results)}", "}"]))
+    result = _sum(values, lines)
+    head = f"func @epilogue({params}) -> f32[] {{"
+    return parse_function("\n".join([head, *lines, f"  return {result}", "}"]))
 
 
 def _sum(values: Sequence[tuple[str, DType]], lines: list[str]) -> str:

@@ -16,16 +16,20 @@ from typing import Any
 
 from cklang.build.dask_executor import workers_of
 from cklang.errors import error
+from cklang.runtime.ir_text import SUFFIX, read_op
 from cklang.runtime.op import Op
 from cklang.runtime.placeholder_arguments import packed_arguments
 
 __all__ = ["add_scheduler", "add_target", "arguments_of", "asked_workers", "calls_named", "load_op"]
 
 
+_NAMES = f"file.py:name, package.module:name or file{SUFFIX} (text of the IR)"
+
+
 def add_target(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
     """Add the options that name an op and its problem."""
     several = {"nargs": "?"} if optional else {}
-    parser.add_argument("op", help="file.py:name or package.module:name", **several)  # type: ignore[arg-type]
+    parser.add_argument("op", help=_NAMES, **several)  # type: ignore[arg-type]
     parser.add_argument(
         "sizes", nargs="*", metavar="M=384", help="the extent of each dim of the op"
     )
@@ -56,11 +60,14 @@ def load_op(name: str) -> Op:
     """Return the op called ``name``.
 
     Raises:
-        CkValueError: Z010, there is no such module or op.
+        CkValueError: Z010, there is no such module, op or file.
+        CkError: I rows, the file holds no legal program of the IR.
     """
+    if name.endswith(SUFFIX):
+        return read_op(Path(name))
     place, _, attribute = name.rpartition(":")
     if not place:
-        raise error("Z010", name=name, problem="it must be file.py:name or package.module:name")
+        raise error("Z010", name=name, problem=f"it must be {_NAMES}")
     found = getattr(_module(name, place), attribute, None)
     if not isinstance(found, Op):
         raise error("Z010", name=name, problem=f"{place} has no op called {attribute!r}")

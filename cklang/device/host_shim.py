@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Host faces from Python: a library beside each kernel that says how to launch it, or why not.
+"""Host shims from Python: a library beside each kernel that says how to launch it, or why not.
 
 Each family has a C struct for its problems and one function that describes them; what the function
 answers is alike in all (``ck_gemm_launch`` of ``include/cklang/host.h``, which is mirrored here).
@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from cklang.errors import error
 
-__all__ = ["Face", "LaunchShape"]
+__all__ = ["HostShim", "LaunchShape"]
 
 _MAX_KERNARG = 4096
 
@@ -50,7 +50,7 @@ class _Launch(ctypes.Structure):
     )
 
 
-class Face(Generic[Problem]):
+class HostShim(Generic[Problem]):
     """A loaded ``host.so``; a class for each kind of problem."""
 
     symbol: ClassVar[str]
@@ -86,7 +86,7 @@ class Face(Generic[Problem]):
 
 
 def _shape(launch: Any) -> LaunchShape | str:
-    """Return what a host face wrote: how to launch, or the sentence that refuses the problem."""
+    """Return what a host shim wrote: how to launch, or the sentence that refuses the problem."""
     if launch.refusal is not None:
         return str(launch.refusal.decode())
     return LaunchShape(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Kernels that stay: each code object is loaded once a process and device, beside its host face."""
+"""Loaded kernels: each code object is loaded once a process and device, with its host shim."""
 
 from __future__ import annotations
 
@@ -9,42 +9,42 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
-from cklang.build.record import Artifact
+from cklang.device.artifact import Artifact
 from cklang.device.device import Device, Function
-from cklang.device.host_shim import Face
+from cklang.device.host_shim import HostShim
 
-__all__ = ["Resident", "resident"]
+__all__ = ["LoadedKernel", "load_cached"]
 
-AnyFace = TypeVar("AnyFace", bound=Face[Any])
+AnyShim = TypeVar("AnyShim", bound=HostShim[Any])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resident(Generic[AnyFace]):
-    """A kernel on a device, and its host face."""
+class LoadedKernel(Generic[AnyShim]):
+    """A kernel on a device, and its host shim."""
 
     function: Function
-    face: AnyFace
+    shim: AnyShim
 
 
-_held: dict[tuple[int, Path], Resident[Any]] = {}
+_loaded: dict[tuple[int, Path], LoadedKernel[Any]] = {}
 _lock = threading.Lock()
 
 
-def resident(
-    device: Device, artifact: Artifact, face: Callable[[Path], AnyFace]
-) -> Resident[AnyFace]:
-    """Return a kernel loaded on ``device``, and its host face opened by ``face``.
+def load_cached(
+    device: Device, artifact: Artifact, shim: Callable[[Path], AnyShim]
+) -> LoadedKernel[AnyShim]:
+    """Return a kernel loaded on ``device``, and its host shim opened by ``shim``.
 
     Raises:
-        CkBuildError: B013, the host face is of another version.
+        CkBuildError: B013, the host shim is of another version.
         CkDeviceError: D003, the device refuses the code object.
     """
     where = (device.index, artifact.folder)
     with _lock:
-        known = _held.get(where)
+        known = _loaded.get(where)
         if known is None:
-            known = _held[where] = Resident(
+            known = _loaded[where] = LoadedKernel(
                 function=device.load(artifact.code_object.read_bytes(), artifact.symbol),
-                face=face(artifact.host_face),
+                shim=shim(artifact.host_shim),
             )
-        return cast("Resident[AnyFace]", known)
+        return cast("LoadedKernel[AnyShim]", known)

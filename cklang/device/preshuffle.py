@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cklang.arch import ArchSpec
-from cklang.keys import Algorithm
+from cklang.families.gemm.key import Algorithm
 
 __all__ = ["Arrangement", "arrangement_of"]
 

@@ -60,7 +60,7 @@ TABLE: tuple[Rule, ...] = (
     row(
         "B013",
         CkBuildError,
-        "the host face {path} has version {got!r}; this cklang reads version {want}",
+        "the host shim {path} has version {got!r}; this cklang reads version {want}",
         "clear the kernel cache: cklang cache clear",
     ),
     row(

@@ -29,4 +29,10 @@ TABLE: tuple[Rule, ...] = (
     row("Z001", CkValueError, "{name}={got!r}: {problem}", "{doc}"),
     row("Z010", CkValueError, "{name!r} was not found: {problem}"),
     row("Z002", CkInternalError, "internal error: {what}", "please report it with this text"),
+    row(
+        "Z003",
+        CkInternalError,
+        "internal error: the text of @{name} is not parsed as the program that was printed",
+        "{difference}\nplease report it with this text:\n{text}",
+    ),
 )

@@ -103,7 +103,7 @@ TABLE: tuple[Rule, ...] = (
     row(
         "L002",
         CkInternalError,
-        "the epilogue takes ({got}), but the signature gives ({want}); D vectors: {vectors}",
+        "the functions take {got}, but the signature gives {want}; D vectors: {vectors}",
     ),
     row(
         "L003",

@@ -15,16 +15,15 @@ from typing import Any, Generic, TypeVar, cast, get_type_hints
 from cklang.arch import ArchSpec
 from cklang.codec import decode, unknown
 from cklang.errors import error
-from cklang.families.family import AnyAlgorithm, AnySignature, blank
-from cklang.families.rule import AlgorithmRule
-from cklang.keys import Algorithm
+from cklang.families.rule import AlgorithmRule, RuleSet
+from cklang.keys import KernelSignature
 
 __all__ = ["ANY", "Grid", "Pattern", "pattern_of", "walk"]
 
 ANY = "*"
 """In a pattern: every value that is legal."""
 
-A = TypeVar("A", bound=AnyAlgorithm)
+A = TypeVar("A")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,10 +32,10 @@ class Pattern:
 
     choices: Mapping[str, tuple[Any, ...] | None]
     """For each field that was named its values; None stands for all that are legal."""
-    of: type[AnyAlgorithm] = Algorithm
+    of: type[Any]
     """The class of the algorithms."""
 
-    def accepts(self, algorithm: AnyAlgorithm) -> bool:
+    def accepts(self, algorithm: object) -> bool:
         """Whether ``algorithm`` has a named value in each field; fields left out are not asked."""
         return isinstance(algorithm, self.of) and all(
             values is None or getattr(algorithm, name) in values
@@ -53,12 +52,12 @@ class Pattern:
 
 
 @cache
-def _defaults(of: type[AnyAlgorithm]) -> dict[str, Any]:
+def _defaults(of: Any) -> dict[str, Any]:
     # Epilogue operands are given with the other widths, or left free with them.
     return {f.name: f.default for f in fields(of) if f.name != "vector_d"}
 
 
-def pattern_of(of: type[AnyAlgorithm], choices: Mapping[str, Any]) -> Pattern:
+def pattern_of(of: type[Any], choices: Mapping[str, Any]) -> Pattern:
     """Return the pattern of class ``of`` that ``choices`` describe.
 
     Raises:
@@ -93,29 +92,31 @@ class Grid(Generic[A]):
     """(step, signature, GPU, pattern): the values of a step's fields, in order."""
     values: Callable[[str, Any, ArchSpec], Sequence[Any]]
     """(field, signature, GPU): what the field may be at all."""
-    rules: list[AlgorithmRule]
+    rules: RuleSet
     hopeless: Callable[[str, Any, A], bool] = lambda step, signature, algorithm: False
     """Whether nothing can come of what was chosen up to a step, as is known before rules ask."""
 
     @property
     def everything(self) -> Pattern:
         """The pattern of all algorithms."""
-        names = (f.name for f in fields(self.of))
-        return Pattern(choices=dict.fromkeys(names), of=cast(Any, self.of))
+        names = (f.name for f in fields(self.rules.placeholder))
+        return Pattern(choices=dict.fromkeys(names), of=self.of)
 
     def rules_at(self) -> tuple[tuple[AlgorithmRule, ...], ...]:
         """For each step: the rules whose fields are all chosen there."""
         place = {name: index for index, name in enumerate(self.order)}
         for step, names in self.joint.items():
             place |= dict.fromkeys(names, place[step])
-        last = [max((place[name] for name in rule.reads), default=0) for rule in self.rules]
+        last = [
+            max((place[name] for name in rule.reads), default=0) for rule in self.rules.algorithms
+        ]
         return tuple(
-            tuple(r for r, at in zip(self.rules, last, strict=True) if at == index)
+            tuple(r for r, at in zip(self.rules.algorithms, last, strict=True) if at == index)
             for index in range(len(self.order))
         )
 
 
-def walk(grid: Grid[A], signature: AnySignature, spec: ArchSpec, among: Pattern) -> Iterator[A]:
+def walk(grid: Grid[A], signature: KernelSignature, spec: ArchSpec, among: Pattern) -> Iterator[A]:
     """Yield every algorithm of ``among`` to which no algorithm rule objects, in the grid's order.
 
     Raises:
@@ -132,14 +133,14 @@ def _extend(
     at: int,
     grid: Grid[A],
     rules: tuple[tuple[AlgorithmRule, ...], ...],
-    signature: AnySignature,
+    signature: KernelSignature,
     spec: ArchSpec,
     among: Pattern,
 ) -> Iterator[A]:
     if at == len(grid.order):
         yield grid.of(**chosen)
         return
-    step, unknown_yet = grid.order[at], _free(cast(Any, grid.of))
+    step, unknown_yet = grid.order[at], _free(grid.rules)
     for more in grid.choices(step, signature, spec, among):
         extended = {**chosen, **more}
         algorithm = grid.of(**{**unknown_yet, **extended})
@@ -151,7 +152,7 @@ def _extend(
 
 
 @cache
-def _free(of: type[AnyAlgorithm]) -> dict[str, Any]:
+def _free(rules: RuleSet) -> dict[str, Any]:
     """Stands for fields without default that are not chosen yet; no rule then looks at them."""
-    empty = blank(of)
-    return {f.name: getattr(empty, f.name) for f in fields(of) if f.default is MISSING}
+    empty = rules.placeholder
+    return {f.name: getattr(empty, f.name) for f in fields(empty) if f.default is MISSING}

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from cklang.arch import arch
-from cklang.attention_keys import AttentionSignature, Rotary
 from cklang.codec import decode, dtype_of, encode, unknown
 from cklang.errors import error
-from cklang.keys import Family, Signature
+from cklang.families.append.key import Rotary
+from cklang.families.attention.key import AttentionSignature
+from cklang.families.gemm.key import ProductKind, Signature
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -78,7 +79,7 @@ class Taken(Enum):
 _CHOSEN: Mapping[str, Any] = {
     name: kind
     for name, kind in {**get_type_hints(AttentionSignature), "deterministic": bool}.items()
-    if name not in ("dtype", "dtype_bias") and not name.endswith("_function")
+    if name not in ("dtype", "dtype_bias") and name not in ("functions", "family")
 }
 """The fields of a signature that rows of profiles may name, and the kinds of their values."""
 
@@ -208,10 +209,10 @@ def tilings(name: str, signature: Signature, gpu: str) -> tuple[Mapping[str, Any
     return tuple(tiling for row in rows for tiling in row.tilings)
 
 
-def variants(family: Family) -> tuple[Mapping[str, Any], ...]:
-    """Return what kernels of a family are tried with beside their plain form, as in a pattern.
+def variants(kind: ProductKind) -> tuple[Mapping[str, Any], ...]:
+    """Return what kernels of a kind are tried with beside their plain form, as in a pattern.
 
     Sums that workgroups share are added in one order: only such kernels are chosen unasked, so that
     a call gives the same bits each time.
     """
-    return tuple(_data()["variants"].get(family.value, ()))
+    return tuple(_data()["variants"].get(kind.value, ()))

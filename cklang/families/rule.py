@@ -1,47 +1,22 @@
 # SPDX-License-Identifier: MIT
-"""What a rule is. Every rule of cklang is one function in one of the tables made here.
+"""What a rule is, and the rules of a family.
 
 A rule looks at one fact and returns what it saw against its bound, or None if it has no objection.
 The same rows filter candidates, prune the enumeration, explain a choice, word a refusal, and tell
 which values would be legal. Rules of an algorithm ask its signature and GPU; rules of a problem
-ask extents, strides and addresses. Each family of kernels has a book of both.
+ask extents, strides and addresses. Each family of kernels has a set of both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
 
 from cklang.arch import ArchSpec
-from cklang.attention_keys import (
-    AttentionAlgorithm,
-    AttentionGradAlgorithm,
-    AttentionGradSignature,
-    AttentionSignature,
-)
-from cklang.families.family import AnyAlgorithm, AnySignature
-from cklang.keys import Algorithm, Signature
 
-__all__ = [
-    "ALGORITHM_RULES",
-    "ATTENTION_GRAD_PROBLEM_RULES",
-    "ATTENTION_GRAD_RULES",
-    "ATTENTION_PROBLEM_RULES",
-    "ATTENTION_RULES",
-    "BOOKS",
-    "CONV_RULES",
-    "PROBLEM_RULES",
-    "AlgorithmRule",
-    "Book",
-    "Objection",
-    "ProblemRule",
-    "algorithm_rule",
-    "book_of",
-    "problem_rule",
-    "rules_of",
-]
+__all__ = ["AlgorithmRule", "Objection", "ProblemRule", "Rejection", "RuleSet"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +28,7 @@ class Objection:
     bound: str
 
 
-# Algorithm, signature and problem are those of the table's family.
+# Algorithm, signature and problem are those of the rule's family.
 AlgorithmCheck = Callable[[Any, Any, ArchSpec], Objection | None]
 ProblemCheck = Callable[[Any, Any, ArchSpec], Objection | None]
 Footprint = Callable[[Any], Hashable]
@@ -87,118 +62,120 @@ class ProblemRule:
     object, False. Spares a selection the question for each footprint."""
 
 
-ALGORITHM_RULES: list[AlgorithmRule] = []
-"""Those about products and convolutions, in the order in which they are asked."""
-PROBLEM_RULES: list[ProblemRule] = []
-"""Those about products."""
-CONV_RULES: list[ProblemRule] = []
-"""Those about convolutions."""
-ATTENTION_RULES: list[AlgorithmRule] = []
-"""Those about attention forwards."""
-ATTENTION_PROBLEM_RULES: list[ProblemRule] = []
-ATTENTION_GRAD_RULES: list[AlgorithmRule] = []
-"""Those about its gradients."""
-ATTENTION_GRAD_PROBLEM_RULES: list[ProblemRule] = []
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Book:
-    """All rules of one family of kernels."""
+class Rejection:
+    """Why one candidate was not taken."""
 
-    algorithms: list[AlgorithmRule]
-    problems: list[ProblemRule]
-    of: type[AnyAlgorithm]
-    """The class of the algorithms that they judge."""
+    algorithm: Any
+    rule: str
+    sentence: str
+    objection: Objection
+
+    def __str__(self) -> str:
+        o = self.objection
+        return f"{self.rule}: {o.what} is {o.value}, must be {o.bound} ({self.sentence})"
+
+
+def _never(problem: Any, spec: ArchSpec) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RuleSet:
+    """All rules of one family of kernels; the modules that hold them fill it as they are read."""
+
+    placeholder: Any
+    """An algorithm that stands for one of which nothing is known."""
+    algorithms: list[AlgorithmRule] = field(default_factory=list)
+    problems: list[ProblemRule] = field(default_factory=list)
 
     @property
     def rules(self) -> tuple[AlgorithmRule | ProblemRule, ...]:
         """All of them, in the order in which they are asked."""
         return (*self.algorithms, *self.problems)
 
+    def algorithm(
+        self, name: str, sentence: str, *, reads: tuple[str, ...]
+    ) -> Callable[[AlgorithmCheck], AlgorithmCheck]:
+        """Add the decorated function as a rule about algorithms."""
 
-BOOKS = {
-    "product": Book(algorithms=ALGORITHM_RULES, problems=PROBLEM_RULES, of=Algorithm),
-    "convolution": Book(algorithms=ALGORITHM_RULES, problems=CONV_RULES, of=Algorithm),
-    "attention": Book(
-        algorithms=ATTENTION_RULES, problems=ATTENTION_PROBLEM_RULES, of=AttentionAlgorithm
-    ),
-    "attention_grad": Book(
-        algorithms=ATTENTION_GRAD_RULES,
-        problems=ATTENTION_GRAD_PROBLEM_RULES,
-        of=AttentionGradAlgorithm,
-    ),
-}
-"""The rules of each family."""
+        def register(check: AlgorithmCheck) -> AlgorithmCheck:
+            self._expect_fields(reads)
+            rule = AlgorithmRule(id=name, sentence=sentence, reads=reads, check=check)
+            self.algorithms.append(rule)
+            return check
 
+        return register
 
-def book_of(signature: AnySignature) -> Book:
-    """Return the rules of the family of a signature."""
-    if isinstance(signature, Signature):
-        return BOOKS["convolution" if signature.spatial else "product"]
-    return BOOKS[_ATTENTION[type(signature)]]
+    def problem(
+        self,
+        name: str,
+        sentence: str,
+        *,
+        reads: tuple[str, ...],
+        footprint: Footprint | None = None,
+        harmless: Harmless = _never,
+    ) -> Callable[[ProblemCheck], ProblemCheck]:
+        """Add the decorated function as a rule about problems.
 
+        ``footprint`` gives less than the values of the fields ``reads`` where the rule looks at
+        less.
+        """
 
-_ATTENTION = {AttentionSignature: "attention", AttentionGradSignature: "attention_grad"}
+        def values(algorithm: Any) -> Hashable:
+            return tuple(getattr(algorithm, name) for name in reads)
 
-
-def rules_of(signature: AnySignature) -> list[ProblemRule]:
-    """Return the rules that are asked about problems of a signature."""
-    return book_of(signature).problems
-
-
-def algorithm_rule(
-    name: str,
-    sentence: str,
-    *,
-    reads: tuple[str, ...],
-    table: list[AlgorithmRule] = ALGORITHM_RULES,
-    of: type[AnyAlgorithm] = Algorithm,
-) -> Callable[[AlgorithmCheck], AlgorithmCheck]:
-    """Put the decorated function into a table of rules about algorithms of class ``of``."""
-
-    def register(check: AlgorithmCheck) -> AlgorithmCheck:
-        _expect_fields(reads, of)
-        table.append(AlgorithmRule(id=name, sentence=sentence, reads=reads, check=check))
-        return check
-
-    return register
-
-
-def problem_rule(
-    name: str,
-    sentence: str,
-    *,
-    reads: tuple[str, ...],
-    footprint: Footprint | None = None,
-    harmless: Harmless = lambda problem, spec: False,
-    table: list[ProblemRule] = PROBLEM_RULES,
-    of: type[AnyAlgorithm] = Algorithm,
-) -> Callable[[ProblemCheck], ProblemCheck]:
-    """Put the decorated function into a table of problem rules.
-
-    ``footprint`` gives less than the values of the fields ``reads`` where the rule looks at less.
-    """
-
-    def values(algorithm: AnyAlgorithm) -> Hashable:
-        return tuple(getattr(algorithm, name) for name in reads)
-
-    def register(check: ProblemCheck) -> ProblemCheck:
-        _expect_fields(reads, of)
-        table.append(
-            ProblemRule(
-                id=name,
-                sentence=sentence,
-                reads=reads,
-                check=check,
-                footprint=footprint or values,
-                harmless=harmless,
+        def register(check: ProblemCheck) -> ProblemCheck:
+            self._expect_fields(reads)
+            self.problems.append(
+                ProblemRule(
+                    id=name,
+                    sentence=sentence,
+                    reads=reads,
+                    check=check,
+                    footprint=footprint or values,
+                    harmless=harmless,
+                )
             )
-        )
-        return check
+            return check
 
-    return register
+        return register
+
+    def _expect_fields(self, reads: Sequence[str]) -> None:
+        for name in reads:
+            attrgetter(name)(self.placeholder)
+
+    def rejections(
+        self, algorithm: Any, signature: Any, spec: ArchSpec, problem: Any = None
+    ) -> Iterator[Rejection]:
+        """Yield a rejection for each rule that objects to ``algorithm``, in order.
+
+        Rules about problems are asked if there is a ``problem``.
+        """
+        for rule in self.algorithms:
+            objection = rule.check(algorithm, signature, spec)
+            if objection is not None:
+                yield _rejection(algorithm, rule, objection)
+        if problem is None:
+            return
+        for row in self.problems:
+            objection = row.check(problem, algorithm, spec)
+            if objection is not None:
+                yield _rejection(algorithm, row, objection)
+
+    def accepts(self, algorithm: Any, signature: Any, spec: ArchSpec, problem: Any = None) -> bool:
+        """Whether no rule objects."""
+        return next(self.rejections(algorithm, signature, spec, problem), None) is None
+
+    def refusals(self, signature: Any, spec: ArchSpec) -> Iterator[Rejection]:
+        """Yield a rejection for each rule that objects to every algorithm of ``signature``."""
+        for rule in self.algorithms:
+            objection = None if rule.reads else rule.check(self.placeholder, signature, spec)
+            if objection is not None:
+                yield _rejection(self.placeholder, rule, objection)
 
 
-def _expect_fields(reads: tuple[str, ...], of: type[AnyAlgorithm]) -> None:
-    for name in reads:
-        attrgetter(name)(of)
+def _rejection(
+    algorithm: Any, rule: AlgorithmRule | ProblemRule, objection: Objection
+) -> Rejection:
+    return Rejection(algorithm=algorithm, rule=rule.id, sentence=rule.sentence, objection=objection)

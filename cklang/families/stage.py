@@ -1,91 +1,41 @@
 # SPDX-License-Identifier: MIT
-"""One kernel of a plan that is made by hand: what it is asked, and its launch.
-
-A stage asks its host face with a *mark* for each address; where the marks stand in the kernel's
-argument, the addresses of the call are written.
-"""
+"""One launch of a plan, before anything is built: a kernel, and what its host shim is asked."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cklang.attention_keys import AnyAttentionKey
-from cklang.build.record import Artifact, LaunchRecord
-from cklang.device.constants import Cell
-from cklang.device.device import Device
-from cklang.device.host_shim import Face, LaunchShape
-from cklang.device.module_cache import resident
-from cklang.errors import error
-from cklang.families.attention.problem import AttentionCase
-from cklang.families.gemm.launch import mark, words_of
-from cklang.runtime.call_plan import Step
+from cklang.device.host_shim import HostShim
+from cklang.fusion.functions import NO_FUNCTIONS, Functions
+from cklang.keys import AnyKey
 
-__all__ = ["Stage", "Values", "launch_step"]
+__all__ = ["Stage"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """One kernel: its key, and what its host face is asked, with an address for each value."""
+    """One kernel, its functions, and its request as a function of addresses."""
 
-    key: AnyAttentionKey
-    face: type[Face[Any]]
+    key: AnyKey
+    functions: Functions = NO_FUNCTIONS
+    problem: object
+    """What records and messages say that it is launched for."""
+    shim: type[HostShim[Any]]
+    """The class of its host shim, which answers a request with a grid and argument bytes."""
     values: tuple[str, ...]
-    question: Callable[[Mapping[str, int]], Any]
+    """The values whose addresses the request takes, by name; one may stand there twice."""
+    written: frozenset[str]
+    """Those of them that the kernel writes."""
+    request: Callable[[Sequence[int]], Any]
+    """Gives what the shim is asked, for the addresses of ``values`` and then of the workspace."""
+    offsets: tuple[int, ...] = ()
+    """For each of ``values``: bytes from its address to the part that the launch is for; none if
+    all are 0."""
+    temporaries: Mapping[str, int] = field(default_factory=dict)
+    """The bytes of those of ``values`` that neither the caller nor the program has."""
+    constants: Mapping[str, int] = field(default_factory=dict)
+    """The numbers of those that are integers in device memory."""
     zeroed: str = ""
-    """A value that must be 0 before it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Values:
-    """Where the values of a plan are."""
-
-    slots: Mapping[str, int]
-    """The place of each value's address among those of a call."""
-    sizes: Mapping[str, int] = field(default_factory=dict)
-    """The bytes of the values that a stage may need zeroed."""
-    fixed: Mapping[str, int] = field(default_factory=dict)
-    """The addresses of values that are the same in each call."""
-    constants: tuple[Cell, ...] = ()
-    """Those that are constants, which live as long as the launch."""
-
-
-def launch_step(
-    stage: Stage, artifact: Artifact, device: Device, values: Values, case: AttentionCase | str
-) -> Step:
-    """Return the launch of a stage, its kernel loaded.
-
-    Args:
-        stage: What is launched.
-        artifact: Its kernel.
-        device: Where.
-        values: Where its values are.
-        case: What records and errors say that it is launched for.
-
-    Raises:
-        CkUnsupportedError: D007, the kernel's own check refuses the problem.
-        CkInternalError: D008, the address of a value is in no argument.
-    """
-    label = stage.key.label
-    marks = {name: mark(place) for place, name in enumerate(dict.fromkeys(stage.values))}
-    kernel = resident(device, artifact, stage.face)
-    shape: LaunchShape | str = kernel.face.describe(stage.question(marks))
-    if isinstance(shape, str):
-        raise error("D007", label=label, problem=case, verdict=shape)
-    launch = device.launch(kernel.function, shape.grid, shape.block, shape.kernarg)
-    patches = []
-    for place, (name, marked) in enumerate(marks.items()):
-        for word in words_of(shape.kernarg, marked, label, place):
-            if name in values.fixed:
-                launch.words[word] = values.fixed[name]
-            else:
-                patches.append((word, values.slots[name]))
-    return Step(
-        launch=launch,
-        patches=tuple(patches),
-        record=LaunchRecord(artifact=artifact, problem=case, grid=shape.grid, block=shape.block),
-        workspace=values.slots[stage.zeroed] if stage.zeroed else 0,
-        zeroed=values.sizes[stage.zeroed] if stage.zeroed else 0,
-        constants=values.constants,
-    )
+    """One of ``values`` that must be 0 before the launch; of no stage if empty."""

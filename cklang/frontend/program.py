@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from cklang import knobs
 from cklang.errors import CkError, error
 from cklang.frontend import emit
 from cklang.frontend.captured import Capture, expect_unchanged
@@ -19,6 +20,7 @@ from cklang.frontend.signature import Parameter, check_types, concrete
 from cklang.frontend.statements import Return, inline, run
 from cklang.frontend.values import Item, Tensor, describe
 from cklang.ir.nodes import Function, Value
+from cklang.ir.round_trip import expect_round_trip
 from cklang.types import ConstType, Dim, DType, DTypeVar, Kind, TensorType, TensorVarType
 
 __all__ = ["Program", "Signature"]
@@ -162,6 +164,8 @@ class Program:
         known = self._memo.get(key)
         if known is None:
             known = self._build(chosen, values)
+            if knobs.VERIFY.get():
+                expect_round_trip(known)
             self._memo[key] = known
         return known
 

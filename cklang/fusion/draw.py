@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cklang.fusion.plan import FusionPlan
+from cklang.fusion.plan import Plan
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["annotated_graph", "to_dot", "to_mermaid"]
 
 
-def annotated_graph(plan: FusionPlan) -> nx.MultiDiGraph:
+def annotated_graph(plan: Plan) -> nx.MultiDiGraph:
     """Return a copy of the plan's graph with attributes that any networkx writer takes.
 
     Nodes have ``label`` and ``kind``; edges ``fused`` (whether any kernel fused the edge),
@@ -24,20 +24,21 @@ def annotated_graph(plan: FusionPlan) -> nx.MultiDiGraph:
         graph.nodes[node].clear()
         graph.nodes[node].update(label=payload.label, kind=payload.kind)
     for source, target, key in graph.edges(keys=True):
-        found = [
+        decisions = [
             each
             for each in plan.decisions
             if (each.edge.source, each.edge.target, each.edge.operand) == (source, target, key)
         ]
+        graph.edges[source, target, key].clear()
         graph.edges[source, target, key].update(
-            fused=any(each.fused for each in found),
-            rule="; ".join(dict.fromkeys(each.rule for each in found)),
-            reason="; ".join(each.reason for each in found),
+            fused=any(each.fused for each in decisions),
+            rule="; ".join(dict.fromkeys(each.rule for each in decisions)),
+            reason="; ".join(each.reason for each in decisions),
         )
     return graph
 
 
-def to_dot(plan: FusionPlan) -> str:
+def to_dot(plan: Plan) -> str:
     """Return the graph in Graphviz's language; fused edges are bold, others dashed."""
     graph = annotated_graph(plan)
     lines = [f'digraph "{plan.function.name}" {{', "  node [shape=box, fontname=monospace];"]
@@ -53,7 +54,7 @@ def to_dot(plan: FusionPlan) -> str:
     return "\n".join([*lines, "}"])
 
 
-def to_mermaid(plan: FusionPlan) -> str:
+def to_mermaid(plan: Plan) -> str:
     """Return the graph in Mermaid's language; fused edges are thick, others dotted."""
     graph = annotated_graph(plan)
     lines = ["flowchart TD"]

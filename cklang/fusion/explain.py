@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol, runtime_checkable
 
+from cklang.errors import error
 from cklang.fusion.plan import (
+    AnyKernel,
     Computed,
     Decision,
     FusedConv,
     FusedGemm,
-    FusionPlan,
-    Kernel,
+    Plan,
     Read,
     View,
     epilogue_hash,
@@ -23,17 +25,30 @@ from cklang.ir.printer import print_attr, print_operation
 __all__ = ["explain", "explain_decision", "explain_kernel"]
 
 
-def explain(plan: FusionPlan) -> str:
+def explain(plan: Plan) -> str:
     """Return the plan as text for a reader."""
     count = len(plan.kernels)
     kernels = "\n".join(explain_kernel(kernel) for kernel in plan.kernels)
-    decisions = "\n".join(f"  {explain_decision(plan, each)}" for each in plan.decisions)
+    lines = [*(explain_decision(plan, each) for each in plan.decisions), *plan.notes]
+    decisions = "\n".join(f"  {line}" for line in lines)
     title = f"@{plan.function.name}: {count} kernel{'s' if count != 1 else ''}"
     return f"{title}\n{kernels}\ndecisions\n{decisions}"
 
 
-def explain_kernel(kernel: Kernel) -> str:
+@runtime_checkable
+class Explained(Protocol):
+    """A kernel that says itself what it computes."""
+
+    def lines(self) -> Iterator[str]:
+        """Yield it as lines of text."""
+
+
+def explain_kernel(kernel: AnyKernel) -> str:
     """Return one kernel as text: its anchor, its reads and its functions, line by line."""
+    if isinstance(kernel, Explained):
+        return "\n".join(kernel.lines())
+    if not isinstance(kernel, FusedGemm | FusedConv):
+        raise error("Z002", what=f"{kernel.name} has no text")
     epilogue = kernel.functions["epilogue"]
     names = ["m", "n"] if isinstance(kernel, FusedGemm) else axis_names(kernel.operation)
     lines = [
@@ -70,7 +85,7 @@ def _side(
 ) -> Iterator[str]:
     if isinstance(side, View):
         return
-    function = functions[letter]
+    function = functions[f"prologue_{letter}"]
     yield from _function(letter, names, side.reads, function)
     yield f"  {side} = {function.results[0]} as {side.value.type.dtype}, as it is loaded"
 
@@ -80,7 +95,7 @@ def _convolution(kernel: FusedConv) -> list[str]:
     return [f"  acc = {kernel.operation.op}({kernel.a.tensor}, {kernel.b.tensor}): {attrs}"]
 
 
-def explain_decision(plan: FusionPlan, decision: Decision) -> str:
+def explain_decision(plan: Plan, decision: Decision) -> str:
     """Return one decision as a line: edge, verdict, rule and reason."""
     edge = decision.edge
     source, target = (plan.graph.nodes[node]["node"] for node in (edge.source, edge.target))

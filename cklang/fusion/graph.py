@@ -1,9 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""A function as a graph: nodes are values, edges their uses.
+"""A function as a data-flow graph: nodes are values, edges their uses.
 
 The graph is a ``networkx.MultiDiGraph``, since ``x * x`` uses a value twice: an edge's key is the
-operand's index. A node's id is its place in the function, parameters first; the last node is the
-function's result. A node's attribute ``node`` is a frozen :class:`Node`.
+operand's index. A node's id is its place in the function, parameters first, so ids ascend in a
+topological order; the last nodes are the function's results.
+
+=========  ==========================================================================
+attribute  of
+=========  ==========================================================================
+``node``   a node: a frozen :class:`Node`
+``axes``   an edge: for each axis of the user the axis of the operand that runs with
+           it (:mod:`cklang.fusion.sites`); None where the user contracts its operands
+=========  ==========================================================================
+
+:class:`cklang.fusion.flow.Flow` adds what the partition derives from these.
 """
 
 from __future__ import annotations
@@ -11,13 +21,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from cklang.fusion.sites import Axes, identity, operand_axes
 from cklang.ir.nodes import Function, Operation, Value
-from cklang.ir.ops import OPS
+from cklang.ir.ops import OPS, Kind
 
 if TYPE_CHECKING:
     import networkx as nx
 
 __all__ = ["Node", "build_graph"]
+
+_ELEMENTWISE = (Kind.POINTWISE, Kind.CAST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,12 +63,22 @@ def build_graph(function: Function) -> nx.MultiDiGraph:
         graph.add_node(ids[value.name], node=Node(kind="parameter", value=value))
     for operation in function.body:
         value = operation.result
-        ids[value.name] = len(ids)
+        target = ids[value.name] = len(ids)
         kind = OPS[operation.op].kind.value
-        graph.add_node(ids[value.name], node=Node(kind=kind, value=value, operation=operation))
+        graph.add_node(target, node=Node(kind=kind, value=value, operation=operation))
+        axes = _axes(operation)
         for index, operand in enumerate(operation.operands):
-            graph.add_edge(ids[operand.name], ids[value.name], key=index)
-    for index, value in enumerate(function.results):
-        graph.add_node(len(ids) + index, node=Node(kind="result", value=value))
-        graph.add_edge(ids[value.name], len(ids) + index, key=0)
+            graph.add_edge(ids[operand.name], target, key=index, axes=axes)
+    for target, value in enumerate(function.results, start=len(ids)):
+        graph.add_node(target, node=Node(kind="result", value=value))
+        graph.add_edge(ids[value.name], target, key=0, axes=identity(value.type.rank))
     return graph
+
+
+def _axes(operation: Operation) -> Axes | None:
+    """Return the map from the axes of an operation's result to those of its operands."""
+    kind = OPS[operation.op].kind
+    own = identity(operation.result.type.rank)
+    if kind is Kind.SHAPE:
+        return operand_axes(operation, own)
+    return own if kind in _ELEMENTWISE else None

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""Make the kernel of one root: walk from it to what it reads, and note each edge passed."""
+"""Make the kernel of one root: evaluate its backward slice, and note each edge passed.
+
+:data:`MAKERS` has a row for each op that kernels are made of, the anchors.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from cklang.errors import error
+from cklang.fusion.flow import Flow, Occurrence
 from cklang.fusion.parts import joined
 from cklang.fusion.plan import (
     MAX_READS,
@@ -23,15 +26,15 @@ from cklang.fusion.plan import (
     View,
 )
 from cklang.fusion.region import Region
-from cklang.fusion.sites import Axes, Flow, Site, compose, identity, ints, operand_sites, view
+from cklang.fusion.sites import Axes, ints
 from cklang.ir.nodes import Function, Operation, Value
-from cklang.ir.ops import OPS, Kind
+from cklang.ir.ops import Kind
 from cklang.ir.windows import DIRECTIONS
 from cklang.source import Span
 from cklang.types import Kind as NumberKind
 from cklang.types import f32, i32
 
-__all__ = ["RULES", "KernelMaker", "is_outer"]
+__all__ = ["MAKERS", "RULES", "KernelMaker", "Maker"]
 
 RULES: Mapping[str, str] = MappingProxyType(
     {
@@ -70,42 +73,17 @@ _FUSED = frozenset(
 )
 
 
-def is_outer(flow: Flow, root: Value, site: Site) -> bool:
-    """Tell whether the kernel of ``root`` cannot compute ``site``: it belongs to another kernel.
-
-    So does a value of the root's own colour that sees the anchor with its axes the other way
-    round: an element's thread has no such accumulator.
-    """
-    colour = flow.colour(site.value)
-    own = flow.colour(root)
-    if colour is None or colour != own:
-        return colour is not None
-    straight = flow.orientation(root)
-    return all(
-        compose(site.axes, axes) != straight
-        for name, axes in flow.anchors(site.value)
-        if name == own
-    )
-
-
-def is_computed(flow: Flow, operand: Value) -> bool:
-    """Tell whether a gemm's operand is neither stored nor written by another gemm's kernel."""
-    stored, _ = view(flow, operand)
-    return flow.made_by(stored) is not None and flow.colour(stored) is None
-
-
 class KernelMaker:
     """Makes kernels of a function whose roots are known, and collects decisions."""
 
-    def __init__(self, function: Function, flow: Flow, roots: Collection[str]) -> None:
-        self.function = function
+    def __init__(self, flow: Flow, roots: Collection[int], makers: Mapping[str, Maker]) -> None:
         self.flow = flow
         self.roots = frozenset(roots)
-        self.uses = Counter(operand.name for _, _, operand in edges(function))
+        self.makers = makers
         self.decisions: dict[Decision, None] = {}
 
-    def make(self, root: Value) -> Kernel:
-        """Return the kernel that writes ``root``.
+    def make(self, root: int) -> Kernel:
+        """Return the kernel that writes the node ``root``.
 
         Raises:
             CkUnsupportedError: One of its functions reads more than :data:`MAX_READS` values
@@ -113,26 +91,29 @@ class KernelMaker:
                 product (X010).
         """
         walk = _Epilogue(self, root)
-        anchor = walk.anchor
-        if anchor.op in DIRECTIONS:
-            return self._convolution(root, walk)
-        space = _Space.of(self.flow, root, anchor)
+        return self.makers[walk.anchor.op].make(self, walk)
+
+    def product(self, walk: _Epilogue) -> FusedGemm:
+        """Return the kernel of a root whose anchor is a matrix product."""
+        anchor, root = walk.anchor, self.flow.value(walk.root)
+        space = _Space.of(self.flow, walk.root, anchor)
         functions: list[Function] = []
         sides: list[View | Computed] = []
+        operands = self.flow.operands(walk.colour)
         for letter, index in zip("ab", (1, 0) if space.transposed else (0, 1), strict=True):
-            if is_computed(self.flow, anchor.operands[index]):
-                prologue = _Prologue(self, anchor, index, letter)
+            if self.flow.is_computed(operands[index]):
+                prologue = _Prologue(self, walk.colour, index, letter)
                 functions.append(prologue.run())
                 sides.append(prologue.operand(space))
             else:
-                sides.append(self._view(anchor, index, space))
-        scales = self._scales(anchor, space)
+                sides.append(self._view(walk.colour, index, space))
+        scales = self._scales(walk.colour, space)
         if space.transposed and anchor.op == "gemm24":
             raise error("X010", at=anchor.span, root=root, anchor=anchor.result)
         epilogue = joined([walk.run(), *functions])
         reads = _reads(walk, space.order)
         return FusedGemm(
-            name=self.function.name,
+            name=self.flow.function.name,
             a=sides[0],
             b=sides[1],
             epilogue=epilogue,
@@ -147,86 +128,89 @@ class KernelMaker:
             spans=_spans([anchor, *epilogue.body]),
         )
 
-    def _convolution(self, root: Value, walk: _Epilogue) -> FusedConv:
-        """Return the kernel of a root whose anchor is a convolution.
-
-        Raises:
-            CkUnsupportedError: Its epilogue reads too many values (X004).
-        """
+    def convolution(self, walk: _Epilogue) -> FusedConv:
+        """Return the kernel of a root whose anchor is a convolution."""
         anchor = walk.anchor
-        seen = self.flow.orientation(root)
-        last = anchor.result.type.rank - 1
-        order = tuple(seen.index(axis) for axis in range(last + 1))
-        left, right = (View(value=v, perm=m) for v, m in (self._stored(anchor, i) for i in (0, 1)))
+        axes = self.flow.orientation(walk.root)
+        order = tuple(axes.index(axis) for axis in range(anchor.result.type.rank))
+        stored = (self._stored(walk.colour, index) for index in (0, 1))
+        left, right = (View(value=value, perm=perm) for value, perm in stored)
         epilogue = walk.run()
         return FusedConv(
-            name=self.function.name,
+            name=self.flow.function.name,
             operation=anchor,
             a=left,
             b=right,
             epilogue=epilogue,
             reads=_reads(walk, order),
-            result=root,
+            result=self.flow.value(walk.root),
             axes=order,
             spans=_spans([anchor, *epilogue.body]),
         )
 
-    def decide(
-        self, rule: str, value: Value, target: int, operand: int, anchor: str, other: str = ""
-    ) -> None:
-        """Note what ``rule`` says about the use of ``value`` by node ``target``."""
+    def decide(self, rule: str, edge: Edge, anchor: int | None, other: int | None = None) -> None:
+        """Note what ``rule`` says about an edge, for the kernel of ``anchor``."""
         self.decisions[
             Decision(
-                edge=Edge(source=self.flow.order[value.name], target=target, operand=operand),
+                edge=edge,
                 fused=rule in _FUSED,
                 rule=rule,
                 reason=RULES[rule].format(
-                    value=value,
-                    anchor=f"%{anchor}",
-                    other=f"%{other}",
-                    op=self.flow.op(anchor),
-                    maker=self.flow.op(other),
+                    value=self.flow.value(edge.source),
+                    anchor=self._name(anchor),
+                    other=self._name(other),
+                    op=self._op(anchor),
+                    maker=self._op(other),
                 ),
             )
         ] = None
 
-    def _scales(self, anchor: Operation, space: _Space) -> list[BlockScale | None]:
+    def decide_dead(self) -> None:
+        """Note the edges that no kernel passed."""
+        decided = {(each.edge.target, each.edge.operand) for each in self.decisions}
+        for source, target, operand in self.flow.graph.edges(keys=True):
+            if (target, operand) not in decided:
+                self.decide("dead", Edge(source=source, target=target, operand=operand), None)
+
+    def _name(self, node: int | None) -> str:
+        return "%" if node is None else str(self.flow.value(node))
+
+    def _op(self, node: int | None) -> str:
+        return "" if node is None else self.flow.expect_operation(node).op
+
+    def _scales(self, anchor: int, space: _Space) -> list[BlockScale | None]:
         """Return the scales of A and of B; its operands after the matrices are those there are."""
-        if len(anchor.operands) == 2:
+        operation = self.flow.expect_operation(anchor)
+        if len(operation.operands) == 2:
             return [None, None]
-        found: list[BlockScale | None] = []
+        scales: list[BlockScale | None] = []
         index = 2
         for name in ("block_a", "block_b"):
-            block = ints(anchor, name)
-            found.append(None)
+            block = ints(operation, name)
+            scales.append(None)
             if block:
                 rows, columns = reversed(block) if space.transposed else block
                 view = self._view(anchor, index, space)
-                found[-1] = BlockScale(view=view, block=(rows, columns))
+                scales[-1] = BlockScale(view=view, block=(rows, columns))
                 index += 1
-        return found[::-1] if space.transposed else found
+        return scales[::-1] if space.transposed else scales
 
-    def _view(self, anchor: Operation, index: int, space: _Space) -> View:
+    def _view(self, anchor: int, index: int, space: _Space) -> View:
         stored, axes = self._stored(anchor, index)
         return View(value=stored, perm=space.of_operand(axes))
 
-    def _stored(self, anchor: Operation, index: int) -> tuple[Value, Axes]:
-        """Return what is stored of an operand and the operand's map to it; note the way."""
-        name = anchor.result.name
-        operand = anchor.operands[index]
-        stored, axes = view(self.flow, operand)
-        target, position = self.flow.order[name], index
-        while operand != stored:
-            self.decide("view", operand, target, position, name)
-            operation = self.flow.made_by(operand)
-            if operation is None:
-                raise error("Z002", what=f"the view of {operand} ends early")
-            target, position = self.flow.order[operand.name], 0
-            operand = operation.operands[0]
+    def _stored(self, anchor: int, index: int) -> tuple[Value, Axes]:
+        """Return what is stored of an operand and the operand's map to it; note the path."""
+        path = self.flow.view(self.flow.operands(anchor)[index])
+        target, operand = anchor, index
+        for use in path[:-1]:
+            self.decide("view", Edge(source=use.node, target=target, operand=operand), anchor)
+            target, operand = use.node, 0
+        stored, axes = path[-1]
         colour = self.flow.colour(stored)
         rule = "operand" if colour is None else "materialise"
-        self.decide(rule, stored, target, position, name, colour or "")
-        return stored, axes
+        self.decide(rule, Edge(source=stored, target=target, operand=operand), anchor, colour)
+        return self.flow.value(stored), axes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,23 +225,23 @@ class _Space:
     """Whether the kernel's rows are the anchor's columns."""
 
     @classmethod
-    def of(cls, flow: Flow, root: Value, anchor: Operation) -> _Space:
-        """Return the space of the kernel of ``root``: its columns are the root's last axis.
+    def of(cls, flow: Flow, node: int, anchor: Operation) -> _Space:
+        """Return the space of the kernel of a root: its columns are the root's last axis.
 
         Raises:
             CkUnsupportedError: The root's last axis is a batch axis (X008).
         """
-        seen = flow.orientation(root)
+        root, axes = flow.value(node), flow.orientation(node)
         rank = anchor.result.type.rank
         rows, columns = rank - 2, rank - 1
-        if seen[-1] not in (rows, columns):
+        if axes[-1] not in (rows, columns):
             raise error("X008", at=anchor.span, root=root, type=root.type, anchor=anchor.result)
-        transposed = seen[-1] == rows
-        row = seen.index(columns if transposed else rows)
+        transposed = axes[-1] == rows
+        row = axes.index(columns if transposed else rows)
         batch = [axis for axis in range(rank - 1) if axis != row]
         return cls(
             order=(*batch, row, rank - 1),
-            batch=tuple(_known(seen[axis]) for axis in batch),
+            batch=tuple(_known(axes[axis]) for axis in batch),
             transposed=transposed,
         )
 
@@ -293,85 +277,80 @@ def _spans(operations: list[Operation]) -> tuple[Span, ...]:
 
 
 class _Walk:
-    """A walk down a tree of pointwise ops: post-order, so that operands come before their use."""
+    """The evaluation of a slice of pointwise ops: a postorder, operands before their use."""
 
-    def __init__(self, maker: KernelMaker, anchor: Operation, region: Region) -> None:
+    def __init__(self, maker: KernelMaker, anchor: int, region: Region) -> None:
         self.maker = maker
         self.flow = maker.flow
-        self.anchor = anchor
+        self.colour = anchor
+        self.anchor = self.flow.expect_operation(anchor)
         self.region = region
-        self.done: dict[Site, Value] = {}
 
-    def tree(self, value: Value) -> Function:
-        """Return the region of ``value``, but for the rounding that its memory does."""
-        start, last = self._skip_rounding(value)
-        self.visit(start)
+    def tree(self, node: int) -> Function:
+        """Return the region of ``node``, but for the rounding that its memory does."""
+        start, last = self._skip_rounding(node)
+        result = self.evaluate(start)
         span = last.span if last is not None else None
-        held = f32 if value.type.dtype.kind is NumberKind.FLOAT else i32
-        return self.region.finish(self.region.cast(self.done[start], held, span))
+        stored = self.flow.value(node).type.dtype
+        wide = f32 if stored.kind is NumberKind.FLOAT else i32
+        return self.region.finish(self.region.cast(result, wide, span))
 
-    def _skip_rounding(self, value: Value) -> tuple[Site, Operation | None]:
-        """Return the site below the cast that writing does, and that cast if there is one."""
-        site = Site(value=value, axes=identity(value.type.rank))
-        while (operation := self.flow.made_by(site.value)) and (
-            OPS[operation.op].kind is Kind.SHAPE
-        ):
-            (below,) = operand_sites(operation, site.axes)
-            self._note(operation, (below,))
-            site = below
+    def _skip_rounding(self, node: int) -> tuple[Occurrence, Operation | None]:
+        """Return what is below the cast that writing does, and that cast if there is one."""
+        use = self.flow.occurrence(node)
+        while self.flow.kind(use.node) is Kind.SHAPE:
+            use = self._note(use)[0]
         # Writing rounds floats; integers saturate, which is the region's work.
-        is_float = value.type.dtype.kind is NumberKind.FLOAT
+        operation = self.flow.operation(use.node)
+        is_float = self.flow.value(node).type.dtype.kind is NumberKind.FLOAT
         if is_float and operation is not None and operation.op == "cast":
-            sites = operand_sites(operation, site.axes)
-            self._note(operation, sites)
-            return sites[0], operation
-        return site, None
+            return self._note(use)[0], operation
+        return use, None
 
-    def visit(self, start: Site) -> None:
-        """Fill ``done`` for ``start`` and all sites below it; a loop, for chains may be long."""
-        stack = [start]
-        while stack:
-            site = stack[-1]
-            if site in self.done:
-                stack.pop()
-                continue
-            leaf = self.leaf(site)
-            if leaf is not None:
-                self.done[site] = leaf
-                continue
-            operation = self._maker_of(site)
-            sites = operand_sites(operation, site.axes)
-            missing = [each for each in sites if each not in self.done]
-            if missing:
-                stack.extend(reversed(missing))
-                continue
-            self._note(operation, sites)
-            self.done[site] = self.apply(operation, tuple(self.done[each] for each in sites))
+    def evaluate(self, start: Occurrence) -> Value:
+        """Return the region's value for ``start``, after those of its slice."""
+        import networkx as nx
 
-    def leaf(self, site: Site) -> Value | None:
-        """Return the region's value for a site that needs no operands, else None."""
-        if self.flow.made_by(site.value) is None or self.is_loaded(site):
-            return self.region.read(site.value, site.axes)
-        return None
+        cone = self.flow.slice(start, self.is_leaf)
+        values: dict[Occurrence, Value] = {}
+        for use in nx.dfs_postorder_nodes(cone, start):
+            if self.is_leaf(use):
+                values[use] = self.leaf(use)
+            else:
+                values[use] = self.apply(use, [values[each] for each in self._note(use)])
+        return values[start]
 
-    def is_loaded(self, site: Site) -> bool:
-        """Tell whether another kernel has written ``site``."""
-        return site.value.name in self.maker.roots and self.is_outer(site)
+    def is_leaf(self, use: Occurrence) -> bool:
+        """Tell whether the region has a value for ``use`` that needs no operands."""
+        return (
+            self.flow.operation(use.node) is None
+            or self.flow.is_anchor(use.node)
+            or self.is_loaded(use)
+        )
 
-    def is_outer(self, site: Site) -> bool:
-        """Tell whether ``site`` belongs to another kernel."""
-        return self.flow.colour(site.value) is not None
+    def leaf(self, use: Occurrence) -> Value:
+        """Return the region's value for a leaf of the slice."""
+        value = self.flow.value(use.node)
+        if self.flow.operation(use.node) is None or self.is_loaded(use):
+            return self.region.read(value, use.axes)
+        raise error("Z002", what=f"{value} is neither written nor an accumulator")
 
-    def apply(self, operation: Operation, operands: tuple[Value, ...]) -> Value:
+    def is_loaded(self, use: Occurrence) -> bool:
+        """Tell whether another kernel has written ``use``."""
+        return use.node in self.maker.roots and self.is_outer(use)
+
+    def is_outer(self, use: Occurrence) -> bool:
+        """Tell whether ``use`` belongs to another kernel."""
+        return self.flow.colour(use.node) is not None
+
+    def apply(self, use: Occurrence, operands: list[Value]) -> Value:
         """Return the region's value for an operation."""
-        kind = OPS[operation.op].kind
+        operation, kind = self.flow.expect_operation(use.node), self.flow.kind(use.node)
         if kind is Kind.SHAPE:
             return operands[0]
         if kind is Kind.CAST:
             return self.region.cast(operands[0], operation.result.type.dtype, operation.span)
-        if kind is Kind.ANCHOR:
-            raise error("Z002", what=f"{operation.result} is neither written nor an accumulator")
-        return self.region.apply(operation.op, operands, operation.attrs, operation.span)
+        return self.region.apply(operation.op, tuple(operands), operation.attrs, operation.span)
 
     def check_reads(self, what: str) -> None:
         """Refuse a function of more reads than a kernel takes."""
@@ -386,82 +365,87 @@ class _Walk:
                 reads=", ".join(str(read) for read in reads),
             )
 
-    def _maker_of(self, site: Site) -> Operation:
-        operation = self.flow.made_by(site.value)
-        if operation is None:
-            raise error("Z002", what=f"{site.value} has no operation")
-        return operation
+    def _note(self, use: Occurrence) -> tuple[Occurrence, ...]:
+        """Decide on the edges to the operands of ``use``, and return these."""
+        operands = self.flow.below(use)
+        for index, operand in enumerate(operands):
+            self.decide(self.rule(operand), operand.node, use.node, index)
+        return operands
 
-    def _note(self, operation: Operation, sites: tuple[Site, ...]) -> None:
-        target = self.flow.order[operation.result.name]
-        for index, site in enumerate(sites):
-            self._decide(self._rule(site), site.value, target, index)
-
-    def _rule(self, site: Site) -> str:
-        kind = self.flow.kind(site.value)
+    def rule(self, use: Occurrence) -> str:
+        """Return the rule by which a region has ``use``."""
+        kind = self.flow.kind(use.node)
         if kind is None:
             return self.of_parameter()
-        if self.is_loaded(site):
+        if self.is_loaded(use):
             return "materialise"
         if kind is Kind.POINTWISE or kind is Kind.CAST:
-            return self.of_value(site.value)
-        return {Kind.ANCHOR: "accumulator", Kind.SHAPE: "index", Kind.CONSTANT: "constant"}[kind]
+            return self.of_value(use.node)
+        return "accumulator" if self.flow.is_anchor(use.node) else _RULE_OF_KIND[kind]
 
     def of_parameter(self) -> str:
         """Return the rule by which a parameter is read."""
         return "load"
 
-    def of_value(self, value: Value) -> str:
+    def of_value(self, node: int) -> str:
         """Return the rule by which a pointwise value is computed."""
-        return "recompute" if value.name in self.maker.roots else "epilogue"
+        return "recompute" if node in self.maker.roots else "epilogue"
 
-    def _decide(self, rule: str, value: Value, target: int, operand: int) -> None:
-        anchor = self.anchor.result.name
-        self.maker.decide(rule, value, target, operand, anchor, self.flow.colour(value) or "")
+    def decide(self, rule: str, source: int, target: int, operand: int) -> None:
+        """Note what ``rule`` says about an edge."""
+        edge = Edge(source=source, target=target, operand=operand)
+        self.maker.decide(rule, edge, self.colour, self.flow.colour(source))
+
+
+_RULE_OF_KIND = {Kind.SHAPE: "index", Kind.CONSTANT: "constant"}
 
 
 class _Epilogue(_Walk):
-    """The walk from a root to its accumulator."""
+    """The evaluation of a root from its accumulator."""
 
-    def __init__(self, maker: KernelMaker, root: Value) -> None:
-        self.root = root
-        own = maker.flow.made_by(Value(name=maker.flow.colour(root) or "", type=root.type))
+    def __init__(self, maker: KernelMaker, root: int) -> None:
+        own = maker.flow.colour(root)
         if own is None:
-            raise error("Z002", what=f"{root} is a root without an anchor")
-        super().__init__(maker, own, Region("d", own.result.type.dtype))
+            raise error("Z002", what=f"{maker.flow.value(root)} is a root without an anchor")
+        dtype = maker.flow.value(own).type.dtype
+        super().__init__(maker, own, Region("d", dtype))
+        self.root = root
 
     def run(self) -> Function:
         """Return the epilogue."""
-        if self.root in self.maker.function.results:
-            self._decide("store", self.root, len(self.flow.order), 0)
+        for target in self.flow.graph.successors(self.root):
+            if self.flow.payload(target).kind == "result":
+                self.decide("store", self.root, target, 0)
         return self.tree(self.root)
 
-    def leaf(self, site: Site) -> Value | None:
-        """Return what is read or, for the anchor, the accumulator."""
-        found = super().leaf(site)
-        if found is None and site.value.name == self.anchor.result.name:
-            return self.region.accumulator
-        return found
+    def is_leaf(self, use: Occurrence) -> bool:
+        """Tell whether ``use`` is read, or is the accumulator."""
+        return super().is_leaf(use) or use.node == self.colour
 
-    def is_outer(self, site: Site) -> bool:
-        """Tell whether ``site`` belongs to another kernel, or to this one turned round."""
-        return is_outer(self.flow, self.root, site)
+    def leaf(self, use: Occurrence) -> Value:
+        """Return what is read or, for the anchor, the accumulator."""
+        if use.node == self.colour and not self.is_loaded(use):
+            return self.region.accumulator
+        return super().leaf(use)
+
+    def is_outer(self, use: Occurrence) -> bool:
+        """Tell whether ``use`` belongs to another kernel, or to this one turned round."""
+        return self.flow.is_outer(self.root, use)
 
 
 class _Prologue(_Walk):
-    """The walk from an operand of an anchor to what it is computed from."""
+    """The evaluation of an anchor's operand from what it is computed from."""
 
-    def __init__(self, maker: KernelMaker, anchor: Operation, index: int, letter: str) -> None:
+    def __init__(self, maker: KernelMaker, anchor: int, index: int, letter: str) -> None:
         super().__init__(maker, anchor, Region(letter))
-        self.value = anchor.operands[index]
+        self.node = self.flow.operands(anchor)[index]
         self.index = index
 
     def run(self) -> Function:
         """Return the function that computes one element."""
-        whole = Site(value=self.value, axes=identity(self.value.type.rank))
-        target = self.flow.order[self.anchor.result.name]
-        self._decide(self._rule(whole), self.value, target, self.index)
-        function = self.tree(self.value)
+        rule = self.rule(self.flow.occurrence(self.node))
+        self.decide(rule, self.node, self.colour, self.index)
+        function = self.tree(self.node)
         which = f"the function of operand {'AB'[self.index]} of {self.anchor.result}"
         self.check_reads(which)
         if not self.region.reads:
@@ -470,9 +454,10 @@ class _Prologue(_Walk):
 
     def operand(self, space: _Space) -> Computed:
         """Return the operand as the kernel of ``space`` sees it, after :meth:`run`."""
-        rows, columns = self.value.type.shape[-2:]
+        value = self.flow.value(self.node)
+        rows, columns = value.type.shape[-2:]
         return Computed(
-            value=self.value,
+            value=value,
             extents=(columns, rows) if space.transposed else (rows, columns),
             reads=tuple(
                 Read(value=read.value, axes=space.of_operand(read.axes))
@@ -484,14 +469,27 @@ class _Prologue(_Walk):
         """Return the rule by which a parameter is read."""
         return "read"
 
-    def of_value(self, value: Value) -> str:
+    def of_value(self, node: int) -> str:
         """Return the rule by which a pointwise value is computed."""
-        return "shared" if self.maker.uses[value.name] > 1 else "prologue"
+        return "shared" if self.flow.graph.out_degree(node) > 1 else "prologue"
 
 
-def edges(function: Function) -> Iterator[tuple[int, int, Value]]:
-    """Yield the uses in ``function`` as (target node, operand index, value)."""
-    first = len(function.params)
-    for place, operation in enumerate(function.body):
-        for index, operand in enumerate(operation.operands):
-            yield first + place, index, operand
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Maker:
+    """How the kernels of one anchor are made."""
+
+    make: Callable[[KernelMaker, _Epilogue], Kernel]
+    prologues: frozenset[int] = frozenset()
+    """The operands that such a kernel can compute as it loads them, by their index."""
+
+
+_PRODUCT = Maker(make=KernelMaker.product, prologues=frozenset({0, 1}))
+_CONVOLUTION = Maker(make=KernelMaker.convolution)
+
+MAKERS: Mapping[str, Maker] = MappingProxyType(
+    {
+        **dict.fromkeys(("gemm", "gemm24", "scaled_gemm"), _PRODUCT),
+        **dict.fromkeys(DIRECTIONS, _CONVOLUTION),
+    }
+)
+"""The anchors, by op: what kernels are made of, and how."""

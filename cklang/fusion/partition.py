@@ -1,37 +1,38 @@
 # SPDX-License-Identifier: MIT
 """Which kernels compute a function: each anchor takes the pointwise ops below it.
 
-How it is decided:
+The partition is computed on the data-flow graph of the function (:mod:`cklang.fusion.graph`):
 
-1. Each value is *coloured* by the anchor whose kernel can compute it (:class:`Flow`).
+1. A forward analysis *colours* each node by the anchor whose kernel can compute it
+   (:class:`cklang.fusion.flow.Flow`).
 2. Values that a kernel must write are *roots*: the function's result, and what gemms take as
    operands, if it follows a gemm. Other operands are computed by the gemm's own kernel as it loads
-   them. Walking down from a root through its own colour meets values of other colours, the
-   *crossings*.
-3. Each colour materialises its crossings in one value if it can: the only crossing, or the last
-   value from which all of them follow without the anchor, at worst the anchor's own result.
-4. A root becomes a kernel: the walk from it, ending at parameters, roots of other colours and its
-   own accumulator, is the epilogue.
+   them. The leaves of a root's backward slice that have other colours are its *crossings*.
+3. Each colour materialises its crossings in one value if it can: the last value that dominates
+   them all in the flow from the anchor, at worst the anchor's own result. Crossings that follow
+   from roots of the colour need none: without these the anchor does not reach them.
+4. A root becomes a kernel: its slice, ending at parameters, roots of other colours and its own
+   accumulator, is the epilogue. Kernels that the function's result does not depend on are dropped.
 
 A kernel has one result. Where a gemm's operand and another crossing of the same colour do not
 follow from each other, the anchor is computed once for each; the decisions say so.
+
+What an anchor is, and what makes its kernels, stands in :data:`cklang.fusion.kernel.MAKERS`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from cklang.errors import CkError, error
 from cklang.families.attention.fuse import is_attention, plan_attention
-from cklang.families.attention.plan import AttentionPlan
-from cklang.fusion.kernel import KernelMaker, edges, is_computed, is_outer
-from cklang.fusion.plan import FusionPlan, Kernel
-from cklang.fusion.sites import Flow, Site, identity, operand_sites, view
-from cklang.ir.nodes import Function, Operation, Value
+from cklang.fusion.flow import Flow, Occurrence
+from cklang.fusion.kernel import MAKERS, KernelMaker, Maker
+from cklang.fusion.plan import Kernel, Plan
+from cklang.ir.nodes import Function
 from cklang.ir.ops import OPS, Kind
 from cklang.ir.verifier import verify
-from cklang.ir.windows import DIRECTIONS
 from cklang.source import Span
 from cklang.types import DTYPES, DType
 
@@ -47,7 +48,7 @@ STORABLE: tuple[DType, ...] = tuple(
 _OPERANDS = ("operand A", "operand B", "the first scale", "the second scale")
 
 
-def plan_of(function: Function) -> FusionPlan | AttentionPlan:
+def plan_of(function: Function) -> Plan:
     """Return the kernels of a function of any family.
 
     Raises:
@@ -58,8 +59,12 @@ def plan_of(function: Function) -> FusionPlan | AttentionPlan:
     return plan(function)
 
 
-def plan(function: Function) -> FusionPlan:
+def plan(function: Function, makers: Mapping[str, Maker] = MAKERS) -> Plan:
     """Return the kernels that compute ``function`` and the decisions behind them.
+
+    Args:
+        function: What is to be computed.
+        makers: The anchors, by op: what kernels are made of, and how.
 
     Raises:
         CkUnsupportedError: No kernels compute it: several results (X001), no anchor (X002), a
@@ -72,27 +77,34 @@ def plan(function: Function) -> FusionPlan:
     verify(function, allow_unused=True)
     if len(function.results) != 1:
         raise error("X001", at=function.span, name=function.name, count=len(function.results))
-    roots = _Roots(function).find()
-    maker = KernelMaker(function, Flow(function), [root.name for root in roots])
+    flow = Flow(function, anchors=makers)
+    roots = _Roots(flow, makers).find()
+    maker = KernelMaker(flow, roots, makers)
     kernels = _needed([maker.make(root) for root in roots])
-    _decide_dead(function, maker)
+    maker.decide_dead()
     ordered = sorted(
         maker.decisions, key=lambda each: (each.edge.target, each.edge.operand, each.rule)
     )
-    return FusionPlan(
+    return Plan(
         function=function,
         kernels=_named(function.name, kernels),
         decisions=tuple(ordered),
+        graph=flow.graph,
     )
 
 
 def _needed(kernels: Sequence[Kernel]) -> list[Kernel]:
-    """Drop kernels whose result no later kernel reads; the last one is the function's."""
-    kept = [kernels[-1]]
-    for kernel in reversed(kernels[:-1]):
-        if any(kernel.result in each.inputs for each in kept):
-            kept.insert(0, kernel)
-    return kept
+    """Return the kernels that the last one, the function's, depends on, and that one."""
+    import networkx as nx
+
+    if len(kernels) == 1:
+        return list(kernels)
+    reads = nx.DiGraph(
+        (value.name, kernel.result.name) for kernel in kernels for value in kernel.inputs
+    )
+    last = kernels[-1].result.name
+    needed = {last, *nx.ancestors(reads, last)}
+    return [kernel for kernel in kernels if kernel.result.name in needed]
 
 
 def _named(name: str, kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
@@ -101,191 +113,148 @@ def _named(name: str, kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
     return tuple(replace(kernel, name=f"{name}_{i}") for i, kernel in enumerate(kernels))
 
 
-def _decide_dead(function: Function, maker: KernelMaker) -> None:
-    decided = {(each.edge.target, each.edge.operand) for each in maker.decisions}
-    for target, operand, value in edges(function):
-        if (target, operand) not in decided:
-            maker.decide("dead", value, target, operand, "")
-
-
 class _Roots:
-    """Finds the values of a function that kernels write."""
+    """Finds the nodes of a graph that kernels write."""
 
-    def __init__(self, function: Function) -> None:
-        self.function = function
-        self.flow = Flow(function)
-        self.result = function.results[0]
+    def __init__(self, flow: Flow, makers: Mapping[str, Maker]) -> None:
+        self.flow = flow
+        self.makers = makers
+        self.result = flow.id(flow.function.results[0])
+        live = [*flow.ancestors(self.result), self.result]
+        self.anchors = [node for node in live if flow.is_anchor(node)]
 
-    def find(self) -> list[Value]:
+    def find(self) -> list[int]:
         """Return the roots in launch order, the function's result last."""
         demanded = self.demanded()
-        crossings = self.crossings(demanded)
         roots = dict.fromkeys(demanded)
-        for colour, values in crossings.items():
+        for colour, values in self.crossings(demanded).items():
             fixed = [root for root in demanded if self.flow.colour(root) == colour]
             roots |= dict.fromkeys(self.materialised(colour, values, fixed))
         for root in roots:
-            if root.type.dtype not in STORABLE:
-                operation = self.flow.made_by(root)
+            value, operation = self.flow.value(root), self.flow.operation(root)
+            if value.type.dtype not in STORABLE:
                 raise error(
                     "X006",
-                    at=operation.span if operation else self.function.span,
-                    dtype=root.type.dtype,
-                    name=root.name,
-                    type=root.type,
+                    at=operation.span if operation else self.flow.function.span,
+                    dtype=value.type.dtype,
+                    name=value.name,
+                    type=value.type,
                 )
-        return sorted(roots, key=lambda root: self.flow.order[root.name])
+        return sorted(roots)
 
-    def demanded(self) -> list[Value]:
-        """Return the function's result and the operands of the gemms it depends on."""
+    def demanded(self) -> list[int]:
+        """Return the function's result and the stored operands of the anchors it depends on."""
         self.check_result()
-        found = {self.result: None}
-        for anchor in self.anchors():
-            for index, operand in enumerate(anchor.operands):
-                stored, _ = view(self.flow, operand)
-                computed = is_computed(self.flow, operand)
-                if computed and (index > 1 or anchor.op in DIRECTIONS):
-                    name, at = self.origin(stored)
-                    which = _OPERANDS[index]
-                    raise error(
-                        "X005", at=at or anchor.span, operand=which, anchor=anchor.op, op=name
-                    )
-                if self.flow.made_by(stored) is not None and not computed:
-                    found[stored] = None
-        return list(found)
+        demanded = {self.result: None}
+        for anchor in self.anchors:
+            for index, operand in enumerate(self.flow.operands(anchor)):
+                stored = self.flow.view(operand)[-1].node
+                if self.flow.is_computed(operand):
+                    self.check_prologue(anchor, index, stored)
+                elif self.flow.operation(stored) is not None:
+                    demanded[stored] = None
+        return list(demanded)
 
-    def anchors(self) -> list[Operation]:
-        """Return the gemms that the result depends on, in order."""
-        return [each for each in self.live() if OPS[each.op].kind is Kind.ANCHOR]
+    def check_prologue(self, anchor: int, index: int, stored: int) -> None:
+        """Refuse a computed operand where the anchor's kernel has no prologue."""
+        operation = self.flow.expect_operation(anchor)
+        if index not in self.makers[operation.op].prologues:
+            name, at = self.origin(stored)
+            at = at or operation.span
+            raise error("X005", at=at, operand=_OPERANDS[index], anchor=operation.op, op=name)
 
-    def computed(self) -> list[Value]:
+    def computed(self) -> list[int]:
         """Return what gemms multiply and no kernel writes."""
-        operands = [operand for anchor in self.anchors() for operand in anchor.operands]
-        return [each for each in dict.fromkeys(operands) if is_computed(self.flow, each)]
-
-    def live(self) -> list[Operation]:
-        """Return the operations that the result depends on, in order."""
-        names = {self.result.name}
-        found = []
-        for operation in reversed(self.function.body):
-            if operation.result.name in names:
-                names |= {operand.name for operand in operation.operands}
-                found.append(operation)
-        return found[::-1]
+        operands = [node for anchor in self.anchors for node in self.flow.operands(anchor)]
+        return [node for node in dict.fromkeys(operands) if self.flow.is_computed(node)]
 
     def check_result(self) -> None:
         """Refuse a result that no kernel computes."""
         if self.flow.colour(self.result) is not None:
             return
         if self.flow.anchors(self.result):
-            raise self.repeated(self.result)
-        anchors = ", ".join(row.name for row in OPS.values() if row.kind is Kind.ANCHOR)
+            raise self.repeated()
+        anchors = ", ".join(op for op in OPS if op in self.makers)
         name, at = self.origin(self.result)
-        raise error("X002", at=at or self.function.span, op=name, anchors=anchors)
+        raise error("X002", at=at or self.flow.function.span, op=name, anchors=anchors)
 
-    def origin(self, value: Value) -> tuple[str, Span | None]:
-        """Return what a user would call the maker of ``value``, and its place.
+    def origin(self, node: int) -> tuple[str, Span | None]:
+        """Return what a user would call the maker of ``node``, and its place.
 
         Casts and broadcasts are mostly the frontend's: the op that they serve is named.
         """
         at = None
-        while operation := self.flow.made_by(value):
+        while operation := self.flow.operation(node):
             at = at or operation.span
-            if OPS[operation.op].kind not in (Kind.SHAPE, Kind.CAST):
+            if self.flow.kind(node) not in (Kind.SHAPE, Kind.CAST):
                 return operation.op, operation.span
-            value = operation.operands[0]
-        return f"a copy of parameter {value}", at
+            node = self.flow.operands(node)[0]
+        return f"a copy of parameter {self.flow.value(node)}", at
 
-    def repeated(self, value: Value) -> CkError:
-        """Return the error for a value that holds a gemm's result repeated along an axis."""
-        operation = self.flow.made_by(value)
-        names = {name for name, _ in self.flow.anchors(value)}
-        anchor = next(each for each in self.function.values() if each.name in names)
+    def repeated(self) -> CkError:
+        """Return the error for a result that is a gemm's, repeated along an axis."""
+        operation = self.flow.operation(self.result)
+        anchor = min(node for node, _ in self.flow.anchors(self.result))
+        got, want = (self.flow.value(node).type.shape for node in (self.result, anchor))
         return error(
             "X007",
-            at=operation.span if operation else self.function.span,
+            at=operation.span if operation else self.flow.function.span,
             op=operation.op if operation else "the result",
-            got=", ".join(str(extent) for extent in value.type.shape),
-            want=", ".join(str(extent) for extent in anchor.type.shape),
+            got=", ".join(str(extent) for extent in got),
+            want=", ".join(str(extent) for extent in want),
         )
 
-    def crossings(self, demanded: Sequence[Value]) -> dict[str, list[Value]]:
-        """Return, by colour, the values that some kernel needs from the kernel of that colour."""
-        found: dict[str, list[Value]] = {}
-        pending = [*demanded, *self.computed()]
-        seen = set(pending)
-        while pending:
-            for value in self.crossings_of(pending.pop()):
-                colour = self.flow.colour(value)
-                if colour is not None and value not in found.setdefault(colour, []):
-                    found[colour].append(value)
-                if value not in seen:
-                    seen.add(value)
-                    pending.append(value)
-        return found
+    def crossings(self, demanded: Iterable[int]) -> dict[int, list[int]]:
+        """Return, by colour, the values that some kernel needs from the kernel of that colour.
 
-    def crossings_of(self, root: Value) -> list[Value]:
+        They are the nodes with a reader in the graph of demand, the closure of
+        :meth:`crossings_of` over what is demanded or computed.
+        """
+        import networkx as nx
+
+        pending = [*demanded, *self.computed()]
+        demand = nx.DiGraph()
+        demand.add_nodes_from(pending)
+        while pending:
+            reader = pending.pop()
+            crossings = self.crossings_of(reader)
+            pending += [value for value in crossings if value not in demand]
+            demand.add_edges_from((reader, value) for value in crossings)
+        by_colour: dict[int, list[int]] = {}
+        for value, readers in demand.in_degree():
+            colour = self.flow.colour(value)
+            if readers and colour is not None:
+                by_colour.setdefault(colour, []).append(value)
+        return by_colour
+
+    def crossings_of(self, root: int) -> list[int]:
         """Return the values that the kernel of ``root``, or a computed operand, needs from others.
 
-        Transposes, broadcasts and the widening of a narrow value are the reader's work: a narrow
-        value is half the memory.
+        They are leaves of its slice, which passes through what is the reader's work.
         """
-        found: dict[Value, None] = {}
-        own = self.flow.colour(root)
-        stack = [Site(value=root, axes=identity(root.type.rank))]
-        seen = set(stack)
-        while stack:
-            site = stack.pop()
-            operation = self.flow.made_by(site.value)
-            outer = is_outer(self.flow, root, site)
-            if operation is None or (site.value.name == own and not outer):
-                continue
-            if outer and not self.is_readers_work(site.value):
-                found[site.value] = None
-                continue
-            below = [each for each in operand_sites(operation, site.axes) if each not in seen]
-            seen.update(below)
-            stack += below
-        return list(found)
+        flow, own = self.flow, self.flow.colour(root)
 
-    def is_readers_work(self, value: Value) -> bool:
-        """Tell whether readers of ``value`` make it themselves of what it is made of."""
-        return self.flow.kind(value) is Kind.SHAPE or self.flow.is_widening(value)
+        def is_crossing(use: Occurrence) -> bool:
+            return not flow.is_readers_work(use.node) and flow.is_outer(root, use)
+
+        def is_leaf(use: Occurrence) -> bool:
+            return use.node == own or is_crossing(use)
+
+        cone = flow.slice(flow.occurrence(root), is_leaf)
+        leaves = (use for use, operands in cone.out_degree() if not operands)
+        return list(dict.fromkeys(use.node for use in leaves if is_crossing(use)))
 
     def materialised(
-        self, colour: str, crossings: Sequence[Value], fixed: Sequence[Value]
-    ) -> list[Value]:
+        self, colour: int, crossings: Sequence[int], fixed: Sequence[int]
+    ) -> list[int]:
         """Return what the kernels of ``colour`` write beside the ``fixed`` roots."""
-        if all(self.follows(each, colour, set(fixed)) for each in crossings):
+        if set(crossings) <= set(fixed):
             return []
-        if len(crossings) == 1 and crossings[0].type.dtype in STORABLE:
-            return list(crossings)
-        choices = [
-            value
-            for value in self.function.values()
-            if self.flow.colour(value) == colour
-            and value.type.dtype in STORABLE
-            and not self.is_readers_work(value)
-        ]
-        for choice in reversed(choices):
-            stops = {choice, *fixed}
-            if all(self.follows(each, colour, stops) for each in crossings):
-                return [choice]
-        raise error("Z002", what=f"not even %{colour} serves its readers")
-
-    def follows(self, value: Value, colour: str, stops: set[Value]) -> bool:
-        """Tell whether ``value`` can be computed from ``stops`` without its anchor."""
-        stack = [value]
-        seen = set(stack)
-        while stack:
-            each = stack.pop()
-            operation = self.flow.made_by(each)
-            foreign = self.flow.colour(each) not in (colour, None)
-            if each in stops or operation is None or foreign:
-                continue
-            if each.name == colour:
-                return False
-            below = [operand for operand in operation.operands if operand not in seen]
-            seen.update(below)
-            stack += below
-        return True
+        dominators = self.flow.dominators(colour, crossings, fixed)
+        if dominators is None:
+            return []
+        for node in dominators:
+            is_own = self.flow.colour(node) == colour and not self.flow.is_readers_work(node)
+            if is_own and self.flow.value(node).type.dtype in STORABLE:
+                return [node]
+        raise error("Z002", what=f"not even {self.flow.value(colour)} serves its readers")

@@ -10,9 +10,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
 
+from cklang.fusion.functions import Functions
 from cklang.fusion.parts import split
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.printer import print_function
@@ -30,7 +30,8 @@ __all__ = [
     "Edge",
     "FusedConv",
     "FusedGemm",
-    "FusionPlan",
+    "AnyKernel",
+    "Plan",
     "Kernel",
     "Read",
     "View",
@@ -39,7 +40,7 @@ __all__ = [
 ]
 
 MAX_READS = 8
-"""Most operands of one function of a kernel; CK Tile's own examples and our host face go no
+"""Most operands of one function of a kernel; CK Tile's own examples and our host shim go no
 further."""
 
 
@@ -183,14 +184,21 @@ class FusedGemm:
         values += (scale.view.value for scale in (self.scale_a, self.scale_b) if scale)
         return tuple(dict.fromkeys([*values, *(read.value for read in self.reads)]))
 
+    family: ClassVar[str] = "gemm"
+
     @property
-    def functions(self) -> dict[str, Function]:
+    def results(self) -> tuple[Value, ...]:
+        """The values that it writes."""
+        return (self.result,)
+
+    @property
+    def functions(self) -> Functions:
         """The function of ``epilogue``, and those of ``a`` and ``b`` if they are computed."""
-        sides = {"a": self.a, "b": self.b}
+        sides = {"prologue_a": self.a, "prologue_b": self.b}
         computed = {name: side for name, side in sides.items() if isinstance(side, Computed)}
         counts = [1 + len(self.reads), *(len(side.reads) for side in computed.values())]
         parts = split(self.epilogue, counts)
-        return dict(zip(("epilogue", *computed), parts, strict=True))
+        return Functions(**dict(zip(("epilogue", *computed), parts, strict=True)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,10 +225,17 @@ class FusedConv:
         """The name of the result of ``operation``."""
         return self.operation.result.name
 
+    family: ClassVar[str] = "conv"
+
     @property
-    def functions(self) -> dict[str, Function]:
+    def results(self) -> tuple[Value, ...]:
+        """The values that it writes."""
+        return (self.result,)
+
+    @property
+    def functions(self) -> Functions:
         """Its one function."""
-        return {"epilogue": self.epilogue}
+        return Functions(epilogue=self.epilogue)
 
     @property
     def inputs(self) -> tuple[Value, ...]:
@@ -230,7 +245,35 @@ class FusedConv:
 
 
 Kernel: TypeAlias = FusedGemm | FusedConv
-"""What fusion makes of an anchor and what follows it."""
+"""What fusion makes of a product and what follows it."""
+
+
+class AnyKernel(Protocol):
+    """A kernel of any family, as fusion made it."""
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+
+    @property
+    def family(self) -> str:
+        """The family that computes it."""
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """The values that it reads, each once."""
+
+    @property
+    def results(self) -> tuple[Value, ...]:
+        """The values that it writes."""
+
+    @property
+    def functions(self) -> Functions:
+        """The user's functions that it calls."""
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """The user's places in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,33 +300,23 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FusionPlan:
-    """The kernels of ``function`` in launch order, the decisions, and the graph they are about.
-
-    The last kernel's result is the function's result.
-    """
+class Plan:
+    """The kernels of ``function`` in launch order, the decisions, and the graph they are about."""
 
     function: Function
-    kernels: tuple[Kernel, ...]
+    kernels: tuple[AnyKernel, ...]
     decisions: tuple[Decision, ...]
+    notes: tuple[str, ...] = ()
+    """What else was decided, as sentences."""
 
-    @property
-    def graph(self) -> nx.MultiDiGraph:
-        """The graph of the function; made when it is first asked for, since a call needs none."""
-        return _graph(self.function)
+    graph: nx.MultiDiGraph = field(compare=False, repr=False)
+    """What the partition was computed on (:mod:`cklang.fusion.graph`)."""
 
     def explain(self) -> str:
         """Return kernels and decisions as text."""
         from cklang.fusion.explain import explain
 
         return explain(self)
-
-
-@lru_cache(maxsize=64)
-def _graph(function: Function) -> nx.MultiDiGraph:
-    from cklang.fusion.graph import build_graph
-
-    return build_graph(function)
 
 
 def epilogue_text(epilogue: Function) -> str:

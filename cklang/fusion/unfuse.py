@@ -6,14 +6,34 @@ The reference can evaluate it, so the kernels of a plan can be checked one by on
 
 from __future__ import annotations
 
-from cklang.fusion.plan import Computed, FusedConv, Kernel, Read, View
+from cklang.fusion.plan import AnyKernel, Computed, FusedConv, Kernel, Read, View
 from cklang.fusion.sites import Axes, identity
 from cklang.ir.builder import Builder
 from cklang.ir.nodes import Function, Value
 from cklang.ir.rules import Shape
 from cklang.types import Dim, Kind, f32
 
-__all__ = ["kernel_function"]
+__all__ = ["kernel_function", "kernel_program"]
+
+
+def kernel_program(function: Function, kernel: AnyKernel) -> Function:
+    """Return the part of a program that one of its kernels computes, as a program of its own.
+
+    Its parameters are ``kernel.inputs``, its results those of the kernel that the program has.
+    """
+    inputs = {value.name for value in kernel.inputs}
+    written = {value.name for value in kernel.results}
+    made = {operation.result.name: operation for operation in function.body}
+    needed = {name for name in written if name in made}
+    results = tuple(value for value in kernel.results if value.name in needed)
+    body = []
+    for operation in reversed(function.body):
+        if operation.result.name in needed:
+            body.append(operation)
+            needed |= {each.name for each in operation.operands if each.name not in inputs}
+    return Function(
+        name=function.name, params=kernel.inputs, body=tuple(reversed(body)), results=results
+    )
 
 
 def kernel_function(kernel: Kernel) -> Function:
@@ -44,7 +64,7 @@ def _product(builder: Builder, params: dict[str, Value], kernel: Kernel) -> Valu
     matrices = [
         _matrix(builder, params, side)
         if isinstance(side, View)
-        else _computed(builder, params, side, functions[letter])
+        else _computed(builder, params, side, functions[f"prologue_{letter}"])
         for letter, side in (("a", kernel.a), ("b", kernel.b))
     ]
     if kernel.scale_a is None and kernel.scale_b is None:

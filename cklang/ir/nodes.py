@@ -145,6 +145,10 @@ class Function:
         # Runnable Python, and short enough to read in a failing test.
         return f"parse_function({str(self)!r})"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the text, which any version that knows the grammar reads."""
+        return _parsed, (str(self),)
+
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """Print the text in IPython and hypothesis, which would else list the fields."""
         printer.text(repr(self))
@@ -158,6 +162,12 @@ class Function:
     def definitions(self) -> dict[str, Operation]:
         """Return the operation that defines each value, by value name; parameters have none."""
         return {operation.result.name: operation for operation in self.body}
+
+
+def _parsed(text: str) -> Function:
+    from cklang.ir.parser import parse_function
+
+    return parse_function(text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +11,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import jinja2
 
-__all__ = ["template"]
+from cklang.keys import AnyKey
+
+__all__ = ["key_json", "template"]
 
 
 @cache
@@ -27,3 +30,8 @@ def template(name: str) -> jinja2.Template:
         autoescape=False,  # noqa: S701 (C++, not HTML)
     )
     return environment.get_template(name)
+
+
+def key_json(key: AnyKey) -> str:
+    """Return a key as templates print it: that of the stencil, with its functions open."""
+    return json.dumps(key.stencil.to_json(), sort_keys=True)

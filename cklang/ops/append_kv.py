@@ -17,20 +17,20 @@ from typing import Any
 
 import numpy as np
 
-from cklang.attention_keys import AppendKey, Rotary
 from cklang.codec import enum_of
 from cklang.device import arrays
 from cklang.device.arrays import HOST, Array
 from cklang.device.device import Device
 from cklang.errors import error
-from cklang.families.attention.host import AppendFace, AppendProblem, AttentionTensor
-from cklang.families.attention.plan import AttentionFunctions
-from cklang.families.stage import Stage, Values, launch_step
+from cklang.families.append.key import AppendKey, AppendSignature, Rotary
+from cklang.families.attention.host import AppendProblem, AppendShim, AttentionTensor
+from cklang.families.stage import Stage
 from cklang.ir.attention import LENGTHS
 from cklang.ir.attention_lists import check_block_table, check_range
 from cklang.runtime import call_key
 from cklang.runtime.bind import common_place, library_of
 from cklang.runtime.call_plan import CallPlan, touched
+from cklang.runtime.planner import call_plan
 from cklang.selection.context import current, device_named
 from cklang.types import DType, bf16, f16, f32, i32
 
@@ -144,32 +144,13 @@ def _plan(
     from cklang.build.builder import shared_builder
 
     stages = [
-        Stage(
-            key=AppendKey(
-                held["k"].dtype, turned.rotary, turned.paged(held) is not None, device.spec.name
-            ),
-            face=AppendFace,
-            values=turned.values(held),
-            question=turned.question(held),
-        )
+        turned.stage(held, device.spec.name)
         for turned in moves
         if turned.source in held and held[turned.source].size
     ]
-    nothing = AttentionFunctions(score=None, mask=None)
-    artifacts = shared_builder().build_all([(stage.key, nothing) for stage in stages])
-    values = Values(slots={name: slot for slot, name in enumerate(held)})
     written = ("k_cache", "v_cache", _RESULT)
-    return CallPlan(
-        device,
-        [
-            launch_step(stage, artifact, device, values, f"rows {stage.values[0]} behind a cache")
-            for stage, artifact in zip(stages, artifacts, strict=True)
-        ],
-        [touched(array, written=name in written) for name, array in held.items()],
-        [],
-        place,
-        outs=0,
-    )
+    pieces = [touched(array, written=name in written) for name, array in held.items()]
+    return call_plan(stages, list(held), pieces, {}, device, shared_builder(), place, outs=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,15 +175,30 @@ class _Move:
         angles = ("cos", "sin") if self.rotary is not Rotary.NONE else ()
         return (self.source, self.target, "seqlens_k", *table, *angles)
 
-    def question(self, held: Mapping[str, Array]) -> Callable[[Mapping[str, int]], AppendProblem]:
-        """Return what the host face is asked, for addresses."""
+    def stage(self, held: Mapping[str, Array], gpu: str) -> Stage:
+        """Return the launch."""
+        values, request = self.values(held), self.request(held)
+        signature = AppendSignature(
+            dtype=held["k"].dtype, rotary=self.rotary, paged=self.paged(held) is not None
+        )
+        return Stage(
+            key=AppendKey(signature, None, gpu),
+            problem=f"rows {self.source} behind a cache",
+            shim=AppendShim,
+            values=values,
+            written=frozenset((self.target,)),
+            request=lambda addresses: request(dict(zip(values, addresses, strict=False))),
+        )
+
+    def request(self, held: Mapping[str, Array]) -> Callable[[Mapping[str, int]], AppendProblem]:
+        """Return what the host shim is asked, for addresses."""
         source, target, table = held[self.source], held[self.target], self.paged(held)
         batch, heads, rows, width = source.shape
         angles = held.get("cos") if self.rotary is not Rotary.NONE else None
         page = target.shape[2] if table is not None else 0
         capacity = target.shape[2] * (1 if table is None else table.shape[1])
 
-        def question(at: Mapping[str, int]) -> AppendProblem:
+        def request(at: Mapping[str, int]) -> AppendProblem:
             return AppendProblem(
                 batch=batch,
                 heads=heads,
@@ -223,7 +219,7 @@ class _Move:
                 positions=1 if angles is None else angles.shape[0],
             )
 
-        return question
+        return request
 
 
 def _moves(turns: Rotary, *, advance: bool) -> tuple[_Move, ...]:

@@ -4,16 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cklang.attention_keys import AttentionGradKey, ReduceKey
+from cklang.arch import ArchSpec
 from cklang.device import arrays
 from cklang.errors import error
-from cklang.families.attention.call import storage_of
-from cklang.families.attention.plan import AttentionFunctions, AttentionPlan, FusedAttention
-from cklang.families.attention.problem import AttentionGradCase
+from cklang.families import family_of
+from cklang.families.attention.key import AttentionAlgorithm
+from cklang.families.attention.plan import FusedAttention
+from cklang.families.attention.problem import AttentionCase, AttentionGradCase
 from cklang.families.attention.variants import added_bias
+from cklang.families.attention_backward.key import AttentionGradAlgorithm
 from cklang.families.attention_backward.stages import (
     GRAD,
     AddedBias,
@@ -23,14 +25,18 @@ from cklang.families.attention_backward.stages import (
     forward_case,
     grad_case,
 )
-from cklang.families.family import NOTHING, AnySignature
+from cklang.families.protocol import SelectionLike
+from cklang.families.reduce.key import reduce_key
+from cklang.fusion.functions import NO_FUNCTIONS, Functions
+from cklang.fusion.plan import Plan
 from cklang.ir.nodes import Function
+from cklang.keys import KernelSignature
 from cklang.runtime.bind import Binding, ResultFace
 from cklang.runtime.call_plan import CallPlan, touched
+from cklang.runtime.planner import call_plan, layouts_of
 from cklang.selection.context import current, device_named
 from cklang.selection.registry import Registry
-from cklang.selection.rules import book_of
-from cklang.selection.select import Selection
+from cklang.selection.select import AnySelection, Request, find
 from cklang.selection.space import Pattern
 
 if TYPE_CHECKING:
@@ -43,6 +49,7 @@ __all__ = [
     "attention_grad",
     "bias_of",
     "declare_gradients",
+    "expect_gradient",
     "is_additive",
     "plan_gradients",
     "plan_of_gradients",
@@ -114,7 +121,7 @@ class PlannedGradients:
 
     call: CallPlan
     """Its addresses are those of the arguments, of the gradient of o, and of the results."""
-    selection: Selection[AttentionGradKey, AttentionGradCase]
+    selection: SelectionLike
     """The kernel that gives the parts."""
     faces: tuple[ResultFace, ...]
     """The results: dq, dk, dv, and dbias if it is asked for."""
@@ -140,19 +147,54 @@ def plan_gradients(
         where = f"{GRAD} on {given.place}, the others on {binding.place}"
         raise error("A026", where=where)
     added = bias_of(plan, binding) if kind.bias else None
-    values = [getattr(plan.kernel, side).value for side in "qkv"]
+    values = [getattr(_attention_of(plan), side).value for side in "qkv"]
     likes = [binding.arrays[each.name] for each in (*values, *([added.value] if added else []))]
     faces = tuple(ResultFace(shape=like.shape, dtype=like.dtype) for like in likes)
     outs = [
         arrays.planned(face.shape, face.dtype, binding.library, binding.place) for face in faces
     ]
-    how = How(request=op.request, kind=kind, bias=added)
-    stages = GradientStages(plan, binding, given, outs, opened.spec, how)
-    steps = list(stages.steps(opened, shared_builder().build_all))
+    how = _how(op.request, opened.spec, kind, added)
+    layouts = layouts_of(plan, binding, None)
+    kernel = _attention_of(plan)
+    stages = GradientStages(
+        kernel, layouts, binding.arrays, binding.dims, given, outs, opened.spec, how
+    )
     pieces = [touched(array, written=False) for array in (*binding.arrays.values(), given)]
     pieces += [touched(out, written=True) for out in outs]
-    call = CallPlan(opened, steps, pieces, stages.temporaries, binding.place, outs=len(outs))
+    call = call_plan(
+        list(stages.stages()),
+        list(stages.slots),
+        pieces,
+        {},
+        opened,
+        shared_builder(),
+        binding.place,
+        len(outs),
+    )
     return PlannedGradients(call=call, selection=stages.selection, faces=faces, bias=added)
+
+
+def _how(request: Request, spec: ArchSpec, kind: GradientKind, bias: AddedBias | None) -> How:
+    """Return how the two kernels are chosen; an algorithm is for the direction of its class."""
+    named = request.algorithm
+
+    def forward(problem: AttentionCase, functions: Functions) -> AnySelection:
+        mine = named if isinstance(named, AttentionAlgorithm) else None
+        return find(problem, spec, replace(request, algorithm=mine, splits=1), functions)
+
+    def gradient(problem: AttentionGradCase, functions: Functions) -> AnySelection:
+        mine = named if isinstance(named, AttentionGradAlgorithm) else None
+        return find(problem, spec, replace(request, algorithm=mine), functions)
+
+    return How(forward=forward, gradient=gradient, kind=kind, bias=bias)
+
+
+def _attention_of(plan: Plan) -> FusedAttention:
+    """Return the one kernel of a plan, which is an attention."""
+    (kernel,) = plan.kernels
+    if not isinstance(kernel, FusedAttention):
+        raise error("Z002", what=f"@{plan.function.name} is taken for an attention")
+    return kernel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +204,7 @@ class PreparedGradients:
     call: CallPlan
     addresses: tuple[int, ...]
     results: Gradients
-    selection: Selection[AttentionGradKey, AttentionGradCase]
+    selection: SelectionLike
     """The kernel that gives the parts."""
     bias: AddedBias | None
     """That whose gradient is wanted."""
@@ -240,40 +282,51 @@ def declare_gradients(
         CkValueError: As :meth:`cklang.Registry.declare`.
     """
     plan = plan_of_gradients(op, binding)
-    kernel = plan.kernel
-    case = forward_case(kernel, storage_of(plan, binding, None), binding.dims)
+    forward = forward_case(_attention_of(plan), layouts_of(plan, binding, None), binding.dims)
     if bias:
         bias_of(plan, binding)
-    functions = GradientKind(bias=bias).functions(kernel)
-    asked: list[tuple[AnySignature, AttentionFunctions]] = [(case.signature, kernel.functions)]
-    asked += ((grad_case(case, each, bias).signature, functions) for each in (False, True))
+    wanted: list[tuple[KernelSignature, Functions]] = [(forward.signature, forward.functions)]
+    for deterministic in (False, True):
+        case = grad_case(forward, deterministic, bias)
+        wanted.append((case.signature, case.functions))
     new = 0
-    for wanted, fills in asked:
-        other = isinstance(among, Pattern) and among.of is not book_of(wanted).of
+    for signature, functions in wanted:
+        other = isinstance(among, Pattern) and among.of is not family_of(signature).algorithm
         some = None if other else among
-        new += registry.declare(wanted, fills, gpu, some, priority=priority)
-    dtype = case.signature.dtype
-    sums = [ReduceKey(True, case.signature.dtype_o, gpu), ReduceKey(False, dtype, gpu)]
+        new += registry.declare(signature, functions, gpu, some, priority=priority)
+    dtype = forward.signature.dtype
+    sums = [reduce_key(gpu, forward.signature.dtype_o, dot=True), reduce_key(gpu, dtype)]
     if bias:  # of one that several scores share
-        sums.append(ReduceKey(False, dtype, gpu, dtype))
+        sums.append(reduce_key(gpu, dtype, parts=dtype))
     for key in sums:
-        new += registry.add(key, NOTHING, priority=priority)
+        new += registry.add(key, NO_FUNCTIONS, priority=priority)
     return new
 
 
-def plan_of_gradients(op: Op, binding: Binding) -> AttentionPlan:
+def plan_of_gradients(op: Op, binding: Binding) -> Plan:
     """Return the plan of an op that has a gradient.
 
     Raises:
         CkUnsupportedError: G006, G007, it has none.
     """
     plan = op._fuse(binding)
-    if not isinstance(plan, AttentionPlan) or _is_more(plan.kernel):
+    kernel = plan.kernels[0]
+    if len(plan.kernels) > 1 or not isinstance(kernel, FusedAttention) or _is_more(kernel):
         raise error("G007", name=op.program.name)
-    score = plan.kernel.score
-    if score is not None and not is_additive(score):
-        raise error("G006", name=op.program.name, at=next(iter(plan.kernel.spans), None))
+    if kernel.score is not None and not is_additive(kernel.score):
+        raise error("G006", name=op.program.name, at=next(iter(kernel.spans), None))
     return plan
+
+
+def expect_gradient(op: Op, binding: Binding, kind: GradientKind) -> None:
+    """Check that a bound op has gradients of a kind.
+
+    Raises:
+        CkUnsupportedError: G006, G007, it has none; G008, its bias has none.
+    """
+    plan = plan_of_gradients(op, binding)
+    if kind.bias:
+        bias_of(plan, binding)
 
 
 def _is_more(kernel: FusedAttention) -> bool:
@@ -297,13 +350,13 @@ def is_additive(score: Function) -> bool:
     return score.results[0].name in moved
 
 
-def bias_of(plan: AttentionPlan, binding: Binding) -> AddedBias:
+def bias_of(plan: Plan, binding: Binding) -> AddedBias:
     """Return what the score adds as a bias.
 
     Raises:
         CkUnsupportedError: G008, that is not all it does, or the kernel reads no such bias.
     """
-    kernel = plan.kernel
+    kernel = _attention_of(plan)
     at = next(iter(kernel.spans), None)
     found = None if kernel.score is None else added_bias(kernel.score)
     if found is None or kernel.starts:

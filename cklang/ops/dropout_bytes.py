@@ -12,20 +12,22 @@ import numpy as np
 from cklang.device import arrays
 from cklang.device.arrays import Array, torch_module
 from cklang.errors import error
-from cklang.families.attention.call import attention_step, bytes_of, constants_of, storage_of
+from cklang.families.attention.family import attention_stage, constants_of
 from cklang.families.attention.host import AttentionTensor
-from cklang.families.attention.plan import AttentionPlan
+from cklang.families.attention.plan import FusedAttention
 from cklang.families.attention.problem import AttentionCase, case_of
-from cklang.families.attention.select import select_attention
+from cklang.families.protocol import Planning
 from cklang.runtime.bind import Binding, ResultFace
 from cklang.runtime.call_plan import CallPlan, touched
+from cklang.runtime.planner import call_plan, planning_of
+from cklang.runtime.workspace import Workspace
 from cklang.selection.context import current, device_named
+from cklang.selection.select import AnySelection
 from cklang.types import i8
 
 if TYPE_CHECKING:
     from cklang.device.device import Device
     from cklang.runtime.op import Op
-    from cklang.selection.select import Request
 
 __all__ = ["dropout_bytes"]
 
@@ -67,31 +69,34 @@ def _planned(
     from cklang.device.device import open_device
 
     plan = op._fuse(binding)
-    if not isinstance(plan, AttentionPlan) or not plan.kernel.dropout or plan.kernel.starts:
+    kernel = plan.kernels[0]
+    if len(plan.kernels) > 1 or not isinstance(kernel, FusedAttention):
         raise error("G009", name=op.program.name)
-    case = case_of(plan.kernel, storage_of(plan, binding, None), binding.dims)
+    if not kernel.dropout or kernel.starts:
+        raise error("G009", name=op.program.name)
+    opened = open_device(device_named(named, current()), binding.place)
+    request = replace(op.request, splits=1)
+    planning = planning_of(plan, binding, None, opened.spec, request)
+    case = case_of(kernel, planning.layouts, binding.dims)
     p = case.problem
     face = ResultFace(shape=(p.batch, p.heads, p.seqlen_q, p.seqlen_k), dtype=i8)
-    opened = open_device(device_named(named, current()), binding.place)
     if not math.prod(face.shape) or case.is_empty:
-        return CallPlan(opened, [], [], [], binding.place), (face,)
+        return CallPlan(opened, [], [], Workspace(), binding.place), (face,)
     out = arrays.planned(face.shape, face.dtype, binding.library, binding.place)
-    request = replace(op.request, splits=1)
-    return _call(plan, binding, case, out, opened, request), (face,)
+    return _call(kernel, binding, planning, case, out, opened), (face,)
 
 
 def _call(
-    plan: AttentionPlan,
+    kernel: FusedAttention,
     binding: Binding,
+    planning: Planning[AnySelection],
     case: AttentionCase,
     out: Array,
     device: Device,
-    request: Request,
 ) -> CallPlan:
     """Return the launch whose one result is ``out``; those of the op are temporaries."""
     from cklang.build.builder import shared_builder
 
-    kernel, functions = plan.kernel, plan.kernel.functions
     batch, head, row, _ = out.strides
     random = AttentionTensor(stride_batch=batch, stride_head=head, stride_seq=row)
     case = replace(
@@ -99,15 +104,13 @@ def _call(
         problem=replace(case.problem, random=random),
         values={**case.values, _RANDOM: _RANDOM},
     )
-    chosen = select_attention(case, device.spec, request, functions)
-    (artifact,) = shared_builder().build_all([(chosen.key, functions)])
-    results = {each.name: each for each in (kernel.o, *plan.function.results)}
-    names = [*binding.arrays, _RANDOM, *results]
-    slots = {name: place for place, name in enumerate(names)}
-    constants = constants_of(kernel, binding, device)
-    step = attention_step(device, artifact, chosen.problem, slots, constants)
-    step = replace(step, workspace=slots[_RANDOM], zeroed=out.size)
+    chosen = planning.select(case, case.functions)
+    constants = constants_of(kernel, planning)
+    stage = attention_stage(chosen.problem, chosen.key, chosen.functions, constants)
+    stage = replace(stage, zeroed=_RANDOM, temporaries={_RANDOM: out.size})
     pieces = [touched(array, written=False) for array in binding.arrays.values()]
     pieces.append(touched(out, written=True))
-    sizes = [bytes_of(value, binding.dims) for value in results.values()]
-    return CallPlan(device, [step], pieces, sizes, binding.place)
+    names = [*binding.arrays, _RANDOM]
+    sizes = {value.name: value.type.bytes(binding.dims) for value in kernel.results}
+    builder, place = shared_builder(), binding.place
+    return call_plan([stage], names, pieces, sizes, device, builder, place, outs=1)

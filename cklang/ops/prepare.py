@@ -21,7 +21,7 @@ from cklang.device import arrays
 from cklang.device.arrays import HOST, Array, Library
 from cklang.device.preshuffle import Arrangement, arrangement_of
 from cklang.errors import error
-from cklang.keys import Layout, Signature
+from cklang.families.gemm.key import Layout, Signature
 from cklang.selection.candidates import candidates
 from cklang.selection.context import current, device_of
 from cklang.types import DType, Kind, TensorVarType, f32, i32
@@ -214,5 +214,4 @@ def _signature(kernel: FusedGemm) -> Signature:
         dtype_e=kernel.result.type.dtype,
         layout_a=Layout.ROW,
         layout_b=Layout.PREPARED,
-        epilogue="",
     )

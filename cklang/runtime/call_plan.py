@@ -7,63 +7,20 @@ call writes its addresses into them and launches; nothing else is touched.
 
 from __future__ import annotations
 
-import math
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
-from cklang.arch import ArchSpec
-from cklang.build.record import Artifact, LaunchRecord
-from cklang.device import arrays
 from cklang.device.arrays import HOST, Array
 from cklang.device.device import Device, Effort, Launch
 from cklang.device.pinned_buffers import Upload
 from cklang.device.staging import Region, staged
-from cklang.families.conv.problem import AnyProblem, problem_of_kernel
-from cklang.families.family import NOTHING
-from cklang.families.gemm.bands import WHOLE, Band, bands_of
-from cklang.families.gemm.launch import loaded
-from cklang.families.gemm.problem import Problem, Storage
-from cklang.families.layout_copy.launch import loaded_transpose
-from cklang.families.layout_copy.plan import Arranged, Transposition, arranged, packed_strides
-from cklang.fusion.plan import FusedConv, FusionPlan, Kernel, epilogue_hash
-from cklang.ir.nodes import Value
-from cklang.keys import KernelKey
-from cklang.runtime.bind import Binding
-from cklang.selection.select import Request, Selection, find
+from cklang.runtime.record import LaunchRecord
+from cklang.runtime.workspace import Workspace
 
-if TYPE_CHECKING:
-    from cklang.build.builder import Builder, Wanted
-
-__all__ = [
-    "CallPlan",
-    "Choice",
-    "Step",
-    "choose",
-    "packed",
-    "prepare",
-    "storage_of",
-    "stored",
-    "touched",
-]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """One kernel of a call with its problem and the algorithm that was selected for it."""
-
-    kernel: Kernel
-    problem: AnyProblem
-    selection: Selection[KernelKey, AnyProblem]
-    before: tuple[Transposition, ...] = ()
-    """Copies that a convolution's program asks for: of what the kernel reads."""
-    after: tuple[Transposition, ...] = ()
-    """The same of what it writes."""
-    band: Band = WHOLE
-    """Which part of the kernel's result it computes."""
+__all__ = ["CallPlan", "Step", "Touched", "touched"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +60,7 @@ class CallPlan:
         device: Device,
         steps: Sequence[Step],
         touched: Sequence[Touched],
-        temporaries: Sequence[int],
+        workspace: Workspace,
         place: str,
         outs: int = 1,
     ) -> None:
@@ -118,7 +75,7 @@ class CallPlan:
         )
         self.place = place
         self._steps = tuple(steps)
-        self._temporaries = tuple(temporaries)
+        self._workspace = workspace
         self._copies = place == HOST and not device.host_memory
         self.counts = bool(steps) and device.emulated and place == HOST
         """Whether it is known what a call took: the emulator tells of the last launch alone, so
@@ -180,17 +137,16 @@ class CallPlan:
 
     def _launch_with_memory(self, addresses: list[int], stream: int | None) -> Effort | None:
         """Launch with memory of the call's own, which the stream takes and gives back in order."""
-        if not self._temporaries:
+        workspace, device = self._workspace, self.device
+        if not workspace.bytes:
             return self._launch(addresses, stream)
-        device, held = self.device, list[int]()
         device.activate()
+        memory = device.allocate_in_order(workspace.bytes, stream)
         try:
-            for size in self._temporaries:
-                held.append(device.allocate_in_order(size, stream))
-            return self._launch([*addresses, *held], stream)
+            own = [memory + offset for offset in workspace.offsets]
+            return self._launch([*addresses, *own], stream)
         finally:
-            for memory in held:
-                device.free_in_order(memory, stream)
+            device.free_in_order(memory, stream)
 
     def _launch(self, addresses: Sequence[int], stream: int | None) -> Effort | None:
         device, before = self.device, None
@@ -218,217 +174,7 @@ class CallPlan:
         return effort if before is None or effort is None else before + effort
 
 
-def choose(
-    plan: FusionPlan,
-    binding: Binding,
-    out: Array | None,
-    spec: ArchSpec,
-    request: Request,
-) -> list[Choice]:
-    """Return a problem and an algorithm for each kernel whose result has an element.
-
-    Raises:
-        CkValueError: A030-A036, strides; CkUnsupportedError: K101, K102, no algorithm.
-    """
-    chosen, copied = [], set[str]()
-    for kernel, problem, placed, band in _launches(plan, binding, out):
-        # What two kernels read in another order is copied once.
-        before = tuple(copy for copy in placed.before if copy.target not in copied)
-        copied |= {copy.target for copy in before}
-        selection = find(problem, spec, request, kernel.epilogue)
-        chosen.append(
-            Choice(
-                kernel=kernel,
-                problem=problem,
-                selection=selection,
-                before=before,
-                after=placed.after,
-                band=band,
-            )
-        )
-    return chosen
-
-
-def problems(
-    plan: FusionPlan, binding: Binding, out: Array | None
-) -> Iterator[tuple[Kernel, AnyProblem, Band]]:
-    """Yield each kernel whose result has an element, with its problem or each band of it.
-
-    Raises:
-        CkValueError: A030-A036, strides.
-    """
-    for kernel, problem, _, band in _launches(plan, binding, out):
-        yield kernel, problem, band
-
-
-def _launches(
-    plan: FusionPlan, binding: Binding, out: Array | None
-) -> Iterator[tuple[Kernel, AnyProblem, Arranged, Band]]:
-    storage = storage_of(plan, binding, out)
-    for kernel in plan.kernels:
-        epilogue = epilogue_hash(kernel.epilogue)
-        placed = arranged(kernel, storage)
-        problem = problem_of_kernel(placed.kernel, placed.storage, binding.dims, epilogue)
-        if isinstance(problem, Problem):
-            for part, band in bands_of(problem):
-                yield kernel, part, placed, band
-        elif problem is not None:
-            yield kernel, problem, placed, WHOLE
-
-
-def prepare(
-    plan: FusionPlan,
-    binding: Binding,
-    out: Array,
-    device: Device,
-    builder: Builder,
-    request: Request,
-) -> CallPlan:
-    """Return the launches of a call, with every kernel built and loaded."""
-    choices = choose(plan, binding, out, device.spec, request)
-    work: list[Choice | Transposition] = []
-    for choice in choices:
-        work += [*choice.before, choice, *choice.after]
-    artifacts = builder.build_all([_wanted(each, device.spec) for each in work])
-    memory = _Memory(plan, binding)
-    steps = [
-        _copy_step(device, artifact, each, memory)
-        if isinstance(each, Transposition)
-        else _step(device, artifact, each, memory)
-        for each, artifact in zip(work, artifacts, strict=True)
-    ]
-    pieces = [touched(array, written=False) for array in binding.arrays.values()]
-    return CallPlan(
-        device,
-        steps,
-        [*pieces, touched(out, written=True)],
-        memory.temporaries,
-        binding.place,
-    )
-
-
 def touched(array: Array, *, written: bool) -> Touched:
     """Return what a call touches of ``array``."""
     low, high = array.extent
     return Touched(low=low, high=high, written=written)
-
-
-def _wanted(each: Choice | Transposition, spec: ArchSpec) -> Wanted:
-    if isinstance(each, Transposition):
-        return each.key(spec), NOTHING
-    return each.selection.key, each.kernel.epilogue
-
-
-class _Memory:
-    """The addresses of a call: arguments, result, then memory that only the call has."""
-
-    def __init__(self, plan: FusionPlan, binding: Binding) -> None:
-        result = plan.kernels[-1].result.name
-        self._slots = {name: i for i, name in enumerate([*binding.arrays, result])}
-        self._given = len(self._slots)
-        self.temporaries: list[int] = []
-        """Their sizes in bytes."""
-        for kernel in plan.kernels[:-1]:
-            size = math.prod(kernel.result.type.extents(binding.dims))
-            self.hold(kernel.result.name, size * kernel.result.type.dtype.bytes)
-
-    def hold(self, name: str, size: int) -> int:
-        """Return the index of the address of ``size`` bytes or more of its own, called ``name``."""
-        if name not in self._slots:
-            self._slots[name] = len(self._slots)
-            self.temporaries.append(size)
-        own = self._slots[name] - self._given
-        if own >= 0:
-            self.temporaries[own] = max(self.temporaries[own], size)
-        return self._slots[name]
-
-    def slot(self, name: str) -> int:
-        """Return the index of the address of a value."""
-        return self._slots[name]
-
-
-def _step(device: Device, artifact: Artifact, choice: Choice, memory: _Memory) -> Step:
-    kernel = loaded(device, artifact)
-    shape = kernel.prepare(choice.problem)
-    # A result that is copied afterwards stands in memory of the call's own.
-    for copy in choice.after:
-        memory.hold(copy.source, copy.size)
-    patches = [
-        (word, memory.slot(array.value))
-        for array, words in zip(choice.problem.inputs, shape.pointers, strict=True)
-        for word in words
-    ]
-    moves = [
-        (word, bytes_)
-        for bytes_, words in zip(choice.band.moves, shape.pointers, strict=False)
-        for word in words
-        if bytes_
-    ]
-    workspace = 0
-    if shape.workspace_bytes:
-        workspace = memory.hold(f"the workspace of {choice.kernel.name}", shape.workspace_bytes)
-        patches += [(word, workspace) for word in shape.workspace]
-    return Step(
-        launch=device.launch(kernel.function, shape.grid, shape.block, shape.kernarg),
-        patches=tuple(patches),
-        record=LaunchRecord(
-            artifact=artifact, problem=choice.problem, grid=shape.grid, block=shape.block
-        ),
-        workspace=workspace,
-        zeroed=shape.zeroed_bytes,
-        moves=tuple(moves),
-    )
-
-
-def _copy_step(device: Device, artifact: Artifact, copy: Transposition, memory: _Memory) -> Step:
-    kernel = loaded_transpose(device, artifact)
-    shape = kernel.prepare(copy)
-    slots = memory.slot(copy.source), memory.hold(copy.target, copy.size)
-    pairs = list(zip(slots, shape.pointers, strict=True))
-    record = LaunchRecord(artifact=artifact, problem=copy, grid=shape.grid, block=shape.block)
-    return Step(
-        launch=device.launch(kernel.function, shape.grid, shape.block, shape.kernarg),
-        patches=tuple((word, slot) for slot, words in pairs for word in words),
-        record=record,
-        workspace=0,
-        zeroed=0,
-    )
-
-
-def storage_of(plan: FusionPlan, binding: Binding, out: Array | None) -> dict[str, Storage]:
-    """Return how each argument, temporary and result of a call lies in memory, by value name."""
-    storage = {name: stored(name, array) for name, array in binding.arrays.items()}
-    for kernel in plan.kernels:
-        # Memory of the call's own has a convolution's channels last, wherever the program has them.
-        own = isinstance(kernel, FusedConv) and kernel is not plan.kernels[-1]
-        order = kernel.axes if own else None
-        storage[kernel.result.name] = packed(kernel.result, binding.dims, order)
-    if out is not None:
-        name = plan.kernels[-1].result.name
-        storage[name] = stored("out", out)
-    return storage
-
-
-def stored(name: str, array: Array) -> Storage:
-    """Return the storage of an array of the caller's."""
-    return Storage(
-        name=name,
-        dtype=array.dtype,
-        shape=array.shape,
-        strides=array.strides,
-        alignment=arrays.alignment_of(array.pointer),
-        prepared=array.prepared,
-        k_axis=array.k_axis,
-    )
-
-
-def packed(value: Value, dims: Mapping[str, int], order: Sequence[int] | None = None) -> Storage:
-    """Return the storage of a value in new memory, its axes from the outermost in ``order``."""
-    shape = value.type.extents(dims)
-    return Storage(
-        name=value.name,
-        dtype=value.type.dtype,
-        shape=shape,
-        strides=packed_strides(shape, range(len(shape)) if order is None else order),
-        alignment=arrays.alignment_of(0),
-    )

@@ -31,7 +31,13 @@ class IrProgram:
 
     def __post_init__(self) -> None:
         if not self.ir.results:
-            raise error("K002", what=f"@{self.name}", want="a function with a result", got="none")
+            raise error(
+                "K002",
+                at=self.ir.span,
+                what=f"@{self.name}",
+                want="a function with a result",
+                got="none",
+            )
 
     @property
     def name(self) -> str:
@@ -51,8 +57,10 @@ class IrProgram:
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         """Its parameters, as those of a Python program."""
-        source = Source(name=f"@{self.name}", text=str(self.ir))
-        span = Span(source=source, line=1, column=0, end_line=1, end_column=1)
+        span = self.ir.span
+        if span is None:
+            source = Source(name=f"@{self.name}", text=str(self.ir))
+            span = Span(source=source, line=1, column=0, end_line=1, end_column=1)
         return tuple(
             Parameter(name=value.name, type=value.type, span=span) for value in self.ir.params
         )

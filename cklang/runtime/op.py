@@ -14,10 +14,10 @@ from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cklang import knobs
-from cklang.build.record import Artifact, CallRecord
 from cklang.device import arrays
+from cklang.device.artifact import Artifact
 from cklang.errors import CkError, error
-from cklang.families.family import AnyAlgorithm, Asked
+from cklang.families import FAMILIES
 from cklang.frontend.captured import expect_unchanged
 from cklang.frontend.program import Program
 from cklang.ir.nodes import Function
@@ -25,6 +25,7 @@ from cklang.runtime import call_key
 from cklang.runtime.bind import Binding, ResultFace, assign, bind, check_out
 from cklang.runtime.ir_program import IrProgram
 from cklang.runtime.ready import Ready, dtypes_of, put_numbers, ready_of
+from cklang.runtime.record import CallRecord
 from cklang.selection.context import Defaults, current, device_named
 from cklang.selection.registry import Registry
 from cklang.selection.select import Request
@@ -35,13 +36,14 @@ if TYPE_CHECKING:
     import networkx as nx
 
     from cklang.device.device import Effort
-    from cklang.families.attention.index_arrays import HostLists
     from cklang.families.attention_backward.stages import GradientKind
+    from cklang.families.protocol import HostCheck
+    from cklang.fusion.plan import Plan
     from cklang.runtime.call_plan import CallPlan
-    from cklang.runtime.planner import AnyChoice, AnyPlan
-    from cklang.tune.case import AnyCase
+    from cklang.runtime.planner import Choice
+    from cklang.tune.task import TuningTask
 
-__all__ = ["Op", "op", "op_from_ir"]
+__all__ = ["Op", "op"]
 
 _MEMO_LIMIT = 4096
 _OPTIONS = ("out", "device")
@@ -79,7 +81,7 @@ class Op:
         fixed = not any(parameter.keyword_only for parameter in program.parameters)
         self._positional = len(program.parameters) if fixed else -1
         self._memo: dict[object, Ready] = {}
-        self._fusions: dict[int, tuple[Function, AnyPlan]] = {}
+        self._fusions: dict[int, tuple[Function, Plan]] = {}
         self._lock = threading.RLock()
         self._last: _Last | None = None
 
@@ -205,13 +207,12 @@ class Op:
     def _prepare_group(self, calls: Sequence[Sequence[Any]], device_name: str | None) -> Ready:
         from cklang.build.builder import shared_builder
         from cklang.device.device import open_device
-        from cklang.families.gemm.grouped import Member, prepare_group
-        from cklang.runtime.planner import gemms
+        from cklang.ops.grouped import Member, prepare_group
 
         bindings = [self._bind(values) for values in calls]
         members = [
             Member(
-                plan=gemms(self._fuse(binding), "grouped"),
+                plan=self._fuse(binding),
                 binding=binding,
                 out=_planned(binding.results, binding)[0],
             )
@@ -283,15 +284,15 @@ class Op:
         )
         return ready_of(plan, binding.results, binding, lists)
 
-    def _checked_lists(self, binding: Binding) -> HostLists | None:
+    def _checked_lists(self, binding: Binding) -> HostCheck | None:
         """Return the index arrays that calls like a bound one check; its own are right.
 
         Raises:
             CkValueError: A056, an element of an index array in host memory is out of its range.
         """
-        from cklang.families.attention.index_arrays import host_lists
+        from cklang.runtime.planner import host_checks
 
-        lists = host_lists(self._fuse(binding), binding)
+        lists = host_checks(self._fuse(binding), binding)
         if lists is not None:
             lists.check([array.pointer for array in binding.arrays.values()])
         return lists
@@ -317,7 +318,7 @@ class Op:
                 mistake.notes = (*mistake.notes, _CHANNELS_LAST)
             raise
 
-    def _fuse(self, binding: Binding) -> AnyPlan:
+    def _fuse(self, binding: Binding) -> Plan:
         function = self.program.specialise(binding.dtypes, binding.consts)
         with self._lock:
             known = self._fusions.get(id(function))
@@ -330,7 +331,7 @@ class Op:
 
     def using(
         self,
-        algorithm: AnyAlgorithm | None = None,
+        algorithm: Any = None,
         *,
         registry: Registry | None = None,
         strategy: str | Strategy | Direction | None = None,
@@ -365,36 +366,34 @@ class Op:
         mine = self.request.registry
         return current().registry if mine is None else mine
 
-    def problems(self, *args: Any, out: Any = None, **kwargs: Any) -> tuple[Asked, ...]:
+    def problems(self, *args: Any, out: Any = None, **kwargs: Any) -> tuple[Any, ...]:
         """Return the problem of each kernel of a call, as :func:`cklang.select` takes it."""
-        return tuple(choice.problem for choice in self._choices(args, kwargs, out, None))
+        return tuple(choice.selection.problem for choice in self._choices(args, kwargs, out, None))
 
-    def cases(self, *args: Any, **kwargs: Any) -> tuple[AnyCase, ...]:
-        """Return each kernel of a call as plain data that another process can measure."""
-        from cklang.tune.case import cases_of
-
-        binding = self._bind(self._values(args, kwargs))
-        return cases_of(self._fuse(binding), binding)
-
-    def gradient_cases(
-        self, args: Sequence[Any], kwargs: Mapping[str, Any], kind: GradientKind
-    ) -> tuple[AnyCase, ...]:
-        """Return the same of :func:`cklang.attention_grad` of a call.
+    def tuning_tasks(
+        self,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        gradient: GradientKind | None = None,
+    ) -> tuple[TuningTask, ...]:
+        """Return each kernel of a call as plain data that another process can measure.
 
         Args:
             args: Of the call.
             kwargs: Of the call.
-            kind: Which gradients.
+            gradient: Which gradients of it instead, as :func:`cklang.attention_grad` gives them.
 
         Raises:
             CkUnsupportedError: G006, G007, G008, it has no such gradient.
         """
-        from cklang.ops.attention_backward import plan_of_gradients
-        from cklang.tune.gradient import gradient_runs_of
+        from cklang.ops.attention_backward import expect_gradient
+        from cklang.tune.task import tasks_of_call
 
         binding = self._bind(self._values(tuple(args), dict(kwargs)))
-        plan = plan_of_gradients(self, binding)
-        return gradient_runs_of(plan, binding, kind)
+        plan = self._fuse(binding)
+        if gradient is not None:
+            expect_gradient(self, binding, gradient)
+        return tuple(tasks_of_call(plan, binding, gradient))
 
     def declare(
         self,
@@ -451,12 +450,12 @@ class Op:
         binding = self._bind(self._values(args, kwargs))
         return self.program.specialise(binding.dtypes, binding.consts)
 
-    def fusion(self, *args: Any, **kwargs: Any) -> AnyPlan:
+    def fusion(self, *args: Any, **kwargs: Any) -> Plan:
         """Return the kernels that compute it for these arguments, with a reason for each choice."""
         return self._fuse(self._bind(self._values(args, kwargs)))
 
     def graph(self, *args: Any, **kwargs: Any) -> nx.MultiDiGraph:
-        """Return the graph of the IR that fusion decided on."""
+        """Return the graph that the kernels were computed on; it is frozen, a copy is not."""
         return self.fusion(*args, **kwargs).graph
 
     def explain(self, *args: Any, out: Any = None, device: str | None = None, **kwargs: Any) -> str:
@@ -501,7 +500,7 @@ class Op:
 
     def _choices(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any, device: str | None
-    ) -> Sequence[AnyChoice]:
+    ) -> Sequence[Choice]:
         from cklang.device.device import target_of
         from cklang.runtime.planner import choices_of
 
@@ -539,7 +538,8 @@ class Op:
 
 
 def _expect_algorithm(given: object) -> None:
-    if not isinstance(given, AnyAlgorithm | None):
+    algorithms = tuple(f.algorithm for f in FAMILIES.values() if f.algorithm is not None)
+    if given is not None and not isinstance(given, algorithms):
         want = "a cklang.Algorithm or cklang.AttentionAlgorithm"
         raise error("K002", what="using(...)", want=want, got=given)
 
@@ -592,16 +592,3 @@ def op(function: Callable[..., Any]) -> Op:
         CkSyntaxError, CkTypeError: F rows: the function is outside the language.
     """
     return Op(Program.from_function(function))
-
-
-def op_from_ir(function: Function | str) -> Op:
-    """Make a kernel of a function of the mini-IR, given as such or as its text.
-
-    Raises:
-        CkSyntaxError, CkTypeError: I rows: the text or the function is not legal.
-    """
-    if isinstance(function, str):
-        from cklang.ir.parser import parse_function
-
-        function = parse_function(function)
-    return Op(IrProgram(ir=function))

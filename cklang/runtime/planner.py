@@ -1,68 +1,121 @@
 # SPDX-License-Identifier: MIT
-"""One door to the families: what a plan of fusion needs to be chosen and launched."""
+"""From a program's kernels to launches: each family plans its own, memory is planned for all."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
 
-from cklang.arch import ArchSpec, arch
+from cklang.arch import ArchSpec
 from cklang.device.arrays import Array
+from cklang.device.constants import cell
 from cklang.device.device import Device
-from cklang.errors import error
-from cklang.families.attention.call import AttentionChoice, choose_attention, prepare_attention
-from cklang.families.attention.plan import AttentionPlan
-from cklang.families.family import NOTHING, ChosenKey, signature_of
-from cklang.fusion.plan import FusionPlan
-from cklang.runtime import call_plan
+from cklang.families import FAMILIES
+from cklang.families.protocol import HostCheck, Launches, Planning
+from cklang.families.stage import Stage
+from cklang.families.tensor_layout import TensorLayout
+from cklang.fusion.functions import Functions
+from cklang.fusion.plan import AnyKernel, Plan
 from cklang.runtime.bind import Binding
-from cklang.runtime.call_plan import CallPlan, Choice
-from cklang.selection.select import Request
+from cklang.runtime.call_plan import CallPlan, Step, Touched, touched
+from cklang.runtime.launch import Described, described_stage
+from cklang.runtime.record import LaunchRecord
+from cklang.runtime.workspace import Temporary, planned_workspace
+from cklang.selection.select import AnySelection, Request, find, only_kernel
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from cklang.build.builder import Builder, Wanted
-    from cklang.build.record import Artifact
+    from cklang.build.builder import Builder
+    from cklang.device.artifact import Artifact
+    from cklang.families.grid import Pattern
     from cklang.selection.registry import Registry
-    from cklang.selection.space import Pattern
 
 __all__ = [
-    "AnyChoice",
-    "AnyPlan",
+    "Choice",
     "build_choices",
+    "call_plan",
     "choices_of",
-    "copies",
     "declare",
-    "gemms",
+    "host_checks",
+    "layouts_of",
+    "planning_of",
     "prepare",
-    "wanted",
 ]
 
-AnyPlan = FusionPlan | AttentionPlan
-AnyChoice = Choice | AttentionChoice
+Choice: TypeAlias = Launches[AnySelection]
+"""A kernel of a call that was selected, with its launches."""
 
 
 def choices_of(
-    plan: AnyPlan,
+    plan: Plan,
     binding: Binding,
     outs: Sequence[Array] | None,
     spec: ArchSpec,
     request: Request,
-) -> Sequence[AnyChoice]:
-    """Return a problem and an algorithm for each kernel whose result has an element.
+) -> list[Choice]:
+    """Return the launches of each kernel whose result has an element, in order.
 
     Raises:
-        CkError: As :func:`cklang.runtime.call_plan.choose` and
-            :func:`cklang.families.attention.call.choose_attention`.
+        CkValueError: A and I rows, arrays that no kernel takes; K002, the algorithm asked for is of
+            no family of the program.
+        CkUnsupportedError: K101, K102, no algorithm.
     """
-    if isinstance(plan, AttentionPlan):
-        return choose_attention(plan, binding, outs, spec, request)
-    return call_plan.choose(plan, binding, None if outs is None else outs[0], spec, request)
+    planning = planning_of(plan, binding, outs, spec, request)
+    choices: list[Choice] = []
+    copied: set[str] = set()
+    for kernel in plan.kernels:
+        for choice in FAMILIES[kernel.family].plan(kernel, planning):
+            # What two kernels read in another order is copied once.
+            before = tuple(stage for stage in choice.before if not stage.written <= copied)
+            copied.update(*(stage.written for stage in before))
+            choices.append(replace(choice, before=before))
+    return choices
+
+
+def planning_of(
+    plan: Plan,
+    binding: Binding,
+    outs: Sequence[Array] | None,
+    spec: ArchSpec,
+    request: Request,
+) -> Planning[AnySelection]:
+    """Return what families are told of a bound call."""
+
+    def select(problem: object, functions: Functions) -> AnySelection:
+        return find(problem, spec, request, functions)
+
+    return Planning(
+        layouts=layouts_of(plan, binding, outs),
+        dims=binding.dims,
+        spec=spec,
+        select=select,
+        fixed=only_kernel,
+    )
+
+
+def layouts_of(
+    plan: Plan, binding: Binding, outs: Sequence[Array] | None
+) -> dict[str, TensorLayout]:
+    """Return how each argument, temporary and result of a call lies in memory, by value name.
+
+    Results without an array are packed.
+    """
+    layouts = {name: TensorLayout.of(name, array) for name, array in binding.arrays.items()}
+    results = plan.function.results
+    for kernel in plan.kernels:
+        for value in kernel.results:
+            order = None if value in results else FAMILIES[kernel.family].own_order(kernel)
+            layouts[value.name] = TensorLayout.packed(value, binding.dims, order)
+    if outs is not None:
+        for value, out in zip(results, outs, strict=True):
+            layouts[value.name] = TensorLayout.of("out", out)
+    return layouts
 
 
 def prepare(
-    plan: AnyPlan,
+    plan: Plan,
     binding: Binding,
     outs: Sequence[Array],
     device: Device,
@@ -70,27 +123,158 @@ def prepare(
     request: Request,
 ) -> CallPlan:
     """Return the launches of a call, with every kernel built and loaded."""
-    if isinstance(plan, AttentionPlan):
-        return prepare_attention(plan, binding, outs, device, builder, request)
-    return call_plan.prepare(plan, binding, outs[0], device, builder, request)
+    choices = choices_of(plan, binding, outs, device.spec, request)
+    pieces = [touched(array, written=False) for array in binding.arrays.values()]
+    pieces += [touched(out, written=True) for out in outs]
+    names = [*binding.arrays, *(value.name for value in plan.function.results)]
+    sizes = {
+        value.name: value.type.bytes(binding.dims)
+        for kernel in plan.kernels
+        for value in kernel.results
+    }
+    stages = [stage for choice in choices for stage in choice.stages]
+    return call_plan(stages, names, pieces, sizes, device, builder, binding.place, len(outs))
 
 
-def wanted(choice: AnyChoice) -> Wanted:
-    """Return what the builder needs to build the kernel of a choice."""
-    if isinstance(choice, AttentionChoice):
-        return choice.selection.key, choice.filling
-    return choice.selection.key, choice.kernel.epilogue
+def call_plan(
+    stages: Sequence[Stage],
+    names: Sequence[str],
+    pieces: Sequence[Touched],
+    sizes: Mapping[str, int],
+    device: Device,
+    builder: Builder,
+    place: str,
+    outs: int,
+) -> CallPlan:
+    """Return launches with every kernel built and loaded, and memory for their temporaries.
+
+    Args:
+        stages: What is launched, in order.
+        names: The values whose addresses a call gives, in order; those of its results last.
+        pieces: What a call touches of each.
+        sizes: The bytes of the program's other values.
+        device: Where.
+        builder: Builds the kernels.
+        place: Where the arrays of a call are.
+        outs: How many results a call has.
+
+    Raises:
+        CkBuildError: B rows, a kernel cannot be built.
+        CkUnsupportedError: D007, a kernel refuses its problem.
+    """
+    artifacts = builder.build_all([(stage.key, stage.functions) for stage in stages])
+    launches = [
+        described_stage(device, artifact, stage)
+        for artifact, stage in zip(artifacts, stages, strict=True)
+    ]
+    slots = {name: index for index, name in enumerate(names)}
+    temporaries = _temporaries(stages, launches, set(slots), sizes)
+    slots |= {name: len(names) + index for index, name in enumerate(temporaries)}
+    known = {**{name: each.bytes for name, each in temporaries.items()}}
+    steps = [
+        _step(index, stage, launch, slots, known, device)
+        for index, (stage, launch) in enumerate(zip(stages, launches, strict=True))
+    ]
+    workspace = planned_workspace(list(temporaries.values()))
+    return CallPlan(device, steps, pieces, workspace, place, outs=outs)
 
 
-def copies(choice: AnyChoice, spec: ArchSpec) -> list[Wanted]:
-    """Return what the builder needs to build the kernels that copy around that of a choice."""
-    if isinstance(choice, AttentionChoice):
-        return []
-    return [(copy.key(spec), NOTHING) for copy in (*choice.before, *choice.after)]
+def _own_workspace(index: int) -> str:
+    return f"the workspace of launch {index}"
 
 
-def build_choices(choices: Sequence[AnyChoice], executor: Executor | None) -> tuple[Artifact, ...]:
-    """Build the kernels of choices.
+def _temporaries(
+    stages: Sequence[Stage],
+    launches: Sequence[Described],
+    given: set[str],
+    sizes: Mapping[str, int],
+) -> dict[str, Temporary]:
+    """Return the values that live within a call, by name, with their lifetimes."""
+    temporaries: dict[str, Temporary] = {}
+    for index, (stage, launch) in enumerate(zip(stages, launches, strict=True)):
+        for name in dict.fromkeys(stage.values):
+            if name in given or name in stage.constants:
+                continue
+            known = temporaries.get(name, Temporary(bytes=0, first=index, last=index))
+            size = max(known.bytes, sizes.get(name, 0), stage.temporaries.get(name, 0))
+            temporaries[name] = replace(known, bytes=size, last=index)
+        if launch.shape.workspace_bytes:
+            size = launch.shape.workspace_bytes
+            temporaries[_own_workspace(index)] = Temporary(bytes=size, first=index, last=index)
+    return temporaries
+
+
+def _step(
+    index: int,
+    stage: Stage,
+    described: Described,
+    slots: Mapping[str, int],
+    sizes: Mapping[str, int],
+    device: Device,
+) -> Step:
+    """Return a launch in which the places of addresses are known."""
+    shape = described.shape
+    launch = device.launch(described.function, shape.grid, shape.block, shape.kernarg)
+    cells = {name: cell(device, number) for name, number in stage.constants.items()}
+    patches: list[tuple[int, int]] = []
+    moves: list[tuple[int, int]] = []
+    for place, name in enumerate(stage.values):
+        offset = stage.offsets[place] if stage.offsets else 0
+        for word in described.words(place):
+            if name in cells:
+                launch.words[word] = cells[name].address
+            else:
+                patches.append((word, slots[name]))
+            if offset:
+                moves.append((word, offset))
+    own = zeroed = 0
+    if shape.workspace_bytes:
+        own, zeroed = slots[_own_workspace(index)], shape.zeroed_bytes
+        patches += [(word, own) for word in described.words(len(stage.values))]
+    elif stage.zeroed:
+        own = slots[stage.zeroed]
+        zeroed = stage.temporaries.get(stage.zeroed, sizes.get(stage.zeroed, 0))
+    record = LaunchRecord(
+        artifact=described.artifact, problem=stage.problem, grid=shape.grid, block=shape.block
+    )
+    return Step(
+        launch=launch,
+        patches=tuple(patches),
+        record=record,
+        workspace=own,
+        zeroed=zeroed,
+        moves=tuple(moves),
+        constants=tuple(cells.values()),
+    )
+
+
+class _HostChecks:
+    """What each call checks in host memory before it launches."""
+
+    def __init__(self, checks: Sequence[HostCheck]) -> None:
+        self._checks = tuple(checks)
+
+    def check(self, addresses: Sequence[int]) -> None:
+        """Check a call whose arguments have these addresses."""
+        for each in self._checks:
+            each.check(addresses)
+
+
+def host_checks(plan: Plan, binding: Binding) -> HostCheck | None:
+    """Return what calls like a bound one check before they launch; None if there is nothing."""
+    checks = [_check_of(kernel, binding) for kernel in plan.kernels]
+    present = [each for each in checks if each is not None]
+    if len(present) < 2:
+        return next(iter(present), None)
+    return _HostChecks(present)
+
+
+def _check_of(kernel: AnyKernel, binding: Binding) -> HostCheck | None:
+    return FAMILIES[kernel.family].host_check(kernel, binding.arrays, binding.dims, binding.place)
+
+
+def build_choices(choices: Sequence[Choice], executor: Executor | None) -> tuple[Artifact, ...]:
+    """Build the kernels of choices, then those around them.
 
     Args:
         choices: Of one call.
@@ -100,36 +284,23 @@ def build_choices(choices: Sequence[AnyChoice], executor: Executor | None) -> tu
         CkBuildError: B rows, a compiler failed.
     """
     from cklang.build.parallel import built
-    from cklang.selection.registry import Kernel
 
-    kernels = [Kernel(key=key, filling=filling) for key, filling in map(wanted, choices)]
-    around = [each for c in choices for each in copies(c, arch(c.selection.key.arch))]
-    kernels += [Kernel(key=key, filling=filling) for key, filling in around]
-    return built(kernels, executor)
+    stages = [choice.main for choice in choices]
+    stages += [stage for choice in choices for stage in (*choice.before, *choice.after)]
+    return built([(stage.key, stage.functions) for stage in stages], executor)
 
 
-def declare(
-    registry: Registry, choice: AnyChoice, among: Pattern | str | None, priority: int
-) -> int:
-    """Declare kernels for one launch of a call and its copies, and return how many are new.
+def declare(registry: Registry, choice: Choice, among: Pattern | str | None, priority: int) -> int:
+    """Declare kernels for a choice, and those around it; return how many are new.
 
     Raises:
         CkValueError: As :meth:`cklang.Registry.declare`.
     """
-    key, filling = wanted(choice)
-    new = sum(registry.add(*copy, priority=priority) for copy in copies(choice, arch(key.arch)))
-    if not isinstance(key, ChosenKey):
-        return new + registry.add(key, filling, priority=priority)
-    signature = signature_of(key)
-    return new + registry.declare(signature, filling, key.arch, among, priority=priority)
-
-
-def gemms(plan: AnyPlan, what: str) -> FusionPlan:
-    """Return a plan of matrix products, which alone can be asked for ``what``.
-
-    Raises:
-        CkUnsupportedError: G005, it is another family.
-    """
-    if isinstance(plan, AttentionPlan):
-        raise error("G005", what=what, name=plan.function.name)
-    return plan
+    key, functions = choice.main.key, choice.main.functions
+    new = sum(
+        registry.add(stage.key, stage.functions, priority=priority)
+        for stage in (*choice.before, *choice.after)
+    )
+    if FAMILIES[key.family].algorithm is None:
+        return new + registry.add(key, functions, priority=priority)
+    return new + registry.declare(key.signature, functions, key.arch, among, priority=priority)

@@ -16,7 +16,7 @@ from cklang.runtime import call_key
 from cklang.runtime.bind import Binding, ResultFace
 
 if TYPE_CHECKING:
-    from cklang.families.attention.index_arrays import HostLists
+    from cklang.families.protocol import HostCheck
     from cklang.runtime.call_plan import CallPlan
 
 __all__ = ["Ready", "dtypes_of", "put_numbers", "ready_of"]
@@ -36,7 +36,7 @@ class Ready:
     place: str
     number_dtypes: tuple[np.dtype[Any], ...]
     """The dtype that each address's memory has, for plain numbers."""
-    lists: HostLists | None = None
+    lists: HostCheck | None = None
     """The index arrays that each call must check before it launches."""
 
     @functools.cached_property
@@ -46,7 +46,7 @@ class Ready:
 
 
 def ready_of(
-    plan: CallPlan, results: tuple[ResultFace, ...], binding: Binding, lists: HostLists | None
+    plan: CallPlan, results: tuple[ResultFace, ...], binding: Binding, lists: HostCheck | None
 ) -> Ready:
     """Return what calls like a bound one need, whose launches are ``plan``."""
     return Ready(

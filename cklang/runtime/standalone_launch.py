@@ -1,52 +1,79 @@
 # SPDX-License-Identifier: MIT
-"""One kernel on given addresses, without a call around it: for timing and for self tests."""
+"""Kernels on given addresses, without a call around them: for timing and for self tests."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from cklang.build.record import Artifact
-from cklang.device.device import Device
-from cklang.families.conv.problem import AnyProblem
-from cklang.families.gemm.launch import loaded
+from cklang.device.artifact import Artifact
+from cklang.device.device import Device, Effort, Launch
+from cklang.families.stage import Stage
+from cklang.runtime.launch import described_stage
 
-__all__ = ["bare_launch"]
+__all__ = ["standalone_launch"]
 
 
 @contextmanager
-def bare_launch(
-    device: Device, artifact: Artifact, problem: AnyProblem, addresses: Sequence[int]
-) -> Iterator[Callable[[], None]]:
-    """Give a function that launches ``artifact`` on the default stream, any number of times.
+def standalone_launch(
+    device: Device,
+    stages: Sequence[Stage],
+    artifacts: Sequence[Artifact],
+    addresses: Mapping[str, int],
+    sizes: Mapping[str, int] | None = None,
+) -> Iterator[Callable[[], Effort | None]]:
+    """Give a function that launches ``stages`` on the default stream, any number of times.
+
+    It returns what emulating all of them but the last took; the device knows of the last.
 
     Args:
         device: Where.
-        artifact: The kernel.
-        problem: What it computes.
-        addresses: Of the problem's arrays on the device; the workspace is the launch's own.
+        stages: What is launched, in order.
+        artifacts: Their kernels.
+        addresses: Of each value on the device; workspaces are the launches' own.
+        sizes: The bytes of values that a stage wants zeroed.
 
     Raises:
-        CkUnsupportedError: D007, CK Tile refuses the problem.
+        CkUnsupportedError: D007, CK Tile refuses a problem.
     """
-    kernel = loaded(device, artifact)
-    shape = kernel.prepare(problem)
-    launch = device.launch(kernel.function, shape.grid, shape.block, shape.kernarg)
-    workspace = device.allocate(shape.workspace_bytes) if shape.workspace_bytes else 0
-    places = [*zip(shape.pointers, addresses, strict=True), (shape.workspace, workspace)]
-    for words, address in places:
-        for word in words:
-            launch.words[word] = address
+    launches: list[Launch] = []
+    zeroed: list[tuple[int, int]] = []
+    own: list[int] = []
+    for stage, artifact in zip(stages, artifacts, strict=True):
+        described = described_stage(device, artifact, stage)
+        shape = described.shape
+        launch = device.launch(described.function, shape.grid, shape.block, shape.kernarg)
+        for place, name in enumerate(stage.values):
+            offset = stage.offsets[place] if stage.offsets else 0
+            for word in described.words(place):
+                launch.words[word] = addresses[name] + offset
+        clear = (0, 0)
+        if shape.workspace_bytes:
+            own.append(device.allocate(shape.workspace_bytes))
+            for word in described.words(len(stage.values)):
+                launch.words[word] = own[-1]
+            clear = own[-1], shape.zeroed_bytes
+        elif stage.zeroed:
+            clear = addresses[stage.zeroed], (sizes or stage.temporaries)[stage.zeroed]
+        launches.append(launch)
+        zeroed.append(clear)
 
-    def run() -> None:
+    def run() -> Effort | None:
+        before: Effort | None = None
         device.activate()
-        if shape.zeroed_bytes:
-            device.clear(workspace, shape.zeroed_bytes, None)
-        launch(None)
+        for place, (launch, (address, size)) in enumerate(zip(launches, zeroed, strict=True)):
+            if place and device.emulated:
+                device.synchronize()
+                effort = device.effort()
+                before = effort if before is None or effort is None else before + effort
+            if size:
+                device.clear(address, size, None)
+            launch(None)
+        return before
 
     try:
         yield run
         device.synchronize()
     finally:
-        if workspace:
-            device.free(workspace)
+        for address in own:
+            device.free(address)

@@ -14,9 +14,11 @@ from typing import Any
 from cklang.arch import ArchSpec, arch
 from cklang.codec import encode
 from cklang.errors import error
-from cklang.families.family import AnyAlgorithm, AnySignature, Asked
-from cklang.keys import Algorithm, Signature
-from cklang.selection.rules import Rejection, book_of, objections, rules_of
+from cklang.families import family_of
+from cklang.families.gemm.key import Algorithm, Signature
+from cklang.families.rule import Rejection
+from cklang.keys import KernelSignature
+from cklang.selection.rules import objections
 from cklang.selection.space import enumerate_legal, legal_values, satisfiable
 
 __all__ = ["Change", "Fix", "Violation", "advise", "fix"]
@@ -60,7 +62,7 @@ class Change:
 class Fix:
     """A legal algorithm near an illegal one."""
 
-    algorithm: AnyAlgorithm
+    algorithm: Any
     changes: tuple[Change, ...]
     """What differs; empty if nothing had to."""
 
@@ -74,10 +76,10 @@ def _text(value: Any) -> str:
 
 
 def advise(
-    algorithm: AnyAlgorithm,
-    signature: AnySignature,
+    algorithm: Any,
+    signature: KernelSignature,
     gpu: ArchSpec | str,
-    problem: Asked | None = None,
+    problem: Any = None,
 ) -> tuple[Violation, ...]:
     """Return every rule that objects to ``algorithm``, each with the nearest legal values.
 
@@ -103,16 +105,16 @@ def advise(
     )
 
 
-def _reads(rule: str, signature: AnySignature) -> tuple[str, ...]:
-    return {row.id: row.reads for row in book_of(signature).rules}[rule]
+def _reads(rule: str, signature: KernelSignature) -> tuple[str, ...]:
+    return {row.id: row.reads for row in family_of(signature).rules.rules}[rule]
 
 
 def _nearest(
     rule: str,
-    algorithm: AnyAlgorithm,
-    signature: AnySignature,
+    algorithm: Any,
+    signature: KernelSignature,
     spec: ArchSpec,
-    problem: Asked | None,
+    problem: Any,
 ) -> Iterator[tuple[str, tuple[Any, ...]]]:
     for name in _reads(rule, signature):
         now = getattr(algorithm, name)
@@ -132,16 +134,16 @@ def _nearest(
 
 def _objects(
     rule: str,
-    algorithm: AnyAlgorithm,
-    signature: AnySignature,
+    algorithm: Any,
+    signature: KernelSignature,
     spec: ArchSpec,
-    problem: Asked | None,
+    problem: Any,
 ) -> bool:
-    book = book_of(signature)
-    for row in book.algorithms:
+    rules = family_of(signature).rules
+    for row in rules.algorithms:
         if row.id == rule:
             return row.check(algorithm, signature, spec) is not None
-    asked = next(row for row in book.problems if row.id == rule)
+    asked = next(row for row in rules.problems if row.id == rule)
     return problem is not None and asked.check(problem, algorithm, spec) is not None
 
 
@@ -157,10 +159,10 @@ def _distance(a: Any, b: Any) -> float:
 
 
 def fix(
-    algorithm: AnyAlgorithm,
-    signature: AnySignature,
+    algorithm: Any,
+    signature: KernelSignature,
     gpu: ArchSpec | str,
-    problem: Asked | None = None,
+    problem: Any = None,
 ) -> Fix:
     """Propose a legal algorithm near ``algorithm``; the proposal says what it changed.
 
@@ -180,25 +182,22 @@ def fix(
     return Fix(algorithm=found, changes=tuple(_changes(algorithm, found)))
 
 
-def _hopeless(
-    algorithm: AnyAlgorithm, signature: AnySignature, spec: ArchSpec, problem: Asked
-) -> bool:
+def _hopeless(algorithm: Any, signature: KernelSignature, spec: ArchSpec, problem: Any) -> bool:
     """Whether a rule objects to ``problem`` whatever the algorithm."""
     return not all(
-        satisfiable(rule, algorithm, problem, signature, spec) for rule in rules_of(signature)
+        satisfiable(rule, algorithm, problem, signature, spec)
+        for rule in family_of(signature).rules.problems
     )
 
 
-def _changes(before: AnyAlgorithm, after: AnyAlgorithm) -> Iterator[Change]:
+def _changes(before: Any, after: Any) -> Iterator[Change]:
     for name in before.__dataclass_fields__:
         old, new = getattr(before, name), getattr(after, name)
         if old != new:
             yield Change(field=name, before=old, after=new)
 
 
-def _step_by_step(
-    algorithm: AnyAlgorithm, signature: AnySignature, spec: ArchSpec, problem: Asked | None
-) -> AnyAlgorithm | None:
+def _step_by_step(algorithm: Any, signature: KernelSignature, spec: ArchSpec, problem: Any) -> Any:
     current = _with_vectors_for(algorithm, signature)
     left = _count(current, signature, spec, problem)
     for _ in range(_STEPS):
@@ -220,7 +219,7 @@ def _step_by_step(
     return None
 
 
-def _with_vectors_for(algorithm: AnyAlgorithm, signature: AnySignature) -> AnyAlgorithm:
+def _with_vectors_for(algorithm: Any, signature: KernelSignature) -> Any:
     """Give it as many D widths as there are D operands, the missing ones of one element."""
     if not (isinstance(algorithm, Algorithm) and isinstance(signature, Signature)):
         return algorithm
@@ -228,21 +227,17 @@ def _with_vectors_for(algorithm: AnyAlgorithm, signature: AnySignature) -> AnyAl
     return replace(algorithm, vector_d=widths)
 
 
-def _count(
-    algorithm: AnyAlgorithm, signature: AnySignature, spec: ArchSpec, problem: Asked | None
-) -> int:
+def _count(algorithm: Any, signature: KernelSignature, spec: ArchSpec, problem: Any) -> int:
     return sum(1 for _ in objections(algorithm, signature, spec, problem))
 
 
-def _away(a: AnyAlgorithm, b: AnyAlgorithm) -> float:
+def _away(a: Any, b: Any) -> float:
     names = a.__dataclass_fields__
     return sum(_distance(getattr(a, name), getattr(b, name)) for name in names)
 
 
-def _closest(
-    algorithm: AnyAlgorithm, signature: AnySignature, spec: ArchSpec, problem: Asked | None
-) -> AnyAlgorithm | None:
-    legal: Iterable[AnyAlgorithm] = islice(enumerate_legal(signature, spec), _SEARCHED)
+def _closest(algorithm: Any, signature: KernelSignature, spec: ArchSpec, problem: Any) -> Any:
+    legal: Iterable[Any] = islice(enumerate_legal(signature, spec), _SEARCHED)
     if problem is not None:
         legal = [a for a in legal if _count(a, signature, spec, problem) == 0]
     return min(legal, key=lambda a: _away(algorithm, a), default=None)

@@ -20,27 +20,21 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cklang.arch import arch
-from cklang.attention_keys import AnyKey, key_from_json
-from cklang.codec import decode, expect_fields
+from cklang.codec import decode, expect_fields, expect_object
 from cklang.errors import error
-from cklang.families.family import (
-    AnySignature,
-    Filling,
-    expect_filling,
-    filled,
-    key_of,
-    texts_of,
-)
+from cklang.families import key_from_json, key_of
+from cklang.fusion.functions import Functions
+from cklang.keys import AnyKey, KernelSignature
 from cklang.selection.candidates import candidates
 from cklang.selection.space import Pattern, enumerate_legal
 
 if TYPE_CHECKING:
     from cklang.build.parallel import BuildSummary
-    from cklang.build.record import Resources
+    from cklang.device.resources import Resources
 
 __all__ = ["SCHEMA_VERSION", "Kernel", "Registry"]
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Version of the JSON form."""
 
 _MOST_DERIVED = 4096
@@ -54,9 +48,8 @@ class Kernel:
     """A declared kernel."""
 
     key: AnyKey
-    filling: Filling
-    """The epilogue that fusion made, or the functions of an attention; their hashes stand in the
-    key."""
+    functions: Functions
+    """The user's functions, whose digest stands in the key."""
     priority: int = 0
     """Kernels of higher priority are preferred by ``first_fit``."""
 
@@ -137,19 +130,21 @@ class Registry:
         self._version += 1
         self._derived.clear()
 
-    def add(self, key: AnyKey, filling: Filling, *, priority: int = 0) -> bool:
+    def add(self, key: AnyKey, functions: Functions, *, priority: int = 0) -> bool:
         """Declare one kernel; return whether it is new or has a higher priority than before.
 
         Args:
             key: Its identity.
-            filling: The epilogue of a product or a convolution, the functions of an attention.
+            functions: The user's functions that it calls.
             priority: Against a kernel of the same key, and for ``first_fit``.
 
         Raises:
             CkValueError: K007, the functions are not those of the key.
         """
-        expect_filling(key, filling)
-        return self._put(Kernel(key=key, filling=filling, priority=priority))
+        want, got = key.signature.functions, functions.digest
+        if want != got:
+            raise error("K007", label=key.label, want=want or "none", got=got or "none")
+        return self._put(Kernel(key=key, functions=functions, priority=priority))
 
     def _put(self, kernel: Kernel) -> bool:
         digest = kernel.key.digest
@@ -163,8 +158,8 @@ class Registry:
 
     def declare(
         self,
-        signature: AnySignature,
-        filling: Filling,
+        signature: KernelSignature,
+        functions: Functions,
         gpu: str,
         among: Pattern | str | None = None,
         *,
@@ -174,7 +169,7 @@ class Registry:
 
         Args:
             signature: What is computed.
-            filling: The epilogue of its kernels; of an attention, its functions.
+            functions: The user's functions that its kernels call.
             gpu: The GPU: ``gfx942``.
             among: A pattern, whose ``*`` stand for all legal values; the name of a preset
                 (``essential``, ``compute``...); the default preset if left out.
@@ -191,7 +186,7 @@ class Registry:
         keys = [key_of(signature, algorithm, gpu) for algorithm in algorithms]
         if not keys:
             raise error("K008", among=among, arch=gpu, signature=signature.words)
-        return sum(self.add(key, filling, priority=priority) for key in keys)
+        return sum(self.add(key, functions, priority=priority) for key in keys)
 
     def declare_profile(
         self,
@@ -263,18 +258,19 @@ class Registry:
         """
         from cklang.build.parallel import build
 
-        summary = build(tuple(self), max_workers=max_workers, executor=executor)
-        found = {artifact.key.digest: artifact.resources for artifact in summary.artifacts}
+        wanted = [(kernel.key, kernel.functions) for kernel in self]
+        summary = build(wanted, max_workers=max_workers, executor=executor)
+        resources = {artifact.key.digest: artifact.resources for artifact in summary.artifacts}
         with self._lock:
-            if not found.items() <= self._resources.items():
-                self._resources |= found
+            if not resources.items() <= self._resources.items():
+                self._resources |= resources
                 self._changed()
         return summary
 
     def to_json(self) -> dict[str, Any]:
         """Return the lossless JSON form: every field of every key, and each function once."""
         kernels = tuple(self)
-        texts = dict.fromkeys(text for k in kernels for text in texts_of(k.filling))
+        texts = dict.fromkeys(text for k in kernels for text in k.functions.texts.values())
         places = {text: place for place, text in enumerate(texts)}
         return {
             "version": SCHEMA_VERSION,
@@ -283,7 +279,7 @@ class Registry:
             "kernels": [
                 {
                     "key": k.key.to_json(),
-                    "functions": [places[text] for text in texts_of(k.filling)],
+                    "functions": {hole: places[text] for hole, text in k.functions.texts.items()},
                     "priority": k.priority,
                 }
                 for k in kernels
@@ -302,14 +298,15 @@ class Registry:
             raise error("K003", what="registry", got=data.get("version"), want=SCHEMA_VERSION)
         expect_fields("registry", data, _PARTS)
         texts = decode(tuple[str, ...], data["functions"], "registry functions")
-        read = cache(filled)
-        made = cls(decode(str, data["name"], "registry name"))
+        parsed = cache(lambda named: Functions.parse(dict(named)))
+        registry = cls(decode(str, data["name"], "registry name"))
         for row in data["kernels"]:
             expect_fields("registry kernel", row, ("key", "functions", "priority"))
-            named = tuple(_text(texts, place) for place in row["functions"])
+            holes = expect_object("registry kernel functions", row["functions"])
+            named = {hole: _text(texts, place) for hole, place in holes.items()}
             priority = decode(int, row["priority"], "priority")
-            made.add(key_from_json(row["key"]), read(named), priority=priority)
-        return made
+            registry.add(key_from_json(row["key"]), parsed(tuple(named.items())), priority=priority)
+        return registry
 
 
 def _text(texts: tuple[str, ...], place: object) -> str:

@@ -15,14 +15,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from cklang.codec import unknown
 from cklang.errors import CkUnsupportedError, error
-from cklang.families.attention.problem import AttentionGradCase
-from cklang.families.family import Asked, ChosenKey, Filling
+from cklang.fusion.functions import Functions
+from cklang.keys import AnyKey
 from cklang.selection.pool import AnyPool, Legal
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ __all__ = [
     "strategy_of",
 ]
 
-Direction = Callable[[Asked], Sequence[ChosenKey]]
+Direction = Callable[[Any], Sequence[AnyKey]]
 """A heuristic: from a problem to keys, best first; those that are not in the pool do not count."""
 
 
@@ -63,9 +63,9 @@ class Strategy(Protocol):
         """What people call it."""
 
     def choose(
-        self, pool: AnyPool, problem: Asked, legal: Legal, filling: Filling | None
+        self, pool: AnyPool, problem: Any, legal: Legal, functions: Functions | None
     ) -> Chosen:
-        """Return the kernel for ``problem``; ``filling`` is what building one would need."""
+        """Return the kernel for ``problem``; ``functions`` are what building one would need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class FirstFit:
     name: str = "first_fit"
 
     def choose(
-        self, pool: AnyPool, problem: Asked, legal: Legal, filling: Filling | None
+        self, pool: AnyPool, problem: Any, legal: Legal, functions: Functions | None
     ) -> Chosen:
         """Return it."""
         position = int(np.argmax(legal))
@@ -96,7 +96,7 @@ class Heuristic:
     name: str = "heuristic"
 
     def choose(
-        self, pool: AnyPool, problem: Asked, legal: Legal, filling: Filling | None
+        self, pool: AnyPool, problem: Any, legal: Legal, functions: Functions | None
     ) -> Chosen:
         """Return it."""
         if self.rank is not None:
@@ -104,7 +104,7 @@ class Heuristic:
         try:
             predicted = pool.times_of(problem)
         except CkUnsupportedError as refusal:
-            first = FirstFit().choose(pool, problem, legal, filling)
+            first = FirstFit().choose(pool, problem, legal, functions)
             why = f"{first.reason} (no prediction: {refusal.message})"
             return Chosen(position=first.position, reason=why)
         times = np.where(legal, predicted, np.inf)
@@ -118,7 +118,7 @@ class Heuristic:
             reason += f" (constants carried over from {pool.carried_from})"
         return Chosen(position=position, reason=reason)
 
-    def _named(self, pool: AnyPool, problem: Asked, legal: Legal, rank: Direction) -> Chosen:
+    def _named(self, pool: AnyPool, problem: Any, legal: Legal, rank: Direction) -> Chosen:
         for place, key in enumerate(rank(problem)):
             position = pool.position(key)
             if position is not None and legal[position]:
@@ -144,7 +144,7 @@ class Autotune:
     name: str = "autotune"
 
     def choose(
-        self, pool: AnyPool, problem: Asked, legal: Legal, filling: Filling | None
+        self, pool: AnyPool, problem: Any, legal: Legal, functions: Functions | None
     ) -> Chosen:
         """Build the kernels, time them, and return the quickest.
 
@@ -153,18 +153,18 @@ class Autotune:
         """
         from cklang.tune.on_device import measurement
 
-        if isinstance(problem, AttentionGradCase) and not problem.forward.has_scores:
-            return Heuristic().choose(pool, problem, legal, filling)
-        if filling is None:
+        if not pool.family.measurable(problem):
+            return Heuristic().choose(pool, problem, legal, functions)
+        if functions is None:
             raise error("K010")
         shortlist = self._shortlist(pool, problem, legal)
         measure = self.measure or measurement
-        costs = measure([pool.keys[p] for p in shortlist], filling, problem, pool.spec)
+        costs = measure([pool.keys[p] for p in shortlist], functions, problem, pool.spec)
         best = min(range(len(shortlist)), key=lambda i: costs.values[i])
         found = f"{costs.values[best]:.6g} {costs.unit}, the least of {len(shortlist)} measured"
         return Chosen(position=shortlist[best], reason=f"{found} on {costs.device}")
 
-    def _shortlist(self, pool: AnyPool, problem: Asked, legal: Legal) -> list[int]:
+    def _shortlist(self, pool: AnyPool, problem: Any, legal: Legal) -> list[int]:
         rest = legal.copy()
         shortlist: list[int] = []
         while len(shortlist) < self.limit and rest.any():
@@ -187,7 +187,7 @@ class Tuned:
     name: str = "tuned"
 
     def choose(
-        self, pool: AnyPool, problem: Asked, legal: Legal, filling: Filling | None
+        self, pool: AnyPool, problem: Any, legal: Legal, functions: Functions | None
     ) -> Chosen:
         """Return it.
 
@@ -201,11 +201,11 @@ class Tuned:
                 cost = f"{measurement.cost:.6g} {measurement.unit}"
                 reason = f"{cost}, the best of {len(known)} measured kernels in the database"
                 return Chosen(position=position, reason=reason)
-        other = Heuristic().choose(pool, problem, legal, filling)
+        other = Heuristic().choose(pool, problem, legal, functions)
         reason = f"nothing of it is in the tuning database; {other.reason}"
         return Chosen(position=other.position, reason=reason)
 
-    def _measurements(self, problem: Asked, spec: ArchSpec) -> tuple[Measurement, ...]:
+    def _measurements(self, problem: Any, spec: ArchSpec) -> tuple[Measurement, ...]:
         from cklang.tune.database import Database
         from cklang.tune.session import database_path, question_of
 

@@ -93,7 +93,7 @@ def computed_products(draw: st.DrawFn, depth: int = 6) -> Function:
 def epilogues(draw: st.DrawFn, depth: int = 6, reads: int = 4) -> Function:
     """Return epilogue regions in canonical form: ``%acc``, ``%d0``… to one f32."""
     function = draw(gemm_functions(depth=depth, reads=reads))
-    return plan(function).kernels[-1].epilogue
+    return plan(function).kernels[-1].functions["epilogue"]
 
 
 @st.composite

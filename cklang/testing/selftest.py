@@ -16,16 +16,17 @@ import numpy.typing as npt
 
 from cklang.arch import arch
 from cklang.build.builder import shared_builder
-from cklang.build.record import Artifact
+from cklang.device.artifact import Artifact
 from cklang.device.device import Device, open_device
 from cklang.device.staging import Region, placed
+from cklang.families.gemm.family import GEMM
+from cklang.families.gemm.key import Algorithm, GemmKey, Layout
 from cklang.families.gemm.problem import Matrix, Problem
 from cklang.families.gemm.synthetic import problem
-from cklang.fusion.plan import epilogue_hash
+from cklang.fusion.functions import Functions
 from cklang.ir.nodes import Function, Value
-from cklang.keys import Algorithm, KernelKey, Layout
 from cklang.ops.pack import pack
-from cklang.runtime.standalone_launch import bare_launch
+from cklang.runtime.standalone_launch import standalone_launch
 from cklang.selection.context import device_of
 from cklang.types import DType, Kind, TensorType, f32, i32
 
@@ -52,10 +53,10 @@ def _accumulator(dtype: DType) -> DType:
     return i32 if dtype.kind is Kind.INT else f32
 
 
-def passing(dtype: DType) -> Function:
+def passing(dtype: DType) -> Functions:
     """The epilogue that stores the accumulator as it is."""
     acc = Value(name="acc", type=TensorType(dtype=_accumulator(dtype)))
-    return Function(name="epilogue", params=(acc,), body=(), results=(acc,))
+    return Functions(epilogue=Function(name="epilogue", params=(acc,), body=(), results=(acc,)))
 
 
 def plain_problem(
@@ -71,9 +72,9 @@ def plain_problem(
 
     ``result`` is by default the accumulator's type, ``b`` that of A.
     """
-    region = epilogue_hash(passing(dtype))
+    functions = passing(dtype).digest
     e = result or _accumulator(dtype)
-    return problem(m, n, k, a=dtype, b=b, e=e, layouts=layouts, epilogue=region)
+    return problem(m, n, k, a=dtype, b=b, e=e, layouts=layouts, functions=functions)
 
 
 def plain_key(
@@ -83,14 +84,14 @@ def plain_key(
     layouts: str = "rcr",
     result: DType | None = None,
     b: DType | None = None,
-) -> KernelKey:
+) -> GemmKey:
     """Return the key of the kernel of ``algorithm`` that computes E = A B."""
     signature = plain_problem(dtype, 1, 1, 1, layouts, result, b).signature
-    return KernelKey(signature, algorithm, gpu)
+    return GemmKey(signature, algorithm, gpu)
 
 
 def self_test(
-    key: KernelKey, shape: tuple[int, int, int] = (200, 136, 104), device: str | None = None
+    key: GemmKey, shape: tuple[int, int, int] = (200, 136, 104), device: str | None = None
 ) -> SelfTest:
     """Build the kernel of ``key``, run it and compare.
 
@@ -131,11 +132,12 @@ def _launch(
         Region(pointer=array.ctypes.data, low=0, high=array.nbytes, written=index == last)
         for index, array in enumerate(arrays)
     ]
-    with (
-        placed(device, regions) as addresses,
-        bare_launch(device, artifact, made, addresses) as launch,
-    ):
-        launch()
+    key = artifact.key
+    stage = GEMM.stage(made, key, passing(key.signature.dtype_a), device.spec)
+    with placed(device, regions) as addresses:
+        places = dict(zip(stage.values, addresses, strict=True))
+        with standalone_launch(device, [stage], [artifact], places) as launch:
+            launch()
 
 
 def _integers(matrix: Matrix, rng: np.random.Generator) -> npt.NDArray[Any]:

@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cklang.tune.case import Call
 from cklang.tune.session import TunedProblem, TuningReport, autotune
+from cklang.tune.task import Call
 
 if TYPE_CHECKING:
     from cklang.runtime.op import Op

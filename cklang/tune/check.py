@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cklang.errors import CkError
-from cklang.fusion.plan import Kernel
+from cklang.errors import CkError, error
+from cklang.fusion.plan import AnyKernel, FusedConv, FusedGemm, Kernel
 from cklang.fusion.unfuse import kernel_function
 from cklang.ir.nodes import Value
 from cklang.reference.bounds import evaluate_with_bound
@@ -32,7 +32,7 @@ _UNLIKE = "I032"
 """The reference's error where one extent has two values: rows cannot be taken from this kernel."""
 
 
-def error_ratio(kernel: Kernel, inputs: Sequence[Array], result: Array) -> float:
+def error_ratio(kernel: AnyKernel, inputs: Sequence[Array], result: Array) -> float:
     """Return the largest error of ``result`` in units of its bound: at most 1 if it is right.
 
     Args:
@@ -40,6 +40,8 @@ def error_ratio(kernel: Kernel, inputs: Sequence[Array], result: Array) -> float
         inputs: The value of each of ``kernel.inputs``.
         result: What it gave.
     """
+    if not isinstance(kernel, FusedGemm | FusedConv):
+        raise error("Z002", what=f"{kernel.name} is taken for a product")
     function = kernel_function(kernel)
     some = sampled(kernel, inputs, result)
     if some is not None:

@@ -23,10 +23,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from cklang.attention_keys import AnyKey, key_from_json
 from cklang.codec import enum_of, expect_fields
 from cklang.errors import CkError, error
+from cklang.families import key_from_json
 from cklang.keys import SCHEMA_VERSION as KEY_VERSION
+from cklang.keys import AnyKey
 
 __all__ = ["SCHEMA_VERSION", "Database", "Measurement", "Question", "Status"]
 

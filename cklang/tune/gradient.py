@@ -7,108 +7,56 @@ forward one before it and the sums after it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cklang.attention_keys import AttentionGradKey
-from cklang.codec import decode, encode
-from cklang.families.attention.plan import AttentionFunctions, AttentionPlan
-from cklang.families.attention.problem import AttentionGradCase
-from cklang.families.attention_backward.stages import GradientKind, forward_case, grad_case
-from cklang.ops.attention_backward import PreparedGradients, bias_of, prepare_gradients
+from cklang.errors import error
+from cklang.families.attention_backward.key import AttentionGradKey
+from cklang.families.attention_backward.stages import GradientKind
+from cklang.ops.attention_backward import PreparedGradients, prepare_gradients
 from cklang.reference.attention_grad import SharedBias, gradients_with_bound
 from cklang.reference.distance import largest_ratio
-from cklang.tune.attention import AttentionRun, part_of, run_of
+from cklang.tune.attention import part_of, part_of_task
+from cklang.tune.task import TuningTask, attention_of
 
-if TYPE_CHECKING:
-    from cklang.runtime.bind import Binding
-
-__all__ = ["GradientRun", "gradient_error_ratio", "gradient_runs_of", "prepared"]
+__all__ = ["gradient_error_ratio", "gradient_of_o", "prepared"]
 
 Array = npt.NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GradientRun:
-    """The gradients of one attention of one call."""
-
-    forward: AttentionRun
-    kind: GradientKind
-
-    @property
-    def filling(self) -> AttentionFunctions:
-        """What fills the stencil of the kernel that gives the parts."""
-        return self.kind.functions(self.forward.plan.kernel)
-
-    @property
-    def problem(self) -> AttentionGradCase:
-        """The problem that this kernel is selected for."""
-        run = self.forward
-        case = forward_case(run.plan.kernel, run.places, dict(run.dims))
-        return grad_case(case, self.kind.deterministic, self.kind.bias)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the form that :meth:`from_json` reads."""
-        data: dict[str, Any] = encode(self)
-        return data
-
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> GradientRun:
-        """Read it back."""
-        return decode(GradientRun, dict(data), "gradient")
-
-
-def gradient_runs_of(
-    plan: AttentionPlan, binding: Binding, kind: GradientKind
-) -> tuple[GradientRun, ...]:
-    """Return the gradients of a bound call; none if there is no score.
-
-    Raises:
-        CkUnsupportedError: G008, there is no bias whose gradient a kernel gives.
-    """
-    if kind.bias:
-        bias_of(plan, binding)
-    return tuple(
-        GradientRun(forward=run, kind=kind)
-        for run in run_of(plan, binding)
-        if run.problem.problem.seqlen_k
-    )
-
-
-def prepared(run: GradientRun, key: AttentionGradKey, arrays: Sequence[Array]) -> PreparedGradients:
+def prepared(task: TuningTask, key: AttentionGradKey, arrays: Sequence[Array]) -> PreparedGradients:
     """Return the gradients of a call with one algorithm; that of o is made here, from a seed."""
-    from cklang.runtime.op import op_from_ir
+    from cklang.runtime.ir_text import op_from_ir
 
-    op = op_from_ir(run.forward.function).using(key.algorithm)
+    op = op_from_ir(task.program).using(key.algorithm)
     return prepare_gradients(
         op,
         arrays,
         {},
-        grad=gradient_of_o(run),
-        kind=run.kind,
+        grad=gradient_of_o(task),
+        kind=_kind(task),
         device=None,
     )
 
 
-def gradient_of_o(run: GradientRun) -> Array:
+def gradient_of_o(task: TuningTask) -> Array:
     """Return what the gradient of o is taken to be."""
-    o = run.forward.plan.kernel.o
-    shape = run.forward.places[o.name].shape
+    o = attention_of(task.fused).o
+    shape = task.places[o.name].shape
     return np.random.default_rng(1).uniform(-1, 1, shape).astype(o.type.dtype.numpy)
 
 
-def gradient_error_ratio(run: GradientRun, key: AttentionGradKey, arrays: Sequence[Array]) -> float:
+def gradient_error_ratio(task: TuningTask, key: AttentionGradKey, arrays: Sequence[Array]) -> float:
     """Take the gradients of a part of ``arrays``; return the largest error in its bound's units."""
-    part = GradientRun(forward=run.forward.part, kind=run.kind)
-    some = part_of(run.forward, arrays)
+    part = part_of_task(task)
+    some = part_of(task, arrays)
     ready = prepared(part, key, some)
     ready.run()
     grad = gradient_of_o(part)
-    function, bias = part.forward.plan.function, None
+    function, bias = part.program, None
     if ready.bias is not None:
         place = [param.name for param in function.params].index(ready.bias.value.name)
         bias = SharedBias(param=place, axes=ready.bias.axes)
@@ -118,3 +66,9 @@ def gradient_error_ratio(run: GradientRun, key: AttentionGradKey, arrays: Sequen
         largest_ratio(each, wanted, within)
         for each, wanted, within in zip(found, want, bound, strict=True)
     )
+
+
+def _kind(task: TuningTask) -> GradientKind:
+    if task.gradient is None:
+        raise error("Z002", what="a task without gradients is taken for one with them")
+    return task.gradient

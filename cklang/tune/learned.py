@@ -7,11 +7,13 @@ Nobody gets it without asking for it, so a choice never depends on what is insta
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 
-from cklang.families.family import Asked, Filling
+from cklang.families.gemm.family import ProductCost
 from cklang.families.gemm.problem import Problem
+from cklang.fusion.functions import Functions
 from cklang.selection.pool import AnyPool, Legal
 from cklang.selection.strategy import Chosen, Heuristic
 from cklang.tune.ranker import learned
@@ -26,7 +28,7 @@ class Learned:
     name: str = "learned"
 
     def choose(
-        self, pool: AnyPool, problem: Asked, legal: Legal, filling: Filling | None
+        self, pool: AnyPool, problem: Any, legal: Legal, functions: Functions | None
     ) -> Chosen:
         """Return it.
 
@@ -37,10 +39,10 @@ class Learned:
             not isinstance(problem, Problem)
             or (ranker := learned(pool.spec, problem.signature)) is None
         ):
-            other = Heuristic().choose(pool, problem, legal, filling)
+            other = Heuristic().choose(pool, problem, legal, functions)
             reason = f"nothing was learned of such products on {pool.spec.name}; {other.reason}"
             return Chosen(position=other.position, reason=reason)
-        logits = ranker.logits(pool.ranker.model, problem)
+        logits = ranker.logits(cast(ProductCost, pool.cost).ranker.model, problem)
         position = int(np.argmax(np.where(legal, logits, -np.inf)))
         count = int(np.count_nonzero(legal))
         reason = f"preferred by the learned ranker of {count} legal candidates of {len(pool)}"

@@ -11,32 +11,30 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cklang import knobs
-from cklang.attention_keys import AnyKey, AttentionGradKey, AttentionKey, key_from_json
-from cklang.build.record import Artifact
 from cklang.device import arrays
 from cklang.device.device import Device, open_device
+from cklang.device.resources import Resources
 from cklang.device.staging import Region, placed
 from cklang.errors import CkError, CkUnsupportedError, error
-from cklang.families.attention.problem import AttentionCase, AttentionGradCase
-from cklang.families.attention.ranking import attention_grad_times, attention_times
-from cklang.families.conv.problem import AnyProblem
-from cklang.families.gemm.cost.model import estimate
-from cklang.families.gemm.cost.traits import Resources
-from cklang.families.gemm.problem import Storage
-from cklang.keys import KernelKey
-from cklang.runtime.standalone_launch import bare_launch
-from cklang.tune.attention import AttentionRun, called, error_ratio_of, run_operands
-from cklang.tune.case import Case
+from cklang.families import family_of, key_from_json
+from cklang.families.attention.key import AttentionKey
+from cklang.families.attention_backward.key import AttentionGradKey
+from cklang.families.gemm.key import GemmKey
+from cklang.families.tensor_layout import TensorLayout
+from cklang.keys import AnyKey
+from cklang.runtime.standalone_launch import standalone_launch
+from cklang.tune.attention import called, error_ratio_of, operands_of
 from cklang.tune.check import error_ratio
 from cklang.tune.database import Measurement, Status
-from cklang.tune.gradient import GradientRun, gradient_error_ratio, prepared
+from cklang.tune.gradient import gradient_error_ratio, prepared
 from cklang.tune.on_device import measurement, microseconds
+from cklang.tune.task import TuningTask
 from cklang.types import DType, Kind
 
 __all__ = ["INSTRUCTIONS", "MICROSECONDS", "PREDICTED", "failed", "measure"]
@@ -49,32 +47,28 @@ Price = tuple[float, str, Mapping[str, float]]
 """What a right kernel costs, the unit, and the emulator's counters."""
 
 
-def measure(case: Mapping[str, Any], key: Mapping[str, Any], settings: Mapping[str, str]) -> Any:
+def measure(task: Mapping[str, Any], key: Mapping[str, Any], settings: Mapping[str, str]) -> Any:
     """Measure a kernel that came as plain data; return a measurement as plain data.
 
     What cklang itself refuses, the build and faults included, is a failed measurement.
 
     Args:
-        case: A case's JSON form.
+        task: A task's JSON form.
         key: The kernel's.
         settings: Knobs by environment name: those of whoever asks.
     """
     with knobs.scope(**settings):
         kernel = key_from_json(dict(key))
         try:
-            return _of_family(case, kernel).to_json()
+            return _of_family(TuningTask.from_json(task), kernel).to_json()
         except CkError as problem:
             return failed(kernel, Status.FAILED, f"CK-{problem.code} {problem.message}").to_json()
 
 
-def _of_family(case: Mapping[str, Any], key: AnyKey) -> Measurement:
-    if isinstance(key, KernelKey):
-        return _measured(Case.from_json(case), key)
-    if isinstance(key, AttentionKey):
-        return _attention_measured(AttentionRun.from_json(case), key)
-    if isinstance(key, AttentionGradKey):
-        return _gradient_measured(GradientRun.from_json(case), key)
-    raise error("Z002", what=f"{key.label} is to be measured by itself")
+def _of_family(task: TuningTask, key: AnyKey) -> Measurement:
+    if key.family not in _MEASURES:
+        raise error("Z002", what=f"{key.label} is to be measured by itself")
+    return _MEASURES[key.family](task, key)
 
 
 def failed(key: AnyKey, status: Status, note: str) -> Measurement:
@@ -86,29 +80,30 @@ def _now() -> str:
     return dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds")
 
 
-def _measured(case: Case, key: KernelKey) -> Measurement:
+def _product_measured(task: TuningTask, key: GemmKey) -> Measurement:
     from cklang.build.builder import shared_builder
 
-    kernel = case.fused
-    (artifact,) = shared_builder().build_all([(key, kernel.epilogue)])
+    kernel, functions = task.fused, task.functions
+    (result,) = kernel.results
+    (artifact,) = shared_builder().build_all([(key, functions)])
     device = open_device()
-    operands = _operands(case)
-    inputs, result = list(operands.values())[:-1], operands[kernel.result.name]
-    problem = case.problem
-    with placed(device, _regions(operands, kernel.result.name)) as places:
-        by_name = dict(zip(operands, places, strict=True))
-        addresses = [by_name[each.value] for each in problem.inputs]
-        with bare_launch(device, artifact, problem, addresses) as launch:
+    operands = _operands(task)
+    inputs, output = list(operands.values())[:-1], operands[result.name]
+    (stage,) = family_of(key.signature).operands(task.problem, key, functions).stages
+    with placed(device, _regions(operands, result.name)) as places:
+        addresses = dict(zip(operands, places, strict=True))
+        with standalone_launch(device, [stage], [artifact], addresses) as launch:
             launch()
             device.synchronize()
             counters = _counters(device)
             spent = None if device.emulated else microseconds(device, launch)
-    ratio = error_ratio(kernel, inputs, result)
+    ratio = error_ratio(kernel, inputs, output)
 
     def price() -> Price:
-        if spent is None:
-            return *_predicted(device, artifact, problem, counters), counters
-        return spent, MICROSECONDS, counters
+        if spent is not None:
+            return spent, MICROSECONDS, counters
+        built = {key: artifact.resources}
+        return _emulated(device, key, task.problem, counters, built)
 
     return _judged(key, ratio, price)
 
@@ -131,56 +126,62 @@ def _judged(key: AnyKey, ratio: float, price: Callable[[], Price]) -> Measuremen
     )
 
 
-def _attention_measured(run: AttentionRun, key: AttentionKey) -> Measurement:
+def _attention_measured(task: TuningTask, key: AttentionKey) -> Measurement:
     device = open_device()
-    rng = np.random.default_rng(0)
-    arrays = run_operands(run, [_array(held, rng) for held in run.storage])
+    arrays = operands_of(task, _inputs(task))
 
     def price() -> Price:
         if not device.emulated:
-            costs = measurement([key], run.filling, run.problem, device.spec)
+            costs = measurement([key], task.functions, task.problem, device.spec)
             return costs.values[0], MICROSECONDS, {}
-        _, instructions = called(run, key, arrays)
-        return _emulated(device, key, run.problem, instructions or 0)
+        _, instructions = called(task, key, arrays)
+        counters = {"instructions": float(instructions or 0)}
+        return _emulated(device, key, task.problem, counters, {})
 
-    return _judged(key, error_ratio_of(run, key, arrays), price)
+    return _judged(key, error_ratio_of(task, key, arrays), price)
 
 
-def _gradient_measured(run: GradientRun, key: AttentionGradKey) -> Measurement:
+def _gradient_measured(task: TuningTask, key: AttentionGradKey) -> Measurement:
     device = open_device()
-    rng = np.random.default_rng(0)
-    arrays = run_operands(run.forward, [_array(held, rng) for held in run.forward.storage])
+    arrays = operands_of(task, _inputs(task))
 
     def price() -> Price:
-        made = prepared(run, key, arrays)
-        with made.call.ready(made.addresses) as launch:
+        gradients = prepared(task, key, arrays)
+        with gradients.call.ready(gradients.addresses) as launch:
             if not device.emulated:
                 return microseconds(device, launch), MICROSECONDS, {}
             before = launch()
             device.synchronize()
             last = device.effort()
         efforts = [each.instructions for each in (before, last) if each is not None]
-        return _emulated(device, key, run.problem, sum(efforts))
+        counters = {"instructions": float(sum(efforts))}
+        return _emulated(device, key, task.problem, counters, {})
 
-    return _judged(key, gradient_error_ratio(run, key, arrays), price)
+    return _judged(key, gradient_error_ratio(task, key, arrays), price)
+
+
+_MEASURES: Mapping[str, Callable[[TuningTask, Any], Measurement]] = {
+    "gemm": _product_measured,
+    "conv": _product_measured,
+    "attention": _attention_measured,
+    "attention_backward": _gradient_measured,
+}
+"""How a kernel of each family is measured and checked."""
 
 
 def _emulated(
     device: Device,
-    key: AttentionKey | AttentionGradKey,
-    problem: AttentionCase | AttentionGradCase,
-    instructions: int,
+    key: AnyKey,
+    problem: Any,
+    counters: Mapping[str, float],
+    built: Mapping[AnyKey, Resources],
 ) -> Price:
-    """Return the price of a call that took so many instructions: what the model predicts of it."""
-    counters = {"instructions": float(instructions)}
+    """Return what the model predicts of a kernel, or the instructions that its call took."""
     try:
-        if isinstance(problem, AttentionCase):
-            times = attention_times([cast(AttentionKey, key)], problem, device.spec)
-        else:
-            times = attention_grad_times([cast(AttentionGradKey, key)], problem, device.spec)
+        cost = family_of(key.signature).cost([key], device.spec, built)
+        return float(cost.times(problem)[0]), PREDICTED, counters
     except CkUnsupportedError:
         return counters["instructions"], INSTRUCTIONS, counters
-    return float(times[0]), PREDICTED, counters
 
 
 def _counters(device: Device) -> dict[str, float]:
@@ -194,25 +195,18 @@ def _counters(device: Device) -> dict[str, float]:
     return counted
 
 
-def _predicted(
-    device: Device, artifact: Artifact, problem: AnyProblem, counters: Mapping[str, float]
-) -> tuple[float, str]:
-    used = artifact.resources
-    held = Resources(vgprs=used.vgprs, lds_bytes=used.lds_bytes)
-    try:
-        found = estimate(artifact.gemm, problem, spec=device.spec, resources=held)
-    except CkUnsupportedError:
-        return counters["instructions"], INSTRUCTIONS
-    return found.us, PREDICTED
-
-
-def _operands(case: Case) -> dict[str, npt.NDArray[Any]]:
-    """Return random inputs and an unwritten result by name, laid out as the case says."""
+def _operands(task: TuningTask) -> dict[str, npt.NDArray[Any]]:
+    """Return random inputs and an unwritten result by name, laid out as the task says."""
     rng = np.random.default_rng(0)
-    return {name: _array(storage, rng) for name, storage in case.places.items()}
+    return {name: _array(layout, rng) for name, layout in task.places.items()}
 
 
-def _array(storage: Storage, rng: np.random.Generator) -> npt.NDArray[Any]:
+def _inputs(task: TuningTask) -> list[npt.NDArray[Any]]:
+    """Return random inputs alone."""
+    return list(_operands(task).values())[: len(task.fused.inputs)]
+
+
+def _array(storage: TensorLayout, rng: np.random.Generator) -> npt.NDArray[Any]:
     size = storage.dtype.bytes
     _, high = arrays.extent_of(storage.shape, storage.strides, size)
     flat = _values(storage.dtype, max(high // size, 1), rng)

@@ -9,30 +9,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cklang.arch import ArchSpec
-from cklang.attention_keys import ReduceKey
-from cklang.build.record import Artifact
-from cklang.device.device import Device, Effort, open_device
-from cklang.families.attention.problem import AttentionCase, AttentionGradCase
-from cklang.families.attention.standalone import bare_attention, bare_gradient, contents_of
-from cklang.families.conv.problem import AnyProblem
-from cklang.families.family import NOTHING, Asked, ChosenKey, Filling
-from cklang.runtime.standalone_launch import bare_launch
+from cklang.device.device import Device, open_device
+from cklang.families import family_of
+from cklang.fusion.functions import Functions
+from cklang.keys import AnyKey
+from cklang.runtime.standalone_launch import standalone_launch
 
 __all__ = ["Costs", "Measure", "measurement", "microseconds"]
 
 _WARM = 3
 _REPEATS = 20
 _ROUNDS = 3
-_FILLING = 0x3C
-"""Bytes of operands: a small number in every floating format, so that nothing is infinite."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,17 +39,19 @@ class Costs:
     device: str
 
 
-_Launch = AbstractContextManager[Callable[[], Effort | None]]
-"""Gives what launches, and returns what all launches but the last took on the emulator."""
-_Launches = Callable[[Artifact], _Launch]
-
-Measure = Callable[[Sequence[ChosenKey], Filling, Asked, ArchSpec], Costs]
+Measure = Callable[[Sequence[AnyKey], Functions, Any, ArchSpec], Costs]
 
 
 def measurement(
-    keys: Sequence[ChosenKey], filling: Filling, problem: Asked, spec: ArchSpec
+    keys: Sequence[AnyKey], functions: Functions, problem: Any, spec: ArchSpec
 ) -> Costs:
     """Build the kernels and measure each on the device that a call would run on.
+
+    Args:
+        keys: The kernels.
+        functions: What fills each.
+        problem: What they compute.
+        spec: The GPU.
 
     Raises:
         CkBuildError: B rows, a kernel cannot be built; CkDeviceError: D and E rows.
@@ -62,64 +59,49 @@ def measurement(
     from cklang.build.builder import shared_builder
     from cklang.selection.context import device_of
 
-    artifacts = shared_builder().build_all([(key, filling) for key in keys])
+    builder = shared_builder()
+    builder.build_all([(key, functions) for key in keys])
     device = open_device(device_of(spec))
     with ExitStack() as stack:
-        launches = _launches(device, problem, stack)
-        values = tuple(_cost(device, launches(artifact)) for artifact in artifacts)
+        memory = _Memory(device, stack)
+        values = tuple(_cost(device, memory, key, functions, problem) for key in keys)
     unit = "wave instructions (no time: the GPU is emulated)" if device.emulated else "µs"
     return Costs(values=values, unit=unit, device=str(device))
 
 
-def _launches(device: Device, problem: Asked, stack: ExitStack) -> _Launches:
-    """Return what makes a launch of a kernel on memory that ``stack`` frees."""
-    if isinstance(problem, AttentionGradCase | AttentionCase):
-        forward = problem if isinstance(problem, AttentionCase) else problem.forward
-        contents = contents_of(forward)
-        addresses = {name: _placed(device, held, stack) for name, held in contents.items()}
-        if isinstance(problem, AttentionCase):
-            return partial(_attention_launch, device, problem, addresses)
-        return partial(_gradient_launch, device, problem, addresses)
-    places = [_placed(device, np.full(n, _FILLING, np.uint8), stack) for n in _sizes(problem)]
-    return partial(_product_launch, device, problem, places)
+class _Memory:
+    """The operands of a problem on a device; kernels that are measured in turn share them."""
+
+    def __init__(self, device: Device, stack: ExitStack) -> None:
+        self._device, self._stack = device, stack
+        self._places: dict[tuple[str, int], int] = {}
+
+    def addresses(self, contents: Mapping[str, npt.NDArray[np.uint8]]) -> dict[str, int]:
+        """Return where each value is."""
+        return {name: self._place(name, each) for name, each in contents.items()}
+
+    def _place(self, name: str, contents: npt.NDArray[np.uint8]) -> int:
+        known = self._places.get((name, contents.nbytes))
+        if known is None:
+            known = self._device.allocate(contents.nbytes)
+            self._stack.callback(self._device.free, known)
+            self._device.copy_in(known, contents.ctypes.data, contents.nbytes)
+            self._places[name, contents.nbytes] = known
+        return known
 
 
-def _attention_launch(
-    device: Device, problem: AttentionCase, addresses: Mapping[str, int], artifact: Artifact
-) -> _Launch:
-    return bare_attention(device, artifact, problem, addresses)
-
-
-def _gradient_launch(
-    device: Device, problem: AttentionGradCase, addresses: Mapping[str, int], artifact: Artifact
-) -> _Launch:
+def _cost(
+    device: Device, memory: _Memory, key: AnyKey, functions: Functions, problem: Any
+) -> float:
+    """Return what a kernel takes by itself, with the launches that a choice of it entails."""
     from cklang.build.builder import shared_builder
 
-    key = ReduceKey(False, problem.forward.signature.dtype, artifact.key.arch)
-    (summing,) = shared_builder().build_all([(key, NOTHING)])
-    return bare_gradient(device, artifact, summing, problem, addresses)
-
-
-def _product_launch(
-    device: Device, problem: AnyProblem, places: Sequence[int], artifact: Artifact
-) -> _Launch:
-    return bare_launch(device, artifact, problem, places)
-
-
-def _sizes(problem: AnyProblem) -> list[int]:
-    """Bytes of all that a kernel reads or writes."""
-    return [max(1, each.span * each.dtype.bits // 8) for each in problem.inputs]
-
-
-def _placed(device: Device, contents: npt.NDArray[np.uint8], stack: ExitStack) -> int:
-    pointer = device.allocate(contents.nbytes)
-    stack.callback(device.free, pointer)
-    device.copy_in(pointer, contents.ctypes.data, contents.nbytes)
-    return pointer
-
-
-def _cost(device: Device, launched: _Launch) -> float:
-    with launched as launch:
+    operands = family_of(key.signature).operands(problem, key, functions)
+    stages = operands.stages
+    artifacts = shared_builder().build_all([(stage.key, stage.functions) for stage in stages])
+    sizes = {name: each.nbytes for name, each in operands.contents.items()}
+    addresses = memory.addresses(operands.contents)
+    with standalone_launch(device, stages, artifacts, addresses, sizes) as launch:
         if not device.emulated:
             return microseconds(device, launch)
         before = launch()

@@ -24,7 +24,7 @@ from cklang.errors import error
 from cklang.families.cost_constants import Constants
 from cklang.families.gemm.cost.terms import costs, geometry, step_time, times
 from cklang.families.gemm.cost.traits import Columns, Floats
-from cklang.keys import Signature
+from cklang.families.gemm.key import Signature
 from cklang.types import Kind
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 SCHEMA_VERSION = 1
-_FOLDER = Path(__file__).parent / "learned"
+_FOLDER = Path(__file__).parent / "rankers"
 _FAR = 12.0
 """The distance to a problem that is not there: more than between any two in the tables."""
 _LEAST_LOGIT = -30.0

@@ -20,14 +20,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cklang import knobs
-from cklang.attention_keys import AnyKey
 from cklang.errors import CkUnsupportedError, error
 from cklang.families.attention.problem import AttentionCase
 from cklang.families.attention_backward.stages import GradientKind
-from cklang.families.family import Asked
+from cklang.keys import AnyKey
 from cklang.toolchain.paths import cache_root
-from cklang.tune.attention import AttentionRun
-from cklang.tune.case import AnyCase, Call, calls_of, problem_text
+from cklang.tune.task import Call, TuningTask, problem_text, tasks_of
 
 if TYPE_CHECKING:
     from cklang.arch import ArchSpec
@@ -49,7 +47,7 @@ _UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 class TunedProblem:
     """What a session found for one problem."""
 
-    problem: Asked
+    problem: Any
     question: Question
     favourite: AnyKey
     """What the model takes for the quickest."""
@@ -105,8 +103,8 @@ class TuningReport:
 class _Search:
     """One problem while it is worked on."""
 
-    case: AnyCase
-    problem: Asked
+    task: TuningTask
+    problem: Any
     question: Question
     pool: AnyPool
     order: list[int]
@@ -207,9 +205,9 @@ def autotune(
     path = Path(database) if database is not None else database_path()
     with knobs.scope(CKLANG_DEVICE=opened.name), Database(path) as store, ExitStack() as stack:
         searches = [
-            _search(op, case, store, limit, patience)
+            _search(op, task, store, limit, patience)
             for call in problems
-            for case in calls_of(op, call, kind)
+            for task in tasks_of(op, call, kind)
         ]
         measurer = _measurer(executor, opened.name, stack)
         for some in _rounds(searches, start + seconds):
@@ -246,7 +244,7 @@ def seconds_of(budget: str | float) -> float:
     raise error("K002", what="a budget", want="as in 60s, 5m or 1h, or seconds", got=budget)
 
 
-def question_of(problem: Asked, spec: ArchSpec) -> Question:
+def question_of(problem: Any, spec: ArchSpec) -> Question:
     """Return what measurements of ``problem`` on a device with ``spec`` are stored under."""
     from cklang.build.builder import shared_builder
     from cklang.build.steps import identity
@@ -262,22 +260,22 @@ def question_of(problem: Asked, spec: ArchSpec) -> Question:
     return Question(problem=text, arch=spec.name, toolchain=toolchain, device=device)
 
 
-def _search(op: Op, case: AnyCase, store: Database, limit: int, patience: int) -> _Search:
+def _search(op: Op, task: TuningTask, store: Database, limit: int, patience: int) -> _Search:
     from cklang.device.device import target_of
     from cklang.selection.select import find
     from cklang.selection.strategy import FirstFit
 
     spec = target_of().spec
     request = replace(op.request, strategy=FirstFit())
-    found = find(case.problem, spec, request, case.filling)
-    problem: Asked = found.problem
-    if isinstance(case, AttentionRun) and isinstance(problem, AttentionCase):
-        case = case.in_splits(problem.problem.splits)
-    pool: AnyPool = found.pool
+    selection = find(task.problem, spec, request, task.functions)
+    problem = selection.problem
+    if isinstance(problem, AttentionCase):
+        task = task.in_splits(problem.problem.splits)
+    pool: AnyPool = selection.pool
     question = question_of(problem, spec)
     known = {m.key.digest: m for m in store.measurements(question)}
     return _Search(
-        case=case,
+        task=task,
         problem=problem,
         question=question,
         pool=pool,
@@ -287,7 +285,7 @@ def _search(op: Op, case: AnyCase, store: Database, limit: int, patience: int) -
     )
 
 
-def _order(pool: AnyPool, problem: Asked) -> list[int]:
+def _order(pool: AnyPool, problem: Any) -> list[int]:
     """Return the places of the legal kernels, by predicted time if the model knows them."""
     legal = pool.legal(problem)
     try:
@@ -332,9 +330,9 @@ def _by_worker(worker: Worker, some: _Round) -> Iterator[tuple[_Search, Measurem
     from cklang.build.builder import shared_builder
 
     # Side by side; failures are met again, and told, where the kernel is measured.
-    shared_builder().build_many([(key, search.case.filling) for search, key in some])
+    shared_builder().build_many([(key, search.task.functions) for search, key in some])
     for search, key in some:
-        yield search, worker.measure(search.case, key)
+        yield search, worker.measure(search.task, key)
 
 
 def _by_executor(
@@ -343,7 +341,7 @@ def _by_executor(
     from cklang.tune.measure import measure
 
     tasks = [
-        (search, key, executor.submit(measure, search.case.to_json(), key.to_json(), told))
+        (search, key, executor.submit(measure, search.task.to_json(), key.to_json(), told))
         for search, key in some
     ]
     for search, key, task in tasks:

@@ -9,10 +9,10 @@ from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any
 
-from cklang.attention_keys import AnyKey
-from cklang.tune.case import AnyCase
+from cklang.keys import AnyKey
 from cklang.tune.database import Measurement, Status
 from cklang.tune.measure import failed, measure
+from cklang.tune.task import TuningTask
 
 __all__ = ["Worker"]
 
@@ -44,11 +44,11 @@ class Worker:
     ) -> None:
         self._end()
 
-    def measure(self, case: AnyCase, key: AnyKey) -> Measurement:
+    def measure(self, task: TuningTask, key: AnyKey) -> Measurement:
         """Return what measuring gave, whatever becomes of the process."""
         link = self._link or self._start()
         try:
-            link.send((case.to_json(), key.to_json(), self._settings))
+            link.send((task.to_json(), key.to_json(), self._settings))
             if not link.poll(self._limit):
                 self._end()
                 note = f"it had not ended after {self._limit:g} s"

@@ -15,8 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cklang.attention_keys import AppendKey, CombineKey, Rotary
+from cklang.families.append.key import AppendKey, Rotary
 from cklang.families.attention.host import AppendProblem, AttentionProblem, AttentionTensor
+from cklang.families.combine.key import CombineKey
 from cklang.testing import assert_close
 from cklang.types import DType, bf16, f16
 from tests.support.arrays import Array

@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cklang as ck
-from cklang.attention_keys import MaskKind, ScoreKind
 from cklang.errors import CkError
+from cklang.families.attention.key import MaskKind, ScoreKind
 from cklang.families.attention.problem import AttentionCase
 from tests.support.algorithms import ATTENTION, NARROW
 from tests.support.attention_ops import (

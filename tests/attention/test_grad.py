@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cklang.arch import arch
-from cklang.attention_keys import AttentionGradKey, GradPipeline, ReduceKey
 from cklang.families.attention.cost import AttentionShape
 from cklang.families.attention.host import (
     AttentionGradProblem,
@@ -26,6 +25,8 @@ from cklang.families.attention.host import (
 from cklang.families.attention.pipelines import parts_of_dq
 from cklang.families.attention.space import attention_grad_algorithms
 from cklang.families.attention_backward.cost import attention_grad_estimate, reduce_estimate
+from cklang.families.attention_backward.key import AttentionGradKey, GradPipeline
+from cklang.families.reduce.key import ReduceKey
 from cklang.ir.philox import keep_mask
 from cklang.testing import assert_close
 from cklang.types import f16, f32

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cklang.attention_keys import AttentionKey
 from cklang.families.attention.host import AttentionOperand, AttentionProblem, AttentionTensor
+from cklang.families.attention.key import AttentionKey
 from cklang.families.attention.lower import lower_attention
 from tests.support.attention_harness import Inputs, build, check, key_of, run
 

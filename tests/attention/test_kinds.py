@@ -16,8 +16,8 @@ import pytest
 
 import cklang as ck
 from cklang.arch import arch as arch_of
-from cklang.attention_keys import AttentionAlgorithm
 from cklang.errors import CkError
+from cklang.families.attention.key import AttentionAlgorithm
 from cklang.families.attention.space import attention_algorithms
 from cklang.testing import report
 from cklang.types import DType

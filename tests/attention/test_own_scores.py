@@ -8,14 +8,14 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from cklang.families.attention.select import select_attention
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import cklang as ck
-from cklang.attention_keys import AttentionKey, ScoreKind
 from cklang.errors import CkError, error
 from cklang.families.attention import call
-from cklang.families.attention.select import select_attention
+from cklang.families.attention.key import AttentionKey, ScoreKind
 from cklang.runtime.op import Op
 from tests.support.arrays import Array
 from tests.support.checks import check, launches

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cklang.attention_keys import AttentionAlgorithm, AttentionKey, AttentionPipeline
 from cklang.device.device import open_device
 from cklang.families.attention.host import AttentionProblem, AttentionTensor
+from cklang.families.attention.key import AttentionAlgorithm, AttentionKey, AttentionPipeline
 from cklang.hipcc import driver
 from cklang.toolchain.compilers import find_ck_tree
 from cklang.types import DType, bf16, f16, f32, fp8_fnuz

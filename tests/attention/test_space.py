@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cklang.arch import all_archs, arch
-from cklang.attention_keys import AttentionPipeline, AttentionSignature
+from cklang.families.attention.key import AttentionPipeline, AttentionSignature
 from cklang.families.attention.space import attention_algorithms, attention_grad_algorithms
 from cklang.types import DType, bf16, f16, f32, fp8, fp8_fnuz
 

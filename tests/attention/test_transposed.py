@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import cklang as ck
-from cklang.attention_keys import AttentionAlgorithm
 from cklang.errors import CkError
 from cklang.families.attention.host import AttentionOperand
+from cklang.families.attention.key import AttentionAlgorithm
 from cklang.testing import assert_close
 from cklang.testing.compare import largest_ratio
 from cklang.types import DType, bf16, f16

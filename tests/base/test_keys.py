@@ -12,19 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cklang.errors import CkValueError
-from cklang.keys import (
-    SCHEMA_VERSION,
+from cklang.families.gemm.key import (
     Algorithm,
     DKind,
     DOperand,
     EpilogueKind,
-    Family,
-    KernelKey,
+    GemmKey,
     Layout,
     Pipeline,
+    ProductKind,
     Scheduler,
     Signature,
 )
+from cklang.keys import SCHEMA_VERSION
 from cklang.types import DTYPES
 from tests.support.algorithms import BASE
 from tests.support.gemm_keys import OPEN
@@ -35,7 +35,7 @@ triples = st.tuples(st.integers(1, 512), st.integers(1, 512), st.integers(1, 512
 operands = st.builds(DOperand, dtype=dtypes, kind=st.sampled_from(DKind))
 signatures = st.builds(
     Signature,
-    family=st.sampled_from(Family),
+    family=st.sampled_from(ProductKind),
     dtype_a=dtypes,
     dtype_b=dtypes,
     dtype_acc=dtypes,
@@ -70,22 +70,22 @@ algorithms = st.builds(
     num_wave_groups=counts,
     transpose_c=st.booleans(),
 )
-keys = st.builds(KernelKey, signatures, algorithms, st.sampled_from(["gfx90a", "gfx942", "gfx950"]))
+keys = st.builds(GemmKey, signatures, algorithms, st.sampled_from(["gfx90a", "gfx942", "gfx950"]))
 
 
 @given(keys)
-def test_json_round_trip(key: KernelKey) -> None:
-    assert KernelKey.from_json(json.loads(json.dumps(key.to_json()))) == key
+def test_json_round_trip(key: GemmKey) -> None:
+    assert GemmKey.from_json(json.loads(json.dumps(key.to_json()))) == key
 
 
 @given(keys, keys)
-def test_digest_is_equality(a: KernelKey, b: KernelKey) -> None:
+def test_digest_is_equality(a: GemmKey, b: GemmKey) -> None:
     assert (a.digest == b.digest) == (a == b)
     assert (a.label == b.label) == (a == b)
 
 
 @given(keys, st.data())
-def test_every_field_is_in_the_identity(key: KernelKey, data: st.DataObject) -> None:
+def test_every_field_is_in_the_identity(key: GemmKey, data: st.DataObject) -> None:
     for part, strategy in (("signature", signatures), ("algorithm", algorithms)):
         record: Any = getattr(key, part)
         other = data.draw(strategy)
@@ -96,11 +96,11 @@ def test_every_field_is_in_the_identity(key: KernelKey, data: st.DataObject) -> 
 
 
 @given(keys)
-def test_stencils_differ_from_their_fills_only_by_the_epilogue(key: KernelKey) -> None:
+def test_stencils_differ_from_their_fills_only_by_the_epilogue(key: GemmKey) -> None:
     stencil = key.stencil
     assert stencil.signature.epilogue == ""
     refilled = replace(stencil.signature, epilogue=key.signature.epilogue)
-    assert KernelKey(refilled, stencil.algorithm, stencil.arch) == key
+    assert GemmKey(refilled, stencil.algorithm, stencil.arch) == key
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_stencils_differ_from_their_fills_only_by_the_epilogue(key: KernelKey) -
 def test_unknown_or_illegal_json_is_refused(
     path: tuple[str, ...], value: object, code: str
 ) -> None:
-    good = KernelKey(
+    good = GemmKey(
         OPEN,
         BASE,
         "gfx942",
@@ -128,12 +128,12 @@ def test_unknown_or_illegal_json_is_refused(
         record = record[step]
     record[path[-1]] = value
     with pytest.raises(CkValueError) as caught:
-        KernelKey.from_json(good)
+        GemmKey.from_json(good)
     assert caught.value.code == code
 
 
 def test_a_missing_field_is_refused() -> None:
     with pytest.raises(CkValueError, match="missing signature field"):
-        KernelKey.from_json(
+        GemmKey.from_json(
             {"version": SCHEMA_VERSION, "arch": "gfx942", "signature": {}, "algorithm": {}}
         )

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cklang as ck
-from cklang.keys import Algorithm, Reduction
+from cklang.families.gemm.key import Algorithm, Reduction
 from cklang.runtime.op import Op
 from cklang.testing.strategies import Layout, arrays, extents, strided
 from cklang.types import DTYPES, e8m0

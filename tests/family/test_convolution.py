@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import cklang as ck
 from cklang.errors import CkError
-from cklang.keys import ConvSpecial, Reduction
+from cklang.families.gemm.key import ConvSpecial, Reduction
 from cklang.runtime.op import Op
 from cklang.types import DType
 from tests.support.algorithms import narrow

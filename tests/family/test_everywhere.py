@@ -16,7 +16,14 @@ import pytest
 
 import cklang as ck
 from cklang.arch import arch
-from cklang.keys import Algorithm, EpilogueKind, Family, Pipeline, Reduction, Scheduler
+from cklang.families.gemm.key import (
+    Algorithm,
+    EpilogueKind,
+    Pipeline,
+    ProductKind,
+    Reduction,
+    Scheduler,
+)
 from cklang.runtime.op import Op
 from cklang.types import DType, TensorType
 from tests.support.algorithms import DEEP, WIDE, pipelined
@@ -237,7 +244,13 @@ def check_case(case: Case, covered: Callable[..., None]) -> None:
         for args in calls:
             check(op, args, case.arch)
     (launch,) = launches(op)
-    family = Family.BATCHED if case.is_batch else Family.GROUPED if case.is_group else Family.GEMM
+    family = (
+        ProductKind.BATCHED
+        if case.is_batch
+        else ProductKind.GROUPED
+        if case.is_group
+        else ProductKind.GEMM
+    )
     key = launch.artifact.gemm
     assert key.signature.family is family
     assert key.signature.layouts == f"{case.layouts}r"

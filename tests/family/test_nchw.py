@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cklang.families.layout_copy.launch import loaded_transpose
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,12 +21,12 @@ from cklang.build.builder import Builder, shared_builder
 from cklang.build.store import Store
 from cklang.device.device import open_device
 from cklang.errors import CkError
-from cklang.families.family import NOTHING
-from cklang.families.layout_copy.launch import loaded_transpose
-from cklang.families.layout_copy.plan import Transposition, packed_strides
+from cklang.families.layout_copy.key import LayoutCopyKey
+from cklang.families.layout_copy.plan import Transposition
+from cklang.families.tensor_layout import packed_strides
 from cklang.frontend.convolution import LAYOUTS
+from cklang.fusion.functions import NO_FUNCTIONS
 from cklang.ir.windows import Role
-from cklang.plain_keys import TransposeKey
 from cklang.runtime.op import Op
 from tests.support.algorithms import narrow
 from tests.support.arrays import eighths
@@ -112,13 +113,13 @@ def test_declared_copies_are_bundled_and_made_without_headers(tmp_path: Path) ->
     args, registry = numbers(*SHAPES[forward]), ck.Registry("nchw")
     single(forward).declare(*args, device="emu:gfx942", registry=registry)
     assert ck.Registry.from_json(registry.to_json()).same_as(registry)
-    made = [kernel.key for kernel in registry if isinstance(kernel.key, TransposeKey)]
-    assert made == [TransposeKey(2, 1, 1, "gfx942")], "odd extents: one kernel for all copies"
+    made = [kernel.key for kernel in registry if isinstance(kernel.key, LayoutCopyKey)]
+    assert made == [LayoutCopyKey(2, 1, 1, "gfx942")], "odd extents: one kernel for all copies"
     builder, path = shared_builder(), tmp_path / "nchw.ckb"
-    stencil = builder.stencil_files((made[0], NOTHING))
+    stencil = builder.stencil_files((made[0], NO_FUNCTIONS))
     bundle.write(path, [stencil], compiler=builder.toolchain.identity, headers="a tree")
     lacking = Builder(Store(tmp_path / "cache"), builder.toolchain, None, (bundle.read(path),))
-    (artifact,) = lacking.build_all([(made[0], NOTHING)])
+    (artifact,) = lacking.build_all([(made[0], NO_FUNCTIONS)])
     assert artifact.key == made[0]
     assert artifact.code_object.stat().st_size > 0
 
@@ -231,7 +232,9 @@ def test_other_ranks(op: Op, covered: Covered) -> None:
 # --- the kernel itself
 
 
-def copied(array: np.ndarray, target: np.ndarray, key: TransposeKey | None = None) -> TransposeKey:
+def copied(
+    array: np.ndarray, target: np.ndarray, key: LayoutCopyKey | None = None
+) -> LayoutCopyKey:
     """Copy ``array`` to the places of ``target`` by a kernel, and return the kernel's key."""
     size = array.itemsize
     copy = Transposition(
@@ -246,7 +249,7 @@ def copied(array: np.ndarray, target: np.ndarray, key: TransposeKey | None = Non
     )
     gpu = "gfx942" if key is None else key.arch
     key = key or copy.key(arch(gpu))
-    (artifact,) = shared_builder().build_all([(key, NOTHING)])
+    (artifact,) = shared_builder().build_all([(key, NO_FUNCTIONS)])
     device = open_device(f"emu:{gpu}")
     kernel = loaded_transpose(device, artifact)
     shape = kernel.prepare(copy)
@@ -283,7 +286,7 @@ def test_any_strides(pair: tuple[np.ndarray, np.ndarray]) -> None:
     """One kernel, which moves single elements, copies all and writes nothing in between."""
     source, target = pair
     source[...] = (np.arange(source.size) % 30011).reshape(source.shape)
-    copied(source, target, TransposeKey(2, 1, 1, "gfx942"))
+    copied(source, target, LayoutCopyKey(2, 1, 1, "gfx942"))
     np.testing.assert_array_equal(target, source)
     whole = target.base if target.base is not None else target
     assert np.count_nonzero(whole == -1) == whole.size - target.size
@@ -316,7 +319,7 @@ def test_elements_and_gpus(gpu: str, dtype: type, covered: Covered) -> None:
         shape = (2, 72, 9 * 8) if width > 1 else (2, 67, 71)
         source: np.ndarray = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
         target: np.ndarray = np.zeros((2, *shape[:0:-1]), dtype)
-        copied(source, target.transpose(0, 2, 1), TransposeKey(size, width, width, gpu))
+        copied(source, target.transpose(0, 2, 1), LayoutCopyKey(size, width, width, gpu))
         np.testing.assert_array_equal(target.transpose(0, 2, 1), source)
     covered("transpose", f"{size} bytes", gpu)
 
@@ -336,7 +339,7 @@ def test_launch_of_more_than_two_gigabytes() -> None:
         target_alignment=4,
     )
     key = copy.key(arch("gfx942"))
-    (artifact,) = shared_builder().build_all([(key, NOTHING)])
+    (artifact,) = shared_builder().build_all([(key, NO_FUNCTIONS)])
     kernel = loaded_transpose(open_device("emu:gfx942"), artifact)
     # 2 channels at once, which lie half a GiB apart.
     assert kernel.prepare(copy).grid == (3 * 32 * 2**28 // 64, 1, 1)

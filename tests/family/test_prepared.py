@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import cklang as ck
 from cklang.device.preshuffle import Arrangement
 from cklang.errors import CkError
+from cklang.families.gemm.key import Pipeline
 from cklang.families.gemm.problem import Matrix, Problem
-from cklang.keys import Pipeline
 from cklang.testing.strategies import extents
 from cklang.types import DTYPES
 from tests.support.algorithms import DEEP, narrow, pipelined, wide

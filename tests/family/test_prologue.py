@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 import cklang as ck
 from cklang.arch import arch
 from cklang.errors import CkUnsupportedError
+from cklang.families.gemm.key import DKind, Pipeline, Reduction, Signature
+from cklang.families.gemm.key import Layout as MatrixLayout
 from cklang.families.gemm.lower import PROLOGUES, lower
 from cklang.families.gemm.problem import ComputedMatrix, Problem
-from cklang.fusion.plan import FusionPlan
+from cklang.fusion.plan import Plan
 from cklang.ir.nodes import Function
-from cklang.keys import DKind, Pipeline, Reduction, Signature
-from cklang.keys import Layout as MatrixLayout
-from cklang.runtime.op import op_from_ir
+from cklang.runtime.ir_text import op_from_ir
 from cklang.selection.rules import objections
 from cklang.testing.programs import computed_products
 from cklang.testing.strategies import Layout, arrays, extents, strided
@@ -123,7 +123,7 @@ class TestProblems:
 
     def test_the_source_leaves_a_hole_for_each_function(self) -> None:
         args = weights(64, 64, 64)
-        (kernel,) = instance(FusionPlan, dequantised.fusion(*args)).kernels
+        (kernel,) = instance(Plan, dequantised.fusion(*args)).kernels
         problem = only(Problem, dequantised.problems(*args))
         key = ck.select(problem, arch="gfx942").key
         source = lower(key, kernel.epilogue)

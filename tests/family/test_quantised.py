@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import cklang as ck
+from cklang.families.gemm.key import DKind
 from cklang.families.gemm.problem import Problem
-from cklang.keys import DKind
 from cklang.types import DTYPES
 from tests.support.checks import check
 from tests.support.typed import only

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cklang as ck
-from cklang.keys import Algorithm, Reduction
+from cklang.families.gemm.key import Algorithm, Reduction
 from cklang.testing.strategies import extents
 from tests.support.algorithms import narrow, wide
 from tests.support.arrays import drawn, mnk

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import cklang as ck
 from cklang.errors import CkError
+from cklang.families.gemm.key import Algorithm, Pipeline, Scheduler
 from cklang.families.gemm.problem import Problem
 from cklang.ir.numeric import Array, kept24
-from cklang.keys import Algorithm, Pipeline, Scheduler
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.testing import assert_close
 from tests.support.algorithms import pipelined, wide

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import cklang as ck
-from cklang.keys import Algorithm, EpilogueKind, Pipeline, Scheduler
+from cklang.families.gemm.key import Algorithm, EpilogueKind, Pipeline, Scheduler
 from cklang.types import DType
 from tests.support.algorithms import pipelined, wide
 from tests.support.arrays import drawn, laid_out_as, mnk

@@ -14,9 +14,10 @@ import cklang as ck
 from cklang.errors import CkError
 from cklang.families.attention.functions import attention_fill
 from cklang.families.attention.masks import WindowMask, split_mask
-from cklang.families.attention.plan import AttentionPlan, region_hash
+from cklang.families.attention.plan import region_hash
 from cklang.families.attention.variants import variant_of
 from cklang.fusion.partition import plan_of
+from cklang.fusion.plan import Plan
 from cklang.ir.attention import INDICES, region_params
 from cklang.ir.nodes import Function
 from cklang.reference.evaluate import evaluate
@@ -24,7 +25,7 @@ from cklang.reference.evaluate import evaluate
 B, H, G, S, T, D, E = ck.dims("B H G S T D E")
 
 
-def planned(**options: Any) -> AttentionPlan:
+def planned(**options: Any) -> Plan:
     """Return the plan of an attention; options are texts of its arguments."""
     source = ", ".join(f"{name}={text}" for name, text in options.items())
     namespace: dict[str, Any] = {"ck": ck, **{d.name: d for d in (B, H, G, S, T, D, E)}}
@@ -41,7 +42,7 @@ def planned(**options: Any) -> AttentionPlan:
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
     exec(compile(text, name, "exec"), namespace)
     found = plan_of(namespace["f"].program.specialise())
-    assert isinstance(found, AttentionPlan)
+    assert isinstance(found, Plan)
     return found
 
 
@@ -261,7 +262,7 @@ def test_what_is_computed_of_o_is_a_region() -> None:
     namespace: dict[str, Any] = {"ck": ck, "B": B, "H": H, "S": S, "D": D}
     exec(compile(text, "<output>", "exec"), namespace)
     plan = plan_of(namespace["f"].program.specialise())
-    assert isinstance(plan, AttentionPlan)
+    assert isinstance(plan, Plan)
     # slopes is read by both functions and is one tensor of the kernel.
     assert [value.name for value in plan.kernel.reads] == ["slopes", "gate", "w"]
     assert str(plan.kernel.o.type) == "bf16[B, H, S, D]"

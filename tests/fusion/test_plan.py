@@ -9,7 +9,7 @@ from cklang.errors import CkUnsupportedError
 from cklang.fusion.draw import annotated_graph, to_dot, to_mermaid
 from cklang.fusion.kernel import RULES
 from cklang.fusion.partition import plan
-from cklang.fusion.plan import Computed, FusedGemm, FusionPlan, View, epilogue_hash
+from cklang.fusion.plan import Computed, FusedGemm, Plan, View, epilogue_hash
 from cklang.ir.parser import parse_function
 from cklang.types import dims
 
@@ -19,19 +19,19 @@ PARAMS = """%x: f16[M, K], %w: f16[K, N], %v: f16[N, K], %res: f16[M, N], %rt: f
   %bias: f16[N], %col: f32[M], %s: f32[], %sq: f16[M, M], %m1: f32[M, 1], %k: i32[N]"""
 
 
-def planned(body: str, result: str = "f32[M, N]", params: str = PARAMS) -> FusionPlan:
+def planned(body: str, result: str = "f32[M, N]", params: str = PARAMS) -> Plan:
     return plan(parse_function(f"func @f({params}) -> {result} {{ {body} return %r }}"))
 
 
-def reads(found: FusionPlan) -> list[str]:
+def reads(found: Plan) -> list[str]:
     return [str(read) for read in found.kernels[-1].reads]
 
 
-def epilogue(found: FusionPlan) -> list[str]:
+def epilogue(found: Plan) -> list[str]:
     return str(found.kernels[-1].epilogue).split("\n")[1:-1]
 
 
-def rules(found: FusionPlan) -> set[str]:
+def rules(found: Plan) -> set[str]:
     return {each.rule for each in found.decisions}
 
 
@@ -377,7 +377,7 @@ def test_several_results_are_refused() -> None:
     assert caught.value.code == "X001"
 
 
-def _sum_of(count: int) -> FusionPlan:
+def _sum_of(count: int) -> Plan:
     params = ", ".join(
         ["%x: f16[M, K]", "%w: f16[K, N]"] + [f"%d{i}: f32[M, N]" for i in range(count)]
     )
@@ -404,7 +404,7 @@ def test_long_chains_are_planned() -> None:
 INTEGERS = "%x: i8[M, K], %w: i8[K, N], %bias: i32[M, N]"
 
 
-def integers(body: str, result: str) -> FusionPlan:
+def integers(body: str, result: str) -> Plan:
     return plan(
         parse_function(
             f"func @f({INTEGERS}) -> {result} {{ %g: i32[M, N] = gemm(%x, %w) {body} return %r }}"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cklang.errors import CkUnsupportedError
 from cklang.fusion.partition import plan
 from cklang.fusion.parts import joined
-from cklang.fusion.plan import MAX_READS, FusionPlan, epilogue_text
+from cklang.fusion.plan import MAX_READS, Plan, epilogue_text
 from cklang.fusion.unfuse import kernel_function
 from cklang.ir.nodes import Function
 from cklang.ir.parser import parse_function
@@ -22,7 +22,7 @@ from cklang.testing import assert_close
 from cklang.testing.programs import arguments, epilogues, gemm_functions, programs
 
 
-def run(found: FusionPlan, arrays: tuple[Any, ...]) -> Any:
+def run(found: Plan, arrays: tuple[Any, ...]) -> Any:
     """Evaluate kernels in launch order; each reads parameters and what came before."""
     known = dict(zip((value.name for value in found.function.params), arrays, strict=True))
     for kernel in found.kernels:
@@ -56,7 +56,7 @@ def test_kernels_after_one_another_are_the_function(data: st.DataObject) -> None
     check_shape(found)
 
 
-def planned(function: Function) -> FusionPlan | None:
+def planned(function: Function) -> Plan | None:
     """Plan a random program; None when it reads more than a kernel can."""
     try:
         return plan(function)
@@ -66,7 +66,7 @@ def planned(function: Function) -> FusionPlan | None:
         return None
 
 
-def check_shape(found: FusionPlan) -> None:
+def check_shape(found: Plan) -> None:
     """What every plan promises."""
     function = found.function
     ready = {value.name for value in function.params}

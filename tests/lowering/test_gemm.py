@@ -13,19 +13,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cklang.errors import CkInternalError, CkUnsupportedError
-from cklang.families.gemm.lower import HOLE, lower
-from cklang.families.gemm.pipelines import PIPELINES
-from cklang.ir.nodes import Function
-from cklang.ir.parser import parse
-from cklang.keys import (
+from cklang.families.gemm.key import (
     DKind,
     EpilogueKind,
-    KernelKey,
+    GemmKey,
     Layout,
     Pipeline,
     Reduction,
     Signature,
 )
+from cklang.families.gemm.lower import HOLE, lower
+from cklang.families.gemm.pipelines import PIPELINES
+from cklang.ir.nodes import Function
+from cklang.ir.parser import parse
 from cklang.selection.candidates import candidates
 from cklang.types import DType, bf16, f16, f32, fp8, i32
 from tests.support.gemm_keys import signature as signature_of
@@ -54,9 +54,9 @@ def signature(
     return replace(signature_of(dtype, f"{layouts}r", kinds), epilogue="0" * 64)
 
 
-def key(arch: str = "gfx942", place: int = 0) -> KernelKey:
+def key(arch: str = "gfx942", place: int = 0) -> GemmKey:
     s = signature(d=((f16, "row"), (f16, "full")))
-    return KernelKey(s, candidates(s, arch)[place], arch)
+    return GemmKey(s, candidates(s, arch)[place], arch)
 
 
 def test_golden_source(request: pytest.FixtureRequest) -> None:
@@ -82,7 +82,7 @@ def test_inline_is_stencil_and_fill() -> None:
 def test_the_key_stands_in_the_source() -> None:
     text = lower(key(), region(GELU)).stencil
     (line,) = re.findall(r"^// Key: (.*)$", text, re.M)
-    assert KernelKey.from_json(json.loads(line)) == key().stencil
+    assert GemmKey.from_json(json.loads(line)) == key().stencil
 
 
 @pytest.mark.parametrize(
@@ -134,9 +134,7 @@ def test_some_pipelines_read_k_only_along_rows(pipeline: Pipeline, layouts: str)
         warps=(2, 2, 1) if row.wave_groups == 1 else (1, 1, 2),
     )
     with pytest.raises(CkUnsupportedError) as caught:
-        lower(
-            KernelKey(s, a, "gfx942"), region("func @e(%acc: f32[]) -> f32[] {\n  return %acc\n}")
-        )
+        lower(GemmKey(s, a, "gfx942"), region("func @e(%acc: f32[]) -> f32[] {\n  return %acc\n}"))
     assert caught.value.code == "L003"
 
 

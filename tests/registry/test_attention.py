@@ -16,19 +16,19 @@ from hypothesis import strategies as st
 
 import cklang as ck
 from cklang.arch import arch
-from cklang.attention_keys import (
+from cklang.errors import CkError
+from cklang.families.attention.key import (
     AttentionAlgorithm,
-    AttentionGradKey,
     AttentionKey,
     AttentionPipeline,
-    CombineKey,
-    ReduceKey,
     ScoreKind,
 )
-from cklang.errors import CkError
 from cklang.families.attention.problem import AttentionCase
-from cklang.families.family import NOTHING
-from cklang.plain_keys import PlainKey
+from cklang.families.attention_backward.key import AttentionGradKey
+from cklang.families.combine.key import CombineKey
+from cklang.families.reduce.key import ReduceKey
+from cklang.fusion.functions import NO_FUNCTIONS
+from cklang.keys import AnyKey
 from cklang.selection.registry import Registry
 from cklang.selection.rules import objections
 from cklang.selection.space import attention_pattern, enumerate_legal
@@ -52,7 +52,7 @@ from tests.support.typed import instance
 
 def test_kernels_of_every_kind_stand_side_by_side() -> None:
     made = filled()
-    kinds = {instance(PlainKey, each.key).kind for each in made}
+    kinds = {instance(AnyKey, each.key).kind for each in made}
     assert kinds == {"attention", "attention_grad", *(f"attention_{n}" for n in HELPERS)}
     assert len(made.filter(lambda k: k.arch == "gfx950")) < len(made)
     combine = CombineKey(f16, True, "gfx942")
@@ -110,7 +110,7 @@ def other_value(value: Any) -> Any:
 def test_wildcards_expand_to_all_legal_kernels() -> None:
     made = Registry("mine")
     everything: dict[str, Any] = dict.fromkeys((f.name for f in fields(AttentionAlgorithm)), "*")
-    new = made.declare(PLAIN, NOTHING, "gfx942", attention_pattern(**everything))
+    new = made.declare(PLAIN, NO_FUNCTIONS, "gfx942", attention_pattern(**everything))
     listed = list(enumerate_legal(PLAIN, "gfx942"))
     assert new == len(listed) == len(set(listed)) > 100
     assert [instance(AttentionKey, kernel.key).algorithm for kernel in made] == listed
@@ -134,12 +134,12 @@ def test_tiles_that_no_table_has_are_named_or_not_there() -> None:
 def test_patterns_belong_to_families() -> None:
     for wrong in (ck.pattern(tile="*"), attention_pattern(gradient=True)):
         with pytest.raises(CkError, match="CK-K002 among must be a pattern of AttentionAlgorithm"):
-            Registry("mine").declare(PLAIN, NOTHING, "gfx942", wrong)
+            Registry("mine").declare(PLAIN, NO_FUNCTIONS, "gfx942", wrong)
     with pytest.raises(CkError, match="CK-K001"):
         attention_pattern(vector_a=8)
     some = attention_pattern(tile=(128, 64, 32, 64, 32, 1024))
     with pytest.raises(CkError, match="CK-K008"):
-        Registry("mine").declare(PLAIN, NOTHING, "gfx942", some)
+        Registry("mine").declare(PLAIN, NO_FUNCTIONS, "gfx942", some)
 
 
 # --- selection
@@ -230,7 +230,9 @@ def test_packed_sequences_and_pages_have_kernels() -> None:
 
 def test_a_registry_comes_first_and_is_added_to_by_nobody() -> None:
     mine = Registry("mine")
-    mine.declare(PLAIN, NOTHING, "gfx942", attention_pattern(pipeline="qs", block_per_cu=[1, 2]))
+    mine.declare(
+        PLAIN, NO_FUNCTIONS, "gfx942", attention_pattern(pipeline="qs", block_per_cu=[1, 2])
+    )
     before = mine.version
     chosen = ck.select(PROBLEM, registry=mine, arch="gfx942")
     assert chosen.key.algorithm.pipeline.value == "qs"
@@ -257,8 +259,8 @@ def test_strategies() -> None:
     assert tuned.key == best.key
     assert "nothing of it is in the tuning database" in tuned.reason
     high = Registry("high")
-    high.add(last, NOTHING, priority=2)
-    high.add(first.key, NOTHING)
+    high.add(last, NO_FUNCTIONS, priority=2)
+    high.add(first.key, NO_FUNCTIONS)
     assert ck.select(PROBLEM, registry=high, arch="gfx942", strategy="first_fit").key == last
 
 
@@ -307,7 +309,7 @@ def test_the_model_chooses_the_number_of_splits() -> None:
     assert ck.select(decode, arch=unknown).problem.problem.splits == 110 // 8
     # A registry without kernels that split has kernels all the same.
     mine = Registry("mine")
-    mine.declare(replace(PLAIN), NOTHING, "gfx942")
+    mine.declare(replace(PLAIN), NO_FUNCTIONS, "gfx942")
     assert ck.select(decode, arch="gfx942", registry=mine).problem.problem.splits == 1
 
 
@@ -319,7 +321,7 @@ def test_gradients_are_chosen_too() -> None:
     assert chosen.key.deterministic
     mine = Registry("mine")
     some = attention_pattern(gradient=True, pipeline="kr_ktr_vr")
-    mine.declare(problem.signature, NOTHING, "gfx942", some)
+    mine.declare(problem.signature, NO_FUNCTIONS, "gfx942", some)
     mine_too = ck.select(problem, registry=mine, arch="gfx942")
     assert mine_too.key.algorithm.pipeline.value == "kr_ktr_vr"
     long = ck.attention_grad_problem(ck.attention_problem(1, 2, 64, 64, 264))

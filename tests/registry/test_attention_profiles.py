@@ -13,22 +13,16 @@ import pytest
 import cklang as ck
 from cklang import knobs
 from cklang.arch import arch
-from cklang.attention_keys import (
-    AnyKey,
-    AppendKey,
-    AttentionKey,
-    AttentionSignature,
-    CombineKey,
-    Rotary,
-)
 from cklang.build import bundle
 from cklang.build.builder import StencilFiles
 from cklang.cli import build as command
 from cklang.cli.main import main
 from cklang.errors import CkError, error
-from cklang.families.attention.plan import AttentionFunctions
-from cklang.families.family import NOTHING
-from cklang.plain_keys import PlainKey
+from cklang.families.append.key import AppendKey, Rotary
+from cklang.families.attention.key import AttentionKey, AttentionSignature
+from cklang.families.combine.key import CombineKey
+from cklang.fusion.functions import NO_FUNCTIONS, Functions
+from cklang.keys import AnyKey
 from cklang.selection.registry import Registry
 from cklang.selection.rules import objections
 from cklang.selection.space import attention_pattern
@@ -65,7 +59,7 @@ def stencil(folder: Path, made: Any) -> StencilFiles:
         key=made.stencil,
         source="source",
         bitcode=folder / "stencil.bc",
-        host_face=folder / "host.so",
+        host_shim=folder / "host.so",
     )
 
 
@@ -122,7 +116,7 @@ WITH = {
 def test_what_profiles_are_for() -> None:
     made = Registry("flash")
     made.declare_profile("flash", "gfx942", dtypes=["f16"], heads=[64])
-    kinds = {instance(PlainKey, each.key).kind for each in made}
+    kinds = {instance(AnyKey, each.key).kind for each in made}
     assert kinds == {"attention", "attention_grad", *(f"attention_{n}" for n in HELPERS)}
     assert {(k.signature.packed, k.signature.split) for k in attention_keys(made)} == {
         (False, False),
@@ -136,7 +130,7 @@ def test_what_profiles_are_for() -> None:
     # Functions that change nothing stand for those of the users.
     scored = next(k for k in torch if getattr(k.key, "signature", PLAIN).score.value == "function")
     functions = scored.filling
-    assert isinstance(functions, AttentionFunctions)
+    assert isinstance(functions, Functions)
     assert functions.score is not None
     assert functions.score.results == functions.score.params[:1]
     with pytest.raises(CkError, match="CK-K001"):
@@ -145,7 +139,7 @@ def test_what_profiles_are_for() -> None:
 
 def test_a_profile_names_algorithms_for_a_signature_of_its_own() -> None:
     mine = Registry("mine")
-    assert mine.declare(PLAIN, NOTHING, "gfx942", "flash") > 7
+    assert mine.declare(PLAIN, NO_FUNCTIONS, "gfx942", "flash") > 7
     assert {k.algorithm.pad_k for k in attention_keys(mine)} == {True, False}
     whole = ck.attention_problem(1, 2, 128, 256, 64)
     chosen = ck.select(whole, registry=mine, arch="gfx942", strategy="first_fit")
@@ -155,9 +149,9 @@ def test_a_profile_names_algorithms_for_a_signature_of_its_own() -> None:
     single = AttentionSignature(dtype=f32, dtype_o=f32, dtype_bias=f32)
     for wrong, name in ((single, "flash"), (replace(PLAIN, packed=True), "pytorch")):
         with pytest.raises(CkError, match="CK-K008"):
-            Registry("mine").declare(wrong, NOTHING, "gfx942", name)
+            Registry("mine").declare(wrong, NO_FUNCTIONS, "gfx942", name)
     with pytest.raises(CkError, match="CK-K001"):
-        Registry("mine").declare(PLAIN, NOTHING, "gfx942", "compute")
+        Registry("mine").declare(PLAIN, NO_FUNCTIONS, "gfx942", "compute")
 
 
 def test_the_command_line_bundles_a_profile(
@@ -186,7 +180,7 @@ def test_the_command_line_bundles_a_profile(
     held = [row[0] for row in bundle.read(path).stencils]
     assert f"{len(held)} stencils" in capsys.readouterr().out
     assert {k.algorithm.tile[5] for k in held if isinstance(k, AttentionKey)} == {64}
-    kinds = {instance(PlainKey, k).kind for k in held}
+    kinds = {instance(AnyKey, k).kind for k in held}
     assert kinds == {"attention", "attention_grad", "attention_reduce"}
     assert main([*words[:-1], "gfx1201"]) == 1
     assert "fp32" in capsys.readouterr().err
@@ -196,7 +190,7 @@ def test_the_command_line_bundles_a_profile(
     words = ["build", f"{program}:one", *dims, "--bundle", str(path), "--arch", "gfx942"]
     for more, kinds in (([], {"attention", "attention_combine"}), (["--gradient"], GRADIENTS)):
         assert main([*words, *more]) == 0
-        assert {instance(PlainKey, row[0]).kind for row in bundle.read(path).stencils} == kinds
+        assert {instance(AnyKey, row[0]).kind for row in bundle.read(path).stencils} == kinds
 
 
 GRADIENTS = {"attention", "attention_combine", "attention_grad", "attention_reduce"}

@@ -10,16 +10,15 @@ import pytest
 
 import cklang as ck
 from cklang.arch import all_archs, arch
-from cklang.attention_keys import (
+from cklang.families.attention.host import AttentionOperand, AttentionTensor
+from cklang.families.attention.key import (
     AttentionAlgorithm,
-    AttentionGradAlgorithm,
-    AttentionGradSignature,
     AttentionPipeline,
     AttentionSignature,
     ScoreKind,
 )
-from cklang.families.attention.host import AttentionOperand, AttentionTensor
 from cklang.families.attention.problem import AttentionCase
+from cklang.families.attention_backward.key import AttentionGradAlgorithm, AttentionGradSignature
 from cklang.selection.diagnose import advise, fix
 from cklang.selection.rules import BOOKS, objections
 from cklang.selection.space import attention_pattern, enumerate_legal

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from cklang.families.gemm.grouped import _key, _Product
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,12 +17,11 @@ from cklang.arch import ArchSpec, all_archs, arch
 from cklang.build.builder import shared_builder
 from cklang.errors import CkError
 from cklang.families.conv.problem import AnyProblem
-from cklang.families.gemm.grouped import _key, _Product
+from cklang.families.gemm.key import Algorithm, DKind, GemmKey, Layout, Reduction
 from cklang.families.gemm.launch import Loaded
 from cklang.families.gemm.problem import Matrix, Problem
 from cklang.families.gemm.synthetic import problem
 from cklang.families.rule import PROBLEM_RULES
-from cklang.keys import Algorithm, DKind, KernelKey, Layout, Reduction
 from cklang.selection.registry import Registry
 from cklang.selection.rules import objections
 from cklang.selection.select import Request, Selection, select
@@ -33,7 +33,7 @@ from tests.support.gemm_keys import RELU, shape
 EMPTY = Registry("empty")
 
 
-def chosen(made: Problem, gpu: str = "gfx942") -> Selection[KernelKey, AnyProblem]:
+def chosen(made: Problem, gpu: str = "gfx942") -> Selection[GemmKey, AnyProblem]:
     found = select(made, registry=EMPTY, arch=gpu)
     assert list(objections(found.key.algorithm, found.key.signature, arch(gpu), made)) == []
     return found
@@ -150,16 +150,16 @@ def test_a_group_is_one_launch() -> None:
 
 @pytest.mark.usefixtures("compiler")
 def test_launch_arguments_just_below_the_limits(tmp_path: Any) -> None:
-    """The largest problems that are legal: computed by the host face, not run."""
+    """The largest problems that are legal: computed by the host shim, not run."""
     algorithm = chosen(plain_problem(f16, 63, 61, 61)).key.algorithm
     key = plain_key(algorithm, f16, "gfx942")
     (artifact,) = shared_builder().build_all([(key, passing(f16))])
-    from cklang.families.gemm.host import HostFace
+    from cklang.families.gemm.host import GemmShim
 
     kernel = Loaded(
         artifact=artifact,
         function=None,  # type: ignore[arg-type]
-        face=HostFace(artifact.host_face),
+        face=GemmShim(artifact.host_shim),
         blocks=304,
     )
     tile_m, tile_n, _ = algorithm.tile

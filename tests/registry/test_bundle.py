@@ -19,10 +19,10 @@ from cklang.build.builder import StencilFiles
 from cklang.cli.main import main
 from cklang.cli.spelling import spelled
 from cklang.errors import CkBuildError, CkError, error
+from cklang.families.gemm.key import GemmKey
 from cklang.families.gemm.lower import lower
 from cklang.families.gemm.problem import Problem
 from cklang.ir.nodes import Function
-from cklang.keys import KernelKey
 from cklang.selection.registry import Registry
 from cklang.selection.select import select
 from cklang.toolchain import compilers
@@ -41,7 +41,7 @@ def files(folder: Path, **changes: Any) -> StencilFiles:
         key=key(**changes).stencil,
         source="source",
         bitcode=folder / "stencil.bc",
-        host_face=folder / "host.so",
+        host_shim=folder / "host.so",
     )
 
 
@@ -148,7 +148,7 @@ def test_a_signature_of_a_prologue_is_spelled() -> None:
     registry = Registry("spelled")
     assert registry.declare(made.signature, region, "gfx942", "essential") > 0
     for kernel in registry:
-        lower(instance(KernelKey, kernel.key), instance(Function, kernel.filling))
+        lower(instance(GemmKey, kernel.key), instance(Function, kernel.filling))
     mixed, _ = spelled("fp8_fnuz,i4,bf16:rcr")
     assert (mixed.signature.dtype_b, mixed.signature.dtype_e) == (ck.i4, ck.bf16)
 

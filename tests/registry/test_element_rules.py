@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from cklang.arch import arch
-from cklang.keys import Algorithm, DKind, DOperand, Layout, Pipeline, Signature
+from cklang.families.gemm.key import Algorithm, DKind, DOperand, Layout, Pipeline, Signature
 from cklang.selection.diagnose import advise
 from cklang.selection.rules import objections
 from cklang.types import DType, bf16, f16, f32, fp4, fp8, i4, i8, i32

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import cklang as ck
-from cklang.attention_keys import AttentionAlgorithm, AttentionSignature
 from cklang.errors import CkError
+from cklang.families.attention.key import AttentionAlgorithm, AttentionSignature
 from cklang.selection.space import attention_pattern, enumerate_legal
 from cklang.types import DType, f16, f32
 from tests.support.arrays import drawn

@@ -12,8 +12,8 @@ from random import Random
 import pytest
 
 from cklang.arch import arch
-from cklang.attention_keys import AttentionKey
-from cklang.keys import DKind, Family
+from cklang.families.attention.key import AttentionKey
+from cklang.families.gemm.key import DKind, ProductKind
 from tests.support import legal_kernels
 
 ORDINARY = {"product": 0, "convolution": 2, "attention": 103, "attention_grad": 0, "helper": 2}
@@ -63,10 +63,10 @@ def test_products_are_drawn_with_every_feature() -> None:
     """Their signatures: moving an algorithm to a legal one takes seconds."""
     random = Random(0)
     some = [
-        legal_kernels.matrix_signature(random, random.choice(list(Family)), arch("gfx950"))
+        legal_kernels.matrix_signature(random, random.choice(list(ProductKind)), arch("gfx950"))
         for _ in range(DRAWN)
     ]
-    assert {s.family for s in some} == set(Family)
+    assert {s.family for s in some} == set(ProductKind)
     for feature in ("d", "a", "b", "scale_a", "scale_b", "sparse"):
         types = {s.dtype_a.name for s in some if getattr(s, feature)}
         assert len(types) >= 4, feature

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cklang.arch import arch
-from cklang.keys import Algorithm, KernelKey
+from cklang.families.gemm.key import Algorithm, GemmKey
 from cklang.selection.diagnose import fix
 from cklang.selection.rules import objections
 from cklang.selection.space import legal_values
@@ -52,7 +52,7 @@ class Drawn:
     layouts: str
 
     @property
-    def key(self) -> KernelKey:
+    def key(self) -> GemmKey:
         a, b = self.types
         return plain_key(self.algorithm, a, self.gpu, self.layouts, b=b)
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import cklang as ck
-from cklang.attention_keys import ReduceKey
 from cklang.build import parallel
-from cklang.families.family import NOTHING
+from cklang.families.reduce.key import ReduceKey
+from cklang.fusion.functions import NO_FUNCTIONS
 from cklang.selection.registry import Registry
 from cklang.selection.select import select
 from cklang.testing import plain_key, self_test
@@ -78,7 +78,7 @@ def test_workers_build_in_the_same_place() -> None:
 def test_processes_build_what_threads_find() -> None:
     made = Registry("mine")
     made.add(key(**NARROW), RELU)
-    made.add(ReduceKey(True, f16, "gfx942"), NOTHING)
+    made.add(ReduceKey(True, f16, "gfx942"), NO_FUNCTIONS)
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn) as pool:
         summary = made.build(executor=pool)

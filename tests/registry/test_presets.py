@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from cklang.arch import arch
-from cklang.attention_keys import AttentionGradAlgorithm, AttentionSignature, Rotary
 from cklang.errors import CkError
+from cklang.families.append.key import Rotary
+from cklang.families.attention.key import AttentionSignature
 from cklang.families.attention.space import attention_grad_algorithms
+from cklang.families.attention_backward.key import AttentionGradAlgorithm
 from cklang.families.presets import Taken, profile, profile_names, profile_row
 from cklang.types import f16
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import cklang as ck
 from cklang.errors import CkError
-from cklang.keys import KernelKey
+from cklang.families.gemm.key import GemmKey
 from cklang.selection.candidates import candidates
 from cklang.selection.registry import Registry
 from cklang.selection.space import pattern
@@ -107,7 +107,7 @@ def test_wildcards_expand_to_all_legal_kernels() -> None:
     wild = pattern(tile="*", warps=(2, 2, 1), warp_tile=[(32, 32, 8), (16, 16, 16)], vector_a=8)
     new = made.declare(signature(), RELU, "gfx942", wild)
     assert new == len(made) > 100
-    algorithms = [instance(KernelKey, kernel.key).algorithm for kernel in made]
+    algorithms = [instance(GemmKey, kernel.key).algorithm for kernel in made]
     assert all(map(wild.accepts, algorithms))
     assert len({algorithm.tile for algorithm in algorithms}) > 20
     assert made.declare(signature(), RELU, "gfx942", wild) == 0
@@ -226,6 +226,6 @@ def test_an_op_declares_kernels_for_a_call() -> None:
     assert mine.registry is made
     assert mine is not linear
     (problem,) = mine.problems(x, w)
-    assert isinstance(ck.select(problem, registry=made, arch="gfx942").key, KernelKey)
+    assert isinstance(ck.select(problem, registry=made, arch="gfx942").key, GemmKey)
     assert code_of(lambda: linear.using(registry="mine")) == "K002"  # type: ignore[arg-type]
     assert code_of(lambda: linear.using(BASE, strategy="first-fit")) == "K001"

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from cklang.arch import KnownWrong, arch
 from cklang.errors import CkError
+from cklang.families.gemm.key import Algorithm, DKind, EpilogueKind, Pipeline, Scheduler
 from cklang.families.gemm.rules.algorithm import access_pattern, matches
 from cklang.families.gemm.rules.resources import shuffled_bytes, staged_bytes
 from cklang.families.rule import AlgorithmRule, ProblemRule
-from cklang.keys import Algorithm, DKind, EpilogueKind, Pipeline, Scheduler
 from cklang.selection.diagnose import advise, fix
 from cklang.selection.rules import ALGORITHM_RULES, PROBLEM_RULES, objections
 from cklang.selection.space import enumerate_legal, legal_values, pattern

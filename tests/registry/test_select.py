@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cklang.families.family import ChosenKey
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,11 +19,11 @@ import cklang as ck
 from cklang.arch import arch
 from cklang.build.builder import BuildResult
 from cklang.build.parallel import BuildSummary
-from cklang.build.record import Artifact, Resources
+from cklang.device.artifact import Artifact
+from cklang.device.resources import Resources
 from cklang.errors import CkError
-from cklang.families.family import ChosenKey
+from cklang.families.gemm.key import GemmKey
 from cklang.families.gemm.problem import Problem
-from cklang.keys import KernelKey
 from cklang.selection.pool import Pool
 from cklang.selection.registry import Kernel, Registry
 from cklang.selection.rules import objections
@@ -40,7 +41,7 @@ EMPTY = Registry("empty")
 WHOLE = shape(1024, 1024, 1024)
 
 
-def registry(*keys: KernelKey) -> Registry:
+def registry(*keys: GemmKey) -> Registry:
     made = Registry("mine")
     for made_key in keys:
         made.add(made_key, RELU)
@@ -143,7 +144,7 @@ def test_what_a_registry_has_built_replaces_the_estimate(monkeypatch: pytest.Mon
 
     def build(kernels: Sequence[Kernel], **_: object) -> BuildSummary:
         (wanted,) = [k.key for k in kernels if k.key == before.key]
-        files = dict.fromkeys(("folder", "code_object", "host_face", "source"), Path())
+        files = dict.fromkeys(("folder", "code_object", "host_shim", "source"), Path())
         artifact = Artifact(
             key=wanted, symbol="", resources=greedy, seconds=0, cached=True, steps={}, **files
         )
@@ -188,7 +189,7 @@ def test_without_a_rate_the_first_is_taken_and_the_reason_says_so() -> None:
 def test_a_heuristic_is_any_function_from_problems_to_keys() -> None:
     keys = [key(), key(tile=(64, 64, 32)), key(tile=(256, 128, 32))]
 
-    def smallest(problem: object) -> Sequence[KernelKey]:
+    def smallest(problem: object) -> Sequence[GemmKey]:
         return [key(tile=(32, 32, 32)), *sorted(keys, key=lambda k: k.algorithm.tile)]
 
     chosen = select(WHOLE, registry=registry(*keys), arch="gfx942", strategy=smallest)
@@ -201,10 +202,10 @@ def test_a_heuristic_is_any_function_from_problems_to_keys() -> None:
 
 def test_autotune_takes_the_cheapest_that_was_measured() -> None:
     keys = [key(), key(tile=(64, 64, 32)), key(tile=(256, 128, 32))]
-    asked: list[KernelKey] = []
+    asked: list[GemmKey] = []
 
     def measure(keys: Sequence[ChosenKey], *rest: object) -> Costs:
-        asked.extend(instance(KernelKey, k) for k in keys)
+        asked.extend(instance(GemmKey, k) for k in keys)
         values = tuple(float(k.algorithm.tile[0]) for k in keys)
         return Costs(values=values, unit="apples", device="a test")
 
@@ -283,12 +284,12 @@ def test_selection_is_total_legal_and_deterministic(
 
 
 @cache
-def many(count: int) -> list[KernelKey]:
+def many(count: int) -> list[GemmKey]:
     wild = pattern(tile="*", warps="*", warp_tile="*", pad_m=[True, False], pad_k=[True, False])
-    found: list[KernelKey] = []
+    found: list[GemmKey] = []
     for index, algorithm in enumerate(enumerate_legal(signature(), MI300X, wild)):
         if index % 31 == 0:
-            found.append(KernelKey(signature(), algorithm, "gfx942"))
+            found.append(GemmKey(signature(), algorithm, "gfx942"))
         if len(found) == count:
             break
     return found

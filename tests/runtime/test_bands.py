@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 import cklang as ck
 from cklang.families.gemm import bands
 from cklang.families.gemm.bands import bands_of
+from cklang.families.gemm.key import Algorithm, Reduction
 from cklang.families.gemm.problem import Matrix, Problem, ReadAccess
 from cklang.families.gemm.synthetic import problem
-from cklang.keys import Algorithm, Reduction
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.runtime.op import Op
 from cklang.testing import assert_close

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cklang as ck
+from cklang.families.gemm.key import ProductKind
 from cklang.families.gemm.problem import Problem
-from cklang.keys import Family
 from cklang.runtime.op import Op
 from cklang.testing.compare import UNCHECKED
 from cklang.testing.strategies import Layout, arrays, extents, laid_out, strided
@@ -74,7 +74,7 @@ def check(op: Op, *args: Any, out: Any = None, unchecked: float = UNCHECKED) -> 
     return got
 
 
-def family(op: Op) -> Family:
+def family(op: Op) -> ProductKind:
     return launches(op)[0].artifact.gemm.signature.family
 
 
@@ -100,18 +100,18 @@ def test_every_kind_of_batched_operand(data: st.DataObject, shape: tuple[int, ..
 
 def test_einsum_is_a_batched_product(covered: Callable[..., None]) -> None:
     check(PRODUCT, normal(3, 70, 40), normal(3, 65, 40))
-    assert family(PRODUCT) is Family.BATCHED
+    assert family(PRODUCT) is ProductKind.BATCHED
     covered("batched", "f16", "gfx942")
     covered("contraction (einsum)", "f16", "gfx942")
 
 
 def test_a_shared_matrix_makes_one_product_of_the_batch() -> None:
     check(SHARED, normal(3, 70, 40), normal(65, 40))
-    assert family(SHARED) is Family.GEMM
+    assert family(SHARED) is ProductKind.GEMM
     assert launched(SHARED).m == 210
     rows = normal(3, 71, 40)[:, :70]
     check(SHARED, rows, normal(65, 40))
-    assert family(SHARED) is Family.BATCHED
+    assert family(SHARED) is ProductKind.BATCHED
 
 
 def test_axes_between_others_are_strides() -> None:
@@ -122,10 +122,10 @@ def test_axes_between_others_are_strides() -> None:
 def test_labels_of_one_operand_alone() -> None:
     check(OUTER, normal(3, 20, 40), normal(2, 50, 40))
     # Rows fold into rows; columns into columns.
-    assert family(OUTER) is Family.GEMM
+    assert family(OUTER) is ProductKind.GEMM
     assert (launched(OUTER).m, launched(OUTER).n) == (60, 100)
     check(OUTER, laid_out(normal(3, 20, 40), Layout.OFFSET), normal(2, 50, 40))
-    assert family(OUTER) is Family.BATCHED
+    assert family(OUTER) is ProductKind.BATCHED
 
 
 def test_out_with_gaps_and_an_empty_batch() -> None:

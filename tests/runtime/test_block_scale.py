@@ -13,9 +13,9 @@ import pytest
 
 import cklang as ck
 from cklang.arch import arch
+from cklang.families.gemm.key import GemmKey, Layout, ProductKind, Scale
 from cklang.families.gemm.lower import is_mx
 from cklang.families.gemm.problem import Problem
-from cklang.keys import Family, KernelKey, Layout, Scale
 from cklang.selection.candidates import candidates
 from cklang.selection.rules import objections
 from tests.support.algorithms import EIGHT_BITS
@@ -66,7 +66,7 @@ def scale(*shape: int) -> Any:
 
 def test_a_batch_becomes_rows_where_every_row_has_its_own_scales() -> None:
     found = problem(rows, matrix(3, 16, 300), matrix(8, 300), scale(3, 16, 3))
-    assert (found.family, found.m, found.batch) == (Family.GEMM, 48, ())
+    assert (found.family, found.m, found.batch) == (ProductKind.GEMM, 48, ())
     assert found.scale_a is not None
     assert found.scale_b is None
     assert (found.scale_a.stride, found.scale_a.stride_k, found.scale_a.span) == (3, 1, 144)
@@ -79,7 +79,7 @@ def test_a_batch_becomes_rows_where_every_row_has_its_own_scales() -> None:
 
 def test_a_batch_stays_one_where_scales_are_shared_or_do_not_go_on() -> None:
     found = problem(blocks, matrix(3, 16, 300), matrix(8, 300), scale(3, 8, 3))
-    assert (found.family, found.batch, found.m) == (Family.BATCHED, (3,), 16)
+    assert (found.family, found.batch, found.m) == (ProductKind.BATCHED, (3,), 16)
     assert found.scale_a is not None
     assert (found.scale_a.batch, found.scale_a.stride, found.scale_a.block) == ((24,), 3, (2, 128))
     gaps = scale(3, 20, 3)[:, :16]
@@ -103,10 +103,10 @@ def test_the_transpose_exchanges_scales() -> None:
 def test_keys_know_scales() -> None:
     found = problem(rows, matrix(3, 16, 300), matrix(8, 300), scale(3, 16, 3))
     chosen = candidates(found.signature, "gfx950")[0]
-    key = KernelKey(found.signature, chosen, "gfx950")
-    assert KernelKey.from_json(json.loads(json.dumps(key.to_json()))) == key
+    key = GemmKey(found.signature, chosen, "gfx950")
+    assert GemmKey.from_json(json.loads(json.dumps(key.to_json()))) == key
     other = replace(found.signature, scale_a=Scale(dtype=ck.f32, block=(1, 64)))
-    assert KernelKey(other, chosen, "gfx950").digest != key.digest
+    assert GemmKey(other, chosen, "gfx950").digest != key.digest
     assert "s1x128" in key.label
     assert "A scaled by f32 for 1x128" in found.signature.words
 

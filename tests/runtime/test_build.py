@@ -16,11 +16,11 @@ import pytest
 from cklang.build import builder as building
 from cklang.build import code_object, steps
 from cklang.build.builder import Builder, artifacts_in
-from cklang.build.record import Resources
 from cklang.build.store import Store
+from cklang.device.resources import Resources
 from cklang.errors import CkError, error
+from cklang.families.gemm.key import GemmKey
 from cklang.ir.nodes import Function, Operation, Value
-from cklang.keys import KernelKey
 from cklang.types import TensorType, f32
 from tests.support.algorithms import BASE
 from tests.support.gemm_keys import OPEN
@@ -47,9 +47,9 @@ def epilogue(op: str) -> Function:
     return Function(name="epilogue", params=(acc,), body=body, results=(result,))
 
 
-def wanted(op: str, **changes: Any) -> tuple[KernelKey, Function]:
+def wanted(op: str, **changes: Any) -> tuple[GemmKey, Function]:
     signature = replace(OPEN, epilogue=op)
-    return KernelKey(signature, replace(BASE, **changes), "gfx942"), epilogue(op)
+    return GemmKey(signature, replace(BASE, **changes), "gfx942"), epilogue(op)
 
 
 class Steps:
@@ -116,7 +116,7 @@ def test_a_kernel_takes_three_steps_and_is_then_found(tmp_path: Path, fake_steps
     assert not made.cached
     assert made.resources == RESOURCES
     assert made.code_object.is_file()
-    assert made.host_face.is_file()
+    assert made.host_shim.is_file()
     assert "ck_epilogue" in made.source.read_text()
     (again,) = first.build_all([wanted("relu")])
     assert again.cached

@@ -13,10 +13,11 @@ import pytest
 from cklang.build import code_object, steps
 from cklang.device.host_shim import LaunchShape
 from cklang.errors import CkBuildError, CkInternalError
-from cklang.families.gemm.host import GemmOperand, GemmProblem, HostFace
-from cklang.families.gemm.lower import KernelSource, lower
+from cklang.families.gemm.host import GemmOperand, GemmProblem, GemmShim
+from cklang.families.gemm.key import DKind, GemmKey
+from cklang.families.gemm.lower import lower
 from cklang.ir.parser import parse
-from cklang.keys import DKind, KernelKey
+from cklang.lowering.source import KernelSource
 from cklang.selection.candidates import candidates
 from cklang.toolchain.compilers import find_ck_tree, find_toolchain
 from cklang.types import f16
@@ -124,12 +125,12 @@ def source_of(narrow: bool = False) -> KernelSource:
     offered = candidates(signature, ARCH)
     tile = offered[0].tile
     last = [a for a in offered if a.tile == tile][-1]
-    return lower(KernelKey(signature, last if narrow else offered[0], ARCH), region)
+    return lower(GemmKey(signature, last if narrow else offered[0], ARCH), region)
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory, compiler: None) -> Path:
-    """The kernel built both ways, and its host face, in one folder."""
+    """The kernel built both ways, and its host shim, in one folder."""
     folder = tmp_path_factory.mktemp("kernel")
     inline = folder / "inline"
     inline.mkdir()
@@ -228,7 +229,7 @@ def problem(
 
 
 def test_host_face_describes_the_launch(built: Path) -> None:
-    launch = HostFace(built / "host.so").describe(problem(384, 512, 256))
+    launch = GemmShim(built / "host.so").describe(problem(384, 512, 256))
     assert isinstance(launch, LaunchShape)
     facts = code_object.read(built / "kernel.hsaco").kernels[0]
     assert launch.grid == (12, 1, 1)
@@ -253,7 +254,7 @@ def test_host_face_describes_the_launch(built: Path) -> None:
     ],
 )
 def test_host_face_refuses_with_a_reason(built: Path, given: GemmProblem, words: str) -> None:
-    refusal = HostFace(built / "host.so").describe(given)
+    refusal = GemmShim(built / "host.so").describe(given)
     assert isinstance(refusal, str)
     assert words in refusal
 
@@ -262,14 +263,14 @@ def test_host_face_refuses_with_a_reason(built: Path, given: GemmProblem, words:
     "given", [problem(1, 8, 8), problem(300, 8, 0), problem(7, 64, 8), problem(129, 1016, 24)]
 )
 def test_host_face_takes_every_extent_its_vectors_divide(built: Path, given: GemmProblem) -> None:
-    assert isinstance(HostFace(built / "host.so").describe(given), LaunchShape)
+    assert isinstance(GemmShim(built / "host.so").describe(given), LaunchShape)
 
 
 @pytest.mark.usefixtures("compiler")
 def test_narrowest_kernel_takes_every_problem(tmp_path: Path) -> None:
     toolchain, tree = find_toolchain(), find_ck_tree()
     steps.compile_host(source_of(narrow=True).stencil, ARCH, tmp_path, toolchain, tree)
-    face = HostFace(tmp_path / "host.so")
+    face = GemmShim(tmp_path / "host.so")
     odd = [(1, 1, 1), (7, 3, 5), (1, 300, 1), (131, 1, 7), (200, 136, 72), (1, 1, 0)]
     for m, n, k in odd:
         given = problem(m, n, k, a=66, b=70, e=74)

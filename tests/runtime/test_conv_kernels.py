@@ -18,14 +18,22 @@ from cklang import emulator
 from cklang.families.conv.host import ConvQuestion
 from cklang.families.conv.problem import ConvProblem, conv_problem
 from cklang.families.gemm.cost.model import estimate
-from cklang.keys import Algorithm, ConvSpecial, EpilogueKind, Family, Pipeline, Reduction, Scheduler
+from cklang.families.gemm.key import (
+    Algorithm,
+    ConvSpecial,
+    EpilogueKind,
+    Pipeline,
+    ProductKind,
+    Reduction,
+    Scheduler,
+)
 from cklang.types import DType, bf16, f16, f32, fp8, fp8_fnuz, i8
 from tests.support.algorithms import NARROW, WIDE, pipelined
 from tests.support.conv_kernels import Conv, Kernel, kernel
 
 Covered = Callable[..., None]
 
-FAMILIES = (Family.CONV, Family.CONV_GRAD_INPUT, Family.CONV_GRAD_WEIGHT)
+FAMILIES = (ProductKind.CONV, ProductKind.CONV_GRAD_INPUT, ProductKind.CONV_GRAD_WEIGHT)
 
 
 def whole(shape: tuple[int, ...], seed: int, most: int = 2) -> np.ndarray:
@@ -33,24 +41,24 @@ def whole(shape: tuple[int, ...], seed: int, most: int = 2) -> np.ndarray:
     return np.random.default_rng(seed).integers(-most, most + 1, shape).astype(np.float16)
 
 
-def operands(conv: Conv, family: Family, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def operands(conv: Conv, family: ProductKind, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """A and B of a direction."""
     x, w, dy = (
         whole(s, seed + i) for i, s in enumerate((conv.x_shape, conv.w_shape, conv.y_shape))
     )
     pairs = {
-        Family.CONV: (x, w),
-        Family.CONV_GRAD_INPUT: (dy, w),
-        Family.CONV_GRAD_WEIGHT: (dy, x),
+        ProductKind.CONV: (x, w),
+        ProductKind.CONV_GRAD_INPUT: (dy, w),
+        ProductKind.CONV_GRAD_WEIGHT: (dy, x),
     }
     return pairs[family]
 
 
-def wanted(conv: Conv, family: Family, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def wanted(conv: Conv, family: ProductKind, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     directions = {
-        Family.CONV: conv.forward,
-        Family.CONV_GRAD_INPUT: conv.grad_input,
-        Family.CONV_GRAD_WEIGHT: conv.grad_weight,
+        ProductKind.CONV: conv.forward,
+        ProductKind.CONV_GRAD_INPUT: conv.grad_input,
+        ProductKind.CONV_GRAD_WEIGHT: conv.grad_weight,
     }
     return directions[family](a, b)
 
@@ -74,11 +82,11 @@ def is_counted(kernel: Kernel, conv: Conv) -> bool:
     """Whether the cost model counts exactly: phases of a stride count as their mean."""
     a, family = kernel.key.algorithm, kernel.key.signature.family
     alone = a.split_k == 1 and not a.stream_k
-    phases = family is Family.CONV_GRAD_INPUT and set(conv.stride) != {1}
+    phases = family is ProductKind.CONV_GRAD_INPUT and set(conv.stride) != {1}
     return kernel.key.arch == "gfx942" and alone and not phases
 
 
-def problem_of(conv: Conv, family: Family) -> ConvProblem:
+def problem_of(conv: Conv, family: ProductKind) -> ConvProblem:
     return conv_problem(
         conv.x_shape,
         conv.w_shape,
@@ -119,7 +127,7 @@ def convs(draw: st.DrawFn, spatial: int = 2) -> Conv:
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.value)
 @given(conv=convs())
 @settings(max_examples=12)
-def test_any_convolution_in_the_plane(family: Family, conv: Conv) -> None:
+def test_any_convolution_in_the_plane(family: ProductKind, conv: Conv) -> None:
     check(kernel(family, 2), conv)
 
 
@@ -170,7 +178,7 @@ def of_image(conv: Conv) -> list[np.ndarray]:
 def test_wide_loads_at_padded_corners_with_operands(covered: Covered) -> None:
     """Here tiles of K begin in the middle of a tap, and the first offsets of a row are negative."""
     algorithm = pipelined(WIDE, Pipeline.COMPV4)
-    made = kernel(Family.CONV, 2, algorithm=algorithm, d=OPERANDS, epilogue=SUM)
+    made = kernel(ProductKind.CONV, 2, algorithm=algorithm, d=OPERANDS, epilogue=SUM)
     for conv in (PADDED, replace(PADDED, n=1, g=1), replace(PADDED, before=(0, 2))):
         check(made, conv, *of_image(conv))
     covered("conv, pipeline compv4", "f16", "gfx942")
@@ -187,7 +195,7 @@ def test_groups_of_a_depthwise_convolution_share_a_tile(covered: Covered) -> Non
         vector_a=8,
         vector_e=8,
     )
-    made = kernel(Family.CONV, 2, algorithm=algorithm)
+    made = kernel(ProductKind.CONV, 2, algorithm=algorithm)
     check(made, DEPTHWISE)
     check(made, replace(DEPTHWISE, g=48, stride=(1, 1), dilation=(2, 1), size=(12, 9)))
     covered("conv, depthwise", "f16", "gfx942")
@@ -197,7 +205,7 @@ def test_groups_of_a_depthwise_convolution_share_a_tile(covered: Covered) -> Non
 
 def question(made: Kernel, conv: Conv) -> ConvQuestion:
     a, b = operands(conv, made.key.signature.family)
-    shapes = {Family.CONV: conv.y_shape, Family.CONV_GRAD_INPUT: conv.x_shape}
+    shapes = {ProductKind.CONV: conv.y_shape, ProductKind.CONV_GRAD_INPUT: conv.x_shape}
     e = np.empty(shapes.get(made.key.signature.family, conv.w_shape), np.float16)
     return made.ask(conv, (a, b, e))
 
@@ -205,7 +213,7 @@ def question(made: Kernel, conv: Conv) -> ConvQuestion:
 @pytest.mark.usefixtures("compiler")
 def test_stream_k_in_a_tree_after_whole_tiles(covered: Covered) -> None:
     algorithm = replace(WIDE, stream_k=True, reduction=Reduction.TREE, persistent=True)
-    made = kernel(Family.CONV_GRAD_WEIGHT, 2, algorithm=algorithm)
+    made = kernel(ProductKind.CONV_GRAD_WEIGHT, 2, algorithm=algorithm)
     # 4 tiles of 19 steps: none, one or all of them are whole, and up to five blocks share one.
     for blocks in (1, 3, 4, 7, 19):
         first = check(made, DEEP, blocks=blocks)
@@ -230,7 +238,7 @@ def test_batches_and_images_in_pieces(most_bytes: int, bands: int) -> None:
         before=(2, 1),
         after=(1, 0),
     )
-    made = kernel(Family.CONV, 2)
+    made = kernel(ProductKind.CONV, 2)
     whole_launch, launch = (
         made.face.describe(replace(question(made, conv), most_bytes=most))
         for most in (1 << 31, most_bytes)
@@ -240,17 +248,17 @@ def test_batches_and_images_in_pieces(most_bytes: int, bands: int) -> None:
     assert (whole_launch.grid[0], launch.grid[0]) == (2 * 2, 2 * 3 * bands)
     check(made, conv, most_bytes=most_bytes)
     if bands == 1:
-        check(kernel(Family.CONV_GRAD_INPUT, 2), conv, most_bytes=most_bytes)
+        check(kernel(ProductKind.CONV_GRAD_INPUT, 2), conv, most_bytes=most_bytes)
         wide = replace(conv, k=8, c=8)
         algorithm = pipelined(WIDE, Pipeline.COMPV4)
-        fused = kernel(Family.CONV, 2, algorithm=algorithm, d=OPERANDS, epilogue=SUM)
+        fused = kernel(ProductKind.CONV, 2, algorithm=algorithm, d=OPERANDS, epilogue=SUM)
         check(fused, wide, *of_image(wide), most_bytes=1300)
 
 
 @pytest.mark.usefixtures("compiler")
 def test_batches_beyond_two_gigabytes_are_cut_in_pieces() -> None:
     """Nothing runs: 6 images of 805 MB are 3 products of 2 for each group."""
-    made = kernel(Family.CONV, 2)
+    made = kernel(ProductKind.CONV, 2)
     address, pixel, size = 1 << 40, 192, (2048, 1024)
     row, image = size[1] * pixel, size[0] * size[1] * pixel
     asked = replace(
@@ -278,7 +286,7 @@ def test_batches_beyond_two_gigabytes_are_cut_in_pieces() -> None:
 @pytest.mark.usefixtures("compiler")
 def test_an_image_beyond_two_gigabytes_is_cut_in_bands() -> None:
     """Nothing runs: 2^15 by 2^15 pixels of 4 channels are 8 GiB, and more pixels than count."""
-    made = kernel(Family.CONV, 2)
+    made = kernel(ProductKind.CONV, 2)
     address, side = 1 << 40, 1 << 15
     strides = (0, 0, 4 * side, 4, 0, 1)
     asked = replace(
@@ -323,7 +331,7 @@ D3 = Conv(
 POINTS = Conv(n=2, g=2, k=16, c=32, size=(7, 9), window=(1, 1), stride=(2, 3))
 MATRIX = replace(POINTS, g=3, stride=(1, 1))
 FORWARD, GRAD_INPUT, GRAD_WEIGHT = FAMILIES
-CASES: dict[str, tuple[Family, Algorithm, Conv, DType, str]] = {
+CASES: dict[str, tuple[ProductKind, Algorithm, Conv, DType, str]] = {
     "conv, pipeline mem interwave, 3D": (
         FORWARD,
         replace(
@@ -508,7 +516,9 @@ for _family in FAMILIES:
 @pytest.mark.full
 @pytest.mark.parametrize("spatial", [1, 3])
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.value)
-def test_any_convolution_of_other_ranks(family: Family, spatial: int, covered: Covered) -> None:
+def test_any_convolution_of_other_ranks(
+    family: ProductKind, spatial: int, covered: Covered
+) -> None:
     made = kernel(family, spatial)
 
     @given(conv=convs(spatial))
@@ -558,7 +568,7 @@ def test_sharing_the_sums_of_a_gradient_of_weights(
 
 @pytest.mark.full
 @pytest.mark.parametrize("family", [GRAD_INPUT, GRAD_WEIGHT], ids=lambda family: family.value)
-def test_operands_of_gradients(family: Family) -> None:
+def test_operands_of_gradients(family: ProductKind) -> None:
     made = kernel(family, 2, algorithm=WIDE, d=OPERANDS, epilogue=SUM)
     if family is GRAD_INPUT:
         shape = PADDED.x_shape

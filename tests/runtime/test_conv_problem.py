@@ -14,9 +14,9 @@ import pytest
 import cklang as ck
 from cklang.errors import CkError
 from cklang.families.conv.problem import ConvProblem, conv_problem
+from cklang.families.gemm.key import Algorithm, ConvSpecial, DKind, GemmKey, Pipeline, Reduction
 from cklang.fusion.plan import epilogue_hash
 from cklang.ir.parser import parse_function
-from cklang.keys import Algorithm, ConvSpecial, DKind, KernelKey, Pipeline, Reduction
 from cklang.selection.candidates import candidates
 from cklang.selection.diagnose import advise
 from cklang.selection.rules import CONV_RULES, objections
@@ -194,7 +194,7 @@ def test_keys_are_lossless() -> None:
     problem = conv_problem((2, 9, 9, 9, 16), (16, 3, 3, 3, 16), direction="conv_grad_input")
     key = ck.select(problem, arch="gfx942").key
     assert key.signature.spatial == 3
-    again = KernelKey.from_json(json.loads(json.dumps(key.to_json())))
+    again = GemmKey.from_json(json.loads(json.dumps(key.to_json())))
     assert again == key
     assert again.digest == key.digest
     plane = replace(key.signature, spatial=2)
@@ -237,7 +237,7 @@ def test_a_kernel_serves_its_own_signature_alone(other: dict[str, Any]) -> None:
     }
     mine = ck.Registry("one kernel")
     problem = conv_problem(**numbers)
-    mine.add(KernelKey(problem.signature, WIDE, "gfx942"), region)
+    mine.add(GemmKey(problem.signature, WIDE, "gfx942"), region)
     assert ck.select(problem, registry=mine, arch="gfx942").origin == "registry 'one kernel'"
     chosen = ck.select(conv_problem(**numbers | other), registry=mine, arch="gfx942")
     assert "registry" not in chosen.origin

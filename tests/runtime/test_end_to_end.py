@@ -7,6 +7,7 @@ A stencil takes about ten seconds to compile, a shape none: a few stencils serve
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,10 @@ from hypothesis import strategies as st
 
 import cklang as ck
 from cklang.errors import CkError
+from cklang.families.gemm.key import Algorithm
 from cklang.ir.nodes import Function
-from cklang.keys import Algorithm
-from cklang.runtime.op import Op, op_from_ir
+from cklang.runtime.ir_text import op_from_ir, read_op
+from cklang.runtime.op import Op
 from cklang.testing.compare import UNCHECKED
 from cklang.testing.programs import gemm_functions
 from cklang.testing.strategies import Layout, Values, arrays, extents, laid_out, strided
@@ -30,6 +32,7 @@ from tests.support.checks import check_read_back, compare, launches
 from tests.support.gemm_ops import fused
 
 M, N, K, P = ck.dims("M N K P")
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 DENSE = (Layout.ROW, Layout.PADDED_ROW, Layout.OFFSET)
 LAYOUTS = {"r": Layout.PADDED_ROW, "c": Layout.PADDED_COLUMN}
@@ -177,6 +180,12 @@ def as_rcr(function: Function, data: st.DataObject, shape: tuple[int, int, int])
         inner = names.index("K")
         args.append(laid_out(array, Layout.PADDED_ROW if inner == 1 else Layout.PADDED_COLUMN))
     return args
+
+
+@pytest.mark.usefixtures("stencils")
+def test_a_file_of_ir_runs() -> None:
+    op = read_op(EXAMPLES / "linear_gelu.ckir").using(single(2))
+    check(op, *drawn(op, {"M": 48, "N": 24, "K": 40}))
 
 
 @pytest.mark.usefixtures("compiler")

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cklang.families.attention.call import constants_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,7 +21,6 @@ from cklang.device.arrays import Library
 from cklang.device.constants import cell
 from cklang.device.device import Device, open_device
 from cklang.errors import CkError
-from cklang.families.attention.call import constants_of
 from cklang.types import f16, f32
 from tests.support.arrays import uniform
 from tests.support.attention_ops import dropped, plain, shifted

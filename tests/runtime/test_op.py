@@ -9,7 +9,7 @@ import pytest
 
 import cklang as ck
 from cklang.errors import CkError
-from cklang.runtime.op import Op, op_from_ir
+from cklang.runtime.op import Op
 from tests.support.algorithms import narrow, wide
 from tests.support.arrays import half
 
@@ -141,7 +141,7 @@ def test_options_are_no_parameter_names() -> None:
 
 
 def test_an_op_from_text() -> None:
-    op = op_from_ir(str(linear.ir(*ARGS)))
+    op = ck.parse(str(linear.ir(*ARGS)))
     assert isinstance(op, Op)
     assert str(op.ir(*ARGS)) == str(linear.ir(*ARGS))
     with pytest.raises(CkError) as caught:

@@ -19,7 +19,7 @@ import pytest
 import cklang as ck
 from cklang.frontend.program import Program
 from cklang.runtime.ir_program import IrProgram
-from cklang.runtime.op import op_from_ir
+from cklang.runtime.ir_text import op_from_ir
 from tests.support.algorithms import BASE
 from tests.support.typed import instance
 

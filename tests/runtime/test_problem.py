@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from cklang.arch import arch
 from cklang.errors import CkError
+from cklang.families.gemm.key import DKind, Layout
 from cklang.families.gemm.layout import problem_of
-from cklang.families.gemm.problem import Matrix, Problem, Storage
+from cklang.families.gemm.problem import Matrix, Problem
+from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.plan import FusedGemm, Read, View
 from cklang.ir.nodes import Function, Value
-from cklang.keys import DKind, Layout
 from cklang.selection.rules import ALGORITHM_RULES, PROBLEM_RULES, objections
 from cklang.selection.select import select
 from cklang.types import DType, TensorType, dims, f16, f32
@@ -47,8 +48,8 @@ def kernel(perm_b: tuple[int, int] = (1, 0), reads: tuple[Read, ...] = ()) -> Fu
     )
 
 
-def stored(name: str, array: np.ndarray[Any, Any]) -> Storage:
-    return Storage(
+def stored(name: str, array: np.ndarray[Any, Any]) -> TensorLayout:
+    return TensorLayout(
         name=name,
         dtype=f16,
         shape=array.shape,

@@ -21,9 +21,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from cklang.attention_keys import AttentionAlgorithm, AttentionPipeline
+from cklang.families.attention.key import AttentionAlgorithm, AttentionPipeline
+from cklang.families.gemm.key import Algorithm, Pipeline, Scheduler
 from cklang.families.gemm.pipelines import PIPELINES
-from cklang.keys import Algorithm, Pipeline, Scheduler
 
 __all__ = [
     "ATTENTION",

@@ -17,30 +17,22 @@ from typing import Any
 import numpy as np
 
 from cklang import emulator
-from cklang.attention_keys import (
-    AnyAttentionKey,
-    AppendKey,
-    AttentionAlgorithm,
-    AttentionGradKey,
-    AttentionKey,
-    AttentionSignature,
-    CombineKey,
-    ReduceKey,
-)
 from cklang.build import code_object
-from cklang.build.builder import shared_builder
+from cklang.build.builder import shared_builder, source_of
 from cklang.build.steps import identity, link_fill
 from cklang.device.device import Device, open_device
 from cklang.families.attention.host import (
-    AppendFace,
-    AttentionFace,
-    AttentionGradFace,
+    AppendShim,
+    AttentionGradShim,
     AttentionProblem,
+    AttentionShim,
     AttentionTensor,
-    ReduceFace,
+    ReduceShim,
 )
-from cklang.families.attention.lower import lower_any
-from cklang.families.gemm.lower import KernelSource
+from cklang.families.attention.key import AttentionAlgorithm, AttentionKey, AttentionSignature
+from cklang.fusion.functions import NO_FUNCTIONS
+from cklang.keys import AnyKey
+from cklang.lowering.source import KernelSource
 from cklang.testing import assert_close
 from cklang.types import DType, bf16, f16
 from tests.support.algorithms import ATTENTION
@@ -65,11 +57,11 @@ def key_of(
 class Built:
     """A filled stencil."""
 
-    key: AnyAttentionKey
+    key: AnyKey
     source: KernelSource
     code: Path
     face: Any
-    """The host face of its kind."""
+    """The host shim of its kind."""
 
     @property
     def facts(self) -> code_object.KernelFacts:
@@ -78,18 +70,23 @@ class Built:
 
 
 _FACES = {
-    AttentionKey: AttentionFace,
-    AttentionGradKey: AttentionGradFace,
-    CombineKey: AttentionFace,
-    AppendKey: AppendFace,
-    ReduceKey: ReduceFace,
+    "attention": AttentionShim,
+    "attention_backward": AttentionGradShim,
+    "combine": AttentionShim,
+    "append": AppendShim,
+    "reduce": ReduceShim,
 }
 
 
 @cache
-def build(key: AnyAttentionKey, fill: str = "") -> Built:
+def filled_source(key: AnyKey, fill: str) -> KernelSource:
+    """Return the source of a kernel around attention whose holes are filled with C."""
+    return replace(source_of(key, NO_FUNCTIONS), fill=fill)
+
+
+def build(key: AnyKey, fill: str = "") -> Built:
     """Return the kernel of ``key`` with its holes filled; stencils are kept in the cache."""
-    builder, source = shared_builder(), lower_any(key, fill)
+    builder, source = shared_builder(), filled_source(key, fill)
     parts = builder.stencil_of(key, source)
 
     def filled(folder: Path) -> Mapping[str, Any]:
@@ -99,7 +96,7 @@ def build(key: AnyAttentionKey, fill: str = "") -> Built:
     tools = identity(builder.toolchain, builder.tree)
     inputs = {"source": source.stencil, "arch": key.arch, "tools": tools, "fill": fill}
     entry, _ = builder.store.get_or_build("test-filled", inputs, filled)
-    face = _FACES[type(key)](parts.host_face)
+    face = _FACES[key.family](parts.host_shim)
     return Built(key=key, source=source, code=entry.file("kernel.hsaco"), face=face)
 
 
@@ -112,7 +109,7 @@ def run(built: Built, problem: Any) -> emulator.Stats:
     """Launch on the emulator, wait, and return what it counted.
 
     Raises:
-        ValueError: The host face refuses; its sentence.
+        ValueError: The host shim refuses; its sentence.
     """
     shape = built.face.describe(problem)
     if isinstance(shape, str):

@@ -9,18 +9,11 @@ from typing import Any
 import numpy as np
 
 import cklang as ck
-from cklang.attention_keys import (
-    AppendKey,
-    AttentionKey,
-    AttentionSignature,
-    CombineKey,
-    MaskKind,
-    ReduceKey,
-    Rotary,
-    ScoreKind,
-)
-from cklang.families.attention.plan import AttentionFunctions, region_hash
-from cklang.families.family import NOTHING
+from cklang.families.append.key import Rotary, append_key
+from cklang.families.attention.key import AttentionKey, AttentionSignature, MaskKind, ScoreKind
+from cklang.families.combine.key import combine_key
+from cklang.families.reduce.key import reduce_key
+from cklang.fusion.functions import NO_FUNCTIONS, Functions
 from cklang.selection.registry import Registry
 from cklang.selection.space import enumerate_legal
 from cklang.types import f16
@@ -66,10 +59,9 @@ def arrays(queries: int = 40, keys: int = 48, head: int = 64, heads: int = 2) ->
     return [q, k, k.copy()]
 
 
-def functions() -> AttentionFunctions:
-    plan = capped.fusion(*arrays(), np.zeros(2, np.float32))
-    found: AttentionFunctions = plan.kernel.functions  # type: ignore[union-attr]
-    return found
+def functions() -> Functions:
+    (kernel,) = capped.fusion(*arrays(), np.zeros(2, np.float32)).kernels
+    return kernel.functions
 
 
 def key(gpu: str = "gfx942", **changes: Any) -> AttentionKey:
@@ -80,21 +72,20 @@ def key(gpu: str = "gfx942", **changes: Any) -> AttentionKey:
 def filled() -> Registry:
     """A kernel of each kind; one of products is in the tests of products."""
     made = Registry("attention")
-    made.declare(PLAIN, NOTHING, "gfx942", priority=1)
+    made.declare(PLAIN, NO_FUNCTIONS, "gfx942", priority=1)
     open_ = functions()
     signature = replace(
         PLAIN,
         score=ScoreKind.FUNCTION,
         mask=MaskKind.FUNCTION,
-        score_function=region_hash(open_.score),
-        mask_function=region_hash(open_.mask),
+        functions=open_.digest,
     )
     made.declare(signature, open_, "gfx950")
     back = ck.attention_grad_problem(ck.attention_problem(1, 1, 8, 8, 64))
-    made.declare(back.signature, NOTHING, "gfx942", priority=-1)
-    made.add(CombineKey(f16, True, "gfx942"), NOTHING)
-    made.add(AppendKey(f16, Rotary.HALF, True, "gfx942"), NOTHING)
-    made.add(ReduceKey(True, f16, "gfx942"), NOTHING)
+    made.declare(back.signature, NO_FUNCTIONS, "gfx942", priority=-1)
+    made.add(combine_key("gfx942", f16, lse=True), NO_FUNCTIONS)
+    made.add(append_key("gfx942", f16, Rotary.HALF, paged=True), NO_FUNCTIONS)
+    made.add(reduce_key("gfx942", f16, dot=True), NO_FUNCTIONS)
     return made
 
 
@@ -104,4 +95,4 @@ PROBLEM = ck.attention_problem(2, 8, 512, 512, 64)
 
 
 def attention_keys(registry: Registry) -> list[AttentionKey]:
-    return [kernel.key for kernel in registry if isinstance(kernel.key, AttentionKey)]
+    return [kernel.key for kernel in registry if kernel.key.family == "attention"]

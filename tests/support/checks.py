@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cklang.build.record import LaunchRecord
 from cklang.runtime.op import Op
+from cklang.runtime.record import LaunchRecord
 from cklang.testing import Report, reports
 from cklang.testing.compare import UNCHECKED
 from tests.support.read_back import read_back_products

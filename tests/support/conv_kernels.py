@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Convolution kernels run through their host face, and what they must give, in NumPy."""
+"""Convolution kernels run through their host shim, and what they must give, in NumPy."""
 
 from __future__ import annotations
 
@@ -13,14 +13,27 @@ import numpy as np
 
 from cklang.build.builder import shared_builder
 from cklang.device.device import Device, Function, open_device
-from cklang.families.conv.host import Axes, ConvFace, ConvQuestion
+from cklang.families.conv.host import Axes, ConvQuestion, ConvShim
+from cklang.families.gemm.key import (
+    Algorithm,
+    DKind,
+    DOperand,
+    GemmKey,
+    Layout,
+    ProductKind,
+    Signature,
+)
+from cklang.fusion.functions import Functions
 from cklang.ir.parser import parse
-from cklang.keys import Algorithm, DKind, DOperand, Family, KernelKey, Layout, Signature
 from cklang.types import DType, f16, f32, i8, i32
 from tests.support.algorithms import NARROW
 
 PLAIN = "func @epilogue(%acc: f32[]) -> f32[] {\n  return %acc\n}\n"
-LAYOUTS = {Family.CONV: "rcr", Family.CONV_GRAD_INPUT: "rrr", Family.CONV_GRAD_WEIGHT: "crr"}
+LAYOUTS = {
+    ProductKind.CONV: "rcr",
+    ProductKind.CONV_GRAD_INPUT: "rrr",
+    ProductKind.CONV_GRAD_WEIGHT: "crr",
+}
 
 
 Index = tuple[Any, ...]
@@ -107,22 +120,22 @@ class Conv:
 class Kernel:
     """A convolution kernel on an emulated GPU."""
 
-    key: KernelKey
+    key: GemmKey
     device: Device
     function: Function
-    face: ConvFace
+    face: ConvShim
 
     def ask(self, conv: Conv, arrays: tuple[np.ndarray, ...], **more: Any) -> ConvQuestion:
         """The question for arrays A, B, E and each D, whose strides they have."""
         a, b, e, *ds = arrays
-        family = self.key.signature.family
+        kind = self.key.signature.kind
         tensors = {
-            Family.CONV: (a, b, e),
-            Family.CONV_GRAD_INPUT: (e, b, a),
-            Family.CONV_GRAD_WEIGHT: (b, e, a),
-        }[family]
+            ProductKind.CONV: (a, b, e),
+            ProductKind.CONV_GRAD_INPUT: (e, b, a),
+            ProductKind.CONV_GRAD_WEIGHT: (b, e, a),
+        }[kind]
         x, w, y = tensors
-        weight = family is Family.CONV_GRAD_WEIGHT
+        weight = kind is ProductKind.CONV_GRAD_WEIGHT
         question = ConvQuestion(
             n=conv.n,
             g=conv.g,
@@ -154,10 +167,10 @@ class Kernel:
         ``more`` are further fields of the question.
         """
         shape = {
-            Family.CONV: conv.y_shape,
-            Family.CONV_GRAD_INPUT: conv.x_shape,
-            Family.CONV_GRAD_WEIGHT: conv.w_shape,
-        }[self.key.signature.family]
+            ProductKind.CONV: conv.y_shape,
+            ProductKind.CONV_GRAD_INPUT: conv.x_shape,
+            ProductKind.CONV_GRAD_WEIGHT: conv.w_shape,
+        }[self.key.signature.kind]
         e = np.full(shape, np.nan, self.key.signature.dtype_e.numpy)
         a, b, *ds = arrays
         question = self.ask(conv, (a, b, e, *ds), **more)
@@ -175,7 +188,7 @@ class Kernel:
 
 @cache
 def kernel(
-    family: Family,
+    kind: ProductKind,
     spatial: int,
     *,
     arch: str = "gfx942",
@@ -185,10 +198,10 @@ def kernel(
     epilogue: str = PLAIN,
 ) -> Kernel:
     """Build and load a kernel; ``d`` has the type, kind and vector width of each operand."""
-    layouts = LAYOUTS[family]
+    layouts = LAYOUTS[kind]
     whole = dtype is i8
     signature = Signature(
-        family=family,
+        kind=kind,
         dtype_a=dtype,
         dtype_b=dtype,
         dtype_acc=i32 if whole else f32,
@@ -197,15 +210,14 @@ def kernel(
         layout_b=Layout(layouts[1]),
         d=tuple(DOperand(dtype=t, kind=DKind(kind)) for t, kind, _ in d),
         spatial=spatial,
-        epilogue="",
     )
     text = epilogue.replace("f32", "i32") if whole else epilogue
     vectors = tuple(vector for *_, vector in d)
-    key = KernelKey(signature, replace(algorithm, vector_d=vectors), arch)
-    artifact = shared_builder().build_all([(key, parse(text).functions[0])])[0]
+    key = GemmKey(signature, replace(algorithm, vector_d=vectors), arch)
+    artifact = shared_builder().build_all([(key, Functions(epilogue=parse(text).functions[0]))])[0]
     device = open_device(f"emu:{arch}")
     function = device.load(artifact.code_object.read_bytes(), artifact.symbol)
-    return Kernel(key, device, function, ConvFace(artifact.host_face))
+    return Kernel(key, device, function, ConvShim(artifact.host_shim))
 
 
 def _space(values: tuple[int, ...], missing: int = 1) -> tuple[int, int, int]:

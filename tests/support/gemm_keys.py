@@ -6,19 +6,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from cklang.families.gemm.key import DKind, DOperand, GemmKey, Layout, Signature
 from cklang.families.gemm.problem import Problem
 from cklang.families.gemm.synthetic import problem
-from cklang.fusion.plan import epilogue_hash
-from cklang.ir.nodes import Function
+from cklang.fusion.functions import Functions
 from cklang.ir.parser import parse_function
-from cklang.keys import DKind, DOperand, KernelKey, Layout, Signature
 from cklang.types import DType, f16, f32
 from tests.support.algorithms import BASE
 
 
-def epilogue(op: str = "relu") -> Function:
+def epilogue(op: str = "relu") -> Functions:
     text = f"func @epilogue(%acc: f32[]) -> f32[] {{\n  %0: f32[] = {op}(%acc)\n  return %0\n}}"
-    return parse_function(text)
+    return Functions(epilogue=parse_function(text))
 
 
 RELU = epilogue()
@@ -28,7 +27,7 @@ def signature(
     dtype: DType = f16,
     layouts: str = "rcr",
     d: tuple[tuple[DType, DKind], ...] = (),
-    region: Function = RELU,
+    region: Functions = RELU,
 ) -> Signature:
     a, b, e = (Layout(letter) for letter in layouts)
     return Signature(
@@ -40,17 +39,17 @@ def signature(
         layout_b=b,
         layout_e=e,
         d=tuple(DOperand(dtype=t, kind=kind) for t, kind in d),
-        epilogue=epilogue_hash(region),
+        functions=region.digest,
     )
 
 
-OPEN = replace(signature(), epilogue="")
+OPEN = replace(signature(), functions="")
 """What a stencil of f16 computes: the epilogue is left open."""
 
 
-def key(gpu: str = "gfx942", region: Function = RELU, **changes: Any) -> KernelKey:
-    return KernelKey(signature(region=region), replace(BASE, **changes), gpu)
+def key(gpu: str = "gfx942", region: Functions = RELU, **changes: Any) -> GemmKey:
+    return GemmKey(signature(region=region), replace(BASE, **changes), gpu)
 
 
-def shape(m: int, n: int, k: int, region: Function = RELU, **options: Any) -> Problem:
-    return problem(m, n, k, epilogue=epilogue_hash(region), **options)
+def shape(m: int, n: int, k: int, region: Functions = RELU, **options: Any) -> Problem:
+    return problem(m, n, k, functions=region.digest, **options)

@@ -16,33 +16,34 @@ from random import Random
 from typing import Any, TypeVar
 
 from cklang.arch import ArchSpec, all_archs
-from cklang.attention_keys import (
-    AnyKey,
-    AppendKey,
-    AttentionGradKey,
-    AttentionGradSignature,
-    AttentionKey,
-    AttentionSignature,
-    CombineKey,
-    MaskKind,
-    ReduceKey,
-    Rotary,
-    ScoreKind,
-)
 from cklang.build.builder import shared_builder, source_of
 from cklang.errors import CkError
-from cklang.families.attention.lower import lower_any
-from cklang.families.family import NOTHING
-from cklang.families.gemm.lower import KernelSource
+from cklang.families.append.key import Rotary, append_key
+from cklang.families.attention.key import AttentionKey, AttentionSignature, MaskKind, ScoreKind
+from cklang.families.attention_backward.key import AttentionGradKey, AttentionGradSignature
+from cklang.families.combine.key import combine_key
+from cklang.families.gemm.key import (
+    Algorithm,
+    DKind,
+    DOperand,
+    GemmKey,
+    Layout,
+    ProductKind,
+    Scale,
+    Signature,
+)
+from cklang.families.layout_copy.key import layout_copy_key
+from cklang.families.reduce.key import reduce_key
+from cklang.fusion.functions import NO_FUNCTIONS, Functions
 from cklang.ir.nodes import Function
 from cklang.ir.parser import parse_function
-from cklang.keys import Algorithm, DKind, DOperand, Family, KernelKey, Layout, Scale, Signature
-from cklang.plain_keys import TransposeKey
+from cklang.keys import AnyKey
+from cklang.lowering.source import KernelSource
 from cklang.selection.diagnose import fix
 from cklang.selection.rules import objections
 from cklang.selection.space import attention_pattern, enumerate_legal, legal_values
 from cklang.types import DTYPES, DType, Kind, bf16, e8m0, f16, f32, fp4, i4, i8, i32
-from tests.support.attention_harness import build
+from tests.support.attention_harness import build, filled_source
 
 T = TypeVar("T")
 
@@ -68,11 +69,11 @@ _FLOATS8 = tuple(DTYPES[name] for name in ("fp8", "bf8", "fp8_fnuz", "bf8_fnuz")
 # --- products and convolutions
 
 _CONV_LAYOUTS = {
-    Family.CONV: "rcr",
-    Family.CONV_GRAD_INPUT: "rrr",
-    Family.CONV_GRAD_WEIGHT: "crr",
+    ProductKind.CONV: "rcr",
+    ProductKind.CONV_GRAD_INPUT: "rrr",
+    ProductKind.CONV_GRAD_WEIGHT: "crr",
 }
-_PRODUCTS = (Family.GEMM, Family.BATCHED, Family.GROUPED)
+_PRODUCTS = (ProductKind.GEMM, ProductKind.BATCHED, ProductKind.GROUPED)
 _PRODUCT_LAYOUTS = ("rcr", "rrr", "ccr", "crr", "rpr")
 _BLANK = Algorithm(
     tile=(64, 64, 32), warps=(2, 2, 1), warp_tile=(16, 16, 16), vector_a=1, vector_b=1, vector_e=1
@@ -80,27 +81,27 @@ _BLANK = Algorithm(
 _NOT_DRAWN = ("vector_d", "pad_m", "pad_n", "pad_k")
 
 
-def product(random: Random) -> KernelKey:
+def product(random: Random) -> GemmKey:
     """Return a legal product: alone, in a batch or in a group."""
     return _matrix_kernel(random, _PRODUCTS)
 
 
-def convolution(random: Random) -> KernelKey:
+def convolution(random: Random) -> GemmKey:
     """Return a legal convolution, or the gradient of one."""
     return _matrix_kernel(random, tuple(_CONV_LAYOUTS))
 
 
-def _matrix_kernel(random: Random, families: Sequence[Family]) -> KernelKey:
-    def attempt() -> KernelKey | None:
+def _matrix_kernel(random: Random, kinds: Sequence[ProductKind]) -> GemmKey:
+    def attempt() -> GemmKey | None:
         spec = random.choice(all_archs())
-        signature = matrix_signature(random, random.choice(families), spec)
+        signature = matrix_signature(random, random.choice(kinds), spec)
         algorithm = _algorithm(random, signature, spec)
-        return None if algorithm is None else KernelKey(signature, algorithm, spec.name)
+        return None if algorithm is None else GemmKey(signature, algorithm, spec.name)
 
     return _legal(attempt)
 
 
-def matrix_signature(random: Random, family: Family, spec: ArchSpec) -> Signature:
+def matrix_signature(random: Random, kind: ProductKind, spec: ArchSpec) -> Signature:
     """Return what a product or convolution computes; whether it is legal is the rules' to say."""
 
     def some(share: float) -> bool:
@@ -110,7 +111,7 @@ def matrix_signature(random: Random, family: Family, spec: ArchSpec) -> Signatur
     b = random.choice(_known(spec, _FLOATS8)) if a in _FLOATS8 else a
     is_integer = a.kind is Kind.INT
     common: dict[str, Any] = {
-        "family": family,
+        "kind": kind,
         "dtype_a": a,
         "dtype_b": b,
         "dtype_acc": i32 if is_integer else f32,
@@ -118,10 +119,9 @@ def matrix_signature(random: Random, family: Family, spec: ArchSpec) -> Signatur
             [i32, i8, f16] if is_integer else _known(spec, [f16, bf16, f32, *_FLOATS8])
         ),
         "d": tuple(_operand(random, spec) for _ in range(random.choice((0, 0, 1, 2)))),
-        "epilogue": "",
     }
-    if family in _CONV_LAYOUTS:
-        return Signature(**common, **_laid_out(_CONV_LAYOUTS[family]), spatial=random.randint(1, 3))
+    if kind in _CONV_LAYOUTS:
+        return Signature(**common, **_laid_out(_CONV_LAYOUTS[kind]), spatial=random.randint(1, 3))
     if some(0.1):
         common["dtype_b"] = i4
     if some(0.2):
@@ -159,7 +159,7 @@ def _algorithm(random: Random, signature: Signature, spec: ArchSpec) -> Algorith
     choices = {name: random.choice(each) for name, each in values.items()}
     try:
         drawn = replace(_BLANK, **choices, vector_d=(1,) * len(signature.d))
-        return fix(drawn, signature, spec.name).algorithm  # type: ignore[return-value]
+        return fix(drawn, signature, spec.name).algorithm
     except CkError as problem:
         if problem.code != "K009":
             raise
@@ -189,11 +189,11 @@ def attention_grad(random: Random) -> AttentionGradKey:
         forward = _attention_signature(random, spec, _types(spec, spec.attention_grad_tiles))
         forward = replace(forward, lse=True, split=False, paged=False, output=False)
         bias, deterministic = (random.random() < 0.5 for _ in range(2))
-        asked = AttentionGradSignature(forward=forward, bias_grad=bias, deterministic=deterministic)
-        algorithm = _one_of(random, asked, spec)
-        if algorithm is None:
-            return None
-        return AttentionGradKey(forward, bias, deterministic, algorithm, spec.name)
+        signature = AttentionGradSignature(
+            forward=forward, bias_grad=bias, deterministic=deterministic
+        )
+        algorithm = _one_of(random, signature, spec)
+        return algorithm and AttentionGradKey(signature, algorithm, spec.name)
 
     return _legal(attempt)
 
@@ -244,10 +244,10 @@ def helper(random: Random) -> AnyKey:
     widths = [random.choice((1, 2, 4)) for _ in range(2)]
     size = random.choice((1, 2, 4))
     kinds: tuple[AnyKey, ...] = (
-        CombineKey(dtype, flags[0], spec.name, output=flags[1]),
-        AppendKey(dtype8, random.choice(list(Rotary)), flags[0], spec.name),
-        ReduceKey(flags[0], dtype, spec.name),
-        TransposeKey(size, widths[0] * 4 // size, widths[1] * 4 // size, spec.name),
+        combine_key(spec.name, dtype, lse=flags[0], output=flags[1]),
+        append_key(spec.name, dtype8, random.choice(list(Rotary)), paged=flags[0]),
+        reduce_key(spec.name, dtype, dot=flags[0]),
+        layout_copy_key(spec.name, size, widths[0] * 4 // size, widths[1] * 4 // size),
     )
     return random.choice(kinds)
 
@@ -264,16 +264,8 @@ DRAWS: Mapping[str, Callable[[Random], AnyKey]] = {
 
 def objected(key: AnyKey) -> list[str]:
     """Return what rules say of a kernel; helpers have no rules."""
-    if isinstance(key, (KernelKey, AttentionKey)):
-        signature: Any = key.signature
-    elif isinstance(key, AttentionGradKey):
-        signature = AttentionGradSignature(
-            forward=key.signature, bias_grad=key.bias_grad, deterministic=key.deterministic
-        )
-    else:
-        return []
     spec = next(spec for spec in all_archs() if spec.name == key.arch)
-    return [str(each) for each in objections(key.algorithm, signature, spec)]
+    return [str(each) for each in objections(key.algorithm, key.signature, spec)]
 
 
 # --- machine code
@@ -281,9 +273,9 @@ def objected(key: AnyKey) -> list[str]:
 
 def source(key: AnyKey) -> KernelSource:
     """Return the C++ of a kernel whose holes are filled with functions of all arguments."""
-    if isinstance(key, KernelKey):
-        return source_of(key, _region(key.signature))
-    return source_of(key, NOTHING) if isinstance(key, TransposeKey) else lower_any(key, _fill(key))
+    if key.family in ("gemm", "conv"):
+        return source_of(key, _functions(key.signature))
+    return filled_source(key, _fill(key))
 
 
 def compiled(key: AnyKey) -> Path:
@@ -292,34 +284,29 @@ def compiled(key: AnyKey) -> Path:
     Raises:
         CkBuildError: Clang refuses.
     """
-    if isinstance(key, KernelKey):
-        (artifact,) = shared_builder().build_all([(key, _region(key.signature))])
+    if key.family in ("gemm", "conv"):
+        (artifact,) = shared_builder().build_all([(key, _functions(key.signature))])
         return artifact.code_object
-    if isinstance(key, TransposeKey):
-        return shared_builder().build_all([(key, NOTHING)])[0].code_object
+    if key.family == "layout_copy":
+        return shared_builder().build_all([(key, NO_FUNCTIONS)])[0].code_object
     return build(key, _fill(key)).code
 
 
-def _region(signature: Signature) -> Function:
-    """Return the region in which every operand is added to what the kernel computes."""
+def _functions(signature: Signature) -> Functions:
+    """Return functions in which every operand is added to what the kernel computes."""
     s, acc = signature, signature.dtype_acc
-    params, lines = [f"%acc: {acc}[]"], []
-
-    def widened(name: str, dtype: DType, wide: DType) -> str:
-        params.append(f"%{name}: {dtype}[]")
-        if dtype == wide:
-            return name
-        lines.append(f"  %{name}w: {wide}[] = cast(%{name}) {{to = {wide}}}")
-        return f"{name}w"
-
-    total = "acc"
+    params, lines, total = [f"%acc: {acc}[]"], list[str](), "acc"
     for index, operand in enumerate(s.d):
-        term = widened(f"d{index}", operand.dtype, acc)
+        term = _widened(f"d{index}", operand.dtype, acc, params, lines)
         lines.append(f"  %sum{index}: {acc}[] = add(%{total}, %{term})")
         total = f"sum{index}"
-    results, types = [f"%{total}"], [f"{acc}[]"]
+    functions = {"epilogue": _region(params, lines, total, acc)}
     for name, operands, dtype in (("a", s.a, s.dtype_a), ("b", s.b, s.dtype_b)):
-        terms = [widened(f"{name}{i}", each.dtype, f32) for i, each in enumerate(operands)]
+        params, lines = [], []
+        terms = [
+            _widened(f"{name}{i}", each.dtype, f32, params, lines)
+            for i, each in enumerate(operands)
+        ]
         if not terms:
             continue
         for index, term in enumerate(terms[1:]):
@@ -327,10 +314,22 @@ def _region(signature: Signature) -> Function:
             terms[0] = f"{name}sum{index}"
         lines.append(f"  %{name}f: f32[] = neg(%{terms[0]})")
         lines.append(f"  %{name}r: {dtype}[] = cast(%{name}f) {{to = {dtype}}}")
-        results.append(f"%{name}{'f' if dtype == f32 else 'r'}")
-        types.append(f"{dtype}[]")
-    head = f"func @epilogue({', '.join(params)}) -> {', '.join(types)} {{"
-    return parse_function("\n".join([head, *lines, f"  return {', '.join(results)}", "}"]))
+        result = f"{name}{'f' if dtype == f32 else 'r'}"
+        functions[f"prologue_{name}"] = _region(params, lines, result, dtype)
+    return Functions(**functions)
+
+
+def _widened(name: str, dtype: DType, wide: DType, params: list[str], lines: list[str]) -> str:
+    params.append(f"%{name}: {dtype}[]")
+    if dtype == wide:
+        return name
+    lines.append(f"  %{name}w: {wide}[] = cast(%{name}) {{to = {wide}}}")
+    return f"{name}w"
+
+
+def _region(params: list[str], lines: list[str], result: str, dtype: DType) -> Function:
+    head = f"func @epilogue({', '.join(params)}) -> {dtype}[] {{"
+    return parse_function("\n".join([head, *lines, f"  return %{result}", "}"]))
 
 
 _HOLES = """#include "cklang/math.h"
@@ -344,12 +343,12 @@ CK_FUNCTION float ck_output(float o, CK_ATTENTION_PARAMS) { return o + (float)j;
 def _fill(key: AnyKey) -> str:
     head, *functions = _HOLES.splitlines()[1:]
     opened: list[str] = []
-    if isinstance(key, (AttentionKey, AttentionGradKey)):
-        s = key.signature
+    if key.family in ("attention", "attention_backward"):
+        s = key.signature if key.family == "attention" else key.signature.forward
         opened += ["ck_score"] if s.score is ScoreKind.FUNCTION else []
         opened += ["ck_mask"] if s.mask is MaskKind.FUNCTION else []
         opened += ["ck_output"] if s.output else []
-    if isinstance(key, CombineKey) and key.output:
+    if key.family == "combine" and key.signature.output:
         opened.append("ck_output")
     chosen = [line for line in functions if any(name in line for name in opened)]
     return "\n".join([_HOLES.splitlines()[0], head, *chosen, ""]) if chosen else ""

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeVar
 
-from cklang.build.record import CallRecord
 from cklang.frontend.signature import Parameter
 from cklang.runtime.op import Op
+from cklang.runtime.record import CallRecord
 from cklang.types import Dim, TensorType, TensorVarType
 
 __all__ = ["instance", "last", "only", "shape_of"]

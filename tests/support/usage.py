@@ -11,14 +11,14 @@ from functools import cache, wraps
 from typing import Any
 
 from cklang import emulator
-from cklang.attention_keys import AnyKey
 from cklang.build import steps
 from cklang.build.builder import Builder, BuildResult, StencilFiles, Wanted
-from cklang.build.record import Artifact
 from cklang.device import device
+from cklang.device.artifact import Artifact
 from cklang.device.device import Device, Function, Launch
 from cklang.emulator import library
-from cklang.families.gemm.lower import KernelSource
+from cklang.keys import AnyKey
+from cklang.lowering.source import KernelSource
 
 __all__ = ["Compiled", "Usage", "begin", "compiled", "current", "kernel_of", "watch"]
 

@@ -14,8 +14,8 @@ import cklang as ck
 from cklang import emulator
 from cklang.device.device import open_device
 from cklang.families.gemm.cost.model import Estimate, GemmShape, estimate
+from cklang.families.gemm.key import Algorithm, GemmKey, Reduction
 from cklang.families.gemm.problem import Problem
-from cklang.keys import Algorithm, KernelKey, Reduction
 from cklang.runtime.op import Op
 from tests.support.algorithms import DEEP, narrow, wide
 from tests.support.typed import only
@@ -57,7 +57,7 @@ def both(algorithm: Algorithm, m: int, n: int, k: int) -> tuple[Estimate, emulat
     op(x, w, device=DEVICE)
     counted = emulator.stats(open_device(DEVICE).index)
     problem = only(Problem, op.problems(x, w))
-    key = KernelKey(problem.signature, algorithm, "gfx942")
+    key = GemmKey(problem.signature, algorithm, "gfx942")
     return estimate(key, GemmShape(m=m, n=n, k=k)), counted
 
 

@@ -15,22 +15,18 @@ from hypothesis import strategies as st
 import cklang as ck
 from cklang import emulator
 from cklang.arch import arch
-from cklang.attention_keys import (
-    AttentionGradKey,
-    AttentionKey,
-    AttentionPipeline,
-    AttentionSignature,
-    ReduceKey,
-)
 from cklang.device.device import open_device
 from cklang.errors import CkUnsupportedError, CkValueError
 from cklang.families.attention.cost import AttentionShape, attention_estimate, explain_attention
+from cklang.families.attention.key import AttentionKey, AttentionPipeline, AttentionSignature
 from cklang.families.attention.space import attention_algorithms, attention_grad_algorithms
 from cklang.families.attention_backward.cost import (
     attention_grad_estimate,
     backward_estimate,
     reduce_estimate,
 )
+from cklang.families.attention_backward.key import AttentionGradKey
+from cklang.families.reduce.key import ReduceKey
 from cklang.types import f16
 from tests.support.checks import launches
 

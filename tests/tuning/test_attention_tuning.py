@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cklang.tune.case import problem_text
 
 import cklang as ck
-from cklang.attention_keys import AttentionKey
 from cklang.errors import CkError
+from cklang.families.attention.key import AttentionKey
 from cklang.selection.registry import Registry
 from cklang.selection.strategy import Autotune
 from cklang.tune import attention
 from cklang.tune.attention import AttentionRun, run_operands
 from cklang.tune.bench import bench
-from cklang.tune.case import problem_text
 from cklang.tune.database import Database, Status
 from cklang.tune.measure import measure
 from tests.support.attention_keys import plain

@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cklang.tune.case import Case, calls_of, problem_text
 
 import cklang as ck
 from cklang.cli.main import main
 from cklang.errors import CkError, CkUnsupportedError, CkValueError
-from cklang.keys import KernelKey
+from cklang.families.gemm.key import GemmKey
 from cklang.runtime.op import Op
 from cklang.selection.select import select
 from cklang.tune.bench import bench
-from cklang.tune.case import Case, calls_of, problem_text
 from cklang.tune.check import error_ratio, sampled
 from cklang.tune.database import Database, Measurement, Status
 from cklang.tune.session import autotune, seconds_of
@@ -51,15 +51,15 @@ Verdict = tuple[str, float | None]
 class Pretending(Executor):
     """Measures nothing: the cost of a kernel is what ``verdict`` says."""
 
-    def __init__(self, verdict: Callable[[KernelKey], Verdict]) -> None:
+    def __init__(self, verdict: Callable[[GemmKey], Verdict]) -> None:
         self.verdict = verdict
-        self.asked: list[KernelKey] = []
+        self.asked: list[GemmKey] = []
 
     def submit(self, call: Any, /, *arguments: Any, **_: Any) -> Future[Any]:
         _, data, settings = arguments
         assert settings["CKLANG_DEVICE"] == DEVICE
         json.dumps(arguments)
-        key = KernelKey.from_json(data)
+        key = GemmKey.from_json(data)
         self.asked.append(key)
         status, cost = self.verdict(key)
         at = f"2026-01-01T00:00:{len(self.asked):03}"
@@ -71,7 +71,7 @@ class Pretending(Executor):
         return done
 
 
-def narrow(key: KernelKey) -> Verdict:
+def narrow(key: GemmKey) -> Verdict:
     """The narrower its stores, the cheaper a kernel is: the model's favourite is the worst."""
     return "right", float(key.algorithm.vector_e) * key.algorithm.tile[0]
 
@@ -116,7 +116,7 @@ def test_a_strategy_made_later_sees_what_was_measured_later(tmp_path: Path) -> N
 @pytest.mark.usefixtures("emulator")
 @pytest.mark.parametrize("status", ["wrong", "failed", "crashed", "slow"])
 def test_what_is_not_right_never_wins(tmp_path: Path, status: str) -> None:
-    def verdict(key: KernelKey) -> Verdict:
+    def verdict(key: GemmKey) -> Verdict:
         return (status, None) if key.algorithm.vector_e == 1 else narrow(key)
 
     (found,) = tune(tmp_path, Pretending(verdict), patience=99).problems
@@ -174,7 +174,7 @@ def test_the_budget_ends_a_session_in_the_midst_of_many_problems(
 ) -> None:
     clock = [0.0]
 
-    def verdict(key: KernelKey) -> Verdict:
+    def verdict(key: GemmKey) -> Verdict:
         clock[0] += 1.0
         return narrow(key)
 
@@ -367,7 +367,7 @@ def program(folder: Path) -> str:
 @pytest.mark.usefixtures("compiler")
 def test_a_worker_measures_and_a_dead_one_is_replaced(tmp_path: Path) -> None:
     (case,) = calls_of(linear, SHAPE)
-    key = instance(KernelKey, select(case.problem, arch="gfx942").key)
+    key = instance(GemmKey, select(case.problem, arch="gfx942").key)
     with Worker({"CKLANG_DEVICE": DEVICE}, 300.0) as worker:
         first = worker.measure(case, key)
         assert first.status is Status.RIGHT
@@ -383,7 +383,7 @@ def test_a_worker_measures_and_a_dead_one_is_replaced(tmp_path: Path) -> None:
         assert worker.measure(case, key).rank == first.rank
         worker._limit = 0.0
         assert worker.measure(case, key).status is Status.SLOW
-    elsewhere = KernelKey(key.signature, key.algorithm, "gfx90a")
+    elsewhere = GemmKey(key.signature, key.algorithm, "gfx90a")
     with Worker({"CKLANG_DEVICE": "emu:nothing"}, 300.0) as worker:
         refused = worker.measure(case, elsewhere)
     assert refused.status is Status.FAILED

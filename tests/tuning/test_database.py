@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cklang.errors import CkValueError
-from cklang.keys import KernelKey
+from cklang.families.gemm.key import GemmKey
 from cklang.tune.database import Database, Measurement, Question, Status
 from tests.support.algorithms import WIDE
 from tests.support.gemm_keys import OPEN
@@ -28,7 +28,7 @@ def measured(
     vector: int = 8, status: str = "right", cost: float | None = 1.0, at: int = 0, **more: Any
 ) -> Measurement:
     return Measurement(
-        key=KernelKey(OPEN, replace(WIDE, vector_e=vector), "gfx942"),
+        key=GemmKey(OPEN, replace(WIDE, vector_e=vector), "gfx942"),
         status=Status(status),
         cost=cost if status == "right" else None,
         unit="µs",
@@ -43,7 +43,7 @@ def test_the_least_cost_comes_first_and_what_is_not_right_last(tmp_path: Path) -
         made.record(QUESTION, measured(2, cost=3.0))
         made.record(QUESTION, measured(4, cost=2.0, counters={"instructions": 9.0}))
         made.record(QUESTION, measured(8, cost=2.0, counters={"instructions": 7.0}))
-        keys = [instance(KernelKey, m.key) for m in made.measurements(QUESTION)]
+        keys = [instance(GemmKey, m.key) for m in made.measurements(QUESTION)]
         assert [key.algorithm.vector_e for key in keys] == [8, 4, 2, 1]
 
 

@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cklang.tune.case import calls_of, problem_text
 
 import cklang as ck
-from cklang.attention_keys import AttentionGradKey
 from cklang.cli.main import main
 from cklang.errors import CkError
-from cklang.families.attention.plan import AttentionFunctions
+from cklang.families.attention_backward.key import AttentionGradKey
 from cklang.families.attention_backward.stages import GradientKind
+from cklang.fusion.functions import Functions
 from cklang.ops.attention_backward import prepare_gradients
 from cklang.runtime.placeholder_arguments import packed_arguments
 from cklang.selection.registry import Registry
 from cklang.selection.strategy import Autotune
 from cklang.tune import measure as measuring
-from cklang.tune.case import calls_of, problem_text
 from cklang.tune.database import Status
 from cklang.tune.gradient import GradientRun, gradient_of_o
 from cklang.tune.measure import measure
@@ -114,7 +114,7 @@ def test_the_gradient_of_a_bias_is_another_question() -> None:
     assert GradientRun.from_json(json.loads(json.dumps(biased.to_json()))) == biased
     assert str(biased.problem) == f"{plain.problem}, with that of the bias"
     assert biased.filling.score is None
-    assert instance(AttentionFunctions, plain.filling).score is not None
+    assert instance(Functions, plain.filling).score is not None
     assert problem_text(plain.problem) != problem_text(biased.problem)
     with pytest.raises(CkError, match="CK-G008"):
         calls_of(distant, SMALL, GradientKind(bias=True))

@@ -22,7 +22,7 @@ from cklang.families.cost_constants import fitted, fitted_sets, read_set
 from cklang.families.gemm.cost.model import CostModel, GemmShape, Ranker, estimate, rank
 from cklang.families.gemm.cost.terms import costs, geometry, step_time, times
 from cklang.families.gemm.cost.traits import Columns, Resources, Traits, matrix_rate, traits_of
-from cklang.keys import Algorithm, DKind, DOperand, KernelKey
+from cklang.families.gemm.key import Algorithm, DKind, DOperand, GemmKey
 from cklang.types import bf16, f16, f32, i8, i32
 from tests.support.algorithms import wide
 from tests.support.gemm_keys import OPEN
@@ -44,21 +44,19 @@ algorithms = st.builds(
     block_per_cu=st.integers(1, 2),
 )
 keys = st.builds(
-    KernelKey,
+    GemmKey,
     st.sampled_from((OPEN, replace(OPEN, dtype_a=bf16, dtype_b=bf16, dtype_e=f32))),
     algorithms,
     st.sampled_from(("gfx942", "gfx950")),
 )
 
 
-def key(
-    tile: tuple[int, int, int] = (128, 128, 64), arch: str = "gfx942", **more: Any
-) -> KernelKey:
-    return KernelKey(OPEN, wide(tile=tile, **more), arch)
+def key(tile: tuple[int, int, int] = (128, 128, 64), arch: str = "gfx942", **more: Any) -> GemmKey:
+    return GemmKey(OPEN, wide(tile=tile, **more), arch)
 
 
 @given(keys, shapes)
-def test_terms_make_up_the_time(key: KernelKey, shape: GemmShape) -> None:
+def test_terms_make_up_the_time(key: GemmKey, shape: GemmShape) -> None:
     found = estimate(key, shape)
     assert math.isfinite(found.us)
     assert found.us > 0
@@ -79,7 +77,7 @@ parts = st.sampled_from((0.1, 1.0))
     st.tuples(parts, parts),
 )
 def test_the_quick_totals_are_the_equations(
-    found: list[KernelKey],
+    found: list[GemmKey],
     shape: GemmShape,
     streams: list[bool],
     distinct: tuple[float, float],
@@ -100,7 +98,7 @@ def test_the_quick_totals_are_the_equations(
 
 @given(keys, st.builds(GemmShape, m=st.integers(1, 900), n=st.integers(1, 900), k=extents))
 @settings(max_examples=40)
-def test_counts_are_those_of_a_dispatch(key: KernelKey, shape: GemmShape) -> None:
+def test_counts_are_those_of_a_dispatch(key: GemmKey, shape: GemmShape) -> None:
     a, spec = key.algorithm, arch(key.arch)
     pieces = range(a.split_k)
     origins = [
@@ -129,7 +127,7 @@ def test_counts_are_those_of_a_dispatch(key: KernelKey, shape: GemmShape) -> Non
 
 @given(st.lists(keys, min_size=1, max_size=6), shapes, st.integers(1, 64))
 def test_several_products_are_several_times_the_work(
-    found: list[KernelKey], shape: GemmShape, products: int
+    found: list[GemmKey], shape: GemmShape, products: int
 ) -> None:
     found = [replace(key, arch="gfx942") for key in found]
     several = replace(shape, products=products)
@@ -143,7 +141,7 @@ def test_several_products_are_several_times_the_work(
 
 
 @given(keys, shapes)
-def test_stream_k_shares_all_steps_evenly(key: KernelKey, shape: GemmShape) -> None:
+def test_stream_k_shares_all_steps_evenly(key: GemmKey, shape: GemmShape) -> None:
     key = replace(key, algorithm=replace(key.algorithm, split_k=1, stream_k=True))
     a, spec = key.algorithm, arch(key.arch)
     tiles = -(-shape.m // a.tile[0]) * -(-shape.n // a.tile[1])
@@ -166,7 +164,7 @@ def test_stream_k_fills_the_last_round() -> None:
 
 @given(st.lists(keys, min_size=1, max_size=8, unique=True), shapes)
 def test_a_ranking_is_sorted_complete_and_repeatable(
-    found: list[KernelKey], shape: GemmShape
+    found: list[GemmKey], shape: GemmShape
 ) -> None:
     found = [replace(key, arch="gfx950") for key in found]
     ranked = rank(found, shape)
@@ -344,7 +342,7 @@ def test_traits_of_nothing_are_refused() -> None:
     assert isinstance(traits_of(key(), SPEC), Traits)
 
 
-def _conv_key(problem: ConvProblem, **more: Any) -> KernelKey:
+def _conv_key(problem: ConvProblem, **more: Any) -> GemmKey:
     return replace(key((64, 64, 64), **more), signature=problem.signature)
 
 

@@ -19,7 +19,7 @@ from cklang.arch import arch
 from cklang.errors import CkUnsupportedError, CkValueError
 from cklang.families.cost_constants import fitted
 from cklang.families.gemm.cost.model import CostModel, GemmShape
-from cklang.keys import Scale
+from cklang.families.gemm.key import Scale
 from cklang.selection.select import select
 from cklang.tune.ranker import FEATURES, Wins, features, learned, prior, read_ranker
 from tests.support.shared_data import required
@@ -27,7 +27,7 @@ from tests.support.shared_data import required
 if TYPE_CHECKING:
     from data.published import Table
 
-FOLDER = Path(__file__).parents[2] / "cklang" / "tuning" / "learned"
+FOLDER = Path(__file__).parents[2] / "cklang" / "tune" / "rankers"
 GPUS = (("gfx942", 304), ("gfx950", 256))
 BLOCK, WEIGHTS = Scale(dtype=ck.f32, block=(1, 128)), Scale(dtype=ck.f32, block=(128, 128))
 SCALED: dict[str, Any] = {"e": ck.bf16, "scale_a": BLOCK, "scale_b": WEIGHTS}

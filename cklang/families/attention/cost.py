@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cklang.arch import ArchSpec, arch
-from cklang.attention_keys import AttentionKey, ScoreKind
 from cklang.errors import error
+from cklang.families.attention.key import AttentionKey, ScoreKind
 from cklang.families.attention.pipelines import PIPELINE_FACTS
 from cklang.families.cost_constants import Constants, fitted
 from cklang.families.gemm.cost.terms import cache_bytes

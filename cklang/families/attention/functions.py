@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from cklang.fusion.functions import Functions
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.lowering.pointwise import c_line, c_statement, c_type, c_value
 
@@ -32,24 +33,18 @@ _HEADS = {
 _NAMES = {"q_len": "S", "k_len": "T"}
 
 
-def attention_fill(
-    score: Function | None,
-    mask: Function | None,
-    output: Function | None = None,
-    comments: Sequence[str] = (),
-) -> str:
-    """Return the C text that defines the functions that are given; empty if none is.
+def attention_fill(functions: Functions, comments: Sequence[str] = ()) -> str:
+    """Return the C text that defines the functions; empty if there is none.
 
     Args:
-        score: A region as :mod:`cklang.ir.attention` describes it, or None.
-        mask: The same.
-        output: The same, of an element of o.
+        functions: ``score``, ``mask`` and ``output``: regions as :mod:`cklang.ir.attention`
+            describes them.
         comments: Lines written above, such as the user's Python.
 
     Raises:
         CkUnsupportedError: L001, an op has no C.
     """
-    regions = [region for region in (score, mask, output) if region is not None]
+    regions = [functions[hole] for hole in _HEADS if hole in functions]
     if not regions:
         return ""
     reads = any(each.op == "element" for region in regions for each in region.body)

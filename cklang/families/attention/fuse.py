@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from cklang.errors import error
 from cklang.families.attention.fuse_output import Output, output_of
 from cklang.families.attention.masks import split_mask
-from cklang.families.attention.plan import AttentionPlan, FusedAttention
+from cklang.families.attention.plan import FusedAttention
 from cklang.families.attention.variants import cap_of, is_identity, variant_of
-from cklang.fusion.plan import View
+from cklang.fusion.graph import build_graph
+from cklang.fusion.plan import Plan, View
 from cklang.fusion.sites import ints
 from cklang.ir.attention import LENGTHS, MIN_QUERIES, PAGE_STARTS, PAGES, SEEDS, STARTS
 from cklang.ir.nodes import Function, Operation, Value
@@ -46,7 +47,7 @@ def is_attention(function: Function) -> bool:
     return any(OPS[operation.op].kind is Kind.ATTENTION for operation in function.body)
 
 
-def plan_attention(function: Function) -> AttentionPlan:
+def plan_attention(function: Function) -> Plan:
     """Return the kernel of a verified function with an attention in it.
 
     Raises:
@@ -102,7 +103,13 @@ def plan_attention(function: Function) -> AttentionPlan:
         soft_cap=cap,
         spans=_spans([anchor, *score.body, *mask.body, *output.body]),
     )
-    return AttentionPlan(function=function, kernel=kernel, notes=_notes(kernel))
+    return Plan(
+        function=function,
+        kernels=(kernel,),
+        decisions=(),
+        notes=_notes(kernel),
+        graph=build_graph(function),
+    )
 
 
 def _own_cap(score: Function, dtype: DType, scale: object) -> float:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The host face of an attention kernel from Python: how to launch it for a problem, or why not.
+"""The host shim of an attention kernel from Python: how to launch it for a problem, or why not.
 
 The C side is ``include/cklang/attention_host.h``; the struct layouts here mirror it.
 """
@@ -10,22 +10,22 @@ import ctypes
 from dataclasses import dataclass, fields
 from typing import TypeVar
 
-from cklang.device.host_shim import Face
+from cklang.device.host_shim import HostShim
 from cklang.widths import I32_MAX
 
 __all__ = [
     "MAX_OPERANDS",
     "MAX_RANK",
     "VERSION",
-    "AppendFace",
+    "AppendShim",
     "AppendProblem",
-    "AttentionFace",
-    "AttentionGradFace",
+    "AttentionShim",
+    "AttentionGradShim",
     "AttentionGradProblem",
     "AttentionOperand",
     "AttentionProblem",
     "AttentionTensor",
-    "ReduceFace",
+    "ReduceShim",
     "ReduceProblem",
 ]
 
@@ -233,7 +233,7 @@ class AttentionGradProblem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReduceProblem:
-    """Sums along rows or of parts; see :class:`cklang.attention_keys.ReduceKey`."""
+    """Sums along rows or of parts; see :class:`cklang.families.reduce.key.ReduceSignature`."""
 
     batch: int
     heads: int
@@ -321,35 +321,35 @@ def _same(given: Given, problem: AppendProblem | ReduceProblem) -> Given:
     return given
 
 
-class _Face(Face[Problem]):
-    """What the faces here have in common: one version."""
+class _Shim(HostShim[Problem]):
+    """What the shims here have in common: one version."""
 
     version_symbol = "ck_attention_host_version"
     version = VERSION
 
 
-class AttentionFace(_Face[AttentionProblem]):
+class AttentionShim(_Shim[AttentionProblem]):
     """A loaded ``host.so`` of an attention kernel, or of one that combines splits."""
 
     symbol = "ck_attention_describe"
     to_c = staticmethod(_problem)
 
 
-class AttentionGradFace(_Face[AttentionGradProblem]):
+class AttentionGradShim(_Shim[AttentionGradProblem]):
     """A loaded ``host.so`` of a kernel that gives the gradients of q, k and v."""
 
     symbol = "ck_attention_grad_describe"
     to_c = staticmethod(_grad)
 
 
-class ReduceFace(_Face[ReduceProblem]):
+class ReduceShim(_Shim[ReduceProblem]):
     """A loaded ``host.so`` of a kernel around the gradient of attention."""
 
     symbol = "ck_reduce_describe"
     to_c = staticmethod(_reduce)
 
 
-class AppendFace(_Face[AppendProblem]):
+class AppendShim(_Shim[AppendProblem]):
     """A loaded ``host.so`` of a kernel that writes rows behind those of a cache."""
 
     symbol = "ck_append_describe"

@@ -8,19 +8,19 @@ Those in a GPU's memory are trusted: reading them would make every call wait for
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from cklang.device.arrays import HOST, Array
-from cklang.families.attention.plan import AttentionPlan, FusedAttention
+from cklang.device.arrays import Array
+from cklang.families.attention.plan import FusedAttention
+from cklang.fusion.plan import View
 from cklang.ir.attention import LENGTHS, PAGE_STARTS, PAGES, STARTS
 from cklang.ir.attention_lists import Extents, check_lists
 from cklang.ir.nodes import Value
 from cklang.ir.numeric import Array as Numbers
-from cklang.runtime.bind import Binding
 
 __all__ = ["HostLists", "host_lists"]
 
@@ -85,28 +85,27 @@ class HostLists:
         return {each.role: each.name for each in self.lists}
 
 
-def host_lists(plan: object, binding: Binding) -> HostLists | None:
-    """Return the index arrays that a bound call's launches use; None if the host has none.
+def host_lists(
+    kernel: FusedAttention, arrays: Mapping[str, Array], dims: Mapping[str, int]
+) -> HostLists | None:
+    """Return the index arrays that a kernel's launches read; None if it reads none.
 
     Args:
-        plan: What fusion made of the op.
-        binding: The call.
+        kernel: What fusion made.
+        arrays: The arguments of a call by name, in host memory.
+        dims: The extents of the call.
     """
-    if not isinstance(plan, AttentionPlan) or binding.place != HOST:
-        return None
-    names = _lists_of(plan.kernel)
+    names = {role: name for role, name in _lists_of(kernel).items() if name in arrays}
     if not names:
         return None
-    slots = {name: slot for slot, name in enumerate(binding.arrays)}
-    q, k = plan.kernel.q, plan.kernel.k
+    slots = {name: slot for slot, name in enumerate(arrays)}
+    q, k = kernel.q, kernel.k
     rows, keys, pages = (
-        0 if axis is None else binding.arrays[view.value.name].shape[axis]
-        for view, axis in ((q, q.perm[2]), (k, k.perm[2]), (k, k.perm[0]))
+        _extent(view, axis, dims) for view, axis in ((q, q.perm[2]), (k, k.perm[2]), (k, k.perm[0]))
     )
     return HostLists(
         lists=tuple(
-            HostList.of(role, name, slots[name], binding.arrays[name])
-            for role, name in names.items()
+            HostList.of(role, name, slots[name], arrays[name]) for role, name in names.items()
         ),
         extents=Extents(rows=rows, keys=keys, pages=pages),
     )
@@ -122,3 +121,7 @@ def _lists_of(kernel: FusedAttention) -> dict[str, str]:
     }
     given = starts | {role: value for role, value in others.items() if value is not None}
     return {role: value.name for role, value in given.items()}
+
+
+def _extent(view: View, axis: int | None, dims: Mapping[str, int]) -> int:
+    return 0 if axis is None else view.value.type.extents(dims)[axis]

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from cklang.attention_keys import AttentionGradKey, AttentionPipeline, GradPipeline
+from cklang.families.attention.key import AttentionPipeline
+from cklang.families.attention_backward.key import AttentionGradKey, GradPipeline
 
 __all__ = [
     "GRAD_PIPELINE_FACTS",
@@ -91,5 +92,5 @@ def parts_of_dq(key: AttentionGradKey, keys: int) -> int:
 
     One, to which all workgroups add or which one stores, or one for each tile of keys.
     """
-    apart = key.deterministic and not GRAD_PIPELINE_FACTS[key.algorithm.pipeline].whole
+    apart = key.signature.deterministic and not GRAD_PIPELINE_FACTS[key.algorithm.pipeline].whole
     return math.ceil(keys / key.algorithm.tile[1]) if apart else 1

@@ -4,29 +4,18 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import ClassVar
 
 from cklang.families.attention.masks import WindowMask
-from cklang.fusion.graph import build_graph
+from cklang.fusion.functions import Functions
 from cklang.fusion.plan import View
 from cklang.ir.nodes import Function, Value
 from cklang.ir.printer import print_function
 from cklang.source import Span
 
-if TYPE_CHECKING:
-    import networkx as nx
-
-__all__ = ["AttentionFunctions", "AttentionPlan", "FusedAttention", "region_hash"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttentionFunctions:
-    """The user's functions that a kernel of attention calls; None where it calls none."""
-
-    score: Function | None
-    mask: Function | None
-    output: Function | None = None
+__all__ = ["FusedAttention", "region_hash"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,11 +65,18 @@ class FusedAttention:
     """The cap of CK Tile's own soft cap, which stands for ``score``; 0 of a kernel without."""
     spans: tuple[Span, ...] = field(default=(), compare=False)
 
+    family: ClassVar[str] = "attention"
+
     @property
-    def functions(self) -> AttentionFunctions:
+    def functions(self) -> Functions:
         """What fills its stencil."""
         score = None if self.soft_cap else self.score
-        return AttentionFunctions(score=score, mask=self.mask, output=self.output)
+        return Functions(score=score, mask=self.mask, output=self.output)
+
+    @property
+    def results(self) -> tuple[Value, ...]:
+        """The values that it writes."""
+        return (self.o,) if self.lse is None else (self.o, self.lse)
 
     @property
     def as_written(self) -> FusedAttention:
@@ -98,38 +94,18 @@ class FusedAttention:
         values = (self.q.value, self.k.value, self.v.value, *seeds, *self.starts, *self.reads)
         return tuple(dict.fromkeys(values))
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttentionPlan:
-    """The kernel of a function that is an attention, and why it is that."""
-
-    function: Function
-    kernel: FusedAttention
-    notes: tuple[str, ...]
-
-    @property
-    def graph(self) -> nx.MultiDiGraph:
-        """The graph of the function."""
-        return build_graph(self.function)
-
-    def explain(self) -> str:
-        """Return the kernel and the decisions as text."""
-        kernel = self.kernel
-        results = ", ".join(str(value) for value in (kernel.o, kernel.lse) if value is not None)
-        made = "o" if kernel.output is None else "acc"
-        lines = [
-            f"@{self.function.name}: 1 kernel",
-            f"kernel {kernel.name}: {results}",
-            f"  {made} = softmax(score({kernel.scale} {kernel.q} {kernel.k}')) {kernel.v}",
-            *(f"  d{place} = {value}: {value.type}" for place, value in enumerate(kernel.reads)),
-            f"  keys: {kernel.window}",
-        ]
-        for region in (kernel.score, kernel.mask, kernel.output):
+    def lines(self) -> Iterator[str]:
+        """Yield what it computes as lines of text."""
+        results = ", ".join(map(str, self.results))
+        stored = "o" if self.output is None else "acc"
+        yield f"kernel {self.name}: {results}"
+        yield f"  {stored} = softmax(score({self.scale} {self.q} {self.k}')) {self.v}"
+        yield from (f"  d{place} = {value}: {value.type}" for place, value in enumerate(self.reads))
+        yield f"  keys: {self.window}"
+        for region in (self.score, self.mask, self.output):
             if region is not None:
-                text = print_function(region).splitlines()
-                lines += [f"  {line}" for line in text]
-                lines.append(f"  {region.name} {region_hash(region)[:12]}")
-        return "\n".join([*lines, "decisions", *(f"  {note}" for note in self.notes)])
+                yield from (f"  {line}" for line in print_function(region).splitlines())
+                yield f"  {region.name} {region_hash(region)[:12]}"
 
 
 def region_hash(region: Function | None) -> str:

@@ -11,17 +11,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from cklang.attention_keys import (
-    AttentionGradSignature,
-    AttentionSignature,
-    MaskKind,
-    ScoreKind,
-)
 from cklang.errors import error
 from cklang.families.attention.host import AttentionOperand, AttentionProblem, AttentionTensor
+from cklang.families.attention.key import AttentionSignature, MaskKind, ScoreKind
 from cklang.families.attention.masks import WindowMask
-from cklang.families.attention.plan import FusedAttention, region_hash
-from cklang.families.gemm.problem import Storage
+from cklang.families.attention.plan import FusedAttention
+from cklang.families.attention_backward.key import AttentionGradSignature
+from cklang.families.tensor_layout import TensorLayout
+from cklang.fusion.functions import NO_FUNCTIONS, Functions
 from cklang.fusion.plan import View
 from cklang.ir.attention import (
     LENGTHS,
@@ -70,8 +67,8 @@ class AttentionCase:
     """Of each tensor's address, in bytes."""
     lists: Mapping[str, int]
     """The stride of the last axis of each list of numbers: lengths, starts, pages."""
-    output_function: str = ""
-    """Hash of what is stored of o, which the last kernel computes; empty if it is o."""
+    functions: Functions = NO_FUNCTIONS
+    """All functions of the attention; where splits are combined, that kernel calls ``output``."""
 
     def __hash__(self) -> int:
         return hash((self.signature, self.problem))
@@ -96,7 +93,12 @@ class AttentionCase:
         )
         return replace(
             self,
-            signature=replace(self.signature, split=True, output=False, output_function=""),
+            signature=replace(
+                self.signature,
+                split=True,
+                output=False,
+                functions=self.functions.without("output").digest,
+            ),
             problem=replace(
                 p,
                 splits=count,
@@ -105,7 +107,35 @@ class AttentionCase:
                 stride_split_o=p.batch * rows[0] * p.hdim_v,
                 stride_split_lse=p.batch * rows[0],
             ),
-            values={**self.values, **{name: f"{name} of all splits" for name in PARTS}},
+            values={
+                **self.values,
+                **{name: f"{name} of all splits of {self.values['o']}" for name in PARTS},
+            },
+        )
+
+    def in_splits(self, count: int) -> AttentionCase:
+        """Return a split case with another number of splits; with one, the whole case."""
+        if count > 1:
+            return self.split(count)
+        p = self.problem
+        functions = self.functions
+        return replace(
+            self,
+            signature=replace(
+                self.signature,
+                split=False,
+                output="output" in functions,
+                functions=functions.digest,
+            ),
+            problem=replace(
+                p,
+                splits=1,
+                partial_o=AttentionTensor(),
+                partial_lse=AttentionTensor(),
+                stride_split_o=0,
+                stride_split_lse=0,
+            ),
+            values={name: value for name, value in self.values.items() if name not in PARTS},
         )
 
     @property
@@ -154,15 +184,23 @@ class AttentionGradCase:
     @property
     def signature(self) -> AttentionGradSignature:
         """What its kernel computes: the parts of the gradients in f32."""
+        forward = self.forward.signature
         return AttentionGradSignature(
-            forward=replace(self.forward.signature, dtype_o=f32, lse=True, split=False),
+            forward=replace(forward, dtype_o=f32, lse=True, split=False, functions=""),
             bias_grad=self.bias_grad,
             deterministic=self.deterministic,
+            functions=self.functions.digest,
         )
+
+    @property
+    def functions(self) -> Functions:
+        """What fills its kernel: a bias that has a gradient is CK Tile's own, no expression."""
+        functions = self.forward.functions.without("output")
+        return functions.without("score") if self.bias_grad else functions
 
 
 def case_of(
-    kernel: FusedAttention, storage: Mapping[str, Storage], dims: Mapping[str, int]
+    kernel: FusedAttention, storage: Mapping[str, TensorLayout], dims: Mapping[str, int]
 ) -> AttentionCase:
     """Return the problem of a kernel.
 
@@ -246,11 +284,11 @@ def case_of(
             if name in values
         },
         alignments={name: shape.alignment for name, shape in shapes.items()},
-        output_function=region_hash(kernel.output),
+        functions=kernel.functions,
     )
 
 
-def _check_lengths(kernel: FusedAttention, storage: Mapping[str, Storage], batch: int) -> None:
+def _check_lengths(kernel: FusedAttention, storage: Mapping[str, TensorLayout], batch: int) -> None:
     """Raise K002 unless packed sequences have a length each."""
     if kernel.starts and kernel.lengths is not None:
         count = storage[kernel.lengths.name].shape[0]
@@ -265,7 +303,7 @@ def result_view(value: Value) -> View:
     return View(value=value, perm=(None, 1, 0, 2) if packed else (0, 1, 2, 3))
 
 
-def _viewed(view: View, storage: Mapping[str, Storage]) -> Storage:
+def _viewed(view: View, storage: Mapping[str, TensorLayout]) -> TensorLayout:
     """Return the storage of a view, its axes in the view's order."""
     held = storage[view.value.name]
     return replace(
@@ -275,18 +313,18 @@ def _viewed(view: View, storage: Mapping[str, Storage]) -> Storage:
     )
 
 
-def _step(held: Storage) -> int:
+def _step(held: TensorLayout) -> int:
     moves = held.shape[-1] > 1 and 0 not in held.shape
     return held.strides[-1] if moves else 1
 
 
-def _tensor(held: Storage) -> AttentionTensor:
+def _tensor(held: TensorLayout) -> AttentionTensor:
     batch, head, row, _ = held.strides
     return AttentionTensor(stride_batch=batch, stride_head=head, stride_seq=row)
 
 
 def _operand(
-    value: Value, storage: Mapping[str, Storage], dims: Mapping[str, int]
+    value: Value, storage: Mapping[str, TensorLayout], dims: Mapping[str, int]
 ) -> AttentionOperand:
     """Return what a function reads; one without elements is a zero that nobody sees."""
     extents = value.type.extents(dims)
@@ -297,7 +335,7 @@ def _operand(
     return AttentionOperand(pointer=0, extents=extents, strides=tuple(flat))
 
 
-def _signature(kernel: FusedAttention, storage: Mapping[str, Storage]) -> AttentionSignature:
+def _signature(kernel: FusedAttention, storage: Mapping[str, TensorLayout]) -> AttentionSignature:
     dtype = storage[kernel.q.value.name].dtype
     return AttentionSignature(
         dtype=dtype,
@@ -309,10 +347,8 @@ def _signature(kernel: FusedAttention, storage: Mapping[str, Storage]) -> Attent
         dropout=kernel.dropout > 0,
         packed=bool(kernel.starts),
         paged=kernel.pages is not None,
-        score_function=region_hash(kernel.functions.score),
-        mask_function=region_hash(kernel.mask),
         output=kernel.output is not None,
-        output_function=region_hash(kernel.output),
+        functions=kernel.functions.digest,
     )
 
 

@@ -15,27 +15,30 @@ from itertools import product
 from typing import Any
 
 from cklang.arch import ArchSpec
-from cklang.attention_keys import (
-    AnyAttentionKey,
-    AppendKey,
+from cklang.codec import dtype_of, encode
+from cklang.families.append.key import append_key
+from cklang.families.attention.key import (
     AttentionAlgorithm,
-    AttentionGradAlgorithm,
-    AttentionGradSignature,
     AttentionSignature,
-    CombineKey,
     MaskKind,
-    ReduceKey,
     ScoreKind,
 )
-from cklang.codec import dtype_of, encode
-from cklang.families.attention.plan import AttentionFunctions, region_hash
-from cklang.families.attention.space import attention_algorithms, attention_grad_algorithms
-from cklang.families.family import key_of
+from cklang.families.attention.rules import RULES
+from cklang.families.attention.space import attention_algorithms
+from cklang.families.attention_backward import rules as backward_rules
+from cklang.families.attention_backward.key import (
+    AttentionGradAlgorithm,
+    AttentionGradSignature,
+)
+from cklang.families.attention_backward.space import attention_grad_algorithms
+from cklang.families.combine.key import combine_key
 from cklang.families.presets import ProfileRow, Taken, profile
+from cklang.families.reduce.key import reduce_key
+from cklang.fusion.functions import NO_FUNCTIONS, Functions
 from cklang.ir.attention import region_params
 from cklang.ir.builder import Builder
 from cklang.ir.nodes import Function
-from cklang.selection.rules import objections
+from cklang.keys import AnyKey, Key
 from cklang.types import DType, f32
 
 __all__ = ["ProfileKernel", "profile_algorithms", "profile_kernels"]
@@ -48,13 +51,13 @@ AnyAttentionAlgorithm = AttentionAlgorithm | AttentionGradAlgorithm
 class ProfileKernel:
     """One kernel of a profile; where a function is open, it is one that changes nothing."""
 
-    key: AnyAttentionKey
-    functions: AttentionFunctions
+    key: AnyKey
+    functions: Functions
 
 
 def profile_algorithms(
     name: str, signature: AnyAttentionSignature, spec: ArchSpec
-) -> tuple[AnyAttentionAlgorithm, ...]:
+) -> tuple[Any, ...]:
     """Return the legal algorithms of a profile for a signature, in order of preference.
 
     Empty if the profile is not for such a signature, or the GPU has none.
@@ -97,27 +100,24 @@ def _row_kernels(
 ) -> Iterator[ProfileKernel]:
     any_ = False
     for signature in _signatures(row, dtype, spec):
-        forward = _forward(signature)
-        functions = AttentionFunctions(
-            score=_identity("score") if forward.score is ScoreKind.FUNCTION else None,
-            mask=_identity("mask") if forward.mask is MaskKind.FUNCTION else None,
-            output=_identity("output") if forward.output else None,
-        )
+        functions = _functions(_forward(signature))
         for algorithm in _algorithms(row, signature, spec):
             if heads is None or _heads(algorithm)[0] in heads:
                 any_ = True
-                yield ProfileKernel(
-                    key=_attention_key(signature, algorithm, spec), functions=functions
-                )
+                yield ProfileKernel(key=Key(signature, algorithm, spec.name), functions=functions)
     if any_:
         for key in _helpers(row, dtype, spec):
-            yield ProfileKernel(key=key, functions=AttentionFunctions(score=None, mask=None))
+            yield ProfileKernel(key=key, functions=NO_FUNCTIONS)
 
 
-def _attention_key(
-    signature: AnyAttentionSignature, algorithm: AnyAttentionAlgorithm, spec: ArchSpec
-) -> Any:
-    return key_of(signature, algorithm, spec.name)
+def _functions(forward: AttentionSignature) -> Functions:
+    """Return functions that change nothing, for the holes that a signature has."""
+    holes = {
+        "score": forward.score is ScoreKind.FUNCTION,
+        "mask": forward.mask is MaskKind.FUNCTION,
+        "output": forward.output,
+    }
+    return Functions(**{hole: _identity(hole) for hole, is_open in holes.items() if is_open})
 
 
 def _dtype(name: str, spec: ArchSpec) -> DType:
@@ -136,22 +136,13 @@ def _signatures(row: ProfileRow, dtype: DType, spec: ArchSpec) -> Iterator[AnyAt
         deterministic = named.pop("deterministic", False)
         named["dtype_o"] = f32 if row.gradient else _dtype(named.get("dtype_o", dtype.name), spec)
         forward = AttentionSignature(dtype=dtype, dtype_bias=dtype, **named)
-        forward = replace(
-            forward,
-            score_function=_hash("score", forward.score is ScoreKind.FUNCTION),
-            mask_function=_hash("mask", forward.mask is MaskKind.FUNCTION),
-            output_function=_hash("output", forward.output),
-        )
+        functions = _functions(forward).digest
         if row.gradient:
             yield AttentionGradSignature(
-                forward=forward, bias_grad=False, deterministic=deterministic
+                forward=forward, bias_grad=False, deterministic=deterministic, functions=functions
             )
         else:
-            yield forward
-
-
-def _hash(name: str, wanted: bool) -> str:
-    return region_hash(_identity(name)) if wanted else ""
+            yield replace(forward, functions=functions)
 
 
 @cache
@@ -181,7 +172,7 @@ def _covers(row: ProfileRow, signature: AnyAttentionSignature, spec: ArchSpec) -
     return all(
         value in row.fields.get(name, (free[name],))
         for name, value in known.items()
-        if name not in skipped and not name.endswith("_function")
+        if name not in skipped and name != "functions"
     )
 
 
@@ -210,6 +201,8 @@ def _algorithms(
     row: ProfileRow, signature: AnyAttentionSignature, spec: ArchSpec
 ) -> Iterator[AnyAttentionAlgorithm]:
     """Yield the legal algorithms of a row, the smallest tiling and the least padding first."""
+    backward = isinstance(signature, AttentionGradSignature)
+    rules = backward_rules.RULES if backward else RULES
     tilings: dict[object, list[AnyAttentionAlgorithm]] = {}
     for each in _known(signature, spec):
         if not row.heads or _heads(each) in row.heads:
@@ -217,7 +210,7 @@ def _algorithms(
     for pipelines in tilings.values():
         for pads in row.pads:
             padded = (_padded(each, pads) for each in pipelines)
-            legal = (a for a in padded if next(objections(a, signature, spec), None) is None)
+            legal = (a for a in padded if rules.accepts(a, signature, spec))
             some = tuple(legal)
             yield from some if row.pipelines is Taken.ALL else some[:1]
 
@@ -235,13 +228,14 @@ def _padded(algorithm: AnyAttentionAlgorithm, pads: str) -> AnyAttentionAlgorith
     return replace(algorithm, pad_q=pad_q, pad_k=pad_k, pad_d=pad_d, pad_dv=pad_dv)
 
 
-def _helpers(row: ProfileRow, dtype: DType, spec: ArchSpec) -> Iterator[AnyAttentionKey]:
+def _helpers(row: ProfileRow, dtype: DType, spec: ArchSpec) -> Iterator[AnyKey]:
     """Yield the kernels around those of a row: that sum, combine and append."""
+    gpu = spec.name
     if row.gradient:
-        yield from (ReduceKey(dot, dtype, spec.name) for dot in (True, False))
+        yield from (reduce_key(gpu, dtype, dot=dot) for dot in (True, False))
     if True in row.fields.get("split", ()):
         for lse in row.fields.get("lse", (False,)):
-            yield CombineKey(dtype, lse, spec.name)
+            yield combine_key(gpu, dtype, lse=lse)
     for rotary in row.append:
         for paged in row.fields.get("paged", (False,)):
-            yield AppendKey(dtype, rotary, paged, spec.name)
+            yield append_key(gpu, dtype, rotary, paged=paged)

@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from cklang.arch import ArchSpec
-from cklang.attention_keys import AttentionGradKey, AttentionKey
 from cklang.families.attention.cost import AttentionShape, attention_estimate
+from cklang.families.attention.key import AttentionKey
 from cklang.families.attention.problem import AttentionCase, AttentionGradCase
 from cklang.families.attention_backward.cost import attention_grad_estimate
+from cklang.families.attention_backward.key import AttentionGradKey
 
 __all__ = ["attention_grad_times", "attention_times", "shape_of"]
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import partial
 
 from cklang.arch import ArchSpec, AttentionTile
-from cklang.attention_keys import (
+from cklang.families.attention.key import (
     AttentionAlgorithm,
     AttentionPipeline,
     AttentionSignature,
@@ -28,20 +27,20 @@ from cklang.families.bounds import (
     narrow_access,
     one_of,
 )
-from cklang.families.rule import (
-    ATTENTION_PROBLEM_RULES,
-    ATTENTION_RULES,
-    Objection,
-    algorithm_rule,
-    problem_rule,
-)
+from cklang.families.rule import Objection, RuleSet
 from cklang.types import DType
 from cklang.widths import BUFFER_BYTES, DWORD_BYTES, I32_MAX
 
-__all__ = ["rows_of"]
+__all__ = ["RULES", "rows_of"]
 
-_rule = partial(algorithm_rule, table=ATTENTION_RULES, of=AttentionAlgorithm)
-_problem = partial(problem_rule, table=ATTENTION_PROBLEM_RULES, of=AttentionAlgorithm)
+RULES = RuleSet(
+    placeholder=AttentionAlgorithm(
+        tile=(1, 1, 1, 1, 1, 1), warps=(1, 1, 1), warp_tile=(1, 1, 1), vector=1
+    )
+)
+"""The rules of attention forwards."""
+
+_rule, _problem = RULES.algorithm, RULES.problem
 
 _MOST_LENGTH = 2**30 - 1
 _LDS_OF_A_STEP = 65536

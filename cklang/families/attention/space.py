@@ -8,29 +8,25 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from cklang.arch import ArchSpec, AttentionGradTile, AttentionTile
-from cklang.attention_keys import (
+from cklang.arch import ArchSpec, AttentionTile
+from cklang.families.attention.key import (
     AttentionAlgorithm,
-    AttentionGradAlgorithm,
-    AttentionGradSignature,
     AttentionPipeline,
     AttentionSignature,
-    GradPipeline,
     MaskKind,
     ScoreKind,
 )
-from cklang.families.attention.rules import rows_of
-from cklang.families.family import AnySignature
+from cklang.families.attention.rules import RULES, rows_of
 from cklang.families.grid import Grid, Pattern
-from cklang.families.rule import ATTENTION_GRAD_RULES, ATTENTION_RULES
 from cklang.types import DType
 from cklang.widths import ACCESS_BYTES
 
 __all__ = [
-    "ATTENTION_GRAD_GRID",
-    "ATTENTION_GRID",
+    "GRID",
+    "OCCUPANCIES",
     "attention_algorithms",
-    "attention_grad_algorithms",
+    "choices_of_tilings",
+    "widest",
 ]
 
 _SMALL = 64
@@ -46,33 +42,10 @@ def attention_algorithms(
     GPU has it is a rule of its own.
     """
     rows = [r for r in _tilings(spec, signature.dtype) if hdim_q <= r.hdim_q and hdim_v <= r.hdim_v]
-    vector = _widest(signature.dtype)
+    vector = widest(signature.dtype)
     functions = ScoreKind.FUNCTION is signature.score or MaskKind.FUNCTION is signature.mask
     return tuple(
         _algorithm(row, AttentionPipeline(pipeline), vector, functions=functions)
-        for row in rows
-        for pipeline in row.pipelines
-    )
-
-
-def attention_grad_algorithms(
-    spec: ArchSpec, signature: AttentionSignature, hdim_q: int = 1, hdim_v: int = 1
-) -> tuple[AttentionGradAlgorithm, ...]:
-    """Return every backward algorithm that takes these head sizes, the smallest tiling first."""
-    rows = [
-        row
-        for row in _grad_tilings(spec, signature.dtype)
-        if hdim_q <= row.tile[7] and hdim_v <= row.tile[8]
-    ]
-    return tuple(
-        AttentionGradAlgorithm(
-            tile=row.tile,
-            warps=row.warps,
-            warp_tiles=row.warp_tiles,
-            pipeline=GradPipeline(pipeline),
-            vector=_widest(signature.dtype),
-            block_per_cu=row.block_per_cu,
-        )
         for row in rows
         for pipeline in row.pipelines
     )
@@ -93,7 +66,7 @@ def _algorithm(
     )
 
 
-def _widest(dtype: DType) -> int:
+def widest(dtype: DType) -> int:
     """Return how many elements an access moves along a head; 8-bit heads are multiples of 8 too."""
     return min(ACCESS_BYTES // dtype.bytes, 8)
 
@@ -102,19 +75,13 @@ def _tilings(spec: ArchSpec, dtype: DType) -> list[AttentionTile]:
     return sorted(rows_of(spec, dtype), key=lambda row: row.hdim_q + row.hdim_v)
 
 
-def _grad_tilings(spec: ArchSpec, dtype: DType) -> list[AttentionGradTile]:
-    rows = [row for row in spec.attention_grad_tiles if dtype.name in row.dtypes]
-    return sorted(rows, key=lambda row: row.tile[7] + row.tile[8])
-
-
 # --- every legal one
 
 _PADS = ("pad_q", "pad_k", "pad_d", "pad_dv")
-_OCCUPANCIES = (1, 2)
+OCCUPANCIES = (1, 2)
 """Blocks of a compute unit that ``*`` tries."""
 
 _TILING = ("tile", "warps", "warp_tile")
-_GRAD_TILING = ("tile", "warps", "warp_tiles")
 
 
 def _values(name: str, signature: AttentionSignature, spec: ArchSpec) -> Sequence[Any]:
@@ -126,30 +93,14 @@ def _values(name: str, signature: AttentionSignature, spec: ArchSpec) -> Sequenc
         return (True, False)
     return {
         "pipeline": tuple(AttentionPipeline),
-        "vector": (_widest(signature.dtype),),
-        "block_per_cu": _OCCUPANCIES,
+        "vector": (widest(signature.dtype),),
+        "block_per_cu": OCCUPANCIES,
     }[name]
 
 
 def _triples(signature: AttentionSignature, spec: ArchSpec) -> list[tuple[Any, ...]]:
     rows = _tilings(spec, signature.dtype)
     return [(row.tile, (row.warps, 1, 1), row.warp_tile) for row in rows]
-
-
-def _grad_values(name: str, signature: AttentionGradSignature, spec: ArchSpec) -> Sequence[Any]:
-    if name in _GRAD_TILING:
-        place = _GRAD_TILING.index(name)
-        return tuple(dict.fromkeys(each[place] for each in _grad_triples(signature, spec)))
-    return {
-        "pipeline": tuple(GradPipeline),
-        "vector": (_widest(signature.forward.dtype),),
-        "block_per_cu": _OCCUPANCIES,
-    }[name]
-
-
-def _grad_triples(signature: AttentionGradSignature, spec: ArchSpec) -> list[tuple[Any, ...]]:
-    rows = _grad_tilings(spec, signature.forward.dtype)
-    return [(row.tile, row.warps, row.warp_tiles) for row in rows]
 
 
 def _chosen(
@@ -176,12 +127,12 @@ def _chosen(
             yield dict(zip(names, values, strict=True))
 
 
-def _choices(
+def choices_of_tilings(
     tiling: tuple[str, ...],
     triples: Callable[[Any, ArchSpec], list[tuple[Any, ...]]],
     values: Callable[[str, Any, ArchSpec], Sequence[Any]],
     step: str,
-    signature: AnySignature,
+    signature: Any,
     spec: ArchSpec,
     among: Pattern,
 ) -> Iterator[dict[str, Any]]:
@@ -193,22 +144,12 @@ def _choices(
         yield {step: value}
 
 
-ATTENTION_GRID: Grid[AttentionAlgorithm] = Grid(
+GRID: Grid[AttentionAlgorithm] = Grid(
     of=AttentionAlgorithm,
     order=("tiling", "pipeline", *_PADS, "vector", "block_per_cu"),
     joint={"tiling": _TILING},
-    choices=partial(_choices, _TILING, _triples, _values),
+    choices=partial(choices_of_tilings, _TILING, _triples, _values),
     values=_values,
-    rules=ATTENTION_RULES,
+    rules=RULES,
 )
 """The algorithms of attention, the smallest tiling first."""
-
-ATTENTION_GRAD_GRID: Grid[AttentionGradAlgorithm] = Grid(
-    of=AttentionGradAlgorithm,
-    order=("tiling", "pipeline", "vector", "block_per_cu"),
-    joint={"tiling": _GRAD_TILING},
-    choices=partial(_choices, _GRAD_TILING, _grad_triples, _grad_values),
-    values=_grad_values,
-    rules=ATTENTION_GRAD_RULES,
-)
-"""The algorithms of its gradients."""

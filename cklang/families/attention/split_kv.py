@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 from cklang.arch import ArchSpec
-from cklang.attention_keys import AttentionAlgorithm
+from cklang.families.attention.key import AttentionAlgorithm
 from cklang.families.attention.problem import AttentionCase
 
 __all__ = ["WORTH", "few_enough", "split_counts", "splits_without_model"]

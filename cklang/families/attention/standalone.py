@@ -1,163 +1,21 @@
 # SPDX-License-Identifier: MIT
-"""Attention kernels on memory of their own or of others, without a call around: for timing."""
+"""The memory of an attention without a call around it: small numbers, legal lists, for timing."""
 
 from __future__ import annotations
-
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from cklang.attention_keys import AttentionGradKey, ReduceKey
-from cklang.build.record import Artifact
-from cklang.device.device import Device, Effort
-from cklang.errors import error
-from cklang.families.attention.host import (
-    AttentionGradFace,
-    AttentionGradProblem,
-    AttentionTensor,
-    ReduceFace,
-    ReduceProblem,
-)
-from cklang.families.attention.launch import loaded_attention
-from cklang.families.attention.pipelines import parts_of_dq
-from cklang.families.attention.problem import PARTS, AttentionCase, AttentionGradCase
-from cklang.families.attention_backward.parts import gradient_at, sizes_of, sum_at
+from cklang.families.attention.host import AttentionTensor
+from cklang.families.attention.problem import PARTS, AttentionCase
 
-__all__ = ["bare_attention", "bare_gradient", "contents_of"]
-
-_GRAD = "grad"
+__all__ = ["contents_of"]
 
 _F32 = 4
 _WIDEST = 8
 """Bytes of an element that a function reads, whose type the problem does not say."""
 _SMALL = 0x3C
 """A byte that makes a small number in every floating format, so that nothing is infinite."""
-
-
-@contextmanager
-def bare_attention(
-    device: Device, artifact: Artifact, case: AttentionCase, addresses: Mapping[str, int]
-) -> Iterator[Callable[[], None]]:
-    """Give a function that launches ``artifact`` on the default stream, any number of times.
-
-    Args:
-        device: Where.
-        artifact: The kernel.
-        case: What it computes.
-        addresses: Of each value of the problem on the device.
-
-    Raises:
-        CkUnsupportedError: D007, the kernel's own check refuses the problem.
-    """
-    loaded = loaded_attention(device, artifact)
-    shape = loaded.prepare(case)
-    launch = device.launch(loaded.function, shape.grid, shape.block, shape.kernarg)
-    for value, words in shape.pointers.items():
-        for word in words:
-            launch.words[word] = addresses[value]
-
-    def run() -> None:
-        device.activate()
-        launch(None)
-
-    yield run
-    device.synchronize()
-
-
-@contextmanager
-def bare_gradient(
-    device: Device,
-    artifact: Artifact,
-    summing: Artifact,
-    case: AttentionGradCase,
-    addresses: Mapping[str, int],
-) -> Iterator[Callable[[], Effort | None]]:
-    """Give a function that launches a kernel of gradients, and the one that adds its parts of dq.
-
-    It returns what emulating the first of the two took. The other launches of the gradients are the
-    same whatever kernel gives the parts.
-
-    Args:
-        device: Where.
-        artifact: The kernel that gives the parts.
-        summing: The kernel that adds parts.
-        case: What it computes.
-        addresses: Of each value of the forward problem on the device.
-
-    Raises:
-        CkUnsupportedError: D007, the kernel's own check refuses the problem.
-    """
-    from cklang.families.stage import Stage, Values, launch_step
-
-    key, forward = artifact.key, case.forward
-    if not isinstance(key, AttentionGradKey) or not isinstance(summing.key, ReduceKey):
-        raise error("Z002", what=f"{key.label} is taken for a kernel of gradients")
-    p, s = forward.problem, forward.signature
-    parts = parts_of_dq(key, p.seqlen_k)
-    whole = _rows(p.heads, p.seqlen_q, p.seqlen_k)
-    between = sizes_of(forward, parts)
-    sizes = {name: size for name, size in between.items() if name not in addresses}
-    sizes |= {_GRAD: between["o"], "dq": between["d"] * p.hdim_q}
-    biases = ("bias", "dbias") if case.bias_grad else ()
-    sizes |= dict.fromkeys(biases, p.batch * whole.stride_batch * s.dtype.bytes)
-    held = {name: device.allocate(size) for name, size in sizes.items()}
-    at = {**addresses, **held}
-    for name, size in sizes.items():
-        device.clear(at[name], max(size, 1), None)
-
-    def gradient(marks: Mapping[str, int]) -> AttentionGradProblem:
-        grad = replace(_rows(p.heads, p.seqlen_q, p.hdim_v), pointer=marks[_GRAD])
-        asked = gradient_at(forward, grad, marks)
-        if not biases:
-            return asked
-        bias, dbias = (replace(whole, pointer=marks[name]) for name in biases)
-        return replace(asked, forward=replace(asked.forward, bias=bias), grad_bias=dbias)
-
-    def total(marks: Mapping[str, int]) -> ReduceProblem:
-        dq = replace(_rows(p.heads, p.seqlen_q, p.hdim_q), pointer=marks["dq"])
-        return sum_at(forward, "dq", parts, dq, marks)
-
-    inputs = (*forward.values.values(), *forward.reads)
-    own = ("lse", _GRAD, "d", "dq_parts", "dk_parts", "dv_parts", *biases)
-    read = tuple(name for name in dict.fromkeys((*inputs, *own)) if name != "o")
-    stages = (
-        Stage(key=key, face=AttentionGradFace, values=read, question=gradient),
-        Stage(key=summing.key, face=ReduceFace, values=("dq_parts", "dq"), question=total),
-    )
-    values = Values(slots={}, fixed=at)
-    launches = [
-        launch_step(stage, built, device, values, str(case)).launch
-        for stage, built in zip(stages, (artifact, summing), strict=True)
-    ]
-
-    def run() -> Effort | None:
-        device.activate()
-        device.clear(at["dq_parts"], max(sizes["dq_parts"], 1), None)
-        main, sums = launches
-        main(None)
-        before = None
-        if device.emulated:
-            device.synchronize()
-            before = device.effort()
-        sums(None)
-        return before
-
-    try:
-        yield run
-        device.synchronize()
-    finally:
-        for address in held.values():
-            device.free(address)
-
-
-def _rows(heads: int, rows: int, width: int) -> AttentionTensor:
-    """Return a packed [batch, heads, rows, width]."""
-    return AttentionTensor(
-        stride_batch=heads * rows * width, stride_head=rows * width, stride_seq=width
-    )
 
 
 def contents_of(case: AttentionCase) -> dict[str, npt.NDArray[np.uint8]]:

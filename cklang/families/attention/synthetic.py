@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import math
 
-from cklang.attention_keys import AttentionSignature, MaskKind, ScoreKind
 from cklang.codec import enum_of
 from cklang.errors import error
 from cklang.families.attention.host import AttentionProblem, AttentionTensor
+from cklang.families.attention.key import AttentionSignature, MaskKind, ScoreKind
 from cklang.families.attention.masks import WindowMask
 from cklang.families.attention.problem import AttentionCase, AttentionGradCase, mask_kind
+from cklang.fusion.functions import NO_FUNCTIONS, Functions
 from cklang.ir.attention import PAGES, STARTS, group_size, scale_of
 from cklang.types import DType, f16
 
@@ -44,8 +45,7 @@ def attention_problem(
     packed: bool = False,
     page_size: int | None = None,
     alignment: int = 16,
-    score_function: str = "",
-    mask_function: str = "",
+    functions: Functions = NO_FUNCTIONS,
 ) -> AttentionCase:
     """Make the problem of an attention without arrays; all of them packed.
 
@@ -73,8 +73,7 @@ def attention_problem(
         packed: Whether sequences of different lengths stand one after the other.
         page_size: Keys of a page, if they lie in pages.
         alignment: Of every address, in bytes.
-        score_function: SHA-256 of the canonical text of the score.
-        mask_function: Of the mask.
+        functions: Score and mask, by the names of their holes.
 
     Raises:
         CkValueError: K001, K002, a number or a name that no attention has; I045, heads that cannot
@@ -101,8 +100,7 @@ def attention_problem(
         dropout=dropout > 0,
         packed=packed,
         paged=page_size is not None,
-        score_function=score_function,
-        mask_function=mask_function,
+        functions=functions.digest,
     )
     names = ["q", "k", "v", "o", *(["lse"] if lse else [])]
     names += ["seed", "offset"] if dropout else []
@@ -141,6 +139,7 @@ def attention_problem(
         steps=dict.fromkeys("qkvo", 1),
         lists=dict.fromkeys((name for name in names if name in (*STARTS, *PAGES)), 1),
         alignments=dict.fromkeys("qkvo", alignment),
+        functions=functions,
     )
 
 

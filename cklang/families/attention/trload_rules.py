@@ -8,10 +8,9 @@ CK Tile makes kernels of.
 from __future__ import annotations
 
 import math
-from functools import partial
 
 from cklang.arch import ArchSpec
-from cklang.attention_keys import (
+from cklang.families.attention.key import (
     AttentionAlgorithm,
     AttentionPipeline,
     AttentionSignature,
@@ -20,20 +19,14 @@ from cklang.attention_keys import (
 )
 from cklang.families.attention.pipelines import PIPELINE_FACTS
 from cklang.families.attention.problem import AttentionCase
+from cklang.families.attention.rules import RULES
 from cklang.families.bounds import at_most, by_extents, multiple, one_of
-from cklang.families.rule import (
-    ATTENTION_PROBLEM_RULES,
-    ATTENTION_RULES,
-    Objection,
-    algorithm_rule,
-    problem_rule,
-)
+from cklang.families.rule import Objection
 from cklang.widths import ACCESS_BYTES
 
 __all__: list[str] = []
 
-_rule = partial(algorithm_rule, table=ATTENTION_RULES, of=AttentionAlgorithm)
-_problem = partial(problem_rule, table=ATTENTION_PROBLEM_RULES, of=AttentionAlgorithm)
+_rule, _problem = RULES.algorithm, RULES.problem
 
 _WAVES_OF_A_GROUP = 4
 _FEW_QUERIES = 32

@@ -23,7 +23,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cklang.arch import ArchSpec, arch
-from cklang.attention_keys import AttentionGradKey, AttentionKey, ReduceKey, ScoreKind
 from cklang.errors import error
 from cklang.families.attention.cost import (
     SCORE_FLOPS,
@@ -35,8 +34,11 @@ from cklang.families.attention.cost import (
     overlapped,
     step_prices,
 )
+from cklang.families.attention.key import AttentionKey, ScoreKind
 from cklang.families.attention.pipelines import GRAD_PIPELINE_FACTS, parts_of_dq
+from cklang.families.attention_backward.key import AttentionGradKey
 from cklang.families.cost_constants import Constants, fitted
+from cklang.families.reduce.key import ReduceKey, reduce_key
 
 __all__ = ["BackwardEstimate", "attention_grad_estimate", "backward_estimate", "reduce_estimate"]
 
@@ -106,7 +108,7 @@ def attention_grad_estimate(
     epilogue = c.epilogue * stored * (head + head_v) * _PART_BYTES / 65536.0
     units = busy + idle + prologue + epilogue
     memory, l2 = _traffic(key, shape, gpu, c, steps)
-    added = 0.0 if key.deterministic or whole else steps * queries * shape.head * _MEGA
+    added = 0.0 if key.signature.deterministic or whole else steps * queries * shape.head * _MEGA
     terms = {
         "launch": c.launch,
         "clear": c.split,
@@ -130,7 +132,7 @@ def attention_grad_estimate(
 
 def _step(key: AttentionGradKey, gpu: ArchSpec, c: Constants, flops: float) -> dict[str, float]:
     """Return the price of one step in µs, by what it is spent on."""
-    s, tile = key.signature, key.algorithm.tile
+    s, tile = key.signature.forward, key.algorithm.tile
     queries, keys, head, head_v = tile[0], tile[1], tile[7], tile[8]
     scores = queries * keys
     facts = GRAD_PIPELINE_FACTS[key.algorithm.pipeline]
@@ -159,14 +161,14 @@ def _traffic(
     key: AttentionGradKey, shape: AttentionShape, gpu: ArchSpec, c: Constants, steps: int
 ) -> tuple[float, float]:
     """Return the µs of memory, each tensor moved once, and of L2, tiles as they are asked for."""
-    s = key.signature
+    s = key.signature.forward
     groups, both = shape.batch * shape.heads, shape.head + shape.head_v
     parts = parts_of_dq(key, shape.keys)
     moved = float(shape.batch * shape.kv_heads * shape.keys * both * s.dtype.bytes)
     moved += groups * shape.queries * (both * s.dtype.bytes + 2 * _PART_BYTES)
     moved += groups * (parts * shape.queries * shape.head + shape.keys * both) * _PART_BYTES
     if s.score is ScoreKind.BIAS:
-        moved += groups * shape.visible * s.dtype_bias.bytes * (2 if key.bias_grad else 1)
+        moved += groups * shape.visible * s.dtype_bias.bytes * (2 if key.signature.bias_grad else 1)
     asked = steps * _walked(key) * both * s.dtype.bytes * _MEGA
     return moved_once(moved, gpu, c), asked / c.l2
 
@@ -194,10 +196,10 @@ def reduce_estimate(
         if value < 1:
             raise error("K002", what=name, want="1 or more", got=value)
     gpu = spec or arch(key.arch)
-    c = fitted(gpu).constants
-    threads = rows if key.dot else rows * width
-    read = 2 * key.dtype.bytes if key.dot else parts * key.parts.bytes
-    written = rows * _PART_BYTES if key.dot else rows * width * key.dtype.bytes
+    c, s = fitted(gpu).constants, key.signature
+    threads = rows if s.dot else rows * width
+    read = 2 * s.dtype.bytes if s.dot else parts * s.parts.bytes
+    written = rows * _PART_BYTES if s.dot else rows * width * s.dtype.bytes
     workgroups = math.ceil(threads / _REDUCE_THREADS)
     queue = math.ceil(workgroups / gpu.compute_units)
     waves = _REDUCE_THREADS // gpu.wave_size
@@ -213,7 +215,7 @@ def reduce_estimate(
         terms=terms,
         workgroups=workgroups,
         rounds=rounds,
-        steps=width if key.dot else parts,
+        steps=width if s.dot else parts,
         flops=0.0,
         padded_flops=0.0,
     )
@@ -242,7 +244,7 @@ def backward_estimate(
     kept = shape.batch * shape.kv_heads * shape.keys
     shared = shape.heads // shape.kv_heads
     parts = parts_of_dq(gradient, shape.keys)
-    dot, total = (ReduceKey(is_dot, s.dtype, forward.arch) for is_dot in (True, False))
+    dot, total = (reduce_key(forward.arch, s.dtype, dot=dot) for dot in (True, False))
     return BackwardEstimate(
         launches={
             "forward": attention_estimate(forward, shape, spec),

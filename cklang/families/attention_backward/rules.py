@@ -4,17 +4,17 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 
 from cklang.arch import ArchSpec
-from cklang.attention_keys import (
-    AttentionGradAlgorithm,
-    AttentionGradSignature,
-    MaskKind,
-    ScoreKind,
-)
+from cklang.families.attention import rules as forward_rules
+from cklang.families.attention.key import MaskKind, ScoreKind
 from cklang.families.attention.pipelines import GRAD_PIPELINE_FACTS, MOST_HEAD
 from cklang.families.attention.problem import AttentionGradCase
+from cklang.families.attention_backward.key import (
+    AttentionGradAlgorithm,
+    AttentionGradSignature,
+    GradPipeline,
+)
 from cklang.families.bounds import (
     at_most,
     encoded_for,
@@ -22,21 +22,23 @@ from cklang.families.bounds import (
     narrow_access,
     one_of,
 )
-from cklang.families.rule import (
-    ATTENTION_GRAD_PROBLEM_RULES,
-    ATTENTION_GRAD_RULES,
-    ATTENTION_PROBLEM_RULES,
-    Objection,
-    ProblemCheck,
-    algorithm_rule,
-    problem_rule,
-)
+from cklang.families.rule import Objection, ProblemCheck, RuleSet
 from cklang.widths import ACCESS_BYTES
 
-__all__: list[str] = []
+__all__ = ["RULES"]
 
-_rule = partial(algorithm_rule, table=ATTENTION_GRAD_RULES, of=AttentionGradAlgorithm)
-_problem = partial(problem_rule, table=ATTENTION_GRAD_PROBLEM_RULES, of=AttentionGradAlgorithm)
+RULES = RuleSet(
+    placeholder=AttentionGradAlgorithm(
+        tile=(1, 1, 1, 1, 1, 1, 1, 1, 1),
+        warps=((1, 1, 1), (1, 1, 1), (1, 1, 1)),
+        warp_tiles=((1, 1, 1), (1, 1, 1), (1, 1, 1)),
+        pipeline=GradPipeline.KR_KTR_VR_IGLP,
+        vector=1,
+    )
+)
+"""The rules of the gradients of attention."""
+
+_rule, _problem = RULES.algorithm, RULES.problem
 
 
 @_rule("attention-grad-encoding", "a GPU has one encoding of 8-bit floats, or none", reads=())
@@ -322,7 +324,7 @@ def _of_forward(check: ProblemCheck) -> ProblemCheck:
 
 
 def _share() -> None:
-    known = {rule.id: rule for rule in ATTENTION_PROBLEM_RULES}
+    known = {rule.id: rule for rule in forward_rules.RULES.problems}
     for name in _SHARED:
         rule = known[f"attention-{name}"]
         register = _problem(f"attention-grad-{name}", rule.sentence, reads=rule.reads)

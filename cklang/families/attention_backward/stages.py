@@ -19,40 +19,30 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from cklang.arch import ArchSpec
-from cklang.attention_keys import (
-    AttentionAlgorithm,
-    AttentionGradAlgorithm,
-    AttentionGradKey,
-    AttentionKey,
-    ReduceKey,
-    ScoreKind,
-)
-from cklang.build.record import Artifact
 from cklang.device.arrays import Array
-from cklang.device.device import Device
+from cklang.device.host_shim import HostShim
 from cklang.errors import error
-from cklang.families.attention.call import constants_of, storage_of
 from cklang.families.attention.host import (
-    AttentionFace,
-    AttentionGradFace,
     AttentionGradProblem,
+    AttentionGradShim,
     AttentionProblem,
+    AttentionShim,
     AttentionTensor,
-    ReduceFace,
     ReduceProblem,
+    ReduceShim,
 )
+from cklang.families.attention.key import ScoreKind
 from cklang.families.attention.pipelines import parts_of_dq
-from cklang.families.attention.plan import AttentionFunctions, AttentionPlan, FusedAttention
+from cklang.families.attention.plan import FusedAttention
 from cklang.families.attention.problem import (
     AttentionCase,
     AttentionGradCase,
     case_of,
     result_view,
 )
-from cklang.families.attention.select import select_attention
 from cklang.families.attention_backward.parts import (
     batch_of,
     forward_at,
@@ -61,14 +51,14 @@ from cklang.families.attention_backward.parts import (
     sizes_of,
     sum_at,
 )
-from cklang.families.family import NOTHING
-from cklang.families.gemm.problem import Storage
-from cklang.families.stage import Stage, Values, launch_step
+from cklang.families.protocol import SelectionLike
+from cklang.families.reduce.key import reduce_key
+from cklang.families.stage import Stage
+from cklang.families.tensor_layout import TensorLayout
+from cklang.fusion.functions import NO_FUNCTIONS, Functions
 from cklang.fusion.plan import View
 from cklang.ir.nodes import Value
-from cklang.runtime.bind import Binding
-from cklang.runtime.call_plan import Step
-from cklang.selection.select import Request, Selection, find
+from cklang.keys import AnyKey
 from cklang.types import f32
 
 __all__ = [
@@ -113,32 +103,33 @@ class GradientKind:
     bias: bool = False
     """Whether the gradient of the bias too."""
 
-    def functions(self, kernel: FusedAttention) -> AttentionFunctions:
-        """Return what fills the kernel of the gradient: a bias that has one is no expression."""
-        functions = kernel.functions
-        return replace(functions, score=None) if self.bias else functions
+
+Select: TypeAlias = Callable[[Any, Functions], SelectionLike]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class How:
     """The same of a bound call, and how its kernels are chosen."""
 
-    request: Request
+    forward: Select
+    """Selects the forward kernel of a problem, in one split."""
+    gradient: Select
+    """Selects the kernel of the gradients."""
     kind: GradientKind
     bias: AddedBias | None
 
 
 def forward_case(
-    kernel: FusedAttention, storage: Mapping[str, Storage], dims: Mapping[str, int]
+    kernel: FusedAttention, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
 ) -> AttentionCase:
     """Return the forward problem of the gradients: with lse, o and lse in new memory.
 
     Args:
         kernel: What fusion made.
-        storage: As for :func:`cklang.families.attention.problem.case_of`.
+        layouts: As for :func:`cklang.families.attention.problem.case_of`.
         dims: The extents of the call.
     """
-    case = case_of(kernel, storage, dims)
+    case = case_of(kernel, layouts, dims)
     p = case.problem
     return replace(
         case,
@@ -158,7 +149,7 @@ def grad_case(forward: AttentionCase, deterministic: bool, bias_grad: bool) -> A
     """Return the problem of the kernel that gives the parts of the gradients."""
     if bias_grad:
         # A bias that has a gradient is CK Tile's own, not an expression.
-        signature = replace(forward.signature, score=ScoreKind.BIAS, score_function="")
+        signature = replace(forward.signature, score=ScoreKind.BIAS)
         forward = replace(forward, signature=signature)
     return AttentionGradCase(forward=forward, deterministic=deterministic, bias_grad=bias_grad)
 
@@ -168,22 +159,22 @@ class GradientStages:
 
     def __init__(
         self,
-        plan: AttentionPlan,
-        binding: Binding,
+        kernel: FusedAttention,
+        layouts: Mapping[str, TensorLayout],
+        arrays: Mapping[str, Array],
+        dims: Mapping[str, int],
         grad: Array,
         outs: Sequence[Array],
         spec: ArchSpec,
         how: How,
     ) -> None:
-        self.plan, self.binding, self.spec, self.how = plan, binding, spec, how
-        kernel = plan.kernel
-        storage = storage_of(plan, binding, None)
-        expected = storage[kernel.o.name]
+        self.kernel, self.arrays, self.spec, self.how = kernel, arrays, spec, how
+        expected = layouts[kernel.o.name]
         if grad.shape != expected.shape or grad.dtype != expected.dtype:
             want = f"an array of {expected.dtype} of shape {expected.shape}"
             got = f"{grad.dtype} of shape {grad.shape}"
             raise error("K002", what=GRAD, want=want, got=got)
-        self.case = case = forward_case(kernel, storage, binding.dims)
+        self.case = case = forward_case(kernel, layouts, dims)
         self.selection = self._selected()
         self.key = self.selection.key
         self.grad = _viewed(result_view(kernel.o), grad)
@@ -196,11 +187,12 @@ class GradientStages:
         sizes = sizes_of(case, self.parts)
         if self._of_bias == _PARTS:
             sizes[_PARTS] = math.prod(self._scores) * p.seqlen_k * case.signature.dtype.bytes
-        self.temporaries = [max(size, _F32) for size in sizes.values()]
+        self.temporaries = {name: max(size, _F32) for name, size in sizes.items()}
         extra = [] if how.bias is None else [DBIAS]
-        self.names = of_caller({name: name for name in binding.arrays})
-        names = [*self.names.values(), GRAD, *OUTS, *extra, *sizes]
+        self.names = of_caller({name: name for name in arrays})
+        names = [*self.names.values(), GRAD, *OUTS, *extra]
         self.slots = {name: place for place, name in enumerate(names)}
+        """The places of the addresses of a call."""
         self.sizes = sizes | dict.fromkeys(extra, self.dbias.size * self.dbias.dtype.bytes)
 
     @property
@@ -223,45 +215,28 @@ class GradientStages:
         """Whether there is a score at all."""
         return self.case.has_scores
 
-    def _selected(self) -> Selection[AttentionGradKey, AttentionGradCase]:
+    def _selected(self) -> SelectionLike:
         case = grad_case(self.case, self.how.kind.deterministic, self.how.kind.bias)
-        return find(case, self.spec, self._request(AttentionGradAlgorithm), self._functions)
+        return self.how.gradient(case, case.functions)
 
-    @property
-    def _functions(self) -> AttentionFunctions:
-        """What fills the kernel of the gradient."""
-        return self.how.kind.functions(self.plan.kernel)
-
-    def _request(self, of: type[AttentionAlgorithm | AttentionGradAlgorithm]) -> Request:
-        """Return what was asked, without an algorithm that is for the other direction."""
-        named = self.how.request.algorithm
-        return replace(self.how.request, algorithm=named if isinstance(named, of) else None)
-
-    def steps(
-        self,
-        device: Device,
-        build: Callable[[list[tuple[Any, AttentionFunctions]]], list[Artifact]],
-    ) -> Iterator[Step]:
-        """Yield the launches, every kernel built and loaded."""
-        stages = list(self._stages())
-        known = {name: f"%{name}" for name, _ in self.plan.kernel.constants} | self.names
-        cells = constants_of(self.plan.kernel, self.binding, device)
-        fixed = {known[name]: cell.address for name, cell in cells.items()}
-        filled = {
-            AttentionKey: self.plan.kernel.functions,
-            AttentionGradKey: self._functions,
+    def stages(self) -> Iterator[Stage]:
+        """Yield the launches."""
+        known = {name: f"%{name}" for name, _ in self.kernel.constants} | self.names
+        numbers = dict(self.kernel.constants)
+        numbers |= {
+            value.name: 0 for value in self.kernel.reads if 0 in self.arrays[value.name].shape
         }
-        wanted = [(stage.key, filled.get(type(stage.key), NOTHING)) for stage in stages]
-        constants = tuple(cells.values())
-        values = Values(slots=self.slots, sizes=self.sizes, fixed=fixed, constants=constants)
-        for stage, artifact in zip(stages, build(wanted), strict=True):
-            yield launch_step(stage, artifact, device, values, self.case)
+        constants = {known[name]: number for name, number in numbers.items()}
+        for stage in self._stages():
+            used = {name: n for name, n in constants.items() if name in stage.values}
+            sizes = self.temporaries | {stage.zeroed: self.sizes.get(stage.zeroed, 0)}
+            yield replace(stage, constants=used, temporaries=sizes)
 
     def _stages(self) -> Iterator[Stage]:
         if self._computes:
             yield from self._main_stages()
         case, p, gpu = self.case, self.case.problem, self.spec.name
-        total = ReduceKey(False, case.signature.dtype, gpu)
+        total = reduce_key(gpu, case.signature.dtype)
         shared = p.heads // p.kv_heads if p.kv_heads else 1
         rows = (p.seqlen_q, p.seqlen_k, p.seqlen_k)
         widths = (p.hdim_q, p.hdim_q, p.hdim_v)
@@ -270,49 +245,79 @@ class GradientStages:
                 continue
             # Without queries or keys there is nothing to add: the sum of no parts.
             parts = (self.parts if name == "dq" else shared) if self._computes else 0
-            yield Stage(
+            yield self._stage(
                 key=total,
-                face=ReduceFace,
+                shim=ReduceShim,
                 values=(f"{name}_parts", name),
-                question=self._sum(place, parts),
+                written=(name,),
+                request=self._sum(place, parts),
             )
         if self._of_bias == _PARTS and self.dbias.size:
             dtype = case.signature.dtype
-            yield Stage(
-                key=ReduceKey(False, dtype, gpu, dtype),
-                face=ReduceFace,
+            yield self._stage(
+                key=reduce_key(gpu, dtype, parts=dtype),
+                shim=ReduceShim,
                 values=(_PARTS, DBIAS),
-                question=self._sum_bias,
+                written=(DBIAS,),
+                request=self._sum_bias,
             )
+
+    def _stage(
+        self,
+        key: AnyKey,
+        shim: type[HostShim[Any]],
+        values: tuple[str, ...],
+        request: Callable[[Mapping[str, int]], Any],
+        written: tuple[str, ...],
+        functions: Functions = NO_FUNCTIONS,
+        zeroed: str = "",
+    ) -> Stage:
+        def asked(addresses: Sequence[int]) -> Any:
+            return request(dict(zip(values, addresses, strict=False)))
+
+        return Stage(
+            key=key,
+            functions=functions,
+            problem=self.case,
+            shim=shim,
+            values=values,
+            written=frozenset(written),
+            request=asked,
+            zeroed=zeroed,
+        )
 
     def _main_stages(self) -> Iterator[Stage]:
         signature, gpu = self.case.signature, self.spec.name
         forward = tuple(dict.fromkeys((*self.case.values.values(), *self.case.reads)))
         inputs = tuple(name for name in forward if name != "o")
         extra = () if self.how.bias is None else (self._of_bias,)
-        yield Stage(
-            key=self._forward_key(), face=AttentionFace, values=forward, question=self._forward
+        chosen = self.how.forward(self.case, self.case.functions)
+        yield self._stage(
+            key=chosen.key,
+            shim=AttentionShim,
+            values=forward,
+            written=("o", "lse"),
+            request=self._forward,
+            functions=chosen.functions,
         )
-        yield Stage(
-            key=ReduceKey(True, signature.dtype_o, gpu),
-            face=ReduceFace,
+        yield self._stage(
+            key=reduce_key(gpu, signature.dtype_o, dot=True),
+            shim=ReduceShim,
             values=("o", GRAD, "d"),
-            question=self._dot,
+            written=("d",),
+            request=self._dot,
             # Tiles that no query sees are not written.
             zeroed=self._of_bias,
         )
-        yield Stage(
+        yield self._stage(
             key=self.key,
-            face=AttentionGradFace,
+            shim=AttentionGradShim,
             values=(*inputs, GRAD, "d", "dq_parts", "dk_parts", "dv_parts", *extra),
-            question=self._gradient,
+            written=("dq_parts", "dk_parts", "dv_parts", *extra),
+            functions=self.selection.functions,
+            request=self._gradient,
             zeroed="dq_parts",
         )
-
-    def _forward_key(self) -> AttentionKey:
-        request = replace(self._request(AttentionAlgorithm), splits=1)
-        functions = self.plan.kernel.functions
-        return select_attention(self.case, self.spec, request, functions).key
 
     def _forward(self, at: Mapping[str, int]) -> AttentionProblem:
         return forward_at(self.case, at)
@@ -338,7 +343,7 @@ class GradientStages:
         if bias is None:
             return asked
         name = bias.value.name
-        strides = bias.strides(self.binding.arrays[name])
+        strides = bias.strides(self.arrays[name])
         held = replace(rows_of(*strides), pointer=at[self.names[name]])
         return replace(
             asked,

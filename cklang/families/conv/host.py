@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The host face of a convolution kernel from Python: what ``hostface`` is for products.
+"""The host shim of a convolution kernel from Python: what ``hostface`` is for products.
 
 The C side is ``include/cklang/conv_host.h``; the struct layout here mirrors it.
 """
@@ -9,11 +9,11 @@ from __future__ import annotations
 import ctypes
 from dataclasses import dataclass
 
-from cklang.device.host_shim import Face
+from cklang.device.host_shim import HostShim
 from cklang.families.gemm.host import MAX_OPERANDS
 from cklang.widths import BUFFER_BYTES
 
-__all__ = ["VERSION", "ConvFace", "ConvQuestion"]
+__all__ = ["VERSION", "ConvShim", "ConvQuestion"]
 
 VERSION = 2
 """CK_CONV_HOST_VERSION."""
@@ -112,7 +112,7 @@ def _to_c(question: ConvQuestion) -> _Problem:
     return given
 
 
-class ConvFace(Face[ConvQuestion]):
+class ConvShim(HostShim[ConvQuestion]):
     """A loaded ``host.so`` of a convolution kernel."""
 
     symbol = "ck_conv_describe"

@@ -11,26 +11,25 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 from cklang.errors import error
-from cklang.families.gemm.kinds import FAMILIES
-from cklang.families.gemm.layout import problem_of, refuse_negative, refuse_overlap
-from cklang.families.gemm.problem import Operand, Problem, Storage
-from cklang.fusion.plan import FusedConv, Kernel
+from cklang.families.gemm.key import ConvSpecial, DKind, DOperand, Layout, ProductKind, Signature
+from cklang.families.gemm.kinds import KINDS
+from cklang.families.gemm.layout import refuse_negative, refuse_overlap
+from cklang.families.gemm.problem import Operand
+from cklang.families.tensor_layout import TensorLayout
+from cklang.fusion.plan import FusedConv
 from cklang.ir.convolution import geometry_of
 from cklang.ir.windows import DIRECTIONS, Geometry, Relation, Role
-from cklang.keys import ConvSpecial, DKind, DOperand, Family, Layout, Signature
 from cklang.types import DType, Kind, f16, f32, i32
 
 __all__ = [
-    "AnyProblem",
     "ConvProblem",
     "ConvRead",
     "ConvTensor",
     "conv_problem",
     "conv_problem_of",
-    "problem_of_kernel",
 ]
 
 Space = tuple[int, int, int]
@@ -40,16 +39,16 @@ Axes = tuple[int, int, int, int, int, int]
 """A number for each axis of a tensor."""
 
 _AXES = 6
-_FAMILIES = {
-    "conv": Family.CONV,
-    "conv_grad_input": Family.CONV_GRAD_INPUT,
-    "conv_grad_weight": Family.CONV_GRAD_WEIGHT,
+_KINDS = {
+    "conv": ProductKind.CONV,
+    "conv_grad_input": ProductKind.CONV_GRAD_INPUT,
+    "conv_grad_weight": ProductKind.CONV_GRAD_WEIGHT,
 }
 _ROLES = {
     # Those of A, B and E.
-    Family.CONV: (Role.INPUT, Role.WEIGHT, Role.OUTPUT),
-    Family.CONV_GRAD_INPUT: (Role.OUTPUT, Role.WEIGHT, Role.INPUT),
-    Family.CONV_GRAD_WEIGHT: (Role.OUTPUT, Role.INPUT, Role.WEIGHT),
+    ProductKind.CONV: (Role.INPUT, Role.WEIGHT, Role.OUTPUT),
+    ProductKind.CONV_GRAD_INPUT: (Role.OUTPUT, Role.WEIGHT, Role.INPUT),
+    ProductKind.CONV_GRAD_WEIGHT: (Role.OUTPUT, Role.INPUT, Role.WEIGHT),
 }
 
 
@@ -75,9 +74,9 @@ class ConvRead(ConvTensor):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvProblem:
-    """One launch of a convolution; everything that rules and the host face ask."""
+    """One launch of a convolution; everything that rules and the host shim ask."""
 
-    family: Family
+    kind: ProductKind
     spatial: int
     """Axes in space, 1 to 3; the others have extent 1, stride 1, dilation 1 and no padding."""
     images: int
@@ -97,15 +96,15 @@ class ConvProblem:
     b: ConvTensor
     e: ConvTensor
     d: tuple[ConvRead, ...] = ()
-    epilogue: str
-    """SHA-256 of the canonical text of the epilogue."""
+    functions: str
+    """Digest of the epilogue."""
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # Selections are remembered by problem: a call must not hash all fields each time.
         spaces = (self.input, self.output, self.window, self.stride, self.dilation, self.before)
         counts = (self.images, self.groups, self.features, self.channels)
-        parts = (self.family, spaces, counts, self.a, self.b, self.e, self.d, self.epilogue)
+        parts = (self.kind, spaces, counts, self.a, self.b, self.e, self.d, self.functions)
         object.__setattr__(self, "_hash", hash(parts))
 
     def __hash__(self) -> int:
@@ -119,12 +118,12 @@ class ConvProblem:
     @property
     def roles(self) -> tuple[Role, Role, Role]:
         """What A, B and E are to the convolution."""
-        return _ROLES[self.family]
+        return _ROLES[self.kind]
 
     @property
     def tensors(self) -> dict[Role, ConvTensor]:
         """A, B and E by what they are to the convolution."""
-        return dict(zip(_ROLES[self.family], (self.a, self.b, self.e), strict=True))
+        return dict(zip(_ROLES[self.kind], (self.a, self.b, self.e), strict=True))
 
     def extents(self, role: Role) -> tuple[int, ...]:
         """Return the extents of the six axes of a tensor."""
@@ -137,7 +136,7 @@ class ConvProblem:
     @property
     def result(self) -> Role:
         """What is computed."""
-        return _ROLES[self.family][2]
+        return _ROLES[self.kind][2]
 
     def product(self, merged: int = 1) -> tuple[int, int, int, int]:
         """Return the matrix product that it is: how many, and M, N and K of each.
@@ -148,9 +147,9 @@ class ConvProblem:
         groups = -(-self.groups // merged)
         taps, phases = math.prod(self.window), math.prod(self.stride)
         features, channels = self.features * merged, self.channels * merged
-        if self.family is Family.CONV:
+        if self.kind is ProductKind.CONV:
             return groups, self.images * math.prod(self.output), features, taps * channels
-        if self.family is Family.CONV_GRAD_WEIGHT:
+        if self.kind is ProductKind.CONV_GRAD_WEIGHT:
             return groups, features, taps * channels, self.images * math.prod(self.output)
         rows = -(-self.images * math.prod(self.input) // phases)
         return groups * phases, rows, channels, -(-taps * features // phases)
@@ -203,9 +202,9 @@ class ConvProblem:
     @property
     def signature(self) -> Signature:
         """The signature of the kernels that can compute it."""
-        layouts = [Layout(letter) for letter in FAMILIES[self.family].layouts]
+        layouts = [Layout(letter) for letter in KINDS[self.kind].layouts]
         return Signature(
-            family=self.family,
+            kind=self.kind,
             dtype_a=self.a.dtype,
             dtype_b=self.b.dtype,
             dtype_acc=i32 if self.a.dtype.kind is Kind.INT else f32,
@@ -215,7 +214,7 @@ class ConvProblem:
             layout_e=layouts[2],
             d=tuple(DOperand(dtype=d.dtype, kind=d.kind) for d in self.d),
             spatial=self.spatial,
-            epilogue=self.epilogue,
+            functions=self.functions,
         )
 
     def __str__(self) -> str:
@@ -224,7 +223,7 @@ class ConvProblem:
 
         groups = f" in {self.groups} groups" if self.groups > 1 else ""
         words = [
-            f"{self.family.value} of {self.images} images {shown(self.input)}",
+            f"{self.kind.value} of {self.images} images {shown(self.input)}",
             f"channels {self.groups * self.channels} to {self.groups * self.features}{groups}",
             f"window {shown(self.window)}",
         ]
@@ -235,24 +234,11 @@ class ConvProblem:
         return ", ".join(words)
 
 
-AnyProblem: TypeAlias = Problem | ConvProblem
-"""What a kernel can be selected for."""
-
-
 # --- from a call
 
 
-def problem_of_kernel(
-    kernel: Kernel, storage: Mapping[str, Storage], dims: Mapping[str, int], epilogue: str
-) -> AnyProblem | None:
-    """Return the problem of one launch of any kernel; arguments as :func:`conv_problem_of`'s."""
-    if isinstance(kernel, FusedConv):
-        return conv_problem_of(kernel, storage, dims, epilogue)
-    return problem_of(kernel, storage, dims, epilogue)
-
-
 def conv_problem_of(
-    kernel: FusedConv, storage: Mapping[str, Storage], dims: Mapping[str, int], epilogue: str
+    kernel: FusedConv, storage: Mapping[str, TensorLayout], dims: Mapping[str, int], functions: str
 ) -> ConvProblem | None:
     """Return the problem of one launch, or None if its result has no element.
 
@@ -260,7 +246,7 @@ def conv_problem_of(
         kernel: The fused convolution.
         storage: Where each value that it reads or writes lies, by value name.
         dims: The extent of each dim of the program.
-        epilogue: SHA-256 of the canonical text of its epilogue.
+        functions: Digest of its functions.
 
     Raises:
         CkValueError: A031, A035, A036, strides that no kernel reads or writes.
@@ -284,19 +270,19 @@ def conv_problem_of(
     strides = whole.strides(direction.result, _along(storage[name], kernel.axes))
     refuse_overlap(storage[name])
     tensors[direction.result] = _tensor(whole, direction.result, storage[name], name, strides)
-    family = _FAMILIES[operation.op]
-    a, b, e = (tensors[role] for role in _ROLES[family])
+    kind = _KINDS[operation.op]
+    a, b, e = (tensors[role] for role in _ROLES[kind])
     reads = []
     for read in kernel.reads:
         lies = storage[read.value.name]
         given = whole.strides(direction.result, _along(lies, read.axes))
         reads.append(_read(whole, direction.result, lies, read.value.name, given))
     return ConvProblem(
-        **whole.fields(), family=family, a=a, b=b, e=e, d=tuple(reads), epilogue=epilogue
+        **whole.fields(), kind=kind, a=a, b=b, e=e, d=tuple(reads), functions=functions
     )
 
 
-def _along(storage: Storage, axes: Iterable[int | None]) -> list[int]:
+def _along(storage: TensorLayout, axes: Iterable[int | None]) -> list[int]:
     """Return the stride along each axis of a kernel; an axis of extent 1 takes no step."""
     return [0 if a is None or storage.shape[a] == 1 else storage.strides[a] for a in axes]
 
@@ -388,7 +374,9 @@ def _span(extents: Sequence[int], strides: Sequence[int]) -> int:
     return 1 + sum((n - 1) * stride for n, stride in zip(extents, strides, strict=True))
 
 
-def _tensor(whole: _Whole, role: Role, storage: Storage, value: str, strides: Axes) -> ConvTensor:
+def _tensor(
+    whole: _Whole, role: Role, storage: TensorLayout, value: str, strides: Axes
+) -> ConvTensor:
     refuse_negative(storage)
     extents = whole.extents(role)
     if extents[-1] > 1 and strides[-1] != 1:
@@ -402,7 +390,7 @@ def _tensor(whole: _Whole, role: Role, storage: Storage, value: str, strides: Ax
     )
 
 
-def _read(whole: _Whole, role: Role, storage: Storage, value: str, strides: Axes) -> ConvRead:
+def _read(whole: _Whole, role: Role, storage: TensorLayout, value: str, strides: Axes) -> ConvRead:
     refuse_negative(storage)
     extents = whole.extents(role)
     return ConvRead(
@@ -458,7 +446,7 @@ def conv_problem(
     e: DType | None = None,
     alignment: int = 4,
     d: Sequence[tuple[DType, DKind]] = (),
-    epilogue: str = "",
+    functions: str = "",
 ) -> ConvProblem:
     """Make the problem of a convolution without arrays; all of them packed.
 
@@ -475,15 +463,15 @@ def conv_problem(
         e: Of the result; that of the operands if left out.
         alignment: Of every address, in bytes.
         d: Element type and kind of each epilogue operand; all packed.
-        epilogue: SHA-256 of the canonical text of the epilogue.
+        functions: Digest of its functions.
 
     Raises:
         CkValueError: F067, the numbers make no convolution; K002, a direction that does not exist.
     """
     from cklang.frontend.convolution import read_call
 
-    if direction not in _FAMILIES:
-        raise error("K002", what="direction", want=", ".join(_FAMILIES), got=direction)
+    if direction not in _KINDS:
+        raise error("K002", what="direction", want=", ".join(_KINDS), got=direction)
     numbers = {"stride": stride, "padding": padding, "dilation": dilation}
     arguments: dict[str, object] = {
         name: tuple(v) if isinstance(v, list) else v for name, v in numbers.items()
@@ -496,11 +484,11 @@ def conv_problem(
         problem, advice = refusal.args
         raise error("F067", op="conv", problem=problem, advice=advice) from None
     shapes = {Role.INPUT: tuple(x), Role.WEIGHT: tuple(w), Role.OUTPUT: output}
-    family = _FAMILIES[direction]
+    kind = _KINDS[direction]
     whole = _Whole.of(call.geometry, shapes)
     tensors = []
-    for letter, role in zip("ABE", _ROLES[family], strict=True):
-        held = Storage(
+    for letter, role in zip("ABE", _ROLES[kind], strict=True):
+        held = TensorLayout(
             name=letter,
             dtype=(e or dtype) if letter == "E" else dtype,
             shape=shapes[role],
@@ -509,14 +497,14 @@ def conv_problem(
         )
         strides = whole.strides(role, _along(held, range(len(held.shape))))
         tensors.append(_tensor(whole, role, held, letter, strides))
-    result = _ROLES[family][2]
+    result = _ROLES[kind][2]
     reads = tuple(
         _packed_read(f"D{i}", whole, result, type_, kind, alignment)
         for i, (type_, kind) in enumerate(d)
     )
     a, b, result_ = tensors
     return ConvProblem(
-        **whole.fields(), family=family, a=a, b=b, e=result_, d=reads, epilogue=epilogue
+        **whole.fields(), kind=kind, a=a, b=b, e=result_, d=reads, functions=functions
     )
 
 

@@ -10,12 +10,16 @@ from itertools import pairwise
 from cklang.arch import ArchSpec
 from cklang.families.bounds import multiple
 from cklang.families.conv.problem import ConvProblem, ConvTensor
-from cklang.families.rule import CONV_RULES, Objection, problem_rule
+from cklang.families.gemm.key import Algorithm, ConvSpecial, DKind, ProductKind
+from cklang.families.gemm.rules import RULES as GEMM_RULES
+from cklang.families.rule import Objection, RuleSet
 from cklang.ir.windows import Role
-from cklang.keys import Algorithm, ConvSpecial, DKind, Family
 from cklang.widths import BUFFER_BYTES, DWORD_BYTES
 
-__all__: list[str] = []
+__all__ = ["RULES"]
+
+RULES = RuleSet(placeholder=GEMM_RULES.placeholder, algorithms=GEMM_RULES.algorithms)
+"""The rules of convolutions: those of products about algorithms, and their own about problems."""
 
 _MOST = (1 << 30) - 1
 """Sums of two coordinates stay in 32 bits."""
@@ -49,18 +53,17 @@ def _piece(p: ConvProblem, role: Role, algorithm: Algorithm) -> tuple[int, ...]:
     of the weight go over all of it.
     """
     space = list(p.input if role is Role.INPUT else p.output)
-    if p.family is Family.CONV and algorithm.special is not ConvSpecial.POINTWISE_PACKED:
+    if p.kind is ProductKind.CONV and algorithm.special is not ConvSpecial.POINTWISE_PACKED:
         first = 3 - p.spatial
         reach = (p.window[first] - 1) * p.dilation[first] + 1
         space[first] = min(space[first], reach) if role is Role.INPUT else 1
-    return (p.images if p.family is Family.CONV_GRAD_WEIGHT else 1, *space)
+    return (p.images if p.kind is ProductKind.CONV_GRAD_WEIGHT else 1, *space)
 
 
-@problem_rule(
+@RULES.problem(
     "conv-extents",
     "kernels have something to sum, and count in 32 bits",
     reads=(),
-    table=CONV_RULES,
 )
 def _extents(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
     counts = {
@@ -82,11 +85,10 @@ def _extents(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection 
     )
 
 
-@problem_rule(
+@RULES.problem(
     "conv-pixels",
     "pixels of a product are counted in 32 bits",
     reads=("special",),
-    table=CONV_RULES,
 )
 def _pixels(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
     return _first(
@@ -95,22 +97,20 @@ def _pixels(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection |
     )
 
 
-@problem_rule(
+@RULES.problem(
     "conv-taps",
     "taps and channels of a product are counted in 32 bits",
     reads=("groups_merged",),
-    table=CONV_RULES,
 )
 def _taps(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
     channels = max(p.channels, p.features) * algorithm.groups_merged
     return _at_most("taps times channels of a product", math.prod(p.window) * channels, _MOST)
 
 
-@problem_rule(
+@RULES.problem(
     "conv-size",
     "a buffer descriptor counts bytes in 32 bits: of the images, rows and groups of a product",
     reads=("groups_merged", "special"),
-    table=CONV_RULES,
 )
 def _size(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
     for name, role, tensor in _named(p):
@@ -141,11 +141,10 @@ def _span_of_tile(p: ConvProblem, role: Role, tensor: ConvTensor, algorithm: Alg
     return 1 + sum((n - 1) * step for n, step in zip(extents, tensor.strides, strict=True))
 
 
-@problem_rule(
+@RULES.problem(
     "conv-special",
     "a kernel that leaves something out is for convolutions that do not need it",
     reads=("special",),
-    table=CONV_RULES,
 )
 def _special(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
     if algorithm.special in p.specials:
@@ -154,11 +153,10 @@ def _special(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection 
     return Objection(what="special", value=algorithm.special.value, bound=f"one of {legal}")
 
 
-@problem_rule(
+@RULES.problem(
     "conv-packed",
     "without coordinates of pixels, those of a tensor have one stride",
     reads=("special",),
-    table=CONV_RULES,
 )
 def _packed(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
     if algorithm.special is not ConvSpecial.POINTWISE_PACKED:
@@ -178,11 +176,10 @@ def _joined(extents: Sequence[int], strides: Sequence[int]) -> bool:
     return all(outer == inner * n for (_, outer), (n, inner) in pairs)
 
 
-@problem_rule(
+@RULES.problem(
     "conv-merged",
     "a tile takes whole groups, whose channels go on from one to the next",
     reads=("groups_merged",),
-    table=CONV_RULES,
 )
 def _merged(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
     merged = algorithm.groups_merged
@@ -208,14 +205,13 @@ def _merged(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection |
     )
 
 
-@problem_rule(
+@RULES.problem(
     "conv-weight",
     "as rows of features, taps and channels of a weight are one axis",
     reads=("groups_merged",),
-    table=CONV_RULES,
 )
 def _weight(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
-    if p.family is Family.CONV_GRAD_INPUT:
+    if p.kind is ProductKind.CONV_GRAD_INPUT:
         return None
     extents, strides = p.extents(Role.WEIGHT), p.tensors[Role.WEIGHT].strides
     # Blocks of merged groups count taps apart from channels.
@@ -269,11 +265,10 @@ def _vector_rule(letter: str) -> None:
         tensor = p.tensors[role]
         return _vector_fits(letter, role, tensor, p, width, algorithm.groups_merged)
 
-    problem_rule(
+    RULES.problem(
         f"conv-vector-{letter.lower()}",
         f"each vector access of {letter} is aligned and stays in its channels",
         reads=(field, "groups_merged"),
-        table=CONV_RULES,
     )(check)
 
 
@@ -281,11 +276,10 @@ for _letter in "ABE":
     _vector_rule(_letter)
 
 
-@problem_rule(
+@RULES.problem(
     "conv-vector-d",
     "each vector load of an epilogue operand is aligned and stays in its channels",
     reads=("vector_d", "groups_merged"),
-    table=CONV_RULES,
 )
 def _vector_d(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
     count, want = len(algorithm.vector_d), len(p.d)
@@ -307,17 +301,16 @@ def _pad_rule(axis: str, place: int) -> None:
         if getattr(algorithm, field):
             return None
         # Phases of the stride have different extents.
-        phased = p.family is Family.CONV_GRAD_INPUT and math.prod(p.stride) > 1
+        phased = p.kind is ProductKind.CONV_GRAD_INPUT and math.prod(p.stride) > 1
         if phased and axis in "MK":
             return Objection(what=field, value="false", bound="true, where phases differ")
         whole = algorithm.tile[place] * (algorithm.split_k if axis == "K" else 1)
         return multiple(axis, p.product(algorithm.groups_merged)[1 + place], whole)
 
-    problem_rule(
+    RULES.problem(
         f"conv-pad-{axis.lower()}",
         f"without padding along {axis} the extent must be whole tiles",
         reads=(field, "tile", "groups_merged", "split_k"),
-        table=CONV_RULES,
     )(check)
 
 

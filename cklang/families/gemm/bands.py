@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, TypeVar
 
+from cklang.families.gemm.key import Layout
 from cklang.families.gemm.problem import Array, ComputedMatrix, Matrix, Problem, ScaleAccess
-from cklang.keys import Layout
 from cklang.widths import BUFFER_BYTES
 
 __all__ = ["MOST_BYTES", "WHOLE", "Band", "bands_of", "most_bytes"]

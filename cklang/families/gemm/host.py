@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The host face of a GEMM kernel from Python: how to launch it for a problem, or why not.
+"""The host shim of a GEMM kernel from Python: how to launch it for a problem, or why not.
 
 The C side is ``include/cklang/host.h``; the struct layouts here mirror it.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 from dataclasses import dataclass
 
-from cklang.device.host_shim import Face
+from cklang.device.host_shim import HostShim
 
 __all__ = [
     "MAX_BATCH",
@@ -17,7 +17,7 @@ __all__ = [
     "VERSION",
     "GemmOperand",
     "GemmProblem",
-    "HostFace",
+    "GemmShim",
 ]
 
 VERSION = 5
@@ -121,7 +121,7 @@ def _fill(field: ctypes.Array[ctypes.c_int64], values: tuple[int, ...]) -> None:
         field[place] = value
 
 
-class HostFace(Face[GemmProblem]):
+class GemmShim(HostShim[GemmProblem]):
     """A loaded ``host.so`` of a product."""
 
     symbol = "ck_gemm_describe"

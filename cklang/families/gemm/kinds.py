@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Kernel families around one product: which C++ runs its tiles, and which describes a launch."""
+"""Kinds of kernels around one product: which C++ runs its tiles, and which describes a launch."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 
-from cklang.keys import Algorithm, ConvSpecial, Family, Signature
+from cklang.families.gemm.key import Algorithm, ConvSpecial, ProductKind, Signature
 
-__all__ = ["FAMILIES", "FamilyRow", "family_names"]
+__all__ = ["KINDS", "KindRow", "kind_names"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FamilyRow:
-    """One family: headers of ours, and C++ types in terms of the template's names.
+class KindRow:
+    """One kind: headers of ours, and C++ types in terms of the template's names.
 
     ``{d_names}`` stands for the D operands, each after a comma.
     """
@@ -25,7 +25,7 @@ class FamilyRow:
     kernel_class: str = "Gemm"
     describe: str = "Single"
     layouts: str = ""
-    """Those of A, B and E, where the family has only one."""
+    """Those of A, B and E, where the kind has only one."""
     shares: bool = False
     """Whether workgroups may share the K of a tile."""
     specials: tuple[ConvSpecial, ...] = (ConvSpecial.DEFAULT,)
@@ -34,8 +34,8 @@ class FamilyRow:
     """Of a convolution."""
 
 
-def _conv(direction: str, title: str, layouts: str, **more: object) -> FamilyRow:
-    row = FamilyRow(
+def _conv(direction: str, title: str, layouts: str, **more: object) -> KindRow:
+    row = KindRow(
         template="conv.hip.j2",
         header="conv.hpp",
         describe_header="describe_conv.hpp",
@@ -47,39 +47,39 @@ def _conv(direction: str, title: str, layouts: str, **more: object) -> FamilyRow
     return replace(row, **more)  # type: ignore[arg-type]
 
 
-FAMILIES: Mapping[Family, FamilyRow] = MappingProxyType(
+KINDS: Mapping[ProductKind, KindRow] = MappingProxyType(
     {
-        Family.GEMM: FamilyRow(shares=True),
-        Family.BATCHED: FamilyRow(
+        ProductKind.GEMM: KindRow(shares=True),
+        ProductKind.BATCHED: KindRow(
             header="batched.hpp",
             describe_header="describe_batched.hpp",
             kernel_class="cklang::BatchedKernel<Gemm{d_names}>",
             describe="cklang::DescribeBatched<Single>",
         ),
-        Family.GROUPED: FamilyRow(
+        ProductKind.GROUPED: KindRow(
             header="grouped.hpp",
             describe_header="describe_grouped.hpp",
             kernel_class="cklang::GroupedKernel<Gemm, {persistent}>",
             describe="cklang::DescribeGrouped<Single, {persistent}>",
         ),
-        Family.CONV: _conv("Forward", "convolution", "rcr", shares=True),
-        Family.CONV_GRAD_INPUT: _conv(
+        ProductKind.CONV: _conv("Forward", "convolution", "rcr", shares=True),
+        ProductKind.CONV_GRAD_INPUT: _conv(
             "GradInput",
             "gradient of a convolution's input",
             "rrr",
             # Phases of the stride have different numbers of taps: no divisor is a constant.
             specials=(ConvSpecial.DEFAULT, ConvSpecial.POINTWISE, ConvSpecial.POINTWISE_PACKED),
         ),
-        Family.CONV_GRAD_WEIGHT: _conv(
+        ProductKind.CONV_GRAD_WEIGHT: _conv(
             "GradWeight", "gradient of a convolution's weights", "crr", shares=True
         ),
     }
 )
 
 
-def family_names(signature: Signature, algorithm: Algorithm) -> dict[str, str]:
-    """Return the row of the signature's family by field, with its names filled in."""
-    row = FAMILIES[signature.family]
+def kind_names(signature: Signature, algorithm: Algorithm) -> dict[str, str]:
+    """Return the row of the signature's kind by field, with its names filled in."""
+    row = KINDS[signature.kind]
     words = {
         "d_names": "".join(f", D{i}" for i in range(len(signature.d))),
         "persistent": str(algorithm.persistent).lower(),

@@ -13,17 +13,11 @@ from typing import TYPE_CHECKING
 
 from cklang.errors import error
 from cklang.families.gemm.host import MAX_BATCH
+from cklang.families.gemm.key import DKind, Layout
 from cklang.families.gemm.loop_nest import Axis, Blocks, Nest, folded
-from cklang.families.gemm.problem import (
-    ComputedMatrix,
-    Matrix,
-    Problem,
-    ReadAccess,
-    ScaleAccess,
-    Storage,
-)
+from cklang.families.gemm.problem import ComputedMatrix, Matrix, Problem, ReadAccess, ScaleAccess
+from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.plan import Computed, Read, View
-from cklang.keys import DKind, Layout
 from cklang.types import extents_of
 
 if TYPE_CHECKING:
@@ -33,7 +27,7 @@ __all__ = ["problem_of", "refuse_negative", "refuse_overlap"]
 
 
 def problem_of(
-    kernel: FusedGemm, storage: Mapping[str, Storage], dims: Mapping[str, int], epilogue: str
+    kernel: FusedGemm, storage: Mapping[str, TensorLayout], dims: Mapping[str, int], functions: str
 ) -> Problem | None:
     """Return the problem of one launch, or None if its result has no element.
 
@@ -41,7 +35,7 @@ def problem_of(
         kernel: The fused GEMM.
         storage: Where each value that it reads or writes lies, by value name.
         dims: The extent of each dim of the program.
-        epilogue: SHA-256 of the canonical text of its epilogue.
+        functions: Digest of its functions.
 
     Raises:
         CkValueError: A030-A035, strides that no kernel reads or writes.
@@ -115,7 +109,7 @@ def problem_of(
             _access(read, (m, n), place)
             for read, place in zip(kernel.reads, places[last + 1 : first], strict=True)
         ),
-        epilogue=epilogue,
+        functions=functions,
         scale_a=scale_a,
         scale_b=scale_b,
         sparse=kernel.op == "gemm24",
@@ -148,7 +142,7 @@ def _blocks(kernel: FusedGemm, first: int) -> tuple[Blocks | None, Blocks | None
 
 def _scale(
     scale: BlockScale | None,
-    storage: Mapping[str, Storage],
+    storage: Mapping[str, TensorLayout],
     loop: Axis,
     turn: int,
     index: int,
@@ -190,7 +184,7 @@ def _scale(
 class _Place:
     """How an operand is stepped through along the batch, and from row to row, column to column."""
 
-    storage: Storage
+    storage: TensorLayout
     batch: tuple[int, ...]
     steps: tuple[int, int]
 
@@ -200,7 +194,9 @@ class _Place:
         return replace(self, steps=steps)
 
 
-def _depth(side: View | Computed, storage: Mapping[str, Storage], dims: Mapping[str, int]) -> int:
+def _depth(
+    side: View | Computed, storage: Mapping[str, TensorLayout], dims: Mapping[str, int]
+) -> int:
     """Return the extent of K, the columns of A."""
     if isinstance(side, Computed):
         return extents_of(side.extents, dims)[1]
@@ -246,7 +242,7 @@ def _common_layout(shape: tuple[int, int], places: Sequence[_Place], usual: Layo
     return other if votes[other] > votes[usual] else usual
 
 
-def _stride(storage: Storage, axis: int | None) -> int:
+def _stride(storage: TensorLayout, axis: int | None) -> int:
     """Return the stride along an axis that runs with a kernel's; an extent of 1 takes no step."""
     return 0 if axis is None or storage.shape[axis] == 1 else storage.strides[axis]
 
@@ -301,7 +297,7 @@ def _packed(view: View, shape: tuple[int, int], place: _Place) -> Matrix:
     )
 
 
-def _prepared(storage: Storage, view: View, shape: tuple[int, int]) -> Matrix:
+def _prepared(storage: TensorLayout, view: View, shape: tuple[int, int]) -> Matrix:
     """Return a prepared weight as B."""
     k, n = shape
     if storage.prepared is None or view.perm != (storage.k_axis, 1 - storage.k_axis):
@@ -361,7 +357,7 @@ def _result(value: str, nest: Nest, place: _Place) -> Matrix:
     )
 
 
-def refuse_overlap(storage: Storage) -> None:
+def refuse_overlap(storage: TensorLayout) -> None:
     """Refuse a result in which a longer step does not pass all that shorter ones reach (A035)."""
     reach = 1
     for stride, extent in sorted(zip(storage.strides, storage.shape, strict=True)):
@@ -370,7 +366,7 @@ def refuse_overlap(storage: Storage) -> None:
         reach += (extent - 1) * stride
 
 
-def refuse_negative(storage: Storage) -> None:
+def refuse_negative(storage: TensorLayout) -> None:
     """Refuse an operand that is read backwards (A031)."""
     axes = zip(storage.shape, storage.strides, strict=True)
     if any(extent > 1 and stride < 0 for extent, stride in axes):

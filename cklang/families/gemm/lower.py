@@ -3,43 +3,42 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
 from enum import Enum
 
 from cklang.arch import arch
 from cklang.errors import error
-from cklang.families.gemm.kinds import FAMILIES, family_names
-from cklang.families.gemm.pipelines import PIPELINES, PipelineRow
-from cklang.fusion.parts import split
-from cklang.ir.nodes import Function
-from cklang.keys import (
+from cklang.families.gemm.key import (
     Algorithm,
     ConvSpecial,
     DKind,
     DOperand,
-    KernelKey,
+    GemmKey,
     Layout,
     Pipeline,
     Reduction,
     Scale,
     Signature,
 )
-from cklang.lowering.headers import PRECOMPILED
-from cklang.lowering.places import PlacedFill, place_fill
+from cklang.families.gemm.kinds import KINDS, kind_names
+from cklang.families.gemm.pipelines import PIPELINES, PipelineRow
+from cklang.fusion.functions import Functions
+from cklang.ir.nodes import Function
 from cklang.lowering.pointwise import c_functions, c_type
-from cklang.lowering.render import template
+from cklang.lowering.render import key_json, template
+from cklang.lowering.source import KernelSource
 from cklang.types import DType, Kind, bool_, e8m0, f32, fp4, i4, i32
 from cklang.widths import ACCESS_BYTES
 
-__all__ = ["HOLE", "PROLOGUES", "KernelSource", "is_mx", "lower", "read_width", "unsupported"]
+__all__ = ["HOLES", "is_mx", "lower", "read_width", "unsupported"]
 
-HOLE = "ck_epilogue"
-"""The symbol that every stencil leaves open."""
-
-PROLOGUES = {"A": "ck_prologue_a", "B": "ck_prologue_b"}
-"""The symbols that it leaves open if a function computes A or B."""
+HOLES = {
+    "epilogue": "ck_epilogue",
+    "prologue_a": "ck_prologue_a",
+    "prologue_b": "ck_prologue_b",
+}
+"""The symbols that a stencil leaves open: the epilogue, and what computes A or B if a function
+does."""
 
 _LAYOUTS = {Layout.ROW: "Row", Layout.COL: "Column", Layout.PREPARED: "Column"}
 
@@ -47,84 +46,48 @@ _SPECIAL = {each: each.value for each in ConvSpecial} | {ConvSpecial.DEFAULT: "o
 """C++ has other plans for the word default."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelSource:
-    """The texts of one kernel."""
-
-    stencil: str
-    """HIP C++ with two faces: device pass, the kernel with its epilogue open; host pass, the host
-    face. Equal for all kernels whose keys differ in the epilogue only."""
-    fill: str
-    """Plain C that defines the epilogue, and the functions of A and B if they are computed. Its
-    statements name the user's lines."""
-    hole: str
-    """Symbol of the epilogue function."""
-    kernel: str
-    """Symbol of the kernel."""
-    halves: bool = True
-    """Whether the stencil is compiled in two halves, main loop and epilogue."""
-    precompiled: str = PRECOMPILED
-    """The file of :mod:`cklang.lowering.headers` that holds all CK Tile headers it includes."""
-    host_headers: bool = True
-    """Whether the host face includes them too."""
-
-    @property
-    def placed(self) -> PlacedFill:
-        """The fill as it is compiled: without the user's places, which it keeps beside it."""
-        return place_fill(self.fill)
-
-    @property
-    def inline(self) -> str:
-        """The kernel as one text: what a stencil and its fill are together."""
-        return f"{self.stencil}\n{self.fill}"
-
-
-def lower(key: KernelKey, epilogue: Function, source_lines: Sequence[str] = ()) -> KernelSource:
-    """Return the source of the kernel ``key`` whose epilogue is ``epilogue``.
+def lower(key: GemmKey, functions: Functions, source_lines: Sequence[str] = ()) -> KernelSource:
+    """Return the source of the kernel ``key`` with these functions.
 
     Args:
         key: What to compute, how, and for which GPU.
-        epilogue: A region (acc, d0, ..., a0, ..., b0, ...), with a parameter for each operand of
-            the signature, to the result, then the elements of A and of B where they are computed.
-        source_lines: The user's Python, written as comments above the function.
+        functions: ``epilogue`` (acc, d0, ...), with a parameter for each operand of the signature,
+            and ``prologue_a`` (a0, ...) and ``prologue_b`` where A and B are computed.
+        source_lines: The user's Python, written as comments above the functions.
 
     Raises:
-        CkInternalError: L002, region and signature disagree.
+        CkInternalError: L002, functions and signature disagree.
         CkUnsupportedError: L003, the algorithm has a choice for which there is no CK Tile spelling
             here.
     """
-    _check(key, epilogue)
+    _check(key, functions)
     kernel = _kernel_name(key)
-    functions = _functions(key.signature, epilogue)
-    text = template(FAMILIES[key.signature.family].template).render(
-        _context(key, functions, kernel)
-    )
+    text = template(KINDS[key.signature.kind].template).render(_context(key, functions, kernel))
     return KernelSource(
         stencil=text,
-        fill=c_functions(functions, source_lines),
-        hole=HOLE,
+        fill=c_functions({HOLES[hole]: each for hole, each in functions.items()}, source_lines),
+        hole=HOLES["epilogue"],
         kernel=kernel,
     )
 
 
-def _check(key: KernelKey, epilogue: Function) -> None:
+def _check(key: GemmKey, functions: Functions) -> None:
     s, a = key.signature, key.algorithm
-    want = [c_type(s.dtype_acc), *(c_type(each.dtype) for each in (*s.d, *s.a, *s.b))]
-    got = [c_type(p.type.dtype) for p in epilogue.params]
-    results = 1 + bool(s.a) + bool(s.b)
-    if want != got or len(a.vector_d) != len(s.d) or len(epilogue.results) != results:
-        raise error("L002", want=", ".join(want), got=", ".join(got), vectors=a.vector_d)
+    operands = {"epilogue": s.d, "prologue_a": s.a, "prologue_b": s.b}
+    want = {
+        hole: [c_type(each.dtype) for each in reads]
+        for hole, reads in operands.items()
+        if reads or hole == "epilogue"
+    }
+    want["epilogue"].insert(0, c_type(s.dtype_acc))
+    got = {
+        hole: [c_type(p.type.dtype) for p in function.params]
+        for hole, function in functions.items()
+    }
+    if want != got or len(a.vector_d) != len(s.d):
+        raise error("L002", want=want, got=got, vectors=a.vector_d)
     for name, value, legal in unsupported(s, a):
         raise error("L003", name=name, got=value, want=legal)
-
-
-def _functions(signature: Signature, epilogue: Function) -> dict[str, Function]:
-    """Return the function of each hole."""
-    counts = {HOLE: 1 + len(signature.d)}
-    counts |= {PROLOGUES["A"]: len(signature.a)} if signature.a else {}
-    counts |= {PROLOGUES["B"]: len(signature.b)} if signature.b else {}
-    parts = split(epilogue, tuple(counts.values()))
-    return dict(zip(counts, parts, strict=True))
 
 
 def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[str, str, str]]:
@@ -143,7 +106,7 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
         return
     both = (False, True)
     # Who shares K: its wave groups already, or its tiles with those of other products.
-    family = FAMILIES[s.family]
+    family = KINDS[s.kind]
     whole = row.wave_groups > 1 or not family.shares
     conv = s.spatial > 0
     along_k = (a.warps[0], a.warps[1], 1) if row.wave_groups == 1 else (1, 1, row.wave_groups)
@@ -259,10 +222,10 @@ def _word(value: object) -> str:
     return str(value.value if isinstance(value, Enum) else value)
 
 
-def _kernel_name(key: KernelKey) -> str:
+def _kernel_name(key: GemmKey) -> str:
     s, a = key.signature, key.algorithm
     tile = "x".join(map(str, a.tile))
-    family = s.family.value if s.spatial else "gemm"
+    family = s.kind.value if s.spatial else "gemm"
     return f"ck_{family}_{s.dtype_a}_{s.dtype_b}_{s.dtype_e}_{s.layouts}_{tile}"
 
 
@@ -282,16 +245,17 @@ def _side(
     name: str,
     operands: Sequence[DOperand],
     vector: int,
-    functions: Mapping[str, Function],
+    functions: Functions,
     stored: str = "",
 ) -> dict[str, object]:
     """Return what the template says of A or B: a function and its operands, or a stored matrix."""
     if not operands:
         return {"name": name, "operands": (), "stored": stored}
     arguments = [f"x{i}" for i in range(len(operands))]
+    hole = f"prologue_{name.lower()}"
     return {
         "name": name,
-        **_hole(PROLOGUES[name], functions[PROLOGUES[name]], arguments),
+        **_hole(HOLES[hole], functions[hole], arguments),
         "operands": [
             {"type": _stored(o.dtype), "kind": o.kind.value, "vector": read_width(o, vector)}
             for o in operands
@@ -324,13 +288,13 @@ def _hole(symbol: str, function: Function, names: Sequence[str]) -> dict[str, ob
     }
 
 
-def _context(key: KernelKey, functions: Mapping[str, Function], kernel: str) -> dict[str, object]:
+def _context(key: GemmKey, functions: Functions, kernel: str) -> dict[str, object]:
     s, a = key.signature, key.algorithm
     flags = ("pad_m", "pad_n", "pad_k", "double_buffer", "transpose_c", "persistent")
     count = range(len(s.d))
     return {
         "wide": s.dtype_a.bytes > 2,
-        "key_json": json.dumps(key.stencil.to_json(), sort_keys=True),
+        "key_json": key_json(key),
         "a": s.dtype_a,
         "b": s.dtype_b,
         "acc": s.dtype_acc,
@@ -377,9 +341,11 @@ def _context(key: KernelKey, functions: Mapping[str, Function], kernel: str) -> 
                 **_scale(s.scale_b, k_is_inner=s.layout_b is not Layout.ROW),
             },
         ),
-        "epilogue_hole": _hole(HOLE, functions[HOLE], ["acc", *(f"d{i}" for i in count)]),
+        "epilogue_hole": _hole(
+            HOLES["epilogue"], functions["epilogue"], ["acc", *(f"d{i}" for i in count)]
+        ),
         "kernel": kernel,
-        **family_names(s, a),
+        **kind_names(s, a),
         "spatial": s.spatial,
         "merged": a.groups_merged,
         "special": _SPECIAL[a.special],

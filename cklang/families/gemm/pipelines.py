@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from cklang.keys import Algorithm, Pipeline, Signature
+from cklang.families.gemm.key import Algorithm, Pipeline, Signature
 
 __all__ = ["PIPELINES", "PipelineRow", "in_flight", "loop_of"]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from cklang.device.preshuffle import Arrangement
-from cklang.keys import DKind, DOperand, Family, Layout, Scale, Signature
+from cklang.families.gemm.key import DKind, DOperand, Layout, ProductKind, Scale, Signature
 from cklang.types import DType, Kind, f32, i32
 
 __all__ = [
@@ -23,25 +23,7 @@ __all__ = [
     "Problem",
     "ReadAccess",
     "ScaleAccess",
-    "Storage",
 ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Storage:
-    """How one value of a program lies in memory; strides in elements."""
-
-    name: str
-    """How messages call it."""
-    dtype: DType
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    alignment: int
-    """Largest power of two up to 4 that divides its address, in bytes."""
-    prepared: Arrangement | None = None
-    """The order of a prepared weight."""
-    k_axis: int = 0
-    """Of a prepared weight: the axis that the product sums over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +134,7 @@ class ScaleAccess(Operand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One launch of a fused GEMM; everything that rules and the host face ask."""
+    """One launch of a fused GEMM; everything that rules and the host shim ask."""
 
     batch: tuple[int, ...] = ()
     """Extents of the batch axes, the first one outermost: one product for each index of them."""
@@ -163,8 +145,8 @@ class Problem:
     b: Matrix | ComputedMatrix
     e: Matrix
     d: tuple[ReadAccess, ...]
-    epilogue: str
-    """SHA-256 of the canonical text of the epilogue, and of the functions of A and B."""
+    functions: str
+    """Digest of the epilogue, and of the functions of A and B."""
     scale_a: ScaleAccess | None = None
     """What the sums over blocks of K are multiplied by."""
     scale_b: ScaleAccess | None = None
@@ -178,7 +160,7 @@ class Problem:
         # Selections are remembered by problem: a call must not hash thirty fields each time.
         extents = (self.batch, self.m, self.n, self.k)
         flags = (self.grouped, self.sparse, self.scales)
-        parts = (extents, self.a, self.b, self.e, self.d, self.epilogue, *flags)
+        parts = (extents, self.a, self.b, self.e, self.d, self.functions, *flags)
         object.__setattr__(self, "_hash", hash(parts))
 
     def __hash__(self) -> int:
@@ -198,11 +180,11 @@ class Problem:
         return (*self.a.arrays, *self.b.arrays, self.e, *self.d, *self.scales)
 
     @property
-    def family(self) -> Family:
-        """The family of kernels that can compute it."""
+    def kind(self) -> ProductKind:
+        """Which kernels can compute it."""
         if self.grouped:
-            return Family.GROUPED
-        return Family.BATCHED if self.batch else Family.GEMM
+            return ProductKind.GROUPED
+        return ProductKind.BATCHED if self.batch else ProductKind.GEMM
 
     @property
     def products(self) -> int:
@@ -213,7 +195,7 @@ class Problem:
     def signature(self) -> Signature:
         """The signature of the kernels that can compute it."""
         return Signature(
-            family=self.family,
+            kind=self.kind,
             dtype_a=self.a.dtype,
             dtype_b=self.b.dtype,
             dtype_acc=i32 if self.a.dtype.kind is Kind.INT else f32,
@@ -227,7 +209,7 @@ class Problem:
             scale_a=self.scale_a.scale if self.scale_a else None,
             scale_b=self.scale_b.scale if self.scale_b else None,
             sparse=self.sparse,
-            epilogue=self.epilogue,
+            functions=self.functions,
         )
 
     def __str__(self) -> str:

@@ -10,8 +10,8 @@ from typing import TypeAlias
 from cklang.codec import enum_of
 from cklang.device.preshuffle import Arrangement
 from cklang.errors import error
+from cklang.families.gemm.key import DKind, Layout, Scale
 from cklang.families.gemm.problem import ComputedMatrix, Matrix, Problem, ReadAccess, ScaleAccess
-from cklang.keys import DKind, Layout, Scale
 from cklang.ops.pack import filled_row
 from cklang.types import DType, f16
 
@@ -40,7 +40,7 @@ def problem(
     scale_b: Scale | None = None,
     sparse: bool = False,
     prepared: Arrangement | None = None,
-    epilogue: str = "",
+    functions: str = "",
 ) -> Problem:
     """Make a problem without arrays: packed operands, or with leading strides of your own.
 
@@ -62,7 +62,7 @@ def problem(
         scale_b: Of B's blocks of columns and K; those of a column next to one another.
         sparse: Whether A is in 2:4 form.
         prepared: The order of B in layout ``p``.
-        epilogue: SHA-256 of the canonical text of the epilogue and of the functions of A and B.
+        functions: Digest of the epilogue and of the functions of A and B.
 
     Raises:
         CkValueError: K001, K002, a layout or an extent that does not exist.
@@ -100,7 +100,7 @@ def problem(
         scale_a=_packed_scale("scale of A", scale_a, m, k, alignment),
         scale_b=_packed_scale("scale of B", scale_b, n, k, alignment),
         sparse=sparse,
-        epilogue=epilogue,
+        functions=functions,
     )
 
 

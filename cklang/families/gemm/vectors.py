@@ -14,7 +14,7 @@ from functools import cache
 from itertools import product
 from typing import NamedTuple
 
-from cklang.keys import DKind, Family, Layout, Signature
+from cklang.families.gemm.key import DKind, Layout, ProductKind, Signature
 from cklang.types import DType
 from cklang.widths import ACCESS_BYTES
 
@@ -39,7 +39,7 @@ def vector_choices(signature: Signature, widths: Sequence[int]) -> tuple[Vectors
     """Return every distinct choice, those that move most bytes first.
 
     Args:
-        signature: What is computed; its epilogue does not matter.
+        signature: What is computed; its functions do not matter.
         widths: Bytes that an access may move; 1 stands for one element.
     """
     axes = sorted({*_axes(signature), "n"})
@@ -74,7 +74,7 @@ def _vectors(signature: Signature, widths: dict[str, int]) -> Vectors:
     axis_a, axis_b = _axes(signature)
     prepared = signature.layout_b is Layout.PREPARED
     axis_e = "n"
-    if signature.family is Family.CONV_GRAD_WEIGHT:
+    if signature.kind is ProductKind.CONV_GRAD_WEIGHT:
         axis_e = "weight"
     elif signature.spatial:
         axis_b = "weight"

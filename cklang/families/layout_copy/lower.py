@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Kernels that transpose: their C++, and their host face from Python.
+"""Kernels that transpose: their C++, and their host shim from Python.
 
 The C side of the face is ``include/cklang/transpose_host.h``; the struct layouts here mirror it.
 """
@@ -7,21 +7,21 @@ The C side of the face is ``include/cklang/transpose_host.h``; the struct layout
 from __future__ import annotations
 
 import ctypes
-import json
 from dataclasses import dataclass
 
 from cklang.arch import arch
-from cklang.device.host_shim import Face
-from cklang.families.gemm.lower import KernelSource
-from cklang.lowering.render import template
-from cklang.plain_keys import TransposeKey
+from cklang.device.host_shim import HostShim
+from cklang.families.layout_copy.key import LayoutCopyKey
+from cklang.fusion.functions import Functions
+from cklang.lowering.render import key_json, template
+from cklang.lowering.source import KernelSource
 from cklang.widths import ACCESS_BYTES, DWORD_BYTES
 
 __all__ = [
     "MAX_BATCH",
     "TILE",
     "VERSION",
-    "TransposeFace",
+    "LayoutCopyShim",
     "TransposeQuestion",
     "TransposeSide",
     "lower_transpose",
@@ -49,16 +49,17 @@ def widths(size: int) -> tuple[int, ...]:
     return tuple(sorted({min(ACCESS_BYTES // size, _MOST), DWORD_BYTES // size, 1}, reverse=True))
 
 
-def lower_transpose(key: TransposeKey) -> KernelSource:
-    """Return the source of a kernel that transposes."""
-    kernel = f"ck_transpose_{key.bytes}_{key.source_vector}_{key.target_vector}"
+def lower_transpose(key: LayoutCopyKey, functions: Functions) -> KernelSource:
+    """Return the source of a kernel that transposes; it calls no functions."""
+    s = key.signature
+    kernel = f"ck_transpose_{s.bytes}_{s.source_vector}_{s.target_vector}"
     text = template("transpose.hip.j2").render(
-        key_json=json.dumps(key.to_json(), sort_keys=True),
+        key_json=key_json(key),
         kernel=kernel,
-        type=_TYPES[key.bytes],
-        bytes=key.bytes,
-        source_vector=key.source_vector,
-        target_vector=key.target_vector,
+        type=_TYPES[s.bytes],
+        bytes=s.bytes,
+        source_vector=s.source_vector,
+        target_vector=s.target_vector,
         wave=arch(key.arch).wave_size,
     )
     return KernelSource(stencil=text, fill="", hole="", kernel=kernel, halves=False)
@@ -114,7 +115,7 @@ def _to_c(question: TransposeQuestion) -> _Problem:
     return given
 
 
-class TransposeFace(Face[TransposeQuestion]):
+class LayoutCopyShim(HostShim[TransposeQuestion]):
     """A loaded ``host.so`` of a kernel that transposes."""
 
     symbol = "ck_transpose_describe"

@@ -14,14 +14,21 @@ from dataclasses import dataclass, field, replace
 from cklang.arch import ArchSpec
 from cklang.device.arrays import alignment_of
 from cklang.families.gemm.layout import refuse_negative, refuse_overlap
-from cklang.families.gemm.problem import Storage
-from cklang.families.layout_copy.lower import TILE, TransposeQuestion, TransposeSide, widths
-from cklang.fusion.plan import FusedConv, Kernel, View
+from cklang.families.layout_copy.key import LayoutCopyKey, LayoutCopySignature
+from cklang.families.layout_copy.lower import (
+    TILE,
+    LayoutCopyShim,
+    TransposeQuestion,
+    TransposeSide,
+    widths,
+)
+from cklang.families.stage import Stage
+from cklang.families.tensor_layout import TensorLayout, packed_strides
+from cklang.fusion.plan import FusedConv, View
 from cklang.ir.nodes import Value
-from cklang.plain_keys import TransposeKey
 from cklang.widths import DWORD_BYTES
 
-__all__ = ["Arranged", "Transposition", "arranged", "packed_strides"]
+__all__ = ["Arranged", "Transposition", "arranged"]
 
 _REACH = 1 << 30
 """Bytes along one axis of a tile; both together stay within a buffer descriptor's 2^31."""
@@ -115,7 +122,7 @@ class Transposition:
                 merged.append(axis)
         return merged or [_NO_AXIS]
 
-    def key(self, spec: ArchSpec) -> TransposeKey:
+    def key(self, spec: ArchSpec) -> LayoutCopyKey:
         """Return the kernel that moves as much at once as extents, strides and addresses allow."""
         q = self.question
         rows, columns = ((q.rows, q.source.row), (q.columns, q.source.column))
@@ -124,7 +131,29 @@ class Transposition:
         stores = self._width(rows, [columns, *zip(q.batch, q.target.batch, strict=True)])
         loads = loads if self.source_alignment % DWORD_BYTES == 0 else 1
         stores = stores if self.target_alignment % DWORD_BYTES == 0 else 1
-        return TransposeKey(self.bytes, loads, stores, spec.name)
+        signature = LayoutCopySignature(bytes=self.bytes, source_vector=loads, target_vector=stores)
+        return LayoutCopyKey(signature, None, spec.name)
+
+    def stage(self, spec: ArchSpec, why: str) -> Stage:
+        """Return the launch that makes the copy, and ``why`` it is made for messages."""
+        return Stage(
+            key=self.key(spec),
+            problem=f"{self}, {why}",
+            shim=LayoutCopyShim,
+            values=(self.source, self.target),
+            written=frozenset((self.target,)),
+            request=self._request,
+            temporaries={self.source: self.size, self.target: self.size},
+        )
+
+    def _request(self, addresses: Sequence[int]) -> TransposeQuestion:
+        source, target, _ = addresses
+        question = self.question
+        return replace(
+            question,
+            source=replace(question.source, pointer=source),
+            target=replace(question.target, pointer=target),
+        )
 
     def _width(self, along: tuple[int, int], others: Sequence[tuple[int, int]]) -> int:
         """Return the elements of a vector along one axis; axes are extents and strides."""
@@ -141,15 +170,6 @@ class Transposition:
         return f"[{shape}] of {self.bytes}-byte elements, strides [{given}] to [{made}]"
 
 
-def packed_strides(shape: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
-    """Return the strides of new memory in which axis ``order[-1]`` is contiguous, and so on."""
-    strides, step = [0] * len(shape), 1
-    for axis in reversed(order):
-        strides[axis] = step
-        step *= shape[axis]
-    return tuple(strides)
-
-
 # --- around a kernel
 
 
@@ -157,34 +177,34 @@ def packed_strides(shape: Sequence[int], order: Sequence[int]) -> tuple[int, ...
 class Arranged:
     """A kernel, where what it reads and writes lies, and the copies around it."""
 
-    kernel: Kernel
+    kernel: FusedConv
     """What it reads and writes has other names where a copy takes its place."""
-    storage: Mapping[str, Storage]
+    storage: Mapping[str, TensorLayout]
     before: tuple[Transposition, ...] = ()
     after: tuple[Transposition, ...] = ()
     origins: Mapping[str, str] = field(default_factory=dict)
     """The name in the program of each value that a copy takes the place of, by the copy's name."""
 
     @property
-    def places(self) -> dict[str, Storage]:
+    def places(self) -> dict[str, TensorLayout]:
         """The storage by the names of the program, as the kernel itself sees it."""
         found = dict(self.storage)
         return found | {origin: found[name] for name, origin in self.origins.items()}
 
 
-def arranged(kernel: Kernel, storage: Mapping[str, Storage]) -> Arranged:
+def arranged(kernel: FusedConv, storage: Mapping[str, TensorLayout]) -> Arranged:
     """Return a kernel with the copies that its program asks for.
 
     A program asks by having the channels of a convolution on another axis than the last.
 
     Args:
-        kernel: Of any family; only convolutions have copies.
+        kernel: The convolution.
         storage: Where each value lies, by name.
 
     Raises:
         CkValueError: A031, A035, strides that are neither read nor written.
     """
-    if not isinstance(kernel, FusedConv) or 0 in storage[kernel.result.name].shape:
+    if 0 in storage[kernel.result.name].shape:
         return Arranged(kernel=kernel, storage=storage)
     held = dict(storage)
     origins: dict[str, str] = {}
@@ -218,8 +238,8 @@ def arranged(kernel: Kernel, storage: Mapping[str, Storage]) -> Arranged:
 
 
 def _copied(
-    value: Value, order: Sequence[int | None], storage: Mapping[str, Storage]
-) -> tuple[Value, Storage] | None:
+    value: Value, order: Sequence[int | None], storage: Mapping[str, TensorLayout]
+) -> tuple[Value, TensorLayout] | None:
     """Return a value in the place of ``value`` whose memory is in ``order``, if it needs one."""
     axes = [axis for axis in order if axis is not None]
     lies = storage[value.name]
@@ -237,7 +257,7 @@ def _copied(
     return Value(name=name, type=value.type), held
 
 
-def _copy(held: Mapping[str, Storage], source: str, target: str) -> Transposition:
+def _copy(held: Mapping[str, TensorLayout], source: str, target: str) -> Transposition:
     return Transposition(
         source=source,
         target=target,

@@ -15,7 +15,7 @@ from cklang.families.cost_constants import Constants, fitted
 from cklang.families.gemm.cost.fast import WHOLE, Mixed
 from cklang.families.gemm.cost.terms import costs, geometry, loop_steps, step_time, times
 from cklang.families.gemm.cost.traits import Columns, Floats, Resources, Traits, traits_of
-from cklang.keys import KernelKey
+from cklang.families.gemm.key import GemmKey
 
 __all__ = ["CostModel", "Estimate", "Extents", "GemmShape", "Ranked", "Ranker", "estimate", "rank"]
 
@@ -214,7 +214,7 @@ def _steps(t: Columns, k: float) -> Floats:
 class Ranked:
     """One kernel and its predicted time."""
 
-    key: KernelKey
+    key: GemmKey
     us: float
 
 
@@ -232,9 +232,9 @@ class Ranker:
         CkValueError: N004, N005, the keys are for several architectures, or there is none.
     """
 
-    keys: tuple[KernelKey, ...]
+    keys: tuple[GemmKey, ...]
     spec: ArchSpec | None = None
-    resources: Mapping[KernelKey, Resources] = field(default_factory=dict)
+    resources: Mapping[GemmKey, Resources] = field(default_factory=dict)
     model: CostModel = field(init=False)
     _merged: tuple[int, ...] = field(init=False)
     _chosen: dict[object, int] = field(init=False, default_factory=dict)
@@ -257,7 +257,7 @@ class Ranker:
         order = np.argsort(us, kind="stable")
         return tuple(Ranked(key=self.keys[i], us=float(us[i])) for i in order)
 
-    def choose(self, problem: Extents) -> KernelKey:
+    def choose(self, problem: Extents) -> GemmKey:
         """Return the quickest candidate; the answer is remembered."""
         shape: object = (problem.m, problem.n, problem.k, problem.products, _distinct(problem))
         if self._merged:
@@ -267,7 +267,7 @@ class Ranker:
             index = self._chosen[shape] = int(np.argmin(self.model.times_of(problem)))
         return self.keys[index]
 
-    def estimate(self, key: KernelKey, problem: Extents) -> Estimate:
+    def estimate(self, key: GemmKey, problem: Extents) -> Estimate:
         """Return the prediction for one candidate, term by term."""
         products, m, n, k = _product(problem, key.algorithm.groups_merged)
         extents = (m, n, max(k, 1), products)
@@ -281,13 +281,13 @@ class Ranker:
         title = f"{shape}: the quickest of {len(self.keys)} by the cost model"
         return "\n".join([title, *self.table(best, problem)])
 
-    def table(self, keys: Sequence[KernelKey], problem: Extents) -> list[str]:
+    def table(self, keys: Sequence[GemmKey], problem: Extents) -> list[str]:
         """Return the terms of one or two candidates side by side, as lines: chosen, runner-up."""
         return _table([(key, self.estimate(key, problem)) for key in keys])
 
 
 def estimate(
-    key: KernelKey,
+    key: GemmKey,
     problem: Extents,
     *,
     spec: ArchSpec | None = None,
@@ -302,7 +302,7 @@ def estimate(
     return Ranker(keys=(key,), spec=spec, resources=held).estimate(key, problem)
 
 
-def rank(keys: Sequence[KernelKey], problem: Extents) -> tuple[Ranked, ...]:
+def rank(keys: Sequence[GemmKey], problem: Extents) -> tuple[Ranked, ...]:
     """Return ``keys`` with their predicted times, the quickest first.
 
     Raises:
@@ -312,7 +312,7 @@ def rank(keys: Sequence[KernelKey], problem: Extents) -> tuple[Ranked, ...]:
     return Ranker(keys=tuple(keys)).rank(problem)
 
 
-def _table(columns: Sequence[tuple[KernelKey, Estimate]]) -> list[str]:
+def _table(columns: Sequence[tuple[GemmKey, Estimate]]) -> list[str]:
     names = ("chosen", "runner-up")[: len(columns)]
     lines = [f"  {name}: {key.label}" for name, (key, _) in zip(names, columns, strict=True)]
 

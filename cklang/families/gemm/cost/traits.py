@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from cklang.arch import ArchSpec
 from cklang.errors import error
+from cklang.families.gemm.key import DKind, GemmKey, Pipeline, ProductKind
 from cklang.families.gemm.pipelines import loop_of
-from cklang.keys import DKind, Family, KernelKey, Pipeline
 from cklang.types import DType, Kind
 from cklang.widths import ACCESS_BYTES
 
@@ -258,7 +258,7 @@ def matrix_rate(spec: ArchSpec, dtype: DType) -> float:
     raise error("N002", gpu=spec.name, dtype=dtype.name, known=known)
 
 
-def traits_of(key: KernelKey, spec: ArchSpec, resources: Resources | None = None) -> Traits:
+def traits_of(key: GemmKey, spec: ArchSpec, resources: Resources | None = None) -> Traits:
     """Return the traits of a kernel of cklang on the GPU that ``spec`` describes.
 
     Raises:
@@ -283,7 +283,7 @@ def traits_of(key: KernelKey, spec: ArchSpec, resources: Resources | None = None
         loop=loop_of(s, a, spec.wave_size),
         double_buffer=a.double_buffer,
         merged=a.groups_merged,
-        merges_out=s.family is Family.CONV_GRAD_WEIGHT,
+        merges_out=s.kind is ProductKind.CONV_GRAD_WEIGHT,
         scale_k=s.block_k,
         blocks_per_cu=a.block_per_cu,
         resources=resources,

@@ -11,11 +11,11 @@ from cklang.families.bounds import (
     narrow_access,
     one_of,
 )
+from cklang.families.gemm.key import Algorithm, DKind, EpilogueKind, Layout, Pipeline, Signature
 from cklang.families.gemm.lower import is_mx, unsupported
 from cklang.families.gemm.pipelines import PIPELINES
-from cklang.families.gemm.rules import resources
-from cklang.families.rule import Objection, algorithm_rule
-from cklang.keys import Algorithm, DKind, EpilogueKind, Layout, Pipeline, Signature
+from cklang.families.gemm.rules import RULES, resources
+from cklang.families.rule import Objection
 from cklang.types import DType, bf16, f16, i4, i8
 from cklang.widths import ACCESS_BYTES
 
@@ -25,7 +25,9 @@ _TRANSPOSING = "cdna4"
 """The family of GPUs whose loads from LDS transpose."""
 
 
-@algorithm_rule("pipeline", "CK Tile's pipelines do not all work on every GPU", reads=("pipeline",))
+@RULES.algorithm(
+    "pipeline", "CK Tile's pipelines do not all work on every GPU", reads=("pipeline",)
+)
 def _pipeline(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     if spec.budget(a.pipeline.value) is not None:
         return None
@@ -34,7 +36,7 @@ def _pipeline(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     return Objection(what=what, value=a.pipeline.value, bound=f"one of {legal}")
 
 
-@algorithm_rule(
+@RULES.algorithm(
     "computed",
     "functions compute A and B in registers: not where memory is loaded straight into LDS, nor "
     "with a prepared B",
@@ -49,7 +51,7 @@ def _computed(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     return Objection(what=what, value=a.pipeline.value, bound=f"one of {legal}")
 
 
-@algorithm_rule(
+@RULES.algorithm(
     "combination",
     "CK Tile lacks some combinations of pipeline, epilogue and scheduler",
     reads=("pipeline", "epilogue", "scheduler"),
@@ -68,7 +70,7 @@ def _covers(row: Forbidden, names: tuple[str, str, str]) -> bool:
     return all(want in (ANY, name) for want, name in zip(wanted, names, strict=True))
 
 
-@algorithm_rule(
+@RULES.algorithm(
     "multiplied-types", "CK Tile has warp tiles for few types of A and B on each GPU", reads=()
 )
 def _multiplied_types(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
@@ -85,7 +87,7 @@ def _multiplied_types(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection |
     )
 
 
-@algorithm_rule("packed-along-k", "elements that share a byte are neighbours along K", reads=())
+@RULES.algorithm("packed-along-k", "elements that share a byte are neighbours along K", reads=())
 def _packed_along_k(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     wanted = (("A", s.dtype_a, s.layout_a, Layout.ROW), ("B", s.dtype_b, s.layout_b, Layout.COL))
     for name, dtype, layout, want in wanted:
@@ -96,7 +98,9 @@ def _packed_along_k(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | N
     return None
 
 
-@algorithm_rule("warp-tile", "the GPU has a fixed set of matrix instructions", reads=("warp_tile",))
+@RULES.algorithm(
+    "warp-tile", "the GPU has a fixed set of matrix instructions", reads=("warp_tile",)
+)
 def _warp_tile(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     types = s.multiplied
     sparse = "sparse " if s.sparse else ""
@@ -104,7 +108,7 @@ def _warp_tile(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     return one_of(what, a.warp_tile, spec.tiles(*types, sparse=s.sparse))
 
 
-@algorithm_rule(
+@RULES.algorithm(
     "packed-run",
     "4-bit integers are converted by eights, which one lane has next to one another along K",
     reads=("warp_tile",),
@@ -116,7 +120,7 @@ def _packed_run(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     return multiple("elements of B in a lane", k * n // spec.wave_size, 8)
 
 
-@algorithm_rule(
+@RULES.algorithm(
     "packed-made",
     "CK Tile makes elements of few types of 4-bit integers",
     reads=(),
@@ -128,7 +132,7 @@ def _packed_made(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None
     return Objection(what="the type of A beside 4-bit integers", value=s.dtype_a.name, bound=bound)
 
 
-@algorithm_rule("packed-conv", "the pixels of a convolution are whole bytes", reads=())
+@RULES.algorithm("packed-conv", "the pixels of a convolution are whole bytes", reads=())
 def _packed_conv(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     packed = [dtype.name for dtype in (s.dtype_a, s.dtype_b) if dtype.packed]
     if not (s.spatial and packed):
@@ -137,7 +141,7 @@ def _packed_conv(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None
     return Objection(what=what, value=packed[0], bound="8 bits or more")
 
 
-@algorithm_rule("computed-type", "functions give elements of whole bytes", reads=())
+@RULES.algorithm("computed-type", "functions give elements of whole bytes", reads=())
 def _computed_type(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     for name, dtype, operands in (("A", s.dtype_a, s.a), ("B", s.dtype_b, s.b)):
         if operands and dtype.packed:
@@ -146,7 +150,7 @@ def _computed_type(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | No
     return None
 
 
-@algorithm_rule("fp8-encoding", "a GPU has one encoding of 8-bit floats, or none", reads=())
+@RULES.algorithm("fp8-encoding", "a GPU has one encoding of 8-bit floats, or none", reads=())
 def _fp8_encoding(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     named = {"A": s.dtype_a, "B": s.dtype_b, "E": s.dtype_e}
     for name, operands in (("D", s.d), ("operand of A ", s.a), ("operand of B ", s.b)):
@@ -154,12 +158,12 @@ def _fp8_encoding(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | Non
     return encoded_for(spec, named)
 
 
-@algorithm_rule("warps", "CK Tile arranges the warps of a block in few ways", reads=("warps",))
+@RULES.algorithm("warps", "CK Tile arranges the warps of a block in few ways", reads=("warps",))
 def _warps(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     return one_of(f"the warps on {spec.name}", a.warps, spec.warp_configs)
 
 
-@algorithm_rule("threads", "a workgroup has a limited number of threads", reads=("warps",))
+@RULES.algorithm("threads", "a workgroup has a limited number of threads", reads=("warps",))
 def _threads(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     threads = resources.warps_of(a) * spec.wave_size
     return at_most("threads of a workgroup", threads, spec.max_threads_per_block)
@@ -168,17 +172,17 @@ def _threads(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
 _DIVIDES = ("tile", "warps", "warp_tile")
 
 
-@algorithm_rule("tile-m", "the block tile is whole warp tiles along M", reads=_DIVIDES)
+@RULES.algorithm("tile-m", "the block tile is whole warp tiles along M", reads=_DIVIDES)
 def _tile_m(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     return multiple("the tile along M", a.tile[0], a.warps[0] * a.warp_tile[0])
 
 
-@algorithm_rule("tile-n", "the block tile is whole warp tiles along N", reads=_DIVIDES)
+@RULES.algorithm("tile-n", "the block tile is whole warp tiles along N", reads=_DIVIDES)
 def _tile_n(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     return multiple("the tile along N", a.tile[1], a.warps[1] * a.warp_tile[1])
 
 
-@algorithm_rule("tile-k", "the block tile is whole warp tiles along K", reads=_DIVIDES)
+@RULES.algorithm("tile-k", "the block tile is whole warp tiles along K", reads=_DIVIDES)
 def _tile_k(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     return multiple("the tile along K", a.tile[2], a.warps[2] * a.warp_tile[2])
 
@@ -187,12 +191,12 @@ _LEAST_BLOCK = 16
 """K of the shortest tiles."""
 
 
-@algorithm_rule("scale-block", "a block of K that shares a scale is whole tiles", reads=())
+@RULES.algorithm("scale-block", "a block of K that shares a scale is whole tiles", reads=())
 def _scale_block(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     return multiple("the block along K of the scales", s.block_k, _LEAST_BLOCK)
 
 
-@algorithm_rule(
+@RULES.algorithm(
     "scale-k", "a block of K that shares a scale is whole tiles", reads=("tile", "warp_tile")
 )
 def _scale_k(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
@@ -202,7 +206,7 @@ def _scale_k(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     return Objection(what="the tile along K", value=str(a.tile[2]), bound=bound)
 
 
-@algorithm_rule(
+@RULES.algorithm(
     "scale-mx",
     "matrix instructions with scales take operands whose K is contiguous",
     reads=("warp_tile", "transpose_c"),
@@ -215,7 +219,7 @@ def _scale_mx(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     return Objection(what="the layouts", value=got, bound=bound)
 
 
-@algorithm_rule(
+@RULES.algorithm(
     "lds-mainloop",
     "the tiles of A and B that are loaded together fit the pipeline's share of LDS",
     reads=("tile", "pipeline"),
@@ -228,7 +232,7 @@ def _lds_mainloop(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | Non
     return at_most(f"LDS bytes of A and B in {a.pipeline.value}", staged, budget)
 
 
-@algorithm_rule(
+@RULES.algorithm(
     "lds-epilogue",
     "what the cshuffle epilogue passes through LDS fits it",
     reads=("tile", "warps", "warp_tile", "epilogue", "vector_e"),
@@ -240,7 +244,7 @@ def _lds_epilogue(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | Non
     return at_most("LDS bytes of the epilogue", shuffled, spec.lds_bytes)
 
 
-@algorithm_rule(
+@RULES.algorithm(
     "registers",
     "accumulators, fragments and loads of a lane fit its registers",
     reads=("tile", "warps", "warp_tile", "pipeline", "block_per_cu"),
@@ -279,7 +283,7 @@ def _dealt(a: Algorithm, spec: ArchSpec, outer: int, row: int, vector: int) -> s
     return f"{outer} rows of {row} in accesses of {vector} by {threads} threads"
 
 
-@algorithm_rule(
+@RULES.algorithm(
     "shuffle",
     "the cshuffle epilogue joins warp tiles along M for a wide store, in whole groups",
     reads=("tile", "warps", "warp_tile", "epilogue", "vector_e"),
@@ -294,7 +298,7 @@ def _shuffle(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     return multiple("the number of warp tiles of a wave along M", repeat, joined)
 
 
-@algorithm_rule(
+@RULES.algorithm(
     "int8-store",
     "CK Tile stores int8 to LDS in powers of two; where LDS transposes, as wide as it loads",
     reads=("tile", "warps", "vector_a", "vector_b"),
@@ -315,7 +319,7 @@ def _int8_store(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     return None
 
 
-@algorithm_rule(
+@RULES.algorithm(
     "prepared-reads",
     "the pipeline of a prepared B reads the fragments of A in whole 16 bytes",
     reads=("pipeline", "tile", "warps", "warp_tile"),
@@ -333,14 +337,14 @@ _WIDTHS = "an access moves at most 16 bytes, in powers of two"
 _LOADS = "every wave takes whole rows of the tile and every thread equally many accesses"
 
 
-@algorithm_rule("load-a", _LOADS, reads=("tile", "warps", "vector_a"))
+@RULES.algorithm("load-a", _LOADS, reads=("tile", "warps", "vector_a"))
 def _load_a(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     m, _, k = a.tile
     outer, row = (m, k) if s.layout_a is Layout.ROW else (k, m)
     return _deal("A", _dealt(a, spec, outer, row, a.vector_a))
 
 
-@algorithm_rule("load-b", _LOADS, reads=("tile", "warps", "vector_b"))
+@RULES.algorithm("load-b", _LOADS, reads=("tile", "warps", "vector_b"))
 def _load_b(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     _, n, k = a.tile
     if s.layout_b is Layout.PREPARED:
@@ -349,7 +353,7 @@ def _load_b(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     return _deal("B", _dealt(a, spec, outer, row, a.vector_b))
 
 
-@algorithm_rule("store-e", _LOADS, reads=("tile", "warps", "warp_tile", "epilogue", "vector_e"))
+@RULES.algorithm("store-e", _LOADS, reads=("tile", "warps", "warp_tile", "epilogue", "vector_e"))
 def _store_e(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     if a.epilogue is not EpilogueKind.CSHUFFLE:
         return None
@@ -363,22 +367,22 @@ def _deal(name: str, refused: str | None) -> Objection | None:
     return Objection(what=f"the tile of {name}", value=refused, bound="dealt out evenly")
 
 
-@algorithm_rule("width-a", _WIDTHS, reads=("vector_a",))
+@RULES.algorithm("width-a", _WIDTHS, reads=("vector_a",))
 def _width_a(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     return _width("A", a.vector_a, s.dtype_a)
 
 
-@algorithm_rule("width-b", _WIDTHS, reads=("vector_b",))
+@RULES.algorithm("width-b", _WIDTHS, reads=("vector_b",))
 def _width_b(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     return _width("B", a.vector_b, s.dtype_b)
 
 
-@algorithm_rule("width-e", _WIDTHS, reads=("vector_e",))
+@RULES.algorithm("width-e", _WIDTHS, reads=("vector_e",))
 def _width_e(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     return _width("E", a.vector_e, s.dtype_e)
 
 
-@algorithm_rule(
+@RULES.algorithm(
     "width-d",
     "an access of an epilogue operand moves elements that the thread has of E",
     reads=("vector_e", "vector_d"),
@@ -405,7 +409,7 @@ def _width(name: str, vector: int, dtype: DType) -> Objection | None:
     return narrow_access(f"the vector of {name}", vector, dtype)
 
 
-@algorithm_rule(
+@RULES.algorithm(
     "known-wrong",
     "combinations that were seen to give wrong results are kept out",
     reads=("pipeline", "epilogue", "tile", "warps", "warp_tile"),
@@ -432,7 +436,7 @@ def matches(row: KnownWrong, a: Algorithm, s: Signature) -> bool:
     return all(held)
 
 
-@algorithm_rule(
+@RULES.algorithm(
     "generated",
     "cklang writes CK Tile C++ for these choices",
     reads=(

@@ -7,10 +7,11 @@ import math
 
 from cklang.arch import ArchSpec
 from cklang.families.bounds import multiple
+from cklang.families.gemm.key import Algorithm
 from cklang.families.gemm.problem import Operand, Problem
+from cklang.families.gemm.rules import RULES
 from cklang.families.gemm.rules.problem import arrays_of
-from cklang.families.rule import Objection, problem_rule
-from cklang.keys import Algorithm
+from cklang.families.rule import Objection
 from cklang.widths import DWORD_BYTES
 
 __all__: list[str] = []
@@ -19,7 +20,7 @@ _MOST = 65535
 """Workgroups along y of a grid, which count the batch."""
 
 
-@problem_rule("batch", "the batch is the second axis of the grid", reads=())
+@RULES.problem("batch", "the batch is the second axis of the grid", reads=())
 def _batch(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
     count = math.prod(problem.batch)
     if count <= _MOST:
@@ -27,7 +28,7 @@ def _batch(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection 
     return Objection(what="the batch", value=str(count), bound=f"at most {_MOST}")
 
 
-@problem_rule(
+@RULES.problem(
     "batch-alignment",
     "every matrix of a batch starts as aligned as the vectors that it is read in",
     reads=("vector_a", "vector_b", "vector_e", "vector_d"),

@@ -9,6 +9,7 @@ from cklang.arch import ArchSpec
 from cklang.device.preshuffle import arrangement_of
 from cklang.families.bounds import multiple
 from cklang.families.gemm.bands import most_bytes
+from cklang.families.gemm.key import Algorithm, DKind, DOperand, Layout
 from cklang.families.gemm.lower import read_width
 from cklang.families.gemm.problem import (
     Array,
@@ -18,9 +19,9 @@ from cklang.families.gemm.problem import (
     Problem,
     ScaleAccess,
 )
+from cklang.families.gemm.rules import RULES
 from cklang.families.gemm.rules.resources import warps_of
-from cklang.families.rule import Objection, problem_rule
-from cklang.keys import Algorithm, DKind, DOperand, Layout
+from cklang.families.rule import Objection
 from cklang.widths import DWORD_BYTES, I32_MAX
 
 __all__ = ["arrays_of", "launchable", "most_tiles", "tiles_of"]
@@ -70,7 +71,7 @@ def _aligned(name: str, operand: Operand, stride: int, width: int) -> Objection 
     )
 
 
-@problem_rule("extents", "kernels count rows, columns and K in 32 bits", reads=())
+@RULES.problem("extents", "kernels count rows, columns and K in 32 bits", reads=())
 def _extents(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
     for name, extent, least in (("M", problem.m, 1), ("N", problem.n, 1), ("K", problem.k, 0)):
         if not least <= extent <= I32_MAX:
@@ -78,7 +79,7 @@ def _extents(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objectio
     return None
 
 
-@problem_rule(
+@RULES.problem(
     "operand-size",
     "a buffer descriptor counts bytes in 32 bits; calls are cut along M and N, where that helps",
     reads=(),
@@ -118,7 +119,7 @@ def most_tiles(problem: Problem) -> int:
     return (problem.m + _LONGEST_SIDE) * (problem.n + _LONGEST_SIDE) // _LEAST_AREA
 
 
-@problem_rule(
+@RULES.problem(
     "grid",
     "HIP counts the threads of a launch in 32 bits, a kernel its tiles",
     reads=("tile", "warps", "persistent", "stream_k"),
@@ -129,7 +130,7 @@ def _grid(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection |
     return launchable(tiles_of(problem, algorithm), algorithm, spec)
 
 
-@problem_rule(
+@RULES.problem(
     "stream-steps",
     "stream-K counts the steps along K of all tiles in 32 bits",
     reads=("tile", "stream_k"),
@@ -146,7 +147,7 @@ def _stream_steps(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Obj
     return Objection(what="the steps along K of all tiles", value=str(steps), bound=bound)
 
 
-@problem_rule(
+@RULES.problem(
     "pad-m",
     "without padding along M the extent must be whole tiles",
     reads=("pad_m", "tile"),
@@ -156,7 +157,7 @@ def _pad_m(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection 
     return None if algorithm.pad_m else multiple("M", problem.m, algorithm.tile[0])
 
 
-@problem_rule(
+@RULES.problem(
     "pad-n",
     "without padding along N the extent must be whole tiles",
     reads=("pad_n", "tile"),
@@ -166,7 +167,7 @@ def _pad_n(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection 
     return None if algorithm.pad_n else multiple("N", problem.n, algorithm.tile[1])
 
 
-@problem_rule(
+@RULES.problem(
     "pad-k",
     "without padding along K the extent must be whole tiles of each K split",
     reads=("pad_k", "tile", "split_k"),
@@ -178,7 +179,7 @@ def _pad_k(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection 
     )
 
 
-@problem_rule(
+@RULES.problem(
     "vector-a",
     "each vector load of A is aligned and stays in its row or column",
     reads=("vector_a",),
@@ -187,7 +188,7 @@ def _vector_a(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objecti
     return _vector_fits("A", problem.a, algorithm.vector_a)
 
 
-@problem_rule(
+@RULES.problem(
     "vector-b",
     "each vector load of B is aligned and stays in its row or column",
     reads=("vector_b",),
@@ -196,7 +197,7 @@ def _vector_b(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objecti
     return _vector_fits("B", problem.b, algorithm.vector_b)
 
 
-@problem_rule(
+@RULES.problem(
     "prepared-b",
     "a prepared B stands in the order in which the kernel's lanes take it",
     reads=("warp_tile",),
@@ -208,14 +209,14 @@ def _prepared_b(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objec
     return Objection(what="the order of B", value=str(held), bound=str(wanted))
 
 
-@problem_rule(
+@RULES.problem(
     "vector-e", "each vector store of E is aligned and stays in its row", reads=("vector_e",)
 )
 def _vector_e(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
     return _vector_fits("E", problem.e, algorithm.vector_e)
 
 
-@problem_rule(
+@RULES.problem(
     "vector-d",
     "each vector load of an epilogue operand is aligned and stays in its row",
     reads=("vector_d",),

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from cklang.arch import ArchSpec
 from cklang.families.gemm.cost.traits import registers_wanted
+from cklang.families.gemm.key import Algorithm, Signature
 from cklang.families.gemm.pipelines import PIPELINES
-from cklang.keys import Algorithm, Signature
 
 __all__ = [
     "joined_tiles",

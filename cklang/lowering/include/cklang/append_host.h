@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The host face of a kernel that writes rows behind those of a cache. Plain C; the layouts are
+ * The host shim of a kernel that writes rows behind those of a cache. Plain C; the layouts are
  * fixed by CK_ATTENTION_HOST_VERSION. */
 #pragma once
 
@@ -26,6 +26,6 @@ typedef struct ck_append_problem
     int64_t positions; /* rows of the tables */
 } ck_append_problem;
 
-/* Exported by the host face:
+/* Exported by the host shim:
  *     void ck_append_describe(const ck_append_problem* problem, ck_gemm_launch* launch);
  *     uint32_t ck_attention_host_version(void);   (CK_ATTENTION_HOST_VERSION) */

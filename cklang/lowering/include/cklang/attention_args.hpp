@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The argument of an attention kernel, as the host face writes it and the device reads it.
+// The argument of an attention kernel, as the host shim writes it and the device reads it.
 #pragma once
 
 #include <cstdint>

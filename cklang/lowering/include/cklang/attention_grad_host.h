@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The host faces of the kernels that the gradient of attention is made of. Plain C; the layouts are
+ * The host shims of the kernels that the gradient of attention is made of. Plain C; the layouts are
  * fixed by CK_ATTENTION_HOST_VERSION. */
 #pragma once
 
@@ -28,7 +28,7 @@ typedef struct ck_reduce_problem
     double factor;
 } ck_reduce_problem;
 
-/* Exported by the host faces:
+/* Exported by the host shims:
  *     void ck_attention_grad_describe(const ck_attention_grad_problem*, ck_gemm_launch*);
  * or  void ck_reduce_describe(const ck_reduce_problem*, ck_gemm_launch*);
  * and uint32_t ck_attention_host_version(void);   (CK_ATTENTION_HOST_VERSION) */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The host face of an attention kernel: a small shared library that answers for one problem how to
+ * The host shim of an attention kernel: a small shared library that answers for one problem how to
  * launch the kernel or why it will not run. Plain C; the layouts are fixed by
  * CK_ATTENTION_HOST_VERSION. */
 #pragma once
@@ -61,6 +61,6 @@ typedef struct ck_attention_problem
     ck_attention_operand operands[CK_ATTENTION_MAX_OPERANDS]; /* of the user's functions */
 } ck_attention_problem;
 
-/* Exported by every attention host face:
+/* Exported by every attention host shim:
  *     void ck_attention_describe(const ck_attention_problem* problem, ck_gemm_launch* launch);
  *     uint32_t ck_attention_host_version(void);   (CK_ATTENTION_HOST_VERSION) */

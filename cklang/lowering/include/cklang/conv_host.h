@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The host face of a convolution kernel: what host.h is for products. A launch is described by
+ * The host shim of a convolution kernel: what host.h is for products. A launch is described by
  * the same ck_gemm_launch. */
 #pragma once
 
@@ -30,6 +30,6 @@ typedef struct ck_conv_problem
     int64_t most_bytes; /* that a tensor of one product may span, up to 2^31; larger ones are cut */
 } ck_conv_problem;
 
-/* Exported by every convolution's host face:
+/* Exported by every convolution's host shim:
  *     void ck_conv_describe(const ck_conv_problem* problem, ck_gemm_launch* launch);
  *     uint32_t ck_conv_host_version(void);   (CK_CONV_HOST_VERSION) */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the host face answers: CK Tile's own verdict and arguments for a problem, after the rules
+// What the host shim answers: CK Tile's own verdict and arguments for a problem, after the rules
 // that CK Tile takes for granted have been checked.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the host face of a kernel that writes rows behind those of a cache answers.
+// What the host shim of a kernel that writes rows behind those of a cache answers.
 #pragma once
 
 #include "cklang/append_args.hpp"
@@ -85,4 +85,4 @@ class DescribeAppend
 
 } // namespace cklang
 
-#define CK_APPEND_HOST_FACE(...) CK_HOST_FACE(ck_append, cklang::DescribeAppend, __VA_ARGS__)
+#define CK_APPEND_HOST_SHIM(...) CK_HOST_SHIM(ck_append, cklang::DescribeAppend, __VA_ARGS__)

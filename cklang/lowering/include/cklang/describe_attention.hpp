@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the host face of an attention kernel answers: the argument and the grid for a problem, after
+// What the host shim of an attention kernel answers: the argument and the grid for a problem, after
 // everything has been checked that the device takes for granted. No CK Tile here: all that is
 // asked of the kernel is in its Shape.
 #pragma once
@@ -306,8 +306,8 @@ class DescribeAttention
 
 } // namespace cklang
 
-// The two functions of a host face, which `Describe` answers of a kernel that the arguments describe.
-#define CK_HOST_FACE(name, Describe, ...)                                                          \
+// The two functions of a host shim, which `Describe` answers of a kernel that the arguments describe.
+#define CK_HOST_SHIM(name, Describe, ...)                                                          \
     extern "C" __attribute__((visibility("default"))) void name##_describe(                        \
         const name##_problem* problem, ck_gemm_launch* launch)                                     \
     {                                                                                              \
@@ -318,5 +318,5 @@ class DescribeAttention
         return CK_ATTENTION_HOST_VERSION;                                                          \
     }
 
-#define CK_ATTENTION_HOST_FACE(...)                                                                \
-    CK_HOST_FACE(ck_attention, cklang::DescribeAttention, __VA_ARGS__)
+#define CK_ATTENTION_HOST_SHIM(...)                                                                \
+    CK_HOST_SHIM(ck_attention, cklang::DescribeAttention, __VA_ARGS__)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the host face of a kernel for the gradient of attention answers.
+// What the host shim of a kernel for the gradient of attention answers.
 #pragma once
 
 #include "cklang/attention_grad_args.hpp"
@@ -128,6 +128,6 @@ class DescribeReduce
 
 } // namespace cklang
 
-#define CK_ATTENTION_GRAD_HOST_FACE(...)                                                           \
-    CK_HOST_FACE(ck_attention_grad, cklang::DescribeAttentionGrad, __VA_ARGS__)
-#define CK_REDUCE_HOST_FACE(...) CK_HOST_FACE(ck_reduce, cklang::DescribeReduce, __VA_ARGS__)
+#define CK_ATTENTION_GRAD_HOST_SHIM(...)                                                           \
+    CK_HOST_SHIM(ck_attention_grad, cklang::DescribeAttentionGrad, __VA_ARGS__)
+#define CK_REDUCE_HOST_SHIM(...) CK_HOST_SHIM(ck_reduce, cklang::DescribeReduce, __VA_ARGS__)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The host face of a batched GEMM: that of one product, and the batch behind it.
+// The host shim of a batched GEMM: that of one product, and the batch behind it.
 #pragma once
 
 #include "cklang/batched.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The host face of the kernel that combines splits: the argument of attention, one thread for every
+// The host shim of the kernel that combines splits: the argument of attention, one thread for every
 // few elements of o.
 #pragma once
 
@@ -58,5 +58,5 @@ class DescribeCombine
 
 } // namespace cklang
 
-#define CK_COMBINE_HOST_FACE(...)                                                                  \
-    CK_HOST_FACE(ck_attention, cklang::DescribeCombine, __VA_ARGS__)
+#define CK_COMBINE_HOST_SHIM(...)                                                                  \
+    CK_HOST_SHIM(ck_attention, cklang::DescribeCombine, __VA_ARGS__)

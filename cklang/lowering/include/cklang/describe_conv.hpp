@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the host face of a convolution kernel answers: how to launch it for a problem, or why the
+// What the host shim of a convolution kernel answers: how to launch it for a problem, or why the
 // kernel cannot compute it.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The host face of a grouped GEMM. For a problem without a table it makes the table's row; for one
+// The host shim of a grouped GEMM. For a problem without a table it makes the table's row; for one
 // with a table, the launch of all its groups.
 #pragma once
 

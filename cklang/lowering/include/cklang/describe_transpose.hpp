@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The host face of a kernel that transposes: one workgroup for each tile of each matrix.
+// The host shim of a kernel that transposes: one workgroup for each tile of each matrix.
 #pragma once
 
 #include "cklang/transpose_args.hpp"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The host face of a GEMM kernel: a small shared library with one function, which answers for one
+ * The host shim of a GEMM kernel: a small shared library with one function, which answers for one
  * problem how to launch the kernel or why it will not run. Plain C, so that any language can call
  * it. The struct layouts are fixed by CK_GEMM_HOST_VERSION. */
 #pragma once
@@ -55,6 +55,6 @@ typedef struct ck_gemm_launch
     unsigned char kernarg[CK_GEMM_MAX_KERNARG]; /* the kernel's one argument, by value */
 } ck_gemm_launch;
 
-/* Exported by every GEMM host face:
+/* Exported by every GEMM host shim:
  *     void ck_gemm_describe(const ck_gemm_problem* problem, ck_gemm_launch* launch);
  *     uint32_t ck_gemm_host_version(void);   (CK_GEMM_HOST_VERSION) */

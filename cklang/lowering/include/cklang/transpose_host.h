@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The host face of a kernel that copies a tensor so that another axis of it is contiguous: what
+ * The host shim of a kernel that copies a tensor so that another axis of it is contiguous: what
  * host.h is for products. A launch is described by the same ck_gemm_launch. */
 #pragma once
 
@@ -26,6 +26,6 @@ typedef struct ck_transpose_problem
     ck_transpose_tensor source, target;
 } ck_transpose_problem;
 
-/* Exported by every such host face:
+/* Exported by every such host shim:
  *     void ck_transpose_describe(const ck_transpose_problem* problem, ck_gemm_launch* launch);
  *     uint32_t ck_transpose_host_version(void);   (CK_TRANSPOSE_HOST_VERSION) */

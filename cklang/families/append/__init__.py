@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""Rows written behind those of a cache."""

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: MIT
+"""The family of attention."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar
+
+from cklang.arch import ArchSpec
+from cklang.codec import encode
+from cklang.device.arrays import HOST, Array
+from cklang.device.resources import Resources
+from cklang.errors import CkUnsupportedError
+from cklang.families.attention import trload_rules
+from cklang.families.attention.cost import attention_estimate, attention_table
+from cklang.families.attention.host import AttentionProblem, AttentionShim
+from cklang.families.attention.index_arrays import HostLists, host_lists
+from cklang.families.attention.key import AttentionAlgorithm, AttentionKey, AttentionSignature
+from cklang.families.attention.launch import request_of, values_of
+from cklang.families.attention.lower import lower_attention
+from cklang.families.attention.plan import FusedAttention
+from cklang.families.attention.problem import AttentionCase, case_of
+from cklang.families.attention.profiles import profile_algorithms
+from cklang.families.attention.ranking import attention_times, shape_of
+from cklang.families.attention.rules import RULES
+from cklang.families.attention.space import GRID
+from cklang.families.attention.split_kv import (
+    WORTH,
+    few_enough,
+    split_counts,
+    splits_without_model,
+)
+from cklang.families.attention.standalone import contents_of
+from cklang.families.combine.key import combine_key
+from cklang.families.protocol import Family, Launches, Operands, Planning, Sel, Times
+from cklang.families.rule import RuleSet
+from cklang.families.stage import Stage
+from cklang.families.tensor_layout import TensorLayout
+from cklang.fusion.functions import Functions
+from cklang.keys import AnyKey
+from cklang.lowering.source import KernelSource
+
+__all__ = ["ATTENTION", "Attention", "attention_stage", "constants_of", "problem_facts"]
+
+# Importing them fills the rule set.
+_RULES_OF = (trload_rules,)
+
+_NAMES = ("values", "reads", "functions")
+"""What a problem says of names and functions, whose digest stands in its signature."""
+
+
+class AttentionCost:
+    """The cost model of kernels of attention."""
+
+    def __init__(self, keys: Sequence[AttentionKey], spec: ArchSpec) -> None:
+        self._keys, self._spec = tuple(keys), spec
+
+    def times(self, problem: AttentionCase) -> Times:
+        """Return the predicted time of each kernel in µs."""
+        return attention_times(self._keys, problem, self._spec)
+
+    def table(self, places: Sequence[int], problem: AttentionCase) -> list[str]:
+        """Return the terms of one or two kernels as lines of text."""
+        keys = [self._keys[place] for place in places]
+        shape = shape_of(problem)
+        estimates = [attention_estimate(key, shape, self._spec) for key in keys]
+        return attention_table([key.label for key in keys], estimates)
+
+
+class Attention(Family[AttentionSignature, AttentionAlgorithm, AttentionCase]):
+    """Attention forwards; its variants share the keys of a tile of queries among workgroups."""
+
+    name = "attention"
+    signature = AttentionSignature
+    algorithm = AttentionAlgorithm
+    want: ClassVar[str] = "a cklang.AttentionAlgorithm for an op with an attention"
+    rules: RuleSet = RULES
+    grid = GRID
+    gain: ClassVar[float] = WORTH
+
+    def candidates(
+        self, signature: AttentionSignature, spec: ArchSpec, preset: str
+    ) -> tuple[AttentionAlgorithm, ...]:
+        """Return the legal algorithms of a profile."""
+        return profile_algorithms(preset, signature, spec)
+
+    def cost(
+        self, keys: Sequence[AttentionKey], spec: ArchSpec, built: Mapping[AnyKey, Resources]
+    ) -> AttentionCost:
+        """Return the model of attention, which does not ask for built kernels."""
+        return AttentionCost(keys, spec)
+
+    def lower(self, key: AttentionKey, functions: Functions) -> KernelSource:
+        """Return the source of a kernel."""
+        return lower_attention(key, functions)
+
+    def variants(self, problem: AttentionCase, splits: int | None) -> tuple[AttentionCase, ...]:
+        """Return the problem with its keys in the numbers of splits that are worth comparing."""
+        if problem.signature.split:
+            return (problem,)
+        counts = split_counts(problem) if splits is None else (splits,)
+        return tuple(problem if count == 1 else problem.split(count) for count in counts)
+
+    def variant_words(self, problem: AttentionCase) -> str:
+        """Return in how many splits the keys are."""
+        splits = problem.problem.splits
+        return f"in {splits} splits" if splits > 1 else "in one"
+
+    def clamped(self, problem: AttentionCase, algorithm: AttentionAlgorithm) -> AttentionCase:
+        """Return the problem with no more splits than there are tiles of keys."""
+        splits = problem.problem.splits
+        count = few_enough(splits, problem, algorithm)
+        return problem if count == splits else problem.in_splits(count)
+
+    def unmodelled(
+        self, problem: AttentionCase, algorithm: AttentionAlgorithm, spec: ArchSpec
+    ) -> AttentionCase:
+        """Return the problem in so many splits that the GPU is busy."""
+        count = splits_without_model(problem, spec, algorithm)
+        return problem.split(count) if count > 1 else problem
+
+    def functions_of(self, problem: AttentionCase, functions: Functions) -> Functions:
+        """Return the functions; what follows o is computed by the kernel that combines splits."""
+        return functions.without("output") if problem.signature.split else functions
+
+    def problem(
+        self, kernel: FusedAttention, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
+    ) -> AttentionCase | None:
+        """Return the attention of a kernel, not split; None if its results have no element."""
+        case = case_of(kernel, layouts, dims)
+        return None if case.is_empty else case
+
+    def plan(self, kernel: FusedAttention, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
+        """Yield the launch of an attention, and of the kernel that combines its splits."""
+        case = self.problem(kernel, planning.layouts, planning.dims)
+        if case is None:
+            return
+        try:
+            selection = planning.select(case, case.functions)
+        except CkUnsupportedError:
+            if not kernel.soft_cap:
+                raise
+            # A bundle may have no kernel of it: expressions fill those of any function.
+            case = case_of(kernel.as_written, planning.layouts, planning.dims)
+            selection = planning.select(case, case.functions)
+        constants = constants_of(kernel, planning)
+        case = selection.problem
+        stage = attention_stage(case, selection.key, selection.functions, constants)
+        yield Launches(selection=selection, main=stage)
+        if case.signature.split:
+            functions = case.functions.only("output")
+            key = combine_key(
+                planning.spec.name,
+                case.signature.dtype_o,
+                lse=case.signature.lse,
+                output=bool(functions),
+                functions=functions.digest,
+            )
+            reason = f"it combines {case.problem.splits} splits of the keys"
+            combined = case.combined
+            yield Launches(
+                selection=planning.fixed(key, combined, functions, reason),
+                main=attention_stage(combined, key, functions, constants),
+            )
+
+    def host_check(
+        self,
+        kernel: FusedAttention,
+        arrays: Mapping[str, Array],
+        dims: Mapping[str, int],
+        place: str,
+    ) -> HostLists | None:
+        """Return the index arrays of a kernel that are in host memory."""
+        return host_lists(kernel, arrays, dims) if place == HOST else None
+
+    def algorithm_words(self, algorithm: AttentionAlgorithm) -> str:
+        """Return an algorithm as one line of text."""
+        a = algorithm
+        tile, warps, warp_tile = ("x".join(map(str, t)) for t in (a.tile, a.warps, a.warp_tile))
+        words = f"tile {tile}, warps {warps}, warp tile {warp_tile}, {a.pipeline.value}"
+        return f"{words}, vectors of {a.vector}"
+
+    def operands(self, problem: AttentionCase, key: AttentionKey, functions: Functions) -> Operands:
+        """Return tensors of small numbers, whole sequences, the first page."""
+        stage = attention_stage(problem, key, functions, {})
+        return Operands(contents=contents_of(problem), stages=(stage,))
+
+    def problem_facts(self, problem: AttentionCase) -> Any:
+        """Return a problem as plain data, without names."""
+        return problem_facts(problem)
+
+
+def problem_facts(problem: AttentionCase) -> dict[str, Any]:
+    """Return a forward problem as plain data, without the names of values."""
+    facts: dict[str, Any] = encode(replace(problem, functions=()))  # type: ignore[arg-type]
+    return {name: value for name, value in facts.items() if name not in _NAMES}
+
+
+def attention_stage(
+    case: AttentionCase, key: AnyKey, functions: Functions, constants: Mapping[str, int]
+) -> Stage:
+    """Return the launch of a kernel for ``case``.
+
+    Args:
+        case: What is computed.
+        key: A kernel of attention, or one that combines splits.
+        functions: What fills it.
+        constants: The values that are numbers.
+    """
+    values = values_of(case)
+    used = {name: number for name, number in constants.items() if name in values}
+    return Stage(
+        key=key,
+        functions=functions,
+        problem=case,
+        shim=AttentionShim,
+        values=values,
+        written=frozenset(case.values[name] for name in _WRITTEN if name in case.values),
+        request=partial(_request, case, values),
+        temporaries=case.part_bytes,
+        constants=used,
+    )
+
+
+_WRITTEN = ("o", "lse", "partial_o", "partial_lse", "random")
+
+
+def _request(
+    case: AttentionCase, values: Sequence[str], addresses: Sequence[int]
+) -> AttentionProblem:
+    return request_of(case, dict(zip(values, addresses, strict=False)))
+
+
+def constants_of(kernel: FusedAttention, planning: Planning[Any]) -> dict[str, int]:
+    """Return the values that are numbers: constants, and a zero for each tensor without element."""
+    numbers = dict(kernel.constants)
+    for value in kernel.reads:
+        if 0 in planning.layouts[value.name].shape:
+            numbers[value.name] = 0
+    return numbers
+
+
+ATTENTION = Attention()

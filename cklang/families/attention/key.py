@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: MIT
+"""The identity of a kernel of attention: what it computes, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar, TypeAlias
+
+from cklang.keys import Key, make_members, require_integers, require_positive
+from cklang.types import DType
+
+__all__ = [
+    "AttentionAlgorithm",
+    "AttentionKey",
+    "AttentionPipeline",
+    "AttentionSignature",
+    "MaskKind",
+    "ScoreKind",
+]
+
+Triple = tuple[int, int, int]
+Tile = tuple[int, int, int, int, int, int]
+
+
+class ScoreKind(Enum):
+    """What happens to the product of query and key after it has been scaled."""
+
+    NONE = "none"
+    SOFT_CAP = "soft_cap"
+    """CK Tile's own: cap * tanh(s / cap)."""
+    ALIBI = "alibi"
+    """CK Tile's own: s - slope[b, h] * |j - i|."""
+    BIAS = "bias"
+    """CK Tile's own: s + bias[b, h, i, j], with keys contiguous."""
+    FUNCTION = "function"
+    """Any expression of the user's."""
+
+
+class MaskKind(Enum):
+    """Which keys a query sees."""
+
+    NONE = "none"
+    CAUSAL = "causal"
+    """CK Tile's own: those up to its own position."""
+    WINDOW = "window"
+    """Those around its own position, and the first ones."""
+    FUNCTION = "function"
+    """Those of the window that an expression of the user's lets through."""
+
+
+class AttentionPipeline(Enum):
+    """CK Tile's forward pipelines."""
+
+    QR = "qr"
+    """Q in registers; K and V through registers to LDS."""
+    QR_ASYNC = "qr_async"
+    """Q in registers; K loaded from memory into LDS directly."""
+    QS = "qs"
+    """Q, K and V in LDS."""
+    QR_ASYNC_TRLOAD = "qr_async_trload"
+    """All loaded from memory into LDS directly; V is transposed as it is read from there."""
+    V3 = "v3"
+    """The same of K and V; two groups of four waves take turns at multiplying and loading."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionSignature:
+    """What a kernel computes: o = softmax(score(scale * q k')) v, for each batch and head."""
+
+    dtype: DType
+    """Of q, k and v, and of the weights in the second product."""
+    dtype_o: DType
+    dtype_bias: DType
+    """Of an added bias; with other scores that of q."""
+    score: ScoreKind = ScoreKind.NONE
+    mask: MaskKind = MaskKind.NONE
+    lse: bool = False
+    """Whether the logarithm of the sum of exponentials is stored too."""
+    dropout: bool = False
+    packed: bool = False
+    """Whether sequences of different lengths stand one after the other along one axis."""
+    paged: bool = False
+    """Whether keys and values lie in pages."""
+    split: bool = False
+    """Whether workgroups share the keys of a query; each part of o is f32, and another kernel
+    combines them."""
+    output: bool = False
+    """Whether a function makes of o what is stored."""
+    functions: str = ""
+    """Digest of the functions of score, mask and output; empty in the key of a stencil."""
+
+    family: ClassVar[str] = "attention"
+
+    def __post_init__(self) -> None:
+        make_members(self, {"score": ScoreKind, "mask": MaskKind})
+
+    @property
+    def words(self) -> str:
+        """What is computed, for messages."""
+        flags = ("lse", "dropout", "packed", "paged", "split", "output")
+        said = ", ".join(name for name in flags if getattr(self, name))
+        text = f"attention of {self.dtype} to {self.dtype_o}, score {self.score.value}"
+        return f"{text}, mask {self.mask.value}{', ' if said else ''}{said}"
+
+    def label(self, algorithm: AttentionAlgorithm) -> Sequence[str]:
+        """Return what the label of a kernel says of it."""
+        a = algorithm
+        shape = ("x".join(map(str, t)) for t in (a.tile, a.warps, a.warp_tile))
+        dtypes = dict.fromkeys((self.dtype.name, self.dtype_o.name))
+        kinds = (self.score.value, self.mask.value)
+        return [self.family, *dtypes, *kinds, a.pipeline.value, *shape]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionAlgorithm:
+    """How a kernel computes it: every choice that CK Tile's templates take."""
+
+    tile: Tile
+    """Queries, keys, step along the head size; head size of v, step along the keys, head size."""
+    warps: Triple
+    """Warps of a block, alike in both products."""
+    warp_tile: Triple
+    """Matrix instruction tile of a warp, alike in both products."""
+    pipeline: AttentionPipeline = AttentionPipeline.QR
+    pad_q: bool = True
+    """Whether the queries may end inside a tile; so for keys and head sizes."""
+    pad_k: bool = True
+    pad_d: bool = True
+    pad_dv: bool = True
+    vector: int
+    """Elements that one access moves along a head."""
+    block_per_cu: int = 1
+
+    def __post_init__(self) -> None:
+        for name, count in (("tile", 6), ("warps", 3), ("warp_tile", 3)):
+            require_integers(name, getattr(self, name), count)
+        for name in ("vector", "block_per_cu"):
+            require_positive(name, getattr(self, name))
+        make_members(self, {"pipeline": AttentionPipeline})
+
+
+AttentionKey: TypeAlias = Key[AttentionSignature, AttentionAlgorithm]
+"""The identity of a kernel of attention."""

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: MIT
+"""The family of the gradients of attention."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from cklang.arch import ArchSpec
+from cklang.device.resources import Resources
+from cklang.families.attention.cost import attention_table
+from cklang.families.attention.family import problem_facts
+from cklang.families.attention.host import (
+    AttentionGradProblem,
+    AttentionGradShim,
+    AttentionTensor,
+    ReduceProblem,
+    ReduceShim,
+)
+from cklang.families.attention.pipelines import parts_of_dq
+from cklang.families.attention.problem import AttentionGradCase
+from cklang.families.attention.profiles import profile_algorithms
+from cklang.families.attention.ranking import attention_grad_times, shape_of
+from cklang.families.attention.standalone import contents_of
+from cklang.families.attention_backward.cost import attention_grad_estimate
+from cklang.families.attention_backward.key import (
+    AttentionGradAlgorithm,
+    AttentionGradKey,
+    AttentionGradSignature,
+)
+from cklang.families.attention_backward.lower import lower_grad
+from cklang.families.attention_backward.parts import gradient_at, rows_of, sizes_of, sum_at
+from cklang.families.attention_backward.rules import RULES
+from cklang.families.attention_backward.space import GRID
+from cklang.families.protocol import Family, Launches, Operands, Planning, Sel, Times
+from cklang.families.reduce.key import reduce_key
+from cklang.families.rule import RuleSet
+from cklang.families.stage import Stage
+from cklang.fusion.functions import Functions
+from cklang.keys import AnyKey
+from cklang.lowering.source import KernelSource
+
+__all__ = ["ATTENTION_BACKWARD", "AttentionBackward"]
+
+_GRAD = "grad"
+
+
+class BackwardCost:
+    """The cost model of kernels of gradients."""
+
+    def __init__(self, keys: Sequence[AttentionGradKey], spec: ArchSpec) -> None:
+        self._keys, self._spec = tuple(keys), spec
+
+    def times(self, problem: AttentionGradCase) -> Times:
+        """Return the predicted time of each kernel in µs."""
+        return attention_grad_times(self._keys, problem, self._spec)
+
+    def table(self, places: Sequence[int], problem: AttentionGradCase) -> list[str]:
+        """Return the terms of one or two kernels as lines of text."""
+        keys = [self._keys[place] for place in places]
+        shape = shape_of(problem.forward)
+        estimates = [attention_grad_estimate(key, shape, self._spec) for key in keys]
+        return attention_table([key.label for key in keys], estimates)
+
+
+class AttentionBackward(Family[AttentionGradSignature, AttentionGradAlgorithm, AttentionGradCase]):
+    """Kernels that give the parts of the gradients of q, k and v."""
+
+    name = "attention_backward"
+    signature = AttentionGradSignature
+    algorithm = AttentionGradAlgorithm
+    want: ClassVar[str] = "a cklang.AttentionGradAlgorithm for the gradient of an attention"
+    rules: RuleSet = RULES
+    grid = GRID
+
+    def candidates(
+        self, signature: AttentionGradSignature, spec: ArchSpec, preset: str
+    ) -> tuple[AttentionGradAlgorithm, ...]:
+        """Return the legal algorithms of a profile."""
+        return profile_algorithms(preset, signature, spec)
+
+    def cost(
+        self, keys: Sequence[AttentionGradKey], spec: ArchSpec, built: Mapping[AnyKey, Resources]
+    ) -> BackwardCost:
+        """Return the model of the gradients, which does not ask for built kernels."""
+        return BackwardCost(keys, spec)
+
+    def lower(self, key: AttentionGradKey, functions: Functions) -> KernelSource:
+        """Return the source of a kernel."""
+        return lower_grad(key, functions)
+
+    def plan(self, kernel: Any, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
+        """Yield nothing: a program has no such kernel; ``ck.attention_grad`` has its own stages."""
+        return iter(())
+
+    def algorithm_words(self, algorithm: AttentionGradAlgorithm) -> str:
+        """Return an algorithm as one line of text."""
+        a = algorithm
+        return f"tile {'x'.join(map(str, a.tile))}, {a.pipeline.value}, vectors of {a.vector}"
+
+    def measurable(self, problem: AttentionGradCase) -> bool:
+        """Whether there is a score at all."""
+        return problem.forward.has_scores
+
+    def problem_facts(self, problem: AttentionGradCase) -> Any:
+        """Return a problem as plain data, without names."""
+        return {
+            "forward": problem_facts(problem.forward),
+            "deterministic": problem.deterministic,
+            "bias_grad": problem.bias_grad,
+        }
+
+    def operands(
+        self, problem: AttentionGradCase, key: AttentionGradKey, functions: Functions
+    ) -> Operands:
+        """Return the memory of a kernel and of the one that adds its parts of dq, and both.
+
+        The other launches of the gradients are the same whatever kernel gives the parts.
+        """
+        forward = problem.forward
+        p, s = forward.problem, forward.signature
+        parts = parts_of_dq(key, p.seqlen_k)
+        scores = _rows(p.heads, p.seqlen_q, p.seqlen_k)
+        contents = contents_of(forward)
+        between = sizes_of(forward, parts)
+        sizes = {name: size for name, size in between.items() if name not in contents}
+        sizes |= {_GRAD: between["o"], "dq": between["d"] * p.hdim_q}
+        biases = ("bias", "dbias") if problem.bias_grad else ()
+        sizes |= dict.fromkeys(biases, p.batch * scores.stride_batch * s.dtype.bytes)
+        contents |= {name: np.zeros(max(size, 1), np.uint8) for name, size in sizes.items()}
+        inputs = (*forward.values.values(), *forward.reads)
+        own = ("lse", _GRAD, "d", "dq_parts", "dk_parts", "dv_parts", *biases)
+        read = tuple(name for name in dict.fromkeys((*inputs, *own)) if name != "o")
+
+        def gradient(addresses: Sequence[int]) -> AttentionGradProblem:
+            at = dict(zip(read, addresses, strict=False))
+            grad = replace(_rows(p.heads, p.seqlen_q, p.hdim_v), pointer=at[_GRAD])
+            request = gradient_at(forward, grad, at)
+            if not biases:
+                return request
+            bias, dbias = (replace(scores, pointer=at[name]) for name in biases)
+            return replace(request, forward=replace(request.forward, bias=bias), grad_bias=dbias)
+
+        def total(addresses: Sequence[int]) -> ReduceProblem:
+            at = dict(zip(("dq_parts", "dq"), addresses, strict=False))
+            dq = replace(_rows(p.heads, p.seqlen_q, p.hdim_q), pointer=at["dq"])
+            return sum_at(forward, "dq", parts, dq, at)
+
+        return Operands(
+            contents=contents,
+            stages=(
+                Stage(
+                    key=key,
+                    functions=functions,
+                    problem=problem,
+                    shim=AttentionGradShim,
+                    values=read,
+                    written=frozenset(("dq_parts", "dk_parts", "dv_parts", *biases[1:])),
+                    request=gradient,
+                    zeroed="dq_parts",
+                ),
+                Stage(
+                    key=reduce_key(key.arch, s.dtype),
+                    problem=problem,
+                    shim=ReduceShim,
+                    values=("dq_parts", "dq"),
+                    written=frozenset(("dq",)),
+                    request=total,
+                ),
+            ),
+        )
+
+
+def _rows(heads: int, rows: int, width: int) -> AttentionTensor:
+    """Return a packed [batch, heads, rows, width]."""
+    return rows_of(heads * rows * width, rows * width, width)
+
+
+ATTENTION_BACKWARD = AttentionBackward()

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+"""The identity of a kernel of the gradients of attention: what it computes, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar, TypeAlias
+
+from cklang.errors import error
+from cklang.families.attention.key import AttentionSignature
+from cklang.keys import Key, make_members, require_integers, require_positive
+
+__all__ = [
+    "AttentionGradAlgorithm",
+    "AttentionGradKey",
+    "AttentionGradSignature",
+    "GradPipeline",
+]
+
+Triple = tuple[int, int, int]
+
+
+class GradPipeline(Enum):
+    """CK Tile's backward pipelines."""
+
+    KR_KTR_VR = "kr_ktr_vr"
+    """Keys, their transpose and values in registers; queries come by."""
+    KR_KTR_VR_IGLP = "kr_ktr_vr_iglp"
+    """The same with loads ahead and hints to the compiler."""
+    TRLOAD_KR_KTR_VR = "trload_kr_ktr_vr"
+    """The same with loads that transpose: LDS holds queries once."""
+    TRLOAD_QR_QTR_DOR = "trload_qr_qtr_dor"
+    """All queries of a head, their transpose and the gradient of o in registers; keys come by."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionGradAlgorithm:
+    """How a kernel computes the gradients of q, k and v."""
+
+    tile: tuple[int, int, int, int, int, int, int, int, int]
+    """Queries, keys, the steps of the five products, and the head sizes of q and of v."""
+    warps: tuple[Triple, Triple, Triple]
+    """Of q k' and do v', of the two that give dv and dk, and of the one that gives dq."""
+    warp_tiles: tuple[Triple, Triple, Triple]
+    """The same for matrix instruction tiles."""
+    pipeline: GradPipeline = GradPipeline.KR_KTR_VR_IGLP
+    vector: int
+    """Elements that one access moves along a head."""
+    block_per_cu: int = 1
+
+    def __post_init__(self) -> None:
+        require_integers("tile", self.tile, 9)
+        for name in ("warps", "warp_tiles"):
+            triples = getattr(self, name)
+            if not isinstance(triples, tuple) or len(triples) != 3:
+                raise error("K002", what=name, want="three triples (m, n, k)", got=triples)
+            for triple in triples:
+                require_integers(name, triple, 3)
+        for name in ("vector", "block_per_cu"):
+            require_positive(name, getattr(self, name))
+        make_members(self, {"pipeline": GradPipeline})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionGradSignature:
+    """What a kernel of the gradients of q, k and v computes."""
+
+    forward: AttentionSignature
+    """The forward kernel, its functions open; ``dtype_o`` is the type of what is stored for k and
+    v."""
+    bias_grad: bool
+    """Whether it gives the gradient of the bias too."""
+    deterministic: bool
+    """Whether each tile of keys gives its part of dq apart, so that they are added in one order."""
+    functions: str = ""
+    """Digest of the functions of score and mask; empty in the key of a stencil."""
+
+    family: ClassVar[str] = "attention_backward"
+
+    @property
+    def words(self) -> str:
+        """What is computed, for messages."""
+        return f"the gradient of {self.forward.words}"
+
+    def label(self, algorithm: AttentionGradAlgorithm) -> Sequence[str]:
+        """Return what the label of a kernel says of it."""
+        s, a = self.forward, algorithm
+        dtypes = dict.fromkeys((s.dtype.name, s.dtype_o.name))
+        kinds = (s.score.value, s.mask.value)
+        return [self.family, *dtypes, *kinds, a.pipeline.value, "x".join(map(str, a.tile))]
+
+
+AttentionGradKey: TypeAlias = Key[AttentionGradSignature, AttentionGradAlgorithm]
+"""The identity of a kernel of the gradients of attention."""

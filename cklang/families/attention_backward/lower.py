@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT
+"""The gradients of attention: a kernel key becomes CK Tile C++ with score and mask open."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from cklang.arch import arch
+from cklang.families.attention.functions import attention_fill
+from cklang.families.attention.lower import PipelineRow, flag, holes, shared_context
+from cklang.families.attention.pipelines import GRAD_PIPELINE_FACTS
+from cklang.families.attention_backward.key import AttentionGradKey, GradPipeline
+from cklang.fusion.functions import Functions
+from cklang.lowering.headers import PRECOMPILED_ATTENTION
+from cklang.lowering.render import template
+from cklang.lowering.source import KernelSource
+
+__all__ = ["lower_grad"]
+
+_PIPELINES: Mapping[GradPipeline, PipelineRow] = MappingProxyType(
+    {
+        GradPipeline.KR_KTR_VR: PipelineRow(
+            ck="BlockFmhaBwdDQDKDVPipelineKRKTRVR",
+            header="block_fmha_bwd_dq_dk_dv_pipeline_kr_ktr_vr.hpp",
+        ),
+        GradPipeline.KR_KTR_VR_IGLP: PipelineRow(
+            ck="BlockFmhaBwdDQDKDVPipelineKRKTRVRIGLP",
+            header="block_fmha_bwd_dq_dk_dv_pipeline_kr_ktr_vr_iglp.hpp",
+        ),
+        GradPipeline.TRLOAD_KR_KTR_VR: PipelineRow(
+            ck="BlockFmhaBwdDQDKDVPipelineTrLoadKRKTRVR",
+            header="block_fmha_bwd_dq_dk_dv_pipeline_trload_kr_ktr_vr.hpp",
+        ),
+        GradPipeline.TRLOAD_QR_QTR_DOR: PipelineRow(
+            ck="BlockFmhaBwdDQDKDVPipelineTrLoadQRQTRDOR",
+            header="block_fmha_bwd_dq_dk_dv_pipeline_trload_qr_qtr_dor.hpp",
+        ),
+    }
+)
+
+# What the backward traits take for a head that is padded and read in vectors.
+_GRAD_VECTORS = 8
+
+# Which of the algorithm's three kinds each of the five products is.
+_GRAD_PRODUCTS = (0, 1, 0, 1, 2)
+
+
+def lower_grad(key: AttentionGradKey, functions: Functions) -> KernelSource:
+    """Return the source of a kernel that gives the gradients of q, k and v.
+
+    Args:
+        key: What to compute, how, and for which GPU.
+        functions: ``score`` and ``mask`` of the forward kernel. The score must be the product
+            plus something that does not depend on it: its derivative is taken to be 1.
+    """
+    s, a = key.signature.forward, key.algorithm
+    row, facts = _PIPELINES[a.pipeline], GRAD_PIPELINE_FACTS[a.pipeline]
+    kernel = f"ck_attention_grad_{s.dtype}_{s.dtype_o}_{'x'.join(map(str, a.tile))}"
+    text = template("attention_grad.hip.j2").render(
+        **shared_context(key, s, kernel),
+        type_o=s.dtype_o.ck,
+        bytes_o=s.dtype_o.bytes,
+        bias_grad=flag(key.signature.bias_grad),
+        deterministic=flag(key.signature.deterministic),
+        tile=a.tile,
+        warps=a.warps,
+        warp_tiles=a.warp_tiles,
+        gemms=_GRAD_PRODUCTS,
+        # CK Tile's word for vectors along a padded head, whatever their width.
+        pad=_GRAD_VECTORS if a.vector > 1 else 1,
+        whole=flag(facts.whole),
+        most_queries=a.tile[0] if facts.whole else 0,
+        transposed_loads=flag(facts.transposed_loads),
+        threads=arch(key.arch).wave_size * math.prod(a.warps[0]),
+        pipeline=row.ck,
+        header=row.header,
+    )
+    return KernelSource(
+        stencil=text,
+        fill=attention_fill(functions),
+        hole=", ".join(holes(s)),
+        kernel=kernel,
+        halves=False,
+        precompiled=PRECOMPILED_ATTENTION,
+        host_headers=False,
+    )

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: MIT
+"""The algorithms of the gradients of attention: the tilings of a GPU's spec, and what varies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from cklang.arch import ArchSpec, AttentionGradTile
+from cklang.families.attention.key import AttentionSignature
+from cklang.families.attention.space import OCCUPANCIES, choices_of_tilings, widest
+from cklang.families.attention_backward.key import (
+    AttentionGradAlgorithm,
+    AttentionGradSignature,
+    GradPipeline,
+)
+from cklang.families.attention_backward.rules import RULES
+from cklang.families.grid import Grid
+from cklang.types import DType
+
+__all__ = ["GRID", "attention_grad_algorithms"]
+
+_TILING = ("tile", "warps", "warp_tiles")
+
+
+def attention_grad_algorithms(
+    spec: ArchSpec, signature: AttentionSignature, hdim_q: int = 1, hdim_v: int = 1
+) -> tuple[AttentionGradAlgorithm, ...]:
+    """Return every backward algorithm that takes these head sizes, the smallest tiling first."""
+    rows = [
+        row
+        for row in _tilings(spec, signature.dtype)
+        if hdim_q <= row.tile[7] and hdim_v <= row.tile[8]
+    ]
+    return tuple(
+        AttentionGradAlgorithm(
+            tile=row.tile,
+            warps=row.warps,
+            warp_tiles=row.warp_tiles,
+            pipeline=GradPipeline(pipeline),
+            vector=widest(signature.dtype),
+            block_per_cu=row.block_per_cu,
+        )
+        for row in rows
+        for pipeline in row.pipelines
+    )
+
+
+def _tilings(spec: ArchSpec, dtype: DType) -> list[AttentionGradTile]:
+    rows = [row for row in spec.attention_grad_tiles if dtype.name in row.dtypes]
+    return sorted(rows, key=lambda row: row.tile[7] + row.tile[8])
+
+
+def _values(name: str, signature: AttentionGradSignature, spec: ArchSpec) -> Sequence[Any]:
+    if name in _TILING:
+        place = _TILING.index(name)
+        return tuple(dict.fromkeys(each[place] for each in _triples(signature, spec)))
+    return {
+        "pipeline": tuple(GradPipeline),
+        "vector": (widest(signature.forward.dtype),),
+        "block_per_cu": OCCUPANCIES,
+    }[name]
+
+
+def _triples(signature: AttentionGradSignature, spec: ArchSpec) -> list[tuple[Any, ...]]:
+    rows = _tilings(spec, signature.forward.dtype)
+    return [(row.tile, row.warps, row.warp_tiles) for row in rows]
+
+
+GRID: Grid[AttentionGradAlgorithm] = Grid(
+    of=AttentionGradAlgorithm,
+    order=("tiling", "pipeline", "vector", "block_per_cu"),
+    joint={"tiling": _TILING},
+    choices=partial(choices_of_tilings, _TILING, _triples, _values),
+    values=_values,
+    rules=RULES,
+)
+"""The algorithms of its gradients."""

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+"""The family of convolutions and their gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from cklang.arch import ArchSpec
+from cklang.families.conv import rules
+from cklang.families.conv.host import ConvQuestion, ConvShim
+from cklang.families.conv.launch import request_of
+from cklang.families.conv.problem import ConvProblem, conv_problem_of
+from cklang.families.gemm.family import ProductFamily
+from cklang.families.gemm.key import GemmKey
+from cklang.families.layout_copy.plan import arranged
+from cklang.families.protocol import Launches, Planning, Sel
+from cklang.families.rule import RuleSet
+from cklang.families.stage import Stage
+from cklang.families.tensor_layout import TensorLayout
+from cklang.fusion.functions import Functions
+from cklang.fusion.plan import FusedConv
+
+__all__ = ["CONV", "Conv"]
+
+
+_BEFORE = "so that channels are last"
+_AFTER = "so that channels are where the program has them"
+
+
+class Conv(ProductFamily[ConvProblem]):
+    """Convolutions, with copies around a kernel where memory has the channels elsewhere."""
+
+    name = "conv"
+    rules: RuleSet = rules.RULES
+
+    def stage(
+        self, problem: ConvProblem, key: GemmKey, functions: Functions, spec: ArchSpec
+    ) -> Stage:
+        """Return the launch of one kernel for one problem."""
+        a = key.algorithm
+        blocks = spec.compute_units * a.block_per_cu
+        return Stage(
+            key=key,
+            functions=functions,
+            problem=problem,
+            shim=ConvShim,
+            values=tuple(each.value for each in problem.inputs),
+            written=frozenset((problem.e.value,)),
+            request=partial(_request, problem, a.split_k, blocks),
+        )
+
+    def problem(
+        self, kernel: FusedConv, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
+    ) -> ConvProblem | None:
+        """Return the convolution of a kernel; None if its result has no element."""
+        placed = arranged(kernel, layouts)
+        return conv_problem_of(placed.kernel, placed.storage, dims, kernel.functions.digest)
+
+    def plan(self, kernel: FusedConv, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
+        """Yield the launch of a convolution with the copies around it."""
+        functions = kernel.functions
+        placed = arranged(kernel, planning.layouts)
+        digest = functions.digest
+        problem = conv_problem_of(placed.kernel, placed.storage, planning.dims, digest)
+        if problem is None:
+            return
+        selection = planning.select(problem, functions)
+        yield Launches(
+            selection=selection,
+            main=self.stage(problem, selection.key, functions, planning.spec),
+            before=tuple(copy.stage(planning.spec, _BEFORE) for copy in placed.before),
+            after=tuple(copy.stage(planning.spec, _AFTER) for copy in placed.after),
+        )
+
+    def own_layouts(
+        self, kernel: FusedConv, layouts: Mapping[str, TensorLayout]
+    ) -> Mapping[str, TensorLayout]:
+        """Return the layouts with the channels last."""
+        return arranged(kernel, layouts).places
+
+    def own_order(self, kernel: FusedConv) -> Sequence[int]:
+        """Return the channels last, wherever the program has them."""
+        return kernel.axes
+
+
+def _request(
+    problem: ConvProblem, split_k: int, blocks: int, addresses: Sequence[int]
+) -> ConvQuestion:
+    *pointers, workspace = addresses
+    request = request_of(problem, pointers)
+    return replace(request, split_k=split_k, workspace=workspace, blocks=blocks)
+
+
+CONV = Conv()

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: MIT
+"""A convolution as what its host shim is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cklang.families.conv.host import ConvQuestion
+from cklang.families.conv.problem import ConvProblem
+from cklang.ir.windows import Role
+
+__all__ = ["request_of"]
+
+
+def request_of(problem: ConvProblem, addresses: Sequence[int]) -> ConvQuestion:
+    """Return what the host shim is asked of a problem, for the addresses of its inputs."""
+    p = problem
+    a, b, e, *ds = addresses
+    return ConvQuestion(
+        n=p.images,
+        g=p.groups,
+        k=p.features,
+        c=p.channels,
+        in_=p.input,
+        out=p.output,
+        window=p.window,
+        stride=p.stride,
+        dilation=p.dilation,
+        pad_before=p.before,
+        pad_after=p.after,
+        a=a,
+        b=b,
+        e=e,
+        input_strides=p.tensors[Role.INPUT].strides,
+        weight_strides=p.tensors[Role.WEIGHT].strides,
+        output_strides=p.tensors[Role.OUTPUT].strides,
+        d=tuple(ds),
+        d_strides=tuple(d.strides for d in p.d),
+    )

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: MIT
+"""The family of matrix products."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+
+from cklang.arch import ArchSpec
+from cklang.codec import encode
+from cklang.device.resources import Resources
+from cklang.families.gemm.bands import bands_of
+from cklang.families.gemm.candidates import candidates
+from cklang.families.gemm.cost import traits
+from cklang.families.gemm.cost.model import Ranker
+from cklang.families.gemm.host import GemmProblem, GemmShim
+from cklang.families.gemm.key import Algorithm, GemmKey, Signature
+from cklang.families.gemm.launch import request_of
+from cklang.families.gemm.layout import problem_of
+from cklang.families.gemm.lower import lower
+from cklang.families.gemm.problem import Problem
+from cklang.families.gemm.rules import RULES, algorithm, batch
+from cklang.families.gemm.rules import problem as problem_rules
+from cklang.families.gemm.space import GRID
+from cklang.families.gemm.words import algorithm_words
+from cklang.families.protocol import Family, Launches, Operands, Planning, Sel, Times
+from cklang.families.rule import RuleSet
+from cklang.families.stage import Stage
+from cklang.families.tensor_layout import TensorLayout
+from cklang.fusion.functions import Functions
+from cklang.fusion.plan import FusedGemm
+from cklang.keys import AnyKey
+from cklang.lowering.source import KernelSource
+
+__all__ = ["GEMM", "Gemm", "ProductCost", "ProductFamily", "small_bytes"]
+
+P = TypeVar("P")
+
+# Importing them fills the rule set; rules about algorithms are asked first.
+_RULES_OF = (algorithm, problem_rules, batch)
+
+_SMALL = 0x3C
+"""A byte that makes a small number in every floating format, so that nothing is infinite."""
+
+
+def small_bytes(count: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """Return ``count`` bytes, one at least, that are small numbers in every floating format."""
+    return np.full(max(1, count), _SMALL, np.uint8)
+
+
+class ProductCost:
+    """The cost model of kernels of products or convolutions."""
+
+    def __init__(
+        self, keys: Sequence[GemmKey], spec: ArchSpec, built: Mapping[AnyKey, Resources]
+    ) -> None:
+        used = {
+            key: traits.Resources(vgprs=each.vgprs, lds_bytes=each.lds_bytes)
+            for key, each in built.items()
+        }
+        self.ranker = Ranker(keys=tuple(keys), spec=spec, resources=used)
+
+    def times(self, problem: Any) -> Times:
+        """Return the predicted time of each kernel in µs."""
+        return self.ranker.model.times_of(problem)
+
+    def table(self, places: Sequence[int], problem: Any) -> list[str]:
+        """Return the terms of one or two kernels as lines of text."""
+        return self.ranker.table([self.ranker.keys[place] for place in places], problem)
+
+
+class ProductFamily(Family[Signature, Algorithm, P]):
+    """What products and convolutions have alike: keys, main loop and cost model."""
+
+    signature = Signature
+    algorithm = Algorithm
+    want: ClassVar[str] = "a cklang.Algorithm for an op without attention"
+    grid = GRID
+    models_resources: ClassVar[bool] = True
+
+    def candidates(
+        self, signature: Signature, spec: ArchSpec, preset: str
+    ) -> tuple[Algorithm, ...]:
+        """Return the legal algorithms of a preset of tilings."""
+        return candidates(signature, spec, preset)
+
+    def cost(
+        self, keys: Sequence[GemmKey], spec: ArchSpec, built: Mapping[AnyKey, Resources]
+    ) -> ProductCost:
+        """Return the model of products; a convolution is one to it."""
+        return ProductCost(keys, spec, built)
+
+    def lower(self, key: GemmKey, functions: Functions) -> KernelSource:
+        """Return the source of a kernel."""
+        return lower(key, functions)
+
+    def algorithm_words(self, algorithm: Algorithm) -> str:
+        """Return an algorithm as one line of text."""
+        return algorithm_words(algorithm)
+
+    def problem_facts(self, problem: P) -> Any:
+        """Return a problem as plain data."""
+        return encode(problem)
+
+    def stage(self, problem: Any, key: GemmKey, functions: Functions, spec: ArchSpec) -> Stage:
+        """Return the launch of one kernel for one problem."""
+        raise NotImplementedError
+
+    def operands(self, problem: Any, key: GemmKey, functions: Functions) -> Operands:
+        """Return all that a kernel reads or writes, as small numbers."""
+        from cklang.arch import arch
+
+        sizes = {each.value: each.span * each.dtype.bits // 8 for each in problem.inputs}
+        return Operands(
+            contents={name: small_bytes(size) for name, size in sizes.items()},
+            stages=(self.stage(problem, key, functions, arch(key.arch)),),
+        )
+
+
+class Gemm(ProductFamily[Problem]):
+    """Matrix products with fused prologues and epilogues, batched or not."""
+
+    name = "gemm"
+    rules: RuleSet = RULES
+
+    def stage(self, problem: Problem, key: GemmKey, functions: Functions, spec: ArchSpec) -> Stage:
+        """Return the launch of one kernel for one problem."""
+        a = key.algorithm
+        blocks = spec.compute_units * a.block_per_cu
+        return Stage(
+            key=key,
+            functions=functions,
+            problem=problem,
+            shim=GemmShim,
+            values=tuple(each.value for each in problem.inputs),
+            written=frozenset((problem.e.value,)),
+            request=partial(_request, problem, a.split_k, blocks),
+        )
+
+    def problem(
+        self, kernel: FusedGemm, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
+    ) -> Problem | None:
+        """Return the product of a kernel, not cut; None if its result has no element."""
+        return problem_of(kernel, layouts, dims, kernel.functions.digest)
+
+    def plan(self, kernel: FusedGemm, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
+        """Yield a launch for each band of the result."""
+        functions = kernel.functions
+        problem = self.problem(kernel, planning.layouts, planning.dims)
+        if problem is None:
+            return
+        for part, band in bands_of(problem):
+            selection = planning.select(part, functions)
+            stage = self.stage(part, selection.key, functions, planning.spec)
+            yield Launches(
+                selection=selection,
+                main=replace(stage, offsets=band.moves),
+                note=f"cut        into {band}" if band.count > 1 else "",
+                band=band.index,
+            )
+
+
+def _request(problem: Problem, split_k: int, blocks: int, addresses: Sequence[int]) -> GemmProblem:
+    *pointers, workspace = addresses
+    request = request_of(problem, pointers)
+    return replace(request, k_batch=split_k, workspace=workspace, blocks=blocks)
+
+
+GEMM = Gemm()

@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: MIT
+"""What every family of kernels says of itself, and all that code outside a family knows of it.
+
+A family is one way of computing: a product, a convolution, an attention, sums of rows. It has its
+own records of a problem, a signature and an algorithm, and its own kernels; selection, building,
+launching and tuning ask it by this protocol. ``docs/architecture.md`` says how one is added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from cklang.arch import ArchSpec
+from cklang.device.arrays import Array
+from cklang.device.resources import Resources
+from cklang.families.grid import Grid
+from cklang.families.rule import RuleSet
+from cklang.families.stage import Stage
+from cklang.families.tensor_layout import TensorLayout
+from cklang.fusion.functions import Functions
+from cklang.keys import AnyKey, KernelSignature, Key
+from cklang.lowering.source import KernelSource
+
+__all__ = [
+    "DEFAULT_PRESET",
+    "CostModel",
+    "Family",
+    "HelperFamily",
+    "HostCheck",
+    "Launches",
+    "Operands",
+    "Planning",
+    "ProblemLike",
+    "SelectionLike",
+]
+
+DEFAULT_PRESET = "essential"
+"""The candidates of a problem for which nobody declared a kernel."""
+
+S = TypeVar("S", bound=KernelSignature)
+A = TypeVar("A")
+P = TypeVar("P")
+
+Times = npt.NDArray[np.float64]
+
+
+class ProblemLike(Protocol):
+    """A problem of any family."""
+
+    @property
+    def signature(self) -> Any:
+        """The signature of the kernels that compute it."""
+
+
+class CostModel(Protocol):
+    """Predicts what kernels of one signature take."""
+
+    def times(self, problem: Any) -> Times:
+        """Return the time of each kernel for a problem, in µs.
+
+        Raises:
+            CkUnsupportedError: N002, the GPU has no matrix rate for the element types.
+        """
+
+    def table(self, places: Sequence[int], problem: Any) -> list[str]:
+        """Return the terms of the kernels at one or two places, as lines of text."""
+
+
+class SelectionLike(Protocol):
+    """What a family needs of a selection."""
+
+    @property
+    def key(self) -> AnyKey:
+        """The kernel."""
+
+    @property
+    def functions(self) -> Functions:
+        """What fills it."""
+
+    @property
+    def problem(self) -> Any:
+        """What it is for, in the variant that was chosen."""
+
+
+Sel = TypeVar("Sel", bound=SelectionLike)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launches(Generic[Sel]):
+    """A kernel that was selected, and the stages that compute its problem."""
+
+    selection: Sel
+    main: Stage
+    before: tuple[Stage, ...] = ()
+    """Kernels that prepare what it reads."""
+    after: tuple[Stage, ...] = ()
+    """Kernels that put what it writes where the program has it."""
+    note: str = ""
+    """What ``explain`` says of it besides."""
+    band: int = 0
+    """Its number among launches that compute parts of one result by one kernel."""
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """All of them, in order."""
+        return (*self.before, self.main, *self.after)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planning(Generic[Sel]):
+    """What a family is told when it plans the launches of one kernel of a program."""
+
+    layouts: Mapping[str, TensorLayout]
+    """How each value of the program lies in memory, by name."""
+    dims: Mapping[str, int]
+    spec: ArchSpec
+    select: Callable[[Any, Functions], Sel]
+    """Selects the kernel of a problem with these functions."""
+    fixed: Callable[[AnyKey, Any, Functions, str], Sel]
+    """Returns the one kernel that there is for a problem: key, problem, functions, and why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operands:
+    """Memory on which a kernel can be timed by itself: the bytes of each value, by name."""
+
+    contents: Mapping[str, npt.NDArray[np.uint8]]
+    stages: tuple[Stage, ...]
+    """The launches that are timed: the kernel's, and those that a choice of it entails."""
+
+
+class HostCheck(Protocol):
+    """Something in host memory that each call checks before it launches."""
+
+    def check(self, addresses: Sequence[int]) -> None:
+        """Check a call whose arguments have these addresses.
+
+        Raises:
+            CkValueError: A056, an element is out of its range.
+        """
+
+
+class Family(Generic[S, A, P]):
+    """A family of kernels. One instance of each stands in :data:`cklang.families.FAMILIES`."""
+
+    name: ClassVar[str]
+    signature: type[S]
+    algorithm: type[A] | None
+    """None of a family that has one kernel for each signature."""
+    want: ClassVar[str] = ""
+    """What an algorithm of it is called in messages."""
+
+    rules: RuleSet
+    grid: Grid[A]
+    models_resources: ClassVar[bool] = False
+    """Whether the cost model asks for the registers and the LDS of built kernels."""
+
+    def candidates(self, signature: S, spec: ArchSpec, preset: str) -> tuple[A, ...]:
+        """Return the legal algorithms of a preset, best first; empty if none is.
+
+        Raises:
+            CkValueError: K001, there is no such preset.
+        """
+        raise NotImplementedError
+
+    def cost(
+        self, keys: Sequence[Key[S, A]], spec: ArchSpec, built: Mapping[AnyKey, Resources]
+    ) -> CostModel:
+        """Return the cost model of kernels of one signature.
+
+        Args:
+            keys: The kernels.
+            spec: The GPU.
+            built: What those of them take of the GPU that are known to be built.
+        """
+        raise NotImplementedError
+
+    def lower(self, key: Key[S, A], functions: Functions) -> KernelSource:
+        """Return the source of a kernel.
+
+        Raises:
+            CkUnsupportedError: L rows, it cannot be generated.
+        """
+        raise NotImplementedError
+
+    # --- variants of a problem: ways of computing it that have signatures of their own
+
+    gain: ClassVar[float] = 1.0
+    """Part of the time of the first variant that another one may take at most."""
+
+    def variants(self, problem: P, splits: int | None) -> tuple[P, ...]:
+        """Return the variants that are worth comparing, the plain one first.
+
+        Args:
+            problem: What is to be computed.
+            splits: Among how many workgroups somebody asked to share its sums, if that is a
+                variant.
+        """
+        return (problem,)
+
+    def variant_words(self, problem: P) -> str:
+        """Return how messages call a variant: ``in 4 splits``."""
+        return "in one"
+
+    def clamped(self, problem: P, algorithm: A) -> P:
+        """Return the variant that an algorithm can compute nearest to the one given."""
+        return problem
+
+    def unmodelled(self, problem: P, algorithm: A, spec: ArchSpec) -> P:
+        """Return the variant for an algorithm of which the cost model knows nothing."""
+        return problem
+
+    def functions_of(self, problem: P, functions: Functions) -> Functions:
+        """Return those of a kernel's functions that the kernel of a variant calls."""
+        return functions
+
+    # --- launches
+
+    def problem(
+        self, kernel: Any, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
+    ) -> P | None:
+        """Return the problem of a kernel of a program; None if its result has no element.
+
+        Copies around the kernel are not part of it.
+
+        Raises:
+            CkError: A and I rows, arrays that no kernel of the family takes.
+        """
+        raise NotImplementedError
+
+    def plan(self, kernel: Any, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
+        """Yield the launches of one kernel of a program; none if its result has no element.
+
+        Raises:
+            CkError: A and I rows, arrays that no kernel of the family takes; K101, K102.
+        """
+        raise NotImplementedError
+
+    def own_order(self, kernel: Any) -> Sequence[int] | None:
+        """Return the order of axes, outermost first, in which a temporary result is best laid out.
+
+        None for the order of the program.
+        """
+        return None
+
+    def own_layouts(
+        self, kernel: Any, layouts: Mapping[str, TensorLayout]
+    ) -> Mapping[str, TensorLayout]:
+        """Return the layouts as the kernel itself sees them, copies around it made."""
+        return layouts
+
+    def host_check(
+        self, kernel: Any, arrays: Mapping[str, Array], dims: Mapping[str, int], place: str
+    ) -> HostCheck | None:
+        """Return what calls must check of a kernel's arguments, if there is something.
+
+        Args:
+            kernel: What fusion made.
+            arrays: The arguments of a call by name, in order.
+            dims: The extents of the call.
+            place: Where they are.
+        """
+        return None
+
+    def algorithm_words(self, algorithm: A) -> str:
+        """Return an algorithm as one line of text."""
+        raise NotImplementedError
+
+    # --- tuning
+
+    def operands(self, problem: P, key: Key[S, A], functions: Functions) -> Operands:
+        """Return memory and launches with which a kernel is timed by itself."""
+        raise NotImplementedError
+
+    def measurable(self, problem: P) -> bool:
+        """Whether the kernel of a problem is launched at all."""
+        return True
+
+    def problem_facts(self, problem: P) -> Any:
+        """Return all that a problem's cost depends on, as plain data; names are not part of it."""
+        raise NotImplementedError
+
+
+class HelperFamily(Family[S, None, P]):
+    """A family that has one kernel for each signature, so there is nothing to choose."""
+
+    algorithm = None
+    rules = RuleSet(placeholder=None)
+
+    def __init__(
+        self,
+        name: str,
+        signature: type[S],
+        lower: Callable[[Key[S, None], Functions], KernelSource],
+    ) -> None:
+        self.name = name  # type: ignore[misc]
+        self.signature = signature
+        self._lower = lower
+
+    def lower(self, key: Key[S, None], functions: Functions) -> KernelSource:
+        """Return the source of a kernel."""
+        return self._lower(key, functions)

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: MIT
+"""How the values of a program lie in memory, as planning sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cklang.device.arrays import Array, alignment_of
+from cklang.device.preshuffle import Arrangement
+from cklang.ir.nodes import Value
+from cklang.types import DType
+
+__all__ = ["TensorLayout", "packed_strides"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorLayout:
+    """How one value of a program lies in memory; strides in elements."""
+
+    name: str
+    """How messages call it."""
+    dtype: DType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    alignment: int
+    """Largest power of two up to 4 that divides its address, in bytes."""
+    prepared: Arrangement | None = None
+    """The order of a prepared weight."""
+    k_axis: int = 0
+    """Of a prepared weight: the axis that the product sums over."""
+
+    @staticmethod
+    def of(name: str, array: Array) -> TensorLayout:
+        """Return the layout of an array of the caller's."""
+        return TensorLayout(
+            name=name,
+            dtype=array.dtype,
+            shape=array.shape,
+            strides=array.strides,
+            alignment=alignment_of(array.pointer),
+            prepared=array.prepared,
+            k_axis=array.k_axis,
+        )
+
+    @staticmethod
+    def packed(
+        value: Value, dims: Mapping[str, int], order: Sequence[int] | None = None
+    ) -> TensorLayout:
+        """Return the layout of a value in new memory, its axes from the outermost in ``order``."""
+        shape = value.type.extents(dims)
+        return TensorLayout(
+            name=value.name,
+            dtype=value.type.dtype,
+            shape=shape,
+            strides=packed_strides(shape, range(len(shape)) if order is None else order),
+            alignment=alignment_of(0),
+        )
+
+
+def packed_strides(shape: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
+    """Return the strides of new memory in which axis ``order[-1]`` is contiguous, and so on.
+
+    Example:
+        >>> packed_strides((2, 3, 4), (0, 2, 1))
+        (12, 1, 3)
+    """
+    strides, step = [0] * len(shape), 1
+    for axis in reversed(order):
+        strides[axis] = step
+        step *= shape[axis]
+    return tuple(strides)

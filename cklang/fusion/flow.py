@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: MIT
+"""Queries on the data-flow graph of a function, by which the partition is computed.
+
+Three analyses of compilers carry them:
+
+- *Reaching anchors*, a forward data-flow analysis: each node learns the anchors that reach it
+  through pointwise and shape ops, and through which index map. It gives each node its colour.
+- *Backward slices* (:meth:`Flow.slice`): all that a value is computed from, down to given leaves.
+- *Dominators* (:meth:`Flow.dominators`): the values through which every path from an anchor to
+  some readers leads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from cklang.errors import error
+from cklang.fusion.graph import Node, build_graph
+from cklang.fusion.sites import Axes, compose, identity
+from cklang.ir.nodes import Function, Operation, Value
+from cklang.ir.ops import OPS, Kind
+from cklang.types import f32
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+__all__ = ["Flow", "Occurrence"]
+
+
+class Occurrence(NamedTuple):
+    """A node as seen through an index map from where a slice starts.
+
+    Transposes and broadcasts change the map on the way down and vanish; one value at two maps is
+    two occurrences.
+    """
+
+    node: int
+    axes: Axes
+
+
+class Flow:
+    """The graph of a function, each node with the attributes ``anchors`` and ``colour``.
+
+    ``anchors`` is the set of pairs (anchor, map from the node to it) that reach the node. The
+    ``colour`` is the anchor whose kernel can compute the node: the last one, in the function's
+    order, that reaches it with all axes running, in any order. Values that depend on no anchor,
+    or only on parts of one that are repeated, have none.
+    """
+
+    def __init__(self, function: Function, anchors: Collection[str]) -> None:
+        """Build and colour the graph; ``anchors`` are the ops that kernels are made of."""
+        self.function = function
+        self.graph: nx.MultiDiGraph = build_graph(function)
+        self._anchor_ops = anchors
+        self._ids = {value.name: node for node, value in enumerate(function.values())}
+        self._payloads: dict[int, Node] = dict(self.graph.nodes(data="node"))
+        self._uses = {node: self._uses_of(node) for node in self.graph}
+        self._colour()
+
+    def _uses_of(self, node: int) -> tuple[tuple[int, Axes | None], ...]:
+        """Return the in-edges of ``node`` in the order of its operands, as (source, axes)."""
+        edges = self.graph.in_edges(node, keys=True, data="axes")
+        ordered = sorted((key, source, axes) for source, _, key, axes in edges)
+        return tuple((source, axes) for _, source, axes in ordered)
+
+    def _colour(self) -> None:
+        """Solve reaching anchors: one pass in topological order, for the graph has no cycles."""
+        import networkx as nx
+
+        nodes = self.graph.nodes
+        for node in nx.topological_sort(self.graph):
+            reached = frozenset(self._reaching(node))
+            covering = (anchor for anchor, axes in reached if self._covers(anchor, axes))
+            nodes[node]["anchors"] = reached
+            nodes[node]["colour"] = max(covering, default=None)
+        nx.freeze(self.graph)
+
+    def _reaching(self, node: int) -> Iterator[tuple[int, Axes]]:
+        if self.is_anchor(node):
+            yield node, identity(self.value(node).type.rank)
+            return
+        for source, axes in self._uses[node]:
+            if axes is not None:
+                for anchor, inner in self.anchors(source):
+                    yield anchor, compose(axes, inner)
+
+    def _covers(self, anchor: int, axes: Axes) -> bool:
+        """Tell whether every axis runs with one of the anchor's, and none of those is missing."""
+        rank = self.value(anchor).type.rank
+        return len(axes) == rank and set(axes) == set(range(rank))
+
+    def id(self, value: Value) -> int:
+        """Return the node that defines ``value``."""
+        return self._ids[value.name]
+
+    def payload(self, node: int) -> Node:
+        """Return what ``node`` stands for."""
+        return self._payloads[node]
+
+    def value(self, node: int) -> Value:
+        """Return the value that ``node`` defines."""
+        return self._payloads[node].value
+
+    def operation(self, node: int) -> Operation | None:
+        """Return the operation that defines ``node``; None for a parameter."""
+        return self._payloads[node].operation
+
+    def kind(self, node: int) -> Kind | None:
+        """Return the kind of the op that defines ``node``; None for a parameter."""
+        operation = self.operation(node)
+        return None if operation is None else OPS[operation.op].kind
+
+    def is_anchor(self, node: int) -> bool:
+        """Tell whether a kernel is made of the op that defines ``node``."""
+        operation = self.operation(node)
+        return operation is not None and operation.op in self._anchor_ops
+
+    def anchors(self, node: int) -> frozenset[tuple[int, Axes]]:
+        """Return the anchors that reach ``node``, each with the map from the node to it."""
+        anchors: frozenset[tuple[int, Axes]] = self.graph.nodes[node]["anchors"]
+        return anchors
+
+    def colour(self, node: int) -> int | None:
+        """Return the anchor whose kernel can compute ``node``."""
+        colour: int | None = self.graph.nodes[node]["colour"]
+        return colour
+
+    def orientation(self, node: int) -> Axes:
+        """Return how its own anchor is seen from ``node``: straight if it is so at all."""
+        own = self.colour(node)
+        return min(
+            axes for anchor, axes in self.anchors(node) if anchor == own and None not in axes
+        )
+
+    def operands(self, node: int) -> tuple[int, ...]:
+        """Return the operands of ``node`` in order."""
+        return tuple(source for source, _ in self._uses[node])
+
+    def occurrence(self, node: int) -> Occurrence:
+        """Return ``node`` seen from itself."""
+        return Occurrence(node, identity(self.value(node).type.rank))
+
+    def below(self, use: Occurrence) -> tuple[Occurrence, ...]:
+        """Return the occurrences of an occurrence's operands, in order."""
+        return tuple(
+            Occurrence(source, compose(use.axes, axes))
+            for source, axes in self._uses[use.node]
+            if axes is not None
+        )
+
+    def ancestors(self, node: int) -> list[int]:
+        """Return the nodes that ``node`` depends on, in the function's order."""
+        import networkx as nx
+
+        return sorted(nx.ancestors(self.graph, node))
+
+    def slice(self, start: Occurrence, is_leaf: Callable[[Occurrence], bool]) -> nx.DiGraph:
+        """Return the backward slice of ``start``: an edge leads from a user to each operand.
+
+        The slice ends at occurrences without operands and at those that ``is_leaf`` holds for. A
+        user's edges are in the order of its operands, so that a postorder is one evaluation order.
+        """
+        import networkx as nx
+
+        cone = nx.DiGraph()
+        cone.add_node(start)
+        pending = [start]
+        while pending:
+            use = pending.pop()
+            if is_leaf(use):
+                continue
+            operands = self.below(use)
+            pending += [each for each in dict.fromkeys(operands) if each not in cone]
+            cone.add_edges_from((use, each) for each in operands)
+        return cone
+
+    def dominators(
+        self, colour: int, readers: Iterable[int], fixed: Collection[int]
+    ) -> list[int] | None:
+        """Return what dominates all ``readers`` in the flow from an anchor, the last value first.
+
+        The flow is the part of the graph that the anchor's kernel computes: without values of
+        other colours and without ``fixed``, which are stored anyway. Readers that the anchor does
+        not reach in it follow from these already. None if it reaches no reader.
+        """
+        import networkx as nx
+
+        def is_inside(node: int) -> bool:
+            return node not in fixed and self.colour(node) in (colour, None)
+
+        if colour in fixed:
+            return None
+        flow = nx.subgraph_view(self.graph, filter_node=is_inside)
+        # Releases of networkx differ in what they say of the start.
+        parents = {**nx.immediate_dominators(flow, colour), colour: None}
+        chains = [list(_chain(parents, node, colour)) for node in readers if node in parents]
+        if not chains:
+            return None
+        common = set(chains[0]).intersection(*chains[1:])
+        return [node for node in chains[0] if node in common]
+
+    def view(self, operand: int) -> list[Occurrence]:
+        """Return the path from an anchor's operand to the stored matrix that it is a view of.
+
+        Transposes are passed, and broadcasts that leave rows and columns alone: along a batch axis
+        the matrix may repeat.
+        """
+        path = [self.occurrence(operand)]
+        shape = self.value(operand).type.shape
+        while self.kind(path[-1].node) is Kind.SHAPE:
+            (below,) = self.below(path[-1])
+            if any(below.axes[axis] is None and shape[axis] != 1 for axis in (-2, -1)):
+                break
+            path.append(below)
+        return path
+
+    def is_computed(self, operand: int) -> bool:
+        """Tell whether an anchor's operand is neither stored nor written by another kernel."""
+        stored = self.view(operand)[-1].node
+        return self.operation(stored) is not None and self.colour(stored) is None
+
+    def is_outer(self, root: int, use: Occurrence) -> bool:
+        """Tell whether the kernel of ``root`` cannot compute ``use``: it belongs to another one.
+
+        So does a value of the root's own colour that sees the anchor with its axes the other way
+        round: an element's thread has no such accumulator.
+        """
+        colour, own = self.colour(use.node), self.colour(root)
+        if colour is None or colour != own:
+            return colour is not None
+        straight = self.orientation(root)
+        return all(
+            compose(use.axes, axes) != straight
+            for anchor, axes in self.anchors(use.node)
+            if anchor == own
+        )
+
+    def is_readers_work(self, node: int) -> bool:
+        """Tell whether readers of ``node`` make it themselves of what it is made of.
+
+        Transposes, broadcasts and the widening of a narrow float are: a narrow value is half the
+        memory.
+        """
+        operation = self.operation(node)
+        if operation is None:
+            return False
+        widens = operation.op == "cast" and operation.result.type.dtype == f32
+        return widens or self.kind(node) is Kind.SHAPE
+
+    def expect_operation(self, node: int) -> Operation:
+        """Return the operation that defines ``node``, which is no parameter."""
+        operation = self.operation(node)
+        if operation is None:
+            raise error("Z002", what=f"{self.value(node)} has no operation")
+        return operation
+
+
+def _chain(parents: dict[int, int | None], node: int, start: int) -> Iterator[int]:
+    """Yield ``node`` and its dominators up to ``start``, given each one's immediate dominator."""
+    yield node
+    while node != start:
+        parent = parents[node]
+        if parent is None:
+            raise error("Z002", what=f"node {node} has no dominator")
+        node = parent
+        yield node

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: MIT
+"""Calls of one op with different sizes, in as few launches as their kernels are different.
+
+Products of one signature share a launch: their arguments stand in a table in device memory, one
+row each, and the kernel looks up whose tile it computes. The host shim makes rows and launch, once;
+a repeated group writes its addresses into the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any
+
+from cklang.arch import ArchSpec
+from cklang.build.builder import Builder
+from cklang.device.arrays import Array
+from cklang.device.artifact import Artifact
+from cklang.device.device import Device
+from cklang.device.pinned_buffers import Upload
+from cklang.errors import error
+from cklang.families.gemm.bands import bands_of
+from cklang.families.gemm.host import GemmProblem, GemmShim
+from cklang.families.gemm.key import Algorithm, GemmKey, Signature
+from cklang.families.gemm.launch import request_of
+from cklang.families.gemm.layout import problem_of
+from cklang.families.gemm.problem import Problem
+from cklang.families.gemm.rules.problem import launchable, tiles_of
+from cklang.fusion.plan import FusedGemm, Plan
+from cklang.runtime.bind import Binding
+from cklang.runtime.call_plan import CallPlan, Step, touched
+from cklang.runtime.launch import describe
+from cklang.runtime.planner import layouts_of
+from cklang.runtime.record import LaunchRecord
+from cklang.runtime.workspace import Temporary, planned_workspace
+from cklang.selection.candidates import candidates
+from cklang.selection.rules import objections
+from cklang.selection.select import Request, find
+
+__all__ = ["Member", "prepare_group"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One call of the group and where its result goes."""
+
+    plan: Plan
+    binding: Binding
+    out: Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Product:
+    """One product of a launch."""
+
+    problem: Problem
+    slots: tuple[int, ...]
+    """For each input of the problem: which address of the call it is."""
+    moves: tuple[int, ...] = ()
+    """For each of them: bytes to add to the address; none for a product that is not cut."""
+
+
+def prepare_group(
+    members: Sequence[Member], device: Device, builder: Builder, request: Request
+) -> CallPlan:
+    """Return the launches of a group, with every kernel built and loaded.
+
+    Its addresses are those of the arguments, call by call, and then those of the results.
+
+    Raises:
+        CkUnsupportedError: G001, a member takes several kernels; G002, one has a batch; G004, one
+            is a convolution; K101, K102, G003, no algorithm fits every product of a launch.
+        CkValueError: A026, the arrays are in several places.
+    """
+    places = sorted({member.binding.place for member in members})
+    if len(places) > 1:
+        raise error("A026", where=", ".join(places))
+    arrays = [array for member in members for array in member.binding.arrays.values()]
+    pieces = [touched(array, written=False) for array in arrays]
+    pieces += [touched(member.out, written=True) for member in members]
+    steps: list[Step] = []
+    tables: list[Temporary] = []
+    for kernel, products in _by_signature(members):
+        key = _key(kernel, products, device.spec, request)
+        (artifact,) = builder.build_all([(key, kernel.functions)])
+        step, table = _step(artifact, products, device, len(pieces) + len(steps))
+        steps.append(step)
+        place = len(tables)
+        tables.append(Temporary(bytes=table.bytes, first=place, last=place))
+    workspace = planned_workspace(tables)
+    return CallPlan(device, steps, pieces, workspace, places[0], outs=len(members))
+
+
+def _by_signature(members: Sequence[Member]) -> Iterator[tuple[FusedGemm, list[_Product]]]:
+    """Yield the products of each signature, in the order of their first member."""
+    groups: dict[Signature, tuple[FusedGemm, list[_Product]]] = {}
+    first, result = 0, sum(len(member.binding.arrays) for member in members)
+    for index, member in enumerate(members):
+        plan, names = member.plan, list(member.binding.arrays)
+        if len(plan.kernels) != 1:
+            raise error("G001", name=plan.function.name, count=len(plan.kernels))
+        slots = {name: first + place for place, name in enumerate(names)}
+        slots[plan.function.results[0].name] = result + index
+        first += len(names)
+        (kernel,) = plan.kernels
+        if kernel.family not in ("gemm", "conv"):
+            raise error("G005", what="grouped", name=plan.function.name)
+        if not isinstance(kernel, FusedGemm):
+            raise error("G004", name=plan.function.name)
+        layouts = layouts_of(plan, member.binding, [member.out])
+        whole = problem_of(kernel, layouts, member.binding.dims, kernel.functions.digest)
+        for problem, band in () if whole is None else bands_of(whole):
+            if problem.batch:
+                raise error("G002", index=index, batch=problem.batch)
+            product = _Product(
+                problem=replace(problem, grouped=True),
+                slots=tuple(slots[each.value] for each in problem.inputs),
+                moves=band.moves,
+            )
+            groups.setdefault(product.problem.signature, (kernel, []))[1].append(product)
+    yield from groups.values()
+
+
+def _key(
+    kernel: FusedGemm, products: Sequence[_Product], spec: ArchSpec, request: Request
+) -> GemmKey:
+    """Return the key that serves all products: that of one of them, largest first, or any."""
+    given = [product.problem for product in products]
+    given.sort(key=lambda problem: problem.m * problem.n * problem.k, reverse=True)
+    signature = given[0].signature
+    chosen = (find(each, spec, request, kernel.functions).key.algorithm for each in given)
+    others = () if request.algorithm else candidates(signature, spec)
+    for algorithm in dict.fromkeys(chain(chosen, others)):
+        together = sum(tiles_of(problem, algorithm) for problem in given)
+        fits = launchable(together, algorithm, spec) is None
+        if fits and not any(_objects(algorithm, problem, spec) for problem in given):
+            return GemmKey(signature, algorithm, spec.name)
+    raise error("G003", count=len(given), arch=spec.name, signature=signature.layouts)
+
+
+def _objects(algorithm: Algorithm, problem: Problem, spec: ArchSpec) -> bool:
+    found = objections(algorithm, problem.signature, spec, problem)
+    return next(iter(found), None) is not None
+
+
+def _step(
+    artifact: Artifact, products: Sequence[_Product], device: Device, slot: int
+) -> tuple[Step, Upload]:
+    """Return the launch of all products and its table, which address ``slot`` is for."""
+    rows, patches, tiles = bytearray(), [], 0
+    for product in products:
+        problem, first = product.problem, tiles
+
+        def row(addresses: Sequence[int], problem: Problem = problem, first: int = first) -> Any:
+            return replace(request_of(problem, addresses), first_tile=first)
+
+        count = len(product.slots)
+        described = describe(device, artifact, GemmShim, row, count, problem)
+        moves = product.moves or (0,) * count
+        before = len(rows) // 8
+        patches += [
+            (before + word, address, bytes_)
+            for place, (address, bytes_) in enumerate(zip(product.slots, moves, strict=True))
+            for word in described.words(place)
+        ]
+        rows += described.shape.kernarg
+        tiles += described.shape.grid[0]
+    some = products[0].problem
+    blocks = device.spec.compute_units * artifact.key.algorithm.block_per_cu
+
+    def launch(addresses: Sequence[int]) -> GemmProblem:
+        # The extents are those of any product; rows and tiles are counted apart.
+        *operands, groups = addresses
+        return replace(
+            request_of(some, operands),
+            blocks=blocks,
+            groups=groups,
+            group_count=len(products),
+            first_tile=tiles,
+        )
+
+    last = len(some.inputs)
+    described = describe(device, artifact, GemmShim, launch, last + 1, some)
+    shape = described.shape
+    table = Upload(device, bytes(rows), patches)
+    step = Step(
+        launch=device.launch(described.function, shape.grid, shape.block, shape.kernarg),
+        patches=tuple((word, slot) for word in described.words(last)),
+        record=LaunchRecord(artifact=artifact, problem=some, grid=shape.grid, block=shape.block),
+        workspace=slot,
+        zeroed=0,
+        table=table,
+    )
+    return step, table

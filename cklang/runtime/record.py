@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: MIT
+"""What was called, as frozen data for ``op.last``, ``explain`` and the CLI."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cklang.device.artifact import Artifact
+from cklang.device.resources import Resources
+from cklang.keys import AnyKey
+
+__all__ = ["CallRecord", "LaunchRecord"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchRecord:
+    """One launch of a call."""
+
+    artifact: Artifact
+    problem: object
+    """What it was launched for; of kernels that only move data, in words."""
+    grid: tuple[int, int, int]
+    """Workgroups."""
+    block: tuple[int, int, int]
+    """Threads of a workgroup."""
+
+    @property
+    def key(self) -> AnyKey:
+        """The key of the kernel that ran."""
+        return self.artifact.key
+
+    @property
+    def resources(self) -> Resources:
+        """What the kernel takes of the GPU."""
+        return self.artifact.resources
+
+    def __str__(self) -> str:
+        artifact = self.artifact
+        steps = ", ".join(
+            f"{name} from the cache" if step["cached"] else f"{name} {step['seconds']:.2f} s"
+            for name, step in artifact.steps.items()
+        )
+        grid, block = ("x".join(map(str, extents)) for extents in (self.grid, self.block))
+        built = "from the cache" if artifact.cached else f"{artifact.seconds:.2f} s ({steps})"
+        return "\n".join(
+            [
+                f"kernel       {artifact.key}",
+                f"generated    {artifact.source}",
+                f"code object  {artifact.code_object}",
+                f"build        {built}",
+                f"launch       grid {grid} workgroups of {block} threads",
+                f"resources    {self.resources}",
+            ]
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallRecord:
+    """The last call of an op."""
+
+    op: str
+    device: str
+    """As people read it: ``emulated gfx942``."""
+    emulated: bool
+    launches: tuple[LaunchRecord, ...]
+    """Empty when the result had no element."""
+    instructions: int | None
+    """Wave instructions that the emulator executed for this call.
+
+    None on a real GPU, for a call that launched nothing or did not wait for its launches (its
+    arrays are a GPU's), and when another call has run on the device since: read the record before
+    the next call.
+    """
+    engine_ns: int | None
+    """Time the emulator spent executing them, in nanoseconds; None as above."""
+    memoised: bool
+    """Whether the call went straight from its arguments to the launch."""
+
+    def __str__(self) -> str:
+        memoised = ", plan memoised" if self.memoised else ""
+        lines = [f"device       {self.device}{memoised}", *map(str, self.launches)]
+        if self.instructions is not None and self.engine_ns is not None:
+            lines.append(f"executed     {self.instructions} wave instructions")
+            lines.append(f"engine time  {self.engine_ns / 1e6:.2f} ms")
+        return "\n".join(lines)
+
+    @property
+    def cached(self) -> bool:
+        """Whether every kernel was found in the cache when its plan was made."""
+        return all(launch.artifact.cached for launch in self.launches)

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: MIT
+"""What is measured, as plain data that another process or machine can make again.
+
+A task is one kernel of one call: the program as IR text, which of its kernels, and how each value
+lies in memory. Operands are made where the task is measured, from a seed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from cklang.codec import decode, encode
+from cklang.errors import error
+from cklang.families import FAMILIES, family_of
+from cklang.families.attention.plan import FusedAttention
+from cklang.families.attention.problem import AttentionGradCase
+from cklang.families.attention_backward.stages import GradientKind, forward_case, grad_case
+from cklang.families.tensor_layout import TensorLayout
+from cklang.fusion.functions import Functions
+from cklang.fusion.plan import AnyKernel, Plan
+from cklang.fusion.unfuse import kernel_program
+from cklang.ir.nodes import Function
+from cklang.ir.printer import print_function
+from cklang.runtime.placeholder_arguments import packed_arguments
+from cklang.runtime.planner import layouts_of
+
+if TYPE_CHECKING:
+    from cklang.runtime.bind import Binding
+    from cklang.runtime.op import Op
+
+__all__ = ["Call", "TuningTask", "attention_of", "problem_text", "tasks_of", "tasks_of_call"]
+
+Call = Mapping[str, Any] | Sequence[Any]
+"""Names for :func:`packed_arguments`; or the arguments of a call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TuningTask:
+    """One kernel of one call."""
+
+    function: str
+    """The program for the call's dtypes and constants, as IR text."""
+    kernel: int
+    """Which of the kernels that fusion makes of it."""
+    layouts: tuple[TensorLayout, ...]
+    """How each input of the kernel lies in memory, and then its results."""
+    dims: tuple[tuple[str, int], ...]
+    splits: int = 1
+    """Workgroups that share the keys of a tile of queries."""
+    gradient: GradientKind | None = None
+    """The gradients of an attention that are measured in its place."""
+
+    @property
+    def fused(self) -> AnyKernel:
+        """The kernel as fusion made it."""
+        return _planned(self.function).kernels[self.kernel]
+
+    @property
+    def program(self) -> Function:
+        """What the kernel computes, as a program of its own."""
+        return kernel_program(_planned(self.function).function, self.fused)
+
+    @property
+    def places(self) -> dict[str, TensorLayout]:
+        """The layout of each value by its name in the program."""
+        kernel = self.fused
+        names = (value.name for value in (*kernel.inputs, *kernel.results))
+        return dict(zip(names, self.layouts, strict=True))
+
+    @property
+    def functions(self) -> Functions:
+        """What fills the kernel's stencil."""
+        problem = self.problem
+        if isinstance(problem, AttentionGradCase):
+            return problem.functions
+        return family_of(problem.signature).functions_of(problem, self.fused.functions)
+
+    @property
+    def problem(self) -> Any:
+        """The problem that the kernel is selected and launched for.
+
+        Raises:
+            CkValueError: A030-A036, strides; I045, heads do not fit; N008, the result has no
+                element.
+        """
+        kernel, dims = self.fused, dict(self.dims)
+        if self.gradient is not None:
+            forward = forward_case(attention_of(kernel), self.places, dims)
+            return grad_case(forward, self.gradient.deterministic, self.gradient.bias)
+        family = FAMILIES[kernel.family]
+        problem = family.problem(kernel, self.places, dims)
+        if problem is None:
+            raise error("N008", name=kernel.name)
+        return family.variants(problem, self.splits)[0]
+
+    def in_splits(self, count: int) -> TuningTask:
+        """Return the same with the keys shared by ``count`` workgroups."""
+        return replace(self, splits=count)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the form that :meth:`from_json` reads."""
+        data: dict[str, Any] = encode(self)
+        return data
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> TuningTask:
+        """Read it back."""
+        return decode(TuningTask, dict(data), "tuning task")
+
+
+def attention_of(kernel: AnyKernel) -> FusedAttention:
+    """Return a kernel that is an attention.
+
+    Raises:
+        CkInternalError: Z002, it is none.
+    """
+    if not isinstance(kernel, FusedAttention):
+        raise error("Z002", what=f"{kernel.name} is taken for an attention")
+    return kernel
+
+
+@lru_cache(maxsize=64)
+def _planned(text: str) -> Plan:
+    from cklang.fusion.partition import plan_of
+    from cklang.ir.parser import parse_function
+
+    return plan_of(parse_function(text))
+
+
+def tasks_of(op: Op, call: Call, gradient: GradientKind | None = None) -> tuple[TuningTask, ...]:
+    """Return the tasks of a call: its kernels whose result has an element, in launch order.
+
+    Args:
+        op: What is called.
+        call: The extents of its dims, its dtype variables and constants (operands are packed
+            then), or its arguments.
+        gradient: Which gradients of it instead: :func:`cklang.attention_grad`.
+
+    Raises:
+        CkError: What the call raises.
+    """
+    args = () if isinstance(call, Mapping) else tuple(call)
+    kwargs = packed_arguments(op.program.signature, call) if isinstance(call, Mapping) else {}
+    return op.tuning_tasks(args, kwargs, gradient)
+
+
+def tasks_of_call(
+    plan: Plan, binding: Binding, gradient: GradientKind | None = None
+) -> Iterator[TuningTask]:
+    """Yield the tasks of a bound call.
+
+    Args:
+        plan: What fusion made of the op.
+        binding: The call.
+        gradient: Which gradients of its one attention instead.
+    """
+    layouts = layouts_of(plan, binding, None)
+    text = print_function(plan.function)
+    for index, kernel in enumerate(plan.kernels):
+        # Copies around a kernel are not part of it.
+        places = FAMILIES[kernel.family].own_layouts(kernel, layouts)
+        values = (*kernel.inputs, *kernel.results)
+        problem = FAMILIES[kernel.family].problem(kernel, layouts, binding.dims)
+        if problem is None:
+            continue
+        task = TuningTask(
+            function=text,
+            kernel=index,
+            layouts=tuple(places[value.name] for value in values),
+            dims=tuple(binding.dims.items()),
+            gradient=gradient,
+        )
+        if gradient is None or task.problem.forward.has_scores:
+            yield task
+
+
+def problem_text(problem: Any) -> str:
+    """Return all that a problem's cost depends on, as canonical JSON; names are not part of it."""
+    facts = family_of(problem.signature).problem_facts(problem)
+    data = {"signature": encode(problem.signature), "problem": _nameless(facts)}
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def _nameless(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {k: _nameless(v) for k, v in data.items() if k != "value" and k[0] != "_"}
+    if isinstance(data, list):
+        return [_nameless(item) for item in data]
+    return data

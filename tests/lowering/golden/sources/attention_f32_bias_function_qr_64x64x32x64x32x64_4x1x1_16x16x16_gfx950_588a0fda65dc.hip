@@ -1,0 +1,101 @@
+// CK Tile attention made by cklang: o = softmax(score(scale * q k')) v.
+// Key: {"algorithm": {"block_per_cu": 1, "pad_d": true, "pad_dv": true, "pad_k": true, "pad_q": true, "pipeline": "qr", "tile": [64, 64, 32, 64, 32, 64], "vector": 4, "warp_tile": [16, 16, 16], "warps": [4, 1, 1]}, "arch": "gfx950", "family": "attention", "signature": {"dropout": false, "dtype": "f32", "dtype_bias": "f16", "dtype_o": "f32", "functions": "", "lse": true, "mask": "function", "output": false, "packed": false, "paged": false, "score": "bias", "split": true}, "version": 3}
+
+#if !defined(__HIP_DEVICE_COMPILE__)
+
+// The host shim.
+#include "cklang/describe_attention.hpp"
+
+CK_ATTENTION_HOST_SHIM(
+    .tile_q     = 64,
+    .tile_k     = 64,
+    .tile_d     = 64,
+    .tile_dv    = 64,
+    .pad_q      = true,
+    .pad_k      = true,
+    .pad_d      = true,
+    .pad_dv     = true,
+    .vector     = 4,
+    .bytes      = 4,
+    .bytes_o    = 4,
+    .bytes_bias = 2,
+    .threads    = 256,
+    .score      = cklang::Score::bias,
+    .mask       = cklang::Mask::function,
+    .lse        = true,
+    .dropout    = false,
+    .packed     = false,
+    .split      = true,
+    .paged      = false)
+
+#else
+
+#include "cklang/attention.hpp"
+#include "ck_tile/ops/fmha/pipeline/block_fmha_pipeline_qr_ks_vs.hpp"
+
+// Signature: what is computed.
+using Type  = float; // q, k, v and the weights
+using TypeO = float;
+
+constexpr auto score = cklang::Score::bias;
+constexpr auto mask  = cklang::Mask::function;
+constexpr bool split = true; // workgroups share the keys of a row
+constexpr bool paged = false; // K and V lie in pages
+constexpr bool output = false; // a function makes of o what is stored
+
+// Algorithm: how.
+using Shape = ck_tile::TileFmhaShape<ck_tile::sequence<64, 64, 32, 64, 32, 64>, // tile: m0, n0, k0, n1, k1, k0max
+                                     ck_tile::sequence<4, 1, 1>, // warps
+                                     ck_tile::sequence<16, 16, 16>, // warp_tile
+                                     ck_tile::sequence<4, 1, 1>,
+                                     ck_tile::sequence<16, 16, 16>,
+                                     true>; // rows of V are contiguous
+
+using Traits = ck_tile::TileFmhaTraits<true, // pad_q
+                                       true, // pad_k
+                                       true, // pad_d
+                                       true, // pad_dv
+                                       false, // soft cap
+                                       ck_tile::BlockAttentionBiasEnum::ELEMENTWISE_BIAS, // score
+                                       false,
+                                       true, // lse
+                                       false, // dropout
+                                       false, // 8-bit types are scaled
+                                       1>; // block_per_cu
+
+using Problem = ck_tile::BlockFmhaPipelineProblem<Type,
+                                                  Type,
+                                                  Type,
+                                                  float,
+                                                  float,
+                                                  ck_tile::half_t, // bias
+                                                  uint8_t,
+                                                  float,
+                                                  Type,
+                                                  float,
+                                                  TypeO,
+                                                  Shape,
+                                                  false, // packed sequences
+                                                  cklang::Variant<mask, score>,
+                                                  cklang::MaskType<mask, score, split>,
+                                                  false,
+                                                  Traits>;
+
+using Pipeline = ck_tile::BlockFmhaPipelineQRKSVS<Problem>;
+using Kernel   = cklang::AttentionKernel<Pipeline, mask, score, 4, split, paged, output>;
+
+static_assert(Kernel::block_size == 256);
+
+// ck_mask: open in a stencil, defined at the end of this file otherwise.
+// The kernel.
+extern "C" __global__ __launch_bounds__(Kernel::block_size, 1) void
+ck_attention_f32_f32_64x64x32x64x32x64(cklang::AttentionArgs args)
+{
+    Kernel::run(args);
+}
+
+#endif
+
+#include "cklang/math.h"
+#include "cklang/attention_hole.h"
+CK_FUNCTION int ck_mask(CK_ATTENTION_PARAMS) { return (i + j + h) % 3 != 0; }

@@ -1,0 +1,29 @@
+// Made by cklang: the parts of attention that splits of the keys gave, combined.
+// Key: {"algorithm": null, "arch": "gfx942", "family": "combine", "signature": {"dtype_o": "f16", "functions": "", "lse": true, "output": false}, "version": 3}
+
+#if !defined(__HIP_DEVICE_COMPILE__)
+
+// The host shim.
+#include "cklang/describe_combine.hpp"
+
+CK_COMBINE_HOST_SHIM(
+    .bytes_o = 2,
+    .lse     = true)
+
+#else
+
+#include "cklang/attention_combine.hpp"
+
+using Kernel = cklang::CombineKernel<ck_tile::half_t, // o
+                                     true, // lse
+                                    false>; // what is stored of o: a function
+
+// The kernel.
+extern "C" __global__ __launch_bounds__(Kernel::threads) void
+ck_attention_combine_f16(cklang::AttentionArgs args)
+{
+    Kernel::run(args);
+}
+
+#endif
+

@@ -26,19 +26,19 @@ from pathlib import Path
 
 from cklang.arch import arch
 from cklang.build.steps import compile_headers, compile_host, compile_stencil, link_fill
-from cklang.families.attention.functions import attention_fill
 from cklang.families.attention.key import AttentionKey, AttentionSignature, MaskKind, ScoreKind
 from cklang.families.attention.lower import lower_attention
 from cklang.families.attention.space import attention_algorithms
+from cklang.fusion.functions import Functions
 from cklang.hipcc import driver
-from cklang.ir.parser import parse
+from cklang.ir.parser import parse_function
 from cklang.lowering.headers import PRECOMPILED_ATTENTION
 from cklang.toolchain.compilers import find_ck_tree, find_toolchain
 from cklang.types import f16
 
 ARCH = "gfx942"
 INDICES = "%b: i32[], %h: i32[], %i: i32[], %j: i32[], %q_len: i32[], %k_len: i32[]"
-SCORE = f"""
+SCORE = parse_function(f"""
 func @score(%s: f32[], {INDICES}, %d0: f32[H], %d1: i32[B, S]) -> f32[] {{
   %0: i32[] = sub(%j, %i)
   %1: f32[] = cast(%0) {{to = f32}}
@@ -48,15 +48,15 @@ func @score(%s: f32[], {INDICES}, %d0: f32[H], %d1: i32[B, S]) -> f32[] {{
   %5: f32[] = tanh(%4)
   return %5
 }}
-"""
-MASK = f"""
+""")
+MASK = parse_function(f"""
 func @mask({INDICES}, %d0: f32[H], %d1: i32[B, S]) -> bool[] {{
   %0: i32[] = element(%d1, %b, %i)
   %1: i32[] = element(%d1, %b, %j)
   %2: bool[] = eq(%0, %1)
   return %2
 }}
-"""
+""")
 UNIT = "*d{size}_fp16_batch*_{pipeline}_vr_psskddv_nlogits_nbias_mask_nlse_ndropout_nskip*"
 FLAGS = (
     "-std=c++20 -DNDEBUG -w -DCK_TILE_FMHA_FWD_FAST_EXP2=1 -fgpu-flush-denormals-to-zero "
@@ -105,9 +105,7 @@ def measure(size: int) -> None:
     """Print the rows of one head size."""
     toolchain, tree = find_toolchain(), find_ck_tree()
     wanted = key(size)
-    score, mask = (parse(text).functions[0] for text in (SCORE, MASK))
-    fill = attention_fill(score, mask)
-    source = lower_attention(wanted, fill)
+    source = lower_attention(wanted, Functions(score=SCORE, mask=MASK))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for step_name in ("headers", "stencil", "host", "fill", "upstream"):
@@ -130,15 +128,14 @@ def measure(size: int) -> None:
                 source.stencil, ARCH, folder / "host", toolchain, tree
             ),
             "both functions": lambda: link_fill(
-                folder / "stencil" / "stencil.bc", fill, ARCH, folder / "fill", toolchain
+                folder / "stencil" / "stencil.bc", source.fill, ARCH, folder / "fill", toolchain
             ),
             "upstream's unit": upstream(size, wanted.algorithm.pipeline.value, folder / "upstream"),
         }
         for what, step in steps.items():
             show(size, what, step)
-        for what, alone in (("a score", (score, None)), ("a mask", (None, mask))):
-            text = attention_fill(*alone)
-            some = lower_attention(key(size, *(each is not None for each in alone)), text)
+        for what, alone in (("a score", Functions(score=SCORE)), ("a mask", Functions(mask=MASK))):
+            some = lower_attention(key(size, "score" in alone, "mask" in alone), alone)
             part = folder / what
             part.mkdir()
             stencil = compile_stencil(
@@ -150,7 +147,7 @@ def measure(size: int) -> None:
                 precompiled=precompiled,
                 halves=some.halves,
             )
-            show(size, what, partial(link_fill, stencil.file, text, ARCH, part, toolchain))
+            show(size, what, partial(link_fill, stencil.file, some.fill, ARCH, part, toolchain))
 
 
 def show(size: int, what: str, step: Callable[[], object]) -> None:

@@ -7,7 +7,6 @@ Wall seconds and processor seconds are both printed: on a busy machine compare t
 
 from __future__ import annotations
 
-import hashlib
 import os
 import tempfile
 import time
@@ -25,21 +24,24 @@ from cklang.build.steps import (
 )
 from cklang.families.gemm.key import DKind, DOperand, GemmKey, Layout, Signature
 from cklang.families.gemm.lower import lower
-from cklang.ir.parser import parse
+from cklang.fusion.functions import Functions
+from cklang.ir.parser import parse_function
 from cklang.selection.candidates import candidates
 from cklang.toolchain.compilers import find_ck_tree, find_toolchain
 from cklang.types import f16, f32
 
 ARCH = "gfx942"
 
-EPILOGUE = """
+EPILOGUE = Functions(
+    epilogue=parse_function("""
 func @epilogue(%acc: f32[], %d0: f32[], %d1: f32[]) -> f32[] {
   %0: f32[] = add(%acc, %d0)
   %1: f32[] = gelu(%0)
   %2: f32[] = add(%1, %d1)
   return %2
 }
-"""
+""")
+)
 
 
 def _key() -> GemmKey:
@@ -51,7 +53,7 @@ def _key() -> GemmKey:
         layout_a=Layout.ROW,
         layout_b=Layout.COL,
         d=(DOperand(dtype=f16, kind=DKind.ROW), DOperand(dtype=f16, kind=DKind.FULL)),
-        epilogue=hashlib.sha256(EPILOGUE.encode()).hexdigest(),
+        functions=EPILOGUE.digest,
     )
     return GemmKey(signature, candidates(signature, ARCH)[0], ARCH)
 
@@ -68,7 +70,7 @@ def timed(step: Callable[[], object]) -> tuple[float, float]:
 def main() -> None:
     """Print the table."""
     toolchain, tree = find_toolchain(), find_ck_tree()
-    source = lower(_key(), parse(EPILOGUE).functions[0])
+    source = lower(_key(), EPILOGUE)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         device, host = folder / "device", folder / "host"

@@ -27,7 +27,6 @@ import cklang as ck
 from cklang.build import code_object, steps
 from cklang.build.builder import shared_builder
 from cklang.runtime.op import Op
-from cklang.runtime.planner import wanted
 
 M, N, K = ck.dims("M N K")
 B, H, S, T, D = ck.dims("B H S T D")
@@ -141,10 +140,10 @@ def instructions(assembly: str) -> Iterator[str]:
 
 def compare(op: Op, args: tuple[Any, ...], gpu: str) -> Comparison:
     """Build the first kernel of a call both ways."""
-    key, filling = wanted(op._choices(args, {}, None, f"emu:{gpu}")[0])
+    stage = op._choices(args, {}, None, f"emu:{gpu}")[0].main
     builder = shared_builder()
-    source, tools = builder.source(key, filling), builder.toolchain
-    stencil = builder.stencil_of(key, source).bitcode
+    source, tools = builder.source(stage.key, stage.functions), builder.toolchain
+    stencil = builder.stencil_of(stage.key, source).bitcode
     streams, facts = [], []
     with tempfile.TemporaryDirectory() as name:
         for way in ("filled", "source"):

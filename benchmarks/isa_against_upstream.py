@@ -19,11 +19,14 @@ from cklang.build import code_object
 from cklang.build.steps import assembly, compile_inline, compile_stencil, link_fill
 from cklang.families.gemm.key import Algorithm, GemmKey, Layout, Signature
 from cklang.families.gemm.lower import lower
-from cklang.ir.parser import parse
+from cklang.fusion.functions import Functions
+from cklang.ir.parser import parse_function
 from cklang.toolchain.compilers import CkTree, Toolchain, find_ck_tree, find_toolchain
 from cklang.types import f16, f32
 
-_IDENTITY = "func @epilogue(%acc: f32[]) -> f32[] {\n  return %acc\n}\n"
+_IDENTITY = Functions(
+    epilogue=parse_function("func @epilogue(%acc: f32[]) -> f32[] {\n  return %acc\n}")
+)
 _ALGORITHM = Algorithm(
     tile=(128, 128, 32),
     warps=(2, 2, 1),
@@ -52,10 +55,10 @@ def _ours(folder: Path, toolchain: Toolchain, tree: CkTree) -> dict[str, Counter
         dtype_e=f16,
         layout_a=Layout.ROW,
         layout_b=Layout.COL,
-        epilogue="0" * 64,
+        functions=_IDENTITY.digest,
     )
     key = GemmKey(signature, _ALGORITHM, upstream_unit.ARCH)
-    source = lower(key, parse(_IDENTITY).functions[0])
+    source = lower(key, _IDENTITY)
     compile_stencil(source.stencil, key.arch, folder, toolchain, tree)
     link_fill(folder / "stencil.bc", source.fill, key.arch, folder, toolchain)
     step = assembly(folder / "stencil.bc", source.fill, key.arch, folder, toolchain)

@@ -21,8 +21,7 @@ from pathlib import Path
 
 from cklang import knobs
 from cklang.families.gemm.synthetic import problem
-from cklang.fusion.plan import epilogue_hash
-from cklang.ir.nodes import Function
+from cklang.fusion.functions import Functions
 from cklang.ir.parser import parse_function
 from cklang.selection.registry import Registry
 from cklang.selection.space import pattern
@@ -42,18 +41,18 @@ TILES = (
 EPILOGUES = ("relu", "gelu", "silu", "tanh", "sigmoid", "exp")
 
 
-def region(op: str) -> Function:
-    """An epilogue of one function."""
+def epilogue(op: str) -> Functions:
+    """An epilogue of one op."""
     text = f"func @epilogue(%acc: f32[]) -> f32[] {{\n  %0: f32[] = {op}(%acc)\n  return %0\n}}"
-    return parse_function(text)
+    return Functions(epilogue=parse_function(text))
 
 
 def registry(tiles: int, epilogues: int) -> Registry:
     """Declare ``tiles`` times ``epilogues`` fp16 kernels with the widest accesses."""
     made = Registry("benchmark")
     for op in islice(EPILOGUES, epilogues):
-        function = region(op)
-        signature = problem(1, 1, 1, a=f16, epilogue=epilogue_hash(function)).signature
+        functions = epilogue(op)
+        signature = problem(1, 1, 1, a=f16, functions=functions.digest).signature
         for tile, warp_tile in islice(TILES, tiles):
             wide = pattern(
                 tile=tile,
@@ -63,7 +62,7 @@ def registry(tiles: int, epilogues: int) -> Registry:
                 vector_b=8,
                 vector_e=8,
             )
-            made.declare(signature, function, ARCH, wide)
+            made.declare(signature, functions, ARCH, wide)
     return made
 
 

@@ -13,7 +13,7 @@ from itertools import islice
 from cklang.families.gemm.key import GemmKey
 from cklang.families.gemm.problem import Problem
 from cklang.families.gemm.synthetic import problem
-from cklang.fusion.plan import epilogue_hash
+from cklang.fusion.functions import Functions
 from cklang.ir.parser import parse_function
 from cklang.selection.registry import Registry
 from cklang.selection.select import select
@@ -22,12 +22,14 @@ from cklang.selection.space import enumerate_legal, pattern
 ARCH = "gfx942"
 KERNELS = 500
 PROBLEMS = 400
-PASS = parse_function("func @epilogue(%acc: f32[]) -> f32[] {\n  return %acc\n}")
+PASS = Functions(
+    epilogue=parse_function("func @epilogue(%acc: f32[]) -> f32[] {\n  return %acc\n}")
+)
 
 
 def made(m: int, n: int, k: int) -> Problem:
     """A problem of the registered signature."""
-    return problem(m, n, k, epilogue=epilogue_hash(PASS))
+    return problem(m, n, k, functions=PASS.digest)
 
 
 def registry() -> Registry:

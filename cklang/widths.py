@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-__all__ = ["ACCESS_BYTES", "BUFFER_BYTES", "DWORD_BYTES", "I32_MAX"]
+__all__ = ["ACCESS_BYTES", "BUFFER_BYTES", "DWORD_BYTES", "I32_MAX", "PACKED_ROW"]
 
 DWORD_BYTES = 4
 """Bytes of a dword, the unit of registers, of LDS banks and of buffer loads."""
@@ -14,6 +14,10 @@ ACCESS_BYTES = 16
 BUFFER_BYTES = 1 << 31
 """Bytes that a tensor may span: buffer instructions take 32-bit byte offsets, and CK Tile uses the
 lower half of them."""
+
+PACKED_ROW = 32
+"""Elements that rows of 4-bit types are a multiple of, 16 bytes: the widest access stays in its
+row."""
 
 I32_MAX = (1 << 31) - 1
 """The largest index, extent or count that a 32-bit integer of a kernel holds."""

@@ -69,7 +69,7 @@ def main() -> None:
     y = bottleneck(*args)
     assert bottleneck.last is not None
     for launch in bottleneck.last.launches:
-        print(f"{launch.artifact.gemm.algorithm.special.value:16} {launch.problem}")
+        print(f"{launch.key.algorithm.special.value:16} {launch.problem}")
     result = report(bottleneck, args, y)
     print(result)
     result.check()

@@ -52,14 +52,14 @@ def results_on_device(monkeypatch: pytest.MonkeyPatch) -> None:
     from cklang.device.device import open_device
     from tests.support.streams import on_device
 
-    new = arrays.empty
+    new = arrays.maker
 
-    def empty(shape: Any, dtype: Any, library: Any, place: str = arrays.HOST) -> Any:
+    def maker(shape: Any, dtype: Any, library: Any, place: str = arrays.HOST) -> Any:
         if place == arrays.HOST:
             return new(shape, dtype, library)
-        return on_device(open_device("emu:gfx942"), np.empty(shape, dtype.numpy))
+        return lambda: on_device(open_device("emu:gfx942"), np.empty(shape, dtype.numpy))
 
-    monkeypatch.setattr(arrays, "empty", empty)
+    monkeypatch.setattr(arrays, "maker", maker)
 
 
 @pytest.fixture(params=["the default stream", "a stream of the caller's"])

@@ -17,8 +17,8 @@ from cklang.families.gemm.key import DKind
 from cklang.families.gemm.problem import Problem
 from cklang.families.gemm.synthetic import problem
 from cklang.fusion.functions import Functions
+from cklang.ir.casts import CASTS
 from cklang.ir.nodes import Function
-from cklang.ir.ops import CASTS
 from cklang.ir.parser import parse_function
 from cklang.types import DType, Kind, f32, i32
 

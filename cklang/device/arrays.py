@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ __all__ = [
     "extent_of",
     "index_of",
     "is_scalar",
+    "maker",
     "planned",
     "read",
     "scalar",
@@ -321,13 +323,25 @@ def empty(shape: tuple[int, ...], dtype: DType, library: Library, place: str = H
     Raises:
         CkValueError: A047, the arrays are on a GPU and of a library that is only read.
     """
+    return maker(shape, dtype, library, place)()
+
+
+def maker(
+    shape: tuple[int, ...], dtype: DType, library: Library, place: str = HOST
+) -> Callable[[], Any]:
+    """Return a function that makes an array of :func:`empty` at each call.
+
+    Raises:
+        CkValueError: A047, as :func:`empty`.
+    """
     if library is Library.NUMPY:
         if place != HOST:
             raise error("A047", place=place)
-        return np.empty(shape, dtype.numpy)
+        return partial(np.empty, shape, dtype.numpy)
+    torch = torch_module()
     torch_dtype = {mine: theirs for theirs, mine in _torch_dtypes().items()}[dtype]
-    device = "cpu" if place == HOST else place.replace("hip", "cuda")
-    return torch_module().empty(shape, dtype=torch_dtype, device=device)
+    device = torch.device("cpu" if place == HOST else place.replace("hip", "cuda"))
+    return partial(torch.empty, shape, dtype=torch_dtype, device=device)
 
 
 def planned(shape: tuple[int, ...], dtype: DType, library: Library, place: str = HOST) -> Array:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import logging
 import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -20,10 +21,13 @@ from cklang import knobs
 from cklang.arch import ArchSpec, all_archs, arch
 from cklang.build import places
 from cklang.device.arrays import HOST, index_of
+from cklang.device.hip_calls import hip_calls
+from cklang.device.scratch import Scratch
 from cklang.errors import CkError, error
 from cklang.toolchain.log import logger, say_once
 
 __all__ = [
+    "PAST_LAUNCHES",
     "Device",
     "Effort",
     "Function",
@@ -42,6 +46,9 @@ _KERNEL_DRIVER = Path("/dev/kfd")
 # From hip_runtime_api.h: the argument buffer of a launch, its size, and the end of that list.
 _BUFFER_POINTER, _BUFFER_SIZE, _BUFFER_END = 1, 2, 3
 _HOST_TO_DEVICE, _DEVICE_TO_HOST = "hipMemcpyHostToDevice", "hipMemcpyDeviceToHost"
+
+PAST_LAUNCHES = 8
+"""Of how many launches an emulated device remembers what they took."""
 
 _mode: str | None = None
 _mode_lock = threading.Lock()
@@ -87,6 +94,7 @@ class Device:
     """Whether kernels use host memory in place; else arrays are copied to the device and back."""
     calls: list[int] = field(default_factory=lambda: [0], compare=False, repr=False)
     """How many calls have run here, as its only element."""
+    scratch: Scratch = field(default_factory=Scratch, compare=False, repr=False)
 
     def __str__(self) -> str:
         return _words(self.name, self.spec, self.emulated)
@@ -107,7 +115,9 @@ class Device:
 
     def activate(self) -> None:
         """Make it the device of this thread."""
-        check(self, "hipSetDevice", _hip().hipSetDevice(self.index))
+        status = hip_calls().set_device(self.index)
+        if status:
+            raise _refused(self, "hipSetDevice", status)
 
     def launch(
         self,
@@ -117,7 +127,7 @@ class Device:
         kernarg: bytes,
     ) -> Launch:
         """Prepare a launch whose arguments are ``kernarg`` until they are changed."""
-        return Launch(_hip(), self, function, (*grid, *block), kernarg)
+        return Launch(function, (*grid, *block), kernarg)
 
     def synchronize(self, stream: int | None = None) -> None:
         """Wait until everything launched on ``stream`` is done.
@@ -125,16 +135,35 @@ class Device:
         Raises:
             CkDeviceError: D003 or an E row, a kernel faulted.
         """
-        check(self, "hipStreamSynchronize", _hip().hipStreamSynchronize(stream))
+        pointer = None if stream is None else ctypes.c_void_p(stream)
+        status = hip_calls().synchronize(pointer)
+        if status:
+            raise _refused(self, "hipStreamSynchronize", status)
 
-    def effort(self) -> Effort | None:
-        """Return what the last launch took on the emulated device; None on a real one."""
+    def effort(self, launches: int = 1) -> Effort | None:
+        """Return what the last launches took on the emulated device; None on a real one.
+
+        Raises:
+            CkDeviceError: E003, more than :data:`PAST_LAUNCHES`, or than there were.
+        """
         if not self.emulated:
             return None
         from cklang import emulator
 
-        stats = emulator.stats(self.index)
+        stats = emulator.stats(self.index, launches)
         return Effort(instructions=stats.instructions, engine_ns=stats.nanoseconds)
+
+    @property
+    def promise_to_wait(self) -> Callable[[int], None]:
+        """How a thread says that it waits for what it launches, as an emulated device can use.
+
+        Called with 1 before the launches, and with 0 if there is no wait after all.
+        """
+        if not self.emulated:
+            return _ignore
+        from cklang import emulator
+
+        return emulator.promise_to_wait()
 
     def allocate(self, size: int) -> int:
         """Return the address of ``size`` new bytes of device memory."""
@@ -149,6 +178,21 @@ class Device:
     def free_in_order(self, pointer: int, stream: int | None) -> None:
         """Give memory of :meth:`allocate_in_order` back after what ``stream`` has by now."""
         check(self, "hipFreeAsync", _hip().hipFreeAsync(pointer, stream))
+
+    def borrow(self, sizes: Sequence[int]) -> list[int]:
+        """Return addresses of memory, in bytes, for a call that waits for its kernels."""
+        addresses = list[int]()
+        for size, address in zip(sizes, self.scratch.take(sizes), strict=True):
+            if address is None:
+                self.activate()
+                address = self.allocate(size)
+            addresses.append(address)
+        return addresses
+
+    def give_back(self, sizes: Sequence[int], addresses: Sequence[int]) -> None:
+        """Give memory of :meth:`borrow` back, which no kernel uses any more."""
+        for address in self.scratch.keep(sizes, addresses):
+            self.free(address)
 
     def allocate_pinned(self, size: int) -> int:
         """Return the address of ``size`` bytes of host memory that streams copy from."""
@@ -213,11 +257,9 @@ class Launch:
     threads must not use one launch at the same time.
     """
 
-    __slots__ = ("_call", "_extra", "_function", "_kernarg", "_shape", "_size", "_success", "words")
+    __slots__ = ("_arguments", "_call", "_extra", "_function", "_kernarg", "_size", "words")
 
-    def __init__(
-        self, hip: Any, device: Device, function: Function, shape: tuple[int, ...], kernarg: bytes
-    ) -> None:
+    def __init__(self, function: Function, shape: tuple[int, ...], kernarg: bytes) -> None:
         self._kernarg = ctypes.create_string_buffer(kernarg, -(-len(kernarg) // 8) * 8)
         self.words = (ctypes.c_uint64 * (len(self._kernarg) // 8)).from_buffer(self._kernarg)
         self._size = ctypes.c_size_t(len(kernarg))
@@ -229,9 +271,8 @@ class Launch:
             _BUFFER_END,
         )
         self._function = function
-        self._shape = (*shape, 0)
-        self._call = hip.hipModuleLaunchKernel
-        self._success = hip.hipError_t.hipSuccess
+        self._arguments = (ctypes.c_void_p(int(function.handle)), *shape, 0)
+        self._call = hip_calls().launch
 
     def __call__(self, stream: int | None) -> None:
         """Launch on a stream (None: the default one) of the thread's current device.
@@ -239,9 +280,10 @@ class Launch:
         Raises:
             CkDeviceError: D003, the launch was refused.
         """
-        answer = self._call(self._function.handle, *self._shape, stream, None, self._extra)
-        if answer[0] != self._success:
-            check(self._function.device, "hipModuleLaunchKernel", answer)
+        pointer = None if stream is None else ctypes.c_void_p(stream)
+        status = self._call(*self._arguments, pointer, None, self._extra)
+        if status:
+            raise _refused(self._function.device, "hipModuleLaunchKernel", status)
 
 
 def check(device: Device | None, call: str, answer: tuple[Any, ...]) -> Any:
@@ -255,6 +297,15 @@ def check(device: Device | None, call: str, answer: tuple[Any, ...]) -> Any:
     if status != hip.hipError_t.hipSuccess:
         raise _failure(device, call, status)
     return values[0] if values else None
+
+
+def _ignore(_promised: int) -> None:
+    """Hear a promise to wait: a real GPU starts what it is given anyway."""
+
+
+def _refused(device: Device, call: str, status: int) -> CkError:
+    """Return the error for a status that is not 0."""
+    return _failure(device, call, _hip().hipError_t(status))
 
 
 def _failure(device: Device | None, call: str, status: Any) -> CkError:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cklang.arch import ArchSpec
-from cklang.families.gemm.key import Algorithm
 
 __all__ = ["Arrangement", "arrangement_of"]
 
@@ -54,11 +53,11 @@ class Arrangement:
         return np.ascontiguousarray(filled[:n, :k].T)
 
 
-def arrangement_of(algorithm: Algorithm, spec: ArchSpec) -> Arrangement:
-    """Return the order in which kernels of ``algorithm`` read a prepared B.
+def arrangement_of(warp_tile: tuple[int, int, int], spec: ArchSpec) -> Arrangement:
+    """Return the order in which kernels of a warp tile (m, n, k) read a prepared B.
 
     The lanes of a wave stand side by side along N and, as often as they fit, along K: the layout of
     B in MFMA's registers, in which each lane has neighbours along K.
     """
-    _, n, k = algorithm.warp_tile
+    _, n, k = warp_tile
     return Arrangement(n=n, k=k, lanes=max(1, spec.wave_size // n))

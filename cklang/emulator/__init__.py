@@ -24,6 +24,7 @@ from cklang.emulator.library import (
     load,
     numerics,
     patience,
+    promise_to_wait,
     sanitize,
     stats,
 )
@@ -46,6 +47,7 @@ __all__ = [
     "load",
     "numerics",
     "patience",
+    "promise_to_wait",
     "sanitize",
     "stats",
 ]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any
@@ -30,6 +30,7 @@ __all__ = [
     "load",
     "numerics",
     "patience",
+    "promise_to_wait",
     "sanitize",
     "stats",
 ]
@@ -40,7 +41,7 @@ NUMERICS = ("fma", "exact", "cdna3")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stats:
-    """What the last launch on a device took; instructions are counted once a wave."""
+    """What the last launches on a device took; instructions are counted once a wave."""
 
     instructions: int
     valu: int
@@ -105,7 +106,8 @@ _CENSUS = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int)
 _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ckemu_last_error": (ctypes.c_char_p, ()),
     "ckemu_fault": (ctypes.c_char_p, (ctypes.c_int,)),
-    "ckemu_get_stats": (ctypes.c_int, (ctypes.c_int, ctypes.POINTER(_Stats))),
+    "ckemu_get_stats": (ctypes.c_int, (ctypes.c_int, ctypes.c_uint, ctypes.POINTER(_Stats))),
+    "ckemu_promise_to_wait": (None, (ctypes.c_int,)),
     "ckemu_fidelity": (ctypes.c_int, (ctypes.c_int, _FIDELITY, ctypes.c_void_p)),
     "ckemu_get_kernel": (ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(_KernelFacts))),
     "ckemu_census": (
@@ -214,14 +216,25 @@ def _bits(checks: Iterable[str]) -> int:
     return sum(1 << knobs.SANITIZERS.index(check) for check in set(checks))
 
 
-def stats(device: int) -> Stats:
-    """Return what the last launch on HIP device number ``device`` took.
+def promise_to_wait() -> Callable[[int], None]:
+    """Return the function by which a thread says that it waits for what it launches from now on.
+
+    Called with 1, until the thread waits next (``hipStreamSynchronize``) or calls it with 0, no
+    other thread is woken for its launches: it runs them itself while it waits.
+    """
+    promise: Callable[[int], None] = load().ckemu_promise_to_wait
+    return promise
+
+
+def stats(device: int, launches: int = 1) -> Stats:
+    """Return what the last ``launches`` launches on HIP device number ``device`` took together.
 
     Raises:
-        CkDeviceError: E003, the device has launched nothing.
+        CkDeviceError: E003, the device has not launched so many, or they are more than
+            ``CKEMU_PAST_LAUNCHES``.
     """
     raw = _Stats()
-    if load().ckemu_get_stats(device, ctypes.byref(raw)) != 0:
+    if load().ckemu_get_stats(device, launches, ctypes.byref(raw)) != 0:
         raise error("E003", device=device)
     return Stats(**{field.name: getattr(raw, field.name) for field in fields(Stats)})
 

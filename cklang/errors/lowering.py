@@ -17,8 +17,8 @@ TABLE: tuple[Rule, ...] = (
     row(
         "X001",
         CkUnsupportedError,
-        "@{name} has {count} results; kernels are made for functions with one",
-        "legal: one result; split @{name} into one function a result",
+        "@{name} returns one value twice; a kernel writes each result once",
+        "fix: return it once, and use the array twice",
     ),
     row(
         "X002",
@@ -72,19 +72,6 @@ TABLE: tuple[Rule, ...] = (
         "{root} is the transpose of {anchor}: its kernel would exchange the operands, and only the "
         "first can be sparse",
         "legal: a result with the product's own rows and columns; transpose it after the call",
-    ),
-    row(
-        "X015",
-        CkUnsupportedError,
-        "{op} stands beside an attention: a kernel computes one of them",
-        "legal: one ck.attention in an op; make an op of the other",
-    ),
-    row(
-        "X016",
-        CkUnsupportedError,
-        "operand {operand} of attention is made by {op}: no kernel makes it",
-        "legal: parameters, and transposes of q, k and v\n"
-        "fix: compute it before the call; what a score or mask reads, compute inside of it",
     ),
     row(
         "X017",

@@ -26,9 +26,12 @@ from cklang.families.layout_copy.lower import lower_transpose
 from cklang.families.protocol import Family, HelperFamily
 from cklang.families.reduce.key import ReduceSignature
 from cklang.families.reduce.lower import lower_reduce
+from cklang.fusion.partition import plan
+from cklang.fusion.plan import Plan
+from cklang.ir.nodes import Function
 from cklang.keys import SCHEMA_VERSION, AnyKey, KernelSignature, Key
 
-__all__ = ["FAMILIES", "AnyFamily", "family_of", "key_from_json", "key_of"]
+__all__ = ["FAMILIES", "AnyFamily", "family_of", "key_from_json", "key_of", "plan_of"]
 
 AnyFamily = Family[Any, Any, Any]
 
@@ -45,6 +48,18 @@ _ALL: tuple[AnyFamily, ...] = (
 
 FAMILIES: Mapping[str, AnyFamily] = MappingProxyType({family.name: family for family in _ALL})
 """The families by name. One of each is all there is: a new family is a line here."""
+
+
+def plan_of(function: Function) -> Plan:
+    """Return the kernels that compute a function, of any families, and the decisions behind them.
+
+    Raises:
+        CkError: As :func:`cklang.fusion.partition.plan`; X rows of the families.
+    """
+    return plan(function, _MAKERS)
+
+
+_MAKERS = {op: maker for family in _ALL for op, maker in family.makers.items()}
 
 
 def family_of(signature: KernelSignature) -> AnyFamily:

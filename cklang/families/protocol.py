@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -23,6 +24,7 @@ from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import Functions
+from cklang.fusion.kernel import Maker
 from cklang.keys import AnyKey, KernelSignature, Key
 from cklang.lowering.source import KernelSource
 
@@ -88,6 +90,7 @@ class SelectionLike(Protocol):
 
 
 Sel = TypeVar("Sel", bound=SelectionLike)
+SelOut = TypeVar("SelOut", bound=SelectionLike, covariant=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +114,18 @@ class Launches(Generic[Sel]):
         return (*self.before, self.main, *self.after)
 
 
+class Select(Protocol[SelOut]):
+    """Selects the kernel of a problem."""
+
+    def __call__(
+        self, problem: Any, functions: Functions, adapt: Callable[[Any], Any] | None = None
+    ) -> SelOut:
+        """Return the kernel of ``problem`` with these functions.
+
+        ``adapt`` makes of an algorithm that somebody named the one that is meant for it.
+        """
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planning(Generic[Sel]):
     """What a family is told when it plans the launches of one kernel of a program."""
@@ -119,7 +134,7 @@ class Planning(Generic[Sel]):
     """How each value of the program lies in memory, by name."""
     dims: Mapping[str, int]
     spec: ArchSpec
-    select: Callable[[Any, Functions], Sel]
+    select: Select[Sel]
     """Selects the kernel of a problem with these functions."""
     fixed: Callable[[AnyKey, Any, Functions, str], Sel]
     """Returns the one kernel that there is for a problem: key, problem, functions, and why."""
@@ -155,6 +170,8 @@ class Family(Generic[S, A, P]):
     want: ClassVar[str] = ""
     """What an algorithm of it is called in messages."""
 
+    makers: Mapping[str, Maker] = MappingProxyType({})
+    """The ops of the IR that it computes, its anchors, and how fusion makes their kernels."""
     rules: RuleSet
     grid: Grid[A]
     models_resources: ClassVar[bool] = False
@@ -233,6 +250,10 @@ class Family(Generic[S, A, P]):
         """
         raise NotImplementedError
 
+    def launches(self, kernel: Any, problem: P) -> Iterator[tuple[Any, P]]:
+        """Yield the kernels and problems of the launches that compute the problem of a kernel."""
+        yield kernel, problem
+
     def plan(self, kernel: Any, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
         """Yield the launches of one kernel of a program; none if its result has no element.
 
@@ -270,6 +291,13 @@ class Family(Generic[S, A, P]):
     def algorithm_words(self, algorithm: A) -> str:
         """Return an algorithm as one line of text."""
         raise NotImplementedError
+
+    def candidate_words(self, algorithm: A) -> str:
+        """Return what tells an algorithm from other candidates, for a list of all of them.
+
+        Empty of a family with so many candidates that ``explain`` counts rejections instead.
+        """
+        return ""
 
     # --- tuning
 

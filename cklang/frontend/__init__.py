@@ -26,5 +26,7 @@ casts: those the user writes, and one to the dtype of the return annotation.
 Steps: :mod:`.text` finds the source, :mod:`.subset` checks the syntax, :mod:`.signature` reads the
 annotations, :mod:`.names` looks up what comes from outside, and :mod:`.helper` holds the four
 together. :mod:`.program` then runs the function on symbols (:mod:`.statements`,
-:mod:`.expressions`, :mod:`.calls`) and :mod:`.emit` writes the IR.
+:mod:`.expressions`, :mod:`.calls`), and :mod:`.emit` and the files of :mod:`.ops` write the IR.
+:mod:`.intrinsics` is the table of the functions of the language; :mod:`.functions` has them as
+users call them, with NumPy's meaning outside programs (:mod:`.eager`).
 """

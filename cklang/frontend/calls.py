@@ -10,17 +10,17 @@ from contextlib import suppress
 from typing import Any
 
 from cklang.errors import CkError
-from cklang.frontend import emit, functions
-from cklang.frontend.attention import attention, window
-from cklang.frontend.convolution import convolution
-from cklang.frontend.einsum import einsum
-from cklang.frontend.functions import Form, Intrinsic
+from cklang.frontend import emit
 from cklang.frontend.helper import Definition, Fn
+from cklang.frontend.intrinsics import INTRINSICS, Form, Intrinsic
 from cklang.frontend.names import is_python
-from cklang.frontend.scaled import scaled_gemm
-from cklang.frontend.scope import ITERATIONS, Scope
+from cklang.frontend.ops.attention import attention, window
+from cklang.frontend.ops.convolution import convolution
+from cklang.frontend.ops.einsum import einsum
+from cklang.frontend.ops.scaled import scaled_gemm
+from cklang.frontend.scope import ITERATIONS, Closure, Scope
 from cklang.frontend.signature import Parameter
-from cklang.frontend.values import Closure, Item, Tensor, describe, has_tensor, is_number
+from cklang.frontend.values import Item, Tensor, describe, has_tensor, is_number
 from cklang.ir.nodes import Attr
 from cklang.types import ConstType, Dim, DType, Kind, TensorType, TensorVarType, f32
 
@@ -98,7 +98,7 @@ def cast_method(
     named: Mapping[str, Item],
 ) -> Tensor:
     """Return ``x.to(dtype)``."""
-    signature = functions.cast.signature
+    signature = INTRINSICS["cast"].signature
     method = signature.replace(parameters=list(signature.parameters.values())[1:])
     bound = _bind(scope, node, "x.to", method, (positional, named))
     return emit.cast(scope, node, owner, bound["dtype"])
@@ -154,7 +154,7 @@ def _python(
     for item in (*positional, *named.values()):
         hidden = has_tensor(item) and function not in _STRUCTURAL
         if isinstance(item, Tensor) or hidden or isinstance(item, Dim):
-            same = f"write ck.{name}(x)" if name in functions.__all__ else None
+            same = f"write ck.{name}(x)" if name in INTRINSICS else None
             advice = _INSTEAD.get(name) or same or "nothing in ck does the same"
             words = scope.words(node.func)
             raise scope.error("F062", node, name=words, got=describe(item), advice=advice)

@@ -15,6 +15,7 @@ from types import CellType, ModuleType
 from typing import Any
 
 from cklang.errors import error
+from cklang.frontend.values import Helper
 from cklang.source import Span
 
 __all__ = ["ABSENT", "Capture", "expect_unchanged", "of_attribute", "of_cell", "of_global"]
@@ -101,22 +102,14 @@ def of_attribute(
 
 
 def _has_identity(value: object) -> bool:
-    return _is_helper(value) or isinstance(value, ModuleType)
-
-
-def _is_helper(value: object) -> bool:
-    from cklang.frontend.helper import Fn
-
-    return isinstance(value, Fn)
+    return isinstance(value, Helper | ModuleType)
 
 
 def _shown(value: object) -> str:
-    from cklang.frontend.helper import Fn
-
     if value is ABSENT:
         return "not defined"
-    if isinstance(value, Fn):
-        return f"the helper at {value.definition.text.header()}"
+    if isinstance(value, Helper):
+        return f"the helper at {value.place}"
     return repr(value)
 
 

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from cklang.errors import error
-from cklang.frontend.attention import WINDOWS
-from cklang.frontend.convolution import Call, layout_of, read_call
 from cklang.frontend.eager_attention import eager_attention
-from cklang.frontend.functions import GEMMS, Form, Intrinsic
-from cklang.frontend.scaled import read_blocks
+from cklang.frontend.intrinsics import Form, Intrinsic
+from cklang.frontend.ops.attention import WINDOWS
+from cklang.frontend.ops.convolution import Call, layout_of, read_call
+from cklang.frontend.ops.gemm import GEMMS
+from cklang.frontend.ops.scaled import read_blocks
 from cklang.ir import rules
 from cklang.ir.numeric import Array
 from cklang.ir.ops import OPS
@@ -87,13 +88,15 @@ def _result_shape(
             if role is not direction.result
         }
         allowed = relation.allowed(direction.result, known)
-        told = next(sizes) if call.size and relation.window else None
-        choice = allowed[0] if len(allowed) == 1 and told is None else told
+        size = next(sizes) if call.size and relation.window else None
+        choice = allowed[0] if len(allowed) == 1 and size is None else size
         if choice not in allowed:
-            given = " and ".join(f"{role.value} {extent}" for role, extent in known.items())
-            problem = f"along {relation.name}, {given} do not decide the result's extent"
-            if not allowed or told is not None:
-                problem = f"along {relation.name}, {given} do not fit"
+            operand_extents = " and ".join(
+                f"{role.value} {extent}" for role, extent in known.items()
+            )
+            problem = f"along {relation.name}, {operand_extents} do not decide the result's extent"
+            if not allowed or size is not None:
+                problem = f"along {relation.name}, {operand_extents} do not fit"
             raise ValueError(problem, f"rule: {relation.formula}\n{call.convention}")
         if direction.result in relation.axes:
             extents[relation.axes[direction.result]] = choice
@@ -117,8 +120,8 @@ def _gemm(
         (block_a, block_b),
         error,
     )
-    given = [scale for scale in scales if scale is not None]
-    return OPS["scaled_gemm"].numpy(left, right, *given, **blocks)
+    factors = [scale for scale in scales if scale is not None]
+    return OPS["scaled_gemm"].numpy(left, right, *factors, **blocks)
 
 
 def _cast(x: Any, dtype: object) -> Array:

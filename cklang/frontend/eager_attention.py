@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cklang.frontend.masks import Window, visible
+from cklang.frontend.ops.masks import Window, visible
 from cklang.ir.attention import (
     INDICES,
     LENGTHS,
@@ -55,20 +55,22 @@ def eager_attention(
     lists = (cu_seqlens_q, cu_seqlens_k, seqlens_k, block_table, page_starts, min_seqlen_q)
     names = (*STARTS, *LENGTHS, *PAGES, *PAGE_STARTS, *MIN_QUERIES)
     index_arrays = {
-        role: np.asarray(held) for role, held in zip(names, lists, strict=True) if held is not None
+        role: np.asarray(array)
+        for role, array in zip(names, lists, strict=True)
+        if array is not None
     }
     operands += index_arrays.values()
     roles += index_arrays
     _check_lists(index_arrays, operands[0], operands[1])
-    given: dict[str, Any] = {
+    attrs: dict[str, Any] = {
         "roles": roles,
         "scale": scale if isinstance(scale, str) else float(scale),
         "dropout": dropout,
         "score": _by_name(score, ("s", *INDICES), lambda s, *_: s),
         "mask": _mask(mask),
     }
-    o = attend(*operands, **given)
-    return (o, log_sum(*operands, **given)) if return_lse else o
+    o = attend(*operands, **attrs)
+    return (o, log_sum(*operands, **attrs)) if return_lse else o
 
 
 def _check_lists(lists: Mapping[str, Array], q: Array, k: Array) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Put ops into the IR: widening, broadcasting, products, casts, views.
+"""Put ops into the IR: widening, broadcasting, casts, views.
 
 Every function takes the scope and the AST node that asked, so that each error has its place.
 """
@@ -9,29 +9,28 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import zip_longest
 
-from cklang.frontend.functions import GEMMS
-from cklang.frontend.scope import Scope
+from cklang.frontend.scope import Captured, Scope
 from cklang.frontend.text import Located
-from cklang.frontend.values import Captured, Item, Number, Tensor, describe, is_number
+from cklang.frontend.values import Item, Number, Tensor, describe, is_number
 from cklang.ir import rules
+from cklang.ir.casts import CASTS
 from cklang.ir.nodes import Attr, Value
-from cklang.ir.ops import CASTS, OPS
+from cklang.ir.ops import OPS
 from cklang.ir.rules import DTypeRule
 from cklang.types import DTYPES, Dim, DType, DTypeVar, Kind, bf16, bool_, f16, f32, i8, i32
 from cklang.widths import I32_MAX
 
 __all__ = [
+    "brackets",
     "cast",
+    "common_shape",
     "constant_number",
-    "gemm",
     "materialise",
     "matrix_transpose",
     "permute",
     "pointwise",
-    "product",
     "transpose",
 ]
 
@@ -63,7 +62,7 @@ def pointwise(scope: Scope, node: Located, name: str, *items: Item, **attrs: Att
     dtypes = tuple(tensor.dtype for tensor in tensors)
     if rule.apply(dtypes, attrs) is None:
         raise _dtype_error(scope, node, name, items, tensors)
-    shape, origins = _common_shape(scope, node, tensors)
+    shape, origins = common_shape(scope, node, tensors)
     operands = [_broadcast(scope, node, tensor, shape) for tensor in tensors]
     value = scope.unit.append(name, *operands, attrs=attrs, span=scope.span(node))
     return Tensor.plain(value, origins)
@@ -141,8 +140,7 @@ def _constant(scope: Scope, node: Located, value: Item, dtype: DType) -> Tensor:
 def _dtype_error(
     scope: Scope, node: Located, name: str, items: Sequence[Item], tensors: Sequence[Tensor]
 ) -> Exception:
-    given = [item for item in items if isinstance(item, Tensor)]
-    got = " and ".join(str(tensor.dtype) for tensor in given)
+    got = " and ".join(str(item.dtype) for item in items if isinstance(item, Tensor))
     kinds = {tensor.dtype for tensor in tensors}
     rule = OPS[name].dtype
     if rule is rules.LOGICAL_DTYPE:
@@ -156,7 +154,7 @@ def _dtype_error(
     return scope.error("F041", node, name=name, got=got, want=rule.text, advice=advice)
 
 
-def _common_shape(
+def common_shape(
     scope: Scope, node: Located, tensors: Sequence[Tensor]
 ) -> tuple[tuple[Dim | int, ...], tuple[str, ...]]:
     """Return the shape that all ``tensors`` broadcast to, as NumPy does, and its origins."""
@@ -180,7 +178,7 @@ def _shape_error(
     one: tuple[Dim | int, str],
     other: tuple[Dim | int, str],
 ) -> Exception:
-    shapes = " and ".join(_brackets(tensor.shape) for tensor in tensors if tensor.shape)
+    shapes = " and ".join(brackets(tensor.shape) for tensor in tensors if tensor.shape)
     notes = [f"{extent} is {origin}" for extent, origin in (one, other)]
     return scope.error(
         "F042",
@@ -209,7 +207,8 @@ def _shape_advice(scope: Scope, node: Located, tensors: Sequence[Tensor]) -> str
     return "axes align at the right and are equal or 1; x[:, None] adds an axis, x.T swaps two"
 
 
-def _brackets(shape: Sequence[Dim | int]) -> str:
+def brackets(shape: Sequence[Dim | int]) -> str:
+    """Return a shape as messages show it."""
     return f"[{', '.join(str(extent) for extent in shape)}]"
 
 
@@ -290,85 +289,3 @@ def permute(scope: Scope, node: Located, tensor: Tensor, perm: tuple[int, ...]) 
     value = materialise(scope, node, tensor)
     value = scope.unit.append("transpose", value, attrs={"perm": perm}, span=scope.span(node))
     return Tensor.plain(value, [tensor.origins[axis] for axis in perm])
-
-
-def gemm(scope: Scope, node: Located, left: Item, right: Item, sparse: Item = "") -> Tensor:
-    """Multiply two matrices, for each index of the axes before theirs: ``a @ b``.
-
-    Beside an f32 side a narrower float is widened, as everywhere. With ``sparse="a"`` the first
-    has two numbers of each four along K that are not zero.
-
-    Raises:
-        CkTypeError: F047 for something else than matrices, F048 for the dtypes.
-        CkValueError: F049 if the inner extents differ, F042 if the axes before do not broadcast,
-            F059 for another ``sparse``.
-    """
-    if not isinstance(sparse, str) or sparse not in GEMMS:
-        raise scope.error("F059", node, got=describe(sparse))
-    op = OPS[GEMMS[sparse]]
-    (a, b), origins = product(scope, node, left, right)
-    if f32 in (a.dtype, b.dtype):
-        a, b = (_cast(scope, node, x, f32) if x.dtype.kind is Kind.FLOAT else x for x in (a, b))
-    if op.dtype.apply((a.dtype, b.dtype), {}) is None:
-        advice = _gemm_advice(a.dtype, b.dtype)
-        raise scope.error("F048", node, a=a.dtype, b=b.dtype, want=op.dtype.text, advice=advice)
-    operands = [materialise(scope, node, side) for side in (a, b)]
-    value = scope.unit.append(op.name, *operands, span=scope.span(node))
-    return Tensor.plain(value, origins)
-
-
-def product(
-    scope: Scope, node: Located, left: Item, right: Item
-) -> tuple[tuple[Tensor, Tensor], tuple[str, ...]]:
-    """Return the matrices of a product, and where the axes of its result come from.
-
-    Raises:
-        CkTypeError: F047 for something else than matrices.
-        CkValueError: F049 if the inner extents differ, F042 if the axes before do not broadcast.
-    """
-    sides = []
-    for item in (left, right):
-        if not isinstance(item, Tensor) or len(item.shape) < 2:
-            advice = "write x * y for a product with a number"
-            if isinstance(item, Tensor):
-                advice = "give both sides two axes or more in the annotations"
-            raise scope.error("F047", node, got=describe(item), advice=advice)
-        sides.append(item)
-    a, b = sides
-    if a.shape[-1] != b.shape[-2]:
-        raise _inner_error(scope, node, a, b)
-    _, batch = _common_shape(scope, node, [_leading(side) for side in sides])
-    return (a, b), (*batch, a.origins[-2], b.origins[-1])
-
-
-def _leading(matrix: Tensor) -> Tensor:
-    """Return ``matrix`` seen in its batch axes only, to compare extents."""
-    return replace(matrix, shape=matrix.shape[:-2], axes=(), origins=matrix.origins[:-2])
-
-
-def _inner_error(scope: Scope, node: Located, a: Tensor, b: Tensor) -> Exception:
-    right = scope.words(node.right) if isinstance(node, ast.BinOp) else "the second matrix"
-    axis = "first" if len(b.shape) == 2 else "last but one"
-    advice = f"the last axis of the first and the {axis} axis of the second must be the same"
-    if a.shape[-1] == b.shape[-1]:
-        turn = ".T" if len(b.shape) == 2 else ".mT"
-        advice = (
-            f"write {right}{turn}" if right.isidentifier() else f"transpose {right} with {turn}"
-        )
-    return scope.error(
-        "F049",
-        node,
-        f"{a.shape[-1]} is {a.origins[-1]}",
-        f"{b.shape[-2]} is {b.origins[-2]}",
-        a=_brackets(a.shape),
-        b=_brackets(b.shape),
-        one=a.shape[-1],
-        other=b.shape[-2],
-        advice=advice,
-    )
-
-
-def _gemm_advice(a: DType, b: DType) -> str:
-    if i32 in (a, b) or bool_ in (a, b):
-        return "results of integer arithmetic are i32: cast them, as in x.to(ck.i8) or x.to(ck.f16)"
-    return "cast one side, as in x.to(ck.f16)"

@@ -8,12 +8,12 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from cklang.frontend import calls, emit, regions
+from cklang.frontend import calls, emit
 from cklang.frontend.names import nearest
-from cklang.frontend.scope import Scope
+from cklang.frontend.ops import regions
+from cklang.frontend.ops.gemm import gemm
+from cklang.frontend.scope import Captured, Closure, Scope
 from cklang.frontend.values import (
-    Captured,
-    Closure,
     Item,
     Tensor,
     describe,
@@ -199,7 +199,7 @@ def _binary(scope: Scope, node: ast.BinOp) -> Item:
     if not has_tensor((left, right)):
         return _compute(scope, node, _BINARY[kind], left, right)
     if kind is ast.MatMult:
-        return emit.gemm(scope, node, left, right)
+        return gemm(scope, node, left, right)
     if kind is ast.Pow:
         return _power(scope, node, left, right)
     if kind not in _BINARY_OPS:

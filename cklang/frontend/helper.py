@@ -5,19 +5,21 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, cast
 
 from cklang.errors import CkError, CkInternalError, error
 from cklang.frontend.captured import Capture
-from cklang.frontend.functions import Form, Intrinsic
+from cklang.frontend.intrinsics import Form, Intrinsic
 from cklang.frontend.names import NamesOf, Outside, resolve_names
-from cklang.frontend.pickling import Reference, reduced_definition, reference_to
+from cklang.frontend.pickling import PackedFunction, Reference, reference_to
 from cklang.frontend.signature import Parameter, read_parameters, read_results
 from cklang.frontend.subset import check_subset
 from cklang.frontend.text import FunctionText, read_function
+from cklang.frontend.values import Helper
+from cklang.source import Span
 from cklang.types import TensorType, TensorVarType
 
 __all__ = ["Definition", "Fn", "brief", "derives", "fn"]
@@ -68,7 +70,20 @@ class Definition:
         return self.function.__name__
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return reduced_definition(self)
+        """Pickle the syntax tree and the values of outside names; a copy watches no globals."""
+        state = {
+            "text": self.text,
+            "parameters": self.parameters,
+            "results": self.results,
+            "python": self.python,
+        }
+        return _restored_definition, (PackedFunction.of(self.function, self.names), state)
+
+
+def _restored_definition(packed: PackedFunction, state: Mapping[str, Any]) -> Definition:
+    defaults = {each.name: each.default for each in state["parameters"] if each.has_default}
+    function = packed.function(state["text"], defaults)
+    return Definition(function=function, names=packed.names(), captures=(), **state)
 
 
 def _all_captures(outside: Outside) -> tuple[Capture, ...]:
@@ -93,7 +108,7 @@ def brief(mistake: CkError) -> CkError:
     return mistake if isinstance(mistake, CkInternalError) else mistake.with_traceback(None)
 
 
-class Fn:
+class Fn(Helper):
     """A helper made by ``@ck.fn``: inlined where a program calls it.
 
     Called from plain Python it is the plain Python function.
@@ -111,6 +126,15 @@ class Fn:
         if reference is not None:
             return Reference.resolve, (reference,)
         return _of_definition, (self.definition,)
+
+    def described(self) -> str:
+        """Return how messages call it."""
+        return f"the helper {self.definition.name}"
+
+    @property
+    def place(self) -> Span:
+        """Where it is defined."""
+        return self.definition.text.header()
 
     def __copy__(self) -> Fn:
         return self

@@ -18,14 +18,14 @@ from types import BuiltinFunctionType, FunctionType, MappingProxyType, ModuleTyp
 import numpy as np
 
 from cklang.errors import CkError, error
-from cklang.frontend import functions
 from cklang.frontend.captured import Capture, of_attribute, of_cell, of_global
-from cklang.frontend.functions import Intrinsic
-from cklang.frontend.masks import Window
+from cklang.frontend.intrinsics import INTRINSICS, Intrinsic
+from cklang.frontend.ops.masks import Window
 from cklang.frontend.text import FunctionText
+from cklang.frontend.values import Helper, OpProgram
 from cklang.types import Dim, DType, DTypeVar
 
-__all__ = ["BUILTINS", "NamesOf", "Outside", "is_helper", "is_python", "nearest", "resolve_names"]
+__all__ = ["BUILTINS", "NamesOf", "Outside", "is_python", "nearest", "resolve_names"]
 
 NamesOf = Mapping[ast.expr, object]
 """For each name, or dotted name of a module's attribute, from outside the program: its value."""
@@ -65,11 +65,11 @@ def resolve_names(function: FunctionType, text: FunctionText) -> Outside:
     for statement in text.node.body:
         scope.visit(statement)
     captures = tuple(scope.captures.values())
-    return Outside(names=MappingProxyType(scope.found), captures=captures)
+    return Outside(names=MappingProxyType(scope.values), captures=captures)
 
 
 class _Names:
-    """The scope around one function, and what was found in it so far."""
+    """The scope around one function, and the outside names that were resolved in it so far."""
 
     def __init__(self, function: FunctionType, text: FunctionText) -> None:
         code = function.__code__
@@ -84,14 +84,14 @@ class _Names:
                 self.names[name] = cell.cell_contents
             except ValueError:  # the enclosing function assigns it later
                 self.names.pop(name, None)
-        self.found: dict[ast.expr, object] = {}
+        self.values: dict[ast.expr, object] = {}
         self.captures: dict[str, Capture] = {}
 
     def visit(self, node: ast.AST) -> None:
         if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
             value = self.chain(node)
             if value is not _MISSING:
-                self.found[node] = self.legal(node, value)
+                self.values[node] = self.legal(node, value)
                 self.capture(node, value)
                 return
         if isinstance(node, ast.Lambda):
@@ -146,7 +146,7 @@ class _Names:
         return value
 
     def unknown(self, node: ast.Name) -> CkError:
-        if node.id in functions.__all__:
+        if node.id in INTRINSICS:
             advice = f"write ck.{node.id}"
         else:
             user = [name for name in self.names if not hasattr(builtins, name)]
@@ -157,7 +157,7 @@ class _Names:
         if isinstance(value, ModuleType):
             return value
         value = _plain(value)
-        if _is_constant(value) or isinstance(value, Intrinsic) or is_helper(value):
+        if _is_constant(value) or isinstance(value, Intrinsic | Helper):
             return value
         if isinstance(value, type | BuiltinFunctionType) and is_python(value):
             return value
@@ -171,7 +171,7 @@ class _Names:
             advice = _ADVICE.get(name, "leave it out, or do it outside the function")
             return error("F016", at=at, name=name, advice=advice)
         if _from_numpy(value):
-            advice = nearest(name, functions.__all__, "ck.")
+            advice = nearest(name, INTRINSICS, "ck.")
             return error("F015", at=at, words=words, advice=advice)
         if isinstance(value, FunctionType) or _is_op(value):
             what = "an op" if _is_op(value) else "a Python function"
@@ -209,18 +209,9 @@ def is_python(value: object) -> bool:
     return is_math or any(value is builtin for builtin in BUILTINS)
 
 
-def is_helper(value: object) -> bool:
-    """Whether ``value`` was decorated with ``@ck.fn``."""
-    from cklang.frontend.helper import Fn
-
-    return isinstance(value, Fn)
-
-
 def _is_op(value: object) -> bool:
-    from cklang.frontend.program import Program
-
     # The runtime's Op holds its Program.
-    return isinstance(getattr(value, "program", value), Program)
+    return isinstance(getattr(value, "program", value), OpProgram)
 
 
 def _from_numpy(value: object) -> bool:

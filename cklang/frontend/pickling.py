@@ -15,12 +15,11 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import reduce
 from types import FunctionType, MappingProxyType, ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    from cklang.frontend.helper import Definition
+from cklang.frontend.text import FunctionText
 
-__all__ = ["Reference", "reduced_definition", "reference_to"]
+__all__ = ["PackedFunction", "Reference", "reference_to"]
 
 
 class Reference(NamedTuple):
@@ -65,30 +64,48 @@ class _Module(NamedTuple):
     name: str
 
 
-def reduced_definition(definition: Definition) -> tuple[Any, ...]:
-    """Return what ``__reduce__`` of a definition does."""
-    function = definition.function
-    state = {
-        "text": definition.text,
-        "parameters": definition.parameters,
-        "results": definition.results,
-        "names": tuple((node, _packed(value)) for node, value in definition.names.items()),
-        "python": definition.python,
-    }
-    space = {name: _packed(value) for name, value in _space(definition).items()}
-    return _definition, (function.__module__, function.__qualname__, space, state)
+class PackedFunction(NamedTuple):
+    """A Python function of the language as data: its name and what its outside names stand for.
+
+    Its text is pickled beside it.
+    """
+
+    module: str
+    qualname: str
+    space: Mapping[str, object]
+    """The plain names that the body reads from outside: values, helpers and modules."""
+    nodes: tuple[tuple[ast.expr, object], ...]
+    """The value of each outside name, or dotted name of a module's attribute."""
+
+    @classmethod
+    def of(cls, function: FunctionType, names: Mapping[ast.expr, object]) -> PackedFunction:
+        """Pack ``function``, whose outside ``names`` are resolved."""
+        return cls(
+            module=function.__module__,
+            qualname=function.__qualname__,
+            space={name: _packed(value) for name, value in _space(function, names).items()},
+            nodes=tuple((node, _packed(value)) for node, value in names.items()),
+        )
+
+    def names(self) -> Mapping[ast.expr, object]:
+        """Return the outside names with their values."""
+        return MappingProxyType({node: _unpacked(value) for node, value in self.nodes})
+
+    def function(self, text: FunctionText, defaults: Mapping[str, object]) -> FunctionType:
+        """Return the function that ``text`` defines, without annotations."""
+        space = {name: _unpacked(value) for name, value in self.space.items()}
+        function = _function(text.node, text.source.name, space)
+        function.__module__, function.__qualname__ = self.module, self.qualname
+        for name, default in defaults.items():
+            _set_default(function, name, default)
+        return function
 
 
-def _space(definition: Definition) -> dict[str, object]:
-    """Return the plain names that the body reads from outside: values, helpers and modules."""
-    function = definition.function
+def _space(function: FunctionType, names: Mapping[ast.expr, object]) -> dict[str, object]:
     around = inspect.getclosurevars(function)
     known = {**around.builtins, **around.globals, **around.nonlocals}
-    parts = (part for node in definition.names for part in ast.walk(node))
-    used = {part.id for part in parts if isinstance(part, ast.Name)}
-    values = {
-        node.id: value for node, value in definition.names.items() if isinstance(node, ast.Name)
-    }
+    used = {part.id for node in names for part in ast.walk(node) if isinstance(part, ast.Name)}
+    values = {node.id: value for node, value in names.items() if isinstance(node, ast.Name)}
     return {name: values.get(name, known.get(name)) for name in sorted(used)}
 
 
@@ -98,25 +115,6 @@ def _packed(value: object) -> object:
 
 def _unpacked(value: object) -> object:
     return importlib.import_module(value.name) if isinstance(value, _Module) else value
-
-
-def _definition(
-    module: str, qualname: str, space: Mapping[str, object], state: Mapping[str, Any]
-) -> Definition:
-    from cklang.frontend.helper import Definition
-
-    values = {name: _unpacked(value) for name, value in space.items()}
-    names = {node: _unpacked(value) for node, value in state["names"]}
-    function = _function(state["text"].node, state["text"].source.name, values)
-    function.__module__, function.__qualname__ = module, qualname
-    parameters = {each.name: each for each in state["parameters"] if each.has_default}
-    for name, parameter in parameters.items():
-        _set_default(function, name, parameter.default)
-    return Definition(
-        function=function,
-        captures=(),
-        **{**state, "names": MappingProxyType(names)},
-    )
 
 
 def _function(node: ast.FunctionDef, file: str, space: dict[str, Any]) -> FunctionType:

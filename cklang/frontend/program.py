@@ -13,12 +13,13 @@ from cklang.errors import CkError, error
 from cklang.frontend import emit
 from cklang.frontend.captured import Capture, expect_unchanged
 from cklang.frontend.derived import Derived, LearnedError
+from cklang.frontend.expressions import evaluate
 from cklang.frontend.helper import Definition, brief, derives
 from cklang.frontend.names import nearest
 from cklang.frontend.scope import Scope, Unit
 from cklang.frontend.signature import Parameter, check_types, concrete
 from cklang.frontend.statements import Return, inline, run
-from cklang.frontend.values import Item, Tensor, describe
+from cklang.frontend.values import Item, OpProgram, Tensor, describe
 from cklang.ir.nodes import Function, Value
 from cklang.ir.round_trip import expect_round_trip
 from cklang.types import ConstType, Dim, DType, DTypeVar, Kind, TensorType, TensorVarType
@@ -69,7 +70,7 @@ class Signature:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
+class Program(OpProgram):
     """A checked Python function that becomes IR once its dtypes and constants are known."""
 
     definition: Definition
@@ -226,7 +227,9 @@ class Program:
         local: dict[str, Item] = dict(consts)
         for parameter in self.signature.tensors:
             local[parameter.name] = _tensor(unit, parameter, dtypes)
-        scope = Scope(definition=self.definition, unit=unit, locals=local, inline=inline)
+        scope = Scope(
+            definition=self.definition, unit=unit, locals=local, inline=inline, evaluate=evaluate
+        )
         return unit.finish(*self._results(scope, run(scope)))
 
     def _results(self, scope: Scope, end: Return) -> list[Value]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from cklang.errors import CkError, error
@@ -13,7 +13,7 @@ from cklang.frontend.derived import Derived
 from cklang.frontend.helper import Definition
 from cklang.frontend.signature import concrete
 from cklang.frontend.text import Located
-from cklang.frontend.values import Item
+from cklang.frontend.values import Described, Item, Tensor
 from cklang.ir.builder import Builder
 from cklang.ir.nodes import Attr, Function, Value, attr_key, make_attrs
 from cklang.ir.ops import OPS
@@ -21,7 +21,7 @@ from cklang.ir.rules import Shape
 from cklang.source import Span
 from cklang.types import DType, DTypeVar, TensorType, TensorVarType
 
-__all__ = ["ITERATIONS", "CallSite", "Scope", "Unit"]
+__all__ = ["ITERATIONS", "CallSite", "Captured", "Closure", "Scope", "Unit"]
 
 ITERATIONS = 4096
 """How many loop iterations one specialisation may unroll in all."""
@@ -60,14 +60,14 @@ class Unit:
 
     def finish(self, *results: Value) -> Function:
         """Return the function without the operations its results do not need."""
-        whole = self.builder.finish(*results)
+        function = self.builder.finish(*results)
         needed = {result.name for result in results}
-        for operation in reversed(whole.body):
+        for operation in reversed(function.body):
             if operation.result.name in needed:
                 needed.update(operand.name for operand in operation.operands)
-        builder = Builder(whole.name, whole.span)
-        values = {param.name: builder.param(param.name, param.type) for param in whole.params}
-        for operation in whole.body:
+        builder = Builder(function.name, function.span)
+        values = {param.name: builder.param(param.name, param.type) for param in function.params}
+        for operation in function.body:
             if operation.result.name in needed:
                 values[operation.result.name] = builder.append(
                     operation.op,
@@ -99,7 +99,14 @@ class Scope:
     unit: Unit
     locals: dict[str, Item]
     inline: Callable[[Scope, ast.Call, Definition, Mapping[str, Item]], Item]
+    """Returns what a helper returns for arguments that are bound to its parameters."""
+    evaluate: Callable[[Scope, ast.expr], Item]
+    """Returns what an expression is worth."""
     calls: tuple[CallSite, ...] = field(default=())
+
+    def inside(self, unit: Unit, names: Mapping[str, Item]) -> Scope:
+        """Return this scope with other names, appending to another function."""
+        return replace(self, unit=unit, locals=dict(names))
 
     def span(self, node: Located) -> Span:
         """Return the place of ``node``."""
@@ -120,10 +127,10 @@ class Scope:
         Raises:
             CkTypeError: F030 if no parameter is annotated with it.
         """
-        found = self.unit.dtypes.get(variable.name)
-        if found is None:
+        dtype = self.unit.dtypes.get(variable.name)
+        if dtype is None:
             raise self.error("F030", node, name=variable.name)
-        return found
+        return dtype
 
     def concrete(self, type_: TensorType | TensorVarType, node: Located) -> TensorType:
         """Return an annotation with its dtype variable, if it has one, replaced by its dtype."""
@@ -140,3 +147,27 @@ class Scope:
         self.unit.iterations += length
         if self.unit.iterations > ITERATIONS:
             raise self.error("F031", node, length=self.unit.iterations, limit=ITERATIONS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Closure(Described):
+    """A lambda in an argument, and the scope whose names it sees."""
+
+    node: ast.Lambda
+    scope: Scope
+
+    def described(self) -> str:
+        """Return how messages call it."""
+        return "a lambda"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Captured(Described):
+    """A tensor of ``scope`` as a lambda in it sees it: something to be read at indices."""
+
+    tensor: Tensor
+    scope: Scope
+
+    def described(self) -> str:
+        """Return how messages call it."""
+        return f"the whole tensor {self.tensor.type}"

@@ -16,7 +16,7 @@ import numpy as np
 from cklang.errors import CkError, error
 from cklang.frontend.names import nearest
 from cklang.frontend.text import FunctionText
-from cklang.ir.ops import CASTS
+from cklang.ir.casts import CASTS
 from cklang.source import Span
 from cklang.types import (
     Blocks,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -53,13 +53,7 @@ def run(scope: Scope) -> Return:
 def inline(scope: Scope, node: ast.Call, helper: Definition, bound: Mapping[str, Item]) -> Item:
     """Return what ``helper`` returns for the arguments ``bound``."""
     site = CallSite(span=scope.span(node), helper=helper)
-    inner = Scope(
-        definition=helper,
-        unit=scope.unit,
-        locals=dict(bound),
-        inline=inline,
-        calls=(*scope.calls, site),
-    )
+    inner = replace(scope, definition=helper, locals=dict(bound), calls=(*scope.calls, site))
     return run(inner).item
 
 

@@ -100,10 +100,10 @@ def read_function(function: Callable[..., Any], decorator: str) -> FunctionText:
     code = function.__code__
     linecache.checkcache(code.co_filename)
     text = "".join(linecache.getlines(code.co_filename, function.__globals__))
-    found = _find(text, name, code.co_firstlineno) if text else None
-    if found is None:
+    definition = _find(text, name, code.co_firstlineno) if text else None
+    if definition is None:
         raise error("F002", name=name, file=code.co_filename)
-    node, is_method = found
+    node, is_method = definition
     lines = text.splitlines()[code.co_firstlineno - 1 : node.end_lineno]
     source = Source(
         name=code.co_filename, text="\n".join(lines) + "\n", first_line=code.co_firstlineno

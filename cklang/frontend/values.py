@@ -3,24 +3,22 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-from cklang.frontend.functions import Intrinsic
+from cklang.frontend.intrinsics import Intrinsic
 from cklang.ir.nodes import Value
+from cklang.source import Span
 from cklang.types import Dim, DType, TensorType
 
-if TYPE_CHECKING:
-    from cklang.frontend.scope import Scope
-
 __all__ = [
-    "Captured",
-    "Closure",
+    "Described",
+    "Helper",
     "Item",
     "Number",
+    "OpProgram",
     "Tensor",
     "describe",
     "has_tensor",
@@ -28,8 +26,35 @@ __all__ = [
 ]
 
 
+class Described:
+    """An item that names itself in messages, so that this module need not know its class."""
+
+    __slots__ = ()
+
+    def described(self) -> str:
+        """Return how messages call it."""
+        raise NotImplementedError
+
+
+class Helper(Described):
+    """What ``@ck.fn`` makes: the base class by which modules below its own know it."""
+
+    __slots__ = ()
+
+    @property
+    def place(self) -> Span:
+        """Where it is defined."""
+        raise NotImplementedError
+
+
+class OpProgram:
+    """What ``@ck.op`` reads: the base class by which modules below its own know it."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tensor:
+class Tensor(Described):
     """A value of the IR, seen in ``shape``: axis i of the value is axis ``axes[i]`` of the shape.
 
     The other axes have extent 1; they come from ``x[:, None]`` and are put into the IR only when
@@ -57,21 +82,9 @@ class Tensor:
         """Its type as the program sees it."""
         return TensorType(dtype=self.dtype, shape=self.shape)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Closure:
-    """A lambda in an argument, and the scope whose names it sees."""
-
-    node: ast.Lambda
-    scope: Scope
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Captured:
-    """A tensor of ``scope`` as a lambda in it sees it: something to be read at indices."""
-
-    tensor: Tensor
-    scope: Scope
+    def described(self) -> str:
+        """Return how messages call it."""
+        return f"a tensor {self.type}" if self.shape else f"a scalar {self.type}"
 
 
 Item: TypeAlias = object
@@ -95,20 +108,8 @@ def has_tensor(item: Item) -> bool:
 
 def describe(item: Item) -> str:
     """Name ``item`` in a message."""
-    if isinstance(item, Tensor):
-        return f"a tensor {item.type}" if item.shape else f"a scalar {item.type}"
-    if isinstance(item, Captured):
-        return f"the whole tensor {item.tensor.type}"
-    if isinstance(item, Closure):
-        return "a lambda"
-    return _other(item)
-
-
-def _other(item: Item) -> str:
-    from cklang.frontend.helper import Fn
-
-    if isinstance(item, Fn):
-        return f"the helper {item.definition.name}"
+    if isinstance(item, Described):
+        return item.described()
     if isinstance(item, Intrinsic):
         return f"the function ck.{item.name}"
     if isinstance(item, ModuleType):

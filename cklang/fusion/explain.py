@@ -19,8 +19,7 @@ from cklang.fusion.plan import (
     epilogue_hash,
 )
 from cklang.ir.convolution import axis_names
-from cklang.ir.nodes import Function
-from cklang.ir.printer import print_attr, print_operation
+from cklang.ir.nodes import Function, print_attr, print_operation
 
 __all__ = ["explain", "explain_decision", "explain_kernel"]
 

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 from cklang.codec import canonical_digest
-from cklang.ir.nodes import Function
-from cklang.ir.printer import print_function
+from cklang.ir.nodes import Function, print_function
 
 __all__ = ["NO_FUNCTIONS", "Functions"]
 

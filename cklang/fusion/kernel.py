@@ -15,17 +15,17 @@ from cklang.fusion.flow import Flow, Occurrence
 from cklang.fusion.parts import joined
 from cklang.fusion.plan import (
     MAX_READS,
+    AnyKernel,
     BlockScale,
     Computed,
     Decision,
     Edge,
     FusedConv,
     FusedGemm,
-    Kernel,
     Read,
     View,
 )
-from cklang.fusion.region import Region
+from cklang.fusion.region import Region, RegionWriter
 from cklang.fusion.sites import Axes, ints
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import Kind
@@ -34,7 +34,15 @@ from cklang.source import Span
 from cklang.types import Kind as NumberKind
 from cklang.types import f32, i32
 
-__all__ = ["MAKERS", "RULES", "KernelMaker", "Maker"]
+__all__ = [
+    "CONVOLUTION_MAKERS",
+    "MAKERS",
+    "PRODUCT_MAKERS",
+    "RULES",
+    "Epilogue",
+    "KernelMaker",
+    "Maker",
+]
 
 RULES: Mapping[str, str] = MappingProxyType(
     {
@@ -81,19 +89,21 @@ class KernelMaker:
         self.roots = frozenset(roots)
         self.makers = makers
         self.decisions: dict[Decision, None] = {}
+        self.notes: list[str] = []
+        """What else was decided, as sentences."""
 
-    def make(self, root: int) -> Kernel:
-        """Return the kernel that writes the node ``root``.
+    def make(self, root: int) -> AnyKernel | None:
+        """Return the kernel that writes the node ``root``; None if that of another root does.
 
         Raises:
             CkUnsupportedError: One of its functions reads more than :data:`MAX_READS` values
                 (X004), that of an operand none (X003); it writes the transpose of a sparse
                 product (X010).
         """
-        walk = _Epilogue(self, root)
+        walk = Epilogue(self, root)
         return self.makers[walk.anchor.op].make(self, walk)
 
-    def product(self, walk: _Epilogue) -> FusedGemm:
+    def product(self, walk: Epilogue) -> FusedGemm:
         """Return the kernel of a root whose anchor is a matrix product."""
         anchor, root = walk.anchor, self.flow.value(walk.root)
         space = _Space.of(self.flow, walk.root, anchor)
@@ -128,12 +138,12 @@ class KernelMaker:
             spans=_spans([anchor, *epilogue.body]),
         )
 
-    def convolution(self, walk: _Epilogue) -> FusedConv:
+    def convolution(self, walk: Epilogue) -> FusedConv:
         """Return the kernel of a root whose anchor is a convolution."""
         anchor = walk.anchor
         axes = self.flow.orientation(walk.root)
         order = tuple(axes.index(axis) for axis in range(anchor.result.type.rank))
-        stored = (self._stored(walk.colour, index) for index in (0, 1))
+        stored = (self.stored(walk.colour, index) for index in (0, 1))
         left, right = (View(value=value, perm=perm) for value, perm in stored)
         epilogue = walk.run()
         return FusedConv(
@@ -196,10 +206,10 @@ class KernelMaker:
         return scales[::-1] if space.transposed else scales
 
     def _view(self, anchor: int, index: int, space: _Space) -> View:
-        stored, axes = self._stored(anchor, index)
+        stored, axes = self.stored(anchor, index)
         return View(value=stored, perm=space.of_operand(axes))
 
-    def _stored(self, anchor: int, index: int) -> tuple[Value, Axes]:
+    def stored(self, anchor: int, index: int) -> tuple[Value, Axes]:
         """Return what is stored of an operand and the operand's map to it; note the path."""
         path = self.flow.view(self.flow.operands(anchor)[index])
         target, operand = anchor, index
@@ -209,6 +219,8 @@ class KernelMaker:
         stored, axes = path[-1]
         colour = self.flow.colour(stored)
         rule = "operand" if colour is None else "materialise"
+        if self.flow.kind(stored) is Kind.CONSTANT:
+            rule = "constant"
         self.decide(rule, Edge(source=stored, target=target, operand=operand), anchor, colour)
         return self.flow.value(stored), axes
 
@@ -279,7 +291,7 @@ def _spans(operations: list[Operation]) -> tuple[Span, ...]:
 class _Walk:
     """The evaluation of a slice of pointwise ops: a postorder, operands before their use."""
 
-    def __init__(self, maker: KernelMaker, anchor: int, region: Region) -> None:
+    def __init__(self, maker: KernelMaker, anchor: int, region: RegionWriter) -> None:
         self.maker = maker
         self.flow = maker.flow
         self.colour = anchor
@@ -400,23 +412,27 @@ class _Walk:
 _RULE_OF_KIND = {Kind.SHAPE: "index", Kind.CONSTANT: "constant"}
 
 
-class _Epilogue(_Walk):
+class Epilogue(_Walk):
     """The evaluation of a root from its accumulator."""
 
     def __init__(self, maker: KernelMaker, root: int) -> None:
         own = maker.flow.colour(root)
         if own is None:
             raise error("Z002", what=f"{maker.flow.value(root)} is a root without an anchor")
-        dtype = maker.flow.value(own).type.dtype
-        super().__init__(maker, own, Region("d", dtype))
+        anchor = maker.flow.expect_operation(own)
+        super().__init__(maker, own, maker.makers[anchor.op].region(anchor))
         self.root = root
 
     def run(self) -> Function:
         """Return the epilogue."""
+        self.note_store()
+        return self.tree(self.root)
+
+    def note_store(self) -> None:
+        """Note that the kernel writes a result of the function, if its root is one."""
         for target in self.flow.graph.successors(self.root):
             if self.flow.payload(target).kind == "result":
                 self.decide("store", self.root, target, 0)
-        return self.tree(self.root)
 
     def is_leaf(self, use: Occurrence) -> bool:
         """Tell whether ``use`` is read, or is the accumulator."""
@@ -474,22 +490,36 @@ class _Prologue(_Walk):
         return "shared" if self.flow.graph.out_degree(node) > 1 else "prologue"
 
 
+def _accumulated(anchor: Operation) -> Region:
+    return Region("d", anchor.result.type.dtype)
+
+
+def _operand_of_product(anchor: Operation, index: int) -> str:
+    return ("operand A", "operand B", "the first scale", "the second scale")[index]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Maker:
     """How the kernels of one anchor are made."""
 
-    make: Callable[[KernelMaker, _Epilogue], Kernel]
+    make: Callable[[KernelMaker, Epilogue], AnyKernel | None]
     prologues: frozenset[int] = frozenset()
     """The operands that such a kernel can compute as it loads them, by their index."""
+    region: Callable[[Operation], RegionWriter] = _accumulated
+    """Gives the region that is written of what follows an anchor."""
+    operand: Callable[[Operation, int], str] = _operand_of_product
+    """Returns how messages call an operand, by its index."""
+    constants: bool = False
+    """Whether constants are operands like stored ones."""
 
 
 _PRODUCT = Maker(make=KernelMaker.product, prologues=frozenset({0, 1}))
 _CONVOLUTION = Maker(make=KernelMaker.convolution)
 
-MAKERS: Mapping[str, Maker] = MappingProxyType(
-    {
-        **dict.fromkeys(("gemm", "gemm24", "scaled_gemm"), _PRODUCT),
-        **dict.fromkeys(DIRECTIONS, _CONVOLUTION),
-    }
+PRODUCT_MAKERS: Mapping[str, Maker] = MappingProxyType(
+    dict.fromkeys(("gemm", "gemm24", "scaled_gemm"), _PRODUCT)
 )
-"""The anchors, by op: what kernels are made of, and how."""
+CONVOLUTION_MAKERS: Mapping[str, Maker] = MappingProxyType(dict.fromkeys(DIRECTIONS, _CONVOLUTION))
+
+MAKERS: Mapping[str, Maker] = MappingProxyType({**PRODUCT_MAKERS, **CONVOLUTION_MAKERS})
+"""The anchors of products, by op: what kernels are made of, and how."""

@@ -5,7 +5,7 @@ The partition is computed on the data-flow graph of the function (:mod:`cklang.f
 
 1. A forward analysis *colours* each node by the anchor whose kernel can compute it
    (:class:`cklang.fusion.flow.Flow`).
-2. Values that a kernel must write are *roots*: the function's result, and what gemms take as
+2. Values that a kernel must write are *roots*: the function's results, and what anchors take as
    operands, if it follows a gemm. Other operands are computed by the gemm's own kernel as it loads
    them. The leaves of a root's backward slice that have other colours are its *crossings*.
 3. Each colour materialises its crossings in one value if it can: the last value that dominates
@@ -14,7 +14,7 @@ The partition is computed on the data-flow graph of the function (:mod:`cklang.f
 4. A root becomes a kernel: its slice, ending at parameters, roots of other colours and its own
    accumulator, is the epilogue. Kernels that the function's result does not depend on are dropped.
 
-A kernel has one result. Where a gemm's operand and another crossing of the same colour do not
+A kernel has one result, but that an attention's has the log-sums beside it. Where a gemm's operand and another crossing of the same colour do not
 follow from each other, the anchor is computed once for each; the decisions say so.
 
 What an anchor is, and what makes its kernels, stands in :data:`cklang.fusion.kernel.MAKERS`.
@@ -23,20 +23,18 @@ What an anchor is, and what makes its kernels, stands in :data:`cklang.fusion.ke
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from cklang.errors import CkError, error
-from cklang.families.attention.fuse import is_attention, plan_attention
 from cklang.fusion.flow import Flow, Occurrence
 from cklang.fusion.kernel import MAKERS, KernelMaker, Maker
-from cklang.fusion.plan import Kernel, Plan
+from cklang.fusion.plan import AnyKernel, Plan
 from cklang.ir.nodes import Function
 from cklang.ir.ops import OPS, Kind
 from cklang.ir.verifier import verify
 from cklang.source import Span
 from cklang.types import DTYPES, DType
 
-__all__ = ["STORABLE", "plan", "plan_of"]
+__all__ = ["STORABLE", "plan"]
 
 STORABLE: tuple[DType, ...] = tuple(
     dtype
@@ -44,19 +42,6 @@ STORABLE: tuple[DType, ...] = tuple(
     if dtype.name not in ("f64", "i64", "bool", "e8m0", "i4", "fp4")
 )
 """What a kernel can write."""
-
-_OPERANDS = ("operand A", "operand B", "the first scale", "the second scale")
-
-
-def plan_of(function: Function) -> Plan:
-    """Return the kernels of a function of any family.
-
-    Raises:
-        CkError: As :func:`plan` and :func:`cklang.families.attention.fuse.plan_attention`.
-    """
-    if is_attention(function):
-        return plan_attention(verify(function, allow_unused=True))
-    return plan(function)
 
 
 def plan(function: Function, makers: Mapping[str, Maker] = MAKERS) -> Plan:
@@ -67,7 +52,7 @@ def plan(function: Function, makers: Mapping[str, Maker] = MAKERS) -> Plan:
         makers: The anchors, by op: what kernels are made of, and how.
 
     Raises:
-        CkUnsupportedError: No kernels compute it: several results (X001), no anchor (X002), a
+        CkUnsupportedError: No kernels compute it: one value is two results (X001), no anchor (X002), a
             gemm operand made of constants alone (X003) or a computed one where only stored ones are
             read (X005), too many reads (X004), a result dtype
             that cannot be stored (X006), or a gemm's result repeated with no gemm of the larger
@@ -75,12 +60,13 @@ def plan(function: Function, makers: Mapping[str, Maker] = MAKERS) -> Plan:
         CkError: ``function`` breaks a rule of the IR.
     """
     verify(function, allow_unused=True)
-    if len(function.results) != 1:
-        raise error("X001", at=function.span, name=function.name, count=len(function.results))
+    if len(set(function.results)) < len(function.results):
+        raise error("X001", at=function.span, name=function.name)
     flow = Flow(function, anchors=makers)
     roots = _Roots(flow, makers).find()
     maker = KernelMaker(flow, roots, makers)
-    kernels = _needed([maker.make(root) for root in roots])
+    made = [maker.make(root) for root in roots]
+    kernels = _needed(function, [kernel for kernel in made if kernel is not None])
     maker.decide_dead()
     ordered = sorted(
         maker.decisions, key=lambda each: (each.edge.target, each.edge.operand, each.rule)
@@ -89,28 +75,32 @@ def plan(function: Function, makers: Mapping[str, Maker] = MAKERS) -> Plan:
         function=function,
         kernels=_named(function.name, kernels),
         decisions=tuple(ordered),
+        notes=tuple(maker.notes),
         graph=flow.graph,
     )
 
 
-def _needed(kernels: Sequence[Kernel]) -> list[Kernel]:
-    """Return the kernels that the last one, the function's, depends on, and that one."""
+def _needed(function: Function, kernels: Sequence[AnyKernel]) -> list[AnyKernel]:
+    """Return the kernels that a result of the function depends on."""
     import networkx as nx
 
     if len(kernels) == 1:
         return list(kernels)
     reads = nx.DiGraph(
-        (value.name, kernel.result.name) for kernel in kernels for value in kernel.inputs
+        (value.name, result.name)
+        for kernel in kernels
+        for value in kernel.inputs
+        for result in kernel.results
     )
-    last = kernels[-1].result.name
-    needed = {last, *nx.ancestors(reads, last)}
-    return [kernel for kernel in kernels if kernel.result.name in needed]
+    needed = {value.name for value in function.results}
+    needed |= {each for name in needed for each in nx.ancestors(reads, name)}
+    return [each for each in kernels if needed.intersection(v.name for v in each.results)]
 
 
-def _named(name: str, kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
+def _named(name: str, kernels: Sequence[AnyKernel]) -> tuple[AnyKernel, ...]:
     if len(kernels) == 1:
         return tuple(kernels)
-    return tuple(replace(kernel, name=f"{name}_{i}") for i, kernel in enumerate(kernels))
+    return tuple(kernel.renamed(f"{name}_{i}") for i, kernel in enumerate(kernels))
 
 
 class _Roots:
@@ -119,12 +109,12 @@ class _Roots:
     def __init__(self, flow: Flow, makers: Mapping[str, Maker]) -> None:
         self.flow = flow
         self.makers = makers
-        self.result = flow.id(flow.function.results[0])
-        live = [*flow.ancestors(self.result), self.result]
-        self.anchors = [node for node in live if flow.is_anchor(node)]
+        self.results = [flow.id(value) for value in flow.function.results]
+        live = {*self.results, *(node for each in self.results for node in flow.ancestors(each))}
+        self.anchors = [node for node in sorted(live) if flow.is_anchor(node)]
 
     def find(self) -> list[int]:
-        """Return the roots in launch order, the function's result last."""
+        """Return the roots in launch order."""
         demanded = self.demanded()
         roots = dict.fromkeys(demanded)
         for colour, values in self.crossings(demanded).items():
@@ -143,39 +133,54 @@ class _Roots:
         return sorted(roots)
 
     def demanded(self) -> list[int]:
-        """Return the function's result and the stored operands of the anchors it depends on."""
-        self.check_result()
-        demanded = {self.result: None}
+        """Return the function's results and the stored operands of the anchors they depend on."""
+        for result in self.results:
+            self.check_result(result)
+        demanded = dict.fromkeys(self.results)
         for anchor in self.anchors:
             for index, operand in enumerate(self.flow.operands(anchor)):
                 stored = self.flow.view(operand)[-1].node
-                if self.flow.is_computed(operand):
+                if self.is_computed(anchor, operand):
                     self.check_prologue(anchor, index, stored)
-                elif self.flow.operation(stored) is not None:
+                elif self.flow.colour(stored) is not None:
                     demanded[stored] = None
         return list(demanded)
+
+    def is_computed(self, anchor: int, operand: int) -> bool:
+        """Tell whether the kernel of an anchor must compute an operand itself."""
+        takes_constants = self.makers[self.flow.expect_operation(anchor).op].constants
+        stored = self.flow.view(operand)[-1].node
+        is_constant = self.flow.kind(stored) is Kind.CONSTANT
+        return self.flow.is_computed(operand) and not (takes_constants and is_constant)
 
     def check_prologue(self, anchor: int, index: int, stored: int) -> None:
         """Refuse a computed operand where the anchor's kernel has no prologue."""
         operation = self.flow.expect_operation(anchor)
-        if index not in self.makers[operation.op].prologues:
+        maker = self.makers[operation.op]
+        if index not in maker.prologues:
             name, at = self.origin(stored)
+            operand = maker.operand(operation, index)
             at = at or operation.span
-            raise error("X005", at=at, operand=_OPERANDS[index], anchor=operation.op, op=name)
+            raise error("X005", at=at, operand=operand, anchor=operation.op, op=name)
 
     def computed(self) -> list[int]:
         """Return what gemms multiply and no kernel writes."""
-        operands = [node for anchor in self.anchors for node in self.flow.operands(anchor)]
-        return [node for node in dict.fromkeys(operands) if self.flow.is_computed(node)]
+        operands = [
+            node
+            for anchor in self.anchors
+            for node in self.flow.operands(anchor)
+            if self.is_computed(anchor, node)
+        ]
+        return list(dict.fromkeys(operands))
 
-    def check_result(self) -> None:
+    def check_result(self, result: int) -> None:
         """Refuse a result that no kernel computes."""
-        if self.flow.colour(self.result) is not None:
+        if self.flow.colour(result) is not None:
             return
-        if self.flow.anchors(self.result):
-            raise self.repeated()
+        if self.flow.anchors(result):
+            raise self.repeated(result)
         anchors = ", ".join(op for op in OPS if op in self.makers)
-        name, at = self.origin(self.result)
+        name, at = self.origin(result)
         raise error("X002", at=at or self.flow.function.span, op=name, anchors=anchors)
 
     def origin(self, node: int) -> tuple[str, Span | None]:
@@ -191,11 +196,11 @@ class _Roots:
             node = self.flow.operands(node)[0]
         return f"a copy of parameter {self.flow.value(node)}", at
 
-    def repeated(self) -> CkError:
+    def repeated(self, result: int) -> CkError:
         """Return the error for a result that is a gemm's, repeated along an axis."""
-        operation = self.flow.operation(self.result)
-        anchor = min(node for node, _ in self.flow.anchors(self.result))
-        got, want = (self.flow.value(node).type.shape for node in (self.result, anchor))
+        operation = self.flow.operation(result)
+        anchor = min(node for node, _ in self.flow.anchors(result))
+        got, want = (self.flow.value(node).type.shape for node in (result, anchor))
         return error(
             "X007",
             at=operation.span if operation else self.flow.function.span,

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
 
 from cklang.fusion.functions import Functions
 from cklang.fusion.parts import split
-from cklang.ir.nodes import Function, Operation, Value
-from cklang.ir.printer import print_function
+from cklang.ir.nodes import Function, Operation, Value, print_function
 from cklang.source import Span
 from cklang.types import Dim
 
@@ -191,6 +190,10 @@ class FusedGemm:
         """The values that it writes."""
         return (self.result,)
 
+    def renamed(self, name: str) -> FusedGemm:
+        """Return the same kernel with another name."""
+        return replace(self, name=name)
+
     @property
     def functions(self) -> Functions:
         """The function of ``epilogue``, and those of ``a`` and ``b`` if they are computed."""
@@ -231,6 +234,10 @@ class FusedConv:
     def results(self) -> tuple[Value, ...]:
         """The values that it writes."""
         return (self.result,)
+
+    def renamed(self, name: str) -> FusedConv:
+        """Return the same kernel with another name."""
+        return replace(self, name=name)
 
     @property
     def functions(self) -> Functions:
@@ -275,6 +282,9 @@ class AnyKernel(Protocol):
     def spans(self) -> tuple[Span, ...]:
         """The user's places in it."""
 
+    def renamed(self, name: str) -> AnyKernel:
+        """Return the same kernel with another name."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edge:
@@ -311,12 +321,6 @@ class Plan:
 
     graph: nx.MultiDiGraph = field(compare=False, repr=False)
     """What the partition was computed on (:mod:`cklang.fusion.graph`)."""
-
-    def explain(self) -> str:
-        """Return kernels and decisions as text."""
-        from cklang.fusion.explain import explain
-
-        return explain(self)
 
 
 def epilogue_text(epilogue: Function) -> str:

@@ -9,6 +9,7 @@ Operands of commutative ops stay as written: exchanging them is the user's busin
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Protocol
 
 from cklang.errors import error
 from cklang.fusion.plan import Read
@@ -18,7 +19,30 @@ from cklang.ir.nodes import Attrs, Function, Operation, Value, attr_key, make_at
 from cklang.source import Span
 from cklang.types import DType, Kind, TensorType, f32, i32
 
-__all__ = ["Region"]
+__all__ = ["Region", "RegionWriter"]
+
+
+class RegionWriter(Protocol):
+    """A region under construction, as the evaluation of a slice writes it."""
+
+    reads: list[Read]
+    """What it reads, in the order of its parameters."""
+
+    @property
+    def accumulator(self) -> Value:
+        """What the anchor gives."""
+
+    def read(self, value: Value, axes: Axes) -> Value:
+        """Return what holds ``value`` read at ``axes``; narrow floats come widened."""
+
+    def apply(self, op: str, operands: tuple[Value, ...], attrs: Attrs, span: Span | None) -> Value:
+        """Return the result of an operation on rank-0 values."""
+
+    def cast(self, value: Value, to: DType, span: Span | None) -> Value:
+        """Return ``value`` as ``to``; itself when it has that dtype."""
+
+    def finish(self, result: Value) -> Function:
+        """Return the region as a function that gives ``result``."""
 
 
 class Region:

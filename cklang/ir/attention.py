@@ -146,8 +146,8 @@ def _input_dtype(dtypes: tuple[DType, ...], attrs: Mapping[str, Attr]) -> DType 
     numbers = {dtype for dtype, role in zip(dtypes, roles, strict=True) if role in "qkv"}
     integers = ROLES[3:-1]
     seeds = {dtype for dtype, role in zip(dtypes, roles, strict=True) if role in integers}
-    held = numbers.pop()
-    is_float = held.kind is NumberKind.FLOAT and held.bits <= f32.bits
+    number = numbers.pop()
+    is_float = number.kind is NumberKind.FLOAT and number.bits <= f32.bits
     return f32 if is_float and not numbers and seeds <= {i32} else None
 
 
@@ -399,37 +399,37 @@ def one_sequence(packed: Array, rows: slice) -> Array:
 
 
 def _split(operands: Sequence[Array], roles: Sequence[str]) -> dict[str, list[Array]]:
-    found: dict[str, list[Array]] = {role: [] for role in ROLES}
+    by_role: dict[str, list[Array]] = {role: [] for role in ROLES}
     for operand, role in zip(operands, roles, strict=True):
-        found[role].append(operand)
-    return found
+        by_role[role].append(operand)
+    return by_role
 
 
-def _held(given: dict[str, list[Array]]) -> Iterator[tuple[int, list[Array]]]:
+def _with_lengths(by_role: dict[str, list[Array]]) -> Iterator[tuple[int, list[Array]]]:
     """Yield the batch index and q, k, v of each sequence that has a length of its own."""
-    (q,) = given["q"]
-    for b in range(len(given[LENGTHS[0]][0])):
-        yield b, [q[b : b + 1], *_keys(given, b)]
+    (q,) = by_role["q"]
+    for b in range(len(by_role[LENGTHS[0]][0])):
+        yield b, [q[b : b + 1], *_keys(by_role, b)]
 
 
-def _keys(given: dict[str, list[Array]], b: int) -> list[Array]:
+def _keys(by_role: dict[str, list[Array]], b: int) -> list[Array]:
     """Return k and v of sequence ``b``, which has a length of its own."""
-    (k,), (v,), (lengths,) = (given[role] for role in ("k", "v", *LENGTHS))
-    pages, page_starts = (next(iter(given[role]), None) for role in (*PAGES, *PAGE_STARTS))
+    (k,), (v,), (lengths,) = (by_role[role] for role in ("k", "v", *LENGTHS))
+    pages, page_starts = (next(iter(by_role[role]), None) for role in (*PAGES, *PAGE_STARTS))
     table = table_of(b, pages, page_starts)
     return [keys_of(b, x, int(lengths[b]), table) for x in (k, v)]
 
 
-def _pieces(given: dict[str, list[Array]]) -> Iterator[tuple[slice, int, list[Array]]]:
+def _pieces(by_role: dict[str, list[Array]]) -> Iterator[tuple[slice, int, list[Array]]]:
     """Yield the rows, the batch index and q, k, v of each packed sequence that is not skipped."""
-    (q,), (k,), (v,), (starts_q,) = (given[role] for role in ("q", "k", "v", "starts_q"))
-    starts_k = given["starts_k"][0] if given["starts_k"] else starts_q
-    least = next(iter(given[MIN_QUERIES[0]]), None)
+    (q,), (k,), (v,), (starts_q,) = (by_role[role] for role in ("q", "k", "v", "starts_q"))
+    starts_k = by_role["starts_k"][0] if by_role["starts_k"] else starts_q
+    least = next(iter(by_role[MIN_QUERIES[0]]), None)
     for b, (rows, keys) in enumerate(sequences(starts_q, starts_k)):
         if skipped(rows, least):
             continue
-        held = _keys(given, b) if given[LENGTHS[0]] else [one_sequence(x, keys) for x in (k, v)]
-        yield rows, b, [one_sequence(q, rows), *held]
+        own = _keys(by_role, b) if by_role[LENGTHS[0]] else [one_sequence(x, keys) for x in (k, v)]
+        yield rows, b, [one_sequence(q, rows), *own]
 
 
 def attend(
@@ -441,25 +441,25 @@ def attend(
     mask: Callable[..., Array],
 ) -> Array:
     """Return o: the NumPy meaning of ``attention``; regions come as functions of arrays."""
-    given = _split(operands, roles)
-    seed, offset = (*given["seed"], *given["offset"]) or (0, 0)
+    by_role = _split(operands, roles)
+    seed, offset = (*by_role["seed"], *by_role["offset"]) or (0, 0)
 
     def output(first: int, q: Array, k: Array, v: Array) -> Array:
         regions = {"score": score, "mask": mask}
-        found = scores(q, k, given["read"], scale, regions, first)
-        weights, total, _ = softmax_sums(found)
-        weights = weights * dropped(found.shape, dropout, seed, offset, first)
+        logits = scores(q, k, by_role["read"], scale, regions, first)
+        weights, total, _ = softmax_sums(logits)
+        weights = weights * dropped(logits.shape, dropout, seed, offset, first)
         shared = np.repeat(v, group_size(q.shape[1], k.shape[1]), axis=1)
         return np.where(total == 0, 0.0, weights @ shared / np.where(total == 0, 1.0, total))
 
-    (q,), (k,), (v,) = given["q"], given["k"], given["v"]
-    if given[LENGTHS[0]] and not given["starts_q"]:
-        parts = [output(b, *piece) for b, piece in _held(given)]
+    (q,), (k,), (v,) = by_role["q"], by_role["k"], by_role["v"]
+    if by_role[LENGTHS[0]] and not by_role["starts_q"]:
+        parts = [output(b, *piece) for b, piece in _with_lengths(by_role)]
         return np.concatenate([np.zeros((0, *q.shape[1:3], v.shape[3])), *parts])
-    if not given["starts_q"]:
+    if not by_role["starts_q"]:
         return output(0, q, k, v)
     o = np.zeros((*q.shape[:2], v.shape[-1]))
-    for rows, b, piece in _pieces(given):
+    for rows, b, piece in _pieces(by_role):
         o[rows] = output(b, *piece)[0].swapaxes(0, 1)
     return o
 
@@ -474,20 +474,20 @@ def log_sum(
 ) -> Array:
     """Return lse: the NumPy meaning of ``attention_lse``; dropout does not change it."""
     del dropout
-    given = _split(operands, roles)
+    by_role = _split(operands, roles)
 
     def lse(first: int, q: Array, k: Array) -> Array:
         regions = {"score": score, "mask": mask}
-        _, total, center = softmax_sums(scores(q, k, given["read"], scale, regions, first))
+        _, total, center = softmax_sums(scores(q, k, by_role["read"], scale, regions, first))
         return np.asarray((center + np.log(total))[..., 0])
 
-    (q,), (k,) = given["q"], given["k"]
-    if given[LENGTHS[0]] and not given["starts_q"]:
-        parts = [lse(b, *piece[:2]) for b, piece in _held(given)]
+    (q,), (k,) = by_role["q"], by_role["k"]
+    if by_role[LENGTHS[0]] and not by_role["starts_q"]:
+        parts = [lse(b, *piece[:2]) for b, piece in _with_lengths(by_role)]
         return np.concatenate([np.zeros((0, *q.shape[1:3])), *parts])
-    if not given["starts_q"]:
+    if not by_role["starts_q"]:
         return lse(0, q, k)
-    found = np.zeros((q.shape[1], q.shape[0]))
-    for rows, b, (queries, keys, _) in _pieces(given):
-        found[:, rows] = lse(b, queries, keys)[0]
-    return found
+    sums = np.zeros((q.shape[1], q.shape[0]))
+    for rows, b, (queries, keys, _) in _pieces(by_role):
+        sums[:, rows] = lse(b, queries, keys)[0]
+    return sums

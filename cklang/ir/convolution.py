@@ -39,12 +39,12 @@ def geometry_of(operation: Operation) -> Geometry | None:
 
 def axis_names(operation: Operation) -> tuple[str, ...]:
     """Return what the axes of a convolution op's result are called: n, h, w, k."""
-    found, result = geometry_of(operation), DIRECTIONS[operation.op].result
-    if found is None:
+    conv, result = geometry_of(operation), DIRECTIONS[operation.op].result
+    if conv is None:
         return ()
-    names = ((r.weight_name if result is Role.WEIGHT else r.name, r) for r in found.relations)
+    names = ((r.weight_name if result is Role.WEIGHT else r.name, r) for r in conv.relations)
     at = {r.axes[result]: name.lower() for name, r in names if result in r.axes}
-    return tuple(at[axis] for axis in range(found.rank))
+    return tuple(at[axis] for axis in range(conv.rank))
 
 
 def _geometry(attrs: Mapping[str, Any], rank: int) -> Geometry | None:
@@ -60,11 +60,11 @@ def _shape_rule(direction: Direction) -> ShapeRule:
     ) -> Shape | None:
         if declared is None or len({len(shape) for shape in (*shapes, declared)}) != 1:
             return None
-        found = _geometry(attrs, len(declared))
-        if found is None:
+        conv = _geometry(attrs, len(declared))
+        if conv is None:
             return None
         tensors = dict(zip(direction.operands, shapes, strict=True)) | {direction.result: declared}
-        for relation in found.relations:
+        for relation in conv.relations:
             extents = {role: tensors[role][axis] for role, axis in relation.axes.items()}
             if not may_hold(relation, direction.result, extents):
                 return None
@@ -119,12 +119,12 @@ def numpy_of(op: str) -> Callable[..., Array]:
     direction = DIRECTIONS[op]
 
     def compute(a: Array, b: Array, *, shape: Sequence[int], **attrs: Any) -> Array:
-        found = _geometry(attrs, a.ndim)
-        if found is None:
+        conv = _geometry(attrs, a.ndim)
+        if conv is None:
             raise ValueError(f"{attrs} is no convolution of rank {a.ndim}")
         arrays = dict(zip(direction.operands, (a, b), strict=True))
         arrays[direction.result] = np.zeros(shape, np.result_type(a, b))
-        _accumulate(found, direction.result, arrays)
+        _accumulate(conv, direction.result, arrays)
         result = arrays[direction.result]
         # i32 wraps at 32 bits, as the kernel's sums do.
         return result if result.dtype.kind == "f" else result.astype(np.int32).astype(np.int64)
@@ -132,11 +132,11 @@ def numpy_of(op: str) -> Callable[..., Array]:
     return compute
 
 
-def _accumulate(found: Geometry, missing: Role, arrays: dict[Role, Array]) -> None:
+def _accumulate(conv: Geometry, missing: Role, arrays: dict[Role, Array]) -> None:
     """Add every tap's products to the array of ``missing``, which holds zeros."""
-    given, weight, output = _apart(found, arrays)
-    padded = np.pad(given, ((0, 0), *((w.before, w.after) for w in found.windows), (0, 0), (0, 0)))
-    for tap, part in _taps(found, weight.shape, output.shape):
+    image, weight, output = _apart(conv, arrays)
+    padded = np.pad(image, ((0, 0), *((w.before, w.after) for w in conv.windows), (0, 0), (0, 0)))
+    for tap, part in _taps(conv, weight.shape, output.shape):
         # Views of one tap: [N, …, G, C] of the input and [G, K, C] of the weight.
         if missing is Role.OUTPUT:
             output += np.einsum("n...gc,gkc->n...gk", padded[part], weight[tap], optimize=True)
@@ -150,31 +150,31 @@ def _accumulate(found: Geometry, missing: Role, arrays: dict[Role, Array]) -> No
     if missing is Role.INPUT:
         inner = tuple(
             slice(w.before, w.before + extent)
-            for w, extent in zip(found.windows, given.shape[1:-2], strict=True)
+            for w, extent in zip(conv.windows, image.shape[1:-2], strict=True)
         )
-        given += padded[(slice(None), *inner)]
+        image += padded[(slice(None), *inner)]
 
 
 def _taps(
-    found: Geometry, weight: Sequence[int], output: Sequence[int]
+    conv: Geometry, weight: Sequence[int], output: Sequence[int]
 ) -> Iterator[tuple[Any, Any]]:
     """Yield the index of each tap in the weight, and of what it meets in the padded input."""
     positions = output[1:-2]
     for tap in itertools.product(*(range(extent) for extent in weight[2:-1])):
-        starts = [w.dilation * place for w, place in zip(found.windows, tap, strict=True)]
+        starts = [w.dilation * place for w, place in zip(conv.windows, tap, strict=True)]
         part = tuple(
             slice(start, start + (count - 1) * w.stride + 1, w.stride)
-            for start, count, w in zip(starts, positions, found.windows, strict=True)
+            for start, count, w in zip(starts, positions, conv.windows, strict=True)
         )
         yield (slice(None), slice(None), *tap), (slice(None), *part)
 
 
-def _apart(found: Geometry, arrays: Mapping[Role, Array]) -> tuple[Array, Array, Array]:
+def _apart(conv: Geometry, arrays: Mapping[Role, Array]) -> tuple[Array, Array, Array]:
     """Return input, weight and output as views with an axis of groups."""
     x, w, y = (arrays[role] for role in Role)
-    if found.apart:
+    if conv.apart:
         return x, w, y
-    groups = found.groups
+    groups = conv.groups
     return (
         x.reshape(*x.shape[:-1], groups, x.shape[-1] // groups),
         w.reshape(groups, w.shape[0] // groups, *w.shape[1:]),
@@ -182,17 +182,17 @@ def _apart(found: Geometry, arrays: Mapping[Role, Array]) -> tuple[Array, Array,
     )
 
 
-def summed(found: Geometry, missing: Role, shapes: Mapping[Role, Sequence[int]]) -> int:
+def summed(conv: Geometry, missing: Role, shapes: Mapping[Role, Sequence[int]]) -> int:
     """Return how many products an element of the result is the sum of, at most.
 
     Args:
-        found: The convolution.
+        conv: The convolution.
         missing: The tensor that it computes.
         shapes: Extents of the other two.
     """
     if missing is Role.WEIGHT:
-        return prod(shapes[Role.OUTPUT][: found.spatial + 1])
+        return prod(shapes[Role.OUTPUT][: conv.spatial + 1])
     weight = shapes[Role.WEIGHT]
     if missing is Role.OUTPUT:
-        return prod(weight[1 + found.apart :])
-    return prod(weight[found.apart : -1]) // found.groups
+        return prod(weight[1 + conv.apart :])
+    return prod(weight[conv.apart : -1]) // conv.groups

@@ -31,9 +31,9 @@ def derive(function: Function, dims: Mapping[Dim, int]) -> dict[Dim, int]:
     """
     known = dict(dims)
     for operation in function.body:
-        found = geometry_of(operation)
-        if found is not None:
-            for relation in found.relations:
+        geometry = geometry_of(operation)
+        if geometry is not None:
+            for relation in geometry.relations:
                 _solve(operation, relation, known)
     return known
 
@@ -42,14 +42,14 @@ def _solve(operation: Operation, relation: Relation, known: dict[Dim, int]) -> N
     direction = DIRECTIONS[operation.op]
     types = dict(zip(direction.operands, (each.type for each in operation.operands), strict=True))
     types[direction.result] = operation.result.type
-    given = {
+    extents = {
         role: _value(types[role].shape[axis], known)
         for role, axis in relation.axes.items()
         if role is not direction.result
     }
-    allowed = relation.allowed(direction.result, given)
+    allowed = relation.allowed(direction.result, extents)
     if not allowed:
-        raise _error("I033", operation, relation, types, given)
+        raise _error("I033", operation, relation, types, extents)
     axis = relation.axes.get(direction.result)
     if axis is None:
         return
@@ -57,13 +57,13 @@ def _solve(operation: Operation, relation: Relation, known: dict[Dim, int]) -> N
     if isinstance(extent, Dim) and extent not in known:
         if len(allowed) > 1:
             choices = _words(list(allowed))
-            raise _error("I034", operation, relation, types, given, dim=extent, choices=choices)
+            raise _error("I034", operation, relation, types, extents, dim=extent, choices=choices)
         known[extent] = allowed[0]
     value = _value(extent, known)
     if value not in allowed:
         choices = _words(list(allowed))
         raise _error(
-            "I035", operation, relation, types, given, dim=extent, got=value, choices=choices
+            "I035", operation, relation, types, extents, dim=extent, got=value, choices=choices
         )
 
 
@@ -80,7 +80,7 @@ def _error(
     operation: Operation,
     relation: Relation,
     types: Mapping[Role, TensorType],
-    given: Mapping[Role, int],
+    extents: Mapping[Role, int],
     **values: object,
 ) -> CkError:
     notes = [f"{role.value}: {type_}" for role, type_ in types.items()]
@@ -90,7 +90,7 @@ def _error(
         notes=notes,
         op=operation.op,
         axis=relation.name,
-        given=" and ".join(f"{role.value} {value}" for role, value in given.items()),
+        given=" and ".join(f"{role.value} {value}" for role, value in extents.items()),
         rule=relation.formula,
         **values,
     )

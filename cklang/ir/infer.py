@@ -51,9 +51,9 @@ def infer(
             I016, I019).
         CkTypeError: An attribute or a dtype is of the wrong kind (I017, I018).
     """
-    found = problems(op, operands, attrs, shape=shape, at=at, table=table)
-    if found:
-        raise found[0]
+    errors = problems(op, operands, attrs, shape=shape, at=at, table=table)
+    if errors:
+        raise errors[0]
     result = result_type(table[op], operands, attrs, shape)
     if result is None:
         raise error("Z002", what=f"{op} passes its rules and has no type")
@@ -74,12 +74,12 @@ def problems(
     if row is None:
         known = ", ".join(table)
         return [error("I013", at=at, got=op, nearest=nearest(op, table), known=known)]
-    found = _attr_problems(row, attrs, at)
+    errors = _attr_problems(row, attrs, at)
     if not 0 <= len(operands) - row.operands <= row.optional:
         want = f"{row.operands} to {row.operands + row.optional}" if row.optional else row.operands
-        found.append(error("I014", at=at, op=op, want=want, got=len(operands), doc=row.doc))
+        errors.append(error("I014", at=at, op=op, want=want, got=len(operands), doc=row.doc))
     return (
-        found
+        errors
         or list(row.check(operands, attrs, at))
         or _type_problems(row, operands, attrs, shape, at)
     )
@@ -96,20 +96,20 @@ def result_type(
 
 def _attr_problems(row: Op, attrs: Mapping[str, Attr], at: Span | None) -> list[CkError]:
     rows = {attr.name: attr for attr in row.attrs}
-    found = []
+    errors = []
     for name, attr in attrs.items():
         if name not in rows:
             known = ", ".join(rows) or "none"
-            found.append(error("I015", at=at, op=row.name, name=name, known=known))
+            errors.append(error("I015", at=at, op=row.name, name=name, known=known))
         elif not attr_fits(rows[name].kind, attr):
             want = rows[name].kind.value
             got = _ATTR_NAMES[type(attr)]
-            found.append(error("I017", at=at, op=row.name, name=name, want=want, got=got))
+            errors.append(error("I017", at=at, op=row.name, name=name, want=want, got=got))
     for name, declared in rows.items():
         if name not in attrs:
             want = declared.kind.value
-            found.append(error("I016", at=at, op=row.name, name=name, want=want))
-    return found
+            errors.append(error("I016", at=at, op=row.name, name=name, want=want))
+    return errors
 
 
 def _type_problems(
@@ -120,11 +120,11 @@ def _type_problems(
     at: Span | None,
 ) -> list[CkError]:
     got = ", ".join(str(operand) for operand in operands) or "no operands"
-    found = []
+    errors = []
     if row.dtype.apply(tuple(operand.dtype for operand in operands), attrs) is None:
-        found.append(error("I018", at=at, op=row.name, got=got, want=row.dtype.text))
+        errors.append(error("I018", at=at, op=row.name, got=got, want=row.dtype.text))
     if row.shape.apply(tuple(operand.shape for operand in operands), attrs, shape) is None:
         if row.shape.declared and shape is not None:
             got += f" to {TensorType(dtype=operands[0].dtype, shape=shape)}"
-        found.append(error("I019", at=at, op=row.name, got=got, want=row.shape.text))
-    return found
+        errors.append(error("I019", at=at, op=row.name, got=got, want=row.shape.text))
+    return errors

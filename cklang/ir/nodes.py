@@ -32,13 +32,15 @@ An example::
 
 Nodes are immutable values: equal text is equal nodes. Floats compare by their bits, so that a nan
 equals itself and 0.0 differs from -0.0; ``1``, ``1.0`` and ``true`` differ. Spans are no part of
-equality. What each op means is one row of :mod:`cklang.ir.ops`.
+equality. A node prints in one spelling only, which :mod:`cklang.ir.parser` reads back. What each op
+means is one row of :mod:`cklang.ir.ops`.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, Union
 
@@ -46,7 +48,20 @@ from cklang.errors import error
 from cklang.source import Span
 from cklang.types import DType, TensorType
 
-__all__ = ["Attr", "Attrs", "Function", "Module", "Operation", "Value", "attr_key", "make_attrs"]
+__all__ = [
+    "Attr",
+    "Attrs",
+    "Function",
+    "Module",
+    "Operation",
+    "Value",
+    "attr_key",
+    "make_attrs",
+    "print_attr",
+    "print_function",
+    "print_module",
+    "print_operation",
+]
 
 Attr: TypeAlias = Union[int, float, str, bool, DType, tuple["Attr", ...], "Function"]
 """What an attribute may hold."""
@@ -55,6 +70,7 @@ Attrs: TypeAlias = tuple[tuple[str, Attr], ...]
 """The attributes of an operation, sorted by name."""
 
 _VALUE_NAME = re.compile(r"\w+")
+_INDENT = "  "
 
 
 def _check_name(what: str, name: str, legal: bool, want: str) -> None:
@@ -137,17 +153,11 @@ class Function:
         _check_name("a function", self.name, self.name.isidentifier(), "an identifier")
 
     def __str__(self) -> str:
-        from cklang.ir.printer import print_function
-
         return print_function(self)
 
     def __repr__(self) -> str:
         # Runnable Python, and short enough to read in a failing test.
         return f"parse_function({str(self)!r})"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the text, which any version that knows the grammar reads."""
-        return _parsed, (str(self),)
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """Print the text in IPython and hypothesis, which would else list the fields."""
@@ -164,12 +174,6 @@ class Function:
         return {operation.result.name: operation for operation in self.body}
 
 
-def _parsed(text: str) -> Function:
-    from cklang.ir.parser import parse_function
-
-    return parse_function(text)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Module:
     """Functions in order; what a text of the mini-IR holds."""
@@ -177,8 +181,6 @@ class Module:
     functions: tuple[Function, ...] = ()
 
     def __str__(self) -> str:
-        from cklang.ir.printer import print_module
-
         return print_module(self)
 
 
@@ -198,3 +200,62 @@ def attr_key(attr: object) -> object:
     if isinstance(attr, tuple):
         return tuple(attr_key(item) for item in attr)
     return (type(attr).__name__, attr)
+
+
+# --- text
+
+
+def print_module(module: Module, *, locations: bool = False) -> str:
+    """Return the text of a module; ``locations`` adds each operation's place as a comment."""
+    texts = [print_function(function, locations=locations) for function in module.functions]
+    return "\n\n".join(texts) + "\n" if texts else ""
+
+
+def print_function(function: Function, *, locations: bool = False) -> str:
+    """Return the text of a function, without a newline at its end."""
+    return "\n".join(_function_lines(function, locations))
+
+
+def print_operation(operation: Operation) -> str:
+    """Return the text of one operation."""
+    return "\n".join(_operation_lines(operation, False))
+
+
+def print_attr(attr: Attr) -> str:
+    """Return the text of an attribute."""
+    match attr:
+        case bool():
+            return "true" if attr else "false"
+        case int() | float():
+            return repr(attr)
+        case str():
+            return json.dumps(attr)
+        case DType():
+            return attr.name
+        case tuple():
+            return f"[{', '.join(print_attr(item) for item in attr)}]"
+        case Function():
+            return print_function(attr)
+
+
+def _typed(values: Sequence[Value]) -> str:
+    return ", ".join(f"{value}: {value.type}" for value in values)
+
+
+def _function_lines(function: Function, locations: bool) -> list[str]:
+    types = ", ".join(str(value.type) for value in function.results) or "()"
+    lines = [f"func @{function.name}({_typed(function.params)}) -> {types} {{"]
+    for operation in function.body:
+        lines += [_INDENT + line for line in _operation_lines(operation, locations)]
+    names = ", ".join(str(value) for value in function.results)
+    return [*lines, f"{_INDENT}return {names}".rstrip(), "}"]
+
+
+def _operation_lines(operation: Operation, locations: bool) -> list[str]:
+    operands = ", ".join(str(value) for value in operation.operands)
+    attrs = ", ".join(f"{name} = {print_attr(attr)}" for name, attr in operation.attrs)
+    text = f"{_typed([operation.result])} = {operation.op}({operands})"
+    lines = (text + (f" {{{attrs}}}" if attrs else "")).split("\n")
+    if locations and operation.span is not None:
+        lines[-1] += f"  # {operation.span}"
+    return lines

@@ -105,8 +105,8 @@ def kept24(x: Array) -> Array:
     pad = -x.shape[-1] % 4
     padded = np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, pad)])
     fours = padded.reshape(*x.shape[:-1], -1, 4)
-    held = fours != 0
-    first_two = held & (np.cumsum(held, axis=-1) <= 2)
+    nonzero = fours != 0
+    first_two = nonzero & (np.cumsum(nonzero, axis=-1) <= 2)
     kept = np.where(first_two, fours, 0).reshape(padded.shape)
     return np.asarray(kept[..., : x.shape[-1]], x.dtype)
 
@@ -131,14 +131,14 @@ def scaled_blocks(
     size = block_a[1] if block_a else block_b[0]
     rows, columns = a.shape[-2], b.shape[-1]
     for block, k in enumerate(range(0, a.shape[-1], size)):
-        found = []
+        factors = []
         if block_a:
             left = np.repeat(scales[0][..., block : block + 1], block_a[0], axis=-2)
-            found.append(left[..., :rows, :])
+            factors.append(left[..., :rows, :])
         if block_b:
             right = np.repeat(scales[-1][..., block : block + 1, :], block_b[1], axis=-1)
-            found.append(right[..., :columns])
-        yield Scaled(a=a[..., k : k + size], b=b[..., k : k + size, :], scales=tuple(found))
+            factors.append(right[..., :columns])
+        yield Scaled(a=a[..., k : k + size], b=b[..., k : k + size, :], scales=tuple(factors))
 
 
 def scaled_gemm(

@@ -232,16 +232,16 @@ def _syntax_error(problem: UnexpectedInput, source: Source) -> CkError:
     """Turn lark's complaint into ours: the known mistake it looks like, or what may come next."""
     span = _span_of(problem, source)
     if isinstance(problem, UnexpectedCharacters):
-        seen = f"{problem.char!r} begins nothing in the mini-IR"
-        return error("I003", at=span, problem=seen, fix="comments start with #, values with %")
+        words = f"{problem.char!r} begins nothing in the mini-IR"
+        return error("I003", at=span, problem=words, fix="comments start with #, values with %")
     if isinstance(problem, UnexpectedEOF) or _at_end(problem):
         return error("I003", at=span, problem="the text ends inside a function", fix="close it: }")
     row = _known_mistake(problem)
     if row is not None:
         return error("I003", at=span, problem=row.problem, fix=row.fix)
     expected = ", ".join(sorted(getattr(problem, "accepts", None) or ())) or "nothing more"
-    seen = f"{str(getattr(problem, 'token', ''))!r} is not expected here"
-    return error("I003", at=span, problem=seen, fix=f"expected: {expected}")
+    words = f"{str(getattr(problem, 'token', ''))!r} is not expected here"
+    return error("I003", at=span, problem=words, fix=f"expected: {expected}")
 
 
 def _place(problem: UnexpectedInput) -> tuple[object, str] | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from itertools import zip_longest
 
 from cklang.errors import CkError, error
-from cklang.ir.nodes import Function
+from cklang.ir.nodes import Function, print_function
 
 __all__ = ["expect_round_trip"]
 
@@ -18,7 +18,6 @@ def expect_round_trip(function: Function) -> Function:
         CkInternalError: Z003, it is not; printer, grammar or parser have a defect.
     """
     from cklang.ir.parser import parse_function
-    from cklang.ir.printer import print_function
 
     text = print_function(function)
     try:

@@ -12,6 +12,7 @@ from enum import Enum
 from itertools import pairwise, zip_longest
 from typing import TypeAlias
 
+from cklang.ir.casts import CASTS
 from cklang.ir.nodes import Attr, Function
 from cklang.types import Blocks, Dim, DType, bf16, bool_, e8m0, f16, f32, i4, i32
 from cklang.widths import I32_MAX
@@ -127,8 +128,6 @@ def _constant_dtype(_dtypes: tuple[DType, ...], attrs: AttrMap) -> DType | None:
 
 
 def _cast_dtype(dtypes: tuple[DType, ...], attrs: AttrMap) -> DType | None:
-    from cklang.ir.ops import CASTS
-
     to = attrs["to"]
     return to if isinstance(to, DType) and (dtypes[0], to) in CASTS else None
 

@@ -45,51 +45,51 @@ def verify(
     Raises:
         CkError: The one violation, or I023 with all of them as notes.
     """
-    found = violations(function, table=table)
+    errors = violations(function, table=table)
     if allow_unused:
-        found = [violation for violation in found if violation.code != "I021"]
-    _raise(found, function.name)
+        errors = [violation for violation in errors if violation.code != "I021"]
+    _raise(errors, function.name)
     return function
 
 
 def verify_module(module: Module, *, table: Mapping[str, Op] = OPS) -> Module:
     """Return ``module`` if it and its functions obey all rules; raises as :func:`verify`."""
-    found = violations_of_module(module, table=table)
-    _raise(found, ", @".join(function.name for function in module.functions))
+    errors = violations_of_module(module, table=table)
+    _raise(errors, ", @".join(function.name for function in module.functions))
     return module
 
 
 def violations(function: Function, *, table: Mapping[str, Op] = OPS) -> list[CkError]:
     """Return all violations in ``function``, in order of the text."""
     scope: dict[str, Value] = {}
-    found: list[CkError] = []
+    errors: list[CkError] = []
     for param in function.params:
-        found += _define(scope, param, None)
+        errors += _define(scope, param, None)
     for operation in function.body:
-        found += _operation(scope, operation, table)
-        found += _define(scope, operation.result, operation)
-    found += _uses(scope, function.results, None)
-    return found + _unused(function)
+        errors += _operation(scope, operation, table)
+        errors += _define(scope, operation.result, operation)
+    errors += _uses(scope, function.results, None)
+    return errors + _unused(function)
 
 
 def violations_of_module(module: Module, *, table: Mapping[str, Op] = OPS) -> list[CkError]:
     """Return all violations in ``module``."""
     names = [function.name for function in module.functions]
-    found = [
+    errors = [
         error("I022", at=function.span, name=function.name)
         for index, function in enumerate(module.functions)
         if function.name in names[:index]
     ]
     for function in module.functions:
-        found += violations(function, table=table)
-    return found
+        errors += violations(function, table=table)
+    return errors
 
 
-def _raise(found: Sequence[CkError], name: str) -> None:
-    if len(found) == 1:
-        raise found[0]
-    if found:
-        raise error("I023", notes=[str(each) for each in found], name=name, count=len(found))
+def _raise(errors: Sequence[CkError], name: str) -> None:
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        raise error("I023", notes=[str(each) for each in errors], name=name, count=len(errors))
 
 
 def _define(scope: dict[str, Value], value: Value, by: Operation | None) -> list[CkError]:
@@ -115,11 +115,11 @@ def _uses(
 def _operation(
     scope: Mapping[str, Value], operation: Operation, table: Mapping[str, Op]
 ) -> list[CkError]:
-    found = list(_uses(scope, operation.operands, operation))
+    errors = list(_uses(scope, operation.operands, operation))
     for _, attr in operation.attrs:
         for region in _regions(attr):
-            found += violations(region, table=table)
-    return found + _against_row(operation, table)
+            errors += violations(region, table=table)
+    return errors + _against_row(operation, table)
 
 
 def _against_row(operation: Operation, table: Mapping[str, Op]) -> list[CkError]:
@@ -127,9 +127,9 @@ def _against_row(operation: Operation, table: Mapping[str, Op]) -> list[CkError]
     attrs = dict(operation.attrs)
     declared = operation.result.type
     at = operation.span
-    found = problems(operation.op, types, attrs, shape=declared.shape, at=at, table=table)
-    if found:
-        return found
+    errors = problems(operation.op, types, attrs, shape=declared.shape, at=at, table=table)
+    if errors:
+        return errors
     want = result_type(table[operation.op], types, attrs, declared.shape)
     if want == declared:
         return []

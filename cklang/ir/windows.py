@@ -81,13 +81,13 @@ class Window:
         """Return how many elements ``weight`` taps span, holes included."""
         return self.dilation * (weight - 1) + 1
 
-    def room(self, given: int, weight: int) -> int:
-        """Return how far the window can move along an input of ``given`` elements."""
-        return given + self.before + self.after - self.reach(weight)
+    def room(self, length: int, weight: int) -> int:
+        """Return how far the window can move along an input of ``length`` elements."""
+        return length + self.before + self.after - self.reach(weight)
 
-    def outputs(self, given: int, weight: int) -> range:
+    def outputs(self, length: int, weight: int) -> range:
         """Return the output's extent, or nothing if the window is longer than the padded input."""
-        room = self.room(given, weight)
+        room = self.room(length, weight)
         if weight < 1 or room < 0:
             return range(0)
         extent = room // self.stride + 1
@@ -100,12 +100,12 @@ class Window:
         least = (output - 1) * self.stride + self.reach(weight) - self.before - self.after
         return range(max(least, 0), max(least + self.stride, 0))
 
-    def weights(self, given: int, output: int) -> range:
-        """Return the extents of weights that give ``output`` from an input of ``given``."""
+    def weights(self, length: int, output: int) -> range:
+        """Return the extents of weights that give ``output`` from an input of ``length``."""
         if output < 1:
             return range(0)
         # What lies between the first tap and the last: at most, and at least.
-        most = given + self.before + self.after - 1 - (output - 1) * self.stride
+        most = length + self.before + self.after - 1 - (output - 1) * self.stride
         least = most + 1 - self.stride
         first = max(-(-least // self.dilation), 0) + 1
         return range(first, max(most // self.dilation + 2, first))

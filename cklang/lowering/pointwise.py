@@ -14,8 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from cklang.errors import error
+from cklang.ir.casts import CASTS
 from cklang.ir.nodes import Attr, Function, Operation, Value
-from cklang.ir.ops import CASTS, OPS, Kind
+from cklang.ir.ops import OPS, Kind
 from cklang.source import Span
 from cklang.types import DType
 from cklang.types import Kind as DTypeKind

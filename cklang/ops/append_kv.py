@@ -10,7 +10,6 @@ neighbours or R / 2 apart, rotary embedding is::
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,6 +26,7 @@ from cklang.families.attention.host import AppendProblem, AppendShim, AttentionT
 from cklang.families.stage import Stage
 from cklang.ir.attention import LENGTHS
 from cklang.ir.attention_lists import check_block_table, check_range
+from cklang.memo import BoundedMemo
 from cklang.runtime import call_key
 from cklang.runtime.bind import common_place, library_of
 from cklang.runtime.call_plan import CallPlan, touched
@@ -118,9 +118,7 @@ def append_kv(
     return result
 
 
-_plans: dict[object, CallPlan] = {}
-_lock = threading.Lock()
-_PLANS_LIMIT = 256
+_plans: BoundedMemo[object, CallPlan] = BoundedMemo(256)
 
 
 def _planned(
@@ -131,10 +129,7 @@ def _planned(
     call = _plans.get(key)
     if call is None:
         call = _plan(held, moves, device, place)
-        with _lock:
-            while len(_plans) >= _PLANS_LIMIT:
-                _plans.pop(next(iter(_plans)))
-            _plans[key] = call
+        _plans.put(key, call)
     return call
 
 

@@ -176,15 +176,13 @@ def plan_gradients(
 
 def _how(request: Request, spec: ArchSpec, kind: GradientKind, bias: AddedBias | None) -> How:
     """Return how the two kernels are chosen; an algorithm is for the direction of its class."""
-    named = request.algorithm
 
     def forward(problem: AttentionCase, functions: Functions) -> AnySelection:
-        mine = named if isinstance(named, AttentionAlgorithm) else None
-        return find(problem, spec, replace(request, algorithm=mine, splits=1), functions)
+        own = replace(request.only(AttentionAlgorithm), splits=1)
+        return find(problem, spec, own, functions)
 
     def gradient(problem: AttentionGradCase, functions: Functions) -> AnySelection:
-        mine = named if isinstance(named, AttentionGradAlgorithm) else None
-        return find(problem, spec, replace(request, algorithm=mine), functions)
+        return find(problem, spec, request.only(AttentionGradAlgorithm), functions)
 
     return How(forward=forward, gradient=gradient, kind=kind, bias=bias)
 

@@ -43,11 +43,18 @@ __all__ = ["Member", "prepare_group"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """One call of the group and where its result goes."""
+    """One call of the group and where its result goes.
+
+    Raises:
+        CkUnsupportedError: G001, G004, G005, its plan is not one matrix product.
+    """
 
     plan: Plan
     binding: Binding
     out: Array
+
+    def __post_init__(self) -> None:
+        _product_of(self.plan)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +76,8 @@ def prepare_group(
     Its addresses are those of the arguments, call by call, and then those of the results.
 
     Raises:
-        CkUnsupportedError: G001, a member takes several kernels; G002, one has a batch; G004, one
-            is a convolution; K101, K102, G003, no algorithm fits every product of a launch.
+        CkUnsupportedError: G002, a member has a batch; K101, K102, G003, no algorithm fits every
+            product of a launch.
         CkValueError: A026, the arrays are in several places.
     """
     places = sorted({member.binding.place for member in members})
@@ -92,29 +99,42 @@ def prepare_group(
     return CallPlan(device, steps, pieces, workspace, places[0], outs=len(members))
 
 
+def _product_of(plan: Plan) -> FusedGemm:
+    """Return the one kernel of a plan, which is a matrix product.
+
+    Raises:
+        CkUnsupportedError: G001, there are several kernels; G004, it is a convolution; G005, it is
+            something else.
+    """
+    name = plan.function.name
+    if len(plan.kernels) != 1:
+        raise error("G001", name=name, count=len(plan.kernels))
+    (kernel,) = plan.kernels
+    if isinstance(kernel, FusedGemm):
+        return kernel
+    if kernel.family == "conv":
+        raise error("G004", name=name)
+    raise error("G005", what="grouped", name=name)
+
+
 def _by_signature(members: Sequence[Member]) -> Iterator[tuple[FusedGemm, list[_Product]]]:
     """Yield the products of each signature, in the order of their first member."""
     groups: dict[Signature, tuple[FusedGemm, list[_Product]]] = {}
     first, result = 0, sum(len(member.binding.arrays) for member in members)
     for index, member in enumerate(members):
         plan, names = member.plan, list(member.binding.arrays)
-        if len(plan.kernels) != 1:
-            raise error("G001", name=plan.function.name, count=len(plan.kernels))
         slots = {name: first + place for place, name in enumerate(names)}
         slots[plan.function.results[0].name] = result + index
         first += len(names)
-        (kernel,) = plan.kernels
-        if kernel.family not in ("gemm", "conv"):
-            raise error("G005", what="grouped", name=plan.function.name)
-        if not isinstance(kernel, FusedGemm):
-            raise error("G004", name=plan.function.name)
+        kernel = _product_of(plan)
         layouts = layouts_of(plan, member.binding, [member.out])
         whole = problem_of(kernel, layouts, member.binding.dims, kernel.functions.digest)
-        for problem, band in () if whole is None else bands_of(whole):
+        parts = () if whole is None else bands_of(replace(whole, grouped=True))
+        for problem, band in parts:
             if problem.batch:
                 raise error("G002", index=index, batch=problem.batch)
             product = _Product(
-                problem=replace(problem, grouped=True),
+                problem=problem,
                 slots=tuple(slots[each.value] for each in problem.inputs),
                 moves=band.moves,
             )

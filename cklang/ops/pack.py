@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 from cklang.device.arrays import HOST, Array, Library
 from cklang.errors import error
 from cklang.types import DType, fp4, i4
+from cklang.widths import PACKED_ROW
 
 __all__ = ["Packed", "filled_row", "pack"]
 
-_ROW = 32
-"""Rows are filled up to so many elements, 16 bytes: the widest access stays in its row."""
 _ORDERS = {i4: np.array([0, 2, 4, 6, 1, 3, 5, 7]), fp4: np.arange(8)}
 """Which of eight elements stands at each half byte."""
 _BIAS = 8
@@ -74,7 +73,7 @@ class Packed:
 
 def filled_row(elements: int) -> int:
     """Return how many elements a packed row has room for that holds ``elements``."""
-    return -(-elements // _ROW) * _ROW
+    return -(-elements // PACKED_ROW) * PACKED_ROW
 
 
 def pack(w: Any, axis: int = -1) -> Packed:

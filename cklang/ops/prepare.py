@@ -157,7 +157,9 @@ def prepare(
     found = candidates(_signature(kernel), spec)
     if not found:
         raise error("K102", signature=_signature(kernel).words, arch=spec.name)
-    known = {(a.warp_tile[1], a.warp_tile[2]): arrangement_of(a, spec) for a in reversed(found)}
+    known = {
+        (a.warp_tile[1], a.warp_tile[2]): arrangement_of(a.warp_tile, spec) for a in reversed(found)
+    }
     first = found[0].warp_tile[1:]
     chosen = first if warp_tile is None else tuple(warp_tile)
     if chosen not in known:

@@ -39,7 +39,7 @@ from cklang.ir.attention import (
 )
 from cklang.ir.nodes import Function, Operation
 from cklang.ir.numeric import Array
-from cklang.reference.bounds import flushable, run_region
+from cklang.reference.op_bounds import flushable, run_region
 from cklang.reference.sums import UNIT, Known, finite, float_sums, gamma
 from cklang.types import Dim, by_name
 
@@ -96,81 +96,83 @@ def attended(operation: Operation, operands: Sequence[Known], dims: dict[Dim, in
 
     ``operands`` are those of the operation; values are wide, errors absolute.
     """
-    given = given_of(operation, operands)
-    if given["starts_q"]:
-        return _packed(operation, given, dims)
-    if given[LENGTHS[0]]:
-        return _with_lengths(operation, given, dims)
-    return _piece(operation, given, dims, 0)
+    by_role = given_of(operation, operands)
+    if by_role["starts_q"]:
+        return _packed(operation, by_role, dims)
+    if by_role[LENGTHS[0]]:
+        return _with_lengths(operation, by_role, dims)
+    return _piece(operation, by_role, dims, 0)
 
 
 def given_of(operation: Operation, operands: Sequence[Known]) -> dict[str, list[Known]]:
     """Return the operands of an attention by their roles."""
-    given: dict[str, list[Known]] = {role: [] for role in ROLES}
+    by_role: dict[str, list[Known]] = {role: [] for role in ROLES}
     roles = operation.attr("roles")
     if not isinstance(roles, tuple):
         raise error("Z002", what="attention without roles passes its rules")
     for operand, value, role in zip(operands, operation.operands, roles, strict=True):
         known = flushable(operand, value.type.dtype) if role in ("q", "k", "v") else operand
-        given[str(role)].append(known)
-    return given
+        by_role[str(role)].append(known)
+    return by_role
 
 
 def _piece(
-    operation: Operation, given: dict[str, list[Known]], dims: dict[Dim, int], first: int
+    operation: Operation, by_role: dict[str, list[Known]], dims: dict[Dim, int], first: int
 ) -> Known:
     """Return the result of a batch whose first index is ``first``."""
-    rows = rows_of(operation, given, dims, first)
+    rows = rows_of(operation, by_role, dims, first)
     if operation.op == "attention_lse":
         return lse_of(rows)
-    return output_of(operation, given, rows, first)
+    return output_of(operation, by_role, rows, first)
 
 
 def _with_lengths(
-    operation: Operation, given: dict[str, list[Known]], dims: dict[Dim, int]
+    operation: Operation, by_role: dict[str, list[Known]], dims: dict[Dim, int]
 ) -> Known:
     """Return the result of sequences that have as many keys as their lengths say."""
-    (q,), (lengths,) = given["q"], given[LENGTHS[0]]
+    (q,), (lengths,) = by_role["q"], by_role[LENGTHS[0]]
     shape = operation.result.type.extents(by_name(dims))
     value, error = np.zeros(shape), np.zeros(shape)
     for b in range(len(lengths.value)):
         cut = {"q": [Known(value=q.value[b : b + 1], error=q.error[b : b + 1])]}
-        found = _piece(operation, given | cut | _keys(given, b), dims, b)
-        value[b], error[b] = found.value[0], found.error[0]
+        result = _piece(operation, by_role | cut | _keys(by_role, b), dims, b)
+        value[b], error[b] = result.value[0], result.error[0]
     return Known(value=value, error=error)
 
 
-def _keys(given: dict[str, list[Known]], b: int) -> dict[str, list[Known]]:
+def _keys(by_role: dict[str, list[Known]], b: int) -> dict[str, list[Known]]:
     """Return k and v of sequence ``b``, which has a length of its own."""
-    lengths = given[LENGTHS[0]][0].value
-    held = [next(iter(given[role]), None) for role in (*PAGES, *PAGE_STARTS)]
-    table = table_of(b, *(None if known is None else known.value for known in held))
-    found = {}
+    lengths = by_role[LENGTHS[0]][0].value
+    lists = [next(iter(by_role[role]), None) for role in (*PAGES, *PAGE_STARTS)]
+    table = table_of(b, *(None if known is None else known.value for known in lists))
+    keys = {}
     for role in ("k", "v"):
-        (known,) = given[role]
+        (known,) = by_role[role]
         parts = [keys_of(b, x, int(lengths[b]), table) for x in (known.value, known.error)]
-        found[role] = [Known(value=parts[0], error=parts[1])]
-    return found
+        keys[role] = [Known(value=parts[0], error=parts[1])]
+    return keys
 
 
-def _packed(operation: Operation, given: dict[str, list[Known]], dims: dict[Dim, int]) -> Known:
+def _packed(operation: Operation, by_role: dict[str, list[Known]], dims: dict[Dim, int]) -> Known:
     """Return the result of packed sequences; of rows not written nothing is known."""
-    (q,), (k,), (v,) = given["q"], given["k"], given["v"]
+    (q,), (k,), (v,) = by_role["q"], by_role["k"], by_role["v"]
     rows, heads = q.value.shape[:2]
     is_lse = operation.op == "attention_lse"
     shape = (heads, rows) if is_lse else (rows, heads, v.value.shape[-1])
     value, error = np.zeros(shape), np.full(shape, np.inf)
-    (starts_q,) = given["starts_q"]
-    starts_k = given["starts_k"][0] if given["starts_k"] else starts_q
-    least = next((known.value for known in given[MIN_QUERIES[0]]), None)
+    (starts_q,) = by_role["starts_q"]
+    starts_k = by_role["starts_k"][0] if by_role["starts_k"] else starts_q
+    least = next((known.value for known in by_role[MIN_QUERIES[0]]), None)
     for b, (mine, theirs) in enumerate(sequences(starts_q.value, starts_k.value)):
         if skipped(mine, least):
             continue
         keys = (
-            _keys(given, b) if given[LENGTHS[0]] else {"k": [cut(k, theirs)], "v": [cut(v, theirs)]}
+            _keys(by_role, b)
+            if by_role[LENGTHS[0]]
+            else {"k": [cut(k, theirs)], "v": [cut(v, theirs)]}
         )
-        found = _piece(operation, given | {"q": [cut(q, mine)]} | keys, dims, b)
-        for whole, part in ((value, found.value[0]), (error, found.error[0])):
+        result = _piece(operation, by_role | {"q": [cut(q, mine)]} | keys, dims, b)
+        for whole, part in ((value, result.value[0]), (error, result.error[0])):
             if is_lse:
                 whole[:, mine] = part
             else:
@@ -184,21 +186,21 @@ def cut(known: Known, rows: slice) -> Known:
 
 
 def rows_of(
-    operation: Operation, given: dict[str, list[Known]], dims: dict[Dim, int], first: int
+    operation: Operation, by_role: dict[str, list[Known]], dims: dict[Dim, int], first: int
 ) -> Rows:
     """Return the weights of sequences whose first batch index is ``first``."""
-    (q,), (k,) = given["q"], given["k"]
+    (q,), (k,) = by_role["q"], by_role["k"]
     plain, off, _ = float_sums(q, turned(shared_heads(k, q.value.shape[1])))
-    found = _scored(
-        operation, Known(value=plain, error=off), q.value.shape[3], given["read"], dims, first
+    scored = _scored(
+        operation, Known(value=plain, error=off), q.value.shape[3], by_role["read"], dims, first
     )
-    weights, total, center = softmax_sums(found.value)
-    blocks = found.value.shape[3] // _LEAST_TILE + 2
-    size = np.where(np.isfinite(found.value), np.abs(found.value), 0.0) + np.abs(center)
-    moved = found.error + _EXPONENT * size + _EXP + 2 * blocks * UNIT
-    relative = np.where(weights == 0, np.where(np.isfinite(found.error), 0.0, np.inf), moved)
+    weights, total, center = softmax_sums(scored.value)
+    blocks = scored.value.shape[3] // _LEAST_TILE + 2
+    size = np.where(np.isfinite(scored.value), np.abs(scored.value), 0.0) + np.abs(center)
+    moved = scored.error + _EXPONENT * size + _EXP + 2 * blocks * UNIT
+    relative = np.where(weights == 0, np.where(np.isfinite(scored.error), 0.0, np.inf), moved)
     return Rows(
-        score=found.value,
+        score=scored.value,
         weights=weights,
         total=total,
         center=center,
@@ -227,10 +229,10 @@ def _scored(
     moved = run_region(score, [Known(value=value, error=rounded), *indices, *reads], dims)
     kept = run_region(mask, [*indices, *reads], dims)
     wild = np.broadcast_to(kept.error, value.shape) | np.isnan(moved.error)
-    seen = np.broadcast_to(kept.value, value.shape)
-    off = np.where(seen, np.broadcast_to(moved.error, value.shape), 0.0)
+    visible = np.broadcast_to(kept.value, value.shape)
+    off = np.where(visible, np.broadcast_to(moved.error, value.shape), 0.0)
     return Known(
-        value=np.where(seen, np.broadcast_to(moved.value, value.shape), -np.inf),
+        value=np.where(visible, np.broadcast_to(moved.value, value.shape), -np.inf),
         error=np.where(wild, np.inf, off),
     )
 
@@ -241,9 +243,9 @@ def factor_of(operation: Operation, head_size: int) -> float:
     return float(scale_of(scale if isinstance(scale, str) else _f32(scale), head_size))
 
 
-def kept_of(operation: Operation, given: dict[str, list[Known]], rows: Rows, first: int) -> Array:
+def kept_of(operation: Operation, by_role: dict[str, list[Known]], rows: Rows, first: int) -> Array:
     """Return what dropout multiplies each weight by: 0, or one over the probability that keeps."""
-    seeds = [int(seed.value) for seed in (*given["seed"], *given["offset"])] or [0, 0]
+    seeds = [int(seed.value) for seed in (*by_role["seed"], *by_role["offset"])] or [0, 0]
     dropout = _f32(operation.attr("dropout"))
     return dropped(rows.weights.shape, dropout, seeds[0], seeds[1], first)
 
@@ -278,10 +280,12 @@ def _sum(weights: Array, moved: Array) -> Array:
     return np.where(wild, np.inf, (weights * finite).sum(axis=-1, keepdims=True))
 
 
-def output_of(operation: Operation, given: dict[str, list[Known]], rows: Rows, first: int) -> Known:
+def output_of(
+    operation: Operation, by_role: dict[str, list[Known]], rows: Rows, first: int
+) -> Known:
     """Return o of sequences whose first batch index is ``first``."""
-    v = shared_heads(given["v"][0], rows.weights.shape[1])
-    factors = kept_of(operation, given, rows, first)
+    v = shared_heads(by_role["v"][0], rows.weights.shape[1])
+    factors = kept_of(operation, by_role, rows, first)
     kept = rows.weights * factors
     value = np.where(rows.total == 0, 0.0, kept @ v.value / _nonzero(rows.total))
     dtype = operation.operands[2].type.dtype

@@ -64,7 +64,7 @@ class _Problem:
     """An attention, its operands by role, and what its result is multiplied by."""
 
     operation: Operation
-    given: dict[str, list[Known]]
+    by_role: dict[str, list[Known]]
     dims: dict[Dim, int]
     grad: Array
 
@@ -100,49 +100,49 @@ def gradients_with_bound(
     known = {name: Known.exact(array) for name, array in bound.values.items()}
     with np.errstate(all="ignore"):
         run_body(function, known, bound.dims, before=operation)
-        given = given_of(operation, [known[each.name] for each in operation.operands])
+        by_role = given_of(operation, [known[each.name] for each in operation.operands])
         wide = np.asarray(grad).astype(np.float64)
-        problem = _Problem(operation=operation, given=given, dims=bound.dims, grad=wide)
-        found = _packed(problem) if given["starts_q"] else _piece(problem, 0)
-        pairs = zip(operation.operands[:_SIDES], found[:_SIDES], strict=True)
+        problem = _Problem(operation=operation, by_role=by_role, dims=bound.dims, grad=wide)
+        gradients = _packed(problem) if by_role["starts_q"] else _piece(problem, 0)
+        pairs = zip(operation.operands[:_SIDES], gradients[:_SIDES], strict=True)
         sides = [_back(function, each, part) for each, part in pairs]
         if bias is not None:
             like = function.params[bias.param]
-            sides.append((like, _shared(found[_SIDES], bias, known[like.name].value.shape)))
+            sides.append((like, _shared(gradients[_SIDES], bias, known[like.name].value.shape)))
         rounded = [_rounded(part, value.type.dtype) for value, part in sides]
     return tuple(each[0] for each in rounded), tuple(each[1] for each in rounded)
 
 
 def _piece(problem: _Problem, first: int) -> list[Known]:
     """Return dq, dk, dv and dbias of whole tensors whose first batch index is ``first``."""
-    operation, given = problem.operation, problem.given
-    rows = rows_of(operation, given, problem.dims, first)
-    o = output_of(operation, given, rows, first)
+    operation, by_role = problem.operation, problem.by_role
+    rows = rows_of(operation, by_role, problem.dims, first)
+    o = output_of(operation, by_role, rows, first)
     heads = rows.weights.shape[1]
-    (q,), k = given["q"], shared_heads(given["k"][0], heads)
-    v, g = shared_heads(given["v"][0], heads), Known.exact(problem.grad)
+    (q,), k = by_role["q"], shared_heads(by_role["k"][0], heads)
+    v, g = shared_heads(by_role["v"][0], heads), Known.exact(problem.grad)
     grain, least, step = WEIGHTS[problem.dtype.name]
-    keep = kept_of(operation, given, rows, first)
+    keep = kept_of(operation, by_role, rows, first)
     p = _probabilities(rows)
     d = _along_head(g, _stored(o, problem.dtype))
     dp, off, _ = float_sums(g, turned(v))
-    held = Known(value=keep * dp, error=keep * off + 4 * UNIT * np.abs(keep * dp))
-    ds = _times(p, Known(value=held.value - d.value, error=held.error + d.error))
+    dropped = Known(value=keep * dp, error=keep * off + 4 * UNIT * np.abs(keep * dp))
+    ds = _times(p, Known(value=dropped.value - d.value, error=dropped.error + d.error))
     used = _times(p, Known.exact(keep))
     ds_low, used_low = (_narrowed(each, grain, least, step) for each in (ds, used))
     scale = factor_of(operation, q.value.shape[3])
     dq = _scaled(_product(ds_low, k), scale)
     dk = _scaled(_product(turned(ds_low), q), scale)
     dv = _product(turned(used_low), g)
-    count = group_size(heads, given["k"][0].value.shape[1])
+    count = group_size(heads, by_role["k"][0].value.shape[1])
     return [dq, _added(dk, count), _added(dv, count), ds_low]
 
 
 def _packed(problem: _Problem) -> list[Known]:
     """Return dq, dk and dv of packed sequences; no query outside of them has a gradient."""
-    given = problem.given
-    (q,), (k,), (v,), (starts_q,) = (given[name] for name in ("q", "k", "v", "starts_q"))
-    starts_k = given["starts_k"][0] if given["starts_k"] else starts_q
+    by_role = problem.by_role
+    (q,), (k,), (v,), (starts_q,) = (by_role[name] for name in ("q", "k", "v", "starts_q"))
+    starts_k = by_role["starts_k"][0] if by_role["starts_k"] else starts_q
     wholes = [
         Known(value=np.zeros(x.value.shape), error=np.full(x.value.shape, missing))
         for x, missing in ((q, 0.0), (k, np.inf), (v, np.inf))
@@ -152,13 +152,13 @@ def _packed(problem: _Problem) -> list[Known]:
         own = {name: [cut(x, at)] for name, x, at in zip("qkv", (q, k, v), places, strict=True)}
         part = _Problem(
             operation=problem.operation,
-            given=given | own,
+            by_role=by_role | own,
             dims=problem.dims,
             grad=one_sequence(problem.grad, mine),
         )
-        for whole, at, found in zip(wholes, places, _piece(part, b), strict=False):
-            whole.value[at] = found.value[0].swapaxes(0, 1)
-            whole.error[at] = found.error[0].swapaxes(0, 1)
+        for whole, at, gradient in zip(wholes, places, _piece(part, b), strict=False):
+            whole.value[at] = gradient.value[0].swapaxes(0, 1)
+            whole.error[at] = gradient.error[0].swapaxes(0, 1)
     return wholes
 
 
@@ -196,8 +196,8 @@ def _times(x: Known, y: Known) -> Known:
 
 def _stored(known: Known, dtype: DType) -> Known:
     """Return what is known of a value that was stored in ``dtype`` and read again."""
-    given, off = _rounded(known, dtype)
-    return Known(value=known.value, error=off + np.abs(given.astype(np.float64) - known.value))
+    stored, off = _rounded(known, dtype)
+    return Known(value=known.value, error=off + np.abs(stored.astype(np.float64) - known.value))
 
 
 def _narrowed(known: Known, grain: float, least: float, step: float) -> Known:
@@ -246,10 +246,10 @@ def _shared(known: Known, bias: SharedBias, shape: tuple[int, ...]) -> Known:
 
 def _back(function: Function, side: Value, known: Known) -> tuple[Value, Known]:
     """Return the parameter that ``side`` is, or is a transpose of, and what is known of it."""
-    made = function.definitions()
+    definitions = function.definitions()
     value, error_ = known.value, known.error
-    while side.name in made:
-        operation = made[side.name]
+    while side.name in definitions:
+        operation = definitions[side.name]
         perm = operation.attr("perm")
         if operation.op != "transpose" or not isinstance(perm, tuple):
             raise error("Z002", what=f"{side.name} is no parameter of an attention")
@@ -261,8 +261,8 @@ def _back(function: Function, side: Value, known: Known) -> tuple[Value, Known]:
 
 def _rounded(known: Known, dtype: DType) -> tuple[Array, Array]:
     """Return a result in its type, and how far a kernel's, rounded alike, may be from it."""
-    given = known.value.astype(dtype.numpy)
-    near, off = given.astype(np.float64), finite(known.error)
+    result = known.value.astype(dtype.numpy)
+    near, off = result.astype(np.float64), finite(known.error)
     ends = [(known.value + sign * off).astype(dtype.numpy).astype(np.float64) for sign in (-1, 1)]
     moved = np.maximum(*(np.abs(end - near) for end in ends))
-    return given, np.where(np.isfinite(known.error) & np.isfinite(moved), moved, np.inf)
+    return result, np.where(np.isfinite(known.error) & np.isfinite(moved), moved, np.inf)

@@ -66,8 +66,8 @@ def _run(function: Function, values: dict[str, Array], dims: dict[Dim, int]) -> 
 
 def _region(region: Function, arrays: Sequence[Array], dims: dict[Dim, int]) -> Array:
     """Return the result of a region for every element of arrays that broadcast."""
-    given = zip(region.params, arrays, strict=True)
-    values = {param.name: limit(param, array) for param, array in given}
+    pairs = zip(region.params, arrays, strict=True)
+    values = {param.name: limit(param, array) for param, array in pairs}
     _run(region, values, dims)
     return values[region.results[0].name]
 
@@ -79,8 +79,8 @@ def bind(function: Function, arrays: Sequence[Any]) -> Bound:
     values: dict[str, Array] = {}
     dims: dict[Dim, int] = {}
     first: dict[Dim, str] = {}
-    for param, given in zip(function.params, arrays, strict=True):
-        array = _array(param, given)
+    for param, argument in zip(function.params, arrays, strict=True):
+        array = _array(param, argument)
         for axis, (extent, got) in enumerate(zip(param.type.shape, array.shape, strict=True)):
             if isinstance(extent, Blocks):
                 continue
@@ -96,11 +96,11 @@ def bind(function: Function, arrays: Sequence[Any]) -> Bound:
 
 def _bind_blocks(function: Function, arrays: Sequence[Any], dims: dict[Dim, int]) -> None:
     """Check the extents that count blocks of a dim, which all dims decide."""
-    for param, given in zip(function.params, arrays, strict=True):
+    for param, argument in zip(function.params, arrays, strict=True):
         for axis, extent in enumerate(param.type.shape):
             if not isinstance(extent, Blocks):
                 continue
-            got = np.shape(given)[axis]
+            got = np.shape(argument)[axis]
             want = extent.count(dims[extent.of]) if extent.of in dims else got
             dims[extent] = want
             _same(param, axis, want, got, f"the extent of {extent.of}")
@@ -115,12 +115,16 @@ def _same(param: Value, axis: int, want: object, got: int, since: str) -> None:
         )
 
 
-def _array(param: Value, given: Any) -> Array:
+def _array(param: Value, argument: Any) -> Array:
     dtype = param.type.dtype.numpy
     # Packed and prepared matrices know what they stand for.
-    given = given.unpack() if hasattr(given, "unpack") else given
+    argument = argument.unpack() if hasattr(argument, "unpack") else argument
     # A Python number has no width: it takes the parameter's.
-    array = np.asarray(given, dtype) if isinstance(given, (bool, int, float)) else np.asarray(given)
+    array = (
+        np.asarray(argument, dtype)
+        if isinstance(argument, (bool, int, float))
+        else np.asarray(argument)
+    )
     if array.dtype != dtype or array.ndim != param.type.rank:
         got = f"{array.dtype} of rank {array.ndim}"
         raise error("I031", name=param.name, want=param.type, got=got)

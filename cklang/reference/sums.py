@@ -97,18 +97,18 @@ def float_sums(
 
 
 def scaled_sums(
-    given: Sequence[Known], blocks: Mapping[str, Any], *, is_rounded: bool
+    operands: Sequence[Known], blocks: Mapping[str, Any], *, is_rounded: bool
 ) -> tuple[Array, Array]:
     """Return what ``scaled_gemm`` gives, and the error.
 
     Args:
-        given: Its operands as numbers of float64.
+        operands: Its operands as numbers of float64.
         blocks: Its attributes.
         is_rounded: Whether the product of two scales is rounded to f32.
     """
     pieces = [
         scaled_blocks(x[0], x[1], x[2:], **blocks)
-        for x in ([each.value for each in given], [each.error for each in given])
+        for x in ([each.value for each in operands], [each.error for each in operands])
     ]
     total, error, size, wild = (np.zeros((1, 1)) for _ in range(4))
     count = 0
@@ -132,9 +132,9 @@ def scaled_sums(
     # Each element is scaled, rounded, and added to the other blocks, which may stand in parts.
     size = size * (1 + (4 * count + 8) * UNIT)
     error = error + (4 * count + 8) * UNIT * size + count * _TINY
-    wild = wild + (size * (1 + gamma(given[0].value.shape[-1])) >= F32_OVERFLOW)
-    batch = np.broadcast_shapes(*(each.value.shape[:-2] for each in given[:2]))
-    shape = (*batch, given[0].value.shape[-2], given[1].value.shape[-1])
+    wild = wild + (size * (1 + gamma(operands[0].value.shape[-1])) >= F32_OVERFLOW)
+    batch = np.broadcast_shapes(*(each.value.shape[:-2] for each in operands[:2]))
+    shape = (*batch, operands[0].value.shape[-2], operands[1].value.shape[-1])
     error = np.where(wild > 0, np.inf, np.where(np.isfinite(total), error, 0.0))
     return np.broadcast_to(total, shape), np.broadcast_to(error, shape)
 

@@ -7,8 +7,7 @@ Reading a NumPy array in full takes microseconds; this reads only what decides t
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,137 +16,169 @@ from cklang.device import arrays
 from cklang.device.arrays import Array, torch_module
 from cklang.frontend.signature import Parameter
 
-__all__ = ["Glance", "address", "face_of", "glance", "joined", "look_at"]
+__all__ = ["CallKey", "add", "address", "face_of", "joined", "of_call"]
 
-# A NumPy array object starts with Python's object header and then the address of its data; its
-# public attributes for that address build an object at each access and take ten times as long.
+# A NumPy array object starts with Python's object header and then the address of its data. NumPy's
+# own attributes for that address build an object at each access and take thirty times as long, so
+# the word is read where it is, in the memory of the process.
 _DATA = object.__basicsize__
-_word = ctypes.c_size_t.from_address
+_ADDRESSES = 1 << 47
+"""How many bytes a process can address on x86-64."""
+_data_words = (ctypes.c_uint64 * (_ADDRESSES // 8)).from_address(_DATA)
+"""The word behind the header of the object at an eighth of its index."""
 
 
 def _layout_holds() -> bool:
     sample = np.empty(3, np.float16)
-    return int(_word(id(sample) + _DATA).value) == sample.ctypes.data
+    return int(_data_words[id(sample) >> 3]) == sample.ctypes.data
 
 
-if _layout_holds():
-
-    def _numpy_address(array: np.ndarray[Any, Any]) -> int:
-        return _word(id(array) + _DATA).value
-
-else:  # pragma: no cover - another Python than CPython
-
-    def _numpy_address(array: np.ndarray[Any, Any]) -> int:
-        return array.ctypes.data
+if not _layout_holds():  # pragma: no cover - another Python than CPython
+    raise ImportError("cklang reads NumPy arrays as CPython lays them out")
 
 
-@dataclass(slots=True)
-class Glance:
-    """A call seen quickly."""
+class CallKey:
+    """What the plan of a call depends on, and where its arrays are."""
 
-    key: tuple[Any, ...]
-    addresses: list[int]
-    """One for each tensor or scalar argument; 0 for plain numbers."""
-    numbers: list[tuple[int, Any]] = field(default_factory=list)
-    """(index in ``addresses``, value) of plain numbers."""
-    held: list[Any] = field(default_factory=list)
-    """What keeps memory alive that was borrowed for this call."""
+    __slots__ = ("addresses", "borrowed", "key", "numbers")
+
+    def __init__(self, key: tuple[Any, ...]) -> None:
+        self.key = key
+        """Equal for calls of one plan."""
+        self.addresses: list[int] = []
+        """One for each tensor or scalar argument; 0 for plain numbers."""
+        self.numbers: tuple[tuple[int, Any], ...] = ()
+        """(index in ``addresses``, value) of plain numbers."""
+        self.borrowed: tuple[Any, ...] = ()
+        """What keeps memory alive that was borrowed for this call."""
 
 
 def address(array: Any) -> int:
     """Return the address of a NumPy array's or torch tensor's first element."""
     if isinstance(array, np.ndarray):
-        return _numpy_address(array)
+        return _data_words[id(array) >> 3]
     return int(array.data_ptr())
 
 
-def glance(
-    parameters: Sequence[Parameter], values: Sequence[Any], out: Any, device: str | None
-) -> Glance:
-    """Look at a call's values, one for each parameter.
+def of_call(
+    parameters: Sequence[Parameter],
+    values: Sequence[Any],
+    out: Any,
+    about: tuple[Hashable, ...],
+) -> CallKey:
+    """Return the key of a call with ``values``, one for each parameter.
 
-    Two calls with equal keys have the same plan.
+    Args:
+        parameters: Of the op.
+        values: Of the call, in the order of the parameters.
+        out: The array for the result, or a tuple of arrays; None for new ones.
+        about: What else the plan depends on: the device, the registry and its version, ...
 
     Raises:
         CkTypeError, CkValueError: A001-A006, a value that is no readable array.
     """
-    key: list[Any] = [device]
-    seen = Glance((), [])
+    call = CallKey(about)
+    key: list[Any] = [*about]
+    addresses = call.addresses
     for parameter, value in zip(parameters, values, strict=True):
         kind = type(value)
-        if kind is np.ndarray:
-            pointer = _numpy_address(value)
+        if kind is _Array:
+            pointer = _data_words[id(value) >> 3]
             key += (value.dtype, value.shape, value.strides, pointer & 7)
-            seen.addresses.append(pointer)
+            addresses.append(pointer)
+        elif (
+            kind is _Tensor
+            and not value.requires_grad
+            and value.layout is _strided
+            and not value.is_neg()
+        ):
+            pointer = value.data_ptr()
+            key += (value.dtype, value.shape, value.stride(), pointer & 7, value.device)
+            addresses.append(pointer)
         elif parameter.is_const:
             # 1, 1.0 and True are equal in Python, and different programs.
             key += (kind, repr(value))
         elif kind is float or kind is int or kind is bool:
             key.append(kind)
-            seen.numbers.append((len(seen.addresses), value))
-            seen.addresses.append(0)
+            call.numbers += ((len(addresses), value),)
+            addresses.append(0)
         else:
-            _other(parameter.name, value, key, seen)
+            _add_other(parameter.name, value, key, call)
     if out is not None:
         for each in out if isinstance(out, tuple) else (out,):
-            _named("out", each, key, seen)
-    seen.key = tuple(key)
-    return seen
+            _add_named("out", each, key, call)
+    call.key = tuple(key)
+    return call
 
 
-def look_at(seen: Glance, name: str, array: Any) -> None:
-    """Look at one more array of a call; its address comes last.
+def add(call: CallKey, name: str, array: Any) -> None:
+    """Add one more array to a call; its address comes last.
 
     Raises:
         CkTypeError, CkValueError: A001-A006, it is no readable array.
     """
-    key = list(seen.key)
-    _named(name, array, key, seen)
-    seen.key = tuple(key)
+    key = list(call.key)
+    _add_named(name, array, key, call)
+    call.key = tuple(key)
 
 
-def joined(calls: Sequence[Glance]) -> Glance:
-    """Return several calls seen as one: the addresses of the first, those of the next, ..."""
-    whole = Glance(tuple(each.key for each in calls), [])
-    for each in calls:
-        first = len(whole.addresses)
-        whole.numbers += [(first + index, value) for index, value in each.numbers]
-        whole.addresses += each.addresses
-        whole.held += each.held
-    return whole
+def joined(calls: Sequence[CallKey], about: tuple[Hashable, ...]) -> CallKey:
+    """Return several calls as one: the addresses of the first, those of the next, ..."""
+    group = CallKey((*about, *(call.key for call in calls)))
+    for call in calls:
+        first = len(group.addresses)
+        group.numbers += tuple((first + index, value) for index, value in call.numbers)
+        group.addresses += call.addresses
+        group.borrowed += call.borrowed
+    return group
 
 
-def _named(name: str, array: Any, key: list[Any], seen: Glance) -> None:
+def _add_named(name: str, array: Any, key: list[Any], call: CallKey) -> None:
     key.append(name)
-    if type(array) is np.ndarray:
-        pointer = _numpy_address(array)
+    if type(array) is _Array:
+        pointer = _data_words[id(array) >> 3]
         key += (array.dtype, array.shape, array.strides, pointer & 7, array.flags.writeable)
-        seen.addresses.append(pointer)
+        call.addresses.append(pointer)
     else:
-        _other(name, array, key, seen)
+        _add_other(name, array, key, call)
 
 
-def _other(name: str, value: Any, key: list[Any], seen: Glance) -> None:
-    torch = torch_module()
-    if torch is not None and type(value) is torch.Tensor and _is_plain(value, torch):
+def _add_other(name: str, value: Any, key: list[Any], call: CallKey) -> None:
+    if _Tensor is None:
+        _find_torch()
+    if type(value) is _Tensor and _is_plain(value):
         pointer = value.data_ptr()
         key += (value.dtype, value.shape, value.stride(), pointer & 7, value.device)
-        seen.addresses.append(pointer)
+        call.addresses.append(pointer)
         return
     if isinstance(value, np.generic):
         # Its memory is the host's, wherever that of the arrays is.
         key += ("number", value.dtype)
-        seen.numbers.append((len(seen.addresses), arrays.plain(value)))
-        seen.addresses.append(0)
+        call.numbers += ((len(call.addresses), arrays.plain(value)),)
+        call.addresses.append(0)
         return
     array = arrays.read(name, value)
     key += face_of(array)
-    seen.addresses.append(array.pointer)
-    seen.held.append(array.owner)
+    call.addresses.append(array.pointer)
+    call.borrowed += (array.owner,)
 
 
-def _is_plain(tensor: Any, torch: Any) -> bool:
-    return not tensor.requires_grad and tensor.layout is torch.strided and not tensor.is_neg()
+_Array = np.ndarray
+_Tensor: Any = None
+_strided: Any = None
+"""Of torch, once there is a value that may be a tensor: torch is not imported here."""
+
+
+def _find_torch() -> None:
+    global _Tensor, _strided
+    torch = torch_module()
+    if torch is not None:
+        _Tensor, _strided = torch.Tensor, torch.strided
+
+
+def _is_plain(tensor: Any) -> bool:
+    """Whether a tensor's memory can be read as it is; :func:`of_call` says the same in place."""
+    return not tensor.requires_grad and tensor.layout is _strided and not tensor.is_neg()
 
 
 def face_of(array: Array) -> tuple[Any, ...]:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 
 from cklang.device.arrays import HOST, Array
-from cklang.device.device import Device, Effort, Launch
+from cklang.device.device import PAST_LAUNCHES, Device, Effort, Launch
 from cklang.device.pinned_buffers import Upload
 from cklang.device.staging import Region, staged
 from cklang.runtime.record import LaunchRecord
@@ -41,6 +41,14 @@ class Step:
     """What a group of products reads its arguments from, at the place of its workspace."""
     constants: tuple[object, ...] = ()
     """Memory that its arguments name and that must live as long as it can be launched."""
+
+    def put(self, addresses: Sequence[int]) -> None:
+        """Write the addresses of a call into the argument words."""
+        words = self.launch.words
+        for word, address in self.patches:
+            words[word] = addresses[address]
+        for word, bytes_ in self.moves:
+            words[word] += bytes_
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,17 +77,21 @@ class CallPlan:
         # How far from a result's address an argument's may not be.
         first = len(touched) - outs
         self._meeting = tuple(
-            (place, tuple((out.low - p.high, out.high - p.low) for p in touched[:place]))
-            for place, out in enumerate(touched)
-            if place >= first
+            (here, there, out.low - other.high, out.high - other.low)
+            for here, out in enumerate(touched)
+            if here >= first
+            for there, other in enumerate(touched[:here])
         )
         self.place = place
         self._steps = tuple(steps)
         self._workspace = workspace
+        self._block = (workspace.bytes,) if workspace.bytes else ()
         self._copies = place == HOST and not device.host_memory
         self.counts = bool(steps) and device.emulated and place == HOST
-        """Whether it is known what a call took: the emulator tells of the last launch alone, so
-        each must be waited for, and a call with a GPU's arrays waits for none."""
+        """Whether it is known what a call took: a call with a GPU's arrays waits for nothing."""
+        # The emulator remembers what a few launches took; only of more each is asked for.
+        self._counts_each = self.counts and len(self._steps) > PAST_LAUNCHES
+        self._promise_to_wait = device.promise_to_wait
         self._lock = threading.Lock()
 
     @property
@@ -89,11 +101,10 @@ class CallPlan:
 
     def overlaps(self, addresses: Sequence[int]) -> bool:
         """Whether the span of a result meets that of an argument, or of a result before it."""
-        return any(
-            low < address - addresses[place] < high
-            for place, limits in self._meeting
-            for address, (low, high) in zip(addresses, limits, strict=False)
-        )
+        for here, there, low, high in self._meeting:
+            if low < addresses[there] - addresses[here] < high:
+                return True
+        return False
 
     def run(self, addresses: list[int], stream: int | None) -> Effort | None:
         """Launch everything, in order with ``stream``.
@@ -101,23 +112,59 @@ class CallPlan:
         Results in host memory are there when this returns; for others nothing is waited for.
 
         Returns:
-            What emulating all launches but the last took; the last one's is asked for only when
-            somebody wants to know.
+            What emulating the launches took that :meth:`effort` cannot ask for afterwards, if any.
         """
         if not self._steps:
             return None
         if self._copies:
             return self._run_with_copies(addresses, stream)
-        effort = self._launch_with_memory(addresses, stream)
-        if self.place == HOST:
+        if self.place != HOST:
+            return self._launch_with_memory(addresses, stream, counts=False)
+        device, block = self.device, self._block
+        memory = device.borrow(block) if block else []
+        for address in memory:
+            addresses = addresses + [address + offset for offset in self._workspace.offsets]
+        self._promise_to_wait(1)
+        try:
+            effort = self._launch(addresses, stream, counts=self._counts_each)
+            device.synchronize(stream)
+        except BaseException:
+            self._promise_to_wait(0)
+            # Kernels may still use the memory.
+            for address in memory:
+                device.free_in_order(address, stream)
+            raise
+        if memory:
+            device.give_back(block, memory)
+        return effort
+
+    def effort(self, before: Effort | None) -> Effort | None:
+        """Return what emulating the last call on the device took; None where nobody counts.
+
+        Its :meth:`run` gave ``before``.
+        """
+        if not self.counts:
+            return None
+        if before is None:
+            return self.device.effort(len(self._steps))
+        last = self.device.effort()
+        return before if last is None else before + last
+
+    def _run_with_copies(self, addresses: Sequence[int], stream: int | None) -> Effort | None:
+        with self._memory(addresses) as places:
+            effort = self._launch_with_memory(places, stream, counts=self._counts_each)
             self.device.synchronize(stream)
         return effort
 
-    def _run_with_copies(self, addresses: Sequence[int], stream: int | None) -> Effort | None:
-        with self.ready(addresses, stream) as launch:
-            effort = launch()
-            self.device.synchronize(stream)
-        return effort
+    def _memory(self, addresses: Sequence[int]) -> AbstractContextManager[list[int]]:
+        """Give the addresses at which kernels find what is at ``addresses``."""
+        if not self._copies:
+            return nullcontext(list(addresses))
+        regions = [
+            Region(pointer=address, low=piece.low, high=piece.high, written=piece.written)
+            for address, piece in zip(addresses, self.touched, strict=True)
+        ]
+        return staged(self.device, regions)
 
     @contextmanager
     def ready(
@@ -125,41 +172,37 @@ class CallPlan:
     ) -> Iterator[Callable[[], Effort | None]]:
         """Give a function that launches everything, any number of times, on memory that is there.
 
-        It returns what :meth:`run` does; whoever calls it waits for the device inside the block.
+        It returns what emulating all launches but the last took; whoever calls it waits for the
+        device inside the block.
         """
-        regions = [
-            Region(pointer=address, low=piece.low, high=piece.high, written=piece.written)
-            for address, piece in zip(addresses, self.touched, strict=True)
-        ]
-        copied = staged(self.device, regions) if self._copies else nullcontext(list(addresses))
-        with copied as places:
-            yield partial(self._launch_with_memory, places, stream)
+        with self._memory(addresses) as places:
+            yield partial(self._launch_with_memory, places, stream, counts=self.counts)
 
-    def _launch_with_memory(self, addresses: list[int], stream: int | None) -> Effort | None:
+    def _launch_with_memory(
+        self, addresses: list[int], stream: int | None, *, counts: bool
+    ) -> Effort | None:
         """Launch with memory of the call's own, which the stream takes and gives back in order."""
         workspace, device = self._workspace, self.device
         if not workspace.bytes:
-            return self._launch(addresses, stream)
+            return self._launch(addresses, stream, counts=counts)
         device.activate()
         memory = device.allocate_in_order(workspace.bytes, stream)
         try:
             own = [memory + offset for offset in workspace.offsets]
-            return self._launch([*addresses, *own], stream)
+            return self._launch([*addresses, *own], stream, counts=counts)
         finally:
             device.free_in_order(memory, stream)
 
-    def _launch(self, addresses: Sequence[int], stream: int | None) -> Effort | None:
+    def _launch(
+        self, addresses: Sequence[int], stream: int | None, *, counts: bool
+    ) -> Effort | None:
         device, before = self.device, None
         with self._lock:
             device.activate()
             for index, step in enumerate(self._steps):
-                if index and self.counts:
+                if counts and index:
                     before = self._effort_so_far(before, stream)
-                words = step.launch.words
-                for word, address in step.patches:
-                    words[word] = addresses[address]
-                for word, bytes_ in step.moves:
-                    words[word] += bytes_
+                step.put(addresses)
                 if step.table is not None:
                     step.table.send(addresses[step.workspace], addresses, stream)
                 if step.zeroed:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from cklang.device.arrays import Array
 from cklang.device.device import Target, target_of
 from cklang.errors import CkUnsupportedError
 from cklang.families import family_of
+from cklang.families.stage import Stage
 from cklang.fusion.explain import explain as explain_plan
 from cklang.fusion.plan import Plan
 from cklang.runtime.bind import Binding
@@ -76,15 +77,14 @@ def _kernel(index: int, choice: Choice) -> str:
     selection, stage = choice.selection, choice.main
     key = selection.key
     family = family_of(key.signature)
-    results = ", ".join(sorted(f"%{name}" for name in stage.written))
+    results = ", ".join(f"%{name}" for name in _results(stage))
     lines = [f"kernel {index} computes {results}: {selection.problem}"]
     lines += [f"  {choice.note}"] if choice.note else []
     lines += [f"  key        {key.digest}", f"  label      {key.label}"]
     if family.algorithm is not None:
         lines.append(f"  algorithm  {family.algorithm_words(key.algorithm)}")
     lines += [f"  because    {selection.reason}", f"  from       {selection.origin}"]
-    reasons = Counter(str(rejection) for rejection in selection.rejections)
-    lines += [f"  rejected   {count} x {reason}" for reason, count in reasons.items()]
+    lines += _candidates(selection)
     for when, stages in (("before", choice.before), ("after", choice.after)):
         for each in stages:
             lines += [f"  {when:9}  {each.problem}", f"             by {each.key}"]
@@ -96,6 +96,22 @@ def _kernel(index: int, choice: Choice) -> str:
         lines.append(f"  built      {artifact.code_object}")
         lines.append(f"  resources  {artifact.resources}")
     return "\n".join(lines)
+
+
+def _results(stage: Stage) -> list[str]:
+    """Return the names of what a stage writes: without its temporaries, unless they are all."""
+    return sorted(stage.written - set(stage.temporaries) or stage.written)
+
+
+def _candidates(selection: AnySelection) -> Iterator[str]:
+    """Yield what became of each candidate; how often each rule objected where they are many."""
+    family = family_of(selection.key.signature)
+    if family.algorithm is not None and family.candidate_words(selection.key.algorithm):
+        for key, verdict in selection.pool.account(selection.problem):
+            yield f"  candidate  {family.candidate_words(key.algorithm)}: {verdict}"
+        return
+    reasons = Counter(str(rejection) for rejection in selection.rejections)
+    yield from (f"  rejected   {count} x {reason}" for reason, count in reasons.items())
 
 
 def _terms(selection: AnySelection) -> list[str]:

@@ -9,24 +9,28 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Executor
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cklang import knobs
 from cklang.device import arrays
+from cklang.device.arrays import HOST
 from cklang.device.artifact import Artifact
 from cklang.errors import CkError, error
-from cklang.families import FAMILIES
+from cklang.families import FAMILIES, plan_of
 from cklang.frontend.captured import expect_unchanged
 from cklang.frontend.program import Program
 from cklang.ir.nodes import Function
+from cklang.memo import BoundedMemo
 from cklang.runtime import call_key
 from cklang.runtime.bind import Binding, ResultFace, assign, bind, check_out
+from cklang.runtime.call_key import CallKey
 from cklang.runtime.ir_program import IrProgram
 from cklang.runtime.ready import Ready, dtypes_of, put_numbers, ready_of
 from cklang.runtime.record import CallRecord
-from cklang.selection.context import Defaults, current, device_named
+from cklang.selection.context import current, device_named
 from cklang.selection.registry import Registry
 from cklang.selection.select import Request
 from cklang.selection.space import Pattern
@@ -59,7 +63,7 @@ class _Last(NamedTuple):
 
     plan: CallPlan
     before: Effort | None
-    """What all launches but the last took."""
+    """What :meth:`cklang.runtime.call_plan.CallPlan.run` gave."""
     call: int
     """The device's count of calls after it."""
     memoised: bool
@@ -80,10 +84,11 @@ class Op:
                 raise error("A013", at=parameter.span, op=program.name, name=parameter.name)
         fixed = not any(parameter.keyword_only for parameter in program.parameters)
         self._positional = len(program.parameters) if fixed else -1
-        self._memo: dict[object, Ready] = {}
+        self._memo: BoundedMemo[object, Ready] = BoundedMemo(_MEMO_LIMIT)
         self._fusions: dict[int, tuple[Function, Plan]] = {}
         self._lock = threading.RLock()
-        self._last: _Last | None = None
+        self._last: tuple[CallPlan, Effort | None, int, bool] | None = None
+        """The fields of a :class:`_Last`, which takes longer to make than a tuple."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         from cklang.runtime.op_pickle import reduced_op
@@ -126,48 +131,51 @@ class Op:
             CkDeviceError: D and E rows.
         """
         values = self._values(args, kwargs)
-        defaults = current()
-        device = device_named(device, defaults)
-        seen = call_key.glance(self._parameters, values, out, device or knobs.DEVICE.get())
-        key = self._key(None, seen, defaults)
-        ready = self._memo.get(key)
+        device, about = self._about(None, device)
+        call = call_key.of_call(self._parameters, values, out, about)
+        ready = self._memo.get(call.key)
         memoised = ready is not None
         if ready is None:
             ready = self._prepare(values, out, device)
-            self._remember(key, ready)
-        result = self._run(ready, seen, values, out, memoised)
+            self._memo.put(call.key, ready)
+        result = self._run(ready, call, values, out, memoised)
         return result if out is not None else _one_or_all(result)
 
-    def _key(self, what: object, seen: call_key.Glance, defaults: Defaults) -> object:
-        """Return what a plan depends on; ``what`` is asked for: None, the results of a call."""
+    def _about(self, what: Hashable, device: str | None) -> tuple[str | None, tuple[Hashable, ...]]:
+        """Return the name of a call's device, and what its plan depends on besides its values.
+
+        Args:
+            what: What is asked for; None: the results of a call.
+            device: As in a call.
+        """
+        defaults = current()
+        if defaults.arch is not None:
+            device = device_named(device, defaults)
         registry = self.request.registry
         registry = defaults.registry if registry is None else registry
         # Kernels of a registry come and go; a plan that is kept does not keep the registry.
-        return what, seen.key, defaults.serial, registry.version
+        return device, (what, device or knobs.DEVICE.get(), defaults.serial, registry.version)
 
     def _run(
-        self, ready: Ready, seen: call_key.Glance, values: Sequence[Any], out: Any, memoised: bool
+        self, ready: Ready, call: CallKey, values: Sequence[Any], out: Any, memoised: bool
     ) -> Any:
         """Launch, and return ``out`` or the list of new results."""
-        plan, addresses = ready.plan, seen.addresses
+        plan, addresses = ready.plan, call.addresses
         if memoised and ready.lists is not None:
             ready.lists.check(addresses)
-        page = put_numbers(ready, seen) if seen.numbers else None
+        page = put_numbers(ready, call) if call.numbers else None
         result = out
         if out is None:
-            result = [
-                arrays.empty(face.shape, face.dtype, library, ready.place)
-                for face, library in zip(ready.results, ready.libraries, strict=True)
-            ]
+            result = [make() for make in ready.result_makers]
             addresses += map(call_key.address, result)
         elif plan.overlaps(addresses):
             _targets(self._bind(values), out)
-        stream = arrays.current_stream(ready.libraries[0], ready.place)
+        library, place = ready.libraries[0], ready.place
+        stream = None if place == HOST else arrays.current_stream(library, place)
         before = plan.run(addresses, stream)
         if page is not None:
             ready.number_pages.give_back(page, stream)
-        call = plan.device.calls[0]
-        self._last = _Last(plan, before, call, memoised)
+        self._last = plan, before, plan.device.calls[0], memoised
         return result
 
     def grouped(self, calls: Sequence[Sequence[Any]], *, device: str | None = None) -> list[Any]:
@@ -189,20 +197,17 @@ class Op:
         given = [self._values(tuple(values), {}) for values in calls]
         if not given:
             return []
-        defaults = current()
-        device = device_named(device, defaults)
-        named = device or knobs.DEVICE.get()
-        seen = call_key.joined(
-            [call_key.glance(self._parameters, values, None, named) for values in given]
+        device, about = self._about("group", device)
+        group = call_key.joined(
+            [call_key.of_call(self._parameters, values, None, ()) for values in given], about
         )
-        key = self._key("group", seen, defaults)
-        ready = self._memo.get(key)
+        ready = self._memo.get(group.key)
         memoised = ready is not None
         if ready is None:
             ready = self._prepare_group(given, device)
-            self._remember(key, ready)
-        made: list[Any] = self._run(ready, seen, given, None, memoised)
-        return made
+            self._memo.put(group.key, ready)
+        results: list[Any] = self._run(ready, group, given, None, memoised)
+        return results
 
     def _prepare_group(self, calls: Sequence[Sequence[Any]], device_name: str | None) -> Ready:
         from cklang.build.builder import shared_builder
@@ -233,7 +238,7 @@ class Op:
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
         *,
-        what: object,
+        what: Hashable,
         plan: Callable[[Binding, str | None], tuple[CallPlan, tuple[ResultFace, ...]]],
         more: Mapping[str, Any] | None = None,
         device: str | None,
@@ -253,22 +258,20 @@ class Op:
             The results, as new arrays.
         """
         values = self._values(tuple(args), dict(kwargs))
-        defaults = current()
-        device = device_named(device, defaults)
-        seen = call_key.glance(self._parameters, values, None, device or knobs.DEVICE.get())
+        device, about = self._about(what, device)
+        call = call_key.of_call(self._parameters, values, None, about)
         for name, array in (more or {}).items():
-            call_key.look_at(seen, name, array)
-        key = self._key(what, seen, defaults)
-        ready = self._memo.get(key)
+            call_key.add(call, name, array)
+        ready = self._memo.get(call.key)
         memoised = ready is not None
         if ready is None:
             binding = self._bind(values)
             lists = self._checked_lists(binding)
-            call, faces = plan(binding, device)
-            ready = ready_of(call, faces, binding, lists)
-            self._remember(key, ready)
-        made: list[Any] = self._run(ready, seen, values, None, memoised)
-        return made
+            launches, faces = plan(binding, device)
+            ready = ready_of(launches, faces, binding, lists)
+            self._memo.put(call.key, ready)
+        results: list[Any] = self._run(ready, call, values, None, memoised)
+        return results
 
     def _prepare(self, values: Sequence[Any], out: Any, device_name: str | None) -> Ready:
         from cklang.build.builder import shared_builder
@@ -297,14 +300,9 @@ class Op:
             lists.check([array.pointer for array in binding.arrays.values()])
         return lists
 
-    def _remember(self, key: object, ready: Ready) -> None:
-        with self._lock:
-            while len(self._memo) >= _MEMO_LIMIT:
-                self._memo.pop(next(iter(self._memo)))
-            self._memo[key] = ready
-
     def _values(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Sequence[Any]:
-        expect_unchanged(self._captures, self.program.name)
+        if self._captures:
+            expect_unchanged(self._captures, self.program.name)
         if kwargs or len(args) != self._positional:
             return assign(self.program.name, self._parameters, args, kwargs)
         return args
@@ -323,8 +321,6 @@ class Op:
         with self._lock:
             known = self._fusions.get(id(function))
             if known is None:
-                from cklang.fusion.partition import plan_of
-
                 # The function is kept with its plan, so its id is not given to another one.
                 known = self._fusions[id(function)] = (function, plan_of(function))
             return known[1]
@@ -340,7 +336,8 @@ class Op:
         """Return this op with choices of its own; what is left out stays as it is here.
 
         Args:
-            algorithm: For every kernel of it; rules still check each problem.
+            algorithm: For every kernel of its family; rules still check each problem. An op of
+                several families takes one for each: ``op.using(product).using(attention)``.
             registry: Where its kernels are looked for first.
             strategy: How one of several is chosen, as in :func:`cklang.using`.
             splits: Of an attention: among how many workgroups the keys of a tile of queries are
@@ -352,8 +349,9 @@ class Op:
         _expect_algorithm(algorithm)
         if registry is not None and not isinstance(registry, Registry):
             raise error("K002", what="using(registry=...)", want="a cklang.Registry", got=registry)
-        changed = Request(
-            algorithm=self.request.algorithm if algorithm is None else algorithm,
+        request = self.request if algorithm is None else self.request.with_algorithm(algorithm)
+        changed = replace(
+            request,
             registry=self.request.registry if registry is None else registry,
             strategy=self.request.strategy if strategy is None else strategy_of(strategy),
             splits=self.request.splits if splits is None else _count(splits),
@@ -517,15 +515,11 @@ class Op:
     @property
     def last(self) -> CallRecord | None:
         """The record of the last finished call, or None."""
-        last = self._last
-        if last is None:
+        if self._last is None:
             return None
+        last = _Last(*self._last)
         plan = last.plan
-        effort = None
-        if plan.counts and plan.device.calls[0] == last.call:
-            effort = plan.device.effort()
-            if effort is not None and last.before is not None:
-                effort = last.before + effort
+        effort = plan.effort(last.before) if plan.device.calls[0] == last.call else None
         return CallRecord(
             op=self.program.name,
             device=str(plan.device),

@@ -3,16 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cklang.arch import ArchSpec
 from cklang.device.arrays import Array
 from cklang.device.constants import cell
 from cklang.device.device import Device
+from cklang.errors import error
 from cklang.families import FAMILIES
-from cklang.families.protocol import HostCheck, Launches, Planning
+from cklang.families.protocol import HostCheck, Launches, Planning, Select
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import Functions
@@ -62,11 +63,13 @@ def choices_of(
             no family of the program.
         CkUnsupportedError: K101, K102, no algorithm.
     """
+    requests = _requests(plan, request)
     planning = planning_of(plan, binding, outs, spec, request)
     choices: list[Choice] = []
     copied: set[str] = set()
     for kernel in plan.kernels:
-        for choice in FAMILIES[kernel.family].plan(kernel, planning):
+        own = replace(planning, select=_selecting(spec, requests[kernel.family]))
+        for choice in FAMILIES[kernel.family].plan(kernel, own):
             # What two kernels read in another order is copied once.
             before = tuple(stage for stage in choice.before if not stage.written <= copied)
             copied.update(*(stage.written for stage in before))
@@ -82,17 +85,43 @@ def planning_of(
     request: Request,
 ) -> Planning[AnySelection]:
     """Return what families are told of a bound call."""
-
-    def select(problem: object, functions: Functions) -> AnySelection:
-        return find(problem, spec, request, functions)
-
     return Planning(
         layouts=layouts_of(plan, binding, outs),
         dims=binding.dims,
         spec=spec,
-        select=select,
+        select=_selecting(spec, request),
         fixed=only_kernel,
     )
+
+
+def _requests(plan: Plan, request: Request) -> dict[str, Request]:
+    """Return what was asked of each family of a plan: each takes the algorithm of its class.
+
+    Raises:
+        CkValueError: K002, a named algorithm is of no family of the plan.
+    """
+    families = [FAMILIES[name] for name in dict.fromkeys(each.family for each in plan.kernels)]
+    if len(families) == 1 and not request.others:
+        return {families[0].name: request}
+    for algorithm in request.algorithms:
+        if not any(isinstance(algorithm, family.algorithm or ()) for family in families):
+            want = " or ".join(family.want for family in families)
+            raise error("K002", what="the algorithm", want=want, got=algorithm)
+    return {family.name: request.only(family.algorithm) for family in families}
+
+
+def _selecting(spec: ArchSpec, request: Request) -> Select[AnySelection]:
+    """Return what selects kernels on a GPU as somebody asked."""
+
+    def select(
+        problem: object, functions: Functions, adapt: Callable[[Any], Any] | None = None
+    ) -> AnySelection:
+        own = request
+        if adapt is not None and request.algorithm is not None:
+            own = replace(request, algorithm=adapt(request.algorithm))
+        return find(problem, spec, own, functions)
+
+    return select
 
 
 def layouts_of(

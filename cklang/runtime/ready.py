@@ -5,15 +5,18 @@ from __future__ import annotations
 
 import ctypes
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cklang.device import arrays
 from cklang.device.arrays import HOST, Library
 from cklang.device.pinned_buffers import Page, Pages
 from cklang.runtime import call_key
 from cklang.runtime.bind import Binding, ResultFace
+from cklang.runtime.call_key import CallKey
 
 if TYPE_CHECKING:
     from cklang.families.protocol import HostCheck
@@ -40,6 +43,14 @@ class Ready:
     """The index arrays that each call must check before it launches."""
 
     @functools.cached_property
+    def result_makers(self) -> tuple[Callable[[], Any], ...]:
+        """What makes a new array for each result."""
+        return tuple(
+            arrays.maker(face.shape, face.dtype, library, self.place)
+            for face, library in zip(self.results, self.libraries, strict=True)
+        )
+
+    @functools.cached_property
     def number_pages(self) -> Pages:
         """Where plain numbers stand beside arrays on a GPU."""
         return Pages(self.plan.device, bytes(_NUMBER * len(self.number_dtypes)))
@@ -64,22 +75,22 @@ def dtypes_of(binding: Binding) -> tuple[np.dtype[Any], ...]:
     return tuple(array.dtype.numpy for array in binding.arrays.values())
 
 
-def put_numbers(ready: Ready, seen: call_key.Glance) -> Page | None:
+def put_numbers(ready: Ready, call: CallKey) -> Page | None:
     """Put the numbers of a call where its kernels read them, and note the addresses.
 
     Returns:
         The page to give back when they are launched; None of a call that waits for them.
     """
-    cells = [np.array(number, ready.number_dtypes[index]) for index, number in seen.numbers]
+    cells = tuple(np.array(number, ready.number_dtypes[index]) for index, number in call.numbers)
     page = None
     if ready.place == HOST:
-        seen.held += cells
+        call.borrowed += cells
         places = [call_key.address(cell) for cell in cells]
     else:
         page = ready.number_pages.take()
         places = [page.address + _NUMBER * place for place in range(len(cells))]
         for place, cell in zip(places, cells, strict=True):
             ctypes.memmove(place, call_key.address(cell), cell.nbytes)
-    for (index, _), place in zip(seen.numbers, places, strict=True):
-        seen.addresses[index] = place
+    for (index, _), place in zip(call.numbers, places, strict=True):
+        call.addresses[index] = place
     return page

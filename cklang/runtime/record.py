@@ -18,7 +18,7 @@ class LaunchRecord:
 
     artifact: Artifact
     problem: object
-    """What it was launched for; of kernels that only move data, in words."""
+    """What it was launched for."""
     grid: tuple[int, int, int]
     """Workgroups."""
     block: tuple[int, int, int]

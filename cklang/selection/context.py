@@ -7,7 +7,7 @@ control only; blocks nest, and what an inner one leaves out stays as it was.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -44,9 +44,8 @@ _current: ContextVar[Defaults] = ContextVar(
 )
 
 
-def current() -> Defaults:
-    """Return what is assumed here."""
-    return _current.get()
+current: Callable[[], Defaults] = _current.get
+"""Returns what is assumed here."""
 
 
 @contextmanager

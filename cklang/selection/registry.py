@@ -25,6 +25,7 @@ from cklang.errors import error
 from cklang.families import key_from_json, key_of
 from cklang.fusion.functions import Functions
 from cklang.keys import AnyKey, KernelSignature
+from cklang.memo import BoundedMemo
 from cklang.selection.candidates import candidates
 from cklang.selection.space import Pattern, enumerate_legal
 
@@ -66,13 +67,9 @@ class Registry:
         self._kernels: dict[str, Kernel] = {}
         self._resources: dict[str, Resources] = {}
         self._lock = threading.RLock()
-        self._version = 0
-        self._derived: dict[Hashable, Any] = {}
-
-    @property
-    def version(self) -> int:
+        self.version = 0
         """A number that changes with the kernels and what is known of them; selections too."""
-        return self._version
+        self._derived: BoundedMemo[Hashable, Any] = BoundedMemo(_MOST_DERIVED)
 
     def resources(self, key: AnyKey) -> Resources | None:
         """Return what a kernel takes of the GPU, if :meth:`build` of this registry has built it.
@@ -117,17 +114,15 @@ class Registry:
         kept: Derived | None = self._derived.get(about)
         if kept is not None:
             return kept
-        version = self._version
+        version = self.version
         value = make()
         with self._lock:
-            if version == self._version:
-                while len(self._derived) >= _MOST_DERIVED:
-                    del self._derived[next(iter(self._derived))]
-                self._derived[about] = value
+            if version == self.version:
+                self._derived.put(about, value)
         return value
 
     def _changed(self) -> None:
-        self._version += 1
+        self.version += 1
         self._derived.clear()
 
     def add(self, key: AnyKey, functions: Functions, *, priority: int = 0) -> bool:

@@ -9,8 +9,8 @@ import numpy as np
 
 from cklang.errors import error
 from cklang.ir.numeric import Array
-from cklang.reference.bounds import gamma
 from cklang.reference.distance import error_ratios, largest_ratio
+from cklang.reference.sums import gamma
 from cklang.types import DType
 
 __all__ = ["UNCHECKED", "assert_close", "largest_ratio", "tolerance", "unchecked_share"]

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from cklang.fusion.partition import plan
 from cklang.fusion.plan import MAX_READS
 from cklang.ir.builder import Builder
+from cklang.ir.casts import CASTS
 from cklang.ir.nodes import Attr, Function, Value
-from cklang.ir.ops import CASTS, OPS, AttrRow, Kind, Op
+from cklang.ir.ops import OPS, AttrRow, Kind, Op
 from cklang.ir.rules import AttrKind
 from cklang.testing.strategies import Values, arrays, extents, strided
 from cklang.types import Dim, DType, TensorType, bf16, bool_, f16, f32, i8, i32

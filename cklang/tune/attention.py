@@ -16,8 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from cklang.families.attention.key import AttentionKey
-from cklang.reference.bounds import evaluate_with_bound
-from cklang.reference.distance import largest_ratio
 from cklang.tune.task import TuningTask, attention_of
 from cklang.types import Dim
 
@@ -92,6 +90,9 @@ def part_of(task: TuningTask, arrays: Sequence[Array]) -> list[Array]:
 
 def error_ratio_of(task: TuningTask, key: AttentionKey, arrays: Sequence[Array]) -> float:
     """Call the op with a part of ``arrays``; return its largest error in units of its bound."""
+    from cklang.reference.bounds import evaluate_with_bound
+    from cklang.reference.distance import largest_ratio
+
     part = part_of_task(task)
     some = part_of(task, arrays)
     got = called(part, key, some)[0]

@@ -77,7 +77,9 @@ def sampled(
 
 
 def _row_axes(kernel: Kernel) -> dict[str, int | None] | None:
-    """Return which axis of each input runs with the rows; None if one input has two answers."""
+    """Return which axis of each input runs with the rows; None if one has two answers."""
+    if isinstance(kernel, FusedGemm) and (kernel.scale_a or kernel.scale_b):
+        return None  # a scale may belong to several rows
     uses: list[tuple[Value, int | None]] = [(read.value, None) for read in kernel.b.reads]
     uses += [(read.value, read.axes[-2]) for read in kernel.a.reads]
     uses += [(read.value, read.axes[-2]) for read in kernel.reads]

@@ -17,8 +17,6 @@ from cklang.errors import error
 from cklang.families.attention_backward.key import AttentionGradKey
 from cklang.families.attention_backward.stages import GradientKind
 from cklang.ops.attention_backward import PreparedGradients, prepare_gradients
-from cklang.reference.attention_grad import SharedBias, gradients_with_bound
-from cklang.reference.distance import largest_ratio
 from cklang.tune.attention import part_of, part_of_task
 from cklang.tune.task import TuningTask, attention_of
 
@@ -51,6 +49,9 @@ def gradient_of_o(task: TuningTask) -> Array:
 
 def gradient_error_ratio(task: TuningTask, key: AttentionGradKey, arrays: Sequence[Array]) -> float:
     """Take the gradients of a part of ``arrays``; return the largest error in its bound's units."""
+    from cklang.reference.attention_grad import SharedBias, gradients_with_bound
+    from cklang.reference.distance import largest_ratio
+
     part = part_of_task(task)
     some = part_of(task, arrays)
     ready = prepared(part, key, some)

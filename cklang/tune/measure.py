@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,7 @@ from cklang.tune.attention import called, error_ratio_of, operands_of
 from cklang.tune.check import error_ratio
 from cklang.tune.database import Measurement, Status
 from cklang.tune.gradient import gradient_error_ratio, prepared
+from cklang.tune.launch_operands import LaunchOperands, launch_operands_of
 from cklang.tune.on_device import measurement, microseconds
 from cklang.tune.task import TuningTask
 from cklang.types import DType, Kind
@@ -83,21 +86,22 @@ def _now() -> str:
 def _product_measured(task: TuningTask, key: GemmKey) -> Measurement:
     from cklang.build.builder import shared_builder
 
-    kernel, functions = task.fused, task.functions
-    (result,) = kernel.results
+    functions = task.functions
     (artifact,) = shared_builder().build_all([(key, functions)])
     device = open_device()
-    operands = _operands(task)
-    inputs, output = list(operands.values())[:-1], operands[result.name]
+    operands = _product_operands(task)
     (stage,) = family_of(key.signature).operands(task.problem, key, functions).stages
-    with placed(device, _regions(operands, result.name)) as places:
-        addresses = dict(zip(operands, places, strict=True))
+    # Each input of a launch has memory of its own, also where the program has one value for two.
+    names = tuple(map(str, range(len(stage.values))))
+    stage = replace(stage, values=names)
+    with placed(device, _regions(operands)) as places:
+        addresses = {str(at): places[index] for at, index in enumerate(operands.order)}
         with standalone_launch(device, [stage], [artifact], addresses) as launch:
             launch()
             device.synchronize()
             counters = _counters(device)
             spent = None if device.emulated else microseconds(device, launch)
-    ratio = error_ratio(kernel, inputs, output)
+    ratio = error_ratio(operands.kernel, operands.inputs, operands.result)
 
     def price() -> Price:
         if spent is not None:
@@ -195,8 +199,26 @@ def _counters(device: Device) -> dict[str, float]:
     return counted
 
 
+def _product_operands(task: TuningTask) -> LaunchOperands:
+    """Return random inputs and an unwritten result, laid out as the task says."""
+    rng = np.random.default_rng(0)
+    if task.launch is not None:
+        return launch_operands_of(*task.launched, partial(_values, rng=rng))
+    memory = _operands(task)
+    names = list(memory)
+    *inputs, result = memory.values()
+    return LaunchOperands(
+        kernel=task.fused,
+        memory=tuple(memory.values()),
+        order=tuple(names.index(each.value) for each in task.problem.inputs),
+        inputs=tuple(inputs),
+        place=len(inputs),
+        result=result,
+    )
+
+
 def _operands(task: TuningTask) -> dict[str, npt.NDArray[Any]]:
-    """Return random inputs and an unwritten result by name, laid out as the task says."""
+    """Return random inputs and unwritten results by name, laid out as the task says."""
     rng = np.random.default_rng(0)
     return {name: _array(layout, rng) for name, layout in task.places.items()}
 
@@ -221,12 +243,12 @@ def _values(dtype: DType, count: int, rng: np.random.Generator) -> npt.NDArray[A
     return rng.integers(low, high, count).astype(dtype.numpy)
 
 
-def _regions(operands: Mapping[str, npt.NDArray[Any]], result: str) -> Sequence[Region]:
+def _regions(operands: LaunchOperands) -> Sequence[Region]:
     regions = []
-    for name, array in operands.items():
+    for index, array in enumerate(operands.memory):
         low, high = arrays.extent_of(
             array.shape, tuple(s // array.itemsize for s in array.strides), array.itemsize
         )
-        place = array.ctypes.data
-        regions.append(Region(pointer=place, low=low, high=high, written=name == result))
+        written = index == operands.place
+        regions.append(Region(pointer=array.ctypes.data, low=low, high=high, written=written))
     return regions

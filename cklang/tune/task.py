@@ -11,11 +11,12 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from cklang.codec import decode, encode
 from cklang.errors import error
-from cklang.families import FAMILIES, family_of
+from cklang.families import FAMILIES, family_of, plan_of
 from cklang.families.attention.plan import FusedAttention
 from cklang.families.attention.problem import AttentionGradCase
 from cklang.families.attention_backward.stages import GradientKind, forward_case, grad_case
@@ -23,8 +24,7 @@ from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import Functions
 from cklang.fusion.plan import AnyKernel, Plan
 from cklang.fusion.unfuse import kernel_program
-from cklang.ir.nodes import Function
-from cklang.ir.printer import print_function
+from cklang.ir.nodes import Function, print_function
 from cklang.runtime.placeholder_arguments import packed_arguments
 from cklang.runtime.planner import layouts_of
 
@@ -53,21 +53,46 @@ class TuningTask:
     """Workgroups that share the keys of a tile of queries."""
     gradient: GradientKind | None = None
     """The gradients of an attention that are measured in its place."""
+    launch: int | None = None
+    """Which of the launches that the kernel is cut into; None if it is not cut."""
 
     @property
     def fused(self) -> AnyKernel:
-        """The kernel as fusion made it."""
+        """The kernel as fusion made it, or as one launch of it computes it."""
+        return self._whole if self.launch is None else self.launched[0]
+
+    @property
+    def _whole(self) -> AnyKernel:
         return _planned(self.function).kernels[self.kernel]
+
+    @property
+    def launched(self) -> tuple[Any, Any]:
+        """What a launch of a kernel that is cut computes, and for which problem."""
+        return next(islice(self._launches(), self.launch or 0, None))
+
+    def _launches(self) -> Iterator[tuple[Any, Any]]:
+        kernel = self._whole
+        return FAMILIES[kernel.family].launches(kernel, self._problem)
+
+    def in_launches(self) -> tuple[TuningTask, ...]:
+        """Return a task for each different launch if the kernel is cut, else the task itself."""
+        problems = [problem for _, problem in self._launches()]
+        if len(problems) == 1:
+            return (self,)
+        tasks: dict[str, TuningTask] = {}
+        for index, problem in enumerate(problems):
+            tasks.setdefault(problem_text(problem), replace(self, launch=index))
+        return tuple(tasks.values())
 
     @property
     def program(self) -> Function:
         """What the kernel computes, as a program of its own."""
-        return kernel_program(_planned(self.function).function, self.fused)
+        return kernel_program(_planned(self.function).function, self._whole)
 
     @property
     def places(self) -> dict[str, TensorLayout]:
         """The layout of each value by its name in the program."""
-        kernel = self.fused
+        kernel = self._whole
         names = (value.name for value in (*kernel.inputs, *kernel.results))
         return dict(zip(names, self.layouts, strict=True))
 
@@ -87,10 +112,14 @@ class TuningTask:
             CkValueError: A030-A036, strides; I045, heads do not fit; N008, the result has no
                 element.
         """
-        kernel, dims = self.fused, dict(self.dims)
         if self.gradient is not None:
-            forward = forward_case(attention_of(kernel), self.places, dims)
+            forward = forward_case(attention_of(self._whole), self.places, dict(self.dims))
             return grad_case(forward, self.gradient.deterministic, self.gradient.bias)
+        return self._problem if self.launch is None else self.launched[1]
+
+    @property
+    def _problem(self) -> Any:
+        kernel, dims = self._whole, dict(self.dims)
         family = FAMILIES[kernel.family]
         problem = family.problem(kernel, self.places, dims)
         if problem is None:
@@ -125,7 +154,6 @@ def attention_of(kernel: AnyKernel) -> FusedAttention:
 
 @lru_cache(maxsize=64)
 def _planned(text: str) -> Plan:
-    from cklang.fusion.partition import plan_of
     from cklang.ir.parser import parse_function
 
     return plan_of(parse_function(text))
@@ -174,7 +202,9 @@ def tasks_of_call(
             dims=tuple(binding.dims.items()),
             gradient=gradient,
         )
-        if gradient is None or task.problem.forward.has_scores:
+        if gradient is None:
+            yield from task.in_launches()
+        elif task.problem.forward.has_scores:
             yield task
 
 

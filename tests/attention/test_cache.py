@@ -15,9 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cklang.families.append.key import AppendKey, Rotary
+from cklang.families import key_from_json
+from cklang.families.append.key import Rotary, append_key
 from cklang.families.attention.host import AppendProblem, AttentionProblem, AttentionTensor
-from cklang.families.combine.key import CombineKey
+from cklang.families.combine.key import combine_key
 from cklang.testing import assert_close
 from cklang.types import DType, bf16, f16
 from tests.support.arrays import Array
@@ -32,7 +33,7 @@ from tests.support.attention_harness import (
 )
 
 SHARED = key_of(score="function", mask="window", paged=True, split=True, lse=False)
-COMBINE = CombineKey(f16, True, "gfx942")
+COMBINE = combine_key("gfx942", f16, lse=True)
 SCORE = """#include "cklang/attention_hole.h"
 float ck_score(float s, CK_ATTENTION_PARAMS) { return s - 0.01f * (T - j) + 0.5f * b; }
 """
@@ -198,7 +199,7 @@ def test_rows_are_turned_into_pages(rotary: Rotary, page: int) -> None:
     angles = np.outer(np.arange(64), 0.5 ** np.arange(rotary_width // 2))
     cosine, sine = stored(np.cos(angles), f16), stored(np.sin(angles), f16)
     run(
-        build(AppendKey(f16, rotary, True, "gfx942")),
+        build(append_key("gfx942", f16, rotary, paged=True)),
         AppendProblem(
             batch=batch,
             heads=heads,
@@ -238,7 +239,7 @@ def test_queries_are_turned_to_a_place_of_their_own(advance: bool) -> None:
     angles = np.outer(np.arange(32), 0.5 ** np.arange(rotary_width // 2))
     cosine, sine = stored(np.cos(angles), bf16), stored(np.sin(angles), bf16)
     run(
-        build(AppendKey(bf16, Rotary.HALF, False, "gfx942")),
+        build(append_key("gfx942", bf16, Rotary.HALF)),
         AppendProblem(
             batch=2,
             heads=3,
@@ -271,7 +272,7 @@ def test_rows_without_a_place_are_not_written() -> None:
     angles = np.outer(np.arange(5), 0.5 ** np.arange(4))
     cosine, sine = stored(np.cos(angles), bf16), stored(np.sin(angles), bf16)
     run(
-        build(AppendKey(bf16, Rotary.HALF, False, "gfx942")),
+        build(append_key("gfx942", bf16, Rotary.HALF)),
         AppendProblem(
             batch=1,
             heads=1,
@@ -314,7 +315,7 @@ def test_refusals() -> None:
     assert face.describe(problem) == (
         "batch, heads and queries must be 1 or more, head sizes multiples of 4"
     )
-    append = build(AppendKey(bf16, Rotary.HALF, False, "gfx942")).face
+    append = build(append_key("gfx942", bf16, Rotary.HALF)).face
     rows = AppendProblem(
         batch=1, heads=1, rows=1, width=8, source=AttentionTensor(), target=AttentionTensor()
     )
@@ -323,6 +324,6 @@ def test_refusals() -> None:
 
 
 def test_keys_are_read_back() -> None:
-    for key in (COMBINE, AppendKey(f16, Rotary.HALF, True, "gfx942")):
-        assert type(key).from_json(key.to_json()) == key
+    for key in (COMBINE, append_key("gfx942", f16, Rotary.HALF, paged=True)):
+        assert key_from_json(key.to_json()) == key
         assert key.stencil == key

@@ -245,6 +245,7 @@ def test_splits_are_chosen_where_a_gpu_would_be_idle() -> None:
 
     assert "in 8 splits" in said(1, 4096)
     assert "it combines 8 splits of the keys" in said(1, 4096)
+    assert "kernel 1 computes %1: attention" in said(1, 4096)
     assert "splits" not in said(1, 900)
     assert "splits" not in said(64, 4096)
     assert "in 3 splits" in said(64, 4096, plain.using(splits=3))

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cklang.arch import arch
+from cklang.families import key_from_json
 from cklang.families.attention.cost import AttentionShape
 from cklang.families.attention.host import (
     AttentionGradProblem,
@@ -23,10 +24,14 @@ from cklang.families.attention.host import (
     ReduceProblem,
 )
 from cklang.families.attention.pipelines import parts_of_dq
-from cklang.families.attention.space import attention_grad_algorithms
 from cklang.families.attention_backward.cost import attention_grad_estimate, reduce_estimate
-from cklang.families.attention_backward.key import AttentionGradKey, GradPipeline
-from cklang.families.reduce.key import ReduceKey
+from cklang.families.attention_backward.key import (
+    AttentionGradKey,
+    AttentionGradSignature,
+    GradPipeline,
+)
+from cklang.families.attention_backward.space import attention_grad_algorithms
+from cklang.families.reduce.key import reduce_key
 from cklang.ir.philox import keep_mask
 from cklang.testing import assert_close
 from cklang.types import f16, f32
@@ -35,16 +40,21 @@ from tests.support.attention_harness import build, key_of, run, stored, tensor, 
 
 OPEN = key_of(score="function", mask="function", dropout=True, dtype_o=f32).signature
 BIAS = key_of(score="bias", mask="causal", dtype_o=f32).signature
+SUMMED = AttentionGradSignature(forward=OPEN, bias_grad=False, deterministic=False)
 TILING = attention_grad_algorithms(arch("gfx942"), OPEN, 64, 64)[0]
-ADDING = AttentionGradKey(OPEN, False, False, TILING, "gfx942")
-APART = AttentionGradKey(BIAS, True, True, TILING, "gfx942")
+ADDING = AttentionGradKey(SUMMED, TILING, "gfx942")
+APART = AttentionGradKey(
+    AttentionGradSignature(forward=BIAS, bias_grad=True, deterministic=True), TILING, "gfx942"
+)
 TRANSPOSING = {
     each.pipeline: each
     for each in attention_grad_algorithms(arch("gfx950"), OPEN, 64, 64)
     if each.tile[8] == 64
 }
-LOADED = AttentionGradKey(OPEN, False, False, TRANSPOSING[GradPipeline.TRLOAD_KR_KTR_VR], "gfx950")
-WHOLE = AttentionGradKey(OPEN, False, True, TRANSPOSING[GradPipeline.TRLOAD_QR_QTR_DOR], "gfx950")
+LOADED = AttentionGradKey(SUMMED, TRANSPOSING[GradPipeline.TRLOAD_KR_KTR_VR], "gfx950")
+WHOLE = AttentionGradKey(
+    replace(SUMMED, deterministic=True), TRANSPOSING[GradPipeline.TRLOAD_QR_QTR_DOR], "gfx950"
+)
 
 # A score that is large where there is no query: padding must not spoil what is real.
 FILL = """#include "cklang/attention_hole.h"
@@ -57,7 +67,7 @@ def total(gpu: str, source: Array, result: Array, count: int, stride: int, heads
     """Sum parts ``stride`` elements apart; a head of the result is ``heads`` of the source."""
     batch, out_heads, rows, width = result.shape
     parts = tensor(source)
-    key = ReduceKey(False, f16, gpu)
+    key = reduce_key(gpu, f16)
     counted = run(
         build(key),
         ReduceProblem(
@@ -129,6 +139,7 @@ def expected(
 
 def check(key: AttentionGradKey, shape: tuple[int, ...], seed: int, fill: str = "") -> None:
     batch, kv_heads, shared, rows, keys, hdim_q, hdim_v = shape
+    computed = key.signature.forward
     heads = kv_heads * shared
     rng = np.random.default_rng(seed)
 
@@ -139,11 +150,11 @@ def check(key: AttentionGradKey, shape: tuple[int, ...], seed: int, fill: str = 
     k, v = made(batch, kv_heads, keys, hdim_q), made(batch, kv_heads, keys, hdim_v)
     bias = made(batch, heads, rows, keys)
     _, h, i, j = np.ogrid[:batch, :heads, :rows, :keys]
-    dropout = 0.25 if key.signature.dropout else 0.0
+    dropout = 0.25 if computed.dropout else 0.0
     keep: Array = np.ones(1)
-    if key.signature.dropout:
+    if computed.dropout:
         keep = keep_mask((batch, heads, rows, keys), dropout, 77, 3) / (1 - dropout)
-    functions = key.signature.score.value == "function"
+    functions = computed.score.value == "function"
     added = 60 - 0.02 * j + 0.01 * i if functions else widened(bias)
     seen = (i + 2 * j + h) % 3 != 0 if functions else j <= i + keys - rows
     scale = hdim_q**-0.5
@@ -159,7 +170,7 @@ def check(key: AttentionGradKey, shape: tuple[int, ...], seed: int, fill: str = 
     )
     o, lse = stored(want["o"], f16), want["lse"].astype(np.float32)
     d = np.full(lse.shape, 77, np.float32)
-    dot = ReduceKey(True, f16, key.arch)
+    dot = reduce_key(key.arch, f16, dot=True)
     counted = run(
         build(dot),
         ReduceProblem(
@@ -242,7 +253,7 @@ def check(key: AttentionGradKey, shape: tuple[int, ...], seed: int, fill: str = 
         wanted, bound = summed(want[name]), summed(bounds[name])
         stored_to = 2.0**-11 * abs(wanted) + 2.0**-24
         assert_close(widened(got), wanted, bound + stored_to, what=f"the gradient of {name}")
-    if key.bias_grad:
+    if key.signature.bias_grad:
         assert_close(widened(dbias), want["bias"], bounds["bias"])
 
 
@@ -295,13 +306,13 @@ def test_all_queries_at_once(covered: Callable[..., None]) -> None:
 
 def test_keys_are_read_back() -> None:
     for key in (ADDING, APART, LOADED, WHOLE):
-        assert AttentionGradKey.from_json(key.to_json()) == key
+        assert key_from_json(key.to_json()) == key
     assert ADDING.digest != APART.digest
 
 
 @pytest.mark.usefixtures("stencils")
 def test_refusals() -> None:
-    face = build(ReduceKey(True, f16, "gfx942")).face
+    face = build(reduce_key("gfx942", f16, dot=True)).face
     nothing = ReduceProblem(
         batch=1, heads=1, rows=0, width=8, a=AttentionTensor(), result=AttentionTensor()
     )

@@ -15,8 +15,8 @@ import pytest
 
 import cklang as ck
 from cklang.arch import arch as arch_of
-from cklang.families.attention.space import attention_grad_algorithms
 from cklang.families.attention_backward.key import AttentionGradAlgorithm, GradPipeline
+from cklang.families.attention_backward.space import attention_grad_algorithms
 from cklang.families.attention_backward.stages import GradientKind
 from cklang.ops.attention_backward import prepare_gradients
 from tests.support.attention_ops import within

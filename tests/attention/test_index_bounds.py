@@ -18,9 +18,12 @@ from hypothesis import strategies as st
 import cklang as ck
 from cklang.build.builder import Builder
 from cklang.errors import CkError, CkValueError
-from cklang.families.attention.index_arrays import host_lists
+from cklang.families.attention.index_arrays import HostLists, host_lists
 from cklang.ir.attention_lists import Extents, check_lists
-from cklang.tune.attention import part_of, run_of, run_operands
+from cklang.runtime.bind import Binding
+from cklang.runtime.op import Op
+from cklang.tune.attention import operands_of, part_of
+from cklang.tune.task import attention_of, tasks_of_call
 from tests.support.arrays import Array, uniform
 from tests.support.attention_ops import (
     cached,
@@ -277,13 +280,18 @@ def test_what_is_not_looked_up_may_be_anything() -> None:
     np.testing.assert_array_equal(op(*args, device=GPU), want)
 
 
+def lists_of(op: Op, binding: Binding) -> HostLists | None:
+    (kernel,) = op._fuse(binding).kernels
+    return host_lists(attention_of(kernel), binding.arrays, binding.dims)
+
+
 def test_calls_without_index_arrays_check_nothing() -> None:
     args = of_measured()[:3]
     binding = plain._bind(args)
-    assert host_lists(plain._fuse(binding), binding) is None
+    assert lists_of(plain, binding) is None
     args = of_measured()
     binding = measured._bind(args)
-    assert host_lists(measured._fuse(binding), binding) is not None
+    assert lists_of(measured, binding) is not None
 
 
 @given(
@@ -343,13 +351,13 @@ def test_what_tuning_measures_is_legal() -> None:
     """The part of a large problem that is held against the reference has lengths of its own."""
     args = [uniform(3, 4, 2, 64), uniform(3, 2, 500, 64), uniform(3, 2, 500, 48), i32(0, 0, 0)]
     binding = measured._bind(args)
-    (run,) = run_of(measured._fuse(binding), binding)  # type: ignore[arg-type]
-    whole = run_operands(run, args)
+    (task,) = tasks_of_call(measured._fuse(binding), binding)
+    whole = operands_of(task, args)
     assert whole[3].tolist() == [500, 500, 500]
-    some = part_of(run, whole)
+    some = part_of(task, whole)
     assert some[1].shape[2] < 500
     binding = measured._bind(some)
-    lists = host_lists(measured._fuse(binding), binding)
+    lists = lists_of(measured, binding)
     assert lists is not None
     lists.check([array.pointer for array in binding.arrays.values()])
 
@@ -371,11 +379,11 @@ ops, on_device = import_module({ops!r}), import_module({streams!r}).on_device
 device = open_device("emu:gfx942")
 
 
-def empty(shape, dtype, library, place=arrays.HOST):
-    return on_device(device, np.empty(shape, dtype.numpy))
+def maker(shape, dtype, library, place=arrays.HOST):
+    return lambda: on_device(device, np.empty(shape, dtype.numpy))
 
 
-arrays.empty = empty
+arrays.maker = maker
 if {which!r} == "rows":
     call, args = ops.packed, ops.packed_args([(60, 70), (40, 30)], 1)
     args[3][2] = 130

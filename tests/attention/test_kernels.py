@@ -14,9 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cklang.families import key_from_json
 from cklang.families.attention.host import AttentionOperand, AttentionProblem, AttentionTensor
-from cklang.families.attention.key import AttentionKey
 from cklang.families.attention.lower import lower_attention
+from cklang.fusion.functions import NO_FUNCTIONS, Functions
+from tests.support import attention_keys
 from tests.support.attention_harness import Inputs, build, check, key_of, run
 
 OPEN = key_of(score="function", mask="function")
@@ -182,16 +184,19 @@ def test_operands_beyond_32_bits_are_refused() -> None:
 
 
 def test_source_is_the_same_for_all_functions_and_says_what_it_is() -> None:
-    one = lower_attention(OPEN, "one")
-    assert one.stencil == lower_attention(OPEN, "other").stencil
+    functions = attention_keys.functions()
+    texts = {hole: text.replace("tanh", "exp") for hole, text in functions.texts.items()}
+    one, other = (lower_attention(OPEN, each) for each in (functions, Functions.parse(texts)))
+    assert one.fill != other.fill
+    assert one.stencil == other.stencil
     assert one.hole == "ck_score, ck_mask"
     assert "ck_tile::BlockFmhaPipelineQRKSVS<Problem>" in one.stencil
-    assert lower_attention(WINDOW, "").hole == ""
+    assert lower_attention(WINDOW, NO_FUNCTIONS).hole == ""
 
 
 def test_keys_are_read_back() -> None:
     for key in (OPEN, WINDOW):
-        assert AttentionKey.from_json(key.to_json()) == key
+        assert key_from_json(key.to_json()) == key
     assert OPEN.digest != WINDOW.digest
     problem = Inputs().problem(Inputs().arrays())
     assert isinstance(problem, AttentionProblem)

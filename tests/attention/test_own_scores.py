@@ -8,15 +8,15 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from cklang.families.attention.select import select_attention
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import cklang as ck
 from cklang.errors import CkError, error
-from cklang.families.attention import call
 from cklang.families.attention.key import AttentionKey, ScoreKind
+from cklang.runtime import planner
 from cklang.runtime.op import Op
+from cklang.selection.select import find
 from tests.support.arrays import Array
 from tests.support.checks import check, launches
 
@@ -63,8 +63,8 @@ def made(rng: np.random.Generator, size: float, *shape: int) -> Array:
 
 
 def score_of(op: Op) -> ScoreKind:
-    key = launches(op)[0].key
-    assert isinstance(key, AttentionKey)
+    key: AttentionKey = launches(op)[0].key
+    assert key.family == "attention"
     return key.signature.score
 
 
@@ -131,9 +131,9 @@ def test_where_there_is_no_kernel_of_it_the_expression_is_computed(
     def select(case: Any, spec: Any, *rest: Any) -> Any:
         if case.signature.score is ScoreKind.SOFT_CAP:
             raise error("K102", notes=[], signature=case.signature.words, arch=spec.name)
-        return select_attention(case, spec, *rest)
+        return find(case, spec, *rest)
 
-    monkeypatch.setattr(call, "select_attention", select)
+    monkeypatch.setattr(planner, "find", select)
     x, op = np.ones((1, 2, 9, 64), np.float16), capped.using()
     check(op, [x, x, x], cap=7.0)
     assert score_of(op) is ScoreKind.FUNCTION

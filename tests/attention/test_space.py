@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from cklang.arch import all_archs, arch
 from cklang.families.attention.key import AttentionPipeline, AttentionSignature
-from cklang.families.attention.space import attention_algorithms, attention_grad_algorithms
+from cklang.families.attention.space import attention_algorithms
+from cklang.families.attention_backward.space import attention_grad_algorithms
 from cklang.types import DType, bf16, f16, f32, fp8, fp8_fnuz
 
 heads = st.integers(1, 32).map(lambda eighths: 8 * eighths)

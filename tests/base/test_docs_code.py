@@ -91,7 +91,7 @@ def gradients_by_reference(
     **kwargs: Any,
 ) -> Gradients:
     """Return the gradients of an attention without kernels."""
-    assert op.gradient_cases(args, kwargs, GradientKind(deterministic=deterministic, bias=bias))
+    assert op.tuning_tasks(args, kwargs, GradientKind(deterministic=deterministic, bias=bias))
     function, shared = op.ir(*args, **kwargs), None
     if bias:
         binding = op._bind(op._values(args, kwargs))

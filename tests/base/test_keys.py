@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cklang.errors import CkValueError
+from cklang.families import key_from_json
 from cklang.families.gemm.key import (
     Algorithm,
     DKind,
@@ -35,7 +36,7 @@ triples = st.tuples(st.integers(1, 512), st.integers(1, 512), st.integers(1, 512
 operands = st.builds(DOperand, dtype=dtypes, kind=st.sampled_from(DKind))
 signatures = st.builds(
     Signature,
-    family=st.sampled_from(ProductKind),
+    kind=st.sampled_from(ProductKind),
     dtype_a=dtypes,
     dtype_b=dtypes,
     dtype_acc=dtypes,
@@ -46,7 +47,7 @@ signatures = st.builds(
     d=st.lists(operands, max_size=8).map(tuple),
     a=st.lists(operands, max_size=3).map(tuple),
     b=st.lists(operands, max_size=3).map(tuple),
-    epilogue=st.text("0123456789abcdef", max_size=64),
+    functions=st.text("0123456789abcdef", max_size=64),
 )
 algorithms = st.builds(
     Algorithm,
@@ -75,7 +76,7 @@ keys = st.builds(GemmKey, signatures, algorithms, st.sampled_from(["gfx90a", "gf
 
 @given(keys)
 def test_json_round_trip(key: GemmKey) -> None:
-    assert GemmKey.from_json(json.loads(json.dumps(key.to_json()))) == key
+    assert key_from_json(json.loads(json.dumps(key.to_json()))) == key
 
 
 @given(keys, keys)
@@ -96,10 +97,10 @@ def test_every_field_is_in_the_identity(key: GemmKey, data: st.DataObject) -> No
 
 
 @given(keys)
-def test_stencils_differ_from_their_fills_only_by_the_epilogue(key: GemmKey) -> None:
+def test_stencils_differ_from_their_fills_only_by_the_functions(key: GemmKey) -> None:
     stencil = key.stencil
-    assert stencil.signature.epilogue == ""
-    refilled = replace(stencil.signature, epilogue=key.signature.epilogue)
+    assert stencil.signature.functions == ""
+    refilled = replace(stencil.signature, functions=key.signature.functions)
     assert GemmKey(refilled, stencil.algorithm, stencil.arch) == key
 
 
@@ -128,12 +129,18 @@ def test_unknown_or_illegal_json_is_refused(
         record = record[step]
     record[path[-1]] = value
     with pytest.raises(CkValueError) as caught:
-        GemmKey.from_json(good)
+        key_from_json(good)
     assert caught.value.code == code
 
 
 def test_a_missing_field_is_refused() -> None:
     with pytest.raises(CkValueError, match="missing signature field"):
-        GemmKey.from_json(
-            {"version": SCHEMA_VERSION, "arch": "gfx942", "signature": {}, "algorithm": {}}
+        key_from_json(
+            {
+                "version": SCHEMA_VERSION,
+                "family": "gemm",
+                "arch": "gfx942",
+                "signature": {},
+                "algorithm": {},
+            }
         )

@@ -14,12 +14,11 @@ ROOT = Path(__file__).parents[2] / "cklang"
 BASE = (
     "source",
     "knobs",
+    "memo",
     "types",
     "widths",
     "codec",
     "keys",
-    "plain_keys",
-    "attention_keys",
     "arch",
 )
 """The modules at the top of the package, which make one layer with the errors."""
@@ -48,12 +47,7 @@ LAYERS = (
 
 UPWARDS = {
     ("device", "build"),
-    ("families", "build"),
-    ("families", "runtime"),
-    ("families", "selection"),
-    ("fusion", "families"),
     ("families", "ops"),
-    ("build", "selection"),
     ("selection", "tune"),
     ("runtime", "ops"),
     ("runtime", "tune"),

@@ -7,7 +7,7 @@ import ctypes
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 
 from cklang import emulator
+from cklang.device.device import PAST_LAUNCHES
+from cklang.errors import CkError
 from tests.support.assembly import DEVICES, Module, assemble, hip, ok
 
 pytestmark = pytest.mark.usefixtures("emulator")
@@ -293,3 +295,68 @@ def test_a_forked_process_has_threads_of_its_own(kernels: Kernels, words: Words)
     _, ended = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(ended) == before + 1
     assert words.values[0] == before
+
+
+def test_no_thread_is_woken_for_a_caller_who_waits(kernels: Kernels, words: Words) -> None:
+    """The caller runs the kernel itself; if it does not wait after all, another thread does."""
+    promise = emulator.promise_to_wait()
+    kernels.enqueue("increment", 0, words.address)
+    ok(hip().hipStreamSynchronize(None))
+    time.sleep(0.05)  # until the threads of the library sleep
+    promise(1)
+    kernels.enqueue("increment", 0, words.address)
+    time.sleep(0.1)
+    assert status(hip().hipStreamQuery(None)) == "hipErrorNotReady"
+    ok(hip().hipStreamSynchronize(None))
+    assert words.values[0] == 2
+    promise(1)
+    kernels.enqueue("increment", 0, words.address)
+    promise(0)
+    _until(lambda: words.values[0] == 3)
+
+
+def test_a_promise_to_wait_ends_with_the_wait(kernels: Kernels, words: Words) -> None:
+    emulator.promise_to_wait()(1)
+    kernels.enqueue("increment", 0, words.address)
+    ok(hip().hipStreamSynchronize(None))
+    kernels.enqueue("increment", 0, words.address)
+    _until(lambda: words.values[0] == 2)
+
+
+def test_a_promise_holds_nobody_else_up(kernels: Kernels, words: Words) -> None:
+    """Work of another thread that comes after the promised one runs, and so both do."""
+    emulator.promise_to_wait()(1)
+    kernels.enqueue("increment", 0, words.address)
+    one = stream()
+    other = threading.Thread(target=kernels.enqueue, args=("double", 0, words.address, one))
+    other.start()
+    other.join()
+    _until(lambda: words.values[0] == 2)
+    ok(hip().hipStreamSynchronize(None))
+    ok(hip().hipStreamDestroy(one))
+
+
+def test_statistics_of_several_launches(kernels: Kernels, words: Words) -> None:
+    each = []
+    for name in ("increment", "release", "double"):
+        kernels.enqueue(name, 0, words.address)
+        ok(hip().hipStreamSynchronize(None))
+        each.append(emulator.stats(0))
+    total = emulator.stats(0, 3)
+    for field in ("instructions", "waves", "bytes_stored", "nanoseconds"):
+        assert getattr(total, field) == sum(getattr(one, field) for one in each)
+    for _ in range(PAST_LAUNCHES):
+        kernels.enqueue("increment", 0, words.address)
+    ok(hip().hipStreamSynchronize(None))
+    assert emulator.stats(0, PAST_LAUNCHES).waves == PAST_LAUNCHES
+    for launches in (0, PAST_LAUNCHES + 1):
+        with pytest.raises(CkError) as caught:
+            emulator.stats(0, launches)
+        assert caught.value.code == "E003"
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < end, "no thread has run the kernel"
+        time.sleep(0.001)

@@ -197,7 +197,7 @@ PLANE = {"N": 2, "H": 9, "W": 7, "Ho": 5, "Wo": 4, "C": 16, "K": 24}
 def test_gpus(op: Op, arch: str, dtype: DType, covered: Callable[..., None]) -> None:
     """The kernel that is selected, with the widest accesses: channels are multiples of 8."""
     check(op, drawn(op, PLANE, T=dtype), arch)
-    algorithm = launches(op)[0].artifact.gemm.algorithm
+    algorithm = launches(op)[0].key.algorithm
     assert algorithm.vector_a * dtype.bytes == algorithm.vector_b * dtype.bytes == 16
     name = {"plain": "conv", "plain_input": "conv_grad_input"}[op.program.name]
     covered(f"{name} 2D", dtype.name, arch)
@@ -211,7 +211,7 @@ def depthwise(x: ck.f16[N, H, W, C], w: ck.f16[C, 3, 3, 1]) -> ck.f16[N, Ho, Wo,
 @pytest.mark.usefixtures("stencils")
 def test_groups_that_share_a_tile_unasked(covered: Callable[..., None]) -> None:
     check(depthwise, drawn(depthwise, PLANE | {"C": 32}))
-    algorithm = launches(depthwise)[0].artifact.gemm.algorithm
+    algorithm = launches(depthwise)[0].key.algorithm
     assert algorithm.groups_merged > 1
     assert algorithm.special is ConvSpecial.DEPTHWISE
     covered("conv, depthwise", "f16", "gfx942")

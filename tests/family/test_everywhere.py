@@ -244,15 +244,15 @@ def check_case(case: Case, covered: Callable[..., None]) -> None:
         for args in calls:
             check(op, args, case.arch)
     (launch,) = launches(op)
-    family = (
+    kind = (
         ProductKind.BATCHED
         if case.is_batch
         else ProductKind.GROUPED
         if case.is_group
         else ProductKind.GEMM
     )
-    key = launch.artifact.gemm
-    assert key.signature.family is family
+    key = launch.key
+    assert key.signature.kind is kind
     assert key.signature.layouts == f"{case.layouts}r"
     assert key.algorithm == case.algorithm
     # SGPRs of stream-K on gfx90a may go to lanes of a VGPR; nothing goes to memory.

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cklang.families.layout_copy.launch import loaded_transpose
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,14 +19,18 @@ from cklang.build import bundle
 from cklang.build.builder import Builder, shared_builder
 from cklang.build.store import Store
 from cklang.device.device import open_device
+from cklang.device.module_cache import load_cached
 from cklang.errors import CkError
-from cklang.families.layout_copy.key import LayoutCopyKey
+from cklang.families.layout_copy.key import LayoutCopyKey, layout_copy_key
+from cklang.families.layout_copy.lower import LayoutCopyShim
 from cklang.families.layout_copy.plan import Transposition
 from cklang.families.tensor_layout import packed_strides
-from cklang.frontend.convolution import LAYOUTS
+from cklang.frontend.ops.convolution import LAYOUTS
 from cklang.fusion.functions import NO_FUNCTIONS
 from cklang.ir.windows import Role
+from cklang.runtime.launch import described_stage
 from cklang.runtime.op import Op
+from cklang.runtime.standalone_launch import standalone_launch
 from tests.support.algorithms import narrow
 from tests.support.arrays import eighths
 from tests.support.checks import check, launches
@@ -113,8 +116,8 @@ def test_declared_copies_are_bundled_and_made_without_headers(tmp_path: Path) ->
     args, registry = numbers(*SHAPES[forward]), ck.Registry("nchw")
     single(forward).declare(*args, device="emu:gfx942", registry=registry)
     assert ck.Registry.from_json(registry.to_json()).same_as(registry)
-    made = [kernel.key for kernel in registry if isinstance(kernel.key, LayoutCopyKey)]
-    assert made == [LayoutCopyKey(2, 1, 1, "gfx942")], "odd extents: one kernel for all copies"
+    made = [kernel.key for kernel in registry if kernel.key.family == "layout_copy"]
+    assert made == [layout_copy_key("gfx942", 2, 1, 1)], "odd extents: one kernel for all copies"
     builder, path = shared_builder(), tmp_path / "nchw.ckb"
     stencil = builder.stencil_files((made[0], NO_FUNCTIONS))
     bundle.write(path, [stencil], compiler=builder.toolchain.identity, headers="a tree")
@@ -249,16 +252,11 @@ def copied(
     )
     gpu = "gfx942" if key is None else key.arch
     key = key or copy.key(arch(gpu))
-    (artifact,) = shared_builder().build_all([(key, NO_FUNCTIONS)])
-    device = open_device(f"emu:{gpu}")
-    kernel = loaded_transpose(device, artifact)
-    shape = kernel.prepare(copy)
-    launch = device.launch(kernel.function, shape.grid, shape.block, shape.kernarg)
-    for (word,), address in zip(shape.pointers, (array, target), strict=True):
-        launch.words[word] = address.ctypes.data
-    device.activate()
-    launch(None)
-    device.synchronize()
+    stage = replace(copy.stage(arch(gpu), "a test"), key=key)
+    artifacts = shared_builder().build_all([(key, NO_FUNCTIONS)])
+    addresses = {"x": array.ctypes.data, "y": target.ctypes.data}
+    with standalone_launch(open_device(f"emu:{gpu}"), [stage], artifacts, addresses) as launch:
+        launch()
     return key
 
 
@@ -286,7 +284,7 @@ def test_any_strides(pair: tuple[np.ndarray, np.ndarray]) -> None:
     """One kernel, which moves single elements, copies all and writes nothing in between."""
     source, target = pair
     source[...] = (np.arange(source.size) % 30011).reshape(source.shape)
-    copied(source, target, LayoutCopyKey(2, 1, 1, "gfx942"))
+    copied(source, target, layout_copy_key("gfx942", 2, 1, 1))
     np.testing.assert_array_equal(target, source)
     whole = target.base if target.base is not None else target
     assert np.count_nonzero(whole == -1) == whole.size - target.size
@@ -304,7 +302,7 @@ def test_vectors(dtype: type, shape: tuple[int, ...], widths: tuple[int, int]) -
     target: np.ndarray = np.zeros((*shape[:1], *shape[2:], shape[1]), dtype)
     view = np.moveaxis(target, -1, 1)
     key = copied(source, view)
-    assert (key.source_vector, key.target_vector) == widths
+    assert (key.signature.source_vector, key.signature.target_vector) == widths
     np.testing.assert_array_equal(view, source)
 
 
@@ -319,7 +317,7 @@ def test_elements_and_gpus(gpu: str, dtype: type, covered: Covered) -> None:
         shape = (2, 72, 9 * 8) if width > 1 else (2, 67, 71)
         source: np.ndarray = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
         target: np.ndarray = np.zeros((2, *shape[:0:-1]), dtype)
-        copied(source, target.transpose(0, 2, 1), LayoutCopyKey(size, width, width, gpu))
+        copied(source, target.transpose(0, 2, 1), layout_copy_key(gpu, size, width, width))
         np.testing.assert_array_equal(target.transpose(0, 2, 1), source)
     covered("transpose", f"{size} bytes", gpu)
 
@@ -338,12 +336,11 @@ def test_launch_of_more_than_two_gigabytes() -> None:
         source_alignment=4,
         target_alignment=4,
     )
-    key = copy.key(arch("gfx942"))
-    (artifact,) = shared_builder().build_all([(key, NO_FUNCTIONS)])
-    kernel = loaded_transpose(open_device("emu:gfx942"), artifact)
+    stage, device = copy.stage(arch("gfx942"), "a test"), open_device("emu:gfx942")
+    (artifact,) = shared_builder().build_all([(stage.key, NO_FUNCTIONS)])
     # 2 channels at once, which lie half a GiB apart.
-    assert kernel.prepare(copy).grid == (3 * 32 * 2**28 // 64, 1, 1)
+    assert described_stage(device, artifact, stage).shape.grid == (3 * 32 * 2**28 // 64, 1, 1)
     question = replace(copy.question, rows=64)
-    assert kernel.face.describe(question) == (
+    assert load_cached(device, artifact, LayoutCopyShim).shim.describe(question) == (
         "a tile spans more than 2^31 bytes or has a negative stride"
     )

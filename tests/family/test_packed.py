@@ -183,7 +183,7 @@ def mx_batch(x: ck.fp4[G, M, K], w: ck.fp4[G, N, K]) -> ck.f32[G, M, N]:
 def test_batches_of_integers(covered: Callable[..., None]) -> None:
     for g, *shape in ((3, 64, 64, 64), (2, 136, 72, 208), (4, 1, 8, 40), (3, 8, 16, 0)):
         check(experts, "gfx942", drawn(experts, mnk(*shape) | {"G": g}))
-    assert launches(experts)[0].artifact.gemm.signature.family is ProductKind.BATCHED
+    assert launches(experts)[0].key.signature.kind is ProductKind.BATCHED
     covered("packed B, batched", "f16 i4 f16", "gfx942")
 
 

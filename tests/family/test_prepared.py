@@ -73,7 +73,7 @@ def test_products(arch: str, dtype: str, covered: Callable[..., None]) -> None:
     assert linear.last is not None
     assert linear.last.memoised
     (record,) = launches(linear)
-    assert record.artifact.gemm.algorithm.pipeline is Pipeline.PRESHUFFLE_V2
+    assert record.key.algorithm.pipeline is Pipeline.PRESHUFFLE_V2
     assert record.resources.spills == 0
     covered("prepared weight", dtype, arch)
 

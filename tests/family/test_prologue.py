@@ -17,7 +17,7 @@ from cklang.arch import arch
 from cklang.errors import CkUnsupportedError
 from cklang.families.gemm.key import DKind, Pipeline, Reduction, Signature
 from cklang.families.gemm.key import Layout as MatrixLayout
-from cklang.families.gemm.lower import PROLOGUES, lower
+from cklang.families.gemm.lower import HOLES, lower
 from cklang.families.gemm.problem import ComputedMatrix, Problem
 from cklang.fusion.plan import Plan
 from cklang.ir.nodes import Function
@@ -126,10 +126,10 @@ class TestProblems:
         (kernel,) = instance(Plan, dequantised.fusion(*args)).kernels
         problem = only(Problem, dequantised.problems(*args))
         key = ck.select(problem, arch="gfx942").key
-        source = lower(key, kernel.epilogue)
-        assert source.stencil.count(f"float {PROLOGUES['B']}(int, float);") == 1
-        assert PROLOGUES["A"] not in source.stencil
-        assert f"CK_FUNCTION float {PROLOGUES['B']}(int b0, float b1)" in source.fill
+        source = lower(key, kernel.functions)
+        assert source.stencil.count(f"float {HOLES['prologue_b']}(int, float);") == 1
+        assert HOLES["prologue_a"] not in source.stencil
+        assert f"CK_FUNCTION float {HOLES['prologue_b']}(int b0, float b1)" in source.fill
 
 
 GPUS = (
@@ -174,7 +174,7 @@ class TestOnOneGpu:
         # The draw has infinities and huge numbers, beside which a sum may be anything.
         check(op, args, unchecked=1)
         problem = only(Problem, op.problems(*args))
-        signature = replace(problem.signature, epilogue="")
+        signature = replace(problem.signature, functions="")
         # An extent of 1 makes another kind, and so another stencil, of an operand.
         if min(m, n, k) > 1:
             STENCILS.add(signature)

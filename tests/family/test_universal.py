@@ -110,7 +110,7 @@ def test_every_pipeline(case: Case, covered: Callable[..., None]) -> None:
             continue
         check(op, operands(case, shape), case.arch)
     (launch,) = launches(op)
-    assert launch.artifact.gemm.algorithm == case.algorithm
+    assert launch.key.algorithm == case.algorithm
     assert launch.resources.spills == 0
     for variant in case.variants:
         covered(variant, case.dtype.name, case.arch)

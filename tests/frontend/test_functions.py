@@ -12,10 +12,16 @@ import pytest
 from cklang import types as ty
 from cklang.errors import CkTypeError
 from cklang.frontend import functions
+from cklang.frontend.intrinsics import INTRINSICS
+from cklang.frontend.intrinsics import Form
 from cklang.ir.ops import OPS, Kind
 
 OPERATORS = {"add", "sub", "mul", "div", "lt", "le", "gt", "ge", "eq", "ne"}
-INTRINSICS = [getattr(functions, name) for name in functions.__all__]
+FUNCTIONS = [getattr(functions, name) for name in functions.__all__]
+
+
+def test_the_functions_are_those_of_the_table():
+    assert sorted(INTRINSICS) == sorted(functions.__all__)
 
 
 def test_every_pointwise_op_can_be_written():
@@ -23,14 +29,14 @@ def test_every_pointwise_op_can_be_written():
     assert pointwise - OPERATORS <= set(functions.__all__)
 
 
-@pytest.mark.parametrize("function", INTRINSICS, ids=lambda function: function.name)
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.name)
 def test_signatures_fit_the_op_table(function):
-    if function.form in (functions.Form.EINSUM, functions.Form.MASK):
+    if function.form in (Form.EINSUM, Form.MASK):
         return  # written with the ops transpose, broadcast and gemm; a region's comparisons
     op = OPS[function.name]
     assert getattr(functions, function.name) is function
     assert function.doc == op.doc
-    if function.form is functions.Form.POINTWISE:
+    if function.form is Form.POINTWISE:
         assert function.operands == op.operands
         assert function.attributes == tuple(row.name for row in op.attrs)
 

@@ -14,6 +14,7 @@ from cklang.fusion.unfuse import kernel_function
 from cklang.ir.nodes import Function
 from cklang.ir.parser import parse_function
 from cklang.reference.evaluate import evaluate
+from tests.support.plans import product_kernels
 
 ATTRS = "{dilation = [1, 1], groups = 2, padding = [[1, 0], [0, 1]], stride = [2, 1]}"
 POINT = "{dilation = [1, 1], groups = 1, padding = [[0, 0], [0, 0]], stride = [1, 1]}"
@@ -60,7 +61,7 @@ def test_kernels_compute_the_function_one_after_the_other() -> None:
     values = {name: rng.uniform(-1, 1, s).astype(np.float16) for name, s in shapes.items()}
     values["gate"] = rng.uniform(-1, 1, (2, 6)).astype(np.float32)
     want = run(function, values)
-    for kernel in plan(function).kernels:
+    for kernel in product_kernels(plan(function)):
         values[kernel.result.name] = run(kernel_function(kernel), values)
     np.testing.assert_array_equal(values["9"], want)
 
@@ -103,7 +104,7 @@ def test_channels_may_go_elsewhere() -> None:
         "  return %2\n}"
     )
     function = parse_function(text)
-    (kernel,) = plan(function).kernels
+    (kernel,) = product_kernels(plan(function))
     assert isinstance(kernel, FusedConv)
     assert (kernel.a.perm, kernel.axes) == ((0, 2, 3, 1), (0, 2, 3, 1))
     rng = np.random.default_rng(0)
@@ -121,7 +122,7 @@ def test_other_axes_may_be_exchanged() -> None:
         "  return %2\n}"
     )
     function = parse_function(text)
-    (kernel,) = plan(function).kernels
+    (kernel,) = product_kernels(plan(function))
     assert kernel.axes == (1, 2, 0, 3)
     rng = np.random.default_rng(0)
     values = {

@@ -7,11 +7,13 @@ import pytest
 
 from cklang.errors import CkUnsupportedError
 from cklang.fusion.draw import annotated_graph, to_dot, to_mermaid
+from cklang.fusion.explain import explain
 from cklang.fusion.kernel import RULES
 from cklang.fusion.partition import plan
 from cklang.fusion.plan import Computed, FusedGemm, Plan, View, epilogue_hash
 from cklang.ir.parser import parse_function
 from cklang.types import dims
+from tests.support.plans import product_kernels
 
 M, N, K = dims("M N K")
 
@@ -24,11 +26,11 @@ def planned(body: str, result: str = "f32[M, N]", params: str = PARAMS) -> Plan:
 
 
 def reads(found: Plan) -> list[str]:
-    return [str(read) for read in found.kernels[-1].reads]
+    return [str(read) for read in product_kernels(found)[-1].reads]
 
 
 def epilogue(found: Plan) -> list[str]:
-    return str(found.kernels[-1].epilogue).split("\n")[1:-1]
+    return str(product_kernels(found)[-1].epilogue).split("\n")[1:-1]
 
 
 def rules(found: Plan) -> set[str]:
@@ -40,7 +42,7 @@ G = "%g: f32[M, N] = gemm(%x, %w) "
 
 def test_a_bare_gemm() -> None:
     found = planned("%r: f32[M, N] = gemm(%x, %w)")
-    (kernel,) = found.kernels
+    (kernel,) = product_kernels(found)
     assert (str(kernel.a), str(kernel.b), kernel.reads) == ("%x", "%w", ())
     assert str(kernel.epilogue) == "func @epilogue(%acc: f32[]) -> f32[] {\n  return %acc\n}"
     assert kernel.name == "f"
@@ -49,7 +51,7 @@ def test_a_bare_gemm() -> None:
 
 def test_transposed_operands_are_views() -> None:
     found = planned("%t: f16[K, N] = transpose(%v) {perm = [1, 0]} %r: f32[M, N] = gemm(%x, %t)")
-    (kernel,) = found.kernels
+    (kernel,) = product_kernels(found)
     assert isinstance(kernel.b, View)
     assert kernel.b.perm == (1, 0)
     assert kernel.b.value.name == "v"
@@ -61,7 +63,7 @@ def test_two_transposes_are_none() -> None:
         "%a: f16[N, K] = transpose(%w) {perm = [1, 0]}"
         "%b: f16[K, N] = transpose(%a) {perm = [1, 0]} %r: f32[M, N] = gemm(%x, %b)"
     )
-    (kernel,) = found.kernels
+    (kernel,) = product_kernels(found)
     assert isinstance(kernel.b, View)
     assert kernel.b.perm == (0, 1)
 
@@ -94,7 +96,7 @@ def test_two_transposes_are_none() -> None:
 def test_reads_carry_their_index_map(read: str, want: str) -> None:
     found = planned(f"{G} {read} %r: f32[M, N] = add(%g, %e)")
     assert reads(found) == [want]
-    (param,) = found.kernels[0].epilogue.params[1:]
+    (param,) = product_kernels(found)[0].epilogue.params[1:]
     assert str(param.type) == ("i32[]" if "%k" in read else "f32[]")
 
 
@@ -139,15 +141,15 @@ def test_the_region_is_canonical() -> None:
         "  %2: f32[] = add(%1, %0)",
         "  return %2",
     ]
-    region = one.kernels[0].epilogue
-    assert region == other.kernels[0].epilogue
-    assert epilogue_hash(region) == epilogue_hash(other.kernels[0].epilogue)
+    region = product_kernels(one)[0].epilogue
+    assert region == product_kernels(other)[0].epilogue
+    assert epilogue_hash(region) == epilogue_hash(product_kernels(other)[0].epilogue)
     assert len(epilogue_hash(region)) == 64
     assert "dead" in rules(one)
     swapped = planned(f"{G} %e: f32[M, N] = sigmoid(%g) %r: f32[M, N] = add(%e, %g)")
     straight = planned(f"{G} %e: f32[M, N] = sigmoid(%g) %r: f32[M, N] = add(%g, %e)")
-    assert epilogue_hash(swapped.kernels[0].epilogue) != (
-        epilogue_hash(straight.kernels[0].epilogue)
+    assert epilogue_hash(product_kernels(swapped)[0].epilogue) != (
+        epilogue_hash(product_kernels(straight)[0].epilogue)
     )
 
 
@@ -186,7 +188,7 @@ def test_a_transposed_result_exchanges_a_and_b() -> None:
         "%r: f32[N, M] = transpose(%h) {perm = [1, 0]}",
         "f32[N, M]",
     )
-    (kernel,) = found.kernels
+    (kernel,) = product_kernels(found)
     assert isinstance(kernel, FusedGemm)
     assert kernel.transposed
     assert (str(kernel.a), str(kernel.b)) == ("%w.T", "%x.T")
@@ -199,7 +201,7 @@ CHAIN = """%g: f32[M, N] = gemm(%x, %w) %a: f32[M, N] = relu(%g)
 
 def test_a_chain_of_gemms_is_cut_at_the_operand() -> None:
     found = planned(f"{CHAIN} %r: f32[M, K] = exp(%g2)", "f32[M, K]")
-    first, second = found.kernels
+    first, second = product_kernels(found)
     assert first.result.name == "h"
     assert second.a.value == first.result
     assert (first.name, second.name) == ("f_0", "f_1")
@@ -215,7 +217,10 @@ def test_a_value_read_by_a_later_kernel_is_written_narrow() -> None:
         "%j: f32[M, M] = gemm(%sq, %sq) %r: f32[M, M] = add(%t, %j)",
         "f32[M, M]",
     )
-    assert [str(kernel.result.type) for kernel in found.kernels] == ["f16[M, M]", "f32[M, M]"]
+    assert [str(kernel.result.type) for kernel in product_kernels(found)] == [
+        "f16[M, M]",
+        "f32[M, M]",
+    ]
     assert reads(found) == ["%h[n, m]"]
 
 
@@ -226,8 +231,8 @@ def test_several_crossings_follow_from_one_value() -> None:
         "%r: f32[M, M] = add(%c, %b)",
         "f32[M, M]",
     )
-    assert [kernel.result.name for kernel in found.kernels] == ["p", "r"]
-    assert len(found.kernels[-1].epilogue.body) == 4
+    assert [kernel.result.name for kernel in product_kernels(found)] == ["p", "r"]
+    assert len(product_kernels(found)[-1].epilogue.body) == 4
 
 
 def test_a_bool_crossing_is_computed_by_its_reader() -> None:
@@ -236,7 +241,7 @@ def test_a_bool_crossing_is_computed_by_its_reader() -> None:
         "%j: f32[M, M] = gemm(%sq, %sq) %r: f32[M, M] = where(%p, %j, %j)",
         "f32[M, M]",
     )
-    assert [kernel.result.name for kernel in found.kernels] == ["g", "r"]
+    assert [kernel.result.name for kernel in product_kernels(found)] == ["g", "r"]
 
 
 def test_an_anchor_is_computed_twice_when_one_result_cannot_serve() -> None:
@@ -245,7 +250,7 @@ def test_an_anchor_is_computed_twice_when_one_result_cannot_serve() -> None:
         "%t: f32[M, M] = transpose(%e) {perm = [1, 0]} %r: f32[M, M] = add(%e, %t)",
         "f32[M, M]",
     )
-    assert [kernel.anchor for kernel in found.kernels] == ["g", "g"]
+    assert [kernel.anchor for kernel in product_kernels(found)] == ["g", "g"]
     assert reads(found) == ["%e[n, m]"]
     assert "recompute" in rules(found)
 
@@ -255,7 +260,7 @@ def test_every_edge_has_a_decision_and_every_rule_a_sentence() -> None:
     decided = {(e.edge.source, e.edge.target, e.edge.operand) for e in found.decisions}
     assert decided == set(found.graph.edges(keys=True))
     assert rules(found) <= set(RULES)
-    text = found.explain()
+    text = explain(found)
     for each in found.decisions:
         assert each.reason in text
 
@@ -266,21 +271,21 @@ SCALED = """%c: f32[M, K] = cast(%x) {to = f32} %b: f32[M, K] = broadcast(%col) 
 
 def test_what_follows_no_product_is_computed_as_it_is_loaded() -> None:
     found = planned(f"{SCALED} %r: f32[M, N] = gemm(%h, %w)")
-    (kernel,) = found.kernels
+    (kernel,) = product_kernels(found)
     assert isinstance(kernel.a, Computed)
     assert [read.indexed("mk") for read in kernel.a.reads] == ["%x[m, k]", "%col[m]"]
     assert [str(value) for value in kernel.inputs] == ["%x", "%col", "%w"]
-    prologue = kernel.functions["a"]
+    prologue = kernel.functions["prologue_a"]
     assert [str(each.op) for each in prologue.body] == ["mul"]
     assert {"prologue", "read", "index", "operand"} <= rules(found)
-    text = found.explain()
+    text = explain(found)
     assert "a1 = %col[m]: f32[M]" in text
     assert "%h = %0 as f16, as it is loaded" in text
 
 
 def test_a_transposed_kernel_exchanges_its_prologues() -> None:
     body = f"{SCALED} %g: f32[M, N] = gemm(%h, %w) %r: f32[N, M] = transpose(%g) {{perm = [1, 0]}}"
-    (kernel,) = planned(body, "f32[N, M]").kernels
+    (kernel,) = product_kernels(planned(body, "f32[N, M]"))
     assert isinstance(kernel, FusedGemm)
     assert kernel.transposed
     assert isinstance(kernel.b, Computed)
@@ -294,16 +299,16 @@ def test_a_prologue_in_front_of_two_products_is_computed_by_both() -> None:
       %t: f16[N, M] = transpose(%q) {{perm = [1, 0]}} %r: f32[N, K] = gemm(%t, %h)"""
     found = planned(body, "f32[N, K]")
     assert len(found.kernels) == 2
-    assert all("mul" in str(kernel.epilogue) for kernel in found.kernels)
+    assert all("mul" in str(kernel.epilogue) for kernel in product_kernels(found))
     assert "shared" in rules(found)
 
 
 def test_a_broadcast_is_an_operand_that_copies_nothing() -> None:
     body = "%b: f16[K, N] = broadcast(%bias) {dims = [1]} %r: f32[M, N] = gemm(%x, %b)"
-    (kernel,) = planned(body).kernels
+    (kernel,) = product_kernels(planned(body))
     assert isinstance(kernel.b, Computed)
     assert [read.axes for read in kernel.b.reads] == [(None, 0)]
-    assert kernel.functions["b"].body == ()
+    assert kernel.functions["prologue_b"].body == ()
 
 
 def test_a_prologue_reads_what_another_product_wrote_once() -> None:
@@ -312,7 +317,7 @@ def test_a_prologue_reads_what_another_product_wrote_once() -> None:
       %c: f32[M, K] = cast(%v) {to = f32} %e: f32[M, K] = mul(%b, %c)
       %h: f16[M, K] = cast(%e) {to = f16} %r: f32[M, N] = gemm(%h, %u)"""
     found = planned(body, params=params)
-    first, second = found.kernels
+    first, second = product_kernels(found)
     assert isinstance(second.a, Computed)
     assert second.a.reads[0].value == first.result
     assert second.a.reads[0].axes == (0, None)
@@ -366,14 +371,20 @@ def test_refusals(code: str, body: str, result: str) -> None:
     assert "legal" in caught.value.hint
 
 
-def test_several_results_are_refused() -> None:
+_SEVERAL = (
+    "func @f(%x: f32[M, M]) -> f32[M, M], f32[M, M] {{"
+    "%g: f32[M, M] = gemm(%x, %x) %h: f32[M, M] = exp(%g) return {} }}"
+)
+
+
+def test_several_results_have_a_kernel_each() -> None:
+    kernels = plan(parse_function(_SEVERAL.format("%g, %h"))).kernels
+    assert [value.name for kernel in kernels for value in kernel.results] == ["g", "h"]
+
+
+def test_one_value_twice_is_refused() -> None:
     with pytest.raises(CkUnsupportedError) as caught:
-        plan(
-            parse_function(
-                "func @f(%x: f32[M, M]) -> f32[M, M], f32[M, M] {"
-                "%g: f32[M, M] = gemm(%x, %x) %h: f32[M, M] = exp(%g) return %g, %h }"
-            )
-        )
+        plan(parse_function(_SEVERAL.format("%h, %h")))
     assert caught.value.code == "X001"
 
 
@@ -387,7 +398,7 @@ def _sum_of(count: int) -> Plan:
 
 
 def test_eight_reads_are_the_limit() -> None:
-    assert len(_sum_of(8).kernels[0].reads) == 8
+    assert len(product_kernels(_sum_of(8))[0].reads) == 8
     with pytest.raises(CkUnsupportedError) as caught:
         _sum_of(9)
     assert caught.value.code == "X004"
@@ -398,7 +409,7 @@ def test_eight_reads_are_the_limit() -> None:
 def test_long_chains_are_planned() -> None:
     steps = [f"%c{i + 1}: f32[M, N] = exp(%c{i})" for i in range(3000)]
     found = planned(f"%c0: f32[M, N] = gemm(%x, %w) {' '.join(steps)} %r: f32[M, N] = neg(%c3000)")
-    assert len(found.kernels[0].epilogue.body) == 3001
+    assert len(product_kernels(found)[0].epilogue.body) == 3001
 
 
 INTEGERS = "%x: i8[M, K], %w: i8[K, N], %bias: i32[M, N]"
@@ -413,7 +424,7 @@ def integers(body: str, result: str) -> Plan:
 
 
 def test_an_integer_product_has_an_integer_accumulator() -> None:
-    (kernel,) = integers("%r: i32[M, N] = add(%g, %bias)", "i32[M, N]").kernels
+    (kernel,) = product_kernels(integers("%r: i32[M, N] = add(%g, %bias)", "i32[M, N]"))
     assert [str(p.type.dtype) for p in kernel.epilogue.params] == ["i32", "i32"]
     assert kernel.epilogue.results[0].type.dtype.name == "i32"
 
@@ -438,7 +449,7 @@ def test_8_bit_floats_arrive_widened_and_are_stored() -> None:
         )
     )
     assert epilogue(found)[-1] == "  return %0"
-    assert [str(p.type.dtype) for p in found.kernels[0].epilogue.params] == ["f32", "f32"]
+    assert [str(p.type.dtype) for p in product_kernels(found)[0].epilogue.params] == ["f32", "f32"]
 
 
 def test_scales_of_blocks_are_read_as_they_are_stored() -> None:

@@ -20,17 +20,18 @@ from cklang.reference.bounds import evaluate_with_bound
 from cklang.reference.evaluate import evaluate
 from cklang.testing import assert_close
 from cklang.testing.programs import arguments, epilogues, gemm_functions, programs
+from tests.support.plans import product_kernels
 
 
 def run(found: Plan, arrays: tuple[Any, ...]) -> Any:
     """Evaluate kernels in launch order; each reads parameters and what came before."""
     known = dict(zip((value.name for value in found.function.params), arrays, strict=True))
-    for kernel in found.kernels:
+    for kernel in product_kernels(found):
         function = verify(kernel_function(kernel), allow_unused=True)
         inputs = [known[value.name] for value in kernel.inputs]
         (known[kernel.result.name],) = evaluate(function, inputs)
         assert function.results[0].type == kernel.result.type
-    return known[found.kernels[-1].result.name]
+    return known[product_kernels(found)[-1].result.name]
 
 
 @given(st.data())
@@ -70,14 +71,14 @@ def check_shape(found: Plan) -> None:
     """What every plan promises."""
     function = found.function
     ready = {value.name for value in function.params}
-    for kernel in found.kernels:
+    for kernel in product_kernels(found):
         assert {value.name for value in kernel.inputs} <= ready
         assert len(kernel.reads) <= MAX_READS
         assert len(set(kernel.reads)) == len(kernel.reads)
         verify(kernel.epilogue, allow_unused=True)
         assert joined(list(kernel.functions.values())) == kernel.epilogue
         ready.add(kernel.result.name)
-    assert found.kernels[-1].result == function.results[0]
+    assert product_kernels(found)[-1].result == function.results[0]
     edges = {(each.edge.source, each.edge.target, each.edge.operand) for each in found.decisions}
     assert edges == set(found.graph.edges(keys=True))
 
@@ -99,8 +100,8 @@ def test_epilogues_are_canonical(region: Function) -> None:
 
 @given(gemm_functions())
 def test_fusing_a_fused_kernel_changes_nothing(function: Function) -> None:
-    (kernel,) = plan(function).kernels
-    again = plan(kernel_function(kernel)).kernels[-1]
+    (kernel,) = product_kernels(plan(function))
+    again = product_kernels(plan(kernel_function(kernel)))[-1]
     assert again.epilogue == kernel.epilogue
     assert again.reads == kernel.reads
     assert (again.a, again.b) == (kernel.a, kernel.b)

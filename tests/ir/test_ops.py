@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cklang.ir import numeric
-from cklang.ir.ops import CASTS, OPS, Kind, Op
+from cklang.ir.casts import CASTS
+from cklang.ir.ops import OPS, Kind, Op
 from cklang.ir.rules import AttrKind
 from cklang.types import DTYPES, bf16, bool_, f16, f32, i32
 from cklang.types import Kind as DKind

@@ -11,21 +11,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cklang.tune.case import Case, calls_of
 from hypothesis import given
 
 import cklang as ck
 from cklang import knobs
 from cklang.errors import CkInternalError
 from cklang.frontend.program import Program
-from cklang.fusion.plan import FusionPlan
-from cklang.ir.nodes import Function
+from cklang.ir.nodes import Function, print_function
 from cklang.ir.parser import parse_function
-from cklang.ir.printer import print_function
 from cklang.ir.round_trip import expect_round_trip
 from cklang.runtime import ir_text
 from cklang.testing.programs import programs
-from tests.support.typed import instance
+from cklang.tune.task import TuningTask, tasks_of
 
 M, N, K = ck.dims("M N K")
 
@@ -56,7 +53,7 @@ def test_parse_takes_back_what_an_op_prints() -> None:
     again = ck.parse(str(op.ir(*ARGS)))
     assert again.ir(*ARGS) == op.ir(*ARGS)
     assert again.ir(*ARGS) == ck.parse(PRODUCT).ir(*ARGS)
-    plans = [instance(FusionPlan, each.fusion(*ARGS)) for each in (again, op)]
+    plans = [each.fusion(*ARGS) for each in (again, op)]
     assert plans[0].kernels == plans[1].kernels
 
 
@@ -94,12 +91,11 @@ def test_functions_are_pickled_as_their_text(function: Function) -> None:
 
 
 def test_what_workers_get_of_a_call_is_text() -> None:
-    (case,) = calls_of(ck.parse(PRODUCT), SHAPE)
-    assert isinstance(case, Case)
-    data = case.to_json()
+    (task,) = tasks_of(ck.parse(PRODUCT), SHAPE)
+    data = task.to_json()
     assert data["function"] == str(parse_function(PRODUCT))
-    assert b"Operation" not in pickle.dumps(case)
-    assert Case.from_json(data).filling == case.filling
+    assert b"Operation" not in pickle.dumps(task)
+    assert TuningTask.from_json(data).functions == task.functions
 
 
 def lossy(function: Function) -> str:
@@ -120,7 +116,7 @@ def test_verify_finds_a_printer_that_lies(
     monkeypatch: pytest.MonkeyPatch, wrong: Callable[[Function], str], words: list[str]
 ) -> None:
     program = Program.from_function(product)
-    monkeypatch.setattr("cklang.ir.printer.print_function", wrong)
+    monkeypatch.setattr("cklang.ir.round_trip.print_function", wrong)
     with knobs.scope(CKLANG_VERIFY="0"):
         assert program.specialise().name == "product"
     fresh = Program.from_function(product)

@@ -11,9 +11,17 @@ from hypothesis import strategies as st
 
 from cklang.errors import CkError, CkSyntaxError
 from cklang.ir.mistakes import MISTAKES
-from cklang.ir.nodes import Attr, Function, Module, Operation, Value, make_attrs
+from cklang.ir.nodes import (
+    Attr,
+    Function,
+    Module,
+    Operation,
+    Value,
+    make_attrs,
+    print_function,
+    print_module,
+)
 from cklang.ir.parser import parse, parse_function
-from cklang.ir.printer import print_function, print_module
 from cklang.testing.programs import gemm_functions, programs
 from cklang.types import DTYPES, Dim, TensorType, f32
 

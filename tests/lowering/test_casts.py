@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from cklang.ir.casts import CASTS
 from cklang.ir.numeric import cast
-from cklang.ir.ops import CASTS
 from cklang.types import DType, f32, i8, i32
 from tests.support.host_library import host_library
 

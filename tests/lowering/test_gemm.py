@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cklang.errors import CkInternalError, CkUnsupportedError
+from cklang.families import key_from_json
 from cklang.families.gemm.key import (
     DKind,
     EpilogueKind,
@@ -22,10 +23,10 @@ from cklang.families.gemm.key import (
     Reduction,
     Signature,
 )
-from cklang.families.gemm.lower import HOLE, lower
+from cklang.families.gemm.lower import HOLES, lower
 from cklang.families.gemm.pipelines import PIPELINES
-from cklang.ir.nodes import Function
-from cklang.ir.parser import parse
+from cklang.fusion.functions import Functions
+from cklang.ir.parser import parse_function
 from cklang.selection.candidates import candidates
 from cklang.types import DType, bf16, f16, f32, fp8, i32
 from tests.support.gemm_keys import signature as signature_of
@@ -43,15 +44,15 @@ func @epilogue(%acc: f32[], %d0: f32[], %d1: f32[]) -> f32[] {
 RELU = GELU.replace("gelu", "relu")
 
 
-def region(text: str) -> Function:
-    return parse(text).functions[0]
+def region(text: str) -> Functions:
+    return Functions(epilogue=parse_function(text))
 
 
 def signature(
     dtype: DType = f16, layouts: str = "rc", d: tuple[tuple[DType, str], ...] = ()
 ) -> Signature:
     kinds = tuple((t, DKind(kind)) for t, kind in d)
-    return replace(signature_of(dtype, f"{layouts}r", kinds), epilogue="0" * 64)
+    return replace(signature_of(dtype, f"{layouts}r", kinds), functions="0" * 64)
 
 
 def key(arch: str = "gfx942", place: int = 0) -> GemmKey:
@@ -67,11 +68,11 @@ def test_golden_source(request: pytest.FixtureRequest) -> None:
 def test_the_stencil_does_not_know_the_epilogue() -> None:
     gelu = lower(key(), region(GELU))
     relu = lower(
-        replace(key(), signature=replace(key().signature, epilogue="1" * 64)), region(RELU)
+        replace(key(), signature=replace(key().signature, functions="1" * 64)), region(RELU)
     )
     assert gelu.stencil == relu.stencil
     assert gelu.fill != relu.fill
-    assert gelu.hole == HOLE
+    assert gelu.hole == HOLES["epilogue"]
 
 
 def test_inline_is_stencil_and_fill() -> None:
@@ -82,7 +83,7 @@ def test_inline_is_stencil_and_fill() -> None:
 def test_the_key_stands_in_the_source() -> None:
     text = lower(key(), region(GELU)).stencil
     (line,) = re.findall(r"^// Key: (.*)$", text, re.M)
-    assert GemmKey.from_json(json.loads(line)) == key().stencil
+    assert key_from_json(json.loads(line)) == key().stencil
 
 
 @pytest.mark.parametrize(

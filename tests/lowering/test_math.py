@@ -165,7 +165,8 @@ def test_8_bit_rounding_is_that_of_the_reference(library: ctypes.CDLL, name: str
 def test_header_has_every_helper_of_the_op_table() -> None:
     import re
 
-    from cklang.ir.ops import CASTS, OPS
+    from cklang.ir.casts import CASTS
+    from cklang.ir.ops import OPS
 
     expressions = [e for op in OPS.values() for e in (op.c, op.c_i32) if e] + list(CASTS.values())
     used = {name for text in expressions for name in re.findall(r"\bck_\w+", text)}

@@ -15,7 +15,8 @@ from cklang.ir.nodes import Function
 from cklang.ir.numeric import gelu
 from cklang.ir.ops import OPS, Kind
 from cklang.ir.parser import parse_function
-from cklang.reference.bounds import evaluate_with_bound, gamma
+from cklang.reference.bounds import BOUNDS, evaluate_with_bound
+from cklang.reference.sums import gamma
 from cklang.testing import assert_close
 from cklang.testing.compare import largest_ratio
 from cklang.testing.programs import arguments, gemm_functions, programs
@@ -234,3 +235,7 @@ def test_poles_of_scalars_are_seen() -> None:
     )
     assert 0 < bound < 1e-6
     assert wild > 0.1
+
+
+def test_every_op_has_a_bound_rule() -> None:
+    assert set(BOUNDS) == set(OPS)

@@ -18,10 +18,10 @@ from cklang.build.builder import StencilFiles
 from cklang.cli import build as command
 from cklang.cli.main import main
 from cklang.errors import CkError, error
-from cklang.families.append.key import AppendKey, Rotary
-from cklang.families.attention.key import AttentionKey, AttentionSignature
-from cklang.families.combine.key import CombineKey
-from cklang.fusion.functions import NO_FUNCTIONS, Functions
+from cklang.families.append.key import Rotary, append_key
+from cklang.families.attention.key import AttentionSignature, ScoreKind
+from cklang.families.combine.key import combine_key
+from cklang.fusion.functions import NO_FUNCTIONS
 from cklang.keys import AnyKey
 from cklang.selection.registry import Registry
 from cklang.selection.rules import objections
@@ -38,7 +38,6 @@ from tests.support.attention_keys import (
     key,
 )
 from tests.support.no_headers import run_without_headers
-from tests.support.typed import instance
 
 # --- bundles
 
@@ -65,7 +64,10 @@ def stencil(folder: Path, made: Any) -> StencilFiles:
 
 def test_bundles_hold_attention(tmp_path: Path, no_headers: None) -> None:
     qs = key(tile=(128, 64, 32, 64, 32, 64), pipeline="qs")
-    helpers = CombineKey(f16, True, "gfx942"), AppendKey(bf16, Rotary.NONE, False, "gfx942")
+    helpers = (
+        combine_key("gfx942", f16, lse=True),
+        append_key("gfx942", bf16, Rotary.NONE, paged=False),
+    )
     held: list[AnyKey] = [qs, *helpers]
     path = tmp_path / "attention.ckb"
     files = [stencil(tmp_path / str(place), each) for place, each in enumerate(held)]
@@ -116,8 +118,8 @@ WITH = {
 def test_what_profiles_are_for() -> None:
     made = Registry("flash")
     made.declare_profile("flash", "gfx942", dtypes=["f16"], heads=[64])
-    kinds = {instance(AnyKey, each.key).kind for each in made}
-    assert kinds == {"attention", "attention_grad", *(f"attention_{n}" for n in HELPERS)}
+    kinds = {each.key.family for each in made}
+    assert kinds == {"attention", "attention_backward", *HELPERS}
     assert {(k.signature.packed, k.signature.split) for k in attention_keys(made)} == {
         (False, False),
         (True, False),
@@ -128,11 +130,13 @@ def test_what_profiles_are_for() -> None:
     torch.declare_profile("pytorch", "gfx942", dtypes=["f16"], heads=[64])
     assert not any(k.signature.packed for k in attention_keys(torch))
     # Functions that change nothing stand for those of the users.
-    scored = next(k for k in torch if getattr(k.key, "signature", PLAIN).score.value == "function")
-    functions = scored.filling
-    assert isinstance(functions, Functions)
-    assert functions.score is not None
-    assert functions.score.results == functions.score.params[:1]
+    scored = next(
+        kernel
+        for kernel in torch
+        if kernel.key.family == "attention" and kernel.key.signature.score is ScoreKind.FUNCTION
+    )
+    functions = scored.functions
+    assert functions["score"].results == functions["score"].params[:1]
     with pytest.raises(CkError, match="CK-K001"):
         torch.declare_profile("flush", "gfx942")
 
@@ -179,21 +183,21 @@ def test_the_command_line_bundles_a_profile(
     assert main([*words, "--head", "64", "--element", "f32"]) == 0
     held = [row[0] for row in bundle.read(path).stencils]
     assert f"{len(held)} stencils" in capsys.readouterr().out
-    assert {k.algorithm.tile[5] for k in held if isinstance(k, AttentionKey)} == {64}
-    kinds = {instance(AnyKey, k).kind for k in held}
-    assert kinds == {"attention", "attention_grad", "attention_reduce"}
+    assert {k.algorithm.tile[5] for k in held if k.family == "attention"} == {64}
+    kinds = {k.family for k in held}
+    assert kinds == {"attention", "attention_backward", "reduce"}
     assert main([*words[:-1], "gfx1201"]) == 1
     assert "fp32" in capsys.readouterr().err
     program = tmp_path / "program.py"
     program.write_text(OP)
     dims = [f"{name}={extent}" for name, extent in {"B": 1, "H": 2, "S": 1, "T": 4096}.items()]
     words = ["build", f"{program}:one", *dims, "--bundle", str(path), "--arch", "gfx942"]
-    for more, kinds in (([], {"attention", "attention_combine"}), (["--gradient"], GRADIENTS)):
+    for more, kinds in (([], {"attention", "combine"}), (["--gradient"], GRADIENTS)):
         assert main([*words, *more]) == 0
-        assert {instance(AnyKey, row[0]).kind for row in bundle.read(path).stencils} == kinds
+        assert {row[0].family for row in bundle.read(path).stencils} == kinds
 
 
-GRADIENTS = {"attention", "attention_combine", "attention_grad", "attention_reduce"}
+GRADIENTS = {"attention", "combine", "attention_backward", "reduce"}
 
 OP = """
 import cklang as ck
@@ -247,6 +251,6 @@ def test_a_machine_without_headers_links_new_functions(tmp_path: Path) -> None:
     assert not mine.build().failures
     builder = shared_builder()
     path = tmp_path / "attention.ckb"
-    files = (builder.stencil_files((kernel.key, kernel.filling)) for kernel in mine)
+    files = (builder.stencil_files((kernel.key, kernel.functions)) for kernel in mine)
     bundle.write(path, files, compiler=builder.toolchain.identity, headers=builder.tree.identity)
     assert "qr_async" in run_without_headers(PROGRAM, path, tmp_path)

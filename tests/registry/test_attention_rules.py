@@ -10,6 +10,7 @@ import pytest
 
 import cklang as ck
 from cklang.arch import all_archs, arch
+from cklang.families import FAMILIES
 from cklang.families.attention.host import AttentionOperand, AttentionTensor
 from cklang.families.attention.key import (
     AttentionAlgorithm,
@@ -20,7 +21,7 @@ from cklang.families.attention.key import (
 from cklang.families.attention.problem import AttentionCase
 from cklang.families.attention_backward.key import AttentionGradAlgorithm, AttentionGradSignature
 from cklang.selection.diagnose import advise, fix
-from cklang.selection.rules import BOOKS, objections
+from cklang.selection.rules import objections
 from cklang.selection.space import attention_pattern, enumerate_legal
 from cklang.types import DType, bf16, f16, f32, fp8, fp8_fnuz, i8
 from tests.support.algorithms import ATTENTION, V3
@@ -48,6 +49,7 @@ WHOLE: dict[str, Any] = {
     "pipeline": "trload_qr_qtr_dor",
 }
 TILING = "attention-grad-tiling"
+BOTH = ("attention", "attention_backward")
 
 
 def signature(dtype: DType = f16, **changes: Any) -> AttentionSignature:
@@ -325,7 +327,7 @@ def test_there_is_a_row_for_each_rule() -> None:
     shown = {rule for *_, rule in (*ALGORITHMS, *PROBLEMS, *V3_PROBLEMS, *GRADS, *GRAD_PROBLEMS)}
     # The first has a GPU with fewer pipelines, the other problems for gfx950 alone.
     shown |= {"attention-grad-pipeline", "attention-grad-queries"}
-    rules = [rule for name in ("attention", "attention_grad") for rule in BOOKS[name].rules]
+    rules = [rule for name in BOTH for rule in FAMILIES[name].rules.rules]
     assert shown == {rule.id for rule in rules}
     assert len(rules) == len({rule.id for rule in rules})
     assert all(len(rule.sentence.split()) >= 4 for rule in rules)
@@ -339,20 +341,20 @@ def test_a_pipeline_of_gradients_that_no_table_has_is_refused() -> None:
     assert found == {"attention-grad-pipeline", "attention-grad-tiling"}
 
 
-@pytest.mark.parametrize("book", ["attention", "attention_grad"])
-def test_rules_read_the_fields_they_name_and_no_others(book: str) -> None:
+@pytest.mark.parametrize("family", BOTH)
+def test_rules_read_the_fields_they_name_and_no_others(family: str) -> None:
     """A rule that read another field would be asked too early by the enumeration."""
-    base: Any = ATTENTION if book == "attention" else GRAD
-    what: Any = signature() if book == "attention" else grad_signature()
+    base: Any = ATTENTION if family == "attention" else GRAD
+    what: Any = signature() if family == "attention" else grad_signature()
     far: dict[str, Any] = {"tile": tuple(7 * n for n in base.tile), "vector": 3, "block_per_cu": 3}
-    if book == "attention":
+    if family == "attention":
         far |= {"warps": (3, 2, 1), "warp_tile": (7, 7, 7), "pipeline": "qs"}
         far |= dict.fromkeys(("pad_q", "pad_k", "pad_d", "pad_dv"), False)
     else:
         far |= {"warps": ((3, 1, 1),) * 3, "warp_tiles": ((7, 7, 7),) * 3}
         far |= {"pipeline": "trload_qr_qtr_dor"}
     other = replace(base, **far)
-    for rule in BOOKS[book].algorithms:
+    for rule in FAMILIES[family].rules.algorithms:
         mixed = replace(other, **{name: getattr(base, name) for name in rule.reads})
         spec = arch("gfx942")
         assert (rule.check(mixed, what, spec) is None) == (rule.check(base, what, spec) is None)

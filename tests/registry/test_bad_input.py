@@ -9,19 +9,21 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from cklang.families.gemm.grouped import _key, _Product
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cklang.arch import ArchSpec, all_archs, arch
 from cklang.build.builder import shared_builder
+from cklang.device.device import open_device
+from cklang.device.host_shim import LaunchShape
 from cklang.errors import CkError
-from cklang.families.conv.problem import AnyProblem
+from cklang.families.gemm.family import GEMM
 from cklang.families.gemm.key import Algorithm, DKind, GemmKey, Layout, Reduction
-from cklang.families.gemm.launch import Loaded
 from cklang.families.gemm.problem import Matrix, Problem
+from cklang.families.gemm.rules import RULES
 from cklang.families.gemm.synthetic import problem
-from cklang.families.rule import PROBLEM_RULES
+from cklang.ops.grouped import _key, _Product
+from cklang.runtime.launch import described_stage
 from cklang.selection.registry import Registry
 from cklang.selection.rules import objections
 from cklang.selection.select import Request, Selection, select
@@ -33,7 +35,7 @@ from tests.support.gemm_keys import RELU, shape
 EMPTY = Registry("empty")
 
 
-def chosen(made: Problem, gpu: str = "gfx942") -> Selection[GemmKey, AnyProblem]:
+def chosen(made: Problem, gpu: str = "gfx942") -> Selection[GemmKey, Problem]:
     found = select(made, registry=EMPTY, arch=gpu)
     assert list(objections(found.key.algorithm, found.key.signature, arch(gpu), made)) == []
     return found
@@ -134,7 +136,7 @@ def test_a_launch_counts_its_threads_and_tiles() -> None:
 def test_a_group_is_one_launch() -> None:
     """Each product alone has few enough threads, all together have too many."""
     made = replace(shape(1 << 28, 1, 1, a=fp8_fnuz, e=fp8_fnuz), grouped=True)
-    kernel: Any = SimpleNamespace(epilogue=RELU)
+    kernel: Any = SimpleNamespace(functions=RELU)
 
     def key(count: int, algorithm: Algorithm) -> Algorithm:
         products = [_Product(problem=made, slots=())] * count
@@ -154,22 +156,19 @@ def test_launch_arguments_just_below_the_limits(tmp_path: Any) -> None:
     algorithm = chosen(plain_problem(f16, 63, 61, 61)).key.algorithm
     key = plain_key(algorithm, f16, "gfx942")
     (artifact,) = shared_builder().build_all([(key, passing(f16))])
-    from cklang.families.gemm.host import GemmShim
+    spec, device = arch("gfx942"), open_device("emu:gfx942")
 
-    kernel = Loaded(
-        artifact=artifact,
-        function=None,  # type: ignore[arg-type]
-        face=GemmShim(artifact.host_shim),
-        blocks=304,
-    )
+    def launch_shape(made: Problem) -> LaunchShape:
+        return described_stage(device, artifact, GEMM.stage(made, key, passing(f16), spec)).shape
+
     tile_m, tile_n, _ = algorithm.tile
     for m, n, k in (((1 << 29) - 1, 1, 1), (1, (1 << 29) - 1, 1), (1, 1, (1 << 30) - 1)):
         made = plain_problem(f16, m, n, k)
         assert list(objections(algorithm, key.signature, arch("gfx942"), made)) == []
-        grid = kernel.prepare(made).grid
+        grid = launch_shape(made).grid
         assert grid[0] * grid[1] * grid[2] == -(-m // tile_m) * -(-n // tile_n)
     with pytest.raises(CkError) as caught:
-        kernel.prepare(plain_problem(f16, 1 << 31, 1, 1))
+        launch_shape(plain_problem(f16, 1 << 31, 1, 1))
     assert caught.value.code == "D007"
 
 
@@ -234,11 +233,11 @@ def test_rules_that_say_so_are_harmless(
         warps=warps,
         stream_k=data.draw(st.booleans()),
     )
-    for rule in PROBLEM_RULES:
+    for rule in RULES.problems:
         assert not rule.harmless(made, spec) or rule.check(made, small, spec) is None, rule.id
 
 
 def test_common_problems_are_asked_nothing_about_grids() -> None:
     made = problem(8192, 8192, 8192)
-    harmless = {rule.id for rule in PROBLEM_RULES if rule.harmless(made, arch("gfx942"))}
+    harmless = {rule.id for rule in RULES.problems if rule.harmless(made, arch("gfx942"))}
     assert harmless == {"grid", "stream-steps"}

@@ -201,5 +201,5 @@ def test_the_first_failure_is_raised_with_the_others() -> None:
     made.add(key(num_wave_groups=2), RELU)
     made.add(key(num_wave_groups=2, tile=(64, 64, 32)), RELU)
     with pytest.raises(CkUnsupportedError, match="L003") as caught:
-        parallel.built(tuple(made))
+        parallel.built([(kernel.key, kernel.functions) for kernel in made])
     assert "2 of 2 kernels failed" in caught.value.notes

@@ -32,7 +32,6 @@ def signature(a: DType, dtype_b: DType, layouts: str = "cr", **more: object) -> 
         dtype_e=acc,
         layout_a=Layout(layouts[0]),
         layout_b=Layout(layouts[1]),
-        epilogue="",
     )
     return replace(made, **more)  # type: ignore[arg-type]
 

@@ -66,7 +66,7 @@ def test_products_are_drawn_with_every_feature() -> None:
         legal_kernels.matrix_signature(random, random.choice(list(ProductKind)), arch("gfx950"))
         for _ in range(DRAWN)
     ]
-    assert {s.family for s in some} == set(ProductKind)
+    assert {s.kind for s in some} == set(ProductKind)
     for feature in ("d", "a", "b", "scale_a", "scale_b", "sparse"):
         types = {s.dtype_a.name for s in some if getattr(s, feature)}
         assert len(types) >= 4, feature

@@ -13,7 +13,7 @@ import pytest
 
 import cklang as ck
 from cklang.build import parallel
-from cklang.families.reduce.key import ReduceKey
+from cklang.families.reduce.key import reduce_key
 from cklang.fusion.functions import NO_FUNCTIONS
 from cklang.selection.registry import Registry
 from cklang.selection.select import select
@@ -78,7 +78,7 @@ def test_workers_build_in_the_same_place() -> None:
 def test_processes_build_what_threads_find() -> None:
     made = Registry("mine")
     made.add(key(**NARROW), RELU)
-    made.add(ReduceKey(True, f16, "gfx942"), NO_FUNCTIONS)
+    made.add(reduce_key("gfx942", f16, dot=True), NO_FUNCTIONS)
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn) as pool:
         summary = made.build(executor=pool)

@@ -12,8 +12,8 @@ from cklang.arch import arch
 from cklang.errors import CkError
 from cklang.families.append.key import Rotary
 from cklang.families.attention.key import AttentionSignature
-from cklang.families.attention.space import attention_grad_algorithms
 from cklang.families.attention_backward.key import AttentionGradAlgorithm
+from cklang.families.attention_backward.space import attention_grad_algorithms
 from cklang.families.presets import Taken, profile, profile_names, profile_row
 from cklang.types import f16
 

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from cklang.arch import KnownWrong, arch
 from cklang.errors import CkError
 from cklang.families.gemm.key import Algorithm, DKind, EpilogueKind, Pipeline, Scheduler
+from cklang.families.gemm.rules import RULES
 from cklang.families.gemm.rules.algorithm import access_pattern, matches
 from cklang.families.gemm.rules.resources import shuffled_bytes, staged_bytes
-from cklang.families.rule import AlgorithmRule, ProblemRule
 from cklang.selection.diagnose import advise, fix
-from cklang.selection.rules import ALGORITHM_RULES, PROBLEM_RULES, objections
+from cklang.selection.rules import objections
 from cklang.selection.space import enumerate_legal, legal_values, pattern
 from cklang.types import bf16, f16, f32
 from tests.support.algorithms import BASE, narrow
@@ -74,8 +74,7 @@ def test_a_wave_is_not_split_between_wave_groups() -> None:
 
 def test_every_rule_has_an_id_a_sentence_and_known_fields() -> None:
     names = {f.name for f in fields(Algorithm)}
-    rules: list[AlgorithmRule | ProblemRule] = [*ALGORITHM_RULES, *PROBLEM_RULES]
-    for rule in rules:
+    for rule in RULES.rules:
         assert rule.id == rule.id.lower().replace("_", "-")
         assert len(rule.sentence.split()) >= 4
         assert set(rule.reads) <= names
@@ -84,7 +83,7 @@ def test_every_rule_has_an_id_a_sentence_and_known_fields() -> None:
 def test_rules_read_the_fields_they_name_and_no_others() -> None:
     """A rule that read another field would be asked too early by the enumeration."""
     other = narrow(tile=(64, 64, 64), warps=(1, 4, 1), block_per_cu=2, pad_m=False, persistent=True)
-    for rule in ALGORITHM_RULES:
+    for rule in RULES.algorithms:
         kept = {name: getattr(BASE, name) for name in rule.reads}
         mixed = replace(other, **kept)
         assert (rule.check(mixed, F16, MI300X) is None) == (rule.check(BASE, F16, MI300X) is None)

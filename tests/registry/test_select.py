@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cklang.families.family import ChosenKey
 from hypothesis import given
 from hypothesis import strategies as st
 
 import cklang as ck
 from cklang.arch import arch
-from cklang.build.builder import BuildResult
+from cklang.build.builder import BuildResult, Wanted
 from cklang.build.parallel import BuildSummary
 from cklang.device.artifact import Artifact
 from cklang.device.resources import Resources
@@ -25,7 +24,7 @@ from cklang.errors import CkError
 from cklang.families.gemm.key import GemmKey
 from cklang.families.gemm.problem import Problem
 from cklang.selection.pool import Pool
-from cklang.selection.registry import Kernel, Registry
+from cklang.selection.registry import Registry
 from cklang.selection.rules import objections
 from cklang.selection.select import Request, find, select
 from cklang.selection.space import enumerate_legal, pattern
@@ -34,7 +33,6 @@ from cklang.tune.on_device import Costs
 from cklang.types import bf16, f32
 from tests.support.algorithms import BASE
 from tests.support.gemm_keys import RELU, epilogue, key, shape, signature
-from tests.support.typed import instance
 
 MI300X = arch("gfx942")
 EMPTY = Registry("empty")
@@ -142,8 +140,8 @@ def test_what_a_registry_has_built_replaces_the_estimate(monkeypatch: pytest.Mon
         kernarg_bytes=64,
     )
 
-    def build(kernels: Sequence[Kernel], **_: object) -> BuildSummary:
-        (wanted,) = [k.key for k in kernels if k.key == before.key]
+    def build(kernels: Sequence[Wanted], **_: object) -> BuildSummary:
+        (wanted,) = [key for key, _ in kernels if key == before.key]
         files = dict.fromkeys(("folder", "code_object", "host_shim", "source"), Path())
         artifact = Artifact(
             key=wanted, symbol="", resources=greedy, seconds=0, cached=True, steps={}, **files
@@ -204,8 +202,8 @@ def test_autotune_takes_the_cheapest_that_was_measured() -> None:
     keys = [key(), key(tile=(64, 64, 32)), key(tile=(256, 128, 32))]
     asked: list[GemmKey] = []
 
-    def measure(keys: Sequence[ChosenKey], *rest: object) -> Costs:
-        asked.extend(instance(GemmKey, k) for k in keys)
+    def measure(keys: Sequence[GemmKey], *rest: object) -> Costs:
+        asked.extend(keys)
         values = tuple(float(k.algorithm.tile[0]) for k in keys)
         return Costs(values=values, unit="apples", device="a test")
 

@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,24 +21,11 @@ from cklang.families.gemm.synthetic import problem
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.runtime.op import Op
 from cklang.testing import assert_close
+from tests.support.gemm_ops import many_reads
+from tests.support.typed import instance
 
 M, N, K, G = ck.dims("M N K G")
 LIMIT = 6000
-
-
-@ck.op
-def many_reads(
-    x: ck.f16[M, K],
-    w: ck.f16[N, K],
-    row: ck.f32[N],
-    column: ck.bf16[M],
-    alpha: ck.f32,
-    mask: ck.bool_[M, N],
-    turned: ck.f16[N, M],
-    res: ck.bf16[M, N],
-) -> ck.f32[M, N]:
-    z = (x @ w.T) * alpha + row + column[:, None]
-    return ck.where(mask, z, ck.tanh(turned.T)) - res
 
 
 @ck.op
@@ -97,9 +83,9 @@ def drawn(m: int, n: int, k: int) -> list[Any]:
 
 @st.composite
 def problems(draw: st.DrawFn) -> Problem:
-    m, n, k = (draw(st.integers(1, 300)) for _ in range(3))
+    m, n, k = (draw(st.integers(1, 100)) for _ in range(3))
     layouts = draw(st.sampled_from(["rcr", "rrr", "ccr", "crr"]))
-    made = problem(m, n, k, layouts=layouts, epilogue="")
+    made = problem(m, n, k, layouts=layouts, functions="")
     reads = []
     for sm, sn in draw(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 400)), max_size=2)):
         d = ReadAccess(
@@ -126,50 +112,33 @@ def read(d: ReadAccess, i: int, j: int) -> int:
     return (i * d.stride_m + j * d.stride_n) * 2
 
 
-def corners(made: Problem) -> list[Callable[[int, int], int]]:
-    """Where each input has the element that belongs to a row and column of E, for k = 0."""
-    places: list[Callable[[int, int], int]] = [
-        lambda i, _: element(made.a, i, 0),  # type: ignore[arg-type]
-        lambda _, j: element(made.b, 0, j),  # type: ignore[arg-type]
-        lambda i, j: element(made.e, i, j),
-    ]
-    return [*places, *(partial(read, d) for d in made.d)]
+def corner(made: Problem, m: int, n: int, k: int) -> tuple[int, ...]:
+    """Bytes from the address of each input to the element that belongs to (m, n, k)."""
+    a, b = instance(Matrix, made.a), instance(Matrix, made.b)
+    sides = (element(a, m, k), element(b, k, n), element(made.e, m, n))
+    return (*sides, *(read(d, m, n) for d in made.d))
 
 
-@given(problems(), st.integers(300, 60_000))
-def test_bands_cover_the_result_once_and_are_short(made: Problem, limit: int) -> None:
+@given(problems(), st.integers(3000, 60_000))
+def test_bands_cover_the_product_once_and_are_short(made: Problem, limit: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bands, "MOST_BYTES", limit)
         parts = list(bands_of(made))
-        far = any(each.span * each.dtype.bytes >= limit for each in made.inputs)
-        if len(parts) == 1:
-            assert parts[0][0] == made
-            if far:
-                # What K spans, or one row and column, is too much already.
-                one = replace(made, m=1, n=1)
-                assert not fits(one, made, limit)
-            return
-        assert far
-        seen = np.zeros((made.m, made.n), int)
-        rows = columns = 0
-        for part, band in parts:
-            assert all(each.span * each.dtype.bytes < limit for each in part.inputs)
-            assert band.count == len(parts)
-            seen[rows : rows + part.m, columns : columns + part.n] += 1
-            assert band.moves == tuple(place(rows, columns) for place in corners(made))
-            columns += part.n
-            if columns == made.n:
-                rows, columns = rows + part.m, 0
-        assert (seen == 1).all()
-
-
-def fits(one: Problem, made: Problem, limit: int) -> bool:
-    """Whether a product of one row and one column is short enough."""
-    depth = [
-        1 + max(made.k - 1, 0) * (made.a.stride if made.a.layout.value == "c" else 1),  # type: ignore[union-attr]
-        1 + max(made.k - 1, 0) * (made.b.stride if made.b.layout.value == "r" else 1),  # type: ignore[union-attr]
-    ]
-    return all(each * 2 < limit for each in depth)
+    if all(each.span * each.dtype.bytes < limit for each in made.inputs):
+        assert [part for part, _ in parts] == [made]
+        return
+    sizes: list[dict[int, int]] = [{}, {}, {}]
+    for index, (part, band) in enumerate(parts):
+        assert all(each.span * each.dtype.bytes < limit for each in part.inputs)
+        assert (band.index, band.count) == (index, len(parts))
+        for size, place, extent in zip(sizes, band.place, (part.m, part.n, part.k), strict=True):
+            assert size.setdefault(place, extent) == extent
+        begin = (
+            sum(size[i] for i in range(at)) for size, at in zip(sizes, band.place, strict=True)
+        )
+        assert band.moves == corner(made, *begin)
+    assert [sum(size.values()) for size in sizes] == [made.m, made.n, made.k]
+    assert len(parts) == math.prod(map(len, sizes))
 
 
 @pytest.mark.parametrize(
@@ -184,18 +153,8 @@ def fits(one: Problem, made: Problem, limit: int) -> bool:
 def test_bands_are_few_equal_and_whole_tiles(
     extents: tuple[int, int, int], rows: list[int], columns: list[int]
 ) -> None:
-    parts = [part for part, _ in bands_of(problem(*extents, a=ck.bf16, e=ck.bf16, epilogue=""))]
+    parts = [part for part, _ in bands_of(problem(*extents, a=ck.bf16, e=ck.bf16, functions=""))]
     assert [(part.m, part.n) for part in parts] == [(m, n) for m in rows for n in columns]
-
-
-@pytest.mark.usefixtures("stencils")
-def test_a_row_beyond_the_limit_is_refused() -> None:
-    made = problem(64, 64, 1 << 30, a=ck.f32, epilogue="")
-    assert [band for _, band in bands_of(made)] == [bands.WHOLE]
-    x = np.lib.stride_tricks.as_strided(np.zeros(8, np.float16), (4, 1 << 30), (2, 2))
-    with pytest.raises(ck.CkError, match="operand-size") as refusal:
-        linear.using(single()).explain(x, x, device="emu:gfx942")
-    assert f"must be below {1 << 31}" in str(refusal.value)
 
 
 # --- calls
@@ -212,6 +171,7 @@ def test_explain_says_how_it_is_cut(short: None) -> None:
     x, w = (np.zeros((100, 40), np.float16) for _ in range(2))
     text = linear.using(single()).explain(x, w, device="emu:gfx942")
     assert "cut        into 14 bands of up to 16 rows and 64 columns" in text
+    assert "(7 along the rows, 2 along the columns)" in text
     assert "fewer than 6000 bytes" in text
     assert text.count("kernel 0 computes") + text.count("kernel 1 computes") == 1
 

@@ -10,8 +10,9 @@ import pytest
 
 import cklang as ck
 from cklang.errors import CkError
-from cklang.families.gemm.key import GemmKey, ProductKind, Reduction
+from cklang.families.gemm.key import ProductKind, Reduction
 from cklang.families.gemm.problem import Matrix, Problem
+from cklang.keys import Key
 from cklang.runtime.op import Op
 from tests.support.algorithms import narrow
 from tests.support.arrays import half
@@ -45,14 +46,14 @@ def test_a_batch_has_a_stride_for_every_operand() -> None:
     args = (half(3, 8, 16), half(16, 3, 5).transpose(1, 0, 2))
     problem = only(Problem, product.problems(*args))
     a, b = instance(Matrix, problem.a), instance(Matrix, problem.b)
-    assert problem.family is ProductKind.BATCHED
+    assert problem.kind is ProductKind.BATCHED
     assert (problem.batch, a.batch, b.batch) == ((3,), (128,), (5,))
     assert (b.stride, problem.e.batch) == (15, (40,))
 
 
 def test_one_product_needs_no_batch() -> None:
     problem = only(Problem, product.problems(half(1, 8, 16), half(1, 16, 5)))
-    assert (problem.family, problem.batch) == (ProductKind.GEMM, ())
+    assert (problem.kind, problem.batch) == (ProductKind.GEMM, ())
 
 
 def test_explain_says_the_batch() -> None:
@@ -81,7 +82,7 @@ def test_batch_strides_that_break_alignment() -> None:
     x = half(3 * 8 * 16 + 3)
     odd = np.lib.stride_tricks.as_strided(x, (3, 8, 16), (2 * (8 * 16 + 1), 32, 2))
     (choice,) = product._choices((odd, half(3, 16, 8)), {}, None, "emu:gfx942")
-    assert instance(GemmKey, choice.selection.key).algorithm.vector_a == 1
+    assert instance(Key, choice.selection.key).algorithm.vector_a == 1
     assert any(each.rule == "batch-alignment" for each in choice.selection.rejections)
 
 

@@ -75,7 +75,7 @@ def check(op: Op, *args: Any, out: Any = None, unchecked: float = UNCHECKED) -> 
 
 
 def family(op: Op) -> ProductKind:
-    return launches(op)[0].artifact.gemm.signature.family
+    return launches(op)[0].artifact.key.signature.kind
 
 
 def launched(op: Op) -> Problem:

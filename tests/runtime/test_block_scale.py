@@ -13,6 +13,7 @@ import pytest
 
 import cklang as ck
 from cklang.arch import arch
+from cklang.families import key_from_json
 from cklang.families.gemm.key import GemmKey, Layout, ProductKind, Scale
 from cklang.families.gemm.lower import is_mx
 from cklang.families.gemm.problem import Problem
@@ -52,8 +53,8 @@ def exponents(
 
 def problem(op: Any, *given: Any) -> Problem:
     """The problem of a call."""
-    (case,) = op.cases(*given)
-    return case.problem
+    (task,) = op.tuning_tasks(given, {})
+    return task.problem
 
 
 def matrix(*shape: int) -> Any:
@@ -66,7 +67,7 @@ def scale(*shape: int) -> Any:
 
 def test_a_batch_becomes_rows_where_every_row_has_its_own_scales() -> None:
     found = problem(rows, matrix(3, 16, 300), matrix(8, 300), scale(3, 16, 3))
-    assert (found.family, found.m, found.batch) == (ProductKind.GEMM, 48, ())
+    assert (found.kind, found.m, found.batch) == (ProductKind.GEMM, 48, ())
     assert found.scale_a is not None
     assert found.scale_b is None
     assert (found.scale_a.stride, found.scale_a.stride_k, found.scale_a.span) == (3, 1, 144)
@@ -79,7 +80,7 @@ def test_a_batch_becomes_rows_where_every_row_has_its_own_scales() -> None:
 
 def test_a_batch_stays_one_where_scales_are_shared_or_do_not_go_on() -> None:
     found = problem(blocks, matrix(3, 16, 300), matrix(8, 300), scale(3, 8, 3))
-    assert (found.family, found.batch, found.m) == (ProductKind.BATCHED, (3,), 16)
+    assert (found.kind, found.batch, found.m) == (ProductKind.BATCHED, (3,), 16)
     assert found.scale_a is not None
     assert (found.scale_a.batch, found.scale_a.stride, found.scale_a.block) == ((24,), 3, (2, 128))
     gaps = scale(3, 20, 3)[:, :16]
@@ -104,7 +105,7 @@ def test_keys_know_scales() -> None:
     found = problem(rows, matrix(3, 16, 300), matrix(8, 300), scale(3, 16, 3))
     chosen = candidates(found.signature, "gfx950")[0]
     key = GemmKey(found.signature, chosen, "gfx950")
-    assert GemmKey.from_json(json.loads(json.dumps(key.to_json()))) == key
+    assert key_from_json(json.loads(json.dumps(key.to_json()))) == key
     other = replace(found.signature, scale_a=Scale(dtype=ck.f32, block=(1, 64)))
     assert GemmKey(other, chosen, "gfx950").digest != key.digest
     assert "s1x128" in key.label

@@ -20,6 +20,7 @@ from cklang.build.store import Store
 from cklang.device.resources import Resources
 from cklang.errors import CkError, error
 from cklang.families.gemm.key import GemmKey
+from cklang.fusion.functions import Functions
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.types import TensorType, f32
 from tests.support.algorithms import BASE
@@ -40,15 +41,17 @@ RESOURCES = Resources(
 ONE_OF_EACH = {"headers.pch": 2, "stencil.bc": 1, "host.so": 1, "kernel.hsaco": 1}
 
 
-def epilogue(op: str) -> Function:
+def epilogue(op: str) -> Functions:
     acc = Value(name="acc", type=TensorType(dtype=f32))
     result = Value(name="0", type=TensorType(dtype=f32))
     body = (Operation(op=op, operands=(acc,), result=result),)
-    return Function(name="epilogue", params=(acc,), body=body, results=(result,))
+    return Functions(
+        epilogue=Function(name="epilogue", params=(acc,), body=body, results=(result,))
+    )
 
 
-def wanted(op: str, **changes: Any) -> tuple[GemmKey, Function]:
-    signature = replace(OPEN, epilogue=op)
+def wanted(op: str, **changes: Any) -> tuple[GemmKey, Functions]:
+    signature = replace(OPEN, functions=op)
     return GemmKey(signature, replace(BASE, **changes), "gfx942"), epilogue(op)
 
 

@@ -16,6 +16,7 @@ from cklang.errors import CkBuildError, CkInternalError
 from cklang.families.gemm.host import GemmOperand, GemmProblem, GemmShim
 from cklang.families.gemm.key import DKind, GemmKey
 from cklang.families.gemm.lower import lower
+from cklang.fusion.functions import Functions
 from cklang.ir.parser import parse
 from cklang.lowering.source import KernelSource
 from cklang.selection.candidates import candidates
@@ -120,12 +121,12 @@ func @epilogue(%acc: f32[], %d0: f32[], %d1: f32[]) -> f32[] {
 
 
 def source_of(narrow: bool = False) -> KernelSource:
-    region = parse(EPILOGUE).functions[0]
-    signature = signature_of(d=((f16, DKind.ROW), (f16, DKind.FULL)), region=region)
+    functions = Functions(epilogue=parse(EPILOGUE).functions[0])
+    signature = signature_of(d=((f16, DKind.ROW), (f16, DKind.FULL)), region=functions)
     offered = candidates(signature, ARCH)
     tile = offered[0].tile
     last = [a for a in offered if a.tile == tile][-1]
-    return lower(GemmKey(signature, last if narrow else offered[0], ARCH), region)
+    return lower(GemmKey(signature, last if narrow else offered[0], ARCH), functions)
 
 
 @pytest.fixture(scope="module")

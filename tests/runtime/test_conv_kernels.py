@@ -66,13 +66,13 @@ def wanted(conv: Conv, family: ProductKind, a: np.ndarray, b: np.ndarray) -> np.
 def check(kernel: Kernel, conv: Conv, *ds: np.ndarray, **more: int) -> np.ndarray:
     """Run it; the epilogue adds ``ds``, which broadcast to the result."""
     signature = kernel.key.signature
-    a, b = (x.astype(signature.dtype_a.numpy) for x in operands(conv, signature.family))
-    want = sum((d.astype(np.float64) for d in ds), wanted(conv, signature.family, a, b))
+    a, b = (x.astype(signature.dtype_a.numpy) for x in operands(conv, signature.kind))
+    want = sum((d.astype(np.float64) for d in ds), wanted(conv, signature.kind, a, b))
     got = kernel.run(conv, a, b, *(np.broadcast_to(d, want.shape) for d in ds), **more)
     np.testing.assert_array_equal(got, want.astype(got.dtype))
     if is_counted(kernel, conv) and not more:
         counted = emulator.stats(kernel.device.index)
-        predicted = estimate(kernel.key, problem_of(conv, signature.family))
+        predicted = estimate(kernel.key, problem_of(conv, signature.kind))
         assert counted.workgroups == predicted.workgroups
         assert counted.mfma_flops == predicted.padded_flops
     return got
@@ -80,7 +80,7 @@ def check(kernel: Kernel, conv: Conv, *ds: np.ndarray, **more: int) -> np.ndarra
 
 def is_counted(kernel: Kernel, conv: Conv) -> bool:
     """Whether the cost model counts exactly: phases of a stride count as their mean."""
-    a, family = kernel.key.algorithm, kernel.key.signature.family
+    a, family = kernel.key.algorithm, kernel.key.signature.kind
     alone = a.split_k == 1 and not a.stream_k
     phases = family is ProductKind.CONV_GRAD_INPUT and set(conv.stride) != {1}
     return kernel.key.arch == "gfx942" and alone and not phases
@@ -204,9 +204,9 @@ def test_groups_of_a_depthwise_convolution_share_a_tile(covered: Covered) -> Non
 
 
 def question(made: Kernel, conv: Conv) -> ConvQuestion:
-    a, b = operands(conv, made.key.signature.family)
+    a, b = operands(conv, made.key.signature.kind)
     shapes = {ProductKind.CONV: conv.y_shape, ProductKind.CONV_GRAD_INPUT: conv.x_shape}
-    e = np.empty(shapes.get(made.key.signature.family, conv.w_shape), np.float16)
+    e = np.empty(shapes.get(made.key.signature.kind, conv.w_shape), np.float16)
     return made.ask(conv, (a, b, e))
 
 

@@ -13,13 +13,15 @@ import pytest
 
 import cklang as ck
 from cklang.errors import CkError
+from cklang.families import key_from_json
 from cklang.families.conv.problem import ConvProblem, conv_problem
+from cklang.families.conv.rules import RULES
 from cklang.families.gemm.key import Algorithm, ConvSpecial, DKind, GemmKey, Pipeline, Reduction
-from cklang.fusion.plan import epilogue_hash
+from cklang.fusion.functions import Functions
 from cklang.ir.parser import parse_function
 from cklang.selection.candidates import candidates
 from cklang.selection.diagnose import advise
-from cklang.selection.rules import CONV_RULES, objections
+from cklang.selection.rules import objections
 from tests.support.algorithms import NARROW, WIDE
 from tests.support.typed import only
 
@@ -135,7 +137,7 @@ def test_rules_let_pass_what_is_legal() -> None:
         )
         assert refusing(problem, WIDE) == set()
         assert refusing(problem, replace(NARROW, groups_merged=4)) == set()
-    assert len({rule.id for rule in CONV_RULES}) == len(CONV_RULES)
+    assert len({rule.id for rule in RULES.problems}) == len(RULES.problems)
 
 
 def test_strides_that_a_rule_sees() -> None:
@@ -194,7 +196,7 @@ def test_keys_are_lossless() -> None:
     problem = conv_problem((2, 9, 9, 9, 16), (16, 3, 3, 3, 16), direction="conv_grad_input")
     key = ck.select(problem, arch="gfx942").key
     assert key.signature.spatial == 3
-    again = GemmKey.from_json(json.loads(json.dumps(key.to_json())))
+    again = key_from_json(json.loads(json.dumps(key.to_json())))
     assert again == key
     assert again.digest == key.digest
     plane = replace(key.signature, spatial=2)
@@ -204,12 +206,13 @@ def test_keys_are_lossless() -> None:
 def test_a_registry_holds_them() -> None:
     mine = ck.Registry("convolutions")
     problem = conv_problem((2, 14, 14, 64), (64, 1, 1, 64))
-    region = parse_function("func @epilogue(%acc: f32[]) -> f32[] {\n  return %acc\n}")
-    problem = replace(problem, epilogue=epilogue_hash(region))
+    text = "func @epilogue(%acc: f32[]) -> f32[] {\n  return %acc\n}"
+    functions = Functions(epilogue=parse_function(text))
+    problem = replace(problem, functions=functions.digest)
     tile = {"tile": (64, 64, 32), "warps": (2, 2, 1), "warp_tile": (16, 16, 16)}
     widths = {"vector_a": 8, "vector_b": 8, "vector_e": 8}
     among = ck.pattern(**tile, **widths, special=["pointwise_packed", "depthwise"])
-    assert mine.declare(problem.signature, region, "gfx942", among) == 2
+    assert mine.declare(problem.signature, functions, "gfx942", among) == 2
     chosen = ck.select(problem, registry=mine, arch="gfx942", strategy="first_fit")
     assert chosen.key.algorithm.special is ConvSpecial.POINTWISE_PACKED
     assert ck.Registry.from_json(json.loads(json.dumps(mine.to_json()))).same_as(mine)
@@ -223,21 +226,22 @@ def test_a_registry_holds_them() -> None:
         {"direction": "conv_grad_input"},
         {"d": [(ck.f16, DKind.ROW)]},
         {"x": (2, 14, 64), "w": (64, 3, 64)},
-        {"epilogue": "0" * 64},
+        {"functions": "0" * 64},
     ],
     ids=lambda other: next(iter(other)),
 )
 def test_a_kernel_serves_its_own_signature_alone(other: dict[str, Any]) -> None:
     """Rank, direction, element types and epilogue are part of what is looked for."""
-    region = parse_function("func @epilogue(%acc: f32[]) -> f32[] {\n  return %acc\n}")
+    text = "func @epilogue(%acc: f32[]) -> f32[] {\n  return %acc\n}"
+    functions = Functions(epilogue=parse_function(text))
     numbers: dict[str, Any] = {
         "x": (2, 14, 14, 64),
         "w": (64, 3, 3, 64),
-        "epilogue": epilogue_hash(region),
+        "functions": functions.digest,
     }
     mine = ck.Registry("one kernel")
     problem = conv_problem(**numbers)
-    mine.add(GemmKey(problem.signature, WIDE, "gfx942"), region)
+    mine.add(GemmKey(problem.signature, WIDE, "gfx942"), functions)
     assert ck.select(problem, registry=mine, arch="gfx942").origin == "registry 'one kernel'"
     chosen = ck.select(conv_problem(**numbers | other), registry=mine, arch="gfx942")
     assert "registry" not in chosen.origin
@@ -393,7 +397,7 @@ def zeros(*shape: int) -> np.ndarray[Any, Any]:
 def test_results_take_derived_extents() -> None:
     problem = only(ConvProblem, plain.problems(zeros(2, 9, 8, 16), zeros(24, 3, 3, 16)))
     assert problem.output == (1, 4, 3)
-    without = conv_problem((2, 9, 8, 16), (24, 3, 3, 16), stride=2, epilogue=problem.epilogue)
+    without = conv_problem((2, 9, 8, 16), (24, 3, 3, 16), stride=2, functions=problem.functions)
     assert [each.strides for each in problem.inputs] == [each.strides for each in without.inputs]
     assert problem.signature == without.signature
     assert plain(zeros(0, 9, 8, 16), zeros(24, 3, 3, 16)).shape == (0, 4, 3, 24)

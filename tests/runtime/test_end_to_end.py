@@ -29,7 +29,7 @@ from tests.support import checks
 from tests.support.algorithms import DEEP, narrow
 from tests.support.arrays import drawn, mnk
 from tests.support.checks import check_read_back, compare, launches
-from tests.support.gemm_ops import fused
+from tests.support.gemm_ops import fused, many_reads
 
 M, N, K, P = ck.dims("M N K P")
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -45,21 +45,6 @@ def single(operands: int) -> Algorithm:
 @ck.op
 def linear(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
     return x @ w.T
-
-
-@ck.op
-def many_reads(
-    x: ck.f16[M, K],
-    w: ck.f16[N, K],
-    row: ck.f32[N],
-    column: ck.bf16[M],
-    alpha: ck.f32,
-    mask: ck.bool_[M, N],
-    turned: ck.f16[N, M],
-    res: ck.bf16[M, N],
-) -> ck.f32[M, N]:
-    z = (x @ w.T) * alpha + row + column[:, None]
-    return ck.where(mask, z, ck.tanh(turned.T)) - res
 
 
 @ck.op
@@ -131,7 +116,7 @@ def test_wide_vectors_are_chosen_and_right(
     values = [data.draw(arrays(ck.f16, s)) for s in ((m, k), (n, k), (n,), (m, n))]
     check(fused, *(laid_out(value, Layout.PADDED_ROW) for value in values), unchecked=1)
     (launch,) = launches(fused)
-    assert launch.artifact.gemm.algorithm.vector_a == 8
+    assert launch.artifact.key.algorithm.vector_a == 8
     assert launch.resources.spills == 0
 
 

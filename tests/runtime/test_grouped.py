@@ -71,7 +71,7 @@ class TestOnAGpu:
     def test_one_launch(self, covered: Callable[..., None]) -> None:
         check_group(EXPERT, [call((5, 70, 40)), call((130, 65, 33)), call((64, 64, 0))])
         (launch,) = launches(EXPERT)
-        assert launch.artifact.gemm.signature.family is ProductKind.GROUPED
+        assert launch.artifact.key.signature.kind is ProductKind.GROUPED
         assert launch.grid == (2 + 3 * 2 + 1, 1, 1)
         check_read_back(EXPERT)
         covered("grouped", "f16", "gfx942")

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cklang.families.attention.call import constants_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -148,7 +147,7 @@ def test_constants_are_given_back_with_their_plans(allocated: list[int]) -> None
     for number in range(700_000, 700_300):
         binding = seeded._bind([*tensors(), number])
         plan: Any = seeded._fuse(binding)
-        cells = constants_of(plan.kernel, binding, device)
+        cells = [cell(device, each) for _, each in plan.kernels[0].constants]
         assert len(cells) == 2
         assert len(allocated) <= 3
         del cells

@@ -108,7 +108,7 @@ def test_a_named_algorithm_is_used_or_refused() -> None:
     assert caught.value.code == "K101"
     assert "41, must be a multiple of 8" in str(caught.value)
     with pytest.raises(CkError) as caught:
-        linear.using("fast")  # type: ignore[arg-type]
+        linear.using("fast")
     assert caught.value.code == "K002"
 
 

@@ -41,8 +41,8 @@ q, t = np.ones((1, 2, 64, 64), np.float16), np.ones(2, np.float32)
 o = attend(q, q, q, t, device="emu:gfx942")
 print("digest", attend.last.launches[-1].artifact.folder.name)
 ready = attend._prepare([q, q, q, t], None, "emu:gfx942")
-seen = call_key.glance(attend._parameters, [q, q, q, t], None, "emu:gfx942")
-addresses = [*seen.addresses, call_key.address(o)]
+call = call_key.of_call(attend._parameters, [q, q, q, t], None, ())
+addresses = [*call.addresses, call_key.address(o)]
 addresses[3] = 16
 try:
     ready.plan.run(addresses, None)
@@ -67,7 +67,7 @@ def _no_places(monkeypatch: pytest.MonkeyPatch) -> None:
 def placed_at(line: int, file: str = "user.py") -> Function:
     source = Source(name=file, text="return ck.exp(x @ w)\n", first_line=line)
     span = Span(source=source, line=line, column=0, end_line=line, end_column=1)
-    function = epilogue("exp")
+    function = epilogue("exp")["epilogue"]
     return replace(function, body=tuple(replace(each, span=span) for each in function.body))
 
 
@@ -76,11 +76,18 @@ def fill(line: int, file: str = "user.py") -> str:
 
 
 def test_lines_and_files_do_not_change_the_compiled_text() -> None:
-    one, other, bare = fill(3), fill(40, 'odd "dir"/b.py'), c_functions({"f": epilogue("exp")})
+    one, other, bare = (
+        fill(3),
+        fill(40, 'odd "dir"/b.py'),
+        c_functions({"f": epilogue("exp")["epilogue"]}),
+    )
     assert one != other
     assert place_fill(one).text == place_fill(other).text
     assert place_fill(one).name == place_fill(other).name
-    assert place_fill(c_functions({"ck_epilogue": epilogue("relu")})).text != place_fill(one).text
+    assert (
+        place_fill(c_functions({"ck_epilogue": epilogue("relu")["epilogue"]})).text
+        != place_fill(one).text
+    )
     assert not any(place_fill(bare).places)
     assert 'odd "dir"/b.py:40' in place_fill(other).places
 
@@ -93,7 +100,7 @@ def test_an_imported_registry_names_the_kernels_of_its_op() -> None:
     again = ck.Registry.from_json(registry.to_json())
     builder = building.shared_builder()
     one, other = (
-        [digest_of("kernel", builder._job(each.key, each.filling).kernel) for each in kernels]
+        [digest_of("kernel", builder._job(each.key, each.functions).kernel) for each in kernels]
         for kernels in (registry, again)
     )
     assert one == other

@@ -16,10 +16,11 @@ from cklang.errors import CkError
 from cklang.families.gemm.key import DKind, Layout
 from cklang.families.gemm.layout import problem_of
 from cklang.families.gemm.problem import Matrix, Problem
+from cklang.families.gemm.rules import RULES
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.plan import FusedGemm, Read, View
 from cklang.ir.nodes import Function, Value
-from cklang.selection.rules import ALGORITHM_RULES, PROBLEM_RULES, objections
+from cklang.selection.rules import objections
 from cklang.selection.select import select
 from cklang.types import DType, TensorType, dims, f16, f32
 from tests.support.algorithms import BASE
@@ -255,7 +256,7 @@ def test_vector_d_looks_only_at_contiguous_kinds() -> None:
 
 
 def test_rule_names_are_unique() -> None:
-    rules = [rule.id for rule in ALGORITHM_RULES] + [rule.id for rule in PROBLEM_RULES]
+    rules = [rule.id for rule in RULES.algorithms] + [rule.id for rule in RULES.problems]
     assert len(set(rules)) == len(rules)
 
 

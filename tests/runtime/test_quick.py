@@ -25,14 +25,14 @@ PARAMETERS = [
 
 
 def look(x: Any, alpha: Any = 1.0, cap: Any = 2.0, out: Any = None, device: Any = None) -> Any:
-    return call_key.glance(PARAMETERS, (x, alpha, cap), out, device)
+    return call_key.of_call(PARAMETERS, (x, alpha, cap), out, (device,))
 
 
 def test_addresses_are_those_of_the_arrays() -> None:
     x, out = half(4, 6)[:, 1:], half(4, 5)
-    seen = look(x, out=out)
-    assert seen.addresses == [x.ctypes.data, 0, out.ctypes.data]
-    assert seen.numbers == [(1, 1.0)]
+    call = look(x, out=out)
+    assert call.addresses == [x.ctypes.data, 0, out.ctypes.data]
+    assert call.numbers == ((1, 1.0),)
     assert call_key.address(x) == x.ctypes.data
 
 
@@ -93,9 +93,9 @@ def test_memory_of_other_libraries_is_held() -> None:
             self.array = array
 
     face = Face(half(4, 6))
-    seen = look(face)
-    assert seen.addresses[0] == face.array.ctypes.data
-    assert seen.held == [face]
+    call = look(face)
+    assert call.addresses[0] == face.array.ctypes.data
+    assert call.borrowed == (face,)
 
 
 def test_what_is_no_array_is_refused() -> None:

@@ -19,14 +19,15 @@ from cklang.device.device import open_device
 from cklang.errors import CkUnsupportedError, CkValueError
 from cklang.families.attention.cost import AttentionShape, attention_estimate, explain_attention
 from cklang.families.attention.key import AttentionKey, AttentionPipeline, AttentionSignature
-from cklang.families.attention.space import attention_algorithms, attention_grad_algorithms
+from cklang.families.attention.space import attention_algorithms
 from cklang.families.attention_backward.cost import (
     attention_grad_estimate,
     backward_estimate,
     reduce_estimate,
 )
-from cklang.families.attention_backward.key import AttentionGradKey
-from cklang.families.reduce.key import ReduceKey
+from cklang.families.attention_backward.key import AttentionGradKey, AttentionGradSignature
+from cklang.families.attention_backward.space import attention_grad_algorithms
+from cklang.families.reduce.key import reduce_key
 from cklang.types import f16
 from tests.support.checks import launches
 
@@ -139,7 +140,10 @@ def test_splitting_the_keys_of_one_query_is_quicker() -> None:
 
 def gradient_key(head: int, *, deterministic: bool = False, gpu: str = "gfx942") -> Any:
     (algorithm, *_) = attention_grad_algorithms(arch(gpu), SIGNATURE, head, head)
-    return AttentionGradKey(SIGNATURE, False, deterministic, algorithm, gpu)
+    signature = AttentionGradSignature(
+        forward=SIGNATURE, bias_grad=False, deterministic=deterministic
+    )
+    return AttentionGradKey(signature, algorithm, gpu)
 
 
 @given(shapes, st.sampled_from(("gfx942", "gfx950")), st.booleans())
@@ -178,7 +182,7 @@ def test_gradients_of_nothing_have_no_price() -> None:
         attention_grad_estimate(gradient_key(128), shape(keys=0))
     assert caught.value.code == "K002"
     with pytest.raises(CkValueError) as caught:
-        reduce_estimate(ReduceKey(True, f16, "gfx942"), 0, 64)
+        reduce_estimate(reduce_key("gfx942", f16, dot=True), 0, 64)
     assert caught.value.code == "K002"
 
 
@@ -220,7 +224,7 @@ def test_the_emulator_counts_the_same() -> None:
         k = np.ones((batch, 1, keys, 64), np.float16)
         causal(q, k, k, device="emu:gfx942")
         key = launches(causal)[0].key
-        assert isinstance(key, AttentionKey)
+        assert key.family == "attention"
         made = attention_estimate(
             key,
             AttentionShape(

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cklang.tune.case import problem_text
 
 import cklang as ck
 from cklang.errors import CkError
@@ -17,10 +16,12 @@ from cklang.families.attention.key import AttentionKey
 from cklang.selection.registry import Registry
 from cklang.selection.strategy import Autotune
 from cklang.tune import attention
-from cklang.tune.attention import AttentionRun, run_operands
+from cklang.tune.attention import operands_of, part_of_task
 from cklang.tune.bench import bench
 from cklang.tune.database import Database, Status
 from cklang.tune.measure import measure
+from cklang.tune.task import TuningTask, problem_text, tasks_of
+from tests.support.arrays import Array
 from tests.support.attention_keys import plain
 
 B, H, G, S, T, D, P = ck.dims("B H G S T D P")
@@ -49,12 +50,10 @@ def cached(
     return ck.attention(q, k, v, seqlens_k=lengths, block_table=table, return_lse=True)
 
 
-def run_of(op: Any, **dims: int) -> AttentionRun:
-    from cklang.tune.case import calls_of
-
-    (run,) = calls_of(op, dims)
-    assert isinstance(run, AttentionRun)
-    return run
+def task_of(op: Any, **dims: int) -> TuningTask:
+    (task,) = tasks_of(op, dims)
+    assert task.fused.family == "attention"
+    return task
 
 
 PLAIN = {"B": 3, "H": 4, "G": 2, "S": 40, "T": 350, "D": 64}
@@ -63,15 +62,15 @@ PAGED = {"B": 2, "H": 2, "G": 1, "S": 3, "T": 9, "D": 64, "P": 4}
 
 
 @pytest.mark.parametrize(("op", "dims"), [(plain, PLAIN), (packed, PACKED), (cached, PAGED)])
-def test_runs_are_plain_data(op: Any, dims: dict[str, int]) -> None:
-    run = run_of(op, **dims)
-    again = AttentionRun.from_json(json.loads(json.dumps(run.to_json())))
-    assert again == run
-    assert again.problem == run.problem
-    json.loads(problem_text(run.problem))
-    split = run.in_splits(2)
+def test_tasks_are_plain_data(op: Any, dims: dict[str, int]) -> None:
+    task = task_of(op, **dims)
+    again = TuningTask.from_json(json.loads(json.dumps(task.to_json())))
+    assert again == task
+    assert again.problem == task.problem
+    json.loads(problem_text(task.problem))
+    split = task.in_splits(2)
     assert split.problem.problem.splits == 2
-    assert problem_text(split.problem) != problem_text(run.problem)
+    assert problem_text(split.problem) != problem_text(task.problem)
 
 
 def test_names_are_no_part_of_a_question() -> None:
@@ -81,32 +80,35 @@ def test_names_are_no_part_of_a_question() -> None:
     ) -> ck.f16[B, H, S, D]:
         return ck.attention(a, b, c)
 
-    texts = {problem_text(run_of(op, **PLAIN).problem) for op in (plain, other)}
+    texts = {problem_text(task_of(op, **PLAIN).problem) for op in (plain, other)}
     assert len(texts) == 1
-    texts.add(problem_text(run_of(plain, **{**PLAIN, "T": 351}).problem))
+    texts.add(problem_text(task_of(plain, **{**PLAIN, "T": 351}).problem))
     assert len(texts) == 2
 
 
+def filled_with_99(task: TuningTask) -> list[Array]:
+    inputs = task.layouts[: len(task.fused.inputs)]
+    return [np.full(each.shape, 99, each.dtype.numpy) for each in inputs]
+
+
 def test_lists_are_legal() -> None:
-    run = run_of(packed, **PACKED)
-    arrays = [np.full(each.shape, 99, each.dtype.numpy) for each in run.storage]
-    *_, mine, theirs = run_operands(run, arrays)
+    task = task_of(packed, **PACKED)
+    *_, mine, theirs = operands_of(task, filled_with_99(task))
     assert (mine[0], mine[-1], theirs[0], theirs[-1]) == (0, 50, 0, 70)
     assert (np.diff(mine) > 0).all()
-    run = run_of(cached, **PAGED)
-    arrays = [np.full(each.shape, 99, each.dtype.numpy) for each in run.storage]
-    *_, lengths, table = run_operands(run, arrays)
+    task = task_of(cached, **PAGED)
+    *_, lengths, table = operands_of(task, filled_with_99(task))
     assert (lengths == 64).all()
     assert set(table.ravel()) == set(range(8))
 
 
 def test_a_part_has_the_strides_of_the_whole() -> None:
-    run = run_of(plain, **{**PLAIN, "S": 1000, "T": 2000})
-    part = run.part
-    assert dict(part.dims) == {**dict(run.dims), "B": 2, "S": 300, "T": 300}
-    assert [each.strides for each in part.storage] == [each.strides for each in run.storage]
-    assert part.storage[0].shape == (2, 4, 300, 64)
-    assert run_of(packed, **PACKED).part == run_of(packed, **PACKED)
+    task = task_of(plain, **{**PLAIN, "S": 1000, "T": 2000})
+    part = part_of_task(task)
+    assert dict(part.dims) == {**dict(task.dims), "B": 2, "S": 300, "T": 300}
+    assert [each.strides for each in part.layouts] == [each.strides for each in task.layouts]
+    assert part.layouts[0].shape == (2, 4, 300, 64)
+    assert part_of_task(task_of(packed, **PACKED)) == task_of(packed, **PACKED)
 
 
 def declared(mine: Registry, among: Any, **dims: int) -> AttentionKey:
@@ -115,7 +117,7 @@ def declared(mine: Registry, among: Any, **dims: int) -> AttentionKey:
     q, k = (np.zeros(shape, np.float16) for shape in shapes)
     assert plain.declare(q, k, k, among=among, device=f"emu:{ARCH}", registry=mine) == 1
     (kernel,) = mine
-    assert isinstance(kernel.key, AttentionKey)
+    assert kernel.key.family == "attention"
     return kernel.key
 
 
@@ -153,21 +155,21 @@ def test_a_session_measures_and_a_call_takes_the_best(tmp_path: Path) -> None:
 def test_the_strategy_times_kernels_on_the_device() -> None:
     mine = Registry("mine")
     key = declared(mine, SOME, **SMALL)
-    run = run_of(plain, **SMALL)
-    chosen = ck.select(run.problem, registry=mine, arch=ARCH, strategy=Autotune(limit=1))
+    task = task_of(plain, **SMALL)
+    chosen = ck.select(task.problem, registry=mine, arch=ARCH, strategy=Autotune(limit=1))
     assert chosen.key == key
     assert "wave instructions" in chosen.reason
     assert "the least of 1 measured on emulated gfx942" in chosen.reason
     empty = Registry("empty")
     with pytest.raises(CkError, match="CK-K010"):
-        ck.select(run.problem, registry=empty, arch=ARCH, strategy="autotune")
+        ck.select(task.problem, registry=empty, arch=ARCH, strategy="autotune")
 
 
 @pytest.mark.usefixtures("compiler")
 def test_a_wrong_kernel_never_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     mine = Registry("mine")
     key = declared(mine, SOME, **SMALL)
-    run = run_of(plain, **SMALL)
+    task = task_of(plain, **SMALL)
     right = attention.called
 
     def wrong(*args: Any) -> Any:
@@ -177,6 +179,6 @@ def test_a_wrong_kernel_never_wins(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(attention, "called", wrong)
     told = {"CKLANG_DEVICE": f"emu:{ARCH}"}
-    found = measure(run.to_json(), key.to_json(), told)
+    found = measure(task.to_json(), key.to_json(), told)
     assert found["status"] == "wrong"
     assert "times its bound" in found["note"]

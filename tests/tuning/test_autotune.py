@@ -14,20 +14,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cklang.tune.case import Case, calls_of, problem_text
 
 import cklang as ck
 from cklang.cli.main import main
 from cklang.errors import CkError, CkUnsupportedError, CkValueError
+from cklang.families import key_from_json
 from cklang.families.gemm.key import GemmKey
+from cklang.fusion.plan import FusedGemm
 from cklang.runtime.op import Op
 from cklang.selection.select import select
 from cklang.tune.bench import bench
 from cklang.tune.check import error_ratio, sampled
 from cklang.tune.database import Database, Measurement, Status
 from cklang.tune.session import autotune, seconds_of
+from cklang.tune.task import TuningTask, problem_text, tasks_of
 from cklang.tune.worker import Worker
-from tests.support.typed import instance, only
+from tests.support.typed import instance
 
 M, N, K = ck.dims("M N K")
 DEVICE = "emu:gfx942"
@@ -59,7 +61,7 @@ class Pretending(Executor):
         _, data, settings = arguments
         assert settings["CKLANG_DEVICE"] == DEVICE
         json.dumps(arguments)
-        key = GemmKey.from_json(data)
+        key: GemmKey = key_from_json(data)
         self.asked.append(key)
         status, cost = self.verdict(key)
         at = f"2026-01-01T00:00:{len(self.asked):03}"
@@ -93,23 +95,23 @@ def test_the_least_cost_wins_and_calls_use_it(tmp_path: Path) -> None:
     assert found.best.key != found.favourite
     assert "all were measured" in str(report)
     strategy = ck.Tuned(tmp_path / "t.sqlite")
-    (case,) = calls_of(linear, SHAPE)
-    chosen = select(case.problem, arch="gfx942", strategy=strategy)
+    (task,) = tasks_of(linear, SHAPE)
+    chosen = select(task.problem, arch="gfx942", strategy=strategy)
     assert chosen.key == found.best.key
     assert f"the best of {len(costs)} measured kernels" in chosen.reason
-    other = select(calls_of(linear, LARGE)[0].problem, arch="gfx942", strategy=strategy)
+    other = select(tasks_of(linear, LARGE)[0].problem, arch="gfx942", strategy=strategy)
     assert "nothing of it is in the tuning database" in other.reason
 
 
 @pytest.mark.usefixtures("emulator")
 def test_a_strategy_made_later_sees_what_was_measured_later(tmp_path: Path) -> None:
-    (case,) = calls_of(linear, SHAPE)
+    (task,) = tasks_of(linear, SHAPE)
     path = tmp_path / "t.sqlite"
-    before = select(case.problem, arch="gfx942", strategy=ck.Tuned(path))
+    before = select(task.problem, arch="gfx942", strategy=ck.Tuned(path))
     assert "nothing of it" in before.reason
     assert not path.exists()
     found = tune(tmp_path, Pretending(narrow), patience=99).problems[0]
-    after = select(case.problem, arch="gfx942", strategy=ck.Tuned(path))
+    after = select(task.problem, arch="gfx942", strategy=ck.Tuned(path))
     assert after.key == found.best.key != before.key
 
 
@@ -164,7 +166,7 @@ def test_problems_take_turns_and_a_budget_ends_all(tmp_path: Path) -> None:
     assert [found.ended for found in report.problems] == ["the budget is used up"] * 2
     turns = Pretending(narrow)
     tune(tmp_path, turns, problems=[SHAPE, LARGE], limit=2)
-    firsts = [select(calls_of(linear, s)[0].problem, arch="gfx942").key for s in (SHAPE, LARGE)]
+    firsts = [select(tasks_of(linear, s)[0].problem, arch="gfx942").key for s in (SHAPE, LARGE)]
     assert turns.asked[:2] == firsts
 
 
@@ -259,18 +261,18 @@ def test_budgets(text: str | float, seconds: float) -> None:
     assert seconds_of(text) == seconds
 
 
-def test_a_case_is_plain_data() -> None:
-    (case,) = calls_of(linear, SHAPE)
-    again = Case.from_json(json.loads(json.dumps(case.to_json())))
-    assert again == case
-    assert again.problem == case.problem
-    text = problem_text(case.problem)
+def test_a_task_is_plain_data() -> None:
+    (task,) = tasks_of(linear, SHAPE)
+    again = TuningTask.from_json(json.loads(json.dumps(task.to_json())))
+    assert again == task
+    assert again.problem == task.problem
+    text = problem_text(task.problem)
     assert "bias" not in text
-    assert text != problem_text(calls_of(linear, {**SHAPE, "K": 34})[0].problem)
+    assert text != problem_text(tasks_of(linear, {**SHAPE, "K": 34})[0].problem)
 
 
-def test_a_result_without_elements_is_no_case() -> None:
-    assert calls_of(linear, {**SHAPE, "M": 0}) == ()
+def test_a_result_without_elements_is_no_task() -> None:
+    assert tasks_of(linear, {**SHAPE, "M": 0}) == ()
 
 
 class TestChecking:
@@ -286,22 +288,23 @@ class TestChecking:
     @pytest.mark.parametrize("shape", [(70, 40, 33), (1000, 400, 400)])
     def test_right_and_wrong(self, shape: tuple[int, int, int]) -> None:
         m, n, k = shape
-        case = only(Case, calls_of(linear, {"M": m, "N": n, "K": k}))
+        (task,) = tasks_of(linear, {"M": m, "N": n, "K": k})
+        kernel = instance(FusedGemm, task.fused)
         inputs, result = self.values(*shape)
-        assert (sampled(case.fused, inputs, result) is not None) == (m == 1000)
-        assert error_ratio(case.fused, inputs, result) <= 1
+        assert (sampled(kernel, inputs, result) is not None) == (m == 1000)
+        assert error_ratio(kernel, inputs, result) <= 1
         result[m - 1, n - 1] += np.float16(4)
-        assert error_ratio(case.fused, inputs, result) > 1
+        assert error_ratio(kernel, inputs, result) > 1
 
     def test_an_input_used_twice_is_compared_whole(self) -> None:
         @ck.op
         def gram(x: ck.f16[M, K]) -> ck.f32[M, M]:
             return x @ x.T
 
-        case = only(Case, calls_of(gram, {"M": 700, "K": 300}))
+        (task,) = tasks_of(gram, {"M": 700, "K": 300})
         x = np.random.default_rng(1).uniform(-1, 1, (700, 300)).astype(np.float16)
         wide = x.astype(np.float64)
-        assert error_ratio(case.fused, [x], (wide @ wide.T).astype(np.float32)) <= 1
+        assert error_ratio(task.fused, [x], (wide @ wide.T).astype(np.float32)) <= 1
 
 
 @pytest.mark.usefixtures("emulator")
@@ -366,10 +369,10 @@ def program(folder: Path) -> str:
 
 @pytest.mark.usefixtures("compiler")
 def test_a_worker_measures_and_a_dead_one_is_replaced(tmp_path: Path) -> None:
-    (case,) = calls_of(linear, SHAPE)
-    key = instance(GemmKey, select(case.problem, arch="gfx942").key)
+    (task,) = tasks_of(linear, SHAPE)
+    key: GemmKey = select(task.problem, arch="gfx942").key
     with Worker({"CKLANG_DEVICE": DEVICE}, 300.0) as worker:
-        first = worker.measure(case, key)
+        first = worker.measure(task, key)
         assert first.status is Status.RIGHT
         assert first.cost is not None
         assert "emulated" in first.unit
@@ -377,15 +380,15 @@ def test_a_worker_measures_and_a_dead_one_is_replaced(tmp_path: Path) -> None:
         assert first.counters["error_ratio"] <= 1
         worker._process.kill()
         worker._process.join()
-        dead = worker.measure(case, key)
+        dead = worker.measure(task, key)
         assert dead.status is Status.CRASHED
         assert "signal 9" in dead.note
-        assert worker.measure(case, key).rank == first.rank
+        assert worker.measure(task, key).rank == first.rank
         worker._limit = 0.0
-        assert worker.measure(case, key).status is Status.SLOW
+        assert worker.measure(task, key).status is Status.SLOW
     elsewhere = GemmKey(key.signature, key.algorithm, "gfx90a")
     with Worker({"CKLANG_DEVICE": "emu:nothing"}, 300.0) as worker:
-        refused = worker.measure(case, elsewhere)
+        refused = worker.measure(task, elsewhere)
     assert refused.status is Status.FAILED
     assert refused.note.startswith("CK-")
 

@@ -19,7 +19,6 @@ from cklang.families.gemm.key import GemmKey
 from cklang.tune.database import Database, Measurement, Question, Status
 from tests.support.algorithms import WIDE
 from tests.support.gemm_keys import OPEN
-from tests.support.typed import instance
 
 QUESTION = Question(problem='{"m":7}', arch="gfx942", toolchain="abc", device="gfx942/304")
 
@@ -43,7 +42,7 @@ def test_the_least_cost_comes_first_and_what_is_not_right_last(tmp_path: Path) -
         made.record(QUESTION, measured(2, cost=3.0))
         made.record(QUESTION, measured(4, cost=2.0, counters={"instructions": 9.0}))
         made.record(QUESTION, measured(8, cost=2.0, counters={"instructions": 7.0}))
-        keys = [instance(GemmKey, m.key) for m in made.measurements(QUESTION)]
+        keys = [m.key for m in made.measurements(QUESTION)]
         assert [key.algorithm.vector_e for key in keys] == [8, 4, 2, 1]
 
 

@@ -9,23 +9,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cklang.tune.case import calls_of, problem_text
 
 import cklang as ck
 from cklang.cli.main import main
 from cklang.errors import CkError
 from cklang.families.attention_backward.key import AttentionGradKey
 from cklang.families.attention_backward.stages import GradientKind
-from cklang.fusion.functions import Functions
 from cklang.ops.attention_backward import prepare_gradients
 from cklang.runtime.placeholder_arguments import packed_arguments
 from cklang.selection.registry import Registry
 from cklang.selection.strategy import Autotune
 from cklang.tune import measure as measuring
 from cklang.tune.database import Status
-from cklang.tune.gradient import GradientRun, gradient_of_o
+from cklang.tune.gradient import gradient_of_o
 from cklang.tune.measure import measure
 from cklang.tune.on_device import Costs
+from cklang.tune.task import TuningTask, problem_text, tasks_of
 from tests.support.attention_ops import distant, relative
 from tests.support.typed import instance
 
@@ -63,31 +62,35 @@ def call_of(name: str, dims: dict[str, int | str]) -> list[str]:
     return [f"{__file__}:{name}", *sizes, "--dtype", f"F={dims['F']}"]
 
 
-def runs_of(op: Any, **dims: int | str) -> list[GradientRun]:
-    """Return the runs of the gradients of a call: in any order, and in one."""
-    found = [
+def gradient_tasks(op: Any, **dims: int | str) -> list[TuningTask]:
+    """Return the tasks of the gradients of a call: in any order, and in one."""
+    tasks = [
         each
         for deterministic in (False, True)
-        for each in calls_of(op, dims, GradientKind(deterministic=deterministic))
+        for each in tasks_of(op, dims, GradientKind(deterministic=deterministic))
     ]
-    assert all(isinstance(each, GradientRun) for each in found)
-    return found  # type: ignore[return-value]
+    assert all(each.gradient is not None for each in tasks)
+    return tasks
+
+
+def kind_of(task: TuningTask) -> GradientKind:
+    return instance(GradientKind, task.gradient)
 
 
 @pytest.mark.parametrize(
     ("op", "dims", "shape"),
     [(distant, SMALL, (1, 2, 33, 64)), (packed, PACKED, (50, 2, 64))],
 )
-def test_runs_are_plain_data(op: Any, dims: dict[str, int], shape: tuple[int, ...]) -> None:
-    runs = runs_of(op, **dims)
-    assert [run.kind.deterministic for run in runs] == [False, True]
-    for run in runs:
-        again = GradientRun.from_json(json.loads(json.dumps(run.to_json())))
-        assert again == run
-        assert again.problem == run.problem
-        assert run.problem.deterministic == run.kind.deterministic
-        assert gradient_of_o(run).shape == shape
-    assert len({problem_text(run.problem) for run in runs}) == 2
+def test_tasks_are_plain_data(op: Any, dims: dict[str, int], shape: tuple[int, ...]) -> None:
+    tasks = gradient_tasks(op, **dims)
+    assert [kind_of(task).deterministic for task in tasks] == [False, True]
+    for task in tasks:
+        again = TuningTask.from_json(json.loads(json.dumps(task.to_json())))
+        assert again == task
+        assert again.problem == task.problem
+        assert task.problem.deterministic == kind_of(task).deterministic
+        assert gradient_of_o(task).shape == shape
+    assert len({problem_text(task.problem) for task in tasks}) == 2
 
 
 def test_a_question_is_that_of_a_call_and_has_no_names() -> None:
@@ -101,44 +104,44 @@ def test_a_question_is_that_of_a_call_and_has_no_names() -> None:
     ) -> ck.f16[N, H, D]:
         return ck.attention(a, b, c, cu_seqlens_q=x, cu_seqlens_k=y)
 
-    texts = {problem_text(runs_of(op, **PACKED)[0].problem) for op in (packed, other)}
+    texts = {problem_text(gradient_tasks(op, **PACKED)[0].problem) for op in (packed, other)}
     assert len(texts) == 1
-    texts.add(problem_text(runs_of(packed, **{**PACKED, "M": 71})[0].problem))
+    texts.add(problem_text(gradient_tasks(packed, **{**PACKED, "M": 71})[0].problem))
     assert len(texts) == 2
 
 
 def test_the_gradient_of_a_bias_is_another_question() -> None:
     kinds = [GradientKind(bias=bias) for bias in (False, True)]
-    plain, biased = (calls_of(relative, RELATIVE, kind)[0] for kind in kinds)
-    assert isinstance(biased, GradientRun)
-    assert GradientRun.from_json(json.loads(json.dumps(biased.to_json()))) == biased
+    plain, biased = (tasks_of(relative, RELATIVE, kind)[0] for kind in kinds)
+    assert kind_of(biased).bias
+    assert TuningTask.from_json(json.loads(json.dumps(biased.to_json()))) == biased
     assert str(biased.problem) == f"{plain.problem}, with that of the bias"
-    assert biased.filling.score is None
-    assert instance(Functions, plain.filling).score is not None
+    assert "score" not in biased.functions
+    assert "score" in plain.functions
     assert problem_text(plain.problem) != problem_text(biased.problem)
     with pytest.raises(CkError, match="CK-G008"):
-        calls_of(distant, SMALL, GradientKind(bias=True))
+        tasks_of(distant, SMALL, GradientKind(bias=True))
 
 
 def test_what_has_no_gradient_or_no_score_is_not_measured() -> None:
     with pytest.raises(CkError, match="CK-G006"):
-        runs_of(capped, B=1, H=2, S=3, T=4, D=64)
-    assert runs_of(distant, **{**SMALL, "T": 0}) == []
+        gradient_tasks(capped, B=1, H=2, S=3, T=4, D=64)
+    assert gradient_tasks(distant, **{**SMALL, "T": 0}) == []
 
 
 def registered(**dims: int | str) -> tuple[Registry, AttentionGradKey]:
     """Return a registry with one kernel of gradients, in any order, and its key."""
     mine = Registry("mine")
-    (run, _) = runs_of(distant, **dims)
+    (task, _) = gradient_tasks(distant, **dims)
     one = ck.attention_pattern(
         gradient=True,
         tile=(32, 128, 64, 32, 64, 32, 32, 64, 64),
         pipeline="kr_ktr_vr_iglp",
         block_per_cu=1,
     )
-    assert mine.declare(run.problem.signature, run.filling, ARCH, one) == 1
+    assert mine.declare(task.problem.signature, task.functions, ARCH, one) == 1
     (kernel,) = mine
-    assert isinstance(kernel.key, AttentionGradKey)
+    assert kernel.key.family == "attention_backward"
     return mine, kernel.key
 
 
@@ -168,8 +171,8 @@ def test_kernels_with_the_gradient_of_a_bias_are_tuned(tmp_path: Path) -> None:
     (found,) = report.problems
     assert found.best is not None
     assert found.best.status is Status.RIGHT
-    assert isinstance(found.best.key, AttentionGradKey)
-    assert found.best.key.bias_grad
+    assert found.best.key.family == "attention_backward"
+    assert found.best.key.signature.bias_grad
     assert found.best.counters["error_ratio"] <= 1
     args = packed_arguments(relative.program.signature, dims)
     made = prepare_gradients(
@@ -180,7 +183,7 @@ def test_kernels_with_the_gradient_of_a_bias_are_tuned(tmp_path: Path) -> None:
         kind=GradientKind(bias=True),
         device=f"emu:{ARCH}",
     )
-    assert "the best of 1 measured kernels in the database" in made.selection.reason
+    assert "the best of 1 measured kernels in the database" in str(made.selection)
 
 
 @pytest.mark.usefixtures("compiler")
@@ -188,19 +191,18 @@ def test_kernels_with_the_gradient_of_a_bias_are_tuned(tmp_path: Path) -> None:
 def test_autotune_measures_on_the_device(kind: GradientKind) -> None:
     """Another order of summation leaves a part of dq for each tile of keys."""
     dims = {**RELATIVE, "T": 300}
-    (run,) = calls_of(relative, dims, kind)
-    assert isinstance(run, GradientRun)
-    one = ck.select(run.problem, arch=ARCH, strategy=Autotune(limit=1), epilogue=run.filling)
+    (task,) = tasks_of(relative, dims, kind)
+    one = ck.select(task.problem, arch=ARCH, strategy=Autotune(limit=1), functions=task.functions)
     assert "wave instructions (no time: the GPU is emulated), the least of 1 measured" in one.reason
     assert float(one.reason.split()[0]) > 1000
     costs = iter([3.0, 2.0, 5.0])
 
-    def measure(keys: Any, filling: Any, problem: Any, spec: Any) -> Costs:
-        assert problem == run.problem
+    def measure(keys: Any, functions: Any, problem: Any, spec: Any) -> Costs:
+        assert problem == task.problem
         return Costs(values=tuple(next(costs) for _ in keys), unit="µs", device="a test")
 
     few = Autotune(limit=3, measure=measure)
-    chosen = ck.select(run.problem, arch=ARCH, strategy=few, epilogue=run.filling)
+    chosen = ck.select(task.problem, arch=ARCH, strategy=few, functions=task.functions)
     assert chosen.reason == "2 µs, the least of 3 measured on a test"
     assert chosen.key != one.key
 
@@ -208,9 +210,9 @@ def test_autotune_measures_on_the_device(kind: GradientKind) -> None:
 @pytest.mark.usefixtures("emulator")
 def test_a_wrong_kernel_never_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     _, key = registered(**SMALL)
-    (run, _) = runs_of(distant, **SMALL)
+    (task, _) = gradient_tasks(distant, **SMALL)
     monkeypatch.setattr(measuring, "gradient_error_ratio", lambda *_: 1.5)
-    found = measure(run.to_json(), key.to_json(), {"CKLANG_DEVICE": f"emu:{ARCH}"})
+    found = measure(task.to_json(), key.to_json(), {"CKLANG_DEVICE": f"emu:{ARCH}"})
     assert found["status"] == "wrong"
     assert "1.5 times its bound" in found["note"]
 

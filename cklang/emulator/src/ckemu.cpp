@@ -9,6 +9,7 @@
 #include "hip_types.h"
 #include "matrix.h"
 #include "module.h"
+#include "queue.h"
 
 namespace ckemu {
 
@@ -33,19 +34,27 @@ uint64_t ckemu_stats::* counter_of(const Inst& inst) {
   }
 }
 
-/// Calls `body(inst, count)` for each instruction that the last launch executed.
+/// Calls `body(inst, count)` for each instruction that a launch executed.
 template <class Body>
-bool each_executed(Device* gpu, Body body) {
-  if (gpu == nullptr) return false;
-  const Guard guard(gpu->lock);
-  if (!gpu->last.program) return false;
-  const LastLaunch& last = gpu->last;
-  for (size_t slot = 0; slot < last.result.executed.size(); ++slot) {
-    const u64 count = last.result.executed[slot];
-    const Code* code = count != 0 ? last.program->decoded(slot) : nullptr;
+void each_executed(const PastLaunch& launch, Body body) {
+  for (size_t slot = 0; slot < launch.result.executed.size(); ++slot) {
+    const u64 count = launch.result.executed[slot];
+    const Code* code = count != 0 ? launch.program->decoded(slot) : nullptr;
     if (code != nullptr && code->inst != nullptr) body(*code->inst, count);
   }
-  return true;
+}
+
+void add_stats(const PastLaunch& launch, ::ckemu_stats& stats) {
+  each_executed(launch, [&](const Inst& inst, u64 count) {
+    stats.instructions += count;
+    stats.*counter_of(inst) += count;
+    if (inst.matrix != nullptr) stats.mfma_flops += count * matrix_flops(*inst.matrix);
+  });
+  stats.workgroups += launch.workgroups;
+  stats.waves += launch.waves;
+  stats.bytes_loaded += launch.result.bytes_loaded;
+  stats.bytes_stored += launch.result.bytes_stored;
+  stats.nanoseconds += launch.result.nanoseconds;
 }
 
 }  // namespace
@@ -57,30 +66,30 @@ CKEMU_EXPORT const char* ckemu_fault(int number) {
   return gpu != nullptr ? gpu->fault.c_str() : "";
 }
 
-CKEMU_EXPORT int ckemu_get_stats(int number, ::ckemu_stats* stats) {
+CKEMU_EXPORT int ckemu_get_stats(int number, unsigned launches, ::ckemu_stats* stats) {
   *stats = ::ckemu_stats{};
   Device* gpu = device(number);
-  const bool known = each_executed(gpu, [&](const Inst& inst, u64 count) {
-    stats->instructions += count;
-    stats->*counter_of(inst) += count;
-    if (inst.matrix != nullptr) stats->mfma_flops += count * matrix_flops(*inst.matrix);
-  });
-  if (!known) return -1;
-  const LastLaunch& last = gpu->last;
-  stats->workgroups = last.workgroups;
-  stats->waves = last.waves;
-  stats->bytes_loaded = last.result.bytes_loaded;
-  stats->bytes_stored = last.result.bytes_stored;
-  stats->nanoseconds = last.result.nanoseconds;
+  if (gpu == nullptr) return -1;
+  const Guard guard(gpu->lock);
+  if (launches == 0 || launches > gpu->past.size()) return -1;
+  for (unsigned back = 0; back < launches; ++back) add_stats(gpu->past[back], *stats);
   return 0;
 }
 
+CKEMU_EXPORT void ckemu_promise_to_wait(int promised) { promise_to_wait(promised != 0); }
+
 CKEMU_EXPORT int ckemu_fidelity(int number, void (*emit)(void*, const char*, uint64_t), void* context) {
   std::map<std::string, u64> counts;
-  if (!each_executed(device(number), [&](const Inst& inst, u64 count) {
-        counts[mnemonic(inst.op)] += count;
-        if (inst.op_y != Op::none) counts[mnemonic(inst.op_y)] += count;
-      })) return -1;
+  Device* gpu = device(number);
+  if (gpu == nullptr) return -1;
+  {
+    const Guard guard(gpu->lock);
+    if (gpu->past.empty()) return -1;
+    each_executed(gpu->past.front(), [&](const Inst& inst, u64 count) {
+      counts[mnemonic(inst.op)] += count;
+      if (inst.op_y != Op::none) counts[mnemonic(inst.op_y)] += count;
+    });
+  }
   for (const auto& [name, count] : counts) emit(context, name.c_str(), count);
   return 0;
 }
@@ -90,8 +99,10 @@ CKEMU_EXPORT void ckemu_set_numerics(int numerics) { set_numerics(static_cast<Nu
 CKEMU_EXPORT void ckemu_sanitize(unsigned checks) { ask_checks(checks); }
 
 CKEMU_EXPORT int ckemu_last_numerics(int number) {
-  const Device* gpu = device(number);
-  return gpu != nullptr && gpu->last.program ? static_cast<int>(gpu->last.result.numerics) : -1;
+  Device* gpu = device(number);
+  if (gpu == nullptr) return -1;
+  const Guard guard(gpu->lock);
+  return gpu->past.empty() ? -1 : static_cast<int>(gpu->past.front().result.numerics);
 }
 
 CKEMU_EXPORT int ckemu_get_kernel(void* handle, ::ckemu_kernel* facts) {

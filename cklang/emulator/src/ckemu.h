@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-/* The last launch of a device. Instructions are counted per wave. */
+/* The last launches of a device. Instructions are counted per wave. */
 struct ckemu_stats {
   uint64_t instructions;
   uint64_t valu, salu, mfma, lds, memory, scalar_memory;
@@ -34,8 +34,15 @@ const char* ckemu_last_error(void);
 /* The text of the fault that made `device` fail; "" if it has not. */
 const char* ckemu_fault(int device);
 
-/* 0, or -1 if there is no such device or it has launched nothing. */
-int ckemu_get_stats(int device, struct ckemu_stats* stats);
+/* The sums over the device's last `launches` launches. 0, or -1 if there is no such device, it has not launched so
+ * many, or they are more than CKEMU_PAST_LAUNCHES, which it remembers. */
+#define CKEMU_PAST_LAUNCHES 8
+int ckemu_get_stats(int device, unsigned launches, struct ckemu_stats* stats);
+
+/* The calling thread says (1) that it waits for what it enqueues from now on, as by hipStreamSynchronize, or (0) that
+ * it does not. As it runs these commands itself while it waits, no other thread is woken for them. The word holds
+ * until its next wait. */
+void ckemu_promise_to_wait(int promised);
 
 /* Calls `emit` with each distinct operation of the last launch and how often waves executed it. */
 int ckemu_fidelity(int device, void (*emit)(void* context, const char* operation, uint64_t count),

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "ckemu.h"
 #include "immortal.h"
 
 namespace ckemu {
@@ -59,6 +60,11 @@ void Device::reset() {
   const Guard guard(lock);
   fault.clear();
   __atomic_store_n(&sticky_, hipSuccess, __ATOMIC_RELEASE);
+}
+void Device::remember(PastLaunch&& launch) {
+  const Guard guard(lock);
+  past.push_front(static_cast<PastLaunch&&>(launch));
+  if (past.size() > CKEMU_PAST_LAUNCHES) past.pop_back();
 }
 
 u32 blocks_per_unit(const DeviceSpec& spec, const Kernel& kernel, u32 threads, u32 dynamic_lds) {

@@ -3,6 +3,7 @@
 // The emulated GPUs of this process: what each is, what it holds, and what its last launch did.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -28,8 +29,8 @@ struct DeviceSpec {
   u32 chiplets;
 };
 
-/// The last launch of a device, kept for ckemu_stats.
-struct LastLaunch {
+/// A finished launch of a device, kept for ckemu_stats.
+struct PastLaunch {
   Ref<Program> program;
   LaunchResult result;
   u64 workgroups = 0, waves = 0;
@@ -39,13 +40,15 @@ struct Device {
   const DeviceSpec* spec = nullptr;
   Mutex lock;  // of the two below
   Message fault;
-  LastLaunch last;
+  std::deque<PastLaunch> past;  // the last launches, the latest in front
   u64 allocated = 0;  // bytes; see memory.h
 
   /// A fault stays until the device is reset; every call that waits for the device reports it.
   hipError_t failure() const { return __atomic_load_n(&sticky_, __ATOMIC_ACQUIRE); }
   void fail(hipError_t error, const Message& message);
   void reset();
+  /// Keeps a launch that is over, and forgets the oldest.
+  void remember(PastLaunch&& launch);
 
  private:
   hipError_t sticky_ = hipSuccess;

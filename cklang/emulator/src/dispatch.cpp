@@ -192,7 +192,7 @@ void run_prepared(PreparedLaunch& prepared) {
     std::memcpy(prepared.kernarg.data() + calls->offset, &address, 8);
     work.hostcall = hostcall.get();
   }
-  LastLaunch finished;
+  PastLaunch finished;
   run_launch(work, finished.result);
   if (hostcall != nullptr) hostcall->serve();
   finished.program = prepared.program;
@@ -204,8 +204,7 @@ void run_prepared(PreparedLaunch& prepared) {
     fault.message.add("\n  %s", hostcall->complaint().c_str());
   }
   if (fault.kind != FaultKind::None) gpu.fail(error_of(fault.kind), fault.message);
-  const Guard guard(gpu.lock);
-  gpu.last = static_cast<LastLaunch&&>(finished);
+  gpu.remember(static_cast<PastLaunch&&>(finished));
 }
 
 }  // namespace ckemu

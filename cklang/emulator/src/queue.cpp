@@ -17,6 +17,8 @@ constexpr u32 kMostThreads = 64;
 
 int g_host_work = 0;
 
+thread_local bool t_waits_soon = false;
+
 }  // namespace
 
 Queue::Queue(Device& gpu, bool blocks, u32 its_flags, int its_priority)
@@ -53,7 +55,7 @@ class Machine {
     queue->commands_.push_back(static_cast<Command&&>(command));
     ++queue->enqueued_;
     if (queue->commands_.size() == 1 && !queue->running_) busy_.push_back(queue);
-    call_for_help();
+    if (!t_waits_soon) call_for_help();  // waking a thread takes longer than all else that a launch does
     return {queue, queue->enqueued_};
   }
   Point now(const Ref<Queue>& queue) {
@@ -64,7 +66,15 @@ class Machine {
     const Guard guard(lock_);
     return over(point);
   }
+  void promise_to_wait(bool promised) {
+    const bool broken = t_waits_soon && !promised;
+    t_waits_soon = promised;
+    if (!broken) return;
+    const Guard guard(lock_);
+    call_for_help();
+  }
   void await(const Point& point) {
+    t_waits_soon = false;
     const Guard guard(lock_);
     while (!over(point)) {
       const Ref<Queue> next = towards(point.queue);
@@ -209,6 +219,7 @@ Ref<Queue> open_queue(Device& gpu, bool blocking, u32 flags, int priority) {
 void close_queue(const Ref<Queue>& queue) { machine().close(queue); }
 Ref<Queue> null_queue(Device& gpu) { return machine().null(gpu); }
 Point enqueue(const Ref<Queue>& queue, Command&& command) { return machine().add(queue, static_cast<Command&&>(command)); }
+void promise_to_wait(bool promised) { machine().promise_to_wait(promised); }
 Point point_of(const Ref<Queue>& queue) { return machine().now(queue); }
 bool reached(const Point& point) { return machine().reached(point); }
 void await(const Point& point) { machine().await(point); }

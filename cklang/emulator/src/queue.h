@@ -62,6 +62,9 @@ Ref<Queue> null_queue(Device& gpu);
 
 /// Appends a command, after what the rules of the null stream put before it; the point at which it is done.
 Point enqueue(const Ref<Queue>& queue, Command&& command);
+/// The calling thread says that it waits for what it enqueues from now on, or no longer says so. It runs these
+/// commands itself while it waits, so no thread is woken for them; the word holds until its next wait.
+void promise_to_wait(bool promised);
 /// Where `queue` is now: all that was enqueued so far.
 Point point_of(const Ref<Queue>& queue);
 bool reached(const Point& point);

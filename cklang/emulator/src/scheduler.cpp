@@ -149,13 +149,15 @@ void enter(void* scheduler) { static_cast<Scheduler*>(scheduler)->work(); }
 }  // namespace
 
 void run_launch(const Launch& launch, LaunchResult& result) {
-  install_signal_handlers();
   const u64 start = now();
+  install_signal_handlers();
   result = LaunchResult{};
   result.executed.resize(launch.program->dwords());
-  Scheduler scheduler(launch, result);
-  run_shared(enter, &scheduler, std::min<u64>(worker_count(), launch.total()) - 1);
-  scheduler.finish();
+  {
+    Scheduler scheduler(launch, result);
+    run_shared(enter, &scheduler, std::min<u64>(worker_count(), launch.total()) - 1);
+    scheduler.finish();
+  }
   result.nanoseconds = now() - start;
   result.numerics = launch.numerics;
 }

@@ -15,13 +15,14 @@ from cklang.device.resources import Resources
 from cklang.errors import CkUnsupportedError
 from cklang.families.attention import trload_rules
 from cklang.families.attention.cost import attention_estimate, attention_table
+from cklang.families.attention.fuse import MAKERS
 from cklang.families.attention.host import AttentionProblem, AttentionShim
 from cklang.families.attention.index_arrays import HostLists, host_lists
 from cklang.families.attention.key import AttentionAlgorithm, AttentionKey, AttentionSignature
 from cklang.families.attention.launch import request_of, values_of
 from cklang.families.attention.lower import lower_attention
 from cklang.families.attention.plan import FusedAttention
-from cklang.families.attention.problem import AttentionCase, case_of
+from cklang.families.attention.problem import PARTS, AttentionCase, case_of
 from cklang.families.attention.profiles import profile_algorithms
 from cklang.families.attention.ranking import attention_times, shape_of
 from cklang.families.attention.rules import RULES
@@ -76,6 +77,7 @@ class Attention(Family[AttentionSignature, AttentionAlgorithm, AttentionCase]):
     signature = AttentionSignature
     algorithm = AttentionAlgorithm
     want: ClassVar[str] = "a cklang.AttentionAlgorithm for an op with an attention"
+    makers = MAKERS
     rules: RuleSet = RULES
     grid = GRID
     gain: ClassVar[float] = WORTH
@@ -148,8 +150,10 @@ class Attention(Family[AttentionSignature, AttentionAlgorithm, AttentionCase]):
         constants = constants_of(kernel, planning)
         case = selection.problem
         stage = attention_stage(case, selection.key, selection.functions, constants)
-        yield Launches(selection=selection, main=stage)
-        if case.signature.split:
+        is_split = case.signature.split
+        note = f"keys       {self.variant_words(case)}" if is_split else ""
+        yield Launches(selection=selection, main=stage, note=note)
+        if is_split:
             functions = case.functions.only("output")
             key = combine_key(
                 planning.spec.name,
@@ -163,6 +167,7 @@ class Attention(Family[AttentionSignature, AttentionAlgorithm, AttentionCase]):
             yield Launches(
                 selection=planning.fixed(key, combined, functions, reason),
                 main=attention_stage(combined, key, functions, constants),
+                note=note,
             )
 
     def host_check(
@@ -181,6 +186,12 @@ class Attention(Family[AttentionSignature, AttentionAlgorithm, AttentionCase]):
         tile, warps, warp_tile = ("x".join(map(str, t)) for t in (a.tile, a.warps, a.warp_tile))
         words = f"tile {tile}, warps {warps}, warp tile {warp_tile}, {a.pipeline.value}"
         return f"{words}, vectors of {a.vector}"
+
+    def candidate_words(self, algorithm: AttentionAlgorithm) -> str:
+        """Return tile, pipeline and pads."""
+        a = algorithm
+        pads = "".join("t" if pad else "f" for pad in (a.pad_q, a.pad_k, a.pad_d, a.pad_dv))
+        return f"{'x'.join(map(str, a.tile))} {a.pipeline.value} {pads}"
 
     def operands(self, problem: AttentionCase, key: AttentionKey, functions: Functions) -> Operands:
         """Return tensors of small numbers, whole sequences, the first page."""
@@ -211,20 +222,19 @@ def attention_stage(
     """
     values = values_of(case)
     used = {name: number for name, number in constants.items() if name in values}
+    splits = key.family == "attention" and case.signature.split
+    written = (*PARTS, "random") if splits else ("o", "lse", "random")
     return Stage(
         key=key,
         functions=functions,
         problem=case,
         shim=AttentionShim,
         values=values,
-        written=frozenset(case.values[name] for name in _WRITTEN if name in case.values),
+        written=frozenset(case.values[name] for name in written if name in case.values),
         request=partial(_request, case, values),
         temporaries=case.part_bytes,
         constants=used,
     )
-
-
-_WRITTEN = ("o", "lse", "partial_o", "partial_lse", "random")
 
 
 def _request(

@@ -1,30 +1,39 @@
 # SPDX-License-Identifier: MIT
-"""Make the kernel of a function that is an attention.
+"""Make the kernel of an attention.
 
-The kernel reads parameters, or transposes of them, and writes o, or what is computed of it element
-by element (:mod:`cklang.families.attention.fuse_output`); lse comes from the same kernel. What is
-computed before is not fused: an op of its own does that.
+The kernel reads what is stored, or transposes of it, and writes o, or what is computed of it
+element by element (:mod:`cklang.families.attention.fuse_output`); lse comes from the same kernel.
+What is computed of q, k or v before is not fused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from cklang.errors import error
-from cklang.families.attention.fuse_output import Output, output_of
+from cklang.errors import CkError, error
+from cklang.families.attention.fuse_output import INDICES, OutputRegion
 from cklang.families.attention.masks import split_mask
 from cklang.families.attention.plan import FusedAttention
 from cklang.families.attention.variants import cap_of, is_identity, variant_of
-from cklang.fusion.graph import build_graph
-from cklang.fusion.plan import Plan, View
-from cklang.fusion.sites import ints
-from cklang.ir.attention import LENGTHS, MIN_QUERIES, PAGE_STARTS, PAGES, SEEDS, STARTS
+from cklang.fusion.flow import Flow
+from cklang.fusion.kernel import Epilogue, KernelMaker, Maker
+from cklang.fusion.plan import View
+from cklang.fusion.sites import identity
+from cklang.ir.attention import (
+    LENGTHS,
+    MIN_QUERIES,
+    PAGE_STARTS,
+    PAGES,
+    READ_LIMIT,
+    SEEDS,
+    STARTS,
+)
 from cklang.ir.nodes import Function, Operation, Value
-from cklang.ir.ops import OPS, Kind
 from cklang.source import Span
 from cklang.types import DType, TensorType, bf16, f16, f32
+from cklang.types import Kind as NumberKind
 
-__all__ = ["is_attention", "plan_attention"]
+__all__ = ["MAKERS", "fuse", "operand_name"]
 
 _NAMES = {
     "none": "the score is used as it is",
@@ -42,34 +51,64 @@ _LARGEST_CAPS = {f16: 64.0, bf16: 512.0}
 sixteenth of what the rounding of weights to the type of v adds."""
 
 
-def is_attention(function: Function) -> bool:
-    """Tell whether an attention is in the function."""
-    return any(OPS[operation.op].kind is Kind.ATTENTION for operation in function.body)
+def fuse(maker: KernelMaker, walk: Epilogue) -> FusedAttention | None:
+    """Return the kernel of a root whose anchor is an attention or its lse.
 
-
-def plan_attention(function: Function) -> Plan:
-    """Return the kernel of a verified function with an attention in it.
+    One kernel gives both where both are roots: the one of o; then the root of lse has none.
 
     Raises:
-        CkUnsupportedError: X015, there are several attentions or another product beside one; X016,
-            an operand that no kernel makes; X017, something is computed after it; X018, a dtype
-            that functions cannot read.
+        CkUnsupportedError: X004, X018, its functions read too much or what they cannot; X017, what
+            follows o is no float of its shape that is computed element by element; X005, q, k or v
+            is broadcast.
     """
-    anchor, lse = _anchors(function)
-    o = _stored(function, anchor, lse)
-    operands = _operands(function, anchor)
+    flow, anchor = maker.flow, walk.anchor
+    twins = _twins(flow, walk.colour)
+    lse = twins.get("attention_lse")
+    own = [root for root in maker.roots if flow.colour(root) == twins.get("attention")]
+    if anchor.op == "attention_lse":
+        if walk.root != walk.colour:
+            raise _refusal(flow, walk.root)
+        _note_operands(maker, walk.colour)
+        walk.note_store()
+        if own:
+            return None
+    elif lse not in maker.roots or walk.root != min(own):
+        lse = None
+    return _kernel(maker, walk, None if lse is None else flow.value(lse))
+
+
+def _twins(flow: Flow, anchor: int) -> dict[str, int]:
+    """Return the nodes of an attention and of its lse, by op: those of equal operands and attrs."""
+    operation = flow.expect_operation(anchor)
+    same = (operation.operands, operation.attrs)
+    return {
+        flow.expect_operation(node).op: node
+        for node in flow.graph
+        if flow.is_anchor(node)
+        and (flow.expect_operation(node).operands, flow.expect_operation(node).attrs) == same
+    }
+
+
+def _kernel(maker: KernelMaker, walk: Epilogue, lse: Value | None) -> FusedAttention:
+    flow, anchor = maker.flow, walk.anchor
     roles = anchor.attr("roles")
     if not isinstance(roles, tuple):
         raise error("Z002", what="attention without roles passes its rules")
+    views = _note_operands(maker, walk.colour)
     by_role: dict[str, list[Value]] = {str(role): [] for role in roles}
-    for value, role in zip(anchor.operands, roles, strict=True):
-        by_role[str(role)].append(value)
-    q, k, v = (operands[value.name] for value in anchor.operands[:3])
-    own = tuple(by_role.get("read", ()))
-    starts = tuple(by_role[name][0] for name in STARTS if name in by_role)
-    _check_reads(anchor, own, operands)
-    output = output_of(function, anchor, o, own) if o in function.results else Output.none(own)
-    score, mask, scale, dropout = (_attr(anchor, n) for n in ("score", "mask", "scale", "dropout"))
+    for view, role in zip(views, roles, strict=True):
+        by_role[str(role)].append(view.value)
+    q, k, v = views[:3]
+    region = walk.region
+    if not isinstance(region, OutputRegion):
+        raise error("Z002", what="what follows an attention is written as another region")
+    if anchor.op == "attention":
+        o, output = flow.value(walk.root), _output(flow, walk)
+    else:
+        shape = (*anchor.operands[0].type.shape[:-1], anchor.operands[2].type.shape[-1])
+        o, output = Value(name=f"{lse}_o"[1:], type=TensorType(dtype=f32, shape=shape)), None
+    _check_reads(anchor, region.tensors, views, roles)
+    score, mask, scale, dropout = (anchor.attr(n) for n in ("score", "mask", "scale", "dropout"))
     if not isinstance(score, Function) or not isinstance(mask, Function):
         raise error("Z002", what="attention without regions passes its rules")
     window, rest = split_mask(mask)
@@ -77,39 +116,108 @@ def plan_attention(function: Function) -> Plan:
     plain = is_identity(score) and (scale == "auto" or _is_above_0(scale))
     seeds = [by_role[name][0] for name in SEEDS if name in by_role]
     least = next(iter(by_role.get(MIN_QUERIES[0], ())), None)
+    body = () if output is None else output.body
     kernel = FusedAttention(
-        name=function.name,
+        name=flow.function.name,
         q=q,
         k=k,
         v=v,
         seed=seeds[0] if seeds else None,
         offset=seeds[1] if seeds else None,
-        constants=_constants(function, seeds if least is None else [*seeds, least]),
-        starts=starts,
+        constants=_constants(flow.function, seeds if least is None else [*seeds, least]),
+        starts=tuple(by_role[name][0] for name in STARTS if name in by_role),
         lengths=next(iter(by_role.get(LENGTHS[0], ())), None),
         pages=next(iter(by_role.get(PAGES[0], ())), None),
         page_starts=next(iter(by_role.get(PAGE_STARTS[0], ())), None),
         min_queries=least,
-        reads=output.reads,
+        reads=tuple(region.tensors),
         score=None if plain else score,
         mask=rest,
-        output=output.function,
+        output=output,
         window=window,
         scale=scale if isinstance(scale, str) else float(str(scale)),
         dropout=float(str(dropout)),
         o=o,
-        lse=None if lse is None else lse.result,
+        lse=lse,
         variant=variant_of(score),
         soft_cap=cap,
-        spans=_spans([anchor, *score.body, *mask.body, *output.body]),
+        spans=_spans([anchor, *score.body, *mask.body, *body]),
     )
-    return Plan(
-        function=function,
-        kernels=(kernel,),
-        decisions=(),
-        notes=_notes(kernel),
-        graph=build_graph(function),
-    )
+    maker.notes += _notes(kernel)
+    return kernel
+
+
+def _output(flow: Flow, walk: Epilogue) -> Function | None:
+    """Return the function of what is stored of o; None if that is o itself, rounded.
+
+    Raises:
+        CkUnsupportedError: X017, X004.
+    """
+    root = flow.value(walk.root)
+    rank = root.type.rank
+    is_float = root.type.dtype.kind is NumberKind.FLOAT
+    if not is_float or rank not in INDICES or flow.orientation(walk.root) != identity(rank):
+        raise _refusal(flow, walk.root)
+    function = walk.run()
+    region = walk.region
+    tensors = region.tensors if isinstance(region, OutputRegion) else []
+    if len(tensors) > READ_LIMIT:
+        raise error(
+            "X004",
+            at=walk.anchor.span,
+            what=f"the kernel of {walk.anchor.result}",
+            count=len(tensors),
+            limit=READ_LIMIT,
+            reads=", ".join(map(str, tensors)),
+        )
+    return function if function.body else None
+
+
+def _refusal(flow: Flow, node: int) -> CkError:
+    operation = flow.operation(node)
+    name, at = ("a parameter", flow.function.span)
+    if operation is not None:
+        name, at = operation.op, operation.span or at
+    return error("X017", at=at, op=name)
+
+
+def _note_operands(maker: KernelMaker, anchor: int) -> list[View]:
+    """Return the view that each operand is of a stored value or constant; note the way to it.
+
+    Raises:
+        CkUnsupportedError: X005, an operand repeats along an axis.
+    """
+    flow = maker.flow
+    operation = flow.expect_operation(anchor)
+    views = []
+    for index, operand in enumerate(operation.operands):
+        value, axes = maker.stored(anchor, index)
+        if None in axes:
+            name = operand_name(operation, index)
+            at = operation.span
+            raise error("X005", at=at, operand=name, anchor=operation.op, op="broadcast")
+        # Packed rows [N, H, D] are one batch of heads and rows.
+        if index < _TENSORS and operand.type.rank == 3:
+            row, head, element = axes
+            axes = (None, head, row, element)
+        views.append(View(value=value, perm=axes))
+    return views
+
+
+_TENSORS = 3
+"""q, k and v are the first operands."""
+
+
+def operand_name(anchor: Operation, index: int) -> str:
+    """Return how messages call an operand of an attention."""
+    roles = anchor.attr("roles")
+    role = str(roles[index]) if isinstance(roles, tuple) else str(index)
+    return f"what a score or mask reads, {anchor.operands[index]}," if role == "read" else role
+
+
+_MAKER = Maker(make=fuse, region=OutputRegion, operand=operand_name, constants=True)
+MAKERS: Mapping[str, Maker] = dict.fromkeys(("attention", "attention_lse"), _MAKER)
+"""How kernels of attention are made."""
 
 
 def _own_cap(score: Function, dtype: DType, scale: object) -> float:
@@ -125,72 +233,14 @@ def _is_above_0(scale: object) -> bool:
     return isinstance(scale, float) and scale > 0
 
 
-def _attr(operation: Operation, name: str) -> object:
-    return operation.attr(name)
-
-
-def _anchors(function: Function) -> tuple[Operation, Operation | None]:
-    """Return the attention and its lse, which must be of the same operands."""
-    found = [each for each in function.body if OPS[each.op].kind is Kind.ATTENTION]
-    first, *others = found
-    products = [each for each in function.body if OPS[each.op].kind is Kind.ANCHOR]
-    same = all((each.operands, each.attrs) == (first.operands, first.attrs) for each in others)
-    if products or not same:
-        at = products[0] if products else others[-1]
-        raise error("X015", at=at.span, op=at.op)
-    by_name = {each.op: each for each in found}
-    return by_name.get("attention", first), by_name.get("attention_lse")
-
-
-def _stored(function: Function, anchor: Operation, lse: Operation | None) -> Value:
-    """Return the value that the kernel stores as o: the one result that is not lse.
-
-    Raises:
-        CkUnsupportedError: X017, there are several, or it does not depend on o.
-    """
-    others = [each for each in function.results if lse is None or each != lse.result]
-    again = len(set(function.results)) < len(function.results)
-    if len(others) > 1 or again or (others and anchor.op != "attention"):
-        last = function.definitions().get(function.results[-1].name)
-        name, at = ("a parameter", function.span) if last is None else (last.op, last.span)
-        raise error("X017", at=at, op=name)
-    if others:
-        return others[0]
-    if anchor.op == "attention":
-        return anchor.result
-    q, v = anchor.operands[0], anchor.operands[2]
-    shape = (*q.type.shape[:-1], v.type.shape[-1])
-    return Value(name="o", type=TensorType(dtype=f32, shape=shape))
-
-
-def _operands(function: Function, anchor: Operation) -> dict[str, View]:
-    """Return the view that each operand is of a parameter or constant."""
-    definitions = function.definitions()
-    found = {}
-    for operand in anchor.operands:
-        stored, axes = operand, tuple(range(operand.type.rank))
-        made = definitions.get(stored.name)
-        while made is not None and made.op == "transpose":
-            perm = ints(made, "perm")
-            stored, axes = made.operands[0], tuple(perm[axis] for axis in axes)
-            made = definitions.get(stored.name)
-        if made is not None and made.op != "constant":
-            raise error("X016", at=made.span or anchor.span, op=made.op, operand=operand)
-        found[operand.name] = View(value=stored, perm=axes)
-    # Packed rows [N, H, D] are one batch of heads and rows.
-    for operand in anchor.operands[:3]:
-        held = found[operand.name]
-        if len(held.perm) == 3:
-            row, head, element = held.perm
-            found[operand.name] = View(value=held.value, perm=(None, head, row, element))
-    return found
-
-
-def _check_reads(anchor: Operation, reads: Sequence[Value], views: dict[str, View]) -> None:
-    for value in reads:
-        stored = views[value.name]
-        if stored.perm != tuple(range(value.type.rank)):
-            raise error("X016", at=anchor.span, op="transpose", operand=value)
+def _check_reads(
+    anchor: Operation, tensors: Sequence[Value], views: Sequence[View], roles: Sequence[object]
+) -> None:
+    for view, role in zip(views, roles, strict=True):
+        if role == "read" and view.perm != identity(view.value.type.rank):
+            at, op = anchor.span, "transpose"
+            raise error("X005", at=at, operand=view.value, anchor=anchor.op, op=op)
+    for value in tensors:
         if value.type.dtype.encoding:
             raise error("X018", at=anchor.span, operand=value, dtype=value.type.dtype)
 

@@ -11,8 +11,7 @@ from typing import ClassVar
 from cklang.families.attention.masks import WindowMask
 from cklang.fusion.functions import Functions
 from cklang.fusion.plan import View
-from cklang.ir.nodes import Function, Value
-from cklang.ir.printer import print_function
+from cklang.ir.nodes import Function, Value, print_function
 from cklang.source import Span
 
 __all__ = ["FusedAttention", "region_hash"]
@@ -73,6 +72,10 @@ class FusedAttention:
         score = None if self.soft_cap else self.score
         return Functions(score=score, mask=self.mask, output=self.output)
 
+    def renamed(self, name: str) -> FusedAttention:
+        """Return the same kernel with another name."""
+        return replace(self, name=name)
+
     @property
     def results(self) -> tuple[Value, ...]:
         """The values that it writes."""
@@ -85,12 +88,13 @@ class FusedAttention:
 
     @property
     def inputs(self) -> tuple[Value, ...]:
-        """The values that it reads, each once."""
+        """The values that it reads, each once; its constants are none of them."""
         numbers = (
             *(self.seed, self.offset, self.lengths, self.pages, self.page_starts),
             self.min_queries,
         )
-        seeds = [value for value in numbers if value is not None]
+        constants = {name for name, _ in self.constants}
+        seeds = [value for value in numbers if value is not None and value.name not in constants]
         values = (self.q.value, self.k.value, self.v.value, *seeds, *self.starts, *self.reads)
         return tuple(dict.fromkeys(values))
 

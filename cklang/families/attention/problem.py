@@ -79,6 +79,7 @@ class AttentionCase:
         return (
             f"attention of {p.batch} x {heads}, {p.seqlen_q} queries, {p.seqlen_k} keys, "
             f"head sizes {p.hdim_q} and {p.hdim_v}, {s.dtype} to {s.dtype_o}"
+            + (f", in {p.splits} splits" if p.splits > 1 else "")
         )
 
     def split(self, count: int) -> AttentionCase:

@@ -20,6 +20,7 @@ from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import Functions
+from cklang.fusion.kernel import CONVOLUTION_MAKERS
 from cklang.fusion.plan import FusedConv
 
 __all__ = ["CONV", "Conv"]
@@ -33,6 +34,7 @@ class Conv(ProductFamily[ConvProblem]):
     """Convolutions, with copies around a kernel where memory has the channels elsewhere."""
 
     name = "conv"
+    makers = CONVOLUTION_MAKERS
     rules: RuleSet = rules.RULES
 
     def stage(

@@ -468,7 +468,7 @@ def conv_problem(
     Raises:
         CkValueError: F067, the numbers make no convolution; K002, a direction that does not exist.
     """
-    from cklang.frontend.convolution import read_call
+    from cklang.frontend.ops.convolution import read_call
 
     if direction not in _KINDS:
         raise error("K002", what="direction", want=", ".join(_KINDS), got=direction)

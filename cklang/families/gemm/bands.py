@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Products whose operands span more than a buffer descriptor counts, cut into bands of E.
+"""Products whose operands span more than a buffer descriptor counts, cut into bands.
 
-A band is some rows and columns of E with the parts of A, B and every epilogue operand that belong
-to them: a product of its own, whose addresses are those of the product moved by a number of bytes.
-Bands run one after the other on one stream and share a workspace.
+A band is some rows and columns of E and a part of K, with the parts of A, B and every epilogue
+operand that belong to them: a product of its own, whose addresses are those of the product moved by
+a number of bytes. Bands run one after the other on one stream and share a workspace. Those of the
+same rows and columns and different parts of K come one after the other: ``k_bands.py`` makes a
+chain of them, in which each adds its sums to those before.
 """
 
 from __future__ import annotations
@@ -11,14 +13,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
-from typing import Any, TypeVar
+from itertools import islice, product
+from typing import Any
 
 from cklang.families.gemm.key import Layout
 from cklang.families.gemm.problem import Array, ComputedMatrix, Matrix, Problem, ScaleAccess
-from cklang.widths import BUFFER_BYTES
+from cklang.fusion.plan import MAX_READS
+from cklang.types import f32
+from cklang.widths import BUFFER_BYTES, PACKED_ROW
 
-__all__ = ["MOST_BYTES", "WHOLE", "Band", "bands_of", "most_bytes"]
+__all__ = ["MOST_BYTES", "WHOLE", "Band", "Extents", "bands_of", "most_bytes", "why_k_is_whole"]
 
 MOST_BYTES = BUFFER_BYTES
 """Every operand of a product spans fewer bytes: buffer instructions take 32-bit byte offsets, of
@@ -28,11 +32,15 @@ _GRAIN = 1024
 """Bands are multiples of the largest power of two up to this: whole tiles and whole vectors."""
 _ALIGNED = 4
 """Alignments of addresses are known up to so many bytes."""
+_SPARSE_GRAIN = 4
+"""Elements along K of which a sparse A has two."""
 
-Extents = tuple[int, int]
-"""Rows and columns of E."""
+Extents = tuple[int, int, int]
+"""Rows and columns of E, and K."""
 Accessed = Array | ScaleAccess
-AnyNumber = TypeVar("AnyNumber", int, bool)
+
+_AXES = (0, 1, 2)
+_K = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,16 +48,36 @@ class Band:
     """One of the products that a product is cut into."""
 
     index: int = 0
-    count: int = 1
-    largest: Extents = (0, 0)
-    """Rows and columns of the largest band; (0, 0) if the product is not cut."""
+    counts: Extents = (1, 1, 1)
+    """How many bands there are along the rows, the columns and K."""
+    largest: Extents = (0, 0, 0)
+    """Rows, columns and K of the largest band; zeros if the product is not cut."""
     moves: tuple[int, ...] = ()
     """For each input of the problem: bytes from its address to the band's part."""
+    temporary: tuple[str, int] | None = None
+    """Name and bytes of the memory that the call holds for partial sums."""
+
+    @property
+    def count(self) -> int:
+        """How many bands there are."""
+        return math.prod(self.counts)
+
+    @property
+    def place(self) -> Extents:
+        """Which band it is along the rows, the columns and K, from 0; those along K run first."""
+        rest, k = divmod(self.index, self.counts[_K])
+        rows, columns = divmod(rest, self.counts[1])
+        return rows, columns, k
 
     def __str__(self) -> str:
-        rows, columns = self.largest
+        rows, columns, k = self.largest
+        along = f"{self.counts[0]} along the rows, {self.counts[1]} along the columns"
+        size = f"{rows} rows and {columns} columns"
+        if self.counts[_K] > 1:
+            along += f", {self.counts[_K]} along K, whose sums the launches add up"
+            size = f"{rows} rows, {columns} columns and {k} of K"
         return (
-            f"{self.count} bands of up to {rows} rows and {columns} columns, each operand of which "
+            f"{self.count} bands of up to {size} ({along}), each operand of which "
             f"spans fewer than {most_bytes()} bytes"
         )
 
@@ -63,54 +91,68 @@ def most_bytes() -> int:
     return MOST_BYTES
 
 
+def why_k_is_whole(problem: Problem) -> str | None:
+    """Return why a product cannot be cut along K, or None if it can."""
+    if problem.grouped:
+        return "launches of a group run in no order along K"
+    if len(problem.d) >= MAX_READS:
+        return f"the epilogue reads {len(problem.d)} operands, and partial sums would be one more"
+    return None
+
+
 def bands_of(problem: Problem) -> Iterator[tuple[Problem, Band]]:
     """Yield the products that ``problem`` is cut into, in the order in which they run.
 
-    It is the problem itself if all its operands are short enough, and if no cut makes them so: a
-    row or column that alone is too long, or a matrix that is too long along K. Then the rule
-    ``operand-size`` refuses it.
+    It is the problem itself if all its operands are short enough, and if no cut makes them so.
+    Then the rule ``operand-size`` refuses it.
     """
     reaches = _reaches(problem)
     largest = _largest(problem, reaches)
     if largest is None:
         yield problem, WHOLE
         return
-    rows, columns = largest
-    corners = [(m, n) for m in range(0, problem.m, rows) for n in range(0, problem.n, columns)]
-    for index, (m, n) in enumerate(corners):
-        extents = min(rows, problem.m - m), min(columns, problem.n - n)
-        moves = tuple(reach.bytes * reach.place(m, n) for reach in reaches)
+    whole = (problem.m, problem.n, problem.k)
+    # A sum over no element is a band too.
+    starts = [range(0, max(e, 1), max(step, 1)) for e, step in zip(whole, largest, strict=True)]
+    counts = len(starts[0]), len(starts[1]), len(starts[2])
+    for index, (m, n, k) in enumerate(product(*starts)):
+        rows, columns, depth = largest
+        extents = min(rows, problem.m - m), min(columns, problem.n - n), min(depth, problem.k - k)
+        moves = tuple(reach.move(m, n, k) for reach in reaches)
         part = _part(problem, reaches, extents, moves)
-        yield part, Band(index=index, count=len(corners), largest=largest, moves=moves)
+        yield part, Band(index=index, counts=counts, largest=largest, moves=moves)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reach:
-    """How far an operand goes with the rows and columns of E, in elements."""
+    """How far an operand goes with the rows and columns of E and with K, in elements."""
 
     steps: Extents
-    """From one block of rows, or of columns, to the next."""
-    rest: int
-    """What one row and column spans."""
-    bytes: int
+    """From one block of rows, of columns, or of K, to the next."""
+    bits: int
     """Of an element."""
-    blocks: Extents = (1, 1)
-    """Rows and columns that share an element; more than one for scales."""
-    fixed: tuple[bool, bool] = (False, False)
-    """Whether a part of the rows, or of the columns, cannot be told by an address."""
+    blocks: Extents = (1, 1, 1)
+    """Rows, columns and elements along K that share a step."""
+    rest: int = 1
+    """What one block spans."""
+
+    @property
+    def bytes(self) -> int:
+        """As a span counts them: those of an element, one of a packed element."""
+        return max(self.bits // 8, 1)
 
     def along(self, axis: int, extent: int) -> int:
-        """Return the elements between the first and the last of ``extent`` rows or columns."""
-        return (-(-extent // self.blocks[axis]) - 1) * self.steps[axis]
+        """Return the elements between the first and the last of an extent of ``axis``."""
+        return max(-(-extent // self.blocks[axis]) - 1, 0) * self.steps[axis]
 
     def span(self, extents: Sequence[int]) -> int:
         """Return the elements from the first to the last, gaps included."""
         return self.rest + sum(self.along(axis, extent) for axis, extent in enumerate(extents))
 
-    def place(self, *corner: int) -> int:
-        """Return the elements from the first one to that of row and column ``corner``."""
-        pairs = zip(corner, self.blocks, self.steps, strict=True)
-        return sum(at // block * step for at, block, step in pairs)
+    def move(self, *corner: int) -> int:
+        """Return the bytes from the first element to that of row, column and K ``corner``."""
+        places = zip(corner, self.blocks, self.steps, strict=True)
+        return sum(at // block * step for at, block, step in places) * self.bits // 8
 
     def is_far(self, extents: Sequence[int]) -> bool:
         """Whether it spans more than one product may touch."""
@@ -119,94 +161,118 @@ class _Reach:
 
 def _reaches(problem: Problem) -> list[_Reach]:
     """Return the reach of each input of a problem."""
-    a, b, k = problem.a, problem.b, problem.k
-    reaches = [_of_side(each, a, 0, k) for each in a.arrays]
-    reaches += [_of_side(each, b, 1, k) for each in b.arrays]
+    reaches = [_of_side(each, problem.a, 0) for each in problem.a.arrays]
+    reaches += [_of_side(each, problem.b, 1) for each in problem.b.arrays]
     e = problem.e
-    reaches.append(_Reach(steps=(e.stride, 1), rest=1, bytes=e.dtype.bytes))
-    reaches += [
-        _Reach(steps=(d.stride_m, d.stride_n), rest=1, bytes=d.dtype.bytes) for d in problem.d
-    ]
+    reaches.append(_Reach(steps=(e.stride, 1, 0), bits=e.dtype.bits))
+    reaches += [_Reach(steps=(d.stride_m, d.stride_n, 0), bits=d.dtype.bits) for d in problem.d]
     for axis, scale in enumerate((problem.scale_a, problem.scale_b)):
         if scale is not None:
-            reaches.append(_of_scale(scale, axis, (problem.m, problem.n)[axis]))
+            block, block_k = scale.block
+            steps, blocks = _on(axis, scale.stride, scale.stride_k), _on(axis, block, block_k, 1)
+            reaches.append(_Reach(steps=steps, bits=scale.dtype.bits, blocks=blocks))
     return reaches
 
 
-def _of_side(each: Array, side: Matrix | ComputedMatrix, axis: int, k: int) -> _Reach:
+def _of_side(each: Array, side: Matrix | ComputedMatrix, axis: int) -> _Reach:
     """Return the reach of what lies in memory of A (its rows are axis 0) or of B (1)."""
-    if each.dtype.packed or side.prepared is not None:
-        return _Reach(steps=(0, 0), rest=each.span, bytes=each.dtype.bytes, fixed=_only(axis, True))
+    bits = each.dtype.bits
     if isinstance(each, Matrix):
         outer, inner = each.stride, 1
     else:
         outer, inner = each.stride_m, each.stride_n
+    if side.prepared is not None:
+        order = side.prepared
+        tile = order.n * order.k
+        steps, blocks = _on(axis, outer, tile), _on(axis, order.n, order.k, 1)
+        return _Reach(steps=steps, bits=bits, blocks=blocks, rest=tile)
+    if each.dtype.packed:
+        steps, blocks = _on(axis, outer, PACKED_ROW), _on(axis, 1, PACKED_ROW, 1)
+        return _Reach(steps=steps, bits=bits, blocks=blocks, rest=PACKED_ROW)
     k_is_inner = (side.layout is Layout.ROW) == (axis == 0)
     step, along_k = (outer, inner) if k_is_inner else (inner, outer)
-    rest = 1 + max(k - 1, 0) * along_k
-    return _Reach(steps=_only(axis, step), rest=rest, bytes=each.dtype.bytes)
+    return _Reach(steps=_on(axis, step, along_k), bits=bits)
 
 
-def _of_scale(scale: ScaleAccess, axis: int, extent: int) -> _Reach:
-    block = scale.block[0]
-    rest = scale.span - (-(-extent // block) - 1) * scale.stride
-    blocks = (block, 1) if axis == 0 else (1, block)
-    return _Reach(
-        steps=_only(axis, scale.stride), rest=rest, bytes=scale.dtype.bytes, blocks=blocks
-    )
-
-
-def _only(axis: int, value: AnyNumber) -> tuple[AnyNumber, AnyNumber]:
-    """Return a pair with ``value`` at ``axis`` and nothing at the other."""
-    nothing = type(value)()
-    return (value, nothing) if axis == 0 else (nothing, value)
+def _on(axis: int, value: int, along_k: int, other: int = 0) -> Extents:
+    """Return ``value`` for rows (axis 0) or columns (1), ``other`` for the other of them."""
+    return (value, other, along_k) if axis == 0 else (other, value, along_k)
 
 
 def _largest(problem: Problem, reaches: Sequence[_Reach]) -> Extents | None:
     """Return the extents of the largest band; None if one product does, or if no cut does."""
-    extents = [problem.m, problem.n]
-    if not any(reach.is_far(extents) for reach in reaches):
+    whole = (problem.m, problem.n, problem.k)
+    if not any(reach.is_far(whole) for reach in reaches):
         return None
-    grains = [math.lcm(*(reach.blocks[axis] for reach in reaches)) for axis in (0, 1)]
-    fixed = [any(reach.fixed[axis] for reach in reaches) for axis in (0, 1)]
+    grains = [math.lcm(*(reach.blocks[axis] for reach in reaches)) for axis in _AXES]
+    grains[_K] = math.lcm(grains[_K], _SPARSE_GRAIN if problem.sparse else 1)
+    axes = _AXES if why_k_is_whole(problem) is None else _AXES[:_K]
+    largest = _cut(whole, reaches, grains, axes)
+    if largest is None or largest[_K] == problem.k:
+        return largest
+    # Partial sums stand in f32 or i32, packed, and are no longer than other operands.
+    sums = _Reach(steps=(largest[1], 1, 0), bits=f32.bits)
+    return _cut(largest, [*reaches, sums], grains, axes)
+
+
+def _cut(
+    whole: Extents, reaches: Sequence[_Reach], grains: Sequence[int], axes: Sequence[int]
+) -> Extents | None:
+    """Return extents with which no operand is too long, or None if there are none."""
+    extents = list(whole)
     while far := next((reach for reach in reaches if reach.is_far(extents)), None):
-        open_axes = [axis for axis in (0, 1) if not fixed[axis]]
-        axis = max(open_axes, key=lambda each: far.along(each, extents[each]), default=None)
-        if axis is None or not far.along(axis, extents[axis]):
-            return None
-        shorter = _shorter(far, extents, axis, grains[axis])
-        if shorter == 0:
-            return None
+        cuts = [(axis, _shorter(far, extents, axis, grains[axis])) for axis in axes]
+        cuts = [(axis, shorter) for axis, shorter in cuts if shorter]
+        if cuts:
+            # The fewest bands; along K only if that makes fewer of them.
+            axis, shorter = min(cuts, key=lambda cut: -(-extents[cut[0]] // cut[1]))
+        else:
+            # What the other axes span is too much already: half of the longest, and go on.
+            longest = sorted(axes, key=lambda each: -far.along(each, extents[each]))
+            cuts = [(axis, _half(far, extents, axis, grains[axis])) for axis in longest]
+            axis, shorter = next(((axis, half) for axis, half in cuts if half), (0, 0))
+            if shorter == 0:
+                return None
         extents[axis] = shorter
-    return extents[0], extents[1]
+    return extents[0], extents[1], extents[2]
 
 
 def _shorter(far: _Reach, extents: Sequence[int], axis: int, grain: int) -> int:
-    """Return the extent along ``axis`` with which ``far`` may be short enough; 0 if none is.
+    """Return the extent along ``axis`` with which ``far`` is short enough; 0 if none is."""
+    others = far.span(extents) - far.along(axis, extents[axis])
+    room = (most_bytes() - 1) // far.bytes - others
+    if room < 0 or not far.steps[axis]:
+        return 0
+    return _in_units(extents[axis], (room // far.steps[axis] + 1) * far.blocks[axis], grain)
 
-    Where the other axis alone is too long, it is half of what it was, and the other one's turn
-    comes next.
+
+def _half(far: _Reach, extents: Sequence[int], axis: int, grain: int) -> int:
+    """Return half of the extent along ``axis``; 0 if ``far`` spans no less then."""
+    if not far.along(axis, extents[axis]):
+        return 0
+    return _in_units(extents[axis], extents[axis] // 2, grain)
+
+
+def _in_units(extent: int, most: int, grain: int) -> int:
+    """Return what each of as few bands as ``most`` allows has of ``extent``.
+
+    It is a multiple of ``grain``, and of a large power of two if ``most`` is that large; 0 if
+    ``most`` is less than ``grain``. Bands are as equal as whole units let them be.
     """
-    other = far.along(1 - axis, extents[1 - axis])
-    room = (most_bytes() - 1) // far.bytes - far.rest - other
-    most = extents[axis] // 2
-    if room >= 0:
-        most = (room // far.steps[axis] + 1) * far.blocks[axis]
     unit = math.lcm(grain, min(_GRAIN, 1 << max(most.bit_length() - 1, 0)))
     unit = unit if unit <= most else grain
     most = most // unit * unit
     if most == 0:
         return 0
-    # As many bands as that takes, as equal as whole units let them be.
-    count = -(-extents[axis] // most)
-    return -(-extents[axis] // (count * unit)) * unit
+    count = -(-extent // most)
+    return -(-extent // (count * unit)) * unit
 
 
 def _part(
     problem: Problem, reaches: Sequence[_Reach], extents: Extents, moves: Sequence[int]
 ) -> Problem:
     """Return the product of a band."""
-    m, n = extents
+    m, n, k = extents
     parts: Iterator[Any] = (
         _moved(each, reach.span(extents), move)
         for each, reach, move in zip(problem.inputs, reaches, moves, strict=True)
@@ -219,8 +285,9 @@ def _part(
         problem,
         m=m,
         n=n,
-        a=replace(a, rows=m),
-        b=replace(b, columns=n),
+        k=k,
+        a=replace(a, rows=m, columns=k),
+        b=replace(b, rows=k, columns=n),
         e=replace(e, rows=m, columns=n),
         d=d,
         scale_a=scales[0],

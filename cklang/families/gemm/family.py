@@ -10,14 +10,14 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from cklang.arch import ArchSpec
+from cklang.arch import ArchSpec, arch
 from cklang.codec import encode
 from cklang.device.resources import Resources
-from cklang.families.gemm.bands import bands_of
 from cklang.families.gemm.candidates import candidates
 from cklang.families.gemm.cost import traits
 from cklang.families.gemm.cost.model import Ranker
 from cklang.families.gemm.host import GemmProblem, GemmShim
+from cklang.families.gemm.k_bands import fitted, launches_of
 from cklang.families.gemm.key import Algorithm, GemmKey, Signature
 from cklang.families.gemm.launch import request_of
 from cklang.families.gemm.layout import problem_of
@@ -32,6 +32,7 @@ from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import Functions
+from cklang.fusion.kernel import PRODUCT_MAKERS
 from cklang.fusion.plan import FusedGemm
 from cklang.keys import AnyKey
 from cklang.lowering.source import KernelSource
@@ -112,8 +113,6 @@ class ProductFamily(Family[Signature, Algorithm, P]):
 
     def operands(self, problem: Any, key: GemmKey, functions: Functions) -> Operands:
         """Return all that a kernel reads or writes, as small numbers."""
-        from cklang.arch import arch
-
         sizes = {each.value: each.span * each.dtype.bits // 8 for each in problem.inputs}
         return Operands(
             contents={name: small_bytes(size) for name, size in sizes.items()},
@@ -125,6 +124,7 @@ class Gemm(ProductFamily[Problem]):
     """Matrix products with fused prologues and epilogues, batched or not."""
 
     name = "gemm"
+    makers = PRODUCT_MAKERS
     rules: RuleSet = RULES
 
     def stage(self, problem: Problem, key: GemmKey, functions: Functions, spec: ArchSpec) -> Stage:
@@ -149,19 +149,25 @@ class Gemm(ProductFamily[Problem]):
 
     def plan(self, kernel: FusedGemm, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
         """Yield a launch for each band of the result."""
-        functions = kernel.functions
         problem = self.problem(kernel, planning.layouts, planning.dims)
         if problem is None:
             return
-        for part, band in bands_of(problem):
-            selection = planning.select(part, functions)
+        for own, part, band in launches_of(kernel, problem):
+            functions = own.functions
+            selection = planning.select(part, functions, partial(fitted, band=band))
             stage = self.stage(part, selection.key, functions, planning.spec)
+            sums = {} if band.temporary is None else dict([band.temporary])
             yield Launches(
                 selection=selection,
-                main=replace(stage, offsets=band.moves),
+                main=replace(stage, offsets=band.moves, temporaries=sums),
                 note=f"cut        into {band}" if band.count > 1 else "",
                 band=band.index,
             )
+
+    def launches(self, kernel: FusedGemm, problem: Problem) -> Iterator[tuple[FusedGemm, Problem]]:
+        """Yield the products that a product is cut into."""
+        for own, part, _ in launches_of(kernel, problem):
+            yield own, part
 
 
 def _request(problem: Problem, split_k: int, blocks: int, addresses: Sequence[int]) -> GemmProblem:

@@ -14,6 +14,7 @@ from typing import TypeAlias
 from cklang.device.preshuffle import Arrangement
 from cklang.families.gemm.key import DKind, DOperand, Layout, ProductKind, Scale, Signature
 from cklang.types import DType, Kind, f32, i32
+from cklang.widths import PACKED_ROW
 
 __all__ = [
     "Array",
@@ -61,11 +62,13 @@ class Matrix(Operand):
     @property
     def span(self) -> int:
         """Elements from the first to the last, gaps included."""
+        by_rows = self.layout is Layout.ROW
+        other, row = (self.rows, self.columns) if by_rows else (self.columns, self.rows)
         if self.prepared is not None:
-            rows, row = self.prepared.extents(self.columns, self.rows)
-            return rows * row
-        other = self.rows if self.layout is Layout.ROW else self.columns
-        return max(other - 1, 0) * self.stride + self.contiguous
+            other, row = self.prepared.extents(self.columns, self.rows)
+        elif self.dtype.packed:
+            row = -(-row // PACKED_ROW) * PACKED_ROW
+        return max(other - 1, 0) * self.stride + row
 
     @property
     def arrays(self) -> tuple[Array, ...]:

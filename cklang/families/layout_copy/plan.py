@@ -60,6 +60,8 @@ class Transposition:
     target_strides: tuple[int, ...]
     source_alignment: int
     target_alignment: int
+    why: str = ""
+    """What it is made for, in messages."""
 
     @property
     def size(self) -> int:
@@ -135,10 +137,10 @@ class Transposition:
         return LayoutCopyKey(signature, None, spec.name)
 
     def stage(self, spec: ArchSpec, why: str) -> Stage:
-        """Return the launch that makes the copy, and ``why`` it is made for messages."""
+        """Return the launch that makes the copy; messages say ``why``."""
         return Stage(
             key=self.key(spec),
-            problem=f"{self}, {why}",
+            problem=replace(self, why=why),
             shim=LayoutCopyShim,
             values=(self.source, self.target),
             written=frozenset((self.target,)),
@@ -167,7 +169,8 @@ class Transposition:
             ", ".join(map(str, numbers))
             for numbers in (self.shape, self.source_strides, self.target_strides)
         )
-        return f"[{shape}] of {self.bytes}-byte elements, strides [{given}] to [{made}]"
+        text = f"[{shape}] of {self.bytes}-byte elements, strides [{given}] to [{made}]"
+        return f"{text}, {self.why}" if self.why else text
 
 
 # --- around a kernel

@@ -1,5 +1,5 @@
 // CK Tile GEMM made by cklang. E[m, n] = f(sum over k of A[m, k] * B[k, n], D0[m, n], D1[m, n]).
-// Key: {"algorithm": {"block_per_cu": 1, "double_buffer": false, "epilogue": "cshuffle", "groups_merged": 1, "num_wave_groups": 1, "pad_k": true, "pad_m": true, "pad_n": true, "persistent": false, "pipeline": "compv3", "reduction": "none", "scheduler": "intrawave", "special": "default", "split_k": 1, "stream_k": false, "tile": [128, 128, 32], "transpose_c": false, "vector_a": 8, "vector_b": 8, "vector_d": [8, 8], "vector_e": 8, "warp_tile": [32, 32, 16], "warps": [2, 2, 1]}, "arch": "gfx942", "signature": {"a": [], "b": [], "d": [{"dtype": "f16", "kind": "row"}, {"dtype": "f16", "kind": "full"}], "dtype_a": "f16", "dtype_acc": "f32", "dtype_b": "f16", "dtype_e": "f16", "epilogue": "", "family": "gemm", "layout_a": "r", "layout_b": "c", "layout_e": "r", "scale_a": null, "scale_b": null, "sparse": false, "spatial": 0}, "version": 2}
+// Key: {"algorithm": {"block_per_cu": 1, "double_buffer": false, "epilogue": "cshuffle", "groups_merged": 1, "num_wave_groups": 1, "pad_k": true, "pad_m": true, "pad_n": true, "persistent": false, "pipeline": "compv3", "reduction": "none", "scheduler": "intrawave", "special": "default", "split_k": 1, "stream_k": false, "tile": [128, 128, 32], "transpose_c": false, "vector_a": 8, "vector_b": 8, "vector_d": [8, 8], "vector_e": 8, "warp_tile": [32, 32, 16], "warps": [2, 2, 1]}, "arch": "gfx942", "family": "gemm", "signature": {"a": [], "b": [], "d": [{"dtype": "f16", "kind": "row"}, {"dtype": "f16", "kind": "full"}], "dtype_a": "f16", "dtype_acc": "f32", "dtype_b": "f16", "dtype_e": "f16", "functions": "", "kind": "gemm", "layout_a": "r", "layout_b": "c", "layout_e": "r", "scale_a": null, "scale_b": null, "sparse": false, "spatial": 0}, "version": 3}
 
 #include "cklang/gemm.hpp"
 
@@ -133,7 +133,7 @@ using Kernel = Gemm;
 
 #if defined(__HIP_DEVICE_COMPILE__)
 
-// The device face.
+// The kernel.
 extern "C" __global__ __launch_bounds__(Kernel::block_size, 1) void
 ck_gemm_f16_f16_f16_rcr_128x128x32(Kernel::Args args)
 {
@@ -143,7 +143,7 @@ ck_gemm_f16_f16_f16_rcr_128x128x32(Kernel::Args args)
 
 #else
 
-// The host face.
+// The host shim.
 #define CKLANG_GFX_MAJOR 9
 #include "cklang/describe.hpp"
 

@@ -2,7 +2,7 @@
 """What of a kernel decides its time: extents, bytes and resources, one row a kernel.
 
 The cost model sees nothing else, so kernels of any origin can be compared: those made from a
-:class:`~cklang.keys.KernelKey` and those of a published table.
+:class:`~cklang.keys.Key` and those of a published table.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from cklang.arch import ArchSpec
 from cklang.device.preshuffle import arrangement_of
 from cklang.families.bounds import multiple
-from cklang.families.gemm.bands import most_bytes
+from cklang.families.gemm.bands import most_bytes, why_k_is_whole
 from cklang.families.gemm.key import Algorithm, DKind, DOperand, Layout
 from cklang.families.gemm.lower import read_width
 from cklang.families.gemm.problem import (
@@ -81,7 +81,7 @@ def _extents(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objectio
 
 @RULES.problem(
     "operand-size",
-    "a buffer descriptor counts bytes in 32 bits; calls are cut along M and N, where that helps",
+    "a buffer descriptor counts bytes in 32 bits; calls are cut into bands, where that helps",
     reads=(),
 )
 def _operand_size(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
@@ -94,7 +94,9 @@ def _operand_size(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Obj
         bytes_ = operand.span * operand.dtype.bytes
         if bytes_ >= most_bytes():
             what = f"the span of {name} in bytes"
-            return Objection(what=what, value=str(bytes_), bound=f"below {most_bytes()}")
+            why = why_k_is_whole(problem)
+            bound = f"below {most_bytes()}" + (f", as K cannot be cut: {why}" if why else "")
+            return Objection(what=what, value=str(bytes_), bound=bound)
     return None
 
 
@@ -203,7 +205,7 @@ def _vector_b(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objecti
     reads=("warp_tile",),
 )
 def _prepared_b(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
-    held, wanted = problem.b.prepared, arrangement_of(algorithm, spec)
+    held, wanted = problem.b.prepared, arrangement_of(algorithm.warp_tile, spec)
     if held is None or held == wanted:
         return None
     return Objection(what="the order of B", value=str(held), bound=str(wanted))

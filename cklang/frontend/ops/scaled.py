@@ -14,6 +14,7 @@ from typing import Any
 
 from cklang.errors import CkError
 from cklang.frontend import emit
+from cklang.frontend.ops.gemm import gemm, product
 from cklang.frontend.scope import Scope
 from cklang.frontend.text import Located
 from cklang.frontend.values import Item, Tensor, describe
@@ -44,18 +45,20 @@ def scaled_gemm(
     Raises:
         CkValueError: F059 for a sparse operand beside scales.
         CkTypeError: F037 for a scale or a block that is none, F048 for the dtypes; as
-            :func:`cklang.frontend.emit.gemm`.
+            :func:`cklang.frontend.ops.gemm.gemm`.
         CkValueError: F035 for blocks that are unknown or do not fit, F036 for blocks of K of two
             lengths.
     """
-    given = [scale_a, scale_b]
-    if given == [None, None] and block_a is None and block_b is None:
-        return emit.gemm(scope, node, a, b, sparse)
+    scale_items = [scale_a, scale_b]
+    if scale_items == [None, None] and block_a is None and block_b is None:
+        return gemm(scope, node, a, b, sparse)
     if sparse != "":
         raise scope.error("F059", node, got=f"{describe(sparse)} beside scales")
-    matrices, origins = emit.product(scope, node, a, b)
-    scales = [_scale(scope, node, *side) for side in zip(_SIDES, given, matrices, strict=True)]
-    found = read_blocks(
+    matrices, origins = product(scope, node, a, b)
+    scales = [
+        _scale(scope, node, *side) for side in zip(_SIDES, scale_items, matrices, strict=True)
+    ]
+    blocks = read_blocks(
         [matrix.shape for matrix in matrices],
         [None if scale is None else scale.shape for scale in scales],
         (block_a, block_b),
@@ -68,7 +71,7 @@ def scaled_gemm(
         names = {"a": dtypes[0], "b": f"{dtypes[1]} with scales {', '.join(map(str, dtypes[2:]))}"}
         raise scope.error("F048", node, **names, want=text, advice=_other_dtypes(dtypes))
     values = [emit.materialise(scope, node, each) for each in operands]
-    attrs: dict[str, Attr] = dict(found)
+    attrs: dict[str, Attr] = dict(blocks)
     value = scope.unit.append("scaled_gemm", *values, attrs=attrs, span=scope.span(node))
     return Tensor.plain(value, origins)
 
@@ -99,7 +102,7 @@ def _scale(scope: Scope, node: Located, side: str, scale: Item, matrix: Tensor) 
 def read_blocks(
     matrices: Sequence[Shape],
     scales: Sequence[Shape | None],
-    given: Sequence[Any],
+    blocks: Sequence[Any],
     fail: Callable[..., CkError],
 ) -> dict[str, tuple[int, ...]]:
     """Return the attributes block_a and block_b of ``scaled_gemm``; empty for no scale.
@@ -107,30 +110,30 @@ def read_blocks(
     Args:
         matrices: Shapes of a and b.
         scales: Shapes of their scales.
-        given: What the user said blocks are.
+        blocks: What the user said blocks are.
         fail: Makes the error of a code and its names.
     """
-    found: dict[str, tuple[int, ...]] = {}
-    for side, matrix, scale, block in zip(_SIDES, matrices, scales, given, strict=True):
-        found[f"block_{side}"] = () if scale is None else _block(side, matrix, scale, block, fail)
+    attrs: dict[str, tuple[int, ...]] = {}
+    for side, matrix, scale, block in zip(_SIDES, matrices, scales, blocks, strict=True):
+        attrs[f"block_{side}"] = () if scale is None else _block(side, matrix, scale, block, fail)
         if scale is None and block is not None:
             advice = f"pass scale_{side} with it"
             raise fail("F037", what=f"block of {side}", got="there without a scale", advice=advice)
-    if all(found.values()) and found["block_a"][1] != found["block_b"][0]:
-        raise fail("F036", one=found["block_a"][1], other=found["block_b"][0])
-    return found
+    if all(attrs.values()) and attrs["block_a"][1] != attrs["block_b"][0]:
+        raise fail("F036", one=attrs["block_a"][1], other=attrs["block_b"][0])
+    return attrs
 
 
 def _block(
-    side: str, matrix: Shape, scale: Shape, given: Any, fail: Callable[..., CkError]
+    side: str, matrix: Shape, scale: Shape, block: Any, fail: Callable[..., CkError]
 ) -> tuple[int, ...]:
-    if given is not None and not _is_block(given):
+    if block is not None and not _is_block(block):
         advice = "write two integers of 1 or more, as in (1, 128)"
-        raise fail("F037", what=f"block of {side}", got=repr(given), advice=advice)
+        raise fail("F037", what=f"block of {side}", got=repr(block), advice=advice)
     sizes = []
     for axis in (-2, -1):
         extent, count = matrix[axis], scale[axis]
-        size = given[axis] if given is not None else _size(extent, count)
+        size = block[axis] if block is not None else _size(extent, count)
         if size is None or not covers(count, extent, size):
             advice = _advice(side, extent, count)
             what = f"scale of {side}"
@@ -139,11 +142,11 @@ def _block(
     return tuple(sizes)
 
 
-def _is_block(given: Any) -> bool:
+def _is_block(block: Any) -> bool:
     return (
-        isinstance(given, tuple)
-        and len(given) == 2
-        and all(type(size) is int and size >= 1 for size in given)
+        isinstance(block, tuple)
+        and len(block) == 2
+        and all(type(size) is int and size >= 1 for size in block)
     )
 
 

@@ -78,13 +78,13 @@ class Layout:
 
 
 def _layouts() -> dict[str, Layout]:
-    found = {}
+    layouts = {}
     for spatial in range(1, MAX_SPATIAL + 1):
         space = "".join(SPATIAL_NAMES[-spatial:]).lower()
         for apart, channels in ((False, "c"), (True, "gc")):
             for first, rest in ((False, space + channels), (True, channels + space)):
-                found["n" + rest] = Layout(spatial=spatial, apart=apart, first=first)
-    return found
+                layouts["n" + rest] = Layout(spatial=spatial, apart=apart, first=first)
+    return layouts
 
 
 LAYOUTS: Mapping[str, Layout] = MappingProxyType(_layouts())
@@ -99,14 +99,14 @@ def layout_of(name: Item, ranks: Sequence[int]) -> Layout | None:
     """
     if not name:
         return None
-    found = LAYOUTS.get(name) if isinstance(name, str) else None
-    if found is None:
+    layout = LAYOUTS.get(name) if isinstance(name, str) else None
+    if layout is None:
         raise ValueError(f"layout is {_shown(name)}", f"legal: {', '.join(LAYOUTS)}")
-    rank = found.spatial + 2 + found.apart
+    rank = layout.spatial + 2 + layout.apart
     if any(each != rank for each in ranks):
-        given = " and ".join(map(str, ranks))
-        raise ValueError(f"layout {name} has {rank} axes, the operands {given}", _said(found))
-    return found
+        counts = " and ".join(map(str, ranks))
+        raise ValueError(f"layout {name} has {rank} axes, the operands {counts}", _said(layout))
+    return layout
 
 
 def _said(layout: Layout) -> str:
@@ -120,7 +120,7 @@ class Call:
     geometry: Geometry
     attrs: Mapping[str, Attr]
     size: tuple[Extent, ...] | None
-    told_groups: bool
+    says_groups: bool
     """Whether the call says how many groups there are, though it be one."""
     layout: Layout
 
@@ -164,36 +164,36 @@ def read_call(
     attrs |= {"groups": _integer("groups", groups, 1)}
     if apart and groups != 1:
         raise ValueError(f"groups={groups} beside an axis of groups", _CONVENTION[True])
-    found = geometry(**attrs, rank=len(a))
-    if found is None:
+    conv = geometry(**attrs, rank=len(a))
+    if conv is None:
         raise ValueError(f"{attrs} is no convolution of rank {len(a)}", _CONVENTION[apart])
     size = _size(arguments.get("size"), spatial)
-    told = arguments["groups"] is not None
+    says_groups = arguments["groups"] is not None
     layout = layout or Layout(spatial=spatial, apart=apart, first=False)
-    return Call(geometry=found, attrs=attrs, size=size, told_groups=told, layout=layout)
+    return Call(geometry=conv, attrs=attrs, size=size, says_groups=says_groups, layout=layout)
 
 
 def _spatial(
     direction: Direction, a: Sequence[Extent], b: Sequence[Extent], arguments: Mapping[str, Item]
 ) -> int:
-    """Return how many spatial axes there are: as told, else as the ranks and dims say."""
+    """Return how many spatial axes there are: as the arguments, else as the ranks and dims say."""
     names = direction.names
     if len(a) != len(b):
         problem = f"{names[0]} has rank {len(a)} and {names[1]} rank {len(b)}"
         raise ValueError(problem, f"{_CONVENTION[False]}; or {_CONVENTION[True]}")
-    told = {
+    counts = {
         name: len(value)
         for name, value in arguments.items()
         if isinstance(value, tuple) and name not in names
     }
     if arguments["spatial"] is not None:
-        told["spatial"] = _integer("spatial", arguments["spatial"], 1)
+        counts["spatial"] = _integer("spatial", arguments["spatial"], 1)
     rank = len(a)
-    if told:
-        lengths = set(told.values())
+    if counts:
+        lengths = set(counts.values())
         (spatial, *others) = lengths
         if others:
-            each = ", ".join(f"{name} {count}" for name, count in told.items())
+            each = ", ".join(f"{name} {count}" for name, count in counts.items())
             problem = f"the numbers of spatial axes differ: {each}"
             raise ValueError(problem, "give one entry for each spatial axis")
     else:
@@ -290,8 +290,8 @@ def convolution(scope: Scope, node: Located, op: str, arguments: Mapping[str, It
     shape = tuple(result.extents[axis] for axis in range(call.geometry.rank))
     origins = [result.origins[axis] for axis in range(call.geometry.rank)]
     value = scope.unit.append(op, *operands, attrs=call.attrs, shape=shape, span=scope.span(node))
-    made = Tensor.plain(value, origins)
-    return emit.permute(scope, node, made, call.layout.back(direction.result))
+    output = Tensor.plain(value, origins)
+    return emit.permute(scope, node, output, call.layout.back(direction.result))
 
 
 def _tensor(scope: Scope, node: Located, op: str, name: str, item: Item) -> Tensor:
@@ -320,8 +320,8 @@ class _Result:
             for role, axis in relation.axes.items()
             if role is not self.missing
         }
-        told = relation.is_open and self.call.told_groups
-        if relation.is_equality and not told and not self._equal(list(known.values())):
+        says_groups = relation.is_open and self.call.says_groups
+        if relation.is_equality and not says_groups and not self._equal(list(known.values())):
             raise self.error(relation, known)
         axis = relation.axes.get(self.missing)
         if axis is None:
@@ -347,7 +347,7 @@ class _Result:
         if self.call.size is not None and relation.window is not None:
             first = min(r.axes[self.missing] for r in self.call.geometry.relations if r.window)
             return self.call.size[axis - first]
-        if relation.is_equality and not (relation.is_open and self.call.told_groups):
+        if relation.is_equality and not (relation.is_open and self.call.says_groups):
             return next(iter(known.values()))
         numbers = {role: extent for role, extent in known.items() if isinstance(extent, int)}
         if len(numbers) == len(known):
@@ -378,17 +378,17 @@ class _Result:
         if relation.is_equality:
             (role, axis) = next((r, a) for r, a in relation.axes.items() if r is not self.missing)
             return self.tensors[role].origins[axis]
-        given = ", ".join(f"{role.value} {extent}" for role, extent in known.items())
-        return f"{relation.name} of ck.{self.op}: {relation.formula} ({given})"
+        extents = ", ".join(f"{role.value} {extent}" for role, extent in known.items())
+        return f"{relation.name} of ck.{self.op}: {relation.formula} ({extents})"
 
     def error(
         self, relation: Relation, known: Mapping[Role, Extent], got: Extent | None = None
     ) -> CkError:
         """Return the error for extents that do not fit."""
-        given = " and ".join(f"{extent} of {_LETTERS[role]}" for role, extent in known.items())
-        problem = f"along {relation.name}, {given} do not fit"
+        extents = " and ".join(f"{extent} of {_LETTERS[role]}" for role, extent in known.items())
+        problem = f"along {relation.name}, {extents} do not fit"
         if got is not None:
-            problem = f"along {relation.name}, {given} do not give {got}"
+            problem = f"along {relation.name}, {extents} do not give {got}"
         notes = [
             f"{extent} is {self.tensors[role].origins[relation.axes[role]]}"
             for role, extent in known.items()

@@ -15,10 +15,10 @@ from dataclasses import replace
 
 from cklang.frontend import emit
 from cklang.frontend.helper import Fn
-from cklang.frontend.masks import Window
-from cklang.frontend.scope import Scope, Unit
+from cklang.frontend.ops.masks import Window
+from cklang.frontend.scope import Captured, Closure, Scope, Unit
 from cklang.frontend.text import Located
-from cklang.frontend.values import Captured, Closure, Item, Tensor, describe, is_number
+from cklang.frontend.values import Item, Tensor, describe, is_number
 from cklang.ir.attention import region_params
 from cklang.ir.nodes import Function, Value
 from cklang.source import Span
@@ -107,13 +107,13 @@ def make_score(
     unit = _unit(scope, node, "score", reads)
     start = unit.indices["s"]
     if scale is not None:
-        inside = replace_scope(scope, unit, {})
+        inside = scope.inside(unit, {})
         factor = read(inside, node, Captured(tensor=scale, scope=scope), ())
         start = emit.pointwise(inside, node, "mul", start, factor)
     result: Item = start
     if item is not None:
         result = _call(scope, node, unit, item, {**unit.indices, "s": start})
-    inside = replace_scope(scope, unit, {})
+    inside = scope.inside(unit, {})
     if is_number(result) and not isinstance(result, bool):
         result = emit.cast(inside, node, result, f32)
     if not isinstance(result, Tensor) or result.shape or result.dtype.kind is not Kind.FLOAT:
@@ -128,7 +128,7 @@ def make_mask(scope: Scope, node: Located, item: Item, reads: Reads) -> Function
         CkTypeError: F092 and F093, as for a score.
     """
     unit = _unit(scope, node, "mask", reads)
-    inside = replace_scope(scope, unit, {})
+    inside = scope.inside(unit, {})
     if item is None:
         result: Item = True
     elif isinstance(item, Window):
@@ -152,29 +152,16 @@ def _unit(scope: Scope, node: Located, name: str, reads: Reads) -> RegionUnit:
     return RegionUnit(name, scope.span(node), scope.unit, reads)
 
 
-def replace_scope(scope: Scope, unit: Unit, names: dict[str, Item]) -> Scope:
-    """Return ``scope`` with other names, appending to another function."""
-    return Scope(
-        definition=scope.definition,
-        unit=unit,
-        locals=names,
-        inline=scope.inline,
-        calls=scope.calls,
-    )
-
-
 def _call(
     scope: Scope, node: Located, unit: RegionUnit, item: Item, legal: Mapping[str, Tensor]
 ) -> Item:
     """Return what a lambda or helper gives; its parameters are found by their names."""
-    from cklang.frontend.expressions import evaluate
-
     name = unit.builder.name
     if isinstance(item, Fn):
         names = [parameter.name for parameter in item.definition.parameters]
         bound = _named(scope, node, name, names, legal)
         if isinstance(node, ast.Call):
-            return scope.inline(replace_scope(scope, unit, {}), node, item.definition, bound)
+            return scope.inline(scope.inside(unit, {}), node, item.definition, bound)
     if not isinstance(item, Closure):
         want = "a lambda or a helper made with @ck.fn"
         want += ", ck.causal() or ck.sliding_window(…)" if name == "mask" else ""
@@ -183,8 +170,8 @@ def _call(
         )
     names = [each.arg for each in (*item.node.args.posonlyargs, *item.node.args.args)]
     bound = _named(scope, item.node, name, names, legal)
-    seen = {key: _captured(value, item.scope) for key, value in item.scope.locals.items()}
-    return evaluate(replace_scope(scope, unit, {**seen, **bound}), item.node.body)
+    outer = {key: _captured(value, item.scope) for key, value in item.scope.locals.items()}
+    return scope.evaluate(scope.inside(unit, outer | bound), item.node.body)
 
 
 def _named(

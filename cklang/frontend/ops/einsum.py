@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cklang.frontend import emit
+from cklang.frontend.ops.gemm import gemm
 from cklang.frontend.scope import Scope
 from cklang.frontend.text import Located
 from cklang.frontend.values import Item, Tensor, describe
@@ -131,7 +132,7 @@ def einsum(scope: Scope, node: Located, subscripts: Item, a: Item, b: Item) -> T
     order_b = (*labels.batch, *("" for _ in rows), *columns, labels.summed, labels.n)
     left = _arranged(scope, node, *sides[0], order_a)
     right = _arranged(scope, node, *sides[1], order_b)
-    product = emit.gemm(scope, node, left, right)
+    product = gemm(scope, node, left, right)
     place = {label: axis for axis, label in enumerate(labels.product)}
     return emit.permute(scope, node, product, tuple(place[label] for label in labels.result))
 
@@ -142,9 +143,9 @@ def _arranged(
     """Return a tensor with its axes in ``order``; a label of no axis is an axis of extent 1."""
     turned = emit.permute(scope, node, tensor, tuple(axes[label] for label in order if label))
     value = emit.materialise(scope, node, turned)
-    held = [place for place, label in enumerate(order) if label]
+    places = [place for place, label in enumerate(order) if label]
     shape: list[Dim | int] = [1] * len(order)
     origins = ["an axis that only the other operand has"] * len(order)
-    for axis, place in enumerate(held):
+    for axis, place in enumerate(places):
         shape[place], origins[place] = turned.shape[axis], turned.origins[axis]
-    return Tensor(value=value, shape=tuple(shape), axes=tuple(held), origins=tuple(origins))
+    return Tensor(value=value, shape=tuple(shape), axes=tuple(places), origins=tuple(origins))

@@ -58,9 +58,9 @@ def sliding(
 def visible(window: Window, i: Any, j: Any, q_len: Any, k_len: Any) -> Any:
     """Return which of the keys ``j`` the rows ``i`` see; arrays or numbers."""
     row = i + (k_len - q_len) if window.corner == "bottom_right" else i
-    seen = j == j
+    is_visible = j == j
     if window.right is not None:
-        seen = seen & (j <= row + window.right)
+        is_visible = is_visible & (j <= row + window.right)
     if window.left is not None:
-        seen = seen & ((j >= row - window.left) | (j < window.sink))
-    return seen
+        is_visible = is_visible & ((j >= row - window.left) | (j < window.sink))
+    return is_visible

@@ -9,9 +9,9 @@ from typing import Any
 
 from cklang.errors import CkError
 from cklang.frontend import emit
-from cklang.frontend.functions import Intrinsic
-from cklang.frontend.masks import causal_window, sliding
-from cklang.frontend.regions import Reads, make_mask, make_score, with_reads
+from cklang.frontend.intrinsics import Intrinsic
+from cklang.frontend.ops.masks import causal_window, sliding
+from cklang.frontend.ops.regions import Reads, make_mask, make_score, with_reads
 from cklang.frontend.scope import Scope
 from cklang.frontend.text import Located
 from cklang.frontend.values import Item, Tensor, describe, is_number
@@ -81,9 +81,9 @@ def attention(scope: Scope, node: Located, bound: Mapping[str, Item]) -> Item:
     if starts:
         operands += starts
         roles += STARTS[: len(starts)]
-    held = _lengths(scope, node, bound)
-    operands += held
-    roles += (*LENGTHS, *PAGES, *PAGE_STARTS)[: len(held)]
+    lengths = _lengths(scope, node, bound)
+    operands += lengths
+    roles += (*LENGTHS, *PAGES, *PAGE_STARTS)[: len(lengths)]
     least = _least(scope, node, bound)
     operands += least
     roles += MIN_QUERIES[: len(least)]
@@ -117,15 +117,15 @@ def _starts(scope: Scope, node: Located, bound: Mapping[str, Item]) -> list[Valu
 
     Of keys in pages only those in q.
     """
-    given = {name: bound[name] for name in ("cu_seqlens_q", "cu_seqlens_k")}
-    if all(item is None for item in given.values()):
+    lists = {name: bound[name] for name in ("cu_seqlens_q", "cu_seqlens_k")}
+    if all(item is None for item in lists.values()):
         return []
-    if bound["block_table"] is not None and given.pop("cu_seqlens_k") is not None:
+    if bound["block_table"] is not None and lists.pop("cu_seqlens_k") is not None:
         problem = "block_table says where keys are, and so does cu_seqlens_k"
         advice = "give seqlens_k, the number of keys of each sequence, in its place"
         raise scope.error("F091", node, problem=problem, advice=advice)
     values = []
-    for name, item in given.items():
+    for name, item in lists.items():
         if not isinstance(item, Tensor) or item.dtype != i32 or len(item.shape) != 1:
             legal = "a tensor i32[P], as are both of cu_seqlens_q and cu_seqlens_k"
             raise scope.error("F096", node, what=name, got=describe(item), legal=legal)
@@ -143,7 +143,7 @@ def _lengths(scope: Scope, node: Located, bound: Mapping[str, Item]) -> list[Val
     lengths, table, begins = (bound[n] for n in ("seqlens_k", "block_table", "page_starts"))
     packed = bound["cu_seqlens_q"] is not None
     flat = begins is not None
-    found = []
+    values = []
     for name, item, rank in (
         ("seqlens_k", lengths, 1),
         ("block_table", table, 1 if flat else 2),
@@ -158,7 +158,7 @@ def _lengths(scope: Scope, node: Located, bound: Mapping[str, Item]) -> list[Val
             legal = f"a tensor i32 of rank {rank}, {what}"
             raise scope.error("F096", node, what=name, got=describe(item), legal=legal)
         _check_batch(scope, node, name, item, bound)
-        found.append(emit.materialise(scope, node, item))
+        values.append(emit.materialise(scope, node, item))
     if (table is not None and lengths is None) or (packed and lengths is not None and not table):
         problem = "block_table needs seqlens_k, and seqlens_k goes with cu_seqlens_q only beside it"
         raise scope.error("F091", node, problem=problem, advice="leave one out")
@@ -166,7 +166,7 @@ def _lengths(scope: Scope, node: Located, bound: Mapping[str, Item]) -> list[Val
         problem = "page_starts says where sequences begin in a block_table of one axis"
         advice = "give cu_seqlens_q, seqlens_k and block_table beside it"
         raise scope.error("F091", node, problem=problem, advice=advice)
-    return found
+    return values
 
 
 def _check_batch(

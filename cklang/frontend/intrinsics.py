@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: MIT
+"""The table of the language's functions: name, signature, and how a call of each becomes IR.
+
+:mod:`cklang.frontend.functions` has the functions themselves, which users call.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
+
+from cklang.frontend.ops.masks import causal_window, sliding
+from cklang.ir.ops import OPS
+from cklang.ir.windows import DIRECTIONS
+
+__all__ = ["INTRINSICS", "Form", "Intrinsic"]
+
+
+class Form(Enum):
+    """How a call becomes IR."""
+
+    POINTWISE = "pointwise"
+    CLAMP = "clamp"
+    CAST = "cast"
+    GEMM = "gemm"
+    EINSUM = "einsum"
+    ATTENTION = "attention"
+    MASK = "mask"
+    CONV = "conv"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Intrinsic:
+    """A function of the language: what a call of it means to a program.
+
+    The first ``operands`` parameters of its Python ``signature`` take values; the others take
+    compile-time constants, which become attributes of the op.
+    """
+
+    name: str
+    form: Form
+    signature: inspect.Signature
+    operands: int
+    doc: str
+
+    def __repr__(self) -> str:
+        return f"ck.{self.name}{self.signature}"
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The names of the parameters that become attributes."""
+        return tuple(self.signature.parameters)[self.operands :]
+
+
+def _pointwise(name: str, *operands: str, form: Form = Form.POINTWISE) -> Intrinsic:
+    op = OPS[name]
+    rows = op.attrs if form is Form.POINTWISE else ()
+    parameters = [
+        *(_parameter(operand) for operand in operands),
+        *(_parameter(row.name, row.default) for row in rows),
+    ]
+    return Intrinsic(
+        name=name,
+        form=form,
+        signature=inspect.Signature(parameters),
+        operands=len(operands),
+        doc=op.doc,
+    )
+
+
+def _parameter(name: str, default: object = None) -> inspect.Parameter:
+    empty = inspect.Parameter.empty
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return inspect.Parameter(name, kind, default=empty if default is None else default)
+
+
+def _options(**defaults: object) -> list[inspect.Parameter]:
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return [inspect.Parameter(name, kind, default=value) for name, value in defaults.items()]
+
+
+def _convolution(name: str, *extra: inspect.Parameter) -> Intrinsic:
+    options = _options(stride=1, padding=0, dilation=1, groups=None, spatial=None, layout="")
+    return Intrinsic(
+        name=name,
+        form=Form.CONV,
+        signature=inspect.Signature([*map(_parameter, DIRECTIONS[name].names), *options, *extra]),
+        operands=2,
+        doc=OPS[name].doc,
+    )
+
+
+_GEMM = Intrinsic(
+    name="gemm",
+    form=Form.GEMM,
+    signature=inspect.Signature(
+        [
+            *map(_parameter, ("a", "b")),
+            *_options(sparse="", scale_a=None, scale_b=None, block_a=None, block_b=None),
+        ]
+    ),
+    operands=2,
+    doc=OPS["gemm"].doc,
+)
+_EINSUM = Intrinsic(
+    name="einsum",
+    form=Form.EINSUM,
+    signature=inspect.Signature([_parameter(name) for name in ("subscripts", "a", "b")]),
+    operands=3,
+    doc="the sum of products of two tensors whose axes are named by letters, as NumPy's einsum",
+)
+_ATTENTION = Intrinsic(
+    name="attention",
+    form=Form.ATTENTION,
+    signature=inspect.Signature(
+        [
+            *map(_parameter, ("q", "k", "v")),
+            *_options(
+                scale="auto",
+                mask=None,
+                score=None,
+                dropout=0.0,
+                seed=None,
+                offset=0,
+                cu_seqlens_q=None,
+                cu_seqlens_k=None,
+                seqlens_k=None,
+                block_table=None,
+                page_starts=None,
+                min_seqlen_q=None,
+                return_lse=False,
+            ),
+        ]
+    ),
+    operands=3,
+    doc=OPS["attention"].doc,
+)
+_MASKS = (
+    Intrinsic(
+        name="causal",
+        form=Form.MASK,
+        signature=inspect.signature(causal_window),
+        operands=0,
+        doc="the mask that hides later keys",
+    ),
+    Intrinsic(
+        name="sliding_window",
+        form=Form.MASK,
+        signature=inspect.signature(sliding),
+        operands=0,
+        doc="the mask that shows some keys before the diagonal and some after it",
+    ),
+)
+_CONVOLUTIONS = (
+    _convolution("conv"),
+    _convolution("conv_grad_input", *_options(size=None)),
+    _convolution("conv_grad_weight", *_options(size=None)),
+)
+# The pointwise functions by the names of their operands.
+_UNARY = (
+    *("relu", "leaky_relu", "elu", "gelu", "gelu_tanh", "sigmoid", "silu", "softplus", "softsign"),
+    *("mish", "hardsigmoid", "hardswish", "tanh", "erf"),
+    *("exp", "exp2", "expm1", "log", "log2", "log1p", "sqrt", "rsqrt", "square", "reciprocal"),
+    *("abs", "neg", "sign", "floor", "ceil", "round", "trunc", "isnan", "logical_not"),
+)
+_BINARY = ("pow", "minimum", "maximum", "logical_and", "logical_or")
+
+INTRINSICS: Mapping[str, Intrinsic] = MappingProxyType(
+    {
+        row.name: row
+        for row in (
+            _GEMM,
+            _EINSUM,
+            _ATTENTION,
+            *_MASKS,
+            *_CONVOLUTIONS,
+            _pointwise("cast", "x", "dtype", form=Form.CAST),
+            _pointwise("clamp", "x", "lo", "hi", form=Form.CLAMP),
+            _pointwise("where", "condition", "x", "y"),
+            *(_pointwise(name, "x", "y") for name in _BINARY),
+            *(_pointwise(name, "x") for name in _UNARY),
+        )
+    }
+)
+"""The functions of the language by name."""

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: MIT
+"""Operands of one launch of a product that is cut into bands, and what they must give.
+
+The arrays of the whole product may not fit into memory, and its types say nothing of a band. So a
+band's problem becomes a kernel of its own, whose operands are plain matrices [M, K], [K, N] and
+[M, N] behind the problem's strides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cklang.families.gemm.key import Layout
+from cklang.families.gemm.problem import ComputedMatrix, Matrix, Problem, ReadAccess, ScaleAccess
+from cklang.fusion.plan import AnyKernel, BlockScale, Computed, FusedGemm, Read, View
+from cklang.ir.nodes import Value
+from cklang.ops.pack import pack
+from cklang.types import Blocks, Dim, DType, TensorType
+
+__all__ = ["LaunchOperands", "launch_operands_of"]
+
+Array = npt.NDArray[Any]
+Values = Callable[[DType, int], Array]
+"""Random elements of a dtype, so many of them."""
+
+_M, _N, _K = Dim("M"), Dim("N"), Dim("K")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchOperands:
+    """Arrays for one launch of a product or convolution."""
+
+    kernel: AnyKernel
+    """What it computes, of these operands."""
+    memory: tuple[Array, ...]
+    """All arrays, the result among them."""
+    order: tuple[int, ...]
+    """For each input of the problem: which of ``memory`` it is."""
+    inputs: tuple[Array, ...]
+    """The value of each of ``kernel.inputs``: views of that memory, or what was packed into it."""
+    place: int
+    """Which of ``memory`` is the result."""
+    result: Array
+    """The result as ``kernel`` has it."""
+
+
+def launch_operands_of(kernel: FusedGemm, problem: Problem, values: Values) -> LaunchOperands:
+    """Return random operands for a launch.
+
+    Args:
+        kernel: What it computes, in terms of the whole program.
+        problem: What it is launched for.
+        values: Makes them.
+    """
+    maker = _Maker(problem, values)
+    a, b = maker.side("a", problem.a), maker.side("b", problem.b)
+    place = len(maker.memory)
+    result = maker.operand("e", problem.e, (_M, _N), (problem.e.stride, 1))
+    reads = tuple(
+        Read(value=maker.operand(f"d{i}", d, (_M, _N), (d.stride_m, d.stride_n)), axes=maker.axes)
+        for i, d in enumerate(problem.d)
+    )
+    scale_a, scale_b = maker.scale("sa", problem.scale_a), maker.scale("sb", problem.scale_b)
+    plain = replace(
+        kernel,
+        a=a,
+        b=b,
+        reads=reads,
+        result=result,
+        axes=maker.axes,
+        transposed=False,
+        scale_a=scale_a,
+        scale_b=scale_b,
+    )
+    return LaunchOperands(
+        kernel=plain,
+        memory=tuple(maker.memory),
+        order=tuple(range(len(maker.memory))),
+        inputs=tuple(maker.views[value.name] for value in plain.inputs),
+        place=place,
+        result=maker.views["e"],
+    )
+
+
+class _Maker:
+    """Makes the memory of a problem's inputs in order, and a view of each by name."""
+
+    def __init__(self, problem: Problem, values: Values) -> None:
+        self.batch = tuple(Dim(f"G{i}") for i in range(len(problem.batch)))
+        self.axes = tuple(range(len(self.batch) + 2))
+        self.memory: list[Array] = []
+        self.views: dict[str, Array] = {}
+        self._extents = dict(zip(self.batch, problem.batch, strict=True))
+        self._extents |= {_M: problem.m, _N: problem.n, _K: problem.k}
+        self._values = values
+
+    def side(self, name: str, side: Matrix | ComputedMatrix) -> View | Computed:
+        """Return A or B."""
+        extents = (_M, _K) if name == "a" else (_K, _N)
+        by_rows = side.layout is Layout.ROW
+        if isinstance(side, Matrix):
+            steps = (side.stride, 1) if by_rows else (1, side.stride)
+            return View(value=self.operand(name, side, extents, steps), perm=self.axes)
+        reads = []
+        for index, each in enumerate(side.reads):
+            outer, inner = each.stride_m, each.stride_n
+            steps = (outer, inner) if by_rows else (inner, outer)
+            value = self.operand(f"{name}{index}", each, extents, steps)
+            reads.append(Read(value=value, axes=self.axes))
+        whole = self._value(name, side.dtype, extents)
+        return Computed(value=whole, extents=extents, reads=tuple(reads))
+
+    def scale(self, name: str, scale: ScaleAccess | None) -> BlockScale | None:
+        """Return the scales of A (``sa``) or of B."""
+        if scale is None:
+            return None
+        dims = (_M if name == "sa" else _N, _K)
+        sizes = zip(dims, scale.block, strict=True)
+        along, along_k = (dim if size == 1 else dim / size for dim, size in sizes)
+        (rows, deep), (step, step_k) = scale.block, (scale.stride, scale.stride_k)
+        if name == "sa":
+            value = self.operand(name, scale, (along, along_k), (step, step_k))
+            return BlockScale(view=View(value=value, perm=self.axes), block=(rows, deep))
+        value = self.operand(name, scale, (along_k, along), (step_k, step))
+        return BlockScale(view=View(value=value, perm=self.axes), block=(deep, rows))
+
+    def operand(
+        self,
+        name: str,
+        each: Matrix | ReadAccess | ScaleAccess,
+        extents: tuple[Dim, Dim],
+        steps: tuple[int, int],
+    ) -> Value:
+        """Make one of the problem's inputs, and return its value in the plain kernel."""
+        value = self._value(name, each.dtype, extents)
+        shape = tuple(self._extent(dim) for dim in (*self.batch, *extents))
+        if isinstance(each, Matrix) and (each.prepared is not None or each.dtype.packed):
+            self.views[name] = self._values(each.dtype, shape[-2] * shape[-1]).reshape(shape[-2:])
+            self.memory.append(_arranged(each, self.views[name]))
+            return value
+        strides = (*each.batch, *steps)
+        last = sum((extent - 1) * step for extent, step in zip(shape, strides, strict=True))
+        flat = self._values(each.dtype, last + 1)
+        bytes_ = [stride * flat.itemsize for stride in strides]
+        self.views[name] = np.lib.stride_tricks.as_strided(flat, shape, bytes_)
+        self.memory.append(flat)
+        return value
+
+    def _extent(self, dim: Dim) -> int:
+        if isinstance(dim, Blocks):
+            return dim.count(self._extents[dim.of])
+        return self._extents[dim]
+
+    def _value(self, name: str, dtype: DType, extents: tuple[Dim, Dim]) -> Value:
+        return Value(name=name, type=TensorType(dtype=dtype, shape=(*self.batch, *extents)))
+
+
+def _arranged(each: Matrix, matrix: Array) -> Array:
+    """Return a prepared or packed matrix as it lies in memory, rows of bytes or elements."""
+    if each.prepared is not None:
+        rows = each.prepared.arrange(matrix)
+        room = each.stride
+    else:
+        rows = pack(matrix, axis=1 if each.layout is Layout.ROW else 0).data
+        room = each.stride // 2
+    stored = np.zeros((len(rows), room), rows.dtype)
+    stored[:, : rows.shape[1]] = rows
+    return stored

@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: MIT
+"""No file of the package imports itself through others, wherever in a file the imports stand."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TypeAlias
+
+import networkx as nx
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+CIRCLES: tuple[frozenset[str], ...] = (
+    frozenset({"cklang.build.builder", "cklang.build.bundle"}),
+    frozenset(
+        {
+            "cklang.ops.attention_backward",
+            "cklang.ops.grouped",
+            "cklang.runtime.explain",
+            "cklang.runtime.ir_text",
+            "cklang.runtime.op",
+            "cklang.runtime.op_pickle",
+            "cklang.runtime.planner",
+            "cklang.selection.context",
+            "cklang.selection.select",
+            "cklang.selection.strategy",
+            "cklang.tune.attention",
+            "cklang.tune.gradient",
+            "cklang.tune.learned",
+            "cklang.tune.measure",
+            "cklang.tune.on_device",
+            "cklang.tune.session",
+            "cklang.tune.task",
+            "cklang.tune.worker",
+        }
+    ),
+)
+"""Modules that import each other. Each is to be cut; none is to be added."""
+
+Table: TypeAlias = Mapping[str, tuple[str, ...]]
+"""For each module those that it imports in functions."""
+
+START_UP: Table = {
+    "cklang.build.builder": (
+        "cklang.build.code_object",
+        "cklang.build.steps",
+        "cklang.toolchain.compilers",
+    ),
+    "cklang.build.bundle": ("cklang.toolchain.compilers",),
+    "cklang.build.store": ("filelock",),
+    "cklang.cli.bench": ("cklang.cli.plot",),
+    "cklang.cli.disasm": ("cklang.emulator",),
+    "cklang.cli.doctor": (
+        "cklang.cli.specs",
+        "cklang.toolchain.compilers",
+    ),
+    "cklang.cli.specs": ("cklang.build.steps",),
+    "cklang.device.device": (
+        "cklang.emulator",
+        "hip",
+    ),
+    "cklang.emulator.build": (
+        "filelock",
+        "rich",
+    ),
+    "cklang.fusion.flow": ("networkx",),
+    "cklang.fusion.functions": ("cklang.ir.parser",),
+    "cklang.fusion.graph": ("networkx",),
+    "cklang.fusion.kernel": ("networkx",),
+    "cklang.fusion.partition": ("networkx",),
+    "cklang.ir": ("cklang.ir.parser",),
+    "cklang.ir.round_trip": ("cklang.ir.parser",),
+    "cklang.lowering.render": ("jinja2",),
+    "cklang.ops.append_kv": ("cklang.build.builder",),
+    "cklang.ops.attention_backward": ("cklang.build.builder",),
+    "cklang.ops.dropout_bytes": ("cklang.build.builder",),
+    "cklang.ops.prepare": ("cklang.fusion.partition",),
+    "cklang.runtime.ir_text": (
+        "cklang.ir.parser",
+        "cklang.ir.verifier",
+    ),
+    "cklang.runtime.op": (
+        "cklang.build.builder",
+        "cklang.fusion.partition",
+    ),
+    "cklang.runtime.planner": ("cklang.build.parallel",),
+    "cklang.selection.registry": ("cklang.build.parallel",),
+    "cklang.selection.strategy": ("cklang.tune.database",),
+    "cklang.toolchain.paths": ("platformdirs",),
+    "cklang.toolchain.progress": ("rich",),
+    "cklang.tune.attention": (
+        "cklang.reference.bounds",
+        "cklang.reference.distance",
+    ),
+    "cklang.tune.gradient": (
+        "cklang.reference.attention_grad",
+        "cklang.reference.distance",
+    ),
+    "cklang.tune.measure": (
+        "cklang.build.builder",
+        "cklang.emulator",
+    ),
+    "cklang.tune.on_device": ("cklang.build.builder",),
+    "cklang.tune.session": (
+        "cklang.build.builder",
+        "cklang.build.parallel",
+        "cklang.build.steps",
+        "cklang.tune.database",
+    ),
+    "cklang.tune.task": (
+        "cklang.fusion.partition",
+        "cklang.ir.parser",
+    ),
+    "cklang.types": ("ml_dtypes",),
+}
+"""Imports in functions that save start-up time: ``import cklang`` does not load these modules."""
+
+OPTIONAL: Table = {
+    "cklang.build.dask_executor": ("distributed",),
+    "cklang.cli.plot": ("matplotlib",),
+    "cklang.tune.ranker": ("lightgbm",),
+}
+"""Imports in functions of packages that are optional."""
+
+IN_CIRCLES: Table = {
+    "cklang.build.builder": ("cklang.build.bundle",),
+    "cklang.runtime.op": (
+        "cklang.ops.attention_backward",
+        "cklang.ops.grouped",
+        "cklang.runtime.explain",
+        "cklang.runtime.op_pickle",
+        "cklang.runtime.planner",
+        "cklang.tune.task",
+    ),
+    "cklang.runtime.op_pickle": ("cklang.runtime.op",),
+    "cklang.selection.strategy": (
+        "cklang.tune.learned",
+        "cklang.tune.on_device",
+        "cklang.tune.session",
+    ),
+    "cklang.tune.attention": ("cklang.runtime.ir_text",),
+    "cklang.tune.gradient": ("cklang.runtime.ir_text",),
+    "cklang.tune.on_device": ("cklang.selection.context",),
+    "cklang.tune.session": (
+        "cklang.selection.select",
+        "cklang.selection.strategy",
+        "cklang.tune.measure",
+        "cklang.tune.worker",
+    ),
+}
+"""Imports in functions that would close a circle; they go with :data:`CIRCLES`."""
+
+NEEDLESS: Table = {
+    "cklang.build.builder": ("cklang.lowering.headers",),
+    "cklang.cli.doctor": (
+        "cklang.arch",
+        "cklang.device.device",
+    ),
+    "cklang.families.conv.problem": ("cklang.frontend.ops.convolution",),
+    "cklang.ops.append_kv": ("cklang.device.device",),
+    "cklang.ops.attention_backward": ("cklang.device.device",),
+    "cklang.ops.dropout_bytes": ("cklang.device.device",),
+    "cklang.ops.prepare": (
+        "cklang.device.device",
+        "cklang.fusion.plan",
+    ),
+    "cklang.runtime.op": ("cklang.device.device",),
+    "cklang.selection.context": ("cklang.device.device",),
+    "cklang.selection.registry": ("cklang.families.attention.profiles",),
+    "cklang.selection.select": ("cklang.device.device",),
+    "cklang.tune.measure": ("dataclasses",),
+    "cklang.tune.session": (
+        "cklang.build.dask_executor",
+        "cklang.device.device",
+        "cklang.lowering.headers",
+    ),
+    "cklang.types": ("numpy",),
+}
+"""Imports in functions that save nothing, since ``import cklang`` loads the module anyway.
+
+They are to move to the heads of their files; none is to be added."""
+
+TABLES = (START_UP, OPTIONAL, IN_CIRCLES, NEEDLESS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Import:
+    """One import: of a module of the package, or of another package."""
+
+    source: str
+    target: str
+    in_function: bool
+
+
+@cache
+def modules() -> Mapping[str, Path]:
+    """Return the files of the package by the names of their modules."""
+    return {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in sorted((ROOT / "cklang").rglob("*.py"))
+    }
+
+
+@cache
+def imports() -> tuple[Import, ...]:
+    """Return every import of the package: those in functions and for type checkers too."""
+    return tuple(
+        Import(source=module, target=target, in_function=in_function)
+        for module, path in modules().items()
+        for target, in_function in read_imports(ast.parse(path.read_text()))
+    )
+
+
+def read_imports(node: ast.AST, in_function: bool = False) -> Iterator[tuple[str, bool]]:
+    """Yield what ``node`` imports, each with whether the import is in a function."""
+    functions = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            yield from ((target_of(alias.name), in_function) for alias in child.names)
+        elif isinstance(child, ast.ImportFrom):
+            assert not child.level, "imports are absolute"
+            names = (f"{child.module}.{alias.name}" for alias in child.names)
+            yield from ((target_of(name), in_function) for name in names)
+        else:
+            yield from read_imports(child, in_function or isinstance(child, functions))
+
+
+def target_of(name: str) -> str:
+    """Return the module of ``cklang`` that has ``name``, or the package outside that has it."""
+    package = name.partition(".")[0]
+    while package == "cklang" and name not in modules():
+        name = name.rpartition(".")[0]
+    return name if package == "cklang" else package
+
+
+@cache
+def graph() -> nx.DiGraph:
+    """Return the modules of ``cklang``, with an edge to each that a module imports."""
+    modules_only = nx.DiGraph()
+    modules_only.add_nodes_from(modules())
+    modules_only.add_edges_from(
+        (each.source, each.target)
+        for each in imports()
+        if each.target in modules() and each.target != each.source
+    )
+    return modules_only
+
+
+@cache
+def circles() -> frozenset[frozenset[str]]:
+    """Return the modules that import each other, in sets of two or more."""
+    components = map(frozenset, nx.strongly_connected_components(graph()))
+    return frozenset(component for component in components if len(component) > 1)
+
+
+@cache
+def loaded() -> frozenset[str]:
+    """Return the modules of ``cklang``, and the packages, that ``import cklang`` loads."""
+    command = [sys.executable, "-c", "import sys, cklang; print(*sys.modules)"]
+    names = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    return frozenset(map(target_of, names))
+
+
+def pairs(table: Table) -> set[tuple[str, str]]:
+    """Return a table as pairs of the importing module and what it imports."""
+    return {(source, target) for source, targets in table.items() for target in targets}
+
+
+def in_functions() -> set[tuple[str, str]]:
+    """Return the importing module of each import in a function, and what it imports."""
+    return {(each.source, each.target) for each in imports() if each.in_function}
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "in_function"),
+    [
+        ("from cklang.ir import nodes", "cklang.ir.nodes", False),
+        ("from cklang.ir.nodes import Value", "cklang.ir.nodes", False),
+        ("from cklang import __version__", "cklang", False),
+        ("def f():\n    import networkx.algorithms", "networkx", True),
+        ("class C:\n    def f(self):\n        import cklang.arch", "cklang.arch", True),
+        ("if TYPE_CHECKING:\n    from cklang.runtime.op import Op", "cklang.runtime.op", False),
+    ],
+)
+def test_imports_are_read(text: str, target: str, in_function: bool) -> None:
+    assert list(read_imports(ast.parse(text))) == [(target, in_function)]
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    unlisted = circles() - set(CIRCLES)
+    assert not unlisted, f"these modules import each other: {sorted(map(sorted, unlisted))}"
+
+
+def test_each_listed_circle_exists() -> None:
+    assert set(CIRCLES) <= circles()
+
+
+def test_imports_in_functions_have_a_reason() -> None:
+    listed = set().union(*map(pairs, TABLES))
+    unlisted, gone = in_functions() - listed, listed - in_functions()
+    assert not unlisted, f"move these imports to the heads of their files: {sorted(unlisted)}"
+    assert not gone, f"these imports are in no function any longer: {sorted(gone)}"
+
+
+def test_an_import_in_a_function_is_listed_once() -> None:
+    assert sum(len(pairs(table)) for table in TABLES) == len(set().union(*map(pairs, TABLES)))
+
+
+def test_what_is_imported_late_is_not_loaded_at_start_up() -> None:
+    assert {target for _, target in pairs(START_UP)} & loaded() == set()
+
+
+def test_optional_packages_are_those_of_the_extras() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = {
+        text.partition(">=")[0]
+        for each in project["optional-dependencies"].values()
+        for text in each
+    }
+    assert {target for _, target in pairs(OPTIONAL)} <= extras
+
+
+def test_an_import_that_would_close_a_circle_is_in_it() -> None:
+    for pair in pairs(IN_CIRCLES):
+        assert any(set(pair) <= circle for circle in CIRCLES), pair
+
+
+def test_a_needless_import_is_of_what_is_loaded_at_start_up() -> None:
+    assert {target for _, target in pairs(NEEDLESS)} <= loaded()

@@ -39,13 +39,14 @@ from cklang.ops.pack import Packed, pack
 from cklang.ops.prepare import PreparedWeight, prepare
 from cklang.runtime.ir_text import parse
 from cklang.runtime.op import Op, op
+from cklang.runtime.op_pickle import reduced_op as _reduced_op  # noqa: F401 - makes ops picklable
 from cklang.selection.context import using
 from cklang.selection.diagnose import advise, fix
 from cklang.selection.registry import Registry
 from cklang.selection.select import Selection, select
 from cklang.selection.space import Pattern, attention_pattern, pattern
-from cklang.selection.strategy import Tuned
 from cklang.tune.session import autotune
+from cklang.tune.strategies import Tuned
 from cklang.types import dims, dtype_var
 
 MYPY = False

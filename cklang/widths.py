@@ -3,7 +3,14 @@
 
 from __future__ import annotations
 
-__all__ = ["ACCESS_BYTES", "BUFFER_BYTES", "DWORD_BYTES", "I32_MAX", "PACKED_ROW"]
+__all__ = [
+    "ACCESS_BYTES",
+    "BUFFER_BYTES",
+    "DWORD_BYTES",
+    "I32_MAX",
+    "PACKED_ROW",
+    "packed_row",
+]
 
 DWORD_BYTES = 4
 """Bytes of a dword, the unit of registers, of LDS banks and of buffer loads."""
@@ -21,3 +28,13 @@ row."""
 
 I32_MAX = (1 << 31) - 1
 """The largest index, extent or count that a 32-bit integer of a kernel holds."""
+
+
+def packed_row(elements: int) -> int:
+    """Return how many elements a row of a 4-bit type has room for that holds ``elements``.
+
+    Example:
+        >>> packed_row(33)
+        64
+    """
+    return -(-elements // PACKED_ROW) * PACKED_ROW

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cklang import knobs
-from cklang.build import places
+from cklang.build.bundle import Bundle, Bundled, configured
+from cklang.build.stencil_files import StencilFiles
 from cklang.build.store import Entry, Store, digest_of
 from cklang.device.artifact import Artifact
 from cklang.device.resources import Resources
@@ -26,12 +27,12 @@ from cklang.errors import CkBuildError, CkError, CkUnsupportedError, error
 from cklang.families import FAMILIES, key_from_json
 from cklang.fusion.functions import Functions
 from cklang.keys import AnyKey
+from cklang.lowering import user_places as places
 from cklang.toolchain.log import logger
 from cklang.toolchain.paths import cache_root
 from cklang.toolchain.progress import Steps
 
 if TYPE_CHECKING:
-    from cklang.build.bundle import Bundle, Bundled
     from cklang.lowering.places import PlacedFill
     from cklang.lowering.source import KernelSource
     from cklang.toolchain.compilers import CkTree, Toolchain
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 __all__ = [
     "BuildResult",
     "Builder",
-    "StencilFiles",
     "Wanted",
     "artifacts_in",
     "failures_together",
@@ -78,17 +78,6 @@ class _Job:
     kernel: Mapping[str, Any]
     bundled: Bundled | None
     """Where its stencil comes from if it is not compiled here."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StencilFiles:
-    """What a stencil is made of on disk."""
-
-    key: AnyKey
-    """With the epilogue open."""
-    source: str
-    bitcode: Path
-    host_shim: Path
 
 
 class Builder:
@@ -515,7 +504,6 @@ def failures_together(results: Sequence[BuildResult]) -> CkError:
 
 def shared_builder() -> Builder:
     """Return this process's builder for the current cache folder and toolchain."""
-    from cklang.build.bundle import configured
     from cklang.toolchain.compilers import find_ck_tree, find_toolchain
 
     bundles = configured()

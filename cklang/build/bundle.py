@@ -18,16 +18,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cklang import knobs
+from cklang.build.stencil_files import StencilFiles
 from cklang.codec import expect_fields
 from cklang.errors import CkBuildError, error
 from cklang.families import key_from_json
 from cklang.keys import AnyKey, KernelSignature, opened
-
-if TYPE_CHECKING:
-    from cklang.build.builder import StencilFiles
 
 __all__ = ["SCHEMA_VERSION", "Bundle", "Bundled", "configured", "read", "sole_source", "write"]
 

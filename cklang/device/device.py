@@ -19,11 +19,11 @@ from typing import Any
 
 from cklang import knobs
 from cklang.arch import ArchSpec, all_archs, arch
-from cklang.build import places
 from cklang.device.arrays import HOST, index_of
 from cklang.device.hip_calls import hip_calls
 from cklang.device.scratch import Scratch
 from cklang.errors import CkError, error
+from cklang.lowering import user_places as places
 from cklang.toolchain.log import logger, say_once
 
 __all__ = [

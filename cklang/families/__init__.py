@@ -26,7 +26,6 @@ from cklang.families.layout_copy.lower import lower_transpose
 from cklang.families.protocol import Family, HelperFamily
 from cklang.families.reduce.key import ReduceSignature
 from cklang.families.reduce.lower import lower_reduce
-from cklang.fusion.partition import plan
 from cklang.fusion.plan import Plan
 from cklang.ir.nodes import Function
 from cklang.keys import SCHEMA_VERSION, AnyKey, KernelSignature, Key
@@ -56,6 +55,8 @@ def plan_of(function: Function) -> Plan:
     Raises:
         CkError: As :func:`cklang.fusion.partition.plan`; X rows of the families.
     """
+    from cklang.fusion.partition import plan
+
     return plan(function, _MAKERS)
 
 

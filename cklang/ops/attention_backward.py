@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from cklang.arch import ArchSpec
 from cklang.device import arrays
@@ -33,14 +33,12 @@ from cklang.ir.nodes import Function
 from cklang.keys import KernelSignature
 from cklang.runtime.bind import Binding, ResultFace
 from cklang.runtime.call_plan import CallPlan, touched
+from cklang.runtime.op_protocol import AnyOp
 from cklang.runtime.planner import call_plan, layouts_of
 from cklang.selection.context import current, device_named
 from cklang.selection.registry import Registry
 from cklang.selection.select import AnySelection, Request, find
 from cklang.selection.space import Pattern
-
-if TYPE_CHECKING:
-    from cklang.runtime.op import Op
 
 __all__ = [
     "Gradients",
@@ -70,7 +68,7 @@ class Gradients(NamedTuple):
 
 
 def attention_grad(
-    op: Op,
+    op: AnyOp,
     *args: Any,
     grad: Any,
     deterministic: bool = False,
@@ -130,7 +128,7 @@ class PlannedGradients:
 
 
 def plan_gradients(
-    op: Op, binding: Binding, grad: Any, kind: GradientKind, device: str | None
+    op: AnyOp, binding: Binding, grad: Any, kind: GradientKind, device: str | None
 ) -> PlannedGradients:
     """Choose, build and load the kernels of :func:`attention_grad` for a bound call.
 
@@ -215,7 +213,7 @@ class PreparedGradients:
 
 
 def prepare_gradients(
-    op: Op,
+    op: AnyOp,
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
     *,
@@ -236,7 +234,7 @@ def prepare_gradients(
     Raises:
         CkError: What :func:`attention_grad` raises.
     """
-    binding = op._bind(op._values(tuple(args), dict(kwargs)))
+    binding = op.bound(args, kwargs)
     planned = plan_gradients(op, binding, grad, kind, device)
     made = [
         arrays.empty(face.shape, face.dtype, binding.library, binding.place)
@@ -255,7 +253,7 @@ def prepare_gradients(
 
 
 def declare_gradients(
-    op: Op,
+    op: AnyOp,
     binding: Binding,
     registry: Registry,
     gpu: str,
@@ -301,13 +299,13 @@ def declare_gradients(
     return new
 
 
-def plan_of_gradients(op: Op, binding: Binding) -> Plan:
+def plan_of_gradients(op: AnyOp, binding: Binding) -> Plan:
     """Return the plan of an op that has a gradient.
 
     Raises:
         CkUnsupportedError: G006, G007, it has none.
     """
-    plan = op._fuse(binding)
+    plan = op.planned(binding)
     kernel = plan.kernels[0]
     if len(plan.kernels) > 1 or not isinstance(kernel, FusedAttention) or _is_more(kernel):
         raise error("G007", name=op.program.name)
@@ -316,7 +314,7 @@ def plan_of_gradients(op: Op, binding: Binding) -> Plan:
     return plan
 
 
-def expect_gradient(op: Op, binding: Binding, kind: GradientKind) -> None:
+def expect_gradient(op: AnyOp, binding: Binding, kind: GradientKind) -> None:
     """Check that a bound op has gradients of a kind.
 
     Raises:

@@ -19,6 +19,7 @@ from cklang.families.attention.problem import AttentionCase, case_of
 from cklang.families.protocol import Planning
 from cklang.runtime.bind import Binding, ResultFace
 from cklang.runtime.call_plan import CallPlan, touched
+from cklang.runtime.op_protocol import AnyOp
 from cklang.runtime.planner import call_plan, planning_of
 from cklang.runtime.workspace import Workspace
 from cklang.selection.context import current, device_named
@@ -27,14 +28,13 @@ from cklang.types import i8
 
 if TYPE_CHECKING:
     from cklang.device.device import Device
-    from cklang.runtime.op import Op
 
 __all__ = ["dropout_bytes"]
 
 _RANDOM = "random"
 
 
-def dropout_bytes(op: Op, *args: Any, device: str | None = None, **kwargs: Any) -> Any:
+def dropout_bytes(op: AnyOp, *args: Any, device: str | None = None, **kwargs: Any) -> Any:
     """Return the random bytes that decide which weights an op's attention drops.
 
     The op's kernel runs and stores them; its own results are thrown away.
@@ -63,12 +63,12 @@ def dropout_bytes(op: Op, *args: Any, device: str | None = None, **kwargs: Any) 
 
 
 def _planned(
-    op: Op, binding: Binding, named: str | None
+    op: AnyOp, binding: Binding, named: str | None
 ) -> tuple[CallPlan, tuple[ResultFace, ...]]:
     """Return the launch for a bound call of ``op``, and what it makes."""
     from cklang.device.device import open_device
 
-    plan = op._fuse(binding)
+    plan = op.planned(binding)
     kernel = plan.kernels[0]
     if len(plan.kernels) > 1 or not isinstance(kernel, FusedAttention):
         raise error("G009", name=op.program.name)

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from cklang.device.arrays import HOST, Array, Library
 from cklang.errors import error
 from cklang.types import DType, fp4, i4
-from cklang.widths import PACKED_ROW
+from cklang.widths import packed_row
 
-__all__ = ["Packed", "filled_row", "pack"]
+__all__ = ["Packed", "pack"]
 
 _ORDERS = {i4: np.array([0, 2, 4, 6, 1, 3, 5, 7]), fp4: np.arange(8)}
 """Which of eight elements stands at each half byte."""
@@ -71,11 +71,6 @@ class Packed:
         )
 
 
-def filled_row(elements: int) -> int:
-    """Return how many elements a packed row has room for that holds ``elements``."""
-    return -(-elements // PACKED_ROW) * PACKED_ROW
-
-
 def pack(w: Any, axis: int = -1) -> Packed:
     """Return matrices of 4-bit floats or of integers from -8 to 7 as a packed array.
 
@@ -97,7 +92,7 @@ def pack(w: Any, axis: int = -1) -> Packed:
     codes = _codes(matrices) if dtype == i4 else matrices.view(np.uint8)
     rows = np.moveaxis(codes, axis, -1)
     *before, elements = rows.shape
-    room = filled_row(elements)
+    room = packed_row(elements)
     filled = np.full((*before, room), _BIAS if dtype == i4 else 0, np.uint8)
     filled[..., :elements] = rows
     halves = filled.reshape(*before, room // 8, 8)[..., _ORDERS[dtype]]

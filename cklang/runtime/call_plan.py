@@ -122,8 +122,10 @@ class CallPlan:
             return self._launch_with_memory(addresses, stream, counts=False)
         device, block = self.device, self._block
         memory = device.borrow(block) if block else []
-        for address in memory:
-            addresses = addresses + [address + offset for offset in self._workspace.offsets]
+        if memory:
+            addresses = addresses.copy()
+            for offset in self._workspace.offsets:
+                addresses.append(memory[0] + offset)
         self._promise_to_wait(1)
         try:
             effort = self._launch(addresses, stream, counts=self._counts_each)

@@ -28,6 +28,7 @@ from cklang.runtime import call_key
 from cklang.runtime.bind import Binding, ResultFace, assign, bind, check_out
 from cklang.runtime.call_key import CallKey
 from cklang.runtime.ir_program import IrProgram
+from cklang.runtime.planner import Choice, build_choices, choices_of, declare, host_checks, prepare
 from cklang.runtime.ready import Ready, dtypes_of, put_numbers, ready_of
 from cklang.runtime.record import CallRecord
 from cklang.selection.context import current, device_named
@@ -40,12 +41,9 @@ if TYPE_CHECKING:
     import networkx as nx
 
     from cklang.device.device import Effort
-    from cklang.families.attention_backward.stages import GradientKind
     from cklang.families.protocol import HostCheck
     from cklang.fusion.plan import Plan
     from cklang.runtime.call_plan import CallPlan
-    from cklang.runtime.planner import Choice
-    from cklang.tune.task import TuningTask
 
 __all__ = ["Op", "op"]
 
@@ -89,11 +87,6 @@ class Op:
         self._lock = threading.RLock()
         self._last: tuple[CallPlan, Effort | None, int, bool] | None = None
         """The fields of a :class:`_Last`, which takes longer to make than a tuple."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        from cklang.runtime.op_pickle import reduced_op
-
-        return reduced_op(self)
 
     def __copy__(self) -> Op:
         return self
@@ -276,7 +269,6 @@ class Op:
     def _prepare(self, values: Sequence[Any], out: Any, device_name: str | None) -> Ready:
         from cklang.build.builder import shared_builder
         from cklang.device.device import open_device
-        from cklang.runtime.planner import prepare
 
         binding = self._bind(values)
         targets = _planned(binding.results, binding) if out is None else _targets(binding, out)
@@ -293,8 +285,6 @@ class Op:
         Raises:
             CkValueError: A056, an element of an index array in host memory is out of its range.
         """
-        from cklang.runtime.planner import host_checks
-
         lists = host_checks(self._fuse(binding), binding)
         if lists is not None:
             lists.check([array.pointer for array in binding.arrays.values()])
@@ -368,30 +358,21 @@ class Op:
         """Return the problem of each kernel of a call, as :func:`cklang.select` takes it."""
         return tuple(choice.selection.problem for choice in self._choices(args, kwargs, out, None))
 
-    def tuning_tasks(
-        self,
-        args: Sequence[Any],
-        kwargs: Mapping[str, Any],
-        gradient: GradientKind | None = None,
-    ) -> tuple[TuningTask, ...]:
-        """Return each kernel of a call as plain data that another process can measure.
-
-        Args:
-            args: Of the call.
-            kwargs: Of the call.
-            gradient: Which gradients of it instead, as :func:`cklang.attention_grad` gives them.
+    def bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Binding:
+        """Return a call's arrays by parameter, with the extents of its dims.
 
         Raises:
-            CkUnsupportedError: G006, G007, G008, it has no such gradient.
+            CkTypeError, CkValueError: As a call.
         """
-        from cklang.ops.attention_backward import expect_gradient
-        from cklang.tune.task import tasks_of_call
+        return self._bind(self._values(tuple(args), dict(kwargs)))
 
-        binding = self._bind(self._values(tuple(args), dict(kwargs)))
-        plan = self._fuse(binding)
-        if gradient is not None:
-            expect_gradient(self, binding, gradient)
-        return tuple(tasks_of_call(plan, binding, gradient))
+    def planned(self, binding: Binding) -> Plan:
+        """Return the kernels of a bound call; made once for its dtypes and constants.
+
+        Raises:
+            CkUnsupportedError: X rows, no kernels compute it.
+        """
+        return self._fuse(binding)
 
     def declare(
         self,
@@ -418,8 +399,6 @@ class Op:
             bias: Whether for that with the gradient of its bias instead.
             **kwargs: As in a call.
         """
-        from cklang.runtime.planner import declare
-
         target = self.registry if registry is None else registry
         if gradient or bias:
             return self._declare_gradients(args, kwargs, target, device, among, priority, bias)
@@ -492,15 +471,12 @@ class Op:
         Raises:
             CkError: What the call raises; CkBuildError: B rows, a compiler failed.
         """
-        from cklang.runtime.planner import build_choices
-
         return build_choices(self._choices(args, kwargs, out, device), executor)
 
     def _choices(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any, device: str | None
     ) -> Sequence[Choice]:
         from cklang.device.device import target_of
-        from cklang.runtime.planner import choices_of
 
         binding, target = self._offered(args, kwargs, out)
         spec = target_of(device_named(device, current())).spec

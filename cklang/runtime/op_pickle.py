@@ -3,20 +3,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import copyreg
+from typing import Any
 
 from cklang.frontend.pickling import Reference, reference_to
 from cklang.frontend.program import Program
+from cklang.runtime.op import Op
 from cklang.selection.select import Request
-
-if TYPE_CHECKING:
-    from cklang.runtime.op import Op
 
 __all__ = ["reduced_op"]
 
 
 def reduced_op(op: Op) -> tuple[Any, ...]:
-    """Return what ``__reduce__`` of an op does; choices of :meth:`.op.Op.using` are kept."""
+    """Return an op as a pickle has it; choices of :meth:`.op.Op.using` are kept."""
     program = op.program
     if isinstance(program, Program):
         function = program.definition.function
@@ -28,7 +27,8 @@ def reduced_op(op: Op) -> tuple[Any, ...]:
 
 
 def _referred(reference: Reference, request: Request) -> Op:
-    from cklang.runtime.op import Op
-
     op: Op = reference.resolve()
     return op if op.request == request else Op(op.program, request)
+
+
+copyreg.pickle(Op, reduced_op)

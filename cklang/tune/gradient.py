@@ -17,6 +17,7 @@ from cklang.errors import error
 from cklang.families.attention_backward.key import AttentionGradKey
 from cklang.families.attention_backward.stages import GradientKind
 from cklang.ops.attention_backward import PreparedGradients, prepare_gradients
+from cklang.runtime.ir_text import op_from_ir
 from cklang.tune.attention import part_of, part_of_task
 from cklang.tune.task import TuningTask, attention_of
 
@@ -27,7 +28,6 @@ Array = npt.NDArray[Any]
 
 def prepared(task: TuningTask, key: AttentionGradKey, arrays: Sequence[Array]) -> PreparedGradients:
     """Return the gradients of a call with one algorithm; that of o is made here, from a seed."""
-    from cklang.runtime.ir_text import op_from_ir
 
     op = op_from_ir(task.program).using(key.algorithm)
     return prepare_gradients(

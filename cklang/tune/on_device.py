@@ -22,6 +22,7 @@ from cklang.families import family_of
 from cklang.fusion.functions import Functions
 from cklang.keys import AnyKey
 from cklang.runtime.standalone_launch import standalone_launch
+from cklang.selection.context import device_of
 
 __all__ = ["Costs", "Measure", "measurement", "microseconds"]
 
@@ -57,7 +58,6 @@ def measurement(
         CkBuildError: B rows, a kernel cannot be built; CkDeviceError: D and E rows.
     """
     from cklang.build.builder import shared_builder
-    from cklang.selection.context import device_of
 
     builder = shared_builder()
     builder.build_all([(key, functions) for key in keys])

@@ -24,6 +24,8 @@ from cklang.errors import CkUnsupportedError, error
 from cklang.families.attention.problem import AttentionCase
 from cklang.families.attention_backward.stages import GradientKind
 from cklang.keys import AnyKey
+from cklang.selection.select import find
+from cklang.selection.strategy import FirstFit
 from cklang.toolchain.paths import cache_root
 from cklang.tune.task import Call, TuningTask, problem_text, tasks_of
 
@@ -262,8 +264,6 @@ def question_of(problem: Any, spec: ArchSpec) -> Question:
 
 def _search(op: Op, task: TuningTask, store: Database, limit: int, patience: int) -> _Search:
     from cklang.device.device import target_of
-    from cklang.selection.select import find
-    from cklang.selection.strategy import FirstFit
 
     spec = target_of().spec
     request = replace(op.request, strategy=FirstFit())
@@ -321,6 +321,7 @@ def _measurer(executor: Executor | None, device: str, stack: ExitStack) -> _Meas
     told = {**settings(), knobs.DEVICE.name: device}
     if executor is not None:
         return partial(_by_executor, executor, told)
+
     from cklang.tune.worker import Worker
 
     return partial(_by_worker, stack.enter_context(Worker(told, _LIMIT_SECONDS)))
@@ -338,6 +339,7 @@ def _by_worker(worker: Worker, some: _Round) -> Iterator[tuple[_Search, Measurem
 def _by_executor(
     executor: Executor, told: Mapping[str, str], some: _Round
 ) -> Iterator[tuple[_Search, Measurement]]:
+
     from cklang.tune.measure import measure
 
     tasks = [

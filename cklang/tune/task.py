@@ -25,12 +25,13 @@ from cklang.fusion.functions import Functions
 from cklang.fusion.plan import AnyKernel, Plan
 from cklang.fusion.unfuse import kernel_program
 from cklang.ir.nodes import Function, print_function
+from cklang.ops.attention_backward import expect_gradient
+from cklang.runtime.op_protocol import AnyOp
 from cklang.runtime.placeholder_arguments import packed_arguments
 from cklang.runtime.planner import layouts_of
 
 if TYPE_CHECKING:
     from cklang.runtime.bind import Binding
-    from cklang.runtime.op import Op
 
 __all__ = ["Call", "TuningTask", "attention_of", "problem_text", "tasks_of", "tasks_of_call"]
 
@@ -159,7 +160,7 @@ def _planned(text: str) -> Plan:
     return plan_of(parse_function(text))
 
 
-def tasks_of(op: Op, call: Call, gradient: GradientKind | None = None) -> tuple[TuningTask, ...]:
+def tasks_of(op: AnyOp, call: Call, gradient: GradientKind | None = None) -> tuple[TuningTask, ...]:
     """Return the tasks of a call: its kernels whose result has an element, in launch order.
 
     Args:
@@ -173,7 +174,11 @@ def tasks_of(op: Op, call: Call, gradient: GradientKind | None = None) -> tuple[
     """
     args = () if isinstance(call, Mapping) else tuple(call)
     kwargs = packed_arguments(op.program.signature, call) if isinstance(call, Mapping) else {}
-    return op.tuning_tasks(args, kwargs, gradient)
+    binding = op.bound(args, kwargs)
+    plan = op.planned(binding)
+    if gradient is not None:
+        expect_gradient(op, binding, gradient)
+    return tuple(tasks_of_call(plan, binding, gradient))
 
 
 def tasks_of_call(

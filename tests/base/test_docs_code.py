@@ -27,7 +27,12 @@ import pytest
 import cklang as ck
 from cklang.device.arrays import is_scalar, plain, to_numpy
 from cklang.families.attention_backward.stages import GradientKind
-from cklang.ops.attention_backward import Gradients, bias_of, plan_of_gradients
+from cklang.ops.attention_backward import (
+    Gradients,
+    bias_of,
+    expect_gradient,
+    plan_of_gradients,
+)
 from cklang.reference.attention_grad import SharedBias, gradients_with_bound
 from cklang.reference.evaluate import evaluate
 
@@ -91,10 +96,10 @@ def gradients_by_reference(
     **kwargs: Any,
 ) -> Gradients:
     """Return the gradients of an attention without kernels."""
-    assert op.tuning_tasks(args, kwargs, GradientKind(deterministic=deterministic, bias=bias))
+    binding = op.bound(args, kwargs)
+    expect_gradient(op, binding, GradientKind(deterministic=deterministic, bias=bias))
     function, shared = op.ir(*args, **kwargs), None
     if bias:
-        binding = op._bind(op._values(args, kwargs))
         added = bias_of(plan_of_gradients(op, binding), binding)
         place = [param.name for param in function.params].index(added.value.name)
         shared = SharedBias(param=place, axes=added.axes)

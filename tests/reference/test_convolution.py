@@ -152,7 +152,9 @@ def test_meaning_is_torchs(op: str, case: Drawn, seed: int) -> None:
     (got,), (bound,) = evaluate_with_bound(function, operands)
 
     def channels_second(array: Array) -> Any:
-        return torch.tensor(np.moveaxis(array, -1, 1).astype(np.float64), requires_grad=True)
+        # Contiguous: torch refuses the gradient of some weights that are not.
+        moved = np.ascontiguousarray(np.moveaxis(array, -1, 1), np.float64)
+        return torch.tensor(moved, requires_grad=True)
 
     x, w = channels_second(arrays[Role.INPUT]), channels_second(arrays[Role.WEIGHT])
     pads = [count for v in reversed(windows) for count in (v.before, v.after)]

@@ -14,7 +14,7 @@ import cklang as ck
 from cklang import knobs
 from cklang.arch import arch
 from cklang.build import bundle
-from cklang.build.builder import StencilFiles
+from cklang.build.stencil_files import StencilFiles
 from cklang.cli import build as command
 from cklang.cli.main import main
 from cklang.errors import CkError, error

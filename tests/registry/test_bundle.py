@@ -14,7 +14,7 @@ import pytest
 import cklang as ck
 from cklang import knobs
 from cklang.build import bundle
-from cklang.build.builder import StencilFiles
+from cklang.build.stencil_files import StencilFiles
 from cklang.cli.main import main
 from cklang.cli.spelling import spelled
 from cklang.errors import CkBuildError, CkError, error

@@ -28,8 +28,8 @@ from cklang.selection.registry import Registry
 from cklang.selection.rules import objections
 from cklang.selection.select import Request, find, select
 from cklang.selection.space import enumerate_legal, pattern
-from cklang.selection.strategy import Autotune
 from cklang.tune.on_device import Costs
+from cklang.tune.strategies import Autotune
 from cklang.types import bf16, f32
 from tests.support.algorithms import BASE
 from tests.support.gemm_keys import RELU, epilogue, key, shape, signature

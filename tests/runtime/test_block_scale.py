@@ -19,6 +19,7 @@ from cklang.families.gemm.lower import is_mx
 from cklang.families.gemm.problem import Problem
 from cklang.selection.candidates import candidates
 from cklang.selection.rules import objections
+from cklang.tune.task import tasks_of
 from tests.support.algorithms import EIGHT_BITS
 
 M, N, K, G = ck.dims("M N K G")
@@ -53,7 +54,7 @@ def exponents(
 
 def problem(op: Any, *given: Any) -> Problem:
     """The problem of a call."""
-    (task,) = op.tuning_tasks(given, {})
+    (task,) = tasks_of(op, given)
     return task.problem
 
 

@@ -276,7 +276,7 @@ class TestOneOp:
 
         for name in ("bind", "assign", "check_out"):
             monkeypatch.setattr(f"cklang.runtime.op.{name}", forbidden)
-        monkeypatch.setattr("cklang.runtime.call_plan.prepare", forbidden)
+        monkeypatch.setattr("cklang.runtime.planner.prepare", forbidden)
         monkeypatch.setattr("cklang.build.builder.shared_builder", forbidden)
         monkeypatch.setattr("pathlib.Path.open", forbidden)
         again = self.op(*args)

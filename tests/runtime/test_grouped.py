@@ -88,7 +88,7 @@ class TestOnAGpu:
 
         check_group(op, calls(0.5))
         assert not last(op).memoised
-        monkeypatch.setattr("cklang.families.gemm.grouped.prepare_group", None)
+        monkeypatch.setattr("cklang.ops.grouped.prepare_group", None)
         check_group(op, calls(2.0))
         assert last(op).memoised
         (launch,) = launches(op)

@@ -13,10 +13,10 @@ import pytest
 
 import cklang as ck
 from cklang.build import builder as building
-from cklang.build import places
 from cklang.build.store import digest_of
 from cklang.errors import CkBuildError, error
 from cklang.ir.nodes import Function
+from cklang.lowering import user_places as places
 from cklang.lowering.places import place_fill
 from cklang.lowering.pointwise import c_functions
 from cklang.source import Source, Span

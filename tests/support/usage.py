@@ -12,7 +12,8 @@ from typing import Any
 
 from cklang import emulator
 from cklang.build import steps
-from cklang.build.builder import Builder, BuildResult, StencilFiles, Wanted
+from cklang.build.builder import Builder, BuildResult, Wanted
+from cklang.build.stencil_files import StencilFiles
 from cklang.device import device
 from cklang.device.artifact import Artifact
 from cklang.device.device import Device, Function, Launch

@@ -14,12 +14,12 @@ import cklang as ck
 from cklang.errors import CkError
 from cklang.families.attention.key import AttentionKey
 from cklang.selection.registry import Registry
-from cklang.selection.strategy import Autotune
 from cklang.tune import attention
 from cklang.tune.attention import operands_of, part_of_task
 from cklang.tune.bench import bench
 from cklang.tune.database import Database, Status
 from cklang.tune.measure import measure
+from cklang.tune.strategies import Autotune
 from cklang.tune.task import TuningTask, problem_text, tasks_of
 from tests.support.arrays import Array
 from tests.support.attention_keys import plain

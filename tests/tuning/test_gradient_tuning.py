@@ -18,12 +18,12 @@ from cklang.families.attention_backward.stages import GradientKind
 from cklang.ops.attention_backward import prepare_gradients
 from cklang.runtime.placeholder_arguments import packed_arguments
 from cklang.selection.registry import Registry
-from cklang.selection.strategy import Autotune
 from cklang.tune import measure as measuring
 from cklang.tune.database import Status
 from cklang.tune.gradient import gradient_of_o
 from cklang.tune.measure import measure
 from cklang.tune.on_device import Costs
+from cklang.tune.strategies import Autotune
 from cklang.tune.task import TuningTask, problem_text, tasks_of
 from tests.support.attention_ops import distant, relative
 from tests.support.typed import instance

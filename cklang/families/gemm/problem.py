@@ -14,7 +14,7 @@ from typing import TypeAlias
 from cklang.device.preshuffle import Arrangement
 from cklang.families.gemm.key import DKind, DOperand, Layout, ProductKind, Scale, Signature
 from cklang.types import DType, Kind, f32, i32
-from cklang.widths import PACKED_ROW
+from cklang.widths import packed_row
 
 __all__ = [
     "Array",
@@ -67,7 +67,7 @@ class Matrix(Operand):
         if self.prepared is not None:
             other, row = self.prepared.extents(self.columns, self.rows)
         elif self.dtype.packed:
-            row = -(-row // PACKED_ROW) * PACKED_ROW
+            row = packed_row(row)
         return max(other - 1, 0) * self.stride + row
 
     @property

@@ -12,8 +12,8 @@ from cklang.device.preshuffle import Arrangement
 from cklang.errors import error
 from cklang.families.gemm.key import DKind, Layout, Scale
 from cklang.families.gemm.problem import ComputedMatrix, Matrix, Problem, ReadAccess, ScaleAccess
-from cklang.ops.pack import filled_row
 from cklang.types import DType, f16
+from cklang.widths import packed_row
 
 __all__ = ["problem"]
 
@@ -150,7 +150,7 @@ def _dense(
 ) -> Matrix:
     rows, columns = shape
     row = columns if layout is Layout.ROW else rows
-    row = filled_row(row) if dtype.packed else row
+    row = packed_row(row) if dtype.packed else row
     return Matrix(
         value=name,
         dtype=dtype,

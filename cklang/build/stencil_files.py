@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: MIT
+"""The files of a stencil."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from cklang.keys import AnyKey
+
+__all__ = ["StencilFiles"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StencilFiles:
+    """What a stencil is made of on disk."""
+
+    key: AnyKey
+    """With the epilogue open."""
+    source: str
+    bitcode: Path
+    host_shim: Path

@@ -141,7 +141,8 @@ class AttentionGradTile:
 
     dtypes: tuple[str, ...]
     tile: tuple[int, int, int, int, int, int, int, int, int]
-    """As in :class:`cklang.families.attention_backward.key.AttentionGradAlgorithm`; so are the next two."""
+    """As in :class:`cklang.families.attention_backward.key.AttentionGradAlgorithm`, as are the next
+    two."""
     warps: tuple[Triple, Triple, Triple]
     warp_tiles: tuple[Triple, Triple, Triple]
     pipelines: tuple[str, ...]

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The identity of a kernel: what it computes (signature), how (algorithm), and for which GPU.
 
-Each family of kernels has records of its own for the first two (``families/<name>/key.py``); the key
-around them is the same for all. Identity is the SHA-256 of one canonical JSON form that holds every
-field; the readable label is derived from it and never parsed. Two keys that differ in any field
-differ in digest.
+Each family of kernels has records of its own for the first two (``families/<name>/key.py``); the
+key around them is the same for all. Identity is the SHA-256 of one canonical JSON form that holds
+every field; the readable label is derived from it and never parsed. Two keys that differ in any
+field differ in digest.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from cklang.errors import error
 __all__ = [
     "SCHEMA_VERSION",
     "AnyKey",
-    "Key",
     "KernelSignature",
-    "opened",
+    "Key",
     "make_members",
+    "opened",
     "require_integers",
     "require_positive",
 ]
@@ -42,8 +42,10 @@ class KernelSignature(Protocol):
 
     @property
     def functions(self) -> str:
-        """Digest of the user's functions (:class:`cklang.fusion.functions.Functions`); empty if the
-        kernel has none, and in the key of a stencil, which leaves them open."""
+        """Digest of the user's functions (:class:`cklang.fusion.functions.Functions`).
+
+        Empty if the kernel has none, and in the key of a stencil, which leaves them open.
+        """
 
     @property
     def words(self) -> str:

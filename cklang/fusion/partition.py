@@ -14,8 +14,9 @@ The partition is computed on the data-flow graph of the function (:mod:`cklang.f
 4. A root becomes a kernel: its slice, ending at parameters, roots of other colours and its own
    accumulator, is the epilogue. Kernels that the function's result does not depend on are dropped.
 
-A kernel has one result, but that an attention's has the log-sums beside it. Where a gemm's operand and another crossing of the same colour do not
-follow from each other, the anchor is computed once for each; the decisions say so.
+A kernel has one result; an attention's may have the log-sums beside it. Where a gemm's operand and
+another crossing of the same colour do not follow from each other, the anchor is computed once for
+each; the decisions say so.
 
 What an anchor is, and what makes its kernels, stands in :data:`cklang.fusion.kernel.MAKERS`.
 """
@@ -52,11 +53,10 @@ def plan(function: Function, makers: Mapping[str, Maker] = MAKERS) -> Plan:
         makers: The anchors, by op: what kernels are made of, and how.
 
     Raises:
-        CkUnsupportedError: No kernels compute it: one value is two results (X001), no anchor (X002), a
-            gemm operand made of constants alone (X003) or a computed one where only stored ones are
-            read (X005), too many reads (X004), a result dtype
-            that cannot be stored (X006), or a gemm's result repeated with no gemm of the larger
-            shape (X007).
+        CkUnsupportedError: No kernels compute it: one value is two results (X001), no anchor
+            (X002), a gemm operand made of constants alone (X003) or a computed one where only
+            stored ones are read (X005), too many reads (X004), a result dtype that cannot be stored
+            (X006), or a gemm's result repeated with no gemm of the larger shape (X007).
         CkError: ``function`` breaks a rule of the IR.
     """
     verify(function, allow_unused=True)

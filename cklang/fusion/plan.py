@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MAX_READS",
+    "AnyKernel",
     "BlockScale",
     "Computed",
     "Decision",
     "Edge",
     "FusedConv",
     "FusedGemm",
-    "AnyKernel",
-    "Plan",
     "Kernel",
+    "Plan",
     "Read",
     "View",
     "epilogue_hash",

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 
 from cklang.device.artifact import Artifact
 from cklang.device.device import Device, Effort, Launch
@@ -12,6 +13,15 @@ from cklang.families.stage import Stage
 from cklang.runtime.launch import described_stage
 
 __all__ = ["standalone_launch"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """One launch, and the memory that is set to 0 before it."""
+
+    launch: Launch
+    clear_address: int = 0
+    clear_bytes: int = 0
 
 
 @contextmanager
@@ -31,49 +41,60 @@ def standalone_launch(
         stages: What is launched, in order.
         artifacts: Their kernels.
         addresses: Of each value on the device; workspaces are the launches' own.
-        sizes: The bytes of values that a stage wants zeroed.
+        sizes: The bytes of values that a stage wants zeroed; the stages' own if none are given.
 
     Raises:
         CkUnsupportedError: D007, CK Tile refuses a problem.
     """
-    launches: list[Launch] = []
-    zeroed: list[tuple[int, int]] = []
-    own: list[int] = []
-    for stage, artifact in zip(stages, artifacts, strict=True):
-        described = described_stage(device, artifact, stage)
-        shape = described.shape
-        launch = device.launch(described.function, shape.grid, shape.block, shape.kernarg)
-        for place, name in enumerate(stage.values):
-            offset = stage.offsets[place] if stage.offsets else 0
-            for word in described.words(place):
-                launch.words[word] = addresses[name] + offset
-        clear = (0, 0)
-        if shape.workspace_bytes:
-            own.append(device.allocate(shape.workspace_bytes))
-            for word in described.words(len(stage.values)):
-                launch.words[word] = own[-1]
-            clear = own[-1], shape.zeroed_bytes
-        elif stage.zeroed:
-            clear = addresses[stage.zeroed], (sizes or stage.temporaries)[stage.zeroed]
-        launches.append(launch)
-        zeroed.append(clear)
-
-    def run() -> Effort | None:
-        before: Effort | None = None
-        device.activate()
-        for place, (launch, (address, size)) in enumerate(zip(launches, zeroed, strict=True)):
-            if place and device.emulated:
-                device.synchronize()
-                effort = device.effort()
-                before = effort if before is None or effort is None else before + effort
-            if size:
-                device.clear(address, size, None)
-            launch(None)
-        return before
-
-    try:
-        yield run
+    with ExitStack() as workspaces:
+        steps = [
+            _step(device, stage, artifact, addresses, sizes, workspaces)
+            for stage, artifact in zip(stages, artifacts, strict=True)
+        ]
+        yield lambda: _run(device, steps)
         device.synchronize()
-    finally:
-        for address in own:
-            device.free(address)
+
+
+def _step(
+    device: Device,
+    stage: Stage,
+    artifact: Artifact,
+    addresses: Mapping[str, int],
+    sizes: Mapping[str, int] | None,
+    workspaces: ExitStack,
+) -> _Step:
+    """Load a stage's kernel and write the addresses into its arguments.
+
+    If it needs a workspace, one is allocated, and freed when ``workspaces`` closes.
+    """
+    described = described_stage(device, artifact, stage)
+    shape = described.shape
+    launch = device.launch(described.function, shape.grid, shape.block, shape.kernarg)
+    for place, name in enumerate(stage.values):
+        offset = stage.offsets[place] if stage.offsets else 0
+        for word in described.words(place):
+            launch.words[word] = addresses[name] + offset
+    if shape.workspace_bytes:
+        workspace = device.allocate(shape.workspace_bytes)
+        workspaces.callback(device.free, workspace)
+        for word in described.words(len(stage.values)):
+            launch.words[word] = workspace
+        return _Step(launch=launch, clear_address=workspace, clear_bytes=shape.zeroed_bytes)
+    if stage.zeroed:
+        size = (sizes or stage.temporaries)[stage.zeroed]
+        return _Step(launch=launch, clear_address=addresses[stage.zeroed], clear_bytes=size)
+    return _Step(launch=launch)
+
+
+def _run(device: Device, steps: Sequence[_Step]) -> Effort | None:
+    before: Effort | None = None
+    device.activate()
+    for place, step in enumerate(steps):
+        if place and device.emulated:
+            device.synchronize()
+            effort = device.effort()
+            before = effort if before is None or effort is None else before + effort
+        if step.clear_bytes:
+            device.clear(step.clear_address, step.clear_bytes, None)
+        step.launch(None)
+    return before

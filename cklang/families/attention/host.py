@@ -17,16 +17,16 @@ __all__ = [
     "MAX_OPERANDS",
     "MAX_RANK",
     "VERSION",
-    "AppendShim",
     "AppendProblem",
-    "AttentionShim",
-    "AttentionGradShim",
+    "AppendShim",
     "AttentionGradProblem",
+    "AttentionGradShim",
     "AttentionOperand",
     "AttentionProblem",
+    "AttentionShim",
     "AttentionTensor",
-    "ReduceShim",
     "ReduceProblem",
+    "ReduceShim",
 ]
 
 VERSION = 3

@@ -13,7 +13,7 @@ from cklang.device.host_shim import HostShim
 from cklang.families.gemm.host import MAX_OPERANDS
 from cklang.widths import BUFFER_BYTES
 
-__all__ = ["VERSION", "ConvShim", "ConvQuestion"]
+__all__ = ["VERSION", "ConvQuestion", "ConvShim"]
 
 VERSION = 2
 """CK_CONV_HOST_VERSION."""

@@ -41,6 +41,7 @@ LIBRARY = "libamdhip64.so"
 """The name under which hip-python, and every HIP program, looks for the HIP library."""
 
 _HERE = Path(__file__).parent
+_SOURCES = _HERE / "src"
 _NEEDED = ("avx2", "fma", "f16c")
 _FLAGS = (
     "-O3",
@@ -114,14 +115,23 @@ def _sources() -> list[Path]:
     def order(path: Path) -> tuple[bool, str]:
         return (path.stem not in _SLOW_FIRST, path.name)
 
-    return sorted((_HERE / "src").glob("*.cpp"), key=order)
+    return sorted(_SOURCES.rglob("*.cpp"), key=order)
+
+
+def _headers() -> list[Path]:
+    return sorted(_SOURCES.rglob("*.h"))
+
+
+def _named(path: Path) -> bytes:
+    """Return a file of this package as what digests are made of: its name here, and its bytes."""
+    return f"{path.relative_to(_HERE).as_posix()}\0".encode() + path.read_bytes() + b"\0"
 
 
 def _key(toolchain: Toolchain) -> str:
     digest = hashlib.sha256()
     tables = [*(_HERE / "isa").glob("*.json"), *(_HERE / "isa").glob("*.py")]
-    for path in sorted([*_sources(), *(_HERE / "src").glob("*.h"), *tables]):
-        digest.update(f"{path.name}\0".encode() + path.read_bytes() + b"\0")
+    for path in sorted([*_sources(), *_headers(), *tables]):
+        digest.update(_named(path))
     facts = (_devices(), toolchain.identity, *_FLAGS, _EXPORTS, " ".join(sorted(_cpu_features())))
     digest.update("\0".join(facts).encode())
     return digest.hexdigest()[:32]
@@ -131,9 +141,10 @@ def _shared_digest(toolchain: Toolchain, work: Path) -> bytes:
     """SHA-256 of what every object depends on: headers, generated tables, compiler, CPU."""
     digest = hashlib.sha256()
     # The order must not depend on where the cache is.
-    tables = sorted([*work.glob("*.h"), *work.glob("*.inc")])
-    for path in [*tables, *sorted((_HERE / "src").glob("*.h"))]:
+    for path in sorted([*work.glob("*.h"), *work.glob("*.inc")]):
         digest.update(f"{path.name}\0".encode() + path.read_bytes() + b"\0")
+    for path in _headers():
+        digest.update(_named(path))
     facts = (toolchain.identity, *_FLAGS, " ".join(sorted(_cpu_features())))
     digest.update("\0".join(facts).encode())
     return digest.digest()
@@ -154,7 +165,7 @@ def _check_cpu() -> None:
 
 
 def _devices() -> str:
-    """The device table of device.cpp: one initialiser for each GPU the emulator knows."""
+    """The device table of hip/device.cpp: one initialiser for each GPU the emulator knows."""
     return "".join(_device(spec) for spec in all_archs())
 
 
@@ -207,7 +218,7 @@ def _build(toolchain: Toolchain, folder: Path) -> None:
 
 def _compile(toolchain: Toolchain, work: Path) -> list[Path]:
     sources, headers = _sources(), work / "common.pch"
-    flags = (*_FLAGS, "-I", str(work), "-I", str(_HERE / "src"))
+    flags = (*_FLAGS, "-I", str(work), "-I", str(_SOURCES))
 
     def run(source: Path, output: Path, more: tuple[str, ...]) -> Path:
         command = toolchain.compile_cxx(source, output, flags=(*flags, *more))
@@ -220,7 +231,7 @@ def _compile(toolchain: Toolchain, work: Path) -> list[Path]:
     names = {source: _object_name(shared, source) for source in sources}
     known = {source: kept_object(kept, name) for source, name in names.items()}
     if None in known.values():
-        run(_HERE / "src" / "common.h", headers, ("-x", "c++-header"))
+        run(_SOURCES / "core" / "common.h", headers, ("-x", "c++-header"))
 
     def one(source: Path) -> Path:
         published = known[source]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The loaded emulator: the part of its C interface that is not HIP (``src/ckemu.h``)."""
+"""The loaded emulator: the part of its C interface that is not HIP (``src/hip/ckemu.h``)."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _CDNA = (
     | {"s_endpgm_ordered_ps_done", "s_rfe_restore_b64", "v_screen_partition_4se_b32"}
 )
 
-#: No kernel of a compute language needs them: `src/refusals.cpp` says why.
+#: No kernel of a compute language needs them: `src/ops/refusals.cpp` says why.
 REFUSED = {
     ("cdna2", "gfx90a"): _CDNA,
     ("cdna3", "gfx942"): _CDNA,
@@ -107,7 +107,7 @@ def test_no_template_of_ck_tile_asks_for_what_is_refused() -> None:
 
 def test_every_refusal_has_a_reason() -> None:
     """A table in C++ has them and the documentation counts them; test_refused.py reads some."""
-    source = (Path(emulator.__file__).parent / "src" / "refusals.cpp").read_text("utf-8")
+    source = (Path(emulator.__file__).parent / "src" / "ops" / "refusals.cpp").read_text("utf-8")
     assert set(re.findall(r"\{Op::(\w+), k", source)) == set().union(*REFUSED.values())
     text = _DOCUMENT.read_text("utf-8")
     for (family, gpu), refused in REFUSED.items():

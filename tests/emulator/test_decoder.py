@@ -148,9 +148,18 @@ def disassemble(toolchain: Toolchain, tmp_path_factory: pytest.TempPathFactory) 
     folder = tmp_path_factory.mktemp("decoder")
     tables.generate(folder)
     objects = []
-    flags = ("-O1", "-fno-exceptions", "-fno-rtti", "-Wall", "-Wextra", "-Werror", f"-I{folder}")
+    flags = (
+        "-O1",
+        "-fno-exceptions",
+        "-fno-rtti",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        f"-I{folder}",
+        f"-I{SOURCES}",
+    )
     for name in ("decode", "disasm"):
-        source, target = SOURCES / f"{name}.cpp", folder / f"{name}.o"
+        source, target = SOURCES / "decode" / f"{name}.cpp", folder / f"{name}.o"
         command = toolchain.compile_cxx(source, target, flags=flags)
         subprocess.run(command, check=True, env=toolchain.environment())
         objects.append(target)

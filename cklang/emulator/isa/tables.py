@@ -2,7 +2,7 @@
 """Check the instruction tables and write them as C++ for the decoder.
 
 `generate` makes two files: `isa_tables.h` (the enumerations, for everybody) and `isa_tables.inc`
-(the rows, for decode.cpp alone). The text depends on the JSON files only.
+(the rows, for decode/decode.cpp alone). The text depends on the JSON files only.
 """
 
 from __future__ import annotations

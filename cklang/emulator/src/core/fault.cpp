@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT
+#include "core/fault.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include "core/program.h"
+#include "core/workgroup.h"
+#include "decode/disasm.h"
+#include "decode/lines.h"
+
+namespace ckemu {
+
+namespace {
+
+thread_local FaultFrame* t_frame = nullptr;
+thread_local sigjmp_buf* t_refuge = nullptr;  // of code that may touch what is not there
+
+struct sigaction g_previous[2];
+constexpr int kSignals[2] = {SIGSEGV, SIGBUS};
+
+/// Hands a signal that is not ours to whoever had it before.
+void chain(int signal, siginfo_t* info, void* context) {
+  const struct sigaction& previous = g_previous[signal == SIGSEGV ? 0 : 1];
+  if ((previous.sa_flags & SA_SIGINFO) != 0) {
+    previous.sa_sigaction(signal, info, context);
+  } else if (previous.sa_handler == SIG_DFL || previous.sa_handler == SIG_IGN) {
+    sigaction(signal, &previous, nullptr);  // returning repeats the access with the default action
+  } else {
+    previous.sa_handler(signal);
+  }
+}
+
+void on_signal(int signal, siginfo_t* info, void* context) {
+  if (t_refuge != nullptr) siglongjmp(*t_refuge, 1);
+  FaultFrame* frame = t_frame;
+  if (frame == nullptr || frame->wave == nullptr) {
+    chain(signal, info, context);
+    return;
+  }
+  Wave& wave = *frame->wave;
+  frame->wave = nullptr;  // a fault while reporting goes to the previous handler
+  frame->fault.kind = FaultKind::Address;
+  // Addresses that are not canonical arrive without their value.
+  if (info->si_code == SEGV_MAPERR || info->si_code == SEGV_ACCERR) {
+    frame->fault.message.add("memory access fault at address 0x%llx",
+                             static_cast<unsigned long long>(reinterpret_cast<u64>(info->si_addr)));
+  } else {
+    frame->fault.message.add("memory access fault at an address that is not canonical");
+  }
+  describe_place(wave, frame->fault.message);
+  siglongjmp(frame->landing, 1);
+}
+
+}  // namespace
+
+FaultFrame*& fault_frame() { return t_frame; }
+
+bool survives(void (*body)(void*), void* context) {
+  install_signal_handlers();
+  sigjmp_buf refuge;
+  if (sigsetjmp(refuge, 1) != 0) {
+    t_refuge = nullptr;
+    return false;
+  }
+  t_refuge = &refuge;
+  body(context);
+  t_refuge = nullptr;
+  return true;
+}
+
+void install_signal_handlers() {
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  pthread_mutex_lock(&lock);
+  for (int n = 0; n < 2; ++n) {
+    struct sigaction current;
+    sigaction(kSignals[n], nullptr, &current);
+    if ((current.sa_flags & SA_SIGINFO) != 0 && current.sa_sigaction == on_signal) continue;
+    struct sigaction ours = {};
+    ours.sa_sigaction = on_signal;
+    ours.sa_flags = SA_SIGINFO | SA_NODEFER;
+    sigemptyset(&ours.sa_mask);
+    g_previous[n] = current;
+    sigaction(kSignals[n], &ours, nullptr);
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+void describe_place(const Wave& wave, Message& out) {
+  const Program& program = *wave.program;
+  out.add("\n  kernel %s, workgroup (%u, %u, %u), wave %u", program.kernel().name.c_str(),
+          wave.group->id[0], wave.group->id[1], wave.group->id[2], wave.id);
+  if (wave.lane >= 0) out.add(", lane %d", wave.lane);
+  const Code* code = wave.current;
+  if (code == nullptr) return;
+  out.add("\n  pc 0x%llx", static_cast<unsigned long long>(code->pc - program.kernel().entry));
+  if (code->inst != nullptr) {
+    AsmText text;
+    disasm(program.family(), *code->inst, text);
+    out.add(": %s", text.c_str());
+  }
+  SourceLine line;
+  if (find_line(program.object(), code->pc, line)) out.add("\n  at %s:%u", line.file.c_str(), line.line);
+}
+
+void describe_code(const Program& program, const Code& code, Text<768>& out) {
+  AsmText text;
+  disasm(program.family(), *code.inst, text);
+  out.add("pc 0x%llx: %s", static_cast<unsigned long long>(code.pc - program.kernel().entry), text.c_str());
+  SourceLine line;
+  if (find_line(program.object(), code.pc, line)) out.add(" (%s:%u)", line.file.c_str(), line.line);
+}
+
+void raise(Wave& wave, FaultKind kind, const char* format, ...) {
+  FaultFrame* frame = t_frame;
+  frame->wave = nullptr;
+  frame->fault.kind = kind;
+  va_list arguments;
+  va_start(arguments, format);
+  frame->fault.message.add_list(format, arguments);
+  va_end(arguments);
+  describe_place(wave, frame->fault.message);
+  siglongjmp(frame->landing, 1);
+}
+
+}  // namespace ckemu

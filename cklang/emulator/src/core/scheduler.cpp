@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+//
+// Workgroups over threads. Up to `resident` workgroups are under way at a time; each runs for a
+// slice and then queues up again, so that workgroups that wait for each other all get time.
+#include <algorithm>
+#include <ctime>
+#include <deque>
+#include <memory>
+
+#include <immintrin.h>
+
+#include "core/launch.h"
+#include "core/pool.h"
+#include "core/progress.h"
+#include "core/workgroup.h"
+#include "hip/hostcall.h"
+#include "hip/queue.h"
+
+namespace ckemu {
+
+namespace {
+
+constexpr i64 kSlice = 1 << 18;  // instructions
+constexpr u64 kLeastPatience = 16;  // slices of each workgroup, however many there are
+
+u64 now() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<u64>(time.tv_sec) * 1000000000 + static_cast<u64>(time.tv_nsec);
+}
+
+class Scheduler {
+ public:
+  Scheduler(const Launch& launch, LaunchResult& result) : launch_(launch), result_(result) {}
+
+  /// What each participating thread does until the launch is over.
+  void work() {
+    FaultFrame frame;
+    Counters counters;
+    Broadcasts spread;
+    std::vector<u64> executed(launch_.program->dwords());
+    counters.executed = executed.data();
+    fault_frame() = &frame;
+    lock_.lock();
+    while (std::unique_ptr<Workgroup> group = take()) {
+      lock_.unlock();
+      const u32 before = _mm_getcsr();
+      _mm_setcsr(0x1f80);
+      const u64 before_run = counters.progress;
+      const bool fine = run(*group, counters, spread, frame);
+      _mm_setcsr(before);
+      if (launch_.hostcall != nullptr) launch_.hostcall->serve();
+      lock_.lock();
+      if (fine && !group->done) {
+        if (counters.progress != before_run) note_progress();
+        else note_silence(*group);
+      }
+      give_back(static_cast<std::unique_ptr<Workgroup>&&>(group), fine, frame);
+    }
+    for (size_t n = 0; n < executed.size(); ++n) result_.executed[n] += executed[n];
+    result_.bytes_loaded += counters.bytes_loaded;
+    result_.bytes_stored += counters.bytes_stored;
+    lock_.unlock();
+    fault_frame() = nullptr;
+  }
+  /// Completes the report once no thread runs any more.
+  void finish() {
+    if (result_.fault.kind != FaultKind::Deadlock || !result_.fault.message.empty()) return;
+    describe_deadlock(live_, launch_.total() - started_, result_.fault.message);
+  }
+
+ private:
+  /// The next workgroup to run, or null when there is nothing left to do. Called locked.
+  std::unique_ptr<Workgroup> take() {
+    for (;;) {
+      if (result_.fault.kind != FaultKind::None) return nullptr;
+      const bool more = started_ < launch_.total();
+      if (more && running_ + waiting_.size() < launch_.resident) {
+        std::unique_ptr<Workgroup> group = fresh();
+        group->begin(launch_, started_++);
+        live_.push_back(group.get());
+        note_progress();
+        ++running_;
+        return group;
+      }
+      if (!waiting_.empty()) {
+        std::unique_ptr<Workgroup> group = static_cast<std::unique_ptr<Workgroup>&&>(waiting_.front());
+        waiting_.pop_front();
+        ++running_;
+        return group;
+      }
+      if (running_ == 0) return nullptr;
+      changed_.wait(lock_);
+    }
+  }
+  std::unique_ptr<Workgroup> fresh() {
+    if (spare_.empty()) return std::make_unique<Workgroup>();
+    std::unique_ptr<Workgroup> group = static_cast<std::unique_ptr<Workgroup>&&>(spare_.back());
+    spare_.pop_back();
+    return group;
+  }
+  void give_back(std::unique_ptr<Workgroup>&& group, bool fine, FaultFrame& frame) {
+    --running_;
+    if (!fine || group->done) {
+      std::erase(live_, group.get());
+      note_progress();
+    }
+    if (!fine) {
+      if (result_.fault.kind == FaultKind::None) result_.fault = frame.fault;
+    } else if (group->done) {
+      spare_.push_back(static_cast<std::unique_ptr<Workgroup>&&>(group));
+    } else {
+      waiting_.push_back(static_cast<std::unique_ptr<Workgroup>&&>(group));
+    }
+    changed_.wake_all();
+  }
+  /// Ends the launch if nobody can go on. Called locked; other threads, and other launches, run their
+  /// groups meanwhile, but without progress of theirs so far, which a stuck group would need.
+  void note_silence(Workgroup& group) {
+    group.silence.note(group, progress());
+    const bool full = started_ == launch_.total() || live_.size() >= launch_.resident;
+    const u64 slices = std::max(kLeastPatience, patience() / live_.size());
+    if (!full || host_work_runs() || result_.fault.kind != FaultKind::None || !group.silence.stuck(progress(), slices)) return;
+    for (const Workgroup* other : live_) {
+      if (!other->silence.stuck(progress(), slices)) return;
+    }
+    result_.fault.kind = FaultKind::Deadlock;
+  }
+  static bool run(Workgroup& group, Counters& counters, Broadcasts& spread, FaultFrame& frame) {
+    if (sigsetjmp(frame.landing, 0) != 0) return false;
+    group.run(counters, spread, kSlice);
+    frame.wave = nullptr;
+    return true;
+  }
+
+  const Launch& launch_;
+  LaunchResult& result_;
+  Mutex lock_;
+  Condition changed_;
+  u64 started_ = 0;
+  std::vector<Workgroup*> live_;  // begun and not done
+  size_t running_ = 0;
+  std::deque<std::unique_ptr<Workgroup>> waiting_;
+  std::vector<std::unique_ptr<Workgroup>> spare_;
+};
+
+void enter(void* scheduler) { static_cast<Scheduler*>(scheduler)->work(); }
+
+}  // namespace
+
+void run_launch(const Launch& launch, LaunchResult& result) {
+  const u64 start = now();
+  install_signal_handlers();
+  result = LaunchResult{};
+  result.executed.resize(launch.program->dwords());
+  {
+    Scheduler scheduler(launch, result);
+    run_shared(enter, &scheduler, std::min<u64>(worker_count(), launch.total()) - 1);
+    scheduler.finish();
+  }
+  result.nanoseconds = now() - start;
+  result.numerics = launch.numerics;
+}
+
+}  // namespace ckemu

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+//
+// A workgroup: its waves, their registers, local memory and scratch. It runs on one host thread at
+// a time; its waves take turns, each until it ends, waits or has had its share.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "checks/deadlock.h"
+#include "core/launch.h"
+#include "core/wave.h"
+
+namespace ckemu {
+
+/// Memory from one aligned block, which workgroups that follow each other use again.
+class Arena {
+ public:
+  ~Arena();
+  Arena() = default;
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+  /// At least `bytes` bytes, aligned to 64, contents undefined.
+  u8* reserve(size_t bytes);
+
+ private:
+  u8* memory_ = nullptr;
+  size_t size_ = 0;
+};
+
+struct Workgroup {
+  u32 id[3] = {};
+  const Launch* launch = nullptr;
+  std::vector<Wave> waves;
+  std::vector<Checks> checks;  // of each wave, if anything is checked
+  std::unique_ptr<LocalChecks> local_checks;
+  Arena arena;
+  Silence silence;
+  bool done = false;
+  u64 phase = 0;    // of the split barrier: how often all waves have arrived
+  u32 arrived = 0;  // waves that have arrived in this phase
+
+  /// Prepares the workgroup with linear number `number` for its first instruction.
+  void begin(const Launch& launch, u64 number);
+  /// Runs for at most about `budget` instructions.
+  void run(Counters& counters, Broadcasts& spread, i64 budget);
+  bool signal(Wave& wave);
+  /// Waves that have not ended.
+  u32 living() const;
+
+ private:
+  void begin_checks();
+  void place(u64 number);
+  void start_wave(u32 wave, u8* registers, u8* scratch);
+  void put_trap_registers(Wave& wave) const;
+  void complete_phase();
+  void release_barrier();
+  void release_waiting();
+};
+
+}  // namespace ckemu

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+#include "hip/device.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "core/immortal.h"
+#include "hip/ckemu.h"
+
+namespace ckemu {
+
+namespace {
+
+constexpr DeviceSpec kSpecs[] = {
+#include "devices.inc"
+};
+constexpr int kDevices = sizeof kSpecs / sizeof *kSpecs;
+
+struct Devices {
+  Device device[kDevices];
+  int count = 0;
+
+  /// All GPUs, or those that HIP_VISIBLE_DEVICES lists by number, up to the first that is none.
+  Devices() {
+    const char* chosen = std::getenv("HIP_VISIBLE_DEVICES");
+    for (int n = 0; chosen == nullptr && n < kDevices; ++n) add(n);
+    while (chosen != nullptr && *chosen != '\0') {
+      char* end = nullptr;
+      const long number = std::strtol(chosen, &end, 10);
+      if (end == chosen || number < 0 || number >= kDevices || count == kDevices) break;
+      add(static_cast<int>(number));
+      chosen = *end == ',' ? end + 1 : "";
+    }
+    if (count == 0) device[0].spec = &kSpecs[0];  // what is current must be something
+  }
+  void add(int number) { device[count++].spec = &kSpecs[number]; }
+};
+Devices& devices() { return immortal<Devices>(); }
+
+thread_local int t_device = 0;
+
+}  // namespace
+
+int device_count() { return devices().count; }
+Device* device(int number) {
+  return number >= 0 && number < device_count() ? &devices().device[number] : nullptr;
+}
+Device& current_device() { return devices().device[t_device]; }
+int current_device_number() { return t_device; }
+int device_number(const Device& gpu) { return static_cast<int>(&gpu - devices().device); }
+void set_current_device(int number) { t_device = number; }
+
+void Device::fail(hipError_t error, const Message& message) {
+  const Guard guard(lock);
+  if (failure() != hipSuccess) return;  // the first reason counts
+  fault = message;
+  __atomic_store_n(&sticky_, error, __ATOMIC_RELEASE);
+}
+void Device::reset() {
+  const Guard guard(lock);
+  fault.clear();
+  __atomic_store_n(&sticky_, hipSuccess, __ATOMIC_RELEASE);
+}
+void Device::remember(PastLaunch&& launch) {
+  const Guard guard(lock);
+  past.push_front(static_cast<PastLaunch&&>(launch));
+  if (past.size() > CKEMU_PAST_LAUNCHES) past.pop_back();
+}
+
+u32 blocks_per_unit(const DeviceSpec& spec, const Kernel& kernel, u32 threads, u32 dynamic_lds) {
+  const u32 waves = std::max<u32>(1, (threads + kernel.wave_size - 1) / kernel.wave_size);
+  const u32 rows = spec.vgprs_per_simd_lane * spec.wave_size / kernel.wave_size;
+  const u32 granule = std::max<u32>(1, spec.vgpr_granule * spec.wave_size / kernel.wave_size);
+  const u32 taken = (kernel.register_rows + granule - 1) / granule * granule;
+  const u32 by_registers = rows / std::max<u32>(1, taken);
+  const u32 per_simd = std::min(by_registers, spec.max_waves_per_simd);
+  const u32 lds = kernel.lds_bytes + dynamic_lds;
+  const u32 by_waves = per_simd * spec.simds_per_cu / waves;
+  return lds == 0 ? by_waves : std::min(by_waves, spec.lds_bytes_per_unit / lds);
+}
+
+}  // namespace ckemu

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+//
+// How a running kernel asks the host for something: packets in shared memory, in the layout that ROCm's
+// device library and our own HIP headers write. Waves take a packet from a stack of free ones, fill in
+// a slot of 8 words a lane, push it on a stack of ready ones and poll until it is answered. The one
+// service is printing.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "core/base.h"
+#include "core/mutex.h"
+
+namespace ckemu {
+
+class Hostcall {
+ public:
+  Hostcall();
+  Hostcall(const Hostcall&) = delete;
+  Hostcall& operator=(const Hostcall&) = delete;
+
+  /// What the kernel's hidden argument is.
+  u64 address() const;
+  /// Answers what kernels have asked so far. Any thread may call it.
+  void serve();
+  /// The last text a kernel wrote to stderr: what an assertion said.
+  const Message& complaint() const { return complaint_; }
+
+ private:
+  struct Packet {
+    u64 next, active;
+    u32 service, control;
+  };
+  struct Payload {
+    u64 slots[64][8];
+  };
+  /// ROCm's buffer_t. `index_bits` says how many low bits of a packet's name number it; the bits above
+  /// count its uses. Libraries differ in whether it is that count or its mask: 1 is both.
+  struct Buffer {
+    Packet* packets;
+    Payload* payloads;
+    u64 doorbell, free, ready, index_bits;
+  };
+  static constexpr u32 kPackets = 2;
+
+  void answer(const Packet& packet, Payload& payload);
+  u64 receive(u64* slot);
+  void print(const std::vector<u64>& words);
+
+  Mutex lock_;
+  Buffer buffer_;
+  Packet packets_[kPackets];
+  std::unique_ptr<Payload[]> payloads_;
+  u64 signal_[16] = {};  // an amd_signal_t that wakes nobody
+  u64 last_id_ = 0;
+  std::map<u64, std::vector<u64>> messages_;  // begun and not ended
+  Message complaint_;
+};
+
+}  // namespace ckemu

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+#include "hip/transfer.h"
+
+#include "core/fault.h"
+#include "hip/device.h"
+#include "hip/memory.h"
+
+namespace ckemu {
+
+namespace {
+
+struct Transfer {
+  Block to, from;
+  Extent extent;
+  u32 value = 0, size = 0;
+};
+
+template <class Row>
+void each_row(const Transfer& work, Row row) {
+  for (size_t z = 0; z < work.extent.depth; ++z) {
+    for (size_t y = 0; y < work.extent.height; ++y) {
+      row(work.to.data + z * work.to.slice + y * work.to.pitch, work.from.data + z * work.from.slice + y * work.from.pitch);
+    }
+  }
+}
+
+void run_copy(void* context) {
+  const Transfer& work = *static_cast<const Transfer*>(context);
+  each_row(work, [&](u8* to, const u8* from) { std::memmove(to, from, work.extent.width); });
+}
+
+void run_fill(void* context) {
+  const Transfer& work = *static_cast<const Transfer*>(context);
+  each_row(work, [&](u8* to, const u8*) {
+    if (work.size == 1) {
+      std::memset(to, static_cast<int>(work.value), work.extent.width);
+      return;
+    }
+    for (size_t at = 0; at + work.size <= work.extent.width; at += work.size) std::memcpy(to + at, &work.value, work.size);
+  });
+}
+
+/// Runs a transfer on behalf of `gpu`, which fails if there is no such memory.
+void perform(const Transfer& work, void (*body)(void*), Device& gpu) {
+  Transfer copy = work;
+  if (survives(body, &copy)) return;
+  Message text;
+  text.add("a %s of %zu x %zu x %zu bytes at %p touches memory that is not there", work.size != 0 ? "fill" : "copy",
+           work.extent.width, work.extent.height, work.extent.depth, static_cast<void*>(work.to.data));
+  gpu.fail(hipErrorIllegalAddress, text);
+}
+
+/// As above, but what is wrong is the caller's: he is still there to be told.
+hipError_t perform_now(Ref<Queue> queue, const Transfer& work, void (*body)(void*), NodeKind kind) {
+  struct Outcome {
+    Transfer work;
+    bool fine = true;
+  };
+  const Ref<Outcome> outcome = Ref<Outcome>::make(Outcome{work});
+  Task task{kind, [outcome, body] { outcome->fine = survives(body, &outcome->work); }};
+  if (const hipError_t error = submit_and_wait(queue, static_cast<Task&&>(task)); error != hipSuccess) return error;
+  return outcome->fine ? hipSuccess : hipErrorInvalidValue;
+}
+
+/// Copies from or to pageable memory are done when the call returns, as on GPUs.
+bool pageable(const Block& block) {
+  Allocation found;
+  return block.data != nullptr && !find_allocation(block.data, found);
+}
+
+hipError_t start(const Transfer& work, void (*body)(void*), NodeKind kind, void* stream, When when) {
+  const Ref<Queue> queue = queue_of(stream);
+  if (!queue) return hipErrorInvalidHandle;
+  const bool at_once = when == When::Now || (!is_captured(*queue) && (pageable(work.to) || pageable(work.from)));
+  if (at_once) return perform_now(queue, work, body, kind);
+  Device& gpu = queue->device;
+  return submit(queue, {kind, [=, &gpu] { perform(work, body, gpu); }});
+}
+
+}  // namespace
+
+bool is_copy_kind(int kind) { return (kind >= kHostToHost && kind <= kCopyDefault) || kind == kCopyNoCu; }
+
+hipError_t check_block(const Block& block, const Extent& extent) {
+  if (extent.height > 1 && block.pitch < extent.width) return hipErrorInvalidPitchValue;
+  if (extent.depth > 1 && block.slice < block.pitch * extent.height) return hipErrorInvalidPitchValue;
+  const size_t span = (extent.depth - 1) * block.slice + (extent.height - 1) * block.pitch + extent.width;
+  return accessible(block.data, span) ? hipSuccess : hipErrorInvalidValue;
+}
+
+hipError_t transfer(const Block& to, const Block& from, const Extent& extent, void* stream, When when) {
+  if (!queue_of(stream)) return hipErrorInvalidHandle;
+  if (extent.empty()) return hipSuccess;
+  if (const hipError_t error = check_block(to, extent); error != hipSuccess) return error;
+  if (const hipError_t error = check_block(from, extent); error != hipSuccess) return error;
+  return start({to, from, extent}, run_copy, NodeKind::Memcpy, stream, when);
+}
+
+hipError_t fill(const Block& to, u32 value, u32 size, const Extent& extent, void* stream, When when) {
+  if (!queue_of(stream)) return hipErrorInvalidHandle;
+  if (extent.empty()) return hipSuccess;
+  if (const hipError_t error = check_block(to, extent); error != hipSuccess) return error;
+  return start({to, {}, extent, value, size}, run_fill, NodeKind::Memset, stream, when);
+}
+
+Action transfer_action(const Block& to, const Block& from, const Extent& extent, Device& gpu) {
+  return [work = Transfer{to, from, extent}, &gpu] { perform(work, run_copy, gpu); };
+}
+Action fill_action(const Block& to, u32 value, u32 size, const Extent& extent, Device& gpu) {
+  return [work = Transfer{to, {}, extent, value, size}, &gpu] { perform(work, run_fill, gpu); };
+}
+
+}  // namespace ckemu

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT
+//
+// The three helpers of IEEE division: scale the operands away from overflow and denormals, finish
+// the quotient with the inverse scale, and repair the special cases.
+#include <cmath>
+
+#include "core/lanes.h"
+#include "ops/handlers.h"
+#include "ops/rounding.h"
+
+namespace ckemu {
+
+namespace {
+
+template <class T>
+struct Format;
+template <>
+struct Format<float> {
+  using Bits = u32;
+  static constexpr int mantissa = 23, scale = 64, far = 96, tiny = 23, underflow = -150;
+};
+template <>
+struct Format<double> {
+  using Bits = u64;
+  static constexpr int mantissa = 52, scale = 128, far = 768, tiny = 53, underflow = -1075;
+};
+
+template <class T>
+typename Format<T>::Bits raw(T value) { return bits_as<typename Format<T>::Bits>(value); }
+template <class T>
+constexpr int kTop = sizeof(T) == 4 ? 255 : 2047;
+template <class T>
+int exponent(T value) { return static_cast<int>(raw(value) >> Format<T>::mantissa) & kTop<T>; }
+template <class T>
+bool denormal(T value) { return value != 0 && exponent(value) == 0; }
+template <class T>
+T default_nan() { return static_cast<T>(__builtin_nan("")); }
+template <class T>
+T quiet(T value) { return value + value; }
+
+template <class T>
+struct Scaled {
+  T value;
+  bool flag;
+};
+
+template <class T>
+Scaled<T> div_scale(T value, T denominator, T numerator) {
+  using F = Format<T>;
+  const bool is_denominator = raw(value) == raw(denominator);
+  const bool is_numerator = raw(value) == raw(numerator);
+  const T up = std::scalbn(value, F::scale);
+  if (numerator == 0 || denominator == 0) return {default_nan<T>(), false};
+  if (exponent(numerator) - exponent(denominator) >= F::far) {
+    return {is_denominator ? up : value, true};
+  }
+  if (denormal(denominator)) return {up, false};
+  const bool small_inverse = denormal(T(1) / denominator);
+  const bool small_quotient = denormal(numerator / denominator) || numerator / denominator == 0;
+  if (small_inverse && small_quotient) {
+    return {is_denominator ? std::scalbn(value, -F::scale) : value, true};
+  }
+  if (small_inverse) return {std::scalbn(value, -F::scale), false};
+  if (small_quotient) return {is_numerator ? up : value, true};
+  if (exponent(numerator) <= F::tiny) return {up, false};
+  return {value, false};
+}
+
+template <class T>
+T div_fmas(T a, T b, T c, bool scaled) {
+  const T result = std::fma(a, b, c);
+  if (!scaled) return result;
+  // A quotient above one was scaled down, one below was scaled up.
+  return std::scalbn(result, exponent(c) > kTop<T> / 2 ? Format<T>::scale : -Format<T>::scale);
+}
+
+template <class T>
+T div_fixup(T quotient, T denominator, T numerator) {
+  const bool negative = std::signbit(denominator) != std::signbit(numerator);
+  const T infinity = static_cast<T>(__builtin_inf());
+  const auto with_sign = [negative](T value) { return negative ? -value : value; };
+  if (numerator != numerator) return quiet(numerator);
+  if (denominator != denominator) return quiet(denominator);
+  const bool both_zero = denominator == 0 && numerator == 0;
+  const bool both_infinite = std::isinf(denominator) && std::isinf(numerator);
+  if (both_zero || both_infinite) return -default_nan<T>();
+  if (denominator == 0 || std::isinf(numerator)) return with_sign(infinity);
+  if (std::isinf(denominator) || numerator == 0) return with_sign(T(0));
+  if (exponent(numerator) - exponent(denominator) < Format<T>::underflow) return with_sign(T(0));
+  // The steps before make NaN of a quotient that overflows.
+  return with_sign(quotient == quotient ? std::fabs(quotient) : infinity);
+}
+
+template <class T>
+void scale_handler(Wave& w, const Code& c) {
+  const u32 *a = source_row(w, c, 0), *b = source_row(w, c, 1), *e = source_row(w, c, 2);
+  u32* d = w.v[c.dst];
+  u64 flags = 0;
+  each_lane(w, [&](int l) {
+    const Scaled<T> scaled = div_scale(get_lane<T>(a, l), get_lane<T>(b, l), get_lane<T>(e, l));
+    set_lane<T>(d, l, scaled.value);
+    flags |= u64{scaled.flag} << l;
+  });
+  w.set_mask(c.dst2, flags);
+}
+template <class T>
+void fmas_handler(Wave& w, const Code& c) {
+  const u32 *a = source_row(w, c, 0), *b = source_row(w, c, 1), *e = source_row(w, c, 2);
+  const u64 vcc = w.sgpr64(kVcc);
+  u32* d = w.v[c.dst];
+  each_lane(w, [&](int l) {
+    set_lane<T>(d, l, div_fmas(get_lane<T>(a, l), get_lane<T>(b, l), get_lane<T>(e, l),
+                               (vcc >> l & 1) != 0));
+  });
+}
+
+// No step of a division of halves makes NaN of a quotient that overflows.
+constexpr auto fixup16 = [](u16 a, u16 b, u16 c) {
+  const float quotient = from_f16(a), denominator = from_f16(b), numerator = from_f16(c);
+  const float special = div_fixup(1.0f, denominator, numerator);
+  return to_f16(quotient != quotient && std::fabs(special) == 1.0f ? quotient : div_fixup(quotient, denominator, numerator));
+};
+
+constexpr HandlerRow kRows[] = {
+    {Op::v_div_scale_f32, scale_handler<float>},
+    {Op::v_div_scale_f64, scale_handler<double>},
+    {Op::v_div_fmas_f32, fmas_handler<float>},
+    {Op::v_div_fmas_f64, fmas_handler<double>},
+    {Op::v_div_fixup_f32, lane3<float, float, float, float, div_fixup<float>>},
+    {Op::v_div_fixup_f64, lane3<double, double, double, double, div_fixup<double>>},
+    {Op::v_div_fixup_f16, lane3<u16, u16, u16, u16, fixup16>},
+    {Op::v_div_fixup_legacy_f16, lane3<u16, u16, u16, u16, fixup16>},
+};
+
+}  // namespace
+
+HandlerRows division_handlers() { return kRows; }
+
+}  // namespace ckemu

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+//
+// The operands of matrix instructions: from packed elements in lanes to rows of f32 (or i32). Lane
+// i + M (block + blocks * group) holds M-index i and the K-indices of its group, in order.
+#pragma once
+
+#include "ops/convert_fp8.h"
+#include "ops/rounding.h"
+
+namespace ckemu {
+
+constexpr int kMaxOperand = 2048;  // elements of A or B over all blocks
+
+/// One operand, element (block, k, i) at [(block * depth + k) * size + i].
+struct Panel {
+  alignas(64) u32 element[kMaxOperand];
+};
+
+struct PanelShape {
+  int size, depth, blocks;
+  constexpr int groups() const { return kLanes / (size * blocks); }
+  constexpr int per_lane() const { return depth / groups(); }
+};
+
+/// How many elements a dword holds.
+template <Type type>
+constexpr int kPerDword = type == Type::I4 || type == Type::U4     ? 8
+                          : type == Type::I8 || type == Type::U8   ? 4
+                          : type == Type::F16 || type == Type::BF16 ? 2
+                                                                    : 1;
+
+/// Element `n` of the dword in 8 lanes, as bits of f32 or i32.
+template <Type type, int n>
+CKEMU_INLINE U8v element8(U8v dword) {
+  if constexpr (type == Type::F32) return dword;
+  if constexpr (type == Type::XF32) return dword & 0xffffe000;  // ten bits of mantissa
+  if constexpr (type == Type::F16) return u(n != 0 ? high_f16(dword) : low_f16(dword));
+  if constexpr (type == Type::BF16) return n != 0 ? dword & 0xffff0000 : dword << 16;
+  if constexpr (type == Type::I8) return u(i(dword << (24 - 8 * n)) >> 24);
+  if constexpr (type == Type::U8) return dword >> (8 * n) & 0xff;
+  if constexpr (type == Type::I4) return u(i(dword << (28 - 4 * n)) >> 28);
+  if constexpr (type == Type::U4) return dword >> (4 * n) & 0xf;
+}
+
+/// The element of block `block` whose K-index is the first of `group`, M-index 0.
+CKEMU_INLINE u32* chunk_place(Panel& panel, const PanelShape& shape, int chunk) {
+  const int block = chunk % shape.blocks, group = chunk / shape.blocks;
+  return panel.element + (block * shape.depth + shape.per_lane() * group) * shape.size;
+}
+
+template <Type type, int size, int n>
+CKEMU_INLINE void unpack_element(const u32* row, int chunk, u32* to) {
+  if constexpr (n < kPerDword<type>) {
+    if constexpr (size >= 8) {
+      constexpr int vectors = size / 8;
+      for (int v = 0; v < vectors; ++v) {
+        const U8v values = element8<type, n>(load8(row, chunk * vectors + v));
+        std::memcpy(to + n * size + 8 * v, &values, sizeof values);
+      }
+    } else {  // four lanes a block: half a vector
+      const U8v values = element8<type, n>(load8(row, chunk / 2));
+      std::memcpy(to + n * size, reinterpret_cast<const u32*>(&values) + chunk % 2 * 4, 16);
+    }
+    unpack_element<type, size, n + 1>(row, chunk, to);
+  }
+}
+
+template <Type type, int size>
+void unpack_sized(const u32* rows, const PanelShape& shape, Panel& panel) {
+  const int dwords = shape.per_lane() / kPerDword<type>;
+  for (int chunk = 0; chunk < kLanes / size; ++chunk) {
+    u32* to = chunk_place(panel, shape, chunk);
+    for (int d = 0; d < dwords; ++d) {
+      unpack_element<type, size, 0>(rows + d * kLanes, chunk, to + d * kPerDword<type> * size);
+    }
+  }
+}
+template <Type type>
+void unpack(const u32* rows, const PanelShape& shape, Panel& panel) {
+  if (shape.size == 32) return unpack_sized<type, 32>(rows, shape, panel);
+  if (shape.size == 16) return unpack_sized<type, 16>(rows, shape, panel);
+  return unpack_sized<type, 4>(rows, shape, panel);
+}
+
+/// 8-bit floats, through the table of their 256 values.
+inline void unpack_fp8(const u32* rows, const PanelShape& shape, const float* values, Panel& panel) {
+  for (int j = 0; j < shape.per_lane(); ++j) {
+    for (int g = 0; g < 8; ++g) {
+      const U8v code = load8(rows + j / 4 * kLanes, g) >> (8 * (j % 4)) & 0xff;
+      const __m256 found = _mm256_i32gather_ps(values, __builtin_bit_cast(__m256i, code), 4);
+      const int lane = 8 * g;
+      u32* to = chunk_place(panel, shape, lane / shape.size) + j * shape.size + lane % shape.size;
+      std::memcpy(to, &found, sizeof found);
+    }
+  }
+}
+
+}  // namespace ckemu

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+//
+// Exponentials, logarithms, roots and trigonometry. The hardware is accurate to about 1 ulp; we
+// compute in double and round once, so results are correctly rounded but for rare ties.
+#include <cmath>
+
+#include "ops/float_ops.h"
+#include "ops/handlers.h"
+#include "ops/rounding.h"
+
+namespace ckemu {
+
+namespace {
+
+constexpr double kTwoPi = 6.283185307179586476925286766559;
+constexpr float kNan = __builtin_bit_cast(float, kQuietNan);
+
+constexpr auto exp2 = [](double x) { return std::exp2(x); };
+constexpr auto log2 = [](double x) { return std::log2(x); };
+constexpr auto inverse_root = [](double x) { return 1.0 / std::sqrt(x); };
+constexpr auto reciprocal = [](double x) { return 1.0 / x; };
+// Arguments are in turns; only the fraction of a turn matters.
+constexpr auto sine = [](double x) { return std::sin(kTwoPi * (x - std::rint(x))); };
+constexpr auto cosine = [](double x) { return std::cos(kTwoPi * (x - std::rint(x))); };
+
+template <auto function>
+constexpr auto single = [](float x) {
+  if (x != x) return x + x;
+  const float result = static_cast<float>(function(static_cast<double>(x)));
+  return result != result ? kNan : result;
+};
+template <auto function>
+constexpr auto half = [](u16 x) {
+  const float value = from_f16(x);
+  const double result = function(static_cast<double>(value));
+  return result != result && value == value ? u16{0x7e00} : to_f16(result);
+};
+
+template <auto function>
+constexpr Handler f32 = lane1<float, float, single<function>>;
+template <auto function>
+constexpr Handler f16 = lane1<u16, u16, half<function>>;
+
+constexpr HandlerRow kRows[] = {
+    {Op::v_exp_f32, f32<exp2>},
+    {Op::v_exp_legacy_f32, f32<exp2>},
+    {Op::v_log_f32, f32<log2>},
+    {Op::v_log_legacy_f32, f32<log2>},
+    {Op::v_rsq_f32, f32<inverse_root>},
+    {Op::v_sin_f32, f32<sine>},
+    {Op::v_cos_f32, f32<cosine>},
+    {Op::v_exp_f16, f16<exp2>},
+    {Op::v_log_f16, f16<log2>},
+    {Op::v_rcp_f16, f16<reciprocal>},
+    {Op::v_rsq_f16, f16<inverse_root>},
+    {Op::v_sin_f16, f16<sine>},
+    {Op::v_cos_f16, f16<cosine>},
+};
+
+}  // namespace
+
+HandlerRows transcendental_handlers() { return kRows; }
+
+}  // namespace ckemu

@@ -123,20 +123,20 @@ def require_positive(what: str, value: object) -> None:
     """Refuse what is no integer of 1 or more.
 
     Raises:
-        CkValueError: K002, naming the field ``what``.
+        CkValueError: K011, naming the field ``what``.
     """
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise error("K002", what=what, want="an integer of 1 or more", got=value)
+        raise error("K011", name=what, least=1, got=value)
 
 
 def require_integers(what: str, value: object, count: int) -> None:
     """Refuse what is no tuple of ``count`` integers of 1 or more.
 
     Raises:
-        CkValueError: K002, naming the field ``what``.
+        CkValueError: K011, K012, naming the field ``what``.
     """
     if not isinstance(value, tuple) or len(value) != count:
-        raise error("K002", what=what, want=f"{count} integers of 1 or more", got=value)
+        raise error("K012", name=what, count=count, got=value)
     for extent in value:
         require_positive(what, extent)
 

@@ -147,7 +147,7 @@ class Dim:
 
     def __post_init__(self) -> None:
         if not self.name.isidentifier():
-            raise error("K002", what="a dim's name", want="an identifier", got=self.name)
+            raise error("K015", got=self.name)
 
     def __str__(self) -> str:
         return self.name
@@ -171,11 +171,9 @@ class Blocks(Dim):
 
     def __post_init__(self) -> None:
         if isinstance(self.of, Blocks):
-            raise error("K002", what="what is divided into blocks", want="a dim", got=self.of)
+            raise error("K016", got=self.of, dim=self.of.of)
         if not isinstance(self.size, int) or isinstance(self.size, bool) or self.size < 2:
-            raise error(
-                "K002", what="the size of a block", want="an integer of 2 or more", got=self.size
-            )
+            raise error("K011", name="the size of a block", least=2, got=self.size)
 
     @classmethod
     def of_dim(cls, dim: Dim, size: int) -> Blocks | None:
@@ -220,7 +218,7 @@ def _extent(item: object) -> Dim | int:
         return item
     if isinstance(item, str):
         return Dim(item)
-    raise error("K002", what="a tensor extent", want="a dim or an integer of 0 or more", got=item)
+    raise error("K017", got=item)
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,9 +300,7 @@ class Const:
 
     def __getitem__(self, python: object) -> ConstType:
         if not isinstance(python, type) or python not in self._legal:
-            raise error(
-                "K002", what="ck.const[...]", want="one of bool, int, float, str", got=python
-            )
+            raise error("K018", got=python, known=", ".join(t.__name__ for t in self._legal))
         return ConstType(python)
 
 

@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _call(options: argparse.Namespace, executor: Executor | None) -> int:
     if options.op is None:
-        raise error("K002", what="an op", want="named, or --bundle with --signature", got="none")
+        raise error("K040", instead="give --bundle with --signature")
     op = load_op(options.op)
     arguments = arguments_of(op, options)
     for artifact in op.build(**arguments, device=options.device, executor=executor):
@@ -119,7 +119,7 @@ def _bundle(options: argparse.Namespace, executor: Executor | None) -> int:
             _declare(registry, text, gpu, options.preset)
     kernels = list(registry) if options.all_widths else _extremes(registry)
     if not kernels:
-        raise error("K002", what="a bundle", want="an op, --signature or --profile", got="neither")
+        raise error("K041")
     builder = shared_builder()
     built([(kernel.key, kernel.functions) for kernel in kernels], executor)
     count = bundle.write(

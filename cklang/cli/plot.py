@@ -22,10 +22,10 @@ def draw(found: Bench, path: Path) -> None:
 
     Raises:
         CkUnsupportedError: N010, matplotlib is not installed.
-        CkValueError: K002, the suffix is neither.
+        CkValueError: K042, the suffix is neither.
     """
     if path.suffix not in (".png", ".svg"):
-        raise error("K002", what="a picture", want="named *.png or *.svg", got=path)
+        raise error("K042", path=path, stem=path.stem)
     try:
         from matplotlib.figure import Figure
     except ImportError as problem:

@@ -24,7 +24,6 @@ from cklang.types import DType, Kind, f32, i32
 
 __all__ = ["spelled"]
 
-_FORM = "as in f16:rcr, fp8,fp8,bf16:rcr:row=f32,full or f16:rcr:row,b.full=i8,b.column=f32"
 _SIDES = ("d", "a", "b")
 """Of the epilogue, of A and of B, in the order of a kernel's functions."""
 
@@ -35,14 +34,14 @@ def spelled(text: str) -> tuple[Problem, Functions]:
     """Return a problem of the signature ``text``, and functions that read all its operands.
 
     Raises:
-        CkValueError: K001, K002, ``text`` is no signature.
+        CkValueError: K001, K043-K046, ``text`` is no signature.
     """
     parts = text.split(":")
     if len(parts) not in (2, 3):
-        raise error("K002", what="--signature", want=_FORM, got=text)
+        raise error("K043", got=text)
     types = [dtype_of(word) for word in parts[0].split(",")]
     if len(types) not in (1, 3):
-        raise error("K002", what="the types of --signature", want="one, or A,B,E", got=parts[0])
+        raise error("K044", count=len(types), got=parts[0])
     a, b, e = types * 3 if len(types) == 1 else types
     operands = _operands(parts[2] if len(parts) == 3 else "", a)
     functions = _functions(i32 if a.kind is Kind.INT else f32, operands)
@@ -58,12 +57,11 @@ def _operands(text: str, default: DType) -> dict[str, list[tuple[DType, DKind]]]
         place, _, dtype = word.partition("=")
         side, dot, kind = place.rpartition(".")
         if dot and side not in ("a", "b"):
-            want = "a. or b. before the kind, or nothing"
-            raise error("K002", what="an operand of --signature", want=want, got=word)
+            raise error("K045", got=word, side=side)
         read = dtype_of(dtype) if dtype else default
         if (read, f32) not in CASTS and read is not f32:
-            want = "a type that functions can read"
-            raise error("K002", what="an operand of --signature", want=want, got=word)
+            legal = ", ".join(sorted({str(source) for source, to in CASTS if to is f32} | {"f32"}))
+            raise error("K046", got=word, dtype=read, known=legal)
         found[side or "d"].append((read, enum_of(DKind, kind)))
     return found
 

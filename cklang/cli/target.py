@@ -95,7 +95,7 @@ def _pairs(words: list[str], what: str) -> dict[str, str]:
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or not name or not value:
-            raise error("K002", what=what, want="NAME=VALUE", got=word)
+            raise error("K047", what=what, got=word)
         pairs[name] = value
     return pairs
 
@@ -104,7 +104,7 @@ def arguments_of(op: Op, options: argparse.Namespace) -> dict[str, Any]:
     """Return empty arrays of the sizes that were named; nothing of them is ever touched.
 
     Raises:
-        CkValueError: K001, K002, a dim or a dtype variable is missing or unknown.
+        CkValueError: K001, K011, K019, K047, a dim or a dtype variable is missing or unknown.
     """
     sizes = {name: _extent(text) for name, text in _pairs(options.sizes, "a size").items()}
     return packed_arguments(op.program.signature, sizes | _pairs(options.dtype, "a dtype"))
@@ -114,7 +114,7 @@ def calls_named(options: argparse.Namespace) -> list[dict[str, Any]]:
     """Return the problems of ``sizes`` and of the rows of ``--problems``, as names and values.
 
     Raises:
-        CkValueError: K002, a size is no number; N009, the file is no table of them.
+        CkValueError: K011, K047, a size is no number; N009, the file is no table of them.
     """
     dtypes = _pairs(options.dtype, "a dtype")
     given = {name: _extent(text) for name, text in _pairs(options.sizes, "a size").items()}
@@ -144,5 +144,5 @@ def _cell(text: str) -> int | str:
 
 def _extent(text: str) -> int:
     if not text.isdigit():
-        raise error("K002", what="a size", want="an integer of 0 or more", got=text)
+        raise error("K011", name="a size", least=0, got=text)
     return int(text)

@@ -82,8 +82,7 @@ def run(options: argparse.Namespace) -> int:
     """Measure and print what was found; then move measurements as asked."""
     moves = [options.export, options.load, options.merge]
     if options.op is None and not any(moves):
-        want = "named, or --export, --import or --merge given"
-        raise error("K002", what="an op", want=want, got="none")
+        raise error("K040", instead="give --export, --import or --merge")
     if options.op is not None:
         op = load_op(options.op)
         with asked_workers(options) as executor:

@@ -11,7 +11,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from cklang.errors import arrays, building, choosing, emulating, frontend, general, ir, lowering
+from cklang.errors import (
+    arrays,
+    building,
+    choosing,
+    emulating,
+    frontend,
+    general,
+    ir,
+    lowering,
+    values,
+)
 from cklang.errors.kinds import (
     CkBuildError,
     CkDeviceError,
@@ -42,7 +52,7 @@ __all__ = [
     "error",
 ]
 
-_PARTS = (arrays, building, emulating, frontend, ir, choosing, lowering, general)
+_PARTS = (arrays, building, emulating, frontend, ir, choosing, values, lowering, general)
 TABLE: tuple[Rule, ...] = tuple(rule for part in _PARTS for rule in part.TABLE)
 """Every row, part by part."""
 

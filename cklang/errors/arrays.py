@@ -231,4 +231,76 @@ TABLE: tuple[Rule, ...] = (
         "{option} tells the kernel where to read and write; outside this range it would touch "
         "the memory of other arrays",
     ),
+    # A: attention, its gradients and its caches
+    row(
+        "A060",
+        CkValueError,
+        "{name} has dtype {dtype} and shape {shape}, but the result that it is the gradient of has "
+        "{want_dtype} and {want_shape}",
+        "pass an array like the result",
+    ),
+    row(
+        "A061",
+        CkValueError,
+        "{name} has {count} lengths, but the call has {batch} packed sequences",
+        "{starts} has {entries} entries, one more than there are sequences: pass a length for each "
+        "sequence",
+    ),
+    row(
+        "A062",
+        CkValueError,
+        "{name} must be {want} [{extents}], not {dtype} {shape}",
+        "the arrays of one call agree with k, [B, G, N, D]: B sequences, G heads, D elements of a "
+        "head",
+    ),
+    row(
+        "A063",
+        CkValueError,
+        "k must be [B, G, N, D] of {known}, not {dtype} {shape}",
+        "pass N new keys of each of B sequences and G heads, of D elements each",
+    ),
+    row(
+        "A064",
+        CkValueError,
+        "the pages of v_cache {shape} are not like those of k_cache {keys}",
+        "block_table numbers the pages of both: give both the same number of pages, of heads and "
+        "of rows of a page",
+    ),
+    row(
+        "A065",
+        CkValueError,
+        "{name} is read-only, but the new rows are written to it",
+        "pass a writeable array",
+    ),
+    row(
+        "A066",
+        CkValueError,
+        "{name} is missing: cos and sin are given together or not at all",
+        "pass both tables, or neither if nothing is to be turned",
+    ),
+    row(
+        "A067",
+        CkValueError,
+        "cos and sin must be [positions, up to {limit}], both alike, not {cos} and {sin}",
+        "a row has the angles of one position, one for each two elements of a head",
+    ),
+    row(
+        "A068",
+        CkValueError,
+        "{name} is not row-major (shape {shape}, strides {strides} in elements)",
+        "pass numpy.ascontiguousarray({name})",
+    ),
+    row(
+        "A069",
+        CkValueError,
+        "the last axis of {name} is not contiguous (shape {shape}, strides {strides} in elements)",
+        "pass numpy.ascontiguousarray({name}); a cache is written in place, so make it with a "
+        "contiguous last axis",
+    ),
+    row(
+        "A070",
+        CkValueError,
+        "a sequence of k and q has {need} rows, and there is room for {limit}: {why}",
+        "pass fewer new rows, or longer caches and tables of angles",
+    ),
 )

@@ -72,11 +72,11 @@ def key_of(signature: KernelSignature, algorithm: Any, gpu: str) -> AnyKey:
     """Return the key of the kernel that computes ``signature`` by ``algorithm`` on ``gpu``.
 
     Raises:
-        CkValueError: K002, the algorithm is one of another family.
+        CkValueError: K022, the algorithm is one of another family.
     """
     family = family_of(signature)
     if family.algorithm is not None and not isinstance(algorithm, family.algorithm):
-        raise error("K002", what="the algorithm", want=family.want, got=algorithm)
+        raise error("K022", want=family.want, got=algorithm)
     return Key(signature, algorithm, gpu)
 
 

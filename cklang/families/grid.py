@@ -61,7 +61,7 @@ def pattern_of(of: type[Any], choices: Mapping[str, Any]) -> Pattern:
     """Return the pattern of class ``of`` that ``choices`` describe.
 
     Raises:
-        CkValueError: K001, K002, a field or a value that no algorithm has.
+        CkValueError: K001, K002, K024, a field or a value that no algorithm has.
     """
     hints = get_type_hints(of)
     read = {name: _values(hints, name, value) for name, value in choices.items()}
@@ -75,7 +75,7 @@ def _values(hints: Mapping[str, Any], name: str, given: Any) -> tuple[Any, ...] 
         return None
     several = given if isinstance(given, list | set | frozenset) else [given]
     if not several:
-        raise error("K002", what=name, want="a value, a list of values or '*'", got=given)
+        raise error("K024", name=name, got=given)
     return tuple(decode(hints[name], value, name) for value in several)
 
 
@@ -120,11 +120,10 @@ def walk(grid: Grid[A], signature: KernelSignature, spec: ArchSpec, among: Patte
     """Yield every algorithm of ``among`` to which no algorithm rule objects, in the grid's order.
 
     Raises:
-        CkValueError: K002, the pattern is for algorithms of another family.
+        CkValueError: K023, the pattern is for algorithms of another family.
     """
     if among.of is not grid.of:
-        want = f"a pattern of {grid.of.__name__}"
-        raise error("K002", what="among", want=want, got=f"one of {among.of.__name__}")
+        raise error("K023", want=grid.of.__name__, got=among.of.__name__)
     yield from _extend({}, 0, grid, grid.rules_at(), signature, spec, among)
 
 

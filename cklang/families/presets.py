@@ -112,7 +112,7 @@ class ProfileRow:
             dtype_of(name)
         for pads in self.pads:
             if len(pads) != 4 or set(pads) - set("tf"):
-                raise error("K002", what="profile pads", want="four of t and f", got=pads)
+                raise error("K027", got=pads)
         for name, values in self.fields.items():
             if name not in _CHOSEN:
                 raise unknown("profile field of the signature", name, sorted(_CHOSEN))
@@ -161,7 +161,7 @@ def profile_row(data: dict[str, Any]) -> ProfileRow:
     """Return a row of a profile from its JSON form, which may leave out all but ``pads``.
 
     Raises:
-        CkValueError: K001, K002, K004, a field, a value or a GPU is spelled wrong.
+        CkValueError: K001, K002, K004, K027, a field, a value or a GPU is spelled wrong.
     """
     return decode(ProfileRow, {**_LEFT_OUT, **data}, "profile row")
 

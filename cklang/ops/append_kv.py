@@ -82,8 +82,8 @@ def append_kv(
         The turned queries, or None without ``q``.
 
     Raises:
-        CkValueError: K002, an argument does not fit the others; A026, places; A056, an element of
-            ``seqlens_k`` or ``block_table`` in host memory would write outside of the caches.
+        CkValueError: A062-A070, an argument does not fit the others; A026, places; A056, an element
+            of ``seqlens_k`` or ``block_table`` in host memory would write outside of the caches.
         CkUnsupportedError: D007, the kernel's own check refuses the problem.
         CkError: What reading an array and building a kernel raise.
     """
@@ -231,10 +231,15 @@ def _tensor(array: Array) -> AttentionTensor:
 
 
 def _check(held: Mapping[str, Array], turns: Rotary, *, causal: bool) -> None:
-    """Raise K002 for the first argument that does not fit the others, A056 for such an element."""
+    """Raise the error of the first argument that does not fit the others.
+
+    Raises:
+        CkValueError: A062-A070, an argument; A056, an element of one.
+    """
     k = held["k"]
     if k.dtype not in _DTYPES or len(k.shape) != 4:
-        _refuse("k", k, f"[B, G, N, D] of {', '.join(map(str, _DTYPES))}")
+        known = ", ".join(map(str, _DTYPES))
+        raise error("A063", dtype=k.dtype, shape=list(k.shape), known=known)
     batch, heads, rows, _ = k.shape
     paged = "block_table" in held
     _expect(held, "v", k.dtype, (batch, heads, rows, None))
@@ -245,9 +250,9 @@ def _check(held: Mapping[str, Array], turns: Rotary, *, causal: bool) -> None:
         shape = (None if paged else batch, heads, None, held[name].shape[3])
         _expect(held, f"{name}_cache", k.dtype, shape)
         if not cache.writeable:
-            raise error("K002", what=f"{name}_cache", want="writeable", got="read-only")
+            raise error("A065", name=f"{name}_cache")
     if paged and held["v_cache"].shape[:3] != held["k_cache"].shape[:3]:
-        _refuse("v_cache", held["v_cache"], f"pages like those of k_cache, {held['k_cache'].shape}")
+        raise error("A064", shape=held["v_cache"].shape, keys=held["k_cache"].shape)
     _expect(held, "q", k.dtype, (batch, None, None, k.shape[3]))
     if turns is not Rotary.NONE:
         _check_angles(held, k)
@@ -260,44 +265,41 @@ def _check(held: Mapping[str, Array], turns: Rotary, *, causal: bool) -> None:
 def _check_angles(held: Mapping[str, Array], k: Array) -> None:
     for name in ("cos", "sin"):
         if name not in held:
-            raise error(
-                "K002", what=name, want="given where the other one of cos and sin is", got=None
-            )
+            raise error("A066", name=name)
         _expect(held, name, k.dtype, (None, None))
     cos, sin = held["cos"], held["sin"]
     if cos.shape != sin.shape or 2 * cos.shape[1] > k.shape[3] or 0 in cos.shape:
-        want = f"[positions, up to {k.shape[3] // 2}], both alike"
-        raise error("K002", what="cos and sin", want=want, got=(cos.shape, sin.shape))
+        raise error("A067", limit=k.shape[3] // 2, cos=cos.shape, sin=sin.shape)
 
 
 def _expect(
     held: Mapping[str, Array], name: str, dtype: DType, shape: tuple[int | None, ...]
 ) -> None:
-    """Raise K002 unless an array, if it is given, has this dtype and shape; None is any extent."""
+    """Raise A062 unless an array, if it is given, has this dtype and shape; None is any extent."""
     array = held.get(name)
     if array is None:
         return
     pairs = zip(array.shape, shape, strict=False)
     fits = len(array.shape) == len(shape) and all(want in (None, got) for got, want in pairs)
     if not fits or array.dtype != dtype:
-        _refuse(
-            name, array, f"{dtype} [{', '.join('any' if n is None else str(n) for n in shape)}]"
+        extents = ", ".join("any" if n is None else str(n) for n in shape)
+        raise error(
+            "A062",
+            name=name,
+            want=dtype,
+            extents=extents,
+            dtype=array.dtype,
+            shape=list(array.shape),
         )
-
-
-def _refuse(name: str, array: Array, want: str) -> None:
-    raise error("K002", what=name, want=want, got=f"{array.dtype} {list(array.shape)}")
 
 
 def _check_strides(name: str, array: Array) -> None:
-    """Raise K002 unless rows, lists and tables lie as kernels take them."""
+    """Raise A068 or A069 unless rows, lists and tables lie as kernels take them."""
     whole = name in ("block_table", "cos", "sin")
     if whole and array.shape[0] > 1 and array.strides[0] != array.shape[1]:
-        raise error("K002", what=f"the strides of {name}", want="row-major", got=array.strides)
+        raise error("A068", name=name, shape=array.shape, strides=array.strides)
     if array.shape[-1] > 1 and array.strides[-1] != 1:
-        raise error(
-            "K002", what=f"the stride of {name}'s last axis", want="1", got=array.strides[-1]
-        )
+        raise error("A069", name=name, shape=array.shape, strides=array.strides)
 
 
 def _check_positions(held: Mapping[str, Array], queries: int) -> None:
@@ -309,7 +311,7 @@ def _check_positions(held: Mapping[str, Array], queries: int) -> None:
 
     Raises:
         CkValueError: A056, a row has no place in the caches, or its position no angle, or it goes
-            to no page; K002, no length would do.
+            to no page; A070, no length would do.
     """
     if held["seqlens_k"].place != HOST:
         return
@@ -325,7 +327,7 @@ def _check_positions(held: Mapping[str, Array], queries: int) -> None:
         )
     for need, limit, why in needs:
         if need > limit:
-            raise error("K002", what="the rows of k and q", want=f"at most {limit}", got=need)
+            raise error("A070", need=need, limit=limit, why=why)
         check_range("seqlens_k", LENGTHS[0], lengths, 0, limit - need, why)
     if table is not None and new:
         first, last = (lengths.astype(np.int64) + row for row in (0, new - 1))

@@ -132,7 +132,7 @@ def prepare(
 
     Raises:
         CkTypeError: A020, A021, ``w`` has another dtype or rank than the parameter.
-        CkValueError: A051, the op has no such operand, or several; K002, the warp tile is none of
+        CkValueError: A051, the op has no such operand, or several; K028, the warp tile is none of
             the GPU's for these types.
         CkUnsupportedError: K102, the GPU has no kernel that reads such a weight.
     """
@@ -163,8 +163,8 @@ def prepare(
     first = found[0].warp_tile[1:]
     chosen = first if warp_tile is None else tuple(warp_tile)
     if chosen not in known:
-        want = " or ".join(map(str, known))
-        raise error("K002", what="warp_tile", want=want, got=warp_tile)
+        legal = ", ".join(map(str, known))
+        raise error("K028", arch=spec.name, got=warp_tile, known=legal)
     k_axis = kernel.b.reads[0].axes[-2]
     matrix = arrays.to_numpy(parameter.name, w)
     return PreparedWeight(

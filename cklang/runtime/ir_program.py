@@ -24,20 +24,14 @@ class IrProgram:
     """A verified function: no dtype variables, no constants, one result or more.
 
     Raises:
-        CkValueError: K002, the function has no result.
+        CkValueError: K021, the function has no result.
     """
 
     ir: Function
 
     def __post_init__(self) -> None:
         if not self.ir.results:
-            raise error(
-                "K002",
-                at=self.ir.span,
-                what=f"@{self.name}",
-                want="a function with a result",
-                got="none",
-            )
+            raise error("K021", at=self.ir.span, name=self.name)
 
     @property
     def name(self) -> str:

@@ -44,13 +44,13 @@ def parse(text: str, *, name: str = "<text>") -> Op:
     Raises:
         CkSyntaxError, CkTypeError, CkValueError: I rows, with the place in the text: it is not of
             the grammar, or an operation is not legal.
-        CkValueError: K002, ``text`` is no ``str``, or its function has no result.
+        CkValueError: K020, ``text`` is no ``str``; K021, its function has no result.
     """
     from cklang.ir.parser import parse_function
     from cklang.ir.verifier import verify
 
     if not isinstance(text, str):
-        raise error("K002", what="ck.parse(text)", want="IR as a str, as str(op.ir(...))", got=text)
+        raise error("K020", got=text)
     return op_from_ir(verify(parse_function(text, name), allow_unused=True))
 
 
@@ -71,6 +71,6 @@ def op_from_ir(function: Function) -> Op:
     """Return the op whose program is a verified function.
 
     Raises:
-        CkValueError: K002, the function has no result.
+        CkValueError: K021, the function has no result.
     """
     return Op(IrProgram(ir=function))

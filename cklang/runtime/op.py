@@ -334,11 +334,12 @@ class Op:
                 shared, at most; 1 for one kernel. If nobody says, so many that the GPU is busy.
 
         Raises:
-            CkValueError: K001, there is no such strategy; K002, what is given is of no such type.
+            CkValueError: K001, there is no such strategy; K011, K022, K025, ``splits``, the
+                algorithm or the registry is of another type.
         """
         _expect_algorithm(algorithm)
         if registry is not None and not isinstance(registry, Registry):
-            raise error("K002", what="using(registry=...)", want="a cklang.Registry", got=registry)
+            raise error("K025", got=registry)
         request = self.request if algorithm is None else self.request.with_algorithm(algorithm)
         changed = replace(
             request,
@@ -508,17 +509,15 @@ class Op:
 
 
 def _expect_algorithm(given: object) -> None:
-    algorithms = tuple(f.algorithm for f in FAMILIES.values() if f.algorithm is not None)
-    if given is not None and not isinstance(given, algorithms):
-        want = "a cklang.Algorithm or cklang.AttentionAlgorithm"
-        raise error("K002", what="using(...)", want=want, got=given)
+    classes = {f.algorithm: f.want for f in FAMILIES.values() if f.algorithm is not None}
+    if given is not None and not isinstance(given, tuple(classes)):
+        raise error("K022", want=" or ".join(classes.values()), got=given)
 
 
 def _count(given: object) -> int:
     count = arrays.plain(given)
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        want = "an integer of 1 or more"
-        raise error("K002", what="using(splits=...)", want=want, got=given)
+        raise error("K011", name="splits", least=1, got=given)
     return count
 
 

@@ -27,7 +27,8 @@ def packed_arguments(signature: Signature, named: Mapping[str, Any]) -> dict[str
             value of each constant that has no default.
 
     Raises:
-        CkValueError: K002, something is missing or no such value; K001, a name is unknown.
+        CkValueError: K019, something is missing; K011, an extent is no such number; K001, a name
+            is unknown.
     """
     rest = dict(named)
     made: dict[str, Any] = {}
@@ -51,9 +52,9 @@ def _extent(named: Mapping[str, Any], extent: Dim | int, rest: dict[str, Any]) -
     if isinstance(extent, Blocks):
         return extent.count(_extent(named, extent.of, rest))
     rest.pop(extent.name, None)
-    given = _given(named, extent.name, "an extent")
+    given = _given(named, extent.name, "extent")
     if not isinstance(given, int) or isinstance(given, bool) or given < 0:
-        raise error("K002", what=extent.name, want="an integer of 0 or more", got=given)
+        raise error("K011", name=extent.name, least=0, got=given)
     return given
 
 
@@ -63,12 +64,12 @@ def _dtype(
     if isinstance(type_, TensorType):
         return type_.dtype
     rest.pop(type_.var.name, None)
-    return dtype_of(_given(named, type_.var.name, "a dtype"))
+    return dtype_of(_given(named, type_.var.name, "dtype"))
 
 
 def _given(named: Mapping[str, Any], name: str, what: str) -> Any:
     if name not in named:
-        raise error("K002", what=f"{what} for {name}", want=f"given as {name}=...", got="nothing")
+        raise error("K019", what=what, name=name)
     return named[name]
 
 

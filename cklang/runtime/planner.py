@@ -59,7 +59,7 @@ def choices_of(
     """Return the launches of each kernel whose result has an element, in order.
 
     Raises:
-        CkValueError: A and I rows, arrays that no kernel takes; K002, the algorithm asked for is of
+        CkValueError: A and I rows, arrays that no kernel takes; K022, the algorithm asked for is of
             no family of the program.
         CkUnsupportedError: K101, K102, no algorithm.
     """
@@ -98,7 +98,7 @@ def _requests(plan: Plan, request: Request) -> dict[str, Request]:
     """Return what was asked of each family of a plan: each takes the algorithm of its class.
 
     Raises:
-        CkValueError: K002, a named algorithm is of no family of the plan.
+        CkValueError: K022, a named algorithm is of no family of the plan.
     """
     families = [FAMILIES[name] for name in dict.fromkeys(each.family for each in plan.kernels)]
     if len(families) == 1 and not request.others:
@@ -106,7 +106,7 @@ def _requests(plan: Plan, request: Request) -> dict[str, Request]:
     for algorithm in request.algorithms:
         if not any(isinstance(algorithm, family.algorithm or ()) for family in families):
             want = " or ".join(family.want for family in families)
-            raise error("K002", what="the algorithm", want=want, got=algorithm)
+            raise error("K022", want=want, got=algorithm)
     return {family.name: request.only(family.algorithm) for family in families}
 
 

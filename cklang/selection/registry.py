@@ -171,7 +171,7 @@ class Registry:
             priority: Of all of them.
 
         Raises:
-            CkValueError: K001, there is no such preset; K002, the pattern is for another family;
+            CkValueError: K001, there is no such preset; K023, the pattern is for another family;
                 K008, no algorithm of the set is legal.
         """
         if isinstance(among, Pattern):
@@ -286,8 +286,8 @@ class Registry:
         """Return the registry that :meth:`to_json` wrote.
 
         Raises:
-            CkValueError: K003 for another schema version, K001 and K002 for fields and values that
-                are not known, K007 for functions that are not those of their key.
+            CkValueError: K003 for another schema version, K001, K002 and K026 for fields and values
+                that are not known, K007 for functions that are not those of their key.
         """
         if data.get("version") != SCHEMA_VERSION:
             raise error("K003", what="registry", got=data.get("version"), want=SCHEMA_VERSION)
@@ -306,7 +306,7 @@ class Registry:
 
 def _text(texts: tuple[str, ...], place: object) -> str:
     if not isinstance(place, int) or not 0 <= place < len(texts):
-        raise error("K002", what="a kernel's function", want=f"below {len(texts)}", got=place)
+        raise error("K026", got=place, count=len(texts))
     return texts[place]
 
 

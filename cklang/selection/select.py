@@ -146,7 +146,7 @@ def find(problem: Any, spec: ArchSpec, request: Request, functions: Functions) -
 
     Raises:
         CkUnsupportedError: K101, rules reject every candidate; K102, there is no candidate.
-        CkValueError: K002, the algorithm asked for is one of another family.
+        CkValueError: K022, the algorithm asked for is one of another family.
     """
     if request.algorithm is not None:
         return _named(problem, spec, request.algorithm, request.splits, functions)

@@ -38,7 +38,7 @@ def pattern(**choices: Any) -> Pattern:
         >>> pattern(tile=[(128, 128, 32), (64, 64, 32)], warps=(2, 2, 1), pipeline="*")
 
     Raises:
-        CkValueError: K001, K002, a field or a value that no algorithm has.
+        CkValueError: K001, K002, K024, a field or a value that no algorithm has.
     """
     return pattern_of(Algorithm, choices)
 
@@ -55,7 +55,7 @@ def attention_pattern(*, gradient: bool = False, **choices: Any) -> Pattern:
         >>> attention_pattern(pipeline="*", pad_k=[True, False])
 
     Raises:
-        CkValueError: K001, K002, a field or a value that no algorithm has.
+        CkValueError: K001, K002, K024, a field or a value that no algorithm has.
     """
     return pattern_of(AttentionGradAlgorithm if gradient else AttentionAlgorithm, choices)
 
@@ -81,7 +81,7 @@ def enumerate_legal(
         among: Which algorithms; every one if left out.
 
     Raises:
-        CkValueError: K002, the pattern is for algorithms of another family.
+        CkValueError: K023, the pattern is for algorithms of another family.
     """
     spec = arch(gpu) if isinstance(gpu, str) else gpu
     grid = family_of(signature).grid

@@ -23,7 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from cklang.codec import enum_of, expect_fields
+from cklang.codec import enum_of, expect_fields, expect_object
 from cklang.errors import CkError, error
 from cklang.families import key_from_json
 from cklang.keys import SCHEMA_VERSION as KEY_VERSION
@@ -148,12 +148,12 @@ class Measurement:
         """Read it back.
 
         Raises:
-            CkValueError: K001-K003, a field or a value is unknown or of another version.
+            CkValueError: K001-K003, K034, a field or a value is unknown or of another version.
         """
         expect_fields("measurement", data, _FIELDS)
         cost = data["cost"]
         if cost is not None and (isinstance(cost, bool) or not isinstance(cost, int | float)):
-            raise error("K002", what="measurement cost", want="a number or nothing", got=cost)
+            raise error("K034", got=cost)
         return Measurement(
             key=key_from_json(data["key"]),
             status=enum_of(Status, data["status"]),
@@ -318,15 +318,14 @@ class Database:
         All of it is checked first: what cannot be read changes nothing.
 
         Raises:
-            CkValueError: K001-K003, N006, it is not such data.
+            CkValueError: K001-K003, K034, N006, it is not such data.
         """
-        if not isinstance(data, dict):
-            raise error("K002", what="exported measurements", want="an object", got=data)
-        if data.get("version") != SCHEMA_VERSION:
-            got = data.get("version")
+        record = expect_object("exported measurements", data)
+        if record.get("version") != SCHEMA_VERSION:
+            got = record.get("version")
             raise error("K003", what="exported measurements", got=got, want=SCHEMA_VERSION)
-        expect_fields("exported measurements", data, ("version", "measurements"))
-        return self._add([_pair(row) for row in data["measurements"]])
+        expect_fields("exported measurements", record, ("version", "measurements"))
+        return self._add([_pair(row) for row in record["measurements"]])
 
     def merge(self, other: Database) -> int:
         """Add what another database holds; return how many measurements changed anything."""

@@ -191,7 +191,7 @@ def autotune(
         For each problem what is known of its kernels.
 
     Raises:
-        CkValueError: N007, there is no problem; K002, no such budget; N006, K003, the database
+        CkValueError: N007, there is no problem; K033, no such budget; N006, K003, the database
             cannot be used.
         CkError: What a call raises.
     """
@@ -231,7 +231,7 @@ def seconds_of(budget: str | float) -> float:
     """Return the seconds of ``"60s"``, ``"5m"`` or ``"1h"``, or of a number of them.
 
     Raises:
-        CkValueError: K002, it is none of that.
+        CkValueError: K033, it is none of that.
     """
     if isinstance(budget, str):
         text = budget.strip()
@@ -243,7 +243,7 @@ def seconds_of(budget: str | float) -> float:
             pass
     elif not isinstance(budget, bool) and budget >= 0:
         return float(budget)
-    raise error("K002", what="a budget", want="as in 60s, 5m or 1h, or seconds", got=budget)
+    raise error("K033", got=budget)
 
 
 def question_of(problem: Any, spec: ArchSpec) -> Question:

@@ -112,8 +112,8 @@ def test_stencils_differ_from_their_fills_only_by_the_functions(key: GemmKey) ->
         (("signature", "dtype_a"), "fp16", "K001"),
         (("signature", "colour"), "red", "K001"),
         (("algorithm", "pipeline"), "compv33", "K001"),
-        (("algorithm", "tile"), [128, 0, 32], "K002"),
-        (("algorithm", "vector_a"), 0, "K002"),
+        (("algorithm", "tile"), [128, 0, 32], "K011"),
+        (("algorithm", "vector_a"), 0, "K011"),
     ],
 )
 def test_unknown_or_illegal_json_is_refused(

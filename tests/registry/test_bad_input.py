@@ -81,7 +81,7 @@ def test_an_empty_sum_has_a_kernel() -> None:
 def test_extents_below_the_least_are_refused(m: int, n: int, k: int) -> None:
     with pytest.raises(CkError) as caught:
         problem(m, n, k)
-    assert caught.value.code == "K002"
+    assert caught.value.code == "K011"
 
 
 @pytest.mark.parametrize(

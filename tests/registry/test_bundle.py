@@ -118,9 +118,9 @@ def test_nothing_to_bundle_is_refused(tmp_path: Path, capsys: pytest.CaptureFixt
         ("f16", "f16:rcr"),
         ("f17:rcr", "f17"),
         ("f16:rcr:rows", "rows"),
-        ("f16,f16:rcr", "one, or A,B,E"),
-        ("f16:rcr:row=e8m0", "functions can read"),
-        ("f16:rcr:c.row", "a. or b. before the kind"),
+        ("f16,f16:rcr", "2 element types, 'f16,f16'"),
+        ("f16:rcr:row=e8m0", "e8m0, which functions cannot read"),
+        ("f16:rcr:c.row", "begin with a. for A's function"),
     ):
         assert main([*words, text]) == 1
         assert message in capsys.readouterr().err

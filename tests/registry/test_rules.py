@@ -287,7 +287,7 @@ def test_what_is_enumerated_is_legal(gpu: str, dtype: Any, layouts: str, place: 
         ({"colour": "red"}, "K001"),
         ({"pipeline": "compv33"}, "K001"),
         ({"tile": "128x128"}, "K002"),
-        ({"tile": []}, "K002"),
+        ({"tile": []}, "K024"),
         ({"persistent": 1}, "K002"),
     ],
 )

@@ -40,9 +40,9 @@ def test_inspect(program: str, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["M=4", "N=8", "--dtype", "T=f16"], "an extent for K"),
+        (["M=4", "N=8", "--dtype", "T=f16"], "no extent is given for K"),
         (["M=4", "N=8", "K=x", "--dtype", "T=f16"], "an integer of 0 or more"),
-        (["M=4", "N=8", "K=4"], "a dtype for T"),
+        (["M=4", "N=8", "K=4"], "no dtype is given for T"),
         (["M=4", "N=8", "K=4", "--dtype", "f16"], "NAME=VALUE"),
         (["M=4", "N=8", "K=4", "--dtype", "T=f17"], "f17"),
         (["M=4", "N=8", "K=4", "L=4", "--dtype", "T=f16"], "L"),

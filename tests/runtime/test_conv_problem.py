@@ -368,7 +368,7 @@ def test_what_is_chosen_unasked_gives_the_same_bits() -> None:
 @pytest.mark.parametrize(
     ("code", "arguments"),
     [
-        ("K002", {"direction": "backward"}),
+        ("K001", {"direction": "backward"}),
         ("F067", {"groups": 3}),
         ("F067", {"padding": -1}),
         ("F067", {"stride": (1, 1, 1)}),

@@ -109,7 +109,7 @@ def test_a_named_algorithm_is_used_or_refused() -> None:
     assert "41, must be a multiple of 8" in str(caught.value)
     with pytest.raises(CkError) as caught:
         linear.using("fast")
-    assert caught.value.code == "K002"
+    assert caught.value.code == "K022"
 
 
 def test_strides_are_named_with_their_argument() -> None:

@@ -180,10 +180,10 @@ def test_what_the_gradients_cost_grows_with_the_work() -> None:
 def test_gradients_of_nothing_have_no_price() -> None:
     with pytest.raises(CkValueError) as caught:
         attention_grad_estimate(gradient_key(128), shape(keys=0))
-    assert caught.value.code == "K002"
+    assert caught.value.code == "K011"
     with pytest.raises(CkValueError) as caught:
         reduce_estimate(reduce_key("gfx942", f16, dot=True), 0, 64)
-    assert caught.value.code == "K002"
+    assert caught.value.code == "K011"
 
 
 def test_what_it_does_not_know_is_an_error() -> None:

@@ -194,7 +194,7 @@ def test_other_data_is_not_imported(tmp_path: Path, name: str) -> None:
     ("place", "value", "code"),
     [
         (("measurement", "status"), "perhaps", "K001"),
-        (("measurement", "cost"), "cheap", "K002"),
+        (("measurement", "cost"), "cheap", "K034"),
         (("measurement", "key", "version"), 99, "K003"),
         (("question", "keys"), 99, "K003"),
         (("question", "more"), 1, "K001"),

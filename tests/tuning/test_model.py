@@ -240,7 +240,7 @@ def test_an_explanation_names_terms_and_runner_up() -> None:
         ("N002", lambda: matrix_rate(SPEC, i32)),
         ("N004", lambda: rank([key(), key(arch="gfx950")], GemmShape(m=1, n=1, k=1))),
         ("N005", lambda: rank([], GemmShape(m=1, n=1, k=1))),
-        ("K002", lambda: GemmShape(m=0, n=1, k=1)),
+        ("K011", lambda: GemmShape(m=0, n=1, k=1)),
         ("K004", lambda: estimate(key(arch="gfx000"), GemmShape(m=1, n=1, k=1))),
     ],
 )

@@ -78,10 +78,10 @@ class AttentionShape:
     def __post_init__(self) -> None:
         for name in ("batch", "heads", "kv_heads", "queries", "head", "head_v", "splits"):
             if getattr(self, name) < 1:
-                raise error("K002", what=name, want="1 or more", got=getattr(self, name))
+                raise error("K011", name=name, least=1, got=getattr(self, name))
         for name in ("keys", "sink"):
             if getattr(self, name) < 0:
-                raise error("K002", what=name, want="0 or more", got=getattr(self, name))
+                raise error("K011", name=name, least=0, got=getattr(self, name))
 
     @property
     def _shift(self) -> int:

@@ -290,12 +290,18 @@ def case_of(
 
 
 def _check_lengths(kernel: FusedAttention, storage: Mapping[str, TensorLayout], batch: int) -> None:
-    """Raise K002 unless packed sequences have a length each."""
+    """Raise A061 unless packed sequences have a length each."""
     if kernel.starts and kernel.lengths is not None:
         count = storage[kernel.lengths.name].shape[0]
         if count != batch:
-            want = f"of {batch} sequences, one less than {kernel.starts[0].name} has entries"
-            raise error("K002", what=kernel.lengths.name, want=want, got=count)
+            raise error(
+                "A061",
+                name=kernel.lengths.name,
+                starts=kernel.starts[0].name,
+                count=count,
+                batch=batch,
+                entries=batch + 1,
+            )
 
 
 def result_view(value: Value) -> View:

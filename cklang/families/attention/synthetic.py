@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 
-from cklang.codec import enum_of
+from cklang.codec import enum_of, unknown
 from cklang.errors import error
 from cklang.families.attention.host import AttentionProblem, AttentionTensor
 from cklang.families.attention.key import AttentionSignature, MaskKind, ScoreKind
@@ -76,15 +76,15 @@ def attention_problem(
         functions: Score and mask, by the names of their holes.
 
     Raises:
-        CkValueError: K001, K002, a number or a name that no attention has; I045, heads that cannot
-            share those of the keys.
+        CkValueError: K001, K011, K030, a number or a name that no attention has; I045, heads that
+            cannot share those of the keys.
     """
     kv_heads, head_v = kv_heads or heads, head_v or head
     numbers = {"batch": batch, "heads": heads, "queries": queries, "head": head, "head_v": head_v}
     _expect(numbers | {"keys": keys, "sink": sink}, page_size)
     for name, value, known in (("layout", layout, _LAYOUTS), ("corner", corner, _CORNERS)):
         if value not in known:
-            raise error("K002", what=name, want=" or ".join(known), got=value)
+            raise unknown(name, value, known)
     group_size(heads, kv_heads)
     limited = left is not None or right is not None
     corner = corner if limited else _CORNERS[0]
@@ -159,10 +159,9 @@ def _expect(numbers: dict[str, int], page_size: int | None) -> None:
     for name, value in numbers.items():
         least = 0 if name in ("keys", "sink") else 1
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise error("K002", what=name, want=f"an integer of {least} or more", got=value)
+            raise error("K011", name=name, least=least, got=value)
     if page_size is not None and (page_size < 1 or numbers["keys"] % page_size):
-        want = f"a divisor of the keys, {numbers['keys']}"
-        raise error("K002", what="page_size", want=want, got=page_size)
+        raise error("K030", keys=numbers["keys"], got=page_size)
 
 
 def _tensor(

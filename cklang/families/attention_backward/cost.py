@@ -83,10 +83,10 @@ def attention_grad_estimate(
 
     Raises:
         CkUnsupportedError: N002, the GPU has no matrix rate for the element type.
-        CkValueError: K002, there is no key.
+        CkValueError: K011, there is no key.
     """
     if not shape.keys:
-        raise error("K002", what="keys", want="1 or more", got=shape.keys)
+        raise error("K011", name="keys", least=1, got=shape.keys)
     gpu = spec or arch(key.arch)
     c = fitted(gpu).constants
     tile = key.algorithm.tile
@@ -190,11 +190,11 @@ def reduce_estimate(
         spec: The GPU; that of the key if left out.
 
     Raises:
-        CkValueError: K002, there is nothing to compute.
+        CkValueError: K011, there is nothing to compute.
     """
     for name, value in (("rows", rows), ("width", width)):
         if value < 1:
-            raise error("K002", what=name, want="1 or more", got=value)
+            raise error("K011", name=name, least=1, got=value)
     gpu = spec or arch(key.arch)
     c, s = fitted(gpu).constants, key.signature
     threads = rows if s.dot else rows * width
@@ -237,7 +237,7 @@ def backward_estimate(
 
     Raises:
         CkUnsupportedError: N002, the GPU has no matrix rate for the element type.
-        CkValueError: K002, there is no key.
+        CkValueError: K011, there is no key.
     """
     s = forward.signature
     rows = shape.batch * shape.heads * shape.queries

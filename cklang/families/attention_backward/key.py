@@ -55,7 +55,7 @@ class AttentionGradAlgorithm:
         for name in ("warps", "warp_tiles"):
             triples = getattr(self, name)
             if not isinstance(triples, tuple) or len(triples) != 3:
-                raise error("K002", what=name, want="three triples (m, n, k)", got=triples)
+                raise error("K014", name=name, got=triples)
             for triple in triples:
                 require_integers(name, triple, 3)
         for name in ("vector", "block_per_cu"):

@@ -171,9 +171,14 @@ class GradientStages:
         self.kernel, self.arrays, self.spec, self.how = kernel, arrays, spec, how
         expected = layouts[kernel.o.name]
         if grad.shape != expected.shape or grad.dtype != expected.dtype:
-            want = f"an array of {expected.dtype} of shape {expected.shape}"
-            got = f"{grad.dtype} of shape {grad.shape}"
-            raise error("K002", what=GRAD, want=want, got=got)
+            raise error(
+                "A060",
+                name=GRAD,
+                dtype=grad.dtype,
+                shape=grad.shape,
+                want_dtype=expected.dtype,
+                want_shape=expected.shape,
+            )
         self.case = case = forward_case(kernel, layouts, dims)
         self.selection = self._selected()
         self.key = self.selection.key

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from cklang.codec import unknown
 from cklang.errors import error
 from cklang.families.gemm.key import ConvSpecial, DKind, DOperand, Layout, ProductKind, Signature
 from cklang.families.gemm.kinds import KINDS
@@ -466,12 +467,12 @@ def conv_problem(
         functions: Digest of its functions.
 
     Raises:
-        CkValueError: F067, the numbers make no convolution; K002, a direction that does not exist.
+        CkValueError: F067, the numbers make no convolution; K001, a direction that does not exist.
     """
     from cklang.frontend.ops.convolution import read_call
 
     if direction not in _KINDS:
-        raise error("K002", what="direction", want=", ".join(_KINDS), got=direction)
+        raise unknown("direction", direction, list(_KINDS))
     numbers = {"stride": stride, "padding": padding, "dilation": dilation}
     arguments: dict[str, object] = {
         name: tuple(v) if isinstance(v, list) else v for name, v in numbers.items()

@@ -143,7 +143,7 @@ class ConvSpecial(Enum):
 
 def _triple(what: str, value: object) -> None:
     if not isinstance(value, tuple) or len(value) != 3:
-        raise error("K002", what=what, want="three integers (m, n, k)", got=value)
+        raise error("K013", name=what, got=value)
     for axis, extent in zip("mnk", value, strict=True):
         require_positive(f"{what} {axis}", extent)
 

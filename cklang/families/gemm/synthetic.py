@@ -65,13 +65,13 @@ def problem(
         functions: Digest of the epilogue and of the functions of A and B.
 
     Raises:
-        CkValueError: K001, K002, a layout or an extent that does not exist.
+        CkValueError: K001, K011, K031, K032, a layout or an extent that does not exist.
     """
     for name, extent, least in (("m", m, 1), ("n", n, 1), ("k", k, 0)):
         if not isinstance(extent, int) or extent < least:
-            raise error("K002", what=name, want=f"an integer of {least} or more", got=extent)
+            raise error("K011", name=name, least=least, got=extent)
     if len(layouts) != 3:
-        raise error("K002", what="layouts", want="three letters such as rcr", got=layouts)
+        raise error("K031", got=layouts, known=", ".join(each.value for each in Layout))
     by = [enum_of(Layout, letter) for letter in layouts]
     types = (a, b or a, e or a)
     shapes = ((m, k), (k, n), (m, n))
@@ -86,7 +86,7 @@ def problem(
     )
     a_, b_, e_ = matrices
     if (b_.layout is Layout.PREPARED) != (prepared is not None):
-        raise error("K002", what="prepared", want="the order of a B in layout p", got=prepared)
+        raise error("K032", got=prepared, layouts=layouts)
     if prepared is not None:
         b_ = replace(b_, prepared=prepared, stride=prepared.extents(n, k)[1])
     return Problem(

@@ -70,7 +70,7 @@ class GemmShape:
         for name in ("m", "n", "k", "products"):
             value = getattr(self, name)
             if not isinstance(value, int) or value < 1:
-                raise error("K002", what=name, want="an integer of 1 or more", got=value)
+                raise error("K011", name=name, least=1, got=value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

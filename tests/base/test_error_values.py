@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: MIT
+"""Errors of single values have rows of their own: the call that breaks a rule, and what is said."""
+
+from __future__ import annotations
+
+import ast
+from argparse import Namespace
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cklang as ck
+from cklang.cli import plot, spelling, target
+from cklang.cli.main import main
+from cklang.errors import CkValueError
+from cklang.families.attention_backward.key import AttentionGradAlgorithm
+from cklang.families.presets import profile_row
+from cklang.tune.bench import Bench
+from cklang.tune.session import seconds_of
+from tests.support.algorithms import narrow
+
+ROOT = Path(__file__).parents[2]
+M, N, K = ck.dims("M N K")
+
+
+def rows(*shape: int, dtype: Any = np.float16) -> Any:
+    return np.zeros(shape, dtype)
+
+
+def append(**change: Any) -> Any:
+    arguments = {
+        "k_cache": rows(2, 3, 8, 16),
+        "v_cache": rows(2, 3, 8, 16),
+        "k": rows(2, 3, 1, 16),
+        "v": rows(2, 3, 1, 16),
+        "seqlens_k": np.zeros(2, np.int32),
+    }
+    return ck.append_kv(**(arguments | change), device="emu:gfx942")
+
+
+def paged(k_pages: int, v_pages: int) -> Any:
+    table = np.zeros((2, 1), np.int32)
+    caches = {"k_cache": rows(k_pages, 3, 8, 16), "v_cache": rows(v_pages, 3, 8, 16)}
+    return append(block_table=table, **caches)
+
+
+def read_only(*shape: int) -> Any:
+    array = rows(*shape)
+    array.flags.writeable = False
+    return array
+
+
+def gradient(**change: Any) -> AttentionGradAlgorithm:
+    triples = ((1, 4, 1), (4, 1, 1), (1, 4, 1))
+    arguments: dict[str, Any] = {
+        "tile": (16, 64, 64, 16, 64, 16, 32, 64, 64),
+        "warps": triples,
+        "warp_tiles": ((16, 16, 32),) * 3,
+        "vector": 8,
+    }
+    return AttentionGradAlgorithm(**(arguments | change))
+
+
+NOTHING = Bench(rows=(), verdicts=(), device="emu:gfx942")
+
+REFUSED: dict[str, tuple[Callable[[], object], str]] = {
+    "K011": (lambda: ck.problem(0, 4, 4), "m must be an integer of 1 or more, not 0"),
+    "K012": (
+        lambda: gradient(tile=(16, 64)),
+        r"tile must be a tuple of 9 integers of 1 or more, not \(16, 64\)",
+    ),
+    "K013": (
+        lambda: narrow(1, warps=(2, 2)),
+        r"warps must be a triple of integers \(m, n, k\), not \(2, 2\)",
+    ),
+    "K014": (lambda: gradient(warps=()), r"warps must be three triples .*, not \(\)"),
+    "K015": (lambda: ck.dims("M-1"), "'M-1' cannot be the name of a dim"),
+    "K016": (lambda: K / 8 / 4, r"K/8 counts blocks .*\n.*: K / size"),
+    "K017": (lambda: ck.f16[M, 1.5], r"extent must be .*, not 1\.5"),
+    "K018": (lambda: ck.const[bytes], "not <class 'bytes'>\n.* bool, int, float, str in"),
+    "K020": (lambda: ck.parse(b"func"), "not b'func'"),  # type: ignore[arg-type]
+    "K024": (lambda: ck.pattern(tile=[]), r"leaves tile no value: \[\]"),
+    "K027": (lambda: profile_row({"pads": ["ttxt"]}), "'ttxt'"),
+    "K030": (
+        lambda: ck.attention_problem(1, 4, 8, 16, 64, page_size=7),
+        "page_size=7 does not divide the 16 keys",
+    ),
+    "K031": (lambda: ck.problem(4, 4, 4, layouts="rc"), "layouts='rc' .*\n.* 'rcr': r, c, p"),
+    "K032": (lambda: ck.problem(4, 4, 4, layouts="rpr"), "None does not fit .* 'rpr'"),
+    "K033": (lambda: seconds_of("soon"), "'soon' is not a budget"),
+    "K042": (lambda: plot.draw(NOTHING, Path("a/x.gif")), r"a/x\.gif .*\n.* name it x\.svg"),
+    "K043": (lambda: spelling.spelled("f16"), "'f16' is neither TYPES:LAYOUTS"),
+    "K044": (lambda: spelling.spelled("f16,f32:rcr"), "2 element types, 'f16,f32'"),
+    "K045": (lambda: spelling.spelled("f16:rcr:c.row"), "'c.row' .* is of 'c'"),
+    "K046": (lambda: spelling.spelled("f16:rcr:row=e8m0"), "is of e8m0.*\n.* bf16, .* i8"),
+    "K047": (
+        lambda: target.calls_named(Namespace(dtype=["f16"], sizes=[], problems=None)),
+        "a dtype is given as NAME=VALUE, not as 'f16'",
+    ),
+    "A062": (lambda: append(v=rows(2, 3, 2, 16)), r"v must be f16 \[2, 3, 1, any\], not f16"),
+    "A063": (lambda: append(k=rows(2, 3, 16)), r"of f16, bf16, f32, not f16 \[2, 3, 16\]"),
+    "A064": (lambda: paged(4, 5), r"v_cache \(5, 3, 8, 16\) .* k_cache \(4, 3, 8, 16\)"),
+    "A065": (lambda: append(v_cache=read_only(2, 3, 8, 16)), "v_cache is read-only"),
+    "A066": (lambda: append(cos=rows(8, 4)), "sin is missing"),
+    "A067": (lambda: append(cos=rows(8, 9), sin=rows(8, 9)), r"up to 8\].* not \(8, 9\)"),
+    "A068": (
+        lambda: append(cos=rows(8, 8)[:, :4], sin=rows(8, 4)),
+        r"cos is not row-major \(shape \(8, 4\), strides \(8, 1\)",
+    ),
+    "A069": (
+        lambda: append(k=rows(2, 3, 1, 32)[..., ::2]),
+        r"the last axis of k .* strides \(96, 32, 32, 2\)",
+    ),
+    "A070": (
+        lambda: append(k=rows(2, 3, 9, 16), v=rows(2, 3, 9, 16)),
+        "9 rows, and there is room for 8: the caches have 8 rows, of which k adds 9",
+    ),
+}
+
+
+@pytest.mark.parametrize("code", REFUSED)
+def test_a_wrong_value_is_named_with_what_is_legal(code: str) -> None:
+    call, words = REFUSED[code]
+    with pytest.raises(CkValueError, match=words) as caught:
+        call()
+    assert caught.value.code == code
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (["build"], ("CK-K040", "--bundle with --signature")),
+        (["tune"], ("CK-K040", "--export, --import or --merge")),
+        (["build", "--bundle", "x.ckb"], ("CK-K041", "--profile")),
+    ],
+)
+def test_a_command_without_an_op_names_what_else_it_takes(
+    command: list[str], words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(command) == 1
+    text = capsys.readouterr().err
+    assert all(word in text for word in words)
+
+
+def codes_raised(path: Path) -> set[str]:
+    """Return the codes that ``error`` is called with in a file."""
+    return {
+        str(node.args[0].value)
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "error"
+        and node.args
+        and isinstance(node.args[0], ast.Constant)
+    }
+
+
+def test_only_records_are_refused_by_the_general_row() -> None:
+    """K002 takes its words from the caller; every other rule has a sentence of its own."""
+    general = [path for path in (ROOT / "cklang").rglob("*.py") if "K002" in codes_raised(path)]
+    assert [path.name for path in general] == ["codec.py"]

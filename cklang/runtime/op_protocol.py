@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What functions beside ops, and tuning, need of an op: its program, and its calls bound to arrays."""
+"""What functions beside ops, and tuning, need of an op: its program, and calls bound to arrays."""
 
 from __future__ import annotations
 

@@ -108,7 +108,6 @@ def called(
     task: TuningTask, key: AttentionKey, arrays: Sequence[Array]
 ) -> tuple[tuple[Array, ...], int | None]:
     """Call the op with one algorithm; return its results and the instructions that it took."""
-
     op = op_from_ir(task.program).using(key.algorithm, splits=task.splits)
     given = op(*arrays)
     results = given if isinstance(given, tuple) else (given,)

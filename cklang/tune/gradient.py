@@ -28,7 +28,6 @@ Array = npt.NDArray[Any]
 
 def prepared(task: TuningTask, key: AttentionGradKey, arrays: Sequence[Array]) -> PreparedGradients:
     """Return the gradients of a call with one algorithm; that of o is made here, from a seed."""
-
     op = op_from_ir(task.program).using(key.algorithm)
     return prepare_gradients(
         op,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Strategies that measure, or choose by what was measured; importing this gives them their names."""
+"""Strategies that measure, or choose by what was measured; importing it registers their names."""
 
 from __future__ import annotations
 
@@ -86,10 +86,10 @@ class Tuned:
             CkValueError: N006, K003, the database cannot be used.
         """
         known = self._measurements(problem, pool.spec)
-        for measurement in known:
-            position = pool.position(measurement.key)
-            if measurement.rank is not None and position is not None and legal[position]:
-                cost = f"{measurement.cost:.6g} {measurement.unit}"
+        for each in known:
+            position = pool.position(each.key)
+            if each.rank is not None and position is not None and legal[position]:
+                cost = f"{each.cost:.6g} {each.unit}"
                 reason = f"{cost}, the best of {len(known)} measured kernels in the database"
                 return Chosen(position=position, reason=reason)
         other = Heuristic().choose(pool, problem, legal, functions)

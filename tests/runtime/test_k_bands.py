@@ -20,7 +20,7 @@ from cklang.device.preshuffle import Arrangement
 from cklang.families.gemm import bands
 from cklang.families.gemm.bands import Band, bands_of
 from cklang.families.gemm.k_bands import Link, fitted, kernel_of, link_of
-from cklang.families.gemm.key import DKind, EpilogueKind, GemmKey, Pipeline, Scale
+from cklang.families.gemm.key import DKind, EpilogueKind, Pipeline, Scale
 from cklang.families.gemm.problem import Matrix, Problem
 from cklang.families.gemm.synthetic import problem
 from cklang.fusion.plan import FusedGemm, Plan

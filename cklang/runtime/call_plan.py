@@ -84,7 +84,7 @@ class CallPlan:
         )
         self.place = place
         self._steps = tuple(steps)
-        self._workspace = workspace
+        self.workspace = workspace
         self._block = (workspace.bytes,) if workspace.bytes else ()
         self._copies = place == HOST and not device.host_memory
         self.counts = bool(steps) and device.emulated and place == HOST
@@ -124,7 +124,7 @@ class CallPlan:
         memory = device.borrow(block) if block else []
         if memory:
             addresses = addresses.copy()
-            for offset in self._workspace.offsets:
+            for offset in self.workspace.offsets:
                 addresses.append(memory[0] + offset)
         self._promise_to_wait(1)
         try:
@@ -184,7 +184,7 @@ class CallPlan:
         self, addresses: list[int], stream: int | None, *, counts: bool
     ) -> Effort | None:
         """Launch with memory of the call's own, which the stream takes and gives back in order."""
-        workspace, device = self._workspace, self.device
+        workspace, device = self.workspace, self.device
         if not workspace.bytes:
             return self._launch(addresses, stream, counts=counts)
         device.activate()

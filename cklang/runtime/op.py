@@ -505,6 +505,7 @@ class Op:
             instructions=None if effort is None else effort.instructions,
             engine_ns=None if effort is None else effort.engine_ns,
             memoised=last.memoised,
+            workspace_bytes=plan.workspace.bytes,
         )
 
 

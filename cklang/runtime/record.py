@@ -75,10 +75,14 @@ class CallRecord:
     """Time the emulator spent executing them, in nanoseconds; None as above."""
     memoised: bool
     """Whether the call went straight from its arguments to the launch."""
+    workspace_bytes: int
+    """Device memory for what stands between its launches, shared by what does not live together."""
 
     def __str__(self) -> str:
         memoised = ", plan memoised" if self.memoised else ""
         lines = [f"device       {self.device}{memoised}", *map(str, self.launches)]
+        if self.workspace_bytes:
+            lines.append(f"workspace    {self.workspace_bytes} bytes")
         if self.instructions is not None and self.engine_ns is not None:
             lines.append(f"executed     {self.instructions} wave instructions")
             lines.append(f"engine time  {self.engine_ns / 1e6:.2f} ms")

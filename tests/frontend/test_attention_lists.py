@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import linecache
 from typing import Any
 
 import pytest
 
 import cklang as ck
 from cklang.errors import CkError
+from tests.support.written_ops import written_op
 
 DIMS = "B H G S T D E P C N"
 
@@ -24,11 +24,7 @@ def read(packed: bool, options: str) -> Any:
         f"      pages: ck.i32[C], begins: ck.i32[P]) -> ck.f16[{o}, E]:\n"
         f"    return ck.attention(q, k, v, {options})\n"
     )
-    name = f"<lists {packed} {options}>"
-    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-    namespace = {"ck": ck, **{dim.name: dim for dim in ck.dims(DIMS)}}
-    exec(compile(text, name, "exec"), namespace)
-    return namespace["f"]
+    return written_op(text, DIMS)
 
 
 IN_PAGES = "cu_seqlens_q=starts, seqlens_k=lengths"

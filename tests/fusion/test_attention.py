@@ -24,6 +24,7 @@ from cklang.ir.attention import INDICES, region_params
 from cklang.ir.nodes import Function
 from cklang.reference.evaluate import evaluate
 from tests.support.plans import attention_kernel
+from tests.support.written_ops import written_op
 
 B, H, G, S, T, D, E = ck.dims("B H G S T D E")
 
@@ -31,7 +32,6 @@ B, H, G, S, T, D, E = ck.dims("B H G S T D E")
 def planned(**options: Any) -> Plan:
     """Return the plan of an attention; options are texts of its arguments."""
     source = ", ".join(f"{name}={text}" for name, text in options.items())
-    namespace: dict[str, Any] = {"ck": ck, **{d.name: d for d in (B, H, G, S, T, D, E)}}
     text = (
         "@ck.op\n"
         "def f(q: ck.f16[B, H, S, D], k: ck.f16[B, G, T, D], v: ck.f16[B, G, T, E],\n"
@@ -39,12 +39,7 @@ def planned(**options: Any) -> Plan:
         ") -> ck.f16[B, H, S, E]:\n"
         f"    return ck.attention(q, k, v, {source})\n"
     )
-    name = f"<attention {source}>"
-    import linecache
-
-    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-    exec(compile(text, name, "exec"), namespace)
-    return plan_of(namespace["f"].program.specialise())
+    return plan_of(written_op(text, "B H G S T D E").program.specialise())
 
 
 @pytest.mark.parametrize(
@@ -220,8 +215,6 @@ MANY = [f"r{place}" for place in range(8)]
     ],
 )
 def test_refusals(code: str, body: str) -> None:
-    import linecache
-
     rest = ", ".join(f"{name}: ck.f32" for name in MANY)
     text = (
         "@ck.op\n"
@@ -229,12 +222,9 @@ def test_refusals(code: str, body: str) -> None:
         f"      w: ck.f16[D, D], s: ck.f32[H], t: ck.fp8[H], {rest}) -> {_result(body)}:\n"
         f"    {body}\n"
     )
-    name = f"<refused {body}>"
-    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-    namespace: dict[str, Any] = {"ck": ck, "B": B, "H": H, "S": S, "D": D}
-    exec(compile(text, name, "exec"), namespace)
+    op = written_op(text, "B H S D")
     with pytest.raises(CkError, match=f"CK-{code}"):
-        plan_of(namespace["f"].program.specialise())
+        plan_of(op.program.specialise())
 
 
 def _result(body: str) -> str:
@@ -257,12 +247,7 @@ def test_what_is_computed_of_o_is_a_region() -> None:
         "    o = ck.attention(q, k, v, score=lambda s, h: s * slopes[h])\n"
         "    return ck.silu(gate) * o * w + slopes[:, None, None]\n"
     )
-    import linecache
-
-    linecache.cache["<output>"] = (len(text), None, text.splitlines(keepends=True), "<output>")
-    namespace: dict[str, Any] = {"ck": ck, "B": B, "H": H, "S": S, "D": D}
-    exec(compile(text, "<output>", "exec"), namespace)
-    plan = plan_of(namespace["f"].program.specialise())
+    plan = plan_of(written_op(text, "B H S D").program.specialise())
     kernel = attention_kernel(plan)
     # slopes is read by both functions and is one tensor of the kernel.
     assert [value.name for value in kernel.reads] == ["slopes", "gate", "w"]

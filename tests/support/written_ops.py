@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: MIT
+"""Ops from text that a test writes or draws; their source is found as that of a file is."""
+
+from __future__ import annotations
+
+import linecache
+from typing import Any
+
+import cklang as ck
+from cklang.runtime.op import Op
+
+__all__ = ["written_op"]
+
+
+def written_op(text: str, dims: str, name: str = "f") -> Op:
+    """Return the op ``name`` of a text, in which ``ck`` and the named dims are known.
+
+    Args:
+        text: The op, decorator and all.
+        dims: Names of dims, apart by spaces.
+        name: The function's name.
+    """
+    file = f"<written {hash(text):x}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    namespace: dict[str, Any] = {"ck": ck, **{dim.name: dim for dim in ck.dims(dims)}}
+    exec(compile(text, file, "exec"), namespace)
+    op = namespace[name]
+    assert isinstance(op, Op)
+    return op

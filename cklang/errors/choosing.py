@@ -135,8 +135,8 @@ TABLE: tuple[Rule, ...] = (
     row(
         "G005",
         CkUnsupportedError,
-        "op.{what} is for matrix products; @{name} is an attention",
-        "sequences of different lengths share a launch if they are packed: "
+        "op.{what} is for matrix products; @{name} is of the family {family}",
+        "sequences of different lengths share the launch of an attention if they are packed: "
         "ck.attention(..., cu_seqlens_q=, cu_seqlens_k=)",
     ),
     row(

@@ -56,8 +56,8 @@ TABLE: tuple[Rule, ...] = (
     row(
         "X007",
         CkUnsupportedError,
-        "{op} has shape [{got}], but the gemm it depends on gives [{want}]",
-        "legal: a result of the gemm's own shape, or its transpose",
+        "{op} has shape [{got}], but the {anchor} it depends on gives [{want}]",
+        "legal: a result of the {anchor}'s own shape, or a transpose of it",
     ),
     row(
         "X008",
@@ -82,7 +82,7 @@ TABLE: tuple[Rule, ...] = (
     row(
         "X018",
         CkUnsupportedError,
-        "functions of an attention cannot read {operand}: it is of {dtype}",
+        "functions of {anchor} cannot read {operand}: it is of {dtype}",
         "legal: f16, bf16, f32, i8, i32, bool; convert it before the call",
     ),
     # L: lowering

@@ -197,7 +197,7 @@ class _Roots:
         return f"a copy of parameter {self.flow.value(node)}", at
 
     def repeated(self, result: int) -> CkError:
-        """Return the error for a result that is a gemm's, repeated along an axis."""
+        """Return the error for a result that is an anchor's, repeated along an axis."""
         operation = self.flow.operation(result)
         anchor = min(node for node, _ in self.flow.anchors(result))
         got, want = (self.flow.value(node).type.shape for node in (result, anchor))
@@ -205,6 +205,7 @@ class _Roots:
             "X007",
             at=operation.span if operation else self.flow.function.span,
             op=operation.op if operation else "the result",
+            anchor=self.flow.expect_operation(anchor).op,
             got=", ".join(str(extent) for extent in got),
             want=", ".join(str(extent) for extent in want),
         )

@@ -114,7 +114,7 @@ def _product_of(plan: Plan) -> FusedGemm:
         return kernel
     if kernel.family == "conv":
         raise error("G004", name=name)
-    raise error("G005", what="grouped", name=name)
+    raise error("G005", what="grouped", name=name, family=kernel.family)
 
 
 def _by_signature(members: Sequence[Member]) -> Iterator[tuple[FusedGemm, list[_Product]]]:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cklang.families.attention.key import AttentionKey
+from cklang.keys import AnyKey
 from cklang.runtime.ir_text import op_from_ir
 from cklang.tune.task import TuningTask, attention_of
 from cklang.types import Dim
@@ -105,7 +106,7 @@ def error_ratio_of(task: TuningTask, key: AttentionKey, arrays: Sequence[Array])
 
 
 def called(
-    task: TuningTask, key: AttentionKey, arrays: Sequence[Array]
+    task: TuningTask, key: AnyKey, arrays: Sequence[Array]
 ) -> tuple[tuple[Array, ...], int | None]:
     """Call the op with one algorithm; return its results and the instructions that it took."""
     op = op_from_ir(task.program).using(key.algorithm, splits=task.splits)

@@ -23,13 +23,15 @@ from cklang.device import arrays
 from cklang.device.device import Device, open_device
 from cklang.device.resources import Resources
 from cklang.device.staging import Region, placed
-from cklang.errors import CkError, CkUnsupportedError, error
+from cklang.errors import CkError, CkUnsupportedError
 from cklang.families import family_of, key_from_json
 from cklang.families.attention.key import AttentionKey
 from cklang.families.attention_backward.key import AttentionGradKey
 from cklang.families.gemm.key import GemmKey
 from cklang.families.tensor_layout import TensorLayout
 from cklang.keys import AnyKey
+from cklang.reference.bounds import evaluate_with_bound
+from cklang.reference.distance import largest_ratio
 from cklang.runtime.standalone_launch import standalone_launch
 from cklang.tune.attention import called, error_ratio_of, operands_of
 from cklang.tune.check import error_ratio
@@ -69,9 +71,7 @@ def measure(task: Mapping[str, Any], key: Mapping[str, Any], settings: Mapping[s
 
 
 def _of_family(task: TuningTask, key: AnyKey) -> Measurement:
-    if key.family not in _MEASURES:
-        raise error("Z002", what=f"{key.label} is to be measured by itself")
-    return _MEASURES[key.family](task, key)
+    return _MEASURES.get(key.family, _called_measured)(task, key)
 
 
 def failed(key: AnyKey, status: Status, note: str) -> Measurement:
@@ -130,19 +130,31 @@ def _judged(key: AnyKey, ratio: float, price: Callable[[], Price]) -> Measuremen
     )
 
 
+def _called_measured(task: TuningTask, key: AnyKey) -> Measurement:
+    """Measure a kernel through calls of its op, on random inputs that are checked as a whole."""
+    arrays = _inputs(task)
+    results, _ = called(task, key, arrays)
+    want, bound = evaluate_with_bound(task.program, arrays)
+    ratios = map(largest_ratio, results, want, bound)
+    return _judged(key, max(ratios), partial(_call_price, open_device(), task, key, arrays))
+
+
 def _attention_measured(task: TuningTask, key: AttentionKey) -> Measurement:
-    device = open_device()
     arrays = operands_of(task, _inputs(task))
-
-    def price() -> Price:
-        if not device.emulated:
-            costs = measurement([key], task.functions, task.problem, device.spec)
-            return costs.values[0], MICROSECONDS, {}
-        _, instructions = called(task, key, arrays)
-        counters = {"instructions": float(instructions or 0)}
-        return _emulated(device, key, task.problem, counters, {})
-
+    price = partial(_call_price, open_device(), task, key, arrays)
     return _judged(key, error_ratio_of(task, key, arrays), price)
+
+
+def _call_price(
+    device: Device, task: TuningTask, key: AnyKey, arrays: Sequence[npt.NDArray[Any]]
+) -> Price:
+    """Return what a kernel costs by itself or, emulated, by the model or in a call."""
+    if not device.emulated:
+        costs = measurement([key], task.functions, task.problem, device.spec)
+        return costs.values[0], MICROSECONDS, {}
+    _, instructions = called(task, key, arrays)
+    counters = {"instructions": float(instructions or 0)}
+    return _emulated(device, key, task.problem, counters, {})
 
 
 def _gradient_measured(task: TuningTask, key: AttentionGradKey) -> Measurement:
@@ -170,7 +182,7 @@ _MEASURES: Mapping[str, Callable[[TuningTask, Any], Measurement]] = {
     "attention": _attention_measured,
     "attention_backward": _gradient_measured,
 }
-"""How a kernel of each family is measured and checked."""
+"""How a kernel is measured and checked, by family; others are through calls of their ops."""
 
 
 def _emulated(
@@ -230,10 +242,10 @@ def _inputs(task: TuningTask) -> list[npt.NDArray[Any]]:
 
 def _array(storage: TensorLayout, rng: np.random.Generator) -> npt.NDArray[Any]:
     size = storage.dtype.bytes
-    _, high = arrays.extent_of(storage.shape, storage.strides, size)
-    flat = _values(storage.dtype, max(high // size, 1), rng)
+    low, high = arrays.extent_of(storage.shape, storage.strides, size)
+    flat = _values(storage.dtype, max((high - low) // size, 1), rng)
     strides = [stride * size for stride in storage.strides]
-    return np.lib.stride_tricks.as_strided(flat, storage.shape, strides)
+    return np.lib.stride_tricks.as_strided(flat[-low // size :], storage.shape, strides)
 
 
 def _values(dtype: DType, count: int, rng: np.random.Generator) -> npt.NDArray[Any]:

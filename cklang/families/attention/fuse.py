@@ -215,7 +215,14 @@ def operand_name(anchor: Operation, index: int) -> str:
     return f"what a score or mask reads, {anchor.operands[index]}," if role == "read" else role
 
 
-_MAKER = Maker(make=fuse, region=OutputRegion, operand=operand_name, constants=True)
+def _region(anchor: Operation) -> OutputRegion:
+    """Return the region of what follows o; it begins with what score and mask read."""
+    roles = anchor.attr("roles")
+    named = zip(anchor.operands, roles if isinstance(roles, tuple) else (), strict=True)
+    return OutputRegion(anchor, [value for value, role in named if role == "read"])
+
+
+_MAKER = Maker(make=fuse, region=_region, operand=operand_name, constants=True)
 MAKERS: Mapping[str, Maker] = dict.fromkeys(("attention", "attention_lse"), _MAKER)
 """How kernels of attention are made."""
 
@@ -242,7 +249,8 @@ def _check_reads(
             raise error("X005", at=at, operand=view.value, anchor=anchor.op, op=op)
     for value in tensors:
         if value.type.dtype.encoding:
-            raise error("X018", at=anchor.span, operand=value, dtype=value.type.dtype)
+            dtype = value.type.dtype
+            raise error("X018", at=anchor.span, anchor=anchor.op, operand=value, dtype=dtype)
 
 
 def _constants(function: Function, seeds: Sequence[Value]) -> tuple[tuple[str, int], ...]:

@@ -8,6 +8,9 @@ of the program at these, as a score function reads tensors.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
 from cklang.errors import error
 from cklang.fusion.plan import Read
 from cklang.fusion.sites import Axes
@@ -19,7 +22,9 @@ from cklang.types import DType, f32
 
 __all__ = ["INDICES", "OutputRegion"]
 
-INDICES = {4: ("b", "h", "i", "j"), 3: ("i", "h", "j")}
+INDICES: Mapping[int, tuple[str, ...]] = MappingProxyType(
+    {4: ("b", "h", "i", "j"), 3: ("i", "h", "j")}
+)
 """What the axes of o are called, by their number."""
 
 
@@ -27,14 +32,20 @@ class OutputRegion:
     """The region ``output`` under construction.
 
     Args:
-        anchor: The attention; what its score and mask read are the first tensors of all functions.
+        anchor: What gives the element: an attention, or an op of another family with this hole.
+        tensors: What other functions of the kernel read; the region's own tensors follow them.
+        indices: The names of the result's axes, by their number.
     """
 
-    def __init__(self, anchor: Operation) -> None:
-        roles = anchor.attr("roles")
-        named = zip(anchor.operands, roles if isinstance(roles, tuple) else (), strict=True)
-        self.tensors = [value for value, role in named if role == "read"]
+    def __init__(
+        self,
+        anchor: Operation,
+        tensors: Sequence[Value] = (),
+        indices: Mapping[int, tuple[str, ...]] = INDICES,
+    ) -> None:
+        self.tensors = list(tensors)
         self.reads: list[Read] = []
+        self._indices = indices
         self._anchor = anchor
         self._builder = Builder("output")
         self._params = {
@@ -51,16 +62,22 @@ class OutputRegion:
         """Return a tensor at the indices that its axes run with, 0 for those of extent 1.
 
         Raises:
-            CkUnsupportedError: X018, functions of an attention cannot read its dtype.
+            CkUnsupportedError: X018, such a function cannot read its dtype.
         """
         if value.type.dtype.encoding:
-            raise error("X018", at=self._anchor.span, operand=value, dtype=value.type.dtype)
+            raise error(
+                "X018",
+                at=self._anchor.span,
+                anchor=self._anchor.op,
+                operand=value,
+                dtype=value.type.dtype,
+            )
         if value not in self.tensors:
             self.tensors.append(value)
         name = f"d{self.tensors.index(value)}"
         if name not in self._params:
             self._params[name] = self._builder.param(name, value.type)
-        names = INDICES[len(axes)]
+        names = self._indices[len(axes)]
         at = [
             self._params[names[axes.index(axis)]] if axis in axes else self._builder.constant(0)
             for axis in range(value.type.rank)

@@ -28,6 +28,7 @@ from cklang.families.conv.problem import ConvProblem, conv_problem
 from cklang.families.gemm.key import Algorithm
 from cklang.families.gemm.problem import Problem
 from cklang.families.gemm.synthetic import problem
+from cklang.families.rowwise.key import RowwiseAlgorithm
 from cklang.frontend import functions
 from cklang.frontend.functions import *  # noqa: F403 - the names stand in its __all__, once
 from cklang.frontend.helper import Fn, fn
@@ -120,6 +121,7 @@ __all__ = [
     "PreparedWeight",
     "Problem",
     "Registry",
+    "RowwiseAlgorithm",
     "Selection",
     "Tuned",
     "advise",

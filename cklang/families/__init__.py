@@ -26,6 +26,7 @@ from cklang.families.layout_copy.lower import lower_transpose
 from cklang.families.protocol import Family, HelperFamily
 from cklang.families.reduce.key import ReduceSignature
 from cklang.families.reduce.lower import lower_reduce
+from cklang.families.rowwise.family import ROWWISE
 from cklang.fusion.plan import Plan
 from cklang.ir.nodes import Function
 from cklang.keys import SCHEMA_VERSION, AnyKey, KernelSignature, Key
@@ -39,6 +40,7 @@ _ALL: tuple[AnyFamily, ...] = (
     CONV,
     ATTENTION,
     ATTENTION_BACKWARD,
+    ROWWISE,
     HelperFamily("layout_copy", LayoutCopySignature, lower_transpose),
     HelperFamily("combine", CombineSignature, lower_combine),
     HelperFamily("append", AppendSignature, lower_append),

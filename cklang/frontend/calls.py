@@ -17,6 +17,7 @@ from cklang.frontend.names import is_python
 from cklang.frontend.ops.attention import attention, window
 from cklang.frontend.ops.convolution import convolution
 from cklang.frontend.ops.einsum import einsum
+from cklang.frontend.ops.reduction import reduction
 from cklang.frontend.ops.scaled import scaled_gemm
 from cklang.frontend.scope import ITERATIONS, Closure, Scope
 from cklang.frontend.signature import Parameter
@@ -32,7 +33,7 @@ _Call = tuple[tuple[Item, ...], Mapping[str, Item]]
 _STRUCTURAL = (enumerate, len, reversed, zip)
 # Python's functions of numbers that a user may try on a tensor, by name.
 _INSTEAD = {
-    "max": "write ck.maximum(x, y)",
+    "max": "write ck.maximum(x, y), or ck.max(x, axis=-1) for the greatest of each row",
     "min": "write ck.minimum(x, y)",
     "round": "write ck.round(x)",
     "trunc": "write ck.trunc(x)",
@@ -114,6 +115,8 @@ def _intrinsic(scope: Scope, node: ast.Call, function: Intrinsic, call: _Call) -
             return einsum(scope, node, *items)
         case Form.CONV:
             return convolution(scope, node, function.name, bound)
+        case Form.REDUCTION:
+            return reduction(scope, node, function.name, *items)
         case Form.CAST:
             return emit.cast(scope, node, *items)
         case Form.CLAMP:

@@ -14,10 +14,12 @@ from cklang.frontend.intrinsics import Form, Intrinsic
 from cklang.frontend.ops.attention import WINDOWS
 from cklang.frontend.ops.convolution import Call, layout_of, read_call
 from cklang.frontend.ops.gemm import GEMMS
+from cklang.frontend.ops.reduction import is_last
 from cklang.frontend.ops.scaled import read_blocks
 from cklang.ir import rules
 from cklang.ir.numeric import Array
 from cklang.ir.ops import OPS
+from cklang.ir.reductions import REDUCTIONS
 from cklang.ir.windows import DIRECTIONS, Direction
 from cklang.types import DType
 
@@ -48,6 +50,8 @@ def compute(function: Intrinsic, arguments: Mapping[str, Any]) -> Any:
             return _convolution(function.name, arguments)
         if function.form is Form.GEMM:
             return _gemm(**arguments)
+        if function.form is Form.REDUCTION:
+            return _reduction(function.name, **arguments)
         op = OPS[function.name]
         operands = [_array(value) for value in values[: function.operands]]
         if op.dtype is rules.FLOAT_DTYPE:
@@ -122,6 +126,14 @@ def _gemm(
     )
     factors = [scale for scale in scales if scale is not None]
     return OPS["scaled_gemm"].numpy(left, right, *factors, **blocks)
+
+
+def _reduction(name: str, x: Any, axis: object, keepdims: bool) -> Array:
+    array = _array(x)
+    if not is_last(axis, array.ndim):
+        raise error("F067", op=name, problem=f"axis is {axis!r}", advice="legal: axis=-1")
+    result = OPS[REDUCTIONS[name]].numpy(array)
+    return result[..., np.newaxis] if keepdims else result
 
 
 def _cast(x: Any, dtype: object) -> Array:

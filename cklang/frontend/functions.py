@@ -44,6 +44,7 @@ __all__ = [
     "logical_and",
     "logical_not",
     "logical_or",
+    "max",
     "maximum",
     "minimum",
     "mish",
@@ -61,6 +62,7 @@ __all__ = [
     "softsign",
     "sqrt",
     "square",
+    "sum",
     "tanh",
     "trunc",
     "where",
@@ -132,6 +134,7 @@ log2 = EagerFunction.of("log2")
 logical_and = EagerFunction.of("logical_and")
 logical_not = EagerFunction.of("logical_not")
 logical_or = EagerFunction.of("logical_or")
+max = EagerFunction.of("max")  # noqa: A001
 maximum = EagerFunction.of("maximum")
 minimum = EagerFunction.of("minimum")
 mish = EagerFunction.of("mish")
@@ -149,6 +152,7 @@ softplus = EagerFunction.of("softplus")
 softsign = EagerFunction.of("softsign")
 sqrt = EagerFunction.of("sqrt")
 square = EagerFunction.of("square")
+sum = EagerFunction.of("sum")  # noqa: A001
 tanh = EagerFunction.of("tanh")
 trunc = EagerFunction.of("trunc")
 where = EagerFunction.of("where")

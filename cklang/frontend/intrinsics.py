@@ -14,6 +14,7 @@ from types import MappingProxyType
 
 from cklang.frontend.ops.masks import causal_window, sliding
 from cklang.ir.ops import OPS
+from cklang.ir.reductions import REDUCTIONS
 from cklang.ir.windows import DIRECTIONS
 
 __all__ = ["INTRINSICS", "Form", "Intrinsic"]
@@ -30,6 +31,7 @@ class Form(Enum):
     ATTENTION = "attention"
     MASK = "mask"
     CONV = "conv"
+    REDUCTION = "reduction"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -159,6 +161,16 @@ _CONVOLUTIONS = (
     _convolution("conv_grad_input", *_options(size=None)),
     _convolution("conv_grad_weight", *_options(size=None)),
 )
+_REDUCTIONS = tuple(
+    Intrinsic(
+        name=name,
+        form=Form.REDUCTION,
+        signature=inspect.Signature([*map(_parameter, ("x", "axis")), *_options(keepdims=False)]),
+        operands=1,
+        doc=OPS[op].doc,
+    )
+    for name, op in REDUCTIONS.items()
+)
 # The pointwise functions by the names of their operands.
 _UNARY = (
     *("relu", "leaky_relu", "elu", "gelu", "gelu_tanh", "sigmoid", "silu", "softplus", "softsign"),
@@ -177,6 +189,7 @@ INTRINSICS: Mapping[str, Intrinsic] = MappingProxyType(
             _ATTENTION,
             *_MASKS,
             *_CONVOLUTIONS,
+            *_REDUCTIONS,
             _pointwise("cast", "x", "dtype", form=Form.CAST),
             _pointwise("clamp", "x", "lo", "hi", form=Form.CLAMP),
             _pointwise("where", "condition", "x", "y"),

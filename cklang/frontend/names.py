@@ -35,7 +35,7 @@ BUILTINS = (abs, bool, enumerate, float, int, len, max, min, range, reversed, ro
 
 _ADVICE = {
     "print": "a kernel prints nothing: look at the result, or print(op.ir) to see the program",
-    "sum": "add the values with a for loop; reductions over an axis are no part of a gemm program",
+    "sum": "write ck.sum(x, axis=-1) for the sums of rows; add constants with a for loop",
     "any": "write a | b for booleans of tensors, `a or b` for constants",
     "all": "write a & b for booleans of tensors, `a and b` for constants",
     "pow": "write x ** y or ck.pow(x, y)",

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from cklang.errors import CkError
-from cklang.ir import attention, convolution, numeric, rules
+from cklang.ir import attention, convolution, numeric, reductions, rules
 from cklang.ir.nodes import Attr
 from cklang.ir.numeric import Array
 from cklang.ir.rules import AttrKind, DTypeRule, ShapeRule
@@ -189,6 +189,27 @@ _ANCHORS = (
         ),
         shape=rules.SCALED_SHAPE,
         dtype=rules.SCALED_DTYPE,
+    ),
+)
+
+_REDUCTIONS = (
+    Op(
+        name="reduce_sum",
+        operands=1,
+        kind=Kind.ANCHOR,
+        doc="the sum along the last axis, in f32; 0 of no element",
+        numpy=reductions.row_sum,
+        shape=reductions.ROW_SHAPE,
+        dtype=reductions.ROW_DTYPE,
+    ),
+    Op(
+        name="reduce_max",
+        operands=1,
+        kind=Kind.ANCHOR,
+        doc="the greatest along the last axis; nan if there is one, -inf of no element",
+        numpy=reductions.row_max,
+        shape=reductions.ROW_SHAPE,
+        dtype=reductions.ROW_DTYPE,
     ),
 )
 
@@ -533,6 +554,7 @@ OPS: Mapping[str, Op] = MappingProxyType(
         op.name: op
         for op in (
             *_ANCHORS,
+            *_REDUCTIONS,
             *_ATTENTION,
             *_STRUCTURE,
             *_ARITHMETIC,

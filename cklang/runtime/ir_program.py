@@ -70,7 +70,11 @@ class IrProgram:
             python=inspect.Signature(),
         )
 
-    def specialise(self, dtypes: Mapping[str, DType], consts: Mapping[str, object]) -> Function:
+    def specialise(
+        self,
+        dtypes: Mapping[str, DType] | None = None,
+        consts: Mapping[str, object] | None = None,
+    ) -> Function:
         """Return the function: there is nothing to choose."""
         del dtypes, consts
         return self.ir

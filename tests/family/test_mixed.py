@@ -126,7 +126,6 @@ def test_intermediate_results_share_a_workspace_by_their_lifetimes() -> None:
     op = block.using(ALGORITHMS["gemm"]).using(ATTENTION)
     args = arguments(op, 1, 2, 64, 64)
     check(op, args)
-    q, k, o, _ = launches(op)
     assert [each.key.family for each in launches(op)] == ["gemm", "gemm", "attention", "gemm"]
     value = 2 * 64 * 64 * 2
     # q and k live until the attention, o from there to the end: three at once, and no more.

@@ -15,6 +15,7 @@ from cklang.frontend import functions
 from cklang.frontend.intrinsics import INTRINSICS
 from cklang.frontend.intrinsics import Form
 from cklang.ir.ops import OPS, Kind
+from cklang.ir.reductions import REDUCTIONS
 
 OPERATORS = {"add", "sub", "mul", "div", "lt", "le", "gt", "ge", "eq", "ne"}
 FUNCTIONS = [getattr(functions, name) for name in functions.__all__]
@@ -33,7 +34,7 @@ def test_every_pointwise_op_can_be_written():
 def test_signatures_fit_the_op_table(function):
     if function.form in (Form.EINSUM, Form.MASK):
         return  # written with the ops transpose, broadcast and gemm; a region's comparisons
-    op = OPS[function.name]
+    op = OPS[REDUCTIONS.get(function.name, function.name)]
     assert getattr(functions, function.name) is function
     assert function.doc == op.doc
     if function.form is Form.POINTWISE:

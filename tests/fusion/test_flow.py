@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 
 from cklang.errors import CkUnsupportedError
+from cklang.families import FAMILIES
 from cklang.fusion.draw import annotated_graph
 from cklang.fusion.flow import Flow
 from cklang.fusion.graph import build_graph
@@ -115,7 +116,9 @@ def test_a_plan_owns_the_graph_that_it_was_computed_on(monkeypatch: pytest.Monke
 
 
 def test_anchors_are_the_rows_of_the_table() -> None:
-    assert set(MAKERS) == {op for op, row in OPS.items() if row.kind is Kind.ANCHOR}
+    anchors = {op for family in FAMILIES.values() for op in family.makers}
+    assert anchors == {op for op, row in OPS.items() if row.kind in (Kind.ANCHOR, Kind.ATTENTION)}
+    assert set(MAKERS) <= anchors
     products = {op: maker for op, maker in MAKERS.items() if op == "gemm24"}
     with pytest.raises(CkUnsupportedError, match="gemm24") as refusal:
         plan(CHAIN, products)

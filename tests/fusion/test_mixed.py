@@ -50,8 +50,7 @@ PROJECTED = "q = (x @ w).to(ck.f16)"
             ["conv", "attention"],
         ),
         (
-            f"{PROJECTED}; o = ck.attention(q, q, x).to(ck.f16); "
-            "return ck.relu(ck.conv(o, window, padding=1)) + q",
+            f"{PROJECTED}; o = ck.attention(q, q, x).to(ck.f16); return ck.conv(o, window) + bias",
             ["gemm", "attention", "conv"],
         ),
         # What follows an attention is computed in its kernel, also beside a product.

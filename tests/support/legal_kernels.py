@@ -348,7 +348,7 @@ def _fill(key: AnyKey) -> str:
         opened += ["ck_score"] if s.score is ScoreKind.FUNCTION else []
         opened += ["ck_mask"] if s.mask is MaskKind.FUNCTION else []
         opened += ["ck_output"] if s.output else []
-    if key.family == "combine" and key.signature.output:
+    if key.family in ("combine", "rowwise") and key.signature.output:
         opened.append("ck_output")
     chosen = [line for line in functions if any(name in line for name in opened)]
     return "\n".join([_HOLES.splitlines()[0], head, *chosen, ""]) if chosen else ""

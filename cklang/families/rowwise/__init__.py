@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""Rows of a tensor reduced to a number each."""

@@ -1,0 +1,522 @@
+# SPDX-License-Identifier: MIT
+"""``ck.sum`` and ``ck.max`` of rows: the language, rules, bounds, and kernels on all GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cklang as ck
+from cklang import emulator
+from cklang.arch import all_archs, arch
+from cklang.errors import CkError, CkUnsupportedError, CkValueError
+from cklang.families import key_from_json
+from cklang.families.rowwise.family import ROWWISE
+from cklang.families.rowwise.key import Reduction, RowwiseKey, RowwiseSignature
+from cklang.families.rowwise.problem import RowwiseProblem, RowwiseTensor
+from cklang.families.rowwise.rules import RULES, vectors
+from cklang.reference.bounds import evaluate_with_bound
+from cklang.runtime.op import Op
+from cklang.selection.space import enumerate_legal
+from cklang.tune.database import Status
+from cklang.tune.measure import measure
+from cklang.tune.on_device import measurement
+from cklang.tune.task import tasks_of
+from cklang.types import DTYPES, DType, bf16, f16, f32, i8
+from tests.support.algorithms import narrow
+from tests.support.arrays import Array, half, normal
+from tests.support.checks import check, launches
+from tests.support.typed import instance, only
+
+B, H, M, N, K, D = ck.dims("B H M N K D")
+X: Any = ck.dtype_var("X", ck.f16, ck.bf16, ck.f32)
+Covered = Callable[..., None]
+
+ONE = ck.RowwiseAlgorithm(threads=16, vector=1)
+"""Any strides."""
+
+
+def widest(dtype: DType) -> ck.RowwiseAlgorithm:
+    """A workgroup for a row, whose waves meet in LDS, and loads of 16 bytes."""
+    return ck.RowwiseAlgorithm(threads=256, vector=vectors(dtype)[0])
+
+
+@ck.op
+def sums(x: X[M, K]) -> X[M]:
+    return ck.sum(x, axis=-1)
+
+
+@ck.op
+def maxima(x: X[M, K]) -> X[M]:
+    return ck.max(x, axis=1)
+
+
+@ck.op
+def sums4(x: X[B, H, M, K]) -> X[B, H, M]:
+    return ck.sum(x, axis=-1)
+
+
+@ck.op
+def maxima4(x: X[B, H, M, K]) -> X[B, H, M]:
+    return ck.max(x, axis=3)
+
+
+@ck.op
+def scaled(
+    x: ck.f16[B, M, K], bias: ck.f16[M], factor: ck.f32, other: ck.bf16[M, B]
+) -> ck.f16[M, B]:
+    rows = ck.sum(x, axis=-1) * factor
+    return (ck.exp(rows) + bias).T - other
+
+
+@ck.op
+def normalised(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
+    return x @ w.T / (1.0 + ck.sum(x, axis=-1, keepdims=True))
+
+
+@ck.op
+def after_product(x: ck.f16[M, K], w: ck.f16[N, K], bias: ck.f32[M]) -> ck.f32[M]:
+    return ck.sum(ck.relu(x @ w.T).to(ck.f16), axis=-1) + bias
+
+
+@ck.op
+def beside_attention(
+    q: ck.f16[B, H, M, D], k: ck.f16[B, H, N, D], v: ck.f16[B, H, N, D]
+) -> tuple[ck.f16[B, H, M, D], ck.f32[B, H, M]]:
+    o = ck.attention(q, k, v).to(ck.f16)
+    return o, ck.max(o, axis=-1)
+
+
+# --- the language
+
+
+def test_functions_outside_an_op_are_numpys() -> None:
+    x = normal(3, 5)
+    np.testing.assert_array_equal(ck.sum(x, axis=-1), x.astype(np.float32).sum(axis=-1))
+    np.testing.assert_array_equal(ck.max(x, axis=1, keepdims=True), x.max(axis=1, keepdims=True))
+    assert ck.max(np.zeros((2, 0)), axis=-1).tolist() == [-np.inf, -np.inf]
+    with pytest.raises(CkValueError, match="axis is 0"):
+        ck.sum(x, axis=0)
+
+
+@ck.op
+def first_axis(x: ck.f16[M, K]) -> ck.f32[K]:
+    return ck.sum(x, axis=0)
+
+
+@ck.op
+def integers(x: ck.i8[M, K]) -> ck.f32[M]:
+    return ck.sum(x, axis=-1)
+
+
+@ck.op
+def vector(x: ck.f16[K], y: ck.f32[M]) -> ck.f32[M]:
+    return y * ck.sum(x, axis=-1)
+
+
+@ck.op
+def kept(x: ck.f16[M, K]) -> ck.f32[M]:
+    return ck.sum(x, axis=-1, keepdims=2)
+
+
+@pytest.mark.parametrize(
+    ("op", "code", "words"),
+    [
+        (first_axis, "F067", "axis is the constant 0"),
+        (integers, "F066", "not of i8"),
+        (vector, "F066", "two to 5 axes"),
+        (kept, "F067", "keepdims is the constant 2"),
+    ],
+    ids=lambda each: getattr(each, "name", ""),
+)
+def test_mistakes_are_errors_with_a_place(op: Op, code: str, words: str) -> None:
+    shapes = {first_axis: half(2, 2), integers: np.zeros((2, 2), np.int8), vector: half(2)}
+    x = shapes.get(op, half(2, 2))
+    with pytest.raises(CkError, match=words) as caught:
+        op.ir(*(x, np.zeros(3, np.float32))[: len(op.program.signature.parameters)])
+    assert caught.value.code == code
+    assert caught.value.at is not None
+
+
+def test_pythons_sum_names_the_function() -> None:
+    with pytest.raises(CkError, match=r"ck\.sum") as caught:
+
+        @ck.op
+        def wrong(x: ck.f16[M, K]) -> ck.f32[M]:
+            return sum(x)
+
+    assert caught.value.code == "F016"
+
+
+# --- fusion
+
+
+@ck.op
+def squares(x: ck.f16[M, K]) -> ck.f32[M]:
+    return ck.sum(ck.square(x), axis=-1)
+
+
+@ck.op
+def softmax_tail(x: ck.f16[M, K]) -> ck.f32[M, K]:
+    return x / ck.sum(x, axis=-1, keepdims=True)
+
+
+@ck.op
+def counts(x: ck.f16[M, K]) -> ck.i32[M]:
+    return ck.sum(x, axis=-1).to(ck.i32)
+
+
+@ck.op
+def eight_bits(x: ck.f16[M, K], y: ck.fp8[M]) -> ck.f32[M]:
+    return ck.sum(x, axis=-1) + y
+
+
+@pytest.mark.parametrize(
+    ("op", "code", "words"),
+    [
+        (squares, "X005", "of reduce_sum is made by square"),
+        (softmax_tail, "X007", "the reduce_sum it depends on gives"),
+        (eight_bits, "X018", "functions of reduce_sum cannot read"),
+    ],
+    ids=lambda each: getattr(each, "name", ""),
+)
+def test_what_is_not_fused_is_an_error_with_a_place(op: Op, code: str, words: str) -> None:
+    x, y = half(3, 4), np.zeros(3, DTYPES["fp8"].numpy)
+    with pytest.raises(CkUnsupportedError, match=words) as caught:
+        op.explain(*(x, y)[: len(op.program.signature.parameters)], device="emu:gfx942")
+    assert caught.value.code == code
+    assert caught.value.at is not None
+
+
+def test_results_of_other_dtypes_are_refused() -> None:
+    with pytest.raises(CkUnsupportedError, match="the type of y is i32, must be one of f16, bf16"):
+        counts.problems(half(3, 4))
+
+
+def test_explain_says_what_a_kernel_reads_and_why_it() -> None:
+    x, bias = half(5, 7, 9), half(7)
+    text = scaled.explain(x, bias, 0.5, np.zeros((7, 5), bf16.numpy), device="emu:gfx942")
+    assert "kernel scaled: f16[M, B]" in text
+    assert "o = sum of the rows of %x by axes 1, 0, 2" in text
+    assert "element(%d1, %i)" in text
+    assert "[7, 5] rows of 9: the sum of rows of f16 to f16, output" in text
+    assert "row-contiguous: the stride of an axis of rows in bytes is" in text
+    assert "µs = launch" in text
+
+
+@ck.op
+def shifted(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
+    return ck.exp(x - ck.max(x, axis=-1, keepdims=True)).to(ck.f16) @ w.T
+
+
+def test_a_prologue_reads_reduced_rows() -> None:
+    text = shifted.explain(half(5, 8), half(6, 8), device="emu:gfx942")
+    assert "o = max of the rows of %x" in text
+    assert "a1 = %0[m]: f32[M]" in text
+
+
+def test_a_group_of_reductions_is_refused() -> None:
+    with pytest.raises(CkError, match="family rowwise") as caught:
+        sums.grouped([(half(2, 3),), (half(4, 3),)], device="emu:gfx942")
+    assert caught.value.code == "G005"
+
+
+def test_rows_and_products_are_kernels_of_one_plan() -> None:
+    text = normalised.explain(half(5, 8), half(6, 8), device="emu:gfx942")
+    assert "kernel normalised_0: f32[M]" in text
+    assert "comes from reduce_sum" in text
+
+
+# --- keys, rules, choices
+
+
+def key(gpu: str = "gfx942", **changes: Any) -> RowwiseKey:
+    signature = RowwiseSignature(reduction=Reduction.SUM, dtype=f16, dtype_o=f32, **changes)
+    return RowwiseKey(signature, widest(f16), gpu)
+
+
+def test_a_key_survives_its_json_form() -> None:
+    assert key_from_json(key().to_json()) == key()
+    assert key_from_json(key(output=True, functions="0" * 64).to_json()).signature.output
+
+
+def rejected(algorithm: ck.RowwiseAlgorithm, **changes: Any) -> list[str]:
+    signature = replace(key().signature, **changes)
+    found = RULES.rejections(algorithm, signature, arch("gfx942"))
+    return [rejection.rule for rejection in found]
+
+
+def test_rules_of_algorithms() -> None:
+    assert rejected(widest(f16)) == []
+    assert rejected(ck.RowwiseAlgorithm(threads=48, vector=8)) == ["row-threads"]
+    assert rejected(ck.RowwiseAlgorithm(threads=512, vector=8)) == ["row-threads"]
+    assert rejected(ck.RowwiseAlgorithm(threads=64, vector=4)) == ["row-vector"]
+    assert rejected(widest(f16), dtype_o=i8) == ["row-dtypes"]
+
+
+@pytest.mark.parametrize(
+    ("x", "vector", "words"),
+    [
+        (np.zeros((4, 12), np.float16), 8, ""),
+        (np.zeros((4, 13), np.float16), 8, "26, must be a multiple of 4"),
+        (np.zeros((4, 13), np.float16), 1, ""),
+        (np.zeros((1, 13), np.float16), 8, ""),
+        (np.zeros((12, 4), np.float16).T, 8, "is 4, must be 1"),
+        (np.zeros((4, 24), np.float16)[:, ::2], 2, "is 2, must be 1"),
+        (np.zeros((4, 24), np.float16)[:, 1:13], 2, "alignment"),
+        (np.zeros((4, 24), np.float16)[:, ::-1], 1, ""),
+        (np.zeros((4, 1), np.float16), 8, ""),
+    ],
+)
+def test_vectors_lie_along_aligned_rows(x: Array, vector: int, words: str) -> None:
+    problem = only(RowwiseProblem, sums.problems(x))
+    algorithm = ck.RowwiseAlgorithm(threads=16, vector=vector)
+    objections = list(RULES.rejections(algorithm, problem.signature, arch("gfx942"), problem))
+    assert [rejection.rule for rejection in objections] == ["row-contiguous"] * bool(words)
+    assert words in "".join(map(str, objections))
+
+
+@pytest.mark.parametrize("spec", all_archs(), ids=lambda spec: spec.name)
+@pytest.mark.parametrize("dtype", [f16, bf16, f32], ids=str)
+def test_some_candidate_takes_every_problem(spec: Any, dtype: DType) -> None:
+    signature = replace(key().signature, dtype=dtype)
+    candidates = ROWWISE.candidates(signature, spec, "essential")
+    assert candidates == tuple(enumerate_legal(signature, spec))
+    assert len(candidates) == 3 * len(vectors(dtype))
+    assert any(candidate.vector == 1 for candidate in candidates)
+    with pytest.raises(CkValueError, match="preset"):
+        ROWWISE.candidates(signature, spec, "no such preset")
+
+
+def problem(rows: int, length: int) -> RowwiseProblem:
+    x = RowwiseTensor(
+        value="x", dtype=f16, extents=(rows, length), strides=(length, 1), alignment=4
+    )
+    y = RowwiseTensor(value="y", dtype=f32, extents=(rows,), strides=(1,), alignment=4)
+    return RowwiseProblem(signature=key().signature, x=x, y=y)
+
+
+@pytest.mark.parametrize(
+    ("rows", "length", "threads"), [(4, 1 << 16, 256), (1 << 20, 64, 16), (1 << 14, 1 << 9, 64)]
+)
+def test_long_rows_have_more_threads(rows: int, length: int, threads: int) -> None:
+    chosen = ck.select(problem(rows, length), arch="gfx942")
+    assert chosen.key.algorithm.threads == threads
+    assert chosen.key.algorithm.vector == 8
+
+
+def test_a_wrong_algorithm_is_explained_and_mended() -> None:
+    wrong = ck.RowwiseAlgorithm(threads=48, vector=8)
+    odd = only(RowwiseProblem, sums.problems(half(4, 13)))
+    violations = ck.advise(wrong, odd.signature, "gfx942", odd)
+    assert [each.rule for each in violations] == ["row-threads", "row-contiguous"]
+    mended = ck.fix(wrong, odd.signature, "gfx942", odd).algorithm
+    assert mended == ck.RowwiseAlgorithm(threads=64, vector=1)
+
+
+def test_a_registry_declares_the_kernels_of_a_program() -> None:
+    registry = ck.Registry("rows")
+    assert normalised.declare(half(8, 8), half(8, 8), registry=registry, among="essential") > 9
+    families = {kernel.key.family for kernel in registry}
+    assert families == {"rowwise", "gemm"}
+    copied = ck.Registry.from_json(registry.to_json())
+    assert copied.same_as(registry)
+
+
+def test_an_algorithm_of_another_family_is_refused() -> None:
+    with pytest.raises(CkValueError, match="RowwiseAlgorithm for an op"):
+        sums.using(narrow()).problems(half(3, 4))
+
+
+# --- the reference
+
+
+@given(
+    st.lists(
+        st.floats(-1e4, 1e4, width=16) | st.sampled_from([np.inf, -np.inf, np.nan, 6e4]),
+        max_size=40,
+    ),
+    st.randoms(),
+)
+def test_sums_in_any_order_are_within_the_bound(row: list[float], random: Any) -> None:
+    x = np.array([row], np.float32)
+    (want,), (bound,) = evaluate_with_bound(sums.ir(x), [x])
+    random.shuffle(row)
+    total = np.float32(0)
+    with np.errstate(all="ignore"):
+        for number in row:
+            total = np.float32(total + np.float32(number))
+    if np.isfinite(want[0]):
+        assert abs(float(total) - float(want[0])) <= bound[0]
+    else:
+        np.testing.assert_equal(float(total), float(want[0]))
+
+
+def test_the_bound_of_a_sum_grows_with_its_length_and_that_of_a_maximum_is_zero() -> None:
+    x = np.ones((1, 1000), np.float32)
+    (_,), (bound,) = evaluate_with_bound(sums.ir(x), [x])
+    assert 1000 * 1000 * 2.0**-24 <= bound[0] <= 1.01 * 1000 * 1000 * 2.0**-24
+    (_,), (bound,) = evaluate_with_bound(maxima.ir(x), [x])
+    assert bound[0] == 0
+
+
+# --- kernels
+
+
+@st.composite
+def tensors(draw: Any, dtype: DType) -> Array:
+    """Four axes in any order in memory, with gaps, backwards, of no element, with odd numbers."""
+    shape = [draw(st.integers(1, 3)) for _ in range(3)]
+    shape.append(draw(st.integers(0, 40) | st.sampled_from([255, 256, 257, 600])))
+    steps = [draw(st.sampled_from([1, 1, 2, -1])) for _ in shape]
+    order = draw(st.permutations(range(4)))
+    rng = np.random.default_rng(draw(st.integers(0, 99)))
+    whole = rng.standard_normal([shape[axis] * abs(steps[axis]) for axis in order])
+    odd = draw(st.lists(st.sampled_from([np.inf, -np.inf, np.nan, -0.0, 1e-7]), max_size=3))
+    for number in odd if whole.size else ():
+        whole.flat[rng.integers(whole.size)] = number
+    view = whole.astype(dtype.numpy).transpose(np.argsort(order))
+    return np.asarray(view[tuple(slice(None, None, step) for step in steps)])
+
+
+PAIRS: Sequence[tuple[Op, DType]] = [(sums4, f16), (maxima4, bf16), (sums4, f32)]
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize(("op", "dtype"), PAIRS, ids=["sum-f16", "max-bf16", "sum-f32"])
+@settings(deadline=None)
+@given(data=st.data())
+def test_any_strides(op: Op, dtype: DType, data: Any) -> None:
+    check(op.using(ONE), [data.draw(tensors(dtype))], unchecked=1)
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize(
+    ("op", "dtype"),
+    [(sums, f16), (maxima, bf16), (sums, f32)],
+    ids=["sum-f16", "max-bf16", "sum-f32"],
+)
+@settings(deadline=None)
+@given(data=st.data())
+def test_vectors(op: Op, dtype: DType, data: Any) -> None:
+    rows, length = data.draw(st.integers(1, 5)), data.draw(st.integers(0, 5000))
+    even = length + length % 2 + 2 * data.draw(st.integers(0, 3))
+    whole = normal(rows, even, dtype=dtype, seed=data.draw(st.integers(0, 9)))
+    last = op.using(widest(dtype))
+    result = check(last, [whole[:, :length]])
+    # A row's result depends on neither its place nor its neighbours.
+    alone = last(whole[-1:, :length], device="emu:gfx942")
+    assert alone.tobytes() == result[-1:].tobytes()
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize("dtype", [f16, f32], ids=str)
+def test_vectors_are_loads_of_16_bytes(dtype: DType) -> None:
+    op = sums.using(widest(dtype))
+    op(normal(2, 64, dtype=dtype), device="emu:gfx942")
+    (launch,) = launches(op)
+    code = launch.artifact.code_object.read_bytes()
+    assert "global_load_dwordx4" in emulator.disassemble("gfx942", code)
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize("length", [0, 1, 9])
+def test_empty_rows_and_no_rows(length: int) -> None:
+    for op, dtype, empty in ((sums4, f16, 0.0), (maxima4, bf16, -np.inf)):
+        result = check(op.using(ONE), [np.zeros((2, 1, 3, length), dtype.numpy)])
+        if not length:
+            assert (result == np.asarray(empty, dtype.numpy)).all()
+        none = op.using(ONE)(np.zeros((2, 0, 3, length), dtype.numpy), device="emu:gfx942")
+        assert none.shape == (2, 0, 3)
+
+
+@ck.op
+def in_front(x: ck.f16[M, K]) -> ck.f16[1, M]:
+    return ck.sum(x[None], axis=-1)
+
+
+@ck.op
+def behind(x: ck.f16[M, K]) -> ck.f16[M, K]:
+    return ck.sum(x[:, :, None], axis=-1)
+
+
+@ck.op
+def columns(x: ck.f16[M, K]) -> ck.f16[K]:
+    return ck.sum(x.T, axis=-1)
+
+
+@ck.op
+def five_axes(x: ck.f16[B, H, D, M, K]) -> ck.f16[B, H, D, M]:
+    return ck.sum(x, axis=4)
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize(
+    ("op", "shape"),
+    [(in_front, (5, 7)), (behind, (5, 7)), (columns, (5, 7)), (five_axes, (2, 3, 2, 3, 9))],
+    ids=lambda each: getattr(each, "name", ""),
+)
+def test_views_of_what_is_stored(op: Op, shape: tuple[int, ...]) -> None:
+    check(op.using(ONE), [normal(*shape)])
+
+
+THREADS = {"gfx90a": 256, "gfx942": 16, "gfx950": 64, "gfx1100": 64, "gfx1201": 256}
+"""Of a row: less than a wave, one, and several, on both sizes of waves."""
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize("gpu", THREADS)
+def test_every_gpu_reduces_rows_and_what_follows(gpu: str, covered: Covered) -> None:
+    x = normal(5, 7, 90)[:, :, :83]
+    args = (x, normal(7), np.float32(0.02), normal(7, 10, dtype=bf16)[:, ::2])
+    check(scaled.using(ck.RowwiseAlgorithm(threads=THREADS[gpu], vector=8)), args, gpu)
+    covered("row sums", "f16", gpu)
+
+
+@pytest.mark.usefixtures("compiler")
+def test_a_result_is_written_where_its_strides_say() -> None:
+    x = normal(2, 2, 3, 40)
+    out = np.zeros((2, 4, 3), np.float16)
+    check(sums4.using(ONE), [x], out=out[:, ::2])
+    assert not out[:, 1::2].any()
+
+
+@pytest.mark.usefixtures("compiler")
+def test_a_product_divided_by_row_sums() -> None:
+    op = normalised.using(narrow(1)).using(ck.RowwiseAlgorithm(threads=16, vector=1))
+    check(op, [np.abs(normal(37, 50)), normal(20, 50)])
+    assert [each.key.family for each in launches(op)] == ["rowwise", "gemm"]
+
+
+@pytest.mark.usefixtures("compiler")
+def test_row_sums_of_a_product() -> None:
+    op = after_product.using(ck.RowwiseAlgorithm(threads=16, vector=1))
+    check(op, [normal(40, 64), normal(64, 64), normal(40, dtype=f32)])
+    assert [each.key.family for each in launches(op)] == ["gemm", "rowwise"]
+
+
+@pytest.mark.usefixtures("compiler")
+def test_maxima_of_an_attention() -> None:
+    args = [normal(1, 2, rows, 64, seed=rows) for rows in (33, 40, 40)]
+    args[2] = normal(1, 2, 40, 64, seed=3)
+    check(beside_attention, args)
+    assert [each.key.family for each in launches(beside_attention)] == ["attention", "rowwise"]
+
+
+@pytest.mark.usefixtures("compiler")
+def test_a_kernel_is_measured_through_calls() -> None:
+    x = normal(1, 2, 3, 40)[..., ::-1]
+    (task,) = tasks_of(sums4, [x])
+    problem = instance(RowwiseProblem, task.problem)
+    chosen = RowwiseKey(problem.signature, ONE, "gfx942")
+    measured = measure(task.to_json(), chosen.to_json(), {})
+    assert measured["status"] == Status.RIGHT.value
+    assert measured["cost"] > 0
+    costs = measurement([chosen], task.functions, problem, arch("gfx942"))
+    assert costs.values[0] > 0

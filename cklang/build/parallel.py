@@ -16,7 +16,7 @@ from typing import Any
 
 from cklang import knobs
 from cklang.build.builder import BuildResult, Wanted, failures_together, shared_builder
-from cklang.build.remote_cache import Parcel, marked, receive, sees, send
+from cklang.build.remote_cache import CacheArchive, receive, sees_probe, send, shared_cache_probe
 from cklang.build.store import Store
 from cklang.device.artifact import Artifact
 from cklang.errors import CkError
@@ -61,7 +61,7 @@ class Done:
     """What a worker made of one kernel, and its cache entries if the sender cannot see them."""
 
     result: BuildResult
-    parcels: tuple[Parcel, ...]
+    parcels: tuple[CacheArchive, ...]
 
 
 Plain = Sequence[tuple[dict[str, Any], dict[str, str]]]
@@ -105,7 +105,7 @@ def _elsewhere(kernels: Sequence[Wanted], executor: Executor) -> list[BuildResul
     told, store = settings(), Store()
     found: dict[str, BuildResult] = {}
     title = f"building {len(kernels)} kernels"
-    with marked(store) as mark, Steps(title, len(groups)) as steps:
+    with shared_cache_probe(store) as mark, Steps(title, len(groups)) as steps:
         start = time.perf_counter()
         tasks: dict[Future[list[Done]], list[Wanted]] = {}
         for group in groups.values():
@@ -147,7 +147,7 @@ def build_plain(kernels: Plain, told: Mapping[str, str], mark: str) -> list[Done
         mark: A file in the sender's cache: a worker that does not see it builds into its own
             cache, with its own compiler and headers, and sends what it made.
     """
-    shared = sees(mark)
+    shared = sees_probe(mark)
     mine = dict(told) if shared else {knobs.JOBS.name: told[knobs.JOBS.name]}
     with knobs.scope(**mine):
         builder = shared_builder()

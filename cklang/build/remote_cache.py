@@ -18,11 +18,11 @@ from pathlib import Path
 
 from cklang.build.store import Entry, Store
 
-__all__ = ["Parcel", "marked", "receive", "sees", "send"]
+__all__ = ["CacheArchive", "receive", "sees_probe", "send", "shared_cache_probe"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parcel:
+class CacheArchive:
     """One cache entry as bytes."""
 
     kind: str
@@ -32,7 +32,7 @@ class Parcel:
 
 
 @contextmanager
-def marked(store: Store) -> Iterator[str]:
+def shared_cache_probe(store: Store) -> Iterator[str]:
     """Give the path of a mark in the cache folder, whose name nobody could guess."""
     folder = store.base / "tmp"
     folder.mkdir(parents=True, exist_ok=True)
@@ -44,21 +44,21 @@ def marked(store: Store) -> Iterator[str]:
         mark.unlink(missing_ok=True)
 
 
-def sees(mark: str) -> bool:
+def sees_probe(mark: str) -> bool:
     """Tell whether this process sees the folder in which a mark was left."""
     return Path(mark).exists()
 
 
-def send(entry: Entry) -> Parcel:
+def send(entry: Entry) -> CacheArchive:
     """Return an entry as bytes."""
     text = io.BytesIO()
     with tarfile.open(fileobj=text, mode="w") as archive:
         for path in sorted(entry.folder.iterdir()):
             archive.add(path, path.name)
-    return Parcel(kind=entry.kind, digest=entry.digest, archive=text.getvalue())
+    return CacheArchive(kind=entry.kind, digest=entry.digest, archive=text.getvalue())
 
 
-def receive(store: Store, parcel: Parcel) -> Entry:
+def receive(store: Store, parcel: CacheArchive) -> Entry:
     """Take an entry in that came as bytes.
 
     Raises:

@@ -102,9 +102,9 @@ def compile_headers(
     output = folder / "headers.pch"
     # What a header file holds is in the identity; when it was written does not matter.
     emit = ("-emit-pch", "-fpch-instantiate-templates", "-fno-pch-timestamp", "-o", str(output))
-    face = _host_command if host else _half_command
+    prefix = _host_command if host else _half_command
     command = [
-        *face(arch, folder, toolchain, tree),
+        *prefix(arch, folder, toolchain, tree),
         *("-fsyntax-only", *(part for flag in emit for part in ("-Xclang", flag))),
         str(source),
     ]
@@ -183,8 +183,8 @@ def compile_host(
     """
     file = _write(folder, "host.hip", source)
     unit, output = folder / "host.o", folder / "host.so"
-    face = _host_command(arch, folder, toolchain, tree)
-    command = [*face, *_reuse(precompiled), "-c", str(file), "-o", str(unit)]
+    prefix = _host_command(arch, folder, toolchain, tree)
+    command = [*prefix, *_reuse(precompiled), "-c", str(file), "-o", str(unit)]
     return _run([command, toolchain.link_plain([unit], output)], output, toolchain)
 
 

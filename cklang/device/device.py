@@ -29,9 +29,9 @@ from cklang.toolchain.log import logger, say_once
 __all__ = [
     "PAST_LAUNCHES",
     "Device",
-    "Effort",
     "Function",
     "Launch",
+    "LaunchCounters",
     "Target",
     "check",
     "devices",
@@ -66,7 +66,7 @@ class Function:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Effort:
+class LaunchCounters:
     """What emulating one or more launches took."""
 
     instructions: int
@@ -74,8 +74,8 @@ class Effort:
     engine_ns: int
     """Time that the engine spent on them, in nanoseconds."""
 
-    def __add__(self, other: Effort) -> Effort:
-        return Effort(
+    def __add__(self, other: LaunchCounters) -> LaunchCounters:
+        return LaunchCounters(
             instructions=self.instructions + other.instructions,
             engine_ns=self.engine_ns + other.engine_ns,
         )
@@ -140,7 +140,7 @@ class Device:
         if status:
             raise _refused(self, "hipStreamSynchronize", status)
 
-    def effort(self, launches: int = 1) -> Effort | None:
+    def counters(self, launches: int = 1) -> LaunchCounters | None:
         """Return what the last launches took on the emulated device; None on a real one.
 
         Raises:
@@ -151,7 +151,7 @@ class Device:
         from cklang import emulator
 
         stats = emulator.stats(self.index, launches)
-        return Effort(instructions=stats.instructions, engine_ns=stats.nanoseconds)
+        return LaunchCounters(instructions=stats.instructions, engine_ns=stats.nanoseconds)
 
     @property
     def promise_to_wait(self) -> Callable[[int], None]:
@@ -182,14 +182,14 @@ class Device:
     def borrow(self, sizes: Sequence[int]) -> list[int]:
         """Return addresses of memory, in bytes, for a call that waits for its kernels."""
         addresses = list[int]()
-        for size, address in zip(sizes, self.scratch.take(sizes), strict=True):
+        for size, address in zip(sizes, self.scratch.acquire(sizes), strict=True):
             if address is None:
                 self.activate()
                 address = self.allocate(size)
             addresses.append(address)
         return addresses
 
-    def give_back(self, sizes: Sequence[int], addresses: Sequence[int]) -> None:
+    def release(self, sizes: Sequence[int], addresses: Sequence[int]) -> None:
         """Give memory of :meth:`borrow` back, which no kernel uses any more."""
         for address in self.scratch.keep(sizes, addresses):
             self.free(address)

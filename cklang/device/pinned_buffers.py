@@ -3,7 +3,7 @@
 
 A stream reads host memory when it comes to the copy or the launch, which may be long after the call
 has returned. Until then the memory belongs to that call: an event behind it says when it is free.
-So there are as many pages of pinned memory as calls were ever under way at once.
+So there are as many buffers of pinned memory as calls were ever under way at once.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any
 
 from cklang.device.device import Device
 
-__all__ = ["Page", "Pages", "Upload"]
+__all__ = ["PinnedBuffer", "PinnedBufferPool", "Upload"]
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
-class Page:
+class PinnedBuffer:
     """Pinned memory of one call, which the device reads at the same address."""
 
     address: int
@@ -31,39 +31,39 @@ class Page:
     """The event behind the last thing that reads it."""
 
 
-class Pages:
-    """Pages of one content, to be changed and given back."""
+class PinnedBufferPool:
+    """Pinned buffers that begin with one content, which calls change and release."""
 
     def __init__(self, device: Device, content: bytes) -> None:
-        """Take what a new page holds, in whole 64-bit words."""
+        """Take what a new buffer holds, in whole 64-bit words."""
         self._device = device
         self._content = content
-        self._free: list[Page] = []
+        self._free: list[PinnedBuffer] = []
         self._lock = threading.Lock()
 
-    def take(self) -> Page:
-        """Return a page that nobody reads; what it holds is new or what a call before put there."""
+    def acquire(self) -> PinnedBuffer:
+        """Return a buffer that nothing reads; it is new or holds what a call before put there."""
         with self._lock:
-            for place, page in enumerate(self._free):
-                if self._device.passed(page.read):
+            for place, buffer in enumerate(self._free):
+                if self._device.passed(buffer.read):
                     return self._free.pop(place)
         return self._new()
 
-    def give_back(self, page: Page, stream: int | None) -> None:
-        """Let others have ``page`` after what ``stream`` has by now."""
-        self._device.record(page.read, stream)
+    def release(self, buffer: PinnedBuffer, stream: int | None) -> None:
+        """Let others have ``buffer`` after what ``stream`` has by now."""
+        self._device.record(buffer.read, stream)
         with self._lock:
-            self._free.append(page)
+            self._free.append(buffer)
 
-    def _new(self) -> Page:
+    def _new(self) -> PinnedBuffer:
         device, size = self._device, len(self._content)
         address = device.allocate_pinned(size)
         ctypes.memmove(address, self._content, size)
         words = (ctypes.c_uint64 * (size // 8)).from_address(address)
-        page = Page(address, words, device.event())
+        buffer = PinnedBuffer(address, words, device.event())
         # Freeing waits for the device. A process that ends gives everything back.
-        weakref.finalize(page, device.free_pinned, address).atexit = False
-        return page
+        weakref.finalize(buffer, device.free_pinned, address).atexit = False
+        return buffer
 
 
 Patch = tuple[int, int, int]
@@ -76,15 +76,15 @@ class Upload:
     def __init__(self, device: Device, rows: bytes, patches: Sequence[Patch]) -> None:
         """Take ``rows``, and where each address goes in them."""
         self._device = device
-        self._pages = Pages(device, rows)
+        self._pool = PinnedBufferPool(device, rows)
         self._patches = tuple(patches)
         self.bytes = len(rows)
         """The size of the table."""
 
     def send(self, target: int, addresses: Sequence[int], stream: int | None) -> None:
         """Put the table at ``target`` once ``stream`` comes to it, with ``addresses`` in it."""
-        page = self._pages.take()
+        buffer = self._pool.acquire()
         for word, address, bytes_ in self._patches:
-            page.words[word] = addresses[address] + bytes_
-        self._device.copy_in_order(target, page.address, self.bytes, stream)
-        self._pages.give_back(page, stream)
+            buffer.words[word] = addresses[address] + bytes_
+        self._device.copy_in_order(target, buffer.address, self.bytes, stream)
+        self._pool.release(buffer, stream)

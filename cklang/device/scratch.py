@@ -29,7 +29,7 @@ class Scratch:
         """Copy and pickle the limit alone: the memory stays with this device."""
         return Scratch, (self._limit,)
 
-    def take(self, sizes: Sequence[int]) -> list[int | None]:
+    def acquire(self, sizes: Sequence[int]) -> list[int | None]:
         """Return the address of idle memory for each of some sizes in bytes; None if there is none.
 
         What is given is no longer kept.

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from cklang.device.device import Device
 from cklang.toolchain.log import say_once
 
-__all__ = ["Region", "placed", "staged"]
+__all__ = ["HostRegion", "placed", "staged"]
 
 # Device memory is given out at multiples of this, so an address keeps its lower bits.
 _ALIGNMENT = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Region:
+class HostRegion:
     """Bytes of host memory that a launch touches: ``pointer + low`` up to ``pointer + high``."""
 
     pointer: int
@@ -28,7 +28,7 @@ class Region:
 
 
 @contextmanager
-def staged(device: Device, regions: Sequence[Region]) -> Iterator[list[int]]:
+def staged(device: Device, regions: Sequence[HostRegion]) -> Iterator[list[int]]:
     """Give the addresses of copies of ``regions`` on the device, in order.
 
     Written regions are copied back at the end; bytes between their rows go there and back
@@ -54,7 +54,7 @@ def staged(device: Device, regions: Sequence[Region]) -> Iterator[list[int]]:
 
 
 @contextmanager
-def placed(device: Device, regions: Sequence[Region]) -> Iterator[list[int]]:
+def placed(device: Device, regions: Sequence[HostRegion]) -> Iterator[list[int]]:
     """Give the addresses of ``regions`` on the device: their own where it uses host memory."""
     if device.host_memory:
         yield [region.pointer for region in regions]
@@ -63,7 +63,7 @@ def placed(device: Device, regions: Sequence[Region]) -> Iterator[list[int]]:
         yield addresses
 
 
-def _copy_in(device: Device, region: Region, held: list[int]) -> int:
+def _copy_in(device: Device, region: HostRegion, held: list[int]) -> int:
     start, size = region.pointer + region.low, region.high - region.low
     shift = start % _ALIGNMENT
     memory = device.allocate(size + shift)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""The objections that rules of several families make alike: one function a kind of bound."""
+"""The violations that rules of several families make alike: one function a kind of bound."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
 from cklang.arch import ArchSpec
-from cklang.families.rule import Objection
+from cklang.families.rule import Violation
 from cklang.types import DType
 from cklang.widths import ACCESS_BYTES
 
@@ -20,28 +20,28 @@ __all__ = [
 ]
 
 
-def multiple(what: str, value: int, of: int) -> Objection | None:
+def multiple(what: str, value: int, of: int) -> Violation | None:
     """Object unless ``value`` is a multiple of ``of``."""
     if value % of == 0:
         return None
-    return Objection(what=what, value=str(value), bound=f"a multiple of {of}")
+    return Violation(what=what, value=str(value), bound=f"a multiple of {of}")
 
 
-def at_most(what: str, value: int, bound: int) -> Objection | None:
+def at_most(what: str, value: int, bound: int) -> Violation | None:
     """Object to a ``value`` above ``bound``."""
     if value <= bound:
         return None
-    return Objection(what=what, value=str(value), bound=f"at most {bound}")
+    return Violation(what=what, value=str(value), bound=f"at most {bound}")
 
 
 def one_of(
     what: str, extents: tuple[int, ...], legal: Sequence[tuple[int, ...]]
-) -> Objection | None:
+) -> Violation | None:
     """Object to ``extents`` that the GPU's table does not have."""
     if extents in legal:
         return None
     shown = ", ".join(map(by_extents, legal)) or "(none)"
-    return Objection(what=what, value=by_extents(extents), bound=f"one of {shown}")
+    return Violation(what=what, value=by_extents(extents), bound=f"one of {shown}")
 
 
 def by_extents(extents: Iterable[int]) -> str:
@@ -49,18 +49,18 @@ def by_extents(extents: Iterable[int]) -> str:
     return "x".join(map(str, extents))
 
 
-def narrow_access(what: str, vector: int, dtype: DType) -> Objection | None:
+def narrow_access(what: str, vector: int, dtype: DType) -> Violation | None:
     """Object unless ``vector`` elements are a power of two that one access moves."""
     most = max(1, ACCESS_BYTES * 8 // dtype.bits)
     if vector <= most and vector & (vector - 1) == 0:
         return None
-    return Objection(what=what, value=str(vector), bound=f"a power of two up to {most}")
+    return Violation(what=what, value=str(vector), bound=f"a power of two up to {most}")
 
 
-def encoded_for(spec: ArchSpec, named: Mapping[str, DType]) -> Objection | None:
+def encoded_for(spec: ArchSpec, named: Mapping[str, DType]) -> Violation | None:
     """Object to an 8-bit float whose encoding is not the GPU's."""
     for name, dtype in named.items():
         if dtype.encoding not in ("", spec.fp8):
             what = f"the 8-bit float encoding of {name} on {spec.name}"
-            return Objection(what=what, value=f"{dtype.encoding} ({dtype})", bound=spec.fp8)
+            return Violation(what=what, value=f"{dtype.encoding} ({dtype})", bound=spec.fp8)
     return None

@@ -93,7 +93,7 @@ class Grid(Generic[A]):
     values: Callable[[str, Any, ArchSpec], Sequence[Any]]
     """(field, signature, GPU): what the field may be at all."""
     rules: RuleSet
-    hopeless: Callable[[str, Any, A], bool] = lambda step, signature, algorithm: False
+    prune: Callable[[str, Any, A], bool] = lambda step, signature, algorithm: False
     """Whether nothing can come of what was chosen up to a step, as is known before rules ask."""
 
     @property
@@ -143,7 +143,7 @@ def _extend(
     for more in grid.choices(step, signature, spec, among):
         extended = {**chosen, **more}
         algorithm = grid.of(**{**unknown_yet, **extended})
-        if grid.hopeless(step, signature, algorithm):
+        if grid.prune(step, signature, algorithm):
             continue
         if any(rule.check(algorithm, signature, spec) for rule in rules[at]):
             continue

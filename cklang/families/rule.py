@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What a rule is, and the rules of a family.
 
-A rule looks at one fact and returns what it saw against its bound, or None if it has no objection.
+A rule looks at one fact and returns what it saw against its bound, or None if it has no violation.
 The same rows filter candidates, prune the enumeration, explain a choice, word a refusal, and tell
 which values would be legal. Rules of an algorithm ask its signature and GPU; rules of a problem
 ask extents, strides and addresses. Each family of kernels has a set of both.
@@ -16,11 +16,11 @@ from typing import Any
 
 from cklang.arch import ArchSpec
 
-__all__ = ["AlgorithmRule", "Objection", "ProblemRule", "Rejection", "RuleSet"]
+__all__ = ["AlgorithmRule", "ProblemRule", "Rejection", "RuleSet", "Violation"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Objection:
+class Violation:
     """What a rule saw and what it allows."""
 
     what: str
@@ -29,10 +29,10 @@ class Objection:
 
 
 # Algorithm, signature and problem are those of the rule's family.
-AlgorithmCheck = Callable[[Any, Any, ArchSpec], Objection | None]
-ProblemCheck = Callable[[Any, Any, ArchSpec], Objection | None]
-Footprint = Callable[[Any], Hashable]
-Harmless = Callable[[Any, ArchSpec], bool]
+AlgorithmCheck = Callable[[Any, Any, ArchSpec], Violation | None]
+ProblemCheck = Callable[[Any, Any, ArchSpec], Violation | None]
+DecisionKey = Callable[[Any], Hashable]
+AlwaysSatisfied = Callable[[Any, ArchSpec], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,11 +55,11 @@ class ProblemRule:
     reads: tuple[str, ...]
     """The fields of the algorithm that it looks at."""
     check: ProblemCheck
-    footprint: Footprint
-    """What of an algorithm decides: equal footprints get equal answers."""
-    harmless: Harmless
+    decision_key: DecisionKey
+    """What of an algorithm decides: equal decision keys get equal answers."""
+    always_satisfied: AlwaysSatisfied
     """Whether it objects to no algorithm for a problem, as the problem alone can tell; if it may
-    object, False. Spares a selection the question for each footprint."""
+    object, False. Spares a selection the check of each decision key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,10 +69,10 @@ class Rejection:
     algorithm: Any
     rule: str
     sentence: str
-    objection: Objection
+    violation: Violation
 
     def __str__(self) -> str:
-        o = self.objection
+        o = self.violation
         return f"{self.rule}: {o.what} is {o.value}, must be {o.bound} ({self.sentence})"
 
 
@@ -113,12 +113,12 @@ class RuleSet:
         sentence: str,
         *,
         reads: tuple[str, ...],
-        footprint: Footprint | None = None,
-        harmless: Harmless = _never,
+        decision_key: DecisionKey | None = None,
+        always_satisfied: AlwaysSatisfied = _never,
     ) -> Callable[[ProblemCheck], ProblemCheck]:
         """Add the decorated function as a rule about problems.
 
-        ``footprint`` gives less than the values of the fields ``reads`` where the rule looks at
+        ``decision_key`` gives less than the values of the fields ``reads`` where the rule looks at
         less.
         """
 
@@ -133,8 +133,8 @@ class RuleSet:
                     sentence=sentence,
                     reads=reads,
                     check=check,
-                    footprint=footprint or values,
-                    harmless=harmless,
+                    decision_key=decision_key or values,
+                    always_satisfied=always_satisfied,
                 )
             )
             return check
@@ -153,15 +153,15 @@ class RuleSet:
         Rules about problems are asked if there is a ``problem``.
         """
         for rule in self.algorithms:
-            objection = rule.check(algorithm, signature, spec)
-            if objection is not None:
-                yield _rejection(algorithm, rule, objection)
+            violation = rule.check(algorithm, signature, spec)
+            if violation is not None:
+                yield _rejection(algorithm, rule, violation)
         if problem is None:
             return
         for row in self.problems:
-            objection = row.check(problem, algorithm, spec)
-            if objection is not None:
-                yield _rejection(algorithm, row, objection)
+            violation = row.check(problem, algorithm, spec)
+            if violation is not None:
+                yield _rejection(algorithm, row, violation)
 
     def accepts(self, algorithm: Any, signature: Any, spec: ArchSpec, problem: Any = None) -> bool:
         """Whether no rule objects."""
@@ -170,12 +170,12 @@ class RuleSet:
     def refusals(self, signature: Any, spec: ArchSpec) -> Iterator[Rejection]:
         """Yield a rejection for each rule that objects to every algorithm of ``signature``."""
         for rule in self.algorithms:
-            objection = None if rule.reads else rule.check(self.placeholder, signature, spec)
-            if objection is not None:
-                yield _rejection(self.placeholder, rule, objection)
+            violation = None if rule.reads else rule.check(self.placeholder, signature, spec)
+            if violation is not None:
+                yield _rejection(self.placeholder, rule, violation)
 
 
 def _rejection(
-    algorithm: Any, rule: AlgorithmRule | ProblemRule, objection: Objection
+    algorithm: Any, rule: AlgorithmRule | ProblemRule, violation: Violation
 ) -> Rejection:
-    return Rejection(algorithm=algorithm, rule=rule.id, sentence=rule.sentence, objection=objection)
+    return Rejection(algorithm=algorithm, rule=rule.id, sentence=rule.sentence, violation=violation)

@@ -29,7 +29,7 @@ from cklang.ir.attention_lists import check_block_table, check_range
 from cklang.memo import BoundedMemo
 from cklang.runtime import call_key
 from cklang.runtime.bind import common_place, library_of
-from cklang.runtime.call_plan import CallPlan, touched
+from cklang.runtime.call_plan import CallPlan, access_range
 from cklang.runtime.planner import call_plan
 from cklang.selection.context import current, device_named
 from cklang.types import DType, bf16, f16, f32, i32
@@ -144,7 +144,7 @@ def _plan(
         if turned.source in held and held[turned.source].size
     ]
     written = ("k_cache", "v_cache", _RESULT)
-    pieces = [touched(array, written=name in written) for name, array in held.items()]
+    pieces = [access_range(array, written=name in written) for name, array in held.items()]
     return call_plan(stages, list(held), pieces, {}, device, shared_builder(), place, outs=0)
 
 

@@ -20,8 +20,8 @@ from cklang.families.attention_backward.stages import (
     GRAD,
     AddedBias,
     GradientKind,
+    GradientOptions,
     GradientStages,
-    How,
     forward_case,
     grad_case,
 )
@@ -31,8 +31,8 @@ from cklang.fusion.functions import NO_FUNCTIONS, Functions
 from cklang.fusion.plan import Plan
 from cklang.ir.nodes import Function
 from cklang.keys import KernelSignature
-from cklang.runtime.bind import Binding, ResultFace
-from cklang.runtime.call_plan import CallPlan, touched
+from cklang.runtime.bind import Binding, ResultLayout
+from cklang.runtime.call_plan import CallPlan, access_range
 from cklang.runtime.op_protocol import AnyOp
 from cklang.runtime.planner import call_plan, layouts_of
 from cklang.selection.context import current, device_named
@@ -105,9 +105,9 @@ def attention_grad(
     """
     kind = GradientKind(deterministic=deterministic, bias=bias)
 
-    def planned(binding: Binding, named: str | None) -> tuple[CallPlan, tuple[ResultFace, ...]]:
+    def planned(binding: Binding, named: str | None) -> tuple[CallPlan, tuple[ResultLayout, ...]]:
         made = plan_gradients(op, binding, grad, kind, named)
-        return made.call, made.faces
+        return made.call, made.layouts
 
     more = {GRAD: grad}
     return Gradients(*op.derived(args, kwargs, what=kind, plan=planned, more=more, device=device))
@@ -121,7 +121,7 @@ class PlannedGradients:
     """Its addresses are those of the arguments, of the gradient of o, and of the results."""
     selection: SelectionLike
     """The kernel that gives the parts."""
-    faces: tuple[ResultFace, ...]
+    layouts: tuple[ResultLayout, ...]
     """The results: dq, dk, dv, and dbias if it is asked for."""
     bias: AddedBias | None
     """That whose gradient is dbias."""
@@ -147,9 +147,10 @@ def plan_gradients(
     added = bias_of(plan, binding) if kind.bias else None
     values = [getattr(_attention_of(plan), side).value for side in "qkv"]
     likes = [binding.arrays[each.name] for each in (*values, *([added.value] if added else []))]
-    faces = tuple(ResultFace(shape=like.shape, dtype=like.dtype) for like in likes)
+    results = tuple(ResultLayout(shape=like.shape, dtype=like.dtype) for like in likes)
     outs = [
-        arrays.planned(face.shape, face.dtype, binding.library, binding.place) for face in faces
+        arrays.planned(layout.shape, layout.dtype, binding.library, binding.place)
+        for layout in results
     ]
     how = _how(op.request, opened.spec, kind, added)
     layouts = layouts_of(plan, binding, None)
@@ -157,8 +158,8 @@ def plan_gradients(
     stages = GradientStages(
         kernel, layouts, binding.arrays, binding.dims, given, outs, opened.spec, how
     )
-    pieces = [touched(array, written=False) for array in (*binding.arrays.values(), given)]
-    pieces += [touched(out, written=True) for out in outs]
+    pieces = [access_range(array, written=False) for array in (*binding.arrays.values(), given)]
+    pieces += [access_range(out, written=True) for out in outs]
     call = call_plan(
         list(stages.stages()),
         list(stages.slots),
@@ -169,10 +170,12 @@ def plan_gradients(
         binding.place,
         len(outs),
     )
-    return PlannedGradients(call=call, selection=stages.selection, faces=faces, bias=added)
+    return PlannedGradients(call=call, selection=stages.selection, layouts=results, bias=added)
 
 
-def _how(request: Request, spec: ArchSpec, kind: GradientKind, bias: AddedBias | None) -> How:
+def _how(
+    request: Request, spec: ArchSpec, kind: GradientKind, bias: AddedBias | None
+) -> GradientOptions:
     """Return how the two kernels are chosen; an algorithm is for the direction of its class."""
 
     def forward(problem: AttentionCase, functions: Functions) -> AnySelection:
@@ -182,7 +185,7 @@ def _how(request: Request, spec: ArchSpec, kind: GradientKind, bias: AddedBias |
     def gradient(problem: AttentionGradCase, functions: Functions) -> AnySelection:
         return find(problem, spec, request.only(AttentionGradAlgorithm), functions)
 
-    return How(forward=forward, gradient=gradient, kind=kind, bias=bias)
+    return GradientOptions(forward=forward, gradient=gradient, kind=kind, bias=bias)
 
 
 def _attention_of(plan: Plan) -> FusedAttention:
@@ -237,8 +240,8 @@ def prepare_gradients(
     binding = op.bound(args, kwargs)
     planned = plan_gradients(op, binding, grad, kind, device)
     made = [
-        arrays.empty(face.shape, face.dtype, binding.library, binding.place)
-        for face in planned.faces
+        arrays.empty(layout.shape, layout.dtype, binding.library, binding.place)
+        for layout in planned.layouts
     ]
     given = [*binding.arrays.values(), arrays.read(GRAD, grad)]
     addresses = [each.pointer for each in (*given, *(arrays.read("result", m) for m in made))]

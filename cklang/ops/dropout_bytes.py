@@ -17,8 +17,8 @@ from cklang.families.attention.host import AttentionTensor
 from cklang.families.attention.plan import FusedAttention
 from cklang.families.attention.problem import AttentionCase, case_of
 from cklang.families.protocol import Planning
-from cklang.runtime.bind import Binding, ResultFace
-from cklang.runtime.call_plan import CallPlan, touched
+from cklang.runtime.bind import Binding, ResultLayout
+from cklang.runtime.call_plan import CallPlan, access_range
 from cklang.runtime.op_protocol import AnyOp
 from cklang.runtime.planner import call_plan, planning_of
 from cklang.runtime.workspace import Workspace
@@ -55,7 +55,7 @@ def dropout_bytes(op: AnyOp, *args: Any, device: str | None = None, **kwargs: An
         CkError: What a call raises.
     """
 
-    def planned(binding: Binding, named: str | None) -> tuple[CallPlan, tuple[ResultFace, ...]]:
+    def planned(binding: Binding, named: str | None) -> tuple[CallPlan, tuple[ResultLayout, ...]]:
         return _planned(op, binding, named)
 
     (made,) = op.derived(args, kwargs, what=_RANDOM, plan=planned, device=device)
@@ -64,7 +64,7 @@ def dropout_bytes(op: AnyOp, *args: Any, device: str | None = None, **kwargs: An
 
 def _planned(
     op: AnyOp, binding: Binding, named: str | None
-) -> tuple[CallPlan, tuple[ResultFace, ...]]:
+) -> tuple[CallPlan, tuple[ResultLayout, ...]]:
     """Return the launch for a bound call of ``op``, and what it makes."""
     from cklang.device.device import open_device
 
@@ -79,11 +79,11 @@ def _planned(
     planning = planning_of(plan, binding, None, opened.spec, request)
     case = case_of(kernel, planning.layouts, binding.dims)
     p = case.problem
-    face = ResultFace(shape=(p.batch, p.heads, p.seqlen_q, p.seqlen_k), dtype=i8)
-    if not math.prod(face.shape) or case.is_empty:
-        return CallPlan(opened, [], [], Workspace(), binding.place), (face,)
-    out = arrays.planned(face.shape, face.dtype, binding.library, binding.place)
-    return _call(kernel, binding, planning, case, out, opened), (face,)
+    layout = ResultLayout(shape=(p.batch, p.heads, p.seqlen_q, p.seqlen_k), dtype=i8)
+    if not math.prod(layout.shape) or case.is_empty:
+        return CallPlan(opened, [], [], Workspace(), binding.place), (layout,)
+    out = arrays.planned(layout.shape, layout.dtype, binding.library, binding.place)
+    return _call(kernel, binding, planning, case, out, opened), (layout,)
 
 
 def _call(
@@ -108,8 +108,8 @@ def _call(
     constants = constants_of(kernel, planning)
     stage = attention_stage(chosen.problem, chosen.key, chosen.functions, constants)
     stage = replace(stage, zeroed=_RANDOM, temporaries={_RANDOM: out.size})
-    pieces = [touched(array, written=False) for array in binding.arrays.values()]
-    pieces.append(touched(out, written=True))
+    pieces = [access_range(array, written=False) for array in binding.arrays.values()]
+    pieces.append(access_range(out, written=True))
     names = [*binding.arrays, _RANDOM]
     sizes = {value.name: value.type.bytes(binding.dims) for value in kernel.results}
     builder, place = shared_builder(), binding.place

@@ -29,13 +29,13 @@ from cklang.families.gemm.problem import Problem
 from cklang.families.gemm.rules.problem import launchable, tiles_of
 from cklang.fusion.plan import FusedGemm, Plan
 from cklang.runtime.bind import Binding
-from cklang.runtime.call_plan import CallPlan, Step, touched
+from cklang.runtime.call_plan import CallPlan, Step, access_range
 from cklang.runtime.launch import describe
 from cklang.runtime.planner import layouts_of
 from cklang.runtime.record import LaunchRecord
 from cklang.runtime.workspace import Temporary, planned_workspace
 from cklang.selection.candidates import candidates
-from cklang.selection.rules import objections
+from cklang.selection.rules import violations
 from cklang.selection.select import Request, find
 
 __all__ = ["Member", "prepare_group"]
@@ -84,8 +84,8 @@ def prepare_group(
     if len(places) > 1:
         raise error("A026", where=", ".join(places))
     arrays = [array for member in members for array in member.binding.arrays.values()]
-    pieces = [touched(array, written=False) for array in arrays]
-    pieces += [touched(member.out, written=True) for member in members]
+    pieces = [access_range(array, written=False) for array in arrays]
+    pieces += [access_range(member.out, written=True) for member in members]
     steps: list[Step] = []
     tables: list[Temporary] = []
     for kernel, products in _by_signature(members):
@@ -160,7 +160,7 @@ def _key(
 
 
 def _objects(algorithm: Algorithm, problem: Problem, spec: ArchSpec) -> bool:
-    found = objections(algorithm, problem.signature, spec, problem)
+    found = violations(algorithm, problem.signature, spec, problem)
     return next(iter(found), None) is not None
 
 

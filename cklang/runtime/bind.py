@@ -30,7 +30,7 @@ from cklang.types import (
     extents_of,
 )
 
-__all__ = ["Binding", "ResultFace", "assign", "bind", "check_out", "common_place", "library_of"]
+__all__ = ["Binding", "ResultLayout", "assign", "bind", "check_out", "common_place", "library_of"]
 
 Specialise = Callable[[Mapping[str, DType], Mapping[str, object]], Function]
 
@@ -40,7 +40,7 @@ _TORCH_FIX = {"f16": "torch.float16", "bf16": "torch.bfloat16", "f32": "torch.fl
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResultFace:
+class ResultLayout:
     """What a call gives in one result."""
 
     shape: tuple[int, ...]
@@ -57,7 +57,7 @@ class Binding:
     dtypes: Mapping[str, DType]
     """What each dtype variable stands for."""
     dims: Mapping[str, int]
-    results: tuple[ResultFace, ...]
+    results: tuple[ResultLayout, ...]
     library: Library
     place: str
 
@@ -238,7 +238,7 @@ def bind(
         dtypes=dtypes,
         dims=dims,
         results=tuple(
-            ResultFace(
+            ResultLayout(
                 shape=extents_of(shape, dims),
                 dtype=dtypes[type_.var.name] if isinstance(type_, TensorVarType) else type_.dtype,
             )

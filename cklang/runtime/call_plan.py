@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from cklang.device.arrays import HOST, Array
-from cklang.device.device import PAST_LAUNCHES, Device, Effort, Launch
+from cklang.device.device import PAST_LAUNCHES, Device, Launch, LaunchCounters
 from cklang.device.pinned_buffers import Upload
-from cklang.device.staging import Region, staged
+from cklang.device.staging import HostRegion, staged
 from cklang.runtime.record import LaunchRecord
 from cklang.runtime.workspace import Workspace
 
-__all__ = ["CallPlan", "Step", "Touched", "touched"]
+__all__ = ["AccessRange", "CallPlan", "Step", "access_range"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Touched:
+class AccessRange:
     """What a call touches of one argument, relative to its address."""
 
     low: int
@@ -67,7 +67,7 @@ class CallPlan:
         self,
         device: Device,
         steps: Sequence[Step],
-        touched: Sequence[Touched],
+        touched: Sequence[AccessRange],
         workspace: Workspace,
         place: str,
         outs: int = 1,
@@ -106,13 +106,13 @@ class CallPlan:
                 return True
         return False
 
-    def run(self, addresses: list[int], stream: int | None) -> Effort | None:
+    def run(self, addresses: list[int], stream: int | None) -> LaunchCounters | None:
         """Launch everything, in order with ``stream``.
 
         Results in host memory are there when this returns; for others nothing is waited for.
 
         Returns:
-            What emulating the launches took that :meth:`effort` cannot ask for afterwards, if any.
+            What emulating the launches took, if :meth:`counters` cannot ask for it afterwards.
         """
         if not self._steps:
             return None
@@ -128,7 +128,7 @@ class CallPlan:
                 addresses.append(memory[0] + offset)
         self._promise_to_wait(1)
         try:
-            effort = self._launch(addresses, stream, counts=self._counts_each)
+            counters = self._launch(addresses, stream, counts=self._counts_each)
             device.synchronize(stream)
         except BaseException:
             self._promise_to_wait(0)
@@ -137,10 +137,10 @@ class CallPlan:
                 device.free_in_order(address, stream)
             raise
         if memory:
-            device.give_back(block, memory)
-        return effort
+            device.release(block, memory)
+        return counters
 
-    def effort(self, before: Effort | None) -> Effort | None:
+    def counters(self, before: LaunchCounters | None) -> LaunchCounters | None:
         """Return what emulating the last call on the device took; None where nobody counts.
 
         Its :meth:`run` gave ``before``.
@@ -148,22 +148,24 @@ class CallPlan:
         if not self.counts:
             return None
         if before is None:
-            return self.device.effort(len(self._steps))
-        last = self.device.effort()
+            return self.device.counters(len(self._steps))
+        last = self.device.counters()
         return before if last is None else before + last
 
-    def _run_with_copies(self, addresses: Sequence[int], stream: int | None) -> Effort | None:
+    def _run_with_copies(
+        self, addresses: Sequence[int], stream: int | None
+    ) -> LaunchCounters | None:
         with self._memory(addresses) as places:
-            effort = self._launch_with_memory(places, stream, counts=self._counts_each)
+            counters = self._launch_with_memory(places, stream, counts=self._counts_each)
             self.device.synchronize(stream)
-        return effort
+        return counters
 
     def _memory(self, addresses: Sequence[int]) -> AbstractContextManager[list[int]]:
         """Give the addresses at which kernels find what is at ``addresses``."""
         if not self._copies:
             return nullcontext(list(addresses))
         regions = [
-            Region(pointer=address, low=piece.low, high=piece.high, written=piece.written)
+            HostRegion(pointer=address, low=piece.low, high=piece.high, written=piece.written)
             for address, piece in zip(addresses, self.touched, strict=True)
         ]
         return staged(self.device, regions)
@@ -171,7 +173,7 @@ class CallPlan:
     @contextmanager
     def ready(
         self, addresses: Sequence[int], stream: int | None = None
-    ) -> Iterator[Callable[[], Effort | None]]:
+    ) -> Iterator[Callable[[], LaunchCounters | None]]:
         """Give a function that launches everything, any number of times, on memory that is there.
 
         It returns what emulating all launches but the last took; whoever calls it waits for the
@@ -182,7 +184,7 @@ class CallPlan:
 
     def _launch_with_memory(
         self, addresses: list[int], stream: int | None, *, counts: bool
-    ) -> Effort | None:
+    ) -> LaunchCounters | None:
         """Launch with memory of the call's own, which the stream takes and gives back in order."""
         workspace, device = self.workspace, self.device
         if not workspace.bytes:
@@ -197,7 +199,7 @@ class CallPlan:
 
     def _launch(
         self, addresses: Sequence[int], stream: int | None, *, counts: bool
-    ) -> Effort | None:
+    ) -> LaunchCounters | None:
         device, before = self.device, None
         with self._lock:
             device.activate()
@@ -213,13 +215,15 @@ class CallPlan:
             device.calls[0] += 1
         return before
 
-    def _effort_so_far(self, before: Effort | None, stream: int | None) -> Effort | None:
+    def _effort_so_far(
+        self, before: LaunchCounters | None, stream: int | None
+    ) -> LaunchCounters | None:
         self.device.synchronize(stream)
-        effort = self.device.effort()
-        return effort if before is None or effort is None else before + effort
+        counters = self.device.counters()
+        return counters if before is None or counters is None else before + counters
 
 
-def touched(array: Array, *, written: bool) -> Touched:
+def access_range(array: Array, *, written: bool) -> AccessRange:
     """Return what a call touches of ``array``."""
     low, high = array.extent
-    return Touched(low=low, high=high, written=written)
+    return AccessRange(low=low, high=high, written=written)

@@ -61,7 +61,7 @@ class IrProgram:
 
     @property
     def signature(self) -> Signature:
-        """Its face, as that of a Python program."""
+        """Its layout, as that of a Python program."""
         return Signature(
             name=self.name,
             parameters=self.parameters,

@@ -25,7 +25,7 @@ from cklang.frontend.program import Program
 from cklang.ir.nodes import Function
 from cklang.memo import BoundedMemo
 from cklang.runtime import call_key
-from cklang.runtime.bind import Binding, ResultFace, assign, bind, check_out
+from cklang.runtime.bind import Binding, ResultLayout, assign, bind, check_out
 from cklang.runtime.call_key import CallKey
 from cklang.runtime.ir_program import IrProgram
 from cklang.runtime.planner import Choice, build_choices, choices_of, declare, host_checks, prepare
@@ -35,12 +35,12 @@ from cklang.selection.context import current, device_named
 from cklang.selection.registry import Registry
 from cklang.selection.select import Request
 from cklang.selection.space import Pattern
-from cklang.selection.strategy import Direction, Strategy, strategy_of
+from cklang.selection.strategy import RankFunction, Strategy, strategy_of
 
 if TYPE_CHECKING:
     import networkx as nx
 
-    from cklang.device.device import Effort
+    from cklang.device.device import LaunchCounters
     from cklang.families.protocol import HostCheck
     from cklang.fusion.plan import Plan
     from cklang.runtime.call_plan import CallPlan
@@ -60,7 +60,7 @@ class _Last(NamedTuple):
     """The raw facts of the last call; :attr:`Op.last` makes a record of them when asked."""
 
     plan: CallPlan
-    before: Effort | None
+    before: LaunchCounters | None
     """What :meth:`cklang.runtime.call_plan.CallPlan.run` gave."""
     call: int
     """The device's count of calls after it."""
@@ -85,7 +85,7 @@ class Op:
         self._memo: BoundedMemo[object, Ready] = BoundedMemo(_MEMO_LIMIT)
         self._fusions: dict[int, tuple[Function, Plan]] = {}
         self._lock = threading.RLock()
-        self._last: tuple[CallPlan, Effort | None, int, bool] | None = None
+        self._last: tuple[CallPlan, LaunchCounters | None, int, bool] | None = None
         """The fields of a :class:`_Last`, which takes longer to make than a tuple."""
 
     def __copy__(self) -> Op:
@@ -167,7 +167,7 @@ class Op:
         stream = None if place == HOST else arrays.current_stream(library, place)
         before = plan.run(addresses, stream)
         if page is not None:
-            ready.number_pages.give_back(page, stream)
+            ready.number_buffers.release(page, stream)
         self._last = plan, before, plan.device.calls[0], memoised
         return result
 
@@ -232,7 +232,7 @@ class Op:
         kwargs: Mapping[str, Any],
         *,
         what: Hashable,
-        plan: Callable[[Binding, str | None], tuple[CallPlan, tuple[ResultFace, ...]]],
+        plan: Callable[[Binding, str | None], tuple[CallPlan, tuple[ResultLayout, ...]]],
         more: Mapping[str, Any] | None = None,
         device: str | None,
     ) -> list[Any]:
@@ -260,8 +260,8 @@ class Op:
         if ready is None:
             binding = self._bind(values)
             lists = self._checked_lists(binding)
-            launches, faces = plan(binding, device)
-            ready = ready_of(launches, faces, binding, lists)
+            launches, layouts = plan(binding, device)
+            ready = ready_of(launches, layouts, binding, lists)
             self._memo.put(call.key, ready)
         results: list[Any] = self._run(ready, call, values, None, memoised)
         return results
@@ -320,7 +320,7 @@ class Op:
         algorithm: Any = None,
         *,
         registry: Registry | None = None,
-        strategy: str | Strategy | Direction | None = None,
+        strategy: str | Strategy | RankFunction | None = None,
         splits: int | None = None,
     ) -> Op:
         """Return this op with choices of its own; what is left out stays as it is here.
@@ -496,14 +496,14 @@ class Op:
             return None
         last = _Last(*self._last)
         plan = last.plan
-        effort = plan.effort(last.before) if plan.device.calls[0] == last.call else None
+        counters = plan.counters(last.before) if plan.device.calls[0] == last.call else None
         return CallRecord(
             op=self.program.name,
             device=str(plan.device),
             emulated=plan.device.emulated,
             launches=plan.records,
-            instructions=None if effort is None else effort.instructions,
-            engine_ns=None if effort is None else effort.engine_ns,
+            instructions=None if counters is None else counters.instructions,
+            engine_ns=None if counters is None else counters.engine_ns,
             memoised=last.memoised,
             workspace_bytes=plan.workspace.bytes,
         )
@@ -522,10 +522,11 @@ def _count(given: object) -> int:
     return count
 
 
-def _planned(faces: Sequence[ResultFace], binding: Binding) -> tuple[arrays.Array, ...]:
+def _planned(layouts: Sequence[ResultLayout], binding: Binding) -> tuple[arrays.Array, ...]:
     """Return the new arrays that a call will make for its results, without memory for them."""
     return tuple(
-        arrays.planned(face.shape, face.dtype, binding.library, binding.place) for face in faces
+        arrays.planned(layout.shape, layout.dtype, binding.library, binding.place)
+        for layout in layouts
     )
 
 

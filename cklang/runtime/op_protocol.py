@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from cklang.frontend.program import Program
 from cklang.fusion.plan import Plan
-from cklang.runtime.bind import Binding, ResultFace
+from cklang.runtime.bind import Binding, ResultLayout
 from cklang.runtime.call_plan import CallPlan
 from cklang.runtime.ir_program import IrProgram
 from cklang.selection.select import Request
@@ -35,7 +35,7 @@ class AnyOp(Protocol):
         kwargs: Mapping[str, Any],
         *,
         what: Hashable,
-        plan: Callable[[Binding, str | None], tuple[CallPlan, tuple[ResultFace, ...]]],
+        plan: Callable[[Binding, str | None], tuple[CallPlan, tuple[ResultLayout, ...]]],
         more: Mapping[str, Any] | None = None,
         device: str | None,
     ) -> list[Any]:

@@ -19,7 +19,7 @@ from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import Functions
 from cklang.fusion.plan import AnyKernel, Plan
 from cklang.runtime.bind import Binding
-from cklang.runtime.call_plan import CallPlan, Step, Touched, touched
+from cklang.runtime.call_plan import AccessRange, CallPlan, Step, access_range
 from cklang.runtime.launch import Described, described_stage
 from cklang.runtime.record import LaunchRecord
 from cklang.runtime.workspace import Temporary, planned_workspace
@@ -153,8 +153,8 @@ def prepare(
 ) -> CallPlan:
     """Return the launches of a call, with every kernel built and loaded."""
     choices = choices_of(plan, binding, outs, device.spec, request)
-    pieces = [touched(array, written=False) for array in binding.arrays.values()]
-    pieces += [touched(out, written=True) for out in outs]
+    pieces = [access_range(array, written=False) for array in binding.arrays.values()]
+    pieces += [access_range(out, written=True) for out in outs]
     names = [*binding.arrays, *(value.name for value in plan.function.results)]
     sizes = {
         value.name: value.type.bytes(binding.dims)
@@ -168,7 +168,7 @@ def prepare(
 def call_plan(
     stages: Sequence[Stage],
     names: Sequence[str],
-    pieces: Sequence[Touched],
+    pieces: Sequence[AccessRange],
     sizes: Mapping[str, int],
     device: Device,
     builder: Builder,

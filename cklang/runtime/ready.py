@@ -13,9 +13,9 @@ import numpy as np
 
 from cklang.device import arrays
 from cklang.device.arrays import HOST, Library
-from cklang.device.pinned_buffers import Page, Pages
+from cklang.device.pinned_buffers import PinnedBuffer, PinnedBufferPool
 from cklang.runtime import call_key
-from cklang.runtime.bind import Binding, ResultFace
+from cklang.runtime.bind import Binding, ResultLayout
 from cklang.runtime.call_key import CallKey
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Ready:
     """Everything a repeated call needs; it holds no array of the call that made it."""
 
     plan: CallPlan
-    results: tuple[ResultFace, ...]
+    results: tuple[ResultLayout, ...]
     libraries: tuple[Library, ...]
     """Whose arrays the results are."""
     place: str
@@ -46,18 +46,18 @@ class Ready:
     def result_makers(self) -> tuple[Callable[[], Any], ...]:
         """What makes a new array for each result."""
         return tuple(
-            arrays.maker(face.shape, face.dtype, library, self.place)
-            for face, library in zip(self.results, self.libraries, strict=True)
+            arrays.maker(layout.shape, layout.dtype, library, self.place)
+            for layout, library in zip(self.results, self.libraries, strict=True)
         )
 
     @functools.cached_property
-    def number_pages(self) -> Pages:
+    def number_buffers(self) -> PinnedBufferPool:
         """Where plain numbers stand beside arrays on a GPU."""
-        return Pages(self.plan.device, bytes(_NUMBER * len(self.number_dtypes)))
+        return PinnedBufferPool(self.plan.device, bytes(_NUMBER * len(self.number_dtypes)))
 
 
 def ready_of(
-    plan: CallPlan, results: tuple[ResultFace, ...], binding: Binding, lists: HostCheck | None
+    plan: CallPlan, results: tuple[ResultLayout, ...], binding: Binding, lists: HostCheck | None
 ) -> Ready:
     """Return what calls like a bound one need, whose launches are ``plan``."""
     return Ready(
@@ -75,22 +75,22 @@ def dtypes_of(binding: Binding) -> tuple[np.dtype[Any], ...]:
     return tuple(array.dtype.numpy for array in binding.arrays.values())
 
 
-def put_numbers(ready: Ready, call: CallKey) -> Page | None:
+def put_numbers(ready: Ready, call: CallKey) -> PinnedBuffer | None:
     """Put the numbers of a call where its kernels read them, and note the addresses.
 
     Returns:
-        The page to give back when they are launched; None of a call that waits for them.
+        The buffer to release when they are launched; None of a call that waits for them.
     """
     cells = tuple(np.array(number, ready.number_dtypes[index]) for index, number in call.numbers)
-    page = None
+    buffer = None
     if ready.place == HOST:
         call.borrowed += cells
         places = [call_key.address(cell) for cell in cells]
     else:
-        page = ready.number_pages.take()
-        places = [page.address + _NUMBER * place for place in range(len(cells))]
+        buffer = ready.number_buffers.acquire()
+        places = [buffer.address + _NUMBER * place for place in range(len(cells))]
         for place, cell in zip(places, cells, strict=True):
             ctypes.memmove(place, call_key.address(cell), cell.nbytes)
     for (index, _), place in zip(call.numbers, places, strict=True):
         call.addresses[index] = place
-    return page
+    return buffer

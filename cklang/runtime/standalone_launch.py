@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from cklang.device.artifact import Artifact
-from cklang.device.device import Device, Effort, Launch
+from cklang.device.device import Device, Launch, LaunchCounters
 from cklang.families.stage import Stage
 from cklang.runtime.launch import described_stage
 
@@ -31,7 +31,7 @@ def standalone_launch(
     artifacts: Sequence[Artifact],
     addresses: Mapping[str, int],
     sizes: Mapping[str, int] | None = None,
-) -> Iterator[Callable[[], Effort | None]]:
+) -> Iterator[Callable[[], LaunchCounters | None]]:
     """Give a function that launches ``stages`` on the default stream, any number of times.
 
     It returns what emulating all of them but the last took; the device knows of the last.
@@ -86,14 +86,14 @@ def _step(
     return _Step(launch=launch)
 
 
-def _run(device: Device, steps: Sequence[_Step]) -> Effort | None:
-    before: Effort | None = None
+def _run(device: Device, steps: Sequence[_Step]) -> LaunchCounters | None:
+    before: LaunchCounters | None = None
     device.activate()
     for place, step in enumerate(steps):
         if place and device.emulated:
             device.synchronize()
-            effort = device.effort()
-            before = effort if before is None or effort is None else before + effort
+            counters = device.counters()
+            before = counters if before is None or counters is None else before + counters
         if step.clear_bytes:
             device.clear(step.clear_address, step.clear_bytes, None)
         step.launch(None)

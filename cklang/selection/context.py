@@ -18,7 +18,7 @@ from cklang.arch import ArchSpec
 from cklang.arch import arch as arch_of
 from cklang.errors import error
 from cklang.selection.registry import Registry
-from cklang.selection.strategy import Direction, Heuristic, Strategy, strategy_of
+from cklang.selection.strategy import Heuristic, RankFunction, Strategy, strategy_of
 
 __all__ = ["DEFAULT_REGISTRY", "Defaults", "current", "device_named", "device_of", "using"]
 
@@ -53,7 +53,7 @@ def using(
     *,
     registry: Registry | None = None,
     arch: str | None = None,
-    strategy: str | Strategy | Direction | None = None,
+    strategy: str | Strategy | RankFunction | None = None,
 ) -> Iterator[Defaults]:
     """Set the default registry, GPU or strategy for a block.
 

@@ -18,10 +18,10 @@ from cklang.families import family_of
 from cklang.families.gemm.key import Algorithm, Signature
 from cklang.families.rule import Rejection
 from cklang.keys import KernelSignature
-from cklang.selection.rules import objections
+from cklang.selection.rules import violations
 from cklang.selection.space import enumerate_legal, legal_values, satisfiable
 
-__all__ = ["Change", "Fix", "Violation", "advise", "fix"]
+__all__ = ["Advice", "Change", "Fix", "advise", "fix"]
 
 _NEAREST = 3
 """How many values are offered for a field."""
@@ -31,7 +31,7 @@ _SEARCHED = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Violation:
+class Advice:
     """One rule that objects, and the values with which it would not."""
 
     rule: str
@@ -80,7 +80,7 @@ def advise(
     signature: KernelSignature,
     gpu: ArchSpec | str,
     problem: Any = None,
-) -> tuple[Violation, ...]:
+) -> tuple[Advice, ...]:
     """Return every rule that objects to ``algorithm``, each with the nearest legal values.
 
     Args:
@@ -91,17 +91,17 @@ def advise(
 
     Example::
 
-        for violation in ck.advise(algorithm, problem.signature, "gfx942", problem):
-            print(violation)
+        for advice in ck.advise(algorithm, problem.signature, "gfx942", problem):
+            print(advice)
     """
     spec = arch(gpu) if isinstance(gpu, str) else gpu
     return tuple(
-        Violation(
+        Advice(
             rule=found.rule,
             rejection=found,
             nearest=tuple(_nearest(found.rule, algorithm, signature, spec, problem)),
         )
-        for found in objections(algorithm, signature, spec, problem)
+        for found in violations(algorithm, signature, spec, problem)
     )
 
 
@@ -166,7 +166,7 @@ def fix(
 ) -> Fix:
     """Propose a legal algorithm near ``algorithm``; the proposal says what it changed.
 
-    Field by field the change that leaves the fewest objections, and among those the smallest, is
+    Field by field the change that leaves the fewest violations, and among those the smallest, is
     made; if that leads nowhere, the nearest of the first legal algorithms is taken.
 
     Raises:
@@ -205,8 +205,8 @@ def _step_by_step(algorithm: Any, signature: KernelSignature, spec: ArchSpec, pr
             return current
         options = {
             replace(current, **{name: value})
-            for violation in advise(current, signature, spec, problem)
-            for name, values in violation.nearest
+            for advice in advise(current, signature, spec, problem)
+            for name, values in advice.nearest
             for value in values
         }
         if not options:
@@ -228,7 +228,7 @@ def _with_vectors_for(algorithm: Any, signature: KernelSignature) -> Any:
 
 
 def _count(algorithm: Any, signature: KernelSignature, spec: ArchSpec, problem: Any) -> int:
-    return sum(1 for _ in objections(algorithm, signature, spec, problem))
+    return sum(1 for _ in violations(algorithm, signature, spec, problem))
 
 
 def _away(a: Any, b: Any) -> float:

@@ -60,7 +60,7 @@ class Pool(Generic[K]):
         sound = [checked or self._is_sound(key) for key in self.keys]
         self._sound: Legal = np.array(sound, np.bool_)
         rules = self.family.rules.problems if self.keys else ()
-        self._questions = [question(rule, self.keys) for rule in rules]
+        self._rule_tables = [rule_table(rule, self.keys) for rule in rules]
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -80,8 +80,8 @@ class Pool(Generic[K]):
     def legal(self, problem: Any) -> Legal:
         """Return for each kernel whether no rule objects to it for ``problem``."""
         legal = self._sound
-        for rule, distinct, index in self._questions:
-            if rule.harmless(problem, self.spec):
+        for rule, distinct, index in self._rule_tables:
+            if rule.always_satisfied(problem, self.spec):
                 continue
             answers = [rule.check(problem, algorithm, self.spec) is None for algorithm in distinct]
             if not all(answers):
@@ -97,7 +97,7 @@ class Pool(Generic[K]):
         return {key: position for position, key in enumerate(self.keys)}
 
     def rejections(self, problem: Any, until: int | None = None) -> Iterator[Rejection]:
-        """Yield the first objection to each kernel before position ``until`` that has one."""
+        """Yield the first violation to each kernel before position ``until`` that has one."""
         for key in self.keys[:until]:
             rejection = self._first_rejection(key, problem)
             if rejection is not None:
@@ -151,18 +151,18 @@ class Pool(Generic[K]):
 AnyPool = Pool[Any]
 """A pool of any family."""
 
-Question = tuple[ProblemRule, tuple[Any, ...], npt.NDArray[np.intp]]
+RuleTable = tuple[ProblemRule, tuple[Any, ...], npt.NDArray[np.intp]]
 
 
-def question(rule: ProblemRule, keys: Sequence[AnyKey]) -> Question:
-    """Return ``rule``, one algorithm for each distinct footprint, and each kernel's footprint."""
+def rule_table(rule: ProblemRule, keys: Sequence[AnyKey]) -> RuleTable:
+    """Return ``rule``, an algorithm for each decision key, and each kernel's index among these."""
     seen: dict[object, int] = {}
     distinct: list[Any] = []
     index = np.empty(len(keys), np.intp)
     for position, key in enumerate(keys):
-        footprint = rule.footprint(key.algorithm)
-        if footprint not in seen:
-            seen[footprint] = len(distinct)
+        decision_key = rule.decision_key(key.algorithm)
+        if decision_key not in seen:
+            seen[decision_key] = len(distinct)
             distinct.append(key.algorithm)
-        index[position] = seen[footprint]
+        index[position] = seen[decision_key]
     return rule, tuple(distinct), index

@@ -11,10 +11,10 @@ from cklang.families import family_of
 from cklang.families.rule import Rejection
 from cklang.keys import KernelSignature
 
-__all__ = ["Rejection", "objections"]
+__all__ = ["Rejection", "violations"]
 
 
-def objections(
+def violations(
     algorithm: Any, signature: KernelSignature, spec: ArchSpec, problem: Any = None
 ) -> Iterator[Rejection]:
     """Yield a rejection for each rule that objects to ``algorithm``, in the order of the rules.

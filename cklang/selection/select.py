@@ -28,7 +28,7 @@ from cklang.selection.context import current
 from cklang.selection.pool import AnyPool, Pool
 from cklang.selection.registry import Registry
 from cklang.selection.space import enumerate_legal, satisfiable
-from cklang.selection.strategy import Direction, Strategy, strategy_of
+from cklang.selection.strategy import RankFunction, Strategy, strategy_of
 
 __all__ = ["AnySelection", "Request", "Selection", "find", "only_kernel", "select"]
 
@@ -95,7 +95,7 @@ class Selection(Generic[K, P]):
 
     @property
     def rejections(self) -> tuple[Rejection, ...]:
-        """The first objection to each candidate before it that has one."""
+        """The first violation to each candidate before it that has one."""
         return tuple(self.pool.rejections(self.problem, self.position))
 
     def __str__(self) -> str:
@@ -111,7 +111,7 @@ def select(
     *,
     registry: Registry | None = None,
     arch: str | ArchSpec | None = None,
-    strategy: str | Strategy | Direction | None = None,
+    strategy: str | Strategy | RankFunction | None = None,
     functions: Functions | None = None,
     splits: int | None = None,
 ) -> AnySelection:

@@ -27,14 +27,14 @@ from cklang.selection.pool import AnyPool, Legal
 __all__ = [
     "STRATEGIES",
     "Chosen",
-    "Direction",
     "FirstFit",
     "Heuristic",
+    "RankFunction",
     "Strategy",
     "strategy_of",
 ]
 
-Direction = Callable[[Any], Sequence[AnyKey]]
+RankFunction = Callable[[Any], Sequence[AnyKey]]
 """A heuristic: from a problem to keys, best first; those that are not in the pool do not count."""
 
 
@@ -84,7 +84,7 @@ class Heuristic:
     first legal one is taken, and the reason says so.
     """
 
-    rank: Direction | None = None
+    rank: RankFunction | None = None
     name: str = "heuristic"
 
     def choose(
@@ -110,7 +110,7 @@ class Heuristic:
             reason += f" (constants carried over from {pool.carried_from})"
         return Chosen(position=position, reason=reason)
 
-    def _named(self, pool: AnyPool, problem: Any, legal: Legal, rank: Direction) -> Chosen:
+    def _named(self, pool: AnyPool, problem: Any, legal: Legal, rank: RankFunction) -> Chosen:
         for place, key in enumerate(rank(problem)):
             position = pool.position(key)
             if position is not None and legal[position]:
@@ -125,7 +125,7 @@ STRATEGIES: dict[str, Callable[[], Strategy]] = {"first_fit": FirstFit, "heurist
 """The strategies that have a name; :mod:`cklang.tune.strategies` adds those that measure."""
 
 
-def strategy_of(given: str | Strategy | Direction) -> Strategy:
+def strategy_of(given: str | Strategy | RankFunction) -> Strategy:
     """Return the strategy called ``given``, or itself, or a heuristic that asks the function.
 
     Raises:

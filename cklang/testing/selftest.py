@@ -18,7 +18,7 @@ from cklang.arch import arch
 from cklang.build.builder import shared_builder
 from cklang.device.artifact import Artifact
 from cklang.device.device import Device, open_device
-from cklang.device.staging import Region, placed
+from cklang.device.staging import HostRegion, placed
 from cklang.families.gemm.family import GEMM
 from cklang.families.gemm.key import Algorithm, GemmKey, Layout
 from cklang.families.gemm.problem import Matrix, Problem
@@ -129,7 +129,7 @@ def _launch(
 ) -> None:
     last = len(arrays) - 1
     regions = [
-        Region(pointer=array.ctypes.data, low=0, high=array.nbytes, written=index == last)
+        HostRegion(pointer=array.ctypes.data, low=0, high=array.nbytes, written=index == last)
         for index, array in enumerate(arrays)
     ]
     key = artifact.key

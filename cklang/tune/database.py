@@ -29,7 +29,7 @@ from cklang.families import key_from_json
 from cklang.keys import SCHEMA_VERSION as KEY_VERSION
 from cklang.keys import AnyKey
 
-__all__ = ["SCHEMA_VERSION", "Database", "Measurement", "Question", "Status"]
+__all__ = ["SCHEMA_VERSION", "Database", "Measurement", "QueryKey", "Status"]
 
 SCHEMA_VERSION = 1
 """Version of the tables and of the exported form."""
@@ -70,7 +70,7 @@ class Status(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class QueryKey:
     """What measurements can be compared for: a problem, and all that its cost depends on."""
 
     problem: str
@@ -97,9 +97,9 @@ class Question:
         }
 
     @staticmethod
-    def from_json(data: Mapping[str, Any]) -> Question:
+    def from_json(data: Mapping[str, Any]) -> QueryKey:
         """Read it back."""
-        return Question(
+        return QueryKey(
             problem=_text(data["problem"]),
             arch=str(data["arch"]),
             toolchain=str(data["toolchain"]),
@@ -257,12 +257,12 @@ class Database:
         with self._reading():
             return self._number("SELECT count(*) FROM measurements")
 
-    def record(self, question: Question, measurement: Measurement) -> bool:
+    def record(self, question: QueryKey, measurement: Measurement) -> bool:
         """Store one measurement; return whether it stayed."""
         with self._writing():
             return self._put(question, measurement)
 
-    def _put(self, question: Question, measurement: Measurement) -> bool:
+    def _put(self, question: QueryKey, measurement: Measurement) -> bool:
         self._link.execute(
             "INSERT OR IGNORE INTO questions (digest, content) VALUES (?, ?)",
             (question.digest, _text(question.to_json())),
@@ -285,7 +285,7 @@ class Database:
         )
         return done.rowcount > 0
 
-    def measurements(self, question: Question) -> tuple[Measurement, ...]:
+    def measurements(self, question: QueryKey) -> tuple[Measurement, ...]:
         """Return what is known for a question: right kernels first, the best of them first."""
         with self._reading():
             rows = self._link.execute(
@@ -296,11 +296,11 @@ class Database:
             found = [Measurement.from_json(json.loads(row[0])) for row in rows]
         return tuple(sorted(found, key=lambda m: (m.rank is None, m.rank or ())))
 
-    def questions(self) -> Iterator[Question]:
+    def questions(self) -> Iterator[QueryKey]:
         """Yield every question, in the order in which they were first asked."""
         with self._reading():
             rows = self._link.execute("SELECT content FROM questions ORDER BY id").fetchall()
-        yield from (Question.from_json(json.loads(row[0])) for row in rows)
+        yield from (QueryKey.from_json(json.loads(row[0])) for row in rows)
 
     def export(self) -> dict[str, Any]:
         """Return everything as JSON data."""
@@ -331,18 +331,18 @@ class Database:
         """Add what another database holds; return how many measurements changed anything."""
         return self.load(other.export())
 
-    def _add(self, pairs: Sequence[tuple[Question, Measurement]]) -> int:
+    def _add(self, pairs: Sequence[tuple[QueryKey, Measurement]]) -> int:
         with self._writing():
             return sum(self._put(question, measurement) for question, measurement in pairs)
 
 
-def _pair(row: Any) -> tuple[Question, Measurement]:
+def _pair(row: Any) -> tuple[QueryKey, Measurement]:
     expect_fields("exported measurement", row, ("question", "measurement"))
     expect_fields("question", row["question"], _QUESTION)
     if row["question"]["keys"] != KEY_VERSION:
         got = row["question"]["keys"]
         raise error("K003", what="kernel keys of exported measurements", got=got, want=KEY_VERSION)
-    return Question.from_json(row["question"]), Measurement.from_json(row["measurement"])
+    return QueryKey.from_json(row["question"]), Measurement.from_json(row["measurement"])
 
 
 _QUESTION = ("problem", "arch", "toolchain", "device", "keys")

@@ -22,7 +22,7 @@ from cklang import knobs
 from cklang.device import arrays
 from cklang.device.device import Device, open_device
 from cklang.device.resources import Resources
-from cklang.device.staging import Region, placed
+from cklang.device.staging import HostRegion, placed
 from cklang.errors import CkError, CkUnsupportedError
 from cklang.families import family_of, key_from_json
 from cklang.families.attention.key import AttentionKey
@@ -168,7 +168,7 @@ def _gradient_measured(task: TuningTask, key: AttentionGradKey) -> Measurement:
                 return microseconds(device, launch), MICROSECONDS, {}
             before = launch()
             device.synchronize()
-            last = device.effort()
+            last = device.counters()
         efforts = [each.instructions for each in (before, last) if each is not None]
         counters = {"instructions": float(sum(efforts))}
         return _emulated(device, key, task.problem, counters, {})
@@ -255,12 +255,12 @@ def _values(dtype: DType, count: int, rng: np.random.Generator) -> npt.NDArray[A
     return rng.integers(low, high, count).astype(dtype.numpy)
 
 
-def _regions(operands: LaunchOperands) -> Sequence[Region]:
+def _regions(operands: LaunchOperands) -> Sequence[HostRegion]:
     regions = []
     for index, array in enumerate(operands.memory):
         low, high = arrays.extent_of(
             array.shape, tuple(s // array.itemsize for s in array.strides), array.itemsize
         )
         written = index == operands.place
-        regions.append(Region(pointer=array.ctypes.data, low=low, high=high, written=written))
+        regions.append(HostRegion(pointer=array.ctypes.data, low=low, high=high, written=written))
     return regions

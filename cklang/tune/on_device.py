@@ -106,7 +106,7 @@ def _cost(
             return microseconds(device, launch)
         before = launch()
         device.synchronize()
-        efforts = (before, device.effort())
+        efforts = (before, device.counters())
         return float(sum(each.instructions for each in efforts if each is not None))
 
 

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from cklang.arch import ArchSpec
     from cklang.runtime.op import Op
     from cklang.selection.pool import AnyPool
-    from cklang.tune.database import Database, Measurement, Question
+    from cklang.tune.database import Database, Measurement, QueryKey
     from cklang.tune.worker import Worker
 
-__all__ = ["TunedProblem", "TuningReport", "autotune", "database_path", "question_of", "seconds_of"]
+__all__ = ["TunedProblem", "TuningReport", "autotune", "database_path", "query_of", "seconds_of"]
 
 _LIMIT_SECONDS = 300.0
 """What one measurement may take, its build included."""
@@ -50,7 +50,7 @@ class TunedProblem:
     """What a session found for one problem."""
 
     problem: Any
-    question: Question
+    query: QueryKey
     favourite: AnyKey
     """What the model takes for the quickest."""
     candidates: int
@@ -107,7 +107,7 @@ class _Search:
 
     task: TuningTask
     problem: Any
-    question: Question
+    query: QueryKey
     pool: AnyPool
     order: list[int]
     """Places in the pool of legal kernels, the favourite first."""
@@ -214,7 +214,7 @@ def autotune(
         measurer = _measurer(executor, opened.name, stack)
         for some in _rounds(searches, start + seconds):
             for search, measurement in measurer(some):
-                store.record(search.question, measurement)
+                store.record(search.query, measurement)
                 search.note(measurement)
                 search.fresh += 1
         found = tuple(_found(search, store) for search in searches)
@@ -246,20 +246,20 @@ def seconds_of(budget: str | float) -> float:
     raise error("K033", got=budget)
 
 
-def question_of(problem: Any, spec: ArchSpec) -> Question:
+def query_of(problem: Any, spec: ArchSpec) -> QueryKey:
     """Return what measurements of ``problem`` on a device with ``spec`` are stored under."""
     from cklang.build.builder import shared_builder
     from cklang.build.steps import identity
     from cklang.device.device import target_of
     from cklang.lowering import headers
-    from cklang.tune.database import Question
+    from cklang.tune.database import QueryKey
 
     builder = shared_builder()
     toolchain = f"{identity(builder.toolchain, builder.tree)} {headers.identity_of_all()}"
     text = problem_text(problem)
     units = f"{spec.name}/{spec.compute_units}"
     device = f"emulated {units}" if target_of().emulated else units
-    return Question(problem=text, arch=spec.name, toolchain=toolchain, device=device)
+    return QueryKey(problem=text, arch=spec.name, toolchain=toolchain, device=device)
 
 
 def _search(op: Op, task: TuningTask, store: Database, limit: int, patience: int) -> _Search:
@@ -272,12 +272,12 @@ def _search(op: Op, task: TuningTask, store: Database, limit: int, patience: int
     if isinstance(problem, AttentionCase):
         task = task.in_splits(problem.problem.splits)
     pool: AnyPool = selection.pool
-    question = question_of(problem, spec)
-    known = {m.key.digest: m for m in store.measurements(question)}
+    query = query_of(problem, spec)
+    known = {m.key.digest: m for m in store.measurements(query)}
     return _Search(
         task=task,
         problem=problem,
-        question=question,
+        query=query,
         pool=pool,
         order=_order(pool, problem)[:limit],
         known=known,
@@ -370,10 +370,10 @@ def _answer(task: Future[Any], key: AnyKey, seconds: float) -> Measurement:
 
 def _found(search: _Search, store: Database) -> TunedProblem:
     keys = {search.pool.keys[place].digest for place in search.order}
-    known = [m for m in store.measurements(search.question) if m.key.digest in keys]
+    known = [m for m in store.measurements(search.query) if m.key.digest in keys]
     return TunedProblem(
         problem=search.problem,
-        question=search.question,
+        query=search.query,
         favourite=search.pool.keys[search.order[0]],
         candidates=int(np.count_nonzero(search.pool.legal(search.problem))),
         measurements=tuple(known),

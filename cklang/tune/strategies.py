@@ -13,7 +13,7 @@ from cklang.selection.pool import AnyPool, Legal
 from cklang.selection.strategy import STRATEGIES, Chosen, Heuristic
 from cklang.tune.learned import Learned
 from cklang.tune.on_device import Measure, measurement
-from cklang.tune.session import database_path, question_of
+from cklang.tune.session import database_path, query_of
 
 if TYPE_CHECKING:
     from cklang.arch import ArchSpec
@@ -103,7 +103,7 @@ class Tuned:
         if not path.exists():
             return ()
         with Database(path) as database:
-            return database.measurements(question_of(problem, spec))
+            return database.measurements(query_of(problem, spec))
 
 
 STRATEGIES |= {"autotune": Autotune, "tuned": Tuned, "learned": Learned}

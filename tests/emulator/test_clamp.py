@@ -213,8 +213,8 @@ def test_clamp_changes_nothing_that_cannot_overflow(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     bodies = {name: lanes_body(f"  {text}\n") for name, (text, _) in HARMLESS.items()}
-    module = Module(assemble(tmp_path_factory.mktemp("harmless"), bodies))
-    data = operands("harmless") & np.uint32(0x7FFFFFFF)
+    module = Module(assemble(tmp_path_factory.mktemp("always_satisfied"), bodies))
+    data = operands("always_satisfied") & np.uint32(0x7FFFFFFF)
     for name, (_, rule) in HARMLESS.items():
         got = run_lanes(module, name, data)
         want = [rule([int(x) for x in lane]) for lane in data]

@@ -23,7 +23,7 @@ from cklang.device.module_cache import load_cached
 from cklang.errors import CkError
 from cklang.families.layout_copy.key import LayoutCopyKey, layout_copy_key
 from cklang.families.layout_copy.lower import LayoutCopyShim
-from cklang.families.layout_copy.plan import Transposition
+from cklang.families.layout_copy.plan import LayoutCopy
 from cklang.families.tensor_layout import packed_strides
 from cklang.frontend.ops.convolution import LAYOUTS
 from cklang.fusion.functions import NO_FUNCTIONS
@@ -78,7 +78,7 @@ def numbers(*shapes: tuple[int, ...]) -> list[np.ndarray]:
 def copies(op: Op) -> list[str]:
     """What the last call copied."""
     problems = (launch.problem for launch in launches(op))
-    return [each.source for each in problems if isinstance(each, Transposition)]
+    return [each.source for each in problems if isinstance(each, LayoutCopy)]
 
 
 def channels_last(array: np.ndarray) -> np.ndarray:
@@ -240,7 +240,7 @@ def copied(
 ) -> LayoutCopyKey:
     """Copy ``array`` to the places of ``target`` by a kernel, and return the kernel's key."""
     size = array.itemsize
-    copy = Transposition(
+    copy = LayoutCopy(
         source="x",
         target="y",
         shape=array.shape,
@@ -326,7 +326,7 @@ def test_elements_and_gpus(gpu: str, dtype: type, covered: Covered) -> None:
 def test_launch_of_more_than_two_gigabytes() -> None:
     """Nothing runs: a tile is within reach however large the tensor is."""
     shape = (3, 64, 2**14, 2**14)
-    copy = Transposition(
+    copy = LayoutCopy(
         source="x",
         target="y",
         shape=shape,
@@ -340,7 +340,7 @@ def test_launch_of_more_than_two_gigabytes() -> None:
     (artifact,) = shared_builder().build_all([(stage.key, NO_FUNCTIONS)])
     # 2 channels at once, which lie half a GiB apart.
     assert described_stage(device, artifact, stage).shape.grid == (3 * 32 * 2**28 // 64, 1, 1)
-    question = replace(copy.question, rows=64)
-    assert load_cached(device, artifact, LayoutCopyShim).shim.describe(question) == (
+    request = replace(copy.request, rows=64)
+    assert load_cached(device, artifact, LayoutCopyShim).shim.describe(request) == (
         "a tile spans more than 2^31 bytes or has a negative stride"
     )

@@ -22,7 +22,7 @@ from cklang.families.gemm.problem import ComputedMatrix, Problem
 from cklang.fusion.plan import Plan
 from cklang.ir.nodes import Function
 from cklang.runtime.ir_text import op_from_ir
-from cklang.selection.rules import objections
+from cklang.selection.rules import violations
 from cklang.testing.programs import computed_products
 from cklang.testing.strategies import Layout, arrays, extents, strided
 from tests.support.algorithms import NARROW, WIDE, narrow, pipelined
@@ -98,14 +98,14 @@ class TestProblems:
         for given_w, width, legal in ((w, 8, True), (spoiled, 8, False), (spoiled, 1, True)):
             (problem,) = dequantised.problems(x, given_w, scale)
             algorithm = replace(NARROW, vector_b=width)
-            found = objections(algorithm, problem.signature, arch("gfx942"), problem)
+            found = violations(algorithm, problem.signature, arch("gfx942"), problem)
             assert ("vector-b" not in {each.rule for each in found}) == legal
 
     @pytest.mark.usefixtures("emulator")
     def test_loads_straight_into_lds_are_refused_by_name(self) -> None:
         (problem,) = dequantised.problems(*weights(64, 64, 64))
         wanted = pipelined(NARROW, Pipeline.COMP_ASYNC)
-        found = {r.rule: str(r) for r in objections(wanted, problem.signature, arch("gfx950"))}
+        found = {r.rule: str(r) for r in violations(wanted, problem.signature, arch("gfx950"))}
         assert "straight into LDS" in found["computed"]
         with pytest.raises(CkUnsupportedError) as caught:
             dequantised.using(wanted)(*weights(64, 64, 64), device="emu:gfx950")

@@ -277,9 +277,9 @@ def test_rules_of_algorithms() -> None:
 def test_vectors_lie_along_aligned_rows(x: Array, vector: int, words: str) -> None:
     problem = only(RowwiseProblem, sums.problems(x))
     algorithm = ck.RowwiseAlgorithm(threads=16, vector=vector)
-    objections = list(RULES.rejections(algorithm, problem.signature, arch("gfx942"), problem))
-    assert [rejection.rule for rejection in objections] == ["row-contiguous"] * bool(words)
-    assert words in "".join(map(str, objections))
+    violations = list(RULES.rejections(algorithm, problem.signature, arch("gfx942"), problem))
+    assert [rejection.rule for rejection in violations] == ["row-contiguous"] * bool(words)
+    assert words in "".join(map(str, violations))
 
 
 @pytest.mark.parametrize("spec", all_archs(), ids=lambda spec: spec.name)

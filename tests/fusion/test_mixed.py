@@ -50,7 +50,7 @@ PROJECTED = "q = (x @ w).to(ck.f16)"
             ["conv", "attention"],
         ),
         (
-            f"{PROJECTED}; o = ck.attention(q, q, x).to(ck.f16); return ck.conv(o, window) + bias",
+            f"{PROJECTED}; return ck.conv(ck.attention(q, q, x).to(ck.f16), window, padding=1)",
             ["gemm", "attention", "conv"],
         ),
         # What follows an attention is computed in its kernel, also beside a product.

@@ -19,7 +19,7 @@ from cklang.emulator.isa.schema import load
 from cklang.errors import CkError
 from cklang.families.gemm.pipelines import PIPELINES
 from cklang.selection.registry import Registry
-from cklang.selection.rules import objections
+from cklang.selection.rules import violations
 from cklang.selection.select import select
 from cklang.selection.space import pattern
 from cklang.toolchain.compilers import find_ck_tree, find_toolchain
@@ -130,8 +130,8 @@ def test_a_gpu_is_added_by_a_file(tmp_path: Path) -> None:
         assert all_archs()[-1] is spec
         assert list(check_by_reading(spec, find_ck_tree())) == []
         wide = replace(BASE, warps=(2, 4, 1), warp_tile=(16, 16, 16))
-        assert "warps" not in {r.rule for r in objections(wide, signature(), spec)}
-        assert "warp-tile" in {r.rule for r in objections(BASE, signature(), spec)}
+        assert "warps" not in {r.rule for r in violations(wide, signature(), spec)}
+        assert "warp-tile" in {r.rule for r in violations(BASE, signature(), spec)}
         some = pattern(tile=(64, 64, 32), warps=(4, 2, 1))
         assert Registry("mine").declare(signature(), RELU, "gfx1200", some) > 0
         chosen = select(shape(64, 64, 64), registry=Registry("none"), arch="gfx1200")

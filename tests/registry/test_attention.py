@@ -30,7 +30,7 @@ from cklang.families.combine.key import combine_key
 from cklang.families.reduce.key import reduce_key
 from cklang.fusion.functions import NO_FUNCTIONS
 from cklang.selection.registry import Registry
-from cklang.selection.rules import objections
+from cklang.selection.rules import violations
 from cklang.selection.space import attention_pattern, enumerate_legal
 from cklang.types import DType, f16, f32
 from tests.support.algorithms import BASE
@@ -114,7 +114,7 @@ def test_wildcards_expand_to_all_legal_kernels() -> None:
     assert new == len(listed) == len(set(listed)) > 100
     assert [key.algorithm for key in attention_keys(made)] == listed
     for algorithm in listed[::40]:
-        assert next(objections(algorithm, PLAIN, arch("gfx942")), None) is None
+        assert next(violations(algorithm, PLAIN, arch("gfx942")), None) is None
     assert {a.pipeline.value for a in listed} == {"qr", "qr_async", "qs"}
     assert not all(a.pad_k for a in listed)
     assert not all(a.pad_q for a in listed), "of those that are not asynchronous"
@@ -411,5 +411,5 @@ def test_an_algorithm_of_ones_own() -> None:
     text = plain.using(algorithm).explain(*arrays(), device="emu:gfx942")
     assert "you named it, and no rule objects" in text
     assert ", qs, " in text
-    with pytest.raises(CkError, match="an op with an attention"):
+    with pytest.raises(CkError, match="for an attention"):
         plain.using(BASE).explain(*arrays(), device="emu:gfx942")

@@ -24,7 +24,7 @@ from cklang.families.combine.key import combine_key
 from cklang.fusion.functions import NO_FUNCTIONS
 from cklang.keys import AnyKey
 from cklang.selection.registry import Registry
-from cklang.selection.rules import objections
+from cklang.selection.rules import violations
 from cklang.selection.space import attention_pattern
 from cklang.toolchain import compilers
 from cklang.types import bf16, f16, f32
@@ -100,7 +100,7 @@ def test_profiles_are_sets_of_legal_kernels(name: str, gpu: str) -> None:
     assert made.declare_profile(name, gpu, heads=[128]) == 0
     chosen = attention_keys(made)
     for each in chosen[::7]:
-        assert next(objections(each.algorithm, each.signature, arch(gpu)), None) is None
+        assert next(violations(each.algorithm, each.signature, arch(gpu)), None) is None
     dtypes = {each.signature.dtype.family for each in chosen}
     assert dtypes == WITH[name] - ({"fp8"} if gpu == "gfx90a" else set())
     assert {each.key.arch for each in made} == {gpu}

@@ -21,7 +21,7 @@ from cklang.families.attention.key import (
 from cklang.families.attention.problem import AttentionCase
 from cklang.families.attention_backward.key import AttentionGradAlgorithm, AttentionGradSignature
 from cklang.selection.diagnose import advise, fix
-from cklang.selection.rules import objections
+from cklang.selection.rules import violations
 from cklang.selection.space import attention_pattern, enumerate_legal
 from cklang.types import DType, bf16, f16, f32, fp8, fp8_fnuz, i8
 from tests.support.algorithms import ATTENTION, V3
@@ -80,7 +80,7 @@ def rejected(
     problem: Any = None,
 ) -> set[str]:
     default = grad_signature() if isinstance(algorithm, AttentionGradAlgorithm) else signature()
-    return {r.rule for r in objections(algorithm, what or default, arch(gpu), problem)}
+    return {r.rule for r in violations(algorithm, what or default, arch(gpu), problem)}
 
 
 # (changes of the algorithm, changes of the signature, GPU, the rule)
@@ -337,7 +337,7 @@ def test_a_pipeline_of_gradients_that_no_table_has_is_refused() -> None:
     spec = arch("gfx942")
     one = tuple(replace(row, pipelines=("kr_ktr_vr",)) for row in spec.attention_grad_tiles)
     few = replace(spec, attention_grad_tiles=one)
-    found = {r.rule for r in objections(GRAD, grad_signature(), few)}
+    found = {r.rule for r in violations(GRAD, grad_signature(), few)}
     assert found == {"attention-grad-pipeline", "attention-grad-tiling"}
 
 
@@ -383,7 +383,7 @@ def test_every_tiling_of_a_gpu_keeps_the_rules(spec: Any, dtype: DType) -> None:
 def test_what_a_rule_says_and_what_would_be_legal() -> None:
     bad = replace(ATTENTION, tile=(128, 64, 32, 32, 32, 32))
     found = advise(bad, signature(), "gfx942", case())
-    assert [violation.rule for violation in found] == ["attention-loops", "attention-head-size"]
+    assert [advice.rule for advice in found] == ["attention-loops", "attention-head-size"]
     said = str(found[1])
     assert "the head size of q and k is 64, must be at most 32 (a tile holds a whole head)" in said
     assert "legal: tile = 128x64x32x64x32x64" in said

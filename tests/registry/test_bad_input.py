@@ -25,7 +25,7 @@ from cklang.families.gemm.synthetic import problem
 from cklang.ops.grouped import _key, _Product
 from cklang.runtime.launch import described_stage
 from cklang.selection.registry import Registry
-from cklang.selection.rules import objections
+from cklang.selection.rules import violations
 from cklang.selection.select import Request, Selection, select
 from cklang.testing.selftest import passing, plain_key, plain_problem
 from cklang.types import bf16, f16, f32, fp8_fnuz
@@ -37,7 +37,7 @@ EMPTY = Registry("empty")
 
 def chosen(made: Problem, gpu: str = "gfx942") -> Selection[GemmKey, Problem]:
     found = select(made, registry=EMPTY, arch=gpu)
-    assert list(objections(found.key.algorithm, found.key.signature, arch(gpu), made)) == []
+    assert list(violations(found.key.algorithm, found.key.signature, arch(gpu), made)) == []
     return found
 
 
@@ -112,25 +112,25 @@ def test_a_huge_epilogue_operand_is_refused_by_rule() -> None:
 SMALL = narrow(tile=(64, 16, 32), warps=(4, 1, 1), warp_tile=DEEP)
 
 
-def objection_to(algorithm: Algorithm, made: Problem) -> list[str]:
+def violations_of(algorithm: Algorithm, made: Problem) -> list[str]:
     return [
-        f"{each.rule}: {each.objection.value}"
-        for each in objections(algorithm, made.signature, arch("gfx942"), made)
+        f"{each.rule}: {each.violation.value}"
+        for each in violations(algorithm, made.signature, arch("gfx942"), made)
     ]
 
 
 def test_a_launch_counts_its_threads_and_tiles() -> None:
     """A byte a row: 2**30 rows are 2**24 tiles of 64, and 256 threads each are one too many."""
     tall = partial(shape, a=fp8_fnuz, e=fp8_fnuz, n=1, k=1)
-    assert objection_to(SMALL, tall(m=(1 << 30) - 64)) == []
-    assert objection_to(SMALL, tall(m=1 << 30)) == [f"grid: {1 << 32}"]
+    assert violations_of(SMALL, tall(m=(1 << 30) - 64)) == []
+    assert violations_of(SMALL, tall(m=1 << 30)) == [f"grid: {1 << 32}"]
     lasting = replace(SMALL, persistent=True)
-    assert objection_to(lasting, tall(m=1 << 30)) == []
+    assert violations_of(lasting, tall(m=1 << 30)) == []
     cube = partial(shape, a=fp8_fnuz, e=fp8_fnuz, n=1 << 15, k=1 << 15)
     stream = replace(SMALL, stream_k=True, reduction=Reduction.WORKSPACE)
-    assert objection_to(stream, cube(m=1 << 15)) == []
-    assert objection_to(stream, cube(m=(1 << 16) - 1)) == [f"stream-steps: {1 << 31}"]
-    assert objection_to(SMALL, cube(m=(1 << 16) - 1)) == []
+    assert violations_of(stream, cube(m=1 << 15)) == []
+    assert violations_of(stream, cube(m=(1 << 16) - 1)) == [f"stream-steps: {1 << 31}"]
+    assert violations_of(SMALL, cube(m=(1 << 16) - 1)) == []
 
 
 def test_a_group_is_one_launch() -> None:
@@ -164,7 +164,7 @@ def test_launch_arguments_just_below_the_limits(tmp_path: Any) -> None:
     tile_m, tile_n, _ = algorithm.tile
     for m, n, k in (((1 << 29) - 1, 1, 1), (1, (1 << 29) - 1, 1), (1, 1, (1 << 30) - 1)):
         made = plain_problem(f16, m, n, k)
-        assert list(objections(algorithm, key.signature, arch("gfx942"), made)) == []
+        assert list(violations(algorithm, key.signature, arch("gfx942"), made)) == []
         grid = launch_shape(made).grid
         assert grid[0] * grid[1] * grid[2] == -(-m // tile_m) * -(-n // tile_n)
     with pytest.raises(CkError) as caught:
@@ -234,10 +234,13 @@ def test_rules_that_say_so_are_harmless(
         stream_k=data.draw(st.booleans()),
     )
     for rule in RULES.problems:
-        assert not rule.harmless(made, spec) or rule.check(made, small, spec) is None, rule.id
+        assert not rule.always_satisfied(made, spec) or rule.check(made, small, spec) is None, (
+            rule.id
+        )
 
 
 def test_common_problems_are_asked_nothing_about_grids() -> None:
     made = problem(8192, 8192, 8192)
-    harmless = {rule.id for rule in RULES.problems if rule.harmless(made, arch("gfx942"))}
-    assert harmless == {"grid", "stream-steps"}
+    gpu = arch("gfx942")
+    satisfied = {rule.id for rule in RULES.problems if rule.always_satisfied(made, gpu)}
+    assert satisfied == {"grid", "stream-steps"}

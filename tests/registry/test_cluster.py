@@ -141,7 +141,7 @@ class TestDelivery:
     """Entries on their way are whole or are refused."""
 
     @pytest.fixture
-    def parcel(self, tmp_path: Path) -> remote_cache.Parcel:
+    def parcel(self, tmp_path: Path) -> remote_cache.CacheArchive:
         def build(folder: Path) -> dict[str, object]:
             (folder / "file").write_text("content")
             return {"fact": 1}
@@ -149,7 +149,7 @@ class TestDelivery:
         entry, _ = Store(tmp_path / "there").get_or_build("kernel", {"arch": "gfx942"}, build)
         return remote_cache.send(entry)
 
-    def test_it_arrives(self, tmp_path: Path, parcel: remote_cache.Parcel) -> None:
+    def test_it_arrives(self, tmp_path: Path, parcel: remote_cache.CacheArchive) -> None:
         here = Store(tmp_path / "here")
         entry = remote_cache.receive(here, parcel)
         assert entry.file("file").read_text() == "content"
@@ -157,26 +157,28 @@ class TestDelivery:
         assert remote_cache.receive(here, parcel).folder == entry.folder
         assert here.verify() == (1, [])
 
-    def test_a_damaged_one_does_not(self, tmp_path: Path, parcel: remote_cache.Parcel) -> None:
+    def test_a_damaged_one_does_not(
+        self, tmp_path: Path, parcel: remote_cache.CacheArchive
+    ) -> None:
         here = Store(tmp_path / "here")
         spoilt = parcel.archive.replace(b"content", b"c0ntent")
-        bad = remote_cache.Parcel(kind=parcel.kind, digest=parcel.digest, archive=spoilt)
+        bad = remote_cache.CacheArchive(kind=parcel.kind, digest=parcel.digest, archive=spoilt)
         with pytest.raises(CkBuildError, match="other contents") as caught:
             remote_cache.receive(here, bad)
         assert caught.value.code == "C003"
         assert here.find(parcel.kind, parcel.digest) is None
 
     def test_one_that_says_it_is_another_does_not(
-        self, tmp_path: Path, parcel: remote_cache.Parcel
+        self, tmp_path: Path, parcel: remote_cache.CacheArchive
     ) -> None:
-        bad = remote_cache.Parcel(kind="stencil", digest="0" * 64, archive=parcel.archive)
+        bad = remote_cache.CacheArchive(kind="stencil", digest="0" * 64, archive=parcel.archive)
         with pytest.raises(CkBuildError, match="other inputs"):
             remote_cache.receive(Store(tmp_path / "here"), bad)
 
     def test_marks(self, tmp_path: Path) -> None:
-        with remote_cache.marked(Store(tmp_path)) as mark:
-            assert remote_cache.sees(mark)
-        assert not remote_cache.sees(mark)
+        with remote_cache.shared_cache_probe(Store(tmp_path)) as mark:
+            assert remote_cache.sees_probe(mark)
+        assert not remote_cache.sees_probe(mark)
 
 
 def test_nobody_at_the_address() -> None:

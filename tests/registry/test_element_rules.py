@@ -10,7 +10,7 @@ import pytest
 from cklang.arch import arch
 from cklang.families.gemm.key import Algorithm, DKind, DOperand, Layout, Pipeline, Signature
 from cklang.selection.diagnose import advise
-from cklang.selection.rules import objections
+from cklang.selection.rules import violations
 from cklang.types import DType, bf16, f16, f32, fp4, fp8, i4, i8, i32
 
 ALGORITHM = Algorithm(
@@ -37,7 +37,7 @@ def signature(a: DType, dtype_b: DType, layouts: str = "cr", **more: object) -> 
 
 
 def rules(signature: Signature, gpu: str, algorithm: Algorithm = ALGORITHM) -> set[str]:
-    return {each.rule for each in objections(algorithm, signature, arch(gpu))}
+    return {each.rule for each in violations(algorithm, signature, arch(gpu))}
 
 
 @pytest.mark.parametrize(
@@ -84,12 +84,12 @@ def test_int8_is_stored_in_powers_of_two(
     found = rules(signature(dtype, dtype), gpu, algorithm)
     assert ("int8-store" in found) is is_refused
     if is_refused:
-        (violation,) = (
+        (advice,) = (
             each
             for each in advise(algorithm, signature(dtype, dtype), gpu)
             if each.rule == "int8-store"
         )
-        assert "legal: tile = " in str(violation)
+        assert "legal: tile = " in str(advice)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from cklang.arch import arch
 from cklang.families.gemm.key import Algorithm, GemmKey
 from cklang.selection.diagnose import fix
-from cklang.selection.rules import objections
+from cklang.selection.rules import violations
 from cklang.selection.space import legal_values
 from cklang.testing import plain_key, self_test
 from cklang.types import DTYPES, DType
@@ -77,7 +77,7 @@ def legal_kernels(draw: st.DrawFn) -> Drawn:
 
 def check(drawn: Drawn) -> None:
     key, algorithm = drawn.key, drawn.algorithm
-    assert list(objections(algorithm, key.signature, arch(drawn.gpu))) == []
+    assert list(violations(algorithm, key.signature, arch(drawn.gpu))) == []
     m, n, k = algorithm.tile
     step = max(algorithm.vector_a, algorithm.vector_b, algorithm.vector_e)
     shape = (m + 3 * step, n + 5 * step, 3 * k + step)
@@ -100,7 +100,7 @@ def test_the_draw_is_legal_and_varied() -> None:
     @settings(max_examples=6, database=None)
     @given(legal_kernels())
     def draw(drawn: Drawn) -> None:
-        assert list(objections(drawn.algorithm, drawn.key.signature, arch(drawn.gpu))) == []
+        assert list(violations(drawn.algorithm, drawn.key.signature, arch(drawn.gpu))) == []
         seen.append(drawn)
 
     draw()

@@ -18,7 +18,7 @@ from cklang.families.gemm.rules import RULES
 from cklang.families.gemm.rules.algorithm import access_pattern, matches
 from cklang.families.gemm.rules.resources import shuffled_bytes, staged_bytes
 from cklang.selection.diagnose import advise, fix
-from cklang.selection.rules import objections
+from cklang.selection.rules import violations
 from cklang.selection.space import enumerate_legal, legal_values, pattern
 from cklang.types import bf16, f16, f32
 from tests.support.algorithms import BASE, narrow
@@ -30,7 +30,7 @@ F16 = signature()
 
 
 def rejected(algorithm: Algorithm, gpu: str = "gfx942", dtype: Any = f16, **how: Any) -> set[str]:
-    return {r.rule for r in objections(algorithm, signature(dtype, **how), arch(gpu))}
+    return {r.rule for r in violations(algorithm, signature(dtype, **how), arch(gpu))}
 
 
 def test_the_base_is_legal_everywhere() -> None:
@@ -162,11 +162,11 @@ def test_advise_returns_all_violations_with_legal_values() -> None:
     assert nearest["vector_a"][0] in (1, 2, 8)
     assert dict(found["combination"].nearest)["scheduler"] == (Scheduler.INTRAWAVE,)
     assert "legal: scheduler = intrawave" in str(found["combination"])
-    for violation in found.values():
-        for name, values in violation.nearest:
+    for advice in found.values():
+        for name, values in advice.nearest:
             for value in values:
                 changed = replace(bad, **{name: value})
-                assert violation.rule not in rejected(changed)
+                assert advice.rule not in rejected(changed)
 
 
 def test_advise_asks_the_problem_too() -> None:
@@ -222,7 +222,7 @@ def test_whatever_is_asked_fix_finds_a_legal_neighbour(
     )
     problem = shape(100, 100, k)
     proposal = fix(asked, F16, "gfx942", problem)
-    assert list(objections(proposal.algorithm, F16, MI300X, problem)) == []
+    assert list(violations(proposal.algorithm, F16, MI300X, problem)) == []
     rebuilt = replace(asked, **{c.field: c.after for c in proposal.changes})
     assert rebuilt == proposal.algorithm
 
@@ -249,7 +249,7 @@ def brute_force(gpu: str, made: Any) -> set[Algorithm]:
             algorithm = Algorithm(
                 **dict(zip(names, chosen, strict=True)), vector_a=a, vector_b=b, vector_e=e
             )
-            if not list(objections(algorithm, made, spec)):
+            if not list(violations(algorithm, made, spec)):
                 found.add(algorithm)
     return found
 
@@ -278,7 +278,7 @@ def test_enumeration_is_lazy_and_canonical() -> None:
 def test_what_is_enumerated_is_legal(gpu: str, dtype: Any, layouts: str, place: int) -> None:
     made = signature(dtype, layouts, d=((f16, DKind.ROW), (f32, DKind.STRIDED)))
     for algorithm in islice(enumerate_legal(made, gpu), place, place + 3):
-        assert list(objections(algorithm, made, arch(gpu))) == []
+        assert list(violations(algorithm, made, arch(gpu))) == []
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from cklang.families.gemm.key import GemmKey
 from cklang.families.gemm.problem import Problem
 from cklang.selection.pool import Pool
 from cklang.selection.registry import Registry
-from cklang.selection.rules import objections
+from cklang.selection.rules import violations
 from cklang.selection.select import Request, find, select
 from cklang.selection.space import enumerate_legal, pattern
 from cklang.tune.on_device import Costs
@@ -276,7 +276,7 @@ def test_selection_is_total_legal_and_deterministic(
     asked = shape(m, n, k, layouts=layouts, strides=strides, alignment=alignment)
     first = select(asked, registry=EMPTY, arch=gpu, strategy=strategy)
     algorithm, made = first.key.algorithm, first.key.signature
-    assert list(objections(algorithm, made, arch(gpu), asked)) == []
+    assert list(violations(algorithm, made, arch(gpu), asked)) == []
     fresh = Registry("another")
     assert select(asked, registry=fresh, arch=gpu, strategy=strategy).key == first.key
 
@@ -299,7 +299,7 @@ def test_the_pool_agrees_with_the_rules(m: int, n: int, k: int) -> None:
     keys = many(40)
     legal = Pool(keys, MI300X, "a test").legal(asked)
     for position, made in enumerate(keys):
-        found = next(objections(made.algorithm, made.signature, MI300X, asked), None)
+        found = next(violations(made.algorithm, made.signature, MI300X, asked), None)
         assert bool(legal[position]) == (found is None)
 
 

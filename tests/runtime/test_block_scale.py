@@ -18,7 +18,7 @@ from cklang.families.gemm.key import GemmKey, Layout, ProductKind, Scale
 from cklang.families.gemm.lower import is_mx
 from cklang.families.gemm.problem import Problem
 from cklang.selection.candidates import candidates
-from cklang.selection.rules import objections
+from cklang.selection.rules import violations
 from cklang.tune.task import tasks_of
 from tests.support.algorithms import EIGHT_BITS
 
@@ -149,19 +149,19 @@ def test_rules() -> None:
     signature = problem(exponents, *given).signature
     spec = arch("gfx950")
     mx = replace(EIGHT_BITS, tile=(64, 64, 128), warp_tile=(16, 16, 128), vector_e=4)
-    assert not list(objections(mx, signature, spec))
+    assert not list(violations(mx, signature, spec))
     for change, rule in (
         ({"transpose_c": True}, "scale-mx"),
         ({"pipeline": "mem"}, "generated"),
         ({"warp_tile": (16, 16, 32)}, "scale-k"),
     ):
-        ids = {each.rule for each in objections(replace(mx, **change), signature, spec)}
+        ids = {each.rule for each in violations(replace(mx, **change), signature, spec)}
         assert rule in ids
     other = replace(signature, layout_a=Layout.COL)
-    assert "scale-mx" in {each.rule for each in objections(mx, other, spec)}
+    assert "scale-mx" in {each.rule for each in violations(mx, other, spec)}
     # Scales of another block are applied to sums, whatever the instruction.
     wide = replace(signature, scale_a=Scale(dtype=ck.f32, block=(1, 128)), scale_b=None)
-    assert not list(objections(mx, wide, spec))
+    assert not list(violations(mx, wide, spec))
     assert not is_mx(wide, mx)
 
 
@@ -181,5 +181,5 @@ def test_a_scale_that_is_too_large_to_address_is_refused() -> None:
     assert found.scale_a is not None
     chosen = candidates(found.signature, "gfx950")[-1]
     far = replace(found, scale_a=replace(found.scale_a, span=1 << 30))
-    ids = {each.rule for each in objections(chosen, far.signature, arch("gfx950"), far)}
+    ids = {each.rule for each in violations(chosen, far.signature, arch("gfx950"), far)}
     assert ids == {"operand-size"}

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cklang import emulator
-from cklang.families.conv.host import ConvQuestion
+from cklang.families.conv.host import ConvRequest
 from cklang.families.conv.problem import ConvProblem, conv_problem
 from cklang.families.gemm.cost.model import estimate
 from cklang.families.gemm.key import (
@@ -199,11 +199,11 @@ def test_groups_of_a_depthwise_convolution_share_a_tile(covered: Covered) -> Non
     check(made, DEPTHWISE)
     check(made, replace(DEPTHWISE, g=48, stride=(1, 1), dilation=(2, 1), size=(12, 9)))
     covered("conv, depthwise", "f16", "gfx942")
-    refused = made.face.describe(question(made, replace(DEPTHWISE, g=24)))
+    refused = made.face.describe(request(made, replace(DEPTHWISE, g=24)))
     assert refused == ("the groups are not a multiple of those that the kernel merges in a tile")
 
 
-def question(made: Kernel, conv: Conv) -> ConvQuestion:
+def request(made: Kernel, conv: Conv) -> ConvRequest:
     a, b = operands(conv, made.key.signature.kind)
     shapes = {ProductKind.CONV: conv.y_shape, ProductKind.CONV_GRAD_INPUT: conv.x_shape}
     e = np.empty(shapes.get(made.key.signature.kind, conv.w_shape), np.float16)
@@ -240,7 +240,7 @@ def test_batches_and_images_in_pieces(most_bytes: int, bands: int) -> None:
     )
     made = kernel(ProductKind.CONV, 2)
     whole_launch, launch = (
-        made.face.describe(replace(question(made, conv), most_bytes=most))
+        made.face.describe(replace(request(made, conv), most_bytes=most))
         for most in (1 << 31, most_bytes)
     )
     assert not isinstance(whole_launch, str)
@@ -262,7 +262,7 @@ def test_batches_beyond_two_gigabytes_are_cut_in_pieces() -> None:
     address, pixel, size = 1 << 40, 192, (2048, 1024)
     row, image = size[1] * pixel, size[0] * size[1] * pixel
     asked = replace(
-        question(made, Conv(n=1, g=2, k=8, c=96, size=(1, 1), window=(1, 1))),
+        request(made, Conv(n=1, g=2, k=8, c=96, size=(1, 1), window=(1, 1))),
         in_=(1, *size),
         out=(1, *size),
         a=address,
@@ -290,7 +290,7 @@ def test_an_image_beyond_two_gigabytes_is_cut_in_bands() -> None:
     address, side = 1 << 40, 1 << 15
     strides = (0, 0, 4 * side, 4, 0, 1)
     asked = replace(
-        question(made, Conv(n=1, g=1, k=4, c=4, size=(1, 1), window=(1, 1))),
+        request(made, Conv(n=1, g=1, k=4, c=4, size=(1, 1), window=(1, 1))),
         in_=(1, side, side),
         out=(1, side, side),
         a=address,

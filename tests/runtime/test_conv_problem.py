@@ -21,7 +21,7 @@ from cklang.fusion.functions import Functions
 from cklang.ir.parser import parse_function
 from cklang.selection.candidates import candidates
 from cklang.selection.diagnose import advise
-from cklang.selection.rules import objections
+from cklang.selection.rules import violations
 from tests.support.algorithms import NARROW, WIDE
 from tests.support.typed import only
 
@@ -31,7 +31,7 @@ DIRECTIONS = ("conv", "conv_grad_input", "conv_grad_weight")
 def refusing(problem: ConvProblem, algorithm: Algorithm, gpu: str = "gfx942") -> set[str]:
     from cklang.arch import arch
 
-    found = objections(algorithm, problem.signature, arch(gpu), problem)
+    found = violations(algorithm, problem.signature, arch(gpu), problem)
     return {rejection.rule for rejection in found}
 
 
@@ -287,8 +287,8 @@ def test_tiles_of_upstreams_default_set(
 def test_refusal_says_what_would_be_legal() -> None:
     problem = conv_problem((2, 14, 14, 64), (64, 3, 3, 64))
     pointwise = replace(WIDE, special=ConvSpecial.POINTWISE)
-    (violation,) = advise(pointwise, problem.signature, "gfx942", problem)
-    assert "special is pointwise, must be one of default" in str(violation)
+    (advice,) = advise(pointwise, problem.signature, "gfx942", problem)
+    assert "special is pointwise, must be one of default" in str(advice)
 
 
 def test_tensors_beyond_two_gigabytes() -> None:

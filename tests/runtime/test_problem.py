@@ -20,7 +20,7 @@ from cklang.families.gemm.rules import RULES
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.plan import FusedGemm, Read, View
 from cklang.ir.nodes import Function, Value
-from cklang.selection.rules import objections
+from cklang.selection.rules import violations
 from cklang.selection.select import select
 from cklang.types import DType, TensorType, dims, f16, f32
 from tests.support.algorithms import BASE
@@ -197,13 +197,13 @@ def test_an_empty_sum_is_a_problem_with_k_0() -> None:
 
 def rejected(made: Problem, **changes: Any) -> set[str]:
     changed = replace(BASE, **changes)
-    return {found.rule for found in objections(changed, made.signature, MI300X, made)}
+    return {found.rule for found in violations(changed, made.signature, MI300X, made)}
 
 
 WHOLE = (half(128, 64), half(256, 64))
 
 
-def test_a_regular_problem_has_no_objection() -> None:
+def test_a_regular_problem_has_no_violation() -> None:
     assert rejected(problem(*WHOLE)) == set()
 
 

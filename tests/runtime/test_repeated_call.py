@@ -167,7 +167,7 @@ def test_a_call_of_several_kernels_counts_them_all(
     with plan.ready([*(each.ctypes.data for each in arrays), result.ctypes.data]) as launch:
         before = launch()
         plan.device.synchronize()
-        last = plan.device.effort()
+        last = plan.device.counters()
     assert before is not None
     assert last is not None
     assert record.instructions == (before + last).instructions > last.instructions
@@ -235,7 +235,7 @@ try:
     plan.run([*(each.ctypes.data for each in arrays[:3]), 4096, result.ctypes.data], None)
 except ck.CkError as problem:
     print(problem)
-print("idle", plan.device.scratch.take(plan._block))
+print("idle", plan.device.scratch.acquire(plan._block))
 """
 
 
@@ -250,14 +250,14 @@ def test_a_fault_is_told_of_a_call_with_intermediate_results() -> None:
 def test_a_copy_of_a_device_has_no_idle_memory() -> None:
     scratch = Scratch(limit=100)
     scratch.keep([40], [1])
-    assert copy.deepcopy(scratch).take([40]) == [None]
-    assert scratch.take([40]) == [1]
+    assert copy.deepcopy(scratch).acquire([40]) == [None]
+    assert scratch.acquire([40]) == [1]
 
 
 def test_idle_memory_has_a_limit() -> None:
     scratch = Scratch(limit=100)
-    assert scratch.take([40]) == [None]
+    assert scratch.acquire([40]) == [None]
     assert scratch.keep([40, 40, 40], [1, 2, 3]) == [3]
     assert scratch.keep([20], [4]) == []
-    assert scratch.take([40, 20, 40, 40]) == [2, 4, 1, None]
+    assert scratch.acquire([40, 20, 40, 40]) == [2, 4, 1, None]
     assert scratch.keep([100], [5]) == []

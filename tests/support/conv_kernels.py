@@ -13,7 +13,7 @@ import numpy as np
 
 from cklang.build.builder import shared_builder
 from cklang.device.device import Device, Function, open_device
-from cklang.families.conv.host import Axes, ConvQuestion, ConvShim
+from cklang.families.conv.host import Axes, ConvRequest, ConvShim
 from cklang.families.gemm.key import (
     Algorithm,
     DKind,
@@ -125,7 +125,7 @@ class Kernel:
     function: Function
     face: ConvShim
 
-    def ask(self, conv: Conv, arrays: tuple[np.ndarray, ...], **more: Any) -> ConvQuestion:
+    def ask(self, conv: Conv, arrays: tuple[np.ndarray, ...], **more: Any) -> ConvRequest:
         """The question for arrays A, B, E and each D, whose strides they have."""
         a, b, e, *ds = arrays
         kind = self.key.signature.kind
@@ -136,7 +136,7 @@ class Kernel:
         }[kind]
         x, w, y = tensors
         weight = kind is ProductKind.CONV_GRAD_WEIGHT
-        question = ConvQuestion(
+        question = ConvRequest(
             n=conv.n,
             g=conv.g,
             k=conv.k,

@@ -40,7 +40,7 @@ from cklang.ir.parser import parse_function
 from cklang.keys import AnyKey
 from cklang.lowering.source import KernelSource
 from cklang.selection.diagnose import fix
-from cklang.selection.rules import objections
+from cklang.selection.rules import violations
 from cklang.selection.space import attention_pattern, enumerate_legal, legal_values
 from cklang.types import DTYPES, DType, Kind, bf16, e8m0, f16, f32, fp4, i4, i8, i32
 from tests.support.attention_harness import build, filled_source
@@ -265,7 +265,7 @@ DRAWS: Mapping[str, Callable[[Random], AnyKey]] = {
 def objected(key: AnyKey) -> list[str]:
     """Return what rules say of a kernel; helpers have no rules."""
     spec = next(spec for spec in all_archs() if spec.name == key.arch)
-    return [str(each) for each in objections(key.algorithm, key.signature, spec)]
+    return [str(each) for each in violations(key.algorithm, key.signature, spec)]
 
 
 # --- machine code

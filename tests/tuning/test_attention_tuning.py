@@ -140,7 +140,7 @@ def test_a_session_measures_and_a_call_takes_the_best(tmp_path: Path) -> None:
     assert found.best.counters["error_ratio"] <= 1
     assert found.favourite == key
     with Database(path) as database:
-        (again,) = database.measurements(found.question)
+        (again,) = database.measurements(found.query)
         assert again.key == key
     chosen = ck.select(found.problem, registry=mine, arch=ARCH, strategy=ck.Tuned(path))
     assert "the best of 1 measured kernels in the database" in chosen.reason

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from cklang.errors import CkValueError
 from cklang.families.gemm.key import GemmKey
-from cklang.tune.database import Database, Measurement, Question, Status
+from cklang.tune.database import Database, Measurement, QueryKey, Status
 from tests.support.algorithms import WIDE
 from tests.support.gemm_keys import OPEN
 
-QUESTION = Question(problem='{"m":7}', arch="gfx942", toolchain="abc", device="gfx942/304")
+QUESTION = QueryKey(problem='{"m":7}', arch="gfx942", toolchain="abc", device="gfx942/304")
 
 
 def measured(

@@ -393,7 +393,7 @@ def test_what_taps_read_again_is_moved_once(direction: str, stride: int) -> None
 
 def test_a_convolution_of_single_elements_is_a_product() -> None:
     problem = conv_problem([4, 9, 9, 64], [96, 1, 1, 64], alignment=16)
-    assert problem.distinct == (1.0, 1.0)
+    assert problem.unique_fraction == (1.0, 1.0)
     shape = GemmShape(m=problem.m, n=problem.n, k=problem.k)
     made = [estimate(_conv_key(problem), each) for each in (problem, shape)]
     assert made[0] == made[1]

@@ -28,8 +28,8 @@ from cklang.families.attention.ranking import attention_times, shape_of
 from cklang.families.attention.rules import RULES
 from cklang.families.attention.space import GRID
 from cklang.families.attention.split_kv import (
-    WORTH,
-    few_enough,
+    MIN_SPLIT_GAIN,
+    clamp_splits,
     split_counts,
     splits_without_model,
 )
@@ -80,7 +80,7 @@ class Attention(Family[AttentionSignature, AttentionAlgorithm, AttentionCase]):
     makers = MAKERS
     rules: RuleSet = RULES
     grid = GRID
-    gain: ClassVar[float] = WORTH
+    gain: ClassVar[float] = MIN_SPLIT_GAIN
 
     def candidates(
         self, signature: AttentionSignature, spec: ArchSpec, preset: str
@@ -113,7 +113,7 @@ class Attention(Family[AttentionSignature, AttentionAlgorithm, AttentionCase]):
     def clamped(self, problem: AttentionCase, algorithm: AttentionAlgorithm) -> AttentionCase:
         """Return the problem with no more splits than there are tiles of keys."""
         splits = problem.problem.splits
-        count = few_enough(splits, problem, algorithm)
+        count = clamp_splits(splits, problem, algorithm)
         return problem if count == splits else problem.in_splits(count)
 
     def unmodelled(

@@ -27,7 +27,7 @@ from cklang.families.bounds import (
     narrow_access,
     one_of,
 )
-from cklang.families.rule import Objection, RuleSet
+from cklang.families.rule import RuleSet, Violation
 from cklang.types import DType
 from cklang.widths import BUFFER_BYTES, DWORD_BYTES, I32_MAX
 
@@ -59,20 +59,20 @@ def rows_of(spec: ArchSpec, dtype: DType) -> Iterator[AttentionTile]:
 
 
 @_rule("attention-encoding", "a GPU has one encoding of 8-bit floats, or none", reads=())
-def _encoding(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
+def _encoding(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     return encoded_for(spec, {"q, k and v": s.dtype, "o": s.dtype_o})
 
 
 @_rule(
     "attention-dtype", "a GPU's attention multiplies the types that it has tilings for", reads=()
 )
-def _dtype(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
+def _dtype(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     if any(rows_of(spec, s.dtype)):
         return None
     known = dict.fromkeys(name for row in spec.attention_tiles for name in row.dtypes)
     what = f"the element type of q, k and v on {spec.name}"
     bound = f"one of {', '.join(known)}" if known else "none: the pinned tree has no kernel for it"
-    return Objection(what=what, value=s.dtype.name, bound=bound)
+    return Violation(what=what, value=s.dtype.name, bound=bound)
 
 
 @_rule(
@@ -80,12 +80,12 @@ def _dtype(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Obje
     "CK Tile's pipelines do not all work for every GPU and element type",
     reads=("pipeline",),
 )
-def _pipeline(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
+def _pipeline(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     known = dict.fromkeys(name for row in rows_of(spec, s.dtype) for name in row.pipelines)
     if not known or a.pipeline.value in known:
         return None
     what = f"the pipeline for {s.dtype} on {spec.name}"
-    return Objection(what=what, value=a.pipeline.value, bound=f"one of {', '.join(known)}")
+    return Violation(what=what, value=a.pipeline.value, bound=f"one of {', '.join(known)}")
 
 
 @_rule(
@@ -93,34 +93,34 @@ def _pipeline(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> O
     "some pipelines do not work in every tiling that the GPU's table has",
     reads=("pipeline", "tile", "warps", "warp_tile"),
 )
-def _tiling(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
+def _tiling(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     for row in rows_of(spec, s.dtype):
         same = (row.tile, (row.warps, 1, 1), row.warp_tile) == (a.tile, a.warps, a.warp_tile)
         if same and a.pipeline.value not in row.pipelines:
             what = f"the pipeline in tiles of {by_extents(a.tile)}"
             bound = f"one of {', '.join(row.pipelines)}"
-            return Objection(what=what, value=a.pipeline.value, bound=bound)
+            return Violation(what=what, value=a.pipeline.value, bound=bound)
     return None
 
 
 @_rule(
     "attention-instruction", "the GPU has a fixed set of matrix instructions", reads=("warp_tile",)
 )
-def _instruction(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
+def _instruction(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     name = s.dtype.family
     legal = spec.tiles(name, name, "f32")
     return one_of(f"the warp tile for {name} on {spec.name}", a.warp_tile, legal)
 
 
 @_rule("attention-warps", "the warps of a block share out its queries", reads=("warps",))
-def _warps(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
+def _warps(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     if a.warps[1:] == (1, 1):
         return None
-    return Objection(what="the warps", value=by_extents(a.warps), bound=f"{a.warps[0]}x1x1")
+    return Violation(what="the warps", value=by_extents(a.warps), bound=f"{a.warps[0]}x1x1")
 
 
 @_rule("attention-threads", "a workgroup has a limited number of threads", reads=("warps",))
-def _threads(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
+def _threads(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     threads = math.prod(a.warps) * spec.wave_size
     return at_most("threads of a workgroup", threads, spec.max_threads_per_block)
 
@@ -129,17 +129,17 @@ _DIVIDES = ("tile", "warps", "warp_tile")
 
 
 @_rule("attention-tile-q", "the queries of a tile are whole warp tiles", reads=_DIVIDES)
-def _tile_q(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
+def _tile_q(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     return multiple("the queries of a tile", a.tile[0], a.warps[0] * a.warp_tile[0])
 
 
 @_rule("attention-tile-k", "the keys of a tile are whole warp tiles", reads=_DIVIDES)
-def _tile_k(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
+def _tile_k(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     return multiple("the keys of a tile", a.tile[1], a.warps[1] * a.warp_tile[1])
 
 
 @_rule("attention-tile-v", "the head of v in a tile is whole warp tiles", reads=_DIVIDES)
-def _tile_v(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
+def _tile_v(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     return multiple("the head size of v in a tile", a.tile[3], a.warps[1] * a.warp_tile[1])
 
 
@@ -148,7 +148,7 @@ def _tile_v(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Obj
     "a tile's head is whole steps, and a step whole warp tiles",
     reads=("tile", "warp_tile"),
 )
-def _step_d(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
+def _step_d(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     found = multiple("the head size of a tile", a.tile[5], a.tile[2])
     return found or multiple("the step along the head", a.tile[2], a.warp_tile[2])
 
@@ -158,22 +158,22 @@ def _step_d(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Obj
     "a tile's keys are whole steps of the second product, and a step whole warp tiles",
     reads=("tile", "warp_tile"),
 )
-def _step_k(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
+def _step_k(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     found = multiple("the keys of a tile", a.tile[1], a.tile[4])
     return found or multiple("the step along the keys", a.tile[4], a.warp_tile[2])
 
 
 @_rule("attention-loops", "a pipeline loads some steps ahead", reads=("tile", "pipeline"))
-def _loops(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
+def _loops(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     steps, least = a.tile[5] // a.tile[2], PIPELINE_FACTS[a.pipeline].least_steps
     if steps >= least:
         return None
     what = f"the steps along the head in {a.pipeline.value}"
-    return Objection(what=what, value=str(steps), bound=f"{least} or more")
+    return Violation(what=what, value=str(steps), bound=f"{least} or more")
 
 
 @_rule("attention-head-limit", "no pipeline holds a longer head", reads=("tile",))
-def _head_limit(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
+def _head_limit(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     found = at_most("the head size of a tile", a.tile[5], MOST_HEAD)
     return found or at_most("the head size of v in a tile", a.tile[3], MOST_HEAD)
 
@@ -198,13 +198,13 @@ _QUERIES = (64, 128, 192, 256)
     "asynchronous one with 128 queries too",
     reads=("tile", "pipeline"),
 )
-def _tile_128(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
+def _tile_128(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     if not _is_ruled(a, s, spec) or _heads(a) != _SQUARE:
         return None
     if a.tile[1] != _SQUARE[1]:
-        return Objection(what="the keys of a tile", value=str(a.tile[1]), bound="128")
+        return Violation(what="the keys of a tile", value=str(a.tile[1]), bound="128")
     if PIPELINE_FACTS[a.pipeline].buffers and a.tile[0] != _SQUARE[0]:
-        return Objection(what="the queries of a tile", value=str(a.tile[0]), bound="128")
+        return Violation(what="the queries of a tile", value=str(a.tile[0]), bound="128")
     return None
 
 
@@ -213,11 +213,11 @@ def _tile_128(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> O
     "CK Tile's generator makes kernels of other head sizes for CDNA with whole 64 queries",
     reads=("tile", "pipeline"),
 )
-def _tile_rows(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
+def _tile_rows(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     if not _is_ruled(a, s, spec) or _heads(a) == _SQUARE or a.tile[0] in _QUERIES:
         return None
     bound = f"one of {', '.join(map(str, _QUERIES))}"
-    return Objection(what="the queries of a tile", value=str(a.tile[0]), bound=bound)
+    return Violation(what="the queries of a tile", value=str(a.tile[0]), bound=bound)
 
 
 @_rule(
@@ -226,11 +226,11 @@ def _tile_rows(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> 
     "asynchronous one",
     reads=("tile", "pipeline"),
 )
-def _step_128(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
+def _step_128(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     far = a.tile[2] == 64 and not PIPELINE_FACTS[a.pipeline].buffers
     if not (far and _is_ruled(a, s, spec) and _heads(a) == _SQUARE):
         return None
-    return Objection(what="the step along the head", value="64", bound="another than 64")
+    return Violation(what="the step along the head", value="64", bound="another than 64")
 
 
 @_rule(
@@ -238,7 +238,7 @@ def _step_128(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> O
     "where a head is 256 wide, qr schedules its matrix instructions by eights",
     reads=("tile", "warps", "warp_tile", "pipeline"),
 )
-def _schedule(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
+def _schedule(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     if a.pipeline is not AttentionPipeline.QR or a.tile[5] != _WIDE:
         return None
     if spec.has_wmma:
@@ -254,7 +254,7 @@ def _schedule(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> O
     "what a pipeline stages fits its share of LDS",
     reads=("tile", "pipeline"),
 )
-def _lds(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
+def _lds(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     m0, n0, k0, n1, k1, head = a.tile
     facts, size = PIPELINE_FACTS[a.pipeline], s.dtype.bytes
     if facts.transposed:
@@ -274,7 +274,7 @@ def _lds(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Object
     "every thread has equally many loads straight into LDS, each as wide as the GPU has them",
     reads=("tile", "warps", "pipeline"),
 )
-def _async_load(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
+def _async_load(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     if not PIPELINE_FACTS[a.pipeline].buffers:
         return None
     width = spec.lds_load_bytes // s.dtype.bytes
@@ -288,10 +288,10 @@ def _async_load(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) ->
     "a pipeline may have been written for padded tensors alone",
     reads=("pipeline", "pad_q", "pad_k", "pad_d", "pad_dv"),
 )
-def _async_pads(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
+def _async_pads(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     for name in PIPELINE_FACTS[a.pipeline].padded:
         if not getattr(a, name):
-            return Objection(what=f"{name} in {a.pipeline.value}", value="false", bound="true")
+            return Violation(what=f"{name} in {a.pipeline.value}", value="false", bound="true")
     return None
 
 
@@ -300,12 +300,12 @@ def _async_pads(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) ->
     "sequences of different lengths end inside a tile",
     reads=("pad_q", "pad_k"),
 )
-def _packed_pads(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
+def _packed_pads(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     if not (s.packed or s.paged) or (a.pad_q and a.pad_k):
         return None
     name = "pad_k" if a.pad_q else "pad_q"
     what = f"{name} of {'packed sequences' if s.packed else 'keys in pages'}"
-    return Objection(what=what, value="false", bound="true")
+    return Violation(what=what, value="false", bound="true")
 
 
 @_rule(
@@ -313,23 +313,23 @@ def _packed_pads(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -
     "a workgroup's part of the keys may be empty, which a kernel that pads keys looks for",
     reads=("pad_k",),
 )
-def _split_pads(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
+def _split_pads(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     if not s.split or a.pad_k:
         return None
-    return Objection(what="pad_k where keys are split", value="false", bound="true")
+    return Violation(what="pad_k where keys are split", value="false", bound="true")
 
 
 @_rule("attention-paged", "keys in pages are looked up by a tensor view", reads=("pipeline",))
-def _paged(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
+def _paged(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     if not s.paged or PIPELINE_FACTS[a.pipeline].paged:
         return None
     legal = ", ".join(each.value for each, facts in PIPELINE_FACTS.items() if facts.paged)
     what = "the pipeline of keys in pages"
-    return Objection(what=what, value=a.pipeline.value, bound=f"one of {legal}")
+    return Violation(what=what, value=a.pipeline.value, bound=f"one of {legal}")
 
 
 @_rule("attention-vector", "an access moves a power of two of bytes, 16 at most", reads=("vector",))
-def _vector(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
+def _vector(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     return narrow_access("the vector along a head", a.vector, s.dtype)
 
 
@@ -338,11 +338,11 @@ def _vector(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Obj
     "a load straight into LDS moves a dword at least",
     reads=("vector", "pipeline"),
 )
-def _async_vector(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
+def _async_vector(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     if not PIPELINE_FACTS[a.pipeline].buffers or a.vector * s.dtype.bytes >= DWORD_BYTES:
         return None
     bound = f"{DWORD_BYTES // s.dtype.bytes} or more"
-    return Objection(what="the vector along a head", value=str(a.vector), bound=bound)
+    return Violation(what="the vector along a head", value=str(a.vector), bound=bound)
 
 
 @_problem(
@@ -350,34 +350,34 @@ def _async_vector(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) 
     "sequences with lengths of their own end inside a tile",
     reads=("pad_q", "pad_k"),
 )
-def _lengths_pad(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Objection | None:
+def _lengths_pad(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation | None:
     if "lengths_k" not in c.values or (a.pad_q and a.pad_k):
         return None
     name = "pad_k" if a.pad_q else "pad_q"
-    return Objection(what=f"{name} with lengths of keys", value="false", bound="true")
+    return Violation(what=f"{name} with lengths of keys", value="false", bound="true")
 
 
 @_problem("attention-skip", "the kernel that combines splits skips no sequence", reads=())
-def _skip(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Objection | None:
+def _skip(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation | None:
     if "min_seqlen_q" not in c.values or not c.signature.split:
         return None
-    return Objection(what="the splits with min_seqlen_q", value=str(c.problem.splits), bound="1")
+    return Violation(what="the splits with min_seqlen_q", value=str(c.problem.splits), bound="1")
 
 
 @_problem("attention-heads", "heads of q share those of k and v evenly", reads=())
-def _groups(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Objection | None:
+def _groups(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation | None:
     return multiple("the number of query heads", c.problem.heads, max(c.problem.kv_heads, 1))
 
 
 @_problem("attention-scale", "CK Tile's own scores are scaled by a number above 0", reads=())
-def _scale(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Objection | None:
+def _scale(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation | None:
     if c.signature.score is ScoreKind.FUNCTION or c.problem.scale > 0:
         return None
-    return Objection(what="the scale", value=f"{c.problem.scale:g}", bound="above 0")
+    return Violation(what="the scale", value=f"{c.problem.scale:g}", bound="above 0")
 
 
 @_problem("attention-window", "positions are counted by 32 bits", reads=())
-def _window(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Objection | None:
+def _window(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation | None:
     p = c.problem
     named = (("left", p.left), ("right", p.right), ("sink", p.sink))
     found = (at_most(f"{name} of the window", value, _MOST_LENGTH) for name, value in named)
@@ -385,7 +385,7 @@ def _window(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Objectio
 
 
 @_problem("attention-head-size", "a tile holds a whole head", reads=("tile",))
-def _head_size(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Objection | None:
+def _head_size(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation | None:
     found = at_most("the head size of q and k", c.problem.hdim_q, a.tile[5])
     return found or at_most("the head size of v", c.problem.hdim_v, a.tile[3])
 
@@ -395,13 +395,13 @@ def _head_size(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Objec
     "a kernel that does not pad heads has one head size",
     reads=("tile", "pad_d", "pad_dv"),
 )
-def _head_pad(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Objection | None:
+def _head_pad(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation | None:
     for what, size, tile, pads in (
         ("the head size of q and k", c.problem.hdim_q, a.tile[5], a.pad_d),
         ("the head size of v", c.problem.hdim_v, a.tile[3], a.pad_dv),
     ):
         if not pads and size != tile:
-            return Objection(what=what, value=str(size), bound=str(tile))
+            return Violation(what=what, value=str(size), bound=str(tile))
     return None
 
 
@@ -410,9 +410,9 @@ def _head_pad(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Object
     "a kernel that does not pad lengths takes whole tiles",
     reads=("tile", "pad_q", "pad_k"),
 )
-def _length_pad(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Objection | None:
+def _length_pad(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation | None:
     if not a.pad_k and c.problem.seqlen_k == 0:
-        return Objection(what="the number of keys", value="0", bound=f"a multiple of {a.tile[1]}")
+        return Violation(what="the number of keys", value="0", bound=f"a multiple of {a.tile[1]}")
     for what, length, tile, pads in (
         ("the number of queries", c.problem.seqlen_q, a.tile[0], a.pad_q),
         ("the number of keys", c.problem.seqlen_k, a.tile[1], a.pad_k),
@@ -428,32 +428,32 @@ def _length_pad(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Obje
     "one access moves a fixed number of elements along a head",
     reads=("vector",),
 )
-def _head_vector(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Objection | None:
+def _head_vector(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation | None:
     found = multiple("the head size of q and k", c.problem.hdim_q, a.vector)
     return found or multiple("the head size of v", c.problem.hdim_v, a.vector)
 
 
 @_problem("attention-contiguous", "the elements of a head lie side by side", reads=())
-def _contiguous(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Objection | None:
+def _contiguous(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation | None:
     for name, step in c.steps.items():
         if step != 1:
             what = f"the stride of the last axis of {name}"
-            return Objection(what=what, value=str(step), bound="1")
+            return Violation(what=what, value=str(step), bound="1")
     return None
 
 
 @_problem("attention-lists", "lengths, starts and pages lie side by side", reads=())
-def _lists(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Objection | None:
+def _lists(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation | None:
     for name, step in c.lists.items():
         if step != 1:
-            return Objection(what=f"the stride of {name}", value=str(step), bound="1")
+            return Violation(what=f"the stride of {name}", value=str(step), bound="1")
     return None
 
 
 @_problem(
     "attention-alignment", "accesses of a dword or more start at whole dwords", reads=("vector",)
 )
-def _alignment(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Objection | None:
+def _alignment(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation | None:
     for name in c.alignments:
         size = (c.signature.dtype_o if name == "o" else c.signature.dtype).bytes
         unit = min(a.vector * size, DWORD_BYTES)
@@ -467,23 +467,23 @@ def _alignment(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Objec
             if count > 1:
                 stride = getattr(tensor, f"stride_{axis}") * size
                 facts[f"the stride of {name} along {axis}, in bytes,"] = stride
-        objections = (multiple(what, value, unit) for what, value in facts.items())
-        found = next((each for each in objections if each is not None), None)
+        violations = (multiple(what, value, unit) for what, value in facts.items())
+        found = next((each for each in violations if each is not None), None)
         if found is not None:
             return found
     return None
 
 
 @_problem("attention-head-least", "a head has an element", reads=())
-def _head_least(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Objection | None:
+def _head_least(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation | None:
     for what, size in (("q and k", c.problem.hdim_q), ("v", c.problem.hdim_v)):
         if size < 1:
-            return Objection(what=f"the head size of {what}", value=str(size), bound="1 or more")
+            return Violation(what=f"the head size of {what}", value=str(size), bound="1 or more")
     return None
 
 
 @_problem("attention-span", "a head is addressed by 32 bits", reads=())
-def _span(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Objection | None:
+def _span(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation | None:
     p, s = c.problem, c.signature
     keys = p.page_size or p.seqlen_k
     for name, tensor, rows, width, size in (
@@ -494,7 +494,7 @@ def _span(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Objection 
     ):
         if rows > 1 and tensor.stride_seq < 0:
             what = f"the row stride of {name}"
-            return Objection(what=what, value=str(tensor.stride_seq), bound="0 or more")
+            return Violation(what=what, value=str(tensor.stride_seq), bound="0 or more")
         if rows:
             taken = ((rows - 1) * tensor.stride_seq + width) * size
             found = at_most(f"the bytes that a head of {name} spans", taken, BUFFER_BYTES)
@@ -504,7 +504,7 @@ def _span(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Objection 
 
 
 @_problem("attention-lengths", "rows are counted by 32 bits", reads=("tile",))
-def _lengths(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Objection | None:
+def _lengths(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation | None:
     p = c.problem
     tiles = p.batch * p.heads * math.ceil(p.seqlen_q / a.tile[0])
     return (
@@ -515,16 +515,16 @@ def _lengths(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Objecti
 
 
 @_problem("attention-result-rows", "rows of the result do not overlap", reads=())
-def _result_rows(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Objection | None:
+def _result_rows(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation | None:
     p = c.problem
     if p.seqlen_q <= 1 or p.o.stride_seq >= p.hdim_v:
         return None
     bound = f"{p.hdim_v} or more"
-    return Objection(what="the row stride of o", value=str(p.o.stride_seq), bound=bound)
+    return Violation(what="the row stride of o", value=str(p.o.stride_seq), bound=bound)
 
 
 @_problem("attention-reads", "what score and mask read is addressed by 32 bits", reads=())
-def _reads(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Objection | None:
+def _reads(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation | None:
     for name, operand in zip(c.reads, c.problem.operands, strict=True):
         pairs = zip(operand.extents, operand.strides, strict=True)
         span = sum((extent - 1) * abs(stride) for extent, stride in pairs)

@@ -9,14 +9,14 @@ from cklang.arch import ArchSpec
 from cklang.families.attention.key import AttentionAlgorithm
 from cklang.families.attention.problem import AttentionCase
 
-__all__ = ["WORTH", "few_enough", "split_counts", "splits_without_model"]
+__all__ = ["MIN_SPLIT_GAIN", "clamp_splits", "split_counts", "splits_without_model"]
 
 _KEYS_OF_A_SPLIT = 512
 """Keys that are worth a workgroup of their own, which reads Q again and leaves a part."""
 
 _MOST_SPLITS = 32
 
-WORTH = 0.9
+MIN_SPLIT_GAIN = 0.9
 """Part of the time in one that splits may take at most, for they need memory and a second kernel,
 and no time of attention was ever measured for the model."""
 
@@ -46,6 +46,6 @@ def splits_without_model(case: AttentionCase, spec: ArchSpec, algorithm: Attenti
     return max(min(spec.compute_units // tiles, _most(case)), 1)
 
 
-def few_enough(count: int, case: AttentionCase, algorithm: AttentionAlgorithm) -> int:
+def clamp_splits(count: int, case: AttentionCase, algorithm: AttentionAlgorithm) -> int:
     """Return ``count``, or the number of key tiles if that is less: no split is without keys."""
     return min(count, max(math.ceil(case.problem.seqlen_k / algorithm.tile[1]), 1))

@@ -21,7 +21,7 @@ from cklang.families.attention.pipelines import PIPELINE_FACTS
 from cklang.families.attention.problem import AttentionCase
 from cklang.families.attention.rules import RULES
 from cklang.families.bounds import at_most, by_extents, multiple, one_of
-from cklang.families.rule import Objection
+from cklang.families.rule import Violation
 from cklang.widths import ACCESS_BYTES
 
 __all__: list[str] = []
@@ -43,28 +43,28 @@ _WIDE_INSTRUCTION = (32, 32)
     "a pipeline that reads V transposed has no hook for scores",
     reads=("pipeline",),
 )
-def _scores(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
+def _scores(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     if s.score is ScoreKind.NONE or not PIPELINE_FACTS[a.pipeline].transposed:
         return None
     what = f"what {a.pipeline.value} does to scores"
-    return Objection(what=what, value=s.score.value, bound="none")
+    return Violation(what=what, value=s.score.value, bound="none")
 
 
 @_rule(
     "attention-drops", "a pipeline that reads V transposed drops no weights", reads=("pipeline",)
 )
-def _drops(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
+def _drops(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     if not (s.dropout and PIPELINE_FACTS[a.pipeline].transposed):
         return None
-    return Objection(what=f"dropout in {a.pipeline.value}", value="true", bound="false")
+    return Violation(what=f"dropout in {a.pipeline.value}", value="true", bound="false")
 
 
 @_rule("attention-lse", "v3 leaves the scale of scores out of the lse", reads=("pipeline",))
-def _lse(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
+def _lse(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     if not (s.lse or s.split) or PIPELINE_FACTS[a.pipeline].lse:
         return None
     what = f"the lse {'of splits ' if s.split else ''}in {a.pipeline.value}"
-    return Objection(what=what, value="true", bound="false")
+    return Violation(what=what, value="true", bound="false")
 
 
 @_rule(
@@ -72,7 +72,7 @@ def _lse(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Object
     "CK Tile makes pipelines that read V transposed for few head sizes",
     reads=("pipeline", "tile"),
 )
-def _heads(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
+def _heads(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     known = PIPELINE_FACTS[a.pipeline].heads
     if not known:
         return None
@@ -84,14 +84,14 @@ def _heads(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Obje
     "qr_async_trload keeps K by steps for few queries and whole for many, and mixes both between",
     reads=("pipeline", "tile"),
 )
-def _queries(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
+def _queries(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     queries = a.tile[0]
     if a.pipeline is not AttentionPipeline.QR_ASYNC_TRLOAD:
         return None
     if queries <= _FEW_QUERIES or queries >= _BUFFERED_QUERIES:
         return None
     bound = f"at most {_FEW_QUERIES}, or {_BUFFERED_QUERIES} or more"
-    return Objection(what="the queries of a tile", value=str(queries), bound=bound)
+    return Violation(what="the queries of a tile", value=str(queries), bound=bound)
 
 
 @_rule(
@@ -99,7 +99,7 @@ def _queries(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Ob
     "CK Tile's generator makes qr_async_trload of head size 128 with fewer keys than 128",
     reads=("pipeline", "tile"),
 )
-def _keys(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
+def _keys(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     square = (a.tile[5], a.tile[3]) == _SQUARE
     if a.pipeline is not AttentionPipeline.QR_ASYNC_TRLOAD or not square:
         return None
@@ -111,11 +111,11 @@ def _keys(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objec
     "loads straight into LDS whose places are exchanged by row move 16 bytes",
     reads=("pipeline", "vector"),
 )
-def _vector(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
+def _vector(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     whole = ACCESS_BYTES // s.dtype.bytes
     if not PIPELINE_FACTS[a.pipeline].transposed or a.vector == whole:
         return None
-    return Objection(what="the vector along a head", value=str(a.vector), bound=str(whole))
+    return Violation(what="the vector along a head", value=str(a.vector), bound=str(whole))
 
 
 @_rule(
@@ -123,7 +123,7 @@ def _vector(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Obj
     "each thread loads equally many 16 bytes of Q, K and V straight into LDS",
     reads=("pipeline", "tile", "warps"),
 )
-def _load(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
+def _load(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     m0, n0, k0, n1, _, head = a.tile
     facts = PIPELINE_FACTS[a.pipeline]
     if not facts.transposed:
@@ -140,7 +140,7 @@ def _load(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objec
     "what a pipeline that reads V transposed stages fits LDS",
     reads=("pipeline", "tile"),
 )
-def _lds(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
+def _lds(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     m0, n0, k0, n1, _, head = a.tile
     facts = PIPELINE_FACTS[a.pipeline]
     if not facts.transposed:
@@ -158,19 +158,19 @@ def _lds(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Object
     "v3 takes one step along the head and one along the keys of a tile",
     reads=("pipeline", "tile"),
 )
-def _one_step(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
+def _one_step(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     _, n0, k0, _, k1, head = a.tile
     if not PIPELINE_FACTS[a.pipeline].wave_groups or (k0, k1) == (head, n0):
         return None
-    return Objection(what="the steps of a tile", value=f"{k0} and {k1}", bound=f"{head} and {n0}")
+    return Violation(what="the steps of a tile", value=f"{k0} and {k1}", bound=f"{head} and {n0}")
 
 
 @_rule("attention-wave-groups", "v3 has two groups of four waves", reads=("pipeline", "warps"))
-def _wave_groups(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
+def _wave_groups(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     waves = PIPELINE_FACTS[a.pipeline].wave_groups * _WAVES_OF_A_GROUP
     if not waves or math.prod(a.warps) == waves:
         return None
-    return Objection(what="the warps", value=by_extents(a.warps), bound=f"{waves}x1x1")
+    return Violation(what="the warps", value=by_extents(a.warps), bound=f"{waves}x1x1")
 
 
 @_rule(
@@ -178,15 +178,15 @@ def _wave_groups(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -
     "in v3 a thread has one query, of an instruction of 32 by 32 scores",
     reads=("pipeline", "tile", "warps", "warp_tile"),
 )
-def _row(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Objection | None:
+def _row(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     if not PIPELINE_FACTS[a.pipeline].wave_groups:
         return None
     if a.warp_tile[:2] != _WIDE_INSTRUCTION:
-        return Objection(what="the warp tile", value=by_extents(a.warp_tile), bound="32x32 by any")
+        return Violation(what="the warp tile", value=by_extents(a.warp_tile), bound="32x32 by any")
     queries = a.warps[0] * a.warp_tile[0]
     if a.tile[0] == queries:
         return None
-    return Objection(what="the queries of a tile", value=str(a.tile[0]), bound=str(queries))
+    return Violation(what="the queries of a tile", value=str(a.tile[0]), bound=str(queries))
 
 
 @_problem(
@@ -194,9 +194,9 @@ def _row(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Object
     "v3 starts from the least f32, which times a scale above ln 2 overflows if nothing is seen yet",
     reads=("pipeline",),
 )
-def _masked_scale(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Objection | None:
+def _masked_scale(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation | None:
     masked = c.signature.mask is not MaskKind.NONE
     if not PIPELINE_FACTS[a.pipeline].wave_groups or not masked or c.problem.scale <= math.log(2):
         return None
     what = f"the scale of masked scores in {a.pipeline.value}"
-    return Objection(what=what, value=f"{c.problem.scale:g}", bound=f"at most {math.log(2):.3f}")
+    return Violation(what=what, value=f"{c.problem.scale:g}", bound=f"at most {math.log(2):.3f}")

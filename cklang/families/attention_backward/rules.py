@@ -22,7 +22,7 @@ from cklang.families.bounds import (
     narrow_access,
     one_of,
 )
-from cklang.families.rule import Objection, ProblemCheck, RuleSet
+from cklang.families.rule import ProblemCheck, RuleSet, Violation
 from cklang.widths import ACCESS_BYTES
 
 __all__ = ["RULES"]
@@ -44,7 +44,7 @@ _rule, _problem = RULES.algorithm, RULES.problem
 @_rule("attention-grad-encoding", "a GPU has one encoding of 8-bit floats, or none", reads=())
 def _encoding(
     a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
-) -> Objection | None:
+) -> Violation | None:
     return encoded_for(spec, {"q, k and v": s.forward.dtype})
 
 
@@ -53,13 +53,13 @@ def _encoding(
 )
 def _dtype(
     a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
-) -> Objection | None:
+) -> Violation | None:
     known = dict.fromkeys(name for row in spec.attention_grad_tiles for name in row.dtypes)
     if s.forward.dtype.name in known:
         return None
     what = f"the element type of q, k and v on {spec.name}"
     bound = f"one of {', '.join(known)}" if known else "none: the pinned tree has no kernel for it"
-    return Objection(what=what, value=s.forward.dtype.name, bound=bound)
+    return Violation(what=what, value=s.forward.dtype.name, bound=bound)
 
 
 @_rule(
@@ -69,10 +69,10 @@ def _dtype(
 )
 def _plain(
     a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
-) -> Objection | None:
+) -> Violation | None:
     if not s.forward.paged:
         return None
-    return Objection(what="paged, for a gradient,", value="true", bound="false")
+    return Violation(what="paged, for a gradient,", value="true", bound="false")
 
 
 @_rule(
@@ -80,11 +80,11 @@ def _plain(
     "the gradient of a bias is that of an added tensor of its own",
     reads=(),
 )
-def _bias(a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec) -> Objection | None:
+def _bias(a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec) -> Violation | None:
     if not s.bias_grad or s.forward.score is ScoreKind.BIAS:
         return None
     what = "the score of a kernel that gives the gradient of a bias"
-    return Objection(what=what, value=s.forward.score.value, bound=ScoreKind.BIAS.value)
+    return Violation(what=what, value=s.forward.score.value, bound=ScoreKind.BIAS.value)
 
 
 @_rule(
@@ -94,13 +94,13 @@ def _bias(a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec) 
 )
 def _pipeline(
     a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
-) -> Objection | None:
+) -> Violation | None:
     rows = (row for row in spec.attention_grad_tiles if s.forward.dtype.name in row.dtypes)
     known = dict.fromkeys(name for row in rows for name in row.pipelines)
     if not known or a.pipeline.value in known:
         return None
     what = f"the pipeline for {s.forward.dtype} on {spec.name}"
-    return Objection(what=what, value=a.pipeline.value, bound=f"one of {', '.join(known)}")
+    return Violation(what=what, value=a.pipeline.value, bound=f"one of {', '.join(known)}")
 
 
 @_rule(
@@ -111,7 +111,7 @@ def _pipeline(
 )
 def _tiling(
     a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
-) -> Objection | None:
+) -> Violation | None:
     tiling = (a.tile, a.warps, a.warp_tiles)
     known = dict.fromkeys(
         name
@@ -123,7 +123,7 @@ def _tiling(
     if free or a.pipeline.value in known:
         return None
     bound = f"one of {', '.join(known)}" if known else "one that does not transpose as it loads"
-    return Objection(what="the pipeline of this tiling", value=a.pipeline.value, bound=bound)
+    return Violation(what="the pipeline of this tiling", value=a.pipeline.value, bound=bound)
 
 
 @_rule(
@@ -134,7 +134,7 @@ def _tiling(
 )
 def _whole(
     a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
-) -> Objection | None:
+) -> Violation | None:
     if not GRAD_PIPELINE_FACTS[a.pipeline].whole:
         return None
     f = s.forward
@@ -146,7 +146,7 @@ def _whole(
     for name, value in refused.items():
         if value:
             what = f"{name} in {a.pipeline.value}"
-            return Objection(what=what, value=str(value), bound="another pipeline")
+            return Violation(what=what, value=str(value), bound="another pipeline")
     return None
 
 
@@ -157,7 +157,7 @@ def _whole(
 )
 def _instruction(
     a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
-) -> Objection | None:
+) -> Violation | None:
     name = s.forward.dtype.family
     legal = spec.tiles(name, name, "f32")
     found = (one_of(f"a warp tile for {name} on {spec.name}", t, legal) for t in a.warp_tiles)
@@ -167,18 +167,18 @@ def _instruction(
 @_rule("attention-grad-warps", "all products are made by the same warps", reads=("warps",))
 def _warps(
     a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
-) -> Objection | None:
+) -> Violation | None:
     counts = [math.prod(each) for each in a.warps]
     if len(set(counts)) == 1:
         return None
     shown = ", ".join(map(str, counts))
-    return Objection(what="the warps of the products", value=shown, bound="alike")
+    return Violation(what="the warps of the products", value=shown, bound="alike")
 
 
 @_rule("attention-grad-threads", "a workgroup has a limited number of threads", reads=("warps",))
 def _threads(
     a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
-) -> Objection | None:
+) -> Violation | None:
     threads = math.prod(a.warps[0]) * spec.wave_size
     return at_most("threads of a workgroup", threads, spec.max_threads_per_block)
 
@@ -190,11 +190,11 @@ def _threads(
 )
 def _steps(
     a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
-) -> Objection | None:
+) -> Violation | None:
     m0, _, _, k1, _, k3, _, _, _ = a.tile
     for name, step in (("dv", k1), ("dk", k3)):
         if step != m0:
-            return Objection(what=f"the step of {name}", value=str(step), bound=str(m0))
+            return Violation(what=f"the step of {name}", value=str(step), bound=str(m0))
     return None
 
 
@@ -205,18 +205,18 @@ def _steps(
 )
 def _head_steps(
     a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
-) -> Objection | None:
+) -> Violation | None:
     _, _, k0, _, k2, _, _, hdim_q, hdim_v = a.tile
     for name, step, size in (("q and k", k0, hdim_q), ("v", k2, hdim_v)):
         if step != size:
-            return Objection(what=f"the step along {name}", value=str(step), bound=str(size))
+            return Violation(what=f"the step along {name}", value=str(step), bound=str(size))
     return None
 
 
 @_rule("attention-grad-key-steps", "a tile's keys are whole steps of dq", reads=("tile",))
 def _key_steps(
     a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
-) -> Objection | None:
+) -> Violation | None:
     return multiple("the keys of a tile", a.tile[1], a.tile[6])
 
 
@@ -225,7 +225,7 @@ def _key_steps(
     "tiles are whole warp tiles of each product",
     reads=("tile", "warps", "warp_tiles"),
 )
-def _tile(a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec) -> Objection | None:
+def _tile(a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec) -> Violation | None:
     m0, n0, _, _, _, _, _, hdim_q, hdim_v = a.tile
     # Rows and columns of s = q k', of dv and dk, and of dq.
     extents = (((m0, n0),), ((n0, hdim_v), (n0, hdim_q)), ((m0, hdim_q),))
@@ -242,7 +242,7 @@ def _tile(a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec) 
 @_rule("attention-grad-head-limit", "no pipeline holds a longer head", reads=("tile",))
 def _head_limit(
     a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
-) -> Objection | None:
+) -> Violation | None:
     found = at_most("the head size of a tile", a.tile[7], MOST_HEAD)
     return found or at_most("the head size of v in a tile", a.tile[8], MOST_HEAD)
 
@@ -254,7 +254,7 @@ def _head_limit(
 )
 def _vector(
     a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
-) -> Objection | None:
+) -> Violation | None:
     return narrow_access("the vector along a head", a.vector, s.forward.dtype)
 
 
@@ -263,16 +263,16 @@ def _vector(
     "loads straight into LDS that are transposed there move 16 bytes",
     reads=("vector", "pipeline"),
 )
-def _load(a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec) -> Objection | None:
+def _load(a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec) -> Violation | None:
     moved = a.vector * s.forward.dtype.bytes
     if not GRAD_PIPELINE_FACTS[a.pipeline].transposed_loads or moved == ACCESS_BYTES:
         return None
     what = f"the bytes of an access in {a.pipeline.value}"
-    return Objection(what=what, value=str(moved), bound=str(ACCESS_BYTES))
+    return Violation(what=what, value=str(moved), bound=str(ACCESS_BYTES))
 
 
 @_problem("attention-grad-head-size", "a tile holds a whole head", reads=("tile",))
-def _head_size(c: AttentionGradCase, a: AttentionGradAlgorithm, spec: ArchSpec) -> Objection | None:
+def _head_size(c: AttentionGradCase, a: AttentionGradAlgorithm, spec: ArchSpec) -> Violation | None:
     p = c.forward.problem
     found = at_most("the head size of q and k", p.hdim_q, a.tile[7])
     return found or at_most("the head size of v", p.hdim_v, a.tile[8])
@@ -283,23 +283,23 @@ def _head_size(c: AttentionGradCase, a: AttentionGradAlgorithm, spec: ArchSpec) 
     "a pipeline that holds all queries of a head has one tile of them, and sees all keys",
     reads=("tile", "pipeline"),
 )
-def _queries(c: AttentionGradCase, a: AttentionGradAlgorithm, spec: ArchSpec) -> Objection | None:
+def _queries(c: AttentionGradCase, a: AttentionGradAlgorithm, spec: ArchSpec) -> Violation | None:
     if not GRAD_PIPELINE_FACTS[a.pipeline].whole:
         return None
     p = c.forward.problem
     for name in ("left", "right"):
         if getattr(p, name) >= 0:
             what = f"{name} of the window in {a.pipeline.value}"
-            return Objection(what=what, value=str(getattr(p, name)), bound="none")
+            return Violation(what=what, value=str(getattr(p, name)), bound="none")
     return at_most("the queries of a head", p.seqlen_q, a.tile[0])
 
 
 @_problem("attention-grad-result", "o has the element type of q, k and v", reads=())
-def _result(c: AttentionGradCase, a: AttentionGradAlgorithm, spec: ArchSpec) -> Objection | None:
+def _result(c: AttentionGradCase, a: AttentionGradAlgorithm, spec: ArchSpec) -> Violation | None:
     s = c.forward.signature
     if s.dtype_o == s.dtype:
         return None
-    return Objection(what="the element type of o", value=str(s.dtype_o), bound=str(s.dtype))
+    return Violation(what="the element type of o", value=str(s.dtype_o), bound=str(s.dtype))
 
 
 _SHARED = (
@@ -317,7 +317,7 @@ _SHARED = (
 
 
 def _of_forward(check: ProblemCheck) -> ProblemCheck:
-    def asked(c: AttentionGradCase, a: AttentionGradAlgorithm, spec: ArchSpec) -> Objection | None:
+    def asked(c: AttentionGradCase, a: AttentionGradAlgorithm, spec: ArchSpec) -> Violation | None:
         return check(c.forward, a, spec)
 
     return asked

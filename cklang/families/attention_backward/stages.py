@@ -67,8 +67,8 @@ __all__ = [
     "OUTS",
     "AddedBias",
     "GradientKind",
+    "GradientOptions",
     "GradientStages",
-    "How",
     "forward_case",
     "grad_case",
 ]
@@ -108,7 +108,7 @@ Select: TypeAlias = Callable[[Any, Functions], SelectionLike]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class How:
+class GradientOptions:
     """The same of a bound call, and how its kernels are chosen."""
 
     forward: Select
@@ -166,7 +166,7 @@ class GradientStages:
         grad: Array,
         outs: Sequence[Array],
         spec: ArchSpec,
-        how: How,
+        how: GradientOptions,
     ) -> None:
         self.kernel, self.arrays, self.spec, self.how = kernel, arrays, spec, how
         expected = layouts[kernel.o.name]

@@ -9,12 +9,12 @@ from functools import partial
 
 from cklang.arch import ArchSpec
 from cklang.families.conv import rules
-from cklang.families.conv.host import ConvQuestion, ConvShim
+from cklang.families.conv.host import ConvRequest, ConvShim
 from cklang.families.conv.launch import request_of
 from cklang.families.conv.problem import ConvProblem, conv_problem_of
 from cklang.families.gemm.family import ProductFamily
 from cklang.families.gemm.key import GemmKey
-from cklang.families.layout_copy.plan import arranged
+from cklang.families.layout_copy.plan import insert_layout_copies
 from cklang.families.protocol import Launches, Planning, Sel
 from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
@@ -57,13 +57,13 @@ class Conv(ProductFamily[ConvProblem]):
         self, kernel: FusedConv, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
     ) -> ConvProblem | None:
         """Return the convolution of a kernel; None if its result has no element."""
-        placed = arranged(kernel, layouts)
+        placed = insert_layout_copies(kernel, layouts)
         return conv_problem_of(placed.kernel, placed.storage, dims, kernel.functions.digest)
 
     def plan(self, kernel: FusedConv, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
         """Yield the launch of a convolution with the copies around it."""
         functions = kernel.functions
-        placed = arranged(kernel, planning.layouts)
+        placed = insert_layout_copies(kernel, planning.layouts)
         digest = functions.digest
         problem = conv_problem_of(placed.kernel, placed.storage, planning.dims, digest)
         if problem is None:
@@ -80,7 +80,7 @@ class Conv(ProductFamily[ConvProblem]):
         self, kernel: FusedConv, layouts: Mapping[str, TensorLayout]
     ) -> Mapping[str, TensorLayout]:
         """Return the layouts with the channels last."""
-        return arranged(kernel, layouts).places
+        return insert_layout_copies(kernel, layouts).places
 
     def own_order(self, kernel: FusedConv) -> Sequence[int]:
         """Return the channels last, wherever the program has them."""
@@ -89,7 +89,7 @@ class Conv(ProductFamily[ConvProblem]):
 
 def _request(
     problem: ConvProblem, split_k: int, blocks: int, addresses: Sequence[int]
-) -> ConvQuestion:
+) -> ConvRequest:
     *pointers, workspace = addresses
     request = request_of(problem, pointers)
     return replace(request, split_k=split_k, workspace=workspace, blocks=blocks)

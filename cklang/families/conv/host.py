@@ -13,7 +13,7 @@ from cklang.device.host_shim import HostShim
 from cklang.families.gemm.host import MAX_OPERANDS
 from cklang.widths import BUFFER_BYTES
 
-__all__ = ["VERSION", "ConvQuestion", "ConvShim"]
+__all__ = ["VERSION", "ConvRequest", "ConvShim"]
 
 VERSION = 2
 """CK_CONV_HOST_VERSION."""
@@ -25,7 +25,7 @@ Axes = tuple[int, int, int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConvQuestion:
+class ConvRequest:
     """One problem for one kernel. Convolutions of lower rank use the last axes in space.
 
     Strides count elements; those of axes of extent 1 are ignored. The last axis of each tensor is
@@ -87,8 +87,8 @@ class _Problem(ctypes.Structure):
     )
 
 
-def _to_c(question: ConvQuestion) -> _Problem:
-    q = question
+def _to_c(request: ConvRequest) -> _Problem:
+    q = request
     given = _Problem(
         n=q.n,
         g=q.g,
@@ -112,7 +112,7 @@ def _to_c(question: ConvQuestion) -> _Problem:
     return given
 
 
-class ConvShim(HostShim[ConvQuestion]):
+class ConvShim(HostShim[ConvRequest]):
     """A loaded ``host.so`` of a convolution kernel."""
 
     symbol = "ck_conv_describe"

@@ -5,18 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cklang.families.conv.host import ConvQuestion
+from cklang.families.conv.host import ConvRequest
 from cklang.families.conv.problem import ConvProblem
 from cklang.ir.windows import Role
 
 __all__ = ["request_of"]
 
 
-def request_of(problem: ConvProblem, addresses: Sequence[int]) -> ConvQuestion:
+def request_of(problem: ConvProblem, addresses: Sequence[int]) -> ConvRequest:
     """Return what the host shim is asked of a problem, for the addresses of its inputs."""
     p = problem
     a, b, e, *ds = addresses
-    return ConvQuestion(
+    return ConvRequest(
         n=p.images,
         g=p.groups,
         k=p.features,

@@ -156,7 +156,7 @@ class ConvProblem:
         return groups * phases, rows, channels, -(-taps * features // phases)
 
     @property
-    def distinct(self) -> tuple[float, float]:
+    def unique_fraction(self) -> tuple[float, float]:
         """Which part of A and of B, as the product has them, is stored: taps read elements again.
 
         Padding and steps of the stride may leave elements out; then it is no more than all.

@@ -12,7 +12,7 @@ from cklang.families.bounds import multiple
 from cklang.families.conv.problem import ConvProblem, ConvTensor
 from cklang.families.gemm.key import Algorithm, ConvSpecial, DKind, ProductKind
 from cklang.families.gemm.rules import RULES as GEMM_RULES
-from cklang.families.rule import Objection, RuleSet
+from cklang.families.rule import RuleSet, Violation
 from cklang.ir.windows import Role
 from cklang.widths import BUFFER_BYTES, DWORD_BYTES
 
@@ -35,13 +35,13 @@ _GROUPED_KINDS = {
 """Kinds of epilogue operands with an axis that groups of one tile are part of."""
 
 
-def _at_most(what: str, value: int, bound: int) -> Objection | None:
+def _at_most(what: str, value: int, bound: int) -> Violation | None:
     if value <= bound:
         return None
-    return Objection(what=what, value=str(value), bound=f"at most {bound}")
+    return Violation(what=what, value=str(value), bound=f"at most {bound}")
 
 
-def _first(found: Iterable[Objection | None]) -> Objection | None:
+def _first(found: Iterable[Violation | None]) -> Violation | None:
     return next((each for each in found if each is not None), None)
 
 
@@ -65,7 +65,7 @@ def _piece(p: ConvProblem, role: Role, algorithm: Algorithm) -> tuple[int, ...]:
     "kernels have something to sum, and count in 32 bits",
     reads=(),
 )
-def _extents(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+def _extents(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
     counts = {
         "images": p.images,
         "groups": p.groups,
@@ -75,7 +75,7 @@ def _extents(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection 
     }
     for what, count in counts.items():
         if count < 1:
-            return Objection(what=what, value=str(count), bound="1 or more")
+            return Violation(what=what, value=str(count), bound="1 or more")
     padded = [sum(axes) for axes in zip(p.input, p.before, p.after, strict=True)]
     return _first(
         (
@@ -90,7 +90,7 @@ def _extents(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection 
     "pixels of a product are counted in 32 bits",
     reads=("special",),
 )
-def _pixels(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+def _pixels(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
     return _first(
         _at_most(f"the pixels of the {role.value}", math.prod(_piece(p, role, algorithm)), _MOST)
         for role in (Role.INPUT, Role.OUTPUT)
@@ -102,7 +102,7 @@ def _pixels(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection |
     "taps and channels of a product are counted in 32 bits",
     reads=("groups_merged",),
 )
-def _taps(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+def _taps(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
     channels = max(p.channels, p.features) * algorithm.groups_merged
     return _at_most("taps times channels of a product", math.prod(p.window) * channels, _MOST)
 
@@ -112,13 +112,13 @@ def _taps(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection | N
     "a buffer descriptor counts bytes in 32 bits: of the images, rows and groups of a product",
     reads=("groups_merged", "special"),
 )
-def _size(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+def _size(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
     for name, role, tensor in _named(p):
         span = _span_of_tile(p, role, tensor, algorithm)
         bytes_ = span * tensor.dtype.bytes
         if bytes_ > BUFFER_BYTES:
             what = f"the span in bytes of what a product may meet of {name}"
-            return Objection(what=what, value=str(bytes_), bound=f"at most {BUFFER_BYTES}")
+            return Violation(what=what, value=str(bytes_), bound=f"at most {BUFFER_BYTES}")
     return None
 
 
@@ -146,11 +146,11 @@ def _span_of_tile(p: ConvProblem, role: Role, tensor: ConvTensor, algorithm: Alg
     "a kernel that leaves something out is for convolutions that do not need it",
     reads=("special",),
 )
-def _special(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+def _special(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
     if algorithm.special in p.specials:
         return None
     legal = ", ".join(sorted(each.value for each in p.specials))
-    return Objection(what="special", value=algorithm.special.value, bound=f"one of {legal}")
+    return Violation(what="special", value=algorithm.special.value, bound=f"one of {legal}")
 
 
 @RULES.problem(
@@ -158,14 +158,14 @@ def _special(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection 
     "without coordinates of pixels, those of a tensor have one stride",
     reads=("special",),
 )
-def _packed(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+def _packed(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
     if algorithm.special is not ConvSpecial.POINTWISE_PACKED:
         return None
     for name, role, tensor in _named(p):
         if role is not Role.WEIGHT and not _joined(p.extents(role)[:4], tensor.strides[:4]):
             strides = ", ".join(map(str, tensor.strides[:4]))
             what = f"the strides of {name} along images and space"
-            return Objection(what=what, value=strides, bound="those of one axis")
+            return Violation(what=what, value=strides, bound="those of one axis")
     return None
 
 
@@ -181,7 +181,7 @@ def _joined(extents: Sequence[int], strides: Sequence[int]) -> bool:
     "a tile takes whole groups, whose channels go on from one to the next",
     reads=("groups_merged",),
 )
-def _merged(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+def _merged(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
     merged = algorithm.groups_merged
     if merged == 1:
         return None
@@ -191,13 +191,13 @@ def _merged(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection |
     for name, role, tensor in _named(p):
         apart = role is Role.WEIGHT
         if not apart and not _joined((merged, p.extents(role)[5]), tensor.strides[4:]):
-            return Objection(
+            return Violation(
                 what=f"the stride of {name} from group to group",
                 value=str(tensor.strides[4]),
                 bound=f"{p.extents(role)[5]}, where groups share a tile",
             )
     return _first(
-        Objection(
+        Violation(
             what=f"the kind of D{i}", value=d.kind.value, bound="one that has the groups' axis"
         )
         for i, d in enumerate(p.d)
@@ -210,7 +210,7 @@ def _merged(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection |
     "as rows of features, taps and channels of a weight are one axis",
     reads=("groups_merged",),
 )
-def _weight(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+def _weight(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
     if p.kind is ProductKind.CONV_GRAD_INPUT:
         return None
     extents, strides = p.extents(Role.WEIGHT), p.tensors[Role.WEIGHT].strides
@@ -223,7 +223,7 @@ def _weight(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection |
         return None
     name = "E" if p.result is Role.WEIGHT else "B"
     what, value = f"the strides of {name} along taps", ", ".join(map(str, strides[2:5]))
-    return Objection(what=what, value=value, bound="those of one axis that the channels begin")
+    return Violation(what=what, value=value, bound="those of one axis that the channels begin")
 
 
 def _goes_on(extents: Sequence[int], strides: Sequence[int]) -> bool:
@@ -234,7 +234,7 @@ def _goes_on(extents: Sequence[int], strides: Sequence[int]) -> bool:
 
 def _vector_fits(
     name: str, role: Role, tensor: ConvTensor, p: ConvProblem, width: int, merged: int
-) -> Objection | None:
+) -> Violation | None:
     """Whether every vector of ``width`` elements stays in the channels it may, and is aligned."""
     of_group = p.extents(role)[5]
     row = of_group if role is Role.WEIGHT else of_group * merged
@@ -245,7 +245,7 @@ def _vector_fits(
 
 def _aligned(
     name: str, role: Role, tensor: ConvTensor, width: int, merged: int
-) -> Objection | None:
+) -> Violation | None:
     """Whether accesses start at whole dwords, or at whole elements if they are narrower."""
     size = tensor.dtype.bytes
     unit = min(width * size, DWORD_BYTES)
@@ -259,7 +259,7 @@ def _vector_rule(letter: str) -> None:
     field = f"vector_{letter.lower()}"
     place = "ABE".index(letter)
 
-    def check(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+    def check(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
         role = p.roles[place]
         width = getattr(algorithm, field)
         tensor = p.tensors[role]
@@ -281,10 +281,10 @@ for _letter in "ABE":
     "each vector load of an epilogue operand is aligned and stays in its channels",
     reads=("vector_d", "groups_merged"),
 )
-def _vector_d(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+def _vector_d(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
     count, want = len(algorithm.vector_d), len(p.d)
     if count != want:
-        return Objection(what="the number of vector_d", value=str(count), bound=str(want))
+        return Violation(what="the number of vector_d", value=str(count), bound=str(want))
     for i, (d, width) in enumerate(zip(p.d, algorithm.vector_d, strict=True)):
         if d.kind not in (DKind.FULL, DKind.ROW):
             continue
@@ -297,13 +297,13 @@ def _vector_d(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection
 def _pad_rule(axis: str, place: int) -> None:
     field = f"pad_{axis.lower()}"
 
-    def check(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+    def check(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
         if getattr(algorithm, field):
             return None
         # Phases of the stride have different extents.
         phased = p.kind is ProductKind.CONV_GRAD_INPUT and math.prod(p.stride) > 1
         if phased and axis in "MK":
-            return Objection(what=field, value="false", bound="true, where phases differ")
+            return Violation(what=field, value="false", bound="true, where phases differ")
         whole = algorithm.tile[place] * (algorithm.split_k if axis == "K" else 1)
         return multiple(axis, p.product(algorithm.groups_merged)[1 + place], whole)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from cklang.errors import error
 from cklang.families.gemm.host import MAX_BATCH
 from cklang.families.gemm.key import DKind, Layout
-from cklang.families.gemm.loop_nest import Axis, Blocks, Nest, folded
+from cklang.families.gemm.loop_nest import Axis, Blocks, LoopNest, collapse_loops
 from cklang.families.gemm.problem import ComputedMatrix, Matrix, Problem, ReadAccess, ScaleAccess
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.plan import Computed, Read, View
@@ -67,8 +67,8 @@ def problem_of(
     counts = len(reads_a), len(reads_b)
     last = sum(counts)
     first = last + 1 + len(kernel.reads)
-    nest = folded(
-        Nest(
+    nest = collapse_loops(
+        LoopNest(
             batch=tuple(axes[:-2]),
             rows=axes[-2],
             columns=axes[-1],
@@ -292,7 +292,7 @@ def _packed(view: View, shape: tuple[int, int], place: _Place) -> Matrix:
         layout=Layout.ROW if by_rows else Layout.COL,
         rows=shape[0],
         columns=shape[1],
-        # A single row has no step; where axes were folded, the step is theirs.
+        # A single row has no step; where loops were collapsed, the step is theirs.
         stride=place.steps[outer] if axis is None or shape[outer] > 1 else storage.strides[axis],
     )
 
@@ -336,7 +336,7 @@ def _layout(shape: tuple[int, int], strides: tuple[int, int], written: Layout) -
     return None
 
 
-def _result(value: str, nest: Nest, place: _Place) -> Matrix:
+def _result(value: str, nest: LoopNest, place: _Place) -> Matrix:
     storage, (by_row, by_column) = place.storage, place.steps
     rows, columns = nest.rows.extent, nest.columns.extent
     if columns > 1 and by_column != 1:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-__all__ = ["Axis", "Blocks", "Nest", "folded"]
+__all__ = ["Axis", "Blocks", "LoopNest", "collapse_loops"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class Blocks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Nest:
+class LoopNest:
     """All loops of a launch but K's; operands are in the order A, B, E, each D, scales.
 
     A matrix that is computed has as many operands as the function that computes it.
@@ -60,7 +60,7 @@ class Nest:
 _A, _B = range(2)
 
 
-def folded(nest: Nest) -> Nest:
+def collapse_loops(nest: LoopNest) -> LoopNest:
     """Return ``nest`` with as few batch axes as its strides allow."""
     batch = _merged([axis for axis in nest.batch if axis.extent != 1])
     kept: list[Axis] = []
@@ -82,7 +82,7 @@ def folded(nest: Nest) -> Nest:
     return replace(nest, batch=tuple(reversed(kept)), rows=rows, columns=columns)
 
 
-def _may_join(nest: Nest, axis: Axis, grows: int, stays: int) -> bool:
+def _may_join(nest: LoopNest, axis: Axis, grows: int, stays: int) -> bool:
     """Tell whether one operand may have more rows or columns, and the other does not change."""
     more, same = nest.blocks[grows], nest.blocks[stays]
     fixed = [*nest.sides[stays], *([] if same is None else [same.operand])]

@@ -114,6 +114,6 @@ GRID: Grid[Algorithm] = Grid(
     choices=_choices,
     values=_legal_values,
     rules=RULES,
-    hopeless=_unspelled,
+    prune=_unspelled,
 )
 """The algorithms of products and convolutions."""

@@ -21,9 +21,9 @@ __all__ = [
     "MAX_BATCH",
     "TILE",
     "VERSION",
+    "LayoutCopyRequest",
     "LayoutCopyShim",
-    "TransposeQuestion",
-    "TransposeSide",
+    "LayoutCopySide",
     "lower_transpose",
     "widths",
 ]
@@ -66,7 +66,7 @@ def lower_transpose(key: LayoutCopyKey, functions: Functions) -> KernelSource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TransposeSide:
+class LayoutCopySide:
     """One side of the copy; strides count elements, those of axes of extent 1 are ignored."""
 
     pointer: int = 0
@@ -76,15 +76,15 @@ class TransposeSide:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TransposeQuestion:
+class LayoutCopyRequest:
     """Matrices to copy: vectors of the source run along columns, those of the target along rows."""
 
     rows: int
     columns: int
     batch: tuple[int, ...] = ()
     """Extents, the last one innermost."""
-    source: TransposeSide
-    target: TransposeSide
+    source: LayoutCopySide
+    target: LayoutCopySide
 
 
 class _Tensor(ctypes.Structure):
@@ -103,19 +103,19 @@ class _Problem(ctypes.Structure):
     )
 
 
-def _to_c(question: TransposeQuestion) -> _Problem:
-    given = _Problem(rows=question.rows, columns=question.columns)
-    missing = MAX_BATCH - len(question.batch)
-    given.batch[:] = (*(1,) * missing, *question.batch)
+def _to_c(request: LayoutCopyRequest) -> _Problem:
+    given = _Problem(rows=request.rows, columns=request.columns)
+    missing = MAX_BATCH - len(request.batch)
+    given.batch[:] = (*(1,) * missing, *request.batch)
     for name in ("source", "target"):
-        side: TransposeSide = getattr(question, name)
+        side: LayoutCopySide = getattr(request, name)
         place = getattr(given, name)
         place.pointer, place.row, place.column = side.pointer, side.row, side.column
         place.batch[:] = (*(0,) * missing, *side.batch)
     return given
 
 
-class LayoutCopyShim(HostShim[TransposeQuestion]):
+class LayoutCopyShim(HostShim[LayoutCopyRequest]):
     """A loaded ``host.so`` of a kernel that transposes."""
 
     symbol = "ck_transpose_describe"

@@ -17,9 +17,9 @@ from cklang.families.gemm.layout import refuse_negative, refuse_overlap
 from cklang.families.layout_copy.key import LayoutCopyKey, LayoutCopySignature
 from cklang.families.layout_copy.lower import (
     TILE,
+    LayoutCopyRequest,
     LayoutCopyShim,
-    TransposeQuestion,
-    TransposeSide,
+    LayoutCopySide,
     widths,
 )
 from cklang.families.stage import Stage
@@ -28,7 +28,7 @@ from cklang.fusion.plan import FusedConv, View
 from cklang.ir.nodes import Value
 from cklang.widths import DWORD_BYTES
 
-__all__ = ["Arranged", "Transposition", "arranged"]
+__all__ = ["LayoutCopy", "WithCopies", "insert_layout_copies"]
 
 _REACH = 1 << 30
 """Bytes along one axis of a tile; both together stay within a buffer descriptor's 2^31."""
@@ -46,7 +46,7 @@ _NO_AXIS = _Axis(extent=1, source=0, target=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Transposition:
+class LayoutCopy:
     """A copy of all elements of a value to other places in memory."""
 
     source: str
@@ -69,7 +69,7 @@ class Transposition:
         return math.prod(self.shape) * self.bytes
 
     @property
-    def question(self) -> TransposeQuestion:
+    def request(self) -> LayoutCopyRequest:
         """The copy as matrices: their columns are the source's nearest axis, rows the target's."""
         axes = self._axes()
         rows = min(axes, key=lambda axis: axis.target)
@@ -82,14 +82,14 @@ class Transposition:
         batch += more
         columns, more = self._within_reach(columns)
         batch += more
-        return TransposeQuestion(
+        return LayoutCopyRequest(
             rows=rows.extent,
             columns=columns.extent,
             batch=tuple(axis.extent for axis in batch),
-            source=TransposeSide(
+            source=LayoutCopySide(
                 row=rows.source, column=columns.source, batch=tuple(a.source for a in batch)
             ),
-            target=TransposeSide(
+            target=LayoutCopySide(
                 row=rows.target, column=columns.target, batch=tuple(a.target for a in batch)
             ),
         )
@@ -126,7 +126,7 @@ class Transposition:
 
     def key(self, spec: ArchSpec) -> LayoutCopyKey:
         """Return the kernel that moves as much at once as extents, strides and addresses allow."""
-        q = self.question
+        q = self.request
         rows, columns = ((q.rows, q.source.row), (q.columns, q.source.column))
         loads = self._width(columns, [rows, *zip(q.batch, q.source.batch, strict=True)])
         rows, columns = ((q.rows, q.target.row), (q.columns, q.target.column))
@@ -148,13 +148,13 @@ class Transposition:
             temporaries={self.source: self.size, self.target: self.size},
         )
 
-    def _request(self, addresses: Sequence[int]) -> TransposeQuestion:
+    def _request(self, addresses: Sequence[int]) -> LayoutCopyRequest:
         source, target, _ = addresses
-        question = self.question
+        request = self.request
         return replace(
-            question,
-            source=replace(question.source, pointer=source),
-            target=replace(question.target, pointer=target),
+            request,
+            source=replace(request.source, pointer=source),
+            target=replace(request.target, pointer=target),
         )
 
     def _width(self, along: tuple[int, int], others: Sequence[tuple[int, int]]) -> int:
@@ -177,14 +177,14 @@ class Transposition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arranged:
+class WithCopies:
     """A kernel, where what it reads and writes lies, and the copies around it."""
 
     kernel: FusedConv
     """What it reads and writes has other names where a copy takes its place."""
     storage: Mapping[str, TensorLayout]
-    before: tuple[Transposition, ...] = ()
-    after: tuple[Transposition, ...] = ()
+    before: tuple[LayoutCopy, ...] = ()
+    after: tuple[LayoutCopy, ...] = ()
     origins: Mapping[str, str] = field(default_factory=dict)
     """The name in the program of each value that a copy takes the place of, by the copy's name."""
 
@@ -195,7 +195,7 @@ class Arranged:
         return found | {origin: found[name] for name, origin in self.origins.items()}
 
 
-def arranged(kernel: FusedConv, storage: Mapping[str, TensorLayout]) -> Arranged:
+def insert_layout_copies(kernel: FusedConv, storage: Mapping[str, TensorLayout]) -> WithCopies:
     """Return a kernel with the copies that its program asks for.
 
     A program asks by having the channels of a convolution on another axis than the last.
@@ -208,10 +208,10 @@ def arranged(kernel: FusedConv, storage: Mapping[str, TensorLayout]) -> Arranged
         CkValueError: A031, A035, strides that are neither read nor written.
     """
     if 0 in storage[kernel.result.name].shape:
-        return Arranged(kernel=kernel, storage=storage)
+        return WithCopies(kernel=kernel, storage=storage)
     held = dict(storage)
     origins: dict[str, str] = {}
-    before: list[Transposition] = []
+    before: list[LayoutCopy] = []
     views = []
     for view in (kernel.a, kernel.b):
         copied = _copied(view.value, view.perm, storage)
@@ -221,7 +221,7 @@ def arranged(kernel: FusedConv, storage: Mapping[str, TensorLayout]) -> Arranged
             refuse_negative(storage[view.value.name])
             before.append(_copy(held, view.value.name, name))
         views.append(view if copied is None else View(value=copied[0], perm=view.perm))
-    after: list[Transposition] = []
+    after: list[LayoutCopy] = []
     result = kernel.result
     copied = _copied(result, kernel.axes, storage)
     if copied is not None:
@@ -231,7 +231,7 @@ def arranged(kernel: FusedConv, storage: Mapping[str, TensorLayout]) -> Arranged
         refuse_negative(storage[result.name])
         after.append(_copy(held, name, result.name))
         result = copied[0]
-    return Arranged(
+    return WithCopies(
         kernel=replace(kernel, a=views[0], b=views[1], result=result),
         storage=held,
         before=tuple(dict.fromkeys(before)),
@@ -260,8 +260,8 @@ def _copied(
     return Value(name=name, type=value.type), held
 
 
-def _copy(held: Mapping[str, TensorLayout], source: str, target: str) -> Transposition:
-    return Transposition(
+def _copy(held: Mapping[str, TensorLayout], source: str, target: str) -> LayoutCopy:
+    return LayoutCopy(
         source=source,
         target=target,
         shape=held[source].shape,

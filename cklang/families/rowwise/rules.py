@@ -11,7 +11,7 @@ from cklang.families.bounds import multiple
 from cklang.families.grid import Grid, Pattern
 from cklang.families.rowwise.key import RowwiseAlgorithm, RowwiseSignature
 from cklang.families.rowwise.problem import RowwiseProblem
-from cklang.families.rule import Objection, RuleSet
+from cklang.families.rule import RuleSet, Violation
 from cklang.ir.reductions import ROW_DTYPES
 from cklang.types import DType
 from cklang.widths import ACCESS_BYTES, DWORD_BYTES
@@ -35,50 +35,50 @@ def vectors(dtype: DType) -> tuple[int, ...]:
 
 
 @RULES.algorithm("row-dtypes", "kernels reduce and write f16, bf16 and f32", reads=())
-def _dtypes(_a: RowwiseAlgorithm, s: RowwiseSignature, _spec: ArchSpec) -> Objection | None:
+def _dtypes(_a: RowwiseAlgorithm, s: RowwiseSignature, _spec: ArchSpec) -> Violation | None:
     for what, dtype in (("the type of x", s.dtype), ("the type of y", s.dtype_o)):
         if dtype not in ROW_DTYPES:
             legal = ", ".join(map(str, ROW_DTYPES))
-            return Objection(what=what, value=str(dtype), bound=f"one of {legal}")
+            return Violation(what=what, value=str(dtype), bound=f"one of {legal}")
     return None
 
 
 @RULES.algorithm(
     "row-threads", "lanes exchange their parts in pairs, within a workgroup", reads=("threads",)
 )
-def _threads(a: RowwiseAlgorithm, _s: RowwiseSignature, _spec: ArchSpec) -> Objection | None:
+def _threads(a: RowwiseAlgorithm, _s: RowwiseSignature, _spec: ArchSpec) -> Violation | None:
     if a.threads <= BLOCK and a.threads & (a.threads - 1) == 0:
         return None
     bound = f"a power of two up to {BLOCK}"
-    return Objection(what="the threads of a row", value=str(a.threads), bound=bound)
+    return Violation(what="the threads of a row", value=str(a.threads), bound=bound)
 
 
 @RULES.algorithm(
     "row-vector", "an access loads 16 bytes, 4 bytes or one element", reads=("vector",)
 )
-def _vector(a: RowwiseAlgorithm, s: RowwiseSignature, _spec: ArchSpec) -> Objection | None:
+def _vector(a: RowwiseAlgorithm, s: RowwiseSignature, _spec: ArchSpec) -> Violation | None:
     legal = vectors(s.dtype)
     if a.vector in legal:
         return None
     bound = f"one of {', '.join(map(str, legal))}"
-    return Objection(what="the elements of an access", value=str(a.vector), bound=bound)
+    return Violation(what="the elements of an access", value=str(a.vector), bound=bound)
 
 
 @RULES.problem("row-contiguous", "vectors lie along a row, from whole dwords on", reads=("vector",))
-def _contiguous(p: RowwiseProblem, a: RowwiseAlgorithm, _spec: ArchSpec) -> Objection | None:
+def _contiguous(p: RowwiseProblem, a: RowwiseAlgorithm, _spec: ArchSpec) -> Violation | None:
     if a.vector == 1 or p.length < 2:
         return None
     *steps, step = p.x.strides
     if step != 1:
-        return Objection(what="the stride within a row", value=str(step), bound="1")
+        return Violation(what="the stride within a row", value=str(step), bound="1")
     size = p.x.dtype.bytes
     for what, value in (
         ("the alignment of the address in bytes", p.x.alignment),
         *(("the stride of an axis of rows in bytes", each * size) for each in steps),
     ):
-        objection = multiple(what, value, DWORD_BYTES)
-        if objection is not None:
-            return objection
+        violation = multiple(what, value, DWORD_BYTES)
+        if violation is not None:
+            return violation
     return None
 
 

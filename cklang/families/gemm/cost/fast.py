@@ -57,10 +57,12 @@ class Equations:
         n: Extent,
         k: Extent,
         products: Extent = 1.0,
-        distinct: tuple[float, float] = WHOLE,
+        unique_fraction: tuple[float, float] = WHOLE,
     ) -> Floats:
         """Return the predicted time of each kernel in µs, shape [kernels]."""
-        g = geometry(self._t, self._spec, 1.0 * m, 1.0 * n, 1.0 * k, 1.0 * products, distinct)
+        g = geometry(
+            self._t, self._spec, 1.0 * m, 1.0 * n, 1.0 * k, 1.0 * products, unique_fraction
+        )
         last = step_time(self._cost, g.last)
         found: Floats = times(self._t, g, self._cost, self._c, self._full, last).total
         return found
@@ -84,17 +86,17 @@ class Mixed:
         n: Extent,
         k: Extent,
         products: Extent = 1.0,
-        distinct: tuple[float, float] = WHOLE,
+        unique_fraction: tuple[float, float] = WHOLE,
     ) -> Floats:
         """Return the predicted time of each kernel in µs, shape [kernels]."""
         if len(self._parts) == 1:
-            return self._parts[0][1](m, n, k, products, distinct)
+            return self._parts[0][1](m, n, k, products, unique_fraction)
         found = np.empty(self._count)
         for places, part in self._parts:
             own_m, own_n, own_k, own_products = (
                 x[places] if isinstance(x, np.ndarray) else x for x in (m, n, k, products)
             )
-            found[places] = part(own_m, own_n, own_k, own_products, distinct)
+            found[places] = part(own_m, own_n, own_k, own_products, unique_fraction)
         return found
 
 
@@ -154,12 +156,12 @@ class Totals:
         n: Extent,
         k: Extent,
         products: Extent = 1.0,
-        distinct: tuple[float, float] = WHOLE,
+        unique_fraction: tuple[float, float] = WHOLE,
     ) -> Floats:
         """Return the predicted time of each kernel in µs, shape [kernels].
 
         Extents are numbers, or [kernels] where kernels merge groups of a convolution. Of A and B
-        a part is ``distinct``.
+        a part is ``unique_fraction``.
         """
         t = self._t
         rows, columns = np.ceil(m / t.tile_m) * products, np.ceil(n / t.tile_n)
@@ -178,11 +180,11 @@ class Totals:
         own = together / self._chiplets
         own_columns = np.minimum(own, columns)
         own_rows = np.minimum(np.maximum(own / own_columns, 1.0), rows)
-        if distinct != WHOLE:
-            own_rows, own_columns = own_rows * distinct[0], own_columns * distinct[1]
+        if unique_fraction != WHOLE:
+            own_rows, own_columns = own_rows * unique_fraction[0], own_columns * unique_fraction[1]
         fetched = own_columns * self._column_bytes + own_rows * self._row_bytes
         memory = (workgroups / together) * fetched * (k * self._fetch)
-        memory += self._operands(m, n, k, products, distinct)
+        memory += self._operands(m, n, k, products, unique_fraction)
         l2 = workgroups * steps * self._tiles
 
         total = units * np.sqrt(units) + memory * np.sqrt(memory) + l2 * np.sqrt(l2)
@@ -196,11 +198,11 @@ class Totals:
         n: Extent,
         k: Extent,
         products: Extent,
-        distinct: tuple[float, float],
+        unique_fraction: tuple[float, float],
     ) -> Extent:
         """Return the time of A, B and the result at memory bandwidth, each moved once."""
         a, b, out = self._sizes
-        of_a, of_b = m * k * distinct[0], n * k * distinct[1]
+        of_a, of_b = m * k * unique_fraction[0], n * k * unique_fraction[1]
         footprint = (of_a * a + of_b * b + (m * n) * out) * (products * _MEGA)
         warm = 1.0 / (1.0 + (footprint / self._cache) ** 2)
         time: Extent = footprint * (warm / self._c.memory_warm + (1.0 - warm) / self._c.memory_cold)

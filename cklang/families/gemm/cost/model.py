@@ -51,9 +51,9 @@ def _product(problem: Extents, merged: int) -> tuple[int, int, int, int]:
     return problem.products, problem.m, problem.n, problem.k
 
 
-def _distinct(problem: Extents) -> tuple[float, float]:
+def _unique_fraction(problem: Extents) -> tuple[float, float]:
     """Return which part of A and B is stored; in a convolution taps read elements again."""
-    found: tuple[float, float] = getattr(problem, "distinct", WHOLE)
+    found: tuple[float, float] = getattr(problem, "unique_fraction", WHOLE)
     return found
 
 
@@ -140,13 +140,13 @@ class CostModel:
 
         Kernels that merge groups of a convolution see it as fewer and larger products.
         """
-        distinct = _distinct(problem)
+        unique_fraction = _unique_fraction(problem)
         if self._merged == (1,):
             m, n, k = problem.m, problem.n, max(problem.k, 1)
-            return self._totals(m, n, k, problem.products, distinct)
+            return self._totals(m, n, k, problem.products, unique_fraction)
         each = np.array([_product(problem, merged) for merged in self._merged], dtype=np.float64)
         products, rows, columns, sums = each[self._merge].T
-        return self._totals(rows, columns, np.maximum(sums, 1.0), products, distinct)
+        return self._totals(rows, columns, np.maximum(sums, 1.0), products, unique_fraction)
 
     def estimate(
         self,
@@ -155,7 +155,7 @@ class CostModel:
         n: int,
         k: int,
         products: int = 1,
-        distinct: tuple[float, float] = WHOLE,
+        unique_fraction: tuple[float, float] = WHOLE,
     ) -> Estimate:
         """Return the prediction of kernel ``index`` with its terms.
 
@@ -163,7 +163,7 @@ class CostModel:
         """
         t, c = self.columns, self._costs
         extents = (float(m), float(n), float(k), float(products))
-        g = geometry(t, self.spec, *extents, distinct)
+        g = geometry(t, self.spec, *extents, unique_fraction)
         full = step_time(c, t.occupancy)
         last = step_time(c, g.last)
         p = times(t, g, c, self.constants, full, last)
@@ -259,7 +259,13 @@ class Ranker:
 
     def choose(self, problem: Extents) -> GemmKey:
         """Return the quickest candidate; the answer is remembered."""
-        shape: object = (problem.m, problem.n, problem.k, problem.products, _distinct(problem))
+        shape: object = (
+            problem.m,
+            problem.n,
+            problem.k,
+            problem.products,
+            _unique_fraction(problem),
+        )
         if self._merged:
             shape = (shape, *(_product(problem, merged) for merged in self._merged))
         index = self._chosen.get(shape)
@@ -271,7 +277,7 @@ class Ranker:
         """Return the prediction for one candidate, term by term."""
         products, m, n, k = _product(problem, key.algorithm.groups_merged)
         extents = (m, n, max(k, 1), products)
-        return self.model.estimate(self.keys.index(key), *extents, _distinct(problem))
+        return self.model.estimate(self.keys.index(key), *extents, _unique_fraction(problem))
 
     def explain(self, problem: Extents) -> str:
         """Return the predicted times of the first two candidates side by side, as text."""

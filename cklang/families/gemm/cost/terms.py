@@ -108,14 +108,14 @@ def geometry(
     n: Array,
     k: Array,
     products: Array = 1.0,
-    distinct: tuple[float, float] = (1.0, 1.0),
+    unique_fraction: tuple[float, float] = (1.0, 1.0),
 ) -> Geometry:
     """Count tiles, rounds and traffic of problems (m, n, k) on each kernel.
 
     Several products of one launch stand one under the other: their tiles are rows of tiles. For
     kernels that merge groups of a convolution the extents are those of merged groups, [kernels].
-    ``distinct`` is the part of A and of B that is no repetition of other elements: what is read
-    again soon comes from L2.
+    ``unique_fraction`` is the part of A and of B that is no repetition of other elements: what is
+    read again soon comes from L2.
     """
     units, chiplets = float(spec.compute_units), float(spec.chiplets)
     rows, columns = products * np.ceil(m / t.tile_m), np.ceil(n / t.tile_n)
@@ -130,7 +130,7 @@ def geometry(
     own_columns = np.minimum(together / chiplets, columns)
     own_rows = np.minimum(np.maximum(together / (own_columns * chiplets), 1.0), rows)
     asked_b, bytes_out = t.bytes_b * t.held_b, t.bytes_out * t.held_out
-    bytes_a, bytes_b = t.bytes_a * distinct[0], asked_b * distinct[1]
+    bytes_a, bytes_b = t.bytes_a * unique_fraction[0], asked_b * unique_fraction[1]
     bytes_per_k = own_columns * t.tile_n * bytes_b + own_rows * t.tile_m * bytes_a
     moved = (m * bytes_a + n * bytes_b) * k + m * n * bytes_out
     footprint = products * moved * _MEGA

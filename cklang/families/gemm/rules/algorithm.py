@@ -15,7 +15,7 @@ from cklang.families.gemm.key import Algorithm, DKind, EpilogueKind, Layout, Pip
 from cklang.families.gemm.lower import is_mx, unsupported
 from cklang.families.gemm.pipelines import PIPELINES
 from cklang.families.gemm.rules import RULES, resources
-from cklang.families.rule import Objection
+from cklang.families.rule import Violation
 from cklang.types import DType, bf16, f16, i4, i8
 from cklang.widths import ACCESS_BYTES
 
@@ -28,12 +28,12 @@ _TRANSPOSING = "cdna4"
 @RULES.algorithm(
     "pipeline", "CK Tile's pipelines do not all work on every GPU", reads=("pipeline",)
 )
-def _pipeline(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+def _pipeline(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     if spec.budget(a.pipeline.value) is not None:
         return None
     legal = ", ".join(p.pipeline for p in spec.pipelines)
     what = f"the pipeline on {spec.name}"
-    return Objection(what=what, value=a.pipeline.value, bound=f"one of {legal}")
+    return Violation(what=what, value=a.pipeline.value, bound=f"one of {legal}")
 
 
 @RULES.algorithm(
@@ -42,13 +42,13 @@ def _pipeline(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     "with a prepared B",
     reads=("pipeline",),
 )
-def _computed(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+def _computed(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     row = PIPELINES.get(a.pipeline)
     if row is None or row.computed or not (s.a or s.b):
         return None
     legal = ", ".join(name.value for name, each in PIPELINES.items() if each.computed)
     what = "the pipeline of a computed operand"
-    return Objection(what=what, value=a.pipeline.value, bound=f"one of {legal}")
+    return Violation(what=what, value=a.pipeline.value, bound=f"one of {legal}")
 
 
 @RULES.algorithm(
@@ -56,12 +56,12 @@ def _computed(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     "CK Tile lacks some combinations of pipeline, epilogue and scheduler",
     reads=("pipeline", "epilogue", "scheduler"),
 )
-def _combination(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+def _combination(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     names = (a.pipeline.value, a.epilogue.value, a.scheduler.value)
     for row in spec.forbidden:
         if _covers(row, names):
             what = "pipeline, epilogue and scheduler"
-            return Objection(what=what, value=", ".join(names), bound=f"another: {row.reason}")
+            return Violation(what=what, value=", ".join(names), bound=f"another: {row.reason}")
     return None
 
 
@@ -73,14 +73,14 @@ def _covers(row: Forbidden, names: tuple[str, str, str]) -> bool:
 @RULES.algorithm(
     "multiplied-types", "CK Tile has warp tiles for few types of A and B on each GPU", reads=()
 )
-def _multiplied_types(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+def _multiplied_types(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     types = s.multiplied
     if spec.tiles(*types, sparse=s.sparse):
         return None
     rows = (row for row in spec.warp_tiles if row.legal and row.sparse == s.sparse)
     legal = dict.fromkeys(f"{row.a} by {row.b}" for row in rows)
     sparse = "sparse " if s.sparse else ""
-    return Objection(
+    return Violation(
         what=f"A by B on {spec.name}",
         value=f"{sparse}{types[0]} by {types[1]}",
         bound=f"one of {', '.join(legal)}" if legal else f"not {sparse.strip()}",
@@ -88,20 +88,20 @@ def _multiplied_types(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection |
 
 
 @RULES.algorithm("packed-along-k", "elements that share a byte are neighbours along K", reads=())
-def _packed_along_k(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+def _packed_along_k(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     wanted = (("A", s.dtype_a, s.layout_a, Layout.ROW), ("B", s.dtype_b, s.layout_b, Layout.COL))
     for name, dtype, layout, want in wanted:
         if dtype.packed and layout is not want:
             axis = 1 if name == "A" else 0
             bound = f"{want.value}: packed along axis {axis} of {name}, which counts K"
-            return Objection(what=f"the layout of {name}", value=layout.value, bound=bound)
+            return Violation(what=f"the layout of {name}", value=layout.value, bound=bound)
     return None
 
 
 @RULES.algorithm(
     "warp-tile", "the GPU has a fixed set of matrix instructions", reads=("warp_tile",)
 )
-def _warp_tile(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+def _warp_tile(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     types = s.multiplied
     sparse = "sparse " if s.sparse else ""
     what = f"the warp tile for {sparse}{types[0]} by {types[1]} to {types[2]} on {spec.name}"
@@ -113,7 +113,7 @@ def _warp_tile(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     "4-bit integers are converted by eights, which one lane has next to one another along K",
     reads=("warp_tile",),
 )
-def _packed_run(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+def _packed_run(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     if s.dtype_b != i4:
         return None
     _, n, k = a.warp_tile
@@ -125,33 +125,33 @@ def _packed_run(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     "CK Tile makes elements of few types of 4-bit integers",
     reads=(),
 )
-def _packed_made(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+def _packed_made(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     if s.dtype_b != i4 or s.dtype_a in (f16, bf16) or s.dtype_a.encoding:
         return None
     bound = "f16, bf16 or an 8-bit float"
-    return Objection(what="the type of A beside 4-bit integers", value=s.dtype_a.name, bound=bound)
+    return Violation(what="the type of A beside 4-bit integers", value=s.dtype_a.name, bound=bound)
 
 
 @RULES.algorithm("packed-conv", "the pixels of a convolution are whole bytes", reads=())
-def _packed_conv(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+def _packed_conv(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     packed = [dtype.name for dtype in (s.dtype_a, s.dtype_b) if dtype.packed]
     if not (s.spatial and packed):
         return None
     what = "the element type of a convolution"
-    return Objection(what=what, value=packed[0], bound="8 bits or more")
+    return Violation(what=what, value=packed[0], bound="8 bits or more")
 
 
 @RULES.algorithm("computed-type", "functions give elements of whole bytes", reads=())
-def _computed_type(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+def _computed_type(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     for name, dtype, operands in (("A", s.dtype_a, s.a), ("B", s.dtype_b, s.b)):
         if operands and dtype.packed:
             what = f"the type of a computed {name}"
-            return Objection(what=what, value=dtype.name, bound="8 bits or more")
+            return Violation(what=what, value=dtype.name, bound="8 bits or more")
     return None
 
 
 @RULES.algorithm("fp8-encoding", "a GPU has one encoding of 8-bit floats, or none", reads=())
-def _fp8_encoding(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+def _fp8_encoding(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     named = {"A": s.dtype_a, "B": s.dtype_b, "E": s.dtype_e}
     for name, operands in (("D", s.d), ("operand of A ", s.a), ("operand of B ", s.b)):
         named |= {f"{name}{i}": each.dtype for i, each in enumerate(operands)}
@@ -159,12 +159,12 @@ def _fp8_encoding(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | Non
 
 
 @RULES.algorithm("warps", "CK Tile arranges the warps of a block in few ways", reads=("warps",))
-def _warps(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+def _warps(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     return one_of(f"the warps on {spec.name}", a.warps, spec.warp_configs)
 
 
 @RULES.algorithm("threads", "a workgroup has a limited number of threads", reads=("warps",))
-def _threads(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+def _threads(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     threads = resources.warps_of(a) * spec.wave_size
     return at_most("threads of a workgroup", threads, spec.max_threads_per_block)
 
@@ -173,17 +173,17 @@ _DIVIDES = ("tile", "warps", "warp_tile")
 
 
 @RULES.algorithm("tile-m", "the block tile is whole warp tiles along M", reads=_DIVIDES)
-def _tile_m(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+def _tile_m(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     return multiple("the tile along M", a.tile[0], a.warps[0] * a.warp_tile[0])
 
 
 @RULES.algorithm("tile-n", "the block tile is whole warp tiles along N", reads=_DIVIDES)
-def _tile_n(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+def _tile_n(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     return multiple("the tile along N", a.tile[1], a.warps[1] * a.warp_tile[1])
 
 
 @RULES.algorithm("tile-k", "the block tile is whole warp tiles along K", reads=_DIVIDES)
-def _tile_k(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+def _tile_k(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     return multiple("the tile along K", a.tile[2], a.warps[2] * a.warp_tile[2])
 
 
@@ -192,18 +192,18 @@ _LEAST_BLOCK = 16
 
 
 @RULES.algorithm("scale-block", "a block of K that shares a scale is whole tiles", reads=())
-def _scale_block(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+def _scale_block(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     return multiple("the block along K of the scales", s.block_k, _LEAST_BLOCK)
 
 
 @RULES.algorithm(
     "scale-k", "a block of K that shares a scale is whole tiles", reads=("tile", "warp_tile")
 )
-def _scale_k(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+def _scale_k(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     if not s.block_k or s.block_k % a.tile[2] == 0 or is_mx(s, a):
         return None
     bound = f"a divisor of the block, {s.block_k}"
-    return Objection(what="the tile along K", value=str(a.tile[2]), bound=bound)
+    return Violation(what="the tile along K", value=str(a.tile[2]), bound=bound)
 
 
 @RULES.algorithm(
@@ -211,12 +211,12 @@ def _scale_k(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     "matrix instructions with scales take operands whose K is contiguous",
     reads=("warp_tile", "transpose_c"),
 )
-def _scale_mx(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+def _scale_mx(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     if not is_mx(s, a) or (s.layouts[:2] == "rc" and not a.transpose_c):
         return None
     got = f"{s.layouts}{', C transposed' if a.transpose_c else ''}"
     bound = "rcr, or a warp tile of less than 64 along K"
-    return Objection(what="the layouts", value=got, bound=bound)
+    return Violation(what="the layouts", value=got, bound=bound)
 
 
 @RULES.algorithm(
@@ -224,7 +224,7 @@ def _scale_mx(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     "the tiles of A and B that are loaded together fit the pipeline's share of LDS",
     reads=("tile", "pipeline"),
 )
-def _lds_mainloop(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+def _lds_mainloop(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     budget = spec.budget(a.pipeline.value)
     if budget is None:
         return None
@@ -237,7 +237,7 @@ def _lds_mainloop(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | Non
     "what the cshuffle epilogue passes through LDS fits it",
     reads=("tile", "warps", "warp_tile", "epilogue", "vector_e"),
 )
-def _lds_epilogue(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+def _lds_epilogue(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     if a.epilogue is not EpilogueKind.CSHUFFLE:
         return None
     shuffled = resources.shuffled_bytes(a, s, spec)
@@ -249,7 +249,7 @@ def _lds_epilogue(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | Non
     "accumulators, fragments and loads of a lane fit its registers",
     reads=("tile", "warps", "warp_tile", "pipeline", "block_per_cu"),
 )
-def _registers(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+def _registers(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     wanted = resources.registers(a, s, spec)
     return at_most("estimated registers of a lane", wanted, resources.register_limit(a, spec))
 
@@ -288,7 +288,7 @@ def _dealt(a: Algorithm, spec: ArchSpec, outer: int, row: int, vector: int) -> s
     "the cshuffle epilogue joins warp tiles along M for a wide store, in whole groups",
     reads=("tile", "warps", "warp_tile", "epilogue", "vector_e"),
 )
-def _shuffle(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+def _shuffle(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     # CK Tile falls back to single tiles in one place and not in another: 47 % of the elements of a
     # 96x64 tile of 16x16 warp tiles were wrong on the emulated gfx942 (benchmarks/known_wrong.py).
     if a.epilogue is not EpilogueKind.CSHUFFLE:
@@ -303,7 +303,7 @@ def _shuffle(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     "CK Tile stores int8 to LDS in powers of two; where LDS transposes, as wide as it loads",
     reads=("tile", "warps", "vector_a", "vector_b"),
 )
-def _int8_store(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+def _int8_store(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     if spec.family != _TRANSPOSING or s.dtype_a != i8:
         return None
     m, n, k = a.tile
@@ -315,7 +315,7 @@ def _int8_store(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
         pattern = access_pattern(threads, spec.wave_size, k, row, vector) if is_turned else None
         if pattern is not None and pattern[0] & (pattern[0] - 1):
             what = f"the elements of {name} that a thread stores at once"
-            return Objection(what=what, value=str(pattern[0]), bound="a power of two")
+            return Violation(what=what, value=str(pattern[0]), bound="a power of two")
     return None
 
 
@@ -324,7 +324,7 @@ def _int8_store(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     "the pipeline of a prepared B reads the fragments of A in whole 16 bytes",
     reads=("pipeline", "tile", "warps", "warp_tile"),
 )
-def _prepared_reads(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+def _prepared_reads(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     if a.pipeline is not Pipeline.PRESHUFFLE_V2:
         return None
     m, _, k = a.warp_tile
@@ -338,14 +338,14 @@ _LOADS = "every wave takes whole rows of the tile and every thread equally many 
 
 
 @RULES.algorithm("load-a", _LOADS, reads=("tile", "warps", "vector_a"))
-def _load_a(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+def _load_a(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     m, _, k = a.tile
     outer, row = (m, k) if s.layout_a is Layout.ROW else (k, m)
     return _deal("A", _dealt(a, spec, outer, row, a.vector_a))
 
 
 @RULES.algorithm("load-b", _LOADS, reads=("tile", "warps", "vector_b"))
-def _load_b(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+def _load_b(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     _, n, k = a.tile
     if s.layout_b is Layout.PREPARED:
         return None
@@ -354,31 +354,31 @@ def _load_b(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
 
 
 @RULES.algorithm("store-e", _LOADS, reads=("tile", "warps", "warp_tile", "epilogue", "vector_e"))
-def _store_e(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+def _store_e(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     if a.epilogue is not EpilogueKind.CSHUFFLE:
         return None
     outer, row = resources.shuffle_extents(a, spec)
     return _deal("E", _dealt(a, spec, outer, row, a.vector_e))
 
 
-def _deal(name: str, refused: str | None) -> Objection | None:
+def _deal(name: str, refused: str | None) -> Violation | None:
     if refused is None:
         return None
-    return Objection(what=f"the tile of {name}", value=refused, bound="dealt out evenly")
+    return Violation(what=f"the tile of {name}", value=refused, bound="dealt out evenly")
 
 
 @RULES.algorithm("width-a", _WIDTHS, reads=("vector_a",))
-def _width_a(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+def _width_a(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     return _width("A", a.vector_a, s.dtype_a)
 
 
 @RULES.algorithm("width-b", _WIDTHS, reads=("vector_b",))
-def _width_b(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+def _width_b(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     return _width("B", a.vector_b, s.dtype_b)
 
 
 @RULES.algorithm("width-e", _WIDTHS, reads=("vector_e",))
-def _width_e(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+def _width_e(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     return _width("E", a.vector_e, s.dtype_e)
 
 
@@ -387,17 +387,17 @@ def _width_e(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     "an access of an epilogue operand moves elements that the thread has of E",
     reads=("vector_e", "vector_d"),
 )
-def _width_d(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+def _width_d(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     if len(a.vector_d) != len(s.d):
         got, want = str(len(a.vector_d)), str(len(s.d))
-        return Objection(what="the number of vector_d", value=got, bound=want)
+        return Violation(what="the number of vector_d", value=got, bound=want)
     for index, (d, vector) in enumerate(zip(s.d, a.vector_d, strict=True)):
         name = f"D{index}"
         if d.kind not in (DKind.FULL, DKind.ROW):
             found = at_most(f"vector_d of {name}, which is read one by one,", vector, 1)
         elif a.vector_e % vector:
             bound = f"a divisor of vector_e, {a.vector_e}"
-            found = Objection(what=f"vector_d of {name}", value=str(vector), bound=bound)
+            found = Violation(what=f"vector_d of {name}", value=str(vector), bound=bound)
         else:
             found = _width(name, vector, d.dtype)
         if found is not None:
@@ -405,7 +405,7 @@ def _width_d(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
     return None
 
 
-def _width(name: str, vector: int, dtype: DType) -> Objection | None:
+def _width(name: str, vector: int, dtype: DType) -> Violation | None:
     return narrow_access(f"the vector of {name}", vector, dtype)
 
 
@@ -414,10 +414,10 @@ def _width(name: str, vector: int, dtype: DType) -> Objection | None:
     "combinations that were seen to give wrong results are kept out",
     reads=("pipeline", "epilogue", "tile", "warps", "warp_tile"),
 )
-def _known_wrong(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+def _known_wrong(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     for row in spec.known_wrong:
         if row.excluded and matches(row, a, s):
-            return Objection(what="the combination", value=row.id, bound=f"another: {row.claim}")
+            return Violation(what="the combination", value=row.id, bound=f"another: {row.claim}")
     return None
 
 
@@ -453,7 +453,7 @@ def matches(row: KnownWrong, a: Algorithm, s: Signature) -> bool:
         "groups_merged",
     ),
 )
-def _generated(a: Algorithm, s: Signature, spec: ArchSpec) -> Objection | None:
+def _generated(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     for name, value, legal in unsupported(s, a):
-        return Objection(what=name, value=value, bound=legal)
+        return Violation(what=name, value=value, bound=legal)
     return None

@@ -11,7 +11,7 @@ from cklang.families.gemm.key import Algorithm
 from cklang.families.gemm.problem import Operand, Problem
 from cklang.families.gemm.rules import RULES
 from cklang.families.gemm.rules.problem import arrays_of
-from cklang.families.rule import Objection
+from cklang.families.rule import Violation
 from cklang.widths import DWORD_BYTES
 
 __all__: list[str] = []
@@ -21,11 +21,11 @@ _MOST = 65535
 
 
 @RULES.problem("batch", "the batch is the second axis of the grid", reads=())
-def _batch(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+def _batch(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
     count = math.prod(problem.batch)
     if count <= _MOST:
         return None
-    return Objection(what="the batch", value=str(count), bound=f"at most {_MOST}")
+    return Violation(what="the batch", value=str(count), bound=f"at most {_MOST}")
 
 
 @RULES.problem(
@@ -33,7 +33,7 @@ def _batch(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection 
     "every matrix of a batch starts as aligned as the vectors that it is read in",
     reads=("vector_a", "vector_b", "vector_e", "vector_d"),
 )
-def _batch_alignment(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+def _batch_alignment(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
     operands: list[tuple[str, Operand, int]] = [
         *arrays_of("A", problem.a, algorithm.vector_a),
         *arrays_of("B", problem.b, algorithm.vector_b),

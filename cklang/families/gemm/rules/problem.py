@@ -21,7 +21,7 @@ from cklang.families.gemm.problem import (
 )
 from cklang.families.gemm.rules import RULES
 from cklang.families.gemm.rules.resources import warps_of
-from cklang.families.rule import Objection
+from cklang.families.rule import Violation
 from cklang.widths import DWORD_BYTES, I32_MAX
 
 __all__ = ["arrays_of", "launchable", "most_tiles", "tiles_of"]
@@ -36,7 +36,7 @@ _LEAST_DEPTH = 8
 """Less than K of all tiles."""
 
 
-def _vector_fits(name: str, matrix: Matrix | ComputedMatrix, width: int) -> Objection | None:
+def _vector_fits(name: str, matrix: Matrix | ComputedMatrix, width: int) -> Violation | None:
     """Whether every vector of ``width`` elements ends inside its row and starts aligned."""
     axis = "columns" if matrix.layout is Layout.ROW else "rows"
     found = multiple(f"the number of {axis} of {name}", matrix.contiguous, width)
@@ -62,7 +62,7 @@ def arrays_of(
         yield f"operand {index} of {name}", read, read_width(operand, width)
 
 
-def _aligned(name: str, operand: Operand, stride: int, width: int) -> Objection | None:
+def _aligned(name: str, operand: Operand, stride: int, width: int) -> Violation | None:
     """Whether accesses start at whole dwords, or at whole elements if they are narrower."""
     size = operand.dtype.bytes
     unit = min(width * size, DWORD_BYTES)
@@ -72,10 +72,10 @@ def _aligned(name: str, operand: Operand, stride: int, width: int) -> Objection 
 
 
 @RULES.problem("extents", "kernels count rows, columns and K in 32 bits", reads=())
-def _extents(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+def _extents(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
     for name, extent, least in (("M", problem.m, 1), ("N", problem.n, 1), ("K", problem.k, 0)):
         if not least <= extent <= I32_MAX:
-            return Objection(what=name, value=str(extent), bound=f"from {least} to {I32_MAX}")
+            return Violation(what=name, value=str(extent), bound=f"from {least} to {I32_MAX}")
     return None
 
 
@@ -84,7 +84,7 @@ def _extents(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objectio
     "a buffer descriptor counts bytes in 32 bits; calls are cut into bands, where that helps",
     reads=(),
 )
-def _operand_size(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+def _operand_size(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
     sides = (("A", problem.a), ("B", problem.b), ("E", problem.e))
     operands: list[tuple[str, Array | ScaleAccess]]
     operands = [(each, array) for side in sides for each, array, _ in arrays_of(*side, 1)]
@@ -96,7 +96,7 @@ def _operand_size(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Obj
             what = f"the span of {name} in bytes"
             why = why_k_is_whole(problem)
             bound = f"below {most_bytes()}" + (f", as K cannot be cut: {why}" if why else "")
-            return Objection(what=what, value=str(bytes_), bound=bound)
+            return Violation(what=what, value=str(bytes_), bound=bound)
     return None
 
 
@@ -106,14 +106,14 @@ def tiles_of(problem: Problem, algorithm: Algorithm) -> int:
     return -(-problem.m // m) * -(-problem.n // n)
 
 
-def launchable(tiles: int, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+def launchable(tiles: int, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
     """Object to so many tiles in one launch: each has a workgroup, or is counted by one."""
     if algorithm.persistent or algorithm.stream_k:
         what, count, most = "the number of tiles", tiles, I32_MAX
     else:
         threads = warps_of(algorithm) * spec.wave_size
         what, count, most = "the number of threads", tiles * threads, _LAST_WORK_ITEM
-    return None if count <= most else Objection(what=what, value=str(count), bound=f"up to {most}")
+    return None if count <= most else Violation(what=what, value=str(count), bound=f"up to {most}")
 
 
 def most_tiles(problem: Problem) -> int:
@@ -125,10 +125,10 @@ def most_tiles(problem: Problem) -> int:
     "grid",
     "HIP counts the threads of a launch in 32 bits, a kernel its tiles",
     reads=("tile", "warps", "persistent", "stream_k"),
-    footprint=lambda a: (a.tile[0], a.tile[1], warps_of(a), a.persistent or a.stream_k),
-    harmless=lambda p, gpu: most_tiles(p) * gpu.max_threads_per_block <= I32_MAX,
+    decision_key=lambda a: (a.tile[0], a.tile[1], warps_of(a), a.persistent or a.stream_k),
+    always_satisfied=lambda p, gpu: most_tiles(p) * gpu.max_threads_per_block <= I32_MAX,
 )
-def _grid(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+def _grid(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
     return launchable(tiles_of(problem, algorithm), algorithm, spec)
 
 
@@ -136,26 +136,26 @@ def _grid(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection |
     "stream-steps",
     "stream-K counts the steps along K of all tiles in 32 bits",
     reads=("tile", "stream_k"),
-    footprint=lambda a: a.tile if a.stream_k else None,
-    harmless=lambda p, gpu: most_tiles(p) * (p.k // _LEAST_DEPTH + 1) <= I32_MAX,
+    decision_key=lambda a: a.tile if a.stream_k else None,
+    always_satisfied=lambda p, gpu: most_tiles(p) * (p.k // _LEAST_DEPTH + 1) <= I32_MAX,
 )
-def _stream_steps(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+def _stream_steps(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
     if not algorithm.stream_k:
         return None
     steps = tiles_of(problem, algorithm) * max(-(-problem.k // algorithm.tile[2]), 1)
     if steps <= I32_MAX:
         return None
     bound = f"up to {I32_MAX}"
-    return Objection(what="the steps along K of all tiles", value=str(steps), bound=bound)
+    return Violation(what="the steps along K of all tiles", value=str(steps), bound=bound)
 
 
 @RULES.problem(
     "pad-m",
     "without padding along M the extent must be whole tiles",
     reads=("pad_m", "tile"),
-    footprint=lambda a: a.pad_m or a.tile[0],
+    decision_key=lambda a: a.pad_m or a.tile[0],
 )
-def _pad_m(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+def _pad_m(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
     return None if algorithm.pad_m else multiple("M", problem.m, algorithm.tile[0])
 
 
@@ -163,9 +163,9 @@ def _pad_m(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection 
     "pad-n",
     "without padding along N the extent must be whole tiles",
     reads=("pad_n", "tile"),
-    footprint=lambda a: a.pad_n or a.tile[1],
+    decision_key=lambda a: a.pad_n or a.tile[1],
 )
-def _pad_n(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+def _pad_n(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
     return None if algorithm.pad_n else multiple("N", problem.n, algorithm.tile[1])
 
 
@@ -173,9 +173,9 @@ def _pad_n(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection 
     "pad-k",
     "without padding along K the extent must be whole tiles of each K split",
     reads=("pad_k", "tile", "split_k"),
-    footprint=lambda a: a.pad_k or a.tile[2] * a.split_k,
+    decision_key=lambda a: a.pad_k or a.tile[2] * a.split_k,
 )
-def _pad_k(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+def _pad_k(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
     return (
         None if algorithm.pad_k else multiple("K", problem.k, algorithm.tile[2] * algorithm.split_k)
     )
@@ -186,7 +186,7 @@ def _pad_k(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection 
     "each vector load of A is aligned and stays in its row or column",
     reads=("vector_a",),
 )
-def _vector_a(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+def _vector_a(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
     return _vector_fits("A", problem.a, algorithm.vector_a)
 
 
@@ -195,7 +195,7 @@ def _vector_a(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objecti
     "each vector load of B is aligned and stays in its row or column",
     reads=("vector_b",),
 )
-def _vector_b(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+def _vector_b(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
     return _vector_fits("B", problem.b, algorithm.vector_b)
 
 
@@ -204,17 +204,17 @@ def _vector_b(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objecti
     "a prepared B stands in the order in which the kernel's lanes take it",
     reads=("warp_tile",),
 )
-def _prepared_b(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+def _prepared_b(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
     held, wanted = problem.b.prepared, arrangement_of(algorithm.warp_tile, spec)
     if held is None or held == wanted:
         return None
-    return Objection(what="the order of B", value=str(held), bound=str(wanted))
+    return Violation(what="the order of B", value=str(held), bound=str(wanted))
 
 
 @RULES.problem(
     "vector-e", "each vector store of E is aligned and stays in its row", reads=("vector_e",)
 )
-def _vector_e(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+def _vector_e(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
     return _vector_fits("E", problem.e, algorithm.vector_e)
 
 
@@ -223,10 +223,10 @@ def _vector_e(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objecti
     "each vector load of an epilogue operand is aligned and stays in its row",
     reads=("vector_d",),
 )
-def _vector_d(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Objection | None:
+def _vector_d(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
     count, want = len(algorithm.vector_d), len(problem.d)
     if count != want:
-        return Objection(what="the number of vector_d", value=str(count), bound=str(want))
+        return Violation(what="the number of vector_d", value=str(count), bound=str(want))
     for index, (d, width) in enumerate(zip(problem.d, algorithm.vector_d, strict=True)):
         if d.kind not in (DKind.FULL, DKind.ROW):
             continue

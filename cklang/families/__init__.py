@@ -78,7 +78,7 @@ def key_of(signature: KernelSignature, algorithm: Any, gpu: str) -> AnyKey:
     """
     family = family_of(signature)
     if family.algorithm is not None and not isinstance(algorithm, family.algorithm):
-        raise error("K022", want=family.want, got=algorithm)
+        raise error("K022", want=family.algorithm_text, got=algorithm)
     return Key(signature, algorithm, gpu)
 
 

@@ -133,8 +133,8 @@ def read_set(name: str, text: str) -> FittedSet:
     return FittedSet(**(data | {"constants": Constants(**values)}))
 
 
-def _same_names(name: str, got: set[str], wanted: set[str]) -> None:
-    for field in sorted(got ^ wanted):
+def _same_names(name: str, names: set[str], wanted: set[str]) -> None:
+    for field in sorted(names ^ wanted):
         fault = "is missing" if field in wanted else "is not a field"
         raise error("N003", name=name, problem=f"{field!r} {fault}")
 

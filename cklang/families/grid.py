@@ -68,14 +68,14 @@ def pattern_of(of: type[Any], choices: Mapping[str, Any]) -> Pattern:
     return Pattern(choices=read, of=of)
 
 
-def _values(hints: Mapping[str, Any], name: str, given: Any) -> tuple[Any, ...] | None:
+def _values(hints: Mapping[str, Any], name: str, choice: Any) -> tuple[Any, ...] | None:
     if name not in hints:
         raise unknown("algorithm field", name, list(hints))
-    if isinstance(given, str) and given == ANY:
+    if isinstance(choice, str) and choice == ANY:
         return None
-    several = given if isinstance(given, list | set | frozenset) else [given]
+    several = choice if isinstance(choice, list | set | frozenset) else [choice]
     if not several:
-        raise error("K024", name=name, got=given)
+        raise error("K024", name=name, got=choice)
     return tuple(decode(hints[name], value, name) for value in several)
 
 

@@ -167,8 +167,8 @@ class Family(Generic[S, A, P]):
     signature: type[S]
     algorithm: type[A] | None
     """None of a family that has one kernel for each signature."""
-    want: ClassVar[str] = ""
-    """What an algorithm of it is called in messages."""
+    algorithm_text: ClassVar[str] = ""
+    """How messages name an algorithm of the family."""
 
     makers: Mapping[str, Maker] = MappingProxyType({})
     """The ops of the IR that it computes, its anchors, and how fusion makes their kernels."""

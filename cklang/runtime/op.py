@@ -187,19 +187,19 @@ class Op:
             CkUnsupportedError: G001, the op takes several kernels; G002, a call has a batch.
             CkError: What a call raises.
         """
-        given = [self._values(tuple(values), {}) for values in calls]
-        if not given:
+        call_values = [self._values(tuple(values), {}) for values in calls]
+        if not call_values:
             return []
         device, about = self._about("group", device)
         group = call_key.joined(
-            [call_key.of_call(self._parameters, values, None, ()) for values in given], about
+            [call_key.of_call(self._parameters, values, None, ()) for values in call_values], about
         )
         ready = self._memo.get(group.key)
         memoised = ready is not None
         if ready is None:
-            ready = self._prepare_group(given, device)
+            ready = self._prepare_group(call_values, device)
             self._memo.put(group.key, ready)
-        results: list[Any] = self._run(ready, group, given, None, memoised)
+        results: list[Any] = self._run(ready, group, call_values, None, memoised)
         return results
 
     def _prepare_group(self, calls: Sequence[Sequence[Any]], device_name: str | None) -> Ready:
@@ -509,16 +509,16 @@ class Op:
         )
 
 
-def _expect_algorithm(given: object) -> None:
-    classes = {f.algorithm: f.want for f in FAMILIES.values() if f.algorithm is not None}
-    if given is not None and not isinstance(given, tuple(classes)):
-        raise error("K022", want=" or ".join(classes.values()), got=given)
+def _expect_algorithm(algorithm: object) -> None:
+    classes = {f.algorithm: f.algorithm_text for f in FAMILIES.values() if f.algorithm is not None}
+    if algorithm is not None and not isinstance(algorithm, tuple(classes)):
+        raise error("K022", want=" or ".join(classes.values()), got=algorithm)
 
 
-def _count(given: object) -> int:
-    count = arrays.plain(given)
+def _count(value: object) -> int:
+    count = arrays.plain(value)
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        raise error("K011", name="splits", least=1, got=given)
+        raise error("K011", name="splits", least=1, got=value)
     return count
 
 
@@ -530,8 +530,8 @@ def _planned(layouts: Sequence[ResultLayout], binding: Binding) -> tuple[arrays.
     )
 
 
-def _one_or_all(made: Sequence[Any]) -> Any:
-    return made[0] if len(made) == 1 else tuple(made)
+def _one_or_all(results: Sequence[Any]) -> Any:
+    return results[0] if len(results) == 1 else tuple(results)
 
 
 def _targets(binding: Binding, out: Any) -> tuple[arrays.Array, ...]:
@@ -540,10 +540,10 @@ def _targets(binding: Binding, out: Any) -> tuple[arrays.Array, ...]:
     Raises:
         CkTypeError, CkValueError: A040 to A048, an array cannot take its result.
     """
-    given = out if isinstance(out, tuple) else (out,)
-    if len(given) != len(binding.results):
-        raise error("A048", got=len(given), want=len(binding.results))
-    targets = tuple(arrays.read("out", each) for each in given)
+    outs = out if isinstance(out, tuple) else (out,)
+    if len(outs) != len(binding.results):
+        raise error("A048", got=len(outs), want=len(binding.results))
+    targets = tuple(arrays.read("out", each) for each in outs)
     for index, target in enumerate(targets):
         check_out(target, binding, index)
     return targets

@@ -95,7 +95,7 @@ def planning_of(
 
 
 def _requests(plan: Plan, request: Request) -> dict[str, Request]:
-    """Return what was asked of each family of a plan: each takes the algorithm of its class.
+    """Return the request for each family of a plan, with the algorithm of the family's class.
 
     Raises:
         CkValueError: K022, a named algorithm is of no family of the plan.
@@ -105,7 +105,7 @@ def _requests(plan: Plan, request: Request) -> dict[str, Request]:
         return {families[0].name: request}
     for algorithm in request.algorithms:
         if not any(isinstance(algorithm, family.algorithm or ()) for family in families):
-            want = " or ".join(family.want for family in families)
+            want = " or ".join(family.algorithm_text for family in families)
             raise error("K022", want=want, got=algorithm)
     return {family.name: request.only(family.algorithm) for family in families}
 
@@ -215,14 +215,14 @@ def _own_workspace(index: int) -> str:
 def _temporaries(
     stages: Sequence[Stage],
     launches: Sequence[Described],
-    given: set[str],
+    external: set[str],
     sizes: Mapping[str, int],
 ) -> dict[str, Temporary]:
     """Return the values that live within a call, by name, with their lifetimes."""
     temporaries: dict[str, Temporary] = {}
     for index, (stage, launch) in enumerate(zip(stages, launches, strict=True)):
         for name in dict.fromkeys(stage.values):
-            if name in given or name in stage.constants:
+            if name in external or name in stage.constants:
                 continue
             known = temporaries.get(name, Temporary(bytes=0, first=index, last=index))
             size = max(known.bytes, sizes.get(name, 0), stage.temporaries.get(name, 0))

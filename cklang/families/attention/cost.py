@@ -107,19 +107,19 @@ class AttentionShape:
         if self.right >= 0:
             begin = np.maximum(first - self._shift - self.right, 0)
         if self.left >= 0:
-            seen = np.minimum(end, last - self._shift + self.left + 1)
-            end = np.where(first < self.sink, end, seen)
+            window_end = np.minimum(end, last - self._shift + self.left + 1)
+            end = np.where(first < self.sink, end, window_end)
         return _walked(begin, end, queries)
 
     @property
     def visible(self) -> int:
         """How many scores of one head the mask leaves."""
-        seen = replace(self, sink=0).key_tiles(1, 1)
+        scores = replace(self, sink=0).key_tiles(1, 1)
         if self.sink and self.left >= 0:
             # Of the sink, what lies before the window of a query.
             begin = np.arange(self.queries) + self._shift - self.left
-            seen += int(np.clip(begin, 0, min(self.sink, self.keys)).sum())
-        return seen
+            scores += int(np.clip(begin, 0, min(self.sink, self.keys)).sum())
+        return scores
 
 
 def _walked(begin: npt.NDArray[np.int64], end: npt.NDArray[np.int64], length: int) -> int:
@@ -259,7 +259,7 @@ def _alternated(price: Mapping[str, float]) -> dict[str, float]:
 def _traffic(
     key: AttentionKey, shape: AttentionShape, gpu: ArchSpec, c: Constants, steps: int
 ) -> tuple[float, float]:
-    """Return the µs of memory, each tensor moved once, and of L2, tiles as they are asked for."""
+    """Return the µs of memory traffic, each tensor once, and of L2 traffic, each tile read."""
     s, tile = key.signature, key.algorithm.tile
     heads = shape.batch * shape.heads
     kept = shape.batch * shape.kv_heads * shape.keys * (shape.head + shape.head_v) * s.dtype.bytes
@@ -267,8 +267,8 @@ def _traffic(
     moved = kept + rows * (shape.head * s.dtype.bytes + shape.head_v * s.dtype_o.bytes)
     if s.score is ScoreKind.BIAS:
         moved += heads * shape.visible * s.dtype_bias.bytes
-    asked = steps * tile[1] * (shape.head + shape.head_v) * s.dtype.bytes * _MEGA
-    return moved_once(moved, gpu, c), asked / c.l2
+    l2_reads = steps * tile[1] * (shape.head + shape.head_v) * s.dtype.bytes * _MEGA
+    return moved_once(moved, gpu, c), l2_reads / c.l2
 
 
 def moved_once(size: float, gpu: ArchSpec, c: Constants) -> float:
@@ -310,21 +310,21 @@ def explain_attention(keys: Sequence[AttentionKey], shape: AttentionShape) -> st
     )
     best = ranked[:2]
     lines = [f"the quickest of {len(keys)} by the cost model"]
-    lines += attention_table([key.label for _, key in best], [made for made, _ in best])
+    lines += attention_table([key.label for _, key in best], [estimate for estimate, _ in best])
     return "\n".join(lines)
 
 
-def attention_table(labels: Sequence[str], made: Sequence[AttentionEstimate]) -> list[str]:
+def attention_table(labels: Sequence[str], estimates: Sequence[AttentionEstimate]) -> list[str]:
     """Return the terms of one or two kernels side by side, as lines: chosen, runner-up."""
-    names = ("chosen", "runner-up")[: len(made)]
+    names = ("chosen", "runner-up")[: len(estimates)]
     lines = [f"  {name}: {label}" for name, label in zip(names, labels, strict=True)]
 
     def row(label: str, cells: Sequence[str]) -> str:
         return f"  {label:<12}" + "".join(f"{cell:>14}" for cell in cells)
 
     lines.append(row("µs", names))
-    lines += [row(term, [f"{e.terms[term]:.2f}" for e in made]) for term in made[0].terms]
-    lines.append(row("total µs", [f"{e.us:.2f}" for e in made]))
-    lines.append(row("workgroups", [str(e.workgroups) for e in made]))
-    lines.append(row("padding", [f"{e.padding:.0%}" for e in made]))
+    lines += [row(term, [f"{e.terms[term]:.2f}" for e in estimates]) for term in estimates[0].terms]
+    lines.append(row("total µs", [f"{e.us:.2f}" for e in estimates]))
+    lines.append(row("workgroups", [str(e.workgroups) for e in estimates]))
+    lines.append(row("padding", [f"{e.padding:.0%}" for e in estimates]))
     return lines

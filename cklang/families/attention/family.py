@@ -76,7 +76,7 @@ class Attention(Family[AttentionSignature, AttentionAlgorithm, AttentionCase]):
     name = "attention"
     signature = AttentionSignature
     algorithm = AttentionAlgorithm
-    want: ClassVar[str] = "a cklang.AttentionAlgorithm for an attention"
+    algorithm_text: ClassVar[str] = "a cklang.AttentionAlgorithm for an attention"
     makers = MAKERS
     rules: RuleSet = RULES
     grid = GRID

@@ -254,9 +254,9 @@ def _check_reads(
 
 
 def _constants(function: Function, seeds: Sequence[Value]) -> tuple[tuple[str, int], ...]:
-    made = function.definitions()
-    given = ((seed.name, made.get(seed.name)) for seed in dict.fromkeys(seeds))
-    return tuple((name, int(str(op.attr("value")))) for name, op in given if op is not None)
+    definitions = function.definitions()
+    constants = ((seed.name, definitions.get(seed.name)) for seed in dict.fromkeys(seeds))
+    return tuple((name, int(str(op.attr("value")))) for name, op in constants if op is not None)
 
 
 def _spans(operations: Sequence[Operation]) -> tuple[Span, ...]:

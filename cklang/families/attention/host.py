@@ -59,7 +59,7 @@ class AttentionOperand:
 
 
 Problem = TypeVar("Problem")
-Given = TypeVar("Given", "_Append", "_Reduce")
+CProblem = TypeVar("CProblem", "_Append", "_Reduce")
 
 _NONE = AttentionTensor()
 
@@ -281,17 +281,17 @@ class _Reduce(ctypes.Structure):
 
 
 def _problem(problem: AttentionProblem) -> _Problem:
-    given = _Problem()
+    c_problem = _Problem()
     for name in (*_EXTENTS, *_STARTS, *_PAGES, *_SPLITS, *_SEEDS, *_NUMBERS, *_WINDOW):
-        setattr(given, name, getattr(problem, name))
+        setattr(c_problem, name, getattr(problem, name))
     for name in (*_TENSORS, *_PARTS):
-        setattr(given, name, _tensor(getattr(problem, name)))
-    for place, operand in zip(given.operands, problem.operands, strict=False):
+        setattr(c_problem, name, _tensor(getattr(problem, name)))
+    for place, operand in zip(c_problem.operands, problem.operands, strict=False):
         rank = len(operand.extents)
         place.pointer = operand.pointer
         place.extents[:] = (*operand.extents, *(1,) * (MAX_RANK - rank))
         place.strides[:] = (*operand.strides, *(0,) * (MAX_RANK - rank))
-    return given
+    return c_problem
 
 
 def _tensor(tensor: AttentionTensor) -> _Tensor:
@@ -303,22 +303,22 @@ def _append(problem: AppendProblem) -> _Append:
 
 
 def _grad(problem: AttentionGradProblem) -> _Grad:
-    given = _Grad(forward=_problem(problem.forward), stride_split_q=problem.stride_split_q)
+    c_problem = _Grad(forward=_problem(problem.forward), stride_split_q=problem.stride_split_q)
     for name in _GRADS:
-        setattr(given, name, _tensor(getattr(problem, name)))
-    return given
+        setattr(c_problem, name, _tensor(getattr(problem, name)))
+    return c_problem
 
 
 def _reduce(problem: ReduceProblem) -> _Reduce:
     return _same(_Reduce(), problem)
 
 
-def _same(given: Given, problem: AppendProblem | ReduceProblem) -> Given:
+def _same(c_problem: CProblem, problem: AppendProblem | ReduceProblem) -> CProblem:
     """Give a struct the fields of ``problem``, which are called the same."""
     for f in fields(problem):
         value = getattr(problem, f.name)
-        setattr(given, f.name, _tensor(value) if isinstance(value, AttentionTensor) else value)
-    return given
+        setattr(c_problem, f.name, _tensor(value) if isinstance(value, AttentionTensor) else value)
+    return c_problem
 
 
 class _Shim(HostShim[Problem]):

@@ -119,8 +119,8 @@ def _lists_of(kernel: FusedAttention) -> dict[str, str]:
         PAGES[0]: kernel.pages,
         PAGE_STARTS[0]: kernel.page_starts,
     }
-    given = starts | {role: value for role, value in others.items() if value is not None}
-    return {role: value.name for role, value in given.items()}
+    values = starts | {role: value for role, value in others.items() if value is not None}
+    return {role: value.name for role, value in values.items()}
 
 
 def _extent(view: View, axis: int | None, dims: Mapping[str, int]) -> int:

@@ -61,8 +61,8 @@ class _Edge:
 
 def is_true(region: Function) -> bool:
     """Tell whether a mask shows every key."""
-    made = region.definitions().get(region.results[0].name)
-    return made is not None and made.op == "constant" and made.attr("value") is True
+    operation = region.definitions().get(region.results[0].name)
+    return operation is not None and operation.op == "constant" and operation.attr("value") is True
 
 
 def split_mask(region: Function) -> tuple[WindowMask, Function | None]:
@@ -81,24 +81,24 @@ def split_mask(region: Function) -> tuple[WindowMask, Function | None]:
 
 
 def _conditions(region: Function, value: Value) -> list[Value]:
-    made = region.definitions().get(value.name)
-    if made is None or made.op != "logical_and":
+    operation = region.definitions().get(value.name)
+    if operation is None or operation.op != "logical_and":
         return [value]
-    left, right = made.operands
+    left, right = operation.operands
     return [*_conditions(region, left), *_conditions(region, right)]
 
 
 def _edge(region: Function, value: Value) -> _Edge | None:
-    made = region.definitions().get(value.name)
-    if made is not None and made.op == "logical_or":
-        return _left_with_sink(region, made)
-    found = bounds_of(region, made)
-    return None if found is None else _diagonal(found.linear)
+    operation = region.definitions().get(value.name)
+    if operation is not None and operation.op == "logical_or":
+        return _left_with_sink(region, operation)
+    bounds = bounds_of(region, operation)
+    return None if bounds is None else _diagonal(bounds.linear)
 
 
-def _left_with_sink(region: Function, made: Operation) -> _Edge | None:
+def _left_with_sink(region: Function, operation: Operation) -> _Edge | None:
     """Return the left edge of ``near | (j < sink)``, in either order."""
-    for near, first in (made.operands, made.operands[::-1]):
+    for near, first in (operation.operands, operation.operands[::-1]):
         edge = _edge(region, near)
         start = bounds_of(region, region.definitions().get(first.name))
         if edge is None or start is None or not edge.is_left or edge.sink:

@@ -71,7 +71,7 @@ class GradPipelineFacts:
 
     transposed_loads: bool = False
     """Whether it loads straight into LDS, 16 bytes at a time, and transposes as it reads there."""
-    whole: bool = False
+    all_queries: bool = False
     """Whether a workgroup has all queries of a head: one tile of them. It is launched once a head,
     walks over all keys and stores dq alone, whatever order is asked for. It does not move along a
     bias, and leaves the gradients of keys that a window hides unwritten."""
@@ -82,7 +82,7 @@ GRAD_PIPELINE_FACTS: Mapping[GradPipeline, GradPipelineFacts] = MappingProxyType
         GradPipeline.KR_KTR_VR: GradPipelineFacts(),
         GradPipeline.KR_KTR_VR_IGLP: GradPipelineFacts(),
         GradPipeline.TRLOAD_KR_KTR_VR: GradPipelineFacts(transposed_loads=True),
-        GradPipeline.TRLOAD_QR_QTR_DOR: GradPipelineFacts(transposed_loads=True, whole=True),
+        GradPipeline.TRLOAD_QR_QTR_DOR: GradPipelineFacts(transposed_loads=True, all_queries=True),
     }
 )
 
@@ -92,5 +92,7 @@ def parts_of_dq(key: AttentionGradKey, keys: int) -> int:
 
     One, to which all workgroups add or which one stores, or one for each tile of keys.
     """
-    apart = key.signature.deterministic and not GRAD_PIPELINE_FACTS[key.algorithm.pipeline].whole
+    apart = (
+        key.signature.deterministic and not GRAD_PIPELINE_FACTS[key.algorithm.pipeline].all_queries
+    )
     return math.ceil(keys / key.algorithm.tile[1]) if apart else 1

@@ -147,11 +147,11 @@ class AttentionCase:
 
     @property
     def part_bytes(self) -> dict[str, int]:
-        """The sizes of what splits leave, by value name; empty if there are none."""
+        """The bytes of the partial results of splits, by value name; empty without splits."""
         p = self.problem
         sizes = (p.stride_split_o, p.stride_split_lse)
-        found = zip(PARTS, sizes, strict=True)
-        return {self.values[n]: 4 * p.splits * size for n, size in found if n in self.values}
+        part_sizes = zip(PARTS, sizes, strict=True)
+        return {self.values[n]: 4 * p.splits * size for n, size in part_sizes if n in self.values}
 
     @property
     def has_scores(self) -> bool:
@@ -243,7 +243,7 @@ def case_of(
         (kernel.lengths, kernel.pages, kernel.page_starts),
         strict=True,
     )
-    values |= {name: held.name for name, held in lists if held is not None}
+    values |= {name: array.name for name, array in lists if array is not None}
     _check_lengths(kernel, storage, batch)
     window = kernel.window
     of_weights = weight_scale(storage[kernel.v.value.name].dtype, kernel.dropout)
@@ -312,21 +312,21 @@ def result_view(value: Value) -> View:
 
 def _viewed(view: View, storage: Mapping[str, TensorLayout]) -> TensorLayout:
     """Return the storage of a view, its axes in the view's order."""
-    held = storage[view.value.name]
+    layout = storage[view.value.name]
     return replace(
-        held,
-        shape=tuple(1 if axis is None else held.shape[axis] for axis in view.perm),
-        strides=tuple(0 if axis is None else held.strides[axis] for axis in view.perm),
+        layout,
+        shape=tuple(1 if axis is None else layout.shape[axis] for axis in view.perm),
+        strides=tuple(0 if axis is None else layout.strides[axis] for axis in view.perm),
     )
 
 
-def _step(held: TensorLayout) -> int:
-    moves = held.shape[-1] > 1 and 0 not in held.shape
-    return held.strides[-1] if moves else 1
+def _step(layout: TensorLayout) -> int:
+    moves = layout.shape[-1] > 1 and 0 not in layout.shape
+    return layout.strides[-1] if moves else 1
 
 
-def _tensor(held: TensorLayout) -> AttentionTensor:
-    batch, head, row, _ = held.strides
+def _tensor(layout: TensorLayout) -> AttentionTensor:
+    batch, head, row, _ = layout.strides
     return AttentionTensor(stride_batch=batch, stride_head=head, stride_seq=row)
 
 

@@ -66,8 +66,8 @@ def profile_algorithms(
         CkValueError: K001, there is no such profile.
     """
     rows = (row for row in profile(name) if _covers(row, signature, spec))
-    found = (algorithm for row in rows for algorithm in _algorithms(row, signature, spec))
-    return tuple(dict.fromkeys(found))
+    algorithms = (algorithm for row in rows for algorithm in _algorithms(row, signature, spec))
+    return tuple(dict.fromkeys(algorithms))
 
 
 def profile_kernels(

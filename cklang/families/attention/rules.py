@@ -149,8 +149,8 @@ def _tile_v(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Vio
     reads=("tile", "warp_tile"),
 )
 def _step_d(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
-    found = multiple("the head size of a tile", a.tile[5], a.tile[2])
-    return found or multiple("the step along the head", a.tile[2], a.warp_tile[2])
+    violation = multiple("the head size of a tile", a.tile[5], a.tile[2])
+    return violation or multiple("the step along the head", a.tile[2], a.warp_tile[2])
 
 
 @_rule(
@@ -159,8 +159,8 @@ def _step_d(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Vio
     reads=("tile", "warp_tile"),
 )
 def _step_k(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
-    found = multiple("the keys of a tile", a.tile[1], a.tile[4])
-    return found or multiple("the step along the keys", a.tile[4], a.warp_tile[2])
+    violation = multiple("the keys of a tile", a.tile[1], a.tile[4])
+    return violation or multiple("the step along the keys", a.tile[4], a.warp_tile[2])
 
 
 @_rule("attention-loops", "a pipeline loads some steps ahead", reads=("tile", "pipeline"))
@@ -174,8 +174,8 @@ def _loops(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Viol
 
 @_rule("attention-head-limit", "no pipeline holds a longer head", reads=("tile",))
 def _head_limit(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
-    found = at_most("the head size of a tile", a.tile[5], MOST_HEAD)
-    return found or at_most("the head size of v in a tile", a.tile[3], MOST_HEAD)
+    violation = at_most("the head size of a tile", a.tile[5], MOST_HEAD)
+    return violation or at_most("the head size of v in a tile", a.tile[3], MOST_HEAD)
 
 
 def _is_ruled(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> bool:
@@ -262,9 +262,9 @@ def _lds(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violat
     if facts.buffers:
         staged = facts.buffers * max(n0 * k0, n1 * k1) * size
         return at_most("LDS bytes of K and V", staged, spec.lds_bytes)
-    found = at_most("LDS bytes of Q and K in a step", (m0 + n0) * k0 * size, _LDS_OF_A_STEP)
-    if found is not None or not facts.query_in_lds:
-        return found
+    violation = at_most("LDS bytes of Q and K in a step", (m0 + n0) * k0 * size, _LDS_OF_A_STEP)
+    if violation is not None or not facts.query_in_lds:
+        return violation
     staged = (m0 * head + max(n0 * k0, n1 * k1)) * size
     return at_most("LDS bytes of Q, K and V", staged, spec.lds_bytes)
 
@@ -380,14 +380,14 @@ def _scale(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation
 def _window(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation | None:
     p = c.problem
     named = (("left", p.left), ("right", p.right), ("sink", p.sink))
-    found = (at_most(f"{name} of the window", value, _MOST_LENGTH) for name, value in named)
-    return next((each for each in found if each is not None), None)
+    violations = (at_most(f"{name} of the window", value, _MOST_LENGTH) for name, value in named)
+    return next((each for each in violations if each is not None), None)
 
 
 @_problem("attention-head-size", "a tile holds a whole head", reads=("tile",))
 def _head_size(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation | None:
-    found = at_most("the head size of q and k", c.problem.hdim_q, a.tile[5])
-    return found or at_most("the head size of v", c.problem.hdim_v, a.tile[3])
+    violation = at_most("the head size of q and k", c.problem.hdim_q, a.tile[5])
+    return violation or at_most("the head size of v", c.problem.hdim_v, a.tile[3])
 
 
 @_problem(
@@ -417,9 +417,9 @@ def _length_pad(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Viol
         ("the number of queries", c.problem.seqlen_q, a.tile[0], a.pad_q),
         ("the number of keys", c.problem.seqlen_k, a.tile[1], a.pad_k),
     ):
-        found = None if pads else multiple(what, length, tile)
-        if found is not None:
-            return found
+        violation = None if pads else multiple(what, length, tile)
+        if violation is not None:
+            return violation
     return None
 
 
@@ -429,8 +429,8 @@ def _length_pad(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Viol
     reads=("vector",),
 )
 def _head_vector(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation | None:
-    found = multiple("the head size of q and k", c.problem.hdim_q, a.vector)
-    return found or multiple("the head size of v", c.problem.hdim_v, a.vector)
+    violation = multiple("the head size of q and k", c.problem.hdim_q, a.vector)
+    return violation or multiple("the head size of v", c.problem.hdim_v, a.vector)
 
 
 @_problem("attention-contiguous", "the elements of a head lie side by side", reads=())
@@ -468,9 +468,9 @@ def _alignment(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Viola
                 stride = getattr(tensor, f"stride_{axis}") * size
                 facts[f"the stride of {name} along {axis}, in bytes,"] = stride
         violations = (multiple(what, value, unit) for what, value in facts.items())
-        found = next((each for each in violations if each is not None), None)
-        if found is not None:
-            return found
+        violation = next((each for each in violations if each is not None), None)
+        if violation is not None:
+            return violation
     return None
 
 
@@ -497,9 +497,9 @@ def _span(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation 
             return Violation(what=what, value=str(tensor.stride_seq), bound="0 or more")
         if rows:
             taken = ((rows - 1) * tensor.stride_seq + width) * size
-            found = at_most(f"the bytes that a head of {name} spans", taken, BUFFER_BYTES)
-            if found is not None:
-                return found
+            violation = at_most(f"the bytes that a head of {name} spans", taken, BUFFER_BYTES)
+            if violation is not None:
+                return violation
     return None
 
 
@@ -528,7 +528,7 @@ def _reads(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation
     for name, operand in zip(c.reads, c.problem.operands, strict=True):
         pairs = zip(operand.extents, operand.strides, strict=True)
         span = sum((extent - 1) * abs(stride) for extent, stride in pairs)
-        found = at_most(f"the elements that {name} spans", span, I32_MAX)
-        if found is not None:
-            return found
+        violation = at_most(f"the elements that {name} spans", span, I32_MAX)
+        if violation is not None:
+            return violation
     return None

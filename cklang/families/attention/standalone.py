@@ -23,12 +23,12 @@ def contents_of(case: AttentionCase) -> dict[str, npt.NDArray[np.uint8]]:
 
     Values that functions read are zeros, for they may be indices.
     """
-    found = {value: _numbers(case, name) for name, value in case.values.items()}
+    contents = {value: _numbers(case, name) for name, value in case.values.items()}
     for value, operand in zip(case.reads, case.problem.operands, strict=True):
         pairs = zip(operand.extents, operand.strides, strict=True)
         span = 1 + sum((extent - 1) * abs(stride) for extent, stride in pairs)
-        found.setdefault(value, np.zeros(span * _WIDEST, np.uint8))
-    return found
+        contents.setdefault(value, np.zeros(span * _WIDEST, np.uint8))
+    return contents
 
 
 def _numbers(case: AttentionCase, name: str) -> npt.NDArray[np.uint8]:

@@ -106,7 +106,7 @@ def attention_problem(
     names += ["seed", "offset"] if dropout else []
     names += ["starts_q", "starts_k"] if packed else []
     names += ["pages"] if page_size else []
-    held = page_size or keys
+    key_rows = page_size or keys
     problem = AttentionProblem(
         batch=batch,
         heads=heads,
@@ -116,8 +116,8 @@ def attention_problem(
         hdim_q=head,
         hdim_v=head_v,
         q=_tensor(heads, queries, head, rows_first=rows_first, packed=packed),
-        k=_tensor(kv_heads, held, head, rows_first=rows_first, packed=packed),
-        v=_tensor(kv_heads, held, head_v, rows_first=rows_first, packed=packed),
+        k=_tensor(kv_heads, key_rows, head, rows_first=rows_first, packed=packed),
+        v=_tensor(kv_heads, key_rows, head_v, rows_first=rows_first, packed=packed),
         o=_tensor(heads, queries, head_v, rows_first=rows_first, packed=packed),
         lse=_tensor(heads, queries, 1, rows_first=False, packed=packed)
         if lse

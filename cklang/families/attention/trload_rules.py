@@ -112,10 +112,10 @@ def _keys(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Viola
     reads=("pipeline", "vector"),
 )
 def _vector(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
-    whole = ACCESS_BYTES // s.dtype.bytes
-    if not PIPELINE_FACTS[a.pipeline].transposed or a.vector == whole:
+    width = ACCESS_BYTES // s.dtype.bytes
+    if not PIPELINE_FACTS[a.pipeline].transposed or a.vector == width:
         return None
-    return Violation(what="the vector along a head", value=str(a.vector), bound=str(whole))
+    return Violation(what="the vector along a head", value=str(a.vector), bound=str(width))
 
 
 @_rule(
@@ -131,8 +131,10 @@ def _load(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Viola
     unit = math.prod(a.warps) * spec.wave_size * ACCESS_BYTES // s.dtype.bytes
     width = head if m0 >= _BUFFERED_QUERIES else k0
     loads = {"K": n0 * width, "V": n0 * n1} | ({} if facts.wave_groups else {"Q": m0 * head})
-    found = (multiple(f"the elements of {name} in a tile", n, unit) for name, n in loads.items())
-    return next((each for each in found if each is not None), None)
+    violations = (
+        multiple(f"the elements of {name} in a tile", n, unit) for name, n in loads.items()
+    )
+    return next((each for each in violations if each is not None), None)
 
 
 @_rule(

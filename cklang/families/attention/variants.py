@@ -66,7 +66,7 @@ class _Reader:
 
     def __init__(self, score: Function) -> None:
         self.score = score
-        self.made = score.definitions()
+        self.definitions = score.definitions()
 
     def of(self, value: Value, op: str) -> tuple[Value, ...]:
         """Return the operands of ``value`` if ``op`` made it, else nothing."""
@@ -74,10 +74,10 @@ class _Reader:
         return operation.operands if operation is not None and operation.op == op else ()
 
     def maker(self, value: Value) -> Operation | None:
-        operation = self.made.get(value.name)
+        operation = self.definitions.get(value.name)
         while operation is not None and operation.op == "cast":
             value = operation.operands[0]
-            operation = self.made.get(value.name)
+            operation = self.definitions.get(value.name)
         return operation
 
     def is_score(self, value: Value) -> bool:

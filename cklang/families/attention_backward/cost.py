@@ -64,10 +64,12 @@ class BackwardEstimate:
 
     def __str__(self) -> str:
         lines = [f"{self.us:.2f} µs predicted for {len(self.launches)} launches"]
-        for name, made in self.launches.items():
-            most = sorted(made.terms, key=lambda term: -made.terms[term])[:3]
-            parts = ", ".join(f"{term} {made.terms[term]:.2f}" for term in most)
-            lines.append(f"  {name:<9}{made.us:>10.2f} µs  {made.workgroups} workgroups  {parts}")
+        for name, estimate in self.launches.items():
+            most = sorted(estimate.terms, key=lambda term: -estimate.terms[term])[:3]
+            parts = ", ".join(f"{term} {estimate.terms[term]:.2f}" for term in most)
+            lines.append(
+                f"  {name:<9}{estimate.us:>10.2f} µs  {estimate.workgroups} workgroups  {parts}"
+            )
         return "\n".join(lines)
 
 
@@ -92,8 +94,8 @@ def attention_grad_estimate(
     tile = key.algorithm.tile
     queries, keys, head, head_v = tile[0], tile[1], tile[7], tile[8]
     groups = shape.batch * shape.heads
-    whole = GRAD_PIPELINE_FACTS[key.algorithm.pipeline].whole
-    workgroups = groups * (1 if whole else math.ceil(shape.keys / keys))
+    all_queries = GRAD_PIPELINE_FACTS[key.algorithm.pipeline].all_queries
+    workgroups = groups * (1 if all_queries else math.ceil(shape.keys / keys))
     steps = groups * shape.query_tiles(queries, keys)
     queue = math.ceil(workgroups / gpu.compute_units)
     rounds = math.ceil(queue / key.algorithm.block_per_cu)
@@ -104,11 +106,13 @@ def attention_grad_estimate(
     busy = own_steps * sum(price.values())
     idle = max(0.0, rounds * own_steps / queue * c.latency_prefetch - busy)
     prologue = rounds * c.prologue
-    stored = (own_steps if whole else queue) * keys
+    stored = (own_steps if all_queries else queue) * keys
     epilogue = c.epilogue * stored * (head + head_v) * _PART_BYTES / 65536.0
     units = busy + idle + prologue + epilogue
     memory, l2 = _traffic(key, shape, gpu, c, steps)
-    added = 0.0 if key.signature.deterministic or whole else steps * queries * shape.head * _MEGA
+    added = (
+        0.0 if key.signature.deterministic or all_queries else steps * queries * shape.head * _MEGA
+    )
     terms = {
         "launch": c.launch,
         "clear": c.split,
@@ -152,15 +156,15 @@ def _step(key: AttentionGradKey, gpu: ArchSpec, c: Constants, flops: float) -> d
 
 
 def _walked(key: AttentionGradKey) -> int:
-    """Return the rows of a step that come by: queries, or keys where all queries are held."""
+    """Return the rows that a step loads: queries, or keys where a workgroup has all queries."""
     queries, keys = key.algorithm.tile[:2]
-    return keys if GRAD_PIPELINE_FACTS[key.algorithm.pipeline].whole else queries
+    return keys if GRAD_PIPELINE_FACTS[key.algorithm.pipeline].all_queries else queries
 
 
 def _traffic(
     key: AttentionGradKey, shape: AttentionShape, gpu: ArchSpec, c: Constants, steps: int
 ) -> tuple[float, float]:
-    """Return the µs of memory, each tensor moved once, and of L2, tiles as they are asked for."""
+    """Return the µs of memory traffic, each tensor once, and of L2 traffic, each tile read."""
     s = key.signature.forward
     groups, both = shape.batch * shape.heads, shape.head + shape.head_v
     parts = parts_of_dq(key, shape.keys)
@@ -169,8 +173,8 @@ def _traffic(
     moved += groups * (parts * shape.queries * shape.head + shape.keys * both) * _PART_BYTES
     if s.score is ScoreKind.BIAS:
         moved += groups * shape.visible * s.dtype_bias.bytes * (2 if key.signature.bias_grad else 1)
-    asked = steps * _walked(key) * both * s.dtype.bytes * _MEGA
-    return moved_once(moved, gpu, c), asked / c.l2
+    l2_reads = steps * _walked(key) * both * s.dtype.bytes * _MEGA
+    return moved_once(moved, gpu, c), l2_reads / c.l2
 
 
 def reduce_estimate(

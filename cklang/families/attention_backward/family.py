@@ -72,7 +72,9 @@ class AttentionBackward(Family[AttentionGradSignature, AttentionGradAlgorithm, A
     name = "attention_backward"
     signature = AttentionGradSignature
     algorithm = AttentionGradAlgorithm
-    want: ClassVar[str] = "a cklang.AttentionGradAlgorithm for the gradient of an attention"
+    algorithm_text: ClassVar[str] = (
+        "a cklang.AttentionGradAlgorithm for the gradient of an attention"
+    )
     rules: RuleSet = RULES
     grid = GRID
 

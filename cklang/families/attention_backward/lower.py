@@ -70,8 +70,8 @@ def lower_grad(key: AttentionGradKey, functions: Functions) -> KernelSource:
         gemms=_GRAD_PRODUCTS,
         # CK Tile's word for vectors along a padded head, whatever their width.
         pad=_GRAD_VECTORS if a.vector > 1 else 1,
-        whole=flag(facts.whole),
-        most_queries=a.tile[0] if facts.whole else 0,
+        whole=flag(facts.all_queries),
+        most_queries=a.tile[0] if facts.all_queries else 0,
         transposed_loads=flag(facts.transposed_loads),
         threads=arch(key.arch).wave_size * math.prod(a.warps[0]),
         pipeline=row.ck,

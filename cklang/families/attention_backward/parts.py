@@ -29,17 +29,17 @@ def rows_of(batch: int, head: int, row: int) -> AttentionTensor:
 
 def forward_at(case: AttentionCase, at: Mapping[str, int]) -> AttentionProblem:
     """Return the forward problem with addresses; o is packed, in memory of the call's own."""
-    p, found = case.problem, dict[str, Any]()
+    p, addressed = case.problem, dict[str, Any]()
     for name, value in case.values.items():
-        held, address = getattr(p, name), at.get(value, 0)
-        found[name] = address if isinstance(held, int) else replace(held, pointer=address)
+        current, address = getattr(p, name), at.get(value, 0)
+        addressed[name] = address if isinstance(current, int) else replace(current, pointer=address)
     operands: list[AttentionOperand] = [
         replace(operand, pointer=at[value])
         for operand, value in zip(p.operands, case.reads, strict=True)
     ]
     o = rows_of(p.heads * p.seqlen_q * p.hdim_v, p.seqlen_q * p.hdim_v, p.hdim_v)
-    found["o"] = replace(o, pointer=at.get("o", 0))
-    return replace(p, **found, operands=tuple(operands))
+    addressed["o"] = replace(o, pointer=at.get("o", 0))
+    return replace(p, **addressed, operands=tuple(operands))
 
 
 def gradient_at(

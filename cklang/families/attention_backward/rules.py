@@ -132,10 +132,10 @@ def _tiling(
     "move along with, no other sequence behind, and no window that hides keys from all",
     reads=("pipeline",),
 )
-def _whole(
+def _all_queries(
     a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
 ) -> Violation | None:
-    if not GRAD_PIPELINE_FACTS[a.pipeline].whole:
+    if not GRAD_PIPELINE_FACTS[a.pipeline].all_queries:
         return None
     f = s.forward
     refused = {
@@ -160,8 +160,8 @@ def _instruction(
 ) -> Violation | None:
     name = s.forward.dtype.family
     legal = spec.tiles(name, name, "f32")
-    found = (one_of(f"a warp tile for {name} on {spec.name}", t, legal) for t in a.warp_tiles)
-    return next(filter(None, found), None)
+    violations = (one_of(f"a warp tile for {name} on {spec.name}", t, legal) for t in a.warp_tiles)
+    return next(filter(None, violations), None)
 
 
 @_rule("attention-grad-warps", "all products are made by the same warps", reads=("warps",))
@@ -231,11 +231,11 @@ def _tile(a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec) 
     extents = (((m0, n0),), ((n0, hdim_v), (n0, hdim_q)), ((m0, hdim_q),))
     for products, warps, tile in zip(extents, a.warps, a.warp_tiles, strict=True):
         for rows, columns in products:
-            found = multiple("the rows of a product's tile", rows, warps[0] * tile[0]) or multiple(
-                "the columns of a product's tile", columns, warps[1] * tile[1]
-            )
-            if found is not None:
-                return found
+            violation = multiple(
+                "the rows of a product's tile", rows, warps[0] * tile[0]
+            ) or multiple("the columns of a product's tile", columns, warps[1] * tile[1])
+            if violation is not None:
+                return violation
     return None
 
 
@@ -243,8 +243,8 @@ def _tile(a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec) 
 def _head_limit(
     a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
 ) -> Violation | None:
-    found = at_most("the head size of a tile", a.tile[7], MOST_HEAD)
-    return found or at_most("the head size of v in a tile", a.tile[8], MOST_HEAD)
+    violation = at_most("the head size of a tile", a.tile[7], MOST_HEAD)
+    return violation or at_most("the head size of v in a tile", a.tile[8], MOST_HEAD)
 
 
 @_rule(
@@ -274,8 +274,8 @@ def _load(a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec) 
 @_problem("attention-grad-head-size", "a tile holds a whole head", reads=("tile",))
 def _head_size(c: AttentionGradCase, a: AttentionGradAlgorithm, spec: ArchSpec) -> Violation | None:
     p = c.forward.problem
-    found = at_most("the head size of q and k", p.hdim_q, a.tile[7])
-    return found or at_most("the head size of v", p.hdim_v, a.tile[8])
+    violation = at_most("the head size of q and k", p.hdim_q, a.tile[7])
+    return violation or at_most("the head size of v", p.hdim_v, a.tile[8])
 
 
 @_problem(
@@ -284,7 +284,7 @@ def _head_size(c: AttentionGradCase, a: AttentionGradAlgorithm, spec: ArchSpec) 
     reads=("tile", "pipeline"),
 )
 def _queries(c: AttentionGradCase, a: AttentionGradAlgorithm, spec: ArchSpec) -> Violation | None:
-    if not GRAD_PIPELINE_FACTS[a.pipeline].whole:
+    if not GRAD_PIPELINE_FACTS[a.pipeline].all_queries:
         return None
     p = c.forward.problem
     for name in ("left", "right"):
@@ -317,10 +317,12 @@ _SHARED = (
 
 
 def _of_forward(check: ProblemCheck) -> ProblemCheck:
-    def asked(c: AttentionGradCase, a: AttentionGradAlgorithm, spec: ArchSpec) -> Violation | None:
+    def check_forward(
+        c: AttentionGradCase, a: AttentionGradAlgorithm, spec: ArchSpec
+    ) -> Violation | None:
         return check(c.forward, a, spec)
 
-    return asked
+    return check_forward
 
 
 def _share() -> None:

@@ -89,9 +89,9 @@ class AddedBias:
     axes: tuple[int | None, ...]
     """Its axis for each of batch, head and query; None where all have the same."""
 
-    def strides(self, held: Array) -> tuple[int, ...]:
-        """Return the strides of an array like it along batch, head and query."""
-        return tuple(0 if axis is None else held.strides[axis] for axis in self.axes)
+    def strides(self, array: Array) -> tuple[int, ...]:
+        """Return an array's strides along batch, head and query; 0 where the bias is shared."""
+        return tuple(0 if axis is None else array.strides[axis] for axis in self.axes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,7 +277,7 @@ class GradientStages:
         functions: Functions = NO_FUNCTIONS,
         zeroed: str = "",
     ) -> Stage:
-        def asked(addresses: Sequence[int]) -> Any:
+        def request_at(addresses: Sequence[int]) -> Any:
             return request(dict(zip(values, addresses, strict=False)))
 
         return Stage(
@@ -287,7 +287,7 @@ class GradientStages:
             shim=shim,
             values=values,
             written=frozenset(written),
-            request=asked,
+            request=request_at,
             zeroed=zeroed,
         )
 
@@ -343,16 +343,16 @@ class GradientStages:
         )
 
     def _gradient(self, at: Mapping[str, int]) -> AttentionGradProblem:
-        asked = gradient_at(self.case, replace(self.grad, pointer=at[GRAD]), at)
+        problem = gradient_at(self.case, replace(self.grad, pointer=at[GRAD]), at)
         bias = self.how.bias
         if bias is None:
-            return asked
+            return problem
         name = bias.value.name
         strides = bias.strides(self.arrays[name])
-        held = replace(rows_of(*strides), pointer=at[self.names[name]])
+        bias_tensor = replace(rows_of(*strides), pointer=at[self.names[name]])
         return replace(
-            asked,
-            forward=replace(asked.forward, bias=held),
+            problem,
+            forward=replace(problem.forward, bias=bias_tensor),
             grad_bias=replace(self._bias_place(bias), pointer=at[self._of_bias]),
         )
 
@@ -394,6 +394,6 @@ class GradientStages:
         return question
 
 
-def _viewed(view: View, held: Array) -> AttentionTensor:
+def _viewed(view: View, array: Array) -> AttentionTensor:
     """Return the strides of an array as those of its side: batch, head and row."""
-    return rows_of(*(0 if axis is None else held.strides[axis] for axis in view.perm[:3]))
+    return rows_of(*(0 if axis is None else array.strides[axis] for axis in view.perm[:3]))

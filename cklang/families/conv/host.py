@@ -89,7 +89,7 @@ class _Problem(ctypes.Structure):
 
 def _to_c(request: ConvRequest) -> _Problem:
     q = request
-    given = _Problem(
+    c_problem = _Problem(
         n=q.n,
         g=q.g,
         k=q.k,
@@ -103,13 +103,13 @@ def _to_c(request: ConvRequest) -> _Problem:
         most_bytes=q.most_bytes,
     )
     for name in _SPACES:
-        getattr(given, name)[:] = getattr(q, "in_" if name == "in" else name)
+        getattr(c_problem, name)[:] = getattr(q, "in_" if name == "in" else name)
     for name in _STRIDES:
-        getattr(given, name)[:] = getattr(q, name)
+        getattr(c_problem, name)[:] = getattr(q, name)
     for i, (address, strides) in enumerate(zip(q.d, q.d_strides, strict=True)):
-        given.d[i] = address
-        given.d_strides[i][:] = strides
-    return given
+        c_problem.d[i] = address
+        c_problem.d_strides[i][:] = strides
+    return c_problem
 
 
 class ConvShim(HostShim[ConvRequest]):

@@ -190,15 +190,15 @@ class ConvProblem:
     @property
     def specials(self) -> frozenset[ConvSpecial]:
         """What kernels may be made for, to compute it; strides are the rules' business."""
-        found = {ConvSpecial.DEFAULT}
+        specials = {ConvSpecial.DEFAULT}
         inside = range(3 - self.spatial, 3)
         if all(self.window[i] == 1 and not self.before[i] + self.after[i] for i in inside):
-            found.add(ConvSpecial.POINTWISE)
+            specials.add(ConvSpecial.POINTWISE)
             if all(self.stride[i] == 1 for i in inside):
-                found.add(ConvSpecial.POINTWISE_PACKED)
+                specials.add(ConvSpecial.POINTWISE_PACKED)
         if self.features == self.channels == 1 and all(self.window[i] == 3 for i in inside):
-            found.add(ConvSpecial.DEPTHWISE)
-        return frozenset(found)
+            specials.add(ConvSpecial.DEPTHWISE)
+        return frozenset(specials)
 
     @property
     def signature(self) -> Signature:
@@ -245,7 +245,7 @@ def conv_problem_of(
 
     Args:
         kernel: The fused convolution.
-        storage: Where each value that it reads or writes lies, by value name.
+        storage: Layout of each value that it reads or writes, by value name.
         dims: The extent of each dim of the program.
         functions: Digest of its functions.
 
@@ -253,33 +253,33 @@ def conv_problem_of(
         CkValueError: A031, A035, A036, strides that no kernel reads or writes.
     """
     operation = kernel.operation
-    direction, found = DIRECTIONS[operation.op], geometry_of(operation)
-    if found is None:
+    direction, geometry = DIRECTIONS[operation.op], geometry_of(operation)
+    if geometry is None:
         raise error("Z002", what=f"{operation.op} is no convolution")
     types = dict(zip(direction.operands, (v.type for v in operation.operands), strict=True))
     types[direction.result] = operation.result.type
     shapes = {role: type_.extents(dims) for role, type_ in types.items()}
     if 0 in shapes[direction.result]:
         return None
-    held = dict(zip(direction.operands, (kernel.a, kernel.b), strict=True))
-    whole = _Whole.of(found, shapes)
+    views = dict(zip(direction.operands, (kernel.a, kernel.b), strict=True))
+    conv = _ConvShape.of(geometry, shapes)
     tensors = {}
-    for role, view in held.items():
-        strides = whole.strides(role, _along(storage[view.value.name], view.perm))
-        tensors[role] = _tensor(whole, role, storage[view.value.name], view.value.name, strides)
+    for role, view in views.items():
+        strides = conv.strides(role, _along(storage[view.value.name], view.perm))
+        tensors[role] = _tensor(conv, role, storage[view.value.name], view.value.name, strides)
     name = kernel.result.name
-    strides = whole.strides(direction.result, _along(storage[name], kernel.axes))
+    strides = conv.strides(direction.result, _along(storage[name], kernel.axes))
     refuse_overlap(storage[name])
-    tensors[direction.result] = _tensor(whole, direction.result, storage[name], name, strides)
+    tensors[direction.result] = _tensor(conv, direction.result, storage[name], name, strides)
     kind = _KINDS[operation.op]
     a, b, e = (tensors[role] for role in _ROLES[kind])
     reads = []
     for read in kernel.reads:
         lies = storage[read.value.name]
-        given = whole.strides(direction.result, _along(lies, read.axes))
-        reads.append(_read(whole, direction.result, lies, read.value.name, given))
+        read_strides = conv.strides(direction.result, _along(lies, read.axes))
+        reads.append(_read(conv, direction.result, lies, read.value.name, read_strides))
     return ConvProblem(
-        **whole.fields(), kind=kind, a=a, b=b, e=e, d=tuple(reads), functions=functions
+        **conv.fields(), kind=kind, a=a, b=b, e=e, d=tuple(reads), functions=functions
     )
 
 
@@ -289,10 +289,10 @@ def _along(storage: TensorLayout, axes: Iterable[int | None]) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Whole:
-    """The extents of a convolution, and how its tensors' axes are six."""
+class _ConvShape:
+    """The extents of a convolution, whose tensors are brought to six axes."""
 
-    found: Geometry
+    geometry: Geometry
     images: int
     groups: int
     features: int
@@ -300,21 +300,21 @@ class _Whole:
     spaces: Mapping[Role, Space]
 
     @staticmethod
-    def of(found: Geometry, shapes: Mapping[Role, Sequence[int]]) -> _Whole:
+    def of(geometry: Geometry, shapes: Mapping[Role, Sequence[int]]) -> _ConvShape:
         """Read the extents off the shapes of the three tensors."""
-        first, last = found.apart + 1, found.rank - 1
+        first, last = geometry.apart + 1, geometry.rank - 1
         weight = shapes[Role.WEIGHT]
-        spatial = slice(1, 1 + found.spatial)
+        spatial = slice(1, 1 + geometry.spatial)
         spaces = {
             Role.INPUT: _space(shapes[Role.INPUT][spatial]),
             Role.OUTPUT: _space(shapes[Role.OUTPUT][spatial]),
-            Role.WEIGHT: _space(weight[first : first + found.spatial]),
+            Role.WEIGHT: _space(weight[first : first + geometry.spatial]),
         }
-        return _Whole(
-            found=found,
+        return _ConvShape(
+            geometry=geometry,
             images=shapes[Role.INPUT][0],
-            groups=weight[0] if found.apart else found.groups,
-            features=weight[first - 1] // found.groups,
+            groups=weight[0] if geometry.apart else geometry.groups,
+            features=weight[first - 1] // geometry.groups,
             channels=weight[last],
             spaces=spaces,
         )
@@ -327,24 +327,24 @@ class _Whole:
         last = self.channels if role is Role.INPUT else self.features
         return (self.images, *space, self.groups, last)
 
-    def strides(self, role: Role, given: Sequence[int]) -> Axes:
-        """Return the strides along the six axes, from those along the axes of the program."""
-        missing = [0] * (3 - self.found.spatial)
+    def strides(self, role: Role, steps: Sequence[int]) -> Axes:
+        """Return the strides along the six axes, from ``steps`` along the axes of the program."""
+        missing = [0] * (3 - self.geometry.spatial)
         extents = self.extents(role)
         if role is Role.WEIGHT:
-            # Groups within the channels: features of a group stand one after the other.
-            outer = given[:2] if self.found.apart else (given[0] * self.features, given[0])
-            full = (*outer, *missing, *given[len(given) - 1 - self.found.spatial :])
+            # Groups within the channels: the features of a group are adjacent.
+            outer = steps[:2] if self.geometry.apart else (steps[0] * self.features, steps[0])
+            full = (*outer, *missing, *steps[len(steps) - 1 - self.geometry.spatial :])
         else:
-            inner = given[-2:] if self.found.apart else (given[-1] * extents[-1], given[-1])
-            full = (given[0], *missing, *given[1 : 1 + self.found.spatial], *inner)
+            inner = steps[-2:] if self.geometry.apart else (steps[-1] * extents[-1], steps[-1])
+            full = (steps[0], *missing, *steps[1 : 1 + self.geometry.spatial], *inner)
         return _axes(0 if n == 1 else step for step, n in zip(full, extents, strict=True))
 
     def fields(self) -> dict[str, Any]:
         """Return the extents as fields of a problem."""
-        windows = self.found.windows
+        windows = self.geometry.windows
         return {
-            "spatial": self.found.spatial,
+            "spatial": self.geometry.spatial,
             "images": self.images,
             "groups": self.groups,
             "features": self.features,
@@ -376,10 +376,10 @@ def _span(extents: Sequence[int], strides: Sequence[int]) -> int:
 
 
 def _tensor(
-    whole: _Whole, role: Role, storage: TensorLayout, value: str, strides: Axes
+    conv: _ConvShape, role: Role, storage: TensorLayout, value: str, strides: Axes
 ) -> ConvTensor:
     refuse_negative(storage)
-    extents = whole.extents(role)
+    extents = conv.extents(role)
     if extents[-1] > 1 and strides[-1] != 1:
         raise error("A036", name=storage.name, shape=storage.shape, strides=storage.strides)
     return ConvTensor(
@@ -391,9 +391,11 @@ def _tensor(
     )
 
 
-def _read(whole: _Whole, role: Role, storage: TensorLayout, value: str, strides: Axes) -> ConvRead:
+def _read(
+    conv: _ConvShape, role: Role, storage: TensorLayout, value: str, strides: Axes
+) -> ConvRead:
     refuse_negative(storage)
-    extents = whole.extents(role)
+    extents = conv.extents(role)
     return ConvRead(
         value=value,
         dtype=storage.dtype,
@@ -486,26 +488,26 @@ def conv_problem(
         raise error("F067", op="conv", problem=problem, advice=advice) from None
     shapes = {Role.INPUT: tuple(x), Role.WEIGHT: tuple(w), Role.OUTPUT: output}
     kind = _KINDS[direction]
-    whole = _Whole.of(call.geometry, shapes)
+    conv = _ConvShape.of(call.geometry, shapes)
     tensors = []
     for letter, role in zip("ABE", _ROLES[kind], strict=True):
-        held = TensorLayout(
+        layout = TensorLayout(
             name=letter,
             dtype=(e or dtype) if letter == "E" else dtype,
             shape=shapes[role],
             strides=_packed(shapes[role]),
             alignment=alignment,
         )
-        strides = whole.strides(role, _along(held, range(len(held.shape))))
-        tensors.append(_tensor(whole, role, held, letter, strides))
+        strides = conv.strides(role, _along(layout, range(len(layout.shape))))
+        tensors.append(_tensor(conv, role, layout, letter, strides))
     result = _ROLES[kind][2]
     reads = tuple(
-        _packed_read(f"D{i}", whole, result, type_, kind, alignment)
+        _packed_read(f"D{i}", conv, result, type_, kind, alignment)
         for i, (type_, kind) in enumerate(d)
     )
     a, b, result_ = tensors
     return ConvProblem(
-        **whole.fields(), kind=kind, a=a, b=b, e=result_, d=reads, functions=functions
+        **conv.fields(), kind=kind, a=a, b=b, e=result_, d=reads, functions=functions
     )
 
 
@@ -524,15 +526,15 @@ def _output(
         }
         allowed = relation.allowed(Role.OUTPUT, known)
         if not allowed:
-            given = " and ".join(f"{role.value} {extent}" for role, extent in known.items())
-            raise ValueError(f"along {relation.name}, {given} do not fit", relation.formula)
+            sizes = " and ".join(f"{role.value} {extent}" for role, extent in known.items())
+            raise ValueError(f"along {relation.name}, {sizes} do not fit", relation.formula)
         if Role.OUTPUT in relation.axes:
             extents[relation.axes[Role.OUTPUT]] = allowed[0]
     return tuple(extents[axis] for axis in range(len(x)))
 
 
 def _packed_read(
-    name: str, whole: _Whole, role: Role, dtype: DType, kind: DKind, alignment: int
+    name: str, conv: _ConvShape, role: Role, dtype: DType, kind: DKind, alignment: int
 ) -> ConvRead:
     """Return an operand that is packed along the axes that its kind has."""
     weight = role is Role.WEIGHT
@@ -544,7 +546,7 @@ def _packed_read(
         DKind.COLUMN: (0, 1) if weight else range(4),
         DKind.SCALAR: (),
     }[kind]
-    extents, strides = whole.extents(role), [0] * _AXES
+    extents, strides = conv.extents(role), [0] * _AXES
     step = 2 if kind is DKind.STRIDED else 1
     for axis in reversed(runs):
         strides[axis] = step if extents[axis] > 1 else 0

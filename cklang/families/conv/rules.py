@@ -41,8 +41,8 @@ def _at_most(what: str, value: int, bound: int) -> Violation | None:
     return Violation(what=what, value=str(value), bound=f"at most {bound}")
 
 
-def _first(found: Iterable[Violation | None]) -> Violation | None:
-    return next((each for each in found if each is not None), None)
+def _first(violations: Iterable[Violation | None]) -> Violation | None:
+    return next((each for each in violations if each is not None), None)
 
 
 def _piece(p: ConvProblem, role: Role, algorithm: Algorithm) -> tuple[int, ...]:
@@ -185,9 +185,9 @@ def _merged(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Violation |
     merged = algorithm.groups_merged
     if merged == 1:
         return None
-    found = multiple("the groups", p.groups, merged)
-    if found is not None:
-        return found
+    violation = multiple("the groups", p.groups, merged)
+    if violation is not None:
+        return violation
     for name, role, tensor in _named(p):
         apart = role is Role.WEIGHT
         if not apart and not _joined((merged, p.extents(role)[5]), tensor.strides[4:]):
@@ -251,8 +251,10 @@ def _aligned(
     unit = min(width * size, DWORD_BYTES)
     group = _group_axis(role)
     steps = [s * (merged if axis == group else 1) for axis, s in enumerate(tensor.strides[:5])]
-    found = multiple(f"the address alignment of {name} in bytes", tensor.alignment, unit)
-    return found or _first(multiple(f"a stride of {name} in bytes", s * size, unit) for s in steps)
+    violation = multiple(f"the address alignment of {name} in bytes", tensor.alignment, unit)
+    return violation or _first(
+        multiple(f"a stride of {name} in bytes", s * size, unit) for s in steps
+    )
 
 
 def _vector_rule(letter: str) -> None:
@@ -288,9 +290,9 @@ def _vector_d(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Violation
     for i, (d, width) in enumerate(zip(p.d, algorithm.vector_d, strict=True)):
         if d.kind not in (DKind.FULL, DKind.ROW):
             continue
-        found = _vector_fits(f"D{i}", p.result, d, p, width, algorithm.groups_merged)
-        if found is not None:
-            return found
+        violation = _vector_fits(f"D{i}", p.result, d, p, width, algorithm.groups_merged)
+        if violation is not None:
+            return violation
     return None
 
 
@@ -304,8 +306,8 @@ def _pad_rule(axis: str, place: int) -> None:
         phased = p.kind is ProductKind.CONV_GRAD_INPUT and math.prod(p.stride) > 1
         if phased and axis in "MK":
             return Violation(what=field, value="false", bound="true, where phases differ")
-        whole = algorithm.tile[place] * (algorithm.split_k if axis == "K" else 1)
-        return multiple(axis, p.product(algorithm.groups_merged)[1 + place], whole)
+        unit = algorithm.tile[place] * (algorithm.split_k if axis == "K" else 1)
+        return multiple(axis, p.product(algorithm.groups_merged)[1 + place], unit)
 
     RULES.problem(
         f"conv-pad-{axis.lower()}",

@@ -111,9 +111,11 @@ def bands_of(problem: Problem) -> Iterator[tuple[Problem, Band]]:
     if largest is None:
         yield problem, WHOLE
         return
-    whole = (problem.m, problem.n, problem.k)
+    full_extents = (problem.m, problem.n, problem.k)
     # A sum over no element is a band too.
-    starts = [range(0, max(e, 1), max(step, 1)) for e, step in zip(whole, largest, strict=True)]
+    starts = [
+        range(0, max(e, 1), max(step, 1)) for e, step in zip(full_extents, largest, strict=True)
+    ]
     counts = len(starts[0]), len(starts[1]), len(starts[2])
     for index, (m, n, k) in enumerate(product(*starts)):
         rows, columns, depth = largest
@@ -201,13 +203,13 @@ def _on(axis: int, value: int, along_k: int, other: int = 0) -> Extents:
 
 def _largest(problem: Problem, reaches: Sequence[_Reach]) -> Extents | None:
     """Return the extents of the largest band; None if one product does, or if no cut does."""
-    whole = (problem.m, problem.n, problem.k)
-    if not any(reach.is_far(whole) for reach in reaches):
+    full_extents = (problem.m, problem.n, problem.k)
+    if not any(reach.is_far(full_extents) for reach in reaches):
         return None
     grains = [math.lcm(*(reach.blocks[axis] for reach in reaches)) for axis in _AXES]
     grains[_K] = math.lcm(grains[_K], _SPARSE_GRAIN if problem.sparse else 1)
     axes = _AXES if why_k_is_whole(problem) is None else _AXES[:_K]
-    largest = _cut(whole, reaches, grains, axes)
+    largest = _cut(full_extents, reaches, grains, axes)
     if largest is None or largest[_K] == problem.k:
         return largest
     # Partial sums stand in f32 or i32, packed, and are no longer than other operands.
@@ -216,10 +218,10 @@ def _largest(problem: Problem, reaches: Sequence[_Reach]) -> Extents | None:
 
 
 def _cut(
-    whole: Extents, reaches: Sequence[_Reach], grains: Sequence[int], axes: Sequence[int]
+    full_extents: Extents, reaches: Sequence[_Reach], grains: Sequence[int], axes: Sequence[int]
 ) -> Extents | None:
     """Return extents with which no operand is too long, or None if there are none."""
-    extents = list(whole)
+    extents = list(full_extents)
     while far := next((reach for reach in reaches if reach.is_far(extents)), None):
         cuts = [(axis, _shorter(far, extents, axis, grains[axis])) for axis in axes]
         cuts = [(axis, shorter) for axis, shorter in cuts if shorter]

@@ -43,10 +43,10 @@ def _fields(signature: Signature) -> list[Mapping[str, object]]:
 
 @cache
 def _candidates(signature: Signature, spec: ArchSpec, preset: str) -> tuple[Algorithm, ...]:
-    found = (
+    algorithms = (
         algorithm
         for fields in _fields(signature)
         for tiling in tilings(preset, signature, spec.name)
         for algorithm in walk(GRID, signature, spec, pattern_of(Algorithm, {**fields, **tiling}))
     )
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(algorithms))

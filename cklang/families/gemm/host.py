@@ -89,7 +89,7 @@ class _Problem(ctypes.Structure):
 
 def _to_c(problem: GemmProblem) -> _Problem:
     p = problem
-    given = _Problem(
+    c_problem = _Problem(
         m=p.m,
         n=p.n,
         k=p.k,
@@ -101,18 +101,18 @@ def _to_c(problem: GemmProblem) -> _Problem:
         e=_operand_to_c(p.e),
         workspace=p.workspace,
     )
-    for places, operands in ((given.a, p.a), (given.b, p.b), (given.d, p.d)):
+    for places, operands in ((c_problem.a, p.a), (c_problem.b, p.b), (c_problem.d, p.d)):
         for i, operand in enumerate(operands):
             places[i] = _operand_to_c(operand)
-    given.batch[:] = [1] * MAX_BATCH
-    _fill(given.batch, p.batch)
-    return given
+    c_problem.batch[:] = [1] * MAX_BATCH
+    _fill(c_problem.batch, p.batch)
+    return c_problem
 
 
 def _operand_to_c(operand: GemmOperand) -> _Operand:
-    given = _Operand(data=operand.pointer, outer=operand.outer, inner=operand.inner)
-    _fill(given.batch, operand.batch)
-    return given
+    c_operand = _Operand(data=operand.pointer, outer=operand.outer, inner=operand.inner)
+    _fill(c_operand.batch, operand.batch)
+    return c_operand
 
 
 def _fill(field: ctypes.Array[ctypes.c_int64], values: tuple[int, ...]) -> None:

@@ -63,7 +63,7 @@ def launches_of(kernel: FusedGemm, problem: Problem) -> Iterator[tuple[FusedGemm
     """Yield the launches that compute ``problem``, in order: kernel, problem and band of each.
 
     Args:
-        kernel: What fusion made; a launch has it as it is unless K is cut.
+        kernel: The fused kernel; launches use it unchanged unless K is cut.
         problem: Of the whole kernel.
     """
     links: dict[Link, tuple[FusedGemm, str]] = {}
@@ -76,8 +76,8 @@ def launches_of(kernel: FusedGemm, problem: Problem) -> Iterator[tuple[FusedGemm
             changed = kernel_of(kernel, link)
             links[link] = changed, changed.functions.digest
         own, functions = links[link]
-        linked, held = _linked(part, band, link, f"the partial sums of {kernel.result}")
-        yield own, replace(linked, functions=functions), held
+        linked, own_band = _linked(part, band, link, f"the partial sums of {kernel.result}")
+        yield own, replace(linked, functions=functions), own_band
 
 
 def kernel_of(kernel: FusedGemm, link: Link) -> FusedGemm:
@@ -167,10 +167,10 @@ def _linked(part: Problem, band: Band, link: Link, name: str) -> tuple[Problem, 
         Link.MIDDLE: (sums, (read,), (0, 0)),
         Link.LAST: (part.e, (*part.d, read), (e, *d, 0)),
     }[link]
-    held = math.prod((*part.batch, part.m, part.n)) * dtype.bytes
+    size = math.prod((*part.batch, part.m, part.n)) * dtype.bytes
     return (
         replace(part, e=result, d=reads),
-        replace(band, moves=(*sides, *own, *scales), temporary=(name, held)),
+        replace(band, moves=(*sides, *own, *scales), temporary=(name, size)),
     )
 
 

@@ -33,7 +33,7 @@ def problem_of(
 
     Args:
         kernel: The fused GEMM.
-        storage: Where each value that it reads or writes lies, by value name.
+        storage: Layout of each value that it reads or writes, by value name.
         dims: The extent of each dim of the program.
         functions: Digest of its functions.
 
@@ -47,18 +47,18 @@ def problem_of(
     reads_a, reads_b = kernel.a.reads, kernel.b.reads
     views = [scale.view for scale in (kernel.scale_a, kernel.scale_b) if scale]
     e = storage[kernel.result.name]
-    given = [(storage[r.value.name], (*r.axes[:-1], None)) for r in reads_a]
-    given += [(storage[r.value.name], (*r.axes[:-2], None, r.axes[-1])) for r in reads_b]
-    given += [(e, kernel.axes), *((storage[r.value.name], r.axes) for r in kernel.reads)]
+    accesses = [(storage[r.value.name], (*r.axes[:-1], None)) for r in reads_a]
+    accesses += [(storage[r.value.name], (*r.axes[:-2], None, r.axes[-1])) for r in reads_b]
+    accesses += [(e, kernel.axes), *((storage[r.value.name], r.axes) for r in kernel.reads)]
     scales = [storage[view.value.name] for view in views]
-    given += zip(scales, _scale_maps(kernel), strict=True)
+    accesses += zip(scales, _scale_maps(kernel), strict=True)
     plain_b = storage[kernel.b.value.name] if isinstance(kernel.b, View) else None
-    for each, _ in given:
+    for each, _ in accesses:
         refuse_negative(each)
         if each.prepared is not None and each is not plain_b:
             raise error("A052", name=each.name)
     axes = [
-        Axis(extent=extent, strides=tuple(_stride(each, axes[i]) for each, axes in given))
+        Axis(extent=extent, strides=tuple(_stride(each, axes[i]) for each, axes in accesses))
         for i, extent in enumerate(shape)
     ]
     k = _depth(kernel.a, storage, dims)
@@ -83,11 +83,11 @@ def problem_of(
     if len(nest.batch) > MAX_BATCH:
         extents = tuple(axis.extent for axis in nest.batch)
         raise error("A034", extents=extents, limit=MAX_BATCH, kernel=kernel.name)
-    batches = list(zip(*(axis.strides for axis in nest.batch), strict=True)) or [()] * len(given)
+    batches = list(zip(*(axis.strides for axis in nest.batch), strict=True)) or [()] * len(accesses)
     places = [
         _Place(storage=each, batch=batch, steps=(by_row, by_column))
         for (each, _), batch, by_row, by_column in zip(
-            given, batches, nest.rows.strides, nest.columns.strides, strict=True
+            accesses, batches, nest.rows.strides, nest.columns.strides, strict=True
         )
     ]
     m, n = nest.rows.extent, nest.columns.extent

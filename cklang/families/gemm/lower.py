@@ -105,9 +105,9 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
         yield "pipeline", _word(a.pipeline), " or ".join(through)
         return
     both = (False, True)
-    # Who shares K: its wave groups already, or its tiles with those of other products.
+    # K is not split where the pipeline's wave groups share it, or where the family never splits it.
     family = KINDS[s.kind]
-    whole = row.wave_groups > 1 or not family.shares
+    unsplit_k = row.wave_groups > 1 or not family.shares
     conv = s.spatial > 0
     along_k = (a.warps[0], a.warps[1], 1) if row.wave_groups == 1 else (1, 1, row.wave_groups)
     choices: tuple[tuple[str, object, Collection[object]], ...] = (
@@ -123,8 +123,8 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
         ("groups_merged", a.groups_merged, (a.groups_merged,) if conv else (1,)),
         ("warps", a.warps, (along_k,)),
         ("reduction", a.reduction, _reductions(a, conv)),
-        ("stream_k", a.stream_k, (False,) if a.split_k > 1 or whole else both),
-        ("split_k", a.split_k, (1,) if whole else (a.split_k,)),
+        ("stream_k", a.stream_k, (False,) if a.split_k > 1 or unsplit_k else both),
+        ("split_k", a.split_k, (1,) if unsplit_k else (a.split_k,)),
         ("persistent", a.persistent, both if _may_persist(a, row, conv) else (False,)),
         ("double_buffer", a.double_buffer, (row.buffers == 2,)),
         ("num_wave_groups", a.num_wave_groups, (row.wave_groups,)),

@@ -180,5 +180,5 @@ def in_flight(signature: Signature, algorithm: Algorithm, wave_size: int) -> int
 def loop_of(signature: Signature, algorithm: Algorithm, wave_size: int) -> tuple[int, int]:
     """Return how many K tiles a kernel's loop takes at once, and at least."""
     row = PIPELINES[algorithm.pipeline]
-    held = in_flight(signature, algorithm, wave_size)
-    return row.step or held, row.least or 2 * held
+    tiles_in_flight = in_flight(signature, algorithm, wave_size)
+    return row.step or tiles_in_flight, row.least or 2 * tiles_in_flight

@@ -35,11 +35,11 @@ _ORDER = (
 
 
 def _legal_values(name: str, signature: Signature, spec: ArchSpec) -> Sequence[Any]:
-    found = _domains(spec, space(), signature.multiplied, signature.sparse)
+    domains = _domains(spec, space(), signature.multiplied, signature.sparse)
     if name in _VECTORS:
         index = _VECTORS.index(name)
         return tuple(sorted({v[index] for v in vector_choices(signature, space().widths)}))
-    return found[name]
+    return domains[name]
 
 
 @cache

@@ -104,15 +104,15 @@ class _Problem(ctypes.Structure):
 
 
 def _to_c(request: LayoutCopyRequest) -> _Problem:
-    given = _Problem(rows=request.rows, columns=request.columns)
+    c_problem = _Problem(rows=request.rows, columns=request.columns)
     missing = MAX_BATCH - len(request.batch)
-    given.batch[:] = (*(1,) * missing, *request.batch)
+    c_problem.batch[:] = (*(1,) * missing, *request.batch)
     for name in ("source", "target"):
         side: LayoutCopySide = getattr(request, name)
-        place = getattr(given, name)
+        place = getattr(c_problem, name)
         place.pointer, place.row, place.column = side.pointer, side.row, side.column
         place.batch[:] = (*(0,) * missing, *side.batch)
-    return given
+    return c_problem
 
 
 class LayoutCopyShim(HostShim[LayoutCopyRequest]):

@@ -108,9 +108,9 @@ class LayoutCopy:
         return replace(axis, extent=piece), [outer]
 
     def _axes(self) -> list[_Axis]:
-        """Return the axes, outer ones of the target first; neighbours on both sides are one."""
-        given = zip(self.shape, self.source_strides, self.target_strides, strict=True)
-        axes = [_Axis(extent=n, source=s, target=t) for n, s, t in given if n > 1]
+        """Return the axes, outermost of the target first; axes that run on in both are merged."""
+        extents_and_strides = zip(self.shape, self.source_strides, self.target_strides, strict=True)
+        axes = [_Axis(extent=n, source=s, target=t) for n, s, t in extents_and_strides if n > 1]
         merged: list[_Axis] = []
         for axis in sorted(axes, key=lambda axis: -axis.target):
             outer = merged[-1] if merged else None
@@ -165,11 +165,11 @@ class LayoutCopy:
         return next(width for width in legal if extent % width == 0)
 
     def __str__(self) -> str:
-        shape, given, made = (
+        shape, source, target = (
             ", ".join(map(str, numbers))
             for numbers in (self.shape, self.source_strides, self.target_strides)
         )
-        text = f"[{shape}] of {self.bytes}-byte elements, strides [{given}] to [{made}]"
+        text = f"[{shape}] of {self.bytes}-byte elements, strides [{source}] to [{target}]"
         return f"{text}, {self.why}" if self.why else text
 
 
@@ -178,38 +178,38 @@ class LayoutCopy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithCopies:
-    """A kernel, where what it reads and writes lies, and the copies around it."""
+    """A kernel, the layouts of its operands and results, and the copies around it."""
 
     kernel: FusedConv
-    """What it reads and writes has other names where a copy takes its place."""
+    """An operand or result that is copied has the copy's name here."""
     storage: Mapping[str, TensorLayout]
     before: tuple[LayoutCopy, ...] = ()
     after: tuple[LayoutCopy, ...] = ()
     origins: Mapping[str, str] = field(default_factory=dict)
-    """The name in the program of each value that a copy takes the place of, by the copy's name."""
+    """The name in the program of each copied value, by the copy's name."""
 
     @property
     def places(self) -> dict[str, TensorLayout]:
         """The storage by the names of the program, as the kernel itself sees it."""
-        found = dict(self.storage)
-        return found | {origin: found[name] for name, origin in self.origins.items()}
+        layouts = dict(self.storage)
+        return layouts | {origin: layouts[name] for name, origin in self.origins.items()}
 
 
 def insert_layout_copies(kernel: FusedConv, storage: Mapping[str, TensorLayout]) -> WithCopies:
-    """Return a kernel with the copies that its program asks for.
+    """Return a kernel with the copies that its program needs.
 
-    A program asks by having the channels of a convolution on another axis than the last.
+    A program needs them if the channels of a convolution are on another axis than the last.
 
     Args:
         kernel: The convolution.
-        storage: Where each value lies, by name.
+        storage: Layout of each value, by name.
 
     Raises:
         CkValueError: A031, A035, strides that are neither read nor written.
     """
     if 0 in storage[kernel.result.name].shape:
         return WithCopies(kernel=kernel, storage=storage)
-    held = dict(storage)
+    layouts = dict(storage)
     origins: dict[str, str] = {}
     before: list[LayoutCopy] = []
     views = []
@@ -217,23 +217,23 @@ def insert_layout_copies(kernel: FusedConv, storage: Mapping[str, TensorLayout])
         copied = _copied(view.value, view.perm, storage)
         if copied is not None:
             name = copied[0].name
-            held[name], origins[name] = copied[1], view.value.name
+            layouts[name], origins[name] = copied[1], view.value.name
             refuse_negative(storage[view.value.name])
-            before.append(_copy(held, view.value.name, name))
+            before.append(_copy(layouts, view.value.name, name))
         views.append(view if copied is None else View(value=copied[0], perm=view.perm))
     after: list[LayoutCopy] = []
     result = kernel.result
     copied = _copied(result, kernel.axes, storage)
     if copied is not None:
         name = copied[0].name
-        held[name], origins[name] = copied[1], result.name
+        layouts[name], origins[name] = copied[1], result.name
         refuse_overlap(storage[result.name])
         refuse_negative(storage[result.name])
-        after.append(_copy(held, name, result.name))
+        after.append(_copy(layouts, name, result.name))
         result = copied[0]
     return WithCopies(
         kernel=replace(kernel, a=views[0], b=views[1], result=result),
-        storage=held,
+        storage=layouts,
         before=tuple(dict.fromkeys(before)),
         after=tuple(after),
         origins=origins,
@@ -249,25 +249,25 @@ def _copied(
     if len(axes) < len(order) or len(axes) < len(lies.shape) or 0 in lies.shape:
         return None
     last = axes[-1]
-    asked = last != len(lies.shape) - 1
-    if not asked or lies.shape[last] == 1 or lies.strides[last] == 1:
+    reorders = last != len(lies.shape) - 1
+    if not reorders or lies.shape[last] == 1 or lies.strides[last] == 1:
         return None
     name = "_".join([value.name, "by", *map(str, axes)])
     while name in storage:
         name += "_"
     strides = packed_strides(lies.shape, axes)
-    held = replace(lies, strides=strides, alignment=alignment_of(0))
-    return Value(name=name, type=value.type), held
+    layout = replace(lies, strides=strides, alignment=alignment_of(0))
+    return Value(name=name, type=value.type), layout
 
 
-def _copy(held: Mapping[str, TensorLayout], source: str, target: str) -> LayoutCopy:
+def _copy(layouts: Mapping[str, TensorLayout], source: str, target: str) -> LayoutCopy:
     return LayoutCopy(
         source=source,
         target=target,
-        shape=held[source].shape,
-        bytes=held[source].dtype.bytes,
-        source_strides=held[source].strides,
-        target_strides=held[target].strides,
-        source_alignment=held[source].alignment,
-        target_alignment=held[target].alignment,
+        shape=layouts[source].shape,
+        bytes=layouts[source].dtype.bytes,
+        source_strides=layouts[source].strides,
+        target_strides=layouts[target].strides,
+        source_alignment=layouts[source].alignment,
+        target_alignment=layouts[target].alignment,
     )

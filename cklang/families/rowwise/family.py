@@ -46,7 +46,7 @@ class Rowwise(Family[RowwiseSignature, RowwiseAlgorithm, RowwiseProblem]):
     name = "rowwise"
     signature = RowwiseSignature
     algorithm = RowwiseAlgorithm
-    want: ClassVar[str] = "a cklang.RowwiseAlgorithm for an op that reduces rows"
+    algorithm_text: ClassVar[str] = "a cklang.RowwiseAlgorithm for an op that reduces rows"
     makers = MAKERS
     rules: RuleSet = RULES
     grid = GRID

@@ -64,8 +64,8 @@ class Equations:
             self._t, self._spec, 1.0 * m, 1.0 * n, 1.0 * k, 1.0 * products, unique_fraction
         )
         last = step_time(self._cost, g.last)
-        found: Floats = times(self._t, g, self._cost, self._c, self._full, last).total
-        return found
+        kernel_us: Floats = times(self._t, g, self._cost, self._c, self._full, last).total
+        return kernel_us
 
 
 class Mixed:
@@ -77,8 +77,8 @@ class Mixed:
         self._parts: list[tuple[npt.NDArray[np.intp], Totals | Equations]] = []
         for kind, places in ((Totals, ~streams), (Equations, streams)):
             if places.any():
-                made = kind(_taken(t, places), spec, _taken(cost, places), c)
-                self._parts.append((np.flatnonzero(places), made))
+                predictor = kind(_taken(t, places), spec, _taken(cost, places), c)
+                self._parts.append((np.flatnonzero(places), predictor))
 
     def __call__(
         self,
@@ -91,13 +91,13 @@ class Mixed:
         """Return the predicted time of each kernel in µs, shape [kernels]."""
         if len(self._parts) == 1:
             return self._parts[0][1](m, n, k, products, unique_fraction)
-        found = np.empty(self._count)
+        kernel_us = np.empty(self._count)
         for places, part in self._parts:
             own_m, own_n, own_k, own_products = (
                 x[places] if isinstance(x, np.ndarray) else x for x in (m, n, k, products)
             )
-            found[places] = part(own_m, own_n, own_k, own_products, unique_fraction)
-        return found
+            kernel_us[places] = part(own_m, own_n, own_k, own_products, unique_fraction)
+        return kernel_us
 
 
 Record = TypeVar("Record", Columns, Costs)

@@ -46,15 +46,15 @@ def _product(problem: Extents, merged: int) -> tuple[int, int, int, int]:
     Only a convolution has groups, and says so: :meth:`cklang.ConvProblem.product`.
     """
     if merged > 1 and (product := getattr(problem, "product", None)) is not None:
-        found: tuple[int, int, int, int] = product(merged)
-        return found
+        extents: tuple[int, int, int, int] = product(merged)
+        return extents
     return problem.products, problem.m, problem.n, problem.k
 
 
 def _unique_fraction(problem: Extents) -> tuple[float, float]:
     """Return which part of A and B is stored; in a convolution taps read elements again."""
-    found: tuple[float, float] = getattr(problem, "unique_fraction", WHOLE)
-    return found
+    fraction: tuple[float, float] = getattr(problem, "unique_fraction", WHOLE)
+    return fraction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,8 +206,8 @@ def _steps(t: Columns, k: float) -> Floats:
     tiles = np.ceil(k / t.tile_k)
     least = np.floor(tiles / t.split_k)
     longer = tiles - least * t.split_k
-    found: Floats = longer * loop_steps(t, least + 1) + (t.split_k - longer) * loop_steps(t, least)
-    return found
+    steps: Floats = longer * loop_steps(t, least + 1) + (t.split_k - longer) * loop_steps(t, least)
+    return steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,8 +304,8 @@ def estimate(
     Raises:
         CkUnsupportedError: N002, the model knows no rate for the dtype.
     """
-    held = {} if resources is None else {key: resources}
-    return Ranker(keys=(key,), spec=spec, resources=held).estimate(key, problem)
+    known_resources = {} if resources is None else {key: resources}
+    return Ranker(keys=(key,), spec=spec, resources=known_resources).estimate(key, problem)
 
 
 def rank(keys: Sequence[GemmKey], problem: Extents) -> tuple[Ranked, ...]:

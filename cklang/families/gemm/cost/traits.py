@@ -138,9 +138,9 @@ class Traits:
         )
         per_simd = spec.vgprs_per_simd_lane
         waves_per_simd = -(-count // spec.simds_per_cu)
-        held = min(wanted, per_simd / (waves_per_simd * blocks_per_cu))
+        allocated = min(wanted, per_simd / (waves_per_simd * blocks_per_cu))
         if resources is not None:
-            wanted = held = float(resources.vgprs)
+            wanted = allocated = float(resources.vgprs)
             lds = float(resources.lds_bytes)
         return cls(
             tile_m=m,
@@ -165,7 +165,7 @@ class Traits:
             held_out=1.0 / merged if merges_out else 1.0,
             scale_k=scale_k,
             matrix_rate=rate,
-            occupancy=_occupancy(spec, held, lds, count),
+            occupancy=_occupancy(spec, allocated, lds, count),
             registers=wanted,
         )
 

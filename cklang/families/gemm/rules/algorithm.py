@@ -67,7 +67,7 @@ def _combination(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None
 
 def _covers(row: Forbidden, names: tuple[str, str, str]) -> bool:
     wanted = (row.pipeline, row.epilogue, row.scheduler)
-    return all(want in (ANY, name) for want, name in zip(wanted, names, strict=True))
+    return all(pattern in (ANY, name) for pattern, name in zip(wanted, names, strict=True))
 
 
 @RULES.algorithm(
@@ -90,10 +90,10 @@ def _multiplied_types(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation |
 @RULES.algorithm("packed-along-k", "elements that share a byte are neighbours along K", reads=())
 def _packed_along_k(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     wanted = (("A", s.dtype_a, s.layout_a, Layout.ROW), ("B", s.dtype_b, s.layout_b, Layout.COL))
-    for name, dtype, layout, want in wanted:
-        if dtype.packed and layout is not want:
+    for name, dtype, layout, required in wanted:
+        if dtype.packed and layout is not required:
             axis = 1 if name == "A" else 0
-            bound = f"{want.value}: packed along axis {axis} of {name}, which counts K"
+            bound = f"{required.value}: packed along axis {axis} of {name}, which counts K"
             return Violation(what=f"the layout of {name}", value=layout.value, bound=bound)
     return None
 
@@ -214,9 +214,9 @@ def _scale_k(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
 def _scale_mx(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     if not is_mx(s, a) or (s.layouts[:2] == "rc" and not a.transpose_c):
         return None
-    got = f"{s.layouts}{', C transposed' if a.transpose_c else ''}"
+    layouts = f"{s.layouts}{', C transposed' if a.transpose_c else ''}"
     bound = "rcr, or a warp tile of less than 64 along K"
-    return Violation(what="the layouts", value=got, bound=bound)
+    return Violation(what="the layouts", value=layouts, bound=bound)
 
 
 @RULES.algorithm(
@@ -394,14 +394,14 @@ def _width_d(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     for index, (d, vector) in enumerate(zip(s.d, a.vector_d, strict=True)):
         name = f"D{index}"
         if d.kind not in (DKind.FULL, DKind.ROW):
-            found = at_most(f"vector_d of {name}, which is read one by one,", vector, 1)
+            violation = at_most(f"vector_d of {name}, which is read one by one,", vector, 1)
         elif a.vector_e % vector:
             bound = f"a divisor of vector_e, {a.vector_e}"
-            found = Violation(what=f"vector_d of {name}", value=str(vector), bound=bound)
+            violation = Violation(what=f"vector_d of {name}", value=str(vector), bound=bound)
         else:
-            found = _width(name, vector, d.dtype)
-        if found is not None:
-            return found
+            violation = _width(name, vector, d.dtype)
+        if violation is not None:
+            return violation
     return None
 
 
@@ -424,7 +424,7 @@ def _known_wrong(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None
 def matches(row: KnownWrong, a: Algorithm, s: Signature) -> bool:
     """Whether ``row`` speaks of algorithm ``a`` for signature ``s``."""
     m, n, k = a.warp_tile
-    held = (
+    conditions = (
         not row.pipelines or a.pipeline.value in row.pipelines,
         not row.epilogues or a.epilogue.value in row.epilogues,
         resources.warps_of(a) >= row.warps_at_least,
@@ -433,7 +433,7 @@ def matches(row: KnownWrong, a: Algorithm, s: Signature) -> bool:
         row.operand_bits in (0, s.dtype_a.bits),
         not row.odd_repeat or any(r > 1 and r % 2 for r in resources.repeats(a)),
     )
-    return all(held)
+    return all(conditions)
 
 
 @RULES.algorithm(

@@ -45,7 +45,7 @@ def _batch_alignment(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> 
         size = operand.dtype.bytes
         for stride in operand.batch:
             what = f"a batch stride of {name} in bytes"
-            found = multiple(what, stride * size, min(width * size, DWORD_BYTES))
-            if found is not None:
-                return found
+            violation = multiple(what, stride * size, min(width * size, DWORD_BYTES))
+            if violation is not None:
+                return violation
     return None

@@ -39,14 +39,14 @@ _LEAST_DEPTH = 8
 def _vector_fits(name: str, matrix: Matrix | ComputedMatrix, width: int) -> Violation | None:
     """Whether every vector of ``width`` elements ends inside its row and starts aligned."""
     axis = "columns" if matrix.layout is Layout.ROW else "rows"
-    found = multiple(f"the number of {axis} of {name}", matrix.contiguous, width)
-    if found is not None:
-        return found
+    violation = multiple(f"the number of {axis} of {name}", matrix.contiguous, width)
+    if violation is not None:
+        return violation
     for each, array, wide in arrays_of(name, matrix, width):
         stride = array.stride if isinstance(array, Matrix) else array.stride_m
-        found = _aligned(each, array, stride, wide)
-        if found is not None:
-            return found
+        violation = _aligned(each, array, stride, wide)
+        if violation is not None:
+            return violation
     return None
 
 
@@ -205,10 +205,10 @@ def _vector_b(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Violati
     reads=("warp_tile",),
 )
 def _prepared_b(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
-    held, wanted = problem.b.prepared, arrangement_of(algorithm.warp_tile, spec)
-    if held is None or held == wanted:
+    arrangement, wanted = problem.b.prepared, arrangement_of(algorithm.warp_tile, spec)
+    if arrangement is None or arrangement == wanted:
         return None
-    return Violation(what="the order of B", value=str(held), bound=str(wanted))
+    return Violation(what="the order of B", value=str(arrangement), bound=str(wanted))
 
 
 @RULES.problem(
@@ -231,7 +231,7 @@ def _vector_d(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Violati
         if d.kind not in (DKind.FULL, DKind.ROW):
             continue
         name = f"D{index}"
-        found = multiple("N", problem.n, width) or _aligned(name, d, d.stride_m, width)
-        if found is not None:
-            return found
+        violation = multiple("N", problem.n, width) or _aligned(name, d, d.stride_m, width)
+        if violation is not None:
+            return violation
     return None

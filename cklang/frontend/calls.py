@@ -193,19 +193,19 @@ def _check_results(
     result: Item,
 ) -> None:
     parts = result if isinstance(result, tuple) and len(wanted) > 1 else (result,)
-    want = [scope.concrete(each, node) for each in wanted]
-    fits = len(parts) == len(want) and all(
+    expected = [scope.concrete(each, node) for each in wanted]
+    fits = len(parts) == len(expected) and all(
         isinstance(part, Tensor) and _has_type(scope, part, each)
-        for part, each in zip(parts, want, strict=True)
+        for part, each in zip(parts, expected, strict=True)
     )
     if not fits:
-        shown = ", ".join(str(each) for each in want)
+        shown = ", ".join(str(each) for each in expected)
         raise scope.error("F065", node, name=name, want=shown, got=describe(result))
 
 
-def _has_type(scope: Scope, tensor: Tensor, want: TensorType) -> bool:
-    same = tensor.dtype == want.dtype and len(tensor.shape) == want.rank
-    pairs = zip(tensor.shape, want.shape, strict=False)
+def _has_type(scope: Scope, tensor: Tensor, type_: TensorType) -> bool:
+    same = tensor.dtype == type_.dtype and len(tensor.shape) == type_.rank
+    pairs = zip(tensor.shape, type_.shape, strict=False)
     return same and all(scope.unit.derived.same(*pair) for pair in pairs)
 
 
@@ -213,15 +213,15 @@ def _argument(
     scope: Scope, node: ast.Call, helper: Definition, parameter: Parameter, item: Item
 ) -> Item:
     """Return ``item`` as it fits the annotation of a helper's parameter, if it has one."""
-    want = parameter.type
-    if want is None:
+    annotation = parameter.type
+    if annotation is None:
         return item
-    if isinstance(want, ConstType):
+    if isinstance(annotation, ConstType):
         with suppress(CkError):
             return parameter.const_value(item)
     else:
-        want = scope.concrete(want, node)
-        if isinstance(item, Tensor) and _has_type(scope, item, want):
+        annotation = scope.concrete(annotation, node)
+        if isinstance(item, Tensor) and _has_type(scope, item, annotation):
             return item
     names = {"name": parameter.name, "helper": helper.name}
-    raise scope.error("F064", node, want=want, got=describe(item), **names)
+    raise scope.error("F064", node, want=annotation, got=describe(item), **names)

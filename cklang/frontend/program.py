@@ -236,32 +236,33 @@ class Program(OpProgram):
         wanted = [concrete(result, scope.unit.dtypes) for result in self.signature.results]
         items = end.item if isinstance(end.item, tuple) and len(wanted) > 1 else (end.item,)
         if len(items) != len(wanted):
-            shown = ", ".join(str(want) for want in wanted)
+            shown = ", ".join(str(annotated) for annotated in wanted)
             got = f"{len(items)} results" if len(items) > 1 else describe(end.item)
             raise scope.error("F083", end.node, name=self.name, got=got, want=shown)
         return [
-            self._result(scope, end, item, want) for item, want in zip(items, wanted, strict=True)
+            self._result(scope, end, item, annotated)
+            for item, annotated in zip(items, wanted, strict=True)
         ]
 
-    def _result(self, scope: Scope, end: Return, item: Item, want: TensorType) -> Value:
+    def _result(self, scope: Scope, end: Return, item: Item, annotated: TensorType) -> Value:
         node = end.node
         if not isinstance(item, Tensor):
-            raise scope.error("F083", node, name=self.name, got=describe(item), want=want)
-        if not self._fits(scope, item, want):
-            raise _shape_error(scope, end, item, want)
-        both_float = item.dtype.kind is Kind.FLOAT and want.dtype.kind is Kind.FLOAT
-        if item.dtype != want.dtype and not both_float:
-            raise scope.error("F085", node, got=item.dtype, want=want.dtype)
-        return emit.materialise(scope, node, emit.cast(scope, node, item, want.dtype))
+            raise scope.error("F083", node, name=self.name, got=describe(item), want=annotated)
+        if not self._fits(scope, item, annotated):
+            raise _shape_error(scope, end, item, annotated)
+        both_float = item.dtype.kind is Kind.FLOAT and annotated.dtype.kind is Kind.FLOAT
+        if item.dtype != annotated.dtype and not both_float:
+            raise scope.error("F085", node, got=item.dtype, want=annotated.dtype)
+        return emit.materialise(scope, node, emit.cast(scope, node, item, annotated.dtype))
 
-    def _fits(self, scope: Scope, item: Tensor, want: TensorType) -> bool:
+    def _fits(self, scope: Scope, item: Tensor, annotated: TensorType) -> bool:
         """Tell whether a result has the annotated shape; dims of the result alone are names."""
-        if len(item.shape) != want.rank:
+        if len(item.shape) != annotated.rank:
             return False
         known = self.signature.dims_of_parameters
         names: dict[Dim, Dim | int] = {}
         derived = scope.unit.derived
-        for extent, named in zip(item.shape, want.shape, strict=True):
+        for extent, named in zip(item.shape, annotated.shape, strict=True):
             same = derived.same(extent, named)
             if not same and isinstance(named, Dim) and named not in known:
                 same = names.setdefault(named, extent) == extent
@@ -274,12 +275,12 @@ def _of_definition(definition: Definition, signature: Signature) -> Program:
     return Program(definition=definition, signature=signature)
 
 
-def _shape_error(scope: Scope, end: Return, item: Tensor, want: TensorType) -> CkError:
+def _shape_error(scope: Scope, end: Return, item: Tensor, annotated: TensorType) -> CkError:
     notes = [
         f"axis {axis} is {extent}: {origin}"
         for axis, (extent, origin) in enumerate(zip(item.shape, item.origins, strict=True))
     ]
-    return scope.error("F084", end.node, *notes, got=item.type, want=want)
+    return scope.error("F084", end.node, *notes, got=item.type, want=annotated)
 
 
 def _tensor(unit: Unit, parameter: Parameter, dtypes: Mapping[str, DType]) -> Tensor:

@@ -79,16 +79,16 @@ class Parameter:
             raise error("Z002", what=f"{self.name} is not a constant parameter")
         if isinstance(value, np.generic):
             value = value.item()
-        want = self.type.python
-        if want is float and type(value) is int:
+        python_type = self.type.python
+        if python_type is float and type(value) is int:
             return float(value)
-        if type(value) is want and isinstance(value, bool | int | float | str):
+        if type(value) is python_type and isinstance(value, bool | int | float | str):
             return value
         raise error(
             "F024",
             at=at,
             name=self.name,
-            want=want.__name__,
+            want=python_type.__name__,
             got=type(value).__name__,
             value=repr(value),
         )

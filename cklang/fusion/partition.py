@@ -65,8 +65,8 @@ def plan(function: Function, makers: Mapping[str, Maker] = MAKERS) -> Plan:
     flow = Flow(function, anchors=makers)
     roots = _Roots(flow, makers).find()
     maker = KernelMaker(flow, roots, makers)
-    made = [maker.make(root) for root in roots]
-    kernels = _needed(function, [kernel for kernel in made if kernel is not None])
+    fused = [maker.make(root) for root in roots]
+    kernels = _needed(function, [kernel for kernel in fused if kernel is not None])
     maker.decide_dead()
     ordered = sorted(
         maker.decisions, key=lambda each: (each.edge.target, each.edge.operand, each.rule)

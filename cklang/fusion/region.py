@@ -46,12 +46,12 @@ class RegionWriter(Protocol):
 
 
 class Region:
-    """A region under construction; what it reads is named ``letter`` and a number."""
+    """A region under construction; its parameters are named ``letter`` and a number."""
 
     def __init__(self, letter: str = "d", accumulator: DType | None = None) -> None:
         self.letter = letter
-        held = TensorType(dtype=accumulator or f32)
-        self.accumulator = Value(name="acc", type=held)
+        accumulator_type = TensorType(dtype=accumulator or f32)
+        self.accumulator = Value(name="acc", type=accumulator_type)
         self._first = () if accumulator is None else (self.accumulator,)
         self.reads: list[Read] = []
         self._params: dict[tuple[str, Axes], Value] = {}
@@ -62,9 +62,9 @@ class Region:
         """Return the parameter that holds ``value`` read at ``axes``; floats come widened."""
         if (value.name, axes) not in self._params:
             dtype = value.type.dtype
-            held = f32 if dtype.kind is Kind.FLOAT and dtype.bits < 32 else dtype
+            widened = f32 if dtype.kind is Kind.FLOAT and dtype.bits < 32 else dtype
             name = f"{self.letter}{len(self.reads)}"
-            self._params[value.name, axes] = Value(name=name, type=TensorType(dtype=held))
+            self._params[value.name, axes] = Value(name=name, type=TensorType(dtype=widened))
             self.reads.append(Read(value=value, axes=axes))
         return self._params[value.name, axes]
 

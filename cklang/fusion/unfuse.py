@@ -19,12 +19,12 @@ __all__ = ["kernel_function", "kernel_program"]
 def kernel_program(function: Function, kernel: AnyKernel) -> Function:
     """Return the part of a program that one of its kernels computes, as a program of its own.
 
-    Its parameters are ``kernel.inputs``, its results those of the kernel that the program has.
+    Its parameters are ``kernel.inputs``, its results the kernel's results within the program.
     """
     inputs = {value.name for value in kernel.inputs}
     written = {value.name for value in kernel.results}
-    made = {operation.result.name: operation for operation in function.body}
-    needed = {name for name in written if name in made}
+    definitions = {operation.result.name: operation for operation in function.body}
+    needed = {name for name in written if name in definitions}
     results = tuple(value for value in kernel.results if value.name in needed)
     body = []
     for operation in reversed(function.body):
@@ -122,9 +122,9 @@ def _spread(builder: Builder, value: Value, axes: Axes, shape: Shape) -> Value:
     """Return ``value`` as a tensor of ``shape`` whose axis i runs with its axis ``axes[i]``."""
     # An axis that runs with none has extent 1: it may stand wherever nothing else does.
     rest = iter(axis for axis in range(value.type.rank) if axis not in axes)
-    held = [next(rest, None) if axis is None else axis for axis in axes]
-    order = tuple(axis for axis in held if axis is not None)
-    dims = tuple(place for place, axis in enumerate(held) if axis is not None)
+    source_axes = [next(rest, None) if axis is None else axis for axis in axes]
+    order = tuple(axis for axis in source_axes if axis is not None)
+    dims = tuple(place for place, axis in enumerate(source_axes) if axis is not None)
     return builder.broadcast(_transpose(builder, value, order), shape, dims=dims)
 
 

@@ -117,12 +117,12 @@ class _Reader:
         types = [self.type(child) for child in _trees(tree)]
         if types != [value.type for value in returned]:
             declared = ", ".join(str(each) for each in types) or "()"
-            got = ", ".join(str(value.type) for value in returned) or "()"
+            result_types = ", ".join(str(value.type) for value in returned) or "()"
             raise error(
                 "I003",
                 at=self.span(tree) if tree.children else None,
-                problem=f"the function is declared to return {declared} but returns {got}",
-                fix=f"write: -> {got}",
+                problem=f"the function is declared to return {declared} but returns {result_types}",
+                fix=f"write: -> {result_types}",
             )
 
     def operation(self, scope: dict[str, Value], tree: _Tree) -> Operation:

@@ -71,8 +71,8 @@ def random_bytes(shape: tuple[int, int, int, int], seed: int, offset: int, first
     drawn = words.astype("<u4").view(np.uint8).reshape(batch * heads, *tiles, 2, _TILE, 2, 8)
     # Row 16 half + 8 (lane half) + byte of tile r, column lane of tile c.
     placed = drawn.transpose(0, 1, 5, 3, 6, 2, 4)
-    whole = placed.reshape(batch, heads, tiles[0] * _TILE, tiles[1] * _TILE)
-    return whole[:, :, :rows, :columns]
+    padded = placed.reshape(batch, heads, tiles[0] * _TILE, tiles[1] * _TILE)
+    return padded[:, :, :rows, :columns]
 
 
 def keep_mask(

@@ -30,9 +30,9 @@ def expect_round_trip(function: Function) -> Function:
     return function
 
 
-def _difference(made: Function, parsed: Function) -> str:
+def _difference(function: Function, parsed: Function) -> str:
     """Return the first node that differs, both ways; the printer has no part in it."""
-    for before, after in zip_longest(_nodes(made), _nodes(parsed)):
+    for before, after in zip_longest(_nodes(function), _nodes(parsed)):
         if before != after:
             return f"the frontend made {before}\nthe parser read {after}"
     return "no node differs by itself"

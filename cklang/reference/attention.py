@@ -172,11 +172,11 @@ def _packed(operation: Operation, by_role: dict[str, list[Known]], dims: dict[Di
             else {"k": [cut(k, theirs)], "v": [cut(v, theirs)]}
         )
         result = _piece(operation, by_role | {"q": [cut(q, mine)]} | keys, dims, b)
-        for whole, part in ((value, result.value[0]), (error, result.error[0])):
+        for full, part in ((value, result.value[0]), (error, result.error[0])):
             if is_lse:
-                whole[:, mine] = part
+                full[:, mine] = part
             else:
-                whole[mine] = part.swapaxes(0, 1)
+                full[mine] = part.swapaxes(0, 1)
     return Known(value=value, error=error)
 
 

@@ -143,7 +143,7 @@ def _packed(problem: _Problem) -> list[Known]:
     by_role = problem.by_role
     (q,), (k,), (v,), (starts_q,) = (by_role[name] for name in ("q", "k", "v", "starts_q"))
     starts_k = by_role["starts_k"][0] if by_role["starts_k"] else starts_q
-    wholes = [
+    gradients = [
         Known(value=np.zeros(x.value.shape), error=np.full(x.value.shape, missing))
         for x, missing in ((q, 0.0), (k, np.inf), (v, np.inf))
     ]
@@ -156,10 +156,10 @@ def _packed(problem: _Problem) -> list[Known]:
             dims=problem.dims,
             grad=one_sequence(problem.grad, mine),
         )
-        for whole, at, gradient in zip(wholes, places, _piece(part, b), strict=False):
-            whole.value[at] = gradient.value[0].swapaxes(0, 1)
-            whole.error[at] = gradient.error[0].swapaxes(0, 1)
-    return wholes
+        for full, at, gradient in zip(gradients, places, _piece(part, b), strict=False):
+            full.value[at] = gradient.value[0].swapaxes(0, 1)
+            full.error[at] = gradient.error[0].swapaxes(0, 1)
+    return gradients
 
 
 def _probabilities(rows: Rows) -> Known:

@@ -368,11 +368,11 @@ def arch(name: str) -> ArchSpec:
     Raises:
         CkValueError: K004, there is no such file.
     """
-    found = _by_name(knobs.ARCH_DIR.get()).get(base_name(name))
-    if found is None:
+    known_spec = _by_name(knobs.ARCH_DIR.get()).get(base_name(name))
+    if known_spec is None:
         known = [spec.name for spec in all_archs()]
         raise error("K004", got=name, known=", ".join(known))
-    return found
+    return known_spec
 
 
 @cache

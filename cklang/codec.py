@@ -42,9 +42,9 @@ def canonical_digest(data: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def close(got: object, known: Sequence[str]) -> str:
-    """Return the names nearest to ``got``, as text."""
-    return ", ".join(get_close_matches(str(got), known, n=2) or ["(none)"])
+def close(name: object, known: Sequence[str]) -> str:
+    """Return the names nearest to ``name``, as text."""
+    return ", ".join(get_close_matches(str(name), known, n=2) or ["(none)"])
 
 
 def unknown(what: str, got: object, known: Sequence[str]) -> CkError:
@@ -150,9 +150,9 @@ def _tuple(kinds: tuple[Any, ...], data: object, what: str) -> tuple[object, ...
 def _record(kind: Any, data: object, what: str) -> object:
     known = [f.name for f in fields(kind)]
     expect_fields(what, data, known)
-    given = cast(dict[str, Any], data)
+    record = cast(dict[str, Any], data)
     hints = _hints(kind)
-    return kind(**{name: _decode(hints[name], given[name], f"{what} {name}") for name in known})
+    return kind(**{name: _decode(hints[name], record[name], f"{what} {name}") for name in known})
 
 
 def expect_object(what: str, data: object) -> dict[str, Any]:

@@ -147,7 +147,7 @@ class Builder:
         executor: Executor | None = None,
         max_workers: int | None = None,
     ) -> list[BuildResult]:
-        """Return what became of each kernel of ``wanted``, in order.
+        """Return the result of each kernel of ``wanted``, in order.
 
         ``executor`` runs the steps in threads of this process (default: ``max_workers`` at once,
         or ``CKLANG_JOBS``); each step is a compiler process, so threads are enough.
@@ -158,7 +158,7 @@ class Builder:
             try:
                 jobs[index] = self._job(key, functions)
             except CkUnsupportedError as failure:
-                # What cannot be generated is one kernel's failure, like one that a compiler has.
+                # A kernel that cannot be generated fails alone, like one that does not compile.
                 refused[index] = BuildResult(key=key, artifact=None, failure=failure)
         missing = {id(job): job for job in jobs.values() if self._ready(job) is None}
         failures: dict[int, CkError] = {}
@@ -167,11 +167,11 @@ class Builder:
             title = f"building {len(missing)} kernel{'s' if len(missing) > 1 else ''}"
             with Steps(title, total) as steps, _pool(executor, max_workers) as pool:
                 failures = self._build(list(missing.values()), pool, steps)
-        made = {
+        built = {
             index: self._result(job, failures.get(id(job)), id(job) in missing)
             for index, job in jobs.items()
         }
-        return [(made | refused)[index] for index in range(len(wanted))]
+        return [(built | refused)[index] for index in range(len(wanted))]
 
     def stencil_files(self, wanted: Wanted) -> StencilFiles:
         """Return the files of a kernel's stencil, building it if it is not built.
@@ -183,16 +183,16 @@ class Builder:
         return self.stencil_of(key, self.source(key, functions))
 
     def stencil_of(self, key: AnyKey, source: KernelSource) -> StencilFiles:
-        """Return the same for C++ that is there already; its functions are not looked at.
+        """Return the files of a stencil whose C++ is generated already; its functions are not read.
 
         Raises:
             CkBuildError: B rows, it cannot be built.
         """
         job = self._job_of(key, source)
         with Steps("building 1 stencil", 2) as steps, _pool(None, None) as pool:
-            made = pool.submit(self._step, steps, "stencil", job, self._stencil)
-            faced = pool.submit(self._step, steps, "host", job, self._host)
-            (stencil, _), (host, _) = made.result(), faced.result()
+            stencil_task = pool.submit(self._step, steps, "stencil", job, self._stencil)
+            host_task = pool.submit(self._step, steps, "host", job, self._host)
+            (stencil, _), (host, _) = stencil_task.result(), host_task.result()
         return StencilFiles(
             key=job.key.stencil,
             source=job.source.stencil,
@@ -201,11 +201,14 @@ class Builder:
         )
 
     def entries(self, wanted: Wanted) -> tuple[Entry, ...]:
-        """Return what the store has of a kernel: its stencil, its host shim, itself."""
+        """Return a kernel's entries in the store: stencil, host shim and kernel."""
         job = self._job(*wanted)
         inputs = {"stencil": job.stencil, "host": job.stencil, "kernel": job.kernel}
-        found = (self.store.find(kind, digest_of(kind, made)) for kind, made in inputs.items())
-        return tuple(entry for entry in found if entry is not None)
+        stored = (
+            self.store.find(kind, digest_of(kind, step_inputs))
+            for kind, step_inputs in inputs.items()
+        )
+        return tuple(entry for entry in stored if entry is not None)
 
     def _job(self, key: AnyKey, functions: Functions) -> _Job:
         return self._job_of(key, self.source(key, functions))
@@ -240,8 +243,8 @@ class Builder:
         )
 
     def _bundled(self, key: AnyKey, source: KernelSource) -> Bundled | None:
-        found = (bundle.find(key.stencil, source.stencil) for bundle in self.bundles)
-        return next((bundled for bundled in found if bundled is not None), None)
+        matches = (bundle.find(key.stencil, source.stencil) for bundle in self.bundles)
+        return next((bundled for bundled in matches if bundled is not None), None)
 
     def _tree_for(self, key: AnyKey) -> CkTree:
         try:
@@ -249,8 +252,8 @@ class Builder:
         except CkBuildError as problem:
             if not self.bundles:
                 raise
-            held = ", ".join(str(bundle.path) for bundle in self.bundles)
-            notes = [*problem.notes, f"{held} has no stencil of this version for {key.label}"]
+            paths = ", ".join(str(bundle.path) for bundle in self.bundles)
+            notes = [*problem.notes, f"{paths} has no stencil of this version for {key.label}"]
             raise CkBuildError(problem.code, problem.message, problem.hint, notes=notes) from None
 
     def _ready(self, job: _Job) -> Artifact | None:

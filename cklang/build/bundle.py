@@ -77,11 +77,11 @@ class Bundle:
                 yield key.algorithm
 
     def find(self, key: AnyKey, source: str) -> Bundled | None:
-        """Return the stencil of ``key`` (its functions open) if it was made of this ``source``."""
+        """Return the stencil of ``key`` (its functions open) if it is built from ``source``."""
         wanted = (key, _sha(source.encode()))
-        for held, text, digest in self.stencils:
-            if (held, text) == wanted:
-                return Bundled(path=self.path, member=held.digest, digest=digest)
+        for stencil, text, digest in self.stencils:
+            if (stencil, text) == wanted:
+                return Bundled(path=self.path, member=stencil.digest, digest=digest)
         return None
 
 
@@ -133,8 +133,8 @@ def read(path: Path) -> Bundle:
     except (OSError, KeyError, ValueError, zipfile.BadZipFile) as problem:
         raise error("B040", path=path, problem=problem) from problem
     if not isinstance(data, dict) or data.get("version") != SCHEMA_VERSION:
-        got = data.get("version") if isinstance(data, dict) else data
-        raise error("K003", what="bundle", got=got, want=SCHEMA_VERSION)
+        version = data.get("version") if isinstance(data, dict) else data
+        raise error("K003", what="bundle", got=version, want=SCHEMA_VERSION)
     expect_fields("bundle", data, _PARTS)
     for row in data["stencils"]:
         expect_fields("bundle stencil", row, _ROW)

@@ -48,17 +48,17 @@ class BuildSummary:
         return {r.key: r.failure for r in self.results if r.failure is not None}
 
     def __str__(self) -> str:
-        made, failed = self.artifacts, self.failures
-        cached = sum(artifact.cached for artifact in made)
+        artifacts, failed = self.artifacts, self.failures
+        cached = sum(artifact.cached for artifact in artifacts)
         took = f"{self.seconds:.2f} s ({cached} from the cache)"
-        lines = [f"{len(made)} of {len(self.results)} kernels in {took}"]
+        lines = [f"{len(artifacts)} of {len(self.results)} kernels in {took}"]
         lines += [f"failed: {key.label}: {why.message}" for key, why in failed.items()]
         return "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """What a worker made of one kernel, and its cache entries if the sender cannot see them."""
+    """A worker's result for one kernel, with its cache entries if the sender cannot see them."""
 
     result: BuildResult
     parcels: tuple[CacheArchive, ...]
@@ -71,7 +71,7 @@ Plain = Sequence[tuple[dict[str, Any], dict[str, str]]]
 def build(
     kernels: Sequence[Wanted], *, max_workers: int | None = None, executor: Executor | None = None
 ) -> BuildSummary:
-    """Build ``kernels``; failures are told in the summary.
+    """Build ``kernels``; the summary lists the failures.
 
     Args:
         kernels: What to build: keys, and the functions that fill them.
@@ -102,21 +102,21 @@ def _elsewhere(kernels: Sequence[Wanted], executor: Executor) -> list[BuildResul
     groups: dict[str, list[Wanted]] = {}
     for key, functions in kernels:
         groups.setdefault(key.stencil.digest, []).append((key, functions))
-    told, store = settings(), Store()
-    found: dict[str, BuildResult] = {}
+    knob_values, store = settings(), Store()
+    results: dict[str, BuildResult] = {}
     title = f"building {len(kernels)} kernels"
     with shared_cache_probe(store) as mark, Steps(title, len(groups)) as steps:
         start = time.perf_counter()
         tasks: dict[Future[list[Done]], list[Wanted]] = {}
         for group in groups.values():
             plain = [(key.to_json(), functions.texts) for key, functions in group]
-            tasks[executor.submit(build_plain, plain, told, mark)] = group
-        # What a worker has made is fetched at once: it may die before the others are done.
+            tasks[executor.submit(build_plain, plain, knob_values, mark)] = group
+        # Results are fetched at once: a worker may die before the others are done.
         for task in as_completed(tasks):
             for done in task.result():
-                found[done.result.key.digest] = _taken(done, store)
+                results[done.result.key.digest] = _taken(done, store)
             steps.done(f"{len(tasks[task])} kernels of a stencil", time.perf_counter() - start)
-    return [found[key.digest] for key, _ in kernels]
+    return [results[key.digest] for key, _ in kernels]
 
 
 def _taken(done: Done, store: Store) -> BuildResult:
@@ -129,7 +129,7 @@ def _taken(done: Done, store: Store) -> BuildResult:
 
 
 def settings() -> dict[str, str]:
-    """What a worker must know to build the same things in the same place."""
+    """Return the knobs that make a worker build the same kernels into the same cache."""
     named = (knobs.CK_DIR, knobs.CLANG, knobs.ROCM_PATH, knobs.ARCH_DIR)
     values: dict[str, object] = {knob.name: knob.get() for knob in named}
     values[knobs.CACHE_DIR.name] = cache_root()
@@ -138,17 +138,17 @@ def settings() -> dict[str, str]:
     return {name: str(value) for name, value in values.items() if value is not None}
 
 
-def build_plain(kernels: Plain, told: Mapping[str, str], mark: str) -> list[Done]:
-    """Build kernels that came as plain data, with the settings of whoever sent them.
+def build_plain(kernels: Plain, knob_values: Mapping[str, str], mark: str) -> list[Done]:
+    """Build kernels sent as plain data, with the settings of the sender.
 
     Args:
         kernels: Of one stencil, so that it is compiled once.
-        told: Knobs by environment name.
+        knob_values: Values of knobs, by environment name.
         mark: A file in the sender's cache: a worker that does not see it builds into its own
             cache, with its own compiler and headers, and sends what it made.
     """
     shared = sees_probe(mark)
-    mine = dict(told) if shared else {knobs.JOBS.name: told[knobs.JOBS.name]}
+    mine = dict(knob_values) if shared else {knobs.JOBS.name: knob_values[knobs.JOBS.name]}
     with knobs.scope(**mine):
         builder = shared_builder()
         wanted = [(key_from_json(key), Functions.parse(texts)) for key, texts in kernels]

@@ -124,13 +124,13 @@ class Store:
         ``failed/`` and named by their new path.
         """
         digest = digest_of(kind, inputs)
-        found = self.find(kind, digest)
-        if found is not None:
-            return found, True
+        entry = self.find(kind, digest)
+        if entry is not None:
+            return entry, True
         with self._lock(kind, digest):
-            found = self.find(kind, digest)
-            if found is not None:
-                return found, True
+            entry = self.find(kind, digest)
+            if entry is not None:
+                return entry, True
             return self._build(kind, digest, inputs, build), False
 
     def entries(self, kind: str | None = None) -> Iterator[Entry]:
@@ -144,29 +144,29 @@ class Store:
 
     def verify(self) -> tuple[int, list[Damage]]:
         """Check every byte of every entry; return how many are whole and what is damaged."""
-        whole, damaged = 0, []
+        intact, damaged = 0, []
         for folder in self._folders(None):
             try:
                 _, problem = self._read(folder.parent.parent.name, folder, every_byte=True)
             except FileNotFoundError:
                 problem = f"{RECORD} is missing"
             if problem is None:
-                whole += 1
+                intact += 1
             else:
                 damaged.append(Damage(folder=folder, problem=problem))
-        return whole, damaged
+        return intact, damaged
 
     def adopt(self, kind: str, digest: str, write: Callable[[Path], None]) -> Entry:
-        """Take in an entry that another store made; one that is here already stays.
+        """Add an entry that another store built; an entry that exists already is kept.
 
         ``write(folder)`` writes its files and its record into an empty folder.
 
         Raises:
             CkBuildError: C003, it is not whole, or is not the one at this address.
         """
-        found = self.find(kind, digest)
-        if found is not None:
-            return found
+        existing = self.find(kind, digest)
+        if existing is not None:
+            return existing
         temporary = self._temporary()
         try:
             write(temporary)
@@ -335,10 +335,10 @@ class Store:
                 return self._entry(kind, folder, record)
             except OSError:
                 # Somebody else published it first, or a damaged entry stands there.
-                found = self.find(kind, digest)
-                if found is not None:
+                entry = self.find(kind, digest)
+                if entry is not None:
                     shutil.rmtree(temporary, ignore_errors=True)
-                    return found
+                    return entry
                 self._discard(folder)
         raise error("C001", folder=folder, problem="it cannot be replaced")
 

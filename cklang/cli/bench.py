@@ -31,7 +31,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Measure, write what was asked for, and print the report."""
     with asked_workers(options) as executor:
-        found = bench(
+        results = bench(
             load_op(options.op),
             calls_named(options),
             budget=options.budget,
@@ -41,17 +41,17 @@ def run(options: argparse.Namespace) -> int:
             limit=options.limit,
             **gradient_of(options),
         )
-    _write(options, found)
-    sys.stdout.write(f"{found.oracle()}\n")
+    _write(options, results)
+    sys.stdout.write(f"{results.oracle()}\n")
     return 0
 
 
-def _write(options: argparse.Namespace, found: Bench) -> None:
+def _write(options: argparse.Namespace, results: Bench) -> None:
     if options.csv is not None:
-        options.csv.write_text(found.csv())
+        options.csv.write_text(results.csv())
     if options.json is not None:
-        options.json.write_text(found.json())
+        options.json.write_text(results.json())
     if options.plot is not None:
         from cklang.cli.plot import draw
 
-        draw(found, options.plot)
+        draw(results, options.plot)

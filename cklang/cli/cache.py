@@ -69,8 +69,8 @@ def _path(store: Store) -> int:
 
 
 def _verify(store: Store) -> int:
-    whole, damaged = store.verify()
+    intact, damaged = store.verify()
     for damage in damaged:
         sys.stdout.write(f"damaged: {damage.folder}: {damage.problem}\n")
-    sys.stdout.write(f"{whole} entries are whole, {len(damaged)} damaged\n")
+    sys.stdout.write(f"{intact} entries are whole, {len(damaged)} damaged\n")
     return 1 if damaged else 0

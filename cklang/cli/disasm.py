@@ -34,8 +34,8 @@ def _find(name: str) -> Path:
     path = Path(name)
     if path.is_file():
         return path
-    found = [a.code_object for a in artifacts_in(Store()) if a.key.digest.startswith(name)]
-    if len(found) != 1:
-        problem = "several kernels" if found else "neither a file nor a kernel of the cache"
+    code_objects = [a.code_object for a in artifacts_in(Store()) if a.key.digest.startswith(name)]
+    if len(code_objects) != 1:
+        problem = "several kernels" if code_objects else "neither a file nor a kernel of the cache"
         raise error("Z010", name=name, problem=f"{name!r} is {problem}")
-    return found[0]
+    return code_objects[0]

@@ -59,17 +59,17 @@ def _packages() -> Iterator[str]:
 def _compiler() -> Iterator[str]:
     from cklang.toolchain.compilers import find_toolchain
 
-    found = find_toolchain()
-    yield f"{found.version} ({found.kind.value})"
-    yield str(found.program)
+    toolchain = find_toolchain()
+    yield f"{toolchain.version} ({toolchain.kind.value})"
+    yield str(toolchain.program)
 
 
 def _headers() -> Iterator[str]:
     from cklang.toolchain.compilers import find_ck_tree
 
-    found = find_ck_tree()
-    yield found.source
-    yield str(found.include)
+    tree = find_ck_tree()
+    yield tree.source
+    yield str(tree.include)
 
 
 def _devices() -> Iterator[str]:

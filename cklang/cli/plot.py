@@ -13,11 +13,11 @@ __all__ = ["draw"]
 _INCHES_A_PROBLEM = 0.45
 
 
-def draw(found: Bench, path: Path) -> None:
+def draw(results: Bench, path: Path) -> None:
     """Draw one line a problem: its kernels by cost over the least, the heuristic's marked.
 
     Args:
-        found: What was measured.
+        results: The measurements.
         path: The picture; its suffix, .png or .svg, says what kind.
 
     Raises:
@@ -30,12 +30,12 @@ def draw(found: Bench, path: Path) -> None:
         from matplotlib.figure import Figure
     except ImportError as problem:
         raise error("N010") from problem
-    names = [verdict.problem for verdict in found.verdicts]
+    names = [verdict.problem for verdict in results.verdicts]
     figure = Figure(figsize=(9.0, 1.4 + _INCHES_A_PROBLEM * len(names)), layout="constrained")
     axes = figure.add_subplot()
-    for place, verdict in enumerate(found.verdicts):
+    for place, verdict in enumerate(results.verdicts):
         least = verdict.best
-        rows = [r for r in found.rows if r.problem == verdict.problem and r.cost is not None]
+        rows = [r for r in results.rows if r.problem == verdict.problem and r.cost is not None]
         if least is None or not rows:
             continue
         costs = [(row.cost or 0.0) / least for row in rows]
@@ -45,6 +45,6 @@ def draw(found: Bench, path: Path) -> None:
     axes.set_yticks(range(len(names)), names, fontsize=8)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_xlabel("cost of each kernel over that of the best; circles: the heuristic's choice")
-    axes.set_title(f"{len(found.rows)} measurements on {found.device}", fontsize=10)
+    axes.set_title(f"{len(results.rows)} measurements on {results.device}", fontsize=10)
     axes.grid(axis="x", linewidth=0.3)
     figure.savefig(path)

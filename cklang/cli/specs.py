@@ -50,12 +50,12 @@ class Mismatch:
     arch: str
     row: WarpTile
     says: str
-    found: str
+    actual: str
 
     def __str__(self) -> str:
         r = self.row
         tile = f"{r.m}x{r.n}x{r.k}{' sparse' if r.sparse else ''}"
-        return f"{self.arch}: {r.a} by {r.b} to {r.acc} {tile}: {self.says}, but {self.found}"
+        return f"{self.arch}: {r.a} by {r.b} to {r.acc} {tile}: {self.says}, but {self.actual}"
 
 
 Tile = tuple[str, str, str, int, int, int, bool]
@@ -72,15 +72,15 @@ def instantiated(tree: CkTree) -> tuple[frozenset[Tile], frozenset[Tile]]:
     wmma: set[Tile] = set()
     text = (tree.include / _DISPATCHER).read_text()
     for line in re.split(r"template\s*<", text):
-        found = _ROW.search(line)
-        if found is None or found["transposed"] == "true":
+        match = _ROW.search(line)
+        if match is None or match["transposed"] == "true":
             continue
-        swizzled, sparse = ("true" in word for word in [*found["rest"].split(",")[1:], "", ""][:2])
+        swizzled, sparse = ("true" in word for word in [*match["rest"].split(",")[1:], "", ""][:2])
         if swizzled:
             continue
-        types = [part.strip().removeprefix("ck_tile::") for part in found["types"].split(",")]
+        types = [part.strip().removeprefix("ck_tile::") for part in match["types"].split(",")]
         a, b, acc = (_NAMES.get(part, part) for part in types)
-        tile = (a, b, acc, int(found["m"]), int(found["n"]), int(found["k"]), sparse)
+        tile = (a, b, acc, int(match["m"]), int(match["n"]), int(match["k"]), sparse)
         (wmma if _WMMA in line else mfma).add(tile)
     return frozenset(mfma), frozenset(wmma)
 
@@ -88,17 +88,17 @@ def instantiated(tree: CkTree) -> tuple[frozenset[Tile], frozenset[Tile]]:
 def check_by_reading(spec: ArchSpec, tree: CkTree) -> Iterator[Mismatch]:
     """Yield each row whose ``headers`` is not what the dispatcher's text says."""
     mfma, wmma = instantiated(tree)
-    held = wmma if spec.has_wmma else mfma
+    tiles = wmma if spec.has_wmma else mfma
     rows = {_tile(row): row for row in spec.warp_tiles}
     for tile, row in rows.items():
-        if row.headers != (tile in held):
+        if row.headers != (tile in tiles):
             says = "instantiated" if row.headers else "not instantiated"
-            found = "the tree has it" if tile in held else "the tree does not have it"
-            yield Mismatch(arch=spec.name, row=row, says=says, found=found)
-    for a, b, acc, m, n, k, sparse in sorted(held - set(rows)):
+            actual = "the tree has it" if tile in tiles else "the tree does not have it"
+            yield Mismatch(arch=spec.name, row=row, says=says, actual=actual)
+    for a, b, acc, m, n, k, sparse in sorted(tiles - set(rows)):
         row = WarpTile(a=a, b=b, acc=acc, m=m, n=n, k=k, isa=None, headers=False, sparse=sparse)
-        found = "the tree has it"
-        yield Mismatch(arch=spec.name, row=row, says="there is no row", found=found)
+        actual = "the tree has it"
+        yield Mismatch(arch=spec.name, row=row, says="there is no row", actual=actual)
 
 
 _PROBE = """#include "cklang/gemm.hpp"
@@ -168,8 +168,10 @@ def check_by_compiling(
     for index, row in enumerate(rows):
         used = sorted(set(_INSTRUCTION.findall(bodies[index])))
         if [_plain(name) for name in used] != [_plain(str(row.isa))]:
-            found = ", ".join(used) or "no matrix instruction"
-            yield Mismatch(arch=spec.name, row=row, says=str(row.isa), found=f"compiled to {found}")
+            instructions = ", ".join(used) or "no matrix instruction"
+            yield Mismatch(
+                arch=spec.name, row=row, says=str(row.isa), actual=f"compiled to {instructions}"
+            )
 
 
 def _plain(name: str) -> str:
@@ -182,16 +184,16 @@ def run(compile_rows: bool) -> int:
     tree = find_ck_tree()
     wrong = 0
     for spec in all_archs():
-        found = list(check_by_reading(spec, tree))
+        mismatches = list(check_by_reading(spec, tree))
         if compile_rows:
             with tempfile.TemporaryDirectory() as folder:
-                found += check_by_compiling(spec, find_toolchain(), tree, Path(folder))
-        wrong += len(found)
+                mismatches += check_by_compiling(spec, find_toolchain(), tree, Path(folder))
+        wrong += len(mismatches)
         legal = sum(row.legal for row in spec.warp_tiles)
-        state = "as the tree says" if not found else f"{len(found)} wrong"
+        state = "as the tree says" if not mismatches else f"{len(mismatches)} wrong"
         sys.stdout.write(
             f"{spec.name}: {len(spec.warp_tiles)} warp tiles, {legal} legal, {state}\n"
         )
-        for mismatch in found:
+        for mismatch in mismatches:
             sys.stdout.write(f"  {mismatch}\n")
     return 1 if wrong else 0

@@ -52,7 +52,7 @@ def spelled(text: str) -> tuple[Problem, Functions]:
 
 def _operands(text: str, default: DType) -> dict[str, list[tuple[DType, DKind]]]:
     """Read ``row,b.full=i8``; an operand without a dtype has that of A."""
-    found: dict[str, list[tuple[DType, DKind]]] = {side: [] for side in _SIDES}
+    operands: dict[str, list[tuple[DType, DKind]]] = {side: [] for side in _SIDES}
     for word in filter(None, text.split(",")):
         place, _, dtype = word.partition("=")
         side, dot, kind = place.rpartition(".")
@@ -62,8 +62,8 @@ def _operands(text: str, default: DType) -> dict[str, list[tuple[DType, DKind]]]
         if (read, f32) not in CASTS and read is not f32:
             legal = ", ".join(sorted({str(source) for source, to in CASTS if to is f32} | {"f32"}))
             raise error("K046", got=word, dtype=read, known=legal)
-        found[side or "d"].append((read, enum_of(DKind, kind)))
-    return found
+        operands[side or "d"].append((read, enum_of(DKind, kind)))
+    return operands
 
 
 def _functions(acc: DType, operands: Mapping[str, Operands]) -> Functions:

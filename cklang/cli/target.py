@@ -68,10 +68,10 @@ def load_op(name: str) -> Op:
     place, _, attribute = name.rpartition(":")
     if not place:
         raise error("Z010", name=name, problem=f"it must be {_NAMES}")
-    found = getattr(_module(name, place), attribute, None)
-    if not isinstance(found, Op):
+    op = getattr(_module(name, place), attribute, None)
+    if not isinstance(op, Op):
         raise error("Z010", name=name, problem=f"{place} has no op called {attribute!r}")
-    return found
+    return op
 
 
 def _module(name: str, place: str) -> ModuleType:
@@ -117,10 +117,10 @@ def calls_named(options: argparse.Namespace) -> list[dict[str, Any]]:
         CkValueError: K011, K047, a size is no number; N009, the file is no table of them.
     """
     dtypes = _pairs(options.dtype, "a dtype")
-    given = {name: _extent(text) for name, text in _pairs(options.sizes, "a size").items()}
+    sizes = {name: _extent(text) for name, text in _pairs(options.sizes, "a size").items()}
     if options.problems is None:
-        return [given | dtypes]
-    return [given | row | dtypes for row in _rows(options.problems)]
+        return [sizes | dtypes]
+    return [sizes | row | dtypes for row in _rows(options.problems)]
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
@@ -129,13 +129,13 @@ def _rows(path: Path) -> list[dict[str, Any]]:
             rows = list(csv.DictReader(file, strict=True))
     except (OSError, ValueError, csv.Error) as problem:
         raise error("N009", path=path, problem=str(problem)) from problem
-    made: list[dict[str, Any]] = []
+    calls: list[dict[str, Any]] = []
     for number, row in enumerate(rows, start=2):
         if None in row or None in row.values():
             fault = f"line {number} has not as many cells as the first"
             raise error("N009", path=path, problem=fault)
-        made.append({name.strip(): _cell(text.strip()) for name, text in row.items()})
-    return made
+        calls.append({name.strip(): _cell(text.strip()) for name, text in row.items()})
+    return calls
 
 
 def _cell(text: str) -> int | str:

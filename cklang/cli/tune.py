@@ -73,9 +73,9 @@ def add_gradient(parser: argparse.ArgumentParser) -> None:
 
 
 def gradient_of(options: argparse.Namespace) -> dict[str, bool]:
-    """Return what :func:`add_gradient` read: each of its options asks for gradients."""
-    asked = options.gradient or options.deterministic or options.bias
-    return {"gradient": asked, "deterministic": options.deterministic, "bias": options.bias}
+    """Return the options of :func:`add_gradient`; each of them implies gradients."""
+    gradient = options.gradient or options.deterministic or options.bias
+    return {"gradient": gradient, "deterministic": options.deterministic, "bias": options.bias}
 
 
 def run(options: argparse.Namespace) -> int:

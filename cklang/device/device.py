@@ -413,15 +413,15 @@ def target_of(name: str | None = None) -> Target:
     Raises:
         CkValueError: D001, there is no such device; CkDeviceError: D004.
     """
-    asked = name if name is not None else knobs.DEVICE.get()
-    kind, which = _split(asked)
+    device_name = name if name is not None else knobs.DEVICE.get()
+    kind, which = _split(device_name)
     if kind == _REAL or (kind is None and _mode != _EMULATED and _real_gpus()):
-        device = _find(asked)
+        device = _find(device_name)
         return Target(name=device.name, spec=device.spec, emulated=device.emulated)
     specs = all_archs()
-    match = specs[:1] if asked is None else [spec for spec in specs if spec.name == which]
+    match = specs[:1] if device_name is None else [spec for spec in specs if spec.name == which]
     if not match:
-        raise error("D001", got=asked, known=", ".join(f"emu:{spec.name}" for spec in specs))
+        raise error("D001", got=device_name, known=", ".join(f"emu:{spec.name}" for spec in specs))
     return Target(name=f"{_EMULATED}:{match[0].name}", spec=match[0], emulated=True)
 
 
@@ -437,14 +437,14 @@ def open_device(name: str | None = None, place: str = HOST) -> Device:
         CkDeviceError: D004, a real GPU is asked for and there is none; D005, this process has
             loaded the other HIP library.
     """
-    asked = name if name is not None else knobs.DEVICE.get()
-    device = _find(asked) if asked is not None or place == HOST else _holder(place)
+    device_name = name if name is not None else knobs.DEVICE.get()
+    device = _find(device_name) if device_name is not None or place == HOST else _holder(place)
     if place != HOST and _holder(place) is not device:
         raise error("D006", place=place, device=device.name)
     if device.emulated:
         # Whoever did not ask for an emulated device should hear of it without asking.
-        level = logging.WARNING if asked is None else logging.INFO
-        why = "no AMD GPU was found: " if asked is None else ""
+        level = logging.WARNING if device_name is None else logging.INFO
+        why = "no AMD GPU was found: " if device_name is None else ""
         say_once("device", level, f"{why}kernels run on an emulated {device.spec.name}")
     return device
 
@@ -453,21 +453,25 @@ def _holder(place: str) -> Device:
     return devices()[index_of(place)]
 
 
-def _split(asked: str | None) -> tuple[str | None, str]:
-    if asked is None:
+def _split(device_name: str | None) -> tuple[str | None, str]:
+    if device_name is None:
         return None, ""
-    kind, _, which = asked.partition(":")
+    kind, _, which = device_name.partition(":")
     if kind not in (_EMULATED, _REAL) or not which:
-        raise error("D001", got=asked, known="emu:<gfx name> or hip:<number>")
+        raise error("D001", got=device_name, known="emu:<gfx name> or hip:<number>")
     return kind, which
 
 
 @cache
-def _find(asked: str | None) -> Device:
-    found = _devices(_choose(_split(asked)[0]))
-    match = found[:1] if asked is None else [device for device in found if device.name == asked]
+def _find(device_name: str | None) -> Device:
+    devices = _devices(_choose(_split(device_name)[0]))
+    match = (
+        devices[:1]
+        if device_name is None
+        else [device for device in devices if device.name == device_name]
+    )
     if not match:
-        raise error("D001", got=asked, known=", ".join(device.name for device in found))
+        raise error("D001", got=device_name, known=", ".join(device.name for device in devices))
     return match[0]
 
 

@@ -67,9 +67,9 @@ class HostShim(Generic[Problem]):
             CkBuildError: B013, it was built for another version of the struct layouts.
         """
         library = ctypes.CDLL(str(path))
-        got = library[self.version_symbol]()
-        if got != self.version:
-            raise error("B013", path=path, got=got, want=self.version)
+        version = library[self.version_symbol]()
+        if version != self.version:
+            raise error("B013", path=path, got=version, want=self.version)
         self._describe = library[self.symbol]
         self._describe.restype = None
 

@@ -40,16 +40,16 @@ def staged(device: Device, regions: Sequence[HostRegion]) -> Iterator[list[int]]
         f"arrays in host memory are copied to {device} and back at each call; "
         "device arrays (torch, CuPy) are used in place",
     )
-    held: list[int] = []
+    allocations: list[int] = []
     try:
-        addresses = [_copy_in(device, region, held) for region in regions]
+        addresses = [_copy_in(device, region, allocations) for region in regions]
         yield addresses
         for region, address in zip(regions, addresses, strict=True):
             if region.written:
                 size = region.high - region.low
                 device.copy_out(region.pointer + region.low, address + region.low, size)
     finally:
-        for memory in held:
+        for memory in allocations:
             device.free(memory)
 
 
@@ -63,11 +63,11 @@ def placed(device: Device, regions: Sequence[HostRegion]) -> Iterator[list[int]]
         yield addresses
 
 
-def _copy_in(device: Device, region: HostRegion, held: list[int]) -> int:
+def _copy_in(device: Device, region: HostRegion, allocations: list[int]) -> int:
     start, size = region.pointer + region.low, region.high - region.low
     shift = start % _ALIGNMENT
     memory = device.allocate(size + shift)
-    held.append(memory)
+    allocations.append(memory)
     if size:
         device.copy_in(memory + shift, start, size)
     return memory + shift - region.low

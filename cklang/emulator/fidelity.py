@@ -60,17 +60,17 @@ class FidelityReport:
 def _verified() -> dict[str, tuple[str, ...]]:
     """Each operation that something was checked against, and the kinds of checks."""
     raw: dict[str, Any] = json.loads((_ISA / "verification.json").read_text("utf-8"))
-    found = {
+    checks = {
         name: [raw["kinds"][kind] for kind in kinds] for name, kinds in raw["operations"].items()
     }
     sources: dict[str, Any] = json.loads((_ISA / "layout_sources.json").read_text("utf-8"))
     for layouts in sources["layouts"].values():
         for name, packages in layouts.items():
             agreement = f"lanes: {' and '.join(packages)} agree"
-            rows = found.setdefault(name, [])
+            rows = checks.setdefault(name, [])
             if agreement not in rows:
                 rows.append(agreement)
-    return {name: tuple(kinds) for name, kinds in found.items()}
+    return {name: tuple(kinds) for name, kinds in checks.items()}
 
 
 @cache

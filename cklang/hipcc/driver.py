@@ -88,17 +88,17 @@ class _Driver:
             raise error("B034", output=line.output, count=len(line.sources))
         jobs = knobs.JOBS.get() or 2
         with ThreadPoolExecutor(jobs) as pool:
-            made = list(pool.map(self._single, range(len(line.sources))))
-        return made[-1]
+            outputs = list(pool.map(self._single, range(len(line.sources))))
+        return outputs[-1]
 
     def _program(self) -> Path:
         line = self.line
         numbers = range(len(line.sources))
         with ThreadPoolExecutor(knobs.JOBS.get() or 2) as pool:
-            made = pool.map(
+            object_files = pool.map(
                 lambda n: self._object(n, line.sources[n], self.folder / f"{n}.o"), numbers
             )
-            objects = iter(list(made))
+            objects = iter(list(object_files))
         # The sources among the words of the link are those of the line, in order.
         words = [str(next(objects)) if isinstance(w, Source) else w for w in line.link]
         library = library_path().parent

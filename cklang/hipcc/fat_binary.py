@@ -47,7 +47,7 @@ def entries(data: bytes) -> dict[str, bytes]:
     """
     if not data.startswith(_MAGIC):
         raise ValueError(f"it does not begin with {_MAGIC.decode()}")
-    found: dict[str, bytes] = {}
+    code_objects: dict[str, bytes] = {}
     try:
         (count,) = _COUNT.unpack_from(data, len(_MAGIC))
         at = len(_MAGIC) + _COUNT.size
@@ -58,10 +58,10 @@ def entries(data: bytes) -> dict[str, bytes]:
             if offset + size > len(data):
                 raise ValueError(f"entry {name!r} ends at {offset + size} of {len(data)} bytes")
             if name.startswith(_DEVICE):
-                found[name.removeprefix(_DEVICE)] = data[offset : offset + size]
+                code_objects[name.removeprefix(_DEVICE)] = data[offset : offset + size]
     except struct.error as problem:
         raise ValueError("its table of entries is cut off") from problem
-    return found
+    return code_objects
 
 
 def _up(size: int) -> int:

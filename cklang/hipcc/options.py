@@ -175,9 +175,9 @@ def _file(line: Line, word: str, language: Language | None) -> None:
     path = Path(word)
     if not path.is_file():
         raise error("B031", word=word, problem="there is no such file")
-    found = language or _SUFFIXES.get(path.suffix)
-    if found is not None:
-        source = Source(path=path, language=found)
+    source_language = language or _SUFFIXES.get(path.suffix)
+    if source_language is not None:
+        source = Source(path=path, language=source_language)
         line.sources.append(source)
         line.link.append(source)
     elif path.suffix in _OBJECTS or ".so." in path.name:

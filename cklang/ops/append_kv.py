@@ -89,7 +89,7 @@ def append_kv(
     """
     from cklang.device.device import open_device
 
-    given = {
+    arguments = {
         "k_cache": k_cache,
         "v_cache": v_cache,
         "k": k,
@@ -100,20 +100,20 @@ def append_kv(
         "cos": cos,
         "sin": sin,
     }
-    held = {name: arrays.read(name, x) for name, x in given.items() if x is not None}
-    turns = enum_of(Rotary, rotary) if "cos" in held or "sin" in held else Rotary.NONE
-    _check(held, turns, causal=causal)
-    place = common_place(held)
+    operands = {name: arrays.read(name, x) for name, x in arguments.items() if x is not None}
+    turns = enum_of(Rotary, rotary) if "cos" in operands or "sin" in operands else Rotary.NONE
+    _check(operands, turns, causal=causal)
+    place = common_place(operands)
     result = None
-    if "q" in held:
-        like = held["q"]
+    if "q" in operands:
+        like = operands["q"]
         result = arrays.empty(like.shape, like.dtype, like.library, place)
-        held[_RESULT] = arrays.read(_RESULT, result)
-    opened = open_device(device_named(device, current()), place)
-    call = _planned(held, _moves(turns, advance=causal), opened, place)
+        operands[_RESULT] = arrays.read(_RESULT, result)
+    target_device = open_device(device_named(device, current()), place)
+    call = _planned(operands, _moves(turns, advance=causal), target_device, place)
     call.run(
-        [array.pointer for array in held.values()],
-        arrays.current_stream(library_of(held), place),
+        [array.pointer for array in operands.values()],
+        arrays.current_stream(library_of(operands), place),
     )
     return result
 
@@ -122,30 +122,34 @@ _plans: BoundedMemo[object, CallPlan] = BoundedMemo(256)
 
 
 def _planned(
-    held: Mapping[str, Array], moves: tuple[_Move, ...], device: Device, place: str
+    operands: Mapping[str, Array], moves: tuple[_Move, ...], device: Device, place: str
 ) -> CallPlan:
-    """Return the launches of a call; made once for arrays of these shapes and strides."""
-    key = (moves, device.name, *((name, call_key.face_of(array)) for name, array in held.items()))
+    """Return the launches of a call, planned once for arrays of these shapes and strides."""
+    key = (
+        moves,
+        device.name,
+        *((name, call_key.face_of(array)) for name, array in operands.items()),
+    )
     call = _plans.get(key)
     if call is None:
-        call = _plan(held, moves, device, place)
+        call = _plan(operands, moves, device, place)
         _plans.put(key, call)
     return call
 
 
 def _plan(
-    held: Mapping[str, Array], moves: tuple[_Move, ...], device: Device, place: str
+    operands: Mapping[str, Array], moves: tuple[_Move, ...], device: Device, place: str
 ) -> CallPlan:
     from cklang.build.builder import shared_builder
 
     stages = [
-        turned.stage(held, device.spec.name)
+        turned.stage(operands, device.spec.name)
         for turned in moves
-        if turned.source in held and held[turned.source].size
+        if turned.source in operands and operands[turned.source].size
     ]
     written = ("k_cache", "v_cache", _RESULT)
-    pieces = [access_range(array, written=name in written) for name, array in held.items()]
-    return call_plan(stages, list(held), pieces, {}, device, shared_builder(), place, outs=0)
+    pieces = [access_range(array, written=name in written) for name, array in operands.items()]
+    return call_plan(stages, list(operands), pieces, {}, device, shared_builder(), place, outs=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,21 +164,21 @@ class _Move:
     advance: bool = True
     """Whether the position of a row grows with its number."""
 
-    def paged(self, held: Mapping[str, Array]) -> Array | None:
+    def paged(self, operands: Mapping[str, Array]) -> Array | None:
         """Return the table of the pages that the target lies in, if it does."""
-        return held.get("block_table") if self.behind else None
+        return operands.get("block_table") if self.behind else None
 
-    def values(self, held: Mapping[str, Array]) -> tuple[str, ...]:
-        """Return what the kernel has addresses of."""
-        table = ("block_table",) if self.paged(held) is not None else ()
+    def values(self, operands: Mapping[str, Array]) -> tuple[str, ...]:
+        """Return the names of the values whose addresses the kernel takes."""
+        table = ("block_table",) if self.paged(operands) is not None else ()
         angles = ("cos", "sin") if self.rotary is not Rotary.NONE else ()
         return (self.source, self.target, "seqlens_k", *table, *angles)
 
-    def stage(self, held: Mapping[str, Array], gpu: str) -> Stage:
+    def stage(self, operands: Mapping[str, Array], gpu: str) -> Stage:
         """Return the launch."""
-        values, request = self.values(held), self.request(held)
+        values, request = self.values(operands), self.request(operands)
         signature = AppendSignature(
-            dtype=held["k"].dtype, rotary=self.rotary, paged=self.paged(held) is not None
+            dtype=operands["k"].dtype, rotary=self.rotary, paged=self.paged(operands) is not None
         )
         return Stage(
             key=AppendKey(signature, None, gpu),
@@ -185,11 +189,13 @@ class _Move:
             request=lambda addresses: request(dict(zip(values, addresses, strict=False))),
         )
 
-    def request(self, held: Mapping[str, Array]) -> Callable[[Mapping[str, int]], AppendProblem]:
-        """Return what the host shim is asked, for addresses."""
-        source, target, table = held[self.source], held[self.target], self.paged(held)
+    def request(
+        self, operands: Mapping[str, Array]
+    ) -> Callable[[Mapping[str, int]], AppendProblem]:
+        """Return a function from addresses to the host shim's request."""
+        source, target, table = operands[self.source], operands[self.target], self.paged(operands)
         batch, heads, rows, width = source.shape
-        angles = held.get("cos") if self.rotary is not Rotary.NONE else None
+        angles = operands.get("cos") if self.rotary is not Rotary.NONE else None
         page = target.shape[2] if table is not None else 0
         capacity = target.shape[2] * (1 if table is None else table.shape[1])
 
@@ -230,57 +236,59 @@ def _tensor(array: Array) -> AttentionTensor:
     return AttentionTensor(stride_batch=batch, stride_head=head, stride_seq=row)
 
 
-def _check(held: Mapping[str, Array], turns: Rotary, *, causal: bool) -> None:
+def _check(operands: Mapping[str, Array], turns: Rotary, *, causal: bool) -> None:
     """Raise the error of the first argument that does not fit the others.
 
     Raises:
         CkValueError: A062-A070, an argument; A056, an element of one.
     """
-    k = held["k"]
+    k = operands["k"]
     if k.dtype not in _DTYPES or len(k.shape) != 4:
         known = ", ".join(map(str, _DTYPES))
         raise error("A063", dtype=k.dtype, shape=list(k.shape), known=known)
     batch, heads, rows, _ = k.shape
-    paged = "block_table" in held
-    _expect(held, "v", k.dtype, (batch, heads, rows, None))
-    _expect(held, "seqlens_k", i32, (batch,))
-    _expect(held, "block_table", i32, (batch, None))
+    paged = "block_table" in operands
+    _expect(operands, "v", k.dtype, (batch, heads, rows, None))
+    _expect(operands, "seqlens_k", i32, (batch,))
+    _expect(operands, "block_table", i32, (batch, None))
     for name in ("k", "v"):
-        cache = held[f"{name}_cache"]
-        shape = (None if paged else batch, heads, None, held[name].shape[3])
-        _expect(held, f"{name}_cache", k.dtype, shape)
+        cache = operands[f"{name}_cache"]
+        shape = (None if paged else batch, heads, None, operands[name].shape[3])
+        _expect(operands, f"{name}_cache", k.dtype, shape)
         if not cache.writeable:
             raise error("A065", name=f"{name}_cache")
-    if paged and held["v_cache"].shape[:3] != held["k_cache"].shape[:3]:
-        raise error("A064", shape=held["v_cache"].shape, keys=held["k_cache"].shape)
-    _expect(held, "q", k.dtype, (batch, None, None, k.shape[3]))
+    if paged and operands["v_cache"].shape[:3] != operands["k_cache"].shape[:3]:
+        raise error("A064", shape=operands["v_cache"].shape, keys=operands["k_cache"].shape)
+    _expect(operands, "q", k.dtype, (batch, None, None, k.shape[3]))
     if turns is not Rotary.NONE:
-        _check_angles(held, k)
-    for name, array in held.items():
+        _check_angles(operands, k)
+    for name, array in operands.items():
         _check_strides(name, array)
-    rows = held["q"].shape[2] if "q" in held else 0
-    _check_positions(held, rows if causal else min(rows, 1))
+    rows = operands["q"].shape[2] if "q" in operands else 0
+    _check_positions(operands, rows if causal else min(rows, 1))
 
 
-def _check_angles(held: Mapping[str, Array], k: Array) -> None:
+def _check_angles(operands: Mapping[str, Array], k: Array) -> None:
     for name in ("cos", "sin"):
-        if name not in held:
+        if name not in operands:
             raise error("A066", name=name)
-        _expect(held, name, k.dtype, (None, None))
-    cos, sin = held["cos"], held["sin"]
+        _expect(operands, name, k.dtype, (None, None))
+    cos, sin = operands["cos"], operands["sin"]
     if cos.shape != sin.shape or 2 * cos.shape[1] > k.shape[3] or 0 in cos.shape:
         raise error("A067", limit=k.shape[3] // 2, cos=cos.shape, sin=sin.shape)
 
 
 def _expect(
-    held: Mapping[str, Array], name: str, dtype: DType, shape: tuple[int | None, ...]
+    operands: Mapping[str, Array], name: str, dtype: DType, shape: tuple[int | None, ...]
 ) -> None:
     """Raise A062 unless an array, if it is given, has this dtype and shape; None is any extent."""
-    array = held.get(name)
+    array = operands.get(name)
     if array is None:
         return
     pairs = zip(array.shape, shape, strict=False)
-    fits = len(array.shape) == len(shape) and all(want in (None, got) for got, want in pairs)
+    fits = len(array.shape) == len(shape) and all(
+        required in (None, extent) for extent, required in pairs
+    )
     if not fits or array.dtype != dtype:
         extents = ", ".join("any" if n is None else str(n) for n in shape)
         raise error(
@@ -295,33 +303,34 @@ def _expect(
 
 def _check_strides(name: str, array: Array) -> None:
     """Raise A068 or A069 unless rows, lists and tables lie as kernels take them."""
-    whole = name in ("block_table", "cos", "sin")
-    if whole and array.shape[0] > 1 and array.strides[0] != array.shape[1]:
+    must_be_packed = name in ("block_table", "cos", "sin")
+    if must_be_packed and array.shape[0] > 1 and array.strides[0] != array.shape[1]:
         raise error("A068", name=name, shape=array.shape, strides=array.strides)
     if array.shape[-1] > 1 and array.strides[-1] != 1:
         raise error("A069", name=name, shape=array.shape, strides=array.strides)
 
 
-def _check_positions(held: Mapping[str, Array], queries: int) -> None:
+def _check_positions(operands: Mapping[str, Array], queries: int) -> None:
     """Check lengths and pages in host memory; those on a GPU are trusted.
 
     Args:
-        held: The arguments.
+        operands: The arguments, by name.
         queries: How many positions queries take from that of the first new row on.
 
     Raises:
         CkValueError: A056, a row has no place in the caches, or its position no angle, or it goes
             to no page; A070, no length would do.
     """
-    if held["seqlens_k"].place != HOST:
+    if operands["seqlens_k"].place != HOST:
         return
-    lengths, new, page = _host(held["seqlens_k"]), held["k"].shape[2], held["k_cache"].shape[2]
-    table = None if "block_table" not in held else _host(held["block_table"])
-    room = min(page, held["v_cache"].shape[2]) if table is None else page * table.shape[1]
+    lengths = _host(operands["seqlens_k"])
+    new, page = operands["k"].shape[2], operands["k_cache"].shape[2]
+    table = None if "block_table" not in operands else _host(operands["block_table"])
+    room = min(page, operands["v_cache"].shape[2]) if table is None else page * table.shape[1]
     place = "the caches have" if table is None else "the pages of a sequence have"
     needs = [(new, room, f"{place} {room} rows, of which k adds {new}")]
-    if "cos" in held:
-        angles, turned = held["cos"].shape[0], max(new, queries)
+    if "cos" in operands:
+        angles, turned = operands["cos"].shape[0], max(new, queries)
         needs.append(
             (turned, angles, f"cos and sin have {angles}, of which this call takes {turned}")
         )
@@ -331,7 +340,7 @@ def _check_positions(held: Mapping[str, Array], queries: int) -> None:
         check_range("seqlens_k", LENGTHS[0], lengths, 0, limit - need, why)
     if table is not None and new:
         first, last = (lengths.astype(np.int64) + row for row in (0, new - 1))
-        pages = held["k_cache"].shape[0]
+        pages = operands["k_cache"].shape[0]
         check_block_table("block_table", table, pages, first // page, last // page + 1)
 
 

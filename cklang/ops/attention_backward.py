@@ -106,8 +106,8 @@ def attention_grad(
     kind = GradientKind(deterministic=deterministic, bias=bias)
 
     def planned(binding: Binding, named: str | None) -> tuple[CallPlan, tuple[ResultLayout, ...]]:
-        made = plan_gradients(op, binding, grad, kind, named)
-        return made.call, made.layouts
+        gradients = plan_gradients(op, binding, grad, kind, named)
+        return gradients.call, gradients.layouts
 
     more = {GRAD: grad}
     return Gradients(*op.derived(args, kwargs, what=kind, plan=planned, more=more, device=device))
@@ -124,7 +124,7 @@ class PlannedGradients:
     layouts: tuple[ResultLayout, ...]
     """The results: dq, dk, dv, and dbias if it is asked for."""
     bias: AddedBias | None
-    """That whose gradient is dbias."""
+    """The bias whose gradient is dbias."""
 
 
 def plan_gradients(
@@ -139,10 +139,10 @@ def plan_gradients(
     from cklang.device.device import open_device
 
     plan = plan_of_gradients(op, binding)
-    opened = open_device(device_named(device, current()), binding.place)
-    given = arrays.read(GRAD, grad)
-    if given.place != binding.place:
-        where = f"{GRAD} on {given.place}, the others on {binding.place}"
+    target_device = open_device(device_named(device, current()), binding.place)
+    grad_array = arrays.read(GRAD, grad)
+    if grad_array.place != binding.place:
+        where = f"{GRAD} on {grad_array.place}, the others on {binding.place}"
         raise error("A026", where=where)
     added = bias_of(plan, binding) if kind.bias else None
     values = [getattr(_attention_of(plan), side).value for side in "qkv"]
@@ -152,20 +152,22 @@ def plan_gradients(
         arrays.planned(layout.shape, layout.dtype, binding.library, binding.place)
         for layout in results
     ]
-    how = _how(op.request, opened.spec, kind, added)
+    how = _how(op.request, target_device.spec, kind, added)
     layouts = layouts_of(plan, binding, None)
     kernel = _attention_of(plan)
     stages = GradientStages(
-        kernel, layouts, binding.arrays, binding.dims, given, outs, opened.spec, how
+        kernel, layouts, binding.arrays, binding.dims, grad_array, outs, target_device.spec, how
     )
-    pieces = [access_range(array, written=False) for array in (*binding.arrays.values(), given)]
+    pieces = [
+        access_range(array, written=False) for array in (*binding.arrays.values(), grad_array)
+    ]
     pieces += [access_range(out, written=True) for out in outs]
     call = call_plan(
         list(stages.stages()),
         list(stages.slots),
         pieces,
         {},
-        opened,
+        target_device,
         shared_builder(),
         binding.place,
         len(outs),
@@ -206,8 +208,8 @@ class PreparedGradients:
     selection: SelectionLike
     """The kernel that gives the parts."""
     bias: AddedBias | None
-    """That whose gradient is wanted."""
-    held: tuple[Any, ...]
+    """The bias whose gradient is computed."""
+    operands: tuple[Any, ...]
     """What must live as long as the addresses are used."""
 
     def run(self) -> None:
@@ -239,19 +241,19 @@ def prepare_gradients(
     """
     binding = op.bound(args, kwargs)
     planned = plan_gradients(op, binding, grad, kind, device)
-    made = [
+    results = [
         arrays.empty(layout.shape, layout.dtype, binding.library, binding.place)
         for layout in planned.layouts
     ]
-    given = [*binding.arrays.values(), arrays.read(GRAD, grad)]
-    addresses = [each.pointer for each in (*given, *(arrays.read("result", m) for m in made))]
+    operands = [*binding.arrays.values(), arrays.read(GRAD, grad)]
+    addresses = [each.pointer for each in (*operands, *(arrays.read("result", m) for m in results))]
     return PreparedGradients(
         call=planned.call,
         addresses=tuple(addresses),
-        results=Gradients(*made),
+        results=Gradients(*results),
         selection=planned.selection,
         bias=planned.bias,
-        held=tuple(given),
+        operands=tuple(operands),
     )
 
 
@@ -357,21 +359,21 @@ def bias_of(plan: Plan, binding: Binding) -> AddedBias:
     """
     kernel = _attention_of(plan)
     at = next(iter(kernel.spans), None)
-    found = None if kernel.score is None else added_bias(kernel.score)
-    if found is None or kernel.starts:
-        got = "something else" if found is None else "one to packed sequences"
+    bias = None if kernel.score is None else added_bias(kernel.score)
+    if bias is None or kernel.starts:
+        got = "something else" if bias is None else "one to packed sequences"
         raise error("G008", at=at, name=plan.function.name, got=got)
-    name, indices = found
+    name, indices = bias
     value = kernel.reads[int(name.removeprefix("d"))]
-    held = binding.arrays[value.name]
+    array = binding.arrays[value.name]
     q, k = binding.arrays[kernel.q.value.name], binding.arrays[kernel.k.value.name]
     full = dict(zip("bhi", (q.shape[axis or 0] for axis in kernel.q.perm[:3]), strict=True))
     full["j"] = k.shape[kernel.k.perm[2] or 0]
-    extents = dict(zip(indices, held.shape, strict=True))
-    whole = extents["j"] == full["j"] and (full["j"] < 2 or held.strides[-1] == 1)
+    extents = dict(zip(indices, array.shape, strict=True))
+    covers_keys = extents["j"] == full["j"] and (full["j"] < 2 or array.strides[-1] == 1)
     fits = all(extents[index] in (1, full[index]) for index in indices)
-    if not (whole and fits) or held.dtype != q.dtype:
-        got = f"{held.dtype} {list(held.shape)} with strides {list(held.strides)}"
+    if not (covers_keys and fits) or array.dtype != q.dtype:
+        got = f"{array.dtype} {list(array.shape)} with strides {list(array.strides)}"
         raise error("G008", at=at, name=plan.function.name, got=got)
     axes = tuple(
         indices.index(name) if extents.get(name, 0) == full[name] else None for name in "bhi"

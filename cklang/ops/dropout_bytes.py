@@ -58,8 +58,8 @@ def dropout_bytes(op: AnyOp, *args: Any, device: str | None = None, **kwargs: An
     def planned(binding: Binding, named: str | None) -> tuple[CallPlan, tuple[ResultLayout, ...]]:
         return _planned(op, binding, named)
 
-    (made,) = op.derived(args, kwargs, what=_RANDOM, plan=planned, device=device)
-    return made.view(np.uint8 if isinstance(made, np.ndarray) else torch_module().uint8)
+    (drawn,) = op.derived(args, kwargs, what=_RANDOM, plan=planned, device=device)
+    return drawn.view(np.uint8 if isinstance(drawn, np.ndarray) else torch_module().uint8)
 
 
 def _planned(
@@ -74,16 +74,16 @@ def _planned(
         raise error("G009", name=op.program.name)
     if not kernel.dropout or kernel.starts:
         raise error("G009", name=op.program.name)
-    opened = open_device(device_named(named, current()), binding.place)
+    device = open_device(device_named(named, current()), binding.place)
     request = replace(op.request, splits=1)
-    planning = planning_of(plan, binding, None, opened.spec, request)
+    planning = planning_of(plan, binding, None, device.spec, request)
     case = case_of(kernel, planning.layouts, binding.dims)
     p = case.problem
     layout = ResultLayout(shape=(p.batch, p.heads, p.seqlen_q, p.seqlen_k), dtype=i8)
     if not math.prod(layout.shape) or case.is_empty:
-        return CallPlan(opened, [], [], Workspace(), binding.place), (layout,)
+        return CallPlan(device, [], [], Workspace(), binding.place), (layout,)
     out = arrays.planned(layout.shape, layout.dtype, binding.library, binding.place)
-    return _call(kernel, binding, planning, case, out, opened), (layout,)
+    return _call(kernel, binding, planning, case, out, device), (layout,)
 
 
 def _call(

@@ -128,8 +128,8 @@ def _by_signature(members: Sequence[Member]) -> Iterator[tuple[FusedGemm, list[_
         first += len(names)
         kernel = _product_of(plan)
         layouts = layouts_of(plan, member.binding, [member.out])
-        whole = problem_of(kernel, layouts, member.binding.dims, kernel.functions.digest)
-        parts = () if whole is None else bands_of(replace(whole, grouped=True))
+        full_problem = problem_of(kernel, layouts, member.binding.dims, kernel.functions.digest)
+        parts = () if full_problem is None else bands_of(replace(full_problem, grouped=True))
         for problem, band in parts:
             if problem.batch:
                 raise error("G002", index=index, batch=problem.batch)
@@ -146,22 +146,22 @@ def _key(
     kernel: FusedGemm, products: Sequence[_Product], spec: ArchSpec, request: Request
 ) -> GemmKey:
     """Return the key that serves all products: that of one of them, largest first, or any."""
-    given = [product.problem for product in products]
-    given.sort(key=lambda problem: problem.m * problem.n * problem.k, reverse=True)
-    signature = given[0].signature
-    chosen = (find(each, spec, request, kernel.functions).key.algorithm for each in given)
+    problems = [product.problem for product in products]
+    problems.sort(key=lambda problem: problem.m * problem.n * problem.k, reverse=True)
+    signature = problems[0].signature
+    chosen = (find(each, spec, request, kernel.functions).key.algorithm for each in problems)
     others = () if request.algorithm else candidates(signature, spec)
     for algorithm in dict.fromkeys(chain(chosen, others)):
-        together = sum(tiles_of(problem, algorithm) for problem in given)
+        together = sum(tiles_of(problem, algorithm) for problem in problems)
         fits = launchable(together, algorithm, spec) is None
-        if fits and not any(_objects(algorithm, problem, spec) for problem in given):
+        if fits and not any(_objects(algorithm, problem, spec) for problem in problems):
             return GemmKey(signature, algorithm, spec.name)
-    raise error("G003", count=len(given), arch=spec.name, signature=signature.layouts)
+    raise error("G003", count=len(problems), arch=spec.name, signature=signature.layouts)
 
 
 def _objects(algorithm: Algorithm, problem: Problem, spec: ArchSpec) -> bool:
-    found = violations(algorithm, problem.signature, spec, problem)
-    return next(iter(found), None) is not None
+    rejections = violations(algorithm, problem.signature, spec, problem)
+    return next(iter(rejections), None) is not None
 
 
 def _step(

@@ -138,29 +138,30 @@ def prepare(
     """
     from cklang.device.device import target_of
 
-    given = arrays.read("w" if name is None else name, w)
-    kernel = _kernel(op, name, given.dtype, consts)
+    weight = arrays.read("w" if name is None else name, w)
+    kernel = _kernel(op, name, weight.dtype, consts)
     parameter = kernel.b.value
-    if given.dtype != parameter.type.dtype:
+    if weight.dtype != parameter.type.dtype:
         type_ = parameter.type
         fix = f"ck.prepare({parameter.name}.astype(...), op)"
         raise error(
-            "A020", name=parameter.name, got=given.dtype, want=type_.dtype, type=type_, fix=fix
+            "A020", name=parameter.name, got=weight.dtype, want=type_.dtype, type=type_, fix=fix
         )
-    if len(given.shape) != 2:
-        got, type_ = len(given.shape), parameter.type
-        raise error("A021", name=parameter.name, got=got, shape=given.shape, type=type_)
+    if len(weight.shape) != 2:
+        got, type_ = len(weight.shape), parameter.type
+        raise error("A021", name=parameter.name, got=got, shape=weight.shape, type=type_)
     defaults = current()
     if device is None and defaults.arch is not None:
         device = device_of(arch_named(defaults.arch))
     spec = target_of(device).spec
-    found = candidates(_signature(kernel), spec)
-    if not found:
+    algorithms = candidates(_signature(kernel), spec)
+    if not algorithms:
         raise error("K102", signature=_signature(kernel).words, arch=spec.name)
     known = {
-        (a.warp_tile[1], a.warp_tile[2]): arrangement_of(a.warp_tile, spec) for a in reversed(found)
+        (a.warp_tile[1], a.warp_tile[2]): arrangement_of(a.warp_tile, spec)
+        for a in reversed(algorithms)
     }
-    first = found[0].warp_tile[1:]
+    first = algorithms[0].warp_tile[1:]
     chosen = first if warp_tile is None else tuple(warp_tile)
     if chosen not in known:
         legal = ", ".join(map(str, known))
@@ -169,8 +170,8 @@ def prepare(
     matrix = arrays.to_numpy(parameter.name, w)
     return PreparedWeight(
         data=known[chosen].arrange(matrix if k_axis == 0 else matrix.T),
-        shape=given.shape,
-        dtype=given.dtype,
+        shape=weight.shape,
+        dtype=weight.dtype,
         k_axis=k_axis or 0,
         arrangement=known[chosen],
         arch=spec.name,
@@ -201,8 +202,8 @@ def _kernel(op: Op, name: str | None, dtype: DType, consts: dict[str, Any]) -> F
         and name in (None, kernel.b.value.name)
     ]
     if len({kernel.b.value.name for kernel in kernels}) != 1:
-        found = ", ".join(kernel.b.value.name for kernel in kernels) or "none"
-        raise error("A051", op=op.program.name, name=name or "w", found=found)
+        names = ", ".join(kernel.b.value.name for kernel in kernels) or "none"
+        raise error("A051", op=op.program.name, name=name or "w", found=names)
     return kernels[0]
 
 

@@ -51,14 +51,14 @@ def prune(a: Any, axis: int = -1) -> NDArray[Any]:
     Raises:
         CkTypeError, CkValueError: A rows, ``a`` is no such array.
     """
-    whole = arrays.to_numpy("a", a)
-    fours = _fours(whole, axis)
+    dense = arrays.to_numpy("a", a)
+    fours = _fours(dense, axis)
     size = np.abs(fours.astype(np.float64))
     order = np.argsort(-np.where(np.isnan(size), np.inf, size), axis=-1, kind="stable")
     kept = np.zeros(fours.shape, bool)
     np.put_along_axis(kept, order[..., :2], True, axis=-1)
-    moved = np.where(kept, fours, 0).astype(whole.dtype).reshape(*fours.shape[:-2], -1)
-    return np.moveaxis(moved[..., : whole.shape[axis]], -1, axis)
+    moved = np.where(kept, fours, 0).astype(dense.dtype).reshape(*fours.shape[:-2], -1)
+    return np.moveaxis(moved[..., : dense.shape[axis]], -1, axis)
 
 
 def _fours(a: NDArray[Any], axis: int) -> NDArray[Any]:

@@ -88,8 +88,8 @@ class _Solver:
             known = self.dims.get(extent.of.name)
             if known is None:
                 continue
-            whole, origin = known
-            want, got = extent.count(whole), array.shape[axis]
+            dim_extent, origin = known
+            want, got = extent.count(dim_extent), array.shape[axis]
             self.dims[extent.name] = want, f"{extent.of}, {origin}"
             if got != want:
                 self.problems.append(
@@ -103,7 +103,7 @@ class _Solver:
                         want=want,
                         size=extent.size,
                         dim=extent.of,
-                        whole=whole,
+                        whole=dim_extent,
                         origin=origin,
                     )
                 )
@@ -178,18 +178,18 @@ def assign(
     names = ", ".join(p.name for p in parameters)
     if len(args) > len(positional):
         raise error("A011", op=op, what=f"{len(args)} positional arguments", names=names)
-    given = {p.name: value for p, value in zip(positional, args, strict=False)}
+    arguments = {p.name: value for p, value in zip(positional, args, strict=False)}
     known = {p.name for p in parameters}
     for name, value in kwargs.items():
         if name not in known:
             raise error("A011", op=op, what=f"an argument {name!r}", names=names)
-        if name in given:
+        if name in arguments:
             raise error("A012", op=op, name=name)
-        given[name] = value
-    missing = [p.name for p in parameters if p.name not in given and not p.has_default]
+        arguments[name] = value
+    missing = [p.name for p in parameters if p.name not in arguments and not p.has_default]
     if missing:
         raise error("A010", op=op, missing=", ".join(missing), names=names)
-    return [given.get(p.name, p.default) for p in parameters]
+    return [arguments.get(p.name, p.default) for p in parameters]
 
 
 def bind(
@@ -208,12 +208,12 @@ def bind(
         CkValueError: A024, A025, I033 to I035, extents; A026, places; and what reading an array
             raises.
     """
-    given = {p.name: value for p, value in zip(parameters, values, strict=True)}
+    arguments = {p.name: value for p, value in zip(parameters, values, strict=True)}
     solver = _Solver()
     bound: dict[str, Array] = {}
     consts: dict[str, object] = {}
     for parameter in parameters:
-        value = given[parameter.name]
+        value = arguments[parameter.name]
         if isinstance(parameter.type, ConstType):
             consts[parameter.name] = parameter.const_value(value)
             continue
@@ -231,7 +231,9 @@ def bind(
         shapes = [result.type.shape for result in function.results]
         named = {Dim(name): value for name, value in dims.items() if name.isidentifier()}
         dims |= {dim.name: value for dim, value in derive(function, named).items()}
-    tensors = {name: array for name, array in bound.items() if not arrays.is_scalar(given[name])}
+    tensors = {
+        name: array for name, array in bound.items() if not arrays.is_scalar(arguments[name])
+    }
     return Binding(
         arrays=bound,
         consts=consts,
@@ -315,12 +317,12 @@ def _scalar_dtype(
     return dtype
 
 
-def _cast_fix(name: str, array: Array, want: DType) -> str:
-    if want.packed:
-        return f"ck.pack({name}.astype(ml_dtypes.{want.numpy_name}))"
+def _cast_fix(name: str, array: Array, dtype: DType) -> str:
+    if dtype.packed:
+        return f"ck.pack({name}.astype(ml_dtypes.{dtype.numpy_name}))"
     if array.library is Library.TORCH:
-        return f"{name}.to({_TORCH_FIX.get(want.name, 'torch.' + want.numpy_name)})"
-    return f"{name}.astype({_NUMPY_FIX.get(want.name, 'numpy.' + want.numpy_name)})"
+        return f"{name}.to({_TORCH_FIX.get(dtype.name, 'torch.' + dtype.numpy_name)})"
+    return f"{name}.astype({_NUMPY_FIX.get(dtype.name, 'numpy.' + dtype.numpy_name)})"
 
 
 def library_of(tensors: Mapping[str, Array]) -> Library:

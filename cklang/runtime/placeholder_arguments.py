@@ -31,19 +31,19 @@ def packed_arguments(signature: Signature, named: Mapping[str, Any]) -> dict[str
             is unknown.
     """
     rest = dict(named)
-    made: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     for parameter in signature.parameters:
         type_ = parameter.type
         if isinstance(type_, ConstType):
             if parameter.name in named:
-                made[parameter.name] = rest.pop(parameter.name)
+                arguments[parameter.name] = rest.pop(parameter.name)
             continue
         if isinstance(type_, TensorType | TensorVarType):
             shape = tuple(_extent(named, extent, rest) for extent in type_.shape)
-            made[parameter.name] = np.empty(shape, _dtype(named, type_, rest).numpy)
+            arguments[parameter.name] = np.empty(shape, _dtype(named, type_, rest).numpy)
     for name in rest:
         raise unknown("name", name, _known(signature))
-    return made
+    return arguments
 
 
 def _extent(named: Mapping[str, Any], extent: Dim | int, rest: dict[str, Any]) -> int:
@@ -52,10 +52,10 @@ def _extent(named: Mapping[str, Any], extent: Dim | int, rest: dict[str, Any]) -
     if isinstance(extent, Blocks):
         return extent.count(_extent(named, extent.of, rest))
     rest.pop(extent.name, None)
-    given = _given(named, extent.name, "extent")
-    if not isinstance(given, int) or isinstance(given, bool) or given < 0:
-        raise error("K011", name=extent.name, least=0, got=given)
-    return given
+    value = _required(named, extent.name, "extent")
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise error("K011", name=extent.name, least=0, got=value)
+    return value
 
 
 def _dtype(
@@ -64,10 +64,10 @@ def _dtype(
     if isinstance(type_, TensorType):
         return type_.dtype
     rest.pop(type_.var.name, None)
-    return dtype_of(_given(named, type_.var.name, "dtype"))
+    return dtype_of(_required(named, type_.var.name, "dtype"))
 
 
-def _given(named: Mapping[str, Any], name: str, what: str) -> Any:
+def _required(named: Mapping[str, Any], name: str, what: str) -> Any:
     if name not in named:
         raise error("K019", what=what, name=name)
     return named[name]

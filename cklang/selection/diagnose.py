@@ -97,11 +97,11 @@ def advise(
     spec = arch(gpu) if isinstance(gpu, str) else gpu
     return tuple(
         Advice(
-            rule=found.rule,
-            rejection=found,
-            nearest=tuple(_nearest(found.rule, algorithm, signature, spec, problem)),
+            rule=violation.rule,
+            rejection=violation,
+            nearest=tuple(_nearest(violation.rule, algorithm, signature, spec, problem)),
         )
-        for found in violations(algorithm, signature, spec, problem)
+        for violation in violations(algorithm, signature, spec, problem)
     )
 
 
@@ -127,9 +127,9 @@ def _nearest(
                 rule, replace(algorithm, **{name: others[at]}), signature, spec, problem
             )
         )
-        found = tuple(islice(good, _NEAREST))
-        if found:
-            yield name, found
+        legal = tuple(islice(good, _NEAREST))
+        if legal:
+            yield name, legal
 
 
 def _objects(
@@ -143,8 +143,8 @@ def _objects(
     for row in rules.algorithms:
         if row.id == rule:
             return row.check(algorithm, signature, spec) is not None
-    asked = next(row for row in rules.problems if row.id == rule)
-    return problem is not None and asked.check(problem, algorithm, spec) is not None
+    problem_rule = next(row for row in rules.problems if row.id == rule)
+    return problem is not None and problem_rule.check(problem, algorithm, spec) is not None
 
 
 def _distance(a: Any, b: Any) -> float:
@@ -166,20 +166,20 @@ def fix(
 ) -> Fix:
     """Propose a legal algorithm near ``algorithm``; the proposal says what it changed.
 
-    Field by field the change that leaves the fewest violations, and among those the smallest, is
-    made; if that leads nowhere, the nearest of the first legal algorithms is taken.
+    It changes one field at a time: the change that leaves the fewest violations, and the smallest
+    of those. If that reaches no legal algorithm, it takes the nearest of the first legal ones.
 
     Raises:
         CkUnsupportedError: K009, no legal algorithm was found.
     """
     spec = arch(gpu) if isinstance(gpu, str) else gpu
-    found = None
+    proposal = None
     if problem is None or not _hopeless(algorithm, signature, spec, problem):
-        found = _step_by_step(algorithm, signature, spec, problem)
-        found = found or _closest(algorithm, signature, spec, problem)
-    if found is None:
+        proposal = _step_by_step(algorithm, signature, spec, problem)
+        proposal = proposal or _closest(algorithm, signature, spec, problem)
+    if proposal is None:
         raise error("K009", algorithm=algorithm, signature=signature.words, arch=spec.name)
-    return Fix(algorithm=found, changes=tuple(_changes(algorithm, found)))
+    return Fix(algorithm=proposal, changes=tuple(_changes(algorithm, proposal)))
 
 
 def _hopeless(algorithm: Any, signature: KernelSignature, spec: ArchSpec, problem: Any) -> bool:

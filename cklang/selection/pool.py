@@ -156,13 +156,13 @@ RuleTable = tuple[ProblemRule, tuple[Any, ...], npt.NDArray[np.intp]]
 
 def rule_table(rule: ProblemRule, keys: Sequence[AnyKey]) -> RuleTable:
     """Return ``rule``, an algorithm for each decision key, and each kernel's index among these."""
-    seen: dict[object, int] = {}
+    index_of: dict[object, int] = {}
     distinct: list[Any] = []
     index = np.empty(len(keys), np.intp)
     for position, key in enumerate(keys):
         decision_key = rule.decision_key(key.algorithm)
-        if decision_key not in seen:
-            seen[decision_key] = len(distinct)
+        if decision_key not in index_of:
+            index_of[decision_key] = len(distinct)
             distinct.append(key.algorithm)
-        index[position] = seen[decision_key]
+        index[position] = index_of[decision_key]
     return rule, tuple(distinct), index

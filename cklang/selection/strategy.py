@@ -125,16 +125,16 @@ STRATEGIES: dict[str, Callable[[], Strategy]] = {"first_fit": FirstFit, "heurist
 """The strategies that have a name; :mod:`cklang.tune.strategies` adds those that measure."""
 
 
-def strategy_of(given: str | Strategy | RankFunction) -> Strategy:
-    """Return the strategy called ``given``, or itself, or a heuristic that asks the function.
+def strategy_of(choice: str | Strategy | RankFunction) -> Strategy:
+    """Return the strategy named ``choice``, a strategy as it is, or a heuristic for a function.
 
     Raises:
         CkValueError: K001, there is no such strategy.
     """
-    if isinstance(given, str):
-        if given not in STRATEGIES:
-            raise unknown("strategy", given, list(STRATEGIES))
-        return STRATEGIES[given]()
-    if isinstance(given, Strategy):
-        return given
-    return Heuristic(given)
+    if isinstance(choice, str):
+        if choice not in STRATEGIES:
+            raise unknown("strategy", choice, list(STRATEGIES))
+        return STRATEGIES[choice]()
+    if isinstance(choice, Strategy):
+        return choice
+    return Heuristic(choice)

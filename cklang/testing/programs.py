@@ -114,11 +114,11 @@ def programs(draw: st.DrawFn, gemms: int = 3, depth: int = 4) -> Function:
         wide.append(_read(draw, builder, f"d{index}", (_M, _M)))
         wide.append(_turn(draw, builder, draw(st.sampled_from(wide))))
         wide = _grow(draw, builder, wide, depth)
-        made = next(value for value in reversed(wide) if value.type.dtype == f32)
+        operand = next(value for value in reversed(wide) if value.type.dtype == f32)
         # What follows no gemm becomes a prologue of the next one.
-        made = builder.append("add", made, draw(st.sampled_from([product, wide[0]])))
-        wide.append(made)
-        pool.append(builder.cast(made, f16))
+        operand = builder.append("add", operand, draw(st.sampled_from([product, wide[0]])))
+        wide.append(operand)
+        pool.append(builder.cast(operand, f16))
     return _finish(draw, builder, wide, product, (f16, f32))
 
 
@@ -131,7 +131,7 @@ def arguments(
 ) -> tuple[Any, ...]:
     """Return arrays for the parameters of ``function``, of drawn extents, values and strides."""
     sizes: dict[Dim, int] = {}
-    given = []
+    drawn = []
     for param in function.params:
         shape = []
         for extent in param.type.shape:
@@ -140,8 +140,8 @@ def arguments(
             else:
                 shape.append(extent)
         array = draw(arrays(param.type.dtype, shape, values))
-        given.append(draw(strided(array)))
-    return tuple(given)
+        drawn.append(draw(strided(array)))
+    return tuple(drawn)
 
 
 def without_dead_code(function: Function) -> Function:

@@ -96,13 +96,13 @@ def reports(op: Op, args: Sequence[Any], result: Any, **kwargs: Any) -> tuple[Re
         CkError: As the call itself would for arguments that do not fit the op.
     """
     function = op.ir(*args, **kwargs)
-    given = zip(function.params, args, strict=False)  # compile-time constants may follow
+    pairs = zip(function.params, args, strict=False)  # compile-time constants may follow
     arrays = [
-        plain(each) if is_scalar(each) else to_numpy(param.name, each) for param, each in given
+        plain(each) if is_scalar(each) else to_numpy(param.name, each) for param, each in pairs
     ]
     expected, bounds = evaluate_with_bound(function, arrays)
     results = result if isinstance(result, tuple) else (result,)
     return tuple(
-        Report(got=to_numpy("result", each), expected=want, bound=bound)
-        for each, want, bound in zip(results, expected, bounds, strict=True)
+        Report(got=to_numpy("result", each), expected=reference, bound=bound)
+        for each, reference, bound in zip(results, expected, bounds, strict=True)
     )

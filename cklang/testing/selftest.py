@@ -106,26 +106,26 @@ def self_test(
     """
     s = key.signature
     layouts = s.layouts
-    made = plain_problem(s.dtype_a, *shape, layouts, s.dtype_e, s.dtype_b)
+    problem = plain_problem(s.dtype_a, *shape, layouts, s.dtype_e, s.dtype_b)
     (artifact,) = shared_builder().build_all([(key, passing(s.dtype_a))])
     target = open_device(device or device_of(arch(key.arch)))
     rng = np.random.default_rng(sum(shape))
-    matrices = [each for each in (made.a, made.b) if isinstance(each, Matrix)]
+    matrices = [each for each in (problem.a, problem.b) if isinstance(each, Matrix)]
     a, b = (_integers(matrix, rng) for matrix in matrices)
-    e = np.full((made.m, made.n), 99).astype(s.dtype_e.numpy)
-    held = [
+    e = np.full((problem.m, problem.n), 99).astype(s.dtype_e.numpy)
+    stored = [
         pack(each).data if matrix.dtype.packed else each
         for each, matrix in zip((a, b), matrices, strict=True)
     ]
-    _launch(target, artifact, made, [*held, e])
-    seen = [_seen(*each).astype(np.float64) for each in zip((a, b), matrices, strict=True)]
-    want = seen[0] @ seen[1]
-    wrong = int(np.count_nonzero(e.astype(np.float64) != want))
+    _launch(target, artifact, problem, [*stored, e])
+    operands = [_logical(*each).astype(np.float64) for each in zip((a, b), matrices, strict=True)]
+    reference = operands[0] @ operands[1]
+    wrong = int(np.count_nonzero(e.astype(np.float64) != reference))
     return SelfTest(elements=e.size, wrong=wrong, zero=not e.any())
 
 
 def _launch(
-    device: Device, artifact: Artifact, made: Problem, arrays: Sequence[npt.NDArray[Any]]
+    device: Device, artifact: Artifact, problem: Problem, arrays: Sequence[npt.NDArray[Any]]
 ) -> None:
     last = len(arrays) - 1
     regions = [
@@ -133,7 +133,7 @@ def _launch(
         for index, array in enumerate(arrays)
     ]
     key = artifact.key
-    stage = GEMM.stage(made, key, passing(key.signature.dtype_a), device.spec)
+    stage = GEMM.stage(problem, key, passing(key.signature.dtype_a), device.spec)
     with placed(device, regions) as addresses:
         places = dict(zip(stage.values, addresses, strict=True))
         with standalone_launch(device, [stage], [artifact], places) as launch:
@@ -147,5 +147,5 @@ def _integers(matrix: Matrix, rng: np.random.Generator) -> npt.NDArray[Any]:
     return rng.integers(-3, 4, stored).astype(np.float32).astype(matrix.dtype.numpy)
 
 
-def _seen(stored: npt.NDArray[Any], matrix: Matrix) -> npt.NDArray[Any]:
+def _logical(stored: npt.NDArray[Any], matrix: Matrix) -> npt.NDArray[Any]:
     return stored if matrix.layout is Layout.ROW else stored.T

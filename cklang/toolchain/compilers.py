@@ -259,9 +259,9 @@ def _find_toolchain(chosen: str | None, rocm: str, path: tuple[Path, ...]) -> To
     if amdclang.is_file():
         return _from_clang(amdclang, Kind.ROCM)
     for program in _clangs_on(path):
-        found = _from_clang(program, Kind.CLANG)
-        if _major(found.version) >= OLDEST_CLANG:
-            return found
+        toolchain = _from_clang(program, Kind.CLANG)
+        if _major(toolchain.version) >= OLDEST_CLANG:
+            return toolchain
     zig = _zig_wheel()
     if zig is None:
         raise error("B001", oldest=OLDEST_CLANG, get=GET_ZIG)
@@ -282,11 +282,11 @@ def _from_program(name: str, path: tuple[Path, ...]) -> Toolchain:
             kind=Kind.ZIG, program=program, version=f"zig {version}", fingerprint=_stamp(program)
         )
     kind = Kind.ROCM if program.name.startswith("amdclang") else Kind.CLANG
-    found = _from_clang(program, kind)
-    if _major(found.version) < OLDEST_CLANG and kind is Kind.CLANG:
-        problem = f"it is {found.version!r}"
+    toolchain = _from_clang(program, kind)
+    if _major(toolchain.version) < OLDEST_CLANG and kind is Kind.CLANG:
+        problem = f"it is {toolchain.version!r}"
         raise error("B002", got=name, problem=problem, oldest=OLDEST_CLANG)
-    return found
+    return toolchain
 
 
 def _from_clang(program: Path, kind: Kind) -> Toolchain:
@@ -443,8 +443,8 @@ def _first_line(command: list[str]) -> str:
 
 
 def _major(version: str) -> int:
-    found = re.search(r"(\d+)\.\d+", version)
-    return int(found.group(1)) if found else 0
+    match = re.search(r"(\d+)\.\d+", version)
+    return int(match.group(1)) if match else 0
 
 
 def _stamp(program: Path) -> str:

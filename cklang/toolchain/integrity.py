@@ -80,14 +80,14 @@ def _problem_of(folder: Path, record: Mapping[str, Any], *, every_byte: bool) ->
         return f"{RECORD} is not whole"
     if record.get("seal") != _seal(record):
         return f"{RECORD} was altered"
-    for name, want in record["files"].items():
+    for name, recorded in record["files"].items():
         path = folder / name
         if not path.is_file():
             return f"{name} is missing"
         size = path.stat().st_size
-        if size != want["bytes"]:
-            return f"{name} has {size} bytes, not {want['bytes']}"
-        if (every_byte or size <= _HASH_LIMIT) and file_digest(path) != want["sha256"]:
+        if size != recorded["bytes"]:
+            return f"{name} has {size} bytes, not {recorded['bytes']}"
+        if (every_byte or size <= _HASH_LIMIT) and file_digest(path) != recorded["sha256"]:
             return f"{name} has other contents than were built"
     return None
 

@@ -110,7 +110,7 @@ def called(
 ) -> tuple[tuple[Array, ...], int | None]:
     """Call the op with one algorithm; return its results and the instructions that it took."""
     op = op_from_ir(task.program).using(key.algorithm, splits=task.splits)
-    given = op(*arrays)
-    results = given if isinstance(given, tuple) else (given,)
+    returned = op(*arrays)
+    results = returned if isinstance(returned, tuple) else (returned,)
     last = op.last
     return results, None if last is None else last.instructions

@@ -146,35 +146,35 @@ def table_of(report: TuningReport) -> Bench:
     )
 
 
-def _rows(found: TunedProblem) -> list[Row]:
+def _rows(tuned: TunedProblem) -> list[Row]:
     def counted(counters: Any, name: str) -> float | None:
         value = counters.get(name)
         return None if value is None else float(value)
 
     return [
         Row(
-            problem=str(found.problem),
+            problem=str(tuned.problem),
             kernel=m.key.label,
             status=m.status.value,
             cost=m.cost,
             unit=m.unit,
-            best=m is found.best,
-            heuristic=m.key == found.favourite,
+            best=m is tuned.best,
+            heuristic=m.key == tuned.favourite,
             instructions=counted(m.counters, "instructions"),
             bytes_loaded=counted(m.counters, "bytes_loaded"),
             matrix_flops=counted(m.counters, "mfma_flops"),
             note=m.note,
         )
-        for m in found.measurements
+        for m in tuned.measurements
     ]
 
 
-def _verdict(found: TunedProblem) -> Verdict:
-    best = found.best
+def _verdict(tuned: TunedProblem) -> Verdict:
+    best = tuned.best
     return Verdict(
-        problem=str(found.problem),
+        problem=str(tuned.problem),
         best=None if best is None else best.cost,
-        chosen=found.cost_of(found.favourite),
+        chosen=tuned.cost_of(tuned.favourite),
         unit="" if best is None else best.unit,
-        kernels=sum(m.cost is not None for m in found.measurements),
+        kernels=sum(m.cost is not None for m in tuned.measurements),
     )

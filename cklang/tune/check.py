@@ -36,9 +36,9 @@ def error_ratio(kernel: AnyKernel, inputs: Sequence[Array], result: Array) -> fl
     """Return the largest error of ``result`` in units of its bound: at most 1 if it is right.
 
     Args:
-        kernel: What computed it.
+        kernel: The kernel that computed ``result``.
         inputs: The value of each of ``kernel.inputs``.
-        result: What it gave.
+        result: Its result.
     """
     if not isinstance(kernel, FusedGemm | FusedConv):
         raise error("Z002", what=f"{kernel.name} is taken for a product")

@@ -183,7 +183,7 @@ class Database:
         self.path = Path(path)
         self._lock = threading.RLock()
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with _whole(self.path):
+        with _reporting_damage(self.path):
             self._link = sqlite3.connect(
                 self.path, timeout=60.0, isolation_level=None, check_same_thread=False
             )
@@ -238,7 +238,7 @@ class Database:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        with _whole(self.path), self._lock:
+        with _reporting_damage(self.path), self._lock:
             yield self._link
 
     @contextmanager
@@ -286,15 +286,15 @@ class Database:
         return done.rowcount > 0
 
     def measurements(self, question: QueryKey) -> tuple[Measurement, ...]:
-        """Return what is known for a question: right kernels first, the best of them first."""
+        """Return the measurements of a question: correct kernels first, the best of them first."""
         with self._reading():
             rows = self._link.execute(
                 "SELECT m.content FROM measurements m JOIN questions q ON q.id = m.question "
                 "WHERE q.digest = ? ORDER BY m.kernel",
                 (question.digest,),
             ).fetchall()
-            found = [Measurement.from_json(json.loads(row[0])) for row in rows]
-        return tuple(sorted(found, key=lambda m: (m.rank is None, m.rank or ())))
+            stored = [Measurement.from_json(json.loads(row[0])) for row in rows]
+        return tuple(sorted(stored, key=lambda m: (m.rank is None, m.rank or ())))
 
     def questions(self) -> Iterator[QueryKey]:
         """Yield every question, in the order in which they were first asked."""
@@ -309,8 +309,8 @@ class Database:
                 "SELECT q.content, m.content FROM measurements m "
                 "JOIN questions q ON q.id = m.question ORDER BY q.digest, m.kernel"
             ).fetchall()
-        found = [{"question": json.loads(q), "measurement": json.loads(m)} for q, m in rows]
-        return {"version": SCHEMA_VERSION, "measurements": found}
+        records = [{"question": json.loads(q), "measurement": json.loads(m)} for q, m in rows]
+        return {"version": SCHEMA_VERSION, "measurements": records}
 
     def load(self, data: object) -> int:
         """Add what :meth:`export` gave; return how many measurements changed anything.
@@ -353,8 +353,8 @@ def _text(data: object) -> str:
 
 
 @contextmanager
-def _whole(path: Path) -> Iterator[None]:
-    """Turn what SQLite says of a file that is no whole database into N006."""
+def _reporting_damage(path: Path) -> Iterator[None]:
+    """Report a damaged database file, whatever SQLite raises, as N006."""
     try:
         yield
     except (sqlite3.Error, json.JSONDecodeError) as problem:

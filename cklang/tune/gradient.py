@@ -61,10 +61,10 @@ def gradient_error_ratio(task: TuningTask, key: AttentionGradKey, arrays: Sequen
         place = [param.name for param in function.params].index(ready.bias.value.name)
         bias = SharedBias(param=place, axes=ready.bias.axes)
     want, bound = gradients_with_bound(function, some, grad, bias)
-    found = [each for each in ready.results if each is not None]
+    gradients = [each for each in ready.results if each is not None]
     return max(
         largest_ratio(each, wanted, within)
-        for each, wanted, within in zip(found, want, bound, strict=True)
+        for each, wanted, within in zip(gradients, want, bound, strict=True)
     )
 
 

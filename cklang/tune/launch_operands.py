@@ -112,8 +112,8 @@ class _Maker:
             steps = (outer, inner) if by_rows else (inner, outer)
             value = self.operand(f"{name}{index}", each, extents, steps)
             reads.append(Read(value=value, axes=self.axes))
-        whole = self._value(name, side.dtype, extents)
-        return Computed(value=whole, extents=extents, reads=tuple(reads))
+        computed = self._value(name, side.dtype, extents)
+        return Computed(value=computed, extents=extents, reads=tuple(reads))
 
     def scale(self, name: str, scale: ScaleAccess | None) -> BlockScale | None:
         """Return the scales of A (``sa``) or of B."""

@@ -89,12 +89,12 @@ class Wins:
         Returns:
             [problems, kernels], Euclidean; 12 for a kernel that won nothing.
         """
-        found = np.full((len(shapes), len(kernels)), _FAR)
+        distances = np.full((len(shapes), len(kernels)), _FAR)
         for identity in set(kernels) & set(self.kernels):
             won = self.shapes[self.winner == self.kernels.index(identity)]
             columns = [place for place, each in enumerate(kernels) if each == identity]
-            found[:, columns] = _nearest(shapes, won, other_weights=other_weights)[:, None]
-        return found
+            distances[:, columns] = _nearest(shapes, won, other_weights=other_weights)[:, None]
+        return distances
 
 
 def _nearest(shapes: Floats, won: Floats, *, other_weights: bool) -> Floats:
@@ -123,7 +123,7 @@ def features(
     extents: tuple[Floats, Floats, Floats],
     distances: Floats,
 ) -> tuple[Floats, Floats]:
-    """Return what the trees see, and the predicted times in µs.
+    """Return the features of the trees, and the predicted times in µs.
 
     Args:
         t: The candidates.
@@ -137,13 +137,13 @@ def features(
     """
     g = geometry(t, spec, *extents)
     cost = costs(t, spec, c)
-    found = times(t, g, cost, c, step_time(cost, t.occupancy), step_time(cost, g.last))
-    total = found.total
-    parts = (found.steps, found.prologues, found.epilogues, found.tail, found.memory, found.l2)
+    terms = times(t, g, cost, c, step_time(cost, t.occupancy), step_time(cost, g.last))
+    total = terms.total
+    parts = (terms.steps, terms.prologues, terms.epilogues, terms.tail, terms.memory, terms.l2)
     columns = [
         np.log(total),
         np.log(total / total.min(1, keepdims=True)),
-        *(part / total for part in (*parts, found.split)),
+        *(part / total for part in (*parts, terms.split)),
         *(np.log(count) for count in (g.steps, g.workgroups, g.queue)),
         *(t.tile_m, t.tile_n, t.tile_k, t.split_k, t.prefetches),
         distances,
@@ -183,11 +183,11 @@ class LearnedRanker:
         shape = np.array([[problem.m, problem.n, max(problem.k, 1)]], np.float64)
         distances = self.wins.distances(np.log(shape), identities(model.columns))
         extents = (shape[:, :1], shape[:, 1:2], shape[:, 2:])
-        seen, us = features(model.columns, model.spec, model.constants, extents, distances)
-        found: Floats = prior(us, self.temperature)[0] + _booster(self.trees).predict(
-            seen[0], num_threads=1
+        feature_rows, us = features(model.columns, model.spec, model.constants, extents, distances)
+        scores: Floats = prior(us, self.temperature)[0] + _booster(self.trees).predict(
+            feature_rows[0], num_threads=1
         )
-        return found
+        return scores
 
     def to_json(self) -> dict[str, Any]:
         """Return the form that :func:`read_ranker` reads."""

@@ -202,24 +202,28 @@ def autotune(
     kind = GradientKind(deterministic=deterministic, bias=bias) if gradient else None
     if not problems:
         raise error("N007")
-    opened = open_device(device)  # may build the emulator: that is not tuning
+    target_device = open_device(device)  # may build the emulator: that is not tuning
     start = time.monotonic()
     path = Path(database) if database is not None else database_path()
-    with knobs.scope(CKLANG_DEVICE=opened.name), Database(path) as store, ExitStack() as stack:
+    with (
+        knobs.scope(CKLANG_DEVICE=target_device.name),
+        Database(path) as store,
+        ExitStack() as stack,
+    ):
         searches = [
             _search(op, task, store, limit, patience)
             for call in problems
             for task in tasks_of(op, call, kind)
         ]
-        measurer = _measurer(executor, opened.name, stack)
+        measurer = _measurer(executor, target_device.name, stack)
         for some in _rounds(searches, start + seconds):
             for search, measurement in measurer(some):
                 store.record(search.query, measurement)
                 search.note(measurement)
                 search.fresh += 1
-        found = tuple(_found(search, store) for search in searches)
+        tuned = tuple(_tuned_problem(search, store) for search in searches)
     spent = time.monotonic() - start
-    return TuningReport(problems=found, database=path, device=str(opened), seconds=spent)
+    return TuningReport(problems=tuned, database=path, device=str(target_device), seconds=spent)
 
 
 def database_path() -> Path:
@@ -299,51 +303,51 @@ def _order(pool: AnyPool, problem: Any) -> list[int]:
 def _rounds(searches: Sequence[_Search], end: float) -> Iterator[_Round]:
     """Yield one kernel for each problem that still has one, again and again until ``end``.
 
-    Of many problems some at a time, so that the budget ends a session in the midst of them.
+    Many problems are measured in groups, so that the budget can end a session between groups.
     """
     open_ = list(searches)
     while open_:
         some = [(search, search.next()) for search in open_]
         open_ = [search for search, key in some if key is not None]
-        asked = [(search, key) for search, key in some if key is not None]
-        for start in range(0, len(asked), _AT_ONCE):
+        pending = [(search, key) for search, key in some if key is not None]
+        for start in range(0, len(pending), _AT_ONCE):
             if time.monotonic() >= end:
                 for search in open_:
                     search.ended = "the budget is used up"
                 return
-            yield asked[start : start + _AT_ONCE]
+            yield pending[start : start + _AT_ONCE]
 
 
 def _measurer(executor: Executor | None, device: str, stack: ExitStack) -> _Measurer:
     """Return what measures a round: a worker process of its own, or the tasks of an executor."""
     from cklang.build.parallel import settings
 
-    told = {**settings(), knobs.DEVICE.name: device}
+    knob_values = {**settings(), knobs.DEVICE.name: device}
     if executor is not None:
-        return partial(_by_executor, executor, told)
+        return partial(_by_executor, executor, knob_values)
 
     from cklang.tune.worker import Worker
 
-    return partial(_by_worker, stack.enter_context(Worker(told, _LIMIT_SECONDS)))
+    return partial(_by_worker, stack.enter_context(Worker(knob_values, _LIMIT_SECONDS)))
 
 
 def _by_worker(worker: Worker, some: _Round) -> Iterator[tuple[_Search, Measurement]]:
     from cklang.build.builder import shared_builder
 
-    # Side by side; failures are met again, and told, where the kernel is measured.
+    # Built in parallel; a failed build is reported where its kernel is measured.
     shared_builder().build_many([(key, search.task.functions) for search, key in some])
     for search, key in some:
         yield search, worker.measure(search.task, key)
 
 
 def _by_executor(
-    executor: Executor, told: Mapping[str, str], some: _Round
+    executor: Executor, knob_values: Mapping[str, str], some: _Round
 ) -> Iterator[tuple[_Search, Measurement]]:
 
     from cklang.tune.measure import measure
 
     tasks = [
-        (search, key, executor.submit(measure, search.task.to_json(), key.to_json(), told))
+        (search, key, executor.submit(measure, search.task.to_json(), key.to_json(), knob_values))
         for search, key in some
     ]
     for search, key, task in tasks:
@@ -352,7 +356,7 @@ def _by_executor(
 
 
 def _answer(task: Future[Any], key: AnyKey, seconds: float) -> Measurement:
-    """Return what a task gave, or why it gave nothing; a broken executor is not the kernel's."""
+    """Return a task's measurement, or its failure; a broken executor is not the kernel's fault."""
     from cklang.build.dask_executor import gave_up
     from cklang.tune.database import Measurement, Status
     from cklang.tune.measure import failed
@@ -368,7 +372,7 @@ def _answer(task: Future[Any], key: AnyKey, seconds: float) -> Measurement:
         return failed(key, Status.CRASHED, "every worker that tried it died")
 
 
-def _found(search: _Search, store: Database) -> TunedProblem:
+def _tuned_problem(search: _Search, store: Database) -> TunedProblem:
     keys = {search.pool.keys[place].digest for place in search.order}
     known = [m for m in store.measurements(search.query) if m.key.digest in keys]
     return TunedProblem(

@@ -52,8 +52,8 @@ class Autotune:
         measure = self.measure or measurement
         costs = measure([pool.keys[p] for p in shortlist], functions, problem, pool.spec)
         best = min(range(len(shortlist)), key=lambda i: costs.values[i])
-        found = f"{costs.values[best]:.6g} {costs.unit}, the least of {len(shortlist)} measured"
-        return Chosen(position=shortlist[best], reason=f"{found} on {costs.device}")
+        cost = f"{costs.values[best]:.6g} {costs.unit}, the least of {len(shortlist)} measured"
+        return Chosen(position=shortlist[best], reason=f"{cost} on {costs.device}")
 
     def _shortlist(self, pool: AnyPool, problem: Any, legal: Legal) -> list[int]:
         rest = legal.copy()

@@ -60,10 +60,10 @@ class TuningTask:
     @property
     def fused(self) -> AnyKernel:
         """The kernel as fusion made it, or as one launch of it computes it."""
-        return self._whole if self.launch is None else self.launched[0]
+        return self._planned_kernel if self.launch is None else self.launched[0]
 
     @property
-    def _whole(self) -> AnyKernel:
+    def _planned_kernel(self) -> AnyKernel:
         return _planned(self.function).kernels[self.kernel]
 
     @property
@@ -72,7 +72,7 @@ class TuningTask:
         return next(islice(self._launches(), self.launch or 0, None))
 
     def _launches(self) -> Iterator[tuple[Any, Any]]:
-        kernel = self._whole
+        kernel = self._planned_kernel
         return FAMILIES[kernel.family].launches(kernel, self._problem)
 
     def in_launches(self) -> tuple[TuningTask, ...]:
@@ -88,12 +88,12 @@ class TuningTask:
     @property
     def program(self) -> Function:
         """What the kernel computes, as a program of its own."""
-        return kernel_program(_planned(self.function).function, self._whole)
+        return kernel_program(_planned(self.function).function, self._planned_kernel)
 
     @property
     def places(self) -> dict[str, TensorLayout]:
         """The layout of each value by its name in the program."""
-        kernel = self._whole
+        kernel = self._planned_kernel
         names = (value.name for value in (*kernel.inputs, *kernel.results))
         return dict(zip(names, self.layouts, strict=True))
 
@@ -114,13 +114,13 @@ class TuningTask:
                 element.
         """
         if self.gradient is not None:
-            forward = forward_case(attention_of(self._whole), self.places, dict(self.dims))
+            forward = forward_case(attention_of(self._planned_kernel), self.places, dict(self.dims))
             return grad_case(forward, self.gradient.deterministic, self.gradient.bias)
         return self._problem if self.launch is None else self.launched[1]
 
     @property
     def _problem(self) -> Any:
-        kernel, dims = self._whole, dict(self.dims)
+        kernel, dims = self._planned_kernel, dict(self.dims)
         family = FAMILIES[kernel.family]
         problem = family.problem(kernel, self.places, dims)
         if problem is None:

@@ -83,8 +83,8 @@ def key(size: int, score: bool = True, mask: bool = True) -> AttentionKey:
         score=ScoreKind.FUNCTION if score else ScoreKind.NONE,
         mask=MaskKind.FUNCTION if mask else MaskKind.NONE,
     )
-    found = attention_algorithms(arch(ARCH), signature, size, size)[0]
-    return AttentionKey(signature, found, ARCH)
+    algorithm = attention_algorithms(arch(ARCH), signature, size, size)[0]
+    return AttentionKey(signature, algorithm, ARCH)
 
 
 def upstream(size: int, pipeline: str, folder: Path) -> Callable[[], object]:

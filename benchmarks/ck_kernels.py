@@ -86,10 +86,10 @@ def report(plan: list[tuple[str, Unit]], folder: Path) -> None:
     """Print what was counted, what is missing, and what was not compiled."""
     print(HEADER)
     counted = measure(sorted(folder.glob("*.co")))
-    for arch, found in sorted(counted.items()):
-        print(found.row(arch))
-    for arch, found in sorted(counted.items()):
-        for name, count in found.missing.most_common():
+    for arch, coverage in sorted(counted.items()):
+        print(coverage.row(arch))
+    for arch, coverage in sorted(counted.items()):
+        for name, count in coverage.missing.most_common():
             print(f"missing: {arch} {name} {count:,}")
     states: Counter[tuple[str, str]] = Counter()
     for arch, unit in plan:

@@ -159,9 +159,9 @@ def cover(names: Mapping[str, frozenset[str]]) -> list[str]:
 def _examples(name: str, family: Family, root: Path) -> Iterator[Unit]:
     """One source of each family in the first turn."""
     home = root / family.folder
-    found = (source for pattern in family.sources for source in sorted(home.glob(pattern)))
+    sources = (source for pattern in family.sources for source in sorted(home.glob(pattern)))
     flags = (*family.flags.split(), f"-I{home}")
-    for number, source in enumerate(found):
+    for number, source in enumerate(sources):
         turn = family.turn if number else 0
         yield Unit(name=f"{name}-{source.stem}", source=source, flags=flags, turn=turn)
 
@@ -210,8 +210,8 @@ def _attention(api: str, arch: str, home: Path, folder: Path) -> Iterator[Unit]:
 
 
 def _ends(stem: str) -> str:
-    found = re.search(r"_(gfx\w+)$", stem)
-    return found[1] if found else ""
+    match = re.search(r"_(gfx\w+)$", stem)
+    return match[1] if match else ""
 
 
 def _attention_kind(stem: str) -> tuple[object, frozenset[str]]:

@@ -81,14 +81,14 @@ def main() -> None:
             compile_headers(ARCH, place, toolchain, tree, host=place is host)
 
         def face(*, precompiled: bool) -> None:
-            held = host / "headers.pch" if precompiled else None
-            compile_host(source.stencil, ARCH, folder, toolchain, tree, precompiled=held)
+            header = host / "headers.pch" if precompiled else None
+            compile_host(source.stencil, ARCH, folder, toolchain, tree, precompiled=header)
 
         def first(*, precompiled: bool) -> None:
-            held = device / "headers.pch" if precompiled else None
+            header = device / "headers.pch" if precompiled else None
             with ThreadPoolExecutor(2) as pool:
                 beside = pool.submit(face, precompiled=precompiled)
-                compile_stencil(source.stencil, ARCH, folder, toolchain, tree, precompiled=held)
+                compile_stencil(source.stencil, ARCH, folder, toolchain, tree, precompiled=header)
                 beside.result()
             fill()
 

@@ -62,8 +62,8 @@ def linear_times(train: Table, test: Table) -> Floats:
 
     x = terms(train) / train.us[:, None]
     scale = np.abs(x).mean(0)
-    found = np.linalg.lstsq(x / scale, np.ones(len(train)), rcond=None)[0]
-    predicted: Floats = terms(test) / scale @ found
+    weights = np.linalg.lstsq(x / scale, np.ones(len(train)), rcond=None)[0]
+    predicted: Floats = terms(test) / scale @ weights
     return predicted
 
 
@@ -103,13 +103,13 @@ def frequent_ranks(train: Table, test: Table) -> npt.NDArray[np.int64]:
 def nearest(train: Table, test: Table) -> Floats:
     """Return the distance, in log shape, to the nearest shape that each kernel won."""
     here, there = features(test)[:, :3], features(train)[:, :3]
-    found = np.full((len(test), len(train.kernels)), np.inf)
+    distances = np.full((len(test), len(train.kernels)), np.inf)
     for kernel in np.unique(train.winner):
         won = there[train.winner == kernel]
         for start in range(0, len(here), 256):
             block = here[start : start + 256, None] - won[None]
-            found[start : start + 256, kernel] = np.square(block).sum(2).min(1)
-    return found
+            distances[start : start + 256, kernel] = np.square(block).sum(2).min(1)
+    return distances
 
 
 def nearest_ranks(train: Table, test: Table) -> npt.NDArray[np.int64]:
@@ -162,8 +162,8 @@ def origami_column(table: Table) -> Column:
         except RuntimeError:
             # It knows no answer for some shapes: a miss.
             ranked = []
-        found = {(r.config.mt.m, r.config.mt.n, r.config.mt.k): r.latency for r in ranked}
-        latency[row] = [found.get(kernel.tile, np.inf) for kernel in table.kernels]
+        latency_of = {(r.config.mt.m, r.config.mt.n, r.config.mt.k): r.latency for r in ranked}
+        latency[row] = [latency_of.get(kernel.tile, np.inf) for kernel in table.kernels]
     own = latency[np.arange(len(table)), table.winner][:, None]
     place = np.where(np.isinf(own[:, 0]), len(table.kernels), (latency < own).sum(1))
     return Column("rocm-origami, its tile", rank=place)
@@ -191,11 +191,11 @@ def out_of_fold(
 ) -> npt.NDArray[np.float64]:
     """Run a method on each fold with the others as its training data."""
     assigned = folds(table)
-    found = np.zeros(len(table))
+    predictions = np.zeros(len(table))
     for fold in np.unique(assigned):
         test = assigned == fold
-        found[test] = method(table.take(~test), table.take(test))
-    return found
+        predictions[test] = method(table.take(~test), table.take(test))
+    return predictions
 
 
 def model_column(name: str, table: Table, us: Floats) -> Column:
@@ -206,7 +206,7 @@ def model_column(name: str, table: Table, us: Floats) -> Column:
 
 def baselines(table: Table) -> list[Column]:
     """Return the columns of the simple methods."""
-    found = [
+    columns = [
         Column("linear fit", us=out_of_fold(table, linear_times)),
         Column("boosted times", us=out_of_fold(table, boosted_times)),
     ]
@@ -216,8 +216,8 @@ def baselines(table: Table) -> list[Column]:
         "nearest shape": nearest_ranks,
     }
     for name, method in orders.items():
-        found.append(Column(name, rank=out_of_fold(table, method).astype(np.int64)))
-    return found
+        columns.append(Column(name, rank=out_of_fold(table, method).astype(np.int64)))
+    return columns
 
 
 def same_search(table: Table, score: Floats) -> Floats:
@@ -290,13 +290,13 @@ def prove(
 ) -> list[tuple[Table, list[Column]]]:
     """Return all columns of the families of one GPU."""
     groups = [list(tables)] if joint else [[table] for table in tables]
-    found: list[tuple[Table, list[Column]]] = []
+    results: list[tuple[Table, list[Column]]] = []
     for group in groups:
-        whole, constants = fold_constants_of(group, kept)
+        full_fit, constants = fold_constants_of(group, kept)
         for table in group:
             us = out_of_fold_times(table, constants)
             columns = [model_column("cost model", table, us)]
-            columns.append(model_column("cost model, in sample", table, predict(table, whole)))
+            columns.append(model_column("cost model, in sample", table, predict(table, full_fit)))
             columns += baselines(table)
             if importlib.util.find_spec("origami"):
                 columns.append(origami_column(table))
@@ -314,8 +314,8 @@ def prove(
             order = out_of_fold(table, nearest_searched_ranks).astype(np.int64)
             columns.append(Column("cost model, its tile", rank=tile_ranks(table, us)))
             columns += [narrow, Column("nearest shape, own search", rank=order)]
-            found.append((table, columns))
-    return found
+            results.append((table, columns))
+    return results
 
 
 def plot(table: Table, column: Column, folder: Path) -> None:

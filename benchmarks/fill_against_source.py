@@ -182,14 +182,14 @@ def cases() -> Iterator[tuple[str, Op, tuple[Any, ...], str]]:
 def main() -> None:
     """Print a line for each kernel."""
     for name, op, args, gpu in cases():
-        found = compare(op, args, gpu)
-        a, b = found.filled_facts, found.source_facts
+        comparison = compare(op, args, gpu)
+        a, b = comparison.filled_facts, comparison.source_facts
         print(
-            f"{gpu:8} {name:28} {'same' if found.same else 'differs':8}"
-            f"{len(found.filled):6} and {len(found.source):6} instructions, "
-            f"{found.other:5} others; VGPRs {a.vgprs} {b.vgprs}, AGPRs {a.agprs} {b.agprs}, "
+            f"{gpu:8} {name:28} {'same' if comparison.same else 'differs':8}"
+            f"{len(comparison.filled):6} and {len(comparison.source):6} instructions, "
+            f"{comparison.other:5} others; VGPRs {a.vgprs} {b.vgprs}, AGPRs {a.agprs} {b.agprs}, "
             f"SGPRs {a.sgprs} {b.sgprs}, LDS {a.lds_bytes} {b.lds_bytes}, "
-            f"spills {a.vgpr_spills} {b.vgpr_spills}; {'; '.join(map(found.more, KINDS))}",
+            f"spills {a.vgpr_spills} {b.vgpr_spills}; {'; '.join(map(comparison.more, KINDS))}",
             flush=True,
         )
 

@@ -126,12 +126,12 @@ def extents(table: Table) -> tuple[Floats, Floats, Floats]:
 
 def _thinned(table: Table, seed: int) -> npt.NDArray[np.intp]:
     kept: list[int] = []
-    seen: dict[tuple[int, ...], int] = {}
+    counts: dict[tuple[int, ...], int] = {}
     for row in np.random.RandomState(seed).permutation(len(table)):
         group = (int(table.n[row]), int(table.k[row]), int(table.winner[row]))
         if table.m[row] > _SMALL_M:
-            seen[group] = seen.get(group, 0) + 1
-            if seen[group] > _PER_KERNEL:
+            counts[group] = counts.get(group, 0) + 1
+            if counts[group] > _PER_KERNEL:
                 continue
         kept.append(int(row))
     return np.sort(np.array(kept, dtype=np.intp))
@@ -193,11 +193,11 @@ def fit(tables: Sequence[Table], start: Constants | None = None, steps: int = 25
     bounds = [(x - 4.0, x + 4.0) for x in origin]
     samples = [sample(table) for table in tables]
     gradient = value_and_grad(lambda theta: loss(theta, samples, origin))
-    found = minimize(
+    minimum = minimize(
         gradient, first, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": steps}
     )
     return Constants(
-        **{n: float(f"{v:.5g}") for n, v in zip(NAMES, np.exp(found.x[:-1]), strict=True)}
+        **{n: float(f"{v:.5g}") for n, v in zip(NAMES, np.exp(minimum.x[:-1]), strict=True)}
     )
 
 
@@ -211,18 +211,18 @@ def predict(table: Table, c: Constants) -> Floats:
     return np.where(table.legal(), times(columns, g, cost, c, full, last).total, np.inf)
 
 
-def fold_constants(tables: Sequence[Table], whole: Constants, count: int = 5) -> list[Constants]:
+def fold_constants(tables: Sequence[Table], full_fit: Constants, count: int = 5) -> list[Constants]:
     """Return the constants of each fold, fitted without the (N, K) of that fold."""
     assigned = [folds(table, count) for table in tables]
     # Half-way between the common start and the fit on everything: near, yet not the answer.
     start = Constants(
-        **{n: float(np.sqrt(getattr(START, n) * max(getattr(whole, n), 1e-6))) for n in NAMES}
+        **{n: float(np.sqrt(getattr(START, n) * max(getattr(full_fit, n), 1e-6))) for n in NAMES}
     )
-    found = []
+    constants = []
     for fold in range(count):
         rest = [t.take(a != fold) for t, a in zip(tables, assigned, strict=True)]
-        found.append(fit([t for t in rest if len(t)], start))
-    return found
+        constants.append(fit([t for t in rest if len(t)], start))
+    return constants
 
 
 def fold_constants_of(
@@ -237,22 +237,22 @@ def fold_constants_of(
     name = f"{spec.name}/{spec.compute_units}: {rows}"
     known = json.loads(kept.read_text()) if kept is not None and kept.exists() else {}
     if name not in known:
-        whole = fit(tables)
-        known[name] = [asdict(c) for c in (whole, *fold_constants(tables, whole))]
+        full_fit = fit(tables)
+        known[name] = [asdict(c) for c in (full_fit, *fold_constants(tables, full_fit))]
         if kept is not None:
             kept.write_text(json.dumps(known, indent=1) + "\n")
-    whole, *each = (Constants(**values) for values in known[name])
-    return whole, each
+    full_fit, *each = (Constants(**values) for values in known[name])
+    return full_fit, each
 
 
 def out_of_fold_times(table: Table, constants: Sequence[Constants]) -> Floats:
     """Return predicted times, [rows, kernels], each row by the constants that never saw it."""
     assigned = folds(table, len(constants))
-    found = np.zeros((len(table), len(table.kernels)))
+    predicted = np.zeros((len(table), len(table.kernels)))
     for fold, c in enumerate(constants):
         if (assigned == fold).any():
-            found[assigned == fold] = predict(table.take(assigned == fold), c)
-    return found
+            predicted[assigned == fold] = predict(table.take(assigned == fold), c)
+    return predicted
 
 
 def winner_error(table: Table, us: Floats) -> Floats:
@@ -302,10 +302,10 @@ def main() -> None:
         name = f"{spec.name}/{spec.compute_units}"
         if options.gpu in (None, name):
             shipped = SHIPPED[spec.name, spec.compute_units]
-            found = fit_gpu(spec, options.families or shipped)
+            fitted_set = fit_gpu(spec, options.families or shipped)
             path = options.out / f"{name.replace('/', '_')}.json"
-            path.write_text(json.dumps(found.to_json(), indent=2) + "\n")
-            print(name, found.error)
+            path.write_text(json.dumps(fitted_set.to_json(), indent=2) + "\n")
+            print(name, fitted_set.error)
 
 
 if __name__ == "__main__":

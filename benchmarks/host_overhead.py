@@ -130,9 +130,9 @@ def _taken(op: Any, args: Sequence[Any], out: Any) -> list[float]:
     at.append(time.perf_counter_ns())
     plan.run(call.addresses, None)
     at.append(time.perf_counter_ns())
-    key, memo, made, words, run = (b - a for a, b in pairwise(at))
+    key, memo, allocation, words, run = (b - a for a, b in pairwise(at))
     engine = plan.effort(None).engine_ns
-    return [each / 1000 for each in (key, memo, made, words, run - words - engine)]
+    return [each / 1000 for each in (key, memo, allocation, words, run - words - engine)]
 
 
 def shown(microseconds: Sequence[float]) -> str:
@@ -152,6 +152,8 @@ def lines(rounds: int, measured: Callable[[Case, int], dict[str, list[float]]]) 
 
 
 if __name__ == "__main__":
-    asked = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
-    for line in lines(asked, lambda case, n: {"one call, µs": measure(case, n), **parts(case, n)}):
+    round_count = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
+    for line in lines(
+        round_count, lambda case, n: {"one call, µs": measure(case, n), **parts(case, n)}
+    ):
         print(line)

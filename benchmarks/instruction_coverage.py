@@ -117,20 +117,20 @@ def instructions(arch: str, code: bytes) -> Iterator[tuple[str, bytes]]:
 
 def forms(paths: Iterable[Path]) -> dict[str, list[str]]:
     """By GPU the machine code, in hexadecimal digits, of one instruction of each form."""
-    found: dict[str, dict[str, str]] = {}
+    codes: dict[str, dict[str, str]] = {}
     for arch, image in (one for path in paths for one in code_objects(path)):
-        known = found.setdefault(arch, {})
+        known = codes.setdefault(arch, {})
         for text, code in instructions(arch, text_section(image)):
             known.setdefault(form(text), code.hex())
-    return {arch: sorted(known.values()) for arch, known in sorted(found.items())}
+    return {arch: sorted(known.values()) for arch, known in sorted(codes.items())}
 
 
 def default_folder() -> Path:
     """The code objects in the amd-aiter package."""
-    found = importlib.util.find_spec("aiter_meta")
-    if found is None or not found.submodule_search_locations:
+    package = importlib.util.find_spec("aiter_meta")
+    if package is None or not package.submodule_search_locations:
         sys.exit("the package amd-aiter is not installed: name a folder of code objects")
-    return Path(next(iter(found.submodule_search_locations)))
+    return Path(next(iter(package.submodule_search_locations)))
 
 
 def machine(image: bytes) -> str | None:
@@ -147,9 +147,9 @@ def code_objects(path: Path) -> Iterator[tuple[str, bytes]]:
     if arch is not None:
         yield arch, image
         return
-    for found in re.finditer(b"__CLANG_OFFLOAD_BUNDLE__", image):
+    for match in re.finditer(b"__CLANG_OFFLOAD_BUNDLE__", image):
         with contextlib.suppress(ValueError):  # the word also stands among a program's texts
-            for part in fat_binary.entries(image[found.start() :]).values():
+            for part in fat_binary.entries(image[match.start() :]).values():
                 if (arch := machine(part)) is not None:
                     yield arch, part
 
@@ -157,17 +157,17 @@ def code_objects(path: Path) -> Iterator[tuple[str, bytes]]:
 def measure(paths: Iterable[Path]) -> dict[str, Coverage]:
     """Count the instructions of all files, by GPU."""
     result: dict[str, Coverage] = {}
-    seen: set[bytes] = set()
+    visited: set[bytes] = set()
     for arch, image in (one for path in paths for one in code_objects(path)):
-        if image in seen:
+        if image in visited:
             continue
-        seen.add(image)
-        found = result.setdefault(arch, Coverage())
-        found.files += 1
+        visited.add(image)
+        coverage = result.setdefault(arch, Coverage())
+        coverage.files += 1
         census = emulator.census(arch, image)
-        found.undecoded += census.undecoded
-        found.executed.update(census.emulated)
-        found.missing.update({k: n for k, n in census.missing.items() if k != PADDING})
+        coverage.undecoded += census.undecoded
+        coverage.executed.update(census.emulated)
+        coverage.missing.update({k: n for k, n in census.missing.items() if k != PADDING})
     return result
 
 
@@ -183,11 +183,11 @@ def main() -> None:
     paths = sorted([*below, *(f for f in folders if f.is_file())])
     result = measure(paths)
     print(HEADER)
-    for arch, found in sorted(result.items()):
-        print(found.row(arch))
+    for arch, coverage in sorted(result.items()):
+        print(coverage.row(arch))
     if options.missing:
-        for arch, found in sorted(result.items()):
-            for name, count in found.missing.most_common():
+        for arch, coverage in sorted(result.items()):
+            for name, count in coverage.missing.most_common():
                 print(f"{arch} {name} {count:,}")
     if options.forms:
         rows = (

@@ -49,7 +49,7 @@ def epilogue(op: str) -> Functions:
 
 def registry(tiles: int, epilogues: int) -> Registry:
     """Declare ``tiles`` times ``epilogues`` fp16 kernels with the widest accesses."""
-    made = Registry("benchmark")
+    declared = Registry("benchmark")
     for op in islice(EPILOGUES, epilogues):
         functions = epilogue(op)
         signature = problem(1, 1, 1, a=f16, functions=functions.digest).signature
@@ -62,8 +62,8 @@ def registry(tiles: int, epilogues: int) -> Registry:
                 vector_b=8,
                 vector_e=8,
             )
-            made.declare(signature, functions, ARCH, wide)
-    return made
+            declared.declare(signature, functions, ARCH, wide)
+    return declared
 
 
 def child(tiles: int, epilogues: int, workers: int) -> None:

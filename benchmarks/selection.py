@@ -37,10 +37,10 @@ def registry() -> Registry:
     signature = made(1, 1, 1).signature
     wild = pattern(tile="*", warps="*", warp_tile="*", pad_k=[True, False])
     legal = enumerate_legal(signature, ARCH, wild)
-    found = Registry("benchmark")
+    kernels = Registry("benchmark")
     for algorithm in islice(legal, 0, 40 * KERNELS, 40):
-        found.add(GemmKey(signature, algorithm, ARCH), PASS)
-    return found
+        kernels.add(GemmKey(signature, algorithm, ARCH), PASS)
+    return kernels
 
 
 def main() -> None:
@@ -51,9 +51,9 @@ def main() -> None:
         select(made(1, 1, 1), registry=kernels, arch=ARCH, strategy=strategy)
         for name in ("new problem", "known problem"):
             spent = []
-            for asked in problems:
+            for query in problems:
                 start = time.perf_counter()
-                select(asked, registry=kernels, arch=ARCH, strategy=strategy)
+                select(query, registry=kernels, arch=ARCH, strategy=strategy)
                 spent.append(time.perf_counter() - start)
             median = statistics.median(spent) * 1e6
             print(f"{strategy}, {name}, {len(kernels)} kernels: {median:.1f} µs")

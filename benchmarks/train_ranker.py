@@ -81,7 +81,9 @@ def _log_shapes(table: Table) -> Floats:
     return np.log(np.stack([table.m, table.n, table.k], 1).astype(np.float64))
 
 
-def seen(table: Table, c: Constants, wins: Wins, *, training: bool) -> tuple[Floats, Floats]:
+def features_and_prior(
+    table: Table, c: Constants, wins: Wins, *, training: bool
+) -> tuple[Floats, Floats]:
     """Return the features and the prior's logits of all candidates of all rows."""
     t = _columns(table)
     shapes = _log_shapes(table)
@@ -101,7 +103,7 @@ def train(table: Table, c: Constants, wins: Wins) -> lightgbm.Booster:
     weight *= group_sizes(table.shapes()) ** -_BY_SHAPE
     weight = (weight / weight.mean())[:, None]
     handicap = np.where(table.legal(), 0.0, -_IMPOSSIBLE) - _UNSEARCHED * ~table.searched()
-    x, start = seen(table, c, wins, training=True)
+    x, start = features_and_prior(table, c, wins, training=True)
     data = lightgbm.Dataset(
         x.reshape(-1, x.shape[2]),
         label=won.ravel(),
@@ -129,22 +131,22 @@ def _thinned(table: Table) -> Table:
 def out_of_fold_logits(table: Table, constants: Sequence[Constants]) -> Floats:
     """Return the logits of all candidates, [rows, kernels], by trees that never saw the (N, K)."""
     assigned = folds(table, len(constants))
-    found = np.zeros((len(table), len(table.kernels)))
+    logits = np.zeros((len(table), len(table.kernels)))
     for fold, c in enumerate(constants):
         test, rest = table.take(assigned == fold), table.take(assigned != fold)
         wins = wins_of(rest)
         trees = train(rest, c, wins)
-        x, start = seen(test, c, wins, training=False)
+        x, start = features_and_prior(test, c, wins, training=False)
         scores = trees.predict(x.reshape(-1, x.shape[2]), num_threads=1)
-        found[assigned == fold] = start + np.asarray(scores).reshape(start.shape)
-    return np.where(table.legal(), found, -np.inf)
+        logits[assigned == fold] = start + np.asarray(scores).reshape(start.shape)
+    return np.where(table.legal(), logits, -np.inf)
 
 
 def learn(table: Table, constants: Sequence[Constants]) -> LearnedRanker:
     """Train on a whole table, and cross-validate."""
     c = fitted(table.spec).constants
     wins = wins_of(table)
-    made = LearnedRanker(
+    ranker = LearnedRanker(
         gpu=table.spec.name,
         compute_units=table.spec.compute_units,
         provenance={
@@ -164,7 +166,7 @@ def learn(table: Table, constants: Sequence[Constants]) -> LearnedRanker:
     order = np.argsort(-out_of_fold_logits(table, constants), axis=1, kind="stable")
     place = (order == table.winner[:, None]).argmax(1)
     score = {f"winner among the first {n}": float((place < n).mean()) for n in (1, 5)}
-    return replace(made, score={name: round(value, 4) for name, value in score.items()})
+    return replace(ranker, score={name: round(value, 4) for name, value in score.items()})
 
 
 def main() -> None:

@@ -111,9 +111,9 @@ def main() -> None:
         (documents, (q, *numbers(2, 2, 2, 70, 64), document, numbers(4, 64, dtype=np.float32))),
     ]
     for op, args in calls:
-        found = report(op, args, op(*args))
-        print(f"{op.program.name}: {found}")
-        assert found.passed
+        comparison = report(op, args, op(*args))
+        print(f"{op.program.name}: {comparison}")
+        assert comparison.passed
     print(soft_cap.explain(q, k, v))
 
 

@@ -105,19 +105,19 @@ def main() -> None:
     angles = np.outer(np.arange(144), 10000.0 ** -np.linspace(0, 1, 32, endpoint=False))
     turns = {"cos": np.cos(angles).astype(np.float16), "sin": np.sin(angles).astype(np.float16)}
     new_k, new_v, new_q = numbers(3, 2, 2, 64), numbers(3, 2, 2, 64), numbers(3, 4, 2, 64)
-    held = np.array([98, 5, 142], np.int32)
+    lengths = np.array([98, 5, 142], np.int32)
     q = ck.append_kv(
         pages_k,
         pages_v,
         new_k,
         new_v,
-        seqlens_k=held,
+        seqlens_k=lengths,
         block_table=table,
         q=new_q,
         rotary="half",
         **turns,
     )
-    cached = (q, pages_k, pages_v, held + 2, table)
+    cached = (q, pages_k, pages_v, lengths + 2, table)
 
     # The same cache with its pages in one list, and packed queries.
     filled = (
@@ -125,7 +125,7 @@ def main() -> None:
         pages_k,
         pages_v,
         np.array([0, 50, 53, 60], np.int32),
-        held + 2,
+        lengths + 2,
         table.reshape(-1),
         np.array([0, 9, 18, 27], np.int32),
     )
@@ -145,14 +145,14 @@ def main() -> None:
         (decode.using(splits=3), cached),
         (prefill, filled),
     ):
-        for found in reports(op, args, op(*args)):
-            print(f"{op.program.name}: {found}")
-            assert found.passed
+        for comparison in reports(op, args, op(*args)):
+            print(f"{op.program.name}: {comparison}")
+            assert comparison.passed
     scale = of_q * of_k * 128**-0.5
     o = quantised(q8, k8, v8, scale=scale)  # times of_v, which a function of o could do too
-    for found in reports(quantised, (q8, k8, v8), o, scale=scale):
-        print(f"quantised, values in units of {of_v:.4f}: {found}")
-        assert found.passed
+    for comparison in reports(quantised, (q8, k8, v8), o, scale=scale):
+        print(f"quantised, values in units of {of_v:.4f}: {comparison}")
+        assert comparison.passed
     print(decode.using(splits=3).explain(*cached))
 
 

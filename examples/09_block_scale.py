@@ -44,9 +44,9 @@ def quantised(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return ``x`` in 8 bits and the scale of each block of ``rows`` by ``columns``."""
     counts = [-(-extent // size) for extent, size in zip(x.shape, (rows, columns), strict=True)]
-    whole = np.zeros((counts[0] * rows, counts[1] * columns), np.float32)
-    whole[: x.shape[0], : x.shape[1]] = x
-    blocks = np.abs(whole).reshape(counts[0], rows, counts[1], columns)
+    padded = np.zeros((counts[0] * rows, counts[1] * columns), np.float32)
+    padded[: x.shape[0], : x.shape[1]] = x
+    blocks = np.abs(padded).reshape(counts[0], rows, counts[1], columns)
     scale = np.maximum(blocks.max(axis=(1, 3)), 1e-6) / 200
     if powers:
         scale = np.exp2(np.ceil(np.log2(scale)))

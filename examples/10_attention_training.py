@@ -69,22 +69,22 @@ def main() -> None:
     q, grad = numbers(1, 4, 40, 64), numbers(1, 4, 40, 64)
     k, v = numbers(1, 2, 70, 64), numbers(1, 2, 70, 64)
     args = [q, k, v, numbers(1, 4, 40, 70), np.array([50], np.int32), 7]
-    found = report(attend, args, attend(*args))
-    print(f"forward: {found}")
-    assert found.passed
+    comparison = report(attend, args, attend(*args))
+    print(f"forward: {comparison}")
+    assert comparison.passed
 
     once, twice = (
         ck.attention_grad(attend, *args, grad=grad, bias=True, deterministic=True) for _ in range(2)
     )
     assert all((x == y).all() for x, y in zip(once, twice, strict=True))
-    for place, (name, got) in enumerate(zip(("dq", "dk", "dv", "dbias"), once, strict=True)):
-        step = rng.normal(size=got.shape)
-        want = slope(args, place, step, grad.astype(np.float64))
-        mine = float((got * step).sum())
+    for place, (name, gradient) in enumerate(zip(("dq", "dk", "dv", "dbias"), once, strict=True)):
+        step = rng.normal(size=gradient.shape)
+        reference = slope(args, place, step, grad.astype(np.float64))
+        mine = float((gradient * step).sum())
         # Weights and their gradients are rounded to f16 before they are summed.
         room = 2.0**-9 * np.sqrt((step**2).sum())
-        print(f"{name}: slope {mine:.4f}, reference {want:.4f}")
-        assert abs(mine - want) < room
+        print(f"{name}: slope {mine:.4f}, reference {reference:.4f}")
+        assert abs(mine - reference) < room
 
 
 if __name__ == "__main__":

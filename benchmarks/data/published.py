@@ -124,9 +124,9 @@ class Table:
         shapes = self.shapes()
         small = (self.m <= _SMALL_M) & split[self.winner]
         with_split = {shape for shape, won in zip(shapes, small, strict=True) if won}
-        found = np.array([shape in with_split for shape in shapes])[:, None] | ~split
-        found[np.arange(len(self)), self.winner] = True
-        return found
+        mask = np.array([shape in with_split for shape in shapes])[:, None] | ~split
+        mask[np.arange(len(self)), self.winner] = True
+        return mask
 
     def shapes(self) -> list[tuple[int, int]]:
         """Return (N, K) of each row: the weight shape, by which cross-validation groups."""
@@ -149,8 +149,8 @@ def missing(name: str) -> str | None:
 
 def gpus() -> tuple[ArchSpec, ...]:
     """Return the GPUs that the table has measurements of."""
-    found = sorted({(row["gfx"], int(row["cus"])) for row in _rows()})
-    return tuple(arch(name).with_compute_units(units) for name, units in found)
+    names_and_units = sorted({(row["gfx"], int(row["cus"])) for row in _rows()})
+    return tuple(arch(name).with_compute_units(units) for name, units in names_and_units)
 
 
 def read(spec: ArchSpec, family: str) -> Table:

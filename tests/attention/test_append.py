@@ -108,7 +108,7 @@ def test_rows_go_behind_those_held_everywhere(
 def test_queries_are_turned_beside(causal: bool) -> None:
     k, q = uniform(B, G, N, D), uniform(B, 4, 3, D)
     cache = np.zeros((B, G, 40, D), np.float16)
-    given = q.copy()
+    before = q.copy()
     got = ck.append_kv(
         cache,
         cache.copy(),
@@ -124,7 +124,7 @@ def test_queries_are_turned_beside(causal: bool) -> None:
     for b, start in enumerate(HELD):
         want, bound = turned(q[b], start + causal * np.arange(3), "interleaved")
         assert_close(got[b].astype(np.float64), want, bound)
-    np.testing.assert_array_equal(q, given)
+    np.testing.assert_array_equal(q, before)
 
 
 @pytest.mark.usefixtures("stencils")
@@ -167,7 +167,7 @@ def test_nothing_is_turned_without_tables() -> None:
     ],
 )
 def test_refusals(change: dict[str, Any], sentence: str) -> None:
-    given = {
+    arguments = {
         "k_cache": uniform(B, G, 40, D),
         "v_cache": uniform(B, G, 40, E),
         "k": uniform(B, G, N, D),
@@ -175,7 +175,7 @@ def test_refusals(change: dict[str, Any], sentence: str) -> None:
         "seqlens_k": HELD,
     }
     with pytest.raises(CkError, match=sentence):
-        ck.append_kv(**(given | change), device="emu:gfx942")
+        ck.append_kv(**(arguments | change), device="emu:gfx942")
 
 
 def test_read_only_caches_are_refused() -> None:

@@ -77,11 +77,11 @@ def gradients(q: Array, k: Array, v: Array, added: Array, grad: Array) -> list[A
     o = (p * keep) @ v
     dp = (grad @ v.swapaxes(2, 3)) * keep
     ds = p * (dp - (grad * o).sum(-1, keepdims=True))
-    found = [scale * ds @ k, scale * ds.swapaxes(2, 3) @ q, (p * keep).swapaxes(2, 3) @ grad]
+    grads = [scale * ds @ k, scale * ds.swapaxes(2, 3) @ q, (p * keep).swapaxes(2, 3) @ grad]
     for place in (1, 2):
-        each = found[place]
-        found[place] = each.reshape(each.shape[0], -1, shared, *each.shape[2:]).sum(2)
-    return [*found, ds]
+        each = grads[place]
+        grads[place] = each.reshape(each.shape[0], -1, shared, *each.shape[2:]).sum(2)
+    return [*grads, ds]
 
 
 @pytest.mark.usefixtures("stencils")
@@ -90,20 +90,20 @@ def test_gradients_of_an_op(shape: tuple[int, ...], covered: Callable[..., None]
     batch, rows, keys, heads, kv_heads = shape
     rng = np.random.default_rng(0)
 
-    def made(length: int, count: int) -> Array:
+    def random_array(length: int, count: int) -> Array:
         # Rows outside heads in memory: strides are strides.
         values = rng.uniform(-1, 1, (batch, length, count, 64)).astype(np.float16)
         return values.transpose(0, 2, 1, 3)
 
-    q, grad = made(rows, heads), made(rows, heads)
-    k, v = made(keys, kv_heads), made(keys, kv_heads)
+    q, grad = random_array(rows, heads), random_array(rows, heads)
+    k, v = random_array(keys, kv_heads), random_array(keys, kv_heads)
     far = rng.uniform(0, 0.1, heads).astype(np.float32)
-    found = ck.attention_grad(distant, q, k, v, far, grad=grad, device="emu:gfx942")
-    assert found.bias is None
-    bounds = within(distant, [q, k, v, far], grad, found)
+    grads = ck.attention_grad(distant, q, k, v, far, grad=grad, device="emu:gfx942")
+    assert grads.bias is None
+    bounds = within(distant, [q, k, v, far], grad, grads)
     distance = abs(np.arange(rows)[:, None] - np.arange(keys))
     want = gradients(q, k, v, -far.astype(np.float64)[:, None, None] * distance, grad)
-    for got, wanted, bound in zip(found[:3], want, bounds, strict=False):
+    for got, wanted, bound in zip(grads[:3], want, bounds, strict=False):
         assert_close(got, wanted.astype(np.float16), bound)
     covered("attention backward: functions, dropout", "f16", "gfx942")
 
@@ -112,13 +112,17 @@ def test_gradients_of_an_op(shape: tuple[int, ...], covered: Callable[..., None]
 def test_the_gradient_of_a_bias_and_one_order_of_summation(covered: Callable[..., None]) -> None:
     rng = np.random.default_rng(1)
 
-    def made(*shape: int) -> Array:
+    def random_array(*shape: int) -> Array:
         return rng.uniform(-1, 1, shape).astype(np.float16)
 
     # Keys of the last tile that only head 1 sees: the gradient of the others is zero there.
     rows, keys = 40, 300
-    q, k, v = made(1, 2, rows, 64), made(1, 2, keys, 64), made(1, 2, keys, 64)
-    grad, bias = made(1, 2, rows, 64), made(1, rows, 2, keys).swapaxes(1, 2)
+    q, k, v = (
+        random_array(1, 2, rows, 64),
+        random_array(1, 2, keys, 64),
+        random_array(1, 2, keys, 64),
+    )
+    grad, bias = random_array(1, 2, rows, 64), random_array(1, rows, 2, keys).swapaxes(1, 2)
     first, second = (
         ck.attention_grad(
             biased, q, k, v, bias, grad=grad, bias=True, deterministic=True, device="emu:gfx942"
@@ -140,17 +144,17 @@ def test_the_gradient_of_a_bias_and_one_order_of_summation(covered: Callable[...
 def test_a_bias_that_scores_share_has_the_sum_of_their_gradients(across: int, down: int) -> None:
     rng = np.random.default_rng(across + down)
 
-    def made(*shape: int) -> Array:
+    def random_array(*shape: int) -> Array:
         return rng.uniform(-1, 1, shape).astype(np.float16)
 
-    q, k, v = made(3, 2, 40, 64), made(3, 1, 300, 64), made(3, 1, 300, 64)
-    args = [q, k, v, made(across, down, 300)]
-    grad = made(3, 2, 40, 64)
-    found = ck.attention_grad(
+    q, k, v = random_array(3, 2, 40, 64), random_array(3, 1, 300, 64), random_array(3, 1, 300, 64)
+    args = [q, k, v, random_array(across, down, 300)]
+    grad = random_array(3, 2, 40, 64)
+    grads = ck.attention_grad(
         relative, *args, grad=grad, bias=True, deterministic=True, device="emu:gfx942"
     )
     axes = (None, 0 if across == 2 else None, 1 if down == 40 else None)
-    within(relative, args, grad, found, SharedBias(param=3, axes=axes))
+    within(relative, args, grad, grads, SharedBias(param=3, axes=axes))
 
 
 @pytest.mark.usefixtures("compiler")
@@ -164,10 +168,10 @@ def test_packed_sequences(deterministic: bool, covered: Callable[..., None]) -> 
     @settings(max_examples=8)
     def check(lengths: list[tuple[int, int]], seed: int) -> None:
         args, grad = packed_rows_args(lengths, seed)
-        found = ck.attention_grad(
+        grads = ck.attention_grad(
             packed_rows, *args, grad=grad, deterministic=deterministic, device="emu:gfx942"
         )
-        within(packed_rows, args, grad, found)
+        within(packed_rows, args, grad, grads)
 
     check()
     order = ", deterministic" * deterministic
@@ -181,23 +185,23 @@ def test_gradients_are_for_the_gpu_of_the_context() -> None:
     with ck.using(arch="gfx1100"), pytest.raises(CkError, match="on gfx1100"):
         ck.attention_grad(distant, x, x, x, far, grad=x)
     with ck.using(arch="gfx1100"):
-        found = ck.attention_grad(distant, x, x, x, far, grad=x, device="emu:gfx942")
-    within(distant, [x, x, x, far], x, found)
+        grads = ck.attention_grad(distant, x, x, x, far, grad=x, device="emu:gfx942")
+    within(distant, [x, x, x, far], x, grads)
 
 
 @pytest.mark.usefixtures("stencils")
 def test_biases_without_a_gradient() -> None:
     x, wide = np.ones((1, 2, 8, 64), np.float16), np.ones((1, 2, 8, 8), np.float16)
     far = np.ones(2, np.float32)
-    given: dict[str, Any] = {"grad": x, "bias": True, "device": "emu:gfx942"}
+    options: dict[str, Any] = {"grad": x, "bias": True, "device": "emu:gfx942"}
     with pytest.raises(CkError, match=r"G008.*but something else"):
-        ck.attention_grad(distant, x, x, x, far, **given)
+        ck.attention_grad(distant, x, x, x, far, **options)
     with pytest.raises(CkError, match=r"G008.*strides \[128, 64, 1, 8\]"):
-        ck.attention_grad(biased, x, x, x, wide.swapaxes(2, 3), **given)
+        ck.attention_grad(biased, x, x, x, wide.swapaxes(2, 3), **options)
     starts, row = np.array([0, 8], np.int32), np.ones((8, 2, 64), np.float16)
     with pytest.raises(CkError, match=r"G008.*but one to packed sequences"):
         ck.attention_grad(
-            biased_and_packed, row, row, row, starts, wide[0, 0, 0], **(given | {"grad": row})
+            biased_and_packed, row, row, row, starts, wide[0, 0, 0], **(options | {"grad": row})
         )
 
 
@@ -224,8 +228,8 @@ def test_names_of_the_caller_are_his_own() -> None:
     q, grad = (rng.uniform(-1, 1, (1, 2, 9, 64)).astype(np.float16) for _ in range(2))
     k, v = (rng.uniform(-1, 1, (1, 1, 20, 64)).astype(np.float16) for _ in range(2))
     args = [q, k, v, np.array([0.5, 0.25], np.float32)]
-    found = ck.attention_grad(clashing, *args, grad=grad, device="emu:gfx942")
-    within(clashing, args, grad, found)
+    grads = ck.attention_grad(clashing, *args, grad=grad, device="emu:gfx942")
+    within(clashing, args, grad, grads)
 
 
 @pytest.mark.usefixtures("stencils")
@@ -234,9 +238,9 @@ def test_no_keys_give_zeros() -> None:
     none = np.ones((1, 2, 0, 64), np.float16)
     grad = np.ones((1, 2, 3, 64), np.float16)
     far = np.ones(2, np.float32)
-    found = ck.attention_grad(distant, q, none, none, far, grad=grad, device="emu:gfx942")
-    assert not found.q.any()
-    assert found.k.shape == none.shape
+    grads = ck.attention_grad(distant, q, none, none, far, grad=grad, device="emu:gfx942")
+    assert not grads.q.any()
+    assert grads.k.shape == none.shape
 
 
 @pytest.mark.usefixtures("emulator")

@@ -192,8 +192,8 @@ def turned(
 def test_rows_are_turned_into_pages(rotary: Rotary, page: int) -> None:
     rng = np.random.default_rng(page)
     batch, heads, rows, width, rotary_width = 3, 2, 7, 40, 24
-    held = np.array([0, 13, 30], np.int32)
-    cache = Paged.make(rng, [int(n) + rows for n in held], heads, width, page, flat=False)
+    cache_lengths = np.array([0, 13, 30], np.int32)
+    cache = Paged.make(rng, [int(n) + rows for n in cache_lengths], heads, width, page, flat=False)
     before = cache.pool.copy()
     new = stored(rng.uniform(-1, 1, (batch, heads, rows, width)), f16)
     angles = np.outer(np.arange(64), 0.5 ** np.arange(rotary_width // 2))
@@ -208,14 +208,14 @@ def test_rows_are_turned_into_pages(rotary: Rotary, page: int) -> None:
             rotary_width=rotary_width,
             source=tensor(new),
             target=cache.tensor(),
-            starts=held.ctypes.data,
+            starts=cache_lengths.ctypes.data,
             cosine=cosine.ctypes.data,
             sine=sine.ctypes.data,
             **cache.fields(),
         ),
     )
     expected, bound = widened(before), np.zeros(before.shape)
-    for b, start in enumerate(held):
+    for b, start in enumerate(cache_lengths):
         places = slice(start, start + rows)
         rotated, off = turned(
             widened(new[b]), cosine[places], sine[places], rotary, rotary_width, f16
@@ -235,7 +235,7 @@ def test_queries_are_turned_to_a_place_of_their_own(advance: bool) -> None:
     shape, rotary_width = (2, 3, 4, 16), 16
     q = stored(rng.uniform(-1, 1, shape), bf16)
     result = np.zeros_like(q)
-    held = np.array([3, 9], np.int32)
+    cache_lengths = np.array([3, 9], np.int32)
     angles = np.outer(np.arange(32), 0.5 ** np.arange(rotary_width // 2))
     cosine, sine = stored(np.cos(angles), bf16), stored(np.sin(angles), bf16)
     run(
@@ -248,14 +248,14 @@ def test_queries_are_turned_to_a_place_of_their_own(advance: bool) -> None:
             rotary_width=rotary_width,
             source=tensor(q),
             target=tensor(result),
-            starts=held.ctypes.data,
+            starts=cache_lengths.ctypes.data,
             cosine=cosine.ctypes.data,
             sine=sine.ctypes.data,
             advance=advance,
             behind=False,
         ),
     )
-    for b, start in enumerate(held):
+    for b, start in enumerate(cache_lengths):
         positions = start + np.arange(4) * advance
         want, bound = turned(
             widened(q[b]), cosine[positions], sine[positions], Rotary.HALF, rotary_width, bf16
@@ -268,7 +268,7 @@ def test_rows_without_a_place_are_not_written() -> None:
     rng = np.random.default_rng(2)
     new = stored(rng.uniform(-1, 1, (1, 1, 4, 8)), bf16)
     result = np.full((1, 1, 8, 8), 99, np.uint16)
-    held = np.array([4], np.int32)
+    cache_lengths = np.array([4], np.int32)
     angles = np.outer(np.arange(5), 0.5 ** np.arange(4))
     cosine, sine = stored(np.cos(angles), bf16), stored(np.sin(angles), bf16)
     run(
@@ -281,7 +281,7 @@ def test_rows_without_a_place_are_not_written() -> None:
             rotary_width=8,
             source=tensor(new),
             target=tensor(result),
-            starts=held.ctypes.data,
+            starts=cache_lengths.ctypes.data,
             cosine=cosine.ctypes.data,
             sine=sine.ctypes.data,
             capacity=6,

@@ -173,8 +173,8 @@ class Gradient:
         return self.name.replace(" ", "-")
 
 
-def beside(given: Arguments, dtype: DType) -> tuple[list[Any], Any]:
-    return given(dtype), uniform(1, 2, 70, 64, dtype=dtype)
+def beside(arguments: Arguments, dtype: DType) -> tuple[list[Any], Any]:
+    return arguments(dtype), uniform(1, 2, 70, 64, dtype=dtype)
 
 
 IN_ORDER = {"bias": True, "deterministic": True}
@@ -198,6 +198,8 @@ GRADIENTS = [
 def test_gradients(gradient: Gradient, arch: str, covered: Covered) -> None:
     dtype = dtype_of(arch, gradient.turn)
     args, grad = gradient.args(dtype)
-    found = ck.attention_grad(gradient.op, *args, grad=grad, device=f"emu:{arch}", **gradient.more)
-    within(gradient.op, args, grad, found, gradient.bias)
+    gradients = ck.attention_grad(
+        gradient.op, *args, grad=grad, device=f"emu:{arch}", **gradient.more
+    )
+    within(gradient.op, args, grad, gradients, gradient.bias)
     covered(f"attention backward: {gradient.name}", dtype.name, arch)

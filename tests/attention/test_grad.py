@@ -81,8 +81,8 @@ def total(gpu: str, source: Array, result: Array, count: int, stride: int, heads
             stride_part=stride,
         ),
     )
-    made = reduce_estimate(key, batch * out_heads * rows, width, count)
-    assert counted.workgroups == made.workgroups
+    predicted = reduce_estimate(key, batch * out_heads * rows, width, count)
+    assert counted.workgroups == predicted.workgroups
 
 
 def expected(
@@ -92,14 +92,14 @@ def expected(
     o_grad: Array,
     scale: float,
     added: Array,
-    seen: Array,
+    visible: Array,
     keep: Array,
 ) -> tuple[dict[str, Array], dict[str, Array]]:
     """Return o, lse and all gradients in float64; k and v have a head for each of q.
 
     Also how far a kernel may be from each gradient before it stores it.
     """
-    s = np.where(seen, scale * (q @ k.swapaxes(2, 3)) + added, -np.inf)
+    s = np.where(visible, scale * (q @ k.swapaxes(2, 3)) + added, -np.inf)
     top = s.max(-1, keepdims=True)
     top = np.where(np.isneginf(top), 0, top)
     e = np.exp(s - top)
@@ -113,7 +113,7 @@ def expected(
     # How far a kernel may be: weights, their gradients and o are rounded to f16, toward zero the
     # first two; f32 sums of exponents and products are off by gamma of their lengths.
     gamma = (2 * max(q.shape[3], v.shape[3], *s.shape[2:]) + 64) * 2.0**-24
-    sizes = abs(scale) * (abs(q) @ abs(k).swapaxes(2, 3)) + abs(np.where(seen, s, 0)) + abs(top)
+    sizes = abs(scale) * (abs(q) @ abs(k).swapaxes(2, 3)) + abs(np.where(visible, s, 0)) + abs(top)
     weight = np.where(p > 0, np.expm1(2 * gamma * (1 + sizes)), 0) * p
     product = (abs(o_grad) @ abs(v).swapaxes(2, 3)) * keep
     dot = (abs(o_grad) * abs(o)).sum(-1, keepdims=True)
@@ -126,7 +126,7 @@ def expected(
         "v": (heavy + gamma * p * keep).swapaxes(2, 3) @ abs(o_grad),
         "bias": rounded,
     }
-    found = {
+    gradients = {
         "o": o,
         "lse": lse,
         "q": scale * ds @ k,
@@ -134,7 +134,7 @@ def expected(
         "v": (p * keep).swapaxes(2, 3) @ o_grad,
         "bias": ds,
     }
-    return found, bounds
+    return gradients, bounds
 
 
 def check(key: AttentionGradKey, shape: tuple[int, ...], seed: int, fill: str = "") -> None:
@@ -143,12 +143,12 @@ def check(key: AttentionGradKey, shape: tuple[int, ...], seed: int, fill: str = 
     heads = kv_heads * shared
     rng = np.random.default_rng(seed)
 
-    def made(*extents: int) -> Array:
+    def random_array(*extents: int) -> Array:
         return stored(rng.uniform(-1, 1, extents), f16)
 
-    q, o_grad = made(batch, heads, rows, hdim_q), made(batch, heads, rows, hdim_v)
-    k, v = made(batch, kv_heads, keys, hdim_q), made(batch, kv_heads, keys, hdim_v)
-    bias = made(batch, heads, rows, keys)
+    q, o_grad = random_array(batch, heads, rows, hdim_q), random_array(batch, heads, rows, hdim_v)
+    k, v = random_array(batch, kv_heads, keys, hdim_q), random_array(batch, kv_heads, keys, hdim_v)
+    bias = random_array(batch, heads, rows, keys)
     _, h, i, j = np.ogrid[:batch, :heads, :rows, :keys]
     dropout = 0.25 if computed.dropout else 0.0
     keep: Array = np.ones(1)
@@ -156,7 +156,7 @@ def check(key: AttentionGradKey, shape: tuple[int, ...], seed: int, fill: str = 
         keep = keep_mask((batch, heads, rows, keys), dropout, 77, 3) / (1 - dropout)
     functions = computed.score.value == "function"
     added = 60 - 0.02 * j + 0.01 * i if functions else widened(bias)
-    seen = (i + 2 * j + h) % 3 != 0 if functions else j <= i + keys - rows
+    visible = (i + 2 * j + h) % 3 != 0 if functions else j <= i + keys - rows
     scale = hdim_q**-0.5
     want, bounds = expected(
         widened(q),
@@ -165,7 +165,7 @@ def check(key: AttentionGradKey, shape: tuple[int, ...], seed: int, fill: str = 
         widened(o_grad),
         scale,
         added,
-        seen,
+        visible,
         keep,
     )
     o, lse = stored(want["o"], f16), want["lse"].astype(np.float32)

@@ -36,8 +36,8 @@ def attend(q: F[B, H, S, D], k: F[B, G, T, D], v: F[B, G, T, E]) -> F[B, H, S, E
 def algorithm_of(pipeline: GradPipeline, sizes: tuple[int, int]) -> AttentionGradAlgorithm:
     """Return the tiling of gfx950 that a pipeline has for head sizes."""
     forward = ck.attention_problem(1, 1, 1, 1, sizes[0], head_v=sizes[1]).signature
-    found = attention_grad_algorithms(arch_of("gfx950"), forward, *sizes)
-    return next(each for each in found if each.pipeline is pipeline)
+    algorithms = attention_grad_algorithms(arch_of("gfx950"), forward, *sizes)
+    return next(each for each in algorithms if each.pipeline is pipeline)
 
 
 KINDS = [
@@ -79,10 +79,10 @@ def check(
     args = [rng.uniform(-1, 1, shape).astype(dtype) for shape in shapes]
     grad = rng.uniform(-1, 1, (1, 2, rows, sizes[1])).astype(dtype)
     op = attend if pipeline is None else attend.using(algorithm_of(pipeline, sizes))
-    made = prepare_gradients(op, args, {}, grad=grad, kind=GradientKind(), device=f"emu:{arch}")
-    made.run()
-    within(op, args, grad, made.results)
-    used = made.selection.key.algorithm.pipeline
+    prepared = prepare_gradients(op, args, {}, grad=grad, kind=GradientKind(), device=f"emu:{arch}")
+    prepared.run()
+    within(op, args, grad, prepared.results)
+    used = prepared.selection.key.algorithm.pipeline
     assert pipeline in (None, used)
     said = f", {used.value}" if used in (LOADED, WHOLE) else ""
     covered(f"attention backward, head sizes {sizes[0]} and {sizes[1]}{said}", name, arch)

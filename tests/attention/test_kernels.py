@@ -79,7 +79,7 @@ def test_functions_of_position_and_tensors(inputs: Inputs) -> None:
     )
 
 
-def seen(window: dict[str, Any], inputs: Inputs) -> Any:
+def visible(window: dict[str, Any], inputs: Inputs) -> Any:
     shift = (inputs.seqlen_k - inputs.seqlen_q) * window["from_bottom_right"]
     left, right, sink = window["left"], window["right"], window["sink"]
 
@@ -103,7 +103,7 @@ windows = st.fixed_dictionaries(
 @pytest.mark.usefixtures("compiler")
 @given(problems(), windows)
 def test_windows(inputs: Inputs, window: dict[str, Any]) -> None:
-    check(build(WINDOW), inputs, mask=seen(window, inputs), **window)
+    check(build(WINDOW), inputs, mask=visible(window, inputs), **window)
 
 
 @pytest.mark.usefixtures("stencils")
@@ -115,7 +115,7 @@ def test_window_limits_a_mask_function() -> None:
         "float ck_score(float s, CK_ATTENTION_PARAMS) { return s - 0.01f * (T - S) * b; }\n"
         "int ck_mask(CK_ATTENTION_PARAMS) { return (i + 2 * j + h) % 3 != 0; }\n"
     )
-    inside = seen(window, inputs)
+    inside = visible(window, inputs)
     check(
         build(OPEN, fill),
         inputs,

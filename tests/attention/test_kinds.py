@@ -55,8 +55,8 @@ def first_kernel(q: DType, o: DType, sizes: tuple[int, int], arch: str) -> Atten
 
 def check_kind(name: str, sizes: tuple[int, int], arch: str, covered: Callable[..., None]) -> None:
     """Check an attention of head sizes ``sizes`` on types called ``name``, and record it."""
-    given, _, result = name.partition(" ")
-    dtype_q = getattr(ck, given)
+    operand_name, _, result = name.partition(" ")
+    dtype_q = getattr(ck, operand_name)
     rng = np.random.default_rng(sizes)
     shapes = ((1, 2, 70, sizes[0]), (1, 1, 150, sizes[0]), (1, 1, 150, sizes[1]))
     # Quantised tensors use all of their range; scores are multiplied by the factors of q and k.
@@ -65,7 +65,7 @@ def check_kind(name: str, sizes: tuple[int, int], arch: str, covered: Callable[.
     op, consts = attend, {}
     if result:
         op, consts = {"bf16": to_bf16, "f32": to_f32}[result], {"scale": sizes[0] ** -0.5 / 16}
-    op = op.using(first_kernel(dtype_q, getattr(ck, result or given), sizes, arch))
+    op = op.using(first_kernel(dtype_q, getattr(ck, result or operand_name), sizes, arch))
     check(op, args, arch, **consts)
     covered(f"attention, head sizes {sizes[0]} and {sizes[1]}", name, arch)
 
@@ -120,11 +120,13 @@ def test_weights_of_8_bits_use_the_whole_range() -> None:
     # One key of weight 1 and value 0, all others of weight exp(-8) and value 64.
     k[0, 0, 0, 0] = 2
     v[0, 0, 1:] = 64
-    found = report(to_bf16, [q, k, v], to_bf16(q, k, v, scale=1.0, device="emu:gfx942"), scale=1.0)
-    found.check()
+    comparison = report(
+        to_bf16, [q, k, v], to_bf16(q, k, v, scale=1.0, device="emu:gfx942"), scale=1.0
+    )
+    comparison.check()
     # Without the small weights o is 0, which the bound tells from what it is.
     small = (rows - 1) * np.exp(-8.0)
-    assert (found.bound < 0.3 * 64 * small / (1 + small)).all()
+    assert (comparison.bound < 0.3 * 64 * small / (1 + small)).all()
 
 
 @pytest.mark.usefixtures("emulator")

@@ -36,6 +36,6 @@ def test_weights_are_dropped_where_the_formula_says(
     args = [rng.uniform(-8, 8, shape).astype(dtype.numpy) for shape in shapes]
     consts = {"scale": 1 / 128}
     result = dropped(*args, device=f"emu:{arch}", **consts)
-    found = report(dropped, args, result, **consts)
-    found.check()
+    comparison = report(dropped, args, result, **consts)
+    comparison.check()
     covered("attention: dropout", f"{name} f32", arch)

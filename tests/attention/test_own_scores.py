@@ -58,7 +58,7 @@ def with_lse(
     return ck.attention(q, k, v, score=lambda s: 50.0 * ck.tanh(s / 50.0), return_lse=True)
 
 
-def made(rng: np.random.Generator, size: float, *shape: int) -> Array:
+def random_array(rng: np.random.Generator, size: float, *shape: int) -> Array:
     return (rng.uniform(-1, 1, shape) * size).astype(np.float16)
 
 
@@ -81,9 +81,9 @@ def score_of(op: Op) -> ScoreKind:
 def test_results_are_within_the_bounds(cap: float, size: float, splits: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     shapes = (2, 4, 70, 64), (2, 2, 300, 64)
-    q, k = (made(rng, size, *shape) for shape in shapes)
+    q, k = (random_array(rng, size, *shape) for shape in shapes)
     op = capped.using(splits=splits)
-    check(op, [q, k, made(rng, 1.0, *shapes[1])], cap=cap)
+    check(op, [q, k, random_array(rng, 1.0, *shapes[1])], cap=cap)
     assert score_of(op) is ScoreKind.SOFT_CAP
 
 
@@ -101,7 +101,7 @@ def test_with_a_mask_function() -> None:
 @pytest.mark.usefixtures("compiler")
 def test_fewer_instructions_than_the_expression() -> None:
     rng = np.random.default_rng(0)
-    q, k, v = (made(rng, 1.0, 1, 2, rows, 64) for rows in (128, 512, 512))
+    q, k, v = (random_array(rng, 1.0, 1, 2, rows, 64) for rows in (128, 512, 512))
     check(capped, [q, k, v])
     assert capped.last is not None
     own = capped.last.instructions

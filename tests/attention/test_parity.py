@@ -154,7 +154,7 @@ def built(case: Case, folder: Path) -> Path:
     return program
 
 
-def made(case: Case) -> dict[str, Array]:
+def arrays_of(case: Case) -> dict[str, Array]:
     """Return the arrays of a case: inputs, and results full of what no kernel leaves there."""
     rng = np.random.default_rng(0)
 
@@ -165,19 +165,19 @@ def made(case: Case) -> dict[str, Array]:
     batch = 1 if case.starts else case.batch
     q = values(case.dtype, batch, case.heads, case.rows, case.hdim)
     k, v = (values(case.dtype, batch, case.kv_heads, case.keys, case.hdim) for _ in range(2))
-    found = {"q": q, "k": k, "v": v, "o": np.full(q.shape, 77, values(case.dtype_o, 1).dtype)}
+    arrays = {"q": q, "k": k, "v": v, "o": np.full(q.shape, 77, values(case.dtype_o, 1).dtype)}
     square = (batch, case.heads, case.rows, case.keys)
     if case.what.get("score") == "bias":
-        found["bias"] = values(f16, *square)
+        arrays["bias"] = values(f16, *square)
     if case.what.get("score") == "alibi":
-        found["bias"] = np.abs(values(f32, batch, case.heads)) / 10
+        arrays["bias"] = np.abs(values(f32, batch, case.heads)) / 10
     if case.what.get("lse"):
-        found["lse"] = np.full(q.shape[:3], 77, np.float32)
+        arrays["lse"] = np.full(q.shape[:3], 77, np.float32)
     if case.what.get("dropout"):
-        found["random"] = np.full(square, 77, np.uint8)
+        arrays["random"] = np.full(square, 77, np.uint8)
     for name, starts in zip(("starts_q", "starts_k"), case.starts or (), strict=False):
-        found[name] = np.array(starts, np.int32)
-    return found
+        arrays[name] = np.array(starts, np.int32)
+    return arrays
 
 
 def theirs(case: Case, program: Path, arrays: dict[str, Array], folder: Path) -> dict[str, Array]:
@@ -240,14 +240,14 @@ def ours(case: Case, arrays: dict[str, Array]) -> None:
     score = case.what.get("score")
     seeds = np.array([77, 3], np.int32)
     tensors = [name for name in ("q", "k", "v", "o", "lse", "random") if name in arrays]
-    given: dict[str, Any] = {name: tensor(arrays[name]) for name in tensors}
+    arguments: dict[str, Any] = {name: tensor(arrays[name]) for name in tensors}
     if score == "bias":
-        given["bias"] = tensor(arrays["bias"])
+        arguments["bias"] = tensor(arrays["bias"])
     if score == "alibi":
-        given["slopes"] = AttentionTensor(
+        arguments["slopes"] = AttentionTensor(
             pointer=arrays["bias"].ctypes.data, stride_batch=case.heads, stride_head=1
         )
-    given |= {n: arrays[n].ctypes.data for n in ("starts_q", "starts_k") if n in arrays}
+    arguments |= {n: arrays[n].ctypes.data for n in ("starts_q", "starts_k") if n in arrays}
     problem = AttentionProblem(
         batch=batch_of(case),
         heads=case.heads,
@@ -259,7 +259,7 @@ def ours(case: Case, arrays: dict[str, Array]) -> None:
         scale=case.hdim**-0.5,
         seed=seeds.ctypes.data,
         offset=seeds.ctypes.data + 4,
-        **given,
+        **arguments,
         **case.numbers,
     )
     run(build(key), problem)
@@ -267,7 +267,7 @@ def ours(case: Case, arrays: dict[str, Array]) -> None:
 
 def check(name: str, folder: Path) -> None:
     case = CASES[name]
-    arrays = made(case)
+    arrays = arrays_of(case)
     want = theirs(case, built(case, folder), arrays, folder)
     ours(case, arrays)
     for each, bits in want.items():

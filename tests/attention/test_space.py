@@ -27,10 +27,10 @@ ABLE = [spec for spec in all_archs() if spec.family != "rdna3"]
 @pytest.mark.parametrize("spec", ABLE, ids=lambda spec: spec.name)
 @given(hdim_q=heads, hdim_v=heads)
 def test_every_head_size_has_a_tiling(spec: object, hdim_q: int, hdim_v: int) -> None:
-    found = attention_algorithms(spec, signature(f16), hdim_q, hdim_v)  # type: ignore[arg-type]
-    assert found
-    assert all(a.tile[5] >= hdim_q and a.tile[3] >= hdim_v for a in found)
-    sizes = [a.tile[3] + a.tile[5] for a in found]
+    algorithms = attention_algorithms(spec, signature(f16), hdim_q, hdim_v)  # type: ignore[arg-type]
+    assert algorithms
+    assert all(a.tile[5] >= hdim_q and a.tile[3] >= hdim_v for a in algorithms)
+    sizes = [a.tile[3] + a.tile[5] for a in algorithms]
     assert sizes == sorted(sizes)
     back = attention_grad_algorithms(spec, signature(f16), hdim_q, hdim_v)  # type: ignore[arg-type]
     assert back

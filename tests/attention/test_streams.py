@@ -59,12 +59,16 @@ def biased(
     )
 
 
-def made(rng: np.random.Generator, *shape: int) -> Array:
+def random_array(rng: np.random.Generator, *shape: int) -> Array:
     return rng.uniform(-1, 1, shape).astype(np.float16)
 
 
 def triple(rng: np.random.Generator) -> Arguments:
-    return [made(rng, 2, 4, 40, 64), made(rng, 2, 2, 150, 64), made(rng, 2, 2, 150, 64)]
+    return [
+        random_array(rng, 2, 4, 40, 64),
+        random_array(rng, 2, 2, 150, 64),
+        random_array(rng, 2, 2, 150, 64),
+    ]
 
 
 def starts(*lengths: int) -> Array:
@@ -72,20 +76,24 @@ def starts(*lengths: int) -> Array:
 
 
 def of_packed(rng: np.random.Generator) -> Arguments:
-    rows = [made(rng, 40, 4, 64), made(rng, 150, 2, 64), made(rng, 150, 2, 64)]
+    rows = [
+        random_array(rng, 40, 4, 64),
+        random_array(rng, 150, 2, 64),
+        random_array(rng, 150, 2, 64),
+    ]
     return [*rows, starts(3, 0, 37), starts(70, 10, 70)]
 
 
 def of_serving(rng: np.random.Generator) -> Arguments:
-    caches = [made(rng, 12, 2, 16, 64) for _ in range(2)]
+    caches = [random_array(rng, 12, 2, 16, 64) for _ in range(2)]
     table = rng.permutation(12).reshape(2, 6).astype(np.int32)
-    return [made(rng, 2, 4, 3, 64), *caches, np.array([75, 20], np.int32), table]
+    return [random_array(rng, 2, 4, 3, 64), *caches, np.array([75, 20], np.int32), table]
 
 
 def gradients(op: Any, *args: Any, **what: Any) -> list[Any]:
-    *given, grad = args
-    found = ck.attention_grad(op, *given, grad=grad, deterministic=True, **what)
-    return [each for each in found if each is not None]
+    *inputs, grad = args
+    results = ck.attention_grad(op, *inputs, grad=grad, deterministic=True, **what)
+    return [each for each in results if each is not None]
 
 
 def appended(*args: Any) -> list[Any]:
@@ -107,8 +115,8 @@ def of_appending(rng: np.random.Generator) -> Arguments:
     turns = [np.cos(angles).astype(np.float16), np.sin(angles).astype(np.float16)]
     steps = []
     for place in (1, 2):
-        rows = [made(rng, 2, 2, 3, 64) for _ in range(2)]
-        steps += [made(rng, *q.shape), *rows, lengths + np.int32(3 * place)]
+        rows = [random_array(rng, 2, 2, 3, 64) for _ in range(2)]
+        steps += [random_array(rng, *q.shape), *rows, lengths + np.int32(3 * place)]
     return [*caches, lengths, table, *turns, *steps]
 
 
@@ -130,15 +138,20 @@ CASES: dict[str, Case] = {
     "rows behind a cache": (appended, of_appending),
     "gradients of packed": (
         lambda *args: gradients(packed, *args),
-        lambda rng: [*of_packed(rng), made(rng, 40, 4, 64)],
+        lambda rng: [*of_packed(rng), random_array(rng, 40, 4, 64)],
     ),
     "gradients of a shared bias, a number": (
         lambda *args: gradients(biased, *args, bias=True),
-        lambda rng: [*triple(rng), made(rng, 4, 40, 150), 7, made(rng, 2, 4, 40, 64)],
+        lambda rng: [
+            *triple(rng),
+            random_array(rng, 4, 40, 150),
+            7,
+            random_array(rng, 2, 4, 40, 64),
+        ],
     ),
     "bytes of a dropout": (
         dropped,
-        lambda rng: [*triple(rng), made(rng, 4, 40, 150), int(rng.integers(99))],
+        lambda rng: [*triple(rng), random_array(rng, 4, 40, 150), int(rng.integers(99))],
     ),
 }
 
@@ -163,14 +176,14 @@ def test_nothing_waits(name: str, callers_stream: int | None) -> None:
     device.synchronize(callers_stream)
     assert first
     on_host = [arguments(np.random.default_rng(seed)) for seed in range(3)]
-    with held_up(device, callers_stream) as held:
+    with held_up(device, callers_stream) as still_held:
         results = [listed(run(*on_device(args))) for args in rounds]
-        assert held(), "the calls returned while the stream stood still"
-    for args, found in zip(on_host, results, strict=True):
+        assert still_held(), "the calls returned while the stream stood still"
+    for args, computed in zip(on_host, results, strict=True):
         with ck.using(arch="gfx942"):
             wanted = listed(run(*args))
-        assert len(wanted) == len(found)
-        for got, want in zip(found, wanted, strict=True):
+        assert len(wanted) == len(computed)
+        for got, want in zip(computed, wanted, strict=True):
             np.testing.assert_array_equal(got.array, want)
             assert np.count_nonzero(want)
 

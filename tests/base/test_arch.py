@@ -139,10 +139,10 @@ def test_ways_around_a_capability_are_seen(text: str) -> None:
 
 
 def test_no_code_compares_or_parses_arch_names() -> None:
-    found = [
+    offences = [
         f"{path.relative_to(ROOT)}:{line}"
         for path in sorted((ROOT / "cklang").rglob("*.py"))
         if path.name != "arch.py" and TABLES not in path.parents
         for line in ways_around(path.read_text("utf-8"))
     ]
-    assert found == []
+    assert offences == []

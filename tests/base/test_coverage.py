@@ -49,9 +49,9 @@ def test_what_is_absent_is_not_recorded_as_working() -> None:
 def test_rows_of_one_cell_show_the_best() -> None:
     cell = ("split-K", "f16", "gfx942")
     test = ("tests/a.py::test_a", "full", "0123456")
-    seen = [table.Record(*cell, status, *test) for status in (table.COMPILES, table.CHECKED)]
+    records = [table.Record(*cell, status, *test) for status in (table.COMPILES, table.CHECKED)]
     gone = [table.Record("split-K", "f16", "gfx1100", "not in ISA", "no instruction")]
-    text = table.render(seen, gone)
+    text = table.render(records, gone)
     assert "0 of 1 cells are checked again" in text
     assert "| split-K | f16 | checked 0123456 *full* | not in ISA |" in text
     assert "- split-K f16, gfx1100: no instruction." in text

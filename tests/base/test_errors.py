@@ -27,11 +27,11 @@ def fields(rule: Rule) -> dict[str, str]:
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
 def test_every_row_renders_and_pickles(rule: Rule) -> None:
-    made = error(rule.code, at=SPAN, notes=["a note"], **fields(rule))
-    assert type(made) is rule.kind
-    assert f"CK-{rule.code}" in str(made)
-    copy = pickle.loads(pickle.dumps(made))
-    assert (type(copy), str(copy)) == (type(made), str(made))
+    raised = error(rule.code, at=SPAN, notes=["a note"], **fields(rule))
+    assert type(raised) is rule.kind
+    assert f"CK-{rule.code}" in str(raised)
+    copy = pickle.loads(pickle.dumps(raised))
+    assert (type(copy), str(copy)) == (type(raised), str(raised))
 
 
 def test_codes_are_unique_and_well_formed() -> None:
@@ -43,10 +43,10 @@ def test_codes_are_unique_and_well_formed() -> None:
 
 
 def test_an_error_points_with_a_caret() -> None:
-    made = error("K002", at=SPAN, what="y", want="a number", got="z")
-    assert isinstance(made, CkError)
-    assert isinstance(made, ValueError)
-    assert str(made) == (
+    raised = error("K002", at=SPAN, what="y", want="a number", got="z")
+    assert isinstance(raised, CkError)
+    assert isinstance(raised, ValueError)
+    assert str(raised) == (
         "CK-K002 y must be a number, not 'z'\n"
         "  --> model.py:11:17\n"
         "   |\n"
@@ -61,6 +61,6 @@ def test_a_missing_value_is_not_hidden() -> None:
 
 
 def test_to_json_holds_the_place() -> None:
-    made = error("K002", at=SPAN, what="y", want="a number", got="z")
-    assert isinstance(made, CkValueError)
-    assert made.to_json()["at"] == "model.py:11:17"
+    raised = error("K002", at=SPAN, what="y", want="a number", got="z")
+    assert isinstance(raised, CkValueError)
+    assert raised.to_json()["at"] == "model.py:11:17"

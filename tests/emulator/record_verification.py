@@ -95,10 +95,10 @@ def in_module(name: str, operations: set[str]) -> set[str]:
 
 def in_foreign_kernels() -> set[str]:
     """What the code objects that Triton made hold."""
-    found: set[str] = set()
+    names: set[str] = set()
     for path in (HERE / "data" / "triton").glob("*/*.hsaco"):
-        found |= set(emulator.census(path.parent.name, path.read_bytes()).emulated)
-    return found
+        names |= set(emulator.census(path.parent.name, path.read_bytes()).emulated)
+    return names
 
 
 def in_pseudocode() -> set[str]:
@@ -111,13 +111,13 @@ def in_pseudocode() -> set[str]:
 def collect() -> dict[str, list[str]]:
     """Operation to the kinds of checks it passes."""
     sys.path.insert(0, str(HERE.parents[1]))
-    operations, found = known(), dict[str, set[str]]()
+    operations, by_kind = known(), dict[str, set[str]]()
     for kind, modules in MODULES.items():
-        found[kind] = {name for module in modules for name in in_module(module, operations)}
-    found["foreign"], found["pseudocode"] = in_foreign_kernels(), in_pseudocode()
+        by_kind[kind] = {name for module in modules for name in in_module(module, operations)}
+    by_kind["foreign"], by_kind["pseudocode"] = in_foreign_kernels(), in_pseudocode()
     return {
-        name: [kind for kind in KINDS if name in found[kind]]
-        for name in sorted(set().union(*found.values()))
+        name: [kind for kind in KINDS if name in by_kind[kind]]
+        for name in sorted(set().union(*by_kind.values()))
     }
 
 

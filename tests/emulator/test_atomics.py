@@ -125,12 +125,12 @@ def test_lanes_follow_each_other(module: Module, place: str, name: str) -> None:
         data = rng.normal(size=128).astype(dtype).view(np.uint32)
     output = np.zeros(128, np.uint32)
     assert module.launch(f"{place}_{name}", data, output) == "hipSuccess"
-    value, seen = np.uint32(0), []
+    value, returned = np.uint32(0), []
     with np.errstate(over="ignore"):
         for operand in data:
-            seen.append(value)
+            returned.append(value)
             value = np.uint32(STEPS[name][2](value, operand))
-    np.testing.assert_array_equal(output[64:], seen)
+    np.testing.assert_array_equal(output[64:], returned)
     assert output[0] == value
 
 

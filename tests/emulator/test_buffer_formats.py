@@ -126,11 +126,11 @@ def run(module: Module, name: str, records: np.ndarray, word: int) -> np.ndarray
 def fields(records: np.ndarray, bits: tuple[int, ...]) -> list[np.ndarray]:
     """The components' codes of each record, as Python integers."""
     values = [int.from_bytes(row.tobytes(), "little") for row in records]
-    found, at = [], 0
+    components, at = [], 0
     for width in bits:
-        found.append(np.array([v >> at & ((1 << width) - 1) for v in values], np.int64))
+        components.append(np.array([v >> at & ((1 << width) - 1) for v in values], np.int64))
         at += width
-    return found
+    return components
 
 
 def small_float(code: np.ndarray, bits: int) -> np.ndarray:

@@ -33,8 +33,8 @@ def test_all_gpus_are_there() -> None:
 @pytest.mark.parametrize("gpu", DEVICES)
 def test_every_form_is_emulated_and_read_as_clang_writes_it(gpu: str) -> None:
     code = bytes.fromhex("".join(FORMS[gpu]))
-    found = emulator.census(gpu, code)
-    assert (found.undecoded, found.missing) == (0, {})
+    census = emulator.census(gpu, code)
+    assert (census.undecoded, census.missing) == (0, {})
     assert len(read_words(code, gpu).splitlines()) == len(FORMS[gpu])
 
 
@@ -44,6 +44,6 @@ def test_code_objects_of_amd_aiter() -> None:
     assert len(paths) > 2000
     counted = measure(paths[::40])
     assert set(counted) == {"gfx942", "gfx950"}
-    for found in counted.values():
-        assert (found.undecoded, dict(found.missing)) == (0, {})
-        assert found.executed.total() > 100_000
+    for census in counted.values():
+        assert (census.undecoded, dict(census.missing)) == (0, {})
+        assert census.executed.total() > 100_000

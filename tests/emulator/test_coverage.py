@@ -77,12 +77,12 @@ def _census(
 @pytest.mark.parametrize(("family", "gpu"), REFUSED)
 def test_what_is_refused(family: str, gpu: str) -> None:
     table = schema.load(family)
-    found = _census(table, gpu, table.rows, 3)
-    assert found.undecoded == 0
+    census = _census(table, gpu, table.rows, 3)
+    assert census.undecoded == 0
     named = {row.name for row in table.rows}
-    assert set(found.emulated) | set(found.missing) == named
+    assert set(census.emulated) | set(census.missing) == named
     # Signs are refused on integers, so few random words of their operations have none.
-    rare = [row for row in table.rows if row.name not in found.emulated]
+    rare = [row for row in table.rows if row.name not in census.emulated]
     again = _census(table, gpu, rare, 500)
     assert {row.name for row in rare} - set(again.emulated) == REFUSED[family, gpu]
 

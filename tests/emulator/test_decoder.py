@@ -169,12 +169,12 @@ def disassemble(toolchain: Toolchain, tmp_path_factory: pytest.TempPathFactory) 
     function.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t, Emit, ctypes.c_void_p]
 
     def call(arch: str, code: bytes) -> tuple[int, list[tuple[int, str]]]:
-        found: list[tuple[int, str]] = []
+        instructions: list[tuple[int, str]] = []
 
         def emit(_context: int, offset: int, text: bytes) -> None:
-            found.append((offset, text.decode()))
+            instructions.append((offset, text.decode()))
 
-        return function(arch.encode(), code, len(code), Emit(emit), None), found
+        return function(arch.encode(), code, len(code), Emit(emit), None), instructions
 
     return call
 
@@ -206,10 +206,10 @@ def test_every_row_makes_the_round_trip(
     assert len(samples) > 1700
     texts = []
     for label, code in samples:
-        used, found = disassemble(arch, code)
-        assert used == len(code), (label, code.hex(), found)
-        assert len(found) == 1, (label, code.hex(), found)
-        texts.append(found[0][1])
+        used, instructions = disassemble(arch, code)
+        assert used == len(code), (label, code.hex(), instructions)
+        assert len(instructions) == 1, (label, code.hex(), instructions)
+        texts.append(instructions[0][1])
     assembled = _assemble(toolchain, arch, texts, tmp_path)
     wrong = [
         (label, text, code.hex(), got if isinstance(got, str) else got.hex())
@@ -258,9 +258,9 @@ def test_compiled_kernels_read_as_clang_writes_them(
         run = _clang(toolchain, arch, *compile_flags, flag, "-o", str(tmp_path / name))
         assert run.returncode == 0, run.stderr
     code = _section(tmp_path / "kernels.o", b".text")
-    used, found = disassemble(arch, code)
-    assert used == len(code), found[-1]
-    ours = [text for _, text in found]
+    used, instructions = disassemble(arch, code)
+    assert used == len(code), instructions[-1]
+    ours = [text for _, text in instructions]
     theirs = re.findall(r"^\t([a-z]\w+.*?)(?:\s*;.*)?$", (tmp_path / "kernels.s").read_text(), re.M)
     assert len(theirs) > 500
     assert _without_padding(ours) == [
@@ -280,10 +280,10 @@ def test_waves_of_64_lanes_have_wider_masks(
         run = _clang(toolchain, arch, *flags, *source)
         assert run.returncode == 0, run.stderr
     code = _section(tmp_path / "kernels.o", b".text")
-    used, found = disassemble(f"{arch}:wave64", code)
-    assert used == len(code), found[-1]
+    used, instructions = disassemble(f"{arch}:wave64", code)
+    assert used == len(code), instructions[-1]
     theirs = re.findall(r"^\t([a-z]\w+.*?)(?:\s*;.*)?$", (tmp_path / "kernels.s").read_text(), re.M)
-    assert _without_padding([text for _, text in found]) == [
+    assert _without_padding([text for _, text in instructions]) == [
         _without_label(line) for line in theirs if "s_nop" not in line
     ]
 
@@ -337,17 +337,17 @@ def test_refusals_name_the_reason(
     arch: str, words: list[int], reason: str, disassemble: Disassemble
 ) -> None:
     code = b"".join(word.to_bytes(4, "little") for word in words)
-    used, found = disassemble(arch, code)
+    used, instructions = disassemble(arch, code)
     assert used == 0
-    message = found[-1][1]
+    message = instructions[-1][1]
     assert re.search(reason, message), message
 
 
 def test_two_moves_on_rdna4_may_read_one_register_bank(disassemble: Disassemble) -> None:
     words = (0xCA100149, 0xB6B40151)
     code = b"".join(word.to_bytes(4, "little") for word in words)
-    used, found = disassemble("gfx1201", code)
-    assert used == len(code), found
+    used, instructions = disassemble("gfx1201", code)
+    assert used == len(code), instructions
     assert disassemble("gfx1100", code)[0] == 0
 
 
@@ -359,7 +359,7 @@ def test_unknown_arch(disassemble: Disassemble) -> None:
 @pytest.mark.parametrize("arch", TABLES)
 def test_the_emulators_library_has_the_same_decoder(arch: str, disassemble: Disassemble) -> None:
     code = b"".join(code for _, code in _samples(arch, Random(1)))
-    used, found = disassemble(arch, code)
+    used, instructions = disassemble(arch, code)
     assert used == len(code)
-    ours = [f"{offset:6x}: {text}" for offset, text in found]
+    ours = [f"{offset:6x}: {text}" for offset, text in instructions]
     assert emulator.disassemble(arch, code).splitlines() == ours

@@ -20,11 +20,11 @@ def test_what_the_table_claims_occurs_in_tests() -> None:
     """Every claim is found again; what tests check since is recorded by running the script."""
     table = json.loads(record.TABLE.read_text("utf-8"))
     assert table["kinds"] == record.KINDS
-    found = record.collect()
+    recorded = record.collect()
     false = {
-        name: sorted(set(kinds) - set(found.get(name, ())))
+        name: sorted(set(kinds) - set(recorded.get(name, ())))
         for name, kinds in table["operations"].items()
-        if not set(kinds) <= set(found.get(name, ()))
+        if not set(kinds) <= set(recorded.get(name, ()))
     }
     assert not false
     assert set(table["operations"]) <= record.known()
@@ -33,8 +33,8 @@ def test_what_the_table_claims_occurs_in_tests() -> None:
 def test_names_are_found_where_they_are() -> None:
     operations = record.known()
     texts = [{"a": ("v_add_f32_e64 v1, v2, v3", ["ds_append v1"])}, "v_nothing_b32"]
-    found = record.named(record.strings(texts), operations)
-    assert found == {"v_add_f32", "ds_append"}
+    names = record.named(record.strings(texts), operations)
+    assert names == {"v_add_f32", "ds_append"}
     assert not record.named(["v_add_f32x v1"], operations)
 
 

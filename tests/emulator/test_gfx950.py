@@ -100,7 +100,7 @@ def test_census_tells_known_from_unknown(image: bytes, tmp_path: Path) -> None:
     assert known.emulated["v_prng_b32"] == 1
     assert not known.missing
     words = np.array([0xFFFFFFFF, 0x7E000280], U32).tobytes()  # nothing, v_mov_b32 v0, 0
-    found = emulator.census("gfx950", words)
-    assert found == emulator.Census(emulated={"v_mov_b32": 1}, missing={}, undecoded=1)
+    census = emulator.census("gfx950", words)
+    assert census == emulator.Census(emulated={"v_mov_b32": 1}, missing={}, undecoded=1)
     missing = emulator.census("gfx942", assemble(tmp_path, {"k": "  s_sethalt 1\n"})).missing
     assert missing == {"s_sethalt": 1}

@@ -74,16 +74,16 @@ def test_versions_and_calls_by_name() -> None:
     assert ok(api.hipDriverGetVersion()) == version >= 60_000_000
     assert status(api.hipInit(1)) == _INVALID_VALUE
     address = ctypes.c_void_p()
-    found = ctypes.c_int(7)
-    ask = (ctypes.byref(address), version, ctypes.c_uint64(0), ctypes.byref(found))
+    query_status = ctypes.c_int(7)
+    ask = (ctypes.byref(address), version, ctypes.c_uint64(0), ctypes.byref(query_status))
     assert library.hipGetProcAddress(b"hipMemGetInfo", *ask) == 0
-    assert found.value == 0
+    assert query_status.value == 0
     call = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(address.value or 0)
     free, total = ctypes.c_size_t(), ctypes.c_size_t()
     assert call(ctypes.addressof(free), ctypes.addressof(total)) == 0
     assert total.value == arch(DEVICES[0]).memory_bytes
     assert library.hipGetProcAddress(b"hipNone", *ask) != 0
-    assert found.value == 1
+    assert query_status.value == 1
 
 
 def test_peers() -> None:

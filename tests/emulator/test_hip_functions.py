@@ -246,8 +246,8 @@ def test_what_is_known_of_streams() -> None:
     api = hip()
     _, least, greatest = api.hipDeviceGetStreamPriorityRange()
     assert least > greatest
-    for asked, got in ((greatest, greatest), (greatest - 9, greatest), (least + 9, least)):
-        one = ok(api.hipStreamCreateWithPriority(1, asked))
+    for requested, got in ((greatest, greatest), (greatest - 9, greatest), (least + 9, least)):
+        one = ok(api.hipStreamCreateWithPriority(1, requested))
         handle, value = ctypes.c_void_p(int(one)), ctypes.c_int()
         assert ok(api.hipStreamGetPriority(one)) == got
         assert call("hipStreamGetPriority_spt", handle, ctypes.byref(value)) == 0
@@ -258,9 +258,9 @@ def test_what_is_known_of_streams() -> None:
         assert call("hipGetStreamDeviceId", handle) == 0
         ok(api.hipStreamDestroy(one))
     assert call("hipGetStreamDeviceId", ctypes.c_void_p(12)) == -1
-    mask, made = (ctypes.c_uint32 * 2)(0xF, 0), ctypes.c_void_p()
-    assert call("hipExtStreamCreateWithCUMask", ctypes.byref(made), 2, mask) == 0
-    assert call("hipExtStreamCreateWithCUMask", ctypes.byref(made), 0, mask) == 1
+    mask, masked_stream = (ctypes.c_uint32 * 2)(0xF, 0), ctypes.c_void_p()
+    assert call("hipExtStreamCreateWithCUMask", ctypes.byref(masked_stream), 2, mask) == 0
+    assert call("hipExtStreamCreateWithCUMask", ctypes.byref(masked_stream), 0, mask) == 1
 
 
 _CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
@@ -269,11 +269,11 @@ _HOST = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 @pytest.mark.parametrize("name", ["hipStreamAddCallback", "hipStreamAddCallback_spt"])
 def test_callbacks_come_after_what_was_before(name: str, kernels: Kernels, words: Words) -> None:
-    seen: list[int] = []
+    observed: list[int] = []
 
     @_CALLBACK
     def note(_stream: int, status: int, _data: int) -> None:
-        seen.extend((int(words.values[0]), status))
+        observed.extend((int(words.values[0]), status))
 
     null = None if name.endswith("_spt") else ctypes.c_void_p(int(stream()))
     waited = _PER_THREAD if null is None else null
@@ -281,16 +281,16 @@ def test_callbacks_come_after_what_was_before(name: str, kernels: Kernels, words
     assert call(name, null, note, None, 0) == 0
     assert call(name, null, note, None, 1) == 1  # there are no flags
     assert call("hipStreamSynchronize", waited) == 0
-    assert seen == [1, 0]
+    assert observed == [1, 0]
 
 
 def test_the_threads_own_null_stream(kernels: Kernels, words: Words) -> None:
     """What `_spt` calls are given as the null stream is that of the thread."""
-    seen: list[int] = []
+    observed: list[int] = []
 
     @_HOST
     def note(_data: int) -> None:
-        seen.append(int(words.values[0]))
+        observed.append(int(words.values[0]))
 
     event = ctypes.c_void_p(int(ok(hip().hipEventCreate())))
     other = stream()
@@ -306,7 +306,7 @@ def test_the_threads_own_null_stream(kernels: Kernels, words: Words) -> None:
     assert call("hipStreamSynchronize_spt", None) == 0
     assert call("hipStreamQuery_spt", None) == 0
     assert call("hipEventQuery", event) == 0
-    assert seen == [1]
+    assert observed == [1]
 
 
 def test_events_with_flags_and_wide_words(kernels: Kernels, words: Words) -> None:

@@ -30,8 +30,8 @@ def kernels(image: bytes) -> Kernels:
 
 @pytest.fixture
 def words() -> Iterator[Words]:
-    made = Words()
-    yield made
+    host_words = Words()
+    yield host_words
     ok(hip().hipDeviceSynchronize())
     hip().hipGetLastError()
 
@@ -226,17 +226,17 @@ def new_graph() -> int:
 
 
 def roots(graph: int) -> list[int]:
-    count, found = ctypes.c_size_t(8), (ctypes.c_void_p * 8)()
-    assert call("hipGraphGetRootNodes", graph, found, ctypes.byref(count)) == 0
-    return [int(node or 0) for node in found[: count.value]]
+    count, nodes = ctypes.c_size_t(8), (ctypes.c_void_p * 8)()
+    assert call("hipGraphGetRootNodes", graph, nodes, ctypes.byref(count)) == 0
+    return [int(node or 0) for node in nodes[: count.value]]
 
 
 def test_host_functions_and_graphs_within_graphs(kernels: Kernels, words: Words) -> None:
-    seen: list[int] = []
+    observed: list[int] = []
 
     @_HOST
     def note(_data: int) -> None:
-        seen.append(int(words.values[0]))
+        observed.append(int(words.values[0]))
 
     increment, double = (Launch(kernels, name, words.address) for name in ("increment", "double"))
     inner, outer = new_graph(), new_graph()
@@ -251,7 +251,7 @@ def test_host_functions_and_graphs_within_graphs(kernels: Kernels, words: Words)
     assert call("hipGraphUpload", executable, None) == 0
     assert call("hipGraphLaunch_spt", executable, None) == 0
     assert call("hipStreamSynchronize", ctypes.c_void_p(2)) == 0
-    assert (seen, words.values[0]) == ([1], 2)
+    assert (observed, words.values[0]) == ([1], 2)
 
 
 def test_clones_and_changed_dependencies(kernels: Kernels, words: Words) -> None:

@@ -35,7 +35,7 @@ def first_device() -> Iterator[None]:
     hip().hipGetLastError()
 
 
-def seen(address: object, size: int) -> np.ndarray:
+def bytes_at(address: object, size: int) -> np.ndarray:
     """Memory of the emulator as bytes: all of it is the host's."""
     return np.frombuffer((ctypes.c_ubyte * size).from_address(int(address)), np.uint8)  # type: ignore[call-overload]
 
@@ -169,7 +169,7 @@ def test_memory_pools() -> None:
     assert library.hipMemPoolGetAttribute(handle, ask, ctypes.byref(used)) == 0
     assert used.value == before + 4096
     ok(api.hipMemset(memory, 3, 4096))
-    assert (seen(memory, 4096) == 3).all()
+    assert (bytes_at(memory, 4096) == 3).all()
     ok(api.hipFreeAsync(memory, None))
     ok(api.hipMemPoolTrimTo(pool, 0))
     kept, threshold = ctypes.c_uint64(1 << 20), int(attributes.hipMemPoolAttrReleaseThreshold)
@@ -194,9 +194,9 @@ def test_memory_pools() -> None:
 
 @pytest.fixture
 def stream() -> Iterator[Any]:
-    made = ok(hip().hipStreamCreate())
-    yield made
-    ok(hip().hipStreamDestroy(made))
+    handle = ok(hip().hipStreamCreate())
+    yield handle
+    ok(hip().hipStreamDestroy(handle))
 
 
 _PLAIN = {
@@ -216,13 +216,13 @@ _PLAIN = {
 def test_copies_of_one_dimension(name: str, stream: Any) -> None:
     api = hip()
     source, target = ok(api.hipMalloc(256)), ok(api.hipMalloc(256))
-    seen(source, 256)[:] = np.arange(256)
-    seen(target, 256)[:] = 7
+    bytes_at(source, 256)[:] = np.arange(256)
+    bytes_at(target, 256)[:] = 7
     ok(_PLAIN[name](api, target, source, 200, stream))
     ok(api.hipStreamSynchronize(stream))
     ok(api.hipDeviceSynchronize())
-    np.testing.assert_array_equal(seen(target, 256)[:200], np.arange(200))
-    assert (seen(target, 256)[200:] == 7).all()
+    np.testing.assert_array_equal(bytes_at(target, 256)[:200], np.arange(200))
+    assert (bytes_at(target, 256)[200:] == 7).all()
     if "Peer" in name:
         assert status(api.hipMemcpyPeer(target, 99, source, 0, 4)) == "hipErrorInvalidDevice"
     for memory in (source, target):
@@ -246,12 +246,14 @@ def test_fills_of_one_dimension(name: str, stream: Any) -> None:
     api = hip()
     width, fill = _FILLS[name]
     memory = ok(api.hipMalloc(80))
-    seen(memory, 80)[:] = 0
+    bytes_at(memory, 80)[:] = 0
     ok(fill(api, memory, stream))
     ok(api.hipStreamSynchronize(stream))
     ok(api.hipDeviceSynchronize())
     want = np.full(64 // width, _VALUES[width], f"<u{width}").view(np.uint8)
-    np.testing.assert_array_equal(seen(memory, 80), np.concatenate([want, np.zeros(16, np.uint8)]))
+    np.testing.assert_array_equal(
+        bytes_at(memory, 80), np.concatenate([want, np.zeros(16, np.uint8)])
+    )
     ok(api.hipFree(memory))
 
 
@@ -269,7 +271,7 @@ def _cube(depth: int) -> tuple[Any, int, np.ndarray]:
         assert (pitched.xsize, pitched.ysize) == (20, 6)
     assert pitch >= 20
     assert pitch % 256 == 0
-    return memory, pitch, seen(memory, pitch * 6 * depth).reshape(depth, 6, pitch)
+    return memory, pitch, bytes_at(memory, pitch * 6 * depth).reshape(depth, 6, pitch)
 
 
 def test_pitched_memory() -> None:

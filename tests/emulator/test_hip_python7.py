@@ -33,11 +33,11 @@ def test_hip_python_7(tmp_path: Path) -> None:
     folders = [str(packages), str(root), *inherited]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(folders)}
     where = "import hip; print(hip.__file__)"
-    found = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", where],
         env=environment, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert found.stdout.startswith(str(packages))
+    assert completed.stdout.startswith(str(packages))
     files = [str(_HERE / f"{name}.py") for name in _FILES]
     tests = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *files]
     done = subprocess.run(

@@ -93,11 +93,11 @@ class Words:
 
 @pytest.fixture
 def words() -> Iterator[Words]:
-    made = Words()
-    yield made
-    made.flag.value = 1  # whatever still waits
+    host_words = Words()
+    yield host_words
+    host_words.flag.value = 1  # whatever still waits
     ok(hip().hipDeviceSynchronize())
-    ok(hip().hipHostFree(made.memory))
+    ok(hip().hipHostFree(host_words.memory))
 
 
 def stream(nonblocking: bool = False) -> Any:
@@ -200,9 +200,9 @@ def test_copies_and_fills_are_in_order(kernels: Kernels, words: Words) -> None:
 
 
 def test_host_functions_run_in_order(kernels: Kernels, words: Words) -> None:
-    seen: list[int] = []
+    observed: list[int] = []
     prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-    note = prototype(lambda _: seen.append(int(words.values[0])))
+    note = prototype(lambda _: observed.append(int(words.values[0])))
     one = stream()
     library = emulator.load()
     for _ in range(3):
@@ -211,7 +211,7 @@ def test_host_functions_run_in_order(kernels: Kernels, words: Words) -> None:
         assert library.hipLaunchHostFunc(handle, note, None) == 0
     # By ctypes, which lets other threads run Python meanwhile; hip-python 7 does not.
     assert library.hipStreamSynchronize(ctypes.c_void_p(int(one))) == 0
-    assert seen == [1, 2, 3]
+    assert observed == [1, 2, 3]
 
 
 def test_faults_appear_when_someone_waits(kernels: Kernels, words: Words) -> None:
@@ -263,18 +263,18 @@ def test_devices_have_streams_of_their_own(image: bytes, words: Words, tmp_path:
 
 def test_threads_have_a_device_and_a_stream_each(kernels: Kernels, words: Words) -> None:
     per_thread = ctypes.c_void_p(2)
-    seen: list[int] = []
+    current: list[int] = []
 
     def work() -> None:
-        seen.append(ok(hip().hipGetDevice()))
+        current.append(ok(hip().hipGetDevice()))
         ok(hip().hipSetDevice(1))
-        seen.append(ok(hip().hipGetDevice()))
+        current.append(ok(hip().hipGetDevice()))
 
     ok(hip().hipSetDevice(0))
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert seen == [0, 1]
+    assert current == [0, 1]
     assert ok(hip().hipGetDevice()) == 0
     kernels.enqueue("increment", 0, words.address, per_thread)
     ok(hip().hipStreamSynchronize(per_thread))

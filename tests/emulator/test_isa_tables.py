@@ -76,9 +76,9 @@ def test_matrix_operands_follow_from_the_shape(family: str) -> None:
 @pytest.mark.parametrize(("family", "rows", "copies"), [("rdna3", 6, 2), ("rdna4", 22, 1)])
 def test_rdna_matrix_operands_follow_from_the_shape(family: str, rows: int, copies: int) -> None:
     """gfx11: both halves of 32 lanes hold A and B; 16-bit results fill half registers."""
-    found = [row for row in TABLES[family].rows if row.matrix is not None]
-    assert len(found) == rows
-    for row in found:
+    matrix_rows = [row for row in TABLES[family].rows if row.matrix is not None]
+    assert len(matrix_rows) == rows
+    for row in matrix_rows:
         m = row.matrix
         assert m is not None
         dst, src = schema.operands(row, TABLES[family].encoding("VOP3P"))
@@ -110,11 +110,11 @@ def test_a_field_keeps_its_value(data: st.DataObject) -> None:
     encoding = data.draw(st.sampled_from(WITH_FIELDS))
     field = data.draw(st.sampled_from(encoding.fields))
     value = data.draw(st.integers(0, (1 << field.width) - 1))
-    word, shift, found = field.place(value), 0, 0
+    word, shift, extracted = field.place(value), 0, 0
     for low, width in field.parts:
-        found |= (word >> low & ((1 << width) - 1)) << shift
+        extracted |= (word >> low & ((1 << width) - 1)) << shift
         shift += width
-    assert found == value
+    assert extracted == value
     assert word.bit_count() == value.bit_count()
 
 

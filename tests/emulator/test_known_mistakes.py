@@ -57,12 +57,12 @@ SKIP = {"gfx942": {"far"}, "gfx950": set[str]()}
 @pytest.fixture(scope="module")
 def modules(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Module]:
     folder = tmp_path_factory.mktemp("mistakes")
-    found = {}
+    by_arch = {}
     for arch, skipped in SKIP.items():
         bodies = {name: body for name, body in BODIES.items() if name not in skipped}
         image = assemble(folder, bodies, arch, lds=0x28000 if arch == "gfx950" else 1024)
-        found[arch] = Module(image, arch)
-    return found
+        by_arch[arch] = Module(image, arch)
+    return by_arch
 
 
 def run(module: Module, name: str, values: np.ndarray) -> np.ndarray:

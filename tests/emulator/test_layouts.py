@@ -60,7 +60,11 @@ def agreeing(op: Instruction) -> list[str]:
     if triton is not None and iree is not None:
         same = _same_blocks(triton, iree, op) if op.blocks > 1 else _permuted(triton, iree)
         assert same, op.label
-    return [str(DATA[package]["package"]) for package, found in known.items() if found is not None]
+    return [
+        str(DATA[package]["package"])
+        for package, known_layout in known.items()
+        if known_layout is not None
+    ]
 
 
 def test_the_packages_agree_and_the_record_says_where() -> None:
@@ -124,8 +128,8 @@ def _body(op: Instruction, one: int, dwords: tuple[int, int, int]) -> str:
 
 
 def _dwords(op: Instruction) -> tuple[int, int, int]:
-    found = next(part for package in DATA if (part := layout(package, op)) is not None)
-    kinds = ((found.d, op.d), (found.a, op.a), (found.b, op.b))
+    known_layout = next(part for package in DATA if (part := layout(package, op)) is not None)
+    kinds = ((known_layout.d, op.d), (known_layout.a, op.a), (known_layout.b, op.b))
     bits = {**BITS, "i32": 32}
     d, a, b = (max(1, part.shape[1] * bits[kind] // 32) for part, kind in kinds)
     return d, a, b
@@ -134,7 +138,7 @@ def _dwords(op: Instruction) -> tuple[int, int, int]:
 @pytest.fixture(scope="module")
 def modules(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Module]:
     folder = tmp_path_factory.mktemp("layouts")
-    found = {}
+    by_arch = {}
     for arch in CDNA:
         bodies = {
             f"k{n}_{one}": _body(op, one, _dwords(op))
@@ -142,8 +146,8 @@ def modules(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Module]:
             if op.arch == arch
             for one in (_A, _B)
         }
-        found[arch] = Module(assemble(folder, bodies, arch), arch)
-    return found
+        by_arch[arch] = Module(assemble(folder, bodies, arch), arch)
+    return by_arch
 
 
 _TYPES = {
@@ -189,13 +193,15 @@ def _runs() -> Iterator[tuple[int, str]]:
 )
 def test_one_hot(modules: dict[str, Module], number: int, package: str, operand: str) -> None:
     op = OPS[number]
-    found = layout(package, op)
-    assert found is not None
+    known_layout = layout(package, op)
+    assert known_layout is not None
     rng = np.random.default_rng(number)
-    mine, other = (found.a, found.b) if operand == "A" else (found.b, found.a)
+    mine, other = (
+        (known_layout.a, known_layout.b) if operand == "A" else (known_layout.b, known_layout.a)
+    )
     extent = tuple(mine.max(axis=(0, 1)) + 1)
     other_values = rng.integers(-4, 5, tuple(other.max(axis=(0, 1)) + 1))
-    c = rng.integers(-9, 10, tuple(found.d.max(axis=(0, 1)) + 1))
+    c = rng.integers(-9, 10, tuple(known_layout.d.max(axis=(0, 1)) + 1))
 
     # One workgroup for each element of the operand.
     flat = np.ravel_multi_index(tuple(np.moveaxis(mine, -1, 0)), extent)
@@ -208,7 +214,7 @@ def test_one_hot(modules: dict[str, Module], number: int, package: str, operand:
     inputs[..., : words.shape[-1]] = words
     words = encode(other_values[tuple(np.moveaxis(other, -1, 0))], kinds[1], op.arch)
     shared[:, : words.shape[-1]] = words
-    words = encode(c[tuple(np.moveaxis(found.d, -1, 0))], op.d, op.arch)
+    words = encode(c[tuple(np.moveaxis(known_layout.d, -1, 0))], op.d, op.arch)
     shared[:, 8 : 8 + words.shape[-1]] = words
 
     output = np.zeros((count, 64, 32), np.uint32)
@@ -217,7 +223,7 @@ def test_one_hot(modules: dict[str, Module], number: int, package: str, operand:
     assert status == "hipSuccess"
 
     block, row, column = np.unravel_index(np.arange(count), extent)
-    d_block, d_row, d_column = np.moveaxis(found.d, -1, 0)
+    d_block, d_row, d_column = np.moveaxis(known_layout.d, -1, 0)
     at = [part[:, None, None] for part in (block, row, column)]
     want = np.broadcast_to(c[d_block, d_row, d_column], (count, *d_block.shape)).copy()
     if operand == "A":

@@ -115,15 +115,15 @@ def to_lanes(matrix: np.ndarray, where: np.ndarray) -> np.ndarray:
 @pytest.fixture(scope="module")
 def modules(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Module]:
     folder = tmp_path_factory.mktemp("matrix")
-    found = {}
+    by_arch = {}
     for arch in ("gfx942", "gfx950"):
         bodies = {
             f"k{n}": _BODY.format(text=case.text)
             for n, case in enumerate(CASES)
             if case.arch == arch
         }
-        found[arch] = Module(assemble(folder, bodies, arch), arch)
-    return found
+        by_arch[arch] = Module(assemble(folder, bodies, arch), arch)
+    return by_arch
 
 
 @pytest.mark.parametrize("number", range(len(CASES)), ids=[f"{c.arch}-{c.op}" for c in CASES])

@@ -56,9 +56,9 @@ def text(op: Operation, gpu: str) -> str:
     result, data = register(8, max(op.result, 1)), register(2, max(op.data, 1))
     last = f" {_returned(gpu)}" if atomic else ""
     if op.space == "buffer":
-        held = register(8 if atomic or op.result else 2, max(op.data, op.result))
+        registers = register(8 if atomic or op.result else 2, max(op.data, op.result))
         zero = "null" if gpu == "gfx1201" else "0"
-        return f"{op.name} {held}, v1, s[8:11], {zero} offen{last}"
+        return f"{op.name} {registers}, v1, s[8:11], {zero} offen{last}"
     words = [result] if op.result else []
     if op.space == "ds":
         half = op.data // op.operands
@@ -93,17 +93,17 @@ def body(op: Operation, gpu: str) -> str:
     return _BODY.format(x4=x4, wait=wait, before=before, text=text(op, gpu), after=after)
 
 
-BODIES = {gpu: {op.name: body(op, gpu) for op in found} for gpu, found in GPUS.items()}
+BODIES = {gpu: {op.name: body(op, gpu) for op in of_gpu} for gpu, of_gpu in GPUS.items()}
 
 
 @pytest.fixture(scope="module")
 def modules(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Module]:
-    found = {}
+    by_gpu = {}
     for gpu, bodies in BODIES.items():
         wave = 64 if gpu in CDNA else LANES
         image = assemble(tmp_path_factory.mktemp(gpu), bodies, gpu, lds=1024, wave=wave, scratch=64)
-        found[gpu] = Module(image, gpu)
-    return found
+        by_gpu[gpu] = Module(image, gpu)
+    return by_gpu
 
 
 def inputs(op: Operation) -> tuple[np.ndarray, np.ndarray]:
@@ -158,7 +158,7 @@ def test_operations(modules: dict[str, Module], gpu: str, space: str) -> None:
 
 def test_what_is_not_described() -> None:
     """What the names of the other operations mean is tested elsewhere, or they move nothing."""
-    described = {op.name for found in GPUS.values() for op in found}
+    described = {op.name for of_gpu in GPUS.values() for op in of_gpu}
     rows = {row.name: row for family in schema.FAMILIES for row in schema.load(family).rows}
     spaces = ("global_atomic", "flat_atomic", "buffer_atomic")
     rest = {name for name in rows if name.startswith(spaces)} - described

@@ -183,7 +183,7 @@ def problem(product: Product, kind: str) -> tuple[np.ndarray, np.ndarray, np.nda
     return a, b, addend(rng, kind, (blocks, size, size))
 
 
-def seen(product: Product, matrix: np.ndarray) -> np.ndarray:
+def as_read(product: Product, matrix: np.ndarray) -> np.ndarray:
     """Operands as the unit sees them: xf32 keeps ten bits of the mantissa."""
     if "xf32" in product.name:
         matrix = (matrix.view(np.uint32) & np.uint32(0xFFFFE000)).view(F32)
@@ -199,7 +199,7 @@ def chain(a: np.ndarray, b: np.ndarray, c: float) -> float:
 
 def check(product: Product, got: np.ndarray, matrices: tuple[np.ndarray, ...], rule: object) -> int:
     """Compare some elements bit by bit (NaN with NaN); how many differ from the exact sum."""
-    a, b = (seen(product, matrix) for matrix in matrices[:2])
+    a, b = (as_read(product, matrix) for matrix in matrices[:2])
     c, differs = matrices[2], 0
     size, _, blocks = product.shape
     rng = np.random.default_rng(1)

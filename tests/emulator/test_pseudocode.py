@@ -122,8 +122,8 @@ def text(op: Operation) -> str:
         register(letter, source + 2 * n, kind, op.halves) for n, kind in enumerate(op.sources)
     ]
     words += ["vcc"] if op.carry_in else []
-    seen = "\n  s_mov_b64 vcc, exec" if op.writes_exec else ""
-    return f"{op.name} {', '.join(words)}{seen}"
+    copy_of_exec = "\n  s_mov_b64 vcc, exec" if op.writes_exec else ""
+    return f"{op.name} {', '.join(words)}{copy_of_exec}"
 
 
 def body(op: Operation, gpu: str) -> str:
@@ -138,13 +138,13 @@ def body(op: Operation, gpu: str) -> str:
 @pytest.fixture(scope="module")
 def modules(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Module]:
     assert CARRIES == VCC
-    found = {}
+    by_family = {}
     for family, gpu in GPUS.items():
         bodies = {name: body(op, gpu) for name, op in OPERATIONS[family].items()}
         folder = tmp_path_factory.mktemp(family)
         image = assemble(folder, bodies, gpu, flags=HALVES.get(gpu, ()))
-        found[family] = Module(image, gpu)
-    return found
+        by_family[family] = Module(image, gpu)
+    return by_family
 
 
 def equal(got: np.ndarray, want: np.ndarray, kind: str) -> np.ndarray:

@@ -78,8 +78,8 @@ class Edge:
 
 def _edges(width: str) -> list[Edge]:
     end = _START + 64 * WIDTHS[width]
-    found = {end, end - 1, end - 3, end - WIDTHS[width], end // 2 + 1, _START + 1, 0}
-    return [Edge(width=width, records=max(records, 0)) for records in sorted(found)]
+    sizes = {end, end - 1, end - 3, end - WIDTHS[width], end // 2 + 1, _START + 1, 0}
+    return [Edge(width=width, records=max(records, 0)) for records in sorted(sizes)]
 
 
 EDGES = [edge for width in WIDTHS for edge in _edges(width)]

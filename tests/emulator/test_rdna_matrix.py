@@ -95,17 +95,17 @@ def pack_result(op: Instruction, values: np.ndarray, high: bool = False) -> np.n
     return encode(values, op.d, op.arch)
 
 
-def dwords(op: Instruction, found: Layout) -> tuple[int, int, int]:
+def dwords(op: Instruction, known_layout: Layout) -> tuple[int, int, int]:
     """Registers of D, A and B."""
     bits = {**BITS, "i32": 32}
     wide = 32 if half_registers(op) else bits[op.d]
-    sizes = ((found.d, wide), (found.a, bits[op.a]), (found.b, bits[op.b]))
+    sizes = ((known_layout.d, wide), (known_layout.a, bits[op.a]), (known_layout.b, bits[op.b]))
     d, a, b = (max(1, part.shape[1] * width // 32) for part, width in sizes)
     return d, a, b
 
 
-def text(op: Instruction, found: Layout, modifiers: str = "") -> str:
-    counts = dwords(op, found)
+def text(op: Instruction, known_layout: Layout, modifiers: str = "") -> str:
+    counts = dwords(op, known_layout)
     places = [registers(*pair) for pair in zip((_D, _A, _B), counts, strict=True)]
     return f"{op.name} {', '.join((*places, places[0]))}{op.modifiers}{modifiers}"
 
@@ -148,7 +148,7 @@ def build(folder: Path, bodies: Mapping[str, Mapping[str, str]], wave: int) -> d
 @pytest.fixture(scope="module")
 def modules(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int], Module]:
     folder = tmp_path_factory.mktemp("wmma")
-    found = {}
+    by_target = {}
     for lanes in (32, 64):
         bodies: dict[str, dict[str, str]] = {arch: {} for arch in RDNA}
         for n, op in enumerate(OPS):
@@ -156,8 +156,8 @@ def modules(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int], M
             assert where is not None
             bodies[op.arch][f"k{n}"] = text(op, where)
         for arch, module in build(folder, bodies, lanes).items():
-            found[arch, lanes] = module
-    return found
+            by_target[arch, lanes] = module
+    return by_target
 
 
 def run(module: Module, name: str, op: Instruction, where: Layout, values: Matrices) -> np.ndarray:
@@ -303,7 +303,7 @@ def _layout_of_sparse(op: Instruction, lanes: int) -> Layout:
 def test_sparse(lanes: int, tmp_path: Path) -> None:
     """Of four neighbours in K two are stored; two bits each say which, in any set of them."""
     where = {op.name: _layout_of_sparse(op, lanes) for op in SPARSE}
-    sets = {name: 32 // (2 * found.a.shape[1]) for name, found in where.items()}
+    sets = {name: 32 // (2 * known_layout.a.shape[1]) for name, known_layout in where.items()}
     if lanes == 64:
         sets["v_swmmac_i32_16x16x32_iu4"] = 1  # the emulator refuses the others
     bodies = {}
@@ -316,22 +316,22 @@ def test_sparse(lanes: int, tmp_path: Path) -> None:
     module = build(tmp_path, {GFX12: bodies}, lanes)[GFX12]
     rng = np.random.default_rng(4)
     for op in SPARSE:
-        found, values = where[op.name], Matrices.random(3, op.k)
+        known_layout, values = where[op.name], Matrices.random(3, op.k)
         pairs = np.array([(i, j) for i in range(4) for j in range(i + 1, 4)])
         picks = pairs[rng.integers(0, 6, (SIZE, op.k // 4))].reshape(SIZE, -1)
         column = np.arange(op.k // 2) // 2 * 4 + picks
         stored = np.take_along_axis(values.a, column, axis=1)
         dense = np.zeros_like(values.a)
         np.put_along_axis(dense, column, stored, axis=1)
-        want = pack_result(op, gather(dense @ values.b + values.c, found.d))
-        index = gather(picks, found.a)
+        want = pack_result(op, gather(dense @ values.b + values.c, known_layout.d))
+        index = gather(picks, known_layout.a)
         fields = (index << (2 * np.arange(index.shape[1]))).sum(1)
         for key in range(sets[op.name]):
             data = inputs(
                 lanes,
-                pack(op, gather(stored, found.a), op.a),
-                pack(op, gather(values.b, found.b), op.b),
-                pack_result(op, gather(values.c, found.d)),
+                pack(op, gather(stored, known_layout.a), op.a),
+                pack(op, gather(values.b, known_layout.b), op.b),
+                pack_result(op, gather(values.c, known_layout.d)),
             )
             data[:, 24] = fields << (2 * index.shape[1] * key) & 0xFFFFFFFF
             output = np.zeros((lanes, 8), np.uint32)

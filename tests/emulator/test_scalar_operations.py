@@ -119,41 +119,41 @@ def _movk(immediate: int, source: int, old: State) -> int:
 
 def cases(gpu: str) -> dict[str, tuple[str, int, Effect]]:
     """Kernel name → text, lanes of the wave, effect; d is s[20:21] and the source s[16:17]."""
-    found: dict[str, tuple[str, int, Effect]] = {}
+    by_name: dict[str, tuple[str, int, Effect]] = {}
     for name in (row.name for row in schema.load(GPUS[gpu]).rows):
         if match := _EXEC.fullmatch(name):
             bits = int(match[3])
             wave = 64 if gpu in CDNA or bits == 64 else 32
             pair = "s20, s16" if bits == 32 else "s[20:21], s[16:17]"
             effect = _on_exec(match[1], match[2] == "saveexec", bits)
-            found[name] = (f"{name} {pair}", wave, effect)
+            by_name[name] = (f"{name} {pair}", wave, effect)
         elif match := _QUADS.fullmatch(name):
             bits = int(match[2])
             pair = "s20, s16" if bits == 32 else "s[20:21], s[16:17]"
-            found[name] = (f"{name} {pair}", 64, _on_quads(match[1] == "wqm", bits))
+            by_name[name] = (f"{name} {pair}", 64, _on_quads(match[1] == "wqm", bits))
         elif match := _COMPARE.fullmatch(name):
             for immediate in IMMEDIATES:
                 text = f"{name} s16, {immediate & 0xFFFF:#x}"
                 effect = _compare(match[1], match[2] == "i", immediate)
-                found[f"{name}_{immediate & 0xFFFF}"] = (text, 64, effect)
+                by_name[f"{name}_{immediate & 0xFFFF}"] = (text, 64, effect)
     for immediate in IMMEDIATES:
         word = f"{immediate & 0xFFFF:#x}"
-        found[f"mulk_{word}"] = (
+        by_name[f"mulk_{word}"] = (
             f"s_mulk_i32 s20, {word}",
             64,
             _replaced(partial(_mulk, immediate)),
         )
-        found[f"cmovk_{word}"] = (
+        by_name[f"cmovk_{word}"] = (
             f"s_cmovk_i32 s20, {word}",
             64,
             _replaced(partial(_cmovk, immediate)),
         )
-        found[f"movk_{word}"] = (
+        by_name[f"movk_{word}"] = (
             f"s_movk_i32 s20, {word}",
             64,
             _replaced(partial(_movk, immediate)),
         )
-    return found
+    return by_name
 
 
 # Six dwords in: source, exec, the old destination; scc is bit 0 of the source. Seven out.
@@ -197,8 +197,8 @@ def body(gpu: str, text: str, wave: int) -> str:
 
 CASES = {gpu: cases(gpu) for gpu in GPUS}
 BODIES = {
-    gpu: {name: body(gpu, text, wave) for name, (text, wave, _) in found.items()}
-    for gpu, found in CASES.items()
+    gpu: {name: body(gpu, text, wave) for name, (text, wave, _) in by_name.items()}
+    for gpu, by_name in CASES.items()
 }
 
 
@@ -261,22 +261,22 @@ def _load_body(gpu: str, name: str, buffered: bool, dwords: int) -> str:
 
 def _loads(gpu: str) -> dict[str, tuple[bool, int, bool]]:
     """Name → whether from a buffer, bytes, whether the sign is extended."""
-    found = {}
+    by_name = {}
     for name in (row.name for row in schema.load(GPUS[gpu]).rows):
         if match := _LOAD.fullmatch(name):
             kind = match[2]
             size = _BYTES.get(kind) or int(kind[1:]) // 8
-            found[name] = (bool(match[1]), size, kind[0] == "i")
-    return found
+            by_name[name] = (bool(match[1]), size, kind[0] == "i")
+    return by_name
 
 
 LOADS = {gpu: _loads(gpu) for gpu in GPUS}
 LOAD_BODIES = {
     gpu: {
         name: _load_body(gpu, name, buffered, max(size // 4, 1))
-        for name, (buffered, size, _) in found.items()
+        for name, (buffered, size, _) in by_name.items()
     }
-    for gpu, found in LOADS.items()
+    for gpu, by_name in LOADS.items()
 }
 
 

@@ -70,13 +70,13 @@ class Sparse:
 
 def sparse_rows(arch: str) -> list[Sparse]:
     table = schema.load(FAMILY[arch])
-    found = []
+    rows = []
     for row in table.rows:
         if row.matrix is not None and row.matrix.sparse:
             dst, src = schema.operands(row, table.encoding("MAI"))
             spans = [operand.dwords for operand in (*src[:2], dst[0]) if operand is not None]
-            found.append(Sparse(row.name, row.matrix, *spans))
-    return found
+            rows.append(Sparse(row.name, row.matrix, *spans))
+    return rows
 
 
 OPERATIONS = [sparse.name for arch in FAMILY for sparse in sparse_rows(arch)]

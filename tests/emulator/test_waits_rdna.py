@@ -177,7 +177,7 @@ def body(arch: str, case: Case) -> str:
 
 @pytest.fixture(scope="module")
 def modules(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Module]:
-    made = {}
+    by_arch = {}
     for arch in RDNA:
         bodies = {
             f"case{n}": body(arch, case)
@@ -185,8 +185,8 @@ def modules(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Module]:
             if arch in case.archs
         }
         folder = tmp_path_factory.mktemp(arch)
-        made[arch] = Module(assemble(folder, bodies, arch, lds=256, wave=32), arch)
-    return made
+        by_arch[arch] = Module(assemble(folder, bodies, arch, lds=256, wave=32), arch)
+    return by_arch
 
 
 @pytest.fixture(autouse=True)

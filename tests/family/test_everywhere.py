@@ -108,7 +108,7 @@ class Case:
         return pipelined(WIDE, self.pipeline, **(chosen | self.more))
 
     @property
-    def found(self) -> list[str]:
+    def covered_variants(self) -> list[str]:
         """All that it stands for."""
         if not self.whole:
             return list(self.variants)
@@ -258,7 +258,7 @@ def check_case(case: Case, covered: Callable[..., None]) -> None:
     # SGPRs of stream-K on gfx90a may go to lanes of a VGPR; nothing goes to memory.
     assert (launch.resources.vgpr_spills, launch.resources.scratch_bytes) == (0, 0)
     result = instance(TensorType, op.program.signature.result).dtype
-    for variant in case.found:
+    for variant in case.covered_variants:
         covered(variant, " ".join(map(str, (*case.types, result))), case.arch)
 
 

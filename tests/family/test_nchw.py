@@ -116,14 +116,16 @@ def test_declared_copies_are_bundled_and_made_without_headers(tmp_path: Path) ->
     args, registry = numbers(*SHAPES[forward]), ck.Registry("nchw")
     single(forward).declare(*args, device="emu:gfx942", registry=registry)
     assert ck.Registry.from_json(registry.to_json()).same_as(registry)
-    made = [kernel.key for kernel in registry if kernel.key.family == "layout_copy"]
-    assert made == [layout_copy_key("gfx942", 2, 1, 1)], "odd extents: one kernel for all copies"
+    copy_keys = [kernel.key for kernel in registry if kernel.key.family == "layout_copy"]
+    assert copy_keys == [layout_copy_key("gfx942", 2, 1, 1)], (
+        "odd extents: one kernel for all copies"
+    )
     builder, path = shared_builder(), tmp_path / "nchw.ckb"
-    stencil = builder.stencil_files((made[0], NO_FUNCTIONS))
+    stencil = builder.stencil_files((copy_keys[0], NO_FUNCTIONS))
     bundle.write(path, [stencil], compiler=builder.toolchain.identity, headers="a tree")
     lacking = Builder(Store(tmp_path / "cache"), builder.toolchain, None, (bundle.read(path),))
-    (artifact,) = lacking.build_all([(made[0], NO_FUNCTIONS)])
-    assert artifact.key == made[0]
+    (artifact,) = lacking.build_all([(copy_keys[0], NO_FUNCTIONS)])
+    assert artifact.key == copy_keys[0]
     assert artifact.code_object.stat().st_size > 0
 
 
@@ -184,17 +186,17 @@ def test_layouts_mean_the_same(name: str) -> None:
         x, w, groups = (*x[:-2], 6), (8, *w[2:]), 2
     arrays = dict(zip((Role.INPUT, Role.WEIGHT), numbers(x, w), strict=True))
     last = ck.conv(*arrays.values(), groups=groups, spatial=layout.spatial)
-    given = [array.transpose(layout.back(role)) for role, array in arrays.items()]
-    got = ck.conv(*given, groups=groups, layout=name)
+    operands = [array.transpose(layout.back(role)) for role, array in arrays.items()]
+    got = ck.conv(*operands, groups=groups, layout=name)
     np.testing.assert_array_equal(got.transpose(layout.perm(Role.OUTPUT)), last)
     size = {"size": space}
-    dx = ck.conv_grad_input(got, given[1], groups=groups, layout=name, **size)
+    dx = ck.conv_grad_input(got, operands[1], groups=groups, layout=name, **size)
     want = ck.conv_grad_input(
         last, arrays[Role.WEIGHT], groups=groups, spatial=layout.spatial, **size
     )
     np.testing.assert_array_equal(dx.transpose(layout.perm(Role.INPUT)), want)
-    dw = ck.conv_grad_weight(given[0], got, groups=groups, layout=name)
-    assert dw.shape == given[1].shape
+    dw = ck.conv_grad_weight(operands[0], got, groups=groups, layout=name)
+    assert dw.shape == operands[1].shape
 
 
 @pytest.mark.parametrize(
@@ -270,8 +272,8 @@ def views(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
     def lying() -> np.ndarray:
         order = draw(st.permutations(range(rank)))
         gaps = tuple(draw(st.integers(1, 2)) for _ in range(rank))
-        held = np.full([shape[a] * gaps[a] for a in order], -1, np.int16)
-        part = held[tuple(slice(0, None, gaps[a]) for a in order)]
+        storage = np.full([shape[a] * gaps[a] for a in order], -1, np.int16)
+        part = storage[tuple(slice(0, None, gaps[a]) for a in order)]
         return part.transpose([order.index(a) for a in range(rank)])
 
     return lying(), lying()

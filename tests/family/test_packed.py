@@ -198,10 +198,10 @@ def test_batches_of_floats(covered: Callable[..., None]) -> None:
 def test_batches_that_are_columns(n: int, k: int) -> None:
     """One x for all matrices: their rows are those of one product."""
     w = ck.pack(np.ones((5, n, k), int))
-    found = only(Problem, shared.problems(np.ones((16, k), np.float16), w))
-    b = instance(Matrix, found.b)
+    problem = only(Problem, shared.problems(np.ones((16, k), np.float16), w))
+    b = instance(Matrix, problem.b)
     room = -(-k // 32) * 32
-    assert (found.batch, found.n, b.layout.value) == ((), 5 * n, "c")
+    assert (problem.batch, problem.n, b.layout.value) == ((), 5 * n, "c")
     assert b.stride == room
     args = (np.ones((5, 16, k), np.float16), w, np.ones((5, n), np.float32))
     apart = only(Problem, experts.problems(*args))
@@ -265,9 +265,9 @@ def test_single_rows_are_packed_rows(shape: tuple[int, int, int]) -> None:
     x = np.ones((m, k)).astype(ck.fp4.numpy)
     w = np.ones((n, k)).astype(ck.fp4.numpy)
     with ck.using(arch="gfx950"):
-        found = only(Problem, product.problems(ck.pack(x), ck.pack(w)))
-    assert found.signature.layouts == "rcr"
-    strides = [instance(Matrix, operand).stride for operand in (found.a, found.b)]
+        problem = only(Problem, product.problems(ck.pack(x), ck.pack(w)))
+    assert problem.signature.layouts == "rcr"
+    strides = [instance(Matrix, operand).stride for operand in (problem.a, problem.b)]
     assert strides == [-(-k // 32) * 32] * 2
     args = (np.ones((m, k), np.float16), ck.pack(np.ones((k, n), int), 0))
     b = instance(Matrix, only(Problem, upright.problems(*args)).b)

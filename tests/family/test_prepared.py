@@ -105,19 +105,19 @@ def test_every_shape(shape: tuple[int, int, int]) -> None:
 )
 def test_the_order_is_undone(order: Arrangement, n: int, k: int) -> None:
     b = np.arange(1, n * k + 1, dtype=np.int32).reshape(k, n)
-    held = order.arrange(b)
-    assert held.shape == order.extents(n, k)
-    np.testing.assert_array_equal(order.restore(held, n, k), b)
-    assert np.count_nonzero(held) == n * k, "the rest is zeros"
+    arranged = order.arrange(b)
+    assert arranged.shape == order.extents(n, k)
+    np.testing.assert_array_equal(order.restore(arranged, n, k), b)
+    assert np.count_nonzero(arranged) == n * k, "the rest is zeros"
 
 
 def test_the_order_is_that_of_lanes() -> None:
     """Element (k, n) of a warp tile: lanes along K, then columns, then neighbours along K."""
     order = Arrangement(n=16, k=32, lanes=4)
     b = np.arange(32 * 16, dtype=np.int32).reshape(32, 16)
-    held = order.arrange(b).reshape(4, 16, 8)
+    arranged = order.arrange(b).reshape(4, 16, 8)
     for lane, n, i in ((0, 0, 0), (0, 1, 0), (2, 3, 5), (3, 15, 7)):
-        assert held[lane, n, i] == b[lane * 8 + i, n]
+        assert arranged[lane, n, i] == b[lane * 8 + i, n]
 
 
 def test_a_weight_is_saved_and_loaded(tmp_path: Path) -> None:

@@ -82,8 +82,8 @@ class TestProblems:
             return (x * y + z).to(ck.f16) @ w
 
         def matrix(turned: bool) -> Any:
-            made = np.ones((8, 16) if turned else (16, 8), np.float16)
-            return made.T if turned else made
+            ones = np.ones((8, 16) if turned else (16, 8), np.float16)
+            return ones.T if turned else ones
 
         w = np.ones((8, 24), np.float16)
         problem = only(Problem, both.problems(matrix(True), matrix(False), matrix(True), w))
@@ -98,15 +98,15 @@ class TestProblems:
         for given_w, width, legal in ((w, 8, True), (spoiled, 8, False), (spoiled, 1, True)):
             (problem,) = dequantised.problems(x, given_w, scale)
             algorithm = replace(NARROW, vector_b=width)
-            found = violations(algorithm, problem.signature, arch("gfx942"), problem)
-            assert ("vector-b" not in {each.rule for each in found}) == legal
+            rejections = violations(algorithm, problem.signature, arch("gfx942"), problem)
+            assert ("vector-b" not in {each.rule for each in rejections}) == legal
 
     @pytest.mark.usefixtures("emulator")
     def test_loads_straight_into_lds_are_refused_by_name(self) -> None:
         (problem,) = dequantised.problems(*weights(64, 64, 64))
         wanted = pipelined(NARROW, Pipeline.COMP_ASYNC)
-        found = {r.rule: str(r) for r in violations(wanted, problem.signature, arch("gfx950"))}
-        assert "straight into LDS" in found["computed"]
+        rejections = {r.rule: str(r) for r in violations(wanted, problem.signature, arch("gfx950"))}
+        assert "straight into LDS" in rejections["computed"]
         with pytest.raises(CkUnsupportedError) as caught:
             dequantised.using(wanted)(*weights(64, 64, 64), device="emu:gfx950")
         assert caught.value.code == "K101"

@@ -248,8 +248,8 @@ def test_a_key_survives_its_json_form() -> None:
 
 def rejected(algorithm: ck.RowwiseAlgorithm, **changes: Any) -> list[str]:
     signature = replace(key().signature, **changes)
-    found = RULES.rejections(algorithm, signature, arch("gfx942"))
-    return [rejection.rule for rejection in found]
+    rejections = RULES.rejections(algorithm, signature, arch("gfx942"))
+    return [rejection.rule for rejection in rejections]
 
 
 def test_rules_of_algorithms() -> None:

@@ -103,8 +103,8 @@ def test_pruned_matrices_pass_the_check(x: Array, axis: int) -> None:
     turned = x if axis else x.T
     pruned = ck.sparse24.prune(turned, axis=axis)
     ck.sparse24.check(pruned, axis=axis)
-    held = pruned if axis else pruned.T
-    np.testing.assert_array_equal(kept24(held), held)
+    oriented = pruned if axis else pruned.T
+    np.testing.assert_array_equal(kept24(oriented), oriented)
     crowded = any(
         np.count_nonzero(x[row, start : start + 4]) > 2
         for row in range(x.shape[0])

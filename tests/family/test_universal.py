@@ -46,12 +46,12 @@ class Case:
         scheduled = f"pipeline {self.pipeline.value}"
         if a.scheduler is Scheduler.INTERWAVE:
             scheduled += " interwave"
-        found = [scheduled, f"epilogue {a.epilogue.value}", f"layouts {self.layouts}r"]
+        variants = [scheduled, f"epilogue {a.epilogue.value}", f"layouts {self.layouts}r"]
         if a.persistent:
-            found.append("persistent")
+            variants.append("persistent")
         if a.transpose_c:
-            found.append("accumulator transposed")
-        return found
+            variants.append("accumulator transposed")
+        return variants
 
 
 DIRECT = {"epilogue": EpilogueKind.DEFAULT}

@@ -58,8 +58,8 @@ def test_it_is_numpys(subscripts, specialised):
     want = np.einsum(subscripts, a.astype(np.float64), b.astype(np.float64))
     np.testing.assert_array_equal(evaluate(function, [a, b])[0], want)
     (kernel,) = product_kernels(plan(function))
-    given = {"a": a, "b": b}
-    inputs = [given[value.name] for value in kernel.inputs]
+    arrays = {"a": a, "b": b}
+    inputs = [arrays[value.name] for value in kernel.inputs]
     np.testing.assert_array_equal(evaluate(kernel_function(kernel), inputs)[0], want)
 
 

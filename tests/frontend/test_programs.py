@@ -16,10 +16,10 @@ FILES = sorted((Path(__file__).parent / "golden" / "programs").glob("*.txt"))
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_program(path, check_golden, specialised):
     def ir(text: str, name: str) -> str:
-        found = specialised(text, name)
-        for function in found:
+        functions = specialised(text, name)
+        for function in functions:
             verify(function)
             assert parse(str(function)).functions == (function,)
-        return "\n".join(str(function) for function in found)
+        return "\n".join(str(function) for function in functions)
 
     check_golden(path, ir)

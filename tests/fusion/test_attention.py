@@ -87,12 +87,12 @@ def test_windows_are_told_from_other_masks(mask: str, want: WindowMask, rest: bo
 
 def _visible(window: WindowMask, i: Any, j: Any, q_len: int, k_len: int) -> Any:
     at = i + (k_len - q_len if window.from_bottom_right else 0)
-    seen = np.ones(np.broadcast_shapes(i.shape, j.shape), bool)
+    visible = np.ones(np.broadcast_shapes(i.shape, j.shape), bool)
     if window.right is not None:
-        seen &= j <= at + window.right
+        visible &= j <= at + window.right
     if window.left is not None:
-        seen &= (j >= at - window.left) | (j < window.sink)
-    return seen
+        visible &= (j >= at - window.left) | (j < window.sink)
+    return visible
 
 
 @st.composite
@@ -136,10 +136,10 @@ def test_window_and_rest_are_the_mask(mask: str, q_len: int, k_len: int) -> None
 
 def _run(region: Function, i: Any, j: Any, q_len: int, k_len: int) -> Any:
     body = {value.name: value for value in region.params}
-    given = {"b": 0, "h": 0, "q_len": q_len, "k_len": k_len}
+    constants = {"b": 0, "h": 0, "q_len": q_len, "k_len": k_len}
     result = np.empty(np.broadcast_shapes(i.shape, j.shape), bool)
     for place in np.ndindex(result.shape):
-        numbers = {**given, "i": place[0], "j": place[1]}
+        numbers = {**constants, "i": place[0], "j": place[1]}
         result[place] = evaluate(region, [np.int32(numbers[name]) for name in body])[0]
     return result
 

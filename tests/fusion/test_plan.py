@@ -25,45 +25,47 @@ def planned(body: str, result: str = "f32[M, N]", params: str = PARAMS) -> Plan:
     return plan(parse_function(f"func @f({params}) -> {result} {{ {body} return %r }}"))
 
 
-def reads(found: Plan) -> list[str]:
-    return [str(read) for read in product_kernels(found)[-1].reads]
+def reads(fusion_plan: Plan) -> list[str]:
+    return [str(read) for read in product_kernels(fusion_plan)[-1].reads]
 
 
-def epilogue(found: Plan) -> list[str]:
-    return str(product_kernels(found)[-1].epilogue).split("\n")[1:-1]
+def epilogue(fusion_plan: Plan) -> list[str]:
+    return str(product_kernels(fusion_plan)[-1].epilogue).split("\n")[1:-1]
 
 
-def rules(found: Plan) -> set[str]:
-    return {each.rule for each in found.decisions}
+def rules(fusion_plan: Plan) -> set[str]:
+    return {each.rule for each in fusion_plan.decisions}
 
 
 G = "%g: f32[M, N] = gemm(%x, %w) "
 
 
 def test_a_bare_gemm() -> None:
-    found = planned("%r: f32[M, N] = gemm(%x, %w)")
-    (kernel,) = product_kernels(found)
+    fusion_plan = planned("%r: f32[M, N] = gemm(%x, %w)")
+    (kernel,) = product_kernels(fusion_plan)
     assert (str(kernel.a), str(kernel.b), kernel.reads) == ("%x", "%w", ())
     assert str(kernel.epilogue) == "func @epilogue(%acc: f32[]) -> f32[] {\n  return %acc\n}"
     assert kernel.name == "f"
-    assert rules(found) == {"operand", "store"}
+    assert rules(fusion_plan) == {"operand", "store"}
 
 
 def test_transposed_operands_are_views() -> None:
-    found = planned("%t: f16[K, N] = transpose(%v) {perm = [1, 0]} %r: f32[M, N] = gemm(%x, %t)")
-    (kernel,) = product_kernels(found)
+    fusion_plan = planned(
+        "%t: f16[K, N] = transpose(%v) {perm = [1, 0]} %r: f32[M, N] = gemm(%x, %t)"
+    )
+    (kernel,) = product_kernels(fusion_plan)
     assert isinstance(kernel.b, View)
     assert kernel.b.perm == (1, 0)
     assert kernel.b.value.name == "v"
-    assert "view" in rules(found)
+    assert "view" in rules(fusion_plan)
 
 
 def test_two_transposes_are_none() -> None:
-    found = planned(
+    fusion_plan = planned(
         "%a: f16[N, K] = transpose(%w) {perm = [1, 0]}"
         "%b: f16[K, N] = transpose(%a) {perm = [1, 0]} %r: f32[M, N] = gemm(%x, %b)"
     )
-    (kernel,) = product_kernels(found)
+    (kernel,) = product_kernels(fusion_plan)
     assert isinstance(kernel.b, View)
     assert kernel.b.perm == (0, 1)
 
@@ -94,15 +96,15 @@ def test_two_transposes_are_none() -> None:
     ],
 )
 def test_reads_carry_their_index_map(read: str, want: str) -> None:
-    found = planned(f"{G} {read} %r: f32[M, N] = add(%g, %e)")
-    assert reads(found) == [want]
-    (param,) = product_kernels(found)[0].epilogue.params[1:]
+    fusion_plan = planned(f"{G} {read} %r: f32[M, N] = add(%g, %e)")
+    assert reads(fusion_plan) == [want]
+    (param,) = product_kernels(fusion_plan)[0].epilogue.params[1:]
     assert str(param.type) == ("i32[]" if "%k" in read else "f32[]")
 
 
 def test_one_value_at_two_maps_is_two_reads() -> None:
     params = "%a: f16[M, K], %b: f16[K, M], %d: f32[M, M], %row: f32[M]"
-    found = planned(
+    fusion_plan = planned(
         "%g: f32[M, M] = gemm(%a, %b) %t: f32[M, M] = transpose(%d) {perm = [1, 0]}"
         "%h: f32[M, M] = mul(%g, %d) %i: f32[M, M] = mul(%h, %t)"
         "%n: f32[M, M] = broadcast(%row) {dims = [1]} %m: f32[M, M] = broadcast(%row) {dims = [0]}"
@@ -110,15 +112,15 @@ def test_one_value_at_two_maps_is_two_reads() -> None:
         "f32[M, M]",
         params,
     )
-    assert reads(found) == ["%d[m, n]", "%d[n, m]", "%row[n]", "%row[m]"]
+    assert reads(fusion_plan) == ["%d[m, n]", "%d[n, m]", "%row[n]", "%row[m]"]
 
 
 def test_pointwise_ops_on_a_read_are_computed_in_the_epilogue() -> None:
-    found = planned(
+    fusion_plan = planned(
         f"{G} %d: f32[N] = cast(%bias) {{to = f32}} %e: f32[N] = exp(%d)"
         "%b: f32[M, N] = broadcast(%e) {dims = [1]} %r: f32[M, N] = mul(%b, %g)"
     )
-    assert epilogue(found) == [
+    assert epilogue(fusion_plan) == [
         "  %0: f32[] = exp(%d0)",
         "  %1: f32[] = mul(%0, %acc)",
         "  return %1",
@@ -154,12 +156,12 @@ def test_the_region_is_canonical() -> None:
 
 
 def test_the_last_cast_is_the_store_and_others_stay() -> None:
-    found = planned(
+    fusion_plan = planned(
         f"{G} %h: f16[M, N] = cast(%g) {{to = f16}} %i: f32[M, N] = cast(%h) {{to = f32}}"
         "%r: bf16[M, N] = cast(%i) {to = bf16}",
         "bf16[M, N]",
     )
-    assert epilogue(found) == [
+    assert epilogue(fusion_plan) == [
         "  %0: f16[] = cast(%acc) {to = f16}",
         "  %1: f32[] = cast(%0) {to = f32}",
         "  return %1",
@@ -167,32 +169,32 @@ def test_the_last_cast_is_the_store_and_others_stay() -> None:
 
 
 def test_an_integer_result_goes_to_the_store_as_f32() -> None:
-    found = planned(
+    fusion_plan = planned(
         f"{G} %h: i32[M, N] = cast(%g) {{to = i32}} %r: f16[M, N] = cast(%h) {{to = f16}}",
         "f16[M, N]",
     )
-    assert epilogue(found)[-2:] == ["  %1: f32[] = cast(%0) {to = f32}", "  return %1"]
+    assert epilogue(fusion_plan)[-2:] == ["  %1: f32[] = cast(%0) {to = f32}", "  return %1"]
 
 
 def test_the_accumulator_may_be_unused() -> None:
-    found = planned(
+    fusion_plan = planned(
         f"{G} %y: bool[M, N] = ne(%g, %g) %d: f32[M, N] = cast(%res) {{to = f32}}"
         "%z: f32[M, N] = where(%y, %d, %d) %r: f32[M, N] = exp(%z)"
     )
-    assert reads(found) == ["%res[m, n]"]
+    assert reads(fusion_plan) == ["%res[m, n]"]
 
 
 def test_a_transposed_result_exchanges_a_and_b() -> None:
-    found = planned(
+    fusion_plan = planned(
         f"{G} %b: f32[M, N] = broadcast(%col) {{dims = [0]}} %h: f32[M, N] = add(%g, %b)"
         "%r: f32[N, M] = transpose(%h) {perm = [1, 0]}",
         "f32[N, M]",
     )
-    (kernel,) = product_kernels(found)
+    (kernel,) = product_kernels(fusion_plan)
     assert isinstance(kernel, FusedGemm)
     assert kernel.transposed
     assert (str(kernel.a), str(kernel.b)) == ("%w.T", "%x.T")
-    assert reads(found) == ["%col[n]"]
+    assert reads(fusion_plan) == ["%col[n]"]
 
 
 CHAIN = """%g: f32[M, N] = gemm(%x, %w) %a: f32[M, N] = relu(%g)
@@ -200,68 +202,68 @@ CHAIN = """%g: f32[M, N] = gemm(%x, %w) %a: f32[M, N] = relu(%g)
 
 
 def test_a_chain_of_gemms_is_cut_at_the_operand() -> None:
-    found = planned(f"{CHAIN} %r: f32[M, K] = exp(%g2)", "f32[M, K]")
-    first, second = product_kernels(found)
+    fusion_plan = planned(f"{CHAIN} %r: f32[M, K] = exp(%g2)", "f32[M, K]")
+    first, second = product_kernels(fusion_plan)
     assert first.result.name == "h"
     assert second.a.value == first.result
     assert (first.name, second.name) == ("f_0", "f_1")
-    (cut,) = [each for each in found.decisions if each.rule == "materialise"]
+    (cut,) = [each for each in fusion_plan.decisions if each.rule == "materialise"]
     assert not cut.fused
     assert cut.reason == "%h comes from gemm %g: its kernel writes it, %g2 loads it"
 
 
 def test_a_value_read_by_a_later_kernel_is_written_narrow() -> None:
-    found = planned(
+    fusion_plan = planned(
         "%g: f32[M, M] = gemm(%sq, %sq) %h: f16[M, M] = cast(%g) {to = f16}"
         "%i: f32[M, M] = cast(%h) {to = f32} %t: f32[M, M] = transpose(%i) {perm = [1, 0]}"
         "%j: f32[M, M] = gemm(%sq, %sq) %r: f32[M, M] = add(%t, %j)",
         "f32[M, M]",
     )
-    assert [str(kernel.result.type) for kernel in product_kernels(found)] == [
+    assert [str(kernel.result.type) for kernel in product_kernels(fusion_plan)] == [
         "f16[M, M]",
         "f32[M, M]",
     ]
-    assert reads(found) == ["%h[n, m]"]
+    assert reads(fusion_plan) == ["%h[n, m]"]
 
 
 def test_several_crossings_follow_from_one_value() -> None:
-    found = planned(
+    fusion_plan = planned(
         "%g: f32[M, M] = gemm(%sq, %sq) %p: f32[M, M] = neg(%g) %a: f32[M, M] = exp(%p)"
         "%b: f32[M, M] = tanh(%p) %j: f32[M, M] = gemm(%sq, %sq) %c: f32[M, M] = mul(%a, %j)"
         "%r: f32[M, M] = add(%c, %b)",
         "f32[M, M]",
     )
-    assert [kernel.result.name for kernel in product_kernels(found)] == ["p", "r"]
-    assert len(product_kernels(found)[-1].epilogue.body) == 4
+    assert [kernel.result.name for kernel in product_kernels(fusion_plan)] == ["p", "r"]
+    assert len(product_kernels(fusion_plan)[-1].epilogue.body) == 4
 
 
 def test_a_bool_crossing_is_computed_by_its_reader() -> None:
-    found = planned(
+    fusion_plan = planned(
         "%g: f32[M, M] = gemm(%sq, %sq) %p: bool[M, M] = lt(%g, %g)"
         "%j: f32[M, M] = gemm(%sq, %sq) %r: f32[M, M] = where(%p, %j, %j)",
         "f32[M, M]",
     )
-    assert [kernel.result.name for kernel in product_kernels(found)] == ["g", "r"]
+    assert [kernel.result.name for kernel in product_kernels(fusion_plan)] == ["g", "r"]
 
 
 def test_an_anchor_is_computed_twice_when_one_result_cannot_serve() -> None:
-    found = planned(
+    fusion_plan = planned(
         "%g: f32[M, M] = gemm(%sq, %sq) %e: f32[M, M] = exp(%g)"
         "%t: f32[M, M] = transpose(%e) {perm = [1, 0]} %r: f32[M, M] = add(%e, %t)",
         "f32[M, M]",
     )
-    assert [kernel.anchor for kernel in product_kernels(found)] == ["g", "g"]
-    assert reads(found) == ["%e[n, m]"]
-    assert "recompute" in rules(found)
+    assert [kernel.anchor for kernel in product_kernels(fusion_plan)] == ["g", "g"]
+    assert reads(fusion_plan) == ["%e[n, m]"]
+    assert "recompute" in rules(fusion_plan)
 
 
 def test_every_edge_has_a_decision_and_every_rule_a_sentence() -> None:
-    found = planned(f"{CHAIN} %r: f32[M, K] = exp(%g2)", "f32[M, K]")
-    decided = {(e.edge.source, e.edge.target, e.edge.operand) for e in found.decisions}
-    assert decided == set(found.graph.edges(keys=True))
-    assert rules(found) <= set(RULES)
-    text = explain(found)
-    for each in found.decisions:
+    fusion_plan = planned(f"{CHAIN} %r: f32[M, K] = exp(%g2)", "f32[M, K]")
+    decided = {(e.edge.source, e.edge.target, e.edge.operand) for e in fusion_plan.decisions}
+    assert decided == set(fusion_plan.graph.edges(keys=True))
+    assert rules(fusion_plan) <= set(RULES)
+    text = explain(fusion_plan)
+    for each in fusion_plan.decisions:
         assert each.reason in text
 
 
@@ -270,15 +272,15 @@ SCALED = """%c: f32[M, K] = cast(%x) {to = f32} %b: f32[M, K] = broadcast(%col) 
 
 
 def test_what_follows_no_product_is_computed_as_it_is_loaded() -> None:
-    found = planned(f"{SCALED} %r: f32[M, N] = gemm(%h, %w)")
-    (kernel,) = product_kernels(found)
+    fusion_plan = planned(f"{SCALED} %r: f32[M, N] = gemm(%h, %w)")
+    (kernel,) = product_kernels(fusion_plan)
     assert isinstance(kernel.a, Computed)
     assert [read.indexed("mk") for read in kernel.a.reads] == ["%x[m, k]", "%col[m]"]
     assert [str(value) for value in kernel.inputs] == ["%x", "%col", "%w"]
     prologue = kernel.functions["prologue_a"]
     assert [str(each.op) for each in prologue.body] == ["mul"]
-    assert {"prologue", "read", "index", "operand"} <= rules(found)
-    text = explain(found)
+    assert {"prologue", "read", "index", "operand"} <= rules(fusion_plan)
+    text = explain(fusion_plan)
     assert "a1 = %col[m]: f32[M]" in text
     assert "%h = %0 as f16, as it is loaded" in text
 
@@ -297,10 +299,10 @@ def test_a_transposed_kernel_exchanges_its_prologues() -> None:
 def test_a_prologue_in_front_of_two_products_is_computed_by_both() -> None:
     body = f"""{SCALED} %g: f32[M, N] = gemm(%h, %w) %q: f16[M, N] = cast(%g) {{to = f16}}
       %t: f16[N, M] = transpose(%q) {{perm = [1, 0]}} %r: f32[N, K] = gemm(%t, %h)"""
-    found = planned(body, "f32[N, K]")
-    assert len(found.kernels) == 2
-    assert all("mul" in str(kernel.epilogue) for kernel in product_kernels(found))
-    assert "shared" in rules(found)
+    fusion_plan = planned(body, "f32[N, K]")
+    assert len(fusion_plan.kernels) == 2
+    assert all("mul" in str(kernel.epilogue) for kernel in product_kernels(fusion_plan))
+    assert "shared" in rules(fusion_plan)
 
 
 def test_a_broadcast_is_an_operand_that_copies_nothing() -> None:
@@ -316,22 +318,22 @@ def test_a_prologue_reads_what_another_product_wrote_once() -> None:
     body = """%g: f32[M, 1] = gemm(%x, %w) %b: f32[M, K] = broadcast(%g) {dims = [0, 1]}
       %c: f32[M, K] = cast(%v) {to = f32} %e: f32[M, K] = mul(%b, %c)
       %h: f16[M, K] = cast(%e) {to = f16} %r: f32[M, N] = gemm(%h, %u)"""
-    found = planned(body, params=params)
-    first, second = product_kernels(found)
+    fusion_plan = planned(body, params=params)
+    first, second = product_kernels(fusion_plan)
     assert isinstance(second.a, Computed)
     assert second.a.reads[0].value == first.result
     assert second.a.reads[0].axes == (0, None)
-    assert "materialise" in rules(found)
+    assert "materialise" in rules(fusion_plan)
 
 
 def test_the_graph_has_parallel_edges() -> None:
-    found = planned(f"{G} %r: f32[M, N] = mul(%g, %g)")
-    node = next(n for n, d in found.graph.nodes(data="node") if d.value.name == "r")
-    assert found.graph.number_of_edges(node - 1, node) == 2
-    graph = annotated_graph(found)
+    fusion_plan = planned(f"{G} %r: f32[M, N] = mul(%g, %g)")
+    node = next(n for n, d in fusion_plan.graph.nodes(data="node") if d.value.name == "r")
+    assert fusion_plan.graph.number_of_edges(node - 1, node) == 2
+    graph = annotated_graph(fusion_plan)
     assert graph.edges[node - 1, node, 1]["rule"] == "accumulator"
-    assert "mul %r" in to_dot(found)
-    assert to_mermaid(found).startswith("flowchart TD")
+    assert "mul %r" in to_dot(fusion_plan)
+    assert to_mermaid(fusion_plan).startswith("flowchart TD")
 
 
 @pytest.mark.parametrize(
@@ -408,8 +410,10 @@ def test_eight_reads_are_the_limit() -> None:
 
 def test_long_chains_are_planned() -> None:
     steps = [f"%c{i + 1}: f32[M, N] = exp(%c{i})" for i in range(3000)]
-    found = planned(f"%c0: f32[M, N] = gemm(%x, %w) {' '.join(steps)} %r: f32[M, N] = neg(%c3000)")
-    assert len(product_kernels(found)[0].epilogue.body) == 3001
+    fusion_plan = planned(
+        f"%c0: f32[M, N] = gemm(%x, %w) {' '.join(steps)} %r: f32[M, N] = neg(%c3000)"
+    )
+    assert len(product_kernels(fusion_plan)[0].epilogue.body) == 3001
 
 
 INTEGERS = "%x: i8[M, K], %w: i8[K, N], %bias: i32[M, N]"
@@ -441,15 +445,18 @@ def test_a_narrow_integer_is_made_in_the_region_and_floats_in_the_store() -> Non
 
 
 def test_8_bit_floats_arrive_widened_and_are_stored() -> None:
-    found = plan(
+    fusion_plan = plan(
         parse_function(
             "func @f(%x: fp8[M, K], %w: bf8[K, N], %d: fp8[M, N]) -> bf8[M, N] {"
             "%g: f32[M, N] = gemm(%x, %w) %e: f32[M, N] = cast(%d) {to = f32}"
             "%h: f32[M, N] = mul(%g, %e) %r: bf8[M, N] = cast(%h) {to = bf8} return %r }"
         )
     )
-    assert epilogue(found)[-1] == "  return %0"
-    assert [str(p.type.dtype) for p in product_kernels(found)[0].epilogue.params] == ["f32", "f32"]
+    assert epilogue(fusion_plan)[-1] == "  return %0"
+    assert [str(p.type.dtype) for p in product_kernels(fusion_plan)[0].epilogue.params] == [
+        "f32",
+        "f32",
+    ]
 
 
 def test_scales_of_blocks_are_read_as_they_are_stored() -> None:

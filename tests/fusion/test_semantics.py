@@ -23,38 +23,38 @@ from cklang.testing.programs import arguments, epilogues, gemm_functions, progra
 from tests.support.plans import product_kernels
 
 
-def run(found: Plan, arrays: tuple[Any, ...]) -> Any:
+def run(fusion_plan: Plan, arrays: tuple[Any, ...]) -> Any:
     """Evaluate kernels in launch order; each reads parameters and what came before."""
-    known = dict(zip((value.name for value in found.function.params), arrays, strict=True))
-    for kernel in product_kernels(found):
+    known = dict(zip((value.name for value in fusion_plan.function.params), arrays, strict=True))
+    for kernel in product_kernels(fusion_plan):
         function = verify(kernel_function(kernel), allow_unused=True)
         inputs = [known[value.name] for value in kernel.inputs]
         (known[kernel.result.name],) = evaluate(function, inputs)
         assert function.results[0].type == kernel.result.type
-    return known[product_kernels(found)[-1].result.name]
+    return known[product_kernels(fusion_plan)[-1].result.name]
 
 
 @given(st.data())
 def test_one_kernel_is_the_function_bit_for_bit(data: st.DataObject) -> None:
     function = data.draw(gemm_functions(prologues=True))
-    found = plan(function)
-    assert len(found.kernels) == 1
+    fusion_plan = plan(function)
+    assert len(fusion_plan.kernels) == 1
     arrays = data.draw(arguments(function, largest=9))
     (want,) = evaluate(function, arrays)
-    assert_close(run(found, arrays), want, 0.0)
+    assert_close(run(fusion_plan, arrays), want, 0.0)
 
 
 @given(st.data())
 def test_kernels_after_one_another_are_the_function(data: st.DataObject) -> None:
     function = data.draw(programs())
-    found = planned(function)
-    if found is None:
+    fusion_plan = planned(function)
+    if fusion_plan is None:
         return
     arrays = data.draw(arguments(function, largest=9))
     (want,), (bound,) = evaluate_with_bound(function, arrays)
     # The draw has infinities and huge numbers, beside which a sum may be anything.
-    assert_close(run(found, arrays), want, bound, unchecked=1)
-    check_shape(found)
+    assert_close(run(fusion_plan, arrays), want, bound, unchecked=1)
+    check_shape(fusion_plan)
 
 
 def planned(function: Function) -> Plan | None:
@@ -67,20 +67,22 @@ def planned(function: Function) -> Plan | None:
         return None
 
 
-def check_shape(found: Plan) -> None:
+def check_shape(fusion_plan: Plan) -> None:
     """What every plan promises."""
-    function = found.function
+    function = fusion_plan.function
     ready = {value.name for value in function.params}
-    for kernel in product_kernels(found):
+    for kernel in product_kernels(fusion_plan):
         assert {value.name for value in kernel.inputs} <= ready
         assert len(kernel.reads) <= MAX_READS
         assert len(set(kernel.reads)) == len(kernel.reads)
         verify(kernel.epilogue, allow_unused=True)
         assert joined(list(kernel.functions.values())) == kernel.epilogue
         ready.add(kernel.result.name)
-    assert product_kernels(found)[-1].result == function.results[0]
-    edges = {(each.edge.source, each.edge.target, each.edge.operand) for each in found.decisions}
-    assert edges == set(found.graph.edges(keys=True))
+    assert product_kernels(fusion_plan)[-1].result == function.results[0]
+    edges = {
+        (each.edge.source, each.edge.target, each.edge.operand) for each in fusion_plan.decisions
+    }
+    assert edges == set(fusion_plan.graph.edges(keys=True))
 
 
 @given(epilogues())

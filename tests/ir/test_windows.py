@@ -101,8 +101,8 @@ KNOWN = dims(N=2, H=7, W=8, C=4, K=6)
 
 
 def test_extents_are_derived() -> None:
-    found = derive(verify(conv()), KNOWN)
-    assert found == KNOWN | dims(Ho=4, Wo=4)
+    extents = derive(verify(conv()), KNOWN)
+    assert extents == KNOWN | dims(Ho=4, Wo=4)
 
 
 def test_channels_of_groups_are_derived() -> None:

@@ -46,8 +46,8 @@ def test_sequences_are_sorted_as_ck_tile_sorts_them(tmp_path: Path) -> None:
     rng = random.Random(0)
     some = [[rng.randrange(-3, 12) for _ in range(count)] for count in (*range(1, 12), 23)]
     lists = [", ".join(map(str, values)) for values in (*some, [5] * 4, range(9))]
-    given = [f"{const}ck_tile::sequence<{each}>" for each in lists for const in ("", "const ")]
-    text = PROBE + "".join(f"static_assert(sorts<{each}>);\n" for each in given)
+    types = [f"{const}ck_tile::sequence<{each}>" for each in lists for const in ("", "const ")]
+    text = PROBE + "".join(f"static_assert(sorts<{each}>);\n" for each in types)
     device_assembly(text, "gfx942", tmp_path, find_toolchain(), find_ck_tree())
 
 

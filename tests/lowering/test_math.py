@@ -148,15 +148,17 @@ def test_narrowing_rounds_to_nearest_even(library: ctypes.CDLL) -> None:
 def test_8_bit_rounding_is_that_of_the_reference(library: ctypes.CDLL, name: str) -> None:
     dtype = DTYPES[name]
     patterns = np.arange(0, 1 << 32, 65_521, dtype=np.uint64).astype(np.uint32).view(np.float32)
-    held = np.arange(256, dtype=np.uint8).view(dtype.numpy).astype(np.float32)
-    held = held[np.isfinite(held)]
-    middles = (np.sort(held)[1:] + np.sort(held)[:-1]) / 2
-    x = np.concatenate([patterns, held, middles, np.nextafter(middles, np.float32(np.inf))])
+    representable = np.arange(256, dtype=np.uint8).view(dtype.numpy).astype(np.float32)
+    representable = representable[np.isfinite(representable)]
+    middles = (np.sort(representable)[1:] + np.sort(representable)[:-1]) / 2
+    x = np.concatenate(
+        [patterns, representable, middles, np.nextafter(middles, np.float32(np.inf))]
+    )
     want = round_float(x.astype(np.float64), dtype).astype(np.float32)
     got = call(library, f"round_{name}", x)
     assert np.array_equal(got, want, equal_nan=True)
     # ml_dtypes agrees where it does not overflow: there it gives nan or infinity.
-    inside = np.abs(x) <= np.abs(held).max()
+    inside = np.abs(x) <= np.abs(representable).max()
     with np.errstate(all="ignore"):
         other = x.astype(dtype.numpy).astype(np.float32)
     assert np.array_equal(got[inside], other[inside])

@@ -100,8 +100,10 @@ def test_statements_carry_the_users_lines() -> None:
     function = region("exp")
     (operation,) = function.body
     placed = Operation(op="exp", operands=operation.operands, result=operation.result, span=span)
-    made = Function(name="e", params=function.params, body=(placed,), results=function.results)
-    text = c_functions({"f": made}, ["return ck.exp(x @ w)"])
+    function_with_span = Function(
+        name="e", params=function.params, body=(placed,), results=function.results
+    )
+    text = c_functions({"f": function_with_span}, ["return ck.exp(x @ w)"])
     assert '#line 41 "dir/\\"odd\\".py"\n    const float v0 = ck_exp(acc);' in text
     assert "// return ck.exp(x @ w)\nCK_FUNCTION float f(float acc)\n" in text
 

@@ -108,14 +108,14 @@ def test_windows_are_those_that_the_page_names(
     arrays = draw(np.random.default_rng(2), sizes)
     consts = {"left": left, "right": right, "corner": corner, "sink": sink}
     o, lse = evaluate(windowed.ir(*arrays, **consts), arrays)
-    seen = np.zeros(lengths, bool)
+    in_window = np.zeros(lengths, bool)
     for i in range(lengths[0]):
         for j in range(lengths[1]):
             at = i + (lengths[1] - lengths[0] if corner == "bottom_right" else 0)
-            seen[i, j] = j <= at + right and (j >= at - left or j < sink)
+            in_window[i, j] = j <= at + right and (j >= at - left or j < sink)
     torch = pytest.importorskip("torch")
-    visible = seen.any(axis=1)
-    want = torch_attention(*arrays, attn_mask=torch.tensor(seen))
+    visible = in_window.any(axis=1)
+    want = torch_attention(*arrays, attn_mask=torch.tensor(in_window))
     np.testing.assert_allclose(o[:, :, visible], want[:, :, visible], rtol=1e-5, atol=1e-6)
     assert (o[:, :, ~visible] == 0).all()
     assert (np.isneginf(lse) == ~visible).all()
@@ -319,7 +319,7 @@ def test_pages_hold_the_keys_of_a_cache() -> None:
     np.testing.assert_array_equal(lse, lse_again)
     assert np.isfinite(bound).all()
     assert np.isfinite(bound_lse).all()
-    held, held_lse = ck.attention(
+    contiguous, contiguous_lse = ck.attention(
         q,
         k,
         v,
@@ -328,8 +328,8 @@ def test_pages_hold_the_keys_of_a_cache() -> None:
         score=lambda s, b, j: s - b * j * float(np.float32(0.01)),
         return_lse=True,
     )
-    np.testing.assert_allclose(o, held, rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(lse, held_lse, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(o, contiguous, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(lse, contiguous_lse, rtol=1e-6, atol=1e-6)
 
     def alone(b: int) -> Any:
         rows, keys = slice(b, b + 1), slice(lengths[b])

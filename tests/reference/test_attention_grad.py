@@ -61,7 +61,7 @@ def product(q: ck.f16[S, D], k: ck.f16[T, D]) -> ck.f16[S, T]:
     return q @ k.T
 
 
-def made(rng: np.random.Generator, dtype: Any, *shape: int) -> Array:
+def random_array(rng: np.random.Generator, dtype: Any, *shape: int) -> Array:
     return rng.uniform(-1, 1, shape).astype(dtype)
 
 
@@ -69,22 +69,25 @@ def made(rng: np.random.Generator, dtype: Any, *shape: int) -> Array:
 def test_the_reference_is_autograds(heads: int, rows: int) -> None:
     torch = pytest.importorskip("torch")
     rng = np.random.default_rng(heads + rows)
-    q, k = made(rng, np.float32, 2, 4, 9, 8), made(rng, np.float32, 2, 2, 12, 8)
-    v, grad = made(rng, np.float32, 2, 2, 12, 16), made(rng, np.float32, 2, 4, 9, 16)
-    bias = made(rng, np.float32, heads, rows, 12)
-    held = [torch.tensor(x.astype(np.float64), requires_grad=True) for x in (q, k, v, bias)]
-    wide_k, wide_v = (x.repeat_interleave(2, 1) for x in held[1:3])
-    seen = torch.tensor(np.tri(9, 12, 3, dtype=bool))
-    mask = held[3].expand(4, 9, 12).masked_fill(~seen, -np.inf)
+    q, k = random_array(rng, np.float32, 2, 4, 9, 8), random_array(rng, np.float32, 2, 2, 12, 8)
+    v, grad = (
+        random_array(rng, np.float32, 2, 2, 12, 16),
+        random_array(rng, np.float32, 2, 4, 9, 16),
+    )
+    bias = random_array(rng, np.float32, heads, rows, 12)
+    leaves = [torch.tensor(x.astype(np.float64), requires_grad=True) for x in (q, k, v, bias)]
+    wide_k, wide_v = (x.repeat_interleave(2, 1) for x in leaves[1:3])
+    visible = torch.tensor(np.tri(9, 12, 3, dtype=bool))
+    mask = leaves[3].expand(4, 9, 12).masked_fill(~visible, -np.inf)
     o = torch.nn.functional.scaled_dot_product_attention(
-        held[0], wide_k, wide_v, attn_mask=mask, scale=float(np.float32(-0.3))
+        leaves[0], wide_k, wide_v, attn_mask=mask, scale=float(np.float32(-0.3))
     )
     o.backward(torch.tensor(grad.astype(np.float64)))
     axes = (None, 0 if heads == 4 else None, 1 if rows == 9 else None)
-    found, bounds = gradients_with_bound(
+    gradients, bounds = gradients_with_bound(
         biased.ir(q, k, v, bias), [q, k, v, bias], grad, SharedBias(param=3, axes=axes)
     )
-    for each, bound, leaf in zip(found, bounds, held, strict=True):
+    for each, bound, leaf in zip(gradients, bounds, leaves, strict=True):
         want = leaf.grad.numpy()
         assert each.shape == bound.shape == want.shape
         np.testing.assert_allclose(each, want, rtol=1e-6, atol=1e-6)
@@ -95,8 +98,8 @@ def test_packed_sequences_are_apart() -> None:
     rng = np.random.default_rng(1)
     # The second sequence has no queries, the third no keys; two keys belong to none.
     starts = np.array([0, 5, 5, 9], np.int32), np.array([0, 7, 10, 10], np.int32)
-    q, grad = made(rng, np.float16, 9, 4, 8), made(rng, np.float16, 9, 4, 8)
-    k, v = made(rng, np.float16, 12, 2, 8), made(rng, np.float16, 12, 2, 8)
+    q, grad = random_array(rng, np.float16, 9, 4, 8), random_array(rng, np.float16, 9, 4, 8)
+    k, v = random_array(rng, np.float16, 12, 2, 8), random_array(rng, np.float16, 12, 2, 8)
     args = [q, k, v, *starts]
     (dq, dk, dv), (_, off_k, off_v) = gradients_with_bound(packed.ir(*args), args, grad)
 
@@ -150,11 +153,12 @@ def kernel(q: Array, k: Array, v: Array, g: Array, slip: str = "") -> list[Array
 def test_kernels_are_within_their_bound(rows: int, keys: int, shared: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     q, k, v = (
-        made(rng, np.float16, 1, 2 * n, m, 16) for n, m in ((shared, rows), (1, keys), (1, keys))
+        random_array(rng, np.float16, 1, 2 * n, m, 16)
+        for n, m in ((shared, rows), (1, keys), (1, keys))
     )
-    grad = made(rng, np.float16, 1, 2 * shared, rows, 16)
-    found, bounds = gradients_with_bound(whole.ir(q, k, v), [q, k, v], grad)
-    for got, want, bound in zip(kernel(q, k, v, grad), found, bounds, strict=True):
+    grad = random_array(rng, np.float16, 1, 2 * shared, rows, 16)
+    gradients, bounds = gradients_with_bound(whole.ir(q, k, v), [q, k, v], grad)
+    for got, want, bound in zip(kernel(q, k, v, grad), gradients, bounds, strict=True):
         assert largest_ratio(got.astype(np.float16), want, bound) <= 1
 
 
@@ -162,11 +166,11 @@ def test_kernels_are_within_their_bound(rows: int, keys: int, shared: int, seed:
 def test_the_bound_finds_wrong_kernels(slip: str, which: int) -> None:
     rng = np.random.default_rng(3)
     shapes = ((4, 30, 16), (2, 50, 16), (2, 50, 16))
-    q, k, v = (made(rng, np.float16, 1, *shape) for shape in shapes)
-    grad = made(rng, np.float16, 1, 4, 30, 16)
-    found, bounds = gradients_with_bound(whole.ir(q, k, v), [q, k, v], grad)
+    q, k, v = (random_array(rng, np.float16, 1, *shape) for shape in shapes)
+    grad = random_array(rng, np.float16, 1, 4, 30, 16)
+    gradients, bounds = gradients_with_bound(whole.ir(q, k, v), [q, k, v], grad)
     got = kernel(q, k, v, grad, slip)[which]
-    assert largest_ratio(got, found[which], bounds[which]) > 1
+    assert largest_ratio(got, gradients[which], bounds[which]) > 1
 
 
 def test_what_has_no_attention_has_no_gradient() -> None:

@@ -52,15 +52,15 @@ def convolutions(draw: st.DrawFn, most: int = 5) -> Drawn:
 
 def shapes_of(axes: Axes, extents: Groups, apart: bool) -> Shapes:
     n, g, k, c = extents
-    given, weight, output = (tuple(each) for each in zip(*axes, strict=True))
+    size, weight, output = (tuple(each) for each in zip(*axes, strict=True))
     if apart:
         return {
-            Role.INPUT: (n, *given, g, c),
+            Role.INPUT: (n, *size, g, c),
             Role.WEIGHT: (g, k, *weight, c),
             Role.OUTPUT: (n, *output, g, k),
         }
     return {
-        Role.INPUT: (n, *given, g * c),
+        Role.INPUT: (n, *size, g * c),
         Role.WEIGHT: (g * k, *weight, c),
         Role.OUTPUT: (n, *output, g * k),
     }

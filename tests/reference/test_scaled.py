@@ -238,12 +238,12 @@ def test_kernels_compute_the_function(op: Any) -> None:
         ]
         known[param.name] = rng.integers(-3, 4, shape).astype(param.type.dtype.numpy)
     (want,) = evaluate(f, [known[param.name] for param in f.params])
-    found = plan(f)
-    for kernel in product_kernels(found):
+    fusion_plan = plan(f)
+    for kernel in product_kernels(fusion_plan):
         inputs = [known[value.name] for value in kernel.inputs]
         (known[kernel.result.name],) = evaluate(kernel_function(kernel), inputs)
-    np.testing.assert_array_equal(known[product_kernels(found)[-1].result.name], want)
-    assert "scaled by" in explain(found)
+    np.testing.assert_array_equal(known[product_kernels(fusion_plan)[-1].result.name], want)
+    assert "scaled by" in explain(fusion_plan)
 
 
 def test_outside_an_op_it_computes_with_numpy() -> None:

@@ -39,8 +39,8 @@ def test_reading_finds_wrong_rows(name: str) -> None:
     spec = arch(name)
     first, *rest = spec.warp_tiles
     lying = replace(spec, warp_tiles=(replace(first, headers=not first.headers), *rest))
-    (found,) = check_by_reading(lying, find_ck_tree())
-    assert found.row.extents == first.extents
+    (mismatch,) = check_by_reading(lying, find_ck_tree())
+    assert mismatch.row.extents == first.extents
     missing = replace(spec, warp_tiles=tuple(rest))
     assert "there is no row" in str(*check_by_reading(missing, find_ck_tree()))
 
@@ -65,9 +65,9 @@ def test_a_tile_is_whole_instructions(name: str) -> None:
     for row in arch(name).warp_tiles:
         if row.isa is None:
             continue
-        found = re.search(r"_(\d+)x(\d+)x(\d+)", row.isa)
-        assert found is not None
-        m, n, k = map(int, found.groups())
+        match = re.search(r"_(\d+)x(\d+)x(\d+)", row.isa)
+        assert match is not None
+        m, n, k = map(int, match.groups())
         assert row.k % k == 0
         assert row.m * row.n in (m * n, 16 * m * n), "one matrix, or sixteen blocks"
 
@@ -92,8 +92,8 @@ def test_forbidden_rows_are_the_schedulers_that_the_tree_lacks(name: str) -> Non
             for path in folder.glob("*.hpp")
             if re.search(rf"struct {row.ck}\b", path.read_text())
         ]
-        found = re.findall(r"PipelineImpl<GemmPipelineScheduler::(\w+)>", file.read_text())
-        legal = {scheduler.lower() for scheduler in found} or {"default"}
+        schedulers = re.findall(r"PipelineImpl<GemmPipelineScheduler::(\w+)>", file.read_text())
+        legal = {scheduler.lower() for scheduler in schedulers} or {"default"}
         for scheduler in ("default", "intrawave", "interwave"):
             assert ((pipeline.value, scheduler) in forbidden) == (scheduler not in legal)
 

@@ -50,31 +50,31 @@ from tests.support.attention_keys import (
 
 
 def test_kernels_of_every_kind_stand_side_by_side() -> None:
-    made = filled()
-    kinds = {each.key.family for each in made}
+    registry = filled()
+    kinds = {each.key.family for each in registry}
     assert kinds == {"attention", "attention_backward", *HELPERS}
-    assert len(made.filter(lambda k: k.arch == "gfx950")) < len(made)
+    assert len(registry.filter(lambda k: k.arch == "gfx950")) < len(registry)
     combine = combine_key("gfx942", f16, lse=True)
-    assert combine in made
-    assert made.remove(combine)
-    assert made.find(combine) is None
-    assert made.merge(filled()) == 1
+    assert combine in registry
+    assert registry.remove(combine)
+    assert registry.find(combine) is None
+    assert registry.merge(filled()) == 1
 
 
 def test_json_loses_nothing() -> None:
-    made = filled()
-    text = json.dumps(made.to_json())
-    assert Registry.from_json(json.loads(text)).same_as(made)
+    registry = filled()
+    text = json.dumps(registry.to_json())
+    assert Registry.from_json(json.loads(text)).same_as(registry)
     stored = json.loads(text)["functions"]
     assert len(stored) == len(set(stored)) == 2, "the two functions, each once"
 
 
 def test_functions_must_be_those_of_the_key() -> None:
-    made = Registry("mine")
+    registry = Registry("mine")
     with pytest.raises(CkError, match="CK-K007"):
-        made.add(key(), functions())
+        registry.add(key(), functions())
     with pytest.raises(CkError, match="CK-K007"):
-        made.add(combine_key("gfx942", f16, lse=True), functions())
+        registry.add(combine_key("gfx942", f16, lse=True), functions())
 
 
 def test_every_field_is_part_of_the_identity() -> None:
@@ -107,12 +107,12 @@ def other_value(value: Any) -> Any:
 
 
 def test_wildcards_expand_to_all_legal_kernels() -> None:
-    made = Registry("mine")
+    registry = Registry("mine")
     everything: dict[str, Any] = dict.fromkeys((f.name for f in fields(AttentionAlgorithm)), "*")
-    new = made.declare(PLAIN, NO_FUNCTIONS, "gfx942", attention_pattern(**everything))
+    new = registry.declare(PLAIN, NO_FUNCTIONS, "gfx942", attention_pattern(**everything))
     listed = list(enumerate_legal(PLAIN, "gfx942"))
     assert new == len(listed) == len(set(listed)) > 100
-    assert [key.algorithm for key in attention_keys(made)] == listed
+    assert [key.algorithm for key in attention_keys(registry)] == listed
     for algorithm in listed[::40]:
         assert next(violations(algorithm, PLAIN, arch("gfx942")), None) is None
     assert {a.pipeline.value for a in listed} == {"qr", "qr_async", "qs"}
@@ -164,7 +164,7 @@ def test_problems_without_arrays_are_those_of_calls(
     window: tuple[int | None, int | None],
     rows_first: bool,
 ) -> None:
-    def made(count: int, rows: int) -> Any:
+    def zeros(count: int, rows: int) -> Any:
         shape = (2, rows, count, head) if rows_first else (2, count, rows, head)
         values = np.zeros(shape, np.float16)
         return values.transpose(0, 2, 1, 3) if rows_first else values
@@ -177,8 +177,8 @@ def test_problems_without_arrays_are_those_of_calls(
     ) -> tuple[ck.f16[B, H, S, D], ck.f32[B, H, S]]:
         return ck.attention(q, k, v, mask=mask, return_lse=True)
 
-    out = made(heads[0], queries), np.zeros((2, heads[0], queries), np.float32)
-    args = made(heads[0], queries), made(heads[1], keys), made(heads[1], keys)
+    out = zeros(heads[0], queries), np.zeros((2, heads[0], queries), np.float32)
+    args = zeros(heads[0], queries), zeros(heads[1], keys), zeros(heads[1], keys)
     (case,) = some.using(splits=1).problems(*args, out=out)
     alone = ck.attention_problem(
         2,
@@ -287,8 +287,8 @@ def test_the_model_chooses_the_number_of_splits() -> None:
 
     def least(splits: int) -> float:
         form = decode.split(splits) if splits > 1 else decode
-        found = ck.select(form, arch="gfx942") if splits > 1 else ck.select(form, splits=1)
-        return float(found.pool.times_of(form)[found.position])
+        selection = ck.select(form, arch="gfx942") if splits > 1 else ck.select(form, splits=1)
+        return float(selection.pool.times_of(form)[selection.position])
 
     with ck.using(arch="gfx942"):
         for other in (1, 2, 4, 8, 16):

@@ -50,12 +50,12 @@ def no_headers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compilers, "find_ck_tree", refuse)
 
 
-def stencil(folder: Path, made: Any) -> StencilFiles:
+def stencil(folder: Path, kernel_key: Any) -> StencilFiles:
     folder.mkdir(exist_ok=True)
     (folder / "stencil.bc").write_bytes(b"bitcode")
     (folder / "host.so").write_bytes(b"library")
     return StencilFiles(
-        key=made.stencil,
+        key=kernel_key.stencil,
         source="source",
         bitcode=folder / "stencil.bc",
         host_shim=folder / "host.so",
@@ -68,13 +68,13 @@ def test_bundles_hold_attention(tmp_path: Path, no_headers: None) -> None:
         combine_key("gfx942", f16, lse=True),
         append_key("gfx942", bf16, Rotary.NONE, paged=False),
     )
-    held: list[AnyKey] = [qs, *helpers]
+    bundled: list[AnyKey] = [qs, *helpers]
     path = tmp_path / "attention.ckb"
-    files = [stencil(tmp_path / str(place), each) for place, each in enumerate(held)]
+    files = [stencil(tmp_path / str(place), each) for place, each in enumerate(bundled)]
     bundle.write(path, files, compiler="a compiler", headers="a tree")
-    made = bundle.read(path)
-    assert [row[0] for row in made.stencils] == held
-    assert all(made.find(each, "source") is not None for each in held)
+    contents = bundle.read(path)
+    assert [row[0] for row in contents.stencils] == bundled
+    assert all(contents.find(each, "source") is not None for each in bundled)
     with knobs.scope(CKLANG_BUNDLE=str(path)):
         chosen = ck.select(PROBLEM, registry=Registry("empty"), arch="gfx942")
         assert chosen.key == qs
@@ -91,19 +91,19 @@ PROFILES = ("flash", "pytorch", "aiter", "fp32", "fp8")
 @pytest.mark.parametrize("gpu", ["gfx90a", "gfx942", "gfx950", "gfx1201"])
 @pytest.mark.parametrize("name", PROFILES)
 def test_profiles_are_sets_of_legal_kernels(name: str, gpu: str) -> None:
-    made = Registry(name)
+    registry = Registry(name)
     if (name, gpu) in {("fp8", "gfx90a"), ("fp32", "gfx1201")}:
         with pytest.raises(CkError, match="CK-K008"):
-            made.declare_profile(name, gpu)
+            registry.declare_profile(name, gpu)
         return
-    assert made.declare_profile(name, gpu, heads=[128]) == len(made) > 10
-    assert made.declare_profile(name, gpu, heads=[128]) == 0
-    chosen = attention_keys(made)
+    assert registry.declare_profile(name, gpu, heads=[128]) == len(registry) > 10
+    assert registry.declare_profile(name, gpu, heads=[128]) == 0
+    chosen = attention_keys(registry)
     for each in chosen[::7]:
         assert next(violations(each.algorithm, each.signature, arch(gpu)), None) is None
     dtypes = {each.signature.dtype.family for each in chosen}
     assert dtypes == WITH[name] - ({"fp8"} if gpu == "gfx90a" else set())
-    assert {each.key.arch for each in made} == {gpu}
+    assert {each.key.arch for each in registry} == {gpu}
 
 
 WITH = {
@@ -116,16 +116,16 @@ WITH = {
 
 
 def test_what_profiles_are_for() -> None:
-    made = Registry("flash")
-    made.declare_profile("flash", "gfx942", dtypes=["f16"], heads=[64])
-    kinds = {each.key.family for each in made}
+    registry = Registry("flash")
+    registry.declare_profile("flash", "gfx942", dtypes=["f16"], heads=[64])
+    kinds = {each.key.family for each in registry}
     assert kinds == {"attention", "attention_backward", *HELPERS}
-    assert {(k.signature.packed, k.signature.split) for k in attention_keys(made)} == {
+    assert {(k.signature.packed, k.signature.split) for k in attention_keys(registry)} == {
         (False, False),
         (True, False),
         (False, True),
     }
-    assert not all(k.algorithm.pad_k for k in attention_keys(made))
+    assert not all(k.algorithm.pad_k for k in attention_keys(registry))
     torch = Registry("pytorch")
     torch.declare_profile("pytorch", "gfx942", dtypes=["f16"], heads=[64])
     assert not any(k.signature.packed for k in attention_keys(torch))
@@ -181,10 +181,10 @@ def test_the_command_line_bundles_a_profile(
     path = tmp_path / "fp32.ckb"
     words = ["build", "--bundle", str(path), "--profile", "fp32", "--arch", "gfx942"]
     assert main([*words, "--head", "64", "--element", "f32"]) == 0
-    held = [row[0] for row in bundle.read(path).stencils]
-    assert f"{len(held)} stencils" in capsys.readouterr().out
-    assert {k.algorithm.tile[5] for k in held if k.family == "attention"} == {64}
-    kinds = {k.family for k in held}
+    bundled = [row[0] for row in bundle.read(path).stencils]
+    assert f"{len(bundled)} stencils" in capsys.readouterr().out
+    assert {k.algorithm.tile[5] for k in bundled if k.family == "attention"} == {64}
+    kinds = {k.family for k in bundled}
     assert kinds == {"attention", "attention_backward", "reduce"}
     assert main([*words[:-1], "gfx1201"]) == 1
     assert "fp32" in capsys.readouterr().err

@@ -65,12 +65,12 @@ def case(**changes: Any) -> AttentionCase:
     """Return a small problem; what is no argument of a problem without arrays is put into it."""
     named = {"left", "right", "sink", "packed", "page_size", "dtype", "lse", "score", "scale"}
     named |= {"o"} if isinstance(changes.get("o"), DType) else set()
-    made = ck.attention_problem(
+    problem = ck.attention_problem(
         2, 4, 40, 48, 64, kv_heads=2, **{k: v for k, v in changes.items() if k in named}
     )
     rest = {k: v for k, v in changes.items() if k not in named}
     whole = {k: rest.pop(k) for k in [*rest] if k in {f.name for f in fields(AttentionCase)}}
-    return replace(made, problem=replace(made.problem, **rest), **whole)
+    return replace(problem, problem=replace(problem.problem, **rest), **whole)
 
 
 def rejected(
@@ -315,12 +315,12 @@ def test_each_rule_of_a_gradients_problem_objects(changes: dict[str, Any], rule:
 def test_all_queries_at_once_are_those_of_one_tile(changes: dict[str, Any]) -> None:
     algorithm, what = replace(GRAD, **WHOLE), grad_signature(mask="function")
 
-    def found(**changes: Any) -> set[str]:
+    def broken_rules(**changes: Any) -> set[str]:
         problem = ck.attention_grad_problem(case(**{"seqlen_q": 32, **changes}))
         return rejected(algorithm, what, "gfx950", problem)
 
-    assert found() == rejected(replace(GRAD, **LOADED), gpu="gfx950") == set()
-    assert found(**changes) == {"attention-grad-queries"}
+    assert broken_rules() == rejected(replace(GRAD, **LOADED), gpu="gfx950") == set()
+    assert broken_rules(**changes) == {"attention-grad-queries"}
 
 
 def test_there_is_a_row_for_each_rule() -> None:
@@ -337,8 +337,8 @@ def test_a_pipeline_of_gradients_that_no_table_has_is_refused() -> None:
     spec = arch("gfx942")
     one = tuple(replace(row, pipelines=("kr_ktr_vr",)) for row in spec.attention_grad_tiles)
     few = replace(spec, attention_grad_tiles=one)
-    found = {r.rule for r in violations(GRAD, grad_signature(), few)}
-    assert found == {"attention-grad-pipeline", "attention-grad-tiling"}
+    broken_rules = {r.rule for r in violations(GRAD, grad_signature(), few)}
+    assert broken_rules == {"attention-grad-pipeline", "attention-grad-tiling"}
 
 
 @pytest.mark.parametrize("family", BOTH)
@@ -382,9 +382,9 @@ def test_every_tiling_of_a_gpu_keeps_the_rules(spec: Any, dtype: DType) -> None:
 
 def test_what_a_rule_says_and_what_would_be_legal() -> None:
     bad = replace(ATTENTION, tile=(128, 64, 32, 32, 32, 32))
-    found = advise(bad, signature(), "gfx942", case())
-    assert [advice.rule for advice in found] == ["attention-loops", "attention-head-size"]
-    said = str(found[1])
+    proposals = advise(bad, signature(), "gfx942", case())
+    assert [advice.rule for advice in proposals] == ["attention-loops", "attention-head-size"]
+    said = str(proposals[1])
     assert "the head size of q and k is 64, must be at most 32 (a tile holds a whole head)" in said
     assert "legal: tile = 128x64x32x64x32x64" in said
     proposal = fix(bad, signature(), "gfx942", case())

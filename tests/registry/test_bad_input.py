@@ -35,15 +35,15 @@ from tests.support.gemm_keys import RELU, shape
 EMPTY = Registry("empty")
 
 
-def chosen(made: Problem, gpu: str = "gfx942") -> Selection[GemmKey, Problem]:
-    found = select(made, registry=EMPTY, arch=gpu)
-    assert list(violations(found.key.algorithm, found.key.signature, arch(gpu), made)) == []
-    return found
+def chosen(gemm: Problem, gpu: str = "gfx942") -> Selection[GemmKey, Problem]:
+    selection = select(gemm, registry=EMPTY, arch=gpu)
+    assert list(violations(selection.key.algorithm, selection.key.signature, arch(gpu), gemm)) == []
+    return selection
 
 
-def refused(made: Problem) -> str:
+def refused(gemm: Problem) -> str:
     with pytest.raises(CkError) as caught:
-        select(made, registry=EMPTY, arch="gfx942")
+        select(gemm, registry=EMPTY, arch="gfx942")
     assert caught.value.code == "K101"
     return str(caught.value)
 
@@ -85,7 +85,7 @@ def test_extents_below_the_least_are_refused(m: int, n: int, k: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "rule", "operand"),
+    ("gemm", "rule", "operand"),
     [
         (shape(1 << 16, 64, 1 << 15), "operand-size", "A"),
         (shape(64, 1 << 16, 1 << 15), "operand-size", "B"),
@@ -97,25 +97,25 @@ def test_extents_below_the_least_are_refused(m: int, n: int, k: int) -> None:
         (shape(2, 2, 2, strides=(1 << 31, 2, 2)), "operand-size", "A"),
     ],
 )
-def test_huge_problems_are_refused_by_rule(made: Problem, rule: str, operand: str) -> None:
-    text = refused(made)
+def test_huge_problems_are_refused_by_rule(gemm: Problem, rule: str, operand: str) -> None:
+    text = refused(gemm)
     assert rule in text
     assert f"{rule}: " in text
     assert operand in text
 
 
 def test_a_huge_epilogue_operand_is_refused_by_rule() -> None:
-    made = problem(1 << 15, 1 << 14, 8, e=f16, d=[(f32, DKind.FULL)])
-    assert "operand-size: the span of D0" in refused(made)
+    gemm = problem(1 << 15, 1 << 14, 8, e=f16, d=[(f32, DKind.FULL)])
+    assert "operand-size: the span of D0" in refused(gemm)
 
 
 SMALL = narrow(tile=(64, 16, 32), warps=(4, 1, 1), warp_tile=DEEP)
 
 
-def violations_of(algorithm: Algorithm, made: Problem) -> list[str]:
+def violations_of(algorithm: Algorithm, gemm: Problem) -> list[str]:
     return [
         f"{each.rule}: {each.violation.value}"
-        for each in violations(algorithm, made.signature, arch("gfx942"), made)
+        for each in violations(algorithm, gemm.signature, arch("gfx942"), gemm)
     ]
 
 
@@ -135,11 +135,11 @@ def test_a_launch_counts_its_threads_and_tiles() -> None:
 
 def test_a_group_is_one_launch() -> None:
     """Each product alone has few enough threads, all together have too many."""
-    made = replace(shape(1 << 28, 1, 1, a=fp8_fnuz, e=fp8_fnuz), grouped=True)
+    gemm = replace(shape(1 << 28, 1, 1, a=fp8_fnuz, e=fp8_fnuz), grouped=True)
     kernel: Any = SimpleNamespace(functions=RELU)
 
     def key(count: int, algorithm: Algorithm) -> Algorithm:
-        products = [_Product(problem=made, slots=())] * count
+        products = [_Product(problem=gemm, slots=())] * count
         request = Request(algorithm=algorithm)
         return _key(kernel, products, arch("gfx942"), request).algorithm
 
@@ -158,14 +158,14 @@ def test_launch_arguments_just_below_the_limits(tmp_path: Any) -> None:
     (artifact,) = shared_builder().build_all([(key, passing(f16))])
     spec, device = arch("gfx942"), open_device("emu:gfx942")
 
-    def launch_shape(made: Problem) -> LaunchShape:
-        return described_stage(device, artifact, GEMM.stage(made, key, passing(f16), spec)).shape
+    def launch_shape(gemm: Problem) -> LaunchShape:
+        return described_stage(device, artifact, GEMM.stage(gemm, key, passing(f16), spec)).shape
 
     tile_m, tile_n, _ = algorithm.tile
     for m, n, k in (((1 << 29) - 1, 1, 1), (1, (1 << 29) - 1, 1), (1, 1, (1 << 30) - 1)):
-        made = plain_problem(f16, m, n, k)
-        assert list(violations(algorithm, key.signature, arch("gfx942"), made)) == []
-        grid = launch_shape(made).grid
+        gemm = plain_problem(f16, m, n, k)
+        assert list(violations(algorithm, key.signature, arch("gfx942"), gemm)) == []
+        grid = launch_shape(gemm).grid
         assert grid[0] * grid[1] * grid[2] == -(-m // tile_m) * -(-n // tile_n)
     with pytest.raises(CkError) as caught:
         launch_shape(plain_problem(f16, 1 << 31, 1, 1))
@@ -186,22 +186,22 @@ sizes = st.integers(1, 1 << 34)
 def test_every_problem_is_served_or_refused_by_name(
     m: int, n: int, k: int, dtype: Any, layouts: str, alignment: int
 ) -> None:
-    made = shape(m, n, k, a=dtype, layouts=layouts, alignment=alignment)
+    gemm = shape(m, n, k, a=dtype, layouts=layouts, alignment=alignment)
     try:
-        chosen(made)
+        chosen(gemm)
     except CkError as refusal:
         assert refusal.code == "K101"  # noqa: PT017 - either is right
         assert refusal.notes  # noqa: PT017
 
 
 def test_problems_need_no_arrays() -> None:
-    made = problem(3, 4, 5, a=f16, b=bf16, e=f32, layouts="crr", d=[(f32, DKind.ROW)])
-    assert isinstance(made.a, Matrix)
-    assert isinstance(made.b, Matrix)
-    assert (made.a.stride, made.b.stride, made.e.stride) == (3, 4, 4)
-    assert made.b.layout is Layout.ROW
-    assert made.signature.layouts == "crr"
-    assert made.d[0].span == 4
+    gemm = problem(3, 4, 5, a=f16, b=bf16, e=f32, layouts="crr", d=[(f32, DKind.ROW)])
+    assert isinstance(gemm.a, Matrix)
+    assert isinstance(gemm.b, Matrix)
+    assert (gemm.a.stride, gemm.b.stride, gemm.e.stride) == (3, 4, 4)
+    assert gemm.b.layout is Layout.ROW
+    assert gemm.signature.layouts == "crr"
+    assert gemm.d[0].span == 4
     with pytest.raises(CkError):
         problem(3, 4, 5, layouts="rows")
     with pytest.raises(CkError):
@@ -226,7 +226,7 @@ def test_rules_that_say_so_are_harmless(
     row = data.draw(st.sampled_from(spec.warp_tiles))
     assert row.m * row.n >= 256
     warps = data.draw(st.sampled_from(spec.warp_configs))
-    made = problem(m, n, k)
+    gemm = problem(m, n, k)
     small = replace(
         SMALL,
         tile=(warps[0] * row.m, warps[1] * row.n, max(row.k, 8)),
@@ -234,13 +234,13 @@ def test_rules_that_say_so_are_harmless(
         stream_k=data.draw(st.booleans()),
     )
     for rule in RULES.problems:
-        assert not rule.always_satisfied(made, spec) or rule.check(made, small, spec) is None, (
+        assert not rule.always_satisfied(gemm, spec) or rule.check(gemm, small, spec) is None, (
             rule.id
         )
 
 
 def test_common_problems_are_asked_nothing_about_grids() -> None:
-    made = problem(8192, 8192, 8192)
+    gemm = problem(8192, 8192, 8192)
     gpu = arch("gfx942")
-    satisfied = {rule.id for rule in RULES.problems if rule.always_satisfied(made, gpu)}
+    satisfied = {rule.id for rule in RULES.problems if rule.always_satisfied(gemm, gpu)}
     assert satisfied == {"grid", "stream-steps"}

@@ -60,14 +60,14 @@ def no_headers(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_bundle_reads_back(tmp_path: Path) -> None:
     one, other = files(tmp_path / "a"), files(tmp_path / "b", tile=(64, 64, 32))
     path = written(tmp_path, one, other, one)
-    made = bundle.read(path)
-    assert (made.compiler, made.headers) == ("a compiler", "a tree")
-    assert [stencil[0] for stencil in made.stencils] == [one.key, other.key]
-    found = made.find(other.key, "source")
-    assert found is not None
-    assert found.copy("stencil.bc", tmp_path).read_bytes() == b"bitcode"
-    assert made.find(other.key, "another source") is None, "templates of another version"
-    assert made.find(key("gfx950").stencil, "source") is None
+    contents = bundle.read(path)
+    assert (contents.compiler, contents.headers) == ("a compiler", "a tree")
+    assert [stencil[0] for stencil in contents.stencils] == [one.key, other.key]
+    stored = contents.find(other.key, "source")
+    assert stored is not None
+    assert stored.copy("stencil.bc", tmp_path).read_bytes() == b"bitcode"
+    assert contents.find(other.key, "another source") is None, "templates of another version"
+    assert contents.find(key("gfx950").stencil, "source") is None
 
 
 def test_equal_stencils_make_equal_files(tmp_path: Path) -> None:
@@ -140,11 +140,11 @@ def test_a_signature_of_a_prologue_is_spelled() -> None:
     x, w = np.ones((16, 32), np.float16), np.ones((16, 32), np.int8)
     vectors = np.ones(16, np.float32), np.ones(32, np.float16), np.ones(16, np.int8)
     want = only(Problem, dequantised.problems(x, w, *vectors))
-    made, region = spelled("f16:rcr:row=i8,a.full,a.row,b.full=i8,b.column=f32")
-    assert opened(made.signature) == opened(want.signature)
+    parsed, region = spelled("f16:rcr:row=i8,a.full,a.row,b.full=i8,b.column=f32")
+    assert opened(parsed.signature) == opened(want.signature)
     assert set(region) == {"epilogue", "prologue_a", "prologue_b"}
     registry = Registry("spelled")
-    assert registry.declare(made.signature, region, "gfx942", "essential") > 0
+    assert registry.declare(parsed.signature, region, "gfx942", "essential") > 0
     for kernel in registry:
         lower(kernel.key, kernel.functions)
     mixed, _ = spelled("fp8_fnuz,i4,bf16:rcr")

@@ -29,10 +29,10 @@ WIDTHS = ((2, 2, 2), (2, 2, 4), (2, 4, 2))
 
 
 def some(count: int) -> Registry:
-    made = Registry("cluster")
+    registry = Registry("cluster")
     for a, b, e in WIDTHS[:count]:
-        made.add(key(**SMALL, vector_a=a, vector_b=b, vector_e=e), RELU)
-    return made
+        registry.add(key(**SMALL, vector_a=a, vector_b=b, vector_e=e), RELU)
+    return registry
 
 
 @pytest.fixture
@@ -49,8 +49,8 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def records(root: Path) -> dict[Path, int]:
     """When each kernel and stencil of a cache was made."""
-    found = [p for kind in ("stencil", "kernel") for p in (root / "v1" / kind).rglob("record.json")]
-    return {path: path.stat().st_mtime_ns for path in found}
+    paths = [p for kind in ("stencil", "kernel") for p in (root / "v1" / kind).rglob("record.json")]
+    return {path: path.stat().st_mtime_ns for path in paths}
 
 
 @pytest.mark.usefixtures("compiler")
@@ -112,10 +112,10 @@ class Elsewhere(Executor):
     def submit(self, call: Any, /, *arguments: Any, **_: Any) -> Future[Any]:
         import pickle
 
-        plain, told, _mark = pickle.loads(pickle.dumps(arguments))
+        plain, knob_values, _mark = pickle.loads(pickle.dumps(arguments))
         done: Future[Any] = Future()
         with knobs.scope(**{knobs.CACHE_DIR.name: str(self.root)}):
-            done.set_result(pickle.loads(pickle.dumps(call(plain, told, "/no/such/mark"))))
+            done.set_result(pickle.loads(pickle.dumps(call(plain, knob_values, "/no/such/mark"))))
         return done
 
 
@@ -128,12 +128,12 @@ def test_what_another_machine_built_comes_back(own_cache: Path, tmp_path: Path) 
     (artifact,) = some(1).build(executor=Elsewhere(other)).artifacts
     assert artifact.folder.is_relative_to(own_cache)
     assert artifact.code_object.read_bytes()[:4] == b"\x7fELF"
-    made = records(own_cache)
-    assert len(made) == 2
+    written = records(own_cache)
+    assert len(written) == 2
     (mine,) = some(1).build(max_workers=1).artifacts
     assert mine.cached
     assert mine.folder == artifact.folder
-    assert records(own_cache) == made
+    assert records(own_cache) == written
     assert Store(own_cache).verify()[1] == []
 
 
@@ -199,9 +199,9 @@ def test_without_dask(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("compiler")
 def test_the_first_failure_is_raised_with_the_others() -> None:
-    made = Registry("mine")
-    made.add(key(num_wave_groups=2), RELU)
-    made.add(key(num_wave_groups=2, tile=(64, 64, 32)), RELU)
+    registry = Registry("mine")
+    registry.add(key(num_wave_groups=2), RELU)
+    registry.add(key(num_wave_groups=2, tile=(64, 64, 32)), RELU)
     with pytest.raises(CkUnsupportedError, match="L003") as caught:
-        parallel.built([(kernel.key, kernel.functions) for kernel in made])
+        parallel.built([(kernel.key, kernel.functions) for kernel in registry])
     assert "2 of 2 kernels failed" in caught.value.notes

@@ -25,7 +25,7 @@ ALGORITHM = Algorithm(
 
 def signature(a: DType, dtype_b: DType, layouts: str = "cr", **more: object) -> Signature:
     acc = i32 if a == i8 else f32
-    made = Signature(
+    base = Signature(
         dtype_a=a,
         dtype_b=dtype_b,
         dtype_acc=acc,
@@ -33,7 +33,7 @@ def signature(a: DType, dtype_b: DType, layouts: str = "cr", **more: object) -> 
         layout_a=Layout(layouts[0]),
         layout_b=Layout(layouts[1]),
     )
-    return replace(made, **more)  # type: ignore[arg-type]
+    return replace(base, **more)  # type: ignore[arg-type]
 
 
 def rules(signature: Signature, gpu: str, algorithm: Algorithm = ALGORITHM) -> set[str]:
@@ -41,7 +41,7 @@ def rules(signature: Signature, gpu: str, algorithm: Algorithm = ALGORITHM) -> s
 
 
 @pytest.mark.parametrize(
-    ("a", "gpu", "made"),
+    ("a", "gpu", "convertible"),
     [
         (i8, "gfx1201", False),
         (f32, "gfx942", False),
@@ -51,8 +51,8 @@ def rules(signature: Signature, gpu: str, algorithm: Algorithm = ALGORITHM) -> s
         (fp8, "gfx950", True),
     ],
 )
-def test_4_bit_integers_are_made_few_types(a: DType, gpu: str, made: bool) -> None:
-    assert ("packed-made" not in rules(signature(a, i4, "rc"), gpu)) is made
+def test_4_bit_integers_are_made_few_types(a: DType, gpu: str, convertible: bool) -> None:
+    assert ("packed-made" not in rules(signature(a, i4, "rc"), gpu)) is convertible
 
 
 def test_no_convolution_has_packed_elements() -> None:
@@ -81,8 +81,8 @@ def test_int8_is_stored_in_powers_of_two(
     dtype: DType, gpu: str, tile: tuple[int, int, int], is_refused: bool
 ) -> None:
     algorithm = replace(ALGORITHM, tile=tile, vector_b=1)
-    found = rules(signature(dtype, dtype), gpu, algorithm)
-    assert ("int8-store" in found) is is_refused
+    broken_rules = rules(signature(dtype, dtype), gpu, algorithm)
+    assert ("int8-store" in broken_rules) is is_refused
     if is_refused:
         (advice,) = (
             each
@@ -112,5 +112,5 @@ def test_a_prepared_b_needs_whole_reads_of_a(
     algorithm = replace(
         ALGORITHM, tile=tile, warp_tile=warp_tile, warps=(4, 1, 1), pipeline=pipeline
     )
-    found = rules(signature(dtype, dtype, "rp"), gpu, algorithm)
-    assert ("prepared-reads" in found) is is_refused
+    broken_rules = rules(signature(dtype, dtype, "rp"), gpu, algorithm)
+    assert ("prepared-reads" in broken_rules) is is_refused

@@ -81,8 +81,8 @@ def check(drawn: Drawn) -> None:
     m, n, k = algorithm.tile
     step = max(algorithm.vector_a, algorithm.vector_b, algorithm.vector_e)
     shape = (m + 3 * step, n + 5 * step, 3 * k + step)
-    found = self_test(key, shape, f"emu:{drawn.gpu}")
-    assert found.wrong == 0, f"{key}: {found}"
+    outcome = self_test(key, shape, f"emu:{drawn.gpu}")
+    assert outcome.wrong == 0, f"{key}: {outcome}"
 
 
 @pytest.mark.usefixtures("compiler")
@@ -95,14 +95,14 @@ def test_legal_kernels_compile_and_are_right(drawn: Drawn) -> None:
 @pytest.mark.usefixtures("compiler")
 def test_the_draw_is_legal_and_varied() -> None:
     """The strategy itself, without compiling: every point is legal, and they differ."""
-    seen: list[Drawn] = []
+    drawn_kernels: list[Drawn] = []
 
     @settings(max_examples=6, database=None)
     @given(legal_kernels())
     def draw(drawn: Drawn) -> None:
         assert list(violations(drawn.algorithm, drawn.key.signature, arch(drawn.gpu))) == []
-        seen.append(drawn)
+        drawn_kernels.append(drawn)
 
     draw()
-    assert len({each.algorithm for each in seen}) >= 3
-    assert len({each.types for each in seen}) >= 3
+    assert len({each.algorithm for each in drawn_kernels}) >= 3
+    assert len({each.types for each in drawn_kernels}) >= 3

@@ -46,9 +46,9 @@ class Here:
 
 @pytest.mark.usefixtures("compiler")
 def test_what_cannot_be_generated_is_a_failure_of_its_kernel() -> None:
-    made = Registry("mine")
-    made.add(key(num_wave_groups=2), RELU)
-    summary = made.build(max_workers=1)
+    registry = Registry("mine")
+    registry.add(key(num_wave_groups=2), RELU)
+    summary = registry.build(max_workers=1)
     (why,) = summary.failures.values()
     assert why.code == "L003"
     assert summary.artifacts == ()
@@ -58,13 +58,13 @@ def test_what_cannot_be_generated_is_a_failure_of_its_kernel() -> None:
 
 @pytest.mark.usefixtures("compiler")
 def test_other_executors_get_plain_data_a_task_for_each_stencil() -> None:
-    made = Registry("mine")
-    made.add(key(num_wave_groups=2), RELU)
-    made.add(key(num_wave_groups=2, tile=(64, 64, 32)), RELU)
+    registry = Registry("mine")
+    registry.add(key(num_wave_groups=2), RELU)
+    registry.add(key(num_wave_groups=2, tile=(64, 64, 32)), RELU)
     here = Here()
-    summary = made.build(executor=here)  # type: ignore[arg-type]
+    summary = registry.build(executor=here)  # type: ignore[arg-type]
     assert len(here.tasks) == 2
-    assert [result.key for result in summary.results] == [kernel.key for kernel in made]
+    assert [result.key for result in summary.results] == [kernel.key for kernel in registry]
     assert len(summary.failures) == 2
 
 
@@ -76,28 +76,28 @@ def test_workers_build_in_the_same_place() -> None:
 
 @pytest.mark.usefixtures("compiler")
 def test_processes_build_what_threads_find() -> None:
-    made = Registry("mine")
-    made.add(key(**NARROW), RELU)
-    made.add(reduce_key("gfx942", f16, dot=True), NO_FUNCTIONS)
+    registry = Registry("mine")
+    registry.add(key(**NARROW), RELU)
+    registry.add(reduce_key("gfx942", f16, dot=True), NO_FUNCTIONS)
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn) as pool:
-        summary = made.build(executor=pool)
+        summary = registry.build(executor=pool)
     assert not summary.failures
-    again = made.build(max_workers=1)
+    again = registry.build(max_workers=1)
     assert all(artifact.cached for artifact in again.artifacts)
     assert [a.folder for a in again.artifacts] == [a.folder for a in summary.artifacts]
-    imported = Registry.from_json(json.loads(json.dumps(made.to_json())))
-    assert imported.same_as(made)
+    imported = Registry.from_json(json.loads(json.dumps(registry.to_json())))
+    assert imported.same_as(registry)
     assert imported.build().artifacts[0].folder == summary.artifacts[0].folder
 
 
 @pytest.mark.usefixtures("compiler")
 def test_autotune_counts_instructions_on_an_emulated_gpu() -> None:
-    made = Registry("mine")
-    made.add(key(**NARROW), RELU)
-    found = select(shape(70, 40, 33), registry=made, arch="gfx942", strategy="autotune")
-    assert "wave instructions (no time: the GPU is emulated)" in found.reason
-    assert "emulated gfx942" in found.reason
+    registry = Registry("mine")
+    registry.add(key(**NARROW), RELU)
+    selection = select(shape(70, 40, 33), registry=registry, arch="gfx942", strategy="autotune")
+    assert "wave instructions (no time: the GPU is emulated)" in selection.reason
+    assert "emulated gfx942" in selection.reason
 
 
 @pytest.mark.usefixtures("compiler")
@@ -108,15 +108,15 @@ def test_a_call_is_served_by_its_registry() -> None:
     def relu(x: ck.f16[m, k], w: ck.f16[n, k]) -> ck.f16[m, n]:
         return ck.relu(x @ w.T)
 
-    made = Registry("mine")
+    registry = Registry("mine")
     x, w = (np.ones((size, 33), np.float16) for size in (70, 40))
     some = ck.pattern(warps=(2, 2, 1), **NARROW)
-    assert relu.declare(x, w, among=some, registry=made, device="emu:gfx942") == 1
-    with ck.using(registry=made, arch="gfx942"):
+    assert relu.declare(x, w, among=some, registry=registry, device="emu:gfx942") == 1
+    with ck.using(registry=registry, arch="gfx942"):
         assert np.array_equal(relu(x, w), np.full((70, 40), 33, np.float16))
         assert relu.last is not None
         assert relu.last.device == "emulated gfx942"
-        assert relu.last.launches[0].key in made
+        assert relu.last.launches[0].key in registry
         assert "registry 'mine'" in relu.explain(x, w)
 
 
@@ -126,7 +126,7 @@ def test_a_self_test_counts_wrong_elements() -> None:
 
     from tests.support.algorithms import BASE
 
-    made = plain_key(replace(BASE, **NARROW), f16, "gfx942")
-    found = self_test(made, (70, 40, 33), "emu:gfx942")
-    assert (found.wrong, found.elements) == (0, 2800)
-    assert str(found) == "right: all 2800 elements exact"
+    kernel_key = plain_key(replace(BASE, **NARROW), f16, "gfx942")
+    outcome = self_test(kernel_key, (70, 40, 33), "emu:gfx942")
+    assert (outcome.wrong, outcome.elements) == (0, 2800)
+    assert str(outcome) == "right: all 2800 elements exact"

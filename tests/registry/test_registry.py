@@ -27,11 +27,11 @@ EXP = epilogue("exp")
 
 
 def filled() -> Registry:
-    made = Registry("mine")
-    made.add(key(), RELU)
-    made.add(key(region=EXP), EXP, priority=2)
-    made.add(key("gfx950"), RELU, priority=-1)
-    return made
+    registry = Registry("mine")
+    registry.add(key(), RELU)
+    registry.add(key(region=EXP), EXP, priority=2)
+    registry.add(key("gfx950"), RELU, priority=-1)
+    return registry
 
 
 def code_of(call: Any) -> str:
@@ -41,31 +41,31 @@ def code_of(call: Any) -> str:
 
 
 def test_add_find_remove() -> None:
-    made = Registry("mine")
-    assert made.add(key(), RELU)
-    assert not made.add(key(), RELU)
-    assert key() in made
-    assert len(made) == 1
-    found = made.find(key())
-    assert found is not None
-    assert (found.key, found.functions) == (key(), RELU)
-    assert made.find(key("gfx950")) is None
-    assert made.remove(key())
-    assert not made.remove(key())
-    assert len(made) == 0
+    registry = Registry("mine")
+    assert registry.add(key(), RELU)
+    assert not registry.add(key(), RELU)
+    assert key() in registry
+    assert len(registry) == 1
+    entry = registry.find(key())
+    assert entry is not None
+    assert (entry.key, entry.functions) == (key(), RELU)
+    assert registry.find(key("gfx950")) is None
+    assert registry.remove(key())
+    assert not registry.remove(key())
+    assert len(registry) == 0
 
 
 def test_the_version_counts_changes_only() -> None:
-    made = Registry("mine")
-    before = made.version
-    made.add(key(), RELU)
-    after = made.version
+    registry = Registry("mine")
+    before = registry.version
+    registry.add(key(), RELU)
+    after = registry.version
     assert after != before
-    made.add(key(), RELU)
-    made.remove(key("gfx950"))
-    assert made.version == after
-    made.remove(key())
-    assert made.version != after
+    registry.add(key(), RELU)
+    registry.remove(key("gfx950"))
+    assert registry.version == after
+    registry.remove(key())
+    assert registry.version != after
 
 
 def test_archs_and_epilogues_stand_side_by_side() -> None:
@@ -84,16 +84,16 @@ def test_the_higher_priority_stays_for_add_and_for_merge(
     other.add(key(), RELU, priority=second)
     assert merged.merge(other) == (second > first)
     for registry in (added, merged):
-        found = registry.find(key())
-        assert found is not None
-        assert found.priority == kept
+        entry = registry.find(key())
+        assert entry is not None
+        assert entry.priority == kept
 
 
 def test_merging_adds_what_is_new() -> None:
-    made = Registry("mine")
-    made.add(key(), RELU)
-    assert made.merge(filled()) == 2
-    assert len(made) == 3
+    registry = Registry("mine")
+    registry.add(key(), RELU)
+    assert registry.merge(filled()) == 2
+    assert len(registry) == 3
 
 
 def test_an_epilogue_must_be_the_one_of_its_key() -> None:
@@ -101,14 +101,14 @@ def test_an_epilogue_must_be_the_one_of_its_key() -> None:
 
 
 def test_wildcards_expand_to_all_legal_kernels() -> None:
-    made = Registry("mine")
+    registry = Registry("mine")
     wild = pattern(tile="*", warps=(2, 2, 1), warp_tile=[(32, 32, 8), (16, 16, 16)], vector_a=8)
-    new = made.declare(signature(), RELU, "gfx942", wild)
-    assert new == len(made) > 100
-    algorithms = [kernel.key.algorithm for kernel in made]
+    new = registry.declare(signature(), RELU, "gfx942", wild)
+    assert new == len(registry) > 100
+    algorithms = [kernel.key.algorithm for kernel in registry]
     assert all(map(wild.accepts, algorithms))
     assert len({algorithm.tile for algorithm in algorithms}) > 20
-    assert made.declare(signature(), RELU, "gfx942", wild) == 0
+    assert registry.declare(signature(), RELU, "gfx942", wild) == 0
 
 
 @pytest.mark.parametrize("name", ["essential", "compute", "memory", "latency"])
@@ -136,19 +136,19 @@ def test_presets_have_8_bit_types_and_wmma(name: str, gpu: str, dtypes: str) -> 
 
 
 def test_an_empty_set_is_an_error() -> None:
-    made = Registry("mine")
+    registry = Registry("mine")
     nothing = pattern(tile=(100, 100, 100))
-    assert code_of(lambda: made.declare(signature(), RELU, "gfx942", nothing)) == "K008"
-    assert code_of(lambda: made.declare(signature(), RELU, "gfx942", "esential")) == "K001"
-    assert code_of(lambda: made.declare(signature(), RELU, "gfx94", "essential")) == "K004"
+    assert code_of(lambda: registry.declare(signature(), RELU, "gfx942", nothing)) == "K008"
+    assert code_of(lambda: registry.declare(signature(), RELU, "gfx942", "esential")) == "K001"
+    assert code_of(lambda: registry.declare(signature(), RELU, "gfx94", "essential")) == "K004"
 
 
 def test_json_is_lossless() -> None:
-    made = filled()
-    again = Registry.from_json(json.loads(json.dumps(made.to_json())))
-    assert again.same_as(made)
+    registry = filled()
+    again = Registry.from_json(json.loads(json.dumps(registry.to_json())))
+    assert again.same_as(registry)
     assert [k.priority for k in again] == [0, 2, -1]
-    assert again.to_json() == made.to_json()
+    assert again.to_json() == registry.to_json()
 
 
 def test_sameness_sees_name_order_and_priority() -> None:
@@ -192,20 +192,20 @@ print(json.dumps(made.to_json()))
 
 
 def test_another_process_imports_an_equal_registry(tmp_path: Path) -> None:
-    made = filled()
-    made.declare(signature(), RELU, "gfx942")
+    registry = filled()
+    registry.declare(signature(), RELU, "gfx942")
     file = tmp_path / "registry.json"
-    file.write_text(json.dumps(made.to_json()))
+    file.write_text(json.dumps(registry.to_json()))
     command = [sys.executable, "-c", IMPORT, str(file)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    assert Registry.from_json(json.loads(done.stdout)).same_as(made)
+    assert Registry.from_json(json.loads(done.stdout)).same_as(registry)
 
 
 def test_iteration_is_safe_against_changes() -> None:
-    made = filled()
-    for kernel in made:
-        made.remove(kernel.key)
-    assert len(made) == 0
+    registry = filled()
+    for kernel in registry:
+        registry.remove(kernel.key)
+    assert len(registry) == 0
 
 
 def test_an_op_declares_kernels_for_a_call() -> None:
@@ -217,13 +217,13 @@ def test_an_op_declares_kernels_for_a_call() -> None:
     def linear(x: ck.f16[m, k], w: ck.f16[n, k]) -> ck.f16[m, n]:
         return ck.relu(x @ w.T)
 
-    made = Registry("mine")
+    registry = Registry("mine")
     x, w = np.empty((64, 64), np.float16), np.empty((64, 64), np.float16)
-    assert linear.declare(x, w, registry=made, device="emu:gfx942") == len(made) > 0
-    mine = linear.using(registry=made)
-    assert mine.registry is made
+    assert linear.declare(x, w, registry=registry, device="emu:gfx942") == len(registry) > 0
+    mine = linear.using(registry=registry)
+    assert mine.registry is registry
     assert mine is not linear
     (problem,) = mine.problems(x, w)
-    assert ck.select(problem, registry=made, arch="gfx942").key.family == "gemm"
+    assert ck.select(problem, registry=registry, arch="gfx942").key.family == "gemm"
     assert code_of(lambda: linear.using(registry="mine")) == "K025"  # type: ignore[arg-type]
     assert code_of(lambda: linear.using(BASE, strategy="first-fit")) == "K001"

@@ -116,10 +116,10 @@ def test_gfx950_has_more_lds_than_gfx942() -> None:
 def test_an_access_pattern_touches_every_element_once(
     outer: int, row: int, vector: int, warps: int, wave: int
 ) -> None:
-    found = access_pattern(warps * wave, wave, outer, row, vector)
-    if found is None:
+    access = access_pattern(warps * wave, wave, outer, row, vector)
+    if access is None:
         return
-    width, times = found
+    width, times = access
     lanes = row // width
     touched = [
         (step * warps * (wave // lanes) + warp * (wave // lanes) + lane // lanes, lane % lanes)
@@ -156,13 +156,13 @@ def test_every_known_wrong_row_has_evidence_and_what_was_seen() -> None:
 
 def test_advise_returns_all_violations_with_legal_values() -> None:
     bad = replace(BASE, tile=(96, 128, 32), vector_a=3, scheduler=Scheduler.INTERWAVE)
-    found = {v.rule: v for v in advise(bad, F16, "gfx942")}
-    assert {"tile-m", "width-a", "combination"} <= set(found)
-    nearest = dict(found["width-a"].nearest)
+    advice_of = {v.rule: v for v in advise(bad, F16, "gfx942")}
+    assert {"tile-m", "width-a", "combination"} <= set(advice_of)
+    nearest = dict(advice_of["width-a"].nearest)
     assert nearest["vector_a"][0] in (1, 2, 8)
-    assert dict(found["combination"].nearest)["scheduler"] == (Scheduler.INTRAWAVE,)
-    assert "legal: scheduler = intrawave" in str(found["combination"])
-    for advice in found.values():
+    assert dict(advice_of["combination"].nearest)["scheduler"] == (Scheduler.INTRAWAVE,)
+    assert "legal: scheduler = intrawave" in str(advice_of["combination"])
+    for advice in advice_of.values():
         for name, values in advice.nearest:
             for value in values:
                 changed = replace(bad, **{name: value})
@@ -171,9 +171,9 @@ def test_advise_returns_all_violations_with_legal_values() -> None:
 
 def test_advise_asks_the_problem_too() -> None:
     problem = shape(128, 128, 63)
-    found = {v.rule: v for v in advise(BASE, F16, "gfx942", problem)}
-    assert set(found) == {"vector-a", "vector-b"}
-    assert dict(found["vector-a"].nearest) == {"vector_a": (1,)}
+    advice_of = {v.rule: v for v in advise(BASE, F16, "gfx942", problem)}
+    assert set(advice_of) == {"vector-a", "vector-b"}
+    assert dict(advice_of["vector-a"].nearest) == {"vector_a": (1,)}
 
 
 def test_fix_proposes_and_says_what_it_changed() -> None:
@@ -217,13 +217,13 @@ def test_whatever_is_asked_fix_finds_a_legal_neighbour(
     vector: int,
     k: int,
 ) -> None:
-    asked = replace(
+    requested = replace(
         BASE, tile=tile, warps=warps, warp_tile=warp_tile, vector_a=vector, vector_e=vector
     )
     problem = shape(100, 100, k)
-    proposal = fix(asked, F16, "gfx942", problem)
+    proposal = fix(requested, F16, "gfx942", problem)
     assert list(violations(proposal.algorithm, F16, MI300X, problem)) == []
-    rebuilt = replace(asked, **{c.field: c.after for c in proposal.changes})
+    rebuilt = replace(requested, **{c.field: c.after for c in proposal.changes})
     assert rebuilt == proposal.algorithm
 
 
@@ -238,20 +238,20 @@ SMALL = pattern(
 )
 
 
-def brute_force(gpu: str, made: Any) -> set[Algorithm]:
+def brute_force(gpu: str, kernel_signature: Any) -> set[Algorithm]:
     spec = arch(gpu)
     names = list(SMALL.choices)
-    values = [SMALL.values(name, legal_values(name, made, spec)) for name in names]
+    values = [SMALL.values(name, legal_values(name, kernel_signature, spec)) for name in names]
     vectors = [(8, 8, 8), (1, 1, 1)]
-    found = set()
+    legal = set()
     for chosen in product(*values):
         for a, b, e in vectors:
             algorithm = Algorithm(
                 **dict(zip(names, chosen, strict=True)), vector_a=a, vector_b=b, vector_e=e
             )
-            if not list(violations(algorithm, made, spec)):
-                found.add(algorithm)
-    return found
+            if not list(violations(algorithm, kernel_signature, spec)):
+                legal.add(algorithm)
+    return legal
 
 
 def test_enumeration_is_what_the_rules_allow() -> None:
@@ -276,9 +276,9 @@ def test_enumeration_is_lazy_and_canonical() -> None:
     place=st.integers(0, 300),
 )
 def test_what_is_enumerated_is_legal(gpu: str, dtype: Any, layouts: str, place: int) -> None:
-    made = signature(dtype, layouts, d=((f16, DKind.ROW), (f32, DKind.STRIDED)))
-    for algorithm in islice(enumerate_legal(made, gpu), place, place + 3):
-        assert list(violations(algorithm, made, arch(gpu))) == []
+    kernel_signature = signature(dtype, layouts, d=((f16, DKind.ROW), (f32, DKind.STRIDED)))
+    for algorithm in islice(enumerate_legal(kernel_signature, gpu), place, place + 3):
+        assert list(violations(algorithm, kernel_signature, arch(gpu))) == []
 
 
 @pytest.mark.parametrize(

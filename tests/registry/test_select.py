@@ -40,10 +40,10 @@ WHOLE = shape(1024, 1024, 1024)
 
 
 def registry(*keys: GemmKey) -> Registry:
-    made = Registry("mine")
-    for made_key in keys:
-        made.add(made_key, RELU)
-    return made
+    mine = Registry("mine")
+    for kernel_key in keys:
+        mine.add(kernel_key, RELU)
+    return mine
 
 
 def code_of(problem: Problem, **options: Any) -> CkError:
@@ -54,8 +54,8 @@ def code_of(problem: Problem, **options: Any) -> CkError:
 
 def test_first_fit_takes_the_first_legal_one_and_says_why_not_the_others() -> None:
     narrow = key(vector_a=1, vector_b=1)
-    made = registry(key(), narrow)
-    chosen = select(shape(128, 256, 63), registry=made, arch="gfx942", strategy="first_fit")
+    mine = registry(key(), narrow)
+    chosen = select(shape(128, 256, 63), registry=mine, arch="gfx942", strategy="first_fit")
     assert chosen.key == narrow
     assert (chosen.position, chosen.candidates) == (1, 2)
     (why,) = chosen.rejections
@@ -66,27 +66,27 @@ def test_first_fit_takes_the_first_legal_one_and_says_why_not_the_others() -> No
 
 
 def test_priority_goes_before_order() -> None:
-    made = registry(key(), key(tile=(64, 64, 32)))
-    made.add(key(tile=(256, 128, 32)), RELU, priority=1)
-    chosen = select(WHOLE, registry=made, arch="gfx942", strategy="first_fit")
+    mine = registry(key(), key(tile=(64, 64, 32)))
+    mine.add(key(tile=(256, 128, 32)), RELU, priority=1)
+    chosen = select(WHOLE, registry=mine, arch="gfx942", strategy="first_fit")
     assert chosen.key.algorithm.tile == (256, 128, 32)
 
 
 def test_only_kernels_of_the_whole_signature_and_gpu_are_candidates() -> None:
     other = epilogue("exp")
-    made = registry(key("gfx950"))
-    made.add(key(region=other), other)
-    chosen = select(WHOLE, registry=made, arch="gfx942", strategy="first_fit")
+    mine = registry(key("gfx950"))
+    mine.add(key(region=other), other)
+    chosen = select(WHOLE, registry=mine, arch="gfx942", strategy="first_fit")
     assert "on demand" in chosen.origin
-    assert select(WHOLE, registry=made, arch="gfx950").origin == "registry 'mine'"
+    assert select(WHOLE, registry=mine, arch="gfx950").origin == "registry 'mine'"
 
 
 def test_what_no_registered_kernel_can_run_is_built_on_demand() -> None:
-    made = registry(key())
-    chosen = select(shape(128, 255, 63), registry=made, arch="gfx942")
+    mine = registry(key())
+    chosen = select(shape(128, 255, 63), registry=mine, arch="gfx942")
     assert "on demand" in chosen.origin
-    assert chosen.key not in made
-    assert len(made) == 1, "selecting declares nothing"
+    assert chosen.key not in mine
+    assert len(mine) == 1, "selecting declares nothing"
 
 
 def test_a_signature_without_preset_is_served_from_the_whole_legal_set() -> None:
@@ -100,8 +100,8 @@ def test_a_signature_without_preset_is_served_from_the_whole_legal_set() -> None
 
 def test_refusals_carry_every_reason() -> None:
     huge = shape(1 << 20, 64, 1 << 12)
-    made = registry(key(), key(vector_a=1))
-    problem = code_of(huge, registry=made, arch="gfx942")
+    mine = registry(key(), key(vector_a=1))
+    problem = code_of(huge, registry=mine, arch="gfx942")
     assert problem.code == "K101"
     assert "operand-size" in str(problem)
     assert "must be below 2147483648" in str(problem)
@@ -115,19 +115,19 @@ def test_unknown_gpus_and_strategies_are_refused() -> None:
 
 
 def test_the_cost_model_prefers_small_tiles_for_small_problems() -> None:
-    made = registry(key(), key(tile=(64, 64, 32), warp_tile=(16, 16, 16)))
-    small = select(shape(64, 64, 512), registry=made, arch="gfx942", strategy="heuristic")
-    large = select(shape(8192, 8192, 512), registry=made, arch="gfx942", strategy="heuristic")
+    mine = registry(key(), key(tile=(64, 64, 32), warp_tile=(16, 16, 16)))
+    small = select(shape(64, 64, 512), registry=mine, arch="gfx942", strategy="heuristic")
+    large = select(shape(8192, 8192, 512), registry=mine, arch="gfx942", strategy="heuristic")
     assert small.key.algorithm.tile == (64, 64, 32)
     assert large.key.algorithm.tile == (128, 128, 32)
     assert "µs predicted" in small.reason
 
 
 def test_what_a_registry_has_built_replaces_the_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
-    made, other = (registry(key(), key(tile=(64, 64, 32))) for _ in range(2))
+    mine, other = (registry(key(), key(tile=(64, 64, 32))) for _ in range(2))
     large = shape(8192, 8192, 1024)
-    before = select(large, registry=made, arch="gfx942", strategy="heuristic")
-    assert made.resources(before.key) is None
+    before = select(large, registry=mine, arch="gfx942", strategy="heuristic")
+    assert mine.resources(before.key) is None
     assert "code objects" not in before.reason
     greedy = Resources(
         vgprs=512,
@@ -150,18 +150,18 @@ def test_what_a_registry_has_built_replaces_the_estimate(monkeypatch: pytest.Mon
         return BuildSummary(results=(result,), seconds=0)
 
     monkeypatch.setattr("cklang.build.parallel.build", build)
-    made.build()
-    assert made.resources(before.key) == greedy
-    after = select(large, registry=made, arch="gfx942", strategy="heuristic")
+    mine.build()
+    assert mine.resources(before.key) == greedy
+    after = select(large, registry=mine, arch="gfx942", strategy="heuristic")
     assert "(1 with the registers and LDS of their code objects)" in after.reason
     predicted = [float(chosen.reason.split()[0]) for chosen in (before, after)]
     assert after.key != before.key or predicted[1] > predicted[0]
-    version = made.version
-    made.build()
-    assert made.version == version, "nothing new is known"
+    version = mine.version
+    mine.build()
+    assert mine.version == version, "nothing new is known"
     # What others have built, or the cache holds, changes nothing.
     assert select(large, registry=other, arch="gfx942").reason == before.reason
-    assert made.same_as(other)
+    assert mine.same_as(other)
 
 
 def test_rules_filter_before_the_heuristic_ranks() -> None:
@@ -200,18 +200,18 @@ def test_a_heuristic_is_any_function_from_problems_to_keys() -> None:
 
 def test_autotune_takes_the_cheapest_that_was_measured() -> None:
     keys = [key(), key(tile=(64, 64, 32)), key(tile=(256, 128, 32))]
-    asked: list[GemmKey] = []
+    measured: list[GemmKey] = []
 
     def measure(keys: Sequence[GemmKey], *rest: object) -> Costs:
-        asked.extend(keys)
+        measured.extend(keys)
         values = tuple(float(k.algorithm.tile[0]) for k in keys)
         return Costs(values=values, unit="apples", device="a test")
 
     tuned = select(
         WHOLE, registry=registry(*keys), arch="gfx942", strategy=Autotune(limit=2, measure=measure)
     )
-    assert len(asked) == 2
-    assert tuned.key.algorithm.tile[0] == min(k.algorithm.tile[0] for k in asked)
+    assert len(measured) == 2
+    assert tuned.key.algorithm.tile[0] == min(k.algorithm.tile[0] for k in measured)
     assert "apples, the least of 2 measured on a test" in tuned.reason
 
 
@@ -220,8 +220,8 @@ def test_autotune_needs_something_to_build() -> None:
 
 
 def test_the_context_gives_registry_gpu_and_strategy() -> None:
-    made = registry(key("gfx950"))
-    with ck.using(registry=made, arch="gfx950", strategy="first_fit"):
+    mine = registry(key("gfx950"))
+    with ck.using(registry=mine, arch="gfx950", strategy="first_fit"):
         assert select(WHOLE).origin == "registry 'mine'"
         with ck.using(strategy="heuristic"):
             assert "predicted" in select(WHOLE).reason
@@ -242,16 +242,16 @@ def test_a_named_algorithm_is_checked_and_nothing_else_is_tried() -> None:
 
 
 def test_kernels_that_no_rule_allows_are_never_chosen() -> None:
-    made = registry(key(warp_tile=(8, 8, 8)), key())
-    assert select(WHOLE, registry=made, arch="gfx942", strategy="first_fit").position == 1
+    mine = registry(key(warp_tile=(8, 8, 8)), key())
+    assert select(WHOLE, registry=mine, arch="gfx942", strategy="first_fit").position == 1
 
 
 def test_a_selection_is_remembered_until_the_registry_changes() -> None:
-    made = registry(key())
-    first = select(WHOLE, registry=made, arch="gfx942")
-    assert select(shape(1024, 1024, 1024), registry=made, arch="gfx942") is first
-    made.add(key(tile=(64, 64, 32)), RELU, priority=1)
-    changed = select(WHOLE, registry=made, arch="gfx942", strategy="first_fit")
+    mine = registry(key())
+    first = select(WHOLE, registry=mine, arch="gfx942")
+    assert select(shape(1024, 1024, 1024), registry=mine, arch="gfx942") is first
+    mine.add(key(tile=(64, 64, 32)), RELU, priority=1)
+    changed = select(WHOLE, registry=mine, arch="gfx942", strategy="first_fit")
     assert changed.key.algorithm.tile == (64, 64, 32)
 
 
@@ -273,47 +273,49 @@ def test_selection_is_total_legal_and_deterministic(
 ) -> None:
     by_row_a, by_row_b = layouts[0] == "r", layouts[1] == "r"
     strides = ((k if by_row_a else m) + gap, (n if by_row_b else k) + gap, n + gap)
-    asked = shape(m, n, k, layouts=layouts, strides=strides, alignment=alignment)
-    first = select(asked, registry=EMPTY, arch=gpu, strategy=strategy)
-    algorithm, made = first.key.algorithm, first.key.signature
-    assert list(violations(algorithm, made, arch(gpu), asked)) == []
+    problem = shape(m, n, k, layouts=layouts, strides=strides, alignment=alignment)
+    first = select(problem, registry=EMPTY, arch=gpu, strategy=strategy)
+    algorithm, chosen_signature = first.key.algorithm, first.key.signature
+    assert list(violations(algorithm, chosen_signature, arch(gpu), problem)) == []
     fresh = Registry("another")
-    assert select(asked, registry=fresh, arch=gpu, strategy=strategy).key == first.key
+    assert select(problem, registry=fresh, arch=gpu, strategy=strategy).key == first.key
 
 
 @cache
 def many(count: int) -> list[GemmKey]:
     wild = pattern(tile="*", warps="*", warp_tile="*", pad_m=[True, False], pad_k=[True, False])
-    found: list[GemmKey] = []
+    keys: list[GemmKey] = []
     for index, algorithm in enumerate(enumerate_legal(signature(), MI300X, wild)):
         if index % 31 == 0:
-            found.append(GemmKey(signature(), algorithm, "gfx942"))
-        if len(found) == count:
+            keys.append(GemmKey(signature(), algorithm, "gfx942"))
+        if len(keys) == count:
             break
-    return found
+    return keys
 
 
 @given(m=extents, n=extents, k=extents)
 def test_the_pool_agrees_with_the_rules(m: int, n: int, k: int) -> None:
-    asked = shape(m, n, k)
+    problem = shape(m, n, k)
     keys = many(40)
-    legal = Pool(keys, MI300X, "a test").legal(asked)
-    for position, made in enumerate(keys):
-        found = next(violations(made.algorithm, made.signature, MI300X, asked), None)
-        assert bool(legal[position]) == (found is None)
+    legal = Pool(keys, MI300X, "a test").legal(problem)
+    for position, candidate in enumerate(keys):
+        violation = next(
+            violations(candidate.algorithm, candidate.signature, MI300X, problem), None
+        )
+        assert bool(legal[position]) == (violation is None)
 
 
 @pytest.mark.parametrize("strategy", ["first_fit", "heuristic"])
 def test_choosing_among_500_kernels_takes_microseconds(strategy: str) -> None:
     """Generous bounds: other tests share the machine. benchmarks/selection.py measures."""
-    made = registry(*many(500))
-    assert len(made) == 500
+    mine = registry(*many(500))
+    assert len(mine) == 500
     problems = [shape(512 + 8 * i, 512, 1024) for i in range(30)]
-    select(WHOLE, registry=made, arch="gfx942", strategy=strategy)
+    select(WHOLE, registry=mine, arch="gfx942", strategy=strategy)
 
     def spent(problem: Problem) -> float:
         start = time.perf_counter()
-        select(problem, registry=made, arch="gfx942", strategy=strategy)
+        select(problem, registry=mine, arch="gfx942", strategy=strategy)
         return time.perf_counter() - start
 
     assert min(spent(problem) for problem in problems) < 2e-3

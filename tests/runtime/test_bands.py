@@ -85,7 +85,7 @@ def drawn(m: int, n: int, k: int) -> list[Any]:
 def problems(draw: st.DrawFn) -> Problem:
     m, n, k = (draw(st.integers(1, 100)) for _ in range(3))
     layouts = draw(st.sampled_from(["rcr", "rrr", "ccr", "crr"]))
-    made = problem(m, n, k, layouts=layouts, functions="")
+    gemm = problem(m, n, k, layouts=layouts, functions="")
     reads = []
     for sm, sn in draw(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 400)), max_size=2)):
         d = ReadAccess(
@@ -98,7 +98,7 @@ def problems(draw: st.DrawFn) -> Problem:
             span=1 + (m - 1) * sm + (n - 1) * sn,
         )
         reads.append(d)
-    return replace(made, d=tuple(reads))
+    return replace(gemm, d=tuple(reads))
 
 
 def element(matrix: Matrix, i: int, j: int) -> int:
@@ -112,20 +112,20 @@ def read(d: ReadAccess, i: int, j: int) -> int:
     return (i * d.stride_m + j * d.stride_n) * 2
 
 
-def corner(made: Problem, m: int, n: int, k: int) -> tuple[int, ...]:
+def corner(gemm: Problem, m: int, n: int, k: int) -> tuple[int, ...]:
     """Bytes from the address of each input to the element that belongs to (m, n, k)."""
-    a, b = instance(Matrix, made.a), instance(Matrix, made.b)
-    sides = (element(a, m, k), element(b, k, n), element(made.e, m, n))
-    return (*sides, *(read(d, m, n) for d in made.d))
+    a, b = instance(Matrix, gemm.a), instance(Matrix, gemm.b)
+    sides = (element(a, m, k), element(b, k, n), element(gemm.e, m, n))
+    return (*sides, *(read(d, m, n) for d in gemm.d))
 
 
 @given(problems(), st.integers(3000, 60_000))
-def test_bands_cover_the_product_once_and_are_short(made: Problem, limit: int) -> None:
+def test_bands_cover_the_product_once_and_are_short(gemm: Problem, limit: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bands, "MOST_BYTES", limit)
-        parts = list(bands_of(made))
-    if all(each.span * each.dtype.bytes < limit for each in made.inputs):
-        assert [part for part, _ in parts] == [made]
+        parts = list(bands_of(gemm))
+    if all(each.span * each.dtype.bytes < limit for each in gemm.inputs):
+        assert [part for part, _ in parts] == [gemm]
         return
     sizes: list[dict[int, int]] = [{}, {}, {}]
     for index, (part, band) in enumerate(parts):
@@ -136,8 +136,8 @@ def test_bands_cover_the_product_once_and_are_short(made: Problem, limit: int) -
         begin = (
             sum(size[i] for i in range(at)) for size, at in zip(sizes, band.place, strict=True)
         )
-        assert band.moves == corner(made, *begin)
-    assert [sum(size.values()) for size in sizes] == [made.m, made.n, made.k]
+        assert band.moves == corner(gemm, *begin)
+    assert [sum(size.values()) for size in sizes] == [gemm.m, gemm.n, gemm.k]
     assert len(parts) == math.prod(map(len, sizes))
 
 

@@ -73,9 +73,9 @@ def test_huge_matrices_far_apart_are_legal() -> None:
 def test_too_many_products() -> None:
     wide = np.lib.stride_tricks.as_strided(half(1), (70000, 1, 8), (16, 16, 2), writeable=False)
     other = np.lib.stride_tricks.as_strided(half(1), (70000, 8, 2), (32, 4, 2), writeable=False)
-    found = refusal(product, wide, other)
-    assert found.code == "K101"
-    assert "batch: the batch is 70000, must be at most 65535" in str(found)
+    error = refusal(product, wide, other)
+    assert error.code == "K101"
+    assert "batch: the batch is 70000, must be at most 65535" in str(error)
 
 
 def test_batch_strides_that_break_alignment() -> None:
@@ -108,9 +108,9 @@ def test_refusals(op: Op, args: Any, out: Any, code: str) -> None:
 @pytest.mark.parametrize("sharing", [{"split_k": 2}, {"stream_k": True}])
 def test_a_batch_does_not_share_k(sharing: dict[str, Any]) -> None:
     chosen = narrow(reduction=Reduction.WORKSPACE, **sharing)
-    found = refusal(product.using(chosen), half(2, 8, 16), half(2, 16, 8))
-    assert found.code == "K101"
-    assert any(name in note for name in sharing for note in found.notes)
+    error = refusal(product.using(chosen), half(2, 8, 16), half(2, 16, 8))
+    assert error.code == "K101"
+    assert any(name in note for name in sharing for note in error.notes)
 
 
 def test_four_batch_axes_that_do_not_fold() -> None:
@@ -118,8 +118,8 @@ def test_four_batch_axes_that_do_not_fold() -> None:
     x = half(3, 3, 3, 3, 4, 8)[:2, :2, :2, :2]
     w = half(2, 2, 2, 2, 8, 4)
     assert x.shape == shape
-    found = refusal(four, x, w)
-    assert found.code == "A034"
-    assert "(2, 2, 2, 2)" in str(found)
+    error = refusal(four, x, w)
+    assert error.code == "A034"
+    assert "(2, 2, 2, 2)" in str(error)
     problem = only(Problem, four.problems(half(*shape), w))
     assert problem.batch == (16,)

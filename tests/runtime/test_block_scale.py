@@ -52,9 +52,9 @@ def exponents(
     return ck.gemm(x, w.T, scale_a=s, scale_b=t.T)
 
 
-def problem(op: Any, *given: Any) -> Problem:
+def problem(op: Any, *args: Any) -> Problem:
     """The problem of a call."""
-    (task,) = tasks_of(op, given)
+    (task,) = tasks_of(op, args)
     return task.problem
 
 
@@ -67,86 +67,86 @@ def scale(*shape: int) -> Any:
 
 
 def test_a_batch_becomes_rows_where_every_row_has_its_own_scales() -> None:
-    found = problem(rows, matrix(3, 16, 300), matrix(8, 300), scale(3, 16, 3))
-    assert (found.kind, found.m, found.batch) == (ProductKind.GEMM, 48, ())
-    assert found.scale_a is not None
-    assert found.scale_b is None
-    assert (found.scale_a.stride, found.scale_a.stride_k, found.scale_a.span) == (3, 1, 144)
-    assert found.signature.scale_a == Scale(dtype=ck.f32, block=(1, 128))
+    gemm = problem(rows, matrix(3, 16, 300), matrix(8, 300), scale(3, 16, 3))
+    assert (gemm.kind, gemm.m, gemm.batch) == (ProductKind.GEMM, 48, ())
+    assert gemm.scale_a is not None
+    assert gemm.scale_b is None
+    assert (gemm.scale_a.stride, gemm.scale_a.stride_k, gemm.scale_a.span) == (3, 1, 144)
+    assert gemm.signature.scale_a == Scale(dtype=ck.f32, block=(1, 128))
     # One row each: the rows are the batch, a step of which is a step of the scale.
-    found = problem(rows, matrix(3, 1, 300), matrix(8, 300), scale(3, 1, 3))
-    assert found.scale_a is not None
-    assert (found.m, found.scale_a.stride) == (3, 3)
+    gemm = problem(rows, matrix(3, 1, 300), matrix(8, 300), scale(3, 1, 3))
+    assert gemm.scale_a is not None
+    assert (gemm.m, gemm.scale_a.stride) == (3, 3)
 
 
 def test_a_batch_stays_one_where_scales_are_shared_or_do_not_go_on() -> None:
-    found = problem(blocks, matrix(3, 16, 300), matrix(8, 300), scale(3, 8, 3))
-    assert (found.kind, found.batch, found.m) == (ProductKind.BATCHED, (3,), 16)
-    assert found.scale_a is not None
-    assert (found.scale_a.batch, found.scale_a.stride, found.scale_a.block) == ((24,), 3, (2, 128))
+    gemm = problem(blocks, matrix(3, 16, 300), matrix(8, 300), scale(3, 8, 3))
+    assert (gemm.kind, gemm.batch, gemm.m) == (ProductKind.BATCHED, (3,), 16)
+    assert gemm.scale_a is not None
+    assert (gemm.scale_a.batch, gemm.scale_a.stride, gemm.scale_a.block) == ((24,), 3, (2, 128))
     gaps = scale(3, 20, 3)[:, :16]
     assert problem(rows, matrix(3, 16, 300), matrix(8, 300), gaps).batch == (3,)
     # The scales of w change along the batch: it is no batch of columns, whose result would not
     # be contiguous, and no batch of rows either.
-    found = problem(columns, matrix(16, 300), matrix(3, 8, 300), scale(3, 8, 3))
-    assert found.scale_b is not None
-    assert (found.batch, found.scale_b.batch, found.scale_b.block) == ((3,), (24,), (1, 128))
+    gemm = problem(columns, matrix(16, 300), matrix(3, 8, 300), scale(3, 8, 3))
+    assert gemm.scale_b is not None
+    assert (gemm.batch, gemm.scale_b.batch, gemm.scale_b.block) == ((3,), (24,), (1, 128))
     assert problem(columns, matrix(1, 300), matrix(3, 8, 300), scale(3, 8, 3)).n == 24
 
 
 def test_the_transpose_exchanges_scales() -> None:
-    found = problem(turned, matrix(100, 300), matrix(8, 300), scale(2, 3))
-    assert found.scale_a is None
-    assert found.scale_b is not None
-    assert (found.m, found.n, found.scale_b.block) == (8, 100, (64, 128))
-    assert (found.scale_b.stride, found.scale_b.stride_k) == (3, 1)
+    gemm = problem(turned, matrix(100, 300), matrix(8, 300), scale(2, 3))
+    assert gemm.scale_a is None
+    assert gemm.scale_b is not None
+    assert (gemm.m, gemm.n, gemm.scale_b.block) == (8, 100, (64, 128))
+    assert (gemm.scale_b.stride, gemm.scale_b.stride_k) == (3, 1)
 
 
 def test_keys_know_scales() -> None:
-    found = problem(rows, matrix(3, 16, 300), matrix(8, 300), scale(3, 16, 3))
-    chosen = candidates(found.signature, "gfx950")[0]
-    key = GemmKey(found.signature, chosen, "gfx950")
+    gemm = problem(rows, matrix(3, 16, 300), matrix(8, 300), scale(3, 16, 3))
+    chosen = candidates(gemm.signature, "gfx950")[0]
+    key = GemmKey(gemm.signature, chosen, "gfx950")
     assert key_from_json(json.loads(json.dumps(key.to_json()))) == key
-    other = replace(found.signature, scale_a=Scale(dtype=ck.f32, block=(1, 64)))
+    other = replace(gemm.signature, scale_a=Scale(dtype=ck.f32, block=(1, 64)))
     assert GemmKey(other, chosen, "gfx950").digest != key.digest
     assert "s1x128" in key.label
-    assert "A scaled by f32 for 1x128" in found.signature.words
+    assert "A scaled by f32 for 1x128" in gemm.signature.words
 
 
 def test_problems_without_arrays_have_scales() -> None:
     block, weights = Scale(dtype=ck.f32, block=(1, 128)), Scale(dtype=ck.f32, block=(128, 128))
-    found = ck.problem(48, 200, 300, a=ck.fp8, e=ck.f32, scale_a=block, scale_b=weights)
-    assert (found.scale_a, found.scale_b) != (None, None)
-    given = problem(rows, matrix(1, 48, 300), matrix(200, 300), scale(1, 48, 3))
-    assert found.signature.scale_a == given.signature.scale_a
-    assert found.scales[0].span == given.scales[0].span == 144
-    assert (found.scales[1].span, found.scales[1].stride) == (6, 3)
-    chosen = ck.select(found, arch="gfx950")
+    gemm = ck.problem(48, 200, 300, a=ck.fp8, e=ck.f32, scale_a=block, scale_b=weights)
+    assert (gemm.scale_a, gemm.scale_b) != (None, None)
+    from_arrays = problem(rows, matrix(1, 48, 300), matrix(200, 300), scale(1, 48, 3))
+    assert gemm.signature.scale_a == from_arrays.signature.scale_a
+    assert gemm.scales[0].span == from_arrays.scales[0].span == 144
+    assert (gemm.scales[1].span, gemm.scales[1].stride) == (6, 3)
+    chosen = ck.select(gemm, arch="gfx950")
     assert 128 % chosen.key.algorithm.tile[2] == 0
     assert "B scaled by f32 for 128x128" in chosen.key.signature.words
 
 
 @pytest.mark.parametrize("gpu", ["gfx942", "gfx950"])
 def test_candidates(gpu: str) -> None:
-    given = [matrix(64, 64), matrix(64, 64)]
-    given += [np.zeros((64, 2), np.uint8).view(ck.e8m0.numpy) for _ in range(2)]
-    signature = problem(exponents, *given).signature
+    arrays = [matrix(64, 64), matrix(64, 64)]
+    arrays += [np.zeros((64, 2), np.uint8).view(ck.e8m0.numpy) for _ in range(2)]
+    signature = problem(exponents, *arrays).signature
     if gpu == "gfx942":
         signature = replace(signature, dtype_a=ck.fp8_fnuz, dtype_b=ck.fp8_fnuz)
-    found = candidates(signature, gpu)
-    assert found
-    assert {is_mx(signature, each) for each in found} == (
+    algorithms = candidates(signature, gpu)
+    assert algorithms
+    assert {is_mx(signature, each) for each in algorithms} == (
         {True, False} if gpu == "gfx950" else {False}
     )
-    assert all(is_mx(signature, each) or 32 % each.tile[2] == 0 for each in found)
+    assert all(is_mx(signature, each) or 32 % each.tile[2] == 0 for each in algorithms)
     plain = replace(signature, scale_a=None, scale_b=None)
     assert all(each.tile[2] >= 64 for each in candidates(plain, gpu))
 
 
 def test_rules() -> None:
-    given = [matrix(64, 64), matrix(64, 64)]
-    given += [np.zeros((64, 2), np.uint8).view(ck.e8m0.numpy) for _ in range(2)]
-    signature = problem(exponents, *given).signature
+    arrays = [matrix(64, 64), matrix(64, 64)]
+    arrays += [np.zeros((64, 2), np.uint8).view(ck.e8m0.numpy) for _ in range(2)]
+    signature = problem(exponents, *arrays).signature
     spec = arch("gfx950")
     mx = replace(EIGHT_BITS, tile=(64, 64, 128), warp_tile=(16, 16, 128), vector_e=4)
     assert not list(violations(mx, signature, spec))
@@ -172,14 +172,14 @@ def test_blocks_that_no_tile_divides_are_refused_by_name() -> None:
     assert "scale-block: the block along K of the scales is 100" in str(refusal.value)
     assert "must be a multiple of 16" in str(refusal.value)
     for size in (16, 48, 96):
-        found = ck.problem(64, 64, 200, a=ck.fp8, scale_a=Scale(dtype=ck.f32, block=(3, size)))
-        assert size % ck.select(found, arch="gfx950").key.algorithm.tile[2] == 0
+        gemm = ck.problem(64, 64, 200, a=ck.fp8, scale_a=Scale(dtype=ck.f32, block=(3, size)))
+        assert size % ck.select(gemm, arch="gfx950").key.algorithm.tile[2] == 0
 
 
 def test_a_scale_that_is_too_large_to_address_is_refused() -> None:
-    found = problem(rows, matrix(3, 16, 300), matrix(8, 300), scale(3, 16, 3))
-    assert found.scale_a is not None
-    chosen = candidates(found.signature, "gfx950")[-1]
-    far = replace(found, scale_a=replace(found.scale_a, span=1 << 30))
+    gemm = problem(rows, matrix(3, 16, 300), matrix(8, 300), scale(3, 16, 3))
+    assert gemm.scale_a is not None
+    chosen = candidates(gemm.signature, "gfx950")[-1]
+    far = replace(gemm, scale_a=replace(gemm.scale_a, span=1 << 30))
     ids = {each.rule for each in violations(chosen, far.signature, arch("gfx950"), far)}
     assert ids == {"operand-size"}

@@ -114,25 +114,25 @@ def builder(folder: Path, tools: Any = "tools") -> Builder:
 
 def test_a_kernel_takes_three_steps_and_is_then_found(tmp_path: Path, fake_steps: Steps) -> None:
     first = builder(tmp_path)
-    (made,) = first.build_all([wanted("relu")])
+    (artifact,) = first.build_all([wanted("relu")])
     assert fake_steps.count == ONE_OF_EACH
-    assert not made.cached
-    assert made.resources == RESOURCES
-    assert made.code_object.is_file()
-    assert made.host_shim.is_file()
-    assert "ck_epilogue" in made.source.read_text()
+    assert not artifact.cached
+    assert artifact.resources == RESOURCES
+    assert artifact.code_object.is_file()
+    assert artifact.host_shim.is_file()
+    assert "ck_epilogue" in artifact.source.read_text()
     (again,) = first.build_all([wanted("relu")])
     assert again.cached
     assert again.seconds == 0.0
     (elsewhere,) = builder(tmp_path).build_all([wanted("relu")])
     assert elsewhere.cached
-    assert elsewhere.folder == made.folder
+    assert elsewhere.folder == artifact.folder
     assert fake_steps.count == ONE_OF_EACH
 
 
 def test_another_epilogue_takes_the_same_stencil(tmp_path: Path, fake_steps: Steps) -> None:
-    made = builder(tmp_path).build_all([wanted("relu"), wanted("exp"), wanted("tanh")])
-    assert len({artifact.folder for artifact in made}) == 3
+    artifacts = builder(tmp_path).build_all([wanted("relu"), wanted("exp"), wanted("tanh")])
+    assert len({artifact.folder for artifact in artifacts}) == 3
     assert fake_steps.count == {**ONE_OF_EACH, "kernel.hsaco": 3}
 
 
@@ -193,16 +193,16 @@ def test_without_precompiled_headers_the_rest_goes_on(
 
 def test_any_executor_will_do(tmp_path: Path, fake_steps: Steps) -> None:
     with ThreadPoolExecutor(1) as pool:
-        made = builder(tmp_path).build_all([wanted("relu"), wanted("exp")], pool)
-        assert len(made) == 2
+        artifacts = builder(tmp_path).build_all([wanted("relu"), wanted("exp")], pool)
+        assert len(artifacts) == 2
         assert pool.submit(lambda: 1).result() == 1, "the executor is its owner's to shut down"
 
 
 def test_a_truncated_artifact_is_built_again(
     tmp_path: Path, fake_steps: Steps, caplog: pytest.LogCaptureFixture
 ) -> None:
-    (made,) = builder(tmp_path).build_all([wanted("relu")])
-    made.code_object.write_text("")
+    (artifact,) = builder(tmp_path).build_all([wanted("relu")])
+    artifact.code_object.write_text("")
     (again,) = builder(tmp_path).build_all([wanted("relu")])
     assert again.code_object.read_text() != ""
     assert "built again" in caplog.text

@@ -241,7 +241,7 @@ def test_host_face_describes_the_launch(built: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("gemm", "words"),
     [
         (problem(384, 512, 255), "not aligned"),
         (problem(384, 512, 252), "K is not a multiple of vector load size"),
@@ -254,17 +254,17 @@ def test_host_face_describes_the_launch(built: Path) -> None:
         (problem(1 << 20, 4096, 256), "E spans more than 2^31 bytes"),
     ],
 )
-def test_host_face_refuses_with_a_reason(built: Path, given: GemmProblem, words: str) -> None:
-    refusal = GemmShim(built / "host.so").describe(given)
+def test_host_face_refuses_with_a_reason(built: Path, gemm: GemmProblem, words: str) -> None:
+    refusal = GemmShim(built / "host.so").describe(gemm)
     assert isinstance(refusal, str)
     assert words in refusal
 
 
 @pytest.mark.parametrize(
-    "given", [problem(1, 8, 8), problem(300, 8, 0), problem(7, 64, 8), problem(129, 1016, 24)]
+    "gemm", [problem(1, 8, 8), problem(300, 8, 0), problem(7, 64, 8), problem(129, 1016, 24)]
 )
-def test_host_face_takes_every_extent_its_vectors_divide(built: Path, given: GemmProblem) -> None:
-    assert isinstance(GemmShim(built / "host.so").describe(given), LaunchShape)
+def test_host_face_takes_every_extent_its_vectors_divide(built: Path, gemm: GemmProblem) -> None:
+    assert isinstance(GemmShim(built / "host.so").describe(gemm), LaunchShape)
 
 
 @pytest.mark.usefixtures("compiler")
@@ -274,5 +274,5 @@ def test_narrowest_kernel_takes_every_problem(tmp_path: Path) -> None:
     face = GemmShim(tmp_path / "host.so")
     odd = [(1, 1, 1), (7, 3, 5), (1, 300, 1), (131, 1, 7), (200, 136, 72), (1, 1, 0)]
     for m, n, k in odd:
-        given = problem(m, n, k, a=66, b=70, e=74)
-        assert isinstance(face.describe(given), LaunchShape), (m, n, k)
+        gemm = problem(m, n, k, a=66, b=70, e=74)
+        assert isinstance(face.describe(gemm), LaunchShape), (m, n, k)

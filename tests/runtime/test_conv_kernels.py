@@ -178,9 +178,9 @@ def of_image(conv: Conv) -> list[np.ndarray]:
 def test_wide_loads_at_padded_corners_with_operands(covered: Covered) -> None:
     """Here tiles of K begin in the middle of a tap, and the first offsets of a row are negative."""
     algorithm = pipelined(WIDE, Pipeline.COMPV4)
-    made = kernel(ProductKind.CONV, 2, algorithm=algorithm, d=OPERANDS, epilogue=SUM)
+    compiled = kernel(ProductKind.CONV, 2, algorithm=algorithm, d=OPERANDS, epilogue=SUM)
     for conv in (PADDED, replace(PADDED, n=1, g=1), replace(PADDED, before=(0, 2))):
-        check(made, conv, *of_image(conv))
+        check(compiled, conv, *of_image(conv))
     covered("conv, pipeline compv4", "f16", "gfx942")
 
 
@@ -195,30 +195,30 @@ def test_groups_of_a_depthwise_convolution_share_a_tile(covered: Covered) -> Non
         vector_a=8,
         vector_e=8,
     )
-    made = kernel(ProductKind.CONV, 2, algorithm=algorithm)
-    check(made, DEPTHWISE)
-    check(made, replace(DEPTHWISE, g=48, stride=(1, 1), dilation=(2, 1), size=(12, 9)))
+    compiled = kernel(ProductKind.CONV, 2, algorithm=algorithm)
+    check(compiled, DEPTHWISE)
+    check(compiled, replace(DEPTHWISE, g=48, stride=(1, 1), dilation=(2, 1), size=(12, 9)))
     covered("conv, depthwise", "f16", "gfx942")
-    refused = made.face.describe(request(made, replace(DEPTHWISE, g=24)))
+    refused = compiled.face.describe(request(compiled, replace(DEPTHWISE, g=24)))
     assert refused == ("the groups are not a multiple of those that the kernel merges in a tile")
 
 
-def request(made: Kernel, conv: Conv) -> ConvRequest:
-    a, b = operands(conv, made.key.signature.kind)
+def request(compiled: Kernel, conv: Conv) -> ConvRequest:
+    a, b = operands(conv, compiled.key.signature.kind)
     shapes = {ProductKind.CONV: conv.y_shape, ProductKind.CONV_GRAD_INPUT: conv.x_shape}
-    e = np.empty(shapes.get(made.key.signature.kind, conv.w_shape), np.float16)
-    return made.ask(conv, (a, b, e))
+    e = np.empty(shapes.get(compiled.key.signature.kind, conv.w_shape), np.float16)
+    return compiled.ask(conv, (a, b, e))
 
 
 @pytest.mark.usefixtures("compiler")
 def test_stream_k_in_a_tree_after_whole_tiles(covered: Covered) -> None:
     algorithm = replace(WIDE, stream_k=True, reduction=Reduction.TREE, persistent=True)
-    made = kernel(ProductKind.CONV_GRAD_WEIGHT, 2, algorithm=algorithm)
+    compiled = kernel(ProductKind.CONV_GRAD_WEIGHT, 2, algorithm=algorithm)
     # 4 tiles of 19 steps: none, one or all of them are whole, and up to five blocks share one.
     for blocks in (1, 3, 4, 7, 19):
-        first = check(made, DEEP, blocks=blocks)
-        np.testing.assert_array_equal(check(made, DEEP, blocks=blocks), first)
-    check(made, replace(DEEP, g=3, size=(9, 5)), blocks=4)
+        first = check(compiled, DEEP, blocks=blocks)
+        np.testing.assert_array_equal(check(compiled, DEEP, blocks=blocks), first)
+    check(compiled, replace(DEEP, g=3, size=(9, 5)), blocks=4)
     covered("conv_grad_weight, stream-K tree after whole tiles", "f16", "gfx942")
 
 
@@ -238,15 +238,15 @@ def test_batches_and_images_in_pieces(most_bytes: int, bands: int) -> None:
         before=(2, 1),
         after=(1, 0),
     )
-    made = kernel(ProductKind.CONV, 2)
+    compiled = kernel(ProductKind.CONV, 2)
     whole_launch, launch = (
-        made.face.describe(replace(request(made, conv), most_bytes=most))
+        compiled.face.describe(replace(request(compiled, conv), most_bytes=most))
         for most in (1 << 31, most_bytes)
     )
     assert not isinstance(whole_launch, str)
     assert not isinstance(launch, str)
     assert (whole_launch.grid[0], launch.grid[0]) == (2 * 2, 2 * 3 * bands)
-    check(made, conv, most_bytes=most_bytes)
+    check(compiled, conv, most_bytes=most_bytes)
     if bands == 1:
         check(kernel(ProductKind.CONV_GRAD_INPUT, 2), conv, most_bytes=most_bytes)
         wide = replace(conv, k=8, c=8)
@@ -258,11 +258,11 @@ def test_batches_and_images_in_pieces(most_bytes: int, bands: int) -> None:
 @pytest.mark.usefixtures("compiler")
 def test_batches_beyond_two_gigabytes_are_cut_in_pieces() -> None:
     """Nothing runs: 6 images of 805 MB are 3 products of 2 for each group."""
-    made = kernel(ProductKind.CONV, 2)
+    compiled = kernel(ProductKind.CONV, 2)
     address, pixel, size = 1 << 40, 192, (2048, 1024)
     row, image = size[1] * pixel, size[0] * size[1] * pixel
-    asked = replace(
-        request(made, Conv(n=1, g=2, k=8, c=96, size=(1, 1), window=(1, 1))),
+    base = replace(
+        request(compiled, Conv(n=1, g=2, k=8, c=96, size=(1, 1), window=(1, 1))),
         in_=(1, *size),
         out=(1, *size),
         a=address,
@@ -271,26 +271,26 @@ def test_batches_beyond_two_gigabytes_are_cut_in_pieces() -> None:
         input_strides=(image, 0, row, pixel, 96, 1),
         output_strides=(1 << 25, 0, 1024 * 16, 16, 8, 1),
     )
-    one, many = (made.face.describe(replace(asked, n=n)) for n in (1, 6))
+    one, many = (compiled.face.describe(replace(base, n=n)) for n in (1, 6))
     assert not isinstance(one, str)
     assert not isinstance(many, str)
     assert many.grid[0] == 6 * one.grid[0]
-    far = replace(asked, input_strides=(0, 0, 1 << 20, pixel, 96, 1))
-    bands = made.face.describe(far)
+    far = replace(base, input_strides=(0, 0, 1 << 20, pixel, 96, 1))
+    bands = compiled.face.describe(far)
     assert not isinstance(bands, str)
     assert bands.grid == one.grid  # in two halves
     far = replace(far, input_strides=(0, 0, 1 << 31, pixel, 96, 1))
-    assert made.face.describe(far) == "A spans more than 2^31 bytes"
+    assert compiled.face.describe(far) == "A spans more than 2^31 bytes"
 
 
 @pytest.mark.usefixtures("compiler")
 def test_an_image_beyond_two_gigabytes_is_cut_in_bands() -> None:
     """Nothing runs: 2^15 by 2^15 pixels of 4 channels are 8 GiB, and more pixels than count."""
-    made = kernel(ProductKind.CONV, 2)
+    compiled = kernel(ProductKind.CONV, 2)
     address, side = 1 << 40, 1 << 15
     strides = (0, 0, 4 * side, 4, 0, 1)
-    asked = replace(
-        request(made, Conv(n=1, g=1, k=4, c=4, size=(1, 1), window=(1, 1))),
+    base = replace(
+        request(compiled, Conv(n=1, g=1, k=4, c=4, size=(1, 1), window=(1, 1))),
         in_=(1, side, side),
         out=(1, side, side),
         a=address,
@@ -299,7 +299,7 @@ def test_an_image_beyond_two_gigabytes_is_cut_in_bands() -> None:
         input_strides=strides,
         output_strides=strides,
     )
-    launch = made.face.describe(asked)
+    launch = compiled.face.describe(base)
     assert not isinstance(launch, str)
     assert launch.grid == (side * side // 64, 1, 1)
 
@@ -519,12 +519,12 @@ for _family in FAMILIES:
 def test_any_convolution_of_other_ranks(
     family: ProductKind, spatial: int, covered: Covered
 ) -> None:
-    made = kernel(family, spatial)
+    compiled = kernel(family, spatial)
 
     @given(conv=convs(spatial))
     @settings(max_examples=12)
     def run(conv: Conv) -> None:
-        check(made, conv)
+        check(compiled, conv)
 
     run()
     covered(f"{family.value} {spatial}D", "f16", "gfx942")
@@ -534,9 +534,9 @@ def test_any_convolution_of_other_ranks(
 @pytest.mark.parametrize("case", CASES)
 def test_a_kernel_of_each_kind(case: str, covered: Covered) -> None:
     family, algorithm, conv, dtype, arch = CASES[case]
-    made = kernel(family, len(conv.size), arch=arch, dtype=dtype, algorithm=algorithm)
-    check(made, conv)
-    types = f"{dtype} {dtype} {made.key.signature.dtype_e}" if dtype.bits == 8 else dtype.name
+    compiled = kernel(family, len(conv.size), arch=arch, dtype=dtype, algorithm=algorithm)
+    check(compiled, conv)
+    types = f"{dtype} {dtype} {compiled.key.signature.dtype_e}" if dtype.bits == 8 else dtype.name
     covered(case.partition(" on ")[0], types, arch)
 
 
@@ -558,22 +558,22 @@ def test_sharing_the_sums_of_a_gradient_of_weights(
     The integers are summed exactly, whatever the order.
     """
     algorithm = replace(WIDE, reduction=reduction, **SHARES[share])  # type: ignore[arg-type]
-    made = kernel(GRAD_WEIGHT, 2, algorithm=algorithm)
+    compiled = kernel(GRAD_WEIGHT, 2, algorithm=algorithm)
     for blocks in (1, 3, 4, 7, 19):
-        check(made, DEEP, blocks=blocks)
-    check(made, replace(DEEP, g=3, size=(9, 5)), blocks=4)
-    check(made, replace(DEEP, n=1, g=1, size=(3, 3)), blocks=5)
+        check(compiled, DEEP, blocks=blocks)
+    check(compiled, replace(DEEP, g=3, size=(9, 5)), blocks=4)
+    check(compiled, replace(DEEP, n=1, g=1, size=(3, 3)), blocks=5)
     covered(f"conv_grad_weight, {share} {reduction.value}", "f16", "gfx942")
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("family", [GRAD_INPUT, GRAD_WEIGHT], ids=lambda family: family.value)
 def test_operands_of_gradients(family: ProductKind) -> None:
-    made = kernel(family, 2, algorithm=WIDE, d=OPERANDS, epilogue=SUM)
+    compiled = kernel(family, 2, algorithm=WIDE, d=OPERANDS, epilogue=SUM)
     if family is GRAD_INPUT:
         shape = PADDED.x_shape
         ds = [whole(shape[-2:], 5), whole(shape, 6), whole((*shape[:-1], 1), 7)]
     else:
         g, k, *window, c = PADDED.w_shape
         ds = [whole((g, 1, *window, c), 5), whole(PADDED.w_shape, 6), whole((g, k, 1, 1, c), 7)]
-    check(made, PADDED, *ds[:2], ds[2].astype(np.float32))
+    check(compiled, PADDED, *ds[:2], ds[2].astype(np.float32))

@@ -31,8 +31,8 @@ DIRECTIONS = ("conv", "conv_grad_input", "conv_grad_weight")
 def refusing(problem: ConvProblem, algorithm: Algorithm, gpu: str = "gfx942") -> set[str]:
     from cklang.arch import arch
 
-    found = violations(algorithm, problem.signature, arch(gpu), problem)
-    return {rejection.rule for rejection in found}
+    rejections = violations(algorithm, problem.signature, arch(gpu), problem)
+    return {rejection.rule for rejection in rejections}
 
 
 def test_tensors_have_six_axes() -> None:
@@ -358,11 +358,15 @@ def test_narrow_groups_share_a_tile(gpu: str) -> None:
 def test_what_is_chosen_unasked_gives_the_same_bits() -> None:
     for direction in DIRECTIONS:
         problem = conv_problem((2, 14, 14, 64), (64, 3, 3, 64), direction=direction)
-        found = candidates(problem.signature, "gfx942")
-        assert {a.reduction for a in found} <= {Reduction.NONE, Reduction.WORKSPACE, Reduction.TREE}
+        algorithms = candidates(problem.signature, "gfx942")
+        assert {a.reduction for a in algorithms} <= {
+            Reduction.NONE,
+            Reduction.WORKSPACE,
+            Reduction.TREE,
+        }
         shares = direction != "conv_grad_input"
-        assert any(a.split_k > 1 for a in found) == shares
-        assert any(a.stream_k for a in found) == (direction == "conv_grad_weight")
+        assert any(a.split_k > 1 for a in algorithms) == shares
+        assert any(a.stream_k for a in algorithms) == (direction == "conv_grad_weight")
 
 
 @pytest.mark.parametrize(

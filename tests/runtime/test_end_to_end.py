@@ -77,8 +77,8 @@ def check(
 
 def draw_fused(data: st.DataObject, dtype: DType, shape: tuple[int, int, int]) -> list[Any]:
     m, n, k = shape
-    made = [data.draw(arrays(dtype, s)) for s in ((m, k), (n, k), (n,), (m, n))]
-    return [data.draw(strided(array, DENSE)) for array in made]
+    dense = [data.draw(arrays(dtype, s)) for s in ((m, k), (n, k), (n,), (m, n))]
+    return [data.draw(strided(array, DENSE)) for array in dense]
 
 
 def simple(m: int, n: int, k: int) -> list[Any]:
@@ -337,8 +337,8 @@ def test_arrays_on_a_device_with_its_own_memory(monkeypatch: pytest.MonkeyPatch)
 
     from cklang.device import device
 
-    found = device.open_device("emu:gfx942")
-    discrete = replace(found, host_memory=False)
+    emulated = device.open_device("emu:gfx942")
+    discrete = replace(emulated, host_memory=False)
     monkeypatch.setattr(device, "open_device", lambda *args: discrete)
     copies: list[int] = []
     original = device.Device.allocate

@@ -60,10 +60,10 @@ class TestOnAGpu:
     ) -> None:
         calls = []
         for m, n, k in shapes:
-            made = [data.draw(arrays(ck.f16, s)) for s in ((m, k), (n, k), (n,), (m, n))]
+            dense = [data.draw(arrays(ck.f16, s)) for s in ((m, k), (n, k), (n,), (m, n))]
             # A single column without gaps is column-major, which takes another stencil.
             lies = DENSE if k > 1 else DENSE[1:]
-            calls.append(tuple(data.draw(strided(array, lies)) for array in made))
+            calls.append(tuple(data.draw(strided(array, lies)) for array in dense))
         # The draw has infinities and huge numbers, beside which a sum may be anything.
         check_group(EXPERT, calls, unchecked=1)
 
@@ -83,8 +83,8 @@ class TestOnAGpu:
         op = scaled.using(replace(SINGLE, vector_d=(1,)))
 
         def calls(seed: float) -> list[tuple[Any, ...]]:
-            made = [call(shape) for shape in shapes]
-            return [(x + seed, w, seed * (i + 1)) for i, (x, w, *_) in enumerate(made)]
+            arguments = [call(shape) for shape in shapes]
+            return [(x + seed, w, seed * (i + 1)) for i, (x, w, *_) in enumerate(arguments)]
 
         check_group(op, calls(0.5))
         assert not last(op).memoised
@@ -128,10 +128,10 @@ def test_a_call_waits_for_no_launch(kind: str, callers_stream: int | None) -> No
     op = SCALED if kind == "numbers" else EXPERT
 
     def run(calls: list[tuple[Any, ...]]) -> list[Any]:
-        given = [on_device(args) for args in calls]
+        on_gpu = [on_device(args) for args in calls]
         if kind == "workspace":
-            return [expert.using(SPLIT)(*args) for args in given]
-        return op.grouped(given)
+            return [expert.using(SPLIT)(*args) for args in on_gpu]
+        return op.grouped(on_gpu)
 
     def arguments(shape: Shape, seed: int) -> tuple[Any, ...]:
         x, w, *rest = call(shape)
@@ -143,11 +143,11 @@ def test_a_call_waits_for_no_launch(kind: str, callers_stream: int | None) -> No
     first = run(rounds[0])
     device.synchronize(callers_stream)
     assert len(first) == len(shapes)
-    with held_up(device, callers_stream) as held:
+    with held_up(device, callers_stream) as still_held:
         results = [run(calls) for calls in rounds]
-        assert held(), "the calls returned while the stream stood still"
-    for calls, made in zip(rounds, results, strict=True):
-        for args, got in zip(calls, made, strict=True):
+        assert still_held(), "the calls returned while the stream stood still"
+    for calls, computed in zip(rounds, results, strict=True):
+        for args, got in zip(calls, computed, strict=True):
             compare(op, args, got.array)
 
 

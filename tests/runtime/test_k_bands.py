@@ -164,11 +164,11 @@ def test_packed_and_prepared_matrices_are_cut_along_every_axis() -> None:
 @pytest.mark.usefixtures("emulator")
 def test_k_is_not_cut_under_an_epilogue_of_eight_operands_or_in_a_group() -> None:
     eight = [(ck.f32, DKind.ROW)] * 8
-    made = problem(128256, 4096, 16384, a=ck.bf16, layouts="crr", d=eight)
-    assert [band.count for _, band in bands_of(made)] == [1]
+    huge = problem(128256, 4096, 16384, a=ck.bf16, layouts="crr", d=eight)
+    assert [band.count for _, band in bands_of(huge)] == [1]
     with pytest.raises(ck.CkError, match="partial sums would be one more"):
-        ck.select(made, arch="gfx942")
-    fewer = replace(made, d=made.d[:7])
+        ck.select(huge, arch="gfx942")
+    fewer = replace(huge, d=huge.d[:7])
     assert [band.count for _, band in bands_of(fewer)] == [2, 2]
     assert [band.count for _, band in bands_of(replace(fewer, grouped=True))] == [1]
 
@@ -301,10 +301,10 @@ def test_columns_of_a_prepared_weight(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_each_different_launch_is_a_case(monkeypatch: pytest.MonkeyPatch) -> None:
     limit(monkeypatch, 6000)
     args = drawn(weight_gradient, {"M": 33, "N": 90, "K": 250})
-    asked = [problem_text(each) for each in weight_gradient.problems(*args)]
+    launched = [problem_text(each) for each in weight_gradient.problems(*args)]
     tasks = tasks_of(weight_gradient, args)
-    assert [problem_text(task.problem) for task in tasks] == list(dict.fromkeys(asked))
-    assert len(asked) > len(tasks) > 3
+    assert [problem_text(task.problem) for task in tasks] == list(dict.fromkeys(launched))
+    assert len(launched) > len(tasks) > 3
     for task in tasks:
         assert TuningTask.from_json(json.loads(json.dumps(task.to_json()))) == task
     limit(monkeypatch, 1 << 31)
@@ -331,8 +331,8 @@ def test_launches_are_measured_and_right(
     keys = {problem_text(instance(Problem, each.problem)): each.artifact.key for each in ran}
     for task in tasks_of(op, args):
         key = keys[problem_text(task.problem)]
-        made = measure(task.to_json(), key.to_json(), {"CKLANG_DEVICE": "emu:gfx942"})
-        assert made["status"] == "right", made["note"]
+        measurement = measure(task.to_json(), key.to_json(), {"CKLANG_DEVICE": "emu:gfx942"})
+        assert measurement["status"] == "right", measurement["note"]
 
 
 def counting(dtype: DType, count: int) -> Any:
@@ -349,10 +349,10 @@ def test_what_is_measured_of_prepared_and_packed_weights() -> None:
         packed = problem(3, 100, 200, b=ck.i4, e=ck.f32)
         for whole in (prepared, packed):
             for part, _ in bands_of(whole):
-                made = launch_operands_of(kernel, part, counting)
-                (_, data, _), (_, b) = made.memory, made.inputs
+                operands = launch_operands_of(kernel, part, counting)
+                (_, data, _), (_, b) = operands.memory, operands.inputs
                 matrix = instance(Matrix, part.b)
-                assert (b.shape, made.place) == ((part.k, part.n), 2)
+                assert (b.shape, operands.place) == ((part.k, part.n), 2)
                 if whole is prepared:
                     row = order.extents(part.n, part.k)[1]
                     np.testing.assert_array_equal(

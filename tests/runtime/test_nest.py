@@ -18,14 +18,14 @@ def axis(extent: int, *strides: int) -> Axis:
 def access_range(nest: LoopNest) -> list[tuple[int, ...]]:
     """The offsets of A, B and E at every element of the result."""
     axes = [*nest.batch, nest.rows, nest.columns]
-    found = []
+    addresses = []
     for place in itertools.product(*(range(each.extent) for each in axes)):
         moved = [
             [at * stride for stride in each.strides] for at, each in zip(place, axes, strict=True)
         ]
         steps = zip(*moved, strict=True)
-        found.append(tuple(sum(step) for step in steps))
-    return sorted(found)
+        addresses.append(tuple(sum(step) for step in steps))
+    return sorted(addresses)
 
 
 def test_a_batch_that_shares_b_is_more_rows() -> None:
@@ -67,6 +67,6 @@ def test_the_same_elements_are_computed(
     batch: list[Axis], rows: Axis, columns: Axis, whole: bool
 ) -> None:
     nest = LoopNest(batch=tuple(batch), rows=rows, columns=columns, whole_k=(whole, whole))
-    made = collapse_loops(nest)
-    assert access_range(made) == access_range(nest)
-    assert len(made.batch) <= sum(each.extent != 1 for each in batch)
+    collapsed = collapse_loops(nest)
+    assert access_range(collapsed) == access_range(nest)
+    assert len(collapsed.batch) <= sum(each.extent != 1 for each in batch)

@@ -78,13 +78,13 @@ def make(
 
 
 def problem(*args: Any, **kwargs: Any) -> Problem:
-    made = make(*args, **kwargs)
-    assert made is not None
-    return made
+    result = make(*args, **kwargs)
+    assert result is not None
+    return result
 
 
-def operands(made: Problem) -> tuple[Matrix, Matrix]:
-    return instance(Matrix, made.a), instance(Matrix, made.b)
+def operands(gemm: Problem) -> tuple[Matrix, Matrix]:
+    return instance(Matrix, gemm.a), instance(Matrix, gemm.b)
 
 
 def code_of(*args: Any, **kwargs: Any) -> str:
@@ -108,9 +108,9 @@ def test_layouts_come_from_strides(x: Any, w: Any, perm: Any, layouts: str) -> N
 
 
 def test_leading_strides() -> None:
-    made = problem(half(3, 9)[:, 2:7], half(4, 8)[:, :5], half(3, 6)[:, 1:5])
-    a, b = operands(made)
-    assert (a.stride, b.stride, made.e.stride) == (9, 8, 6)
+    gemm = problem(half(3, 9)[:, 2:7], half(4, 8)[:, :5], half(3, 6)[:, 1:5])
+    a, b = operands(gemm)
+    assert (a.stride, b.stride, gemm.e.stride) == (9, 8, 6)
 
 
 def test_broadcast_rows_are_stride_0() -> None:
@@ -121,8 +121,8 @@ def test_broadcast_rows_are_stride_0() -> None:
 def test_axes_of_extent_1_are_made_regular() -> None:
     one_row = half(10, 50)[4:5, ::7]
     assert one_row.strides == (100, 14)
-    made = problem(half(1, 5), half(4, 5), one_row[:, :1].repeat(4, 1))
-    assert made.e.stride == 4
+    gemm = problem(half(1, 5), half(4, 5), one_row[:, :1].repeat(4, 1))
+    assert gemm.e.stride == 4
     single_k = problem(half(3, 50)[:, 7:8], half(4, 50)[:, 3:4])
     assert single_k.signature.layouts == "rcr"
     assert [operand.stride for operand in operands(single_k)] == [50, 50]
@@ -189,15 +189,15 @@ def test_empty_results_have_no_problem() -> None:
 
 
 def test_an_empty_sum_is_a_problem_with_k_0() -> None:
-    made = problem(half(3, 0), half(4, 0))
-    assert made.k == 0
-    assert made.signature.layouts == "rcr"
-    assert rejected(made) <= {"vector-e"}
+    gemm = problem(half(3, 0), half(4, 0))
+    assert gemm.k == 0
+    assert gemm.signature.layouts == "rcr"
+    assert rejected(gemm) <= {"vector-e"}
 
 
-def rejected(made: Problem, **changes: Any) -> set[str]:
+def rejected(gemm: Problem, **changes: Any) -> set[str]:
     changed = replace(BASE, **changes)
-    return {found.rule for found in violations(changed, made.signature, MI300X, made)}
+    return {violation.rule for violation in violations(changed, gemm.signature, MI300X, gemm)}
 
 
 WHOLE = (half(128, 64), half(256, 64))
@@ -235,9 +235,9 @@ def test_operands_of_more_than_2_gib_are_refused_by_rule() -> None:
 
 
 def test_misaligned_addresses_take_narrow_vectors() -> None:
-    made = problem(*WHOLE)
-    a, _ = operands(made)
-    odd = replace(made, a=replace(a, alignment=2))
+    gemm = problem(*WHOLE)
+    a, _ = operands(gemm)
+    odd = replace(gemm, a=replace(a, alignment=2))
     assert rejected(odd) == {"vector-a"}
     assert rejected(odd, vector_a=1) == set()
 
@@ -249,8 +249,8 @@ def test_there_is_a_vector_width_for_each_operand() -> None:
 def test_vector_d_looks_only_at_contiguous_kinds() -> None:
     row = (half(256), (None, 0))
     column = (half(128 * 3)[::3], (0, None))
-    made = problem(*WHOLE, d0=row, d1=column)
-    assert rejected(made, vector_d=(8, 1)) == set()
+    gemm = problem(*WHOLE, d0=row, d1=column)
+    assert rejected(gemm, vector_d=(8, 1)) == set()
     ragged = problem(half(128, 64), half(255, 64), d0=(half(255), (None, 0)))
     assert rejected(ragged, vector_d=(8,), vector_e=1) == {"vector-d", "width-d"}
 

@@ -37,10 +37,10 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_wheel_is_the_last_resort(bare: Path) -> None:
-    found = tc.find_toolchain()
-    assert found.kind is tc.Kind.ZIG
-    assert found.program.name == "zig"
-    assert found.clang == (str(found.program), "clang")
+    toolchain = tc.find_toolchain()
+    assert toolchain.kind is tc.Kind.ZIG
+    assert toolchain.program.name == "zig"
+    assert toolchain.clang == (str(toolchain.program), "clang")
 
 
 def test_clang_on_path_comes_before_the_wheel(bare: Path) -> None:
@@ -57,9 +57,9 @@ def test_old_clang_on_path_is_passed_over(bare: Path) -> None:
 def test_rocm_comes_before_clang_on_path(bare: Path) -> None:
     program(bare / "bin" / "clang++", "clang version 21.1.0")
     amd = program(bare / "rocm" / "bin" / "amdclang++", "AMD clang version 20.0.0git")
-    found = tc.find_toolchain()
-    assert (found.kind, found.program) == (tc.Kind.ROCM, amd)
-    flags = found.hip_headers(Path("ours"))
+    toolchain = tc.find_toolchain()
+    assert (toolchain.kind, toolchain.program) == (tc.Kind.ROCM, amd)
+    flags = toolchain.hip_headers(Path("ours"))
     assert flags.index(str(bare / "rocm" / "include")) < flags.index("ours")
     assert "-nogpulib" not in flags
 
@@ -188,11 +188,11 @@ def test_host_cxx_library_with_its_runtime(tmp_path: Path) -> None:
         "  std::vector<std::string> v(n, std::string(100, 'x'));\n"
         "  int sum = 0; for (auto& s : v) sum += s.size(); return sum; }\n"
     )
-    found = tc.find_toolchain()
+    toolchain = tc.find_toolchain()
     unit, library = tmp_path / "lib.o", tmp_path / "lib.so"
     for command in (
-        found.compile_cxx(source, unit),
-        found.link_cxx([unit], library, soname="libtest.so"),
+        toolchain.compile_cxx(source, unit),
+        toolchain.link_cxx([unit], library, soname="libtest.so"),
     ):
-        tc.run_tool(command, log=tmp_path / "log.txt", environment=found.environment())
+        tc.run_tool(command, log=tmp_path / "log.txt", environment=toolchain.environment())
     assert ctypes.CDLL(str(library)).length(7) == 700

@@ -37,9 +37,9 @@ def test_bfloat16_needs_no_copy() -> None:
 
 
 def test_results_are_torch_tensors() -> None:
-    made = arrays.empty((2, 3), bf16, Library.TORCH)
-    assert made.dtype == torch.bfloat16
-    assert tuple(made.shape) == (2, 3)
+    result = arrays.empty((2, 3), bf16, Library.TORCH)
+    assert result.dtype == torch.bfloat16
+    assert tuple(result.shape) == (2, 3)
 
 
 def test_calls_follow_the_current_stream_of_the_gpu_of_the_arrays(

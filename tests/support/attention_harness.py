@@ -236,17 +236,17 @@ class Inputs:
         """Return q, k, v, and o and lse full of what no kernel may leave there."""
         rng = np.random.default_rng(self.seed)
 
-        def made(heads: int, length: int, width: int) -> Array:
+        def random_array(heads: int, length: int, width: int) -> Array:
             shape = (self.batch, heads, length, width)
             if self.bshd:
                 values = rng.uniform(-1, 1, (shape[0], length, heads, width))
                 return stored(values, self.dtype).transpose(0, 2, 1, 3)
             return stored(rng.uniform(-1, 1, shape), self.dtype)
 
-        q = made(self.heads, self.seqlen_q, self.hdim_q)
-        k = made(self.kv_heads, self.seqlen_k, self.hdim_q)
-        v = made(self.kv_heads, self.seqlen_k, self.hdim_v)
-        o = made(self.heads, self.seqlen_q, self.hdim_v)
+        q = random_array(self.heads, self.seqlen_q, self.hdim_q)
+        k = random_array(self.kv_heads, self.seqlen_k, self.hdim_q)
+        v = random_array(self.kv_heads, self.seqlen_k, self.hdim_v)
+        o = random_array(self.heads, self.seqlen_q, self.hdim_v)
         o[...] = stored(np.full(1, 77.0), self.dtype)[0]
         lse = np.full((self.batch, self.heads, self.seqlen_q), 77, np.float32)
         return q, k, v, o, lse

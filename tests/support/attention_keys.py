@@ -71,8 +71,8 @@ def key(gpu: str = "gfx942", **changes: Any) -> AttentionKey:
 
 def filled() -> Registry:
     """A kernel of each kind; one of products is in the tests of products."""
-    made = Registry("attention")
-    made.declare(PLAIN, NO_FUNCTIONS, "gfx942", priority=1)
+    registry = Registry("attention")
+    registry.declare(PLAIN, NO_FUNCTIONS, "gfx942", priority=1)
     open_ = functions()
     signature = replace(
         PLAIN,
@@ -80,13 +80,13 @@ def filled() -> Registry:
         mask=MaskKind.FUNCTION,
         functions=open_.digest,
     )
-    made.declare(signature, open_, "gfx950")
+    registry.declare(signature, open_, "gfx950")
     back = ck.attention_grad_problem(ck.attention_problem(1, 1, 8, 8, 64))
-    made.declare(back.signature, NO_FUNCTIONS, "gfx942", priority=-1)
-    made.add(combine_key("gfx942", f16, lse=True), NO_FUNCTIONS)
-    made.add(append_key("gfx942", f16, Rotary.HALF, paged=True), NO_FUNCTIONS)
-    made.add(reduce_key("gfx942", f16, dot=True), NO_FUNCTIONS)
-    return made
+    registry.declare(back.signature, NO_FUNCTIONS, "gfx942", priority=-1)
+    registry.add(combine_key("gfx942", f16, lse=True), NO_FUNCTIONS)
+    registry.add(append_key("gfx942", f16, Rotary.HALF, paged=True), NO_FUNCTIONS)
+    registry.add(reduce_key("gfx942", f16, dot=True), NO_FUNCTIONS)
+    return registry
 
 
 HELPERS = ("combine", "append", "reduce")

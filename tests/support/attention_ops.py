@@ -298,11 +298,11 @@ def shifted(
 
 
 def within(
-    op: Op, args: Sequence[Any], grad: Array, found: Gradients, bias: SharedBias | None = None
+    op: Op, args: Sequence[Any], grad: Array, gradients: Gradients, bias: SharedBias | None = None
 ) -> Sequence[Array]:
     """Hold gradients against the reference's bounds, and return these."""
     wanted, bounds = gradients_with_bound(op.ir(*args), args, grad, bias)
-    for got, want, bound in zip(found, wanted, bounds, strict=False):
+    for got, want, bound in zip(gradients, wanted, bounds, strict=False):
         assert got.dtype == want.dtype
         assert_close(got, want, bound)
     return bounds
@@ -328,12 +328,12 @@ def arrays(
     rng: np.random.Generator, n: dict[str, int], rows_first: bool = False, dtype: DType = f16
 ) -> list[Any]:
     """Return q, k and v; with ``rows_first`` their rows stand before their heads in memory."""
-    made = []
+    result = []
     for shape in ("BHSD", "BGTD", "BGTE"):
         order = [shape[0], shape[2], shape[1], shape[3]] if rows_first else shape
         x = rng.uniform(-1, 1, [n[axis] for axis in order]).astype(dtype.numpy)
-        made.append(x.transpose(0, 2, 1, 3) if rows_first else x)
-    return made
+        result.append(x.transpose(0, 2, 1, 3) if rows_first else x)
+    return result
 
 
 def packed_args(lengths: list[tuple[int, int]], seed: int, dtype: DType = f16) -> list[Any]:
@@ -366,11 +366,11 @@ def prefill_args(
     rng = np.random.default_rng(seed)
     batch, most = len(lengths), max(-(-keys // page) for _, keys in lengths) + 1
     starts = np.cumsum([0, *(queries for queries, _ in lengths)]).astype(np.int32)
-    held = np.array([keys for _, keys in lengths], np.int32)
+    cache_lengths = np.array([keys for _, keys in lengths], np.int32)
     table = rng.permutation(most * batch).reshape(batch, most).astype(np.int32)
     q = rng.uniform(-1, 1, (starts[-1], 4, 64)).astype(dtype.numpy)
     k, v = (rng.uniform(-1, 1, (most * batch, page, 2, n)).astype(dtype.numpy) for n in (64, 48))
-    return [q, k.swapaxes(1, 2), v.swapaxes(1, 2), starts, held, table]
+    return [q, k.swapaxes(1, 2), v.swapaxes(1, 2), starts, cache_lengths, table]
 
 
 def finished_args(rows: int, dtype: DType = f16) -> list[Any]:

@@ -38,10 +38,10 @@ def covered(request: pytest.FixtureRequest) -> Callable[..., None]:
 
     def record(variant: str, dtypes: str, arch: str, status: str = table.CHECKED) -> None:
         tier = tier_of(request.node)
-        seen = table.Record(variant, dtypes, arch, status, test, tier)
-        request.node.user_properties.append((table.PROPERTY, tuple(seen)))
+        row = table.Record(variant, dtypes, arch, status, test, tier)
+        request.node.user_properties.append((table.PROPERTY, tuple(row)))
         if not writes:
-            assert seen.cell in known, (
+            assert row.cell in known, (
                 "not in tests/data/coverage.json: run the test with --write-coverage"
             )
 

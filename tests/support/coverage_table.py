@@ -150,8 +150,8 @@ def _result(record: Record) -> Iterator[Record]:
 def _lacking(variant: str, dtypes: str, name: str) -> str:
     """Return what ``arch_specs`` say if a GPU has no matrix instruction for the types, else ""."""
     types = dtypes.split()
-    made = variant.startswith(("prologue", "attention")) or types[-1] == "i4"
-    a, b = types[0], types[0] if made else types[-1]
+    converted = variant.startswith(("prologue", "attention")) or types[-1] == "i4"
+    a, b = types[0], types[0] if converted else types[-1]
     if variant == "results":
         return ""
     wanted = (a, b, "sparse" in variant)

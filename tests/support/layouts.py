@@ -119,10 +119,10 @@ def _triton_key(op: Instruction, kind: str) -> str:
 
 def _triton(op: Instruction) -> Layout | None:
     keys = triton_keys(op)
-    found = DATA["triton"]["layouts"]
-    if not all(key in found for key in keys):
+    layouts = DATA["triton"]["layouts"]
+    if not all(key in layouts for key in keys):
         return None
-    a, b, d = found[keys[0]]["A"], found[keys[1]]["B"], found[keys[0]]["D"]
+    a, b, d = layouts[keys[0]]["A"], layouts[keys[1]]["B"], layouts[keys[0]]["D"]
     return Layout(
         blocks=1,
         a=_linear(_pairs(a, 1) if op.a == "fp4" else a),
@@ -160,11 +160,11 @@ def iree_key(op: Instruction) -> str:
 
 
 def _iree(op: Instruction) -> Layout | None:
-    found = DATA["iree"]["layouts"].get(iree_key(op))
-    if found is None:
+    tiles = DATA["iree"]["layouts"].get(iree_key(op))
+    if tiles is None:
         return None
     lanes = 64 if op.arch.startswith("gfx9") else 32
-    a, b, d = (_tiled(found[name], lanes) for name in "ABD")
+    a, b, d = (_tiled(tiles[name], lanes) for name in "ABD")
     return Layout(blocks=op.blocks, a=a, b=b, d=d)
 
 

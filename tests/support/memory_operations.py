@@ -142,9 +142,9 @@ def _type_of(rest: str) -> tuple[str, np.dtype[np.generic]]:
     """The step and the type of an atomic's name without its space: `smax_x2`, `add_u64`."""
     if rest in _STEPS and rest.startswith("pk_"):
         return rest, np.dtype("<u4")
-    found = re.fullmatch(r"(\w+?)_([uibf])(32|64)", rest)
-    if found:
-        return found[1], np.dtype(f"{_TYPES[found[2]]}{int(found[3]) // 8}")
+    match = re.fullmatch(r"(\w+?)_([uibf])(32|64)", rest)
+    if match:
+        return match[1], np.dtype(f"{_TYPES[match[2]]}{int(match[3]) // 8}")
     plain, wide, _ = rest.partition("_x2")
     letter = "<i" if plain in ("smin", "smax") else "<u"
     step = plain[1:] if plain in ("smin", "smax", "umin", "umax") else plain

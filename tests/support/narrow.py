@@ -22,8 +22,8 @@ def evaluate32(function: Function, arrays: tuple[Any, ...], mode: str, seed: int
     rng = np.random.default_rng(seed)
     known: dict[str, Any] = {}
     sizes: dict[Dim, int] = {}
-    for param, given in zip(function.params, arrays, strict=True):
-        array = np.asarray(given)
+    for param, value in zip(function.params, arrays, strict=True):
+        array = np.asarray(value)
         sizes |= {
             e: n for e, n in zip(param.type.shape, array.shape, strict=True) if isinstance(e, Dim)
         }

@@ -58,8 +58,8 @@ def special(a: np.ndarray, b: np.ndarray, c: float) -> float | None:
 
 def exact(a: np.ndarray, b: np.ndarray, c: float, mantissa: int = 23, lowest: int = -126) -> float:
     """c plus the sum of a[k] * b[k], rounded once."""
-    if (found := special(a, b, c)) is not None:
-        return found
+    if (non_finite := special(a, b, c)) is not None:
+        return non_finite
     total = sum((Fraction(x) * Fraction(y) for x, y in zip(a, b, strict=True)), Fraction(c))
     return to_float(total, mantissa, lowest)
 
@@ -106,9 +106,9 @@ def cdna3(model: Model, a: np.ndarray, b: np.ndarray, c: float) -> float:
         left, right = (x[k : k + model.group].astype(np.float64) for x in (a, b))
         with np.errstate(invalid="ignore"):
             over = np.abs(left * right) >= 2.0**128  # products that are no f32 are infinite
-            found = special(np.where(over, np.inf * left, left), right, c)
-        if found is not None:
-            c = found
+            non_finite = special(np.where(over, np.inf * left, left), right, c)
+        if non_finite is not None:
+            c = non_finite
             continue
         if model.split:
             parts = [aligned_sum(model, left[n::2], right[n::2]) for n in (0, 1)]

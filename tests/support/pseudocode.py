@@ -68,7 +68,7 @@ class Operation:
 def operations(family: str) -> tuple[Operation, ...]:
     """What can be compared: plain operands of at most 64 bits."""
     table = schema.load(family)
-    found = []
+    listing = []
     for row in table.rows:
         encoding = next((e for e, _ in row.opcodes if e in _ENCODINGS), None)
         if encoding is None or row.imm or row.matrix is not None:
@@ -82,7 +82,7 @@ def operations(family: str) -> tuple[Operation, ...]:
         plain = sources[:-1] if carry else sources
         if "mask" in plain or any("x2" in text and text[1:3] != "16" for text in plain):
             continue
-        found.append(
+        listing.append(
             Operation(
                 name=row.name,
                 encoding=encoding,
@@ -93,7 +93,7 @@ def operations(family: str) -> tuple[Operation, ...]:
                 halves=family != "cdna4" and "op_sel" in row.mods,
             )
         )
-    return tuple(found)
+    return tuple(listing)
 
 
 def _value(random: Random, kind: str, lane: int, slot: int) -> int:

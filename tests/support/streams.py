@@ -40,9 +40,9 @@ def on_device(device: Device, array: Any) -> OnDevice:
     size = max(array.nbytes, 1)
     place = device.allocate(size)
     memory = (ctypes.c_char * size).from_address(place)
-    made = np.frombuffer(memory, array.dtype, array.size).reshape(array.shape)
-    made[...] = array
-    return OnDevice(made)
+    on_gpu = np.frombuffer(memory, array.dtype, array.size).reshape(array.shape)
+    on_gpu[...] = array
+    return OnDevice(on_gpu)
 
 
 @contextmanager

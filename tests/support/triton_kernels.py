@@ -46,13 +46,13 @@ def _function(gpu: str, name: str) -> Any:
 
 def run(gpu: str, name: str, grid: tuple[int, int], *values: np.ndarray | int | float) -> None:
     """Launch kernel `name` on `gpu` with these arguments and wait for it; arrays in place."""
-    made = MADE[gpu][name]
+    compiled = MADE[gpu][name]
     function = _function(gpu, name)
     ok(hip().hipSetDevice(DEVICES.index(gpu)))
-    packed = _pack(made["arguments"], values)
+    packed = _pack(compiled["arguments"], values)
     padded = packed + bytes(-len(packed) % 8)
     buffer, size = ctypes.create_string_buffer(padded), ctypes.c_size_t(len(padded))
     extra = (ctypes.c_void_p * 5)(1, ctypes.addressof(buffer), 2, ctypes.addressof(size), 3)
-    shape = (*grid, 1, made["threads"], 1, 1, made["shared"], None, None, extra)
+    shape = (*grid, 1, compiled["threads"], 1, 1, compiled["shared"], None, None, extra)
     ok(hip().hipModuleLaunchKernel(function, *shape))
     ok(hip().hipDeviceSynchronize())

@@ -120,9 +120,9 @@ def _watch_devices() -> None:
         return devices(mode)
 
     @wraps(find)
-    def noting_device(asked: str | None) -> Device:
+    def noting_device(requested: str | None) -> Device:
         _usage.emulator = True
-        return find(asked)
+        return find(requested)
 
     @wraps(load_code)
     def noting_code(gpu: Device, code: bytes, symbol: str) -> Function:

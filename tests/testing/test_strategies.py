@@ -102,15 +102,15 @@ def test_arguments_fit_their_function(data: st.DataObject) -> None:
 
 
 def test_nearly_every_op_is_drawn_soon() -> None:
-    seen: set[str] = set()
+    ops: set[str] = set()
 
     @settings(LONG, max_examples=80, derandomize=True, phases=[Phase.generate])
     @given(gemm_functions(depth=10, reads=1))
     def draw(function: Function) -> None:
-        seen.update(operation.op for operation in function.body)
+        ops.update(operation.op for operation in function.body)
 
     draw()
-    assert len(seen) > 0.6 * len(OPS)
+    assert len(ops) > 0.6 * len(OPS)
 
 
 @given(epilogues(depth=4, reads=2))

@@ -76,10 +76,10 @@ def test_counts(algorithm: Algorithm, unit: int) -> None:
         assert 1 - 2 * m * n * k / counted.mfma_flops == pytest.approx(predicted.padding)
         if algorithm.split_k == 1:
             assert counted.bytes_stored == 2 * m * n
-            asked = 2 * (loaded(m, n, k) + loaded(n, m, k))
-            assert asked >= predicted.bytes_loaded
+            requested = 2 * (loaded(m, n, k) + loaded(n, m, k))
+            assert requested >= predicted.bytes_loaded
             # Beside A and B every wave reads its kernel arguments, and nothing else.
-            arguments.add((counted.bytes_loaded - asked) / counted.workgroups)
+            arguments.add((counted.bytes_loaded - requested) / counted.workgroups)
 
     check()
     assert len(arguments) == (algorithm.split_k == 1)

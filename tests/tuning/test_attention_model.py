@@ -36,8 +36,8 @@ SIGNATURE = AttentionSignature(dtype=f16, dtype_o=f16, dtype_bias=f16)
 
 def keys_of(head: int = 128, gpu: str = "gfx942", **changes: Any) -> list[AttentionKey]:
     signature = replace(SIGNATURE, **changes)
-    found = attention_algorithms(arch(gpu), signature, head, head)
-    return [AttentionKey(signature, algorithm, gpu) for algorithm in found]
+    algorithms = attention_algorithms(arch(gpu), signature, head, head)
+    return [AttentionKey(signature, algorithm, gpu) for algorithm in algorithms]
 
 
 def shape(**changes: Any) -> AttentionShape:
@@ -64,46 +64,46 @@ shapes = st.builds(
 
 @given(shapes, st.sampled_from((16, 64, 128)), st.sampled_from((32, 64)))
 def test_tiles_reach_from_the_first_visible_one_to_the_last(
-    found: AttentionShape, queries: int, keys: int
+    problem: AttentionShape, queries: int, keys: int
 ) -> None:
     # The mask knows neither how many queries nor how many keys there are.
-    rows, columns = (math.ceil(n / tile) * tile for n, tile in _sides(found, queries, keys))
+    rows, columns = (math.ceil(n / tile) * tile for n, tile in _sides(problem, queries, keys))
     i, j = np.ogrid[:rows, :columns]
-    at = i + (found.keys - found.queries if found.from_bottom_right else 0)
-    not_after = j <= at + found.right if found.right >= 0 else j >= 0 * i
-    window = not_after & (j >= at - found.left) if found.left >= 0 else not_after
-    seen = window | (not_after & (j < found.sink))
-    assert found.visible == seen[: found.queries, : found.keys].sum()
+    at = i + (problem.keys - problem.queries if problem.from_bottom_right else 0)
+    not_after = j <= at + problem.right if problem.right >= 0 else j >= 0 * i
+    window = not_after & (j >= at - problem.left) if problem.left >= 0 else not_after
+    visible = window | (not_after & (j < problem.sink))
+    assert problem.visible == visible[: problem.queries, : problem.keys].sum()
     # With a sink, tiles of queries start at key 0, and tiles with its keys end at the last query.
-    walked = (not_after if found.sink else window)[:, : found.keys]
-    assert found.key_tiles(queries, keys) == _walked(walked, queries, keys)
-    of_sink = j // keys * keys < found.sink
-    walked = np.where(of_sink, not_after, window)[: found.queries].T
-    assert found.query_tiles(queries, keys) == _walked(walked, keys, queries)
+    walked = (not_after if problem.sink else window)[:, : problem.keys]
+    assert problem.key_tiles(queries, keys) == _walked(walked, queries, keys)
+    of_sink = j // keys * keys < problem.sink
+    walked = np.where(of_sink, not_after, window)[: problem.queries].T
+    assert problem.query_tiles(queries, keys) == _walked(walked, keys, queries)
 
 
-def _sides(found: AttentionShape, queries: int, keys: int) -> tuple[tuple[int, int], ...]:
-    return (found.queries, queries), (found.keys, keys)
+def _sides(problem: AttentionShape, queries: int, keys: int) -> tuple[tuple[int, int], ...]:
+    return (problem.queries, queries), (problem.keys, keys)
 
 
-def _walked(seen: np.ndarray[Any, Any], rows: int, columns: int) -> int:
+def _walked(visited: np.ndarray[Any, Any], rows: int, columns: int) -> int:
     tiles = 0
-    for first in range(0, len(seen), rows):
-        (places,) = np.nonzero(seen[first : first + rows].any(axis=0))
+    for first in range(0, len(visited), rows):
+        (places,) = np.nonzero(visited[first : first + rows].any(axis=0))
         if places.size:
             tiles += places[-1] // columns - places[0] // columns + 1
     return tiles
 
 
 @given(shapes, st.sampled_from(("gfx942", "gfx950")), st.integers(1, 4))
-def test_terms_make_up_the_time(found: AttentionShape, gpu: str, splits: int) -> None:
-    for key in keys_of(max(found.head, found.head_v), gpu):
-        made = attention_estimate(key, replace(found, splits=splits))
-        assert made.us == pytest.approx(sum(made.terms.values()))
-        assert all(term >= 0 for term in made.terms.values())
-        assert math.isfinite(made.us)
-        assert made.padded_flops >= made.flops
-        assert (made.terms["combine"] > 0) == (splits > 1)
+def test_terms_make_up_the_time(problem: AttentionShape, gpu: str, splits: int) -> None:
+    for key in keys_of(max(problem.head, problem.head_v), gpu):
+        predicted = attention_estimate(key, replace(problem, splits=splits))
+        assert predicted.us == pytest.approx(sum(predicted.terms.values()))
+        assert all(term >= 0 for term in predicted.terms.values())
+        assert math.isfinite(predicted.us)
+        assert predicted.padded_flops >= predicted.flops
+        assert (predicted.terms["combine"] > 0) == (splits > 1)
 
 
 def test_more_work_takes_longer() -> None:
@@ -148,20 +148,20 @@ def gradient_key(head: int, *, deterministic: bool = False, gpu: str = "gfx942")
 
 @given(shapes, st.sampled_from(("gfx942", "gfx950")), st.booleans())
 def test_terms_make_up_the_time_of_the_gradients(
-    found: AttentionShape, gpu: str, deterministic: bool
+    problem: AttentionShape, gpu: str, deterministic: bool
 ) -> None:
-    head = max(found.head, found.head_v)
+    head = max(problem.head, problem.head_v)
     gradient = gradient_key(head, deterministic=deterministic, gpu=gpu)
-    made = backward_estimate(keys_of(head, gpu)[0], gradient, found)
-    assert list(made.launches) == ["forward", "dot", "gradient", "dq", "dk", "dv"]
-    assert made.us == pytest.approx(sum(each.us for each in made.launches.values()))
-    for each in made.launches.values():
+    predicted = backward_estimate(keys_of(head, gpu)[0], gradient, problem)
+    assert list(predicted.launches) == ["forward", "dot", "gradient", "dq", "dk", "dv"]
+    assert predicted.us == pytest.approx(sum(each.us for each in predicted.launches.values()))
+    for each in predicted.launches.values():
         assert each.us == pytest.approx(sum(each.terms.values()))
         assert all(term >= 0 and math.isfinite(term) for term in each.terms.values())
         assert each.padded_flops >= each.flops
-    main = made.launches["gradient"]
+    main = predicted.launches["gradient"]
     assert (main.terms["atomics"] > 0) == (not deterministic and main.steps > 0)
-    assert "gradient" in str(made)
+    assert "gradient" in str(predicted)
 
 
 def test_what_the_gradients_cost_grows_with_the_work() -> None:
@@ -225,7 +225,7 @@ def test_the_emulator_counts_the_same() -> None:
         causal(q, k, k, device="emu:gfx942")
         key = launches(causal)[0].key
         assert key.family == "attention"
-        made = attention_estimate(
+        predicted = attention_estimate(
             key,
             AttentionShape(
                 batch=batch,
@@ -239,7 +239,7 @@ def test_the_emulator_counts_the_same() -> None:
             ),
         )
         counted = emulator.stats(open_device("emu:gfx942").index)
-        assert counted.workgroups == made.workgroups
-        assert counted.mfma_flops == made.padded_flops
+        assert counted.workgroups == predicted.workgroups
+        assert counted.mfma_flops == predicted.padded_flops
 
     check()

@@ -132,17 +132,17 @@ def test_a_session_measures_and_a_call_takes_the_best(tmp_path: Path) -> None:
     op = plain.using(registry=mine)
     path = tmp_path / "tuning.sqlite"
     report = ck.autotune(op, [SMALL], database=path, device=f"emu:{ARCH}", budget="10m")
-    (found,) = report.problems
-    assert found.best is not None
-    assert (found.best.key, found.best.status) == (key, Status.RIGHT)
-    assert "µs predicted" in found.best.unit
-    assert found.best.counters["instructions"] > 1000
-    assert found.best.counters["error_ratio"] <= 1
-    assert found.favourite == key
+    (tuned,) = report.problems
+    assert tuned.best is not None
+    assert (tuned.best.key, tuned.best.status) == (key, Status.RIGHT)
+    assert "µs predicted" in tuned.best.unit
+    assert tuned.best.counters["instructions"] > 1000
+    assert tuned.best.counters["error_ratio"] <= 1
+    assert tuned.favourite == key
     with Database(path) as database:
-        (again,) = database.measurements(found.query)
+        (again,) = database.measurements(tuned.query)
         assert again.key == key
-    chosen = ck.select(found.problem, registry=mine, arch=ARCH, strategy=ck.Tuned(path))
+    chosen = ck.select(tuned.problem, registry=mine, arch=ARCH, strategy=ck.Tuned(path))
     assert "the best of 1 measured kernels in the database" in chosen.reason
     table = bench(op, [SMALL], database=path, device=f"emu:{ARCH}")
     assert [(row.kernel, row.best, row.heuristic) for row in table.rows] == [
@@ -178,7 +178,7 @@ def test_a_wrong_kernel_never_wins(monkeypatch: pytest.MonkeyPatch) -> None:
         return results, count
 
     monkeypatch.setattr(attention, "called", wrong)
-    told = {"CKLANG_DEVICE": f"emu:{ARCH}"}
-    found = measure(task.to_json(), key.to_json(), told)
-    assert found["status"] == "wrong"
-    assert "times its bound" in found["note"]
+    environment = {"CKLANG_DEVICE": f"emu:{ARCH}"}
+    measurement = measure(task.to_json(), key.to_json(), environment)
+    assert measurement["status"] == "wrong"
+    assert "times its bound" in measurement["note"]

@@ -55,21 +55,21 @@ class Pretending(Executor):
 
     def __init__(self, verdict: Callable[[GemmKey], Verdict]) -> None:
         self.verdict = verdict
-        self.asked: list[GemmKey] = []
+        self.requested: list[GemmKey] = []
 
     def submit(self, call: Any, /, *arguments: Any, **_: Any) -> Future[Any]:
         _, data, settings = arguments
         assert settings["CKLANG_DEVICE"] == DEVICE
         json.dumps(arguments)
         key: GemmKey = key_from_json(data)
-        self.asked.append(key)
+        self.requested.append(key)
         status, cost = self.verdict(key)
-        at = f"2026-01-01T00:00:{len(self.asked):03}"
+        at = f"2026-01-01T00:00:{len(self.requested):03}"
         done: Future[Any] = Future()
-        made = Measurement(
+        measurement = Measurement(
             key=key, status=Status(status), cost=cost, unit="µs", note="as told", measured_at=at
         )
-        done.set_result(made.to_json())
+        done.set_result(measurement.to_json())
         return done
 
 
@@ -88,16 +88,16 @@ def tune(path: Path, executor: Executor, op: Op = linear, **more: Any) -> Any:
 @pytest.mark.usefixtures("emulator")
 def test_the_least_cost_wins_and_calls_use_it(tmp_path: Path) -> None:
     report = tune(tmp_path, Pretending(narrow), patience=99)
-    (found,) = report.problems
-    costs = [m.cost for m in found.measurements]
-    assert len(costs) == found.candidates == found.fresh > 3
+    (tuned,) = report.problems
+    costs = [m.cost for m in tuned.measurements]
+    assert len(costs) == tuned.candidates == tuned.fresh > 3
     assert costs == sorted(costs)
-    assert found.best.key != found.favourite
+    assert tuned.best.key != tuned.favourite
     assert "all were measured" in str(report)
     strategy = ck.Tuned(tmp_path / "t.sqlite")
     (task,) = tasks_of(linear, SHAPE)
     chosen = select(task.problem, arch="gfx942", strategy=strategy)
-    assert chosen.key == found.best.key
+    assert chosen.key == tuned.best.key
     assert f"the best of {len(costs)} measured kernels" in chosen.reason
     other = select(tasks_of(linear, LARGE)[0].problem, arch="gfx942", strategy=strategy)
     assert "nothing of it is in the tuning database" in other.reason
@@ -110,9 +110,9 @@ def test_a_strategy_made_later_sees_what_was_measured_later(tmp_path: Path) -> N
     before = select(task.problem, arch="gfx942", strategy=ck.Tuned(path))
     assert "nothing of it" in before.reason
     assert not path.exists()
-    found = tune(tmp_path, Pretending(narrow), patience=99).problems[0]
+    tuned = tune(tmp_path, Pretending(narrow), patience=99).problems[0]
     after = select(task.problem, arch="gfx942", strategy=ck.Tuned(path))
-    assert after.key == found.best.key != before.key
+    assert after.key == tuned.best.key != before.key
 
 
 @pytest.mark.usefixtures("emulator")
@@ -121,20 +121,20 @@ def test_what_is_not_right_never_wins(tmp_path: Path, status: str) -> None:
     def verdict(key: GemmKey) -> Verdict:
         return (status, None) if key.algorithm.vector_e == 1 else narrow(key)
 
-    (found,) = tune(tmp_path, Pretending(verdict), patience=99).problems
-    assert found.best.key.algorithm.vector_e > 1
-    assert f"{status}: " in str(found)
-    assert "as told" in str(found)
+    (tuned,) = tune(tmp_path, Pretending(verdict), patience=99).problems
+    assert tuned.best.key.algorithm.vector_e > 1
+    assert f"{status}: " in str(tuned)
+    assert "as told" in str(tuned)
 
 
 @pytest.mark.usefixtures("emulator")
 def test_no_right_kernel_is_said_and_the_heuristic_stays(tmp_path: Path) -> None:
-    (found,) = tune(tmp_path, Pretending(lambda _: ("wrong", None)), patience=99).problems
-    assert found.best is None
-    assert "no kernel gave a right result" in str(found)
+    (tuned,) = tune(tmp_path, Pretending(lambda _: ("wrong", None)), patience=99).problems
+    assert tuned.best is None
+    assert "no kernel gave a right result" in str(tuned)
     strategy = ck.Tuned(tmp_path / "t.sqlite")
-    chosen = select(found.problem, arch="gfx942", strategy=strategy)
-    assert chosen.key == select(found.problem, arch="gfx942").key
+    chosen = select(tuned.problem, arch="gfx942", strategy=strategy)
+    assert chosen.key == select(tuned.problem, arch="gfx942").key
 
 
 @pytest.mark.usefixtures("emulator")
@@ -142,32 +142,32 @@ def test_a_session_goes_on_where_the_last_one_stopped(tmp_path: Path) -> None:
     first, second = Pretending(narrow), Pretending(narrow)
     assert "the limit is reached" in str(tune(tmp_path, first, limit=2, patience=99))
     report = tune(tmp_path, second, patience=99)
-    assert len(first.asked) == 2
-    assert not set(first.asked) & set(second.asked)
-    assert len(report.problems[0].measurements) == len(first.asked) + len(second.asked)
+    assert len(first.requested) == 2
+    assert not set(first.requested) & set(second.requested)
+    assert len(report.problems[0].measurements) == len(first.requested) + len(second.requested)
     third = Pretending(narrow)
     assert tune(tmp_path, third, patience=99).problems[0].fresh == 0
-    assert third.asked == []
+    assert third.requested == []
 
 
 @pytest.mark.usefixtures("emulator")
 def test_it_stops_when_nothing_gets_better(tmp_path: Path) -> None:
-    rising = Pretending(lambda _: ("right", float(len(rising.asked))))
-    (found,) = tune(tmp_path, rising, patience=2, problems=[LARGE]).problems
-    assert len(rising.asked) == 3
-    assert found.ended == "none of the last 2 was better"
+    rising = Pretending(lambda _: ("right", float(len(rising.requested))))
+    (tuned,) = tune(tmp_path, rising, patience=2, problems=[LARGE]).problems
+    assert len(rising.requested) == 3
+    assert tuned.ended == "none of the last 2 was better"
 
 
 @pytest.mark.usefixtures("emulator")
 def test_problems_take_turns_and_a_budget_ends_all(tmp_path: Path) -> None:
     slow = Pretending(narrow)
     report = tune(tmp_path, slow, problems=[SHAPE, LARGE], budget=0)
-    assert slow.asked == []
-    assert [found.ended for found in report.problems] == ["the budget is used up"] * 2
+    assert slow.requested == []
+    assert [tuned.ended for tuned in report.problems] == ["the budget is used up"] * 2
     turns = Pretending(narrow)
     tune(tmp_path, turns, problems=[SHAPE, LARGE], limit=2)
     firsts = [select(tasks_of(linear, s)[0].problem, arch="gfx942").key for s in (SHAPE, LARGE)]
-    assert turns.asked[:2] == firsts
+    assert turns.requested[:2] == firsts
 
 
 @pytest.mark.usefixtures("emulator")
@@ -185,7 +185,7 @@ def test_the_budget_ends_a_session_in_the_midst_of_many_problems(
     slow = Pretending(verdict)
     many = [{"M": 8 * m, "N": 40, "K": 33} for m in range(1, 9)]
     report = tune(tmp_path, slow, problems=many, budget=3)
-    assert len(slow.asked) == 4
+    assert len(slow.requested) == 4
     assert [each.fresh for each in report.problems] == [1] * 4 + [0] * 4
     assert {each.ended for each in report.problems} == {"the budget is used up"}
 
@@ -194,7 +194,7 @@ def test_the_budget_ends_a_session_in_the_midst_of_many_problems(
 def test_a_broken_executor_loses_nothing_that_was_measured(tmp_path: Path) -> None:
     class Breaking(Pretending):
         def submit(self, call: Any, /, *arguments: Any, **more: Any) -> Future[Any]:
-            if len(self.asked) == 2:
+            if len(self.requested) == 2:
                 raise RuntimeError("the cluster is gone")
             return super().submit(call, *arguments, **more)
 
@@ -213,16 +213,16 @@ def test_a_task_that_kills_or_occupies_its_workers_has_no_cost(
     class Failing(Pretending):
         def submit(self, call: Any, /, *arguments: Any, **more: Any) -> Future[Any]:
             done = super().submit(call, *arguments, **more)
-            if len(self.asked) > 2:
+            if len(self.requested) > 2:
                 return done
             bad: Future[Any] = Future()
-            if len(self.asked) == 1:
+            if len(self.requested) == 1:
                 bad.set_exception(dask.KilledWorker("measure", None, 3))
             return bad
 
     monkeypatch.setattr("cklang.tune.session._LIMIT_SECONDS", 0.01)
-    (found,) = tune(tmp_path, Failing(narrow), limit=3).problems
-    right, *bad = found.measurements
+    (tuned,) = tune(tmp_path, Failing(narrow), limit=3).problems
+    right, *bad = tuned.measurements
     assert right.cost is not None
     assert {m.status for m in bad} == {Status.CRASHED, Status.SLOW}
     assert any("every worker" in m.note for m in bad)
@@ -232,9 +232,9 @@ def test_a_task_that_kills_or_occupies_its_workers_has_no_cost(
 def test_arguments_may_be_arrays(tmp_path: Path) -> None:
     x, w = np.ones((66, 70), np.float16)[:, :33].T[:33], np.ones((40, 66), np.float16)
     bias = np.ones(40, np.float16)
-    (found,) = tune(tmp_path, Pretending(narrow), problems=[(x, w, bias)], limit=1).problems
-    assert found.problem.a.layout is not None
-    assert "c" in found.problem.signature.layouts
+    (tuned,) = tune(tmp_path, Pretending(narrow), problems=[(x, w, bias)], limit=1).problems
+    assert tuned.problem.a.layout is not None
+    assert "c" in tuned.problem.signature.layouts
 
 
 @pytest.mark.usefixtures("emulator")
@@ -309,7 +309,7 @@ class TestChecking:
 
 @pytest.mark.usefixtures("emulator")
 def test_the_table_and_the_report(tmp_path: Path) -> None:
-    found = bench(
+    benchmark = bench(
         linear,
         [SHAPE, LARGE],
         device=DEVICE,
@@ -317,14 +317,14 @@ def test_the_table_and_the_report(tmp_path: Path) -> None:
         executor=Pretending(narrow),
         limit=5,
     )
-    table = list(csv.DictReader(io.StringIO(found.csv())))
-    assert len(table) == len(found.rows) == 10
+    table = list(csv.DictReader(io.StringIO(benchmark.csv())))
+    assert len(table) == len(benchmark.rows) == 10
     assert sum(row["best"] == "True" for row in table) == 2
-    data = json.loads(found.json())
+    data = json.loads(benchmark.json())
     assert len(data["oracle"]) == 2
     assert all(verdict["ratio"] >= 1 for verdict in data["oracle"])
-    assert max(v.ratio or 0 for v in found.verdicts) > 1
-    assert "geometric mean" in found.oracle()
+    assert max(v.ratio or 0 for v in benchmark.verdicts) > 1
+    assert "geometric mean" in benchmark.oracle()
 
 
 @pytest.mark.usefixtures("emulator")
@@ -333,12 +333,12 @@ def test_the_picture(tmp_path: Path, suffix: str) -> None:
     from cklang.cli.plot import draw
 
     path = tmp_path / "t.sqlite"
-    found = bench(linear, [SHAPE], device=DEVICE, database=path, executor=Pretending(narrow))
-    draw(found, tmp_path / f"picture{suffix}")
+    benchmark = bench(linear, [SHAPE], device=DEVICE, database=path, executor=Pretending(narrow))
+    draw(benchmark, tmp_path / f"picture{suffix}")
     head = (tmp_path / f"picture{suffix}").read_bytes()[:60]
     assert head[1:4] == b"PNG" if suffix == ".png" else b"<?xml" in head
     with pytest.raises(CkValueError, match=r"picture\.gif is not .*\n.* name it picture\.svg"):
-        draw(found, tmp_path / "picture.gif")
+        draw(benchmark, tmp_path / "picture.gif")
 
 
 @pytest.mark.usefixtures("emulator")
@@ -349,9 +349,9 @@ def test_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     path = tmp_path / "t.sqlite"
-    found = bench(linear, [SHAPE], device=DEVICE, database=path, executor=Pretending(narrow))
+    benchmark = bench(linear, [SHAPE], device=DEVICE, database=path, executor=Pretending(narrow))
     with pytest.raises(CkUnsupportedError) as caught:
-        draw(found, tmp_path / "picture.png")
+        draw(benchmark, tmp_path / "picture.png")
     assert caught.value.code == "N010"
 
 

@@ -37,39 +37,39 @@ def measured(
 
 
 def test_the_least_cost_comes_first_and_what_is_not_right_last(tmp_path: Path) -> None:
-    with Database(tmp_path / "t.sqlite") as made:
-        made.record(QUESTION, measured(1, "wrong"))
-        made.record(QUESTION, measured(2, cost=3.0))
-        made.record(QUESTION, measured(4, cost=2.0, counters={"instructions": 9.0}))
-        made.record(QUESTION, measured(8, cost=2.0, counters={"instructions": 7.0}))
-        keys = [m.key for m in made.measurements(QUESTION)]
+    with Database(tmp_path / "t.sqlite") as database:
+        database.record(QUESTION, measured(1, "wrong"))
+        database.record(QUESTION, measured(2, cost=3.0))
+        database.record(QUESTION, measured(4, cost=2.0, counters={"instructions": 9.0}))
+        database.record(QUESTION, measured(8, cost=2.0, counters={"instructions": 7.0}))
+        keys = [m.key for m in database.measurements(QUESTION)]
         assert [key.algorithm.vector_e for key in keys] == [8, 4, 2, 1]
 
 
 @pytest.mark.parametrize("field", ["problem", "arch", "toolchain", "device"])
 def test_questions_are_apart(tmp_path: Path, field: str) -> None:
     other = replace(QUESTION, **{field: '{"m":8}'})
-    with Database(tmp_path / "t.sqlite") as made:
-        made.record(QUESTION, measured())
-        assert made.measurements(other) == ()
-        assert list(made.questions()) == [QUESTION]
+    with Database(tmp_path / "t.sqlite") as database:
+        database.record(QUESTION, measured())
+        assert database.measurements(other) == ()
+        assert list(database.questions()) == [QUESTION]
 
 
 def test_the_later_one_stays_but_wrong_is_for_good(tmp_path: Path) -> None:
-    with Database(tmp_path / "t.sqlite") as made:
-        assert made.record(QUESTION, measured(cost=5.0, at=1))
-        assert not made.record(QUESTION, measured(cost=1.0, at=0))
-        assert made.record(QUESTION, measured(cost=4.0, at=2))
-        assert made.measurements(QUESTION)[0].cost == 4.0
-        assert made.record(QUESTION, measured(status="wrong", at=0))
-        assert not made.record(QUESTION, measured(cost=1.0, at=9))
-        assert made.measurements(QUESTION)[0].status is Status.WRONG
+    with Database(tmp_path / "t.sqlite") as database:
+        assert database.record(QUESTION, measured(cost=5.0, at=1))
+        assert not database.record(QUESTION, measured(cost=1.0, at=0))
+        assert database.record(QUESTION, measured(cost=4.0, at=2))
+        assert database.measurements(QUESTION)[0].cost == 4.0
+        assert database.record(QUESTION, measured(status="wrong", at=0))
+        assert not database.record(QUESTION, measured(cost=1.0, at=9))
+        assert database.measurements(QUESTION)[0].status is Status.WRONG
 
 
 def test_it_outlives_the_process_that_wrote_it(tmp_path: Path) -> None:
     path = tmp_path / "folder" / "t.sqlite"
-    with Database(path) as made:
-        made.record(QUESTION, measured(note="héllo", counters={"waves": 3.0}))
+    with Database(path) as database:
+        database.record(QUESTION, measured(note="héllo", counters={"waves": 3.0}))
     with Database(path) as again:
         assert again.measurements(QUESTION) == (measured(note="héllo", counters={"waves": 3.0}),)
 
@@ -122,8 +122,8 @@ def test_threads_write_side_by_side(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     # One question a problem, four kernels each.
-    with Database(path) as made:
-        assert len(made) == 20
+    with Database(path) as database:
+        assert len(database) == 20
 
 
 def spoil_nothing(path: Path) -> None:
@@ -148,8 +148,8 @@ def spoil_owner(path: Path) -> None:
 @pytest.mark.parametrize("spoil", [spoil_nothing, spoil_middle, spoil_end, spoil_owner])
 def test_a_damaged_file_is_refused_and_stays_as_it_is(tmp_path: Path, spoil: Any) -> None:
     path = tmp_path / "t.sqlite"
-    with Database(path) as made:
-        made.load(data_of([measured(vector) for vector in range(1, 30)]))
+    with Database(path) as database:
+        database.load(data_of([measured(vector) for vector in range(1, 30)]))
     spoil(path)
     before = path.read_bytes()
     with pytest.raises(CkValueError) as caught:
@@ -185,8 +185,8 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_other_data_is_not_imported(tmp_path: Path, name: str) -> None:
     data, code = BAD[name]
-    with Database(tmp_path / "t.sqlite") as made, pytest.raises(CkValueError) as caught:
-        made.load(data)
+    with Database(tmp_path / "t.sqlite") as database, pytest.raises(CkValueError) as caught:
+        database.load(data)
     assert caught.value.code == code
 
 
@@ -208,8 +208,8 @@ def test_one_bad_row_keeps_all_out(
     for name in place[:-1]:
         spot = spot[name]
     spot[place[-1]] = value
-    with Database(tmp_path / "t.sqlite") as made:
+    with Database(tmp_path / "t.sqlite") as database:
         with pytest.raises(CkValueError) as caught:
-            made.load(data)
+            database.load(data)
         assert caught.value.code == code
-        assert len(made) == 0
+        assert len(database) == 0

@@ -152,13 +152,13 @@ def test_a_session_measures_and_a_call_takes_the_best(tmp_path: Path) -> None:
     report = ck.autotune(
         op, [SMALL], gradient=True, database=path, device=f"emu:{ARCH}", budget="10m", limit=1
     )
-    (found,) = report.problems
-    assert found.best is not None
-    assert (found.best.key, found.best.status) == (key, Status.RIGHT)
-    assert "µs predicted" in found.best.unit
-    assert found.best.counters["instructions"] > 1000
-    assert found.best.counters["error_ratio"] <= 1
-    chosen = ck.select(found.problem, registry=mine, arch=ARCH, strategy=ck.Tuned(path))
+    (tuned,) = report.problems
+    assert tuned.best is not None
+    assert (tuned.best.key, tuned.best.status) == (key, Status.RIGHT)
+    assert "µs predicted" in tuned.best.unit
+    assert tuned.best.counters["instructions"] > 1000
+    assert tuned.best.counters["error_ratio"] <= 1
+    chosen = ck.select(tuned.problem, registry=mine, arch=ARCH, strategy=ck.Tuned(path))
     assert "the best of 1 measured kernels in the database" in chosen.reason
 
 
@@ -168,14 +168,14 @@ def test_kernels_with_the_gradient_of_a_bias_are_tuned(tmp_path: Path) -> None:
     report = ck.autotune(
         relative, [dims], gradient=True, bias=True, database=path, device=f"emu:{ARCH}", limit=1
     )
-    (found,) = report.problems
-    assert found.best is not None
-    assert found.best.status is Status.RIGHT
-    assert found.best.key.family == "attention_backward"
-    assert found.best.key.signature.bias_grad
-    assert found.best.counters["error_ratio"] <= 1
+    (tuned,) = report.problems
+    assert tuned.best is not None
+    assert tuned.best.status is Status.RIGHT
+    assert tuned.best.key.family == "attention_backward"
+    assert tuned.best.key.signature.bias_grad
+    assert tuned.best.counters["error_ratio"] <= 1
     args = packed_arguments(relative.program.signature, dims)
-    made = prepare_gradients(
+    prepared = prepare_gradients(
         relative.using(strategy=ck.Tuned(path)),
         (),
         args,
@@ -183,7 +183,7 @@ def test_kernels_with_the_gradient_of_a_bias_are_tuned(tmp_path: Path) -> None:
         kind=GradientKind(bias=True),
         device=f"emu:{ARCH}",
     )
-    assert "the best of 1 measured kernels in the database" in str(made.selection)
+    assert "the best of 1 measured kernels in the database" in str(prepared.selection)
 
 
 @pytest.mark.usefixtures("compiler")
@@ -212,9 +212,9 @@ def test_a_wrong_kernel_never_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     _, key = registered(**SMALL)
     (task, _) = gradient_tasks(distant, **SMALL)
     monkeypatch.setattr(measuring, "gradient_error_ratio", lambda *_: 1.5)
-    found = measure(task.to_json(), key.to_json(), {"CKLANG_DEVICE": f"emu:{ARCH}"})
-    assert found["status"] == "wrong"
-    assert "1.5 times its bound" in found["note"]
+    measurement = measure(task.to_json(), key.to_json(), {"CKLANG_DEVICE": f"emu:{ARCH}"})
+    assert measurement["status"] == "wrong"
+    assert "1.5 times its bound" in measurement["note"]
 
 
 @pytest.mark.usefixtures("emulator")

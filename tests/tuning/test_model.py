@@ -57,14 +57,14 @@ def key(tile: tuple[int, int, int] = (128, 128, 64), arch: str = "gfx942", **mor
 
 @given(keys, shapes)
 def test_terms_make_up_the_time(key: GemmKey, shape: GemmShape) -> None:
-    found = estimate(key, shape)
-    assert math.isfinite(found.us)
-    assert found.us > 0
-    assert sum(found.terms.values()) == pytest.approx(found.us, rel=1e-9)
-    assert all(term >= -1e-9 * found.us for term in found.terms.values()), found.terms
-    assert 0 < found.last_round <= 1
-    assert 0 <= found.padding < 1
-    assert found.flops <= found.padded_flops
+    predicted = estimate(key, shape)
+    assert math.isfinite(predicted.us)
+    assert predicted.us > 0
+    assert sum(predicted.terms.values()) == pytest.approx(predicted.us, rel=1e-9)
+    assert all(term >= -1e-9 * predicted.us for term in predicted.terms.values()), predicted.terms
+    assert 0 < predicted.last_round <= 1
+    assert 0 <= predicted.padding < 1
+    assert predicted.flops <= predicted.padded_flops
 
 
 parts = st.sampled_from((0.1, 1.0))
@@ -77,16 +77,16 @@ parts = st.sampled_from((0.1, 1.0))
     st.tuples(parts, parts),
 )
 def test_the_quick_totals_are_the_equations(
-    found: list[GemmKey],
+    drawn_keys: list[GemmKey],
     shape: GemmShape,
     streams: list[bool],
     distinct: tuple[float, float],
 ) -> None:
-    found = [
+    drawn_keys = [
         replace(each, algorithm=replace(each.algorithm, split_k=1, stream_k=True)) if s else each
-        for each, s in zip(found, streams, strict=False)
+        for each, s in zip(drawn_keys, streams, strict=False)
     ]
-    rows = [traits_of(replace(key, arch="gfx942"), SPEC) for key in found]
+    rows = [traits_of(replace(key, arch="gfx942"), SPEC) for key in drawn_keys]
     model, columns, c = CostModel(rows, SPEC), Columns.stack(rows), fitted(SPEC).constants
     cost = costs(columns, SPEC, c)
     m, n, k = float(shape.m), float(shape.n), float(shape.k)
@@ -108,36 +108,36 @@ def test_counts_are_those_of_a_dispatch(key: GemmKey, shape: GemmShape) -> None:
         for n in range(0, shape.n, a.tile[1])
     ]
     busiest = max(Counter(i % spec.compute_units for i in range(len(origins))).values())
-    found = estimate(key, shape)
-    assert found.workgroups == len(origins)
+    predicted = estimate(key, shape)
+    assert predicted.workgroups == len(origins)
     # compv3 computes two K tiles at least; split-K shares them out evenly.
     k_tiles = len(range(0, shape.k, a.tile[2]))
     shares = [len(range(part, k_tiles, a.split_k)) for part in pieces]
-    assert found.steps == max(2, *shares)
-    assert found.rounds == len(range(0, busiest, found.occupancy))
+    assert predicted.steps == max(2, *shares)
+    assert predicted.rounds == len(range(0, busiest, predicted.occupancy))
     step_flops = 2 * a.tile[0] * a.tile[1] * a.tile[2]
     tiles = len(origins) // a.split_k
-    assert found.waves == len(origins) * a.warps[0] * a.warps[1] * a.warps[2]
-    assert found.padded_flops == tiles * sum(max(2, share) for share in shares) * step_flops
+    assert predicted.waves == len(origins) * a.warps[0] * a.warps[1] * a.warps[2]
+    assert predicted.padded_flops == tiles * sum(max(2, share) for share in shares) * step_flops
     rows = sum(min(a.tile[0], shape.m - m) for m, _ in origins[:tiles])
     columns = sum(min(a.tile[1], shape.n - n) for _, n in origins[:tiles])
     each = key.signature.dtype_a.bytes
-    assert found.bytes_loaded == pytest.approx((rows + columns) * shape.k * each)
+    assert predicted.bytes_loaded == pytest.approx((rows + columns) * shape.k * each)
 
 
 @given(st.lists(keys, min_size=1, max_size=6), shapes, st.integers(1, 64))
 def test_several_products_are_several_times_the_work(
-    found: list[GemmKey], shape: GemmShape, products: int
+    drawn_keys: list[GemmKey], shape: GemmShape, products: int
 ) -> None:
-    found = [replace(key, arch="gfx942") for key in found]
+    drawn_keys = [replace(key, arch="gfx942") for key in drawn_keys]
     several = replace(shape, products=products)
-    for ranked in rank(found, several):
-        made, single = estimate(ranked.key, several), estimate(ranked.key, shape)
-        assert made.us == pytest.approx(ranked.us)
-        assert made.workgroups == products * single.workgroups
-        assert made.flops == products * single.flops
-        assert made.padded_flops == products * single.padded_flops
-        assert made.us >= single.us
+    for ranked in rank(drawn_keys, several):
+        together, single = estimate(ranked.key, several), estimate(ranked.key, shape)
+        assert together.us == pytest.approx(ranked.us)
+        assert together.workgroups == products * single.workgroups
+        assert together.flops == products * single.flops
+        assert together.padded_flops == products * single.padded_flops
+        assert together.us >= single.us
 
 
 @given(keys, shapes)
@@ -147,13 +147,13 @@ def test_stream_k_shares_all_steps_evenly(key: GemmKey, shape: GemmShape) -> Non
     tiles = -(-shape.m // a.tile[0]) * -(-shape.n // a.tile[1])
     steps = tiles * -(-shape.k // a.tile[2])
     blocks = min(spec.compute_units * a.block_per_cu, steps)
-    found = estimate(key, shape)
-    assert found.workgroups == blocks
-    assert found.steps == max(2, -(-steps // blocks))
-    assert found.terms["split_k"] > 0
-    assert found.us == pytest.approx(sum(found.terms.values()))
+    predicted = estimate(key, shape)
+    assert predicted.workgroups == blocks
+    assert predicted.steps == max(2, -(-steps // blocks))
+    assert predicted.terms["split_k"] > 0
+    assert predicted.us == pytest.approx(sum(predicted.terms.values()))
     (ranked,) = rank([key], shape)
-    assert ranked.us == pytest.approx(found.us)
+    assert ranked.us == pytest.approx(predicted.us)
 
 
 def test_stream_k_fills_the_last_round() -> None:
@@ -164,14 +164,14 @@ def test_stream_k_fills_the_last_round() -> None:
 
 @given(st.lists(keys, min_size=1, max_size=8, unique=True), shapes)
 def test_a_ranking_is_sorted_complete_and_repeatable(
-    found: list[GemmKey], shape: GemmShape
+    drawn_keys: list[GemmKey], shape: GemmShape
 ) -> None:
-    found = [replace(key, arch="gfx950") for key in found]
-    ranked = rank(found, shape)
-    assert Counter(r.key for r in ranked) == Counter(found)
+    drawn_keys = [replace(key, arch="gfx950") for key in drawn_keys]
+    ranked = rank(drawn_keys, shape)
+    assert Counter(r.key for r in ranked) == Counter(drawn_keys)
     assert [r.us for r in ranked] == sorted(r.us for r in ranked)
-    assert rank(found, shape) == ranked
-    assert Ranker(keys=tuple(found)).choose(shape) == ranked[0].key
+    assert rank(drawn_keys, shape) == ranked
+    assert Ranker(keys=tuple(drawn_keys)).choose(shape) == ranked[0].key
 
 
 def test_equal_times_keep_the_order_of_the_keys() -> None:
@@ -213,8 +213,8 @@ def test_a_variant_has_its_own_compute_units_and_constants() -> None:
     shape = GemmShape(m=4096, n=4096, k=4096)
     small = SPEC.with_compute_units(80)
     assert small.product == "AMD Instinct MI308X"
-    found = estimate(key(), shape, spec=small)
-    assert found.us > 2 * estimate(key(), shape).us
+    predicted = estimate(key(), shape, spec=small)
+    assert predicted.us > 2 * estimate(key(), shape).us
     assert SPEC.with_compute_units(SPEC.compute_units) is SPEC
     with pytest.raises(CkValueError, match="304") as caught:
         SPEC.with_compute_units(81)
@@ -252,14 +252,14 @@ def test_what_the_model_does_not_know_is_a_named_error(code: str, act: object) -
 
 @pytest.mark.parametrize("gpu", ["gfx90a", "gfx1100", "gfx1201"])
 def test_a_gpu_without_measurements_takes_over_the_best_constants(gpu: str) -> None:
-    spec, found = arch(gpu), fitted(arch(gpu))
-    assert found.carried_from == "gfx942 with 304 compute units"
+    spec, fitted_set = arch(gpu), fitted(arch(gpu))
+    assert fitted_set.carried_from == "gfx942 with 304 compute units"
     own = fitted(SPEC).constants
     memory = spec.memory_bytes_per_second / SPEC.memory_bytes_per_second
-    assert found.constants.memory_cold == pytest.approx(own.memory_cold * memory)
+    assert fitted_set.constants.memory_cold == pytest.approx(own.memory_cold * memory)
     l1 = [s.compute_units * s.clock_hz * s.l1_bytes_per_clock for s in (spec, SPEC)]
-    assert found.constants.l2 == pytest.approx(own.l2 * l1[0] / l1[1])
-    assert found.constants.launch == own.launch
+    assert fitted_set.constants.l2 == pytest.approx(own.l2 * l1[0] / l1[1])
+    assert fitted_set.constants.launch == own.launch
     # The order follows how tiles fill the GPU.
     small, large = (key((side, side, 64), arch=gpu) for side in (32, 128))
     few, many = (GemmShape(m=side, n=side, k=4096) for side in (128, 8192))
@@ -277,12 +277,12 @@ def test_an_eight_bit_integer_has_a_rate_of_its_own() -> None:
     assert matrix_rate(SPEC, i8) == 2 * matrix_rate(SPEC, f16)
 
 
-@pytest.mark.parametrize("found", fitted_sets(), ids=lambda s: f"{s.gpu}-{s.compute_units}")
-def test_a_fitted_set_survives_json_and_says_where_it_comes_from(found: object) -> None:
-    text = json.dumps(found.to_json())  # type: ignore[attr-defined]
-    assert read_set("copy", text) == found
-    assert found.provenance["script"] == "benchmarks/fit_cost_model.py"
-    assert 0 < found.error["median"] < 0.15
+@pytest.mark.parametrize("fitted_set", fitted_sets(), ids=lambda s: f"{s.gpu}-{s.compute_units}")
+def test_a_fitted_set_survives_json_and_says_where_it_comes_from(fitted_set: object) -> None:
+    text = json.dumps(fitted_set.to_json())  # type: ignore[attr-defined]
+    assert read_set("copy", text) == fitted_set
+    assert fitted_set.provenance["script"] == "benchmarks/fit_cost_model.py"
+    assert 0 < fitted_set.error["median"] < 0.15
 
 
 def _without(data: dict[str, object], name: str) -> dict[str, object]:
@@ -326,13 +326,13 @@ def test_ranking_is_quick() -> None:
 
 
 def _best(act: object) -> float:
-    found = []
+    seconds = []
     for _ in range(30):
         start = time.process_time_ns()
         for _ in range(20):
             act()  # type: ignore[operator]
-        found.append((time.process_time_ns() - start) / 20e9)
-    return min(found)
+        seconds.append((time.process_time_ns() - start) / 20e9)
+    return min(seconds)
 
 
 def test_traits_of_nothing_are_refused() -> None:
@@ -368,9 +368,9 @@ def test_groups_in_one_tile_are_fewer_and_larger_products(direction: str) -> Non
 
 
 def test_a_problem_without_groups_has_nothing_to_merge() -> None:
-    found = Ranker(keys=(key(), key(groups_merged=4)))
+    ranker = Ranker(keys=(key(), key(groups_merged=4)))
     shape = GemmShape(m=500, n=400, k=300)
-    plain, merging = (found.estimate(each, shape) for each in found.keys)
+    plain, merging = (ranker.estimate(each, shape) for each in ranker.keys)
     assert merging.workgroups == plain.workgroups
 
 
@@ -381,19 +381,19 @@ def test_what_taps_read_again_is_moved_once(direction: str, stride: int) -> None
         [8, 28, 28, 64], [96, 3, 3, 64], direction=direction, padding=1, stride=stride, alignment=16
     )
     stored = [np.prod(problem.extents(role)) * 2 for role in problem.roles]
-    found = estimate(_conv_key(problem), problem)
-    assert found.bytes_least == pytest.approx(sum(stored), rel=0.01)
+    predicted = estimate(_conv_key(problem), problem)
+    assert predicted.bytes_least == pytest.approx(sum(stored), rel=0.01)
     products, m, n, k = problem.product()
     flat = estimate(_conv_key(problem), GemmShape(m=m, n=n, k=k, products=products))
-    assert flat.bytes_least > found.bytes_least
-    assert flat.us > found.us
+    assert flat.bytes_least > predicted.bytes_least
+    assert flat.us > predicted.us
     # What workgroups ask L2 for is the same.
-    assert flat.bytes_loaded == found.bytes_loaded
+    assert flat.bytes_loaded == predicted.bytes_loaded
 
 
 def test_a_convolution_of_single_elements_is_a_product() -> None:
     problem = conv_problem([4, 9, 9, 64], [96, 1, 1, 64], alignment=16)
     assert problem.unique_fraction == (1.0, 1.0)
     shape = GemmShape(m=problem.m, n=problem.n, k=problem.k)
-    made = [estimate(_conv_key(problem), each) for each in (problem, shape)]
-    assert made[0] == made[1]
+    estimates = [estimate(_conv_key(problem), each) for each in (problem, shape)]
+    assert estimates[0] == estimates[1]

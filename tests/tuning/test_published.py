@@ -26,8 +26,8 @@ def _sampled(gpu: str, units: int, count: int) -> Table:
 
 
 def test_the_table_is_whole() -> None:
-    found = {(spec.name, spec.compute_units) for spec in published.gpus()}
-    assert found == {("gfx942", 80), ("gfx942", 304), ("gfx950", 256)}
+    gpus = {(spec.name, spec.compute_units) for spec in published.gpus()}
+    assert gpus == {("gfx942", 80), ("gfx942", 304), ("gfx950", 256)}
     table = published.read(arch("gfx942"), "a8w8_blockscale")
     assert (len(table), len(table.kernels), len(set(table.shapes()))) == (14112, 23, 33)
     assert (table.us > 0).all()
@@ -38,8 +38,8 @@ def test_folds_share_no_weight_shape() -> None:
     table = published.read(arch("gfx950"), "a8w8_blockscale")
     assigned = published.folds(table)
     shapes = np.array(table.shapes())
-    seen = [{tuple(s) for s in shapes[assigned == fold].tolist()} for fold in range(5)]
-    assert sum(map(len, seen)) == len(set.union(*seen))
+    weight_shapes = [{tuple(s) for s in shapes[assigned == fold].tolist()} for fold in range(5)]
+    assert sum(map(len, weight_shapes)) == len(set.union(*weight_shapes))
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ shapes = st.lists(st.tuples(*[st.sampled_from((1, 2, 30, 400, 5000))] * 3), min_
 
 @given(shapes, shapes, st.data())
 def test_distances_are_those_to_the_nearest_win(
-    asked: list[tuple[int, ...]], won: list[tuple[int, ...]], data: st.DataObject
+    queried: list[tuple[int, ...]], won: list[tuple[int, ...]], data: st.DataObject
 ) -> None:
     kernels = ((128, 128, 128, 1, 1), (16, 64, 256, 2, 1), (64, 64, 128, 1, 0))
     winner = data.draw(st.lists(st.integers(0, 2), min_size=len(won), max_size=len(won)))
@@ -45,24 +45,24 @@ def test_distances_are_those_to_the_nearest_win(
     # In another order, and one that nobody knows.
     candidates = [kernels[2], (1, 2, 3, 4, 5), kernels[0]]
     for own in (False, True):
-        found = wins.distances(np.log(np.array(asked, float)), candidates, other_weights=own)
-        for row, shape in enumerate(asked):
+        distances = wins.distances(np.log(np.array(queried, float)), candidates, other_weights=own)
+        for row, shape in enumerate(queried):
             for column, kernel in enumerate((2, None, 0)):
                 least = 12.0
                 for each, by in zip(won, winner, strict=True):
                     if by == kernel and not (own and each[1:] == shape[1:]):
                         apart = np.linalg.norm(np.log(each) - np.log(shape))
                         least = min(least, float(apart))
-                assert found[row, column] == pytest.approx(least)
+                assert distances[row, column] == pytest.approx(least)
 
 
 def test_the_prior_is_the_order_of_the_model() -> None:
     us = np.array([[12.0, 10.0, 11.0], [1.0, 1000.0, 1.0]])
-    found = prior(us, 0.05)
-    assert (found.max(1) == 0).all()
-    assert found[0].argsort().tolist() == [0, 2, 1]
-    assert found[0, 2] == pytest.approx(-np.log(1.1) / 0.05)
-    assert found[1, 1] == -30
+    logits = prior(us, 0.05)
+    assert (logits.max(1) == 0).all()
+    assert logits[0].argsort().tolist() == [0, 2, 1]
+    assert logits[0, 2] == pytest.approx(-np.log(1.1) / 0.05)
+    assert logits[1, 1] == -30
 
 
 @pytest.fixture(scope="module")
@@ -81,17 +81,17 @@ def test_the_trees_see_the_terms_of_the_model(table: Table) -> None:
     extents = tuple(x[:, None].astype(float) for x in (table.m, table.n, table.k))
     far = np.arange(len(table) * len(table.kernels), dtype=float).reshape(len(table), -1)
     c = fitted(table.spec).constants
-    seen, us = features(model.columns, model.spec, c, extents, far)  # type: ignore[arg-type]
-    assert seen.shape == (len(table), len(table.kernels), len(FEATURES))
+    feature_values, us = features(model.columns, model.spec, c, extents, far)  # type: ignore[arg-type]
+    assert feature_values.shape == (len(table), len(table.kernels), len(FEATURES))
     for row in (0, 7):
         m, n, k = (int(x[row]) for x in (table.m, table.n, table.k))
         np.testing.assert_allclose(us[row], model.times(m, n, k), rtol=1e-12)
-        of = dict(zip(FEATURES, seen[row, 3], strict=True))
-        made = model.estimate(3, m, n, k)
-        assert np.exp(of["log total"]) == pytest.approx(made.us)
-        assert np.exp(of["log workgroups"]) == pytest.approx(made.workgroups)
-        assert of["epilogues"] == pytest.approx(made.terms["epilogue"] / made.us)
-        assert of["split"] == pytest.approx(made.terms["split_k"] / made.us)
+        of = dict(zip(FEATURES, feature_values[row, 3], strict=True))
+        predicted = model.estimate(3, m, n, k)
+        assert np.exp(of["log total"]) == pytest.approx(predicted.us)
+        assert np.exp(of["log workgroups"]) == pytest.approx(predicted.workgroups)
+        assert of["epilogues"] == pytest.approx(predicted.terms["epilogue"] / predicted.us)
+        assert of["split"] == pytest.approx(predicted.terms["split_k"] / predicted.us)
         assert of["tile_n"] == table.kernels[3].tile[1]
         assert of["nearest win less the least"] == far[row, 3] - far[row].min()
 
@@ -137,15 +137,15 @@ def test_where_nothing_was_learned() -> None:
 
 def test_the_strategy() -> None:
     pytest.importorskip("lightgbm")
-    found = ck.problem(24, 7168, 2304, a=ck.fp8, alignment=16, **SCALED)
-    chosen = select(found, arch="gfx950", strategy="learned")
+    problem = ck.problem(24, 7168, 2304, a=ck.fp8, alignment=16, **SCALED)
+    chosen = select(problem, arch="gfx950", strategy="learned")
     assert "preferred by the learned ranker" in chosen.reason
-    assert chosen.pool.legal(found)[chosen.position]
-    assert select(found, arch="gfx950", strategy="learned").key == chosen.key
+    assert chosen.pool.legal(problem)[chosen.position]
+    assert select(problem, arch="gfx950", strategy="learned").key == chosen.key
     other = ck.problem(24, 7168, 2304)
-    told = select(other, arch="gfx950", strategy="learned")
-    assert told.key == select(other, arch="gfx950", strategy="heuristic").key
-    assert told.reason.startswith("nothing was learned of such products on gfx950; ")
+    fallback = select(other, arch="gfx950", strategy="learned")
+    assert fallback.key == select(other, arch="gfx950", strategy="heuristic").key
+    assert fallback.reason.startswith("nothing was learned of such products on gfx950; ")
 
 
 def test_without_lightgbm_only_the_strategy_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,10 +153,10 @@ def test_without_lightgbm_only_the_strategy_is_missing(monkeypatch: pytest.Monke
 
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     monkeypatch.setattr(ranker, "_booster", ranker._booster.__wrapped__)
-    found = ck.problem(25, 7168, 2304, a=ck.fp8, alignment=16, **SCALED)
-    select(found, arch="gfx950", strategy="heuristic")
+    problem = ck.problem(25, 7168, 2304, a=ck.fp8, alignment=16, **SCALED)
+    select(problem, arch="gfx950", strategy="heuristic")
     with pytest.raises(CkUnsupportedError) as caught:
-        select(found, arch="gfx950", strategy="learned")
+        select(problem, arch="gfx950", strategy="learned")
     assert caught.value.code == "N012"
 
 

@@ -90,8 +90,8 @@ def _triton() -> dict[str, Any]:
     builder = gluon_ir.GluonOpBuilder(context)
 
     def bases(layout: Any, rows: int, columns: int) -> list[Any]:
-        found = builder.to_linear_layout(layout._to_ir(builder), [rows, columns])
-        return [found.reg_bases, found.lane_bases]
+        layout_bases = builder.to_linear_layout(layout._to_ir(builder), [rows, columns])
+        return [layout_bases.reg_bases, layout_bases.lane_bases]
 
     layouts = {}
     for arch, shapes in SHAPES.items():

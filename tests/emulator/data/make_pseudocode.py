@@ -230,15 +230,15 @@ _LEVELS = (("||",), ("&&",), ("|",), ("^",), ("&",), ("==", "!=", "<>"), ("<", "
 
 
 def tokens_of(text: str) -> list[tuple[str, str]]:
-    found, at = [], 0
+    tokens, at = [], 0
     text = text.strip()
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
             raise UnsupportedError(f"text {text[at : at + 12]!r}")
-        found.append((str(match.lastgroup), match[str(match.lastgroup)]))
+        tokens.append((str(match.lastgroup), match[str(match.lastgroup)]))
         at = match.end()
-    return found
+    return tokens
 
 
 def _type(name: str) -> tuple[str, int] | None:
@@ -405,15 +405,15 @@ class Machine:
     def postfix(self, value: Value) -> Value:
         while self.peek() in (".", "["):
             if self.take()[1] == ".":
-                found = _type(self.take()[1])
-                if found is None:
+                scalar = _type(self.take()[1])
+                if scalar is None:
                     raise UnsupportedError(f"the type {self.tokens[self.at - 1][1]}")
-                if value.kind == "f" and found[0] == "f" and value.width != found[1]:
-                    value = converted(value, found[1])
-                elif value.kind == "i" and found[1] > value.width:
-                    value = integer(found[0], found[1], value.number)
+                if value.kind == "f" and scalar[0] == "f" and value.width != scalar[1]:
+                    value = converted(value, scalar[1])
+                elif value.kind == "i" and scalar[1] > value.width:
+                    value = integer(scalar[0], scalar[1], value.number)
                 else:
-                    value = value.seen_as(*found)
+                    value = value.seen_as(*scalar)
                 continue
             high = self.ternary().number
             low = high
@@ -539,16 +539,16 @@ def assign_bits(machine: Machine, target: str, value: Value) -> None:
 
 def fitted(value: Value, name: str) -> Value:
     """A value as an assignment to a typed place takes it."""
-    found = _type(name)
-    if found is None:
+    scalar = _type(name)
+    if scalar is None:
         raise UnsupportedError(f"the type {name}")
-    if "f" not in (found[0], value.kind):
-        return integer(*found, value.number)
-    if found[0] == value.kind:
-        return value if value.width == found[1] else converted(value, found[1])
-    if "b" not in (found[0], value.kind):
+    if "f" not in (scalar[0], value.kind):
+        return integer(*scalar, value.number)
+    if scalar[0] == value.kind:
+        return value if value.width == scalar[1] else converted(value, scalar[1])
+    if "b" not in (scalar[0], value.kind):
         raise UnsupportedError("an integer assigned to a float, or a float to an integer")
-    return value.seen_as(*found)
+    return value.seen_as(*scalar)
 
 
 class _BreakError(Exception):
@@ -645,14 +645,16 @@ def statement(machine: Machine, line: str) -> None:
 
 def lines_of(text: str) -> list[str]:
     """Statements; one whose brackets are open goes on in the next line."""
-    found: list[str] = []
+    statements: list[str] = []
     for line in text.split("\n"):
         plain = re.sub(r"//.*", "", line).strip()
-        if found and sum(found[-1].count(c) for c in "({") > sum(found[-1].count(c) for c in ")}"):
-            found[-1] += f" {plain}"
+        if statements and sum(statements[-1].count(c) for c in "({") > sum(
+            statements[-1].count(c) for c in ")}"
+        ):
+            statements[-1] += f" {plain}"
         elif plain:
-            found.append(plain)
-    return [line.rstrip(";").strip() for line in found]
+            statements.append(plain)
+    return [line.rstrip(";").strip() for line in statements]
 
 
 def run(code: dict[str, str], text: str, variables: dict[str, Value], mask: int) -> Machine:

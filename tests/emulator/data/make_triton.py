@@ -199,7 +199,7 @@ def kernels(gpu: str) -> dict[str, tuple[Any, dict[str, str], dict[str, Any]]]:
         return dict.fromkeys(("x", "y", "out"), f"*{kind}") | {"count": "i32"}
 
     rows = {"x": "*fp32", "y": "*fp32", "columns": "i32"}
-    found = {
+    by_name = {
         "gemm_f16": _gemm("fp16", "fp16", "fp16", tl.float32),
         "gemm_bf16": _gemm("bf16", "bf16", "fp32", tl.float32),
         "gemm_i8": _gemm("i8", "i8", "i32", tl.int32),
@@ -228,16 +228,16 @@ def kernels(gpu: str) -> dict[str, tuple[Any, dict[str, str], dict[str, Any]]]:
         "attention_causal_bf16": _attention("bf16", True),
     }
     if gpu in FP8:
-        found["gemm_fp8"] = _gemm(FP8[gpu], FP8[gpu], "fp32", tl.float32)
-    return found
+        by_name["gemm_fp8"] = _gemm(FP8[gpu], FP8[gpu], "fp32", tl.float32)
+    return by_name
 
 
 def main() -> None:
     """Compile every kernel for every GPU."""
-    made: dict[str, dict[str, Any]] = {}
+    compiled: dict[str, dict[str, Any]] = {}
     for gpu, wave in GPUS.items():
         (FOLDER / gpu).mkdir(parents=True, exist_ok=True)
-        made[gpu] = {}
+        compiled[gpu] = {}
         for name, (function, types, constants) in kernels(gpu).items():
             # Pointers are aligned to 16 bytes and rows are a multiple of that, so loads are wide.
             wide = {
@@ -253,13 +253,13 @@ def main() -> None:
                 source, target=GPUTarget("hip", gpu, wave), options={"num_warps": 4}
             )
             (FOLDER / gpu / f"{name}.hsaco").write_bytes(built.asm["hsaco"])
-            made[gpu][name] = {
+            compiled[gpu][name] = {
                 "kernel": built.metadata.name,
                 "arguments": list(types.values()),
                 "threads": built.metadata.num_warps * wave,
                 "shared": built.metadata.shared,
             }
-    text = json.dumps({"triton": triton.__version__, "kernels": made}, indent=1)
+    text = json.dumps({"triton": triton.__version__, "kernels": compiled}, indent=1)
     (FOLDER / "kernels.json").write_text(text + "\n", "utf-8")
 
 

@@ -14,10 +14,9 @@ block say more:
 from __future__ import annotations
 
 import ast
-import inspect
 import linecache
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,16 +24,7 @@ from typing import Any
 import pytest
 
 import cklang as ck
-from cklang.device.arrays import is_scalar, plain, to_numpy
-from cklang.families.attention_backward.stages import GradientKind
-from cklang.ops.attention_backward import (
-    Gradients,
-    bias_of,
-    expect_gradient,
-    plan_of_gradients,
-)
-from cklang.reference.attention_grad import SharedBias, gradients_with_bound
-from cklang.reference.evaluate import evaluate
+from tests.support.by_reference import bind_calls, replace_kernels
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(path for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")))
@@ -71,72 +61,9 @@ def blocks_of(page: str) -> Iterator[Block]:
             language = ""
 
 
-def by_reference(op: ck.Op, *args: Any, out: Any = None, device: Any = None, **kwargs: Any) -> Any:
-    """Call an op without kernels."""
-    del device
-    function = op.ir(*args, **kwargs)
-    values = op._values(args, kwargs)
-    pairs = zip(op.program.parameters, values, strict=True)
-    tensors = [(each.name, value) for each, value in pairs if not each.is_const]
-    arrays = [plain(each) if is_scalar(each) else to_numpy(name, each) for name, each in tensors]
-    results = evaluate(function, arrays)
-    if out is None:
-        return results[0] if len(results) == 1 else results
-    for target, result in zip(out if isinstance(out, tuple) else (out,), results, strict=True):
-        target[...] = result
-    return out
-
-
-def gradients_by_reference(
-    op: ck.Op,
-    *args: Any,
-    grad: Any,
-    deterministic: bool = False,
-    bias: bool = False,
-    **kwargs: Any,
-) -> Gradients:
-    """Return the gradients of an attention without kernels."""
-    binding = op.bound(args, kwargs)
-    expect_gradient(op, binding, GradientKind(deterministic=deterministic, bias=bias))
-    function, shared = op.ir(*args, **kwargs), None
-    if bias:
-        added = bias_of(plan_of_gradients(op, binding), binding)
-        place = [param.name for param in function.params].index(added.value.name)
-        shared = SharedBias(param=place, axes=added.axes)
-    return Gradients(*gradients_with_bound(function, args, grad, shared)[0])
-
-
-def bound_only(function: Callable[..., Any]) -> Callable[..., str]:
-    """Return a function that checks the arguments of a call and does nothing."""
-    signature = inspect.signature(function)
-
-    def check(*args: Any, **kwargs: Any) -> str:
-        signature.bind(*args, **kwargs)
-        return f"{function.__name__} was not run"
-
-    return check
-
-
 @pytest.fixture
 def _no_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ck.Op, "__call__", by_reference)
-    monkeypatch.setattr(ck, "attention_grad", gradients_by_reference)
-    monkeypatch.setattr(ck, "autotune", bound_only(ck.autotune))
-    for owner, name in ((ck.Op, "build"), (ck.Registry, "build")):
-        monkeypatch.setattr(owner, name, bound_only(getattr(owner, name)))
-
-
-def check_calls(tree: ast.AST, names: dict[str, Any]) -> None:
-    """Check the names of a block that is not run, and the arguments of its calls."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom | ast.Import):
-            exec(compile(ast.Module([node], []), "import", "exec"), names)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            function = eval(compile(ast.Expression(node.func), "call", "eval"), names)
-            count = len(node.args)
-            named = {str(word.arg): None for word in node.keywords}
-            inspect.signature(function).bind(*[None] * count, **named)
+    replace_kernels(monkeypatch)
 
 
 def run(block: Block, file: str, names: dict[str, Any]) -> None:
@@ -145,7 +72,7 @@ def run(block: Block, file: str, names: dict[str, Any]) -> None:
     linecache.cache[file] = (len(block.text), None, lines, file)
     tree = ast.parse(block.text, file)
     if not block.is_run:
-        check_calls(tree, names)
+        bind_calls(tree, names)
         return
     exec(compile(tree, file, "exec"), names)
     for name in [name for name in names if name.startswith("test_")]:

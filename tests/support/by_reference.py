@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: MIT
+"""Code of documents and docstrings without kernels: calls of ops return what the reference says.
+
+The results have the dtypes and shapes that kernels give.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+import cklang as ck
+from cklang.device.arrays import is_scalar, plain, to_numpy
+from cklang.families.attention_backward.stages import GradientKind
+from cklang.ops.attention_backward import (
+    Gradients,
+    bias_of,
+    expect_gradient,
+    plan_of_gradients,
+)
+from cklang.reference.attention_grad import SharedBias, gradients_with_bound
+from cklang.reference.evaluate import evaluate
+
+__all__ = ["bind_calls", "replace_kernels"]
+
+
+def replace_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let calls return the results of the reference; what only measures or builds returns nothing.
+
+    Arguments are checked as in a call.
+    """
+    monkeypatch.setattr(ck.Op, "__call__", _call)
+    monkeypatch.setattr(ck.Op, "grouped", _grouped)
+    monkeypatch.setattr(ck, "attention_grad", _gradients)
+    for owner, name in ((ck, "autotune"), (ck.Op, "build"), (ck.Registry, "build")):
+        monkeypatch.setattr(owner, name, _bound_only(getattr(owner, name)))
+
+
+def bind_calls(tree: ast.AST, names: dict[str, Any]) -> None:
+    """Import what code imports, and check its calls against the signatures, without running it.
+
+    Args:
+        tree: The code.
+        names: The names that it knows; those that it imports are added.
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom | ast.Import):
+            exec(compile(ast.Module([node], []), "import", "exec"), names)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            function = eval(compile(ast.Expression(node.func), "call", "eval"), names)
+            count = len(node.args)
+            named = {str(word.arg): None for word in node.keywords}
+            inspect.signature(function).bind(*[None] * count, **named)
+
+
+def _call(op: ck.Op, *args: Any, out: Any = None, device: Any = None, **kwargs: Any) -> Any:
+    del device
+    function = op.ir(*args, **kwargs)
+    values = op._values(args, kwargs)
+    pairs = zip(op.program.parameters, values, strict=True)
+    tensors = [(each.name, value) for each, value in pairs if not each.is_const]
+    arrays = [plain(each) if is_scalar(each) else to_numpy(name, each) for name, each in tensors]
+    results = evaluate(function, arrays)
+    if out is None:
+        return results[0] if len(results) == 1 else results
+    for target, result in zip(out if isinstance(out, tuple) else (out,), results, strict=True):
+        target[...] = result
+    return out
+
+
+def _grouped(op: ck.Op, calls: Sequence[Sequence[Any]], *, device: Any = None) -> list[Any]:
+    return [_call(op, *args, device=device) for args in calls]
+
+
+def _gradients(
+    op: ck.Op,
+    *args: Any,
+    grad: Any,
+    deterministic: bool = False,
+    bias: bool = False,
+    device: Any = None,
+    **kwargs: Any,
+) -> Gradients:
+    del device
+    binding = op.bound(args, kwargs)
+    expect_gradient(op, binding, GradientKind(deterministic=deterministic, bias=bias))
+    function, shared = op.ir(*args, **kwargs), None
+    if bias:
+        added = bias_of(plan_of_gradients(op, binding), binding)
+        place = [param.name for param in function.params].index(added.value.name)
+        shared = SharedBias(param=place, axes=added.axes)
+    return Gradients(*gradients_with_bound(function, args, grad, shared)[0])
+
+
+def _bound_only(function: Callable[..., Any]) -> Callable[..., str]:
+    """Return a function that checks the arguments of a call and does nothing."""
+    signature = inspect.signature(function)
+
+    def check(*args: Any, **kwargs: Any) -> str:
+        signature.bind(*args, **kwargs)
+        return f"{function.__name__} was not run"
+
+    return check

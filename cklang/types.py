@@ -1,5 +1,21 @@
 # SPDX-License-Identifier: MIT
-"""The types of the language: dtypes, dims, tensor types, and the annotations made of them."""
+"""The types of the language: dtypes, dims, tensor types, and the annotations made of them.
+
+Example:
+    >>> for dtype in (ck.f32, ck.f16, ck.bf16, ck.fp8, ck.bf8, ck.fp8_fnuz, ck.bf8_fnuz):
+    ...     print(f"{dtype!r:12} {dtype.bits} bits, in NumPy {dtype.numpy}")
+    ck.f32       32 bits, in NumPy float32
+    ck.f16       16 bits, in NumPy float16
+    ck.bf16      16 bits, in NumPy bfloat16
+    ck.fp8       8 bits, in NumPy float8_e4m3fn
+    ck.bf8       8 bits, in NumPy float8_e5m2
+    ck.fp8_fnuz  8 bits, in NumPy float8_e4m3fnuz
+    ck.bf8_fnuz  8 bits, in NumPy float8_e5m2fnuz
+    >>> [dtype.bits for dtype in (ck.fp4, ck.e8m0, ck.i4, ck.i8, ck.i32, ck.bool_)]
+    [4, 8, 4, 8, 32, 8]
+    >>> print(ck.f16["M", "K"], ck.const[float])
+    f16[M, K] const[float]
+"""
 
 from __future__ import annotations
 
@@ -188,7 +204,13 @@ class Blocks(Dim):
 
 
 def dims(names: str) -> tuple[Dim, ...]:
-    """Make dims from a blank-separated list of names: ``M, N, K = ck.dims("M N K")``."""
+    """Make dims from a blank-separated list of names: ``M, N, K = ck.dims("M N K")``.
+
+    Example:
+        >>> M, N, K = ck.dims("M N K")
+        >>> ck.f16[M, K / 128]
+        TensorType(dtype=ck.f16, shape=(M, Blocks(name='K/128', of=K, size=128)))
+    """
     return tuple(Dim(name) for name in names.replace(",", " ").split())
 
 
@@ -279,7 +301,14 @@ class TensorVarType:
 
 
 def dtype_var(name: str, *choices: DType) -> DTypeVar:
-    """Make a dtype variable; without ``choices`` it may be any of f16, bf16, f32."""
+    """Make a dtype variable; without ``choices`` it may be any of f16, bf16, f32.
+
+    Example:
+        >>> M, K = ck.dims("M K")
+        >>> T = ck.dtype_var("T", ck.f16, ck.bf16)
+        >>> print(T[M, K], T.choices)
+        T[M, K] (ck.f16, ck.bf16)
+    """
     return DTypeVar(name, choices or (f16, bf16, f32))
 
 

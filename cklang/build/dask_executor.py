@@ -22,6 +22,10 @@ def workers_of(address: str) -> Iterator[Executor]:
 
     A task whose worker dies runs again on another one.
 
+    Example:
+        >>> with ck.workers_of("tcp://scheduler:8786") as executor:  # doctest: +SKIP
+        ...     summary = ck.Registry("mine").build(executor=executor)
+
     Raises:
         CkUnsupportedError: C004, Dask is not installed.
         CkDeviceError: C005, nobody answers at the address.

@@ -25,7 +25,16 @@ __all__ = [
 
 
 class CkError(Exception):
-    """Base of all cklang errors: a stable code, a message, a place and notes."""
+    """Base of all cklang errors: a stable code, a message, a place and notes.
+
+    Example:
+        >>> try:
+        ...     ck.problem(128, 256, -1)
+        ... except ck.CkError as mistake:
+        ...     print(mistake)
+        CK-K011 k must be an integer of 0 or more, not -1
+           = write a whole number without a fraction or a unit; True and False are none
+    """
 
     def __init__(
         self,
@@ -53,7 +62,15 @@ class CkError(Exception):
         return type(self), (self.code, self.message, self.hint, self.at, self.notes)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the error as plain data for editors and logs."""
+        """Return the error as plain data for editors and logs.
+
+        Example:
+            >>> try:
+            ...     ck.problem(128, 256, -1)
+            ... except ck.CkError as mistake:
+            ...     print(mistake.to_json()["code"])
+            CK-K011
+        """
         return {
             "code": f"CK-{self.code}",
             "message": self.message,

@@ -28,7 +28,13 @@ A = TypeVar("A")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pattern:
-    """A set of algorithms; made by :func:`cklang.pattern` or :func:`cklang.attention_pattern`."""
+    """A set of algorithms; made by :func:`cklang.pattern` or :func:`cklang.attention_pattern`.
+
+    Example:
+        >>> pattern = ck.pattern(tile=[(128, 128, 32), (64, 64, 32)], pipeline="*")
+        >>> pattern.choices
+        {'tile': ((128, 128, 32), (64, 64, 32)), 'pipeline': None}
+    """
 
     choices: Mapping[str, tuple[Any, ...] | None]
     """For each field that was named its values; None stands for all that are legal."""
@@ -36,14 +42,27 @@ class Pattern:
     """The class of the algorithms."""
 
     def accepts(self, algorithm: object) -> bool:
-        """Whether ``algorithm`` has a named value in each field; fields left out are not asked."""
+        """Whether ``algorithm`` has a named value in each field; fields left out are not asked.
+
+        Example:
+            >>> algorithm = ck.select(ck.problem(8192, 8192, 8192), arch="gfx942").key.algorithm
+            >>> ck.pattern(tile=algorithm.tile).accepts(algorithm)
+            True
+        """
         return isinstance(algorithm, self.of) and all(
             values is None or getattr(algorithm, name) in values
             for name, values in self.choices.items()
         )
 
     def values(self, name: str, everything: Sequence[Any]) -> Sequence[Any]:
-        """Return the values of a field in order; ``everything`` is what ``*`` stands for."""
+        """Return the values of a field in order; ``everything`` is what ``*`` stands for.
+
+        Example:
+            >>> pattern.values("tile", everything=())
+            ((128, 128, 32), (64, 64, 32))
+            >>> pattern.values("pipeline", everything=("compv3", "mem"))
+            ('compv3', 'mem')
+        """
         if name in self.choices:
             named = self.choices[name]
             return everything if named is None else named

@@ -9,9 +9,11 @@ runnable NumPy.
 from __future__ import annotations
 
 import inspect
+from textwrap import indent
 from typing import Any
 
 from cklang.frontend.eager import compute
+from cklang.frontend.examples import EXAMPLES
 from cklang.frontend.intrinsics import INTRINSICS, Intrinsic
 
 __all__ = [
@@ -69,10 +71,24 @@ __all__ = [
 ]
 
 
+class _Documentation:
+    """What ``help`` shows: of a function its meaning and an example, of the class its docstring."""
+
+    def __init__(self, of_class: str | None) -> None:
+        self.of_class = of_class
+
+    def __get__(self, function: EagerFunction | None, of: type[EagerFunction]) -> str | None:
+        if function is None:
+            return self.of_class
+        example = indent(EXAMPLES[function.name].strip(), "    ")
+        return f"ck.{function.name}: {function.doc}.\n\nExample:\n{example}\n"
+
+
 class EagerFunction(Intrinsic):
     """A function of the language, which computes on NumPy arrays where plain Python calls it."""
 
     __slots__ = ()
+    __doc__ = _Documentation(__doc__)
 
     @classmethod
     def of(cls, name: str) -> EagerFunction:

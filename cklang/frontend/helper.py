@@ -112,6 +112,13 @@ class Fn(Helper):
     """A helper made by ``@ck.fn``: inlined where a program calls it.
 
     Called from plain Python it is the plain Python function.
+
+    Example:
+        >>> @ck.fn
+        ... def swish(x, beta):
+        ...     return x * ck.sigmoid(beta * x)
+        >>> swish(np.array([-1.0, 1.0]), 2.0).round(3)
+        array([-0.119,  0.881])
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -162,6 +169,17 @@ def fn(function: Callable[..., Any]) -> Fn:
     """Make a helper that ops and other helpers can call.
 
     Its parameters need no annotations, or ``typing.Any``; arguments must fit any other exactly.
+
+    Example:
+        >>> @ck.fn
+        ... def swish(x, beta):
+        ...     return x * ck.sigmoid(beta * x)
+        >>> @ck.op
+        ... def gated(x: ck.f16["M", "K"], w: ck.f16["N", "K"]) -> ck.f16["M", "N"]:
+        ...     return swish(x @ w.T, 2.0)
+        >>> gated(np.eye(2, dtype=np.float16), np.eye(2, dtype=np.float16))
+        array([[0.881, 0.   ],
+               [0.   , 0.881]], dtype=float16)
 
     Raises:
         CkSyntaxError, CkTypeError: The F errors: ``function`` is outside the language.

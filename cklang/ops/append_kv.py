@@ -81,6 +81,14 @@ def append_kv(
     Returns:
         The turned queries, or None without ``q``.
 
+    Example:
+        >>> k_cache, v_cache = np.zeros((2, 1, 1, 8, 64), np.float16)
+        >>> k, v = np.ones((2, 1, 1, 2, 64), np.float16)
+        >>> held = np.array([3], np.int32)
+        >>> ck.append_kv(k_cache, v_cache, k, v, seqlens_k=held)  # doctest: +SKIP
+        >>> k_cache[0, 0, :, 0]  # doctest: +SKIP
+        array([0., 0., 0., 1., 1., 0., 0., 0.], dtype=float16)
+
     Raises:
         CkValueError: A062-A070, an argument does not fit the others; A026, places; A056, an element
             of ``seqlens_k`` or ``block_table`` in host memory would write outside of the caches.

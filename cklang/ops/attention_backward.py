@@ -97,6 +97,17 @@ def attention_grad(
         it is asked for. Weights and their gradients are rounded to that dtype before the products
         that sum over queries or keys.
 
+    Example:
+        >>> heads = ck.f16["B", "H", "S", 64]
+        >>> @ck.op
+        ... def attend(q: heads, k: heads, v: heads) -> heads:
+        ...     return ck.attention(q, k, v, mask=ck.causal())
+        >>> q, k, v, do = np.ones((4, 1, 2, 8, 64), np.float16)
+        >>> gradients = ck.attention_grad(attend, q, k, v, grad=do)
+        >>> gradients.v[0, 0, :, 0]  # key 0 is seen by all rows, key 7 by the last one
+        array([2.719 , 1.718 , 1.218 , 0.885 , 0.635 , 0.4346, 0.2678, 0.125 ],
+              dtype=float16)
+
     Raises:
         CkUnsupportedError: G006, the score is more than a sum; G007, the op is no attention or has
             more to it; G008, its score has no bias whose gradient a kernel gives; K102, the GPU

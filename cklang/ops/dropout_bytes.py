@@ -50,6 +50,16 @@ def dropout_bytes(op: AnyOp, *args: Any, device: str | None = None, **kwargs: An
         if its byte is at most floor(255 (1 - dropout)). Where the mask lets the kernel skip a tile,
         no byte is drawn, and it is 0.
 
+    Example:
+        >>> heads = ck.f16["B", "H", "S", 64]
+        >>> @ck.op
+        ... def attend(q: heads, k: heads, v: heads, seed: ck.i32[()]) -> heads:
+        ...     return ck.attention(q, k, v, dropout=0.2, seed=seed)
+        >>> q, k, v = np.ones((3, 1, 2, 128, 64), np.float16)
+        >>> random = ck.dropout_bytes(attend, q, k, v, 7)  # doctest: +SKIP
+        >>> random.shape, random.dtype  # doctest: +SKIP
+        ((1, 2, 128, 128), dtype('uint8'))
+
     Raises:
         CkUnsupportedError: G009, the op has no such attention.
         CkError: What a call raises.

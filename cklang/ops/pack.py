@@ -30,7 +30,16 @@ _BIAS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Packed:
-    """Matrices of 4-bit elements in half the bytes; made by :func:`pack`, given to ops."""
+    """Matrices of 4-bit elements in half the bytes; made by :func:`pack`, given to ops.
+
+    Example:
+        >>> w = np.arange(64).reshape(1, 64) % 16 - 8
+        >>> packed = ck.pack(w)
+        >>> packed
+        Packed(shape=(1, 64), dtype=ck.i4, axis=1)
+        >>> packed.data.nbytes
+        32
+    """
 
     data: NDArray[np.uint8] = field(repr=False)
     """[..., bytes]: a row along ``axis`` for each index of the other axes, in their order."""
@@ -41,7 +50,12 @@ class Packed:
     """The axis along which two elements share a byte: K of the product."""
 
     def unpack(self) -> NDArray[Any]:
-        """Return the matrices with an element a byte (``ml_dtypes.int4``, ``float4_e2m1fn``)."""
+        """Return the matrices with an element a byte (``ml_dtypes.int4``, ``float4_e2m1fn``).
+
+        Example:
+            >>> bool((packed.unpack() == w).all())
+            True
+        """
         halves = np.stack([self.data & 15, self.data >> 4], axis=-1)
         *before, size = self.data.shape
         eights = halves.reshape(*before, 2 * size // 8, 8)
@@ -79,6 +93,13 @@ def pack(w: Any, axis: int = -1) -> Packed:
             ``ml_dtypes.float4_e2m1fn``, which becomes ``ck.fp4``; of ``ml_dtypes.int4`` or any
             integers in that range, which becomes ``ck.i4``.
         axis: The axis that the product sums over: the last one of a ``ck.i4[N, K]``.
+
+    Example:
+        >>> w = np.arange(-8, 8).reshape(2, 8)
+        >>> ck.pack(w)
+        Packed(shape=(2, 8), dtype=ck.i4, axis=1)
+        >>> ck.pack(w, axis=0)
+        Packed(shape=(2, 8), dtype=ck.i4, axis=0)
 
     Raises:
         CkTypeError: A054, ``w`` is nothing of the kind.

@@ -37,7 +37,18 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PreparedWeight:
-    """A weight in the order of one warp tile; made by :func:`prepare`, given to the op."""
+    """A weight in the order of one warp tile; made by :func:`prepare`, given to the op.
+
+    Example:
+        >>> M, N, K = ck.dims("M N K")
+        >>> @ck.op
+        ... def linear(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
+        ...     return ck.relu(x @ w.T)
+        >>> w = np.ones((64, 128), np.float16)
+        >>> prepared = ck.prepare(w, linear, device="emu:gfx942")
+        >>> prepared.shape, prepared.dtype, prepared.arch
+        ((64, 128), ck.f16, 'gfx942')
+    """
 
     data: NDArray[Any] = field(repr=False)
     """[tiles along N, elements]: see :class:`cklang.device.preshuffle.Arrangement`."""
@@ -51,13 +62,22 @@ class PreparedWeight:
     """The GPU that it was prepared for; others may have kernels of the same order."""
 
     def unpack(self) -> NDArray[Any]:
-        """Return the weight as it was before."""
+        """Return the weight as it was before.
+
+        Example:
+            >>> bool((prepared.unpack() == w).all())
+            True
+        """
         k, n = self.shape[self.k_axis], self.shape[1 - self.k_axis]
         b = self.arrangement.restore(self.data, n, k)
         return b if self.k_axis == 0 else np.ascontiguousarray(b.T)
 
     def save(self, path: str | Path) -> None:
-        """Write it as a NumPy archive (``.npz``) that :meth:`load` reads."""
+        """Write it as a NumPy archive (``.npz``) that :meth:`load` reads.
+
+        Example:
+            >>> prepared.save("w.npz")
+        """
         order = self.arrangement
         numbers = (_VERSION, self.k_axis, order.n, order.k, order.lanes, *self.shape)
         with Path(path).open("wb") as file:
@@ -71,6 +91,11 @@ class PreparedWeight:
     @staticmethod
     def load(path: str | Path) -> PreparedWeight:
         """Read what :meth:`save` wrote.
+
+        Example:
+            >>> prepared.save("w.npz")
+            >>> ck.PreparedWeight.load("w.npz").arrangement == prepared.arrangement
+            True
 
         Raises:
             CkValueError: K003, another version wrote it; K001, it names no dtype of the language.
@@ -129,6 +154,15 @@ def prepare(
 
     Returns:
         The prepared weight, for any number of calls.
+
+    Example:
+        >>> M, N, K = ck.dims("M N K")
+        >>> @ck.op
+        ... def linear(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
+        ...     return ck.relu(x @ w.T)
+        >>> w = ck.prepare(np.ones((64, 128), np.float16), linear, device="emu:gfx942")
+        >>> linear.problems(np.ones((32, 128), np.float16), w)[0].b.layout.value
+        'p'
 
     Raises:
         CkTypeError: A020, A021, ``w`` has another dtype or rank than the parameter.

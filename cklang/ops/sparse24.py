@@ -28,6 +28,14 @@ def check(a: Any, axis: int = -1, name: str = "a") -> None:
         axis: The axis that the product sums over: the last one of a.
         name: How messages call it.
 
+    Example:
+        >>> ck.sparse24.check(np.array([[3, 0, 0, 5]]))
+        >>> try:
+        ...     ck.sparse24.check(np.array([[3, 1, -2, 5]]))
+        ... except ck.CkError as mistake:
+        ...     print(mistake.code)
+        A050
+
     Raises:
         CkValueError: A050, the first four with three numbers or more that are not zero.
     """
@@ -47,6 +55,10 @@ def prune(a: Any, axis: int = -1) -> NDArray[Any]:
     Args:
         a: A host array or tensor of a dtype of the language, with one axis or more.
         axis: The axis that the product sums over.
+
+    Example:
+        >>> ck.sparse24.prune(np.array([[3, 1, -2, 5]]))
+        array([[3, 0, 0, 5]])
 
     Raises:
         CkTypeError, CkValueError: A rows, ``a`` is no such array.

@@ -68,7 +68,17 @@ class _Last(NamedTuple):
 
 
 class Op:
-    """A program and its kernels; made by :func:`op`, called like the function."""
+    """A program and its kernels; made by :func:`op`, called like the function.
+
+    Example:
+        >>> M, N, K = ck.dims("M N K")
+        >>> @ck.op
+        ... def linear(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
+        ...     return ck.relu(x @ w.T)
+        >>> x, w = np.ones((256, 64), np.float16), np.ones((512, 64), np.float16)
+        >>> linear(x, w).shape
+        (256, 512)
+    """
 
     def __init__(self, program: Program | IrProgram, request: Request | None = None) -> None:
         if isinstance(program, Program):
@@ -182,6 +192,10 @@ class Op:
 
         Returns:
             The results, in order.
+
+        Example:
+            >>> [y.shape for y in linear.grouped([(x, w), (x[:5], w)])]
+            [(256, 512), (5, 512)]
 
         Raises:
             CkUnsupportedError: G001, the op takes several kernels; G002, a call has a batch.
@@ -333,6 +347,15 @@ class Op:
             splits: Of an attention: among how many workgroups the keys of a tile of queries are
                 shared, at most; 1 for one kernel. If nobody says, so many that the GPU is busy.
 
+        Example:
+            >>> algorithm = ck.Algorithm(
+            ...     tile=(128, 128, 32), warps=(2, 2, 1), warp_tile=(32, 32, 16),
+            ...     vector_a=8, vector_b=8, vector_e=8,
+            ... )
+            >>> named = linear.using(algorithm)
+            >>> "you named it" in named.explain(x, w)
+            True
+
         Raises:
             CkValueError: K001, there is no such strategy; K011, K022, K025, ``splits``, the
                 algorithm or the registry is of another type.
@@ -351,12 +374,23 @@ class Op:
 
     @property
     def registry(self) -> Registry:
-        """Where calls look for kernels first: its own registry, else the context's."""
+        """Where calls look for kernels first: its own registry, else the context's.
+
+        Example:
+            >>> linear.using(registry=ck.Registry("mine")).registry
+            <cklang registry 'mine': 0 kernels>
+        """
         mine = self.request.registry
         return current().registry if mine is None else mine
 
     def problems(self, *args: Any, out: Any = None, **kwargs: Any) -> tuple[Any, ...]:
-        """Return the problem of each kernel of a call, as :func:`cklang.select` takes it."""
+        """Return the problem of each kernel of a call, as :func:`cklang.select` takes it.
+
+        Example:
+            >>> (problem,) = linear.problems(x, w)
+            >>> print(problem)
+            M=256 N=512 K=64 rcr strides A=64 B=64 E=512
+        """
         return tuple(choice.selection.problem for choice in self._choices(args, kwargs, out, None))
 
     def bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Binding:
@@ -399,6 +433,11 @@ class Op:
             gradient: Whether for :func:`cklang.attention_grad` of it instead.
             bias: Whether for that with the gradient of its bias instead.
             **kwargs: As in a call.
+
+        Example:
+            >>> mine = ck.Registry("mine")
+            >>> linear.declare(x, w, registry=mine, device="emu:gfx942") == len(mine) > 0
+            True
         """
         target = self.registry if registry is None else registry
         if gradient or bias:
@@ -424,20 +463,55 @@ class Op:
         return declare_gradients(self, binding, registry, gpu, among, priority, bias)
 
     def ir(self, *args: Any, **kwargs: Any) -> Function:
-        """Return the IR for these arguments; ``str()`` of it is its text."""
+        """Return the IR for these arguments; ``str()`` of it is its text.
+
+        Example:
+            >>> print(linear.ir(x, w))
+            func @linear(%x: f16[M, K], %w: f16[N, K]) -> f16[M, N] {
+              %0: f16[K, N] = transpose(%w) {perm = [1, 0]}
+              %1: f32[M, N] = gemm(%x, %0)
+              %2: f32[M, N] = relu(%1)
+              %3: f16[M, N] = cast(%2) {to = f16}
+              return %3
+            }
+        """
         binding = self._bind(self._values(args, kwargs))
         return self.program.specialise(binding.dtypes, binding.consts)
 
     def fusion(self, *args: Any, **kwargs: Any) -> Plan:
-        """Return the kernels that compute it for these arguments, with a reason for each choice."""
+        """Return the kernels that compute it for these arguments, with a reason for each choice.
+
+        Example:
+            >>> plan = linear.fusion(x, w)
+            >>> [kernel.name for kernel in plan.kernels]
+            ['linear']
+            >>> print(plan.decisions[-2].reason)
+            %2 is computed in the epilogue of %1
+        """
         return self._fuse(self._bind(self._values(args, kwargs)))
 
     def graph(self, *args: Any, **kwargs: Any) -> nx.MultiDiGraph:
-        """Return the graph that the kernels were computed on; it is frozen, a copy is not."""
+        """Return the graph that the kernels were computed on; it is frozen, a copy is not.
+
+        Example:
+            >>> graph = linear.graph(x, w)
+            >>> graph.number_of_nodes(), graph.number_of_edges()
+            (7, 6)
+        """
         return self.fusion(*args, **kwargs).graph
 
     def explain(self, *args: Any, out: Any = None, device: str | None = None, **kwargs: Any) -> str:
-        """Say what a call would run and why, without building or running anything."""
+        """Say what a call would run and why, without building or running anything.
+
+        Example:
+            >>> print(linear.explain(x, w, device="emu:gfx942"))
+            func @linear(%x: f16[M, K], %w: f16[N, K]) -> f16[M, N] {
+            ...
+            kernel 0 computes %3: M=256 N=512 K=64 rcr strides A=64 B=64 E=512
+            ...
+              because    ... predicted, the least of ... legal candidates of ...
+            ...
+        """
         from cklang.runtime.explain import explain
 
         binding, target = self._offered(args, kwargs, out)
@@ -445,7 +519,13 @@ class Op:
         return explain(plan, binding, target, device, self.request)
 
     def inspect(self, *args: Any, out: Any = None, device: str | None = None, **kwargs: Any) -> str:
-        """Return the C++ of the kernels of a call, each with its functions in place."""
+        """Return the C++ of the kernels of a call, each with its functions in place.
+
+        Example:
+            >>> print(linear.inspect(x, w))
+            // CK Tile GEMM made by cklang. E[m, n] = f(sum over k of A[m, k] * B[k, n]).
+            ...
+        """
         from cklang.runtime.explain import inspect
 
         binding, target = self._offered(args, kwargs, out)
@@ -469,6 +549,11 @@ class Op:
             executor: Builds instead of this machine's compilers, as in :meth:`Registry.build`.
             **kwargs: As in a call.
 
+        Example:
+            >>> (artifact,) = linear.build(x, w, device="emu:gfx942")  # doctest: +SKIP
+            >>> print(artifact.resources)  # doctest: +SKIP
+            59 VGPRs (0 of them AGPRs), 35 SGPRs, 8192 B LDS, 0 spills
+
         Raises:
             CkError: What the call raises; CkBuildError: B rows, a compiler failed.
         """
@@ -491,7 +576,13 @@ class Op:
 
     @property
     def last(self) -> CallRecord | None:
-        """The record of the last finished call, or None."""
+        """The record of the last finished call, or None.
+
+        Example:
+            >>> y = linear(x, w, device="emu:gfx942")
+            >>> record = linear.last  # doctest: +SKIP
+            >>> record.device, record.launches[0].grid, record.memoised  # doctest: +SKIP
+        """
         if self._last is None:
             return None
         last = _Last(*self._last)

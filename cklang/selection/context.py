@@ -64,6 +64,11 @@ def using(
         strategy: ``first_fit``, ``heuristic``, ``autotune``, a function from a problem to ranked
             keys, or an object with a method ``choose``.
 
+    Example:
+        >>> with ck.using(arch="gfx950", strategy="first_fit"):
+        ...     print(ck.select(ck.problem(256, 512, 64)).key.arch)
+        gfx950
+
     Raises:
         CkValueError: K001, K004, a strategy or a GPU that does not exist.
     """

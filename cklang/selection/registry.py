@@ -60,6 +60,16 @@ class Registry:
 
     Args:
         name: What people call it; part of its JSON form.
+
+    Example:
+        >>> mine = ck.Registry("mine")
+        >>> mine.declare_profile("flash", "gfx942", dtypes=["f16"], heads=[64]) == len(mine) > 0
+        True
+        >>> kernel = next(iter(mine))
+        >>> kernel.key.label
+        'attention_f16_..._gfx942_...'
+        >>> kernel.key in mine
+        True
     """
 
     def __init__(self, name: str) -> None:
@@ -75,6 +85,10 @@ class Registry:
         """Return what a kernel takes of the GPU, if :meth:`build` of this registry has built it.
 
         The cost model takes registers and LDS from there, and estimates those of other kernels.
+
+        Example:
+            >>> print(mine.resources(kernel.key))  # it is not built
+            None
         """
         return self._resources.get(key.digest)
 
@@ -99,6 +113,10 @@ class Registry:
         """Whether both have one name and equal kernels, with their priorities, in one order.
 
         ``==`` compares identity: two registries stay two, whatever they come to hold.
+
+        Example:
+            >>> mine.same_as(ck.Registry.from_json(mine.to_json()))
+            True
         """
         return self.name == other.name and tuple(self) == tuple(other)
 
@@ -132,6 +150,12 @@ class Registry:
             key: Its identity.
             functions: The user's functions that it calls.
             priority: Against a kernel of the same key, and for ``first_fit``.
+
+        Example:
+            >>> mine.add(kernel.key, kernel.functions)  # it is there
+            False
+            >>> mine.add(kernel.key, kernel.functions, priority=1)
+            True
 
         Raises:
             CkValueError: K007, the functions are not those of the key.
@@ -170,6 +194,13 @@ class Registry:
                 (``essential``, ``compute``...); the default preset if left out.
             priority: Of all of them.
 
+        Example:
+            >>> other = ck.Registry("other")
+            >>> key, functions = kernel.key, kernel.functions
+            >>> among = ck.attention_pattern(pipeline="qr", vector=8)
+            >>> other.declare(key.signature, functions, "gfx942", among) == len(other) > 0
+            True
+
         Raises:
             CkValueError: K001, there is no such preset; K023, the pattern is for another family;
                 K008, no algorithm of the set is legal.
@@ -206,6 +237,12 @@ class Registry:
             heads: Head sizes of q that tilings hold; all if left out.
             priority: Of all of them.
 
+        Example:
+            >>> other = ck.Registry("other")
+            >>> new = other.declare_profile("pytorch", "gfx950", dtypes=["bf16"], heads=[128])
+            >>> new == len(other) > 0
+            True
+
         Raises:
             CkValueError: K001, there is no such profile; K004, there is no such GPU; K008, nothing
                 of it is legal on the GPU.
@@ -219,7 +256,13 @@ class Registry:
         return sum(self.add(k.key, k.functions, priority=priority) for k in kernels)
 
     def remove(self, key: AnyKey) -> bool:
-        """Forget a kernel; return whether it was there."""
+        """Forget a kernel; return whether it was there.
+
+        Example:
+            >>> other = ck.Registry("other")
+            >>> other.add(kernel.key, kernel.functions), other.remove(kernel.key), len(other)
+            (True, True, 0)
+        """
         with self._lock:
             known = self._kernels.pop(key.digest, None) is not None
             if known:
@@ -227,15 +270,34 @@ class Registry:
             return known
 
     def find(self, key: AnyKey) -> Kernel | None:
-        """Return the kernel of ``key``, or None."""
+        """Return the kernel of ``key``, or None.
+
+        Example:
+            >>> mine.find(kernel.key) in tuple(mine)
+            True
+        """
         return self._kernels.get(key.digest)
 
     def filter(self, accept: Callable[[Any], bool]) -> tuple[Kernel, ...]:
-        """Return the kernels whose key ``accept`` accepts, in order."""
+        """Return the kernels whose key ``accept`` accepts, in order.
+
+        Example:
+            >>> combining = mine.filter(lambda key: key.family == "combine")
+            >>> {kernel.key.family for kernel in combining}
+            {'combine'}
+        """
         return tuple(kernel for kernel in self if accept(kernel.key))
 
     def merge(self, other: Registry) -> int:
-        """Add the kernels of ``other`` with their priorities; return how many changed anything."""
+        """Add the kernels of ``other`` with their priorities; return how many changed anything.
+
+        Example:
+            >>> other = ck.Registry("other")
+            >>> other.merge(mine) == len(mine)
+            True
+            >>> other.merge(mine)  # nothing is new
+            0
+        """
         return sum(self._put(kernel) for kernel in other)
 
     def build(
@@ -250,6 +312,9 @@ class Registry:
         Returns:
             What became of each kernel; failures are in it and raise nothing. What the kernels take
             of the GPU is known from then on: see :meth:`resources`.
+
+        Example:
+            >>> summary = mine.build(max_workers=8)  # doctest: +SKIP
         """
         from cklang.build.parallel import build
 
@@ -263,7 +328,13 @@ class Registry:
         return summary
 
     def to_json(self) -> dict[str, Any]:
-        """Return the lossless JSON form: every field of every key, and each function once."""
+        """Return the lossless JSON form: every field of every key, and each function once.
+
+        Example:
+            >>> data = mine.to_json()
+            >>> data["name"], len(data["kernels"]) == len(mine)
+            ('mine', True)
+        """
         kernels = tuple(self)
         texts = dict.fromkeys(text for k in kernels for text in k.functions.texts.values())
         places = {text: place for place, text in enumerate(texts)}
@@ -284,6 +355,10 @@ class Registry:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Registry:
         """Return the registry that :meth:`to_json` wrote.
+
+        Example:
+            >>> ck.Registry.from_json(ck.Registry("empty").to_json())
+            <cklang registry 'empty': 0 kernels>
 
         Raises:
             CkValueError: K003 for another schema version, K001, K002 and K026 for fields and values

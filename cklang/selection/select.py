@@ -70,7 +70,15 @@ P = TypeVar("P")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection(Generic[K, P]):
-    """The kernel chosen for a problem."""
+    """The kernel chosen for a problem.
+
+    Example:
+        >>> selection = ck.select(ck.problem(256, 512, 64), arch="gfx942")
+        >>> selection.key.label
+        'gemm_f16_rcr_..._gfx942_...'
+        >>> selection.reason
+        '... µs predicted, the least of ... legal candidates of ...'
+    """
 
     key: K
     position: int
@@ -85,17 +93,34 @@ class Selection(Generic[K, P]):
 
     @property
     def candidates(self) -> int:
-        """How many kernels there were to choose from."""
+        """How many kernels there were to choose from.
+
+        Example:
+            >>> selection.candidates > selection.position
+            True
+        """
         return len(self.pool)
 
     @property
     def origin(self) -> str:
-        """Where the candidates came from."""
+        """Where the candidates came from.
+
+        Example:
+            >>> selection.origin
+            "preset 'essential', built on demand"
+        """
         return self.pool.origin
 
     @property
     def rejections(self) -> tuple[Rejection, ...]:
-        """The first violation to each candidate before it that has one."""
+        """The first violation to each candidate before it that has one.
+
+        Example:
+            >>> problem = ck.problem(255, 511, 63, alignment=2)
+            >>> odd = ck.select(problem, arch="gfx942", strategy="first_fit")
+            >>> print(odd.rejections[0])
+            vector-a: the number of columns of A is 63, must be a multiple of 8 (...)
+        """
         return tuple(self.pool.rejections(self.problem, self.position))
 
     def __str__(self) -> str:
@@ -124,6 +149,13 @@ def select(
         strategy: As in :func:`cklang.using`; the context's if left out.
         functions: What ``autotune`` needs to build kernels that are not in the registry.
         splits: Of an attention, as in :meth:`cklang.Op.using`.
+
+    Example:
+        >>> problem = ck.problem(256, 512, 64)
+        >>> ck.select(problem, arch="gfx942").reason
+        '... µs predicted, the least of ... legal candidates of ...'
+        >>> ck.select(problem, arch="gfx942", strategy="first_fit").reason
+        'candidate 1 of ... in fixed order, the first to which no rule objects'
 
     Raises:
         CkUnsupportedError: K101, rules reject every candidate; K102, there is no candidate.

@@ -35,7 +35,8 @@ def pattern(**choices: Any) -> Pattern:
     which have none, are then free.
 
     Example:
-        >>> pattern(tile=[(128, 128, 32), (64, 64, 32)], warps=(2, 2, 1), pipeline="*")
+        >>> ck.pattern(tile=[(128, 128, 32), (64, 64, 32)], pipeline="*").choices
+        {'tile': ((128, 128, 32), (64, 64, 32)), 'pipeline': None}
 
     Raises:
         CkValueError: K001, K002, K024, a field or a value that no algorithm has.
@@ -52,7 +53,8 @@ def attention_pattern(*, gradient: bool = False, **choices: Any) -> Pattern:
             ``AttentionGradAlgorithm``) a value, a list of values or ``"*"``.
 
     Example:
-        >>> attention_pattern(pipeline="*", pad_k=[True, False])
+        >>> ck.attention_pattern(pipeline="*", pad_k=[True, False]).choices
+        {'pipeline': None, 'pad_k': (True, False)}
 
     Raises:
         CkValueError: K001, K002, K024, a field or a value that no algorithm has.

@@ -48,6 +48,11 @@ def assert_close(
         unchecked: The largest share of elements, from 0 to 1, that may have an infinite bound
             beside a finite reference. Tests that draw infinities and huge numbers need 1.
 
+    Example:
+        >>> from cklang.testing import assert_close
+        >>> reference = np.array([1.0, 2.0, 4.0])
+        >>> assert_close(np.array([1.0, 2.125, 4.0]), reference, bound=0.25)
+
     Raises:
         CkMismatchError: Shapes or dtypes differ (T002), or elements are outside (T001): the
             message has their number and the worst one with its index, both values, its bound
@@ -91,6 +96,11 @@ def tolerance(dtype: DType, k: int) -> float:
 
     The result is relative to the sum of magnitudes: ``|error| <= tolerance * sum_k |a| |b|``,
     for any order of summation. It is for tests that have no reference bound at hand.
+
+    Example:
+        >>> from cklang.testing import tolerance
+        >>> f"{tolerance(ck.f16, 1024):.2g}"
+        '0.00061'
 
     Raises:
         CkValueError: ``dtype`` is no float of 8 to 32 bits (T003).

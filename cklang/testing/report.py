@@ -20,7 +20,15 @@ __all__ = ["Report", "report", "reports"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """A result beside its reference."""
+    """A result beside its reference.
+
+    Example:
+        >>> from cklang.testing import Report
+        >>> expected = np.array([1.0, 2.0, 4.0])
+        >>> result = Report(got=np.array([1.0, 2.125, 4.0]), expected=expected, bound=expected / 8)
+        >>> print(result)
+        largest error 0.125 at [1], its bound 0.25; ... 0.50 (legal: 1); ...
+    """
 
     got: Any
     expected: Any
@@ -29,13 +37,23 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether every element is within its bound and hardly any bound is infinite."""
+        """Whether every element is within its bound and hardly any bound is infinite.
+
+        Example:
+            >>> result.passed
+            True
+        """
         ratio = largest_ratio(self.got, self.expected, self.bound)
         return ratio <= 1 and self.unchecked <= UNCHECKED
 
     @property
     def unchecked(self) -> float:
-        """The share of elements, 0 to 1, whose bound is infinite though the reference is finite."""
+        """The share of elements, 0 to 1, whose bound is infinite though the reference is finite.
+
+        Example:
+            >>> result.unchecked
+            0.0
+        """
         return unchecked_share(self.expected, self.bound)
 
     def check(self, *, unchecked: float = UNCHECKED) -> None:
@@ -43,6 +61,9 @@ class Report:
 
         Args:
             unchecked: The largest share of elements that may have an infinite bound.
+
+        Example:
+            >>> result.check()  # within the bounds
 
         Raises:
             CkMismatchError: T001, with the worst element; T002, another shape or dtype; T004, more
@@ -77,6 +98,16 @@ def report(op: Op, args: Sequence[Any], result: Any, **kwargs: Any) -> Report:
         result: What the call returned.
         kwargs: The call's compile-time options.
 
+    Example:
+        >>> M, N, K = ck.dims("M N K")
+        >>> @ck.op
+        ... def linear(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
+        ...     return ck.relu(x @ w.T)
+        >>> from cklang.testing import report
+        >>> x, w = np.ones((256, 64), np.float16), np.ones((512, 64), np.float16)
+        >>> report(linear, (x, w), linear(x, w)).passed
+        True
+
     Raises:
         CkError: As the call itself would for arguments that do not fit the op.
     """
@@ -91,6 +122,16 @@ def reports(op: Op, args: Sequence[Any], result: Any, **kwargs: Any) -> tuple[Re
         args: Its arguments: NumPy arrays, numbers or CPU tensors, unchanged since the call.
         result: What the call returned.
         kwargs: The call's compile-time options.
+
+    Example:
+        >>> from cklang.testing import reports
+        >>> M, N, K = ck.dims("M N K")
+        >>> @ck.op
+        ... def both(x: ck.f16[M, K], w: ck.f16[N, K]) -> tuple[ck.f16[M, N], ck.f32[M, N]]:
+        ...     return ck.relu(x @ w.T), x @ w.T
+        >>> x, w = np.ones((256, 64), np.float16), np.ones((512, 64), np.float16)
+        >>> [each.passed for each in reports(both, (x, w), both(x, w))]
+        [True, True]
 
     Raises:
         CkError: As the call itself would for arguments that do not fit the op.

@@ -35,7 +35,15 @@ __all__ = ["SelfTest", "plain_key", "self_test"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelfTest:
-    """What became of a kernel's result."""
+    """What became of a kernel's result.
+
+    Example:
+        >>> from cklang.testing import SelfTest
+        >>> print(SelfTest(elements=27200, wrong=0, zero=False))
+        right: all 27200 elements exact
+        >>> print(SelfTest(elements=27200, wrong=27200, zero=True))
+        wrong: 100.00% of the elements, all of them zero
+    """
 
     elements: int
     wrong: int
@@ -85,7 +93,17 @@ def plain_key(
     result: DType | None = None,
     b: DType | None = None,
 ) -> GemmKey:
-    """Return the key of the kernel of ``algorithm`` that computes E = A B."""
+    """Return the key of the kernel of ``algorithm`` that computes E = A B.
+
+    Example:
+        >>> algorithm = ck.Algorithm(
+        ...     tile=(128, 128, 32), warps=(2, 2, 1), warp_tile=(32, 32, 16),
+        ...     vector_a=8, vector_b=8, vector_e=8,
+        ... )
+        >>> from cklang.testing import plain_key
+        >>> plain_key(algorithm, ck.f16, "gfx942").label
+        'gemm_f16_f32_rcr_d0_compv3_cshuffle_128x128x32_2x2x1_32x32x16_gfx942_...'
+    """
     signature = plain_problem(dtype, 1, 1, 1, layouts, result, b).signature
     return GemmKey(signature, algorithm, gpu)
 
@@ -99,6 +117,16 @@ def self_test(
         key: A kernel of :func:`plain_key`.
         shape: M, N and K.
         device: Where; a device with the key's GPU if left out.
+
+    Example:
+        >>> algorithm = ck.Algorithm(
+        ...     tile=(128, 128, 32), warps=(2, 2, 1), warp_tile=(32, 32, 16),
+        ...     vector_a=8, vector_b=8, vector_e=8,
+        ... )
+        >>> from cklang.testing import plain_key, self_test
+        >>> key = plain_key(algorithm, ck.f16, "gfx942")
+        >>> print(self_test(key, device="emu:gfx942"))  # doctest: +SKIP
+        right: all 27200 elements exact
 
     Raises:
         CkBuildError: It does not compile. CkUnsupportedError: D007, CK Tile refuses the shape.

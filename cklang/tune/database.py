@@ -174,6 +174,17 @@ class Database:
     Args:
         path: The file; made if there is none.
 
+    Example:
+        >>> from cklang.tune.database import Database, Measurement, QueryKey, Status
+        >>> query = QueryKey(problem="{}", arch="gfx942", toolchain="clang", device="gfx942/304")
+        >>> key = ck.select(ck.problem(256, 512, 64), arch="gfx942").key
+        >>> measurement = Measurement(
+        ...     key=key, status=Status.RIGHT, cost=4.2, unit="µs", measured_at="2026-01-01T00:00Z"
+        ... )
+        >>> database = Database("tuning.sqlite")
+        >>> database.record(query, measurement), len(database)
+        (True, 1)
+
     Raises:
         CkValueError: N006, the file is damaged or is something else; K003, it is of another
             version. Nothing of it is read or changed then.
@@ -205,7 +216,12 @@ class Database:
         self.close()
 
     def close(self) -> None:
-        """Give the file back; what was recorded is in it already."""
+        """Give the file back; what was recorded is in it already.
+
+        Example:
+            >>> other = Database("other.sqlite")
+            >>> other.close()
+        """
         self._link.close()
 
     def _prepare(self) -> None:
@@ -258,7 +274,12 @@ class Database:
             return self._number("SELECT count(*) FROM measurements")
 
     def record(self, question: QueryKey, measurement: Measurement) -> bool:
-        """Store one measurement; return whether it stayed."""
+        """Store one measurement; return whether it stayed.
+
+        Example:
+            >>> database.record(query, measurement)  # nothing new
+            False
+        """
         with self._writing():
             return self._put(question, measurement)
 
@@ -286,7 +307,12 @@ class Database:
         return done.rowcount > 0
 
     def measurements(self, question: QueryKey) -> tuple[Measurement, ...]:
-        """Return the measurements of a question: correct kernels first, the best of them first."""
+        """Return the measurements of a question: correct kernels first, the best of them first.
+
+        Example:
+            >>> [(each.cost, each.unit) for each in database.measurements(query)]
+            [(4.2, 'µs')]
+        """
         with self._reading():
             rows = self._link.execute(
                 "SELECT m.content FROM measurements m JOIN questions q ON q.id = m.question "
@@ -297,13 +323,23 @@ class Database:
         return tuple(sorted(stored, key=lambda m: (m.rank is None, m.rank or ())))
 
     def questions(self) -> Iterator[QueryKey]:
-        """Yield every question, in the order in which they were first asked."""
+        """Yield every question, in the order in which they were first asked.
+
+        Example:
+            >>> [each.arch for each in database.questions()]
+            ['gfx942']
+        """
         with self._reading():
             rows = self._link.execute("SELECT content FROM questions ORDER BY id").fetchall()
         yield from (QueryKey.from_json(json.loads(row[0])) for row in rows)
 
     def export(self) -> dict[str, Any]:
-        """Return everything as JSON data."""
+        """Return everything as JSON data.
+
+        Example:
+            >>> sorted(database.export())
+            ['measurements', 'version']
+        """
         with self._reading():
             rows = self._link.execute(
                 "SELECT q.content, m.content FROM measurements m "
@@ -317,6 +353,11 @@ class Database:
 
         All of it is checked first: what cannot be read changes nothing.
 
+        Example:
+            >>> with Database("loaded.sqlite") as other:
+            ...     print(other.load(database.export()))
+            1
+
         Raises:
             CkValueError: K001-K003, K034, N006, it is not such data.
         """
@@ -328,7 +369,13 @@ class Database:
         return self._add([_pair(row) for row in record["measurements"]])
 
     def merge(self, other: Database) -> int:
-        """Add what another database holds; return how many measurements changed anything."""
+        """Add what another database holds; return how many measurements changed anything.
+
+        Example:
+            >>> with Database("merged.sqlite") as other:
+            ...     print(other.merge(database), other.merge(database))
+            1 0
+        """
         return self.load(other.export())
 
     def _add(self, pairs: Sequence[tuple[QueryKey, Measurement]]) -> int:

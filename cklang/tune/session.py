@@ -190,6 +190,14 @@ def autotune(
     Returns:
         For each problem what is known of its kernels.
 
+    Example:
+        >>> M, N, K = ck.dims("M N K")
+        >>> @ck.op
+        ... def linear(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
+        ...     return ck.relu(x @ w.T)
+        >>> report = ck.autotune(linear, [{"M": 256, "N": 512, "K": 64}], limit=2)  # doctest: +SKIP
+        >>> print(report)  # doctest: +SKIP
+
     Raises:
         CkValueError: N007, there is no problem; K033, no such budget; N006, K003, the database
             cannot be used.

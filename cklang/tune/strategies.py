@@ -71,6 +71,11 @@ class Tuned:
 
     Measurements count for their problem, GPU, toolchain and kind of device only. The database is
     read when a problem is first met: a new object, or ``strategy="tuned"`` again, reads it anew.
+
+    Example:
+        >>> problem = ck.problem(256, 512, 64)
+        >>> ck.select(problem, arch="gfx942", strategy=ck.Tuned("tuning.sqlite")).reason
+        'nothing of it is in the tuning database; ...'
     """
 
     database: Path | str | None = None

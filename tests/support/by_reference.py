@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 
 import pytest
@@ -101,6 +102,7 @@ def _bound_only(function: Callable[..., Any]) -> Callable[..., str]:
     """Return a function that checks the arguments of a call and does nothing."""
     signature = inspect.signature(function)
 
+    @wraps(function)
     def check(*args: Any, **kwargs: Any) -> str:
         signature.bind(*args, **kwargs)
         return f"{function.__name__} was not run"

@@ -115,7 +115,17 @@ class AttentionSignature:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttentionAlgorithm:
-    """How a kernel computes it: every choice that CK Tile's templates take."""
+    """How a kernel computes it: every choice that CK Tile's templates take.
+
+    Example:
+        >>> algorithm = ck.AttentionAlgorithm(
+        ...     tile=(128, 64, 32, 64, 32, 64), warps=(4, 1, 1), warp_tile=(32, 32, 16),
+        ...     pipeline="qr_async", vector=8,
+        ... )
+        >>> problem = ck.attention_problem(1, 8, 128, 128, 64)
+        >>> ck.advise(algorithm, problem.signature, "gfx942")  # no rule objects
+        ()
+    """
 
     tile: Tile
     """Queries, keys, step along the head size; head size of v, step along the keys, head size."""

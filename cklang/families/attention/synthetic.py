@@ -75,6 +75,10 @@ def attention_problem(
         alignment: Of every address, in bytes.
         functions: Score and mask, by the names of their holes.
 
+    Example:
+        >>> print(ck.attention_problem(1, 8, 128, 128, 64, kv_heads=2, right=0))
+        attention of 1 x 8 heads on 2, 128 queries, 128 keys, head sizes 64 and 64, f16 to f16
+
     Raises:
         CkValueError: K001, K011, K030, a number or a name that no attention has; I045, heads that
             cannot share those of the keys.
@@ -151,6 +155,11 @@ def attention_grad_problem(
     Args:
         forward: The attention.
         deterministic: Whether dq is added in one order.
+
+    Example:
+        >>> forward = ck.attention_problem(1, 8, 128, 128, 64)
+        >>> ck.attention_grad_problem(forward, deterministic=True).signature.family
+        'attention_backward'
     """
     return AttentionGradCase(forward=forward, deterministic=deterministic)
 

@@ -37,7 +37,14 @@ class GradPipeline(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttentionGradAlgorithm:
-    """How a kernel computes the gradients of q, k and v."""
+    """How a kernel computes the gradients of q, k and v.
+
+    Example:
+        >>> problem = ck.attention_grad_problem(ck.attention_problem(1, 8, 128, 128, 64))
+        >>> algorithm = ck.select(problem, arch="gfx942").key.algorithm
+        >>> algorithm.pipeline.value, len(algorithm.tile), algorithm.vector
+        ('kr_ktr_vr_iglp', 9, 8)
+    """
 
     tile: tuple[int, int, int, int, int, int, int, int, int]
     """Queries, keys, the steps of the five products, and the head sizes of q and of v."""

@@ -75,7 +75,15 @@ class ConvRead(ConvTensor):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvProblem:
-    """One launch of a convolution; everything that rules and the host shim ask."""
+    """One launch of a convolution; everything that rules and the host shim ask.
+
+    Example:
+        >>> problem = ck.conv_problem((2, 32, 32, 64), (128, 3, 3, 64), padding=1)
+        >>> print(problem)
+        conv of 2 images 32x32, channels 64 to 128, window 3x3, padding 1x1 before, 1x1 after
+        >>> problem.images, problem.output, problem.features
+        (2, (1, 32, 32), 128)
+    """
 
     kind: ProductKind
     spatial: int
@@ -113,21 +121,41 @@ class ConvProblem:
 
     @property
     def inputs(self) -> tuple[ConvTensor, ...]:
-        """All that a kernel reads or writes, in the order of its pointers: A, B, E, D."""
+        """All that a kernel reads or writes, in the order of its pointers: A, B, E, D.
+
+        Example:
+            >>> [tensor.value for tensor in problem.inputs]
+            ['A', 'B', 'E']
+        """
         return (self.a, self.b, self.e, *self.d)
 
     @property
     def roles(self) -> tuple[Role, Role, Role]:
-        """What A, B and E are to the convolution."""
+        """What A, B and E are to the convolution.
+
+        Example:
+            >>> [role.value for role in problem.roles]
+            ['input', 'weight', 'output']
+        """
         return _ROLES[self.kind]
 
     @property
     def tensors(self) -> dict[Role, ConvTensor]:
-        """A, B and E by what they are to the convolution."""
+        """A, B and E by what they are to the convolution.
+
+        Example:
+            >>> {role.value: tensor.value for role, tensor in problem.tensors.items()}
+            {'input': 'A', 'weight': 'B', 'output': 'E'}
+        """
         return dict(zip(_ROLES[self.kind], (self.a, self.b, self.e), strict=True))
 
     def extents(self, role: Role) -> tuple[int, ...]:
-        """Return the extents of the six axes of a tensor."""
+        """Return the extents of the six axes of a tensor.
+
+        Example:
+            >>> problem.extents(problem.result)  # n, z, y, x, g, k
+            (2, 1, 32, 32, 1, 128)
+        """
         if role is Role.WEIGHT:
             return (self.groups, self.features, *self.window, self.channels)
         if role is Role.INPUT:
@@ -136,7 +164,12 @@ class ConvProblem:
 
     @property
     def result(self) -> Role:
-        """What is computed."""
+        """What is computed.
+
+        Example:
+            >>> problem.result.value
+            'output'
+        """
         return _ROLES[self.kind][2]
 
     def product(self, merged: int = 1) -> tuple[int, int, int, int]:
@@ -144,6 +177,12 @@ class ConvProblem:
 
         With ``merged`` groups in a tile the weights are blocks on a diagonal. Each phase of the
         stride is a product in the gradient of the input; M and K are the mean of all.
+
+        Example:
+            >>> problem.product()
+            (1, 2048, 128, 576)
+            >>> problem.products, problem.m, problem.n, problem.k
+            (1, 2048, 128, 576)
         """
         groups = -(-self.groups // merged)
         taps, phases = math.prod(self.window), math.prod(self.stride)
@@ -160,6 +199,11 @@ class ConvProblem:
         """Which part of A and of B, as the product has them, is stored: taps read elements again.
 
         Padding and steps of the stride may leave elements out; then it is no more than all.
+
+        Example:
+            >>> a, b = problem.unique_fraction
+            >>> round(1 / a), b  # 9 taps read each pixel
+            (9, 1.0)
         """
         parts = []
         for tensor, rows in zip(self.roles[:2], (self.m, self.n), strict=True):
@@ -189,7 +233,12 @@ class ConvProblem:
 
     @property
     def specials(self) -> frozenset[ConvSpecial]:
-        """What kernels may be made for, to compute it; strides are the rules' business."""
+        """What kernels may be made for, to compute it; strides are the rules' business.
+
+        Example:
+            >>> sorted(special.value for special in problem.specials)
+            ['default']
+        """
         specials = {ConvSpecial.DEFAULT}
         inside = range(3 - self.spatial, 3)
         if all(self.window[i] == 1 and not self.before[i] + self.after[i] for i in inside):
@@ -202,7 +251,12 @@ class ConvProblem:
 
     @property
     def signature(self) -> Signature:
-        """The signature of the kernels that can compute it."""
+        """The signature of the kernels that can compute it.
+
+        Example:
+            >>> problem.signature.kind.value, problem.signature.layouts
+            ('conv', 'rcr')
+        """
         layouts = [Layout(letter) for letter in KINDS[self.kind].layouts]
         return Signature(
             kind=self.kind,
@@ -467,6 +521,11 @@ def conv_problem(
         alignment: Of every address, in bytes.
         d: Element type and kind of each epilogue operand; all packed.
         functions: Digest of its functions.
+
+    Example:
+        >>> problem = ck.conv_problem((2, 32, 32, 64), (128, 3, 3, 64), stride=2, padding=1)
+        >>> problem.m, problem.n, problem.k  # pixels, features, channels of 9 taps
+        (512, 128, 576)
 
     Raises:
         CkValueError: F067, the numbers make no convolution; K001, a direction that does not exist.

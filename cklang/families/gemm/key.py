@@ -254,7 +254,18 @@ class Signature:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Algorithm:
-    """How a kernel computes it: every choice that CK Tile's templates take."""
+    """How a kernel computes it: every choice that CK Tile's templates take.
+
+    Example:
+        >>> algorithm = ck.Algorithm(
+        ...     tile=(128, 128, 32), warps=(2, 2, 1), warp_tile=(32, 32, 16),
+        ...     vector_a=8, vector_b=8, vector_e=8,
+        ... )
+        >>> algorithm.pipeline.value, algorithm.scheduler.value, algorithm.split_k
+        ('compv3', 'intrawave', 1)
+        >>> ck.advise(algorithm, ck.problem(256, 512, 64).signature, "gfx942")  # no rule objects
+        ()
+    """
 
     tile: Triple
     """Block tile (m, n, k) in elements."""

@@ -137,7 +137,13 @@ class ScaleAccess(Operand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One launch of a fused GEMM; everything that rules and the host shim ask."""
+    """One launch of a fused GEMM; everything that rules and the host shim ask.
+
+    Example:
+        >>> problem = ck.problem(256, 512, 64)
+        >>> print(problem)
+        M=256 N=512 K=64 rcr strides A=64 B=64 E=512
+    """
 
     batch: tuple[int, ...] = ()
     """Extents of the batch axes, the first one outermost: one product for each index of them."""
@@ -171,7 +177,12 @@ class Problem:
 
     @property
     def scales(self) -> tuple[ScaleAccess, ...]:
-        """The scales that there are, A's first."""
+        """The scales that there are, A's first.
+
+        Example:
+            >>> problem.scales
+            ()
+        """
         return tuple(scale for scale in (self.scale_a, self.scale_b) if scale is not None)
 
     @property
@@ -179,24 +190,43 @@ class Problem:
         """All that a kernel reads or writes, in the order of its pointers: A, B, E, D, scales.
 
         A matrix that is computed stands there with what it is computed from.
+
+        Example:
+            >>> [matrix.value for matrix in problem.inputs]
+            ['A', 'B', 'E']
         """
         return (*self.a.arrays, *self.b.arrays, self.e, *self.d, *self.scales)
 
     @property
     def kind(self) -> ProductKind:
-        """Which kernels can compute it."""
+        """Which kernels can compute it.
+
+        Example:
+            >>> problem.kind.value
+            'gemm'
+        """
         if self.grouped:
             return ProductKind.GROUPED
         return ProductKind.BATCHED if self.batch else ProductKind.GEMM
 
     @property
     def products(self) -> int:
-        """How many matrix products it is."""
+        """How many matrix products it is.
+
+        Example:
+            >>> problem.products
+            1
+        """
         return math.prod(self.batch)
 
     @property
     def signature(self) -> Signature:
-        """The signature of the kernels that can compute it."""
+        """The signature of the kernels that can compute it.
+
+        Example:
+            >>> print(problem.signature.words)
+            f16 by f16 to f16, layouts rcr, epilogue operands none
+        """
         return Signature(
             kind=self.kind,
             dtype_a=self.a.dtype,

@@ -58,7 +58,8 @@ class RowwiseAlgorithm:
     """How a kernel computes it.
 
     Example:
-        >>> op.using(RowwiseAlgorithm(threads=64, vector=8))
+        >>> ck.RowwiseAlgorithm(threads=64, vector=8)
+        RowwiseAlgorithm(threads=64, vector=8)
     """
 
     threads: int

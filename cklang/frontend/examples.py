@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: MIT
+"""An example of each function of the language, as ``help(ck.gelu)`` shows it."""
+
+from __future__ import annotations
+
+__all__ = ["EXAMPLES"]
+
+EXAMPLES: dict[str, str] = {
+    "abs": """
+>>> ck.abs(np.array([-1.5, 0.0, 2.0]))
+array([1.5, 0. , 2. ])
+""",
+    "attention": """
+>>> q, k, v = np.random.default_rng(0).normal(size=(3, 1, 2, 4, 8))
+>>> o, lse = ck.attention(q, k, v, mask=ck.causal(), return_lse=True)
+>>> o.shape, lse.shape  # [batch, heads, rows, head size]
+((1, 2, 4, 8), (1, 2, 4))
+>>> bool(np.allclose(o[:, :, 0], v[:, :, 0]))  # row 0 sees key 0 alone
+True
+""",
+    "cast": """
+>>> ck.cast(np.array([2.9, -2.9]), ck.i32)
+array([ 2, -2], dtype=int32)
+>>> ck.cast(np.array([1 / 3, 70000.0]), ck.f16)
+array([0.3333,    inf], dtype=float16)
+""",
+    "causal": """
+>>> q, k, v = np.zeros((1, 1, 2, 8)), np.zeros((1, 1, 2, 8)), np.eye(2)[None, None]
+>>> ck.attention(q, k, v, mask=ck.causal())[0, 0]
+array([[1. , 0. ],
+       [0.5, 0.5]])
+""",
+    "ceil": """
+>>> ck.ceil(np.array([-1.5, 0.2, 2.0]))
+array([-1.,  1.,  2.])
+""",
+    "clamp": """
+>>> ck.clamp(np.array([-3.0, 0.5, 3.0]), -1.0, 1.0)
+array([-1. ,  0.5,  1. ])
+""",
+    "conv": """
+>>> x, w = np.ones((1, 5, 5, 3)), np.ones((2, 3, 3, 3))
+>>> y = ck.conv(x, w, stride=2, padding=1)
+>>> y.shape
+(1, 3, 3, 2)
+>>> y[0, :, :, 0]
+array([[12., 18., 12.],
+       [18., 27., 18.],
+       [12., 18., 12.]])
+""",
+    "conv_grad_input": """
+>>> dy, w = np.ones((1, 4, 4, 2)), np.ones((2, 3, 3, 8))
+>>> ck.conv_grad_input(dy, w, padding=1).shape
+(1, 4, 4, 8)
+""",
+    "conv_grad_weight": """
+>>> x, dy = np.ones((1, 4, 4, 8)), np.ones((1, 4, 4, 2))
+>>> ck.conv_grad_weight(x, dy, padding=1).shape
+(2, 3, 3, 8)
+""",
+    "einsum": """
+>>> ck.einsum("mk,nk->mn", np.array([[1.0, 2.0]]), np.array([[3.0, 4.0], [5.0, 6.0]]))
+array([[11., 17.]])
+""",
+    "elu": """
+>>> ck.elu(np.array([-1.0, 0.0, 2.0]), alpha=0.5).round(3)
+array([-0.316,  0.   ,  2.   ])
+""",
+    "erf": """
+>>> ck.erf(np.array([-1.0, 0.0, 1.0])).round(3)
+array([-0.843,  0.   ,  0.843])
+""",
+    "exp": """
+>>> ck.exp(np.array([-1.0, 0.0, 1.0])).round(3)
+array([0.368, 1.   , 2.718])
+""",
+    "exp2": """
+>>> ck.exp2(np.array([-1.0, 0.0, 3.0]))
+array([0.5, 1. , 8. ])
+""",
+    "expm1": """
+>>> bool(ck.expm1(np.float64(1e-20)) == 1e-20)  # exp(x) - 1 would be 0
+True
+""",
+    "floor": """
+>>> ck.floor(np.array([-1.5, 0.2, 2.0]))
+array([-2.,  0.,  2.])
+""",
+    "gelu": """
+>>> ck.gelu(np.array([-1.0, 0.0, 1.0])).round(3)
+array([-0.159,  0.   ,  0.841])
+""",
+    "gelu_tanh": """
+>>> ck.gelu_tanh(np.array([-1.0, 0.0, 1.0])).round(5)
+array([-0.15881,  0.     ,  0.84119])
+""",
+    "gemm": """
+>>> a, b = np.array([[1.0, 2.0, 3.0, 4.0]]), np.ones((4, 2))
+>>> ck.gemm(a, b)
+array([[10., 10.]])
+>>> ck.gemm(ck.sparse24.prune(a), b, sparse="a")  # 3 + 4
+array([[7., 7.]])
+""",
+    "hardsigmoid": """
+>>> ck.hardsigmoid(np.array([-4.0, 0.0, 1.5, 4.0]))
+array([0.  , 0.5 , 0.75, 1.  ])
+""",
+    "hardswish": """
+>>> ck.hardswish(np.array([-4.0, 0.0, 1.5, 4.0]))
+array([-0.   ,  0.   ,  1.125,  4.   ])
+""",
+    "isnan": """
+>>> ck.isnan(np.array([0.0, np.inf, np.nan]))
+array([False, False,  True])
+""",
+    "leaky_relu": """
+>>> ck.leaky_relu(np.array([-2.0, 0.0, 2.0]), slope=0.1)
+array([-0.2,  0. ,  2. ])
+""",
+    "log": """
+>>> ck.log(np.array([0.0, 1.0, 10.0])).round(3)
+array([ -inf, 0.   , 2.303])
+""",
+    "log1p": """
+>>> bool(ck.log1p(np.float64(1e-20)) == 1e-20)  # log(1 + x) would be 0
+True
+""",
+    "log2": """
+>>> ck.log2(np.array([0.5, 1.0, 8.0]))
+array([-1.,  0.,  3.])
+""",
+    "logical_and": """
+>>> x = np.array([-1.0, 0.5, 3.0])
+>>> ck.logical_and(x > 0, x < 1)
+array([False,  True, False])
+""",
+    "logical_not": """
+>>> ck.logical_not(np.array([True, False]))
+array([False,  True])
+""",
+    "logical_or": """
+>>> x = np.array([-1.0, 0.5, 3.0])
+>>> ck.logical_or(x < 0, x > 1)
+array([ True, False,  True])
+""",
+    "max": """
+>>> ck.max(np.array([[1.0, 4.0, 2.0], [-3.0, -1.0, -2.0]]), axis=-1)
+array([ 4., -1.])
+""",
+    "maximum": """
+>>> ck.maximum(np.array([-1.0, 2.0, np.nan]), 0.0)
+array([ 0.,  2., nan])
+""",
+    "minimum": """
+>>> ck.minimum(np.array([-1.0, 2.0, np.nan]), 0.0)
+array([-1.,  0., nan])
+""",
+    "mish": """
+>>> ck.mish(np.array([-1.0, 0.0, 1.0])).round(3)
+array([-0.303,  0.   ,  0.865])
+""",
+    "neg": """
+>>> ck.neg(np.array([-1.0, 2.0]))
+array([ 1., -2.])
+""",
+    "pow": """
+>>> ck.pow(np.array([1.0, 2.0, 3.0]), 2.0)
+array([1., 4., 9.])
+""",
+    "reciprocal": """
+>>> ck.reciprocal(np.array([0.5, 2.0, -4.0]))
+array([ 2.  ,  0.5 , -0.25])
+""",
+    "relu": """
+>>> ck.relu(np.array([-1.0, 0.0, 2.0, np.nan]))
+array([ 0.,  0.,  2., nan])
+""",
+    "round": """
+>>> ck.round(np.array([0.5, 1.5, 2.4]))
+array([0., 2., 2.])
+""",
+    "rsqrt": """
+>>> ck.rsqrt(np.array([1.0, 4.0, 16.0]))
+array([1.  , 0.5 , 0.25])
+""",
+    "sigmoid": """
+>>> ck.sigmoid(np.array([-1.0, 0.0, 1.0])).round(3)
+array([0.269, 0.5  , 0.731])
+""",
+    "sign": """
+>>> ck.sign(np.array([-2.5, 0.0, 7.0, np.nan]))
+array([-1.,  0.,  1., nan])
+""",
+    "silu": """
+>>> ck.silu(np.array([-1.0, 0.0, 1.0])).round(3)
+array([-0.269,  0.   ,  0.731])
+""",
+    "sliding_window": """
+>>> q, k, v = np.zeros((1, 1, 3, 8)), np.zeros((1, 1, 3, 8)), np.eye(3)[None, None]
+>>> ck.attention(q, k, v, mask=ck.sliding_window(left=1))[0, 0]
+array([[1. , 0. , 0. ],
+       [0.5, 0.5, 0. ],
+       [0. , 0.5, 0.5]])
+""",
+    "softplus": """
+>>> ck.softplus(np.array([-1.0, 0.0, 100.0])).round(3)
+array([  0.313,   0.693, 100.   ])
+""",
+    "softsign": """
+>>> ck.softsign(np.array([-3.0, 0.0, 1.0]))
+array([-0.75,  0.  ,  0.5 ])
+""",
+    "sqrt": """
+>>> ck.sqrt(np.array([1.0, 4.0, 9.0]))
+array([1., 2., 3.])
+""",
+    "square": """
+>>> ck.square(np.array([-3.0, 0.5]))
+array([9.  , 0.25])
+""",
+    "sum": """
+>>> ck.sum(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=-1)
+array([3., 7.])
+>>> ck.sum(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=-1, keepdims=True)
+array([[3.],
+       [7.]])
+""",
+    "tanh": """
+>>> ck.tanh(np.array([-1.0, 0.0, 1.0])).round(3)
+array([-0.762,  0.   ,  0.762])
+""",
+    "trunc": """
+>>> ck.trunc(np.array([-1.5, 0.2, 2.7]))
+array([-1.,  0.,  2.])
+""",
+    "where": """
+>>> x = np.array([-1.0, 2.0])
+>>> ck.where(x > 0, x, 0.5 * x)
+array([-0.5,  2. ])
+""",
+}
+"""Text for :mod:`doctest` by the function's name; ``ck`` and ``np`` are known to it."""
+
+__test__ = EXAMPLES
+"""Where :mod:`doctest` looks for examples beside docstrings."""

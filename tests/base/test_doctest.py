@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: MIT
+"""Every public object has an example in its docstring, and every example runs, without kernels.
+
+Examples know ``ck`` and ``np``, and the names that the examples of the enclosing class or module
+define: those of ``Op.using`` go on from those of ``Op``. Examples of objects that are not public
+know the names of their module too. Calls of ops are evaluated by the NumPy reference.
+"""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import importlib
+import inspect
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cklang as ck
+import cklang.testing
+from cklang import types
+from cklang.frontend.examples import EXAMPLES
+from cklang.tune.database import Database
+from tests.support.by_reference import bind_calls, replace_kernels
+
+ROOT = Path(ck.__file__).parents[1]
+
+VALUES = {name for name in ck.__all__ if isinstance(getattr(ck, name), types.DType | types.Const)}
+"""Values, which cannot have a docstring: the docstring of :mod:`cklang.types` uses each."""
+
+NOT_RUN: Mapping[str, str] = {
+    "Op.build": "compiles kernels",
+    "Op.last": "the record of a kernel that ran",
+    "Registry.build": "compiles kernels",
+    "append_kv": "runs a kernel; it has no program of which there is a reference",
+    "autotune": "builds and measures kernels",
+    "dropout_bytes": "the kernel draws the bytes",
+    "testing.self_test": "runs a kernel",
+    "workers_of": "needs a Dask cluster",
+}
+"""Objects with lines that are only checked against signatures, and what they need."""
+
+INTERNAL: Mapping[str, str] = {
+    "Fn.described": "errors of the frontend",
+    "Fn.place": "errors of the frontend",
+    "Op.bound": "attention_grad and autotune",
+    "Op.derived": "attention_grad and dropout_bytes",
+    "Op.planned": "attention_grad and dropout_bytes",
+    "Registry.derived": "select",
+    "Tuned.choose": "select",
+}
+"""Methods of public classes that users do not call, and who does."""
+
+FURTHER = {"Database": Database}
+"""Classes that users take from another module."""
+
+
+def public_objects() -> Iterator[tuple[str, Any]]:
+    """Yield the public objects by the names that users know, modules as what they contain."""
+    for module, prefix in ((ck, ""), (cklang.testing, "testing.")):
+        for name in module.__all__:
+            value = getattr(module, name)
+            if isinstance(value, ModuleType):
+                yield from ((f"{name}.{part}", getattr(value, part)) for part in value.__all__)
+            elif name not in VALUES:
+                yield f"{prefix}{name}", value
+    yield from FURTHER.items()
+
+
+OBJECTS = dict(public_objects())
+CLASSES = {name: value for name, value in OBJECTS.items() if inspect.isclass(value)}
+
+
+def members(of: type[Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the methods and properties that users of a class know, its bases' in cklang too."""
+    names = {name: each for base in reversed(of.__mro__) for name, each in vars(base).items()}
+    for name, each in names.items():
+        static = isinstance(each, classmethod | staticmethod)
+        if not name.startswith("_") and (
+            static or inspect.isfunction(each) or isinstance(each, property)
+        ):
+            yield name, each
+
+
+METHODS = {
+    f"{owner}.{name}": each
+    for owner, of in CLASSES.items()
+    for name, each in members(of)
+    if not issubclass(of, tuple) and f"{owner}.{name}" not in INTERNAL
+}
+
+
+def text_of(value: Any) -> str:
+    """Return the examples of a docstring."""
+    examples = doctest.DocTestParser().get_examples(value.__doc__ or "")
+    return "".join(each.source for each in examples)
+
+
+def has_example(name: str) -> bool:
+    """Tell whether an object has an example; a property may be used in one of its class."""
+    if name in OBJECTS:
+        return bool(text_of(OBJECTS[name]))
+    owner, _, member = name.rpartition(".")
+    if isinstance(METHODS[name], property):
+        texts = [CLASSES[owner], *(each for _, each in members(CLASSES[owner]))]
+        return any(re.search(rf"\.{member}\b", text_of(each)) for each in texts)
+    return bool(text_of(METHODS[name]))
+
+
+def module_names() -> list[str]:
+    """Return the modules of the package whose text has examples."""
+    paths = sorted(path for path in (ROOT / "cklang").rglob("*.py") if ">>>" in path.read_text())
+    parts = (path.relative_to(ROOT).with_suffix("").parts for path in paths)
+    return [".".join(part[:-1] if part[-1] == "__init__" else part) for part in parts]
+
+
+PUBLIC = {
+    f"{value.__module__}.{value.__qualname__}"
+    for value in OBJECTS.values()
+    if inspect.isclass(value) or inspect.isfunction(value)
+}
+
+
+def failures(tests: list[doctest.DocTest], module: ModuleType) -> list[str]:
+    """Run examples and return the reports of those that fail."""
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    reports: list[str] = []
+    namespaces: dict[str, dict[str, Any]] = {}
+    for test in tests:
+        owner = test.name.rpartition(".")[0]
+        inner = {} if {test.name, owner} & PUBLIC else vars(module)
+        test.globs = {"ck": ck, "np": np, **inner, **namespaces.get(owner, {})}
+        runner.run(test, out=reports.append, clear_globs=False)
+        namespaces[test.name] = test.globs
+        for example in test.examples:
+            if example.options.get(doctest.SKIP):
+                bind_calls(ast.parse(example.source), dict(test.globs))
+    return reports
+
+
+@pytest.mark.parametrize("name", module_names())
+def test_the_examples_of_a_module_run(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    module = importlib.import_module(name)
+    tests = doctest.DocTestFinder(exclude_empty=True).find(module, name)
+    assert any(test.examples for test in tests)
+    replace_kernels(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    assert not failures([test for test in tests if test.examples], module)
+
+
+@pytest.mark.parametrize("name", [*OBJECTS, *METHODS])
+def test_a_public_object_has_an_example(name: str) -> None:
+    assert has_example(name), f"the docstring of {name} has no example"
+
+
+def test_values_are_used_in_the_examples_of_their_module() -> None:
+    text = text_of(types)
+    assert [name for name in sorted(VALUES) if not re.search(rf"\bck\.{name}\b", text)] == []
+
+
+def test_what_is_not_run_is_in_the_table() -> None:
+    docstrings = {name: value.__doc__ or "" for name, value in (OBJECTS | METHODS).items()}
+    assert {name for name, text in docstrings.items() if "+SKIP" in text} == set(NOT_RUN)
+
+
+def test_methods_that_are_internal_exist() -> None:
+    names = {f"{owner}.{name}" for owner, of in CLASSES.items() for name, _ in members(of)}
+    assert set(INTERNAL) <= names
+
+
+def test_the_language_has_no_other_examples_than_its_functions() -> None:
+    assert sorted(EXAMPLES) == sorted(ck.frontend.functions.__all__)

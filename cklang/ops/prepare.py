@@ -62,7 +62,7 @@ class PreparedWeight:
     """The GPU that it was prepared for; others may have kernels of the same order."""
 
     def unpack(self) -> NDArray[Any]:
-        """Return the weight as it was before.
+        """Return the weight in its original order.
 
         Example:
             >>> bool((prepared.unpack() == w).all())
@@ -142,7 +142,7 @@ def prepare(
     warp_tile: tuple[int, int] | None = None,
     **consts: Any,
 ) -> PreparedWeight:
-    """Put the weight ``w`` of ``op`` into the order of the kernel that would be chosen for it.
+    """Reorder the weight ``w`` of ``op`` for the kernel that would be selected for it.
 
     Args:
         w: A host matrix with the dtype of the op's parameter.

@@ -348,12 +348,8 @@ class Op:
                 shared, at most; 1 for one kernel. If nobody says, so many that the GPU is busy.
 
         Example:
-            >>> algorithm = ck.Algorithm(
-            ...     tile=(128, 128, 32), warps=(2, 2, 1), warp_tile=(32, 32, 16),
-            ...     vector_a=8, vector_b=8, vector_e=8,
-            ... )
-            >>> named = linear.using(algorithm)
-            >>> "you named it" in named.explain(x, w)
+            >>> first = linear.using(strategy="first_fit")
+            >>> "the first to which no rule objects" in first.explain(x, w)
             True
 
         Raises:
@@ -387,8 +383,7 @@ class Op:
         """Return the problem of each kernel of a call, as :func:`cklang.select` takes it.
 
         Example:
-            >>> (problem,) = linear.problems(x, w)
-            >>> print(problem)
+            >>> print(*linear.problems(x, w))
             M=256 N=512 K=64 rcr strides A=64 B=64 E=512
         """
         return tuple(choice.selection.problem for choice in self._choices(args, kwargs, out, None))
@@ -483,10 +478,8 @@ class Op:
 
         Example:
             >>> plan = linear.fusion(x, w)
-            >>> [kernel.name for kernel in plan.kernels]
-            ['linear']
-            >>> print(plan.decisions[-2].reason)
-            %2 is computed in the epilogue of %1
+            >>> len(plan.kernels), plan.decisions[-2].reason
+            (1, '%2 is computed in the epilogue of %1')
         """
         return self._fuse(self._bind(self._values(args, kwargs)))
 
@@ -494,9 +487,8 @@ class Op:
         """Return the graph that the kernels were computed on; it is frozen, a copy is not.
 
         Example:
-            >>> graph = linear.graph(x, w)
-            >>> graph.number_of_nodes(), graph.number_of_edges()
-            (7, 6)
+            >>> linear.graph(x, w).number_of_edges()
+            6
         """
         return self.fusion(*args, **kwargs).graph
 
@@ -506,8 +498,6 @@ class Op:
         Example:
             >>> print(linear.explain(x, w, device="emu:gfx942"))
             func @linear(%x: f16[M, K], %w: f16[N, K]) -> f16[M, N] {
-            ...
-            kernel 0 computes %3: M=256 N=512 K=64 rcr strides A=64 B=64 E=512
             ...
               because    ... predicted, the least of ... legal candidates of ...
             ...
@@ -552,7 +542,7 @@ class Op:
         Example:
             >>> (artifact,) = linear.build(x, w, device="emu:gfx942")  # doctest: +SKIP
             >>> print(artifact.resources)  # doctest: +SKIP
-            59 VGPRs (0 of them AGPRs), 35 SGPRs, 8192 B LDS, 0 spills
+            59 VGPRs (0 of them AGPRs), ... SGPRs, 8192 B LDS, 0 spills
 
         Raises:
             CkError: What the call raises; CkBuildError: B rows, a compiler failed.
@@ -580,8 +570,8 @@ class Op:
 
         Example:
             >>> y = linear(x, w, device="emu:gfx942")
-            >>> record = linear.last  # doctest: +SKIP
-            >>> record.device, record.launches[0].grid, record.memoised  # doctest: +SKIP
+            >>> linear.last.device, linear.last.launches[0].grid  # doctest: +SKIP
+            ('emulated gfx942', (32, 1, 1))
         """
         if self._last is None:
             return None

@@ -81,7 +81,7 @@ def advise(
     gpu: ArchSpec | str,
     problem: Any = None,
 ) -> tuple[Advice, ...]:
-    """Return every rule that objects to ``algorithm``, each with the nearest legal values.
+    """Return every rule that ``algorithm`` violates, each with the nearest legal values.
 
     Args:
         algorithm: How.

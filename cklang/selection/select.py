@@ -93,7 +93,7 @@ class Selection(Generic[K, P]):
 
     @property
     def candidates(self) -> int:
-        """How many kernels there were to choose from.
+        """The number of kernels to choose from.
 
         Example:
             >>> selection.candidates > selection.position
@@ -113,7 +113,7 @@ class Selection(Generic[K, P]):
 
     @property
     def rejections(self) -> tuple[Rejection, ...]:
-        """The first violation to each candidate before it that has one.
+        """The first violation of each candidate before it that has one.
 
         Example:
             >>> problem = ck.problem(255, 511, 63, alignment=2)

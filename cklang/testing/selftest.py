@@ -35,7 +35,7 @@ __all__ = ["SelfTest", "plain_key", "self_test"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelfTest:
-    """What became of a kernel's result.
+    """How many elements of a kernel's result are wrong.
 
     Example:
         >>> from cklang.testing import SelfTest

@@ -216,7 +216,7 @@ class Database:
         self.close()
 
     def close(self) -> None:
-        """Give the file back; what was recorded is in it already.
+        """Close the file; it has every recorded measurement already.
 
         Example:
             >>> other = Database("other.sqlite")

@@ -195,8 +195,15 @@ def autotune(
         >>> @ck.op
         ... def linear(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
         ...     return ck.relu(x @ w.T)
-        >>> report = ck.autotune(linear, [{"M": 256, "N": 512, "K": 64}], limit=2)  # doctest: +SKIP
+        >>> report = ck.autotune(  # doctest: +SKIP
+        ...     linear, [{"M": 256, "N": 512, "K": 64}], limit=2, device="emu:gfx942",
+        ...     database="tuning.sqlite",
+        ... )
         >>> print(report)  # doctest: +SKIP
+        emulated gfx942, ... s, stored in tuning.sqlite
+        M=256 N=512 K=64 rcr strides A=64 B=64 E=512: 2 of ... kernels measured (2 new); ...
+          best       ... µs predicted (the GPU is emulated): gemm_f16_rcr_...
+          heuristic  ...: gemm_f16_rcr_...
 
     Raises:
         CkValueError: N007, there is no problem; K033, no such budget; N006, K003, the database

@@ -67,7 +67,7 @@ class Autotune:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tuned:
-    """The best right kernel that a tuning database knows for a problem; else the heuristic's.
+    """The best correct kernel of a problem in a tuning database; else the heuristic's choice.
 
     Measurements count for their problem, GPU, toolchain and kind of device only. The database is
     read when a problem is first met: a new object, or ``strategy="tuned"`` again, reads it anew.

@@ -33,17 +33,21 @@ ROOT = Path(ck.__file__).parents[1]
 VALUES = {name for name in ck.__all__ if isinstance(getattr(ck, name), types.DType | types.Const)}
 """Values, which cannot have a docstring: the docstring of :mod:`cklang.types` uses each."""
 
-NOT_RUN: Mapping[str, str] = {
+NEED_KERNELS: Mapping[str, str] = {
     "Op.build": "compiles kernels",
     "Op.last": "the record of a kernel that ran",
-    "Registry.build": "compiles kernels",
-    "append_kv": "runs a kernel; it has no program of which there is a reference",
+    "append_kv": "has no program of which there is a reference",
     "autotune": "builds and measures kernels",
     "dropout_bytes": "the kernel draws the bytes",
     "testing.self_test": "runs a kernel",
+}
+"""Objects with lines that are skipped in tier *pure*, and why."""
+
+NEVER_RUN: Mapping[str, str] = {
+    "Registry.build": "compiles all kernels of a profile",
     "workers_of": "needs a Dask cluster",
 }
-"""Objects with lines that are only checked against signatures, and what they need."""
+"""Objects with lines that are only checked against the signatures of what they call, and why."""
 
 INTERNAL: Mapping[str, str] = {
     "Fn.described": "errors of the frontend",
@@ -126,6 +130,12 @@ PUBLIC = {
 }
 
 
+def examples(module: ModuleType) -> list[doctest.DocTest]:
+    """Return the examples of a module, those of a class before those of its methods."""
+    found = doctest.DocTestFinder(exclude_empty=True).find(module, module.__name__)
+    return [test for test in found if test.examples]
+
+
 def failures(tests: list[doctest.DocTest], module: ModuleType) -> list[str]:
     """Run examples and return the reports of those that fail."""
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
@@ -148,11 +158,28 @@ def test_the_examples_of_a_module_run(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     module = importlib.import_module(name)
-    tests = doctest.DocTestFinder(exclude_empty=True).find(module, name)
-    assert any(test.examples for test in tests)
+    tests = examples(module)
+    assert tests
     replace_kernels(monkeypatch)
     monkeypatch.chdir(tmp_path)
-    assert not failures([test for test in tests if test.examples], module)
+    assert not failures(tests, module)
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize("name", NEED_KERNELS)
+def test_examples_that_need_kernels_run(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    value: Any = (OBJECTS | METHODS)[name]
+    function: Any = value.fget if isinstance(value, property) else value
+    module = importlib.import_module(function.__module__)
+    full_name = f"{function.__module__}.{function.__qualname__}"
+    tests = [test for test in examples(module) if f"{full_name}.".startswith(f"{test.name}.")]
+    for example in (example for test in tests for example in test.examples):
+        example.options.pop(doctest.SKIP, None)
+    monkeypatch.chdir(tmp_path)
+    assert tests[-1].name == full_name
+    assert not failures(tests, module)
 
 
 @pytest.mark.parametrize("name", [*OBJECTS, *METHODS])
@@ -167,7 +194,23 @@ def test_values_are_used_in_the_examples_of_their_module() -> None:
 
 def test_what_is_not_run_is_in_the_table() -> None:
     docstrings = {name: value.__doc__ or "" for name, value in (OBJECTS | METHODS).items()}
-    assert {name for name, text in docstrings.items() if "+SKIP" in text} == set(NOT_RUN)
+    skipping = {name for name, text in docstrings.items() if "+SKIP" in text}
+    assert skipping == NEED_KERNELS.keys() | NEVER_RUN.keys()
+
+
+def test_wrong_examples_are_reported() -> None:
+    """>>> ck.relu(np.array([-1.0]))
+    array([-1.])
+    >>> ck.problem(1, 2, 3, 4)  # doctest: +SKIP
+    """
+    test = doctest.DocTestFinder().find(test_wrong_examples_are_reported)[0]
+    (skipped,) = test.examples[1:]
+    test.examples.remove(skipped)
+    (report,) = failures([test], cklang.testing)
+    assert "array([0.])" in report
+    test.examples = [skipped]
+    with pytest.raises(TypeError, match="positional"):
+        failures([test], cklang.testing)
 
 
 def test_methods_that_are_internal_exist() -> None:

@@ -115,7 +115,7 @@ class AttentionSignature:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttentionAlgorithm:
-    """How a kernel computes it: every choice that CK Tile's templates take.
+    """How a kernel computes attention: every choice that CK Tile's templates take.
 
     Example:
         >>> algorithm = ck.AttentionAlgorithm(

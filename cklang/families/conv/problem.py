@@ -75,14 +75,18 @@ class ConvRead(ConvTensor):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvProblem:
-    """One launch of a convolution; everything that rules and the host shim ask.
+    """One launch of a convolution: all that rules and the host shim need to know.
 
     Example:
         >>> problem = ck.conv_problem((2, 32, 32, 64), (128, 3, 3, 64), padding=1)
         >>> print(problem)
         conv of 2 images 32x32, channels 64 to 128, window 3x3, padding 1x1 before, 1x1 after
-        >>> problem.images, problem.output, problem.features
-        (2, (1, 32, 32), 128)
+        >>> {role.value: tensor.value for role, tensor in problem.tensors.items()}
+        {'input': 'A', 'weight': 'B', 'output': 'E'}
+        >>> problem.inputs == (problem.a, problem.b, problem.e), problem.roles[2] is problem.result
+        (True, True)
+        >>> print(problem.signature.words)
+        f16 by f16 to f16, layouts rcr, epilogue operands none
     """
 
     kind: ProductKind
@@ -121,32 +125,17 @@ class ConvProblem:
 
     @property
     def inputs(self) -> tuple[ConvTensor, ...]:
-        """All that a kernel reads or writes, in the order of its pointers: A, B, E, D.
-
-        Example:
-            >>> [tensor.value for tensor in problem.inputs]
-            ['A', 'B', 'E']
-        """
+        """All that a kernel reads or writes, in the order of its pointers: A, B, E, D."""
         return (self.a, self.b, self.e, *self.d)
 
     @property
     def roles(self) -> tuple[Role, Role, Role]:
-        """What A, B and E are to the convolution.
-
-        Example:
-            >>> [role.value for role in problem.roles]
-            ['input', 'weight', 'output']
-        """
+        """The roles of A, B and E: input, weight or output."""
         return _ROLES[self.kind]
 
     @property
     def tensors(self) -> dict[Role, ConvTensor]:
-        """A, B and E by what they are to the convolution.
-
-        Example:
-            >>> {role.value: tensor.value for role, tensor in problem.tensors.items()}
-            {'input': 'A', 'weight': 'B', 'output': 'E'}
-        """
+        """A, B and E by role."""
         return dict(zip(_ROLES[self.kind], (self.a, self.b, self.e), strict=True))
 
     def extents(self, role: Role) -> tuple[int, ...]:
@@ -164,16 +153,11 @@ class ConvProblem:
 
     @property
     def result(self) -> Role:
-        """What is computed.
-
-        Example:
-            >>> problem.result.value
-            'output'
-        """
+        """The role of E."""
         return _ROLES[self.kind][2]
 
     def product(self, merged: int = 1) -> tuple[int, int, int, int]:
-        """Return the matrix product that it is: how many, and M, N and K of each.
+        """Return the equivalent matrix products: their number, and M, N and K of each.
 
         With ``merged`` groups in a tile the weights are blocks on a diagonal. Each phase of the
         stride is a product in the gradient of the input; M and K are the mean of all.
@@ -196,9 +180,9 @@ class ConvProblem:
 
     @property
     def unique_fraction(self) -> tuple[float, float]:
-        """Which part of A and of B, as the product has them, is stored: taps read elements again.
+        """The stored share of the products' A and B: several taps read the same element.
 
-        Padding and steps of the stride may leave elements out; then it is no more than all.
+        The share is at most 1, also where padding or the stride leaves elements out.
 
         Example:
             >>> a, b = problem.unique_fraction
@@ -233,7 +217,7 @@ class ConvProblem:
 
     @property
     def specials(self) -> frozenset[ConvSpecial]:
-        """What kernels may be made for, to compute it; strides are the rules' business.
+        """The specialisations of kernels that fit its extents; rules check the strides.
 
         Example:
             >>> sorted(special.value for special in problem.specials)
@@ -251,12 +235,7 @@ class ConvProblem:
 
     @property
     def signature(self) -> Signature:
-        """The signature of the kernels that can compute it.
-
-        Example:
-            >>> problem.signature.kind.value, problem.signature.layouts
-            ('conv', 'rcr')
-        """
+        """The signature of the kernels that can compute it."""
         layouts = [Layout(letter) for letter in KINDS[self.kind].layouts]
         return Signature(
             kind=self.kind,

@@ -254,7 +254,7 @@ class Signature:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Algorithm:
-    """How a kernel computes it: every choice that CK Tile's templates take.
+    """How a kernel computes a product: every choice that CK Tile's templates take.
 
     Example:
         >>> algorithm = ck.Algorithm(

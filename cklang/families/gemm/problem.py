@@ -137,7 +137,7 @@ class ScaleAccess(Operand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One launch of a fused GEMM; everything that rules and the host shim ask.
+    """One launch of a fused GEMM: all that rules and the host shim need to know.
 
     Example:
         >>> problem = ck.problem(256, 512, 64)
@@ -177,7 +177,7 @@ class Problem:
 
     @property
     def scales(self) -> tuple[ScaleAccess, ...]:
-        """The scales that there are, A's first.
+        """The scales of A and B that the problem has.
 
         Example:
             >>> problem.scales
@@ -199,7 +199,7 @@ class Problem:
 
     @property
     def kind(self) -> ProductKind:
-        """Which kernels can compute it.
+        """Whether kernels for one product, a batch or a group compute it.
 
         Example:
             >>> problem.kind.value
@@ -211,7 +211,7 @@ class Problem:
 
     @property
     def products(self) -> int:
-        """How many matrix products it is.
+        """The number of matrix products.
 
         Example:
             >>> problem.products

@@ -55,7 +55,7 @@ class RowwiseSignature:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowwiseAlgorithm:
-    """How a kernel computes it.
+    """How a kernel reduces rows.
 
     Example:
         >>> ck.RowwiseAlgorithm(threads=64, vector=8)

@@ -11,7 +11,6 @@ import functools
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cklang import knobs
@@ -19,23 +18,25 @@ from cklang.device import arrays
 from cklang.device.arrays import HOST
 from cklang.device.artifact import Artifact
 from cklang.errors import CkError, error
-from cklang.families import FAMILIES, plan_of
+from cklang.families import plan_of
 from cklang.frontend.captured import expect_unchanged
 from cklang.frontend.program import Program
 from cklang.ir.nodes import Function
 from cklang.memo import BoundedMemo
 from cklang.runtime import call_key
-from cklang.runtime.bind import Binding, ResultLayout, assign, bind, check_out
+from cklang.runtime.bind import Binding, ResultLayout, assign, bind
 from cklang.runtime.call_key import CallKey
 from cklang.runtime.ir_program import IrProgram
 from cklang.runtime.planner import Choice, build_choices, choices_of, declare, host_checks, prepare
 from cklang.runtime.ready import Ready, dtypes_of, put_numbers, ready_of
 from cklang.runtime.record import CallRecord
+from cklang.runtime.requests import request_of
+from cklang.runtime.results import one_or_all, planned_results, targets_of
 from cklang.selection.context import current, device_named
 from cklang.selection.registry import Registry
 from cklang.selection.select import Request
 from cklang.selection.space import Pattern
-from cklang.selection.strategy import RankFunction, Strategy, strategy_of
+from cklang.selection.strategy import RankFunction, Strategy
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -142,7 +143,7 @@ class Op:
             ready = self._prepare(values, out, device)
             self._memo.put(call.key, ready)
         result = self._run(ready, call, values, out, memoised)
-        return result if out is not None else _one_or_all(result)
+        return result if out is not None else one_or_all(result)
 
     def _about(self, what: Hashable, device: str | None) -> tuple[str | None, tuple[Hashable, ...]]:
         """Return the name of a call's device, and what its plan depends on besides its values.
@@ -172,7 +173,7 @@ class Op:
             result = [make() for make in ready.result_makers]
             addresses += map(call_key.address, result)
         elif plan.overlaps(addresses):
-            _targets(self._bind(values), out)
+            targets_of(self._bind(values), out)
         library, place = ready.libraries[0], ready.place
         stream = None if place == HOST else arrays.current_stream(library, place)
         before = plan.run(addresses, stream)
@@ -226,7 +227,7 @@ class Op:
             Member(
                 plan=self._fuse(binding),
                 binding=binding,
-                out=_planned(binding.results, binding)[0],
+                out=planned_results(binding.results, binding)[0],
             )
             for binding in bindings
         ]
@@ -285,7 +286,9 @@ class Op:
         from cklang.device.device import open_device
 
         binding = self._bind(values)
-        targets = _planned(binding.results, binding) if out is None else _targets(binding, out)
+        targets = (
+            planned_results(binding.results, binding) if out is None else targets_of(binding, out)
+        )
         lists = self._checked_lists(binding)
         device = open_device(device_name, binding.place)
         plan = prepare(
@@ -356,16 +359,7 @@ class Op:
             CkValueError: K001, there is no such strategy; K011, K022, K025, ``splits``, the
                 algorithm or the registry is of another type.
         """
-        _expect_algorithm(algorithm)
-        if registry is not None and not isinstance(registry, Registry):
-            raise error("K025", got=registry)
-        request = self.request if algorithm is None else self.request.with_algorithm(algorithm)
-        changed = replace(
-            request,
-            registry=self.request.registry if registry is None else registry,
-            strategy=self.request.strategy if strategy is None else strategy_of(strategy),
-            splits=self.request.splits if splits is None else _count(splits),
-        )
+        changed = request_of(self.request, algorithm, registry, strategy, splits)
         return Op(self.program, changed)
 
     @property
@@ -562,7 +556,7 @@ class Op:
         self, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any
     ) -> tuple[Binding, tuple[arrays.Array, ...] | None]:
         binding = self._bind(self._values(args, kwargs))
-        return binding, None if out is None else _targets(binding, out)
+        return binding, None if out is None else targets_of(binding, out)
 
     @property
     def last(self) -> CallRecord | None:
@@ -588,46 +582,6 @@ class Op:
             memoised=last.memoised,
             workspace_bytes=plan.workspace.bytes,
         )
-
-
-def _expect_algorithm(algorithm: object) -> None:
-    classes = {f.algorithm: f.algorithm_text for f in FAMILIES.values() if f.algorithm is not None}
-    if algorithm is not None and not isinstance(algorithm, tuple(classes)):
-        raise error("K022", want=" or ".join(classes.values()), got=algorithm)
-
-
-def _count(value: object) -> int:
-    count = arrays.plain(value)
-    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        raise error("K011", name="splits", least=1, got=value)
-    return count
-
-
-def _planned(layouts: Sequence[ResultLayout], binding: Binding) -> tuple[arrays.Array, ...]:
-    """Return the new arrays that a call will make for its results, without memory for them."""
-    return tuple(
-        arrays.planned(layout.shape, layout.dtype, binding.library, binding.place)
-        for layout in layouts
-    )
-
-
-def _one_or_all(results: Sequence[Any]) -> Any:
-    return results[0] if len(results) == 1 else tuple(results)
-
-
-def _targets(binding: Binding, out: Any) -> tuple[arrays.Array, ...]:
-    """Return the arrays that take the results of a call, as kernels see them.
-
-    Raises:
-        CkTypeError, CkValueError: A040 to A048, an array cannot take its result.
-    """
-    outs = out if isinstance(out, tuple) else (out,)
-    if len(outs) != len(binding.results):
-        raise error("A048", got=len(outs), want=len(binding.results))
-    targets = tuple(arrays.read("out", each) for each in outs)
-    for index, target in enumerate(targets):
-        check_out(target, binding, index)
-    return targets
 
 
 def op(function: Callable[..., Any]) -> Op:

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: MIT
+"""What ``op.using`` asks of the selection of kernels, checked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from cklang.device.arrays import plain
+from cklang.errors import error
+from cklang.families import FAMILIES
+from cklang.selection.registry import Registry
+from cklang.selection.select import Request
+from cklang.selection.strategy import RankFunction, Strategy, strategy_of
+
+__all__ = ["request_of"]
+
+
+def request_of(
+    request: Request,
+    algorithm: Any,
+    registry: Registry | None,
+    strategy: str | Strategy | RankFunction | None,
+    splits: int | None,
+) -> Request:
+    """Return a request with choices of its own; what is None stays as it is.
+
+    Raises:
+        CkValueError: K001, K011, K022, K025, as :meth:`cklang.Op.using` says.
+    """
+    _expect_algorithm(algorithm)
+    if registry is not None and not isinstance(registry, Registry):
+        raise error("K025", got=registry)
+    changed = request if algorithm is None else request.with_algorithm(algorithm)
+    return replace(
+        changed,
+        registry=request.registry if registry is None else registry,
+        strategy=request.strategy if strategy is None else strategy_of(strategy),
+        splits=request.splits if splits is None else _splits(splits),
+    )
+
+
+def _expect_algorithm(algorithm: object) -> None:
+    classes = {f.algorithm: f.algorithm_text for f in FAMILIES.values() if f.algorithm is not None}
+    if algorithm is not None and not isinstance(algorithm, tuple(classes)):
+        raise error("K022", want=" or ".join(classes.values()), got=algorithm)
+
+
+def _splits(value: object) -> int:
+    count = plain(value)
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        raise error("K011", name="splits", least=1, got=value)
+    return count

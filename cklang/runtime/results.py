@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: MIT
+"""The results of a call: the arrays that take them, and how they are handed back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from cklang.device import arrays
+from cklang.errors import error
+from cklang.runtime.bind import Binding, ResultLayout, check_out
+
+__all__ = ["one_or_all", "planned_results", "targets_of"]
+
+
+def planned_results(layouts: Sequence[ResultLayout], binding: Binding) -> tuple[arrays.Array, ...]:
+    """Return the new arrays that a call will make for its results, without memory for them."""
+    return tuple(
+        arrays.planned(layout.shape, layout.dtype, binding.library, binding.place)
+        for layout in layouts
+    )
+
+
+def one_or_all(results: Sequence[Any]) -> Any:
+    """Return the result of a call; a tuple of several."""
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def targets_of(binding: Binding, out: Any) -> tuple[arrays.Array, ...]:
+    """Return the arrays that take the results of a call, as kernels see them.
+
+    Raises:
+        CkTypeError, CkValueError: A040 to A048, an array cannot take its result.
+    """
+    outs = out if isinstance(out, tuple) else (out,)
+    if len(outs) != len(binding.results):
+        raise error("A048", got=len(outs), want=len(binding.results))
+    targets = tuple(arrays.read("out", each) for each in outs)
+    for index, target in enumerate(targets):
+        check_out(target, binding, index)
+    return targets

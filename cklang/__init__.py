@@ -29,7 +29,8 @@ from cklang.families.gemm.key import Algorithm
 from cklang.families.gemm.problem import Problem
 from cklang.families.gemm.synthetic import problem
 from cklang.families.rowwise.key import RowwiseAlgorithm
-from cklang.frontend import functions
+from cklang.frontend import composites, functions
+from cklang.frontend.composites import *  # noqa: F403 - as those of functions
 from cklang.frontend.functions import *  # noqa: F403 - the names stand in its __all__, once
 from cklang.frontend.helper import Fn, fn
 from cklang.ops import sparse24
@@ -161,5 +162,6 @@ __all__ = [
     "sparse24",
     "using",
     "workers_of",
+    *composites.__all__,
     *functions.__all__,
 ]

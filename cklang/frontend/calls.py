@@ -33,8 +33,8 @@ _Call = tuple[tuple[Item, ...], Mapping[str, Item]]
 _STRUCTURAL = (enumerate, len, reversed, zip)
 # Python's functions of numbers that a user may try on a tensor, by name.
 _INSTEAD = {
-    "max": "write ck.maximum(x, y), or ck.max(x, axis=-1) for the greatest of each row",
-    "min": "write ck.minimum(x, y)",
+    "max": "write ck.maximum(x, y), or ck.max(x, axis=-1) for the greatest along an axis",
+    "min": "write ck.minimum(x, y), or ck.min(x, axis=-1) for the least along an axis",
     "round": "write ck.round(x)",
     "trunc": "write ck.trunc(x)",
     "floor": "write ck.floor(x)",
@@ -175,7 +175,8 @@ def _python(
 def _helper(scope: Scope, node: ast.Call, helper: Definition, call: _Call) -> Item:
     if scope.definition is helper or any(site.helper is helper for site in scope.calls):
         raise scope.error("F012", node, name=helper.name)
-    bound = _bind(scope, node, helper.name, helper.python, call)
+    name = f"ck.{helper.name}" if helper.is_composite else helper.name
+    bound = _bind(scope, node, name, helper.python, call)
     for parameter in helper.parameters:
         item = bound[parameter.name]
         bound[parameter.name] = _argument(scope, node, helper, parameter, item)

@@ -14,12 +14,11 @@ from cklang.frontend.intrinsics import Form, Intrinsic
 from cklang.frontend.ops.attention import WINDOWS
 from cklang.frontend.ops.convolution import Call, layout_of, read_call
 from cklang.frontend.ops.gemm import GEMMS
-from cklang.frontend.ops.reduction import is_last
 from cklang.frontend.ops.scaled import read_blocks
 from cklang.ir import rules
 from cklang.ir.numeric import Array
 from cklang.ir.ops import OPS
-from cklang.ir.reductions import REDUCTIONS
+from cklang.ir.reductions import REDUCTIONS, SINGLE_AXIS, read_axes
 from cklang.ir.windows import DIRECTIONS, Direction
 from cklang.types import DType
 
@@ -41,7 +40,7 @@ def compute(function: Intrinsic, arguments: Mapping[str, Any]) -> Any:
         if function.form is Form.CAST:
             return _cast(values[0], values[1])
         if function.form is Form.CLAMP:
-            x, lo, hi = (_array(value) for value in values)
+            x, lo, hi = _arrays(values)
             return np.asarray(np.minimum(np.maximum(x, lo), hi))
         if function.form is Form.EINSUM:
             subscripts, a, b = values
@@ -53,7 +52,7 @@ def compute(function: Intrinsic, arguments: Mapping[str, Any]) -> Any:
         if function.form is Form.REDUCTION:
             return _reduction(function.name, **arguments)
         op = OPS[function.name]
-        operands = [_array(value) for value in values[: function.operands]]
+        operands = _arrays(values[: function.operands])
         if op.dtype is rules.FLOAT_DTYPE:
             # A number may be written as an integer; the op's meaning is of floats.
             operands = [x.astype(np.float64) if x.dtype.kind in "iu" else x for x in operands]
@@ -129,17 +128,40 @@ def _gemm(
 
 
 def _reduction(name: str, x: Any, axis: object, keepdims: bool) -> Array:
-    array = _array(x)
-    if not is_last(axis, array.ndim):
-        raise error("F067", op=name, problem=f"axis is {axis!r}", advice="legal: axis=-1")
-    result = OPS[REDUCTIONS[name]].numpy(array)
-    return result[..., np.newaxis] if keepdims else result
+    array, op = _array(x), REDUCTIONS[name]
+    try:
+        axes = read_axes(axis, array.ndim, is_single=op in SINGLE_AXIS)
+    except ValueError as refusal:
+        problem, advice = refusal.args
+        raise error("F067", op=name, problem=problem, advice=advice) from None
+    operand = array.astype(np.int64) if array.dtype == np.bool_ else array
+    if name == "mean" and operand.dtype.kind in "iu":
+        operand = operand.astype(np.float64)
+    result = OPS[op].numpy(operand, axes)
+    if array.dtype == np.bool_ and name in ("max", "amax", "min"):
+        result = result != 0
+    return np.expand_dims(result, axes) if keepdims else result
 
 
 def _cast(x: Any, dtype: object) -> Array:
     if not isinstance(dtype, DType):
         raise error("F057", what="the dtype of a cast", got=repr(dtype))
     return OPS["cast"].numpy(_array(x), to=dtype).astype(dtype.numpy)
+
+
+def _arrays(values: Sequence[Any]) -> list[Array]:
+    """Return operands as arrays; Python's numbers take the dtype of the floats beside them."""
+    arrays = [_array(value) for value in values]
+    pairs = list(zip(values, arrays, strict=True))
+    floats = [x.dtype for v, x in pairs if not _is_plain_number(v) and x.dtype.kind == "f"]
+    if not floats:
+        return arrays
+    dtype = np.result_type(*floats)
+    return [x.astype(dtype) if _is_plain_number(v) else x for v, x in pairs]
+
+
+def _is_plain_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool | np.generic)
 
 
 def _array(value: Any) -> Array:

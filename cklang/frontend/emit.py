@@ -63,9 +63,10 @@ def pointwise(scope: Scope, node: Located, name: str, *items: Item, **attrs: Att
     if rule.apply(dtypes, attrs) is None:
         raise _dtype_error(scope, node, name, items, tensors)
     shape, origins = common_shape(scope, node, tensors)
-    operands = [_broadcast(scope, node, tensor, shape) for tensor in tensors]
+    places = _places(tensors, shape)
+    operands = [_broadcast(scope, node, tensor, shape, places) for tensor in tensors]
     value = scope.unit.append(name, *operands, attrs=attrs, span=scope.span(node))
-    return Tensor.plain(value, origins)
+    return Tensor(value=value, shape=shape, axes=places, origins=origins)
 
 
 def _widen(scope: Scope, node: Located, item: Item) -> Item:
@@ -212,19 +213,34 @@ def brackets(shape: Sequence[Dim | int]) -> str:
     return f"[{', '.join(str(extent) for extent in shape)}]"
 
 
-def _broadcast(scope: Scope, node: Located, tensor: Tensor, shape: tuple[Dim | int, ...]) -> Value:
-    if tensor.value.type.shape == shape:
+def _places(tensors: Sequence[Tensor], shape: tuple[Dim | int, ...]) -> tuple[int, ...]:
+    """Return the axes of ``shape`` that some tensor's value has; the others stay out of the IR."""
+    own = {len(shape) - len(each.shape) + axis for each in tensors for axis in each.axes}
+    return tuple(axis for axis in range(len(shape)) if axis in own)
+
+
+def _broadcast(
+    scope: Scope,
+    node: Located,
+    tensor: Tensor,
+    shape: tuple[Dim | int, ...],
+    places: tuple[int, ...],
+) -> Value:
+    """Return the value of ``tensor`` broadcast to the axes ``places`` of ``shape``."""
+    extents = tuple(shape[place] for place in places)
+    if tensor.value.type.shape == extents:
         return tensor.value
     first = len(shape) - len(tensor.shape)
-    axes = tuple(first + axis for axis in tensor.axes)
+    axes = tuple(places.index(first + axis) for axis in tensor.axes)
     return scope.unit.append(
-        "broadcast", tensor.value, attrs={"dims": axes}, shape=shape, span=scope.span(node)
+        "broadcast", tensor.value, attrs={"dims": axes}, shape=extents, span=scope.span(node)
     )
 
 
 def materialise(scope: Scope, node: Located, tensor: Tensor) -> Value:
     """Return the value of ``tensor`` with all its axes in the IR."""
-    return _broadcast(scope, node, tensor, tensor.shape)
+    places = tuple(range(len(tensor.shape)))
+    return _broadcast(scope, node, tensor, tensor.shape, places)
 
 
 def _cast(scope: Scope, node: Located, tensor: Tensor, dtype: DType) -> Tensor:

@@ -8,7 +8,9 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from cklang.frontend import calls, emit
+from cklang.frontend import calls, composites, emit
+from cklang.frontend.helper import Fn
+from cklang.frontend.intrinsics import INTRINSICS, Intrinsic
 from cklang.frontend.names import nearest
 from cklang.frontend.ops import regions
 from cklang.frontend.ops.gemm import gemm
@@ -126,14 +128,18 @@ _METHODS = {
     "shape": "extents are known only at the call; name them in the annotation, as in ck.f16[M, K]",
     "transpose": "write x.T",
     "reshape": "a tensor keeps its shape; x[:, None] adds an axis, x.T swaps two",
-    "sum": "reductions are no part of a gemm program",
-    "mean": "reductions are no part of a gemm program",
-    "max": "write ck.maximum(x, y) for the larger of two; there is no reduction over an axis",
-    "min": "write ck.minimum(x, y) for the smaller of two; there is no reduction over an axis",
+    "std": "write ck.sqrt(x.var(-1))",
     "clip": "write ck.clamp(x, lo, hi)",
     "item": "tensors have no values before the call; use a ck.const parameter",
 }
-_ATTRIBUTES = ("T", "dtype", "mT", "ndim", "to")
+_REDUCED: dict[str, Intrinsic | Fn] = {
+    **{n: INTRINSICS[n] for n in ("sum", "mean", "max", "min", "prod", "argmax", "argmin")},
+    "var": composites.var,
+    "any": composites.any,
+    "all": composites.all,
+}
+"""The functions that are methods of tensors too."""
+_ATTRIBUTES = ("T", "dtype", "mT", "ndim", "to", *_REDUCED)
 
 
 def evaluate(scope: Scope, node: ast.expr) -> Item:
@@ -187,6 +193,8 @@ def _attribute(scope: Scope, node: ast.Attribute) -> Item:
         advice = _METHODS.get(node.attr) or nearest(node.attr, _ATTRIBUTES, "x.")
         if node.attr == "to":
             advice = "call it: x.to(ck.f16)"
+        if node.attr in _REDUCED:
+            advice = f"call it: x.{node.attr}(-1)"
         raise scope.error("F052", node, name=node.attr, what=describe(item), advice=advice)
     advice = "attributes are those of tensors and of Python modules"
     raise scope.error("F052", node, name=node.attr, what=describe(item), advice=advice)
@@ -245,7 +253,8 @@ def _compare(scope: Scope, node: ast.Compare) -> Item:
     left = evaluate(scope, node.left)
     right = evaluate(scope, node.comparators[0])
     kind = type(node.ops[0])
-    if not has_tensor((left, right)):
+    is_choice = kind in (ast.Is, ast.IsNot) and right is None
+    if is_choice or not has_tensor((left, right)):
         return _compute(scope, node, _COMPARE[kind], left, right)
     if kind not in _COMPARE_OPS:
         raise _no_operator(scope, node, kind, left, right)
@@ -259,10 +268,13 @@ def _choice(scope: Scope, node: ast.IfExp) -> Item:
 def _call(scope: Scope, node: ast.Call) -> Item:
     function = node.func
     method = isinstance(function, ast.Attribute) and function not in scope.definition.names
-    if method and isinstance(function, ast.Attribute) and function.attr == "to":
+    if method and isinstance(function, ast.Attribute) and function.attr in ("to", *_REDUCED):
         owner = evaluate(scope, function.value)
         if isinstance(owner, Tensor):
-            return calls.cast_method(scope, node, owner, *_arguments(scope, node))
+            positional, named = _arguments(scope, node)
+            if function.attr == "to":
+                return calls.cast_method(scope, node, owner, positional, named)
+            return calls.call(scope, node, _REDUCED[function.attr], (owner, *positional), named)
     callee = evaluate(scope, function)
     positional, named = _arguments(scope, node)
     return calls.call(scope, node, callee, positional, named)

@@ -18,6 +18,9 @@ from cklang.frontend.intrinsics import INTRINSICS, Intrinsic
 
 __all__ = [
     "abs",
+    "amax",
+    "argmax",
+    "argmin",
     "attention",
     "cast",
     "causal",
@@ -48,10 +51,13 @@ __all__ = [
     "logical_or",
     "max",
     "maximum",
+    "mean",
+    "min",
     "minimum",
     "mish",
     "neg",
     "pow",
+    "prod",
     "reciprocal",
     "relu",
     "round",
@@ -122,6 +128,9 @@ class EagerFunction(Intrinsic):
 
 
 abs = EagerFunction.of("abs")  # noqa: A001 - the names NumPy has too
+amax = EagerFunction.of("amax")
+argmax = EagerFunction.of("argmax")
+argmin = EagerFunction.of("argmin")
 attention = EagerFunction.of("attention")
 cast = EagerFunction.of("cast")
 causal = EagerFunction.of("causal")
@@ -152,10 +161,13 @@ logical_not = EagerFunction.of("logical_not")
 logical_or = EagerFunction.of("logical_or")
 max = EagerFunction.of("max")  # noqa: A001
 maximum = EagerFunction.of("maximum")
+mean = EagerFunction.of("mean")
+min = EagerFunction.of("min")  # noqa: A001
 minimum = EagerFunction.of("minimum")
 mish = EagerFunction.of("mish")
 neg = EagerFunction.of("neg")
 pow = EagerFunction.of("pow")  # noqa: A001
+prod = EagerFunction.of("prod")
 reciprocal = EagerFunction.of("reciprocal")
 relu = EagerFunction.of("relu")
 round = EagerFunction.of("round")  # noqa: A001

@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import FunctionType
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from cklang.errors import CkError, CkInternalError, error
 from cklang.frontend.captured import Capture
@@ -37,9 +37,13 @@ class Definition:
     captures: tuple[Capture, ...]
     """The names from outside that it and the helpers in it read."""
     python: inspect.Signature
+    is_composite: bool = False
+    """Whether it is a function of the language, whose text is no place for users."""
 
     @classmethod
-    def read(cls, function: Callable[..., Any], *, op: bool) -> Definition:
+    def read(
+        cls, function: Callable[..., Any], *, op: bool, is_composite: bool = False
+    ) -> Definition:
         """Read and check ``function``.
 
         Raises:
@@ -61,7 +65,8 @@ class Definition:
             results=results,
             names=outside.names,
             captures=_all_captures(outside),
-            python=inspect.signature(plain),
+            python=_bare(inspect.signature(plain)) if is_composite else inspect.signature(plain),
+            is_composite=is_composite,
         )
 
     @property
@@ -76,8 +81,16 @@ class Definition:
             "parameters": self.parameters,
             "results": self.results,
             "python": self.python,
+            "is_composite": self.is_composite,
         }
         return _restored_definition, (PackedFunction.of(self.function, self.names), state)
+
+
+def _bare(signature: inspect.Signature) -> inspect.Signature:
+    """Return ``signature`` without annotations, which say nothing where anything is taken."""
+    empty = inspect.Parameter.empty
+    bare = [each.replace(annotation=empty) for each in signature.parameters.values()]
+    return inspect.Signature(bare)
 
 
 def _restored_definition(packed: PackedFunction, state: Mapping[str, Any]) -> Definition:
@@ -121,9 +134,12 @@ class Fn(Helper):
         array([-0.119,  0.881])
     """
 
+    is_composite: ClassVar[bool] = False
+    """Whether it is a function of the language itself."""
+
     def __init__(self, function: Callable[..., Any]) -> None:
         try:
-            self.definition = Definition.read(function, op=False)
+            self.definition = Definition.read(function, op=False, is_composite=self.is_composite)
         except CkError as mistake:
             raise brief(mistake) from None
         functools.update_wrapper(self, function)

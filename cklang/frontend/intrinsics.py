@@ -161,11 +161,14 @@ _CONVOLUTIONS = (
     _convolution("conv_grad_input", *_options(size=None)),
     _convolution("conv_grad_weight", *_options(size=None)),
 )
+
+
+_AXIS = inspect.Parameter("axis", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None)
 _REDUCTIONS = tuple(
     Intrinsic(
         name=name,
         form=Form.REDUCTION,
-        signature=inspect.Signature([*map(_parameter, ("x", "axis")), *_options(keepdims=False)]),
+        signature=inspect.Signature([_parameter("x"), _AXIS, *_options(keepdims=False)]),
         operands=1,
         doc=OPS[op].doc,
     )

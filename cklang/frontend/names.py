@@ -35,9 +35,9 @@ BUILTINS = (abs, bool, enumerate, float, int, len, max, min, range, reversed, ro
 
 _ADVICE = {
     "print": "a kernel prints nothing: look at the result, or print(op.ir) to see the program",
-    "sum": "write ck.sum(x, axis=-1) for the sums of rows; add constants with a for loop",
-    "any": "write a | b for booleans of tensors, `a or b` for constants",
-    "all": "write a & b for booleans of tensors, `a and b` for constants",
+    "sum": "write ck.sum(x, axis=-1), or x.sum(-1); add constants with a for loop",
+    "any": "write ck.any(x, axis=-1) along axes, a | b for two tensors, `a or b` for constants",
+    "all": "write ck.all(x, axis=-1) along axes, a & b for two tensors, `a and b` for constants",
     "pow": "write x ** y or ck.pow(x, y)",
     "isinstance": "types are known: write an annotation instead",
 }

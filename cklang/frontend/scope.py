@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from types import MappingProxyType
 
 from cklang.errors import CkError, error
@@ -108,9 +109,19 @@ class Scope:
         """Return this scope with other names, appending to another function."""
         return replace(self, unit=unit, locals=dict(names))
 
+    @property
+    def composite(self) -> str | None:
+        """The function of the language whose definition this is part of, or None."""
+        return None if self._composite is None else self._composite.helper.name
+
+    @property
+    def _composite(self) -> CallSite | None:
+        return next((call for call in self.calls if call.helper.is_composite), None)
+
     def span(self, node: Located) -> Span:
-        """Return the place of ``node``."""
-        return self.definition.text.span(node)
+        """Return the place of ``node``: in a function of the language, of its call by the user."""
+        site = self._composite
+        return self.definition.text.span(node) if site is None else site.span
 
     def words(self, node: Located) -> str:
         """Return ``node`` as it was written."""
@@ -118,7 +129,8 @@ class Scope:
 
     def error(self, code: str, node: Located, *notes: str, **values: object) -> CkError:
         """Make the error of rule ``code`` at ``node``, with the calls that led to it."""
-        trail = [str(call) for call in reversed(self.calls)]
+        users = takewhile(lambda call: not call.helper.is_composite, self.calls)
+        trail = [str(call) for call in reversed(tuple(users))]
         return error(code, at=self.span(node), notes=[*notes, *trail], **values)
 
     def dtype(self, variable: DTypeVar, node: Located) -> DType:

@@ -192,24 +192,55 @@ _ANCHORS = (
     ),
 )
 
+
+def _reduction(
+    name: str,
+    doc: str,
+    *,
+    shape: ShapeRule = reductions.REDUCED_SHAPE,
+    dtype: DTypeRule = reductions.REDUCE_DTYPE,
+) -> Op:
+    return Op(
+        name=name,
+        operands=1,
+        kind=Kind.ANCHOR,
+        doc=doc,
+        numpy=reductions.MEANINGS[name],
+        attrs=(AttrRow(name="axes", kind=AttrKind.AXES),),
+        shape=shape,
+        dtype=dtype,
+    )
+
+
 _REDUCTIONS = (
-    Op(
-        name="reduce_sum",
-        operands=1,
-        kind=Kind.ANCHOR,
-        doc="the sum along the last axis, in f32; 0 of no element",
-        numpy=reductions.row_sum,
-        shape=reductions.ROW_SHAPE,
-        dtype=reductions.ROW_DTYPE,
+    _reduction("reduce_sum", "the sum along axes, in f32 or wrapping i32; 0 of no element"),
+    _reduction(
+        "reduce_mean",
+        "the mean along axes, in f32; nan of no element",
+        dtype=reductions.MEAN_DTYPE,
     ),
-    Op(
-        name="reduce_max",
-        operands=1,
-        kind=Kind.ANCHOR,
-        doc="the greatest along the last axis; nan if there is one, -inf of no element",
-        numpy=reductions.row_max,
-        shape=reductions.ROW_SHAPE,
-        dtype=reductions.ROW_DTYPE,
+    _reduction(
+        "reduce_max",
+        "the greatest along axes; nan if there is one, -inf (of i32 -2^31) of no element",
+    ),
+    _reduction(
+        "reduce_min",
+        "the least along axes; nan if there is one, inf (of i32 2^31 - 1) of no element",
+    ),
+    _reduction("reduce_prod", "the product along axes, in f32 or wrapping i32; 1 of no element"),
+    _reduction(
+        "reduce_argmax",
+        "the index of the greatest along one axis, the first of several, of the first nan if there "
+        "is one; 0 of no element",
+        shape=reductions.INDEX_SHAPE,
+        dtype=reductions.ARG_DTYPE,
+    ),
+    _reduction(
+        "reduce_argmin",
+        "the index of the least along one axis, the first of several, of the first nan if there is "
+        "one; 0 of no element",
+        shape=reductions.INDEX_SHAPE,
+        dtype=reductions.ARG_DTYPE,
     ),
 )
 

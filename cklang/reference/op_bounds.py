@@ -20,7 +20,7 @@ from cklang.ir.numeric import Array
 from cklang.ir.ops import OPS, Kind, Op
 from cklang.ir.windows import DIRECTIONS
 from cklang.reference.evaluate import F32_OVERFLOW, apply, limit
-from cklang.reference.row_bounds import bound_max, bound_sum
+from cklang.reference.row_bounds import ROW_BOUNDS
 from cklang.reference.sums import UNIT, Known, Product, finite, float_sums, scaled_sums
 from cklang.types import Dim, DType, f32
 from cklang.types import Kind as NumberKind
@@ -308,6 +308,6 @@ _KIND_BOUNDS: Mapping[Kind, BoundRule] = {
 OP_BOUNDS: Mapping[str, BoundRule] = MappingProxyType(
     {name: _KIND_BOUNDS[op.kind] for name, op in OPS.items() if op.kind in _KIND_BOUNDS}
     | {"gemm24": _gemm24, "scaled_gemm": _scaled_gemm}
-    | {"reduce_sum": bound_sum, "reduce_max": bound_max}
+    | dict(ROW_BOUNDS)
 )
 """The rule of each op but attention, by its name."""

@@ -20,7 +20,7 @@ from cklang.fusion.functions import Functions
 from cklang.fusion.kernel import Epilogue, KernelMaker, Maker
 from cklang.fusion.plan import View
 from cklang.ir.nodes import Function, Operation, Value, print_function
-from cklang.ir.reductions import REDUCTIONS
+from cklang.ir.reductions import MEANINGS, ROW_DTYPES
 from cklang.source import Span
 
 __all__ = ["MAKERS", "FusedRows"]
@@ -31,7 +31,7 @@ INDICES: Mapping[int, tuple[str, ...]] = MappingProxyType(
 )
 """What the axes of the result are called, by their number."""
 
-_REDUCTIONS = {op: Reduction(name) for name, op in REDUCTIONS.items()}
+_REDUCTIONS = {"reduce_sum": Reduction.SUM, "reduce_max": Reduction.MAX}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +91,11 @@ def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedRows:
         CkUnsupportedError: X004, X018, what follows reads too much or what functions cannot.
     """
     flow, anchor, result = maker.flow, walk.anchor, maker.flow.value(walk.root)
+    operand = anchor.operands[0].type
+    rows_of = anchor.op in _REDUCTIONS and operand.dtype in ROW_DTYPES
+    if not rows_of or operand.rank < 2 or anchor.attr("axes") != (operand.rank - 1,):
+        anchors = "reduce_sum and reduce_max of the last axis of floats"
+        raise error("X002", at=anchor.span, op=anchor.op, anchors=anchors)
     stored, axes = maker.stored(walk.colour, 0)
     rows = (axes[axis] for axis in flow.orientation(walk.root) if axis is not None)
     output = walk.run()
@@ -117,5 +122,5 @@ def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedRows:
 
 
 _MAKER = Maker(make=_fuse, region=_region, operand=lambda _anchor, _index: "the operand")
-MAKERS: Mapping[str, Maker] = MappingProxyType(dict.fromkeys(_REDUCTIONS, _MAKER))
+MAKERS: Mapping[str, Maker] = MappingProxyType(dict.fromkeys(MEANINGS, _MAKER))
 """How kernels that reduce rows are made."""

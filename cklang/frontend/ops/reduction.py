@@ -1,52 +1,84 @@
 # SPDX-License-Identifier: MIT
-"""Reductions of rows: ``ck.sum(x, axis=-1)`` and ``ck.max`` become ops of their own."""
+"""Reductions: ``ck.sum(x, axis=-1)`` and its like become ops of their own."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
 
 from cklang.frontend import emit
 from cklang.frontend.scope import Scope
 from cklang.frontend.text import Located
 from cklang.frontend.values import Item, Tensor, describe
-from cklang.ir.reductions import MOST_AXES, REDUCTIONS, ROW_DTYPES
+from cklang.ir.ops import OPS
+from cklang.ir.reductions import MOST_AXES, REDUCTIONS, SINGLE_AXIS, read_axes
+from cklang.types import DType, bool_, f32, i8, i32
 
-__all__ = ["is_last", "reduction"]
+__all__ = ["reduction"]
 
-
-def is_last(axis: object, rank: int) -> bool:
-    """Tell whether ``axis`` names the last one of ``rank`` axes, as NumPy counts them."""
-    return isinstance(axis, int) and not isinstance(axis, bool) and axis in (-1, rank - 1)
+_INTEGERS: Mapping[DType, DType] = MappingProxyType({bool_: i32, i8: i32})
+"""What integers are counted in."""
+_ORDER = ("max", "amax", "min")
+"""The reductions that give one of the elements, so that a bool stays one."""
 
 
 def reduction(
     scope: Scope, node: Located, name: str, x: Item, axis: Item, keepdims: Item
 ) -> Tensor:
-    """Reduce the rows of a tensor, which run along its last axis, to a number each.
+    """Reduce axes of a tensor to one number each.
 
     Raises:
-        CkTypeError: F066 for something else than a tensor of rows of f16, bf16 or f32.
-        CkValueError: F067 for another axis, or a ``keepdims`` that is no bool.
+        CkTypeError: F066 for something else than a tensor of one to five axes of a dtype that is
+            reduced.
+        CkValueError: F067 for axes that it does not have, or a ``keepdims`` that is no bool.
     """
-    if not isinstance(x, Tensor) or not 2 <= len(x.shape) <= MOST_AXES:
-        problem = f"rows are those of a tensor of two to {MOST_AXES} axes, not of {describe(x)}"
-        advice = f"write ck.{name}(x, axis=-1) of a tensor such as x: ck.f16[M, K]"
-        raise scope.error("F066", node, op=name, problem=problem, advice=advice)
-    if x.dtype not in ROW_DTYPES:
-        problem = f"rows are of f16, bf16 or f32, not of {x.dtype}"
-        advice = "convert the tensor before the call"
-        raise scope.error("F066", node, op=name, problem=problem, advice=advice)
-    if not is_last(axis, len(x.shape)):
-        problem = f"axis is {describe(axis)}: kernels reduce the last axis"
-        raise scope.error("F067", node, op=name, problem=problem, advice=_AXIS_ADVICE)
+    called = scope.composite or name
+    if not isinstance(x, Tensor) or not 1 <= len(x.shape) <= MOST_AXES:
+        problem = f"tensors of one to {MOST_AXES} axes are reduced, not {describe(x)}"
+        advice = f"write ck.{called}(x, axis=-1) of a tensor such as x: ck.f16[M, K]"
+        raise scope.error("F066", node, op=called, problem=problem, advice=advice)
+    op = REDUCTIONS[name]
+    try:
+        axes = read_axes(axis, len(x.shape), is_single=op in SINGLE_AXIS)
+    except ValueError as refusal:
+        problem, advice = refusal.args
+        raise scope.error("F067", node, op=called, problem=problem, advice=advice) from None
     if not isinstance(keepdims, bool):
-        problem = f"keepdims is {describe(keepdims)}"
-        raise scope.error("F067", node, op=name, problem=problem, advice="legal: True, False")
-    rows = emit.materialise(scope, node, x)
-    value = scope.unit.append(REDUCTIONS[name], rows, span=scope.span(node))
-    result = Tensor.plain(value, x.origins[:-1])
-    if not keepdims:
-        return result
-    origins = (*result.origins, f"the axis that ck.{name} keeps")
-    return Tensor(value=value, shape=(*result.shape, 1), axes=result.axes, origins=origins)
+        problem, advice = f"keepdims is {describe(keepdims)}", "legal: True, False"
+        raise scope.error("F067", node, op=called, problem=problem, advice=advice)
+    operand = emit.cast(scope, node, x, _operand_dtype(name, x.dtype))
+    if OPS[op].dtype.apply((operand.dtype,), {}) is None:
+        problem = f"{operand.dtype} is not reduced"
+        advice = "legal: floats of 8 to 32 bits, i8, i32 and bool; cast: x.to(ck.f32)"
+        raise scope.error("F066", node, op=called, problem=problem, advice=advice)
+    result = _reduced(scope, node, op, operand, axes)
+    if name in _ORDER and x.dtype == bool_:
+        result = emit.cast(scope, node, result, bool_)
+    return _with_unit_axes(result, axes, name) if keepdims else result
 
 
-_AXIS_ADVICE = "legal: axis=-1; for another one, move it last, as in ck.sum(x.T, axis=-1)"
+def _operand_dtype(name: str, dtype: DType) -> DType:
+    """Return the dtype in which the op takes elements of ``dtype``."""
+    if dtype.encoding or (name == "mean" and dtype in (i32, *_INTEGERS)):
+        return f32
+    return _INTEGERS.get(dtype, dtype)
+
+
+def _reduced(scope: Scope, node: Located, op: str, x: Tensor, axes: tuple[int, ...]) -> Tensor:
+    value = emit.materialise(scope, node, x)
+    result = scope.unit.append(op, value, attrs={"axes": axes}, span=scope.span(node))
+    return Tensor.plain(
+        result, [origin for axis, origin in enumerate(x.origins) if axis not in axes]
+    )
+
+
+def _with_unit_axes(tensor: Tensor, axes: tuple[int, ...], name: str) -> Tensor:
+    """Return ``tensor`` with an axis of extent 1 at each of ``axes``."""
+    rank = len(tensor.shape) + len(axes)
+    places = tuple(axis for axis in range(rank) if axis not in axes)
+    origins = [f"the axis that ck.{name} keeps"] * rank
+    for place, origin in zip(places, tensor.origins, strict=True):
+        origins[place] = origin
+    shape = [1 if axis in axes else tensor.shape[places.index(axis)] for axis in range(rank)]
+    return replace(tensor, shape=tuple(shape), axes=places, origins=tuple(origins))

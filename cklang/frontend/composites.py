@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: MIT
+"""The functions of the language that are written in the language itself.
+
+A program that calls one gets its operations, at the place of the call. Outside a program they
+compute on NumPy arrays as the other functions do.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cklang.frontend import functions as ck
+from cklang.frontend.helper import Fn
+from cklang.types import bool_, f32, i32
+
+__all__ = [
+    "all",
+    "any",
+    "layer_norm",
+    "log_softmax",
+    "logsumexp",
+    "norm",
+    "rms_norm",
+    "softmax",
+    "var",
+]
+
+
+class Composite(Fn):
+    """A helper that belongs to the language."""
+
+    is_composite = True
+
+    @property
+    def name(self) -> str:
+        """Its name in the language."""
+        return self.definition.name
+
+    @property
+    def doc(self) -> str:
+        """What it computes, in one line."""
+        line = str(self.__doc__).partition("\n")[0].removesuffix(".")
+        return line[0].lower() + line[1:]
+
+    @property
+    def signature(self) -> inspect.Signature:
+        """Its parameters without annotations."""
+        return self.definition.python
+
+    def described(self) -> str:
+        """Return how messages call it."""
+        return f"the function ck.{self.name}"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Compute on NumPy arrays; infinities and nan are values, not accidents."""
+        with np.errstate(all="ignore"):
+            return super().__call__(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"ck.{self.name}{self.signature}"
+
+
+def composite(function: Callable[..., Any]) -> Composite:
+    """Make a function of the language of one that is written in it."""
+    return Composite(function)
+
+
+@composite
+def any(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:  # noqa: A001 - NumPy's names
+    """Whether an element along axes is not zero; false of no element."""
+    return ck.max(ck.cast(ck.cast(x, bool_), i32), axis=axis, keepdims=keepdims) > 0
+
+
+@composite
+def all(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:  # noqa: A001
+    """Whether no element along axes is zero; true of no element."""
+    return ck.min(ck.cast(ck.cast(x, bool_), i32), axis=axis, keepdims=keepdims) > 0
+
+
+@composite
+def var(x: Any, axis: Any = None, *, correction: Any = 0, keepdims: Any = False) -> Any:
+    """The variance along axes: squared distances from the mean, over their number - correction.
+
+    In two passes over the elements: the mean, then the mean of the squared differences.
+    """
+    squares = ck.square(x - ck.mean(x, axis=axis, keepdims=True))
+    if correction == 0:
+        return ck.mean(squares, axis=axis, keepdims=keepdims)
+    ones = ck.cast(ck.where(x == x, 1.0, 1.0), f32)
+    count = ck.sum(ones, axis=axis, keepdims=keepdims)
+    total = ck.sum(squares, axis=axis, keepdims=keepdims)
+    return total / ck.maximum(count - correction, 0.0)
+
+
+@composite
+def norm(x: Any, axis: Any = -1, *, keepdims: Any = False) -> Any:
+    """The 2-norm along axes: the square root of the sum of squares, in f32."""
+    return ck.sqrt(ck.sum(ck.square(x), axis=axis, keepdims=keepdims))
+
+
+@composite
+def logsumexp(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
+    """The logarithm of the sum of exponentials along axes, without overflow; -inf of all -inf."""
+    largest = ck.max(x, axis=axis, keepdims=True)
+    shift = ck.where(ck.abs(largest) < math.inf, largest, 0.0)
+    total = ck.sum(ck.exp(x - shift), axis=axis, keepdims=keepdims)
+    result = ck.max(x, axis=axis, keepdims=keepdims)
+    return ck.log(total) + ck.where(ck.abs(result) < math.inf, result, 0.0)
+
+
+@composite
+def softmax(x: Any, axis: Any = -1) -> Any:
+    """Exp(x) over its sum along axes, of x minus its maximum."""
+    powers = ck.exp(x - ck.max(x, axis=axis, keepdims=True))
+    return powers / ck.sum(powers, axis=axis, keepdims=True)
+
+
+@composite
+def log_softmax(x: Any, axis: Any = -1) -> Any:
+    """The logarithm of softmax, as x minus the logarithm of the sum of exponentials."""
+    shifted = x - ck.max(x, axis=axis, keepdims=True)
+    return shifted - ck.log(ck.sum(ck.exp(shifted), axis=axis, keepdims=True))
+
+
+@composite
+def rms_norm(x: Any, weight: Any = None, eps: Any = 1e-6, axis: Any = -1) -> Any:
+    """X over its root mean square along axes, times weight, which broadcasts.
+
+    The root is that of the mean of squares plus ``eps``.
+    """
+    y = x * ck.rsqrt(ck.mean(ck.square(x), axis=axis, keepdims=True) + eps)
+    return y if weight is None else y * weight
+
+
+@composite
+def layer_norm(
+    x: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-5, axis: Any = -1
+) -> Any:
+    """X minus its mean over the root of its variance along axes, times weight, plus bias.
+
+    The variance is that of :func:`var`, plus ``eps``; weight and bias broadcast.
+    """
+    centered = x - ck.mean(x, axis=axis, keepdims=True)
+    variance = ck.mean(ck.square(centered), axis=axis, keepdims=True)
+    y = centered * ck.rsqrt(variance + eps)
+    y = y if weight is None else y * weight
+    return y if bias is None else y + bias

@@ -12,7 +12,7 @@ from typing import Any
 from cklang.errors import CkError
 from cklang.frontend import emit
 from cklang.frontend.helper import Definition, Fn
-from cklang.frontend.intrinsics import INTRINSICS, Form, Intrinsic
+from cklang.frontend.intrinsics import COMPOSITES, INTRINSICS, Form, Intrinsic
 from cklang.frontend.names import is_python
 from cklang.frontend.ops.attention import attention, window
 from cklang.frontend.ops.convolution import convolution
@@ -157,7 +157,7 @@ def _python(
     for item in (*positional, *named.values()):
         hidden = has_tensor(item) and function not in _STRUCTURAL
         if isinstance(item, Tensor) or hidden or isinstance(item, Dim):
-            same = f"write ck.{name}(x)" if name in INTRINSICS else None
+            same = f"write ck.{name}(x)" if name in (*INTRINSICS, *COMPOSITES) else None
             advice = _INSTEAD.get(name) or same or "nothing in ck does the same"
             words = scope.words(node.func)
             raise scope.error("F062", node, name=words, got=describe(item), advice=advice)

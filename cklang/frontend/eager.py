@@ -134,12 +134,12 @@ def _reduction(name: str, x: Any, axis: object, keepdims: bool) -> Array:
     except ValueError as refusal:
         problem, advice = refusal.args
         raise error("F067", op=name, problem=problem, advice=advice) from None
-    operand = array.astype(np.int64) if array.dtype == np.bool_ else array
-    if name == "mean" and operand.dtype.kind in "iu":
+    operand = array.astype(np.int64) if array.dtype.kind in "biu" else array
+    if name == "mean" and operand.dtype.kind == "i":
         operand = operand.astype(np.float64)
     result = OPS[op].numpy(operand, axes)
     if array.dtype == np.bool_ and name in ("max", "amax", "min"):
-        result = result != 0
+        result = result > 0
     return np.expand_dims(result, axes) if keepdims else result
 
 

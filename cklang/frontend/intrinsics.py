@@ -17,7 +17,7 @@ from cklang.ir.ops import OPS
 from cklang.ir.reductions import REDUCTIONS
 from cklang.ir.windows import DIRECTIONS
 
-__all__ = ["INTRINSICS", "Form", "Intrinsic"]
+__all__ = ["COMPOSITES", "INTRINSICS", "Form", "Intrinsic"]
 
 
 class Form(Enum):
@@ -202,3 +202,9 @@ INTRINSICS: Mapping[str, Intrinsic] = MappingProxyType(
     }
 )
 """The functions of the language by name."""
+
+COMPOSITES = (
+    *("all", "any", "layer_norm", "log_softmax", "logsumexp", "norm", "rms_norm", "softmax"),
+    "var",
+)
+"""The names of the functions that are written in the language (:mod:`.composites`)."""

@@ -19,7 +19,7 @@ import numpy as np
 
 from cklang.errors import CkError, error
 from cklang.frontend.captured import Capture, of_attribute, of_cell, of_global
-from cklang.frontend.intrinsics import INTRINSICS, Intrinsic
+from cklang.frontend.intrinsics import COMPOSITES, INTRINSICS, Intrinsic
 from cklang.frontend.ops.masks import Window
 from cklang.frontend.text import FunctionText
 from cklang.frontend.values import Helper, OpProgram
@@ -41,6 +41,7 @@ _ADVICE = {
     "pow": "write x ** y or ck.pow(x, y)",
     "isinstance": "types are known: write an annotation instead",
 }
+_FUNCTIONS = (*INTRINSICS, *COMPOSITES)
 _MISSING = object()
 
 
@@ -146,7 +147,7 @@ class _Names:
         return value
 
     def unknown(self, node: ast.Name) -> CkError:
-        if node.id in INTRINSICS:
+        if node.id in _FUNCTIONS:
             advice = f"write ck.{node.id}"
         else:
             user = [name for name in self.names if not hasattr(builtins, name)]
@@ -171,7 +172,7 @@ class _Names:
             advice = _ADVICE.get(name, "leave it out, or do it outside the function")
             return error("F016", at=at, name=name, advice=advice)
         if _from_numpy(value):
-            advice = nearest(name, INTRINSICS, "ck.")
+            advice = nearest(name, _FUNCTIONS, "ck.")
             return error("F015", at=at, words=words, advice=advice)
         if isinstance(value, FunctionType) or _is_op(value):
             what = "an op" if _is_op(value) else "a Python function"

@@ -142,7 +142,8 @@ def read_axes(axis: object, rank: int, *, is_single: bool = False) -> tuple[int,
     if not axes:
         raise ValueError("axis names no axis", _AXIS_ADVICE)
     if is_single and len(axes) > 1:
-        raise ValueError("an index along one axis is returned", "legal: one axis, as in axis=-1")
+        problem = f"axis is {axis}, but an index is one along one axis"
+        raise ValueError(problem, "legal: an axis, as in axis=-1")
     if len(set(axes)) < len(axes):
         raise ValueError(f"axis is {axis}, which names an axis twice", _AXIS_ADVICE)
     return tuple(sorted(axes))

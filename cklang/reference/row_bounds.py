@@ -58,10 +58,15 @@ def _bound_sum(operation: Operation, operands: Sequence[Known], _dims: dict[Dim,
 
 def _error_of_sum(x: Known, axes: tuple[int, ...], value: Array) -> Array:
     passed = np.sum(finite(x.error), axis=axes)
-    size = np.sum(finite(np.abs(x.value)), axis=axes) + passed
-    error = passed + size * _relative(x, axes)
-    # A partial sum may leave the range of f32, and an unknown element may be anything.
-    wild = (size + error >= F32_OVERFLOW) & np.isfinite(value)
+    above, below = (
+        np.sum(np.maximum(finite(side), 0.0), axis=axes) for side in (x.value, -x.value)
+    )
+    lost = (above + below + passed) * _relative(x, axes)
+    error = passed + lost
+    # A partial sum may leave the range of f32, which matters beside an infinity of the other sign
+    # too; and an unknown element may be anything.
+    sizes = np.where(np.isinf(value), np.where(value > 0, below, above), above + below)
+    wild = (sizes + error >= F32_OVERFLOW) & ~np.isnan(value)
     error = np.where(np.isfinite(value), error, 0.0)
     return np.where(wild | _unknown(x, axes), np.inf, error)
 

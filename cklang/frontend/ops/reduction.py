@@ -54,7 +54,7 @@ def reduction(
         raise scope.error("F066", node, op=called, problem=problem, advice=advice)
     result = _reduced(scope, node, op, operand, axes)
     if name in _ORDER and x.dtype == bool_:
-        result = emit.cast(scope, node, result, bool_)
+        result = emit.pointwise(scope, node, "gt", result, 0)
     return _with_unit_axes(result, axes, name) if keepdims else result
 
 

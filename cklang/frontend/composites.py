@@ -72,13 +72,23 @@ def composite(function: Callable[..., Any]) -> Composite:
 
 @composite
 def any(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:  # noqa: A001 - NumPy's names
-    """Whether an element along axes is not zero; false of no element."""
+    """Whether an element along axes is not zero; false of no element.
+
+    Example:
+        >>> ck.any(np.array([[0.0, 2.0], [0.0, 0.0]]), axis=-1)
+        array([ True, False])
+    """
     return ck.max(ck.cast(ck.cast(x, bool_), i32), axis=axis, keepdims=keepdims) > 0
 
 
 @composite
 def all(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:  # noqa: A001
-    """Whether no element along axes is zero; true of no element."""
+    """Whether no element along axes is zero; true of no element.
+
+    Example:
+        >>> ck.all(np.array([[0.0, 2.0], [1.0, 3.0]]), axis=-1)
+        array([False,  True])
+    """
     return ck.min(ck.cast(ck.cast(x, bool_), i32), axis=axis, keepdims=keepdims) > 0
 
 
@@ -87,6 +97,10 @@ def var(x: Any, axis: Any = None, *, correction: Any = 0, keepdims: Any = False)
     """The variance along axes: squared distances from the mean, over their number - correction.
 
     In two passes over the elements: the mean, then the mean of the squared differences.
+
+    Example:
+        >>> ck.var(np.array([[1.0, 2.0, 6.0]]), axis=-1, correction=1)
+        array([7.])
     """
     squares = ck.square(x - ck.mean(x, axis=axis, keepdims=True))
     if correction == 0:
@@ -99,13 +113,23 @@ def var(x: Any, axis: Any = None, *, correction: Any = 0, keepdims: Any = False)
 
 @composite
 def norm(x: Any, axis: Any = -1, *, keepdims: Any = False) -> Any:
-    """The 2-norm along axes: the square root of the sum of squares, in f32."""
+    """The 2-norm along axes: the square root of the sum of squares, in f32.
+
+    Example:
+        >>> ck.norm(np.array([[3.0, 4.0], [0.0, 2.0]]))
+        array([5., 2.])
+    """
     return ck.sqrt(ck.sum(ck.square(x), axis=axis, keepdims=keepdims))
 
 
 @composite
 def logsumexp(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
-    """The logarithm of the sum of exponentials along axes, without overflow; -inf of all -inf."""
+    """The logarithm of the sum of exponentials along axes, without overflow; -inf of all -inf.
+
+    Example:
+        >>> ck.logsumexp(np.array([[1000.0, 1000.0], [-np.inf, -np.inf]]), axis=-1).round(3)
+        array([1000.693,    -inf])
+    """
     largest = ck.max(x, axis=axis, keepdims=True)
     shift = ck.where(ck.abs(largest) < math.inf, largest, 0.0)
     total = ck.sum(ck.exp(x - shift), axis=axis, keepdims=keepdims)
@@ -115,14 +139,26 @@ def logsumexp(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
 
 @composite
 def softmax(x: Any, axis: Any = -1) -> Any:
-    """Exp(x) over its sum along axes, of x minus its maximum."""
+    """Exp(x) over its sum along axes, of x minus its maximum.
+
+    Example:
+        >>> ck.softmax(np.log([[1.0, 3.0], [2.0, 2.0]]))
+        array([[0.25, 0.75],
+               [0.5 , 0.5 ]])
+    """
     powers = ck.exp(x - ck.max(x, axis=axis, keepdims=True))
     return powers / ck.sum(powers, axis=axis, keepdims=True)
 
 
 @composite
 def log_softmax(x: Any, axis: Any = -1) -> Any:
-    """The logarithm of softmax, as x minus the logarithm of the sum of exponentials."""
+    """The logarithm of softmax, as x minus the logarithm of the sum of exponentials.
+
+    Example:
+        >>> ck.log_softmax(np.array([[0.0, 0.0], [0.0, 100.0]])).round(3)
+        array([[  -0.693,   -0.693],
+               [-100.   ,    0.   ]])
+    """
     shifted = x - ck.max(x, axis=axis, keepdims=True)
     return shifted - ck.log(ck.sum(ck.exp(shifted), axis=axis, keepdims=True))
 
@@ -132,6 +168,10 @@ def rms_norm(x: Any, weight: Any = None, eps: Any = 1e-6, axis: Any = -1) -> Any
     """X over its root mean square along axes, times weight, which broadcasts.
 
     The root is that of the mean of squares plus ``eps``.
+
+    Example:
+        >>> ck.rms_norm(np.array([[1.0, 7.0]]), weight=np.array([10.0, 5.0])).round(3)
+        array([[2., 7.]])
     """
     y = x * ck.rsqrt(ck.mean(ck.square(x), axis=axis, keepdims=True) + eps)
     return y if weight is None else y * weight
@@ -144,6 +184,10 @@ def layer_norm(
     """X minus its mean over the root of its variance along axes, times weight, plus bias.
 
     The variance is that of :func:`var`, plus ``eps``; weight and bias broadcast.
+
+    Example:
+        >>> ck.layer_norm(np.array([[1.0, 3.0]]), weight=np.array([1.0, 2.0]), eps=0.0)
+        array([[-1.,  2.]])
     """
     centered = x - ck.mean(x, axis=axis, keepdims=True)
     variance = ck.mean(ck.square(centered), axis=axis, keepdims=True)

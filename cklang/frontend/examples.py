@@ -10,6 +10,18 @@ EXAMPLES: dict[str, str] = {
 >>> ck.abs(np.array([-1.5, 0.0, 2.0]))
 array([1.5, 0. , 2. ])
 """,
+    "amax": """
+>>> ck.amax(np.array([[1.0, 4.0, 2.0], [-3.0, -1.0, -2.0]]), axis=0)
+array([1., 4., 2.])
+""",
+    "argmax": """
+>>> ck.argmax(np.array([[1.0, 4.0, 2.0], [-3.0, -1.0, -2.0]]), axis=-1)
+array([1, 1])
+""",
+    "argmin": """
+>>> ck.argmin(np.array([[1.0, 4.0, 2.0], [-3.0, -1.0, -2.0]]), axis=-1)
+array([0, 0])
+""",
     "attention": """
 >>> q, k, v = np.random.default_rng(0).normal(size=(3, 1, 2, 4, 8))
 >>> o, lse = ck.attention(q, k, v, mask=ck.causal(), return_lse=True)
@@ -151,6 +163,14 @@ array([ 4., -1.])
 >>> ck.maximum(np.array([-1.0, 2.0, np.nan]), 0.0)
 array([ 0.,  2., nan])
 """,
+    "mean": """
+>>> ck.mean(np.array([[1.0, 4.0, 2.0], [-3.0, -1.0, -2.0]]), axis=(0, 1))
+array(0.16666667)
+""",
+    "min": """
+>>> ck.min(np.array([[1.0, 4.0, 2.0], [-3.0, -1.0, -2.0]]), axis=-1)
+array([ 1., -3.])
+""",
     "minimum": """
 >>> ck.minimum(np.array([-1.0, 2.0, np.nan]), 0.0)
 array([-1.,  0., nan])
@@ -166,6 +186,10 @@ array([ 1., -2.])
     "pow": """
 >>> ck.pow(np.array([1.0, 2.0, 3.0]), 2.0)
 array([1., 4., 9.])
+""",
+    "prod": """
+>>> ck.prod(np.array([[1.0, 4.0, 2.0], [-3.0, -1.0, -2.0]]), axis=1)
+array([ 8., -6.])
 """,
     "reciprocal": """
 >>> ck.reciprocal(np.array([0.5, 2.0, -4.0]))

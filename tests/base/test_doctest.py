@@ -125,7 +125,7 @@ def module_names() -> list[str]:
 
 PUBLIC = {
     f"{value.__module__}.{value.__qualname__}"
-    for value in OBJECTS.values()
+    for value in map(inspect.unwrap, OBJECTS.values())
     if inspect.isclass(value) or inspect.isfunction(value)
 }
 

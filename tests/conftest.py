@@ -45,6 +45,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Order the cases of each test by name: workers that disagree on an order cannot share them.
+
+    A parameter that came out of a set has another order in every process.
+    """
+    places: dict[str, int] = {}
+    for item in items:
+        places.setdefault(item.nodeid.partition("[")[0], len(places))
+    items.sort(key=lambda item: (places[item.nodeid.partition("[")[0]], item.nodeid))
+
+
 @pytest.fixture
 def results_on_device(monkeypatch: pytest.MonkeyPatch) -> None:
     """Results lie where the arguments do, as torch has them: on gfx942."""

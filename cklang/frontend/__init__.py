@@ -9,8 +9,9 @@ when it is specialised otherwise::
                  compile-time constants ck.const[float], which alone may have defaults
     statements   assignment and augmented assignment to names and tuples of names, if, for, break,
                  continue, assert, pass, return, a docstring
-    tensors      + - * / ** @ -x abs(x), < <= > >= == !=, & | ~ of booleans, x.T, x[:, None],
-                 x.to(dtype), x.dtype, x.ndim, and the functions of ck
+    tensors      + - * / // % ** @ -x abs(x), < <= > >= == !=, & | ^ ~ of booleans and integers,
+                 << >> of integers, x.T, x[:, None], x.to(dtype), x.dtype, x.ndim, and the
+                 functions of ck
     constants    Python's numbers, booleans, strings and tuples, computed by Python itself with all
                  its operators, `and or not in is`, conditional expressions, the math module and
                  abs bool enumerate float int len max min range reversed round zip

@@ -27,6 +27,7 @@ __all__ = [
     "cast",
     "common_shape",
     "constant_number",
+    "is_float",
     "materialise",
     "matrix_transpose",
     "permute",
@@ -52,7 +53,7 @@ def pointwise(scope: Scope, node: Located, name: str, *items: Item, **attrs: Att
     """
     rule = OPS[name].dtype
     wide = [_widen(scope, node, item) for item in items]
-    if name == "div" or any(map(_is_float, wide)):
+    if name == "div" or any(map(is_float, wide)):
         wide = [_as_float(scope, node, item) for item in wide]
     targets = _constant_dtypes(rule, wide)
     tensors = [
@@ -77,7 +78,8 @@ def _widen(scope: Scope, node: Located, item: Item) -> Item:
     return _cast(scope, node, item, _WIDER.get(item.dtype, item.dtype))
 
 
-def _is_float(item: Item) -> bool:
+def is_float(item: Item) -> bool:
+    """Tell whether ``item`` is an f32 tensor or a float constant."""
     return item.dtype == f32 if isinstance(item, Tensor) else isinstance(item, float)
 
 
@@ -101,6 +103,8 @@ def _constant_dtypes(rule: DTypeRule, items: Sequence[Item]) -> list[DType]:
     """Say which dtype a constant takes in the place of each item."""
     if rule is rules.LOGICAL_DTYPE:
         return [bool_] * len(items)
+    if rule is rules.INTEGER_DTYPE:
+        return [i32] * len(items)
     if rule is rules.FLOAT_DTYPE or rule is rules.CLASSIFY_DTYPE:
         return [f32] * len(items)
     if rule is rules.SELECT_DTYPE:
@@ -146,6 +150,8 @@ def _dtype_error(
     rule = OPS[name].dtype
     if rule is rules.LOGICAL_DTYPE:
         advice = "compare first: x > 0 is a boolean"
+    elif rule is rules.INTEGER_DTYPE:
+        advice = "cast to an integer first: x.to(ck.i32) drops the fraction"
     elif rule is rules.SELECT_DTYPE and tensors[0].dtype != bool_:
         advice = "the first argument of ck.where is a comparison, as in ck.where(x > 0, x, y)"
     elif bool_ in kinds:

@@ -22,7 +22,7 @@ from cklang.frontend.values import (
     has_tensor,
     is_number,
 )
-from cklang.types import DTypeVar, bool_
+from cklang.types import DTypeVar, Kind, bool_
 
 __all__ = ["constant_truth", "evaluate"]
 
@@ -94,8 +94,17 @@ _BINARY_OPS: dict[type[ast.operator], str] = {
     ast.Sub: "sub",
     ast.Mult: "mul",
     ast.Div: "div",
-    ast.BitAnd: "logical_and",
-    ast.BitOr: "logical_or",
+    ast.FloorDiv: "floor_divide",
+    ast.Mod: "mod",
+    ast.LShift: "left_shift",
+    ast.RShift: "right_shift",
+}
+# Operators that work on the bits of integers, and on booleans.
+_BIT_OPS: dict[type[ast.AST], tuple[str, str]] = {
+    ast.BitAnd: ("bitwise_and", "logical_and"),
+    ast.BitOr: ("bitwise_or", "logical_or"),
+    ast.BitXor: ("bitwise_xor", "logical_xor"),
+    ast.Invert: ("bitwise_not", "logical_not"),
 }
 _COMPARE_OPS: dict[type[ast.cmpop], str] = {
     ast.Lt: "lt",
@@ -107,11 +116,7 @@ _COMPARE_OPS: dict[type[ast.cmpop], str] = {
 }
 # Operators of Python that tensors do not have: how they are called and what to write.
 _NO_OPERATOR: dict[type[ast.AST], tuple[str, str]] = {
-    ast.FloorDiv: ("//", "write ck.floor(x / y)"),
-    ast.Mod: ("%", "write x - ck.floor(x / y) * y"),
-    ast.LShift: ("<<", "multiply by a power of two"),
-    ast.RShift: (">>", "multiply by a power of two"),
-    ast.BitXor: ("^", "write x ** y for a power, (a | b) & ~(a & b) for booleans"),
+    ast.BitXor: ("^", "write x ** y for a power; ^ is of integers and booleans"),
     ast.Is: ("is", "`is` compares constants; tensors compare with =="),
     ast.IsNot: ("is not", "`is not` compares constants; tensors compare with !="),
     ast.In: ("in", "compare with each constant and join with |"),
@@ -210,9 +215,18 @@ def _binary(scope: Scope, node: ast.BinOp) -> Item:
         return gemm(scope, node, left, right)
     if kind is ast.Pow:
         return _power(scope, node, left, right)
-    if kind not in _BINARY_OPS:
+    if kind is ast.BitXor and any(map(emit.is_float, (left, right))):
         raise _no_operator(scope, node, kind, left, right)
+    if kind in _BIT_OPS:
+        return emit.pointwise(scope, node, _bit_op(kind, left, right), left, right)
     return emit.pointwise(scope, node, _BINARY_OPS[kind], left, right)
+
+
+def _bit_op(kind: type[ast.AST], *items: Item) -> str:
+    """Return what an operator of bits or booleans does to ``items``."""
+    of_integers, of_booleans = _BIT_OPS[kind]
+    is_integer = any(isinstance(each, Tensor) and each.dtype.kind is Kind.INT for each in items)
+    return of_integers if is_integer else of_booleans
 
 
 def _power(scope: Scope, node: ast.BinOp, base: Item, exponent: Item) -> Item:
@@ -235,7 +249,8 @@ def _unary(scope: Scope, node: ast.UnaryOp) -> Item:
         raise _no_operator(scope, node, kind, item)
     if kind is ast.UAdd and isinstance(item, Tensor) and item.dtype != bool_:
         return item
-    return emit.pointwise(scope, node, "logical_not" if kind is ast.Invert else "neg", item)
+    name = _bit_op(kind, item) if kind is ast.Invert else "neg"
+    return emit.pointwise(scope, node, name, item)
 
 
 def _boolean(scope: Scope, node: ast.BoolOp) -> Item:

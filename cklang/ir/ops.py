@@ -7,15 +7,16 @@ lowering read it here.
 C expressions: ``{0}``, ``{1}``… are local variables (constants too: a variable each),
 ``{slope}`` is an attribute as a literal. f32, f16 and bf16 values are ``float`` variables (a narrow
 value is a float that the narrow type can hold), i8 and i32 values ``int``, bool values ``bool``.
-Beside C's operators they use only the helpers of ``lowering/include/cklang/math.h``.
-An op works on i32 when it has a ``c_i32``; i32 arithmetic wraps, as NumPy's does.
+Beside C's operators they use only the helpers of ``lowering/include/cklang/math.h`` and
+``divide.h``. An op works on i32 when it has a ``c_i32``; i32 arithmetic wraps, as NumPy's does.
 
 NumPy meanings take arrays (float64 or float32 for f32 values, int64 for i32, bool) and the
 attributes by name. Float attributes are f32 numbers: 0.1 means the f32 nearest to 0.1.
 
 ``ulps`` says how far the f32 code of a kernel may be from the exact function: ``ulps`` times
 2**-24 times ``scale(operands…, attributes…)``, which is the result's magnitude unless the row
-says otherwise because the usual formula cancels on the way. 0 is exact.
+says otherwise because the usual formula cancels on the way. 0 is exact, and so is every result
+whose magnitude is less than ``exact_below``.
 """
 
 from __future__ import annotations
@@ -90,6 +91,7 @@ class Op:
     c_i32: str | None = None
     ulps: float = 0.0
     scale: Callable[..., Array] | None = None
+    exact_below: float = 0.0
     commutative: bool = False
     check: Callable[[Sequence[TensorType], Mapping[str, Attr], Span | None], Iterator[CkError]] = (
         _nothing_more
@@ -97,7 +99,7 @@ class Op:
 
 
 def _point(
-    name: str, operands: int, doc: str, numpy: Callable[..., Array], c: str, **more: Any
+    name: str, operands: int, doc: str, numpy: Callable[..., Array], c: str | None, **more: Any
 ) -> Op:
     if "c_i32" in more and "dtype" not in more:
         more["dtype"] = rules.NUMBER_DTYPE
@@ -106,6 +108,15 @@ def _point(
 
 def _compare(name: str, doc: str, numpy: Callable[..., Array], c: str) -> Op:
     return _point(name, 2, doc, numpy, c, c_i32=c, dtype=rules.COMPARE_DTYPE)
+
+
+def _bits(name: str, operands: int, doc: str, numpy: Callable[..., Array], c_i32: str) -> Op:
+    """Return the row of an op of i32 alone."""
+    dtype = rules.INTEGER_DTYPE
+    commutative = name in ("bitwise_and", "bitwise_or", "bitwise_xor")
+    return _point(
+        name, operands, doc, _wrap(numpy), None, c_i32=c_i32, dtype=dtype, commutative=commutative
+    )
 
 
 def _float_attr(name: str, default: float | None = None) -> tuple[AttrRow, ...]:
@@ -367,6 +378,27 @@ _ARITHMETIC = (
         commutative=True,
     ),
     _point("div", 2, "x / y", np.divide, "{0} / {1}", ulps=4),
+    _point(
+        "floor_divide",
+        2,
+        "the integer at or below x / y; an integer divided by 0 gives 0, a float as x / 0",
+        _wrap(np.floor_divide),
+        "ck_floor_divide({0}, {1})",
+        c_i32="ck_floor_divide_i32({0}, {1})",
+        ulps=4,
+        # Below, a quotient is off by less than 1, and the kernel corrects it by its remainder.
+        exact_below=2.0**22,
+    ),
+    _point(
+        "mod",
+        2,
+        "x - floor_divide(x, y) * y, which has the sign of y; of an integer and 0, 0, "
+        "of a float and 0, nan",
+        _wrap(np.mod),
+        "ck_mod({0}, {1})",
+        c_i32="ck_mod_i32({0}, {1})",
+        ulps=1,
+    ),
     _point("neg", 1, "-x", _wrap(np.negative), "-{0}", c_i32="(int)(0u - (unsigned){0})"),
     _point(
         "abs",
@@ -421,6 +453,28 @@ _ARITHMETIC = (
         np.sign,
         "{0} > 0.0f ? 1.0f : {0} < 0.0f ? -1.0f : {0}",
         c_i32="({0} > 0) - ({0} < 0)",
+    ),
+)
+
+_BITS = (
+    _bits("bitwise_and", 2, "the bits that x and y both have", np.bitwise_and, "{0} & {1}"),
+    _bits("bitwise_or", 2, "the bits that x or y has", np.bitwise_or, "{0} | {1}"),
+    _bits("bitwise_xor", 2, "the bits that one of x and y has", np.bitwise_xor, "{0} ^ {1}"),
+    _bits("bitwise_not", 1, "the bits that x has not: -x - 1", np.bitwise_not, "~{0}"),
+    _bits(
+        "left_shift",
+        2,
+        "x times 2 to the y, wrapped; 0 where y is not from 0 to 31",
+        np.left_shift,
+        "(unsigned){1} < 32u ? (int)((unsigned){0} << {1}) : 0",
+    ),
+    _bits(
+        "right_shift",
+        2,
+        "the integer at or below x over 2 to the y; 0 or -1, by the sign of x, where y is not "
+        "from 0 to 31",
+        np.right_shift,
+        "{0} >> ((unsigned){1} < 32u ? {1} : 31)",
     ),
 )
 
@@ -568,6 +622,15 @@ _CHOICES = (
         dtype=rules.LOGICAL_DTYPE,
         commutative=True,
     ),
+    _point(
+        "logical_xor",
+        2,
+        "one of the two",
+        np.logical_xor,
+        "{0} != {1}",
+        dtype=rules.LOGICAL_DTYPE,
+        commutative=True,
+    ),
     _point("logical_not", 1, "not", np.logical_not, "!{0}", dtype=rules.LOGICAL_DTYPE),
     _point(
         "where",
@@ -589,6 +652,7 @@ OPS: Mapping[str, Op] = MappingProxyType(
             *_ATTENTION,
             *_STRUCTURE,
             *_ARITHMETIC,
+            *_BITS,
             *_FUNCTIONS,
             *_ACTIVATIONS,
             *_CHOICES,

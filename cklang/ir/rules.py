@@ -155,6 +155,7 @@ FLOAT_DTYPE = DTypeRule(text="f32 operands", apply=lambda dtypes, _: _same(dtype
 NUMBER_DTYPE = DTypeRule(
     text="operands all f32 or all i32", apply=lambda dtypes, _: _same(dtypes, (f32, i32))
 )
+INTEGER_DTYPE = DTypeRule(text="i32 operands", apply=lambda dtypes, _: _same(dtypes, (i32,)))
 COMPARE_DTYPE = DTypeRule(
     text="operands both f32 or both i32; gives bool",
     apply=lambda dtypes, _: bool_ if _same(dtypes, (f32, i32)) else None,

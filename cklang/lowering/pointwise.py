@@ -9,7 +9,7 @@ error or a fault in it points there.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -21,7 +21,10 @@ from cklang.source import Span
 from cklang.types import DType
 from cklang.types import Kind as DTypeKind
 
-__all__ = ["c_functions", "c_line", "c_statement", "c_type", "c_value"]
+__all__ = ["c_functions", "c_line", "c_statement", "c_type", "c_value", "includes_of"]
+
+DIVIDES = frozenset({"floor_divide", "mod"})
+"""The ops whose C calls helpers of ``cklang/divide.h``; fills without them do not read it."""
 
 _C_TYPES = {DTypeKind.FLOAT: "float", DTypeKind.INT: "int", DTypeKind.BOOL: "bool"}
 
@@ -41,8 +44,16 @@ def c_functions(functions: Mapping[str, Function], comments: Sequence[str] = ())
     Raises:
         CkUnsupportedError: L001, an op has no C.
     """
-    lines = ['#include "cklang/math.h"', "", *(f"// {line}".rstrip() for line in comments)]
+    lines = [*includes_of(functions.values()), "", *(f"// {line}".rstrip() for line in comments)]
     return "\n".join([*lines, *map(_c_function, functions, functions.values())])
+
+
+def includes_of(functions: Iterable[Function]) -> Iterator[str]:
+    """Yield the directives for the headers whose helpers the C of regions calls."""
+    yield '#include "cklang/math.h"'
+    operations = {operation.op for function in functions for operation in function.body}
+    if operations & DIVIDES:
+        yield '#include "cklang/divide.h"'
 
 
 def _c_function(symbol: str, function: Function) -> str:

@@ -18,6 +18,7 @@ from cklang.ir.convolution import geometry_of, summed
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.numeric import Array
 from cklang.ir.ops import OPS, Kind, Op
+from cklang.ir.rules import INTEGER_DTYPE
 from cklang.ir.windows import DIRECTIONS
 from cklang.reference.evaluate import F32_OVERFLOW, apply, limit
 from cklang.reference.row_bounds import ROW_BOUNDS
@@ -212,10 +213,33 @@ def _pow_breaks(x: Known, y: Known) -> Array:
     return np.asarray(_spans(x, 0.0) | integer | ones)
 
 
+def _mod_breaks(x: Known, y: Known) -> Array:
+    """Tell where the quotient of an uncertain x and y may be another integer: there mod jumps."""
+    corners = [
+        np.floor_divide(x.value + i * x.error, y.value + j * y.error)
+        for i in (-1, 1)
+        for j in (-1, 1)
+    ]
+    is_one = (np.min(corners, axis=0) == np.max(corners, axis=0)) & np.isfinite(corners[0])
+    is_unsure = (x.error > 0) | (y.error > 0)
+    return np.asarray(is_unsure & (~is_one | _spans(y, 0.0)))
+
+
+def _bits(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int]) -> Known:
+    """Return an integer made of bits: exact, or anything where an operand is uncertain."""
+    value = apply(operation, [each.value for each in operands], dims)
+    error = np.zeros(value.shape)
+    for each in operands:
+        error = np.where(each.error > 0, np.inf, error)
+    return Known(value=value, error=error)
+
+
 # Poles and isolated points, which lie between the ends of an interval and are not seen from them.
 _ISOLATED: Mapping[str, Callable[..., Array]] = {
     "reciprocal": lambda x: _spans(x, 0.0),
     "div": lambda _x, y: _spans(y, 0.0),
+    "floor_divide": lambda _x, y: _spans(y, 0.0),
+    "mod": _mod_breaks,
     "pow": _pow_breaks,
 }
 
@@ -282,7 +306,8 @@ def _rounding(
         attrs = dict(operation.attrs)
         size = np.maximum(size, row.scale(*(each.value for each in operands), **attrs))
     lost = _FLUSHED if row.ulps > 1 else _QUANTUM
-    return np.where(np.isfinite(center), row.ulps * UNIT * finite(size) + lost, 0.0)
+    is_rounded = np.isfinite(center) & (size >= row.exact_below)
+    return np.where(is_rounded, row.ulps * UNIT * finite(size) + lost, 0.0)
 
 
 def _limited(value: Value, center: Array, error: Array) -> Known:
@@ -307,6 +332,7 @@ _KIND_BOUNDS: Mapping[Kind, BoundRule] = {
 
 OP_BOUNDS: Mapping[str, BoundRule] = MappingProxyType(
     {name: _KIND_BOUNDS[op.kind] for name, op in OPS.items() if op.kind in _KIND_BOUNDS}
+    | {name: _bits for name, op in OPS.items() if op.dtype is INTEGER_DTYPE}
     | {"gemm24": _gemm24, "scaled_gemm": _scaled_gemm}
     | dict(ROW_BOUNDS)
 )

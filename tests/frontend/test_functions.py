@@ -18,6 +18,8 @@ from cklang.ir.ops import OPS, Kind
 from cklang.ir.reductions import REDUCTIONS
 
 OPERATORS = {"add", "sub", "mul", "div", "lt", "le", "gt", "ge", "eq", "ne"}
+OPERATORS |= {"floor_divide", "mod", "left_shift", "right_shift", "logical_xor"}
+OPERATORS |= {"bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not"}
 FUNCTIONS = [getattr(functions, name) for name in functions.__all__]
 
 

@@ -40,6 +40,10 @@ HELPERS = {
     "rint",
     "copysign",
     "isnan",
+    "floor_divide",
+    "floor_divide_i32",
+    "mod",
+    "mod_i32",
 }
 NUMBERS = np.array(
     [
@@ -78,13 +82,18 @@ def test_c_uses_its_operands_attributes_and_known_helpers(row: Op) -> None:
         if text is not None:
             assert set(re.findall(r"\{(\w+)\}", text)) == legal
             assert set(re.findall(r"ck_(\w+)", text)) <= HELPERS
-    assert row.c is not None
+    assert row.c is not None or row.c_i32 is not None
     assert all(attr.kind is AttrKind.FLOAT for attr in row.attrs)
 
 
 @pytest.mark.parametrize(
     "row",
-    [row for row in POINTWISE if row.dtype.apply((f32,) * row.operands, {})],
+    [
+        row
+        for row in POINTWISE
+        # Those two jump, so that the rounding of their operands moves results by an integer.
+        if row.dtype.apply((f32,) * row.operands, {}) and row.name not in ("floor_divide", "mod")
+    ],
     ids=lambda row: row.name,
 )
 def test_meanings_work_in_both_float_widths(row: Op) -> None:
@@ -164,7 +173,7 @@ def test_nan_wins_in_minimum_and_maximum(name: str) -> None:
 def test_nan_stays_nan(name: str) -> None:
     row = OPS[name]
     if row.dtype.apply((f32,), {}) != f32:
-        assert name in ("isnan", "logical_not")
+        assert name in ("isnan", "logical_not", "bitwise_not")
         return
     with np.errstate(all="ignore"):
         assert np.isnan(row.numpy(np.array([math.nan]), **attrs_of(row))).all()

@@ -23,12 +23,14 @@ from tests.support.host_library import host_library
 ATTRS = {"lo": -0.75, "hi": 1.5, "slope": 0.1, "alpha": 0.7}
 
 _PREDICATES = {"lt", "le", "gt", "ge", "eq", "ne", "isnan"}
-_LOGICAL = {"logical_and", "logical_or", "logical_not"}
+_LOGICAL = {"logical_and", "logical_or", "logical_xor", "logical_not"}
+# They jump between integers: tests/lowering/test_integers.py compares them exactly.
+_JUMPS = {"floor_divide", "mod"}
 
 FLOAT_OPS = sorted(
     name
     for name, op in OPS.items()
-    if op.kind is Kind.POINTWISE and op.c and name not in _LOGICAL and name != "where"
+    if op.kind is Kind.POINTWISE and op.c and name not in {*_LOGICAL, *_JUMPS, "where"}
 )
 
 

@@ -12,11 +12,11 @@ from dataclasses import replace
 
 from cklang.fusion.functions import Functions
 from cklang.ir.nodes import Function, Operation, Value
-from cklang.lowering.pointwise import c_line, c_statement, c_type, c_value
+from cklang.lowering.pointwise import c_line, c_statement, c_type, c_value, includes_of
 
 __all__ = ["attention_fill"]
 
-_INCLUDES = '#include "cklang/math.h"\n#include "cklang/attention_hole.h"\n'
+_HOLE = '#include "cklang/attention_hole.h"'
 _LIMIT = """CK_MATH long
 ck_at(int index, int extent, int stride)
 {
@@ -49,7 +49,8 @@ def attention_fill(functions: Functions, comments: Sequence[str] = ()) -> str:
         return ""
     reads = any(each.op == "element" for region in regions for each in region.body)
     above = [f"// {line}".rstrip() for line in comments]
-    parts = [_INCLUDES, *([_LIMIT] if reads else []), "\n".join(above)]
+    includes = "\n".join([*includes_of(regions), _HOLE, ""])
+    parts = [includes, *([_LIMIT] if reads else []), "\n".join(above)]
     return "\n".join([*(part for part in parts if part), *map(_c_function, regions)])
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from cklang.frontend.ops.masks import Window, visible
+from cklang.errors import error
+from cklang.frontend.ops.masks import Joined, Mask, Window, visible
 from cklang.ir.attention import (
     INDICES,
     LENGTHS,
@@ -33,7 +34,7 @@ def eager_attention(
     v: Any,
     *,
     scale: float | str,
-    mask: Window | Callable[..., Any] | None,
+    mask: Mask | Callable[..., Any] | None,
     score: Callable[..., Any] | None,
     dropout: float,
     seed: Any,
@@ -84,9 +85,15 @@ def _check_lists(lists: Mapping[str, Array], q: Array, k: Array) -> None:
     check_lists(lists, OPTIONS, extents)
 
 
-def _mask(mask: Window | Callable[..., Any] | None) -> Callable[..., Array]:
+def _mask(mask: Mask | Callable[..., Any] | None) -> Callable[..., Array]:
     if isinstance(mask, Window):
         return lambda _b, _h, i, j, q_len, k_len: visible(mask, i, j, q_len, k_len)
+    if isinstance(mask, Joined):
+        left, right = _mask(mask.left), _mask(mask.right)
+        join = {"&": np.logical_and, "|": np.logical_or}[mask.sign]
+        return lambda *indices: np.asarray(join(left(*indices), right(*indices)))
+    if isinstance(mask, Mask):
+        raise error("Z002", what=f"the mask {mask} has no meaning")
     return _by_name(mask, INDICES, lambda *_: np.True_)
 
 

@@ -14,6 +14,7 @@ from cklang.frontend.intrinsics import INTRINSICS, Intrinsic
 from cklang.frontend.names import nearest
 from cklang.frontend.ops import regions
 from cklang.frontend.ops.gemm import gemm
+from cklang.frontend.ops.masks import Joined, Mask
 from cklang.frontend.scope import Captured, Closure, Scope
 from cklang.frontend.values import (
     Item,
@@ -106,6 +107,9 @@ _BIT_OPS: dict[type[ast.AST], tuple[str, str]] = {
     ast.BitXor: ("bitwise_xor", "logical_xor"),
     ast.Invert: ("bitwise_not", "logical_not"),
 }
+# What & and | join to one mask of attention.
+_MASKS = (Mask, Closure, Fn)
+_JOIN_SIGNS: dict[type[ast.operator], str] = {ast.BitAnd: "&", ast.BitOr: "|"}
 _COMPARE_OPS: dict[type[ast.cmpop], str] = {
     ast.Lt: "lt",
     ast.LtE: "le",
@@ -209,6 +213,8 @@ def _binary(scope: Scope, node: ast.BinOp) -> Item:
     left = evaluate(scope, node.left)
     right = evaluate(scope, node.right)
     kind = type(node.op)
+    if kind in _JOIN_SIGNS and any(isinstance(each, _MASKS) for each in (left, right)):
+        return _joined(scope, node, left, right)
     if not has_tensor((left, right)):
         return _compute(scope, node, _BINARY[kind], left, right)
     if kind is ast.MatMult:
@@ -220,6 +226,18 @@ def _binary(scope: Scope, node: ast.BinOp) -> Item:
     if kind in _BIT_OPS:
         return emit.pointwise(scope, node, _bit_op(kind, left, right), left, right)
     return emit.pointwise(scope, node, _BINARY_OPS[kind], left, right)
+
+
+def _joined(scope: Scope, node: ast.BinOp, left: Item, right: Item) -> Joined:
+    """Return two masks of attention as one."""
+    sign = _JOIN_SIGNS[type(node.op)]
+    for side, item in ((node.left, left), (node.right, right)):
+        if not isinstance(item, _MASKS):
+            advice = (
+                "masks are joined with functions: ck.causal() & (lambda i, j: i // 7 == j // 7)"
+            )
+            raise scope.error("F056", side, sign=sign, got=describe(item), advice=advice)
+    return Joined(sign, left, right)
 
 
 def _bit_op(kind: type[ast.AST], *items: Item) -> str:

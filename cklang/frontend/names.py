@@ -20,7 +20,7 @@ import numpy as np
 from cklang.errors import CkError, error
 from cklang.frontend.captured import Capture, of_attribute, of_cell, of_global
 from cklang.frontend.intrinsics import COMPOSITES, INTRINSICS, Intrinsic
-from cklang.frontend.ops.masks import Window
+from cklang.frontend.ops.masks import Joined, Window
 from cklang.frontend.text import FunctionText
 from cklang.frontend.values import Helper, OpProgram
 from cklang.types import Dim, DType, DTypeVar
@@ -200,6 +200,10 @@ def _plain(value: object) -> object:
 def _is_constant(value: object) -> bool:
     if isinstance(value, tuple):
         return all(_is_constant(item) for item in value)
+    if isinstance(value, Joined):
+        return all(
+            isinstance(each, Helper) or _is_constant(each) for each in (value.left, value.right)
+        )
     plain = bool | int | float | str | Dim | DType | DTypeVar | Window
     return value is None or isinstance(value, plain)
 

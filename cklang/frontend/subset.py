@@ -164,7 +164,14 @@ def _expression(text: FunctionText, node: ast.expr) -> None:
 
 
 def _argument(text: FunctionText, node: ast.expr) -> None:
-    """Check an argument of a call, which alone may be a lambda: what it is for, the call says."""
+    """Check an argument of a call, which alone may be a lambda: what it is for, the call says.
+
+    So may the operands of & and | in one, which join masks.
+    """
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd | ast.BitOr):
+        _argument(text, node.left)
+        _argument(text, node.right)
+        return
     if not isinstance(node, ast.Lambda):
         _expression(text, node)
         return

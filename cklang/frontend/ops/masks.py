@@ -1,22 +1,80 @@
 # SPDX-License-Identifier: MIT
-"""The named masks of attention: windows around the diagonal."""
+"""The named masks of attention, windows around the diagonal, and masks joined by & and |."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from cklang.errors import error
 from cklang.widths import I32_MAX
 
-__all__ = ["CORNERS", "Window", "causal_window", "sliding", "visible"]
+__all__ = [
+    "CORNERS",
+    "JOINS",
+    "Joined",
+    "Mask",
+    "Window",
+    "causal_window",
+    "join_masks",
+    "sliding",
+    "visible",
+]
 
 CORNERS = ("top_left", "bottom_right")
 """Which corner of the matrix of scores the diagonal starts in: they differ if lengths do."""
 
 
+JOINS: Mapping[str, str] = MappingProxyType({"&": "logical_and", "|": "logical_or"})
+"""The operators that join masks, with the op that computes each."""
+
+
+class Mask:
+    """A mask without a function: ``&`` and ``|`` join it with other masks and with functions."""
+
+    __slots__ = ()
+
+    def __and__(self, other: object) -> Joined:
+        return join_masks("&", self, other)
+
+    def __rand__(self, other: object) -> Joined:
+        return join_masks("&", other, self)
+
+    def __or__(self, other: object) -> Joined:
+        return join_masks("|", self, other)
+
+    def __ror__(self, other: object) -> Joined:
+        return join_masks("|", other, self)
+
+
+@dataclass(frozen=True, slots=True)
+class Joined(Mask):
+    """Two masks and the sign that joins them; each is a :class:`Mask` or a function of indices."""
+
+    sign: str
+    left: Any
+    right: Any
+
+
+def join_masks(sign: str, left: Any, right: Any) -> Joined:
+    """Return two masks as one.
+
+    Raises:
+        CkValueError: F096, an operand is neither a mask nor a function.
+    """
+    for each in (left, right):
+        if not isinstance(each, Mask) and not callable(each):
+            legal = "a mask or a function, as in ck.causal() & (lambda i, j: i // 7 == j // 7)"
+            raise error(
+                "F096", what=f"operand of {sign} beside a mask", got=repr(each), legal=legal
+            )
+    return Joined(sign, left, right)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class Window(Mask):
     """Which keys a query row sees.
 
     Row i sees key j where ``i + d - left <= j <= i + d + right``, d being 0 with the corner

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from cklang.frontend import emit
 from cklang.frontend.helper import Fn
-from cklang.frontend.ops.masks import Window
+from cklang.frontend.ops.masks import JOINS, Joined, Window
 from cklang.frontend.scope import Captured, Closure, Scope, Unit
 from cklang.frontend.text import Located
 from cklang.frontend.values import Item, Tensor, describe, is_number
@@ -122,24 +122,35 @@ def make_score(
 
 
 def make_mask(scope: Scope, node: Located, item: Item, reads: Reads) -> Function:
-    """Return the region of a mask: a window, a function of the indices, or None for all keys.
+    """Return the region of a mask: windows and functions of the indices, or None for all keys.
 
     Raises:
         CkTypeError: F092 and F093, as for a score.
     """
     unit = _unit(scope, node, "mask", reads)
+    result = _masked(scope, node, unit, item)
+    if isinstance(result, bool):
+        result = emit.cast(scope.inside(unit, {}), node, result, bool_)
+    return unit.finish(result.value)
+
+
+def _masked(scope: Scope, node: Located, unit: RegionUnit, item: Item) -> Tensor | bool:
+    """Return where a mask shows keys."""
     inside = scope.inside(unit, {})
     if item is None:
-        result: Item = True
-    elif isinstance(item, Window):
+        return True
+    if isinstance(item, Joined):
+        sides = (_masked(scope, node, unit, each) for each in (item.left, item.right))
+        return emit.pointwise(inside, node, JOINS[item.sign], *sides)
+    if isinstance(item, Window):
         result = _window(inside, node, item, unit.indices)
     else:
         result = _call(scope, node, unit, item, unit.indices)
     if isinstance(result, bool):
-        result = emit.cast(inside, node, result, bool_)
+        return result
     if not isinstance(result, Tensor) or result.shape or result.dtype != bool_:
         raise _result_error(scope, node, item, "mask", result, "a boolean")
-    return unit.finish(result.value)
+    return result
 
 
 def with_reads(region: Function, reads: Reads) -> Function:

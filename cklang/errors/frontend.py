@@ -296,6 +296,12 @@ TABLE: tuple[Rule, ...] = (
     row("F066", CkTypeError, "ck.{op}: {problem}", "{advice}"),
     row("F067", CkValueError, "ck.{op}: {problem}", "{advice}"),
     row(
+        "F068",
+        CkTypeError,
+        "the dim {dim} has no extent here: no tensor of the program has it",
+        "a dim is a number where a tensor has an axis of that name, as in x: ck.f16[M, {dim}]",
+    ),
+    row(
         "F070",
         CkSyntaxError,
         "{name} ends without a return here",

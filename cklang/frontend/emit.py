@@ -30,6 +30,7 @@ __all__ = [
     "is_float",
     "materialise",
     "matrix_transpose",
+    "number",
     "permute",
     "pointwise",
     "transpose",
@@ -70,7 +71,22 @@ def pointwise(scope: Scope, node: Located, name: str, *items: Item, **attrs: Att
     return Tensor(value=value, shape=shape, axes=places, origins=origins)
 
 
+def number(scope: Scope, node: Located, item: Item) -> Item:
+    """Return ``item``; a dim as the number of its elements, an i32 that the call gives.
+
+    Raises:
+        CkTypeError: F068, a dim that no tensor of the program has.
+    """
+    if not isinstance(item, Dim):
+        return item
+    value = scope.unit.extent(item, scope.span(node))
+    if value is None:
+        raise scope.error("F068", node, dim=item)
+    return Tensor.plain(value, ())
+
+
 def _widen(scope: Scope, node: Located, item: Item) -> Item:
+    item = number(scope, node, item)
     if not isinstance(item, Tensor):
         if not is_number(item):
             raise scope.error("F040", node, what=describe(item), advice=_number_advice(item))
@@ -90,8 +106,6 @@ def _as_float(scope: Scope, node: Located, item: Item) -> Item:
 
 
 def _number_advice(item: Item) -> str:
-    if isinstance(item, Dim):
-        return "extents are known only at the call: pass the number as a ck.f32 parameter"
     if isinstance(item, Captured):
         return "read one element of it, as in slopes[h]"
     if callable(item):
@@ -267,6 +281,7 @@ def cast(scope: Scope, node: Located, item: Item, to: Item) -> Tensor:
         to = scope.dtype(to, node)
     if not isinstance(to, DType):
         raise scope.error("F057", node, what="the dtype of a cast", got=describe(to))
+    item = number(scope, node, item)
     if is_number(item):
         item = _constant(scope, node, item, f32 if to.kind is Kind.FLOAT else to)
     if not isinstance(item, Tensor):

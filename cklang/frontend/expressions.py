@@ -134,7 +134,6 @@ _NO_OPERATOR: dict[type[ast.AST], tuple[str, str]] = {
 _METHODS = {
     "t": "write x.T",
     "astype": "write x.to(ck.f16)",
-    "shape": "extents are known only at the call; name them in the annotation, as in ck.f16[M, K]",
     "transpose": "write x.T",
     "reshape": "a tensor keeps its shape; x[:, None] adds an axis, x.T swaps two",
     "std": "write ck.sqrt(x.var(-1))",
@@ -148,7 +147,7 @@ _REDUCED: dict[str, Intrinsic | Fn] = {
     "all": composites.all,
 }
 """The functions that are methods of tensors too."""
-_ATTRIBUTES = ("T", "dtype", "mT", "ndim", "to", *_REDUCED)
+_ATTRIBUTES = ("T", "dtype", "mT", "ndim", "shape", "to", *_REDUCED)
 
 
 def evaluate(scope: Scope, node: ast.expr) -> Item:
@@ -190,6 +189,8 @@ def _tuple(scope: Scope, node: ast.Tuple) -> Item:
 
 def _attribute(scope: Scope, node: ast.Attribute) -> Item:
     item = evaluate(scope, node.value)
+    if isinstance(item, Captured) and node.attr in ("dtype", "ndim", "shape"):
+        item = item.tensor
     if isinstance(item, Tensor):
         if node.attr == "T":
             return emit.transpose(scope, node, item)
@@ -199,6 +200,8 @@ def _attribute(scope: Scope, node: ast.Attribute) -> Item:
             return item.dtype
         if node.attr == "ndim":
             return len(item.shape)
+        if node.attr == "shape":
+            return item.shape
         advice = _METHODS.get(node.attr) or nearest(node.attr, _ATTRIBUTES, "x.")
         if node.attr == "to":
             advice = "call it: x.to(ck.f16)"
@@ -210,8 +213,8 @@ def _attribute(scope: Scope, node: ast.Attribute) -> Item:
 
 
 def _binary(scope: Scope, node: ast.BinOp) -> Item:
-    left = evaluate(scope, node.left)
-    right = evaluate(scope, node.right)
+    left = emit.number(scope, node.left, evaluate(scope, node.left))
+    right = emit.number(scope, node.right, evaluate(scope, node.right))
     kind = type(node.op)
     if kind in _JOIN_SIGNS and any(isinstance(each, _MASKS) for each in (left, right)):
         return _joined(scope, node, left, right)
@@ -256,7 +259,7 @@ def _power(scope: Scope, node: ast.BinOp, base: Item, exponent: Item) -> Item:
 
 
 def _unary(scope: Scope, node: ast.UnaryOp) -> Item:
-    item = evaluate(scope, node.operand)
+    item = emit.number(scope, node.operand, evaluate(scope, node.operand))
     kind = type(node.op)
     if kind is ast.Invert and isinstance(item, bool):
         # Python's ~True is -2, NumPy's is False.
@@ -283,8 +286,8 @@ def _boolean(scope: Scope, node: ast.BoolOp) -> Item:
 
 
 def _compare(scope: Scope, node: ast.Compare) -> Item:
-    left = evaluate(scope, node.left)
-    right = evaluate(scope, node.comparators[0])
+    left = emit.number(scope, node.left, evaluate(scope, node.left))
+    right = emit.number(scope, node.comparators[0], evaluate(scope, node.comparators[0]))
     kind = type(node.ops[0])
     is_choice = kind in (ast.Is, ast.IsNot) and right is None
     if is_choice or not has_tensor((left, right)):
@@ -302,7 +305,7 @@ def _call(scope: Scope, node: ast.Call) -> Item:
     function = node.func
     method = isinstance(function, ast.Attribute) and function not in scope.definition.names
     if method and isinstance(function, ast.Attribute) and function.attr in ("to", *_REDUCED):
-        owner = evaluate(scope, function.value)
+        owner = emit.number(scope, function.value, evaluate(scope, function.value))
         if isinstance(owner, Tensor):
             positional, named = _arguments(scope, node)
             if function.attr == "to":

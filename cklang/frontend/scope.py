@@ -16,11 +16,12 @@ from cklang.frontend.signature import concrete
 from cklang.frontend.text import Located
 from cklang.frontend.values import Described, Item, Tensor
 from cklang.ir.builder import Builder
+from cklang.ir.extents import EXTENT
 from cklang.ir.nodes import Attr, Function, Value, attr_key, make_attrs
 from cklang.ir.ops import OPS
 from cklang.ir.rules import Shape
 from cklang.source import Span
-from cklang.types import DType, DTypeVar, TensorType, TensorVarType
+from cklang.types import Dim, DType, DTypeVar, TensorType, TensorVarType
 
 __all__ = ["ITERATIONS", "CallSite", "Captured", "Closure", "Scope", "Unit"]
 
@@ -58,6 +59,14 @@ class Unit:
             known = self.builder.append(op, *operands, shape=shape, span=span, **attrs)
             self._known[key] = known
         return known
+
+    def extent(self, dim: Dim, span: Span) -> Value | None:
+        """Return the extent of ``dim`` as a number, or None if no value has such an axis."""
+        for value in self.builder.values:
+            if dim in value.type.shape:
+                axis = value.type.shape.index(dim)
+                return self.append(EXTENT, value, attrs={"axis": axis}, span=span)
+        return None
 
     def finish(self, *results: Value) -> Function:
         """Return the function without the operations its results do not need."""

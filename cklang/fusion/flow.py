@@ -111,6 +111,10 @@ class Flow:
         operation = self.operation(node)
         return None if operation is None else OPS[operation.op].kind
 
+    def is_input(self, node: int) -> bool:
+        """Tell whether a call gives ``node``: it is a parameter or an extent of one."""
+        return self.operation(node) is None or self.kind(node) is Kind.EXTENT
+
     def is_anchor(self, node: int) -> bool:
         """Tell whether a kernel is made of the op that defines ``node``."""
         operation = self.operation(node)
@@ -218,7 +222,7 @@ class Flow:
     def is_computed(self, operand: int) -> bool:
         """Tell whether an anchor's operand is neither stored nor written by another kernel."""
         stored = self.view(operand)[-1].node
-        return self.operation(stored) is not None and self.colour(stored) is None
+        return not self.is_input(stored) and self.colour(stored) is None
 
     def is_outer(self, root: int, use: Occurrence) -> bool:
         """Tell whether the kernel of ``root`` cannot compute ``use``: it belongs to another one.

@@ -66,6 +66,8 @@ def build_graph(function: Function) -> nx.MultiDiGraph:
         target = ids[value.name] = len(ids)
         kind = OPS[operation.op].kind.value
         graph.add_node(target, node=Node(kind=kind, value=value, operation=operation))
+        if OPS[operation.op].kind is Kind.EXTENT:
+            continue  # no data flows
         axes = _axes(operation)
         for index, operand in enumerate(operation.operands):
             graph.add_edge(ids[operand.name], target, key=index, axes=axes)

@@ -49,6 +49,7 @@ RULES: Mapping[str, str] = MappingProxyType(
         "accumulator": "the epilogue of {anchor} reads its accumulator in registers",
         "epilogue": "{value} is computed in the epilogue of {anchor}",
         "constant": "{value} is compiled into the kernel of {anchor}",
+        "extent": "{value} is an extent of the call: {anchor} loads it as a number",
         "index": "{value} is an index map: no data moves",
         "view": "{value} is a view: {op} reads what is stored with its axes exchanged",
         "load": "{value} is a parameter, loaded once per element by the epilogue of {anchor}",
@@ -67,6 +68,7 @@ RULES: Mapping[str, str] = MappingProxyType(
 )
 """The rules of fusion by id, with the sentence that a decision fills in."""
 
+_RULE_OF_INPUT: Mapping[Kind | None, str] = {Kind.CONSTANT: "constant", Kind.EXTENT: "extent"}
 _FUSED = frozenset(
     {
         "accumulator",
@@ -219,8 +221,7 @@ class KernelMaker:
         stored, axes = path[-1]
         colour = self.flow.colour(stored)
         rule = "operand" if colour is None else "materialise"
-        if self.flow.kind(stored) is Kind.CONSTANT:
-            rule = "constant"
+        rule = _RULE_OF_INPUT.get(self.flow.kind(stored), rule)
         self.decide(rule, Edge(source=stored, target=target, operand=operand), anchor, colour)
         return self.flow.value(stored), axes
 
@@ -334,16 +335,12 @@ class _Walk:
 
     def is_leaf(self, use: Occurrence) -> bool:
         """Tell whether the region has a value for ``use`` that needs no operands."""
-        return (
-            self.flow.operation(use.node) is None
-            or self.flow.is_anchor(use.node)
-            or self.is_loaded(use)
-        )
+        return self.flow.is_input(use.node) or self.flow.is_anchor(use.node) or self.is_loaded(use)
 
     def leaf(self, use: Occurrence) -> Value:
         """Return the region's value for a leaf of the slice."""
         value = self.flow.value(use.node)
-        if self.flow.operation(use.node) is None or self.is_loaded(use):
+        if self.flow.is_input(use.node) or self.is_loaded(use):
             return self.region.read(value, use.axes)
         raise error("Z002", what=f"{value} is neither written nor an accumulator")
 
@@ -409,7 +406,7 @@ class _Walk:
         self.maker.decide(rule, edge, self.colour, self.flow.colour(source))
 
 
-_RULE_OF_KIND = {Kind.SHAPE: "index", Kind.CONSTANT: "constant"}
+_RULE_OF_KIND = {Kind.SHAPE: "index", Kind.CONSTANT: "constant", Kind.EXTENT: "extent"}
 
 
 class Epilogue(_Walk):

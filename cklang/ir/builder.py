@@ -34,6 +34,11 @@ class Builder:
         self._names: set[str] = set()
         self._next = 0
 
+    @property
+    def values(self) -> tuple[Value, ...]:
+        """The values so far, in order: the parameters, then the results of operations."""
+        return (*self._params, *(operation.result for operation in self._body))
+
     def param(self, name: str, tensor: TensorType) -> Value:
         """Add a parameter."""
         value = Value(name=name, type=tensor)

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from cklang.errors import CkError
-from cklang.ir import attention, convolution, numeric, reductions, rules
+from cklang.ir import attention, convolution, extents, numeric, reductions, rules
 from cklang.ir.nodes import Attr
 from cklang.ir.numeric import Array
 from cklang.ir.rules import AttrKind, DTypeRule, ShapeRule
@@ -50,6 +50,7 @@ class Kind(Enum):
     CONSTANT = "constant"
     POINTWISE = "pointwise"
     READ = "read"
+    EXTENT = "extent"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -344,6 +345,16 @@ _STRUCTURE = (
         dtype=rules.CONSTANT_DTYPE,
         c="{value}",
         c_i32="{value}",
+    ),
+    Op(
+        name=extents.EXTENT,
+        operands=1,
+        kind=Kind.EXTENT,
+        doc="the extent of an axis of a tensor, of which nothing else is read",
+        numpy=extents.extent,
+        attrs=(AttrRow(name="axis", kind=AttrKind.INT),),
+        shape=extents.EXTENT_SHAPE,
+        dtype=extents.EXTENT_DTYPE,
     ),
 )
 

@@ -8,8 +8,9 @@ a repeated group writes its addresses into the rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
@@ -17,6 +18,7 @@ from cklang.arch import ArchSpec
 from cklang.build.builder import Builder
 from cklang.device.arrays import Array
 from cklang.device.artifact import Artifact
+from cklang.device.constants import Cell, cell
 from cklang.device.device import Device
 from cklang.device.pinned_buffers import Upload
 from cklang.errors import error
@@ -28,6 +30,7 @@ from cklang.families.gemm.layout import problem_of
 from cklang.families.gemm.problem import Problem
 from cklang.families.gemm.rules.problem import launchable, tiles_of
 from cklang.fusion.plan import FusedGemm, Plan
+from cklang.ir.extents import extent_numbers
 from cklang.runtime.bind import Binding
 from cklang.runtime.call_plan import CallPlan, Step, access_range
 from cklang.runtime.launch import describe
@@ -39,6 +42,8 @@ from cklang.selection.rules import violations
 from cklang.selection.select import Request, find
 
 __all__ = ["Member", "prepare_group"]
+
+_ADDRESS = struct.Struct("<Q")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,10 +67,12 @@ class _Product:
     """One product of a launch."""
 
     problem: Problem
-    slots: tuple[int, ...]
-    """For each input of the problem: which address of the call it is."""
+    slots: tuple[int | None, ...]
+    """For each input of the problem: which address of the call it is; None for a number."""
     moves: tuple[int, ...] = ()
     """For each of them: bytes to add to the address; none for a product that is not cut."""
+    numbers: Mapping[int, int] = field(default_factory=dict)
+    """The inputs that are numbers, by place."""
 
 
 def prepare_group(
@@ -128,6 +135,7 @@ def _by_signature(members: Sequence[Member]) -> Iterator[tuple[FusedGemm, list[_
         first += len(names)
         kernel = _product_of(plan)
         layouts = layouts_of(plan, member.binding, [member.out])
+        extents = extent_numbers(plan.function, member.binding.dims)
         full_problem = problem_of(kernel, layouts, member.binding.dims, kernel.functions.digest)
         parts = () if full_problem is None else bands_of(replace(full_problem, grouped=True))
         for problem, band in parts:
@@ -135,7 +143,12 @@ def _by_signature(members: Sequence[Member]) -> Iterator[tuple[FusedGemm, list[_
                 raise error("G002", index=index, batch=problem.batch)
             product = _Product(
                 problem=problem,
-                slots=tuple(slots[each.value] for each in problem.inputs),
+                slots=tuple(slots.get(each.value) for each in problem.inputs),
+                numbers={
+                    place: extents[each.value]
+                    for place, each in enumerate(problem.inputs)
+                    if each.value in extents
+                },
                 moves=band.moves,
             )
             groups.setdefault(product.problem.signature, (kernel, []))[1].append(product)
@@ -169,6 +182,7 @@ def _step(
 ) -> tuple[Step, Upload]:
     """Return the launch of all products and its table, which address ``slot`` is for."""
     rows, patches, tiles = bytearray(), [], 0
+    cells: list[Cell] = []
     for product in products:
         problem, first = product.problem, tiles
 
@@ -179,12 +193,18 @@ def _step(
         described = describe(device, artifact, GemmShim, row, count, problem)
         moves = product.moves or (0,) * count
         before = len(rows) // 8
+        own = {place: cell(device, number) for place, number in product.numbers.items()}
+        cells += own.values()
         patches += [
             (before + word, address, bytes_)
             for place, (address, bytes_) in enumerate(zip(product.slots, moves, strict=True))
             for word in described.words(place)
+            if address is not None
         ]
         rows += described.shape.kernarg
+        for place, held in own.items():
+            for word in described.words(place):
+                _ADDRESS.pack_into(rows, 8 * (before + word), held.address)
         tiles += described.shape.grid[0]
     some = products[0].problem
     blocks = device.spec.compute_units * artifact.key.algorithm.block_per_cu
@@ -211,5 +231,6 @@ def _step(
         workspace=slot,
         zeroed=0,
         table=table,
+        constants=tuple(cells),
     )
     return step, table

@@ -72,6 +72,10 @@ def _constant(operation: Operation, _operands: Sequence[Known], dims: dict[Dim, 
     return Known.exact(apply(operation, [], dims))
 
 
+def _extent(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int]) -> Known:
+    return Known.exact(apply(operation, [operands[0].value], dims))
+
+
 def _shape(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int]) -> Known:
     (operand,) = operands
     value = apply(operation, [operand.value], dims)
@@ -325,6 +329,7 @@ _KIND_BOUNDS: Mapping[Kind, BoundRule] = {
     Kind.ANCHOR: _sums,
     Kind.CAST: _pointwise,
     Kind.CONSTANT: _constant,
+    Kind.EXTENT: _extent,
     Kind.POINTWISE: _pointwise,
     Kind.READ: _read,
     Kind.SHAPE: _shape,

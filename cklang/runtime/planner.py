@@ -18,6 +18,7 @@ from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import Functions
 from cklang.fusion.plan import AnyKernel, Plan
+from cklang.ir.extents import EXTENT, extent_numbers
 from cklang.runtime.bind import Binding
 from cklang.runtime.call_plan import AccessRange, CallPlan, Step, access_range
 from cklang.runtime.launch import Described, described_stage
@@ -43,6 +44,7 @@ __all__ = [
     "layouts_of",
     "planning_of",
     "prepare",
+    "with_numbers",
 ]
 
 Choice: TypeAlias = Launches[AnySelection]
@@ -132,6 +134,10 @@ def layouts_of(
     Results without an array are packed.
     """
     layouts = {name: TensorLayout.of(name, array) for name, array in binding.arrays.items()}
+    for operation in plan.function.body:
+        if operation.op == EXTENT:
+            value = operation.result
+            layouts[value.name] = TensorLayout.packed(value, binding.dims)
     results = plan.function.results
     for kernel in plan.kernels:
         for value in kernel.results:
@@ -161,8 +167,15 @@ def prepare(
         for kernel in plan.kernels
         for value in kernel.results
     }
-    stages = [stage for choice in choices for stage in choice.stages]
+    extents = extent_numbers(plan.function, binding.dims)
+    stages = [with_numbers(stage, extents) for choice in choices for stage in choice.stages]
     return call_plan(stages, names, pieces, sizes, device, builder, binding.place, len(outs))
+
+
+def with_numbers(stage: Stage, numbers: Mapping[str, int]) -> Stage:
+    """Return a launch for which those of ``numbers`` that it reads are in device memory."""
+    used = {name: number for name, number in numbers.items() if name in stage.values}
+    return replace(stage, constants={**stage.constants, **used}) if used else stage
 
 
 def call_plan(

@@ -22,7 +22,7 @@ from cklang.frontend.values import Item, Tensor, describe, is_number
 from cklang.ir.attention import region_params
 from cklang.ir.nodes import Function, Value
 from cklang.source import Span
-from cklang.types import Kind, bool_, f32, i32
+from cklang.types import Dim, Kind, bool_, f32, i32
 
 __all__ = ["Reads", "make_mask", "make_score", "read", "with_reads"]
 
@@ -40,6 +40,7 @@ class RegionUnit(Unit):
 
     def __init__(self, name: str, span: Span, outer: Unit, reads: Reads) -> None:
         super().__init__(name, span, outer.dtypes, outer.derived)
+        self.outer = outer
         self.reads = reads
         self.indices = {
             param.name: Tensor.plain(self.builder.param(param.name, param.type), ())
@@ -54,6 +55,11 @@ class RegionUnit(Unit):
         if value not in self._own:
             self._own[value] = self.builder.param(self.reads[value].name, value.type)
         return self._own[value]
+
+    def extent(self, dim: Dim, span: Span) -> Value | None:
+        """Return the extent of ``dim``, which the program around has, as a number."""
+        number = self.outer.extent(dim, span)
+        return None if number is None else self.append("element", self.param(number), span=span)
 
 
 def read(scope: Scope, node: Located, captured: Captured, indices: tuple[Item, ...]) -> Tensor:

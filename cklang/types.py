@@ -174,6 +174,14 @@ class Dim:
     def __truediv__(self, size: object) -> Blocks:
         return Blocks(name=f"{self.name}/{size}", of=self, size=size)  # type: ignore[arg-type]
 
+    if TYPE_CHECKING:
+        # Programs compute with the number that a call gives; plain Python has none.
+        def _number(self, other: object) -> Any: ...
+
+        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _number
+        __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __rtruediv__ = _number
+        __lt__ = __le__ = __gt__ = __ge__ = _number
+
 
 @dataclass(frozen=True, slots=True)
 class Blocks(Dim):

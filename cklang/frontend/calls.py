@@ -42,7 +42,7 @@ _INSTEAD = {
     "float": "write x.to(ck.f32)",
     "int": "write x.to(ck.i32)",
     "bool": "compare: x != 0",
-    "len": "extents are known only at the call; name them in the annotation, as in ck.f16[M, K]",
+    "len": "write x.shape[0]",
     "range": "a loop is unrolled: its bound is a constant or a ck.const[int] parameter",
     "fabs": "write ck.abs(x)",
 }

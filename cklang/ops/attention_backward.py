@@ -29,6 +29,7 @@ from cklang.families.protocol import SelectionLike
 from cklang.families.reduce.key import reduce_key
 from cklang.fusion.functions import NO_FUNCTIONS, Functions
 from cklang.fusion.plan import Plan
+from cklang.ir.extents import extent_numbers
 from cklang.ir.nodes import Function
 from cklang.keys import KernelSignature
 from cklang.runtime.bind import Binding, ResultLayout
@@ -167,7 +168,8 @@ def plan_gradients(
     layouts = layouts_of(plan, binding, None)
     kernel = _attention_of(plan)
     stages = GradientStages(
-        kernel, layouts, binding.arrays, binding.dims, grad_array, outs, target_device.spec, how
+        kernel, layouts, binding.arrays, binding.dims, grad_array, outs, target_device.spec, how,
+        extent_numbers(plan.function, binding.dims),
     )
     pieces = [
         access_range(array, written=False) for array in (*binding.arrays.values(), grad_array)

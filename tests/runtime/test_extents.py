@@ -15,6 +15,7 @@ from cklang.ir.nodes import Function
 from cklang.reference.evaluate import evaluate
 from cklang.runtime.op import Op
 from tests.support.algorithms import narrow
+from tests.support.attention_ops import within
 from tests.support.checks import check, check_group, launches
 
 M, N, K, B, H, G, S, T, D, L = ck.dims("M N K B H G S T D L")
@@ -107,3 +108,28 @@ def test_scores_and_masks_read_extents() -> None:
         q = rng.uniform(-1, 1, (1, 2, 40, 64)).astype(np.float16)
         k, v = (rng.uniform(-1, 1, (1, 1, 50, 64)).astype(np.float16) for _ in "kv")
         check(blocks, (q, k, v, np.zeros(slots, np.float32)))
+
+
+@ck.op
+def distant(
+    q: ck.f16[B, H, S, D], k: ck.f16[B, G, T, D], v: ck.f16[B, G, T, D], slots: ck.f32[L]
+) -> ck.f16[B, H, S, D]:
+    return ck.attention(
+        q,
+        k,
+        v,
+        score=lambda s, i, j: s - (i % L) / T * 0.5,
+        mask=lambda h, i, j: (j <= i + L) | (h == H - 1),
+        dropout=0.25,
+        seed=77,
+        offset=3,
+    )
+
+
+@pytest.mark.usefixtures("stencils")
+def test_gradients_of_a_score_that_reads_extents() -> None:
+    rng = np.random.default_rng(0)
+    q, grad = (rng.uniform(-1, 1, (1, 2, 40, 64)).astype(np.float16) for _ in "qg")
+    k, v = (rng.uniform(-1, 1, (1, 1, 50, 64)).astype(np.float16) for _ in "kv")
+    args = (q, k, v, np.zeros(7, np.float32))
+    within(distant, args, grad, ck.attention_grad(distant, *args, grad=grad, device="emu:gfx942"))

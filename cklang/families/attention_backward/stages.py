@@ -167,8 +167,10 @@ class GradientStages:
         outs: Sequence[Array],
         spec: ArchSpec,
         how: GradientOptions,
+        extents: Mapping[str, int],
     ) -> None:
         self.kernel, self.arrays, self.spec, self.how = kernel, arrays, spec, how
+        self.numbers = {**dict(kernel.constants), **extents}
         expected = layouts[kernel.o.name]
         if grad.shape != expected.shape or grad.dtype != expected.dtype:
             raise error(
@@ -226,10 +228,11 @@ class GradientStages:
 
     def stages(self) -> Iterator[Stage]:
         """Yield the launches."""
-        known = {name: f"%{name}" for name, _ in self.kernel.constants} | self.names
-        numbers = dict(self.kernel.constants)
-        numbers |= {
-            value.name: 0 for value in self.kernel.reads if 0 in self.arrays[value.name].shape
+        known = of_caller({name: name for name in self.numbers}) | self.names
+        numbers = self.numbers | {
+            value.name: 0
+            for value in self.kernel.reads
+            if value.name in self.arrays and 0 in self.arrays[value.name].shape
         }
         constants = {known[name]: number for name, number in numbers.items()}
         for stage in self._stages():

@@ -244,7 +244,8 @@ TABLE: tuple[Rule, ...] = (
         "F053",
         CkSyntaxError,
         "[{words}] is no index of a tensor",
-        "an index is made of `:` and None only, as in x[:, None]: a kernel takes whole tensors",
+        "an index is made of `:`, None and one `...`, as in x[..., None]: a kernel takes whole "
+        "tensors",
     ),
     row(
         "F054",

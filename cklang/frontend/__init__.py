@@ -10,8 +10,8 @@ when it is specialised otherwise::
     statements   assignment and augmented assignment to names and tuples of names, if, for, break,
                  continue, assert, pass, return, a docstring
     tensors      + - * / // % ** @ -x abs(x), < <= > >= == !=, & | ^ ~ of booleans and integers,
-                 << >> of integers, x.T, x[:, None], x.to(dtype), x.dtype, x.ndim, x.shape, dims
-                 as the numbers that a call gives, and the functions of ck
+                 << >> of integers, x.T, x[:, None], x[..., None], x.to(dtype), x.dtype,
+                 x.ndim, x.shape, dims as the numbers that a call gives, and the functions of ck
     constants    Python's numbers, booleans, strings and tuples, computed by Python itself with all
                  its operators, `and or not in is`, conditional expressions, the math module and
                  abs bool enumerate float int len max min range reversed round zip

@@ -16,6 +16,7 @@ from cklang.frontend.ops import regions
 from cklang.frontend.ops.gemm import gemm
 from cklang.frontend.ops.masks import Joined, Mask
 from cklang.frontend.scope import Captured, Closure, Scope
+from cklang.frontend.subset import is_ellipsis
 from cklang.frontend.values import (
     Item,
     Tensor,
@@ -338,13 +339,21 @@ def _slice(scope: Scope, node: ast.Slice) -> Item:
 
 
 def _view(scope: Scope, node: ast.Subscript, tensor: Tensor) -> Tensor:
-    """Index a tensor with full slices and None."""
+    """Index a tensor with full slices, None and one ``...``, which stands for the other axes."""
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     rank = len(tensor.shape)
+    named = sum(isinstance(part, ast.Slice) for part in parts)
+    ellipses = [part for part in parts if is_ellipsis(part)]
+    if len(ellipses) > 1:
+        raise scope.error("F053", ellipses[1], words=scope.words(node.slice))
     place: list[int] = []
     length = 0
     for part in parts:
-        if isinstance(part, ast.Slice):
+        if is_ellipsis(part):
+            others = max(rank - named, 0)
+            place += range(length, length + others)
+            length += others - 1
+        elif isinstance(part, ast.Slice):
             if (part.lower, part.upper, part.step) != (None, None, None):
                 raise scope.error("F053", part, words=scope.words(part))
             place.append(length)

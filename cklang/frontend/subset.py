@@ -7,13 +7,13 @@ This check needs no types, so it runs when a function is decorated.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from cklang.errors import error
 from cklang.frontend.text import FunctionText, Located
 
-__all__ = ["check_subset"]
+__all__ = ["check_subset", "is_ellipsis"]
 
 _STATEMENTS = (
     ast.Assign,
@@ -156,11 +156,24 @@ def _expression(text: FunctionText, node: ast.expr) -> None:
                 what, instead = "** in a call", "write the options one by one"
                 raise error("F004", at=text.span(keyword.value), what=what, instead=instead)
             _argument(text, keyword.value)
-    for child in ast.iter_child_nodes(node):
+    for child in _parts(node):
         if isinstance(child, ast.Lambda) and isinstance(node, ast.Call):
             _argument(text, child)
         elif isinstance(child, ast.expr):
             _expression(text, child)
+
+
+def _parts(node: ast.expr) -> Iterable[ast.AST]:
+    """Return what an expression is made of; an index may have a ``...``, which is none."""
+    if not isinstance(node, ast.Subscript):
+        return ast.iter_child_nodes(node)
+    indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    return [node.value, *(each for each in indices if not is_ellipsis(each))]
+
+
+def is_ellipsis(node: ast.expr) -> bool:
+    """Tell whether an expression is ``...``."""
+    return isinstance(node, ast.Constant) and node.value is ...
 
 
 def _argument(text: FunctionText, node: ast.expr) -> None:

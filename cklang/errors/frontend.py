@@ -98,6 +98,12 @@ TABLE: tuple[Rule, ...] = (
         "{receiver}.{name}(...)",
     ),
     row(
+        "F019",
+        CkSyntaxError,
+        "{words}, a Python {got}, has no {kind} {name}",
+        "{advice}",
+    ),
+    row(
         "F020",
         CkSyntaxError,
         "the parameter {name} has no fixed number of arguments",

@@ -18,7 +18,8 @@ when it is specialised otherwise::
     helpers      functions made with @ck.fn, inlined; they return one value or a tuple
 
 Conditions and loop bounds are constants: `if` chooses what is compiled, `for` is unrolled. Names
-from outside the function are looked up once, when it is decorated.
+from outside the function, and attributes and entries of such objects, are looked up once, when it
+is decorated.
 
 A tensor expression is computed in f32 (narrow floats are widened, i8 becomes i32), shapes
 broadcast as in NumPy, where two dims of different names never do, and the only roundings are

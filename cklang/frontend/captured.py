@@ -18,7 +18,15 @@ from cklang.errors import error
 from cklang.frontend.values import Helper
 from cklang.source import Span
 
-__all__ = ["ABSENT", "Capture", "expect_unchanged", "of_attribute", "of_cell", "of_global"]
+__all__ = [
+    "ABSENT",
+    "Capture",
+    "expect_unchanged",
+    "of_attribute",
+    "of_cell",
+    "of_global",
+    "of_path",
+]
 
 ABSENT: Any = object()
 """What a name has that is not defined."""
@@ -98,6 +106,11 @@ def of_attribute(
         return None
     # A module may compute an attribute that is not in its namespace.
     read = partial(getattr, module, name, ABSENT)
+    return Capture(words=words, value=value, read=read, span=span)
+
+
+def of_path(words: str, read: Callable[[], object], value: object, span: Span) -> Capture:
+    """Return the capture of what attributes and keys lead to, which ``read`` follows again."""
     return Capture(words=words, value=value, read=read, span=span)
 
 

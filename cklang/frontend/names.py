@@ -11,14 +11,23 @@ import ast
 import builtins
 import difflib
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import BuiltinFunctionType, FunctionType, MappingProxyType, ModuleType
+from typing import Any
 
 import numpy as np
 
 from cklang.errors import CkError, error
-from cklang.frontend.captured import Capture, of_attribute, of_cell, of_global
+from cklang.frontend.captured import (
+    ABSENT,
+    Capture,
+    of_attribute,
+    of_cell,
+    of_global,
+    of_path,
+)
 from cklang.frontend.intrinsics import COMPOSITES, INTRINSICS, Intrinsic
 from cklang.frontend.ops.masks import Joined, Window
 from cklang.frontend.text import FunctionText
@@ -28,7 +37,7 @@ from cklang.types import Dim, DType, DTypeVar
 __all__ = ["BUILTINS", "NamesOf", "Outside", "is_python", "nearest", "resolve_names"]
 
 NamesOf = Mapping[ast.expr, object]
-"""For each name, or dotted name of a module's attribute, from outside the program: its value."""
+"""For each name, or path of attributes and keys, from outside the program: its value."""
 
 BUILTINS = (abs, bool, enumerate, float, int, len, max, min, range, reversed, round, zip)
 """The Python builtins that a program may call on compile-time constants."""
@@ -42,6 +51,11 @@ _ADVICE = {
     "isinstance": "types are known: write an annotation instead",
 }
 _FUNCTIONS = (*INTRINSICS, *COMPOSITES)
+_OBJECT = (
+    "pass tensors as parameters, constants as numbers, tuples or attributes of an object, as in "
+    "config.scale"
+)
+_PATHS = (ast.Name, ast.Attribute, ast.Subscript)
 _MISSING = object()
 
 
@@ -89,7 +103,7 @@ class _Names:
         self.captures: dict[str, Capture] = {}
 
     def visit(self, node: ast.AST) -> None:
-        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
+        if isinstance(node, _PATHS) and isinstance(node.ctx, ast.Load):
             value = self.chain(node)
             if value is not _MISSING:
                 self.values[node] = self.legal(node, value)
@@ -105,38 +119,89 @@ class _Names:
             self.visit(child)
 
     def chain(self, node: ast.expr) -> object:
-        """Return the value of an outside name or of a module's attribute, or _MISSING."""
+        """Return what an outside name, or a path of attributes and keys from it, is, or _MISSING.
+
+        Paths lead through modules, and through objects that are no constants by themselves.
+        """
         if isinstance(node, ast.Name):
             return _MISSING if node.id in self.locals else self.outside(node)
-        if not isinstance(node, ast.Attribute):
+        if not isinstance(node, ast.Attribute | ast.Subscript):
             return _MISSING
         base = self.chain(node.value)
-        if not isinstance(base, ModuleType):
+        if isinstance(node, ast.Subscript):
+            return self.entry(node, base)
+        if not isinstance(base, ModuleType) and not _has_attributes(base):
             return _MISSING
         value = getattr(base, node.attr, _MISSING)
         if value is _MISSING:
-            advice = nearest(node.attr, dir(base), self.text.words(node.value) + ".")
-            module = base.__name__
-            at = self.text.span(node)
-            raise error("F011", at=at, module=module, name=node.attr, advice=advice)
+            raise self.without_attribute(node, base)
         return value
 
+    def entry(self, node: ast.Subscript, base: object) -> object:
+        """Return what a dict or list has at a constant key, or _MISSING."""
+        if not isinstance(base, Mapping | list) or not isinstance(node.slice, ast.Constant):
+            return _MISSING
+        key = node.slice.value
+        try:
+            return base[key]  # type: ignore[index]
+        except (LookupError, TypeError):
+            known = map(repr, base) if isinstance(base, Mapping) else ()
+            advice = nearest(repr(key), known) if known else f"it has {len(base)} entries"
+            raise self.missing(node, base, "entry", repr(key), advice) from None
+
+    def without_attribute(self, node: ast.Attribute, base: object) -> CkError:
+        words = self.text.words(node.value)
+        advice = nearest(node.attr, dir(base), words + ".")
+        if isinstance(base, ModuleType):
+            at = self.text.span(node)
+            return error("F011", at=at, module=base.__name__, name=node.attr, advice=advice)
+        if isinstance(base, Mapping) and node.attr in base:
+            advice = f"write {words}[{node.attr!r}]"
+        return self.missing(node, base, "attribute", node.attr, advice)
+
+    def missing(
+        self, node: ast.Attribute | ast.Subscript, base: object, kind: str, name: str, advice: str
+    ) -> CkError:
+        return error(
+            "F019",
+            at=self.text.span(node),
+            words=self.text.words(node.value),
+            got=type(base).__name__,
+            kind=kind,
+            name=name,
+            advice=advice,
+        )
+
     def capture(self, node: ast.expr, value: object) -> None:
-        """Note how to read an outside name again, and the module that it is an attribute of."""
+        """Note how to read an outside name or path again, and the modules that it leads through."""
         words, span = self.text.words(node), self.text.span(node)
         if isinstance(node, ast.Name):
             if node.id in self.cells:
                 self.captures[words] = of_cell(words, self.cells[node.id], value, span)
             else:
                 self.captures[words] = of_global(words, self.space, value, span)
+            return
+        if not isinstance(node, ast.Attribute | ast.Subscript):
+            return
+        base = self.chain(node.value)
+        if not isinstance(base, ModuleType):
+            self.captures[words] = of_path(words, self.reader(node), value, span)
         elif isinstance(node, ast.Attribute):
-            module = self.chain(node.value)
-            if not isinstance(module, ModuleType):
-                return
-            capture = of_attribute(words, module, node.attr, value, span)
+            capture = of_attribute(words, base, node.attr, value, span)
             if capture is not None:
                 self.captures[words] = capture
-                self.capture(node.value, module)
+                self.capture(node.value, base)
+
+    def reader(self, node: ast.expr) -> Callable[[], object]:
+        """Return what reads a path from its name on."""
+        if isinstance(node, ast.Attribute):
+            return partial(_attribute_of, self.reader(node.value), node.attr)
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+            return partial(_entry_of, self.reader(node.value), node.slice.value)
+        words, span = self.text.words(node), self.text.span(node)
+        if words in self.cells:
+            return of_cell(words, self.cells[words], ABSENT, span).read
+        return of_global(words, self.space, ABSENT, span).read
 
     def outside(self, node: ast.Name) -> object:
         if node.id == self.name:
@@ -154,7 +219,7 @@ class _Names:
             advice = nearest(node.id, [*self.locals, *user])
         return error("F010", at=self.text.span(node), name=node.id, advice=advice)
 
-    def legal(self, node: ast.Name | ast.Attribute, value: object) -> object:
+    def legal(self, node: ast.expr, value: object) -> object:
         if isinstance(value, ModuleType):
             return value
         value = _plain(value)
@@ -164,7 +229,7 @@ class _Names:
             return value
         raise self.illegal(node, value)
 
-    def illegal(self, node: ast.Name | ast.Attribute, value: object) -> CkError:
+    def illegal(self, node: ast.expr, value: object) -> CkError:
         at = self.text.span(node)
         words = self.text.words(node)
         name = words.rpartition(".")[2]
@@ -179,9 +244,9 @@ class _Names:
             return error("F014", at=at, words=words, what=what)
         advice = {
             list: "write a tuple",
-            dict: "write constants or tuples with names of their own",
+            dict: "read an entry by a constant key, as in sizes['rows']",
             np.ndarray: "make it a parameter of the function",
-        }.get(type(value), "pass tensors as parameters, and constants as numbers or tuples")
+        }.get(type(value), _OBJECT)
         return error("F013", at=at, words=words, got=type(value).__name__, advice=advice)
 
 
@@ -195,6 +260,27 @@ def _plain(value: object) -> object:
         if isinstance(value, python) and not isinstance(value, bool):
             return python(value)
     return value
+
+
+def _has_attributes(value: object) -> bool:
+    """Tell whether a program reads constants of ``value``: of an object that is none itself."""
+    if isinstance(value, tuple):
+        return hasattr(value, "_fields")
+    others = Intrinsic | Helper | FunctionType | BuiltinFunctionType | np.ndarray | ModuleType
+    if value is _MISSING or isinstance(value, others) or _is_op(value):
+        return False
+    return not (_is_constant(_plain(value)) or _from_numpy(value) or is_python(value))
+
+
+def _attribute_of(read: Callable[[], object], name: str) -> object:
+    return getattr(read(), name, ABSENT)
+
+
+def _entry_of(read: Callable[[], Any], key: object) -> object:
+    try:
+        return read()[key]
+    except (LookupError, TypeError):
+        return ABSENT
 
 
 def _is_constant(value: object) -> bool:

@@ -168,7 +168,14 @@ def plan_gradients(
     layouts = layouts_of(plan, binding, None)
     kernel = _attention_of(plan)
     stages = GradientStages(
-        kernel, layouts, binding.arrays, binding.dims, grad_array, outs, target_device.spec, how,
+        kernel,
+        layouts,
+        binding.arrays,
+        binding.dims,
+        grad_array,
+        outs,
+        target_device.spec,
+        how,
         extent_numbers(plan.function, binding.dims),
     )
     pieces = [

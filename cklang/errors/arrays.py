@@ -231,6 +231,14 @@ TABLE: tuple[Rule, ...] = (
         "{option} tells the kernel where to read and write; outside this range it would touch "
         "the memory of other arrays",
     ),
+    row(
+        "A057",
+        CkValueError,
+        "the summed axes of {name} are not one axis of memory (shape {shape}, strides {strides} in "
+        "elements)",
+        "legal: axes of which each goes on where the next one ends, in the order of the other "
+        "operand; a call that is not grouped copies such an array",
+    ),
     # A: attention, its gradients and its caches
     row(
         "A060",

@@ -230,7 +230,7 @@ TABLE: tuple[Rule, ...] = (
         ".{name} takes a matrix; this is {type}, of rank {rank}",
         "{advice}",
     ),
-    row("F047", CkTypeError, "@ takes two matrices; one side is {got}", "{advice}"),
+    row("F047", CkTypeError, "@ takes matrices and vectors; one side is {got}", "{advice}"),
     row("F048", CkTypeError, "@ does not take {a} and {b}", "it takes {want}\n{advice}"),
     row("F049", CkValueError, "@ of {a} and {b}: {one} is not {other}", "{advice}"),
     row(

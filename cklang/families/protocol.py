@@ -270,7 +270,7 @@ class Family(Generic[S, A, P]):
         return None
 
     def own_layouts(
-        self, kernel: Any, layouts: Mapping[str, TensorLayout]
+        self, kernel: Any, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
     ) -> Mapping[str, TensorLayout]:
         """Return the layouts as the kernel itself sees them, copies around it made."""
         return layouts

@@ -72,15 +72,28 @@ def _function(
 
 def _product(kernel: FusedGemm) -> Iterator[str]:
     functions = kernel.functions
-    yield from _side("a", "mk", kernel.a, functions)
-    yield from _side("b", "kn", kernel.b, functions)
+    summed = ["k"] if kernel.depth == 1 else [f"k{place}" for place in range(kernel.depth)]
+    own_a, own_b = ["m", *summed], [*summed, "n"]
+    yield from _side("a", own_a, kernel.a, functions)
+    yield from _side("b", own_b, kernel.b, functions)
     turned = " (the transpose of the product in the program)" if kernel.transposed else ""
-    yield f"  acc = {kernel.a} @ {kernel.b}{turned}"
+    if kernel.op == "contract":
+        sides = f"{_operand(kernel.a, own_a)} * {_operand(kernel.b, own_b)}"
+        yield f"  acc = the sum over {', '.join(summed)} of {sides}{turned}"
+    else:
+        yield f"  acc = {kernel.a} @ {kernel.b}{turned}"
     yield from (f"  scaled by {scale}" for scale in (kernel.scale_a, kernel.scale_b) if scale)
 
 
+def _operand(side: View | Computed, names: Sequence[str]) -> str:
+    if isinstance(side, Computed):
+        return str(side)
+    batch = [f"b{place}" for place in range(len(side.perm) - len(names))]
+    return side.indexed([*batch, *names])
+
+
 def _side(
-    letter: str, names: str, side: View | Computed, functions: Mapping[str, Function]
+    letter: str, names: Sequence[str], side: View | Computed, functions: Mapping[str, Function]
 ) -> Iterator[str]:
     if isinstance(side, View):
         return

@@ -214,7 +214,8 @@ class Flow:
         shape = self.value(operand).type.shape
         while self.kind(path[-1].node) is Kind.SHAPE:
             (below,) = self.below(path[-1])
-            if any(below.axes[axis] is None and shape[axis] != 1 for axis in (-2, -1)):
+            ends = zip(below.axes[-2:], shape[-2:], strict=True)
+            if any(axis is None and extent != 1 for axis, extent in ends):
                 break
             path.append(below)
         return path

@@ -26,7 +26,8 @@ from cklang.fusion.plan import (
     View,
 )
 from cklang.fusion.region import Region, RegionWriter
-from cklang.fusion.sites import Axes, ints
+from cklang.fusion.sites import Axes, compose, identity, ints
+from cklang.ir.contraction import Contraction
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import Kind
 from cklang.ir.windows import DIRECTIONS
@@ -118,7 +119,7 @@ class KernelMaker:
                 functions.append(prologue.run())
                 sides.append(prologue.operand(space))
             else:
-                sides.append(self._view(walk.colour, index, space))
+                sides.append(self._view(walk.colour, index, space, of_a=index == 0))
         scales = self._scales(walk.colour, space)
         if space.transposed and anchor.op == "gemm24":
             raise error("X010", at=anchor.span, root=root, anchor=anchor.result)
@@ -134,6 +135,7 @@ class KernelMaker:
             anchor=anchor.result.name,
             op=anchor.op,
             axes=space.order,
+            depth=space.depth,
             transposed=space.transposed,
             scale_a=scales[0],
             scale_b=scales[1],
@@ -202,14 +204,14 @@ class KernelMaker:
             scales.append(None)
             if block:
                 rows, columns = reversed(block) if space.transposed else block
-                view = self._view(anchor, index, space)
+                view = self._view(anchor, index, space, of_a=name == "block_a")
                 scales[-1] = BlockScale(view=view, block=(rows, columns))
                 index += 1
         return scales[::-1] if space.transposed else scales
 
-    def _view(self, anchor: int, index: int, space: _Space) -> View:
+    def _view(self, anchor: int, index: int, space: _Space, *, of_a: bool) -> View:
         stored, axes = self.stored(anchor, index)
-        return View(value=stored, perm=space.of_operand(axes))
+        return View(value=stored, perm=space.of_operand(axes, of_a=of_a))
 
     def stored(self, anchor: int, index: int) -> tuple[Value, Axes]:
         """Return what is stored of an operand and the operand's map to it; note the path."""
@@ -230,51 +232,75 @@ class KernelMaker:
 class _Space:
     """How the kernel of a root counts: over batch axes, rows and columns."""
 
-    order: tuple[int, ...]
-    """The root's axes in the kernel's order: batch axes, then the rows and the columns."""
+    order: tuple[int | None, ...]
+    """The root's axes in the kernel's order: batch axes, then the rows and the columns, None for
+    rows or columns that the product does not have."""
     batch: tuple[int, ...]
     """The anchor's axis that each batch axis is."""
     transposed: bool
     """Whether the kernel's rows are the anchor's columns."""
+    contraction: Contraction
 
     @classmethod
     def of(cls, flow: Flow, node: int, anchor: Operation) -> _Space:
         """Return the space of the kernel of a root: its columns are the root's last axis.
 
+        A product of a vector has no columns if that is a batch axis.
+
         Raises:
-            CkUnsupportedError: The root's last axis is a batch axis (X008).
+            CkUnsupportedError: The root's last axis is a batch axis, and the product has rows and
+                columns (X008).
         """
         root, axes = flow.value(node), flow.orientation(node)
-        rank = anchor.result.type.rank
-        rows, columns = rank - 2, rank - 1
-        if axes[-1] not in (rows, columns):
+        contraction = Contraction.of(anchor)
+        count = anchor.result.type.rank - contraction.rows - contraction.columns
+        row = count if contraction.rows else None
+        column = count + contraction.rows if contraction.columns else None
+        last = axes[-1] if axes else None
+        if None not in (row, column) and last not in (row, column):
             raise error("X008", at=anchor.span, root=root, type=root.type, anchor=anchor.result)
-        transposed = axes[-1] == rows
-        row = axes.index(columns if transposed else rows)
-        batch = [axis for axis in range(rank - 1) if axis != row]
+        # Of a vector the one axis that there is becomes the columns if it can be stored so.
+        transposed = last == row if row is not None else column not in (None, last)
+        outer = (column, row) if transposed else (row, column)
+        places = {axis: place for place, axis in enumerate(axes)}
+        batch = [place for place, axis in enumerate(axes) if axis not in (row, column)]
         return cls(
-            order=(*batch, row, rank - 1),
-            batch=tuple(_known(axes[axis]) for axis in batch),
+            order=(*batch, *(None if axis is None else places[axis] for axis in outer)),
+            batch=tuple(_known(axes[place]) for place in batch),
             transposed=transposed,
+            contraction=contraction,
         )
 
-    def of_operand(self, axes: Axes) -> Axes:
-        """Return the map from the kernel's batch axes, rows and columns of an operand, to a value.
+    @property
+    def depth(self) -> int:
+        """How many axes the kernel sums over; one of extent 1 if the product has none."""
+        return max(self.contraction.summed, 1)
 
-        ``axes`` are the map from the operand's own axes.
+    def of_operand(self, axes: Axes, *, of_a: bool) -> Axes:
+        """Return the map from the kernel's axes of an operand to a value.
+
+        Args:
+            axes: The map from the operand's own axes.
+            of_a: Whether these are the axes of the anchor's A; else they are those of its B.
         """
+        if of_a:
+            own, outer, summed = self.contraction.split_a(axes)
+        else:
+            own, summed, outer = self.contraction.split_b(axes)
         # The operand's batch axes stand at the end of the anchor's, as in NumPy's broadcasts.
-        missing = len(self.order) - len(axes)
-        batch = [axes[axis - missing] if axis >= missing else None for axis in self.batch]
-        return (*batch, *(axes[:-3:-1] if self.transposed else axes[-2:]))
+        missing = len(self.batch) - len(own)
+        batch = [own[axis - missing] if axis >= missing else None for axis in self.batch]
+        outer, summed = tuple(outer) or (None,), tuple(summed) or (None,)
+        if of_a != self.transposed:
+            return (*batch, *outer, *summed)
+        return (*batch, *summed, *outer)
 
 
-def _reads(walk: _Walk, order: tuple[int, ...]) -> tuple[Read, ...]:
+def _reads(walk: _Walk, order: Axes) -> tuple[Read, ...]:
     """Return what an epilogue reads, with axes in the order of the kernel's."""
     walk.check_reads(f"the epilogue of {walk.anchor.result}")
     return tuple(
-        Read(value=read.value, axes=tuple(read.axes[axis] for axis in order))
-        for read in walk.region.reads
+        Read(value=read.value, axes=compose(order, read.axes)) for read in walk.region.reads
     )
 
 
@@ -468,12 +494,13 @@ class _Prologue(_Walk):
     def operand(self, space: _Space) -> Computed:
         """Return the operand as the kernel of ``space`` sees it, after :meth:`run`."""
         value = self.flow.value(self.node)
-        rows, columns = value.type.shape[-2:]
+        shape = value.type.shape
+        places = space.of_operand(identity(len(shape)), of_a=self.index == 0)[len(space.batch) :]
         return Computed(
             value=value,
-            extents=(columns, rows) if space.transposed else (rows, columns),
+            extents=tuple(1 if place is None else shape[place] for place in places),
             reads=tuple(
-                Read(value=read.value, axes=space.of_operand(read.axes))
+                Read(value=read.value, axes=space.of_operand(read.axes, of_a=self.index == 0))
                 for read in self.region.reads
             ),
         )
@@ -514,7 +541,7 @@ _PRODUCT = Maker(make=KernelMaker.product, prologues=frozenset({0, 1}))
 _CONVOLUTION = Maker(make=KernelMaker.convolution)
 
 PRODUCT_MAKERS: Mapping[str, Maker] = MappingProxyType(
-    dict.fromkeys(("gemm", "gemm24", "scaled_gemm"), _PRODUCT)
+    dict.fromkeys(("gemm", "contract", "gemm24", "scaled_gemm"), _PRODUCT)
 )
 CONVOLUTION_MAKERS: Mapping[str, Maker] = MappingProxyType(dict.fromkeys(DIRECTIONS, _CONVOLUTION))
 

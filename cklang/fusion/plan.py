@@ -71,6 +71,7 @@ class View:
     Before the last two entries of ``perm`` stand the axes that run with the kernel's batch, None
     where the matrix is the same for all of it. The last two give [M, K] for A and [K, N] for B;
     ``(1, 0)`` is a transposed view. A None among them is an axis of extent 1 that is not stored.
+    A product over several axes has an entry for each of them in the place of K.
     """
 
     value: Value
@@ -93,6 +94,10 @@ class View:
             return f"{self.value}{'.T' if self.perm == (1, 0) else ''}"
         return _indexed(self.value, self.perm, "rc")
 
+    def indexed(self, names: Sequence[str]) -> str:
+        """Return it as text, with a name for each entry of ``perm``: ``%o[b0, k0, m, k1]``."""
+        return _named(self.value, self.perm, names)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockScale:
@@ -113,12 +118,12 @@ class Computed:
     """An A or B operand that a function computes, element by element, as the kernel loads it.
 
     ``value`` is the operand in the program, ``extents`` are its rows and columns as the kernel
-    sees them: [M, K] of A, [K, N] of B. Each read's ``axes`` run with the kernel's batch axes and
-    then with these two.
+    sees them: [M, K] of A, [K, N] of B, with an extent for each axis that is summed over. Each
+    read's ``axes`` run with the kernel's batch axes and then with these.
     """
 
     value: Value
-    extents: tuple[Dim | int, Dim | int]
+    extents: tuple[Dim | int, ...]
     reads: tuple[Read, ...]
 
     def __str__(self) -> str:
@@ -153,7 +158,8 @@ class FusedGemm:
     result, its element, which is rounded to the operand's dtype in the same way; so for ``b``.
     :attr:`functions` takes the region apart.
 
-    ``axes`` are the result's axes in the order of the kernel's: batch axes, then rows and columns.
+    ``axes`` are the result's axes in the order of the kernel's: batch axes, then rows and columns,
+    None where a product of vectors has none. ``depth`` is how many axes A and B have for K.
     ``anchor`` is the gemm of the function that this kernel computes (by the name of its result),
     ``op`` its op,
     ``transposed`` whether the kernel computes its transpose, with A and B exchanged.
@@ -168,7 +174,8 @@ class FusedGemm:
     result: Value
     anchor: str
     op: str = "gemm"
-    axes: tuple[int, ...] = (0, 1)
+    axes: tuple[int | None, ...] = (0, 1)
+    depth: int = 1
     transposed: bool = False
     scale_a: BlockScale | None = None
     scale_b: BlockScale | None = None

@@ -6,7 +6,11 @@ The reference can evaluate it, so the kernels of a plan can be checked one by on
 
 from __future__ import annotations
 
-from cklang.fusion.plan import AnyKernel, Computed, FusedConv, Kernel, Read, View
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from cklang.fusion.plan import AnyKernel, Computed, FusedConv, FusedGemm, Kernel, Read, View
 from cklang.fusion.sites import Axes, identity
 from cklang.ir.builder import Builder
 from cklang.ir.nodes import Function, Value
@@ -14,6 +18,8 @@ from cklang.ir.rules import Shape
 from cklang.types import Dim, Kind, f32
 
 __all__ = ["kernel_function", "kernel_program"]
+
+T = TypeVar("T")
 
 
 def kernel_program(function: Function, kernel: AnyKernel) -> Function:
@@ -44,7 +50,10 @@ def kernel_function(kernel: Kernel) -> Function:
     """
     builder = Builder(kernel.name)
     params = {value.name: builder.param(value.name, value.type) for value in kernel.inputs}
-    product = _product(builder, params, kernel)
+    attrs = _contraction(kernel) if isinstance(kernel, FusedGemm) else {}
+    if isinstance(kernel, FusedGemm):
+        kernel = _without_missing(kernel)
+    product = _product(builder, params, kernel, attrs)
     shape = product.type.shape
     epilogue = kernel.functions["epilogue"]
     reads = [_read(builder, params[read.value.name], read, shape) for read in kernel.reads]
@@ -54,7 +63,43 @@ def kernel_function(kernel: Kernel) -> Function:
     return builder.finish(_transpose(builder, result, back))
 
 
-def _product(builder: Builder, params: dict[str, Value], kernel: Kernel) -> Value:
+def _contraction(kernel: FusedGemm) -> dict[str, int]:
+    """Return the attributes of the op ``contract`` for a kernel as it computes its product."""
+    *_, rows, columns = kernel.axes
+    own = {"rows": int(rows is not None), "columns": int(columns is not None)}
+    return {**own, "summed": kernel.depth}
+
+
+def _without_missing(kernel: FusedGemm) -> FusedGemm:
+    """Return a kernel in which rows or columns that the result does not have are no axes."""
+    *_, rows, columns = kernel.axes
+    kept = [place for place, axis in enumerate(kernel.axes) if axis is not None]
+    return replace(
+        kernel,
+        a=kernel.a if rows is not None else _without(kernel.a, -1 - kernel.depth),
+        b=kernel.b if columns is not None else _without(kernel.b, -1),
+        reads=tuple(
+            replace(read, axes=tuple(read.axes[place] for place in kept)) for read in kernel.reads
+        ),
+        axes=tuple(axis for axis in kernel.axes if axis is not None),
+    )
+
+
+def _without(side: View | Computed, place: int) -> View | Computed:
+    """Return an operand without one of its axes, counted from the end."""
+
+    def rest(axes: Sequence[T]) -> tuple[T, ...]:
+        return (*axes[: len(axes) + place], *axes[len(axes) + place + 1 :])
+
+    if isinstance(side, View):
+        return replace(side, perm=rest(side.perm))
+    reads = tuple(replace(read, axes=rest(read.axes)) for read in side.reads)
+    return replace(side, extents=rest(side.extents), reads=reads)
+
+
+def _product(
+    builder: Builder, params: dict[str, Value], kernel: Kernel, contraction: Mapping[str, int]
+) -> Value:
     if isinstance(kernel, FusedConv):
         operation = kernel.operation
         attrs, shape = dict(operation.attrs), operation.result.type.shape
@@ -67,6 +112,8 @@ def _product(builder: Builder, params: dict[str, Value], kernel: Kernel) -> Valu
         else _computed(builder, params, side, functions[f"prologue_{letter}"])
         for letter, side in (("a", kernel.a), ("b", kernel.b))
     ]
+    if kernel.op == "contract":
+        return builder.apply(kernel.op, matrices, contraction)
     if kernel.scale_a is None and kernel.scale_b is None:
         return builder.append(kernel.op, *matrices)
     operands, blocks = list(matrices), []
@@ -92,7 +139,7 @@ def _computed(
     builder: Builder, params: dict[str, Value], side: Computed, function: Function
 ) -> Value:
     values = [params[read.value.name] for read in side.reads]
-    axes = zip(values, (read.axes[:-2] for read in side.reads), strict=True)
+    axes = zip(values, (read.axes[: -len(side.extents)] for read in side.reads), strict=True)
     batches = zip(*([_at(value, axis) for axis in each] for value, each in axes), strict=True)
     # Reads that do not run with a batch axis have extent 1 there.
     shape = (*(max(extents, key=lambda e: e != 1) for extents in batches), *side.extents)

@@ -30,7 +30,15 @@ from typing import Any
 import numpy as np
 
 from cklang.errors import CkError
-from cklang.ir import attention, convolution, extents, numeric, reductions, rules
+from cklang.ir import (
+    attention,
+    contraction,
+    convolution,
+    extents,
+    numeric,
+    reductions,
+    rules,
+)
 from cklang.ir.nodes import Attr
 from cklang.ir.numeric import Array
 from cklang.ir.rules import AttrKind, DTypeRule, ShapeRule
@@ -174,6 +182,19 @@ _ANCHORS = (
         numpy=_wrap(np.matmul),
         shape=rules.GEMM_SHAPE,
         dtype=rules.GEMM_DTYPE,
+    ),
+    Op(
+        name="contract",
+        operands=2,
+        kind=Kind.ANCHOR,
+        doc="gemm over several axes or none: the sums over K... of a[…, M, K...] b[…, K..., N]; "
+        "without M if rows is 0, without N if columns is 0",
+        numpy=contraction.contract,
+        attrs=tuple(
+            AttrRow(name=name, kind=AttrKind.INT) for name in ("rows", "columns", "summed")
+        ),
+        shape=contraction.CONTRACTION_SHAPE,
+        dtype=rules.CONTRACT_DTYPE,
     ),
     _convolution("conv", "the convolution of x[N, …, C] by w[K, …, C/G] in one to three axes"),
     _convolution("conv_grad_input", "the gradient of conv by its input: of dy[N, …, K] and w"),

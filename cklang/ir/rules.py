@@ -143,6 +143,14 @@ GEMM_DTYPE = DTypeRule(
     "or both i8, which gives i32; f16, bf16 or 8-bit floats by i4, and fp4 by fp4, give f32",
     apply=_gemm_dtype,
 )
+CONTRACT_DTYPE = DTypeRule(
+    text="both operands f16, both bf16, both f32 or 8-bit floats of one encoding, which gives f32; "
+    "or both i8, which gives i32; elements of 4 bits only in products of matrices with one summed "
+    "axis",
+    apply=lambda dtypes, attrs: (
+        None if any(dtype.packed for dtype in dtypes) else _gemm_dtype(dtypes, attrs)
+    ),
+)
 SPARSE_DTYPE = DTypeRule(
     text="both operands f16, which gives f32",
     apply=lambda dtypes, _: f32 if _same(dtypes, (f16,)) else None,

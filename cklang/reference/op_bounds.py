@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeAlias
@@ -14,6 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from cklang.ir import numeric
+from cklang.ir.contraction import Contraction
 from cklang.ir.convolution import geometry_of, summed
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.numeric import Array
@@ -127,7 +129,7 @@ def _summed(operation: Operation, a: tuple[int, ...], b: tuple[int, ...]) -> int
     """Return how many products an element of the result is the sum of."""
     geometry = geometry_of(operation)
     if geometry is None:
-        return a[-1]
+        return math.prod(Contraction.of(operation).split_a(a)[-1])
     direction = DIRECTIONS[operation.op]
     shapes = dict(zip(direction.operands, (a, b), strict=True))
     return summed(geometry, direction.result, shapes)

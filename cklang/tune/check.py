@@ -60,9 +60,11 @@ def sampled(
     kernel: Kernel, inputs: Sequence[Array], result: Array
 ) -> tuple[list[Array], Array] | None:
     """Return some rows of the inputs and of the result; None if they are few, or tangled."""
-    axis = kernel.axes[-2]
+    *_, axis, column = kernel.axes
+    if axis is None:
+        return None
     rows = result.shape[axis]
-    work = math.prod(inputs[0].shape) * result.shape[kernel.axes[-1]]
+    work = math.prod(inputs[0].shape) * (1 if column is None else result.shape[column])
     if work <= _WHOLE or rows <= _ROWS:
         return None
     along = _row_axes(kernel)
@@ -81,7 +83,8 @@ def _row_axes(kernel: Kernel) -> dict[str, int | None] | None:
     if isinstance(kernel, FusedGemm) and (kernel.scale_a or kernel.scale_b):
         return None  # a scale may belong to several rows
     uses: list[tuple[Value, int | None]] = [(read.value, None) for read in kernel.b.reads]
-    uses += [(read.value, read.axes[-2]) for read in kernel.a.reads]
+    row = -1 - kernel.depth if isinstance(kernel, FusedGemm) else -2
+    uses += [(read.value, read.axes[row]) for read in kernel.a.reads]
     uses += [(read.value, read.axes[-2]) for read in kernel.reads]
     along: dict[str, int | None] = {}
     for value, axis in uses:

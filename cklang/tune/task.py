@@ -195,7 +195,7 @@ def tasks_of_call(
     text = print_function(plan.function)
     for index, kernel in enumerate(plan.kernels):
         # Copies around a kernel are not part of it.
-        places = FAMILIES[kernel.family].own_layouts(kernel, layouts)
+        places = FAMILIES[kernel.family].own_layouts(kernel, layouts, binding.dims)
         values = (*kernel.inputs, *kernel.results)
         problem = FAMILIES[kernel.family].problem(kernel, layouts, binding.dims)
         if problem is None:

@@ -12,7 +12,7 @@ from cklang.fusion.unfuse import kernel_function
 from cklang.reference.evaluate import evaluate
 from tests.support.plans import product_kernels
 
-SIZES = {"g": 2, "h": 3, "m": 4, "i": 2, "n": 5, "j": 3, "k": 6}
+SIZES = {"g": 2, "h": 3, "m": 4, "i": 2, "n": 5, "j": 3, "k": 6, "l": 2}
 
 LEGAL = [
     "mk,kn->mn",
@@ -29,6 +29,26 @@ LEGAL = [
     "gmhk,ghkn->hgnm",
     "mk,kn",
     " gmk , gkn -> gmn ",
+    "mkj,kjn->mn",
+    "mjk,njk->nm",
+    "hgmk,nhk->gmn",
+    "gijkl,mkl->gijm",
+    "gmlk,ghlkn->gmhn",
+    "ghmik,hgkijn->gnmhj",
+    "mk,k->m",
+    "k,kn->n",
+    "k,k->",
+    "k,k",
+    "gmk,gk->gm",
+    "gmk,gk->mg",
+    "gk,gnk->ng",
+    "gk,gk->g",
+    "gkl,gkl->g",
+    "ghkl,hgkl->hg",
+    "m,n->mn",
+    "m,n->nm",
+    "gmi,gjn->gmijn",
+    "mkh,kh->m",
 ]
 
 
@@ -41,7 +61,7 @@ def program(subscripts: str) -> str:
         f"{', '.join(each.upper() for each in SIZES)} = "
         f"ck.dims('{' '.join(each.upper() for each in SIZES)}')\n"
         f"@ck.op\n"
-        f"def f(a: ck.f16[{sides[0]}], b: ck.f16[{sides[1]}]) -> ck.f32[{result}]:\n"
+        f"def f(a: ck.f16[{sides[0]}], b: ck.f16[{sides[1]}]) -> ck.f32[{result or '()'}]:\n"
         f"    return ck.einsum({subscripts!r}, a, b)\n"
     )
 
@@ -73,10 +93,8 @@ def test_it_is_numpys(subscripts, specialised):
         ("mk,kn->mnq", "is in no operand"),
         ("mjk,kn->mn", "in one operand alone"),
         ("mk,kn->nn", "has a label twice"),
-        ("k,kn->n", "no label of the first operand alone"),
-        ("mk,k->m", "no label of the second operand alone"),
-        ("mkj,kjn->mn", "2 labels are summed over"),
-        ("mk,nk->mnk", "0 labels are summed over"),
+        ("mk,mk->mk", "no label is summed over, and the result has no label of either operand"),
+        ("mk,m->mk", "no label is summed over, and the result has no label of one operand alone"),
     ],
 )
 def test_what_is_no_product(subscripts, problem):

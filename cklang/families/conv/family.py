@@ -77,7 +77,7 @@ class Conv(ProductFamily[ConvProblem]):
         )
 
     def own_layouts(
-        self, kernel: FusedConv, layouts: Mapping[str, TensorLayout]
+        self, kernel: FusedConv, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
     ) -> Mapping[str, TensorLayout]:
         """Return the layouts with the channels last."""
         return insert_layout_copies(kernel, layouts).places

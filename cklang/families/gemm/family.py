@@ -14,6 +14,7 @@ from cklang.arch import ArchSpec, arch
 from cklang.codec import encode
 from cklang.device.resources import Resources
 from cklang.families.gemm.candidates import candidates
+from cklang.families.gemm.copies import insert_operand_copies
 from cklang.families.gemm.cost import traits
 from cklang.families.gemm.cost.model import Ranker
 from cklang.families.gemm.host import GemmProblem, GemmShim
@@ -51,6 +52,9 @@ _SMALL = 0x3C
 def small_bytes(count: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
     """Return ``count`` bytes, one at least, that are small numbers in every floating format."""
     return np.full(max(1, count), _SMALL, np.uint8)
+
+
+_WHY_COPIED = "so that rows and columns have one stride each, and one of them is contiguous"
 
 
 class ProductCost:
@@ -145,14 +149,23 @@ class Gemm(ProductFamily[Problem]):
         self, kernel: FusedGemm, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
     ) -> Problem | None:
         """Return the product of a kernel, not cut; None if its result has no element."""
-        return problem_of(kernel, layouts, dims, kernel.functions.digest)
+        placed = insert_operand_copies(kernel, layouts, dims)
+        return problem_of(placed.kernel, placed.storage, dims, kernel.functions.digest)
+
+    def own_layouts(
+        self, kernel: FusedGemm, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
+    ) -> Mapping[str, TensorLayout]:
+        """Return the layouts with the copies of operands in their places."""
+        return insert_operand_copies(kernel, layouts, dims).places
 
     def plan(self, kernel: FusedGemm, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
         """Yield a launch for each band of the result."""
-        problem = self.problem(kernel, planning.layouts, planning.dims)
+        placed = insert_operand_copies(kernel, planning.layouts, planning.dims)
+        problem = problem_of(placed.kernel, placed.storage, planning.dims, kernel.functions.digest)
         if problem is None:
             return
-        for own, part, band in launches_of(kernel, problem):
+        before = tuple(copy.stage(planning.spec, _WHY_COPIED) for copy in placed.before)
+        for own, part, band in launches_of(placed.kernel, problem):
             functions = own.functions
             selection = planning.select(part, functions, partial(fitted, band=band))
             stage = self.stage(part, selection.key, functions, planning.spec)
@@ -160,6 +173,7 @@ class Gemm(ProductFamily[Problem]):
             yield Launches(
                 selection=selection,
                 main=replace(stage, offsets=band.moves, temporaries=sums),
+                before=before,
                 note=f"cut        into {band}" if band.count > 1 else "",
                 band=band.index,
             )

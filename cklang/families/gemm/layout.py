@@ -16,6 +16,7 @@ from cklang.families.gemm.host import MAX_BATCH
 from cklang.families.gemm.key import DKind, Layout
 from cklang.families.gemm.loop_nest import Axis, Blocks, LoopNest, collapse_loops
 from cklang.families.gemm.problem import ComputedMatrix, Matrix, Problem, ReadAccess, ScaleAccess
+from cklang.families.gemm.summed_axes import merge_summed_axes, step_along
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.plan import Computed, Read, View
 from cklang.types import extents_of
@@ -41,29 +42,32 @@ def problem_of(
         CkValueError: A030-A035, strides that no kernel reads or writes.
     """
     extents = kernel.result.type.extents(dims)
-    shape = [extents[axis] for axis in kernel.axes]
+    shape = [1 if axis is None else extents[axis] for axis in kernel.axes]
     if 0 in shape:
         return None
+    kernel, layouts_a, layouts_b = merge_summed_axes(kernel, storage, dims)
     reads_a, reads_b = kernel.a.reads, kernel.b.reads
     views = [scale.view for scale in (kernel.scale_a, kernel.scale_b) if scale]
     e = storage[kernel.result.name]
-    accesses = [(storage[r.value.name], (*r.axes[:-1], None)) for r in reads_a]
-    accesses += [(storage[r.value.name], (*r.axes[:-2], None, r.axes[-1])) for r in reads_b]
+    pairs_a = list(zip(layouts_a, (read.axes for read in reads_a), strict=True))
+    pairs_b = list(zip(layouts_b, (read.axes for read in reads_b), strict=True))
+    accesses = [(layout, (*axes[:-1], None)) for layout, axes in pairs_a]
+    accesses += [(layout, (*axes[:-2], None, axes[-1])) for layout, axes in pairs_b]
     accesses += [(e, kernel.axes), *((storage[r.value.name], r.axes) for r in kernel.reads)]
     scales = [storage[view.value.name] for view in views]
     accesses += zip(scales, _scale_maps(kernel), strict=True)
-    plain_b = storage[kernel.b.value.name] if isinstance(kernel.b, View) else None
+    plain_b = layouts_b[0] if isinstance(kernel.b, View) else None
     for each, _ in accesses:
         refuse_negative(each)
         if each.prepared is not None and each is not plain_b:
             raise error("A052", name=each.name)
     axes = [
-        Axis(extent=extent, strides=tuple(_stride(each, axes[i]) for each, axes in accesses))
+        Axis(extent=extent, strides=tuple(step_along(each, axes[i]) for each, axes in accesses))
         for i, extent in enumerate(shape)
     ]
-    k = _depth(kernel.a, storage, dims)
-    steps_a = [_stride(storage[read.value.name], read.axes[-1]) for read in reads_a]
-    steps_b = [_stride(storage[read.value.name], read.axes[-2]) for read in reads_b]
+    k = _depth(kernel.a, layouts_a, dims)
+    steps_a = [step_along(layout, axes[-1]) for layout, axes in pairs_a]
+    steps_b = [step_along(layout, axes[-2]) for layout, axes in pairs_b]
     counts = len(reads_a), len(reads_b)
     last = sum(counts)
     first = last + 1 + len(kernel.reads)
@@ -164,8 +168,8 @@ def _scale(
     outer, along_k = scale.view.perm[-2:][::turn]
     block, block_k = scale.block[::turn]
     # Rows that a batch was joined to go on from one another; blocks of several rows are never so.
-    stride = loop.strides[index] if block == 1 else _stride(stored, outer)
-    stride_k = _stride(stored, along_k)
+    stride = loop.strides[index] if block == 1 else step_along(stored, outer)
+    stride_k = step_along(stored, along_k)
     count_k = 1 if along_k is None else stored.shape[along_k]
     last = (-(-loop.extent // block) - 1) * stride + max(count_k - 1, 0) * stride_k
     return ScaleAccess(
@@ -194,14 +198,12 @@ class _Place:
         return replace(self, steps=steps)
 
 
-def _depth(
-    side: View | Computed, storage: Mapping[str, TensorLayout], dims: Mapping[str, int]
-) -> int:
+def _depth(side: View | Computed, layouts: Sequence[TensorLayout], dims: Mapping[str, int]) -> int:
     """Return the extent of K, the columns of A."""
     if isinstance(side, Computed):
         return extents_of(side.extents, dims)[1]
     axis = side.perm[-1]
-    return 1 if axis is None else storage[side.value.name].shape[axis]
+    return 1 if axis is None else layouts[0].shape[axis]
 
 
 def _side(
@@ -240,11 +242,6 @@ def _common_layout(shape: tuple[int, int], places: Sequence[_Place], usual: Layo
             votes[Layout.COL] += rows > 1 and by_row == 1
     other = Layout.COL if usual is Layout.ROW else Layout.ROW
     return other if votes[other] > votes[usual] else usual
-
-
-def _stride(storage: TensorLayout, axis: int | None) -> int:
-    """Return the stride along an axis that runs with a kernel's; an extent of 1 takes no step."""
-    return 0 if axis is None or storage.shape[axis] == 1 else storage.strides[axis]
 
 
 def _matrix(view: View, shape: tuple[int, int], place: _Place) -> Matrix:

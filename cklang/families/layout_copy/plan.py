@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
 
 from cklang.arch import ArchSpec
 from cklang.device.arrays import alignment_of
@@ -176,11 +177,14 @@ class LayoutCopy:
 # --- around a kernel
 
 
+K = TypeVar("K")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WithCopies:
+class WithCopies(Generic[K]):
     """A kernel, the layouts of its operands and results, and the copies around it."""
 
-    kernel: FusedConv
+    kernel: K
     """An operand or result that is copied has the copy's name here."""
     storage: Mapping[str, TensorLayout]
     before: tuple[LayoutCopy, ...] = ()
@@ -195,7 +199,9 @@ class WithCopies:
         return layouts | {origin: layouts[name] for name, origin in self.origins.items()}
 
 
-def insert_layout_copies(kernel: FusedConv, storage: Mapping[str, TensorLayout]) -> WithCopies:
+def insert_layout_copies(
+    kernel: FusedConv, storage: Mapping[str, TensorLayout]
+) -> WithCopies[FusedConv]:
     """Return a kernel with the copies that its program needs.
 
     A program needs them if the channels of a convolution are on another axis than the last.

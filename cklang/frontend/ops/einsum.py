@@ -2,10 +2,11 @@
 """``ck.einsum``: a sum of products over named axes becomes one (batched) matrix product.
 
 Labels fall into four groups: batch (in both operands and the result), M (in a and the result), N
-(in b and the result) and K (in both and not in the result). One label of M, N and K each is an axis
-of the matrix product; the other labels of M and N join the batch, where the operand that lacks
-them has extent 1. Nothing moves: the operands are index maps, and what their strides allow to be
-folded back into rows or columns is folded at the call.
+(in b and the result) and K (in both and not in the result). One label of M and of N is an axis of
+the matrix product; the other labels of M and N join the batch, where the operand that lacks them
+has extent 1. All labels of K are summed over. A group may have no label. Nothing moves: the
+operands are index maps, and what their strides allow to be folded back into rows, columns or one
+axis K is folded at the call.
 """
 
 from __future__ import annotations
@@ -13,19 +14,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cklang.frontend import emit
-from cklang.frontend.ops.gemm import gemm
+from cklang.frontend.ops.gemm import contract
 from cklang.frontend.scope import Scope
 from cklang.frontend.text import Located
 from cklang.frontend.values import Item, Tensor, describe
+from cklang.ir.contraction import Contraction
 from cklang.types import Dim
 
-__all__ = ["Contraction", "einsum", "read_subscripts"]
+__all__ = ["Labels", "einsum", "read_subscripts"]
 
 _FORM = "legal: ck.einsum('gmk,gnk->gmn', a, b), a letter for each axis of two tensors"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contraction:
+class Labels:
     """The labels of a contraction by what they are to the product."""
 
     a: str
@@ -37,7 +39,7 @@ class Contraction:
     columns: str
     summed: str
     m: str
-    """The label of ``rows`` that is an axis of the product."""
+    """The label of ``rows`` that is an axis of the product; empty if there is none."""
     n: str
 
     @property
@@ -46,12 +48,17 @@ class Contraction:
         return self.rows.replace(self.m, ""), self.columns.replace(self.n, "")
 
     @property
+    def contraction(self) -> Contraction:
+        """The axes of the product's operands beside the batch."""
+        return Contraction(rows=len(self.m), columns=len(self.n), summed=len(self.summed))
+
+    @property
     def product(self) -> str:
         """The labels of the product's axes in order."""
         return "".join((self.batch, *self.others, self.m, self.n))
 
 
-def read_subscripts(subscripts: str) -> Contraction:
+def read_subscripts(subscripts: str) -> Labels:
     """Read ``"gmk,gnk->gmn"``; without an arrow the result has what stands once, sorted.
 
     Raises:
@@ -78,27 +85,27 @@ def read_subscripts(subscripts: str) -> Contraction:
     return _grouped(a, b, result)
 
 
-def _grouped(a: str, b: str, result: str) -> Contraction:
+def _grouped(a: str, b: str, result: str) -> Labels:
     batch = "".join(label for label in result if label in a and label in b)
     rows = "".join(label for label in result if label not in b)
     columns = "".join(label for label in result if label not in a)
     summed = "".join(label for label in a if label in b and label not in result)
-    if not rows or not columns:
-        side, name = ("first", "a") if not rows else ("second", "b")
-        advice = f"give the {side} operand an axis of its own: {name}[..., None] with a new label"
-        raise ValueError(f"the result has no label of the {side} operand alone", advice)
-    if len(summed) != 1:
-        advice = "legal: one summed label; merge those axes before the call: a.reshape(m, k * l)"
-        if not summed:
-            advice = "write a product: a[:, None] * b"
-        raise ValueError(f"{len(summed)} labels are summed over", advice)
+    if not summed and not (rows and columns):
+        problem = "no label is summed over, and the result has no label of "
+        problem += "one operand alone" if rows or columns else "either operand alone"
+        raise ValueError(problem, "write a product of elements: a * b, or a[:, None] * b")
     # Kernels want a contiguous axis: of the result, then of each operand, the last label.
-    last = result[-1]
-    m = last if last in rows else a[-1] if a[-1] in rows else rows[-1]
-    n = last if last in columns else b[-1] if b[-1] in columns else columns[-1]
-    return Contraction(
+    last = result[-1:]
+    m, n = _own(rows, last, a), _own(columns, last, b)
+    return Labels(
         a=a, b=b, result=result, batch=batch, rows=rows, columns=columns, summed=summed, m=m, n=n
     )
+
+
+def _own(labels: str, last: str, operand: str) -> str:
+    """Return which of an operand's own labels is an axis of the product: the last one."""
+    contiguous = next((each for each in (last, operand[-1:]) if each and each in labels), "")
+    return contiguous or labels[-1:]
 
 
 def einsum(scope: Scope, node: Located, subscripts: Item, a: Item, b: Item) -> Tensor:
@@ -128,13 +135,31 @@ def einsum(scope: Scope, node: Located, subscripts: Item, a: Item, b: Item) -> T
             raise scope.error("F058", node, subscripts=subscripts, problem=problem, advice=_FORM)
         sides.append((item, {label: axis for axis, label in enumerate(names)}))
     rows, columns = labels.others
-    order_a = (*labels.batch, *rows, *("" for _ in columns), labels.m, labels.summed)
-    order_b = (*labels.batch, *("" for _ in rows), *columns, labels.summed, labels.n)
+    order_a = (*labels.batch, *rows, *("" for _ in columns), *labels.m, *labels.summed)
+    order_b = (*labels.batch, *("" for _ in rows), *columns, *labels.summed, *labels.n)
     left = _arranged(scope, node, *sides[0], order_a)
     right = _arranged(scope, node, *sides[1], order_b)
-    product = gemm(scope, node, left, right)
+    if labels.contraction != Contraction():
+        _check_summed(scope, node, labels, subscripts, (left, right))
+    product = contract(scope, node, left, right, labels.contraction)
     place = {label: axis for axis, label in enumerate(labels.product)}
     return emit.permute(scope, node, product, tuple(place[label] for label in labels.result))
+
+
+def _check_summed(
+    scope: Scope, node: Located, labels: Labels, subscripts: str, sides: tuple[Tensor, Tensor]
+) -> None:
+    """Refuse summed labels that have two extents (F058)."""
+    a, b = sides
+    *_, summed_a = labels.contraction.split_a(tuple(zip(a.shape, a.origins, strict=True)))
+    _, summed_b, _ = labels.contraction.split_b(tuple(zip(b.shape, b.origins, strict=True)))
+    for label, (one, from_a), (other, from_b) in zip(
+        labels.summed, summed_a, summed_b, strict=True
+    ):
+        if one != other:
+            problem = f"{label!r} is {one} in the first operand and {other} in the second"
+            advice = f"{one} is {from_a}\n{other} is {from_b}"
+            raise scope.error("F058", node, subscripts=subscripts, problem=problem, advice=advice)
 
 
 def _arranged(

@@ -132,13 +132,6 @@ TABLE: tuple[Rule, ...] = (
         "the rows of {name} overlap: they start {stride} elements apart and have {columns}",
     ),
     row(
-        "A034",
-        CkValueError,
-        "the batch of {kernel} is {extents} after folding; a kernel counts over {limit} batch axes",
-        "legal: strides with which more of them are one axis, as those of contiguous arrays; "
-        "pass numpy.ascontiguousarray(x)",
-    ),
-    row(
         "A035",
         CkValueError,
         "elements of {name} may share memory (shape {shape}, strides {strides} in elements)",

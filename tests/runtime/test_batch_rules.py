@@ -113,13 +113,16 @@ def test_a_batch_does_not_share_k(sharing: dict[str, Any]) -> None:
     assert any(name in note for name in sharing for note in error.notes)
 
 
-def test_four_batch_axes_that_do_not_fold() -> None:
-    shape = (2, 2, 2, 2, 4, 8)
-    x = half(3, 3, 3, 3, 4, 8)[:2, :2, :2, :2]
-    w = half(2, 2, 2, 2, 8, 4)
-    assert x.shape == shape
-    error = refusal(four, x, w)
-    assert error.code == "A034"
-    assert "(2, 2, 2, 2)" in str(error)
-    problem = only(Problem, four.problems(half(*shape), w))
-    assert problem.batch == (16,)
+def test_four_batch_axes_that_do_not_fold_are_launches_of_three() -> None:
+    x = half(3, 3, 3, 4, 4, 8)[:2, :2, :2, :3]
+    w = half(2, 2, 2, 3, 8, 4)
+    text = four.explain(x, w, device="emu:gfx942")
+    assert "batch=2x2x3 M=4 N=4 K=8" in text
+    assert "cut        into 2 parts of the batch" in text
+    launches = four._choices((x, w), {}, None, "emu:gfx942")
+    assert [choice.main.offsets for choice in launches] == [
+        (0, 0, 0),
+        (3 * 3 * 4 * 4 * 8 * 2, 2 * 2 * 3 * 8 * 4 * 2, 2 * 2 * 3 * 4 * 4 * 2),
+    ]
+    problem = only(Problem, four.problems(half(2, 2, 2, 3, 4, 8), w))
+    assert problem.batch == (24,)

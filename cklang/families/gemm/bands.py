@@ -56,6 +56,21 @@ class Band:
     """For each input of the problem: bytes from its address to the band's part."""
     temporary: tuple[str, int] | None = None
     """Name and bytes of the memory that the call holds for partial sums."""
+    batch: int = 0
+    """Which part of the batch it belongs to."""
+    batches: int = 1
+    """Into how many parts the batch is cut, each a launch or several."""
+
+    @property
+    def number(self) -> int:
+        """Which launch of the product it is."""
+        return self.batch * self.count + self.index
+
+    @property
+    def cut(self) -> str:
+        """What the product is cut into, in words; empty if it is not cut."""
+        parts = [f"{self.batches} parts of the batch"] if self.batches > 1 else []
+        return " and ".join(parts + ([str(self)] if self.count > 1 else []))
 
     @property
     def count(self) -> int:

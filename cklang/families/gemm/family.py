@@ -164,7 +164,9 @@ class Gemm(ProductFamily[Problem]):
         problem = problem_of(placed.kernel, placed.storage, planning.dims, kernel.functions.digest)
         if problem is None:
             return
-        before = tuple(copy.stage(planning.spec, _WHY_COPIED) for copy in placed.before)
+        before = tuple(
+            stage for copy in placed.before for stage in copy.stages(planning.spec, _WHY_COPIED)
+        )
         for own, part, band in launches_of(placed.kernel, problem):
             functions = own.functions
             selection = planning.select(part, functions, partial(fitted, band=band))
@@ -174,8 +176,8 @@ class Gemm(ProductFamily[Problem]):
                 selection=selection,
                 main=replace(stage, offsets=band.moves, temporaries=sums),
                 before=before,
-                note=f"cut        into {band}" if band.count > 1 else "",
-                band=band.index,
+                note=f"cut        into {band.cut}" if band.cut else "",
+                band=band.number,
             )
 
     def launches(self, kernel: FusedGemm, problem: Problem) -> Iterator[tuple[FusedGemm, Problem]]:

@@ -25,6 +25,7 @@ from operator import mul
 from typing import TypeVar
 
 from cklang.families.gemm.bands import Band, bands_of
+from cklang.families.gemm.batch_slices import slices_of
 from cklang.families.gemm.key import Algorithm, DKind, Layout
 from cklang.families.gemm.problem import Matrix, Problem, ReadAccess
 from cklang.fusion.parts import joined
@@ -67,7 +68,7 @@ def launches_of(kernel: FusedGemm, problem: Problem) -> Iterator[tuple[FusedGemm
         problem: Of the whole kernel.
     """
     links: dict[Link, tuple[FusedGemm, str]] = {}
-    for part, band in bands_of(problem):
+    for part, band in _parts(problem):
         link = link_of(band)
         if link is None:
             yield kernel, part, band
@@ -78,6 +79,18 @@ def launches_of(kernel: FusedGemm, problem: Problem) -> Iterator[tuple[FusedGemm
         own, functions = links[link]
         linked, own_band = _linked(part, band, link, f"the partial sums of {kernel.result}")
         yield own, replace(linked, functions=functions), own_band
+
+
+def _parts(problem: Problem) -> Iterator[tuple[Problem, Band]]:
+    """Yield the bands of each slice of a batch."""
+    slices = list(slices_of(problem))
+    for number, (whole, moves) in enumerate(slices):
+        for part, band in bands_of(whole):
+            if len(slices) > 1:
+                own = band.moves or (0,) * len(moves)
+                both = tuple(map(sum, zip(moves, own, strict=True)))
+                band = replace(band, moves=both, batch=number, batches=len(slices))
+            yield part, band
 
 
 def kernel_of(kernel: FusedGemm, link: Link) -> FusedGemm:

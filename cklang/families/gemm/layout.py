@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cklang.errors import error
-from cklang.families.gemm.host import MAX_BATCH
 from cklang.families.gemm.key import DKind, Layout
 from cklang.families.gemm.loop_nest import Axis, Blocks, LoopNest, collapse_loops
 from cklang.families.gemm.problem import ComputedMatrix, Matrix, Problem, ReadAccess, ScaleAccess
@@ -84,9 +83,6 @@ def problem_of(
             blocks=_blocks(kernel, first),
         )
     )
-    if len(nest.batch) > MAX_BATCH:
-        extents = tuple(axis.extent for axis in nest.batch)
-        raise error("A034", extents=extents, limit=MAX_BATCH, kernel=kernel.name)
     batches = list(zip(*(axis.strides for axis in nest.batch), strict=True)) or [()] * len(accesses)
     places = [
         _Place(storage=each, batch=batch, steps=(by_row, by_column))

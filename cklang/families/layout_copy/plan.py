@@ -8,7 +8,7 @@ elsewhere, as ``layout="nchw"`` does, asks for copies where its arrays are not s
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
@@ -17,6 +17,7 @@ from cklang.device.arrays import alignment_of
 from cklang.families.gemm.layout import refuse_negative, refuse_overlap
 from cklang.families.layout_copy.key import LayoutCopyKey, LayoutCopySignature
 from cklang.families.layout_copy.lower import (
+    MAX_BATCH,
     TILE,
     LayoutCopyRequest,
     LayoutCopyShim,
@@ -136,6 +137,43 @@ class LayoutCopy:
         stores = stores if self.target_alignment % DWORD_BYTES == 0 else 1
         signature = LayoutCopySignature(bytes=self.bytes, source_vector=loads, target_vector=stores)
         return LayoutCopyKey(signature, None, spec.name)
+
+    def stages(self, spec: ArchSpec, why: str) -> tuple[Stage, ...]:
+        """Return the launches that make the copy; messages say ``why``.
+
+        There are several if it has more axes than a kernel counts over.
+        """
+        return tuple(
+            replace(
+                piece.stage(spec, why),
+                offsets=offsets,
+                temporaries={self.source: self.size, self.target: self.size},
+            )
+            for piece, offsets in self._pieces()
+        )
+
+    def _pieces(self) -> Iterator[tuple[LayoutCopy, tuple[int, int]]]:
+        """Yield copies of few axes, and by how many bytes their addresses move."""
+        if len(self.request.batch) <= MAX_BATCH:
+            yield self, (0, 0)
+            return
+        places = [place for place, extent in enumerate(self.shape) if extent > 1]
+        near = {
+            min(places, key=lambda place: strides[place])
+            for strides in (self.source_strides, self.target_strides)
+        }
+        cut = min((p for p in places if p not in near), key=lambda place: self.shape[place])
+        steps = self.source_strides[cut] * self.bytes, self.target_strides[cut] * self.bytes
+        shape, source_strides, target_strides = (
+            (*numbers[:cut], *numbers[cut + 1 :])
+            for numbers in (self.shape, self.source_strides, self.target_strides)
+        )
+        piece = replace(
+            self, shape=shape, source_strides=source_strides, target_strides=target_strides
+        )
+        for index in range(self.shape[cut]):
+            for each, (source, target) in piece._pieces():
+                yield each, (source + index * steps[0], target + index * steps[1])
 
     def stage(self, spec: ArchSpec, why: str) -> Stage:
         """Return the launch that makes the copy; messages say ``why``."""

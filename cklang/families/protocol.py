@@ -25,6 +25,7 @@ from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import Functions
 from cklang.fusion.kernel import Maker
+from cklang.ir.nodes import Value
 from cklang.keys import AnyKey, KernelSignature, Key
 from cklang.lowering.source import KernelSource
 
@@ -268,6 +269,18 @@ class Family(Generic[S, A, P]):
         None for the order of the program.
         """
         return None
+
+    def reader_order(self, kernel: Any, value: Value) -> Sequence[int] | None:
+        """Return the order of axes in which a kernel best reads ``value``, a temporary.
+
+        None if it reads any order alike. The kernel that writes the value decides
+        (:meth:`can_write`).
+        """
+        return None
+
+    def can_write(self, kernel: Any, value: Value, order: Sequence[int]) -> bool:
+        """Tell whether a kernel writes a temporary result with its axes in this order."""
+        return False
 
     def own_layouts(
         self, kernel: Any, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]

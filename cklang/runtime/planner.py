@@ -19,6 +19,7 @@ from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import Functions
 from cklang.fusion.plan import AnyKernel, Plan
 from cklang.ir.extents import EXTENT, extent_numbers
+from cklang.ir.nodes import Value
 from cklang.runtime.bind import Binding
 from cklang.runtime.call_plan import AccessRange, CallPlan, Step, access_range
 from cklang.runtime.launch import Described, described_stage
@@ -141,12 +142,23 @@ def layouts_of(
     results = plan.function.results
     for kernel in plan.kernels:
         for value in kernel.results:
-            order = None if value in results else FAMILIES[kernel.family].own_order(kernel)
+            order = None if value in results else _order_of(plan, kernel, value)
             layouts[value.name] = TensorLayout.packed(value, binding.dims, order)
     if outs is not None:
         for value, out in zip(results, outs, strict=True):
             layouts[value.name] = TensorLayout.of("out", out)
     return layouts
+
+
+def _order_of(plan: Plan, writer: AnyKernel, value: Value) -> Sequence[int] | None:
+    """Return the order of a temporary's axes: one that a reader asks for, else the writer's own."""
+    family = FAMILIES[writer.family]
+    for reader in plan.kernels:
+        if value in reader.inputs:
+            order = FAMILIES[reader.family].reader_order(reader, value)
+            if order is not None and family.can_write(writer, value, order):
+                return order
+    return family.own_order(writer)
 
 
 def prepare(

@@ -40,6 +40,7 @@ from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import Functions
+from cklang.ir.nodes import Value
 from cklang.keys import AnyKey
 from cklang.lowering.source import KernelSource
 
@@ -169,6 +170,10 @@ class Attention(Family[AttentionSignature, AttentionAlgorithm, AttentionCase]):
                 main=attention_stage(combined, key, functions, constants),
                 note=note,
             )
+
+    def can_write(self, kernel: FusedAttention, value: Value, order: Sequence[int]) -> bool:
+        """Tell whether the elements of a head stay side by side; o alone has strides."""
+        return value == kernel.o and order[-1] == value.type.rank - 1
 
     def host_check(
         self,

@@ -23,6 +23,7 @@ from cklang.families.gemm.key import Algorithm, GemmKey, Signature
 from cklang.families.gemm.launch import request_of
 from cklang.families.gemm.layout import problem_of
 from cklang.families.gemm.lower import lower
+from cklang.families.gemm.memory_order import collapsible_order, summable_order
 from cklang.families.gemm.problem import Problem
 from cklang.families.gemm.rules import RULES, algorithm, batch
 from cklang.families.gemm.rules import problem as problem_rules
@@ -35,6 +36,7 @@ from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import Functions
 from cklang.fusion.kernel import PRODUCT_MAKERS
 from cklang.fusion.plan import FusedGemm
+from cklang.ir.nodes import Value
 from cklang.keys import AnyKey
 from cklang.lowering.source import KernelSource
 
@@ -179,6 +181,18 @@ class Gemm(ProductFamily[Problem]):
                 note=f"cut        into {band.cut}" if band.cut else "",
                 band=band.number,
             )
+
+    def own_order(self, kernel: FusedGemm) -> Sequence[int] | None:
+        """Return the order in which as many batch axes as can be are rows or columns."""
+        return collapsible_order(kernel)
+
+    def reader_order(self, kernel: FusedGemm, value: Value) -> Sequence[int] | None:
+        """Return the order in which several summed axes are one."""
+        return summable_order(kernel, value)
+
+    def can_write(self, kernel: FusedGemm, value: Value, order: Sequence[int]) -> bool:
+        """Tell whether the columns stay contiguous."""
+        return kernel.axes[-1] in (None, order[-1])
 
     def launches(self, kernel: FusedGemm, problem: Problem) -> Iterator[tuple[FusedGemm, Problem]]:
         """Yield the products that a product is cut into."""

@@ -214,10 +214,11 @@ def _counters(device: Device) -> dict[str, float]:
 def _product_operands(task: TuningTask) -> LaunchOperands:
     """Return random inputs and an unwritten result, laid out as the task says."""
     rng = np.random.default_rng(0)
-    if task.launch is not None:
-        return launch_operands_of(*task.launched, partial(_values, rng=rng))
     memory = _operands(task)
     names = list(memory)
+    # What is cut, or read from copies that repeat an operand, is not in the program as it is.
+    if task.launch is not None or any(x.value not in names for x in task.problem.inputs):
+        return launch_operands_of(*task.launched, partial(_values, rng=rng))
     *inputs, result = memory.values()
     return LaunchOperands(
         kernel=task.fused,

@@ -60,13 +60,6 @@ TABLE: tuple[Rule, ...] = (
         "legal: a result of the {anchor}'s own shape, or a transpose of it",
     ),
     row(
-        "X008",
-        CkUnsupportedError,
-        "the last axis of {root}, {type}, is a batch axis of {anchor}: kernels write rows",
-        "legal: a last axis that is the product's rows or columns; order the axes so, and view the "
-        "result with .transpose or .permute after the call",
-    ),
-    row(
         "X010",
         CkUnsupportedError,
         "{root} is the transpose of {anchor}: its kernel would exchange the operands, and only the "

@@ -245,20 +245,15 @@ class _Space:
     def of(cls, flow: Flow, node: int, anchor: Operation) -> _Space:
         """Return the space of the kernel of a root: its columns are the root's last axis.
 
-        A product of a vector has no columns if that is a batch axis.
-
-        Raises:
-            CkUnsupportedError: The root's last axis is a batch axis, and the product has rows and
-                columns (X008).
+        If that is a batch axis, a product of a vector has no columns, and one of matrices has its
+        own, which memory then has elsewhere.
         """
-        root, axes = flow.value(node), flow.orientation(node)
+        axes = flow.orientation(node)
         contraction = Contraction.of(anchor)
         count = anchor.result.type.rank - contraction.rows - contraction.columns
         row = count if contraction.rows else None
         column = count + contraction.rows if contraction.columns else None
         last = axes[-1] if axes else None
-        if None not in (row, column) and last not in (row, column):
-            raise error("X008", at=anchor.span, root=root, type=root.type, anchor=anchor.result)
         # Of a vector the one axis that there is becomes the columns if it can be stored so.
         transposed = last == row if row is not None else column not in (None, last)
         outer = (column, row) if transposed else (row, column)

@@ -89,7 +89,6 @@ def test_batch_strides_that_break_alignment() -> None:
 @pytest.mark.parametrize(
     ("op", "args", "out", "code"),
     [
-        (last_is_batch, (half(2, 8, 16), half(2, 16, 8)), None, "X008"),
         (product, (half(2, 8, 16), half(3, 16, 8)), None, "A025"),
         (product, (half(2, 8, 16)[:, :, ::2], half(2, 8, 8)), None, "A030"),
         (product, (half(2, 8, 16)[::-1], half(2, 16, 8)), None, "A031"),
@@ -111,6 +110,16 @@ def test_a_batch_does_not_share_k(sharing: dict[str, Any]) -> None:
     error = refusal(product.using(chosen), half(2, 8, 16), half(2, 16, 8))
     assert error.code == "K101"
     assert any(name in note for name in sharing for note in error.notes)
+
+
+def test_a_result_whose_last_axis_is_a_batch_is_copied_to_it() -> None:
+    args = (half(2, 8, 16), half(2, 16, 8))
+    (choice,) = last_is_batch._choices(args, {}, None, "emu:gfx942")
+    assert (choice.before, len(choice.after)) == ((), 1)
+    assert "kernels write rows" in last_is_batch.explain(*args, device="emu:gfx942")
+    rows = np.zeros((2, 8, 8), np.float16).transpose(1, 2, 0)
+    (choice,) = last_is_batch._choices(args, {}, rows, "emu:gfx942")
+    assert choice.after == ()
 
 
 def test_four_batch_axes_that_do_not_fold_are_launches_of_three() -> None:

@@ -16,7 +16,7 @@ from cklang.runtime.op import Op
 from tests.support.algorithms import DEEP, narrow
 from tests.support.arrays import eighths
 from tests.support.checks import check, launches
-from tests.support.typed import only
+from tests.support.typed import instance, only
 from tests.support.written_ops import written_op
 
 pytestmark = pytest.mark.usefixtures("stencils")
@@ -64,10 +64,6 @@ def contractions(draw: st.DrawFn, extents: dict[str, tuple[int, ...]]) -> Drawn:
         return "".join(draw(st.permutations([x for x, group in groups.items() if group in of])))
 
     a, b, result = labels("batch", "m", "k"), labels("batch", "n", "k"), labels("batch", "m", "n")
-    columns = [label for label in result if groups[label] == "n"]
-    if columns and "m" in groups.values() and groups[result[-1]] == "batch":
-        # Kernels write rows.
-        result = result.replace(columns[-1], "") + columns[-1]
     return Drawn(f"{a},{b}->{result}", sizes, groups)
 
 
@@ -143,6 +139,21 @@ def scattered(x: ck.f16[M, K, B], w: ck.f16[N, K, B]) -> ck.f16[B, M, N]:
 
 
 @ck.op
+def last_is_batch(x: ck.f16[B, M, K], w: ck.f16[B, N, K]) -> ck.f16[M, N, B]:
+    return ck.relu(ck.einsum("bmk,bnk->mnb", x, w))
+
+
+@ck.op
+def many(x: ck.f16[B, S, E, H, K, M, L], w: ck.f16[N, K, L]) -> ck.f16[H, E, S, B, M, N]:
+    return ck.einsum("bsehkml,nkl->hesbmn", x, w)
+
+
+@ck.op
+def four(x: ck.f16[B, S, E, H, M, K], w: ck.f16[H, E, S, B, N, K]) -> ck.f16[B, S, E, H, M, N]:
+    return ck.einsum("bsehmk,hesbnk->bsehmn", x, w)
+
+
+@ck.op
 def computed(x: ck.f16[M, K], s: ck.f16[K, L], w: ck.f16[N, K, L]) -> ck.f16[M, N]:
     return ck.einsum("mkl,nkl->mn", (x[:, :, None] * s).to(ck.f16), w)
 
@@ -200,6 +211,26 @@ def test_one_summed_axis_that_takes_steps_is_refused_as_before() -> None:
 def test_copies_run_before_the_product() -> None:
     check(MERGED, [eighths(2, 3, 5, 7), eighths(9, 3, 7)])
     assert [each.key.family for each in launches(MERGED)] == ["layout_copy", "gemm"]
+
+
+def test_a_result_is_copied_after_the_product() -> None:
+    op = last_is_batch.using(narrow(warp_tile=DEEP))
+    check(op, [eighths(3, 5, 9), eighths(3, 7, 9)])
+    assert [each.key.family for each in launches(op)] == ["gemm", "layout_copy"]
+
+
+def test_a_copy_of_many_axes_is_several_launches() -> None:
+    op = many.using(narrow(warp_tile=DEEP))
+    check(op, [eighths(3, 5, 3, 5, 7, 3, 9), eighths(11, 7, 9)])
+    families = [each.key.family for each in launches(op)]
+    assert families == [*["layout_copy"] * 3, "gemm"]
+
+
+def test_a_batch_of_four_axes_is_several_launches() -> None:
+    op = four.using(narrow(warp_tile=DEEP))
+    check(op, [eighths(2, 3, 4, 5, 7, 9), eighths(5, 4, 3, 2, 8, 9)])
+    problems = [instance(Problem, launch.problem) for launch in launches(op)]
+    assert [each.batch for each in problems] == [(3, 4, 5)] * 2
 
 
 def test_a_matrix_by_a_vector_is_columns() -> None:

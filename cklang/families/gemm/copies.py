@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: MIT
-"""Copies of operands that a product cannot read as they lie in memory.
+"""Copies of what a product cannot read or write as it lies in memory.
 
 A kernel reads rows and columns of one stride each, of which one is contiguous. An operand whose
 summed axes are not one axis of memory, or whose contiguous axis is one of the batch, is copied
-before the product, with K contiguous.
+before the product, with K contiguous. A result whose last axis is one of the batch is written in
+rows and copied after it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from cklang.device.arrays import alignment_of
-from cklang.families.gemm.layout import refuse_negative
+from cklang.families.gemm.layout import refuse_negative, refuse_overlap
+from cklang.families.gemm.memory_order import collapsible_order
 from cklang.families.gemm.summed_axes import SummedAxes, split_axes, step_along, summed_axes_of
 from cklang.families.layout_copy.plan import LayoutCopy, WithCopies
 from cklang.families.tensor_layout import TensorLayout, packed_strides
@@ -26,7 +28,7 @@ __all__ = ["insert_operand_copies"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Copied:
-    """An operand in new memory: what takes its place, and the copy that writes it."""
+    """An operand or a result in new memory: what takes its place, and the copy to or from it."""
 
     read: Read
     layout: TensorLayout
@@ -36,7 +38,7 @@ class _Copied:
 def insert_operand_copies(
     kernel: FusedGemm, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
 ) -> WithCopies[FusedGemm]:
-    """Return a product with the copies that its operands need.
+    """Return a product with the copies that its operands and its result need.
 
     Args:
         kernel: The product.
@@ -44,7 +46,8 @@ def insert_operand_copies(
         dims: The extent of each dim of the program.
 
     Raises:
-        CkValueError: A031, an operand to be copied has a negative stride.
+        CkValueError: A031, A035, what is to be copied has a negative stride, or the result's
+            elements overlap.
     """
     unchanged = WithCopies(kernel=kernel, storage=layouts)
     if 0 in layouts[kernel.result.name].shape:
@@ -67,7 +70,8 @@ def insert_operand_copies(
             reads.append(read)
             place += 1
         sides.append(_with_reads(side, reads))
-    if not copied:
+    result = _result(kernel, layouts)
+    if not copied and result is None:
         return unchanged
     # Tuning takes a copy for the operand, unless the copy repeats it.
     ranks = {name: len(layouts[new.copy.source].shape) for name, new in copied.items()}
@@ -76,12 +80,63 @@ def insert_operand_copies(
         for name, new in copied.items()
         if len(new.layout.shape) == ranks[name]
     }
+    storage = {**layouts, **{name: new.layout for name, new in copied.items()}}
+    placed = replace(kernel, a=sides[0], b=sides[1])
+    if result is not None:
+        name = result.read.value.name
+        storage[name], origins[name] = result.layout, kernel.result.name
+        placed = replace(placed, result=result.read.value)
     return WithCopies(
-        kernel=replace(kernel, a=sides[0], b=sides[1]),
-        storage={**layouts, **{name: new.layout for name, new in copied.items()}},
+        kernel=placed,
+        storage=storage,
         before=tuple(new.copy for new in copied.values()),
+        after=() if result is None else (result.copy,),
         origins=origins,
     )
+
+
+def _result(kernel: FusedGemm, layouts: Mapping[str, TensorLayout]) -> _Copied | None:
+    """Return what is written in the place of a result whose columns are not contiguous.
+
+    Only a program that has them elsewhere than last asks for that.
+    """
+    value, column = kernel.result, kernel.axes[-1]
+    layout = layouts[value.name]
+    last = len(layout.shape) - 1
+    if column in (None, last) or step_along(layout, column) in (0, 1):
+        return None
+    refuse_overlap(layout)
+    refuse_negative(layout)
+    order = collapsible_order(kernel)
+    name = _fresh(value.name, map(str, order), layouts)
+    own = replace(layout, strides=packed_strides(layout.shape, order), alignment=alignment_of(0))
+    return _Copied(
+        read=Read(value=Value(name=name, type=value.type), axes=kernel.axes),
+        layout=own,
+        copy=_copy(name, own, value.name, layout),
+    )
+
+
+def _copy(source: str, one: TensorLayout, target: str, other: TensorLayout) -> LayoutCopy:
+    """Return the copy of a value from one layout to another."""
+    return LayoutCopy(
+        source=source,
+        target=target,
+        shape=other.shape,
+        bytes=one.dtype.bytes,
+        source_strides=one.strides,
+        target_strides=other.strides,
+        source_alignment=one.alignment,
+        target_alignment=other.alignment,
+    )
+
+
+def _fresh(value: str, words: Iterable[str], taken: Container[str]) -> str:
+    """Return a name for a value in another order of axes that no other value has."""
+    name = "_".join([value, "by", *words])
+    while name in taken:
+        name += "_"
+    return name
 
 
 def _can_be_copied(layout: TensorLayout) -> bool:
@@ -135,24 +190,15 @@ def _copied(
     shape = (*layout.shape, *extents)
     strides = packed_strides(shape, order)
     words = [str(axis) if axis < rank else f"x{shape[axis]}" for axis in order]
-    name = "_".join([value.name, "by", *words])
-    while name in taken:
-        name += "_"
+    name = _fresh(value.name, words, taken)
     dtype, types = value.type.dtype, (*value.type.shape, *extents)
     axes = (*batch, *own, *full_k) if of_a else (*batch, *full_k, *own)
+    own_layout = replace(layout, shape=shape, strides=strides, alignment=alignment_of(0))
+    source = replace(layout, shape=shape, strides=(*layout.strides, *(0 for _ in extents)))
     return _Copied(
         read=Read(value=Value(name=name, type=TensorType(dtype=dtype, shape=types)), axes=axes),
-        layout=replace(layout, shape=shape, strides=strides, alignment=alignment_of(0)),
-        copy=LayoutCopy(
-            source=value.name,
-            target=name,
-            shape=shape,
-            bytes=layout.dtype.bytes,
-            source_strides=(*layout.strides, *(0 for _ in extents)),
-            target_strides=strides,
-            source_alignment=layout.alignment,
-            target_alignment=alignment_of(0),
-        ),
+        layout=own_layout,
+        copy=_copy(value.name, source, name, own_layout),
     )
 
 

@@ -56,7 +56,8 @@ def small_bytes(count: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
     return np.full(max(1, count), _SMALL, np.uint8)
 
 
-_WHY_COPIED = "so that rows and columns have one stride each, and one of them is contiguous"
+_WHY_BEFORE = "so that rows and columns have one stride each, and one of them is contiguous"
+_WHY_AFTER = "so that axes are where the program has them; kernels write rows"
 
 
 class ProductCost:
@@ -157,19 +158,21 @@ class Gemm(ProductFamily[Problem]):
     def own_layouts(
         self, kernel: FusedGemm, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
     ) -> Mapping[str, TensorLayout]:
-        """Return the layouts with the copies of operands in their places."""
+        """Return the layouts with the copies of operands and of the result in their places."""
         return insert_operand_copies(kernel, layouts, dims).places
 
     def plan(self, kernel: FusedGemm, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
-        """Yield a launch for each band of the result."""
+        """Yield a launch for each band of the result, with the copies around them."""
         placed = insert_operand_copies(kernel, planning.layouts, planning.dims)
         problem = problem_of(placed.kernel, placed.storage, planning.dims, kernel.functions.digest)
         if problem is None:
             return
-        before = tuple(
-            stage for copy in placed.before for stage in copy.stages(planning.spec, _WHY_COPIED)
+        before, after = (
+            tuple(stage for copy in copies for stage in copy.stages(planning.spec, why))
+            for copies, why in ((placed.before, _WHY_BEFORE), (placed.after, _WHY_AFTER))
         )
-        for own, part, band in launches_of(placed.kernel, problem):
+        launches = list(launches_of(placed.kernel, problem))
+        for place, (own, part, band) in enumerate(launches):
             functions = own.functions
             selection = planning.select(part, functions, partial(fitted, band=band))
             stage = self.stage(part, selection.key, functions, planning.spec)
@@ -178,11 +181,12 @@ class Gemm(ProductFamily[Problem]):
                 selection=selection,
                 main=replace(stage, offsets=band.moves, temporaries=sums),
                 before=before,
+                after=after if place == len(launches) - 1 else (),
                 note=f"cut        into {band.cut}" if band.cut else "",
                 band=band.number,
             )
 
-    def own_order(self, kernel: FusedGemm) -> Sequence[int] | None:
+    def own_order(self, kernel: FusedGemm) -> Sequence[int]:
         """Return the order in which as many batch axes as can be are rows or columns."""
         return collapsible_order(kernel)
 

@@ -9,7 +9,6 @@ then one axis.
 
 from __future__ import annotations
 
-from cklang.families.gemm.host import MAX_BATCH
 from cklang.families.gemm.summed_axes import split_axes
 from cklang.fusion.plan import Computed, FusedGemm, View
 from cklang.fusion.sites import Axes
@@ -17,17 +16,13 @@ from cklang.ir.nodes import Value
 
 __all__ = ["collapsible_order", "summable_order"]
 
-_MATRIX_AXES = 2
 
-
-def collapsible_order(kernel: FusedGemm) -> tuple[int, ...] | None:
+def collapsible_order(kernel: FusedGemm) -> tuple[int, ...]:
     """Return the order of a result in which batch axes of A alone are rows, of B alone columns.
 
-    None where a kernel that reads the result might then count over more axes than it can.
+    The columns are contiguous.
     """
     *batch, row, column = kernel.axes
-    if len(kernel.axes) > MAX_BATCH + _MATRIX_AXES:
-        return None
     runs = [
         tuple(_runs_with(side, place) for side in (kernel.a, kernel.b))
         for place in range(len(batch))

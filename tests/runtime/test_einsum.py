@@ -15,7 +15,7 @@ from cklang.families.gemm.problem import Problem
 from cklang.runtime.op import Op
 from tests.support.algorithms import DEEP, narrow
 from tests.support.arrays import eighths
-from tests.support.checks import check, launches
+from tests.support.checks import check, check_group, launches
 from tests.support.typed import instance, only
 from tests.support.written_ops import written_op
 
@@ -124,8 +124,13 @@ def merged(o: ck.f16[B, H, S, D], wo: ck.f16[E, H, D]) -> ck.f16[B, S, E]:
 
 
 @ck.op
-def by_vector(x: ck.f16[B, M, K], v: ck.f16[K], bias: ck.f16[M]) -> ck.f16[B, M]:
-    return ck.relu(x @ v + bias)
+def by_vector(x: ck.f16[B, M, K], v: ck.f16[K]) -> ck.f16[B, M]:
+    return ck.relu(x @ v)
+
+
+@ck.op
+def scalars(x: ck.f16[B, K], y: ck.f16[B, K]) -> ck.f16[B]:
+    return ck.einsum("bk,bk->b", x, y)
 
 
 @ck.op
@@ -205,7 +210,7 @@ def test_an_operand_whose_batch_is_contiguous_is_copied() -> None:
 def test_one_summed_axis_that_takes_steps_is_refused_as_before() -> None:
     x = np.zeros((2, 5, 16), np.float16)[..., ::2]
     with pytest.raises(ck.CkError, match="CK-A030"):
-        by_vector.explain(x, np.zeros(8, np.float16), np.zeros(5, np.float16), device="emu:gfx942")
+        by_vector.explain(x, np.zeros(8, np.float16), device="emu:gfx942")
 
 
 def test_copies_run_before_the_product() -> None:
@@ -233,19 +238,35 @@ def test_a_batch_of_four_axes_is_several_launches() -> None:
     assert [each.batch for each in problems] == [(3, 4, 5)] * 2
 
 
+def test_sums_over_nothing_and_results_without_elements() -> None:
+    o, wo = eighths(2, 3, 5, 7), eighths(9, 3, 7)
+    assert (MERGED(o[..., :0], wo[..., :0]) == 0).all()
+    assert (MERGED(o[:, :0], wo[:, :0]) == 0).all()
+    assert MERGED(o[:0], wo).shape == (0, 5, 9)
+
+
+def test_a_group_does_not_copy() -> None:
+    o, wo = eighths(2, 3, 5, 8), eighths(7, 3, 8)
+    with pytest.raises(ck.CkError, match="CK-A057 the summed axes of o are not one axis"):
+        MERGED.grouped([(o, wo)], device="emu:gfx942")
+
+
 def test_a_matrix_by_a_vector_is_columns() -> None:
-    problem, _ = problem_and_copies(
-        by_vector, eighths(3, 20, 16), eighths(16), np.zeros(20, np.float16)
-    )
-    # The vector is A, with one row; all rows of the matrices are columns.
-    assert (problem.batch, problem.m, problem.n, problem.k) == ((3,), 1, 20, 16)
+    problem, _ = problem_and_copies(by_vector, eighths(3, 20, 16), eighths(16))
+    # The vector is A, with one row; the rows of all matrices are columns.
+    assert (problem.batch, problem.m, problem.n, problem.k) == ((), 1, 60, 16)
 
 
+def test_vectors() -> None:
+    check(by_vector.using(narrow(warp_tile=DEEP)), [eighths(3, 21, 40), eighths(40)])
+    check(scalars.using(narrow(warp_tile=DEEP)), [eighths(5, 33), eighths(5, 33)])
+
+
+@pytest.mark.full
 @pytest.mark.usefixtures("compiler")
-def test_vectors_and_computed_operands() -> None:
-    check(
-        by_vector.using(narrow(1, warp_tile=DEEP)), [eighths(3, 21, 40), eighths(40), eighths(21)]
-    )
+def test_outer_products_groups_and_computed_operands() -> None:
     check(outer.using(narrow(warp_tile=DEEP)), [eighths(33), eighths(70)])
+    rows, wo = eighths(2, 5, 3, 8).transpose(0, 2, 1, 3), eighths(7, 3, 8)
+    check_group(MERGED, [(rows, wo), (rows[:1], wo)])
     # What the function reads has not all summed axes: a copy repeats it.
     check(computed.using(narrow(warp_tile=DEEP)), [eighths(9, 5), eighths(5, 7), eighths(11, 5, 7)])

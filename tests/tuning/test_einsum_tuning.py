@@ -67,6 +67,7 @@ def test_it_is_measured(name: str) -> None:
     check(*CASES[name])
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("compiler")
 def test_a_copy_that_repeats_an_operand_is_measured() -> None:
     check(repeated, (eighths(9, 5), eighths(5, 7), eighths(11, 5, 7)))

@@ -23,9 +23,10 @@ TABLE: tuple[Rule, ...] = (
     row(
         "X002",
         CkUnsupportedError,
-        "no kernel computes {op}: it does not depend on an anchor",
-        "legal: an anchor and what follows from its result; the anchors are: {anchors}\n"
-        "fix: compute it with NumPy or torch, or next to a product such as x @ w",
+        "no kernel computes {op}",
+        "legal: products, convolutions, attention, sums, means, products, maxima and minima along "
+        "axes, and what is computed of these and of parameters element by element\n"
+        "fix: compute it with NumPy or torch outside the op",
     ),
     row(
         "X003",

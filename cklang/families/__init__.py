@@ -59,7 +59,13 @@ def plan_of(function: Function) -> Plan:
     """
     from cklang.fusion.partition import plan
 
-    return plan(function, _MAKERS)
+    return plan(function, _MAKERS, _outlined)
+
+
+def _outlined(function: Function) -> Function:
+    for family in _ALL:
+        function = family.outline(function, _MAKERS)
+    return function
 
 
 _MAKERS = {op: maker for family in _ALL for op, maker in family.makers.items()}

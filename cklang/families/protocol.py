@@ -25,7 +25,7 @@ from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import Functions
 from cklang.fusion.kernel import Maker
-from cklang.ir.nodes import Value
+from cklang.ir.nodes import Function, Value
 from cklang.keys import AnyKey, KernelSignature, Key
 from cklang.lowering.source import KernelSource
 
@@ -173,6 +173,16 @@ class Family(Generic[S, A, P]):
 
     makers: Mapping[str, Maker] = MappingProxyType({})
     """The ops of the IR that it computes, its anchors, and how fusion makes their kernels."""
+
+    def outline(self, function: Function, makers: Mapping[str, Maker]) -> Function:
+        """Return a program in which what the family computes by itself is operations of its own.
+
+        Args:
+            function: A verified program, before it is partitioned.
+            makers: The anchors of all families.
+        """
+        return function
+
     rules: RuleSet
     grid: Grid[A]
     models_resources: ClassVar[bool] = False

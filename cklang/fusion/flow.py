@@ -16,10 +16,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from cklang.errors import error
-from cklang.fusion.graph import Node, build_graph
+from cklang.fusion.graph import Node, build_graph, kind_of
 from cklang.fusion.sites import Axes, compose, identity
 from cklang.ir.nodes import Function, Operation, Value
-from cklang.ir.ops import OPS, Kind
+from cklang.ir.ops import Kind
 from cklang.types import f32
 
 if TYPE_CHECKING:
@@ -48,9 +48,19 @@ class Flow:
     or only on parts of one that are repeated, have none.
     """
 
-    def __init__(self, function: Function, anchors: Collection[str]) -> None:
-        """Build and colour the graph; ``anchors`` are the ops that kernels are made of."""
+    def __init__(
+        self, function: Function, anchors: Collection[str], opaque: Collection[str] = ()
+    ) -> None:
+        """Build and colour the graph.
+
+        Args:
+            function: What is computed.
+            anchors: The ops that kernels are made of.
+            opaque: Those of them whose kernels compute nothing that follows them: no value takes
+                their colour.
+        """
         self.function = function
+        self._opaque = opaque
         self.graph: nx.MultiDiGraph = build_graph(function)
         self._anchor_ops = anchors
         self._ids = {value.name: node for node, value in enumerate(function.values())}
@@ -83,7 +93,8 @@ class Flow:
         for source, axes in self._uses[node]:
             if axes is not None:
                 for anchor, inner in self.anchors(source):
-                    yield anchor, compose(axes, inner)
+                    if self.expect_operation(anchor).op not in self._opaque:
+                        yield anchor, compose(axes, inner)
 
     def _covers(self, anchor: int, axes: Axes) -> bool:
         """Tell whether every axis runs with one of the anchor's, and none of those is missing."""
@@ -109,7 +120,7 @@ class Flow:
     def kind(self, node: int) -> Kind | None:
         """Return the kind of the op that defines ``node``; None for a parameter."""
         operation = self.operation(node)
-        return None if operation is None else OPS[operation.op].kind
+        return None if operation is None else kind_of(operation)
 
     def is_input(self, node: int) -> bool:
         """Tell whether a call gives ``node``: it is a parameter or an extent of one."""

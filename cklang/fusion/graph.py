@@ -28,7 +28,7 @@ from cklang.ir.ops import OPS, Kind
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["Node", "build_graph"]
+__all__ = ["Node", "build_graph", "kind_of"]
 
 _ELEMENTWISE = (Kind.POINTWISE, Kind.CAST)
 
@@ -64,9 +64,9 @@ def build_graph(function: Function) -> nx.MultiDiGraph:
     for operation in function.body:
         value = operation.result
         target = ids[value.name] = len(ids)
-        kind = OPS[operation.op].kind.value
-        graph.add_node(target, node=Node(kind=kind, value=value, operation=operation))
-        if OPS[operation.op].kind is Kind.EXTENT:
+        kind = kind_of(operation)
+        graph.add_node(target, node=Node(kind=kind.value, value=value, operation=operation))
+        if kind is Kind.EXTENT:
             continue  # no data flows
         axes = _axes(operation)
         for index, operand in enumerate(operation.operands):
@@ -77,9 +77,19 @@ def build_graph(function: Function) -> nx.MultiDiGraph:
     return graph
 
 
+def kind_of(operation: Operation) -> Kind:
+    """Return what an operation is to fusion.
+
+    Ops outside the op table are kernels that a family has outlined
+    (:meth:`cklang.families.protocol.Family.outline`): anchors.
+    """
+    row = OPS.get(operation.op)
+    return Kind.ANCHOR if row is None else row.kind
+
+
 def _axes(operation: Operation) -> Axes | None:
     """Return the map from the axes of an operation's result to those of its operands."""
-    kind = OPS[operation.op].kind
+    kind = kind_of(operation)
     own = identity(operation.result.type.rank)
     if kind is Kind.SHAPE:
         return operand_axes(operation, own)

@@ -530,6 +530,12 @@ class Maker:
     """Returns how messages call an operand, by its index."""
     constants: bool = False
     """Whether constants are operands like stored ones."""
+    opaque: bool = False
+    """Whether such a kernel computes nothing of what follows it."""
+    most_reads: int = MAX_READS
+    """How many values one of its functions reads at most."""
+    stores: Callable[[Flow, int], bool] = lambda _flow, _node: True
+    """Tells whether such a kernel can store a value that follows its anchor, by the node."""
 
 
 _PRODUCT = Maker(make=KernelMaker.product, prologues=frozenset({0, 1}))

@@ -23,14 +23,14 @@ What an anchor is, and what makes its kernels, stands in :data:`cklang.fusion.ke
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from cklang.errors import CkError, error
 from cklang.fusion.flow import Flow, Occurrence
 from cklang.fusion.kernel import MAKERS, KernelMaker, Maker
 from cklang.fusion.plan import AnyKernel, Plan
 from cklang.ir.nodes import Function
-from cklang.ir.ops import OPS, Kind
+from cklang.ir.ops import Kind
 from cklang.ir.verifier import verify
 from cklang.source import Span
 from cklang.types import DTYPES, DType
@@ -45,12 +45,18 @@ STORABLE: tuple[DType, ...] = tuple(
 """What a kernel can write."""
 
 
-def plan(function: Function, makers: Mapping[str, Maker] = MAKERS) -> Plan:
+Outline = Callable[[Function], Function]
+
+
+def plan(
+    function: Function, makers: Mapping[str, Maker] = MAKERS, outline: Outline = lambda same: same
+) -> Plan:
     """Return the kernels that compute ``function`` and the decisions behind them.
 
     Args:
         function: What is to be computed.
         makers: The anchors, by op: what kernels are made of, and how.
+        outline: Puts parts of a function into operations of their own, which become kernels.
 
     Raises:
         CkUnsupportedError: No kernels compute it: one value is two results (X001), no anchor
@@ -62,7 +68,8 @@ def plan(function: Function, makers: Mapping[str, Maker] = MAKERS) -> Plan:
     verify(function, allow_unused=True)
     if len(set(function.results)) < len(function.results):
         raise error("X001", at=function.span, name=function.name)
-    flow = Flow(function, anchors=makers)
+    opaque = [op for op, maker in makers.items() if maker.opaque]
+    flow = Flow(outline(function), anchors=makers, opaque=opaque)
     roots = _Roots(flow, makers).find()
     maker = KernelMaker(flow, roots, makers)
     fused = [maker.make(root) for root in roots]
@@ -179,9 +186,8 @@ class _Roots:
             return
         if self.flow.anchors(result):
             raise self.repeated(result)
-        anchors = ", ".join(op for op in OPS if op in self.makers)
         name, at = self.origin(result)
-        raise error("X002", at=at or self.flow.function.span, op=name, anchors=anchors)
+        raise error("X002", at=at or self.flow.function.span, op=name)
 
     def origin(self, node: int) -> tuple[str, Span | None]:
         """Return what a user would call the maker of ``node``, and its place.

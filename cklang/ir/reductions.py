@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from cklang.ir.nodes import Attr
+from cklang.ir.nodes import Attr, Operation
 from cklang.ir.numeric import Array
 from cklang.ir.rules import DTypeRule, Shape, ShapeRule
 from cklang.types import DType, bf16, f16, f32, i32
@@ -26,6 +26,7 @@ __all__ = [
     "ROW_DTYPES",
     "SINGLE_AXIS",
     "read_axes",
+    "reduced_axes",
     "reduced_extents",
     "wrapped",
 ]
@@ -206,3 +207,12 @@ ARG_DTYPE = DTypeRule(
     text="an operand of f16, bf16, f32 or i32; gives i32",
     apply=lambda dtypes, _attrs: i32 if dtypes[0] in (*ROW_DTYPES, i32) else None,
 )
+
+
+def reduced_axes(operation: Operation) -> tuple[int, ...]:
+    """Return the axes of its operand that an operation reduces, ascending; none of another op."""
+    if operation.op not in MEANINGS:
+        return ()
+    axes = operation.attr("axes")
+    items = axes if isinstance(axes, tuple) else (axes,)
+    return tuple(axis for axis in items if isinstance(axis, int))

@@ -45,6 +45,7 @@ START_UP: Table = {
         "rich",
     ),
     "cklang.families": ("cklang.fusion.partition",),
+    "cklang.families.rowwise.outline": ("networkx",),
     "cklang.fusion.flow": ("networkx",),
     "cklang.fusion.functions": ("cklang.ir.parser",),
     "cklang.fusion.graph": ("networkx",),

@@ -195,31 +195,18 @@ def test_a_scale_that_is_not_above_0_needs_a_function() -> None:
     assert attention_kernel(planned(scale="sm")).score is not None
 
 
-MANY = [f"r{place}" for place in range(8)]
-
-
 @pytest.mark.parametrize(
     ("code", "body"),
     [
-        ("X005", "return ck.attention((q * 2.0).to(ck.f16), k, v)"),
-        ("X005", "y = s * 2.0\n    return ck.attention(q, k, v, score=lambda s, h: s + y[h])"),
-        ("X017", "return ck.attention(q, k, v).mT"),
-        ("X017", "return ck.attention(q, k, v).to(ck.i32)"),
-        ("X017", "o, l = ck.attention(q, k, v, return_lse=True)\n    return l * 2.0, o"),
         ("X018", "return ck.attention(q, k, v, score=lambda s, h: s + t[h])"),
         ("X018", "return ck.attention(q, k, v) * t[:, None, None]"),
-        (
-            "X004",
-            "return ck.attention(q, k, v) * s[:, None, None] + " + " + ".join(MANY),
-        ),
     ],
 )
 def test_refusals(code: str, body: str) -> None:
-    rest = ", ".join(f"{name}: ck.f32" for name in MANY)
     text = (
         "@ck.op\n"
         "def f(q: ck.f16[B, H, S, D], k: ck.f16[B, H, S, D], v: ck.f16[B, H, S, D],\n"
-        f"      w: ck.f16[D, D], s: ck.f32[H], t: ck.fp8[H], {rest}) -> {_result(body)}:\n"
+        f"      t: ck.fp8[H]) -> {_result(body)}:\n"
         f"    {body}\n"
     )
     op = written_op(text, "B H S D")

@@ -88,9 +88,9 @@ def test_one_value_twice_is_refused() -> None:
         planned(f"{PROJECTED}; return q, q", f"tuple[{SHAPE}, {SHAPE}]")
 
 
-def test_what_is_computed_of_a_query_needs_a_kernel_before() -> None:
-    with pytest.raises(CkError, match="CK-X005"):
-        planned("return ck.attention((x * 2.0).to(ck.f16), x, y)")
+def test_what_is_computed_of_a_query_has_a_kernel_before() -> None:
+    plan = planned("return ck.attention((x * 2.0).to(ck.f16), x, y)")
+    assert kernels(plan) == [("rowwise", "f_0"), ("attention", "f_1")]
 
 
 def test_the_log_sum_beside_a_product() -> None:

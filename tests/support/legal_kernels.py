@@ -34,6 +34,7 @@ from cklang.families.gemm.key import (
 )
 from cklang.families.layout_copy.key import layout_copy_key
 from cklang.families.reduce.key import reduce_key
+from cklang.families.rowwise.key import RowwiseSignature
 from cklang.fusion.functions import NO_FUNCTIONS, Functions
 from cklang.ir.nodes import Function
 from cklang.ir.parser import parse_function
@@ -273,8 +274,8 @@ def objected(key: AnyKey) -> list[str]:
 
 def source(key: AnyKey) -> KernelSource:
     """Return the C++ of a kernel whose holes are filled with functions of all arguments."""
-    if key.family in ("gemm", "conv"):
-        return source_of(key, _functions(key.signature))
+    if key.family in _FUNCTIONS:
+        return source_of(key, _FUNCTIONS[key.family](key.signature))
     return filled_source(key, _fill(key))
 
 
@@ -284,8 +285,9 @@ def compiled(key: AnyKey) -> Path:
     Raises:
         CkBuildError: Clang refuses.
     """
-    if key.family in ("gemm", "conv"):
-        (artifact,) = shared_builder().build_all([(key, _functions(key.signature))])
+    if key.family in _FUNCTIONS:
+        functions = _FUNCTIONS[key.family](key.signature)
+        (artifact,) = shared_builder().build_all([(key, functions)])
         return artifact.code_object
     if key.family == "layout_copy":
         return shared_builder().build_all([(key, NO_FUNCTIONS)])[0].code_object
@@ -319,6 +321,38 @@ def _functions(signature: Signature) -> Functions:
     return Functions(**functions)
 
 
+def _row_functions(signature: RowwiseSignature) -> Functions:
+    """Return functions in which what is read is kept, joined and stored."""
+    s = signature
+    kept = [f"%k{place}: f32[]" for place in range(s.kept)]
+    parts = [len(stage) for stage in s.reductions]
+    counts = {f"part{place}": (kept, count) for place, count in enumerate(parts)}
+    counts |= {"load": ([], s.kept), "store": (kept, len(s.elements))}
+    functions = {
+        hole: _copies(hole, params or ["%c0: f32[]"], count)
+        for hole, (params, count) in counts.items()
+        if count
+    }
+    if s.rows:
+        functions["finish"] = _copies("finish", ["%r0: f32[]"], len(s.rows))
+    return Functions(**functions)
+
+
+def _copies(hole: str, params: list[str], count: int) -> Function:
+    """Return a region whose results are its first parameter."""
+    types, first = ", ".join(["f32[]"] * count), params[0].partition(":")[0]
+    head = f"func @{hole}({', '.join(params)}) -> {types} {{"
+    return parse_function(f"{head}\n  return {', '.join([first] * count)}\n}}")
+
+
+_FUNCTIONS: Mapping[str, Callable[[Any], Functions]] = {
+    "gemm": _functions,
+    "conv": _functions,
+    "rowwise": _row_functions,
+}
+"""Functions for the kernels of a family whose functions are IR."""
+
+
 def _widened(name: str, dtype: DType, wide: DType, params: list[str], lines: list[str]) -> str:
     params.append(f"%{name}: {dtype}[]")
     if dtype == wide:
@@ -348,7 +382,7 @@ def _fill(key: AnyKey) -> str:
         opened += ["ck_score"] if s.score is ScoreKind.FUNCTION else []
         opened += ["ck_mask"] if s.mask is MaskKind.FUNCTION else []
         opened += ["ck_output"] if s.output else []
-    if key.family in ("combine", "rowwise") and key.signature.output:
+    if key.family == "combine" and key.signature.output:
         opened.append("ck_output")
     chosen = [line for line in functions if any(name in line for name in opened)]
     return "\n".join([_HOLES.splitlines()[0], head, *chosen, ""]) if chosen else ""

@@ -9,6 +9,7 @@ What is computed of q, k or v before is not fused.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from cklang.errors import CkError, error
 from cklang.families.attention.fuse_output import INDICES, OutputRegion
@@ -153,10 +154,7 @@ def _output(flow: Flow, walk: Epilogue) -> Function | None:
     Raises:
         CkUnsupportedError: X017, X004.
     """
-    root = flow.value(walk.root)
-    rank = root.type.rank
-    is_float = root.type.dtype.kind is NumberKind.FLOAT
-    if not is_float or rank not in INDICES or flow.orientation(walk.root) != identity(rank):
+    if not _stores(flow, walk.root):
         raise _refusal(flow, walk.root)
     function = walk.run()
     region = walk.region
@@ -171,6 +169,13 @@ def _output(flow: Flow, walk: Epilogue) -> Function | None:
             reads=", ".join(map(str, tensors)),
         )
     return function if function.body else None
+
+
+def _stores(flow: Flow, node: int) -> bool:
+    """Tell whether a kernel can store what follows o: floats, with the axes of o in order."""
+    rank = flow.value(node).type.rank
+    is_float = flow.value(node).type.dtype.kind is NumberKind.FLOAT
+    return is_float and rank in INDICES and flow.orientation(node) == identity(rank)
 
 
 def _refusal(flow: Flow, node: int) -> CkError:
@@ -222,8 +227,19 @@ def _region(anchor: Operation) -> OutputRegion:
     return OutputRegion(anchor, [value for value, role in named if role == "read"])
 
 
-_MAKER = Maker(make=fuse, region=_region, operand=operand_name, constants=True)
-MAKERS: Mapping[str, Maker] = dict.fromkeys(("attention", "attention_lse"), _MAKER)
+_MAKER = Maker(
+    make=fuse,
+    region=_region,
+    operand=operand_name,
+    constants=True,
+    most_reads=READ_LIMIT,
+    stores=_stores,
+)
+MAKERS: Mapping[str, Maker] = {
+    "attention": _MAKER,
+    # Nothing that follows a log-sum is computed in the kernel that stores it.
+    "attention_lse": replace(_MAKER, opaque=True),
+}
 """How kernels of attention are made."""
 
 

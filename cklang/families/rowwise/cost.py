@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a reduction of rows takes: the memory's time, or that of the loads that threads wait for."""
+"""What a kernel of rows takes: the memory's time, or that of the loads that threads wait for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from cklang.arch import ArchSpec
 from cklang.families.cost_constants import fitted
 from cklang.families.protocol import Times
-from cklang.families.rowwise.key import RowwiseKey
+from cklang.families.rowwise.key import RowwiseAlgorithm, RowwiseKey
 from cklang.families.rowwise.problem import RowwiseProblem
 from cklang.families.rowwise.rules import BLOCK
 
@@ -26,6 +26,9 @@ _LOADS = 4
 
 _BYTES_PER_MICROSECOND = 1e6
 """Of one TB/s."""
+
+_LINE = 64
+"""Bytes that memory moves at least."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +53,7 @@ class _Terms:
 
 
 class RowwiseCost:
-    """The cost model of kernels that reduce rows."""
+    """The cost model of kernels of rows."""
 
     def __init__(self, keys: Sequence[RowwiseKey], spec: ArchSpec) -> None:
         self._keys, self._spec = tuple(keys), spec
@@ -66,14 +69,42 @@ class RowwiseCost:
         return [f"    {key.label}: {self._terms(key, problem)}" for key in keys]
 
     def _terms(self, key: RowwiseKey, problem: RowwiseProblem) -> _Terms:
-        c, a = self._constants, key.algorithm
-        size = problem.length * problem.x.dtype.bytes + problem.y.dtype.bytes
-        rounds = math.ceil(problem.rows * a.threads / BLOCK / self._spec.compute_units / _RESIDENT)
-        loads = math.ceil(problem.length / (a.threads * a.vector))
-        chain = math.ceil(loads / _LOADS) * c.latency_single + loads * c.load_issue
-        exchanges = math.log2(a.threads) * c.load_issue
+        c, a, s = self._constants, key.algorithm, key.signature
+        passes = 1 if a.chunks or not s.kept else len(s.reductions) + bool(s.elements)
+        block = max(a.threads, BLOCK)
+        resident = self._spec.compute_units * _RESIDENT * BLOCK // block
+        count, length = problem.count, problem.length
+        shares = 1
+        if not s.reductions and not s.rows:
+            shares = max(1, min(math.ceil(length / (a.threads * a.vector)), resident // count))
+        rounds = math.ceil(count * shares * a.threads / block / max(resident, 1))
+        vectors = math.ceil(length / (a.threads * a.vector * shares))
+        # Loads of one element each, where a tensor has no vectors.
+        loads = sum(
+            1 if each.access in "cb" else a.vector for each in (*problem.reads, *problem.outputs)
+        )
+        chain = passes * (
+            math.ceil(vectors / _LOADS) * c.latency_single + vectors * loads * c.load_issue
+        )
+        exchanges = len(s.reductions) * math.log2(max(a.threads, 2)) * c.load_issue
+        memory = problem.bytes / (c.memory_cold * _BYTES_PER_MICROSECOND)
+        again = (passes - 1) * problem.bytes / (c.memory_warm * _BYTES_PER_MICROSECOND)
         return _Terms(
             launch=c.launch,
-            memory=problem.rows * size / (c.memory_cold * _BYTES_PER_MICROSECOND),
+            memory=(memory + again) * self._waste(problem, a),
             latency=rounds * (chain + exchanges),
         )
+
+    def _waste(self, problem: RowwiseProblem, algorithm: RowwiseAlgorithm) -> float:
+        """Return how many bytes memory moves for each that is needed: lines are used in part.
+
+        Neighbouring lanes are neighbours along a row or, with one thread a row, along rows.
+        """
+        used = []
+        for each in problem.tensors:
+            steps = each.rows if algorithm.threads == 1 else each.elements
+            step = abs(steps[-1]) if steps else 0
+            wide = algorithm.vector if each.access == "c" else 1
+            size = each.dtype.bytes
+            used.append(min(_LINE, max(step * size, size)) / size / wide if step > wide else 1.0)
+        return max(used, default=1.0)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""The family of reductions of rows."""
+"""The family of rows: reductions, what is computed around them, and pointwise programs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,12 +26,15 @@ from cklang.families.rowwise.fuse import MAKERS, FusedRows
 from cklang.families.rowwise.host import RowwiseShim
 from cklang.families.rowwise.key import RowwiseAlgorithm, RowwiseKey, RowwiseSignature
 from cklang.families.rowwise.lower import lower_rowwise
-from cklang.families.rowwise.problem import RowwiseProblem, problem_of
+from cklang.families.rowwise.outline import outline
+from cklang.families.rowwise.problem import RowwiseProblem, RowwiseTensor, problem_of
 from cklang.families.rowwise.rules import GRID, RULES
 from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import Functions
+from cklang.fusion.kernel import Maker
+from cklang.ir.nodes import Function
 from cklang.keys import AnyKey, opened
 from cklang.lowering.source import KernelSource
 
@@ -41,12 +45,12 @@ _SMALL = 0x3C
 
 
 class Rowwise(Family[RowwiseSignature, RowwiseAlgorithm, RowwiseProblem]):
-    """Sums and maxima of rows, with a function of the reduced row."""
+    """Programs over rows: pointwise steps and reductions in any number."""
 
     name = "rowwise"
     signature = RowwiseSignature
     algorithm = RowwiseAlgorithm
-    algorithm_text: ClassVar[str] = "a cklang.RowwiseAlgorithm for an op that reduces rows"
+    algorithm_text: ClassVar[str] = "a cklang.RowwiseAlgorithm for what is computed over rows"
     makers = MAKERS
     rules: RuleSet = RULES
     grid = GRID
@@ -69,34 +73,44 @@ class Rowwise(Family[RowwiseSignature, RowwiseAlgorithm, RowwiseProblem]):
         """Return the source of a kernel."""
         return lower_rowwise(key, functions)
 
+    def outline(self, function: Function, makers: Mapping[str, Maker]) -> Function:
+        """Put what kernels of rows compute into operations of their own."""
+        return outline(function, makers)
+
+    def functions_of(self, problem: RowwiseProblem, functions: Functions) -> Functions:
+        """Return a kernel's functions, named by how they read memory."""
+        return problem.functions(functions)
+
     def problem(
         self, kernel: FusedRows, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
     ) -> RowwiseProblem | None:
-        """Return the problem of a kernel; None if there is no row."""
+        """Return the problem of a kernel; None if no result has an element."""
         problem = problem_of(kernel, layouts)
-        return problem if problem.rows else None
+        written = problem.count if problem.signature.rows else problem.count * problem.length
+        return problem if written else None
 
     def plan(self, kernel: FusedRows, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
         """Yield the one launch of a kernel."""
         problem = self.problem(kernel, planning.layouts, planning.dims)
         if problem is not None:
+            problem = replace(problem, compute_units=planning.spec.compute_units)
             selection = planning.select(problem, kernel.functions)
-            main = _stage(problem, selection.key, kernel.functions)
+            main = _stage(problem, selection.key, selection.functions)
             yield Launches(selection=selection, main=main)
 
     def algorithm_words(self, algorithm: RowwiseAlgorithm) -> str:
         """Return an algorithm as one line of text."""
-        return f"{algorithm.threads} threads a row, vectors of {algorithm.vector}"
+        return _words(algorithm)
 
     def candidate_words(self, algorithm: RowwiseAlgorithm) -> str:
         """Return both choices."""
-        return f"{algorithm.threads}x{algorithm.vector}"
+        return f"{algorithm.threads}x{algorithm.vector}x{algorithm.chunks}"
 
     def operands(self, problem: RowwiseProblem, key: RowwiseKey, functions: Functions) -> Operands:
         """Return memory of small numbers for every tensor."""
         forwards = problem.forwards
         contents = {
-            each.value: np.full(each.span * each.dtype.bytes, _SMALL, np.uint8)
+            each.value: np.full(_span(forwards, each) * each.dtype.bytes, _SMALL, np.uint8)
             for each in forwards.tensors
         }
         return Operands(contents=contents, stages=(_stage(forwards, key, functions),))
@@ -106,6 +120,18 @@ class Rowwise(Family[RowwiseSignature, RowwiseAlgorithm, RowwiseProblem]):
         return encode(problem)
 
 
+def _words(algorithm: RowwiseAlgorithm) -> str:
+    kept = f", {algorithm.chunks} of them kept" if algorithm.chunks else ""
+    return f"{algorithm.threads} threads a row, vectors of {algorithm.vector}{kept}"
+
+
+def _span(problem: RowwiseProblem, tensor: RowwiseTensor) -> int:
+    """Return the elements from the first place in memory to the last one."""
+    extents, strides = (*problem.rows, *problem.elements), (*tensor.rows, *tensor.elements)
+    pairs = zip(extents, strides, strict=True)
+    return 1 + sum((extent - 1) * stride for extent, stride in pairs if extent)
+
+
 def _stage(problem: RowwiseProblem, key: RowwiseKey, functions: Functions) -> Stage:
     return Stage(
         key=key,
@@ -113,7 +139,7 @@ def _stage(problem: RowwiseProblem, key: RowwiseKey, functions: Functions) -> St
         problem=problem,
         shim=RowwiseShim,
         values=tuple(each.value for each in problem.tensors),
-        written=frozenset((problem.y.value,)),
+        written=frozenset(each.value for each in problem.outputs),
         request=problem.request,
     )
 

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Make the kernel of a reduction of rows: a view of what is stored, and what follows the result.
-
-What follows becomes the function ``output``, which sees a reduced row in f32, and where it is: the
-axes of the result are the last ones of the indices ``b``, ``h``, ``i`` and ``j``.
-"""
+"""Make the kernel of an outlined operation: its space, its stages, and what it writes."""
 
 from __future__ import annotations
 
@@ -13,40 +9,36 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from cklang.errors import error
-from cklang.families.attention.fuse_output import OutputRegion
-from cklang.families.rowwise.host import MAX_AXES, MAX_OPERANDS
-from cklang.families.rowwise.key import Reduction
+from cklang.families.rowwise.host import MAX_OUTPUTS, MAX_READS
+from cklang.families.rowwise.outline import OUTLINED
+from cklang.families.rowwise.space import RowSpace, reaches, space_of
+from cklang.families.rowwise.stages import Stages, stages_of
+from cklang.fusion.flow import Flow, Occurrence
 from cklang.fusion.functions import Functions
 from cklang.fusion.kernel import Epilogue, KernelMaker, Maker
-from cklang.fusion.plan import View
-from cklang.ir.nodes import Function, Operation, Value, print_function
-from cklang.ir.reductions import MEANINGS, ROW_DTYPES
+from cklang.fusion.plan import Read
+from cklang.fusion.sites import Axes, compose, identity
+from cklang.ir.nodes import Function, Value, print_function
 from cklang.source import Span
 
 __all__ = ["MAKERS", "FusedRows"]
 
-_NAMES = ("b", "h", "i", "j")
-INDICES: Mapping[int, tuple[str, ...]] = MappingProxyType(
-    {rank: _NAMES[MAX_AXES - rank :] for rank in range(1, MAX_AXES + 1)}
-)
-"""What the axes of the result are called, by their number."""
-
-_REDUCTIONS = {"reduce_sum": Reduction.SUM, "reduce_max": Reduction.MAX}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusedRows:
-    """One kernel: ``result = cast(output(reduction(x)))`` for each row of ``x``."""
+    """One kernel over rows, or over the elements of a tensor where nothing is reduced."""
 
     name: str
-    reduction: Reduction
-    x: View
-    """Its axes are those of ``result`` in order, then the one that is reduced."""
-    output: Function | None
-    """None if the reduced row is stored as it is."""
-    reads: tuple[Value, ...]
-    """The tensors that ``output`` reads, as parameters d0, d1..."""
-    result: Value
+    body: Function
+    """What it computes, as a program."""
+    space: RowSpace
+    stages: Stages
+    """The same, cut at its reductions."""
+    reads: tuple[Read, ...]
+    """What the stages read, as ``d0``...: values of the program and maps from the space."""
+    results: tuple[Value, ...]
+    places: tuple[Axes, ...]
+    """The map from the space to each result."""
     spans: tuple[Span, ...] = field(default=(), compare=False)
 
     family: ClassVar[str] = "rowwise"
@@ -54,17 +46,12 @@ class FusedRows:
     @property
     def inputs(self) -> tuple[Value, ...]:
         """The values that it reads, each once."""
-        return tuple(dict.fromkeys((self.x.value, *self.reads)))
-
-    @property
-    def results(self) -> tuple[Value, ...]:
-        """The values that it writes."""
-        return (self.result,)
+        return tuple(dict.fromkeys(read.value for read in self.reads))
 
     @property
     def functions(self) -> Functions:
-        """What fills its stencil."""
-        return Functions(output=self.output)
+        """What fills its stencil, but for how its reads lie in memory."""
+        return self.stages.functions
 
     def renamed(self, name: str) -> FusedRows:
         """Return the same kernel with another name."""
@@ -72,55 +59,88 @@ class FusedRows:
 
     def lines(self) -> Iterator[str]:
         """Yield what it computes as lines of text."""
-        indices = INDICES[self.result.type.rank]
-        yield f"kernel {self.name}: {self.result.type} {self.result}[{', '.join(indices)}]"
-        yield f"  o = {self.reduction.value} of the rows of {self.x.tensor}"
-        yield from (f"  d{place} = {value}: {value.type}" for place, value in enumerate(self.reads))
-        if self.output is not None:
-            yield from (f"  {line}" for line in print_function(self.output).splitlines())
+        written = ", ".join(f"{value.type} {value}" for value in self.results)
+        extents = ", ".join(map(str, self.space.extents))
+        row = ", ".join(str(self.space.extents[axis]) for axis in self.space.row)
+        yield f"kernel {self.name}: {written}"
+        yield f"  for rows of {row} in [{extents}]" if row else f"  for each of [{extents}]"
+        yield from (f"  {line}" for line in print_function(self.body).splitlines()[1:-1])
 
 
-def _region(anchor: Operation) -> OutputRegion:
-    return OutputRegion(anchor, indices=INDICES)
-
-
-def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedRows:
-    """Return the kernel of a root whose anchor is a reduction.
+def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedRows | None:
+    """Return the kernel of an outlined operation; None if that of another result gives it.
 
     Raises:
-        CkUnsupportedError: X004, X018, what follows reads too much or what functions cannot.
+        CkUnsupportedError: X004, it reads or writes too much.
     """
-    flow, anchor, result = maker.flow, walk.anchor, maker.flow.value(walk.root)
-    operand = anchor.operands[0].type
-    rows_of = anchor.op in _REDUCTIONS and operand.dtype in ROW_DTYPES
-    if not rows_of or operand.rank < 2 or anchor.attr("axes") != (operand.rank - 1,):
-        anchors = "reduce_sum and reduce_max of the last axis of floats"
-        raise error("X002", at=anchor.span, op=anchor.op, anchors=anchors)
-    stored, axes = maker.stored(walk.colour, 0)
-    rows = (axes[axis] for axis in flow.orientation(walk.root) if axis is not None)
-    output = walk.run()
-    tensors = walk.region.tensors if isinstance(walk.region, OutputRegion) else []
-    if len(tensors) > MAX_OPERANDS:
-        raise error(
-            "X004",
-            at=anchor.span,
-            what=f"the kernel of {anchor.result}",
-            count=len(tensors),
-            limit=MAX_OPERANDS,
-            reads=", ".join(map(str, tensors)),
-        )
-    spans = (operation.span for operation in (anchor, *output.body))
+    flow, anchor = maker.flow, walk.anchor
+    walk.note_store()
+    stored = [maker.stored(walk.colour, index) for index in range(len(anchor.operands))]
+    twins = _twins(flow, walk.colour)
+    if walk.colour != twins[0]:
+        return None
+    body = anchor.attr("body")
+    if not isinstance(body, Function):
+        raise error("Z002", what="an outlined operation has no body")
+    own = Flow(body, anchors=())
+    space, places = _spaces(own, body)
+    nodes = [own.id(value) for value in body.results]
+    outputs = [Occurrence(node, axes) for node, axes in zip(nodes, places, strict=True)]
+    stages = stages_of(own, space, outputs)
+    by_name = {param.name: each for param, each in zip(body.params, stored, strict=True)}
+    reads = []
+    for read in stages.reads:
+        value, axes = by_name[read.value.name]
+        reads.append(Read(value=value, axes=compose(read.axes, axes)))
+    for what, count, limit in (
+        ("reads", len(reads), MAX_READS),
+        ("writes", len(outputs), MAX_OUTPUTS),
+    ):
+        if count > limit:
+            values = [str(read.value) for read in reads] if what == "reads" else twins
+            raise error(
+                "X004",
+                at=anchor.span,
+                what=f"the kernel of {anchor.result}",
+                count=count,
+                limit=limit,
+                reads=", ".join(map(str, values)),
+            )
+    spans = (operation.span for operation in body.body)
     return FusedRows(
         name=flow.function.name,
-        reduction=_REDUCTIONS[anchor.op],
-        x=View(value=stored, perm=(*rows, axes[-1])),
-        output=output if output.body else None,
-        reads=tuple(tensors),
-        result=result,
+        body=body,
+        space=space,
+        stages=stages,
+        reads=tuple(reads),
+        results=body.results,
+        places=places,
         spans=tuple(dict.fromkeys(span for span in spans if span is not None)),
     )
 
 
-_MAKER = Maker(make=_fuse, region=_region, operand=lambda _anchor, _index: "the operand")
-MAKERS: Mapping[str, Maker] = MappingProxyType(dict.fromkeys(MEANINGS, _MAKER))
-"""How kernels that reduce rows are made."""
+def _twins(flow: Flow, node: int) -> list[int]:
+    """Return the operations that give the results of one kernel, in the function's order."""
+    operation = flow.expect_operation(node)
+    same = (operation.operands, operation.attr("body"))
+    outlined = {
+        other: each
+        for other in flow.graph
+        if (each := flow.operation(other)) is not None and each.op == OUTLINED
+    }
+    return [other for other, each in outlined.items() if (each.operands, each.attr("body")) == same]
+
+
+def _spaces(flow: Flow, body: Function) -> tuple[RowSpace, tuple[Axes, ...]]:
+    """Return the space of all results of a body, and the map from there to each."""
+    nodes = [flow.id(value) for value in body.results]
+    each = [space_of(flow, node, list(reaches(flow, node, lambda _node: False))) for node in nodes]
+    space = max((one for one, _, _ in each), key=lambda one: len(one.row))
+    # A pointwise result beside reduced ones is seen as it is (outline.py, *Joining*).
+    places = [axes if one.row else identity(len(axes)) for one, axes, _ in each]
+    return space, tuple(places)
+
+
+_MAKER = Maker(make=_fuse, operand=lambda _anchor, _index: "the operand", opaque=True)
+MAKERS: Mapping[str, Maker] = MappingProxyType({OUTLINED: _MAKER})
+"""How kernels of rows are made."""

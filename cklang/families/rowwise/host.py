@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The host shim of kernels that reduce rows, from Python.
+"""The host shim of kernels of rows, from Python.
 
 The C side is ``include/cklang/rowwise_host.h``; the struct layouts here mirror it.
 """
@@ -12,82 +12,89 @@ from dataclasses import dataclass
 
 from cklang.device.host_shim import HostShim
 
-__all__ = ["MAX_AXES", "MAX_OPERANDS", "VERSION", "RowwiseOperand", "RowwiseRequest", "RowwiseShim"]
+__all__ = [
+    "MAX_AXES",
+    "MAX_OUTPUTS",
+    "MAX_READS",
+    "VERSION",
+    "RowwiseOperand",
+    "RowwiseRequest",
+    "RowwiseShim",
+]
 
-VERSION = 1
+VERSION = 2
 """CK_ROWWISE_HOST_VERSION."""
 
-MAX_AXES = 4
-"""CK_ROWWISE_MAX_AXES."""
+MAX_AXES = 5
+"""CK_ROWWISE_MAX_AXES: of rows, and of their elements."""
 
-MAX_OPERANDS = 8
-"""CK_ROWWISE_MAX_OPERANDS."""
+MAX_READS = 16
+"""CK_ROWWISE_MAX_READS."""
+
+MAX_OUTPUTS = 8
+"""CK_ROWWISE_MAX_OUTPUTS."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowwiseOperand:
-    """A tensor that the function reads; strides count elements."""
+    """A tensor; strides count elements, along the axes of rows and then of elements."""
 
     pointer: int = 0
-    extents: tuple[int, ...]
-    strides: tuple[int, ...]
+    rows: tuple[int, ...]
+    elements: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowwiseRequest:
-    """What a host shim is asked; strides count elements."""
+    """What a host shim is asked."""
 
     rows: tuple[int, ...]
-    """The extents of the result."""
-    length: int
-    x: int
-    x_strides: tuple[int, ...]
-    x_step: int
-    y: int
-    y_strides: tuple[int, ...]
-    operands: tuple[RowwiseOperand, ...]
+    elements: tuple[int, ...]
+    compute_units: int
+    reads: tuple[RowwiseOperand, ...]
+    outputs: tuple[RowwiseOperand, ...]
+    """Those with an element for each of a row's, then those with one for each row."""
 
 
 _Axes = ctypes.c_int64 * MAX_AXES
 
 
 class _Operand(ctypes.Structure):
-    _fields_ = (("data", ctypes.c_void_p), ("extent", _Axes), ("stride", _Axes))
+    _fields_ = (("data", ctypes.c_void_p), ("row_stride", _Axes), ("stride", _Axes))
 
 
 class _Problem(ctypes.Structure):
     _fields_ = (
         ("rows", _Axes),
-        ("length", ctypes.c_int64),
-        ("x", ctypes.c_void_p),
-        ("x_stride", _Axes),
-        ("x_step", ctypes.c_int64),
-        ("y", ctypes.c_void_p),
-        ("y_stride", _Axes),
-        ("operands", _Operand * MAX_OPERANDS),
+        ("elements", _Axes),
+        ("compute_units", ctypes.c_int64),
+        ("reads", _Operand * MAX_READS),
+        ("outputs", _Operand * MAX_OUTPUTS),
     )
 
 
 def _to_c(request: RowwiseRequest) -> _Problem:
-    problem = _Problem(length=request.length, x=request.x, x_step=request.x_step, y=request.y)
-    problem.rows = _before(request.rows, 1)
-    problem.x_stride = _before(request.x_strides, 0)
-    problem.y_stride = _before(request.y_strides, 0)
-    for place, operand in zip(problem.operands, request.operands, strict=False):
-        missing = MAX_AXES - len(operand.extents)
-        place.data = operand.pointer
-        place.extent[:] = (*operand.extents, *(1,) * missing)
-        place.stride[:] = (*operand.strides, *(0,) * missing)
+    problem = _Problem(compute_units=request.compute_units)
+    problem.rows = _last(request.rows, 1)
+    problem.elements = _last(request.elements, 1)
+    for places, operands in (
+        (problem.reads, request.reads),
+        (problem.outputs, request.outputs),
+    ):
+        for place, operand in zip(places, operands, strict=False):
+            place.data = operand.pointer
+            place.row_stride = _last(operand.rows, 0)
+            place.stride = _last(operand.elements, 0)
     return problem
 
 
-def _before(numbers: Sequence[int], missing: int) -> ctypes.Array[ctypes.c_int64]:
-    """Return the numbers of a result's axes, which are the last ones of the kernel's."""
+def _last(numbers: Sequence[int], missing: int) -> ctypes.Array[ctypes.c_int64]:
+    """Return the numbers of axes, which are the last ones of the kernel's."""
     return _Axes(*(missing,) * (MAX_AXES - len(numbers)), *numbers)
 
 
 class RowwiseShim(HostShim[RowwiseRequest]):
-    """A loaded ``host.so`` of a kernel that reduces rows."""
+    """A loaded ``host.so`` of a kernel of rows."""
 
     symbol = "ck_rowwise_describe"
     version_symbol = "ck_rowwise_host_version"

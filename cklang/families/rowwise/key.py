@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The identity of a kernel that reduces rows: what it computes, and how."""
+"""The identity of a kernel of rows: what it joins and writes, and how it runs over a row."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, TypeAlias
 
-from cklang.keys import Key, make_members, require_positive
+from cklang.keys import Key, require_positive
 from cklang.types import DType
 
-__all__ = ["Reduction", "RowwiseAlgorithm", "RowwiseKey", "RowwiseSignature"]
+__all__ = ["MOST_STAGES", "Reduction", "RowwiseAlgorithm", "RowwiseKey", "RowwiseSignature"]
+
+MOST_STAGES = 4
+"""Stages that a kernel has at most: its functions ``part0`` to ``part3``."""
 
 
 class Reduction(Enum):
@@ -19,58 +22,81 @@ class Reduction(Enum):
 
     SUM = "sum"
     MAX = "max"
+    MIN = "min"
+    PROD = "prod"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowwiseSignature:
-    """What a kernel computes: y = output(reduction of a row of x), in f32."""
+    """What a kernel computes; the rest stands in its functions (:mod:`.stages`).
 
-    reduction: Reduction
-    dtype: DType
-    """Of x."""
-    dtype_o: DType
-    """Of y."""
-    output: bool = False
-    """Whether a function makes of the reduced row what is stored."""
+    Neither the number nor the types nor the strides of what it reads are part of it.
+    """
+
+    reductions: tuple[tuple[Reduction, ...], ...] = ()
+    """Of each stage."""
+    integers: tuple[int, ...] = ()
+    """Those that join i32 and not f32, counted through all stages."""
+    kept: int = 0
+    """Values of an element that more than one pass needs."""
+    elements: tuple[DType, ...] = ()
+    """The outputs that have an element for each of a row's."""
+    rows: tuple[DType, ...] = ()
+    """The outputs that have one for each row."""
+    row_axes: int = 1
+    """How many axes count rows."""
     functions: str = ""
-    """Digest of that function; empty in the key of a stencil."""
+    """Digest of the functions; empty in the key of a stencil."""
 
     family: ClassVar[str] = "rowwise"
-
-    def __post_init__(self) -> None:
-        make_members(self, {"reduction": Reduction})
 
     @property
     def words(self) -> str:
         """What is computed, for messages."""
-        text = f"the {self.reduction.value} of rows of {self.dtype} to {self.dtype_o}"
-        return f"{text}, output" if self.output else text
+        stages = [" and ".join(each.value for each in stage) for stage in self.reductions]
+        joined = ", then ".join(stages) or "no reduction"
+        written = [*(str(each) for each in self.elements), *(f"{each} a row" for each in self.rows)]
+        return f"{joined}; writes {', '.join(written)}"
 
     def label(self, algorithm: RowwiseAlgorithm) -> Sequence[str]:
         """Return what the label of a kernel says of it."""
-        dtypes = dict.fromkeys((self.dtype.name, self.dtype_o.name))
-        shape = f"{algorithm.threads}x{algorithm.vector}"
-        return [self.family, self.reduction.value, *dtypes, shape]
+        stages = ["".join(each.value for each in stage) for stage in self.reductions] or ["map"]
+        rows = ["rows", *map(str, self.rows)] if self.rows else []
+        shape = f"{algorithm.threads}x{algorithm.vector}x{algorithm.chunks}"
+        kept = [f"k{self.kept}"] if self.kept else []
+        kept += [f"r{self.row_axes}"] if self.row_axes != 1 else []
+        return [self.family, *stages, *kept, *map(str, self.elements), *rows, shape]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowwiseAlgorithm:
-    """How a kernel reduces rows.
+    """How a kernel runs over a row.
 
     Example:
-        >>> ck.RowwiseAlgorithm(threads=64, vector=8)
-        RowwiseAlgorithm(threads=64, vector=8)
+        >>> ck.RowwiseAlgorithm(threads=64, vector=8, chunks=1).longest
+        512
     """
 
     threads: int
-    """Threads that share a row; a workgroup of 256 has as many rows as fit."""
+    """Threads that share a row; a workgroup of 256 or more has as many rows as fit."""
     vector: int
-    """Elements that one access loads."""
+    """Elements that a thread computes at once, and that one access loads where they are
+    contiguous."""
+    chunks: int = 0
+    """Vectors of a row that each thread keeps in registers from pass to pass; 0 computes what is
+    kept from memory in each pass, for rows of any length."""
 
     def __post_init__(self) -> None:
         for name in ("threads", "vector"):
             require_positive(name, getattr(self, name))
+        if self.chunks:
+            require_positive("chunks", self.chunks)
+
+    @property
+    def longest(self) -> int:
+        """The longest row that registers hold, in elements."""
+        return self.threads * self.vector * self.chunks
 
 
 RowwiseKey: TypeAlias = Key[RowwiseSignature, RowwiseAlgorithm]
-"""The identity of a kernel that reduces rows."""
+"""The identity of a kernel of rows."""

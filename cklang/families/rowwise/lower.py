@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Reductions of rows: a kernel key becomes C++ with what follows the result open."""
+"""Kernels of rows: a key becomes C++ in which the user's functions are open."""
 
 from __future__ import annotations
 
-from cklang.families.attention.functions import attention_fill
-from cklang.families.attention.lower import OUTPUT_HOLE, flag
+from cklang.families.attention.lower import flag
+from cklang.families.rowwise.functions import rowwise_fill, symbol
 from cklang.families.rowwise.key import Reduction, RowwiseKey
 from cklang.fusion.functions import Functions
 from cklang.lowering.render import key_json, template
@@ -12,30 +12,68 @@ from cklang.lowering.source import KernelSource
 
 __all__ = ["lower_rowwise"]
 
-_REDUCTIONS = {Reduction.SUM: "RowSum", Reduction.MAX: "RowMax"}
-"""The classes of ``include/cklang/rowwise.hpp``."""
+_JOINS = {
+    Reduction.SUM: "Sum",
+    Reduction.MAX: "Max",
+    Reduction.MIN: "Min",
+    Reduction.PROD: "Prod",
+}
+"""The classes of ``include/cklang/rowwise.hpp``, after ``Row`` or ``RowInt``."""
 
 
 def lower_rowwise(key: RowwiseKey, functions: Functions) -> KernelSource:
-    """Return the source of a kernel that reduces rows; its one function is ``output``."""
+    """Return the source of a kernel of rows.
+
+    Raises:
+        CkUnsupportedError: L001, an op has no C.
+    """
     s, a = key.signature, key.algorithm
-    kernel = f"ck_row_{s.reduction.value}_{s.dtype}_{s.dtype_o}_{a.threads}x{a.vector}"
+    kernel = "ck_" + "_".join(key.signature.label(a))
+    outputs = (*s.elements, *s.rows)
     text = template("rowwise.hip.j2").render(
         key_json=key_json(key),
         kernel=kernel,
-        reduction=_REDUCTIONS[s.reduction],
-        type=s.dtype.ck,
-        type_o=s.dtype_o.ck,
-        bytes=s.dtype.bytes,
+        words=s.words,
         threads=a.threads,
         vector=a.vector,
-        output=flag(s.output),
+        chunks=a.chunks,
+        kept=s.kept,
+        axes=s.row_axes,
+        sizes=", ".join(str(dtype.bytes) for dtype in outputs),
+        element_count=len(s.elements),
+        is_map=flag(not s.reductions and not s.rows),
+        elements=", ".join(dtype.ck for dtype in s.elements),
+        rows=", ".join(dtype.ck for dtype in s.rows),
+        stages=[", ".join(stage) for stage in _stages(key)],
     )
     return KernelSource(
         stencil=text,
-        fill=attention_fill(functions),
-        hole=OUTPUT_HOLE if s.output else "",
+        fill=rowwise_fill(functions, a.vector, s.row_axes),
+        hole=", ".join(symbol(hole) for hole in holes_of(key)),
         kernel=kernel,
         halves=False,
         host_headers=False,
     )
+
+
+def holes_of(key: RowwiseKey) -> list[str]:
+    """Return the functions that a kernel calls."""
+    s = key.signature
+    parts = [f"part{stage}" for stage in range(len(s.reductions))]
+    load, store, finish = s.kept, s.elements, s.rows
+    named = {"load": load, "store": store, "finish": finish}
+    return [*parts, *(hole for hole, is_there in named.items() if is_there)]
+
+
+def _stages(key: RowwiseKey) -> list[list[str]]:
+    s = key.signature
+    stages: list[list[str]] = []
+    place = 0
+    for stage in s.reductions:
+        joins = []
+        for reduction in stage:
+            kind = "RowInt" if place in s.integers else "Row"
+            joins.append(f"cklang::{kind}{_JOINS[reduction]}")
+            place += 1
+        stages.append(joins)
+    return stages

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""A reduction of rows as its kernels see it: extents, strides, and what is asked of a host shim."""
+"""Rows as their kernels see them: extents, strides, and what is asked of a host shim.
+
+Axes that follow from each other in every tensor are one axis, so a whole tensor in memory is
+mostly one long row, or rows along one axis.
+"""
 
 from __future__ import annotations
 
@@ -9,129 +13,237 @@ from dataclasses import dataclass, replace
 
 from cklang.errors import error
 from cklang.families.gemm.layout import refuse_overlap
+from cklang.families.rowwise.functions import named_by_layout
 from cklang.families.rowwise.fuse import FusedRows
 from cklang.families.rowwise.host import RowwiseOperand, RowwiseRequest
 from cklang.families.rowwise.key import RowwiseSignature
 from cklang.families.tensor_layout import TensorLayout
+from cklang.fusion.functions import Functions
+from cklang.fusion.sites import Axes
 from cklang.types import DType
+from cklang.widths import DWORD_BYTES
 
 __all__ = ["RowwiseProblem", "RowwiseTensor", "problem_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowwiseTensor:
-    """A tensor that a kernel reads or writes; strides in elements, 0 along axes of extent 1."""
+    """A tensor that a kernel reads or writes; strides in elements, 0 where it repeats."""
 
     value: str
     """Its name in the program."""
     dtype: DType
-    extents: tuple[int, ...]
-    strides: tuple[int, ...]
-    alignment: int = 1
+    rows: tuple[int, ...]
+    """Strides along the axes that count rows."""
+    elements: tuple[int, ...]
+    """Strides along the axes of a row."""
+    alignment: int = DWORD_BYTES
     """Largest power of two up to 4 that divides its address, in bytes."""
 
     @property
-    def span(self) -> int:
-        """Elements from the first place in memory to the last one, strides taken as positive."""
-        pairs = zip(self.extents, self.strides, strict=True)
-        return 1 + sum((extent - 1) * abs(stride) for extent, stride in pairs if extent)
+    def is_vector(self) -> bool:
+        """Whether each row is contiguous and begins at a whole dword."""
+        size = self.dtype.bytes
+        places = (self.alignment, *(stride * size for stride in self.rows))
+        return self.elements == (1,) and not any(place % DWORD_BYTES for place in places)
+
+    @property
+    def access(self) -> str:
+        """How a row is read: the letter of :func:`.functions.named_by_layout`."""
+        if not any(self.elements):
+            return "b"
+        if self.is_vector:
+            return "c"
+        return "s" if len(self.elements) == 1 else "m"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowwiseProblem:
-    """What is reduced: ``x`` has the axes of ``y`` in order, then the one that is reduced."""
+    """What is computed: its extents, and where each tensor lies."""
 
     signature: RowwiseSignature
-    x: RowwiseTensor
-    y: RowwiseTensor
-    reads: tuple[RowwiseTensor, ...] = ()
-    """What the function reads."""
+    rows: tuple[int, ...]
+    """Extents of the axes that count rows, outermost first."""
+    elements: tuple[int, ...]
+    """Extents of the axes of a row."""
+    reads: tuple[RowwiseTensor, ...]
+    outputs: tuple[RowwiseTensor, ...]
+    """Those with an element for each of a row's, then those with one for each row."""
+    compute_units: int = 1
+    """Of the GPU: kernels without reductions share long rows among as many workgroups."""
 
     @property
-    def rows(self) -> int:
+    def count(self) -> int:
         """How many rows there are."""
-        return math.prod(self.y.extents)
+        return math.prod(self.rows)
 
     @property
     def length(self) -> int:
         """The elements of a row."""
-        return self.x.extents[-1]
+        return math.prod(self.elements)
 
     @property
     def tensors(self) -> tuple[RowwiseTensor, ...]:
         """All tensors, by whose addresses the shim is asked."""
-        return (self.x, self.y, *self.reads)
+        return (*self.reads, *self.outputs)
+
+    @property
+    def bytes(self) -> int:
+        """What is read and written at least, each element once."""
+        return sum(self.span(each) * each.dtype.bytes for each in self.tensors)
+
+    def span(self, tensor: RowwiseTensor) -> int:
+        """Return how many elements a tensor has: the product of the extents it runs along."""
+        pairs = zip((*self.rows, *self.elements), (*tensor.rows, *tensor.elements), strict=True)
+        return math.prod(extent for extent, stride in pairs if stride)
 
     @property
     def forwards(self) -> RowwiseProblem:
         """The same with all strides positive, so that every tensor begins at its address."""
-        x, y, *reads = (
-            replace(each, strides=tuple(map(abs, each.strides))) for each in self.tensors
-        )
-        return replace(self, x=x, y=y, reads=tuple(reads))
+
+        def turned(tensor: RowwiseTensor) -> RowwiseTensor:
+            rows, elements = (tuple(map(abs, each)) for each in (tensor.rows, tensor.elements))
+            return replace(tensor, rows=rows, elements=elements)
+
+        reads, outputs = (tuple(map(turned, each)) for each in (self.reads, self.outputs))
+        return replace(self, reads=reads, outputs=outputs)
+
+    def functions(self, functions: Functions) -> Functions:
+        """Return a kernel's functions with names that say how each tensor is read."""
+        return named_by_layout(functions, [each.access for each in self.reads])
 
     def request(self, addresses: Sequence[int]) -> RowwiseRequest:
         """Return what the host shim is asked, for the addresses of :attr:`tensors`."""
-        x, y, *reads = addresses[: len(self.tensors)]
+        operands = tuple(
+            RowwiseOperand(pointer=address, rows=each.rows, elements=each.elements)
+            for address, each in zip(addresses, self.tensors, strict=False)
+        )
         return RowwiseRequest(
-            rows=self.y.extents,
-            length=self.length,
-            x=x,
-            x_strides=self.x.strides[:-1],
-            x_step=self.x.strides[-1],
-            y=y,
-            y_strides=self.y.strides,
-            operands=tuple(
-                RowwiseOperand(pointer=at, extents=each.extents, strides=each.strides)
-                for at, each in zip(reads, self.reads, strict=True)
-            ),
+            rows=self.rows,
+            elements=self.elements,
+            compute_units=self.compute_units,
+            reads=operands[: len(self.reads)],
+            outputs=operands[len(self.reads) :],
         )
 
     def __str__(self) -> str:
-        axes = ", ".join(map(str, self.y.extents))
-        return f"[{axes}] rows of {self.length}: {self.signature.words}"
+        rows = "x".join(map(str, self.rows)) or "1"
+        return f"[{rows}] rows of {self.length}: {self.signature.words}"
 
 
-def problem_of(kernel: FusedRows, layouts: Mapping[str, TensorLayout]) -> RowwiseProblem:
+def problem_of(
+    kernel: FusedRows, layouts: Mapping[str, TensorLayout], compute_units: int = 1
+) -> RowwiseProblem:
     """Return the problem of a kernel.
 
     Raises:
-        CkValueError: A035, the result's elements overlap; A052, an operand is a prepared weight.
+        CkValueError: A035, elements of a result overlap; A052, an operand is a prepared weight.
     """
-    result = layouts[kernel.result.name]
-    refuse_overlap(result)
-    names = [kernel.x.value.name, *(value.name for value in kernel.reads)]
-    for name in names:
-        if layouts[name].prepared is not None:
-            raise error("A052", name=layouts[name].name)
-    x, *reads = (_tensor(name, layouts[name]) for name in names)
-    perm = kernel.x.perm
-    x = replace(
-        x,
-        # An axis that x does not have is one that it repeats along, or of extent 1.
-        extents=(*result.shape, 1 if perm[-1] is None else x.extents[perm[-1]]),
-        strides=tuple(0 if axis is None else x.strides[axis] for axis in perm),
+    for value in kernel.results:
+        refuse_overlap(layouts[value.name])
+    for read in kernel.reads:
+        if layouts[read.value.name].prepared is not None:
+            raise error("A052", name=layouts[read.value.name].name)
+    space, stages = kernel.space, kernel.stages
+    is_element = [space.varies(axes) for axes in kernel.places]
+    written = sorted(
+        zip(is_element, kernel.results, kernel.places, strict=True), key=lambda each: not each[0]
     )
+    places: list[tuple[str, Axes]] = [(read.value.name, read.axes) for read in kernel.reads]
+    places += [(value.name, axes) for _, value, axes in written]
+    strides = [_strides(layouts[name], axes) for name, axes in places]
+    extents = _extents(kernel, places, layouts)
+    # Rows follow each other as the memory of the first result does, or of the first operand.
+    leader = strides[len(kernel.reads) if not space.row else 0]
+    rows, elements = _axes(space.lead, space.row, extents, leader)
+    row_axes = _merged(rows, extents, strides)
+    element_axes = _merged(elements, extents, strides)
+    if not space.row and row_axes:
+        *row_axes, last = row_axes
+        element_axes = [last]
+    alone = (1, [0] * len(places))
+    row_axes, element_axes = row_axes or [alone], element_axes or [alone]
+    tensors = [
+        RowwiseTensor(
+            value=name,
+            dtype=layouts[name].dtype,
+            rows=tuple(steps[each] for _, steps in row_axes),
+            elements=tuple(steps[each] for _, steps in element_axes),
+            alignment=layouts[name].alignment,
+        )
+        for each, (name, _) in enumerate(places)
+    ]
+    reads, outputs = tensors[: len(kernel.reads)], tensors[len(kernel.reads) :]
+    functions = named_by_layout(stages.functions, [each.access for each in reads])
+    count = sum(is_element)
     return RowwiseProblem(
         signature=RowwiseSignature(
-            reduction=kernel.reduction,
-            dtype=x.dtype,
-            dtype_o=result.dtype,
-            output=kernel.output is not None,
-            functions=kernel.functions.digest,
+            reductions=stages.reductions,
+            integers=stages.integers,
+            kept=stages.kept,
+            elements=tuple(each.dtype for each in outputs[:count]),
+            rows=tuple(each.dtype for each in outputs[count:]),
+            row_axes=len(row_axes),
+            functions=functions.digest,
         ),
-        x=x,
-        y=_tensor(kernel.result.name, result),
+        rows=tuple(extent for extent, _ in row_axes),
+        elements=tuple(extent for extent, _ in element_axes),
         reads=tuple(reads),
+        outputs=tuple(outputs),
+        compute_units=compute_units,
     )
 
 
-def _tensor(name: str, layout: TensorLayout) -> RowwiseTensor:
-    pairs = zip(layout.shape, layout.strides, strict=True)
-    return RowwiseTensor(
-        value=name,
-        dtype=layout.dtype,
-        extents=layout.shape,
-        strides=tuple(0 if extent == 1 else stride for extent, stride in pairs),
-        alignment=layout.alignment,
+def _extents(
+    kernel: FusedRows, places: Sequence[tuple[str, Axes]], layouts: Mapping[str, TensorLayout]
+) -> list[int]:
+    """Return the extents of the space: each is that of a tensor that runs along it."""
+    extents = [extent if isinstance(extent, int) else 1 for extent in kernel.space.extents]
+    for name, axes in places:
+        for axis, own in enumerate(axes):
+            if own is not None:
+                extents[axis] = max(extents[axis], layouts[name].shape[own])
+    zero = [
+        axis
+        for name, axes in places
+        for axis, own in enumerate(axes)
+        if own is not None and layouts[name].shape[own] == 0
+    ]
+    return [0 if axis in zero else extent for axis, extent in enumerate(extents)]
+
+
+def _strides(layout: TensorLayout, axes: Axes) -> tuple[int, ...]:
+    """Return a tensor's stride along each axis of the space."""
+    return tuple(
+        0 if own is None or layout.shape[own] == 1 else layout.strides[own] for own in axes
     )
+
+
+def _axes(
+    lead: Sequence[int], row: Sequence[int], extents: Sequence[int], leader: Sequence[int]
+) -> tuple[list[int], list[int]]:
+    """Return the axes of rows and of elements, those with the longest strides first."""
+
+    def ordered(axes: Sequence[int]) -> list[int]:
+        return sorted((a for a in axes if extents[a] != 1), key=lambda a: -abs(leader[a]))
+
+    return ordered(lead), ordered(row)
+
+
+_Merged = list[tuple[int, list[int]]]
+
+
+def _merged(
+    axes: Sequence[int], extents: Sequence[int], strides: Sequence[Sequence[int]]
+) -> _Merged:
+    """Return extent and each tensor's stride of the axes; those that follow each other are one."""
+    merged: _Merged = []
+    for axis in axes:
+        steps = [each[axis] for each in strides]
+        if merged:
+            extent, outer = merged[-1]
+            if all(a == b * extents[axis] for a, b in zip(outer, steps, strict=True)):
+                merged[-1] = (extent * extents[axis], steps)
+                continue
+        merged.append((extents[axis], steps))
+    return merged

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which algorithms reduce which rows, and the grid of all that there are."""
+"""Which algorithms compute which rows, and the grid of all that there are."""
 
 from __future__ import annotations
 
@@ -9,81 +9,100 @@ from typing import Any
 from cklang.arch import ArchSpec
 from cklang.families.bounds import multiple
 from cklang.families.grid import Grid, Pattern
-from cklang.families.rowwise.key import RowwiseAlgorithm, RowwiseSignature
+from cklang.families.rowwise.key import MOST_STAGES, RowwiseAlgorithm, RowwiseSignature
 from cklang.families.rowwise.problem import RowwiseProblem
 from cklang.families.rule import RuleSet, Violation
-from cklang.ir.reductions import ROW_DTYPES
-from cklang.types import DType
-from cklang.widths import ACCESS_BYTES, DWORD_BYTES
+from cklang.types import DType, bf8, bf8_fnuz, bf16, f16, f32, fp8, fp8_fnuz, i8, i32
 
-__all__ = ["BLOCK", "GRID", "RULES", "vectors"]
+__all__ = ["BLOCK", "GRID", "RULES", "WRITABLE"]
 
 BLOCK = 256
-"""Threads of a workgroup: ``rowwise_threads`` of the kernel."""
+"""Threads of a workgroup at least: ``RowShape::block`` of the kernel."""
 
-_THREADS = (256, 64, 16)
-"""Threads of a row that ``*`` tries: a workgroup, a wave of CDNA, a few."""
+
+WRITABLE: tuple[DType, ...] = (f16, bf16, f32, fp8, bf8, fp8_fnuz, bf8_fnuz, i8, i32)
+"""What kernels of rows write."""
+
+_KEPT_REGISTERS = 96
+"""Registers of a thread that hold what is kept, at most; the rest is for the functions."""
+
+_THREADS = (64, 256, 1024, 16, 1)
+_VECTORS = (8, 4, 2, 1)
+_CHUNKS = (1, 2, 4, 8, 0)
 
 RULES = RuleSet(placeholder=RowwiseAlgorithm(threads=BLOCK, vector=1))
-"""The rules of kernels that reduce rows."""
+"""The rules of kernels of rows."""
 
 
-def vectors(dtype: DType) -> tuple[int, ...]:
-    """Return how many elements an access may load: 16 bytes, 4 bytes, or one element."""
-    sizes = (ACCESS_BYTES // dtype.bytes, DWORD_BYTES // dtype.bytes, 1)
-    return tuple(dict.fromkeys(sizes))
-
-
-@RULES.algorithm("row-dtypes", "kernels reduce and write f16, bf16 and f32", reads=())
-def _dtypes(_a: RowwiseAlgorithm, s: RowwiseSignature, _spec: ArchSpec) -> Violation | None:
-    for what, dtype in (("the type of x", s.dtype), ("the type of y", s.dtype_o)):
-        if dtype not in ROW_DTYPES:
-            legal = ", ".join(map(str, ROW_DTYPES))
-            return Violation(what=what, value=str(dtype), bound=f"one of {legal}")
+@RULES.algorithm("row-outputs", "kernels of rows write numbers of 8 to 32 bits", reads=())
+def _dtypes(_a: RowwiseAlgorithm, s: RowwiseSignature, spec: ArchSpec) -> Violation | None:
+    for dtype in (*s.elements, *s.rows):
+        if dtype not in WRITABLE or (dtype.encoding and dtype.encoding != spec.fp8):
+            legal = [each for each in WRITABLE if each.encoding in ("", spec.fp8)]
+            bound = f"one of {', '.join(map(str, legal))}"
+            return Violation(what="the type of a result", value=str(dtype), bound=bound)
     return None
+
+
+@RULES.algorithm("row-stages", "a kernel of rows has four functions for its stages", reads=())
+def _stages(_a: RowwiseAlgorithm, s: RowwiseSignature, _spec: ArchSpec) -> Violation | None:
+    count = len(s.reductions)
+    if count <= MOST_STAGES:
+        return None
+    what = "the reductions that follow from one another"
+    return Violation(what=what, value=str(count), bound=f"at most {MOST_STAGES}")
 
 
 @RULES.algorithm(
     "row-threads", "lanes exchange their parts in pairs, within a workgroup", reads=("threads",)
 )
-def _threads(a: RowwiseAlgorithm, _s: RowwiseSignature, _spec: ArchSpec) -> Violation | None:
-    if a.threads <= BLOCK and a.threads & (a.threads - 1) == 0:
+def _threads(a: RowwiseAlgorithm, _s: RowwiseSignature, spec: ArchSpec) -> Violation | None:
+    most = spec.max_threads_per_block
+    if a.threads <= most and a.threads & (a.threads - 1) == 0:
         return None
-    bound = f"a power of two up to {BLOCK}"
+    bound = f"a power of two up to {most}"
     return Violation(what="the threads of a row", value=str(a.threads), bound=bound)
 
 
+@RULES.algorithm("row-vector", "a thread computes 1, 2, 4 or 8 elements at once", reads=("vector",))
+def _vector(a: RowwiseAlgorithm, _s: RowwiseSignature, _spec: ArchSpec) -> Violation | None:
+    if a.vector in _VECTORS:
+        return None
+    bound = f"one of {', '.join(map(str, _VECTORS))}"
+    return Violation(what="the elements of a vector", value=str(a.vector), bound=bound)
+
+
 @RULES.algorithm(
-    "row-vector", "an access loads 16 bytes, 4 bytes or one element", reads=("vector",)
+    "row-registers", "what is kept of a row stands in registers", reads=("vector", "chunks")
 )
-def _vector(a: RowwiseAlgorithm, s: RowwiseSignature, _spec: ArchSpec) -> Violation | None:
-    legal = vectors(s.dtype)
-    if a.vector in legal:
+def _registers(a: RowwiseAlgorithm, s: RowwiseSignature, _spec: ArchSpec) -> Violation | None:
+    if not a.chunks:
         return None
-    bound = f"one of {', '.join(map(str, legal))}"
-    return Violation(what="the elements of an access", value=str(a.vector), bound=bound)
-
-
-@RULES.problem("row-contiguous", "vectors lie along a row, from whole dwords on", reads=("vector",))
-def _contiguous(p: RowwiseProblem, a: RowwiseAlgorithm, _spec: ArchSpec) -> Violation | None:
-    if a.vector == 1 or p.length < 2:
+    if not s.kept:
+        bound = "0, since no value of an element is needed by two passes"
+        return Violation(what="the vectors that are kept", value=str(a.chunks), bound=bound)
+    count = a.chunks * a.vector * s.kept
+    if count <= _KEPT_REGISTERS:
         return None
-    *steps, step = p.x.strides
-    if step != 1:
-        return Violation(what="the stride within a row", value=str(step), bound="1")
-    size = p.x.dtype.bytes
-    for what, value in (
-        ("the alignment of the address in bytes", p.x.alignment),
-        *(("the stride of an axis of rows in bytes", each * size) for each in steps),
-    ):
-        violation = multiple(what, value, DWORD_BYTES)
-        if violation is not None:
-            return violation
-    return None
+    bound = f"at most {_KEPT_REGISTERS}"
+    return Violation(what="the registers that hold what is kept", value=str(count), bound=bound)
 
 
-def _values(name: str, signature: RowwiseSignature, _spec: ArchSpec) -> Sequence[int]:
-    return {"threads": _THREADS, "vector": vectors(signature.dtype)}[name]
+@RULES.problem("row-length", "vectors divide a row", reads=("vector",))
+def _length(p: RowwiseProblem, a: RowwiseAlgorithm, _spec: ArchSpec) -> Violation | None:
+    return multiple("the length of a row", p.length, a.vector)
+
+
+@RULES.problem("row-kept", "registers hold a row", reads=("threads", "vector", "chunks"))
+def _kept(p: RowwiseProblem, a: RowwiseAlgorithm, _spec: ArchSpec) -> Violation | None:
+    if not a.chunks or p.length <= a.longest:
+        return None
+    bound = f"at most {a.longest}, which the algorithm keeps"
+    return Violation(what="the length of a row", value=str(p.length), bound=bound)
+
+
+def _values(name: str, _signature: RowwiseSignature, _spec: ArchSpec) -> Sequence[int]:
+    return {"threads": _THREADS, "vector": _VECTORS, "chunks": _CHUNKS}[name]
 
 
 def _choices(
@@ -95,10 +114,10 @@ def _choices(
 
 GRID: Grid[RowwiseAlgorithm] = Grid(
     of=RowwiseAlgorithm,
-    order=("threads", "vector"),
+    order=("threads", "vector", "chunks"),
     joint={},
     choices=_choices,
     values=_values,
     rules=RULES,
 )
-"""All algorithms: nine of narrow types, six of f32."""
+"""All algorithms."""

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The host shim of a kernel that reduces rows: a workgroup has as many rows as its threads allow.
+// The host shim of a kernel of rows: a workgroup has as many rows as its threads allow.
 #pragma once
 
 #include <cstring>
 
-#include "cklang/rowwise_args.hpp"
+#include "cklang/rowwise_host.h"
 
 namespace cklang {
 
@@ -12,8 +12,12 @@ namespace cklang {
 struct RowwiseShape
 {
     int64_t threads; // of a row
-    int64_t vector;  // elements that one access loads
-    int64_t bytes;   // of an element of x
+    int64_t vector;  // elements that a thread computes at once
+    int64_t chunks;  // vectors that a thread keeps; 0 for rows of any length
+    int64_t axes;    // that count rows
+    int64_t sizes[CK_ROWWISE_MAX_OUTPUTS]; // bytes of an element of each output
+    int64_t elements;                      // outputs that have an element for each of a row's
+    bool is_map;                           // nothing is reduced
 };
 
 class DescribeRowwise
@@ -29,13 +33,15 @@ class DescribeRowwise
         launch.refusal = refuse();
         if(launch.refusal)
             return;
-        const RowwiseArgs args = arguments();
+        const ck_row_args args = arguments();
         static_assert(sizeof(args) <= CK_GEMM_MAX_KERNARG);
-        const int64_t rows = rowwise_threads / shape_.threads; // of a workgroup
-        launch.grid[0]     = static_cast<uint32_t>((args.count - 1) / rows + 1);
-        launch.block[0]    = rowwise_threads;
-        launch.grid[1] = launch.grid[2] = launch.block[1] = launch.block[2] = 1;
-        launch.lds_bytes                                                    = 0;
+        const int64_t block = shape_.threads < 256 ? 256 : shape_.threads;
+        const int64_t rows  = block / shape_.threads; // of a workgroup
+        launch.grid[0]      = static_cast<uint32_t>((args.count - 1) / rows + 1);
+        launch.grid[1]      = shape_.is_map ? shares(launch.grid[0], args.length) : 1;
+        launch.block[0]     = static_cast<uint32_t>(block);
+        launch.grid[2] = launch.block[1] = launch.block[2] = 1;
+        launch.lds_bytes                                   = 0;
         launch.workspace_bytes = launch.zeroed_bytes = 0;
         launch.kernarg_bytes                         = sizeof(args);
         std::memcpy(launch.kernarg, &args, sizeof(args));
@@ -46,70 +52,86 @@ class DescribeRowwise
 
     const char* refuse() const
     {
-        int64_t count = 1;
-        for(const int64_t extent : p_.rows)
-        {
-            if(extent < 1 || extent > most / count)
-                return "there must be a row or more, and fewer than 2^31";
-            count *= extent;
-        }
-        if(p_.length < 0)
-            return "the length of a row must be 0 or more";
-        if(shape_.vector > 1 && p_.length > 1 && !contiguous())
-            return "rows must be contiguous and begin at whole dwords for the kernel's vectors";
-        return refuse_operands();
-    }
-
-    bool contiguous() const
-    {
-        bool fits = p_.x_step == 1 && reinterpret_cast<uintptr_t>(p_.x) % 4 == 0;
-        for(int axis = 0; axis < CK_ROWWISE_MAX_AXES; ++axis)
-            fits = fits && (p_.rows[axis] == 1 || p_.x_stride[axis] * shape_.bytes % 4 == 0);
-        return fits;
-    }
-
-    const char* refuse_operands() const
-    {
-        for(const auto& operand : p_.operands)
-        {
-            int64_t last = 0;
-            for(int axis = 0; operand.data && axis < CK_ROWWISE_MAX_AXES; ++axis)
-            {
-                const int64_t extent = operand.extent[axis], stride = operand.stride[axis];
-                if(extent < 1 || extent > most || stride < -most || stride > most)
-                    return "a tensor of the function has extents or strides beyond 2^31";
-                last += (extent - 1) * (stride < 0 ? -stride : stride);
-            }
-            if(last > most)
-                return "a tensor of the function spans more than 2^31 elements";
-        }
+        const int64_t count = product(p_.rows), length = product(p_.elements);
+        if(count < 1 || count > most)
+            return "there must be a row or more, and fewer than 2^31";
+        if(length < 0 || length > most)
+            return "a row must have fewer than 2^31 elements";
+        for(int axis = 0; axis < CK_ROWWISE_MAX_AXES - shape_.axes; ++axis)
+            if(p_.rows[axis] != 1)
+                return "there are more axes of rows than the kernel was built for";
+        if(length % shape_.vector)
+            return "the length of a row must be a multiple of the kernel's vectors";
+        if(shape_.chunks && length > shape_.threads * shape_.vector * shape_.chunks)
+            return "a row has more elements than the kernel keeps";
         return nullptr;
     }
 
-    RowwiseArgs arguments() const
+    static int64_t product(const int64_t* extents)
     {
-        RowwiseArgs args{};
-        args.x      = p_.x;
-        args.y      = p_.y;
-        args.x_step = p_.x_step;
-        args.length = p_.length;
-        args.count  = 1;
+        int64_t result = 1;
+        for(int axis = 0; axis < CK_ROWWISE_MAX_AXES; ++axis)
+        {
+            if(extents[axis] < 0 || (extents[axis] && result > most / extents[axis]))
+                return -1;
+            result *= extents[axis];
+        }
+        return result;
+    }
+
+    /// How many workgroups share the rows of a map: enough for the GPU, each with work for a while.
+    uint32_t shares(int64_t groups, int64_t length) const
+    {
+        const int64_t vectors = length / (shape_.threads * shape_.vector) + 1;
+        const int64_t wanted  = p_.compute_units * 8 / groups + 1;
+        const int64_t shares  = vectors < wanted ? vectors : wanted;
+        return static_cast<uint32_t>(shares < 65535 ? shares : 65535);
+    }
+
+    bool is_linear() const
+    {
+        for(int axis = 0; axis < CK_ROWWISE_MAX_AXES - 1; ++axis)
+            if(p_.elements[axis] != 1)
+                return false;
+        return true;
+    }
+
+    bool is_vector(const ck_rowwise_operand& tensor, int64_t size) const
+    {
+        bool fits = is_linear() && tensor.stride[CK_ROWWISE_MAX_AXES - 1] == 1 &&
+                    reinterpret_cast<uintptr_t>(tensor.data) % 4 == 0;
+        for(int axis = 0; axis < CK_ROWWISE_MAX_AXES; ++axis)
+            fits = fits && (p_.rows[axis] == 1 || tensor.row_stride[axis] * size % 4 == 0);
+        return fits;
+    }
+
+    static void copy(const ck_rowwise_operand& from, ck_row_tensor& to)
+    {
+        to.data = reinterpret_cast<uintptr_t>(from.data);
+        std::memcpy(to.row_stride, from.row_stride, sizeof(to.row_stride));
+        std::memcpy(to.stride, from.stride, sizeof(to.stride));
+    }
+
+    ck_row_args arguments() const
+    {
+        ck_row_args args{};
+        args.length = product(p_.elements);
+        args.count  = static_cast<uint32_t>(product(p_.rows));
         for(int axis = 0; axis < CK_ROWWISE_MAX_AXES; ++axis)
         {
             args.rows[axis]     = static_cast<uint32_t>(p_.rows[axis]);
-            args.x_stride[axis] = p_.x_stride[axis];
-            args.y_stride[axis] = p_.y_stride[axis];
-            args.count *= args.rows[axis];
+            args.elements[axis] = static_cast<uint32_t>(p_.elements[axis]);
         }
-        for(int place = 0; place < CK_ROWWISE_MAX_OPERANDS; ++place)
+        for(int place = 0; place < CK_ROWWISE_MAX_READS; ++place)
+            copy(p_.reads[place], args.reads[place]);
+        for(int place = 0; place < CK_ROWWISE_MAX_OUTPUTS; ++place)
         {
-            args.operands[place].data = p_.operands[place].data;
-            for(int axis = 0; axis < CK_ROWWISE_MAX_AXES; ++axis)
+            const ck_rowwise_operand& output = p_.outputs[place];
+            copy(output, args.outputs[place]);
+            if(place < shape_.elements)
             {
-                args.operands[place].extent[axis] =
-                    static_cast<int32_t>(p_.operands[place].extent[axis]);
-                args.operands[place].stride[axis] =
-                    static_cast<int32_t>(p_.operands[place].stride[axis]);
+                args.vectors |= uint32_t(is_vector(output, shape_.sizes[place])) << place;
+                args.linear |= uint32_t(is_linear()) << place;
             }
         }
         return args;

@@ -1,145 +1,302 @@
 // SPDX-License-Identifier: MIT
-// Rows reduced to a number each, in f32 and in one order: each thread reduces its elements as it
-// loads them, the lanes of a wave exchange what they have, and waves that share a row meet in LDS.
+// Kernels of rows: reductions, and the user's functions before, between and after them.
+//
+// Some threads share a row. In each stage a thread joins what the user's function makes of its
+// elements, the lanes of a wave exchange what they have, and waves that share a row meet in LDS;
+// all in one order. Then the outputs are stored. What several passes need of an element is kept in
+// registers, or computed again in each pass where rows are longer than registers.
 #pragma once
 
 #include <hip/hip_runtime.h>
 
 #include "cklang/narrow.hpp"
 
-#include <cstddef>
+#include "cklang/math.h"
+#include "cklang/rowwise_hole.h"
 
-#include "cklang/attention_hole.h"
-#include "cklang/rowwise_args.hpp"
-
-// The user's function: an open hole in a stencil. The indices are the axes of the result.
-extern "C" __device__ float ck_output(float o, CK_ATTENTION_PARAMS);
+// The user's functions: open holes in a stencil.
+extern "C" __device__ void ck_row_load(float*, CK_ROW_PARAMS);
+extern "C" __device__ void ck_row_part0(float*, CK_ROW_PARAMS);
+extern "C" __device__ void ck_row_part1(float*, CK_ROW_PARAMS);
+extern "C" __device__ void ck_row_part2(float*, CK_ROW_PARAMS);
+extern "C" __device__ void ck_row_part3(float*, CK_ROW_PARAMS);
+extern "C" __device__ void ck_row_store(float*, CK_ROW_PARAMS);
+extern "C" __device__ void ck_row_finish(float*, CK_ROW_PARAMS);
 
 namespace cklang {
 
 using ck_tile::index_t;
 
+/// Joins of f32; NaN if either is NaN, as NumPy has it.
 struct RowSum
 {
     static constexpr float identity = 0;
-
     CK_TILE_DEVICE static float join(float a, float b) { return a + b; }
+};
+
+struct RowProd
+{
+    static constexpr float identity = 1;
+    CK_TILE_DEVICE static float join(float a, float b) { return a * b; }
 };
 
 struct RowMax
 {
     static constexpr float identity = -__builtin_inff();
-
-    /// NaN if either is NaN, as NumPy has it.
     CK_TILE_DEVICE static float join(float a, float b) { return a < b || b != b ? b : a; }
 };
 
-/// `row_threads` threads reduce a row of T to an element of E; one access loads `vector` elements.
-/// With `output` the user's function makes of the number what is stored.
-template <typename T, typename E, typename Reduction, index_t row_threads, index_t vector, bool output>
+struct RowMin
+{
+    static constexpr float identity = __builtin_inff();
+    CK_TILE_DEVICE static float join(float a, float b) { return b < a || b != b ? b : a; }
+};
+
+/// Joins of i32, which are handed over as the bits of a float; sums and products wrap.
+template <typename Join, int first>
+struct RowOfInt
+{
+    static constexpr float identity = __builtin_bit_cast(float, first);
+    CK_TILE_DEVICE static float join(float a, float b)
+    {
+        return ck_row_word(Join::join(ck_row_int(a), ck_row_int(b)));
+    }
+};
+
+struct WrappedSum
+{
+    CK_TILE_DEVICE static int join(int a, int b) { return int(unsigned(a) + unsigned(b)); }
+};
+
+struct WrappedProd
+{
+    CK_TILE_DEVICE static int join(int a, int b) { return int(unsigned(a) * unsigned(b)); }
+};
+
+struct IntMax
+{
+    CK_TILE_DEVICE static int join(int a, int b) { return a < b ? b : a; }
+};
+
+struct IntMin
+{
+    CK_TILE_DEVICE static int join(int a, int b) { return b < a ? b : a; }
+};
+
+using RowIntSum  = RowOfInt<WrappedSum, 0>;
+using RowIntProd = RowOfInt<WrappedProd, 1>;
+using RowIntMax  = RowOfInt<IntMax, -2147483647 - 1>;
+using RowIntMin  = RowOfInt<IntMin, 2147483647>;
+
+/// The joins of one stage.
+template <typename... Joins>
+struct RowStage
+{
+    static constexpr index_t count = sizeof...(Joins);
+    template <index_t i>
+    using Join = __type_pack_element<i, Joins...>;
+};
+
+/// Element types of outputs.
+template <typename... Types>
+struct RowOutputs
+{
+    static constexpr index_t count = sizeof...(Types);
+    template <index_t i>
+    using Type = __type_pack_element<i, Types...>;
+};
+
+/// How a kernel runs: threads of a row, elements of a vector, vectors of a thread that are kept (0:
+/// none), values of an element that are kept, and axes that count rows.
+template <index_t threads_, index_t vector_, index_t chunks_, index_t kept_, index_t axes_>
+struct RowShape
+{
+    static constexpr index_t threads = threads_;
+    static constexpr index_t vector  = vector_;
+    static constexpr index_t chunks  = chunks_;
+    static constexpr index_t kept    = kept_;
+    static constexpr index_t axes    = axes_;
+    static constexpr index_t block   = threads_ < 256 ? 256 : threads_;
+};
+
+template <typename Shape, typename Elements, typename Rows, typename... Stages>
 struct RowwiseKernel
 {
-    static constexpr index_t threads = rowwise_threads;
-    static constexpr index_t wave    = ck_tile::get_warp_size();
+    static constexpr index_t block  = Shape::block;
+    static constexpr index_t vector = Shape::vector;
+    static constexpr index_t wave   = ck_tile::get_warp_size();
+    static constexpr index_t total  = (Stages::count + ... + 0); // reductions
+    static constexpr bool is_map    = sizeof...(Stages) == 0 && Rows::count == 0;
 
-    CK_TILE_DEVICE static void run(const RowwiseArgs& args)
+    CK_TILE_DEVICE static void run(const ck_row_args& args)
     {
-        const uint32_t lane = threadIdx.x % row_threads;
-        const uint32_t row  = blockIdx.x * (threads / row_threads) + threadIdx.x / row_threads;
-        const bool is_row   = row < args.count;
-
-        uint32_t place[CK_ROWWISE_MAX_AXES];
-        uint32_t rest = is_row ? row : 0;
-#pragma unroll
-        for(index_t axis = CK_ROWWISE_MAX_AXES - 1; axis >= 0; --axis)
-        {
-            place[axis] = rest % args.rows[axis];
-            rest /= args.rows[axis];
-        }
-        // Threads without a row have the first one's place and no element: all meet at the barrier.
-        const T* const x   = static_cast<const T*>(args.x) + at(place, args.x_stride);
-        const float result = joined(elements(x, args.x_step, is_row ? args.length : 0, lane));
-        if(!is_row || lane != 0)
-            return;
-        static_cast<E*>(args.y)[at(place, args.y_stride)] = narrow<E>(stored(result, place));
+        RowwiseKernel kernel(args);
+        kernel.compute();
     }
 
     private:
-    CK_TILE_DEVICE static int64_t at(const uint32_t* place, const int64_t* stride)
+    CK_TILE_DEVICE explicit RowwiseKernel(const ck_row_args& args) : args_(args)
     {
-        int64_t offset = 0;
+        lane_               = threadIdx.x % Shape::threads;
+        const uint32_t row  = blockIdx.x * (block / Shape::threads) + threadIdx.x / Shape::threads;
+        is_row_             = row < args.count;
+        // Threads without a row have no element: all meet at the barriers.
+        length_       = is_row_ ? args.length : 0;
+        uint32_t rest = is_row_ ? row : 0;
 #pragma unroll
-        for(index_t axis = 0; axis < CK_ROWWISE_MAX_AXES; ++axis)
-            offset += place[axis] * stride[axis];
-        return offset;
+        for(index_t axis = Shape::axes - 1; axis > 0; --axis)
+        {
+            const uint32_t extent = args.rows[CK_ROWWISE_MAX_AXES - Shape::axes + axis];
+            place_[axis]          = rest % extent;
+            rest /= extent;
+        }
+        place_[0] = rest;
     }
 
-    /// What one thread has of a row.
-    CK_TILE_DEVICE static float elements(const T* x, int64_t step, int64_t length, uint32_t lane)
+    CK_TILE_DEVICE void compute()
     {
-        float parts[vector];
-#pragma unroll
-        for(index_t e = 0; e < vector; ++e)
-            parts[e] = Reduction::identity;
-
-        int64_t first = 0;
-        if constexpr(vector > 1)
+        if constexpr(is_map)
         {
-            const int64_t vectors = length / vector;
-#pragma unroll 4
-            for(int64_t i = lane; i < vectors; i += row_threads)
+            const int64_t step = int64_t(gridDim.y) * Shape::threads * vector;
+            for(int64_t j = (int64_t(blockIdx.y) * Shape::threads + lane_) * vector; j < length_; j += step)
+                store(nullptr, j);
+        }
+        else
+        {
+            keep();
+            stages<0, 0, Stages...>();
+            each_vector([&](const float* kept, int64_t j) { store(kept, j); });
+            if constexpr(Rows::count > 0)
+                if(is_row_ && lane_ == 0)
+                    finish();
+        }
+    }
+
+    CK_TILE_DEVICE const CK_CONSTANT ck_row_args* args() const
+    {
+        return (const CK_CONSTANT ck_row_args*)__builtin_amdgcn_kernarg_segment_ptr();
+    }
+
+#define CK_ROW_HERE reduced_, place_[0], place_[1], place_[2], place_[3], place_[4]
+
+    CK_TILE_DEVICE static constexpr int64_t first(index_t chunk, uint32_t lane)
+    {
+        return (int64_t(chunk) * Shape::threads + lane) * vector;
+    }
+
+    /// Load what is kept, where registers hold a row.
+    CK_TILE_DEVICE void keep()
+    {
+        if constexpr(Shape::kept > 0 && Shape::chunks > 0)
+        {
+#pragma unroll
+            for(index_t chunk = 0; chunk < Shape::chunks; ++chunk)
+                if(const int64_t j = first(chunk, lane_); j < length_)
+                    ck_row_load(kept_[chunk], nullptr, CK_ROW_HERE, j, args());
+        }
+    }
+
+    /// Call a function with what is kept of each vector of this thread, and its first element.
+    template <typename Use>
+    CK_TILE_DEVICE void each_vector(Use use)
+    {
+        if constexpr(Shape::chunks > 0)
+        {
+#pragma unroll
+            for(index_t chunk = 0; chunk < Shape::chunks; ++chunk)
+                if(const int64_t j = first(chunk, lane_); j < length_)
+                    use(kept_[chunk], j);
+        }
+        else
+        {
+            for(int64_t j = first(0, lane_); j < length_; j += Shape::threads * vector)
             {
-                const Vector loaded = __builtin_bit_cast(Vector, *words_at(x + i * vector));
+                if constexpr(Shape::kept > 0)
+                    ck_row_load(kept_[0], nullptr, CK_ROW_HERE, j, args());
+                use(kept_[0], j);
+            }
+        }
+    }
+
+    template <index_t stage, index_t before>
+    CK_TILE_DEVICE void stages()
+    {
+    }
+
+    template <index_t stage, index_t before, typename Stage, typename... Later>
+    CK_TILE_DEVICE void stages()
+    {
+        float joined[Stage::count * vector];
+        ck_tile::static_for<0, Stage::count, 1>{}([&](auto i) {
+#pragma unroll
+            for(index_t e = 0; e < vector; ++e)
+                joined[i * vector + e] = Stage::template Join<i>::identity;
+        });
+        each_vector([&](const float* kept, int64_t j) {
+            float parts[Stage::count * vector];
+            part<stage>(parts, kept, j);
+            ck_tile::static_for<0, Stage::count, 1>{}([&](auto i) {
 #pragma unroll
                 for(index_t e = 0; e < vector; ++e)
-                    parts[e] = Reduction::join(parts[e], ck_tile::type_convert<float>(loaded.element[e]));
-            }
-            first = vectors * vector;
-            step  = 1;
-        }
-#pragma unroll 4
-        for(int64_t i = first + lane; i < length; i += row_threads)
-            parts[0] = Reduction::join(parts[0], ck_tile::type_convert<float>(x[i * step]));
-
-        float result = parts[0];
+                    joined[i * vector + e] =
+                        Stage::template Join<i>::join(joined[i * vector + e], parts[i * vector + e]);
+            });
+        });
+        ck_tile::static_for<0, Stage::count, 1>{}([&](auto i) {
+            using Join   = typename Stage::template Join<i>;
+            float result = joined[i * vector];
 #pragma unroll
-        for(index_t e = 1; e < vector; ++e)
-            result = Reduction::join(result, parts[e]);
-        return result;
+            for(index_t e = 1; e < vector; ++e)
+                result = Join::join(result, joined[i * vector + e]);
+            reduced_[before + i] = of_wave<Join>(result);
+        });
+        if constexpr(Shape::threads > wave)
+            of_row<before, Stage>();
+        stages<stage + 1, before + Stage::count, Later...>();
     }
 
-    struct Vector
+    template <index_t stage>
+    CK_TILE_DEVICE void part(float* parts, const float* kept, int64_t j) const
     {
-        T element[vector];
-    };
-
-    static constexpr index_t words = vector * sizeof(T) / 4 > 0 ? vector * sizeof(T) / 4 : 1;
-    using Words = uint32_t __attribute__((ext_vector_type(words), aligned(4)));
-
-    CK_TILE_DEVICE static const Words* words_at(const T* x)
-    {
-        return reinterpret_cast<const Words*>(x);
+        static_assert(stage < 4);
+        if constexpr(stage == 0)
+            ck_row_part0(parts, kept, CK_ROW_HERE, j, args());
+        else if constexpr(stage == 1)
+            ck_row_part1(parts, kept, CK_ROW_HERE, j, args());
+        else if constexpr(stage == 2)
+            ck_row_part2(parts, kept, CK_ROW_HERE, j, args());
+        else
+            ck_row_part3(parts, kept, CK_ROW_HERE, j, args());
     }
 
-    /// What the threads of a row have together: the same in all of them.
-    CK_TILE_DEVICE static float joined(float part)
+    /// What the lanes of a row have together, as far as they are of one wave.
+    template <typename Join>
+    CK_TILE_DEVICE static float of_wave(float part)
     {
-        constexpr index_t lanes = row_threads < wave ? row_threads : wave;
+        constexpr index_t lanes = Shape::threads < wave ? Shape::threads : wave;
 #pragma unroll
         for(index_t distance = lanes / 2; distance > 0; distance /= 2)
-            part = Reduction::join(part, from_lane(part, (threadIdx.x % wave) ^ distance));
-        if constexpr(row_threads > wave)
-        {
-            __shared__ float of_waves[threads / wave];
-            of_waves[threadIdx.x / wave] = part;
-            __syncthreads();
-            const index_t first = threadIdx.x / row_threads * (row_threads / wave);
-            part                = of_waves[first];
-#pragma unroll
-            for(index_t other = 1; other < row_threads / wave; ++other)
-                part = Reduction::join(part, of_waves[first + other]);
-        }
+            part = Join::join(part, from_lane(part, (threadIdx.x % wave) ^ distance));
         return part;
+    }
+
+    /// Join what the waves of a row have.
+    template <index_t before, typename Stage>
+    CK_TILE_DEVICE void of_row()
+    {
+        // Stages have places of their own, so one barrier a stage is enough.
+        __shared__ float of_waves[Stage::count][block / wave];
+        ck_tile::static_for<0, Stage::count, 1>{}(
+            [&](auto i) { of_waves[i][threadIdx.x / wave] = reduced_[before + i]; });
+        __syncthreads();
+        const index_t first = threadIdx.x / Shape::threads * (Shape::threads / wave);
+        ck_tile::static_for<0, Stage::count, 1>{}([&](auto i) {
+            float result = of_waves[i][first];
+#pragma unroll
+            for(index_t other = 1; other < Shape::threads / wave; ++other)
+                result = Stage::template Join<i>::join(result, of_waves[i][first + other]);
+            reduced_[before + i] = result;
+        });
     }
 
     CK_TILE_DEVICE static float from_lane(float value, uint32_t lane)
@@ -148,25 +305,103 @@ struct RowwiseKernel
         return __builtin_bit_cast(float, __builtin_amdgcn_ds_bpermute(lane * 4, bits));
     }
 
-    CK_TILE_DEVICE static float stored(float result, const uint32_t* place)
+    CK_TILE_DEVICE void store(const float* kept, int64_t j) const
     {
-        if constexpr(output)
-            return ck_output(result, place[0], place[1], place[2], place[3], 0, 0, tensors());
+        if constexpr(Elements::count > 0)
+        {
+            float words[Elements::count * vector];
+            ck_row_store(words, kept, CK_ROW_HERE, j, args());
+            ck_tile::static_for<0, Elements::count, 1>{}([&](auto i) {
+                put<typename Elements::template Type<i>>(i, words + i * vector, j);
+            });
+        }
+    }
+
+    template <typename E>
+    CK_TILE_DEVICE void put(index_t output, const float* words, int64_t j) const
+    {
+        const ck_row_tensor& tensor = args_.outputs[output];
+        E* const row = reinterpret_cast<E*>(tensor.data) + base(tensor);
+        if(args_.vectors >> output & 1)
+        {
+            struct Vector
+            {
+                E element[vector];
+            } narrowed;
+#pragma unroll
+            for(index_t e = 0; e < vector; ++e)
+                narrowed.element[e] = value<E>(words[e]);
+            constexpr index_t dwords = vector * sizeof(E) / 4 > 0 ? vector * sizeof(E) / 4 : 1;
+            if constexpr(sizeof(Vector) == dwords * 4)
+            {
+                using Words = uint32_t __attribute__((ext_vector_type(dwords), aligned(4)));
+                *reinterpret_cast<Words*>(row + j) = __builtin_bit_cast(Words, narrowed);
+                return;
+            }
+        }
+#pragma unroll
+        for(index_t e = 0; e < vector; ++e)
+            row[along(tensor, output, j + e)] = value<E>(words[e]);
+    }
+
+    /// Where an element is in a row of an output.
+    CK_TILE_DEVICE int64_t along(const ck_row_tensor& tensor, index_t output, int64_t j) const
+    {
+        if(args_.linear >> output & 1)
+            return j * tensor.stride[CK_ROWWISE_MAX_AXES - 1];
+        uint32_t rest = static_cast<uint32_t>(j);
+        int64_t place = 0;
+#pragma unroll
+        for(index_t axis = CK_ROWWISE_MAX_AXES - 1; axis >= 0; --axis)
+        {
+            place += int64_t(rest % args_.elements[axis]) * tensor.stride[axis];
+            rest /= args_.elements[axis];
+        }
+        return place;
+    }
+
+    CK_TILE_DEVICE int64_t base(const ck_row_tensor& tensor) const
+    {
+        int64_t place = 0;
+#pragma unroll
+        for(index_t axis = 0; axis < Shape::axes; ++axis)
+            place += int64_t(place_[axis]) * tensor.row_stride[CK_ROWWISE_MAX_AXES - Shape::axes + axis];
+        return place;
+    }
+
+    CK_TILE_DEVICE void finish() const
+    {
+        float words[Rows::count];
+        ck_row_finish(words, nullptr, CK_ROW_HERE, 0, args());
+        ck_tile::static_for<0, Rows::count, 1>{}([&](auto i) {
+            using E                     = typename Rows::template Type<i>;
+            const ck_row_tensor& tensor = args_.outputs[Elements::count + i];
+            reinterpret_cast<E*>(tensor.data)[base(tensor)] = value<E>(words[i]);
+        });
+    }
+
+    template <typename E>
+    CK_TILE_DEVICE static E value(float word)
+    {
+        // CK Tile's 8-bit floats are integers of C++.
+        if constexpr(ck_tile::is_any_of<E, int8_t, int32_t>::value)
+            return static_cast<E>(ck_row_int(word));
         else
-            return result;
+            return narrow<E>(word);
     }
 
-    static_assert(sizeof(ck_attention_tensor) == sizeof(RowwiseOperand) &&
-                  offsetof(ck_attention_tensor, extent) == offsetof(RowwiseOperand, extent) &&
-                  offsetof(ck_attention_tensor, stride) == offsetof(RowwiseOperand, stride));
+#undef CK_ROW_HERE
 
-    /// The tensors of the user's function, in memory that nobody writes.
-    CK_TILE_DEVICE static const CK_CONSTANT ck_attention_tensor* tensors()
-    {
-        const auto* args = (const CK_CONSTANT char*)__builtin_amdgcn_kernarg_segment_ptr();
-        return reinterpret_cast<const CK_CONSTANT ck_attention_tensor*>(
-            args + offsetof(RowwiseArgs, operands));
-    }
+    static constexpr index_t chunks = Shape::chunks > 0 ? Shape::chunks : 1;
+    static constexpr index_t kept   = Shape::kept > 0 ? Shape::kept : 1;
+
+    const ck_row_args& args_;
+    uint32_t lane_;
+    bool is_row_;
+    int64_t length_;
+    uint32_t place_[CK_ROWWISE_MAX_AXES] = {};
+    float kept_[chunks][kept * vector];
+    float reduced_[total > 0 ? total : 1];
 };
 
 } // namespace cklang

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: MIT
+"""The C of a kernel's functions, which fill a stencil of rows.
+
+A function computes a *vector*: as many neighbouring elements of a row as the algorithm says. It
+reads memory itself, so that neither the number nor the types nor the strides of what it reads are
+part of the stencil; only how, which stands in the names of its parameters:
+
+======  ===============================================  =====================================
+name    what is read                                     how
+======  ===============================================  =====================================
+``c0``  rows that are contiguous, from whole dwords on   one vector
+``s0``  rows with another stride, or at odd addresses    an element at a time
+``m0``  rows along several axes                          an element at a time, its place divided
+``b0``  the same for a whole row                         once
+======  ===============================================  =====================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from cklang.families.rowwise.host import MAX_AXES
+from cklang.fusion.functions import Functions
+from cklang.ir.nodes import Function, Operation, Value
+from cklang.lowering.pointwise import c_statement, c_type, c_value, includes_of
+from cklang.types import DType, Kind
+from cklang.widths import DWORD_BYTES
+
+__all__ = ["named_by_layout", "rowwise_fill", "symbol"]
+
+_HOLE_HEADER = '#include "cklang/rowwise_hole.h"'
+
+
+def symbol(hole: str) -> str:
+    """Return what the function of a hole is called in C."""
+    return f"ck_row_{hole}"
+
+
+def named_by_layout(functions: Functions, accesses: Sequence[str]) -> Functions:
+    """Return functions whose reads ``d0``... are named by how they are read.
+
+    Args:
+        functions: Those of a kernel.
+        accesses: The letter of each read, as in the table above.
+
+    Example:
+        >>> from cklang.ir.parser import parse_function
+        >>> store = parse_function("func @store(%d0: f32[]) -> f32[] { return %d0 }")
+        >>> print(named_by_layout(Functions(store=store), "c")["store"])
+        func @store(%c0: f32[]) -> f32[] {
+          return %c0
+        }
+    """
+    names = {f"d{place}": f"{letter}{place}" for place, letter in enumerate(accesses)}
+    return Functions(**{hole: _renamed(each, names) for hole, each in functions.items()})
+
+
+def _renamed(function: Function, names: dict[str, str]) -> Function:
+    params = {
+        each.name: replace(each, name=names.get(each.name, each.name)) for each in function.params
+    }
+
+    def new(value: Value) -> Value:
+        return params.get(value.name, value)
+
+    def body(operation: Operation) -> Operation:
+        return replace(operation, operands=tuple(map(new, operation.operands)))
+
+    return replace(
+        function,
+        params=tuple(params.values()),
+        body=tuple(map(body, function.body)),
+        results=tuple(map(new, function.results)),
+    )
+
+
+def rowwise_fill(functions: Functions, vector: int, row_axes: int) -> str:
+    """Return the C text that defines the functions of a kernel.
+
+    Args:
+        functions: Regions as :mod:`.stages` describes them, reads named by their layout.
+        vector: Elements that one call computes.
+        row_axes: How many axes count rows.
+
+    Raises:
+        CkUnsupportedError: L001, an op has no C.
+    """
+    writers = (_Writer(hole, each, vector, row_axes) for hole, each in functions.items())
+    includes = [*includes_of(functions.values()), _HOLE_HEADER, ""]
+    return "\n".join([*includes, *("\n".join(writer.lines()) for writer in writers)])
+
+
+class _Writer:
+    """Writes one function."""
+
+    def __init__(self, hole: str, function: Function, vector: int, row_axes: int) -> None:
+        self.hole = hole
+        self.function = function
+        self.width = 1 if hole == "finish" else vector
+        self.row_axes = row_axes
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines of the function."""
+        yield f"CK_FUNCTION void {symbol(self.hole)}(float *out, CK_ROW_PARAMS)"
+        yield "{"
+        for param in self.function.params:
+            yield from self._once(param)
+        yield "#pragma unroll"
+        yield f"    for (int e = 0; e < {self.width}; ++e)"
+        yield "    {"
+        for param in self.function.params:
+            yield from self._element(param)
+        for operation in self.function.body:
+            for line in c_statement(operation, self.function):
+                yield line if line.startswith("#") else f"    {line}"
+        for place, result in enumerate(self.function.results):
+            word = _word(result.type.dtype, c_value(result, self.function))
+            yield f"        out[{place * self.width} + e] = {word};"
+        yield from ("    }", "}", "")
+
+    def _address(self, param: Value, step: str) -> str:
+        number = param.name[1:]
+        tensor = f"args->reads[{number}]"
+        terms = [
+            f"(long)i{axis} * {tensor}.row_stride[{MAX_AXES - self.row_axes + axis}]"
+            for axis in range(self.row_axes)
+        ]
+        place = " + ".join([*terms, *([step] if step else [])]) or "0"
+        return f"(const CK_GLOBAL {_memory(param.type.dtype)} *){tensor}.data + {place}"
+
+    def _once(self, param: Value) -> Iterator[str]:
+        """Yield what is computed once for a vector."""
+        dtype = param.type.dtype
+        if param.name == "n":
+            yield "    const float n = (float)args->length;"
+        elif param.name[0] == "b":
+            loaded = _widened(dtype, f"*({self._address(param, '')})")
+            yield f"    const {c_type(dtype)} {param.name} = {loaded};"
+        elif param.name[0] == "r":
+            held = _unpacked(dtype, f"reduced[{param.name[1:]}]")
+            yield f"    const {c_type(dtype)} {param.name} = {held};"
+        elif param.name[0] == "c":
+            vector, width = f"{param.name}_vector", self.width
+            aligned = min(DWORD_BYTES, width * dtype.bytes)
+            kind = f"ext_vector_type({width}), aligned({aligned})"
+            yield f"    typedef {_memory(dtype)} {vector} __attribute__(({kind}));"
+            address = f"(const CK_GLOBAL {vector} *)({self._address(param, 'j')})"
+            yield f"    const {vector} {param.name}_e = *{address};"
+
+    def _element(self, param: Value) -> Iterator[str]:
+        """Yield what is computed for each element ``e`` of a vector."""
+        letter, number = param.name[0], param.name[1:]
+        dtype = param.type.dtype
+        if letter == "k":
+            value = _unpacked(dtype, f"kept[{int(number) * self.width} + e]")
+        elif letter == "c":
+            value = _widened(dtype, f"{param.name}_e[e]")
+        elif letter == "s":
+            step = f"(j + e) * args->reads[{number}].stride[{MAX_AXES - 1}]"
+            value = _widened(dtype, f"*({self._address(param, step)})")
+        elif letter == "m":
+            step = f"ck_row_divided(args, {number}, j + e)"
+            value = _widened(dtype, f"*({self._address(param, step)})")
+        else:
+            return
+        yield f"        const {c_type(dtype)} {param.name} = {value};"
+
+
+def _memory(dtype: DType) -> str:
+    """Return the C type of an element in memory."""
+    return "unsigned char" if dtype.encoding or dtype.kind is Kind.BOOL else dtype.c
+
+
+def _widened(dtype: DType, element: str) -> str:
+    """Return an element in memory as a value."""
+    if dtype.encoding:
+        return f"ck_from_{dtype.name}({element})"
+    return f"{element} != 0" if dtype.kind is Kind.BOOL else f"({c_type(dtype)}){element}"
+
+
+def _unpacked(dtype: DType, word: str) -> str:
+    """Return a value that was handed over as a float."""
+    if dtype.kind is Kind.FLOAT:
+        return word
+    return f"ck_row_int({word})" + (" != 0" if dtype.kind is Kind.BOOL else "")
+
+
+def _word(dtype: DType, value: str) -> str:
+    """Return a value as the float that hands it over: integers keep their bits."""
+    return value if dtype.kind is Kind.FLOAT else f"ck_row_word({value})"

@@ -1,0 +1,433 @@
+# SPDX-License-Identifier: MIT
+"""Put what kernels of rows compute into operations of their own, before a program is partitioned.
+
+Products, convolutions and attentions compute what follows them, and products what their operands
+are made of. What is left is outlined: reductions, what is computed of them, and pointwise values
+that nothing else can compute. The parts that share a space of rows (:mod:`.space`) are one kernel:
+
+1. *Demand*, from the results backwards: a value that must be in memory and that no other family's
+   kernel gives is an output of a kernel of rows. What an epilogue needs of reduced rows is stored
+   where it is smallest: a number for each row.
+2. *Slices*: what an output is computed from, down to values in memory. A reduction over other axes
+   than those of the slice's space is an output of another kernel.
+3. *Joining*: outputs of one space are one kernel if one is on the way to the other, or if they
+   reduce or read the same values, unless something between them is computed elsewhere.
+
+An outlined operation has the values that it reads as operands, the computation as the function
+``body``, and ``result``, which of the body's results it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from cklang.families.rowwise.host import MAX_OUTPUTS, MAX_READS
+from cklang.families.rowwise.key import MOST_STAGES
+from cklang.families.rowwise.space import (
+    RowSpace,
+    is_reduction,
+    operands_of,
+    reaches,
+    slice_of,
+    space_of,
+)
+from cklang.fusion.flow import Flow, Occurrence
+from cklang.fusion.kernel import Maker
+from cklang.fusion.sites import Axes, identity
+from cklang.ir.nodes import Function, Operation, Value, make_attrs
+from cklang.ir.ops import Kind
+
+__all__ = ["OUTLINED", "outline"]
+
+OUTLINED = "rowwise"
+"""The op of what is outlined."""
+
+
+def outline(function: Function, makers: Mapping[str, Maker]) -> Function:
+    """Return a function in which kernels of rows are operations.
+
+    Args:
+        function: A verified function.
+        makers: The anchors of the other families.
+    """
+    others = {op: maker for op, maker in makers.items() if op != OUTLINED}
+    opaque = [op for op, maker in others.items() if maker.opaque]
+    demand = _Demand(Flow(function, anchors=others, opaque=opaque), others)
+    demand.run()
+    return _rewritten(demand) if demand.outputs else function
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """An output, its space, and its slice."""
+
+    node: int
+    space: RowSpace
+    axes: Axes
+    """The map from the space to the output."""
+    uses: tuple[Occurrence, ...]
+    """The slice, operands before users."""
+    leaves: frozenset[Occurrence]
+
+    def reductions(self, flow: Flow) -> Iterator[tuple[Occurrence, Occurrence]]:
+        """Yield the reductions of the slice, each with its operand."""
+        for use in self.uses:
+            if use not in self.leaves and is_reduction(flow.operation(use.node)):
+                yield use, operands_of(flow, use, self.space)[0]
+
+    def levels(self, flow: Flow) -> dict[Occurrence, int]:
+        """Return each reduction of the slice with how many of it follow from one another up to it.
+
+        A kernel runs over a row once for each.
+        """
+        below: dict[Occurrence, int] = {}
+        own: dict[Occurrence, int] = {}
+        for use in self.uses:
+            inputs = () if use in self.leaves else operands_of(flow, use, self.space)
+            below[use] = max((below[each] for each in inputs), default=0)
+            if use not in self.leaves and is_reduction(flow.operation(use.node)):
+                below[use] += 1
+                own[use] = below[use]
+        return own
+
+
+class _Demand:
+    """Finds the values that kernels of rows must write."""
+
+    def __init__(self, flow: Flow, makers: Mapping[str, Maker]) -> None:
+        self.flow = flow
+        self.makers = makers
+        self.outputs: dict[int, _Part] = {}
+        self._stored: set[int] = set()
+        self._cut: set[int] = set()
+        """Reductions that are stored for kernels of rows."""
+        self._misfits: set[int] = set()
+        """Those of them that are over other axes than what is computed of them."""
+        self._early: set[int] = set()
+        """Those that more reductions follow than one kernel has."""
+        self._turns: frozenset[int] = frozenset()
+        self._turns = self._conflicts()
+        self._turns |= self._refused()
+
+    def run(self) -> None:
+        """Find all outputs."""
+        for value in self.flow.function.results:
+            node = self.flow.id(value)
+            if self.flow.operation(node) is not None:
+                self.store(node)
+
+    def _conflicts(self) -> frozenset[int]:
+        """Return the values of an anchor's colour that follow a reduction of what it computes.
+
+        The anchor's kernel cannot compute them: it would wait for itself.
+        """
+        import networkx as nx
+
+        flow = self.flow
+        below: dict[int, set[int]] = {}
+        for node in flow.graph:
+            if is_reduction(flow.operation(node)):
+                for source in nx.ancestors(flow.graph, node):
+                    below.setdefault(source, set()).add(node)
+        conflicts = set()
+        for node in flow.graph:
+            colour = flow.colour(node)
+            if colour is None or flow.is_anchor(node) or colour not in below:
+                continue
+            reductions = {use.node for use in reaches(flow, node, self.flow.is_anchor)}
+            if reductions & below[colour]:
+                conflicts.add(node)
+        return frozenset(conflicts)
+
+    def _refused(self) -> frozenset[int]:
+        """Return the values of an anchor's colour that its kernel cannot store."""
+        flow = self.flow
+        refused = set()
+        for node in flow.graph:
+            colour = self.colour(node)
+            if colour is None or node == colour:
+                continue
+            maker = self._maker(colour)
+            reads = self._read_for(node, colour)
+            if len(reads) > maker.most_reads or not maker.stores(flow, node):
+                refused.add(node)
+        return frozenset(refused)
+
+    def _maker(self, anchor: int) -> Maker:
+        return self.makers[self.flow.expect_operation(anchor).op]
+
+    def colour(self, node: int) -> int | None:
+        """Return the anchor whose kernel computes ``node``; None if that is no other family's."""
+        return None if node in self._turns else self.flow.colour(node)
+
+    def is_stored(self, node: int) -> bool:
+        """Tell whether a kernel of rows finds ``node`` in memory."""
+        flow = self.flow
+        if flow.is_input(node) or node in self._cut:
+            return True
+        return self.colour(node) is not None and not flow.is_readers_work(node)
+
+    def store(self, node: int) -> None:
+        """Demand ``node`` in memory."""
+        flow = self.flow
+        if node in self._stored or flow.is_input(node):
+            return
+        self._stored.add(node)
+        colour = self.colour(node)
+        if colour is None:
+            self._add(node)
+        elif node == colour:
+            for index, operand in enumerate(flow.operands(node)):
+                self._operand(node, index, flow.view(operand)[-1].node)
+        else:
+            self.store(colour)
+            self._function(node, colour)
+
+    def _operand(self, anchor: int, index: int, stored: int) -> None:
+        flow = self.flow
+        maker = self._maker(anchor)
+        if flow.kind(stored) is Kind.CONSTANT and maker.constants:
+            return
+        if flow.is_input(stored) or self.colour(stored) is not None:
+            self.store(stored)
+            return
+        if index in maker.prologues and self._is_prologue(stored, maker):
+            self._function(stored, None)
+        else:
+            self.store(stored)
+
+    def _is_prologue(self, node: int, maker: Maker) -> bool:
+        """Tell whether a kernel can compute ``node`` as it loads it."""
+        if next(reaches(self.flow, node, self.flow.is_anchor), None) is not None:
+            return False
+        # Constants alone are nothing that a kernel could load.
+        return 0 < len(self._read_for(node, None)) <= maker.most_reads
+
+    def _function(self, node: int, colour: int | None) -> None:
+        """Demand what the kernel of another family reads to compute ``node``."""
+        for each in self._read_for(node, colour):
+            self.store(each)
+
+    def _read_for(self, node: int, colour: int | None) -> set[int]:
+        """Return what the kernel of another family reads to compute ``node``.
+
+        Args:
+            node: A value that follows an anchor, or what an operand of one is computed as.
+            colour: The anchor; None for an operand.
+        """
+        flow = self.flow
+        size = _axes_of(flow.value(node))
+        reads: set[int] = set()
+        pending, visited = [node], {node}
+        while pending:
+            each = pending.pop()
+            own = self.colour(each)
+            if each == colour:
+                continue
+            if (
+                flow.is_input(each)
+                or is_reduction(flow.operation(each))
+                or (own not in (None, colour))
+                or (
+                    own is None
+                    and _axes_of(flow.value(each)) < size
+                    and not flow.is_readers_work(each)
+                    and next(reaches(flow, each, flow.is_anchor), None) is not None
+                )
+            ):
+                reads.add(each)
+            else:
+                operands = [below for below in flow.operands(each) if below not in visited]
+                visited.update(operands)
+                pending += operands
+        return reads
+
+    def _add(self, node: int) -> None:
+        """Take ``node`` as an output, and demand what it is computed from."""
+        self.outputs[node] = part = self._part(node)
+        for use in part.leaves:
+            self.store(use.node)
+
+    def _part(self, node: int) -> _Part:
+        """Return the slice of an output; reductions that do not fit its space are cut off it."""
+        part, wrong = self._sliced(node)
+        while wrong:
+            self._cut |= wrong
+            for each in wrong:
+                self.store(each)
+            part, wrong = self._sliced(node)
+        return part
+
+    def _sliced(self, node: int) -> tuple[_Part, set[int]]:
+        """Return the slice of an output, and the reductions in it that do not fit its space."""
+        flow = self.flow
+
+        def is_memory(each: int) -> bool:
+            return each != node and self.is_stored(each)
+
+        first = reaches(flow, node, lambda each: is_memory(each) or flow.is_anchor(each))
+        # A reduction that was cut off another slice still has a row of its own.
+        own = [use for use in first if use.node == node or use.node not in self._cut]
+        space, axes, _ = space_of(flow, node, own)
+        wrong: set[int] = set()
+
+        def is_leaf(use: Occurrence) -> bool:
+            # Reductions that another slice needs stored are still one kernel where they can be.
+            shared = {node, use.node} <= self._misfits - self._early
+            return is_memory(use.node) and not (shared and self._computes(space, use))
+
+        def ends(use: Occurrence) -> bool:
+            if is_leaf(use) or flow.is_input(use.node):
+                return True
+            if is_reduction(flow.operation(use.node)) and not self._computes(space, use):
+                wrong.add(use.node)
+            return use.node in wrong
+
+        uses = slice_of(flow, Occurrence(node, axes), space, ends)
+        leaves = frozenset(use for use in uses if is_leaf(use))
+        part = _Part(node, space, axes, tuple(uses), leaves)
+        self._misfits |= wrong
+        early = set() if wrong else self._too_early(part)
+        self._early |= early
+        return part, wrong | early
+
+    def _computes(self, space: RowSpace, use: Occurrence) -> bool:
+        """Tell whether a kernel of this space can compute a reduction seen from there."""
+        return space.computes(self.flow.expect_operation(use.node), use.axes)
+
+    def _too_early(self, part: _Part) -> set[int]:
+        """Return the reductions of a slice that too many others follow for one kernel."""
+        levels = part.levels(self.flow)
+        excess = max(levels.values(), default=0) - MOST_STAGES
+        return {use.node for use, level in levels.items() if level == excess > 0}
+
+
+def _axes_of(value: Value) -> int:
+    """Return how many axes a value has that are longer than 1."""
+    return sum(extent != 1 for extent in value.type.shape)
+
+
+@dataclass(slots=True)
+class _Cluster:
+    """Outputs of one kernel."""
+
+    parts: list[_Part]
+
+    @property
+    def outputs(self) -> list[int]:
+        """The nodes that it writes, ascending."""
+        return sorted(part.node for part in self.parts)
+
+
+def _clusters(demand: _Demand) -> list[_Cluster]:
+    """Return the outputs by kernel."""
+    clusters: list[_Cluster] = []
+    for part in sorted(demand.outputs.values(), key=lambda each: each.node):
+        partner = next((each for each in clusters if _joins(demand.flow, each, part)), None)
+        if partner is None:
+            clusters.append(_Cluster([part]))
+        else:
+            partner.parts.append(part)
+    return clusters
+
+
+def _joins(flow: Flow, cluster: _Cluster, part: _Part) -> bool:
+    """Tell whether a kernel may write an output beside its others, and what it saves by that."""
+    import networkx as nx
+
+    if not any(_shares(flow, each, part) for each in cluster.parts):
+        return False
+    parts = (*cluster.parts, part)
+    spaces = {each.space for each in parts if each.space.row}
+    leaves = {use for each in parts for use in each.leaves}
+    if len(spaces) > 1 or len(leaves) > MAX_READS or len(parts) > MAX_OUTPUTS:
+        return False
+    outputs = {each.node for each in parts}
+    after = set().union(*(nx.descendants(flow.graph, node) for node in outputs))
+    # What the kernel reads must not follow what it writes.
+    return not {use.node for use in leaves} & (after | outputs)
+
+
+def _shares(flow: Flow, a: _Part, b: _Part) -> bool:
+    """Tell whether two outputs of one space are computed from the same."""
+    if a.space.extents != b.space.extents:
+        return False
+    if a.space.row != b.space.row:
+        # A pointwise value lies in the space of reduced ones axis by axis.
+        pointwise = a if not a.space.row else b
+        return not pointwise.space.row and _is_shared(pointwise, b if pointwise is a else a)
+    return bool(set(a.reductions(flow)) & set(b.reductions(flow))) or _is_shared(a, b)
+
+
+def _is_shared(early: _Part, late: _Part) -> bool:
+    """Tell whether one output is on the way to another, or both read the same tensor."""
+    here = Occurrence(early.node, identity(len(early.axes)))
+    if not early.space.row and here in late.uses:
+        return True
+    # Reading a vector twice costs nothing.
+    return any(None not in use.axes for use in early.leaves & late.leaves)
+
+
+def _rewritten(demand: _Demand) -> Function:
+    """Return the function with an operation for each output of a kernel of rows."""
+    flow = demand.flow
+    function = flow.function
+    items: list[Operation] = []
+    replaced: set[str] = set()
+    for cluster in _clusters(demand):
+        body = _body(demand, cluster)
+        reads = tuple(body.params)
+        for place, node in enumerate(cluster.outputs):
+            operation = flow.expect_operation(node)
+            replaced.add(operation.result.name)
+            items.append(
+                Operation(
+                    op=OUTLINED,
+                    operands=reads,
+                    attrs=make_attrs(body=body, result=place),
+                    result=operation.result,
+                    span=operation.span,
+                )
+            )
+    kept = [each for each in function.body if each.result.name not in replaced]
+    return _ordered(function, [*kept, *items])
+
+
+def _body(demand: _Demand, cluster: _Cluster) -> Function:
+    """Return what a kernel computes, as a function of what it reads."""
+    flow = demand.flow
+    nodes = {use.node for part in cluster.parts for use in part.uses}
+    inside = {use.node for part in cluster.parts for use in part.uses if use not in part.leaves}
+    return Function(
+        name=flow.function.name,
+        params=tuple(flow.value(node) for node in sorted(nodes - inside)),
+        body=tuple(flow.expect_operation(node) for node in sorted(inside)),
+        results=tuple(flow.value(node) for node in cluster.outputs),
+    )
+
+
+def _ordered(function: Function, operations: Sequence[Operation]) -> Function:
+    """Return a function of these operations, operands first; without those that nothing needs."""
+    import networkx as nx
+
+    places = {value.name: place for place, value in enumerate(function.values())}
+    by_name = {each.result.name: each for each in operations}
+    graph = nx.DiGraph()
+    graph.add_nodes_from(by_name)
+    graph.add_edges_from(
+        (operand.name, name)
+        for name, each in by_name.items()
+        for operand in each.operands
+        if operand.name in by_name
+    )
+    needed = {value.name for value in function.results if value.name in by_name}
+    needed |= {each for name in needed for each in nx.ancestors(graph, name)}
+    order = nx.lexicographical_topological_sort(graph.subgraph(needed), key=places.__getitem__)
+    return Function(
+        name=function.name,
+        params=function.params,
+        body=tuple(by_name[name] for name in order),
+        results=function.results,
+        span=function.span,
+    )

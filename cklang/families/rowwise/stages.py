@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: MIT
+"""The functions of a kernel of rows: between its reductions it calls what the user wrote.
+
+A kernel runs over a row once for each *stage*, a level of reductions: those of the first need
+elements alone, those of the next the results of the first, and so on; then it stores. What several
+of these passes need of an element is *kept* in registers, or computed again from memory where rows
+are too long for that. The functions are regions of rank-0 values:
+
+==============  ==============================================  =================================
+hole            parameters                                      results
+==============  ==============================================  =================================
+``load``        reads                                           what is kept of an element
+``part0``...    kept values, results of earlier stages, reads   what each reduction of the stage
+                                                                takes of an element
+``store``       the same, of all stages                         an element of each output
+``finish``      results of all stages, reads                    each output that rows have one of
+==============  ==============================================  =================================
+
+Kept values are called ``k0``..., results of reductions ``r0``... in the order of the stages, reads
+``d0``..., and ``n`` is the length of a row as f32.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from cklang.errors import error
+from cklang.families.rowwise.key import Reduction
+from cklang.families.rowwise.space import RowSpace, is_reduction, operands_of, slice_of
+from cklang.fusion.flow import Flow, Occurrence
+from cklang.fusion.functions import Functions
+from cklang.fusion.plan import Read
+from cklang.ir.builder import Builder
+from cklang.ir.nodes import Function, Value
+from cklang.ir.ops import Kind
+from cklang.types import TensorType, f32, i32
+
+__all__ = ["Stages", "stages_of"]
+
+_OF_OP = {
+    "reduce_sum": Reduction.SUM,
+    "reduce_mean": Reduction.SUM,
+    "reduce_max": Reduction.MAX,
+    "reduce_min": Reduction.MIN,
+    "reduce_prod": Reduction.PROD,
+}
+"""How the parts of a row are joined."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stages:
+    """A computation over rows, cut at its reductions."""
+
+    functions: Functions
+    reductions: tuple[tuple[Reduction, ...], ...]
+    """Of each stage."""
+    integers: tuple[int, ...]
+    """Those that join i32 and not f32, counted through all stages."""
+    kept: int
+    """Values of an element that more than one pass needs."""
+    reads: tuple[Read, ...]
+    """What is read of memory; the axes are those of the space."""
+
+
+def stages_of(flow: Flow, space: RowSpace, outputs: Sequence[Occurrence]) -> Stages:
+    """Return the stages of a kernel.
+
+    Args:
+        flow: The graph of what the kernel computes; its parameters are in memory.
+        space: The space of rows.
+        outputs: What is written, seen from the space.
+    """
+    return _Cutter(flow, space, outputs).run()
+
+
+class _Cutter:
+    """Cuts what outputs are computed from at its reductions."""
+
+    def __init__(self, flow: Flow, space: RowSpace, outputs: Sequence[Occurrence]) -> None:
+        self.flow = flow
+        self.space = space
+        self.outputs = outputs
+        order: dict[Occurrence, None] = {}
+        for each in outputs:
+            order |= dict.fromkeys(slice_of(flow, each, space, self.is_read))
+        self.order = tuple(order)
+        """Operands before their users."""
+        self.operands = {
+            use: () if self.is_read(use) else operands_of(flow, use, space) for use in order
+        }
+        self.levels: dict[Occurrence, int] = {}
+        """After how many stages each value is known."""
+        for use in order:
+            below = max((self.levels[each] for each in self.operands[use]), default=0)
+            self.levels[use] = below + self.is_reduction(use)
+        reductions = [use for use in order if self.is_reduction(use)]
+        self.reductions = sorted(reductions, key=self.levels.__getitem__)
+        self.reads: dict[Occurrence, int] = {}
+        """What is read, with its number."""
+        self._length: Value | None = None
+        """The length of a row in the region that is written."""
+
+    def is_read(self, use: Occurrence) -> bool:
+        """Tell whether a value is in memory."""
+        return self.flow.operation(use.node) is None
+
+    def is_reduction(self, use: Occurrence) -> bool:
+        """Tell whether a value is that of a reduction."""
+        return is_reduction(self.flow.operation(use.node))
+
+    def run(self) -> Stages:
+        """Return the stages."""
+        count = max((self.levels[use] for use in self.reductions), default=0)
+        stages = [
+            [use for use in self.reductions if self.levels[use] == level + 1]
+            for level in range(count)
+        ]
+        parts = [[self.operands[use][0] for use in stage] for stage in stages]
+        elements = [use for use in self.outputs if self.space.varies(use.axes)]
+        rows = [use for use in self.outputs if use not in elements]
+        kept = self._kept([*parts, elements])
+        functions = {
+            f"part{level}": self._region(f"part{level}", targets, kept, level)
+            for level, targets in enumerate(parts)
+        }
+        if kept:
+            functions["load"] = self._region("load", kept, (), 0)
+        if elements:
+            functions["store"] = self._region("store", elements, kept, count)
+        if rows:
+            functions["finish"] = self._region("finish", rows, (), count)
+        value = self.flow.value
+        return Stages(
+            functions=Functions(**dict(sorted(functions.items()))),
+            reductions=tuple(tuple(map(self._reduction, stage)) for stage in stages),
+            integers=tuple(
+                place
+                for place, use in enumerate(self.reductions)
+                if value(use.node).type.dtype == i32
+            ),
+            kept=len(kept),
+            reads=tuple(Read(value=value(use.node), axes=use.axes) for use in self.reads),
+        )
+
+    def _reduction(self, use: Occurrence) -> Reduction:
+        operation = self.flow.expect_operation(use.node)
+        if operation.op not in _OF_OP:
+            raise error("X002", at=operation.span, op=operation.op)
+        return _OF_OP[operation.op]
+
+    def _kept(self, passes: Sequence[Sequence[Occurrence]]) -> tuple[Occurrence, ...]:
+        """Return what is kept of an element: what is read, or what is made of it, if that is less.
+
+        It is what two passes need and depends on no reduction.
+        """
+        counts = Counter(use for targets in passes for use in self._needed(targets, ()))
+        shared = {
+            use
+            for use, count in counts.items()
+            if count > 1 and not self.levels[use] and self.space.varies(use.axes)
+        }
+        shared = {use for use in shared if self.flow.kind(use.node) is not Kind.CONSTANT}
+        wanted = {use for targets in passes for use in targets}
+        wanted |= {each for use in counts if use not in shared for each in self.operands[use]}
+        computed = [use for use in self.order if use in shared and use in wanted]
+        # Converting what is kept is cheaper than keeping it twice.
+        computed = [use for use in computed if not self._converts(use, computed)]
+        read = [use for use in self.order if use in shared and self.is_read(use)]
+        return tuple(computed if len(computed) <= len(read) else read)
+
+    def _converts(self, use: Occurrence, kept: Collection[Occurrence]) -> bool:
+        """Tell whether a value is a conversion of one that is kept."""
+        return self.flow.kind(use.node) is Kind.CAST and self.operands[use][0] in kept
+
+    def _needed(
+        self, targets: Sequence[Occurrence], known: Collection[Occurrence]
+    ) -> set[Occurrence]:
+        """Return what ``targets`` are computed from, down to what is known and to reductions."""
+        needed = set(targets)
+        pending = list(targets)
+        while pending:
+            use = pending.pop()
+            if use not in known and not self.is_reduction(use):
+                operands = [each for each in self.operands[use] if each not in needed]
+                needed.update(operands)
+                pending += operands
+        return needed
+
+    def _region(
+        self, name: str, targets: Sequence[Occurrence], kept: Sequence[Occurrence], level: int
+    ) -> Function:
+        """Return the region that computes ``targets``, after ``level`` stages."""
+        builder = Builder(name)
+        self._length = None
+        needed = self._needed(targets, kept)
+        values: dict[Occurrence, Value] = {}
+        for use in self.order:
+            if use not in needed:
+                continue
+            if use in kept:
+                values[use] = self._param(builder, f"k{kept.index(use)}", use)
+            elif self.is_reduction(use):
+                values[use] = self._reduced(builder, use)
+            elif self.is_read(use):
+                number = self.reads.setdefault(use, len(self.reads))
+                values[use] = self._param(builder, f"d{number}", use)
+            elif self.flow.kind(use.node) is Kind.SHAPE:
+                values[use] = values[self.operands[use][0]]
+            else:
+                operation = self.flow.expect_operation(use.node)
+                operands = [values[each] for each in self.operands[use]]
+                attrs = dict(operation.attrs)
+                values[use] = builder.apply(operation.op, operands, attrs, span=operation.span)
+        return builder.finish(*(values[target] for target in targets))
+
+    def _param(self, builder: Builder, name: str, use: Occurrence) -> Value:
+        return builder.param(name, TensorType(dtype=self.flow.value(use.node).type.dtype))
+
+    def _reduced(self, builder: Builder, use: Occurrence) -> Value:
+        """Return the result of a reduction, made of what the kernel has joined."""
+        result = self._param(builder, f"r{self.reductions.index(use)}", use)
+        if self.flow.expect_operation(use.node).op != "reduce_mean":
+            return result
+        if self._length is None:
+            self._length = builder.param("n", TensorType(dtype=f32))
+        return builder.append("div", result, self._length)

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: MIT
+"""How programs with reductions, norms and pointwise steps become kernels."""
+
+from __future__ import annotations
+
+import pytest
+
+from cklang.families import plan_of
+from cklang.fusion.explain import explain
+from cklang.fusion.plan import Plan
+from tests.support.written_ops import written_op
+
+SHAPE = "ck.f16[B, H, S, D]"
+
+
+def planned(body: str, result: str = SHAPE) -> Plan:
+    """Return the plan of an op with such statements."""
+    text = (
+        "@ck.op\n"
+        f"def f(x: {SHAPE}, y: {SHAPE}, w: ck.f16[D, D], gain: ck.f16[D], row: ck.f32[B, H, S],\n"
+        f"      window: ck.f16[D, 3, 3, D]) -> {result}:\n"
+    ) + "".join(f"    {line}\n" for line in body.split("; "))
+    return plan_of(written_op(text, "B H S D").program.specialise())
+
+
+def families(plan: Plan) -> list[str]:
+    """Return the family of each kernel."""
+    return [each.family for each in plan.kernels]
+
+
+TWO = f"tuple[{SHAPE}, {SHAPE}]"
+ROWS = "ck.f32[B, H, S]"
+
+
+@pytest.mark.parametrize(
+    ("body", "result", "count"),
+    [
+        # One space of rows is one kernel, however many reductions follow from one another ...
+        ("return ck.softmax(ck.rms_norm(x, gain).to(ck.f16), axis=-1)", SHAPE, 1),
+        # ... up to four, each a run over the row; then what is between is stored.
+        ("; ".join(["a = x"] + ["a = ck.softmax(a, axis=-1)"] * 3 + ["return a"]), SHAPE, 2),
+        # Results of the same rows come together, of elements, of rows, and of what is on the way.
+        ("h = (x + y).to(ck.f16); return h, ck.rms_norm(h, gain)", TWO, 1),
+        ("return x.sum(-1), ck.max(x * 2.0, axis=-1)", f"tuple[{ROWS}, {ROWS}]", 1),
+        ("return x + y, x * y", TWO, 1),
+        # Other rows are other kernels.
+        ("return x.sum(-1), x.sum(2)", f"tuple[{ROWS}, ck.f32[B, H, D]]", 2),
+        ("return x - ck.max(y, axis=-1, keepdims=True), y * 2.0", TWO, 1),
+        ("return ck.softmax(ck.softmax(x, axis=-1), axis=2)", SHAPE, 2),
+        # Three results, of which two could not be beside the same third.
+        (
+            "a = (x * 2.0).to(ck.f16); return a, a.sum(-1), a.sum(2)",
+            f"tuple[{SHAPE}, {ROWS}, ck.f32[B, H, D]]",
+            2,
+        ),
+    ],
+)
+def test_what_shares_rows_is_one_kernel(body: str, result: str, count: int) -> None:
+    plan = planned(body, result)
+    assert families(plan) == ["rowwise"] * count
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("return ck.rms_norm(x, gain).to(ck.f16) @ w.T", ["rowwise", "gemm"]),
+        ("return ck.softmax(x @ w.T, axis=-1)", ["gemm", "rowwise"]),
+        # A product divided by sums of rows: they are numbers that its epilogue reads.
+        ("return x @ w.T / (1.0 + x.sum(-1)[..., None])", ["rowwise", "gemm"]),
+        # What follows reductions of the product itself cannot be in its epilogue.
+        ("h = x @ w.T; return h / (1.0 + h.sum(-1)[..., None])", ["gemm", "rowwise"]),
+        (
+            "return ck.conv(ck.softmax(x, axis=-1).to(ck.f16), window, padding=1)",
+            ["rowwise", "conv"],
+        ),
+        ("return ck.attention((x * 0.5).to(ck.f16), y, x)", ["rowwise", "attention"]),
+        # The kernel of an attention writes o as it lies, in floats; others do the rest.
+        ("return ck.attention(x, y, y).to(ck.i32).to(ck.f16)", ["attention"]),
+    ],
+)
+def test_rows_beside_other_families(body: str, expected: list[str]) -> None:
+    assert families(planned(body)) == expected
+
+
+@pytest.mark.parametrize(
+    ("expression", "result"),
+    [("o.mT", "ck.f16[B, H, D, S]"), ("o.to(ck.i32)", "ck.i32[B, H, S, D]")],
+)
+def test_what_an_attention_cannot_store_is_another_kernel(expression: str, result: str) -> None:
+    plan = planned(f"o = ck.attention(x, y, y); return {expression}", result)
+    assert families(plan) == ["attention", "rowwise"]
+
+
+def test_an_epilogue_that_reads_too_much_is_cut() -> None:
+    names = [f"a{number}" for number in range(10)]
+    parameters = ", ".join(f"{name}: ck.f16[N]" for name in names)
+    text = (
+        f"@ck.op\ndef f(x: ck.f16[M, K], w: ck.f16[N, K], {parameters}) -> ck.f16[M, N]:\n"
+        f"    return x @ w.T + {' + '.join(names)}\n"
+    )
+    plan = plan_of(written_op(text, "M N K").program.specialise())
+    assert families(plan) == ["gemm", "rowwise"]
+    product = explain(plan).partition("kernel f_1")[0]
+    # It adds the eight that it can read.
+    assert all(f"%{name}" in product for name in names[:8])
+    assert "%a8" not in product
+
+
+def test_a_prologue_that_reads_too_much_is_stored() -> None:
+    names = [f"a{number}" for number in range(10)]
+    parameters = ", ".join(f"{name}: ck.f16[K]" for name in names)
+    text = (
+        f"@ck.op\ndef f(x: ck.f16[M, K], w: ck.f16[N, K], {parameters}) -> ck.f16[M, N]:\n"
+        f"    return (x + {' + '.join(names)}).to(ck.f16) @ w.T\n"
+    )
+    plan = plan_of(written_op(text, "M N K").program.specialise())
+    assert families(plan) == ["rowwise", "gemm"]

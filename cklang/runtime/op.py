@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from cklang.families.protocol import HostCheck
     from cklang.fusion.plan import Plan
     from cklang.runtime.call_plan import CallPlan
+    from cklang.runtime.summary import Summary
 
 __all__ = ["Op", "op"]
 
@@ -501,6 +502,29 @@ class Op:
         binding, target = self._offered(args, kwargs, out)
         plan, device = self._fuse(binding), device_named(device, current())
         return explain(plan, binding, target, device, self.request)
+
+    def summary(
+        self, *args: Any, out: Any = None, device: str | None = None, **kwargs: Any
+    ) -> Summary:
+        """Return the kernels of a call in numbers: launches, bytes, predicted time.
+
+        Nothing is built or run.
+
+        Example:
+            >>> print(linear.summary(x, w, device="emu:gfx942"))
+            kernel  launches ... bytes ... predicted
+            gemm ...
+            all ... on AMD Instinct MI300X; 1.00 times the arguments and results
+
+        Raises:
+            CkError: What planning a call raises.
+        """
+        from cklang.device.device import target_of
+        from cklang.runtime.summary import summarise
+
+        binding, outs = self._offered(args, kwargs, out)
+        plan, target = self._fuse(binding), target_of(device_named(device, current()))
+        return summarise(plan, binding, outs, target, self.request)
 
     def inspect(self, *args: Any, out: Any = None, device: str | None = None, **kwargs: Any) -> str:
         """Return the C++ of the kernels of a call, each with its functions in place.

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: MIT
+"""What a call launches, in numbers: kernels, bytes, predicted time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cklang.device.arrays import Array
+from cklang.device.device import Target
+from cklang.errors import CkUnsupportedError
+from cklang.families import family_of
+from cklang.families.stage import Stage
+from cklang.families.tensor_layout import TensorLayout
+from cklang.fusion.plan import Plan
+from cklang.runtime.bind import Binding
+from cklang.runtime.planner import Choice, choices_of, layouts_of
+from cklang.selection.select import AnySelection, Request
+
+__all__ = ["KernelSummary", "Summary", "summarise"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelSummary:
+    """One kernel of a call, with the copies around it."""
+
+    family: str
+    problem: str
+    launches: int
+    bytes: int
+    """Of all that its launches read and write, each tensor counted once a launch."""
+    microseconds: float | None
+    """Predicted by the cost model of its family, without the copies; None if it has no rate for the
+    element types."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """What a call launches.
+
+    Example:
+        >>> summary = linear.summary(x, w, device="emu:gfx942")
+        >>> summary.launches, summary.bytes == summary.least_bytes
+        (1, True)
+    """
+
+    kernels: tuple[KernelSummary, ...]
+    gpu: str
+    """The product that the times are predicted for."""
+    least_bytes: int
+    """Of the arguments that something reads and of the results, each counted once."""
+
+    @property
+    def launches(self) -> int:
+        """How many kernels are launched.
+
+        Example:
+            >>> linear.summary(x, w, device="emu:gfx942").launches
+            1
+        """
+        return sum(kernel.launches for kernel in self.kernels)
+
+    @property
+    def bytes(self) -> int:
+        """What all kernels read and write, if each reads its operands once.
+
+        Example:
+            >>> linear.summary(x, w, device="emu:gfx942").bytes > x.nbytes + w.nbytes
+            True
+        """
+        return sum(kernel.bytes for kernel in self.kernels)
+
+    @property
+    def microseconds(self) -> float | None:
+        """The predicted time of all kernels; None if that of one is not known.
+
+        Example:
+            >>> linear.summary(x, w, device="emu:gfx942").microseconds > 0
+            True
+        """
+        times = [each.microseconds for each in self.kernels if each.microseconds is not None]
+        return sum(times) if len(times) == len(self.kernels) else None
+
+    def __str__(self) -> str:
+        rows = [
+            (each.family, str(each.launches), _size(each.bytes), _time(each.microseconds))
+            for each in self.kernels
+        ]
+        head = ("kernel", "launches", "bytes", "predicted")
+        total = ("all", str(self.launches), _size(self.bytes), _time(self.microseconds))
+        table = [head, *rows, total]
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        texts = ["", *(each.problem for each in self.kernels), self._ratio()]
+        lines = []
+        for row, text in zip(table, texts, strict=True):
+            first, *others = row
+            cells = [f"{cell:>{width}}" for cell, width in zip(others, widths[1:], strict=True)]
+            lines.append("  ".join([f"{first:{widths[0]}}", *cells, text]).rstrip())
+        return "\n".join(lines)
+
+    def _ratio(self) -> str:
+        ratio = self.bytes / self.least_bytes if self.least_bytes else 1.0
+        return f"on {self.gpu}; {ratio:.2f} times the arguments and results"
+
+
+def summarise(
+    plan: Plan,
+    binding: Binding,
+    outs: Sequence[Array] | None,
+    target: Target,
+    request: Request,
+) -> Summary:
+    """Return what a bound call launches on a GPU.
+
+    Raises:
+        CkError: What planning the call raises.
+    """
+    choices = choices_of(plan, binding, outs, target.spec, request)
+    layouts = layouts_of(plan, binding, outs)
+    values = {name for choice in choices for stage in _stages(choice) for name in stage.values}
+    own = {*binding.arrays, *(value.name for value in plan.function.results)}
+    return Summary(
+        kernels=tuple(_kernel(choice, layouts) for choice in choices),
+        gpu=target.spec.product,
+        least_bytes=sum(_bytes(layouts[name]) for name in values & own),
+    )
+
+
+def _stages(choice: Choice) -> tuple[Stage, ...]:
+    return (*choice.before, choice.main, *choice.after)
+
+
+def _kernel(choice: Choice, layouts: Mapping[str, TensorLayout]) -> KernelSummary:
+    stages = _stages(choice)
+    return KernelSummary(
+        family=choice.selection.key.family,
+        problem=str(choice.selection.problem),
+        launches=len(stages),
+        bytes=sum(_moved(stage, layouts) for stage in stages),
+        microseconds=_predicted(choice.selection),
+    )
+
+
+def _moved(stage: Stage, layouts: Mapping[str, TensorLayout]) -> int:
+    """Return the bytes of the tensors of a launch."""
+    sizes = {name: _bytes(layouts[name]) for name in stage.values if name in layouts}
+    return sum({**sizes, **stage.temporaries}.values())
+
+
+def _bytes(layout: TensorLayout) -> int:
+    """Return the bytes of a tensor; an axis of stride 0 repeats what is there."""
+    extents = zip(layout.shape, layout.strides, strict=True)
+    elements = int(np.prod([extent if stride else min(extent, 1) for extent, stride in extents]))
+    return elements * layout.dtype.bits // 8
+
+
+def _predicted(selection: AnySelection) -> float | None:
+    if family_of(selection.key.signature).algorithm is None:
+        return None
+    try:
+        return float(selection.pool.times_of(selection.problem)[selection.position])
+    except CkUnsupportedError:
+        return None
+
+
+def _size(count: int) -> str:
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{count / size:.2f} {unit}"
+    return f"{count} B"
+
+
+def _time(microseconds: float | None) -> str:
+    return "unknown" if microseconds is None else f"{microseconds:.1f} µs"

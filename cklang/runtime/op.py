@@ -511,10 +511,13 @@ class Op:
         Nothing is built or run.
 
         Example:
-            >>> print(linear.summary(x, w, device="emu:gfx942"))
-            kernel  launches ... bytes ... predicted
+            >>> summary = linear.summary(x, w, device="emu:gfx942")
+            >>> print(summary)
+            kernel launches bytes predicted
             gemm ...
             all ... on AMD Instinct MI300X; 1.00 times the arguments and results
+            >>> summary.launches, summary.bytes == summary.least_bytes
+            (1, True)
 
         Raises:
             CkError: What planning a call raises.

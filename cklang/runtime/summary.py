@@ -38,13 +38,7 @@ class KernelSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What a call launches.
-
-    Example:
-        >>> summary = linear.summary(x, w, device="emu:gfx942")
-        >>> summary.launches, summary.bytes == summary.least_bytes
-        (1, True)
-    """
+    """What a call launches: ``op.summary``."""
 
     kernels: tuple[KernelSummary, ...]
     gpu: str
@@ -54,32 +48,17 @@ class Summary:
 
     @property
     def launches(self) -> int:
-        """How many kernels are launched.
-
-        Example:
-            >>> linear.summary(x, w, device="emu:gfx942").launches
-            1
-        """
+        """How many kernels are launched."""
         return sum(kernel.launches for kernel in self.kernels)
 
     @property
     def bytes(self) -> int:
-        """What all kernels read and write, if each reads its operands once.
-
-        Example:
-            >>> linear.summary(x, w, device="emu:gfx942").bytes > x.nbytes + w.nbytes
-            True
-        """
+        """What all kernels read and write, if each reads its operands once."""
         return sum(kernel.bytes for kernel in self.kernels)
 
     @property
     def microseconds(self) -> float | None:
-        """The predicted time of all kernels; None if that of one is not known.
-
-        Example:
-            >>> linear.summary(x, w, device="emu:gfx942").microseconds > 0
-            True
-        """
+        """The predicted time of all kernels; None if that of one is not known."""
         times = [each.microseconds for each in self.kernels if each.microseconds is not None]
         return sum(times) if len(times) == len(self.kernels) else None
 

@@ -65,6 +65,7 @@ START_UP: Table = {
     "cklang.runtime.op": (
         "cklang.build.builder",
         "cklang.runtime.explain",
+        "cklang.runtime.summary",
     ),
     "cklang.runtime.planner": ("cklang.build.parallel",),
     "cklang.selection.registry": ("cklang.build.parallel",),

@@ -82,6 +82,15 @@ def test_rows_beside_other_families(body: str, expected: list[str]) -> None:
     assert families(planned(body)) == expected
 
 
+def test_a_product_stores_one_value_for_several_kernels_of_rows() -> None:
+    # abs(h) could be an epilogue too: the product would run again for it.
+    plan = planned(
+        "h = ck.silu(x @ w.T).to(ck.f16); return (h / ck.max(ck.abs(h), axis=-1, keepdims=True))"
+    )
+    assert families(plan) == ["gemm", "rowwise"]
+    assert "abs" in explain(plan).partition("kernel f_1")[2].partition("decisions")[0]
+
+
 @pytest.mark.parametrize(
     ("expression", "result"),
     [("o.mT", "ck.f16[B, H, D, S]"), ("o.to(ck.i32)", "ck.i32[B, H, S, D]")],

@@ -53,9 +53,15 @@ def outline(function: Function, makers: Mapping[str, Maker]) -> Function:
     """
     others = {op: maker for op, maker in makers.items() if op != OUTLINED}
     opaque = [op for op, maker in others.items() if maker.opaque]
-    demand = _Demand(Flow(function, anchors=others, opaque=opaque), others)
-    demand.run()
-    return _rewritten(demand) if demand.outputs else function
+    flow = Flow(function, anchors=others, opaque=opaque)
+    left: frozenset[int] = frozenset()
+    while True:
+        demand = _Demand(flow, others, left)
+        demand.run()
+        further = demand.repeated()
+        if not further:
+            return _rewritten(demand) if demand.outputs else function
+        left |= further
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +101,14 @@ class _Part:
 class _Demand:
     """Finds the values that kernels of rows must write."""
 
-    def __init__(self, flow: Flow, makers: Mapping[str, Maker]) -> None:
+    def __init__(self, flow: Flow, makers: Mapping[str, Maker], left: frozenset[int]) -> None:
+        """Begin.
+
+        Args:
+            flow: The graph.
+            makers: The anchors of the other families.
+            left: What they could compute but is left to kernels of rows.
+        """
         self.flow = flow
         self.makers = makers
         self.outputs: dict[int, _Part] = {}
@@ -106,8 +119,12 @@ class _Demand:
         """Those of them that are over other axes than what is computed of them."""
         self._early: set[int] = set()
         """Those that more reductions follow than one kernel has."""
-        self._turns: frozenset[int] = frozenset()
-        self._turns = self._conflicts()
+        self._by_rows: set[int] = set()
+        """What kernels of rows read of other kernels."""
+        self._by_others: set[int] = set()
+        """What results and other kernels read of other kernels."""
+        self._turns = left
+        self._turns |= self._conflicts()
         self._turns |= self._refused()
 
     def run(self) -> None:
@@ -115,7 +132,29 @@ class _Demand:
         for value in self.flow.function.results:
             node = self.flow.id(value)
             if self.flow.operation(node) is not None:
+                self._by_others.add(node)
                 self.store(node)
+
+    def repeated(self) -> frozenset[int]:
+        """Return what kernels of rows can compute of another value of the same anchor.
+
+        So an anchor's kernel stores one value for all of them, and does not run once for each.
+        """
+        import networkx as nx
+
+        flow = self.flow
+        repeated: set[int] = set()
+        for colour in {self.colour(node) for node in self._by_rows} - {None}:
+            region = flow.graph.subgraph(each for each in flow.graph if self.colour(each) == colour)
+            before = nx.immediate_dominators(region, colour)
+            rows = (self._by_rows - self._by_others) & before.keys()
+            stored = (self._by_rows | self._by_others) & before.keys()
+            for node in rows:
+                first = next((each for each in _dominators(before, node) if each in stored), None)
+                if first is not None:
+                    between = nx.descendants(region, first) & ({node} | nx.ancestors(region, node))
+                    repeated |= between - self._by_others
+        return frozenset(repeated)
 
     def _conflicts(self) -> frozenset[int]:
         """Return the values of an anchor's colour that follow a reduction of what it computes.
@@ -190,6 +229,7 @@ class _Demand:
         if flow.kind(stored) is Kind.CONSTANT and maker.constants:
             return
         if flow.is_input(stored) or self.colour(stored) is not None:
+            self._by_others.add(stored)
             self.store(stored)
             return
         if index in maker.prologues and self._is_prologue(stored, maker):
@@ -207,6 +247,7 @@ class _Demand:
     def _function(self, node: int, colour: int | None) -> None:
         """Demand what the kernel of another family reads to compute ``node``."""
         for each in self._read_for(node, colour):
+            self._by_others.add(each)
             self.store(each)
 
     def _read_for(self, node: int, colour: int | None) -> set[int]:
@@ -247,6 +288,7 @@ class _Demand:
         """Take ``node`` as an output, and demand what it is computed from."""
         self.outputs[node] = part = self._part(node)
         for use in part.leaves:
+            self._by_rows.add(use.node)
             self.store(use.node)
 
     def _part(self, node: int) -> _Part:
@@ -301,6 +343,15 @@ class _Demand:
         levels = part.levels(self.flow)
         excess = max(levels.values(), default=0) - MOST_STAGES
         return {use.node for use, level in levels.items() if level == excess > 0}
+
+
+def _dominators(before: Mapping[int, int | None], node: int) -> Iterator[int]:
+    """Yield the nodes through which every path to ``node`` leads, the nearest first."""
+    # The first node dominates itself or is not listed, as versions of networkx have it.
+    above = before.get(node)
+    while above is not None and above != node:
+        yield above
+        node, above = above, before.get(above)
 
 
 def _axes_of(value: Value) -> int:

@@ -141,7 +141,7 @@ TABLE: tuple[Rule, ...] = (
         "A046",
         CkValueError,
         "axis {axis} of {name} has extent {got} (shape {shape}), but {extent} is {want}",
-        "{want} blocks of {size} cover {dim}, which is {whole} in {origin}",
+        "{origin}",
     ),
     row(
         "A036",
@@ -297,6 +297,13 @@ TABLE: tuple[Rule, ...] = (
         "the last axis of {name} is not contiguous (shape {shape}, strides {strides} in elements)",
         "pass numpy.ascontiguousarray({name}); a cache is written in place, so make it with a "
         "contiguous last axis",
+    ),
+    row(
+        "A058",
+        CkValueError,
+        "out has the shape {shape} and the strides {strides}: the kernel of the result writes "
+        "{wanted}, which no strides give there",
+        "fix: pass a contiguous array as out, or none",
     ),
     row(
         "A070",

@@ -181,7 +181,7 @@ TABLE: tuple[Rule, ...] = (
     row(
         "F034",
         CkTypeError,
-        "{extent} counts blocks of {dim}, but no parameter has an axis of extent {dim}",
+        "{extent} follows from {dim}, but no parameter has an axis of extent {dim}",
         "the dims of the parameters: {known}",
     ),
     row(
@@ -250,14 +250,14 @@ TABLE: tuple[Rule, ...] = (
         "F053",
         CkSyntaxError,
         "[{words}] is no index of a tensor",
-        "an index is made of `:`, None and one `...`, as in x[..., None]: a kernel takes whole "
-        "tensors",
+        "an index has integers, extents, slices with steps above 0, None and one `...`, as in "
+        "x[..., 1:K//2, None]",
     ),
     row(
         "F054",
         CkValueError,
-        "{got} slices for {type}, which has {rank} axes",
-        "write one `:` for each axis, None for a new one",
+        "{got} indices for {type}, which has {rank} axes",
+        "write one index or slice for each axis, None for a new one",
     ),
     row(
         "F055",
@@ -307,6 +307,12 @@ TABLE: tuple[Rule, ...] = (
         CkTypeError,
         "the dim {dim} has no extent here: no tensor of the program has it",
         "a dim is a number where a tensor has an axis of that name, as in x: ck.f16[M, {dim}]",
+    ),
+    row(
+        "F069",
+        CkValueError,
+        "[{words}] leaves the axis, whose extent is {extent}",
+        "bounds lie within the axis, start before stop: nothing is cut off in silence",
     ),
     row(
         "F070",

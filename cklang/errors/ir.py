@@ -61,6 +61,31 @@ TABLE: tuple[Rule, ...] = (
         "rule: {rule}",
     ),
     row(
+        "I036",
+        CkValueError,
+        "the slice {low}:{high} of axis {axis} leaves it: {name} is {extent}",
+        "legal: 0 <= start <= stop <= {extent}; no bound is cut off",
+    ),
+    row(
+        "I037",
+        CkValueError,
+        "a slice has {got} elements where {extent} is {want}",
+        "extents such as K//2 and K - K//2 are the same only where K is even",
+    ),
+    row(
+        "I038",
+        CkValueError,
+        "a tensor of shape {got}, {count} elements, cannot have the shape {want} of {type}",
+        "give a shape with as many elements; -1 stands for the extent that is left",
+    ),
+    row(
+        "I039",
+        CkValueError,
+        "the parts of a concatenation have {got} elements along axis {axis}, where {extent} is "
+        "{want}",
+        "name the extent of the result as the sum of those of the parts",
+    ),
+    row(
         "I040",
         CkValueError,
         "[attention] roles are {got}, for {count} operands",

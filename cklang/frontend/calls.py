@@ -17,6 +17,7 @@ from cklang.frontend.names import is_python
 from cklang.frontend.ops.attention import attention, window
 from cklang.frontend.ops.convolution import convolution
 from cklang.frontend.ops.einsum import einsum
+from cklang.frontend.ops.movement import METHODS, movement, permutation_of_method
 from cklang.frontend.ops.reduction import reduction
 from cklang.frontend.ops.scaled import scaled_gemm
 from cklang.frontend.scope import ITERATIONS, Closure, Scope
@@ -25,7 +26,7 @@ from cklang.frontend.values import Item, Tensor, describe, has_tensor, is_number
 from cklang.ir.nodes import Attr
 from cklang.types import ConstType, Dim, DType, Kind, TensorType, TensorVarType, f32
 
-__all__ = ["call", "cast_method"]
+__all__ = ["METHODS", "call", "cast_method", "movement_method"]
 
 _Call = tuple[tuple[Item, ...], Mapping[str, Item]]
 
@@ -105,6 +106,31 @@ def cast_method(
     return emit.cast(scope, node, owner, bound["dtype"])
 
 
+def movement_method(scope: Scope, node: ast.Call, name: str, owner: Tensor, call: _Call) -> Item:
+    """Return ``x.permute(0, 2, 1)`` and its like: axes and extents may stand without a tuple."""
+    positional, named = call
+    if name == "transpose":
+        rank = len(owner.shape)
+        axes = (*positional, *named.values())
+        return movement(
+            scope, node, "permute", {"x": owner, "axes": _order(scope, node, axes, rank)}
+        )
+    if name in _VARIADIC and len(positional) > 1:
+        positional = (positional,)
+    return _intrinsic(scope, node, INTRINSICS[name], ((owner, *positional), named))
+
+
+_VARIADIC = ("broadcast_to", "permute", "reshape")
+
+
+def _order(scope: Scope, node: ast.Call, axes: tuple[Item, ...], rank: int) -> tuple[int, ...]:
+    try:
+        return permutation_of_method(axes, rank)
+    except ValueError as refusal:
+        problem, advice = refusal.args
+        raise scope.error("F067", node, op="transpose", problem=problem, advice=advice) from None
+
+
 def _intrinsic(scope: Scope, node: ast.Call, function: Intrinsic, call: _Call) -> Item:
     bound = _bind(scope, node, f"ck.{function.name}", function.signature, call)
     items = list(bound.values())
@@ -115,6 +141,8 @@ def _intrinsic(scope: Scope, node: ast.Call, function: Intrinsic, call: _Call) -
             return einsum(scope, node, *items)
         case Form.CONV:
             return convolution(scope, node, function.name, bound)
+        case Form.MOVEMENT:
+            return movement(scope, node, function.name, bound)
         case Form.REDUCTION:
             return reduction(scope, node, function.name, *items)
         case Form.CAST:

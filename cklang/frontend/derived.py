@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from cklang.types import Dim
+from cklang.types import Dim, Formula, Quotient
 
 __all__ = ["Derived", "LearnedError"]
 
@@ -25,6 +25,13 @@ class LearnedError(Exception):
         super().__init__(f"{dim} is {extent}")
         self.dim = dim
         self.extent = extent
+
+
+def _may_be_none(difference: Extent) -> bool:
+    """Tell whether a difference of extents may be 0 where no extent is."""
+    if not isinstance(difference, Formula):
+        return difference == 0
+    return len({count > 0 for _, count in difference.terms}) > 1
 
 
 class Derived:
@@ -51,6 +58,18 @@ class Derived:
             self._dims[key] = new
             self._fits[new] = fits
         return self.resolve(self._dims[key])
+
+    def extent(self, extent: Extent) -> Extent:
+        """Return an extent that is computed from dims as what it is known to be by now.
+
+        It may be any other that is not another number in every call: the call checks which. One
+        of an annotation stays what it is.
+        """
+        is_own = isinstance(extent, Formula | Quotient) and extent.name not in self._taken
+        if isinstance(extent, Dim) and is_own and extent not in self.learned:
+            own = extent
+            self._fits[own] = lambda other: _may_be_none(own - other)
+        return self.resolve(extent)
 
     def resolve(self, extent: Extent) -> Extent:
         """Return what ``extent`` is known to be by now."""

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from cklang.errors import error
 from cklang.frontend.eager_attention import eager_attention
+from cklang.frontend.eager_movement import eager_movement
 from cklang.frontend.intrinsics import Form, Intrinsic
 from cklang.frontend.ops.attention import WINDOWS
 from cklang.frontend.ops.convolution import Call, layout_of, read_call
@@ -33,31 +35,27 @@ def compute(function: Intrinsic, arguments: Mapping[str, Any]) -> Any:
     """
     values = list(arguments.values())
     with np.errstate(all="ignore"):
-        if function.form is Form.MASK:
-            return WINDOWS[function.name](**arguments)
-        if function.form is Form.ATTENTION:
-            return eager_attention(**arguments)
-        if function.form is Form.CAST:
-            return _cast(values[0], values[1])
-        if function.form is Form.CLAMP:
-            x, lo, hi = _arrays(values)
-            return np.asarray(np.minimum(np.maximum(x, lo), hi))
-        if function.form is Form.EINSUM:
-            subscripts, a, b = values
-            return np.asarray(np.einsum(subscripts, _array(a), _array(b)))
-        if function.form is Form.CONV:
-            return _convolution(function.name, arguments)
-        if function.form is Form.GEMM:
-            return _gemm(**arguments)
-        if function.form is Form.REDUCTION:
-            return _reduction(function.name, **arguments)
-        op = OPS[function.name]
-        operands = _arrays(values[: function.operands])
-        if op.dtype is rules.FLOAT_DTYPE:
-            # A number may be written as an integer; the op's meaning is of floats.
-            operands = [x.astype(np.float64) if x.dtype.kind in "iu" else x for x in operands]
-        attributes = {name: arguments[name] for name in function.attributes}
-        return op.numpy(*operands, **attributes)
+        own = _FORMS.get(function.form)
+        return _pointwise(function, values) if own is None else own(function.name, arguments)
+
+
+def _pointwise(function: Intrinsic, values: Sequence[Any]) -> Any:
+    op = OPS[function.name]
+    operands = _arrays(values[: function.operands])
+    if op.dtype is rules.FLOAT_DTYPE:
+        # A number may be written as an integer; the op's meaning is of floats.
+        operands = [x.astype(np.float64) if x.dtype.kind in "iu" else x for x in operands]
+    attributes = dict(zip(function.attributes, values[function.operands :], strict=True))
+    return op.numpy(*operands, **attributes)
+
+
+def _clamp(x: Any, lo: Any, hi: Any) -> Array:
+    x, lo, hi = _arrays((x, lo, hi))
+    return np.asarray(np.minimum(np.maximum(x, lo), hi))
+
+
+def _einsum(subscripts: str, a: Any, b: Any) -> Array:
+    return np.asarray(np.einsum(subscripts, _array(a), _array(b)))
 
 
 def _convolution(name: str, arguments: Mapping[str, Any]) -> Array:
@@ -169,3 +167,19 @@ def _array(value: Any) -> Array:
     narrow = array.dtype.kind == "f" and array.dtype.itemsize < 4
     # ml_dtypes' bfloat16 is of NumPy's kind for unknown data.
     return array.astype(np.float32) if narrow or array.dtype.kind == "V" else array
+
+
+_FORMS: Mapping[Form, Callable[[str, Mapping[str, Any]], Any]] = MappingProxyType(
+    {
+        Form.ATTENTION: lambda _name, arguments: eager_attention(**arguments),
+        Form.CAST: lambda _name, arguments: _cast(*arguments.values()),
+        Form.CLAMP: lambda _name, arguments: _clamp(**arguments),
+        Form.CONV: _convolution,
+        Form.EINSUM: lambda _name, arguments: _einsum(**arguments),
+        Form.GEMM: lambda _name, arguments: _gemm(**arguments),
+        Form.MASK: lambda name, arguments: WINDOWS[name](**arguments),
+        Form.MOVEMENT: eager_movement,
+        Form.REDUCTION: lambda name, arguments: _reduction(name, **arguments),
+    }
+)
+"""What a function computes, by how a call becomes IR."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import zip_longest
 
 from cklang.frontend.scope import Captured, Scope
@@ -19,11 +20,26 @@ from cklang.ir.casts import CASTS
 from cklang.ir.nodes import Attr, Value
 from cklang.ir.ops import OPS
 from cklang.ir.rules import DTypeRule
-from cklang.types import DTYPES, Dim, DType, DTypeVar, Kind, bf16, bool_, f16, f32, i8, i32
+from cklang.types import (
+    DTYPES,
+    Dim,
+    DType,
+    DTypeVar,
+    Formula,
+    Kind,
+    Quotient,
+    bf16,
+    bool_,
+    f16,
+    f32,
+    i8,
+    i32,
+)
 from cklang.widths import I32_MAX
 
 __all__ = [
     "brackets",
+    "broadcast_to",
     "cast",
     "common_shape",
     "constant_number",
@@ -34,6 +50,7 @@ __all__ = [
     "permute",
     "pointwise",
     "transpose",
+    "widened",
 ]
 
 _WIDER = {f16: f32, bf16: f32, i8: i32} | {d: f32 for d in DTYPES.values() if d.encoding}
@@ -79,10 +96,28 @@ def number(scope: Scope, node: Located, item: Item) -> Item:
     """
     if not isinstance(item, Dim):
         return item
+    if isinstance(item, Formula):
+        return _sum(scope, node, item)
+    if isinstance(item, Quotient):
+        return pointwise(scope, node, "floor_divide", item.of, item.size)
     value = scope.unit.extent(item, scope.span(node))
     if value is None:
         raise scope.error("F068", node, dim=item)
     return Tensor.plain(value, ())
+
+
+def _sum(scope: Scope, node: Located, formula: Formula) -> Item:
+    """Return a sum of products of extents as a number."""
+    total: Item = None
+    for factors, count in formula.terms:
+        term: Item = abs(count)
+        for dim in factors:
+            term = dim if term == 1 else pointwise(scope, node, "mul", dim, term)
+        if total is None:
+            total = term if count > 0 else pointwise(scope, node, "neg", term)
+        else:
+            total = pointwise(scope, node, "add" if count > 0 else "sub", total, term)
+    return number(scope, node, total)
 
 
 def _widen(scope: Scope, node: Located, item: Item) -> Item:
@@ -92,6 +127,11 @@ def _widen(scope: Scope, node: Located, item: Item) -> Item:
             raise scope.error("F040", node, what=describe(item), advice=_number_advice(item))
         return item
     return _cast(scope, node, item, _WIDER.get(item.dtype, item.dtype))
+
+
+def widened(scope: Scope, node: Located, tensor: Tensor) -> Tensor:
+    """Return a tensor in the dtype in which pointwise functions take it."""
+    return _cast(scope, node, tensor, _WIDER.get(tensor.dtype, tensor.dtype))
 
 
 def is_float(item: Item) -> bool:
@@ -255,6 +295,28 @@ def _broadcast(
     return scope.unit.append(
         "broadcast", tensor.value, attrs={"dims": axes}, shape=extents, span=scope.span(node)
     )
+
+
+def broadcast_to(
+    scope: Scope, node: Located, tensor: Tensor, shape: tuple[Dim | int, ...]
+) -> Tensor:
+    """Repeat a tensor to a shape, as NumPy does.
+
+    Raises:
+        CkValueError: F042, it does not broadcast to the shape.
+    """
+    origins = tuple("the shape that is asked for" for _ in shape)
+    wanted = replace(tensor, shape=shape, axes=(), origins=origins)
+    # Axes of the shape are not repeated themselves: an extent 1 there is what is wanted.
+    first = max(len(tensor.shape) - len(shape), 0)
+    for one, other in zip(tensor.shape[::-1], shape[::-1], strict=False):
+        if one != 1 and not scope.unit.derived.same(one, other):
+            raise _shape_error(scope, node, [tensor, wanted], (one, "own"), (other, "asked for"))
+    if first:
+        pair = (len(tensor.shape), "axes of its own"), (len(shape), "axes asked for")
+        raise _shape_error(scope, node, [tensor, wanted], *pair)
+    value = _broadcast(scope, node, tensor, shape, tuple(range(len(shape))))
+    return Tensor.plain(value, origins)
 
 
 def materialise(scope: Scope, node: Located, tensor: Tensor) -> Value:

@@ -30,6 +30,11 @@ array([0, 0])
 >>> bool(np.allclose(o[:, :, 0], v[:, :, 0]))  # row 0 sees key 0 alone
 True
 """,
+    "broadcast_to": """
+>>> ck.broadcast_to(np.array([1.0, 2.0]), (2, 2))
+array([[1., 2.],
+       [1., 2.]])
+""",
     "cast": """
 >>> ck.cast(np.array([2.9, -2.9]), ck.i32)
 array([ 2, -2], dtype=int32)
@@ -49,6 +54,10 @@ array([-1.,  1.,  2.])
     "clamp": """
 >>> ck.clamp(np.array([-3.0, 0.5, 3.0]), -1.0, 1.0)
 array([-1. ,  0.5,  1. ])
+""",
+    "concat": """
+>>> ck.concat([np.array([1.0, 2.0]), np.array([3.0])])
+array([1., 2., 3.])
 """,
     "conv": """
 >>> x, w = np.ones((1, 5, 5, 3)), np.ones((2, 3, 3, 3))
@@ -183,6 +192,10 @@ array([-0.303,  0.   ,  0.865])
 >>> ck.neg(np.array([-1.0, 2.0]))
 array([ 1., -2.])
 """,
+    "permute": """
+>>> ck.permute(np.zeros((2, 3, 4)), (2, 0, 1)).shape
+(4, 2, 3)
+""",
     "pow": """
 >>> ck.pow(np.array([1.0, 2.0, 3.0]), 2.0)
 array([1., 4., 9.])
@@ -198,6 +211,11 @@ array([ 2.  ,  0.5 , -0.25])
     "relu": """
 >>> ck.relu(np.array([-1.0, 0.0, 2.0, np.nan]))
 array([ 0.,  0.,  2., nan])
+""",
+    "reshape": """
+>>> ck.reshape(np.arange(6.0), (2, -1))
+array([[0., 1., 2.],
+       [3., 4., 5.]])
 """,
     "round": """
 >>> ck.round(np.array([0.5, 1.5, 2.4]))
@@ -234,6 +252,12 @@ array([  0.313,   0.693, 100.   ])
 >>> ck.softsign(np.array([-3.0, 0.0, 1.0]))
 array([-0.75,  0.  ,  0.5 ])
 """,
+    "split": """
+>>> ck.split(np.arange(6.0), 2)
+(array([0., 1., 2.]), array([3., 4., 5.]))
+>>> ck.split(np.arange(6.0), (1, 5))
+(array([0.]), array([1., 2., 3., 4., 5.]))
+""",
     "sqrt": """
 >>> ck.sqrt(np.array([1.0, 4.0, 9.0]))
 array([1., 2., 3.])
@@ -242,12 +266,21 @@ array([1., 2., 3.])
 >>> ck.square(np.array([-3.0, 0.5]))
 array([9.  , 0.25])
 """,
+    "stack": """
+>>> ck.stack([np.array([1.0, 2.0]), np.array([3.0, 4.0])], axis=-1)
+array([[1., 3.],
+       [2., 4.]])
+""",
     "sum": """
 >>> ck.sum(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=-1)
 array([3., 7.])
 >>> ck.sum(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=-1, keepdims=True)
 array([[3.],
        [7.]])
+""",
+    "swapaxes": """
+>>> ck.swapaxes(np.zeros((2, 3, 4)), 0, -1).shape
+(4, 3, 2)
 """,
     "tanh": """
 >>> ck.tanh(np.array([-1.0, 0.0, 1.0])).round(3)

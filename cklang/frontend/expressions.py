@@ -5,18 +5,18 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from cklang.frontend import calls, composites, emit
 from cklang.frontend.helper import Fn
 from cklang.frontend.intrinsics import INTRINSICS, Intrinsic
 from cklang.frontend.names import nearest
-from cklang.frontend.ops import regions
+from cklang.frontend.ops import indexing, regions
 from cklang.frontend.ops.gemm import gemm
 from cklang.frontend.ops.masks import Joined, Mask
 from cklang.frontend.scope import Captured, Closure, Scope
-from cklang.frontend.subset import is_ellipsis
 from cklang.frontend.values import (
     Item,
     Tensor,
@@ -24,7 +24,7 @@ from cklang.frontend.values import (
     has_tensor,
     is_number,
 )
-from cklang.types import DTypeVar, Kind, bool_
+from cklang.types import Dim, DTypeVar, Kind, bool_
 
 __all__ = ["constant_truth", "evaluate"]
 
@@ -101,6 +101,8 @@ _BINARY_OPS: dict[type[ast.operator], str] = {
     ast.LShift: "left_shift",
     ast.RShift: "right_shift",
 }
+# Operators by which an extent follows from others; it is a number where one is wanted.
+_EXTENT_OPS = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv)
 # Operators that work on the bits of integers, and on booleans.
 _BIT_OPS: dict[type[ast.AST], tuple[str, str]] = {
     ast.BitAnd: ("bitwise_and", "logical_and"),
@@ -135,8 +137,8 @@ _NO_OPERATOR: dict[type[ast.AST], tuple[str, str]] = {
 _METHODS = {
     "t": "write x.T",
     "astype": "write x.to(ck.f16)",
-    "transpose": "write x.T",
-    "reshape": "a tensor keeps its shape; x[:, None] adds an axis, x.T swaps two",
+    "view": "write x.reshape(...)",
+    "chunk": "write x.split(parts, axis)",
     "std": "write ck.sqrt(x.var(-1))",
     "clip": "write ck.clamp(x, lo, hi)",
     "item": "tensors have no values before the call; use a ck.const parameter",
@@ -148,7 +150,16 @@ _REDUCED: dict[str, Intrinsic | Fn] = {
     "all": composites.all,
 }
 """The functions that are methods of tensors too."""
-_ATTRIBUTES = ("T", "dtype", "mT", "ndim", "shape", "to", *_REDUCED)
+_CALLED = {"to": "ck.f16", **dict.fromkeys(_REDUCED, "-1"), **dict.fromkeys(calls.METHODS, "...")}
+"""The methods of tensors, with arguments for an example."""
+_PROPERTIES: dict[str, Callable[[Scope, ast.expr, Tensor], Item]] = {
+    "T": emit.transpose,
+    "mT": emit.matrix_transpose,
+    "dtype": lambda _scope, _node, tensor: tensor.dtype,
+    "ndim": lambda _scope, _node, tensor: len(tensor.shape),
+    "shape": lambda _scope, _node, tensor: tensor.shape,
+}
+_ATTRIBUTES = (*_PROPERTIES, *_CALLED)
 
 
 def evaluate(scope: Scope, node: ast.expr) -> Item:
@@ -184,7 +195,7 @@ def _constant(_scope: Scope, node: ast.Constant) -> Item:
     return node.value
 
 
-def _tuple(scope: Scope, node: ast.Tuple) -> Item:
+def _tuple(scope: Scope, node: ast.Tuple | ast.List) -> Item:
     return tuple(evaluate(scope, element) for element in node.elts)
 
 
@@ -193,30 +204,24 @@ def _attribute(scope: Scope, node: ast.Attribute) -> Item:
     if isinstance(item, Captured) and node.attr in ("dtype", "ndim", "shape"):
         item = item.tensor
     if isinstance(item, Tensor):
-        if node.attr == "T":
-            return emit.transpose(scope, node, item)
-        if node.attr == "mT":
-            return emit.matrix_transpose(scope, node, item)
-        if node.attr == "dtype":
-            return item.dtype
-        if node.attr == "ndim":
-            return len(item.shape)
-        if node.attr == "shape":
-            return item.shape
+        if node.attr in _PROPERTIES:
+            return _PROPERTIES[node.attr](scope, node, item)
         advice = _METHODS.get(node.attr) or nearest(node.attr, _ATTRIBUTES, "x.")
-        if node.attr == "to":
-            advice = "call it: x.to(ck.f16)"
-        if node.attr in _REDUCED:
-            advice = f"call it: x.{node.attr}(-1)"
+        if node.attr in _CALLED:
+            advice = f"call it: x.{node.attr}({_CALLED[node.attr]})"
         raise scope.error("F052", node, name=node.attr, what=describe(item), advice=advice)
     advice = "attributes are those of tensors and of Python modules"
     raise scope.error("F052", node, name=node.attr, what=describe(item), advice=advice)
 
 
 def _binary(scope: Scope, node: ast.BinOp) -> Item:
-    left = emit.number(scope, node.left, evaluate(scope, node.left))
-    right = emit.number(scope, node.right, evaluate(scope, node.right))
+    sides = evaluate(scope, node.left), evaluate(scope, node.right)
     kind = type(node.op)
+    if kind in _EXTENT_OPS and _are_extents(sides):
+        with suppress(TypeError):
+            return _BINARY[kind](*sides)
+    left = emit.number(scope, node.left, sides[0])
+    right = emit.number(scope, node.right, sides[1])
     if kind in _JOIN_SIGNS and any(isinstance(each, _MASKS) for each in (left, right)):
         return _joined(scope, node, left, right)
     if not has_tensor((left, right)):
@@ -230,6 +235,12 @@ def _binary(scope: Scope, node: ast.BinOp) -> Item:
     if kind in _BIT_OPS:
         return emit.pointwise(scope, node, _bit_op(kind, left, right), left, right)
     return emit.pointwise(scope, node, _BINARY_OPS[kind], left, right)
+
+
+def _are_extents(items: Sequence[Item]) -> bool:
+    """Tell whether all items are extents, and not all of them known."""
+    legal = all(isinstance(each, Dim | int) and not isinstance(each, bool) for each in items)
+    return legal and any(isinstance(each, Dim) for each in items)
 
 
 def _joined(scope: Scope, node: ast.BinOp, left: Item, right: Item) -> Joined:
@@ -305,10 +316,14 @@ def _choice(scope: Scope, node: ast.IfExp) -> Item:
 def _call(scope: Scope, node: ast.Call) -> Item:
     function = node.func
     method = isinstance(function, ast.Attribute) and function not in scope.definition.names
-    if method and isinstance(function, ast.Attribute) and function.attr in ("to", *_REDUCED):
+    methods = ("to", *_REDUCED, *calls.METHODS)
+    if method and isinstance(function, ast.Attribute) and function.attr in methods:
         owner = emit.number(scope, function.value, evaluate(scope, function.value))
         if isinstance(owner, Tensor):
             positional, named = _arguments(scope, node)
+            if function.attr in calls.METHODS:
+                call = positional, named
+                return calls.movement_method(scope, node, function.attr, owner, call)
             if function.attr == "to":
                 return calls.cast_method(scope, node, owner, positional, named)
             return calls.call(scope, node, _REDUCED[function.attr], (owner, *positional), named)
@@ -326,7 +341,7 @@ def _arguments(scope: Scope, node: ast.Call) -> tuple[tuple[Item, ...], dict[str
 def _subscript(scope: Scope, node: ast.Subscript) -> Item:
     item = evaluate(scope, node.value)
     if isinstance(item, Tensor):
-        return _view(scope, node, item)
+        return indexing.view(scope, node, item)
     if isinstance(item, Captured):
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         return regions.read(scope, node, item, tuple(evaluate(scope, part) for part in parts))
@@ -336,44 +351,6 @@ def _subscript(scope: Scope, node: ast.Subscript) -> Item:
 def _slice(scope: Scope, node: ast.Slice) -> Item:
     bounds = (node.lower, node.upper, node.step)
     return slice(*(None if bound is None else evaluate(scope, bound) for bound in bounds))
-
-
-def _view(scope: Scope, node: ast.Subscript, tensor: Tensor) -> Tensor:
-    """Index a tensor with full slices, None and one ``...``, which stands for the other axes."""
-    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    rank = len(tensor.shape)
-    named = sum(isinstance(part, ast.Slice) for part in parts)
-    ellipses = [part for part in parts if is_ellipsis(part)]
-    if len(ellipses) > 1:
-        raise scope.error("F053", ellipses[1], words=scope.words(node.slice))
-    place: list[int] = []
-    length = 0
-    for part in parts:
-        if is_ellipsis(part):
-            others = max(rank - named, 0)
-            place += range(length, length + others)
-            length += others - 1
-        elif isinstance(part, ast.Slice):
-            if (part.lower, part.upper, part.step) != (None, None, None):
-                raise scope.error("F053", part, words=scope.words(part))
-            place.append(length)
-        elif evaluate(scope, part) is not None:
-            raise scope.error("F053", part, words=scope.words(part))
-        length += 1
-    if len(place) > rank:
-        raise scope.error("F054", node, got=len(place), type=tensor.type, rank=rank)
-    # As in NumPy, axes that the index does not name follow at the end.
-    rest = rank - len(place)
-    place += range(length, length + rest)
-    length += rest
-    at = dict(zip(place, range(rank), strict=True))
-    new = "the axis that None adds"
-    return Tensor(
-        value=tensor.value,
-        shape=tuple(tensor.shape[at[axis]] if axis in at else 1 for axis in range(length)),
-        axes=tuple(place[axis] for axis in tensor.axes),
-        origins=tuple(tensor.origins[at[axis]] if axis in at else new for axis in range(length)),
-    )
 
 
 def _compute(scope: Scope, node: ast.expr, function: Callable[..., Any], *items: Item) -> Item:
@@ -399,6 +376,8 @@ _EXPRESSIONS: dict[type[ast.expr], Callable[[Scope, Any], Item]] = {
     ast.Compare: _compare,
     ast.Constant: _constant,
     ast.IfExp: _choice,
+    # A program changes no list, so it is the tuple of its items.
+    ast.List: _tuple,
     ast.Lambda: lambda scope, node: Closure(node=node, scope=scope),
     ast.Name: _name,
     ast.Slice: _slice,

@@ -22,10 +22,12 @@ __all__ = [
     "argmax",
     "argmin",
     "attention",
+    "broadcast_to",
     "cast",
     "causal",
     "ceil",
     "clamp",
+    "concat",
     "conv",
     "conv_grad_input",
     "conv_grad_weight",
@@ -56,10 +58,12 @@ __all__ = [
     "minimum",
     "mish",
     "neg",
+    "permute",
     "pow",
     "prod",
     "reciprocal",
     "relu",
+    "reshape",
     "round",
     "rsqrt",
     "sigmoid",
@@ -68,9 +72,12 @@ __all__ = [
     "sliding_window",
     "softplus",
     "softsign",
+    "split",
     "sqrt",
     "square",
+    "stack",
     "sum",
+    "swapaxes",
     "tanh",
     "trunc",
     "where",
@@ -132,10 +139,12 @@ amax = EagerFunction.of("amax")
 argmax = EagerFunction.of("argmax")
 argmin = EagerFunction.of("argmin")
 attention = EagerFunction.of("attention")
+broadcast_to = EagerFunction.of("broadcast_to")
 cast = EagerFunction.of("cast")
 causal = EagerFunction.of("causal")
 ceil = EagerFunction.of("ceil")
 clamp = EagerFunction.of("clamp")
+concat = EagerFunction.of("concat")
 conv = EagerFunction.of("conv")
 conv_grad_input = EagerFunction.of("conv_grad_input")
 conv_grad_weight = EagerFunction.of("conv_grad_weight")
@@ -166,10 +175,12 @@ min = EagerFunction.of("min")  # noqa: A001
 minimum = EagerFunction.of("minimum")
 mish = EagerFunction.of("mish")
 neg = EagerFunction.of("neg")
+permute = EagerFunction.of("permute")
 pow = EagerFunction.of("pow")  # noqa: A001
 prod = EagerFunction.of("prod")
 reciprocal = EagerFunction.of("reciprocal")
 relu = EagerFunction.of("relu")
+reshape = EagerFunction.of("reshape")
 round = EagerFunction.of("round")  # noqa: A001
 rsqrt = EagerFunction.of("rsqrt")
 sigmoid = EagerFunction.of("sigmoid")
@@ -178,9 +189,12 @@ silu = EagerFunction.of("silu")
 sliding_window = EagerFunction.of("sliding_window")
 softplus = EagerFunction.of("softplus")
 softsign = EagerFunction.of("softsign")
+split = EagerFunction.of("split")
 sqrt = EagerFunction.of("sqrt")
 square = EagerFunction.of("square")
+stack = EagerFunction.of("stack")
 sum = EagerFunction.of("sum")  # noqa: A001
+swapaxes = EagerFunction.of("swapaxes")
 tanh = EagerFunction.of("tanh")
 trunc = EagerFunction.of("trunc")
 where = EagerFunction.of("where")

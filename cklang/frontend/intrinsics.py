@@ -32,6 +32,7 @@ class Form(Enum):
     MASK = "mask"
     CONV = "conv"
     REDUCTION = "reduction"
+    MOVEMENT = "movement"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -174,6 +175,42 @@ _REDUCTIONS = tuple(
     )
     for name, op in REDUCTIONS.items()
 )
+
+
+def _movement(name: str, doc: str, *names: str, **defaults: object) -> Intrinsic:
+    parameters = [
+        *map(_parameter, names),
+        *(_parameter(each, default) for each, default in defaults.items()),
+    ]
+    return Intrinsic(
+        name=name,
+        form=Form.MOVEMENT,
+        signature=inspect.Signature(parameters),
+        operands=1,
+        doc=doc,
+    )
+
+
+_MOVEMENTS = (
+    _movement("broadcast_to", "repetition to a shape, as NumPy repeats", "x", "shape"),
+    _movement("concat", "tensors one after the other along an axis", "parts", axis=0),
+    _movement("permute", "the axes in another order: axis i is axis axes[i] of x", "x", "axes"),
+    _movement(
+        "reshape",
+        "the elements in order in another shape, in which -1 is the extent that is left",
+        "x",
+        "shape",
+    ),
+    _movement(
+        "split",
+        "parts along an axis: so many equal ones, or a tuple of extents",
+        "x",
+        "parts",
+        axis=0,
+    ),
+    _movement("stack", "tensors one after the other along a new axis", "parts", axis=0),
+    _movement("swapaxes", "two axes exchanged", "x", "axis1", "axis2"),
+)
 # The pointwise functions by the names of their operands.
 _UNARY = (
     *("relu", "leaky_relu", "elu", "gelu", "gelu_tanh", "sigmoid", "silu", "softplus", "softsign"),
@@ -193,6 +230,7 @@ INTRINSICS: Mapping[str, Intrinsic] = MappingProxyType(
             *_MASKS,
             *_CONVOLUTIONS,
             *_REDUCTIONS,
+            *_MOVEMENTS,
             _pointwise("cast", "x", "dtype", form=Form.CAST),
             _pointwise("clamp", "x", "lo", "hi", form=Form.CLAMP),
             _pointwise("where", "condition", "x", "y"),

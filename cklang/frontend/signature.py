@@ -19,7 +19,6 @@ from cklang.frontend.text import FunctionText
 from cklang.ir.casts import CASTS
 from cklang.source import Span
 from cklang.types import (
-    Blocks,
     ConstType,
     Dim,
     DType,
@@ -29,6 +28,7 @@ from cklang.types import (
     e8m0,
     fp4,
     i4,
+    plain_dims,
 )
 
 __all__ = ["Annotation", "Parameter", "check_types", "concrete", "read_parameters", "read_results"]
@@ -196,20 +196,21 @@ def check_types(
     """
     dims: set[Dim] = set()
     variables: dict[str, DTypeVar] = {}
-    blocks: list[tuple[Blocks, Span]] = []
+    computed: list[tuple[Dim, Span]] = []
     for parameter in parameters:
         type_ = parameter.type
         if isinstance(type_, TensorType | TensorVarType):
             _check_dtypes(type_, parameter.name, _LOADED, parameter.span)
             dims.update(extent for extent in type_.shape if isinstance(extent, Dim))
-            blocks += [(x, parameter.span) for x in type_.shape if isinstance(x, Blocks)]
+            own = [(x, parameter.span) for x in type_.shape if isinstance(x, Dim)]
+            computed += [each for each in own if type(each[0]) is not Dim]
         if isinstance(type_, TensorVarType):
             known = variables.setdefault(type_.var.name, type_.var)
             if known != type_.var:
                 raise error("F028", at=parameter.span, name=known.name)
-    for counted, span in blocks:
-        if counted.of not in dims:
-            raise error("F034", at=span, extent=counted, dim=counted.of, known=_listed(dims))
+    for extent, span in computed:
+        for dim in sorted(plain_dims(extent) - dims, key=str):
+            raise error("F034", at=span, extent=extent, dim=dim, known=_listed(dims))
     place = text.node.returns
     at = text.span(place) if place is not None else text.header()
     for result in results:
@@ -225,8 +226,10 @@ def _check_result(
 ) -> None:
     _check_dtypes(result, "the result", _STORED, at)
     for extent in result.shape:
-        if isinstance(extent, Dim) and dims is not None and extent not in dims:
-            raise error("F026", at=at, dim=extent, known=_listed(dims))
+        if dims is None or extent in dims:
+            continue
+        for dim in sorted(plain_dims(extent) - dims, key=str):
+            raise error("F026", at=at, dim=dim, known=_listed(dims))
     if isinstance(result, TensorVarType) and result.var.name not in variables:
         raise error("F027", at=at, name=result.var.name)
 

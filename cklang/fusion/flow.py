@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 __all__ = ["Flow", "Occurrence"]
 
 
+_PLACES = (Kind.VIEW, Kind.JOIN)
+"""What is in memory and has no kernel: others read and write there."""
+
+
 class Occurrence(NamedTuple):
     """A node as seen through an index map from where a slice starts.
 
@@ -123,8 +127,34 @@ class Flow:
         return None if operation is None else kind_of(operation)
 
     def is_input(self, node: int) -> bool:
-        """Tell whether a call gives ``node``: it is a parameter or an extent of one."""
-        return self.operation(node) is None or self.kind(node) is Kind.EXTENT
+        """Tell whether ``node`` is in memory and no kernel's own work.
+
+        It is a parameter, an extent of one, a view of something that is stored, or what kernels
+        of its parts write.
+        """
+        places = (Kind.EXTENT, *_PLACES)
+        return self.operation(node) is None or self.kind(node) in places
+
+    def bases(self, node: int) -> tuple[int, ...]:
+        """Return what kernels or callers store of a view or of joined parts; else ``node`` itself.
+
+        Views of views, and of transposed and repeated tensors, are places in one memory.
+        """
+        if self.kind(node) not in _PLACES:
+            return (node,)
+        bases: dict[int, None] = {}
+        for operand in self.operands(node):
+            below = operand
+            while self.kind(node) is Kind.VIEW and self.kind(below) is Kind.SHAPE:
+                below = self.operands(below)[0]
+            bases |= dict.fromkeys(self.bases(below))
+        return tuple(bases)
+
+    def places(self) -> list[int]:
+        """Return the views and joins that a result depends on, in order."""
+        results = [self.id(value) for value in self.function.results]
+        live = {*results, *(node for each in results for node in self.ancestors(each))}
+        return sorted(node for node in live if self.kind(node) in _PLACES)
 
     def is_anchor(self, node: int) -> bool:
         """Tell whether a kernel is made of the op that defines ``node``."""

@@ -59,6 +59,12 @@ RULES: Mapping[str, str] = MappingProxyType(
         "shared": "{value} follows no product, so no kernel writes it for its readers: the "
         "prologue of {anchor} computes it by itself",
         "read": "{value} is a parameter, loaded by the prologue of {anchor}",
+        "part": "{value} is a view of what is stored: the kernel of {anchor} reads it there",
+        "whole": "{value} is written part by part: the kernel of {anchor} reads the whole",
+        "memory": "{value} is in memory: a view of it is read there, or copied if no strides give "
+        "it the shape",
+        "joined": "{value} is a part: its kernel writes it to its place in the whole",
+        "written": "{value} is the result: kernels write it there",
         "operand": "{value} is stored: {op} {anchor} loads it",
         "materialise": "{value} comes from {maker} {other}: its kernel writes it, "
         "{anchor} loads it",
@@ -69,7 +75,12 @@ RULES: Mapping[str, str] = MappingProxyType(
 )
 """The rules of fusion by id, with the sentence that a decision fills in."""
 
-_RULE_OF_INPUT: Mapping[Kind | None, str] = {Kind.CONSTANT: "constant", Kind.EXTENT: "extent"}
+_RULE_OF_INPUT: Mapping[Kind | None, str] = {
+    Kind.CONSTANT: "constant",
+    Kind.EXTENT: "extent",
+    Kind.VIEW: "part",
+    Kind.JOIN: "whole",
+}
 _FUSED = frozenset(
     {
         "accumulator",
@@ -178,6 +189,21 @@ class KernelMaker:
                 ),
             )
         ] = None
+
+    def decide_views(self) -> None:
+        """Note the edges to what views are of, and to the parts of joins."""
+        for place in self.flow.places():
+            node = place
+            while self.flow.kind(node) in (Kind.SHAPE, Kind.VIEW):
+                (below,) = self.flow.operands(node)
+                self.decide("memory", Edge(source=below, target=node, operand=0), None)
+                node = below
+            if self.flow.kind(place) is Kind.JOIN:
+                for index, part in enumerate(self.flow.operands(place)):
+                    self.decide("joined", Edge(source=part, target=place, operand=index), None)
+            for target in self.flow.graph.successors(place):
+                if self.flow.payload(target).kind == "result":
+                    self.decide("written", Edge(source=place, target=target, operand=0), None)
 
     def decide_dead(self) -> None:
         """Note the edges that no kernel passed."""
@@ -427,7 +453,13 @@ class _Walk:
         self.maker.decide(rule, edge, self.colour, self.flow.colour(source))
 
 
-_RULE_OF_KIND = {Kind.SHAPE: "index", Kind.CONSTANT: "constant", Kind.EXTENT: "extent"}
+_RULE_OF_KIND = {
+    Kind.SHAPE: "index",
+    Kind.CONSTANT: "constant",
+    Kind.EXTENT: "extent",
+    Kind.VIEW: "part",
+    Kind.JOIN: "whole",
+}
 
 
 class Epilogue(_Walk):

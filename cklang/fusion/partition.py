@@ -28,9 +28,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from cklang.errors import CkError, error
 from cklang.fusion.flow import Flow, Occurrence
 from cklang.fusion.kernel import MAKERS, KernelMaker, Maker
+from cklang.fusion.placement import placed
 from cklang.fusion.plan import AnyKernel, Plan
 from cklang.ir.nodes import Function
-from cklang.ir.ops import Kind
+from cklang.ir.ops import OPS, Kind
 from cklang.ir.verifier import verify
 from cklang.source import Span
 from cklang.types import DTYPES, DType
@@ -69,11 +70,13 @@ def plan(
     if len(set(function.results)) < len(function.results):
         raise error("X001", at=function.span, name=function.name)
     opaque = [op for op, maker in makers.items() if maker.opaque]
+    function = placed(function)
     flow = Flow(outline(function), anchors=makers, opaque=opaque)
     roots = _Roots(flow, makers).find()
     maker = KernelMaker(flow, roots, makers)
     fused = [maker.make(root) for root in roots]
     kernels = _needed(function, [kernel for kernel in fused if kernel is not None])
+    maker.decide_views()
     maker.decide_dead()
     ordered = sorted(
         maker.decisions, key=lambda each: (each.edge.target, each.edge.operand, each.rule)
@@ -99,6 +102,12 @@ def _needed(function: Function, kernels: Sequence[AnyKernel]) -> list[AnyKernel]
         for value in kernel.inputs
         for result in kernel.results
     )
+    reads.add_edges_from(
+        (operand.name, each.result.name)
+        for each in function.body
+        if OPS[each.op].kind in (Kind.JOIN, Kind.VIEW, Kind.SHAPE)
+        for operand in each.operands
+    )
     needed = {value.name for value in function.results}
     needed |= {each for name in needed for each in nx.ancestors(reads, name)}
     return [each for each in kernels if needed.intersection(v.name for v in each.results)]
@@ -116,7 +125,8 @@ class _Roots:
     def __init__(self, flow: Flow, makers: Mapping[str, Maker]) -> None:
         self.flow = flow
         self.makers = makers
-        self.results = [flow.id(value) for value in flow.function.results]
+        results = (flow.bases(flow.id(value)) for value in flow.function.results)
+        self.results = [node for bases in results for node in bases]
         live = {*self.results, *(node for each in self.results for node in flow.ancestors(each))}
         self.anchors = [node for node in sorted(live) if flow.is_anchor(node)]
 
@@ -151,7 +161,8 @@ class _Roots:
                     self.check_prologue(anchor, index, stored)
                 elif self.flow.colour(stored) is not None:
                     demanded[stored] = None
-        return list(demanded)
+        bases = (base for place in self.flow.places() for base in self.flow.bases(place))
+        return list(demanded | {base: None for base in bases if not self.flow.is_input(base)})
 
     def is_computed(self, anchor: int, operand: int) -> bool:
         """Tell whether the kernel of an anchor must compute an operand itself."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Extents that no argument has: those of convolutions, solved in the order of the program.
+"""Extents that no argument has, solved in the order of the program; views are checked.
 
 Result extents of a convolution follow from its operands', so a dim may first appear there. Where a
 dim has a value already, from an argument or an earlier op, it is checked.
@@ -8,12 +8,16 @@ dim has a value already, from an argument or an earlier op, it is checked.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 from cklang.errors import CkError, error
+from cklang.ir import joins, views
 from cklang.ir.convolution import geometry_of
-from cklang.ir.nodes import Function, Operation
+from cklang.ir.joins import JOINS
+from cklang.ir.nodes import Function, Operation, Value
+from cklang.ir.views import VIEWS
 from cklang.ir.windows import DIRECTIONS, Relation, Role
-from cklang.types import Dim, TensorType
+from cklang.types import Dim, Formula, Quotient, TensorType, by_name, extent_value
 
 __all__ = ["derive"]
 
@@ -27,15 +31,31 @@ def derive(function: Function, dims: Mapping[Dim, int]) -> dict[Dim, int]:
 
     Raises:
         CkValueError: I033, extents that fit no convolution; I034, an extent that several values
-            of would fit; I035, one that is declared or given otherwise.
+            of would fit; I035, one that is declared or given otherwise; I036 to I039, a view that
+            its operand does not have.
     """
     known = dict(dims)
+    for value in function.params:
+        _solve_formulas(value, known)
     for operation in function.body:
         geometry = geometry_of(operation)
         if geometry is not None:
             for relation in geometry.relations:
                 _solve(operation, relation, known)
+        _solve_formulas(operation.result, known)
+        if operation.op in VIEWS:
+            views.check(operation, by_name(known))
+        if operation.op in JOINS:
+            joins.check(operation, by_name(known))
     return known
+
+
+def _solve_formulas(value: Value, known: dict[Dim, int]) -> None:
+    """Add the extents that are computed of dims; those of unknown ones stay out."""
+    for extent in value.type.shape:
+        if isinstance(extent, Formula | Quotient) and extent not in known:
+            with suppress(KeyError):
+                known[extent] = extent_value(extent, by_name(known))
 
 
 def _solve(operation: Operation, relation: Relation, known: dict[Dim, int]) -> None:

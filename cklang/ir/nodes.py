@@ -9,8 +9,9 @@ The whole language, as it is written (``grammar.lark`` says the same to the pars
     operation  = value ":" type "=" opname "(" value,* ")" ("{" (name "=" attribute),* "}")?
     return     = "return" value,*
     value      = "%"name                        defined once, before its uses
-    type       = dtype "[" (dim | integer | blocks),* "]"  f16[M, 128]; rank 0 is f32[]
+    type       = dtype "[" (dim | integer | blocks | formula),* "]"  f16[M, 128]; rank 0 is f32[]
     blocks     = dim "/" integer                          K/128: as many as cover K
+    formula    = sums, products and "//" of the above     K - 1, B*S, K//2
     attribute  = integer | float | string | "true" | "false" | dtype | list | function
     list       = "[" attribute,* "]"
     comment    = "#" to the end of the line

@@ -35,9 +35,11 @@ from cklang.ir import (
     contraction,
     convolution,
     extents,
+    joins,
     numeric,
     reductions,
     rules,
+    views,
 )
 from cklang.ir.nodes import Attr
 from cklang.ir.numeric import Array
@@ -59,6 +61,8 @@ class Kind(Enum):
     POINTWISE = "pointwise"
     READ = "read"
     EXTENT = "extent"
+    VIEW = "view"
+    JOIN = "join"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -345,6 +349,56 @@ _STRUCTURE = (
         attrs=(AttrRow(name="dims", kind=AttrKind.AXES),),
         shape=rules.BROADCAST_SHAPE,
         dtype=rules.KEEP_DTYPE,
+    ),
+    Op(
+        name=views.SLICE,
+        operands=1,
+        kind=Kind.VIEW,
+        doc="part of a tensor: elements start, start + step, ... before stop along each axis",
+        numpy=views.sliced,
+        attrs=(
+            AttrRow(name="axes", kind=AttrKind.AXES),
+            *(AttrRow(name=name, kind=AttrKind.BOUNDS) for name in views.BOUND_NAMES),
+            AttrRow(name="step", kind=AttrKind.EXTENTS),
+        ),
+        shape=views.SLICE_SHAPE,
+        dtype=rules.KEEP_DTYPE,
+    ),
+    Op(
+        name=views.RESHAPE,
+        operands=1,
+        kind=Kind.VIEW,
+        doc="the elements in order, the last axis fastest, in another shape",
+        numpy=views.reshaped,
+        shape=views.RESHAPE_SHAPE,
+        dtype=rules.KEEP_DTYPE,
+    ),
+    *(
+        Op(
+            name=name,
+            operands=1,
+            optional=joins.MOST_PARTS - 1,
+            kind=Kind.JOIN,
+            doc=doc,
+            numpy=numpy,
+            attrs=(AttrRow(name="axis", kind=AttrKind.INT),),
+            shape=shape,
+            dtype=joins.JOIN_DTYPE,
+        )
+        for name, doc, numpy, shape in (
+            (
+                joins.CONCAT,
+                "tensors one after the other along an axis",
+                joins.concatenated,
+                joins.CONCAT_SHAPE,
+            ),
+            (
+                joins.STACK,
+                "tensors one after the other along a new axis",
+                joins.stacked,
+                joins.STACK_SHAPE,
+            ),
+        )
     ),
     Op(
         name="cast",

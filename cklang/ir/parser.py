@@ -16,7 +16,7 @@ from cklang.ir.infer import nearest
 from cklang.ir.mistakes import MISTAKES, Mistake
 from cklang.ir.nodes import Attr, Function, Module, Operation, Value
 from cklang.source import Source, Span
-from cklang.types import DTYPES, Dim, DType, TensorType
+from cklang.types import DTYPES, Dim, DType, TensorType, extent_from_text
 
 __all__ = ["parse", "parse_function"]
 
@@ -177,6 +177,8 @@ class _Reader:
         if token.type == "BLOCKS":
             name, _, size = token.partition("/")
             return Dim(name) / int(size)
+        if token.type == "FORMULA":
+            return self.formula(token)
         if int(token) < 0:
             raise error(
                 "I003",
@@ -185,6 +187,14 @@ class _Reader:
                 fix="legal: 0 or more",
             )
         return int(token)
+
+    def formula(self, token: Token) -> Dim | int:
+        """Read an extent that is computed from dims."""
+        try:
+            return extent_from_text(token)
+        except ValueError as problem:
+            fix = "legal: sums and products of dims and integers, K//2"
+            raise error("I003", at=self.span(token), problem=problem, fix=fix) from None
 
     def dtype(self, token: Token) -> DType:
         """Look up a dtype."""

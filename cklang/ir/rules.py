@@ -14,7 +14,19 @@ from typing import TypeAlias
 
 from cklang.ir.casts import CASTS
 from cklang.ir.nodes import Attr, Function
-from cklang.types import Blocks, Dim, DType, bf16, bool_, e8m0, f16, f32, i4, i32
+from cklang.types import (
+    Blocks,
+    Dim,
+    DType,
+    bf16,
+    bool_,
+    e8m0,
+    extent_from_text,
+    f16,
+    f32,
+    i4,
+    i32,
+)
 from cklang.widths import I32_MAX
 
 __all__ = [
@@ -43,6 +55,7 @@ class AttrKind(Enum):
     EXTENTS = "a list of integers"
     REGION = "a function"
     NAMES = "a list of strings"
+    BOUNDS = 'a list of integers and of extents as text, such as "K - 1"'
     SCALE = 'a float or "auto"'
 
 
@@ -52,6 +65,16 @@ def _is_int(attr: Attr) -> bool:
 
 def _is_ints(attr: Attr) -> bool:
     return isinstance(attr, tuple) and all(_is_int(item) for item in attr)
+
+
+def _is_bound(attr: Attr) -> bool:
+    if not isinstance(attr, str):
+        return _is_int(attr)
+    try:
+        extent_from_text(attr)
+    except ValueError:
+        return False
+    return True
 
 
 _FITS: Mapping[AttrKind, Callable[[Attr], bool]] = {
@@ -67,6 +90,7 @@ _FITS: Mapping[AttrKind, Callable[[Attr], bool]] = {
     AttrKind.EXTENTS: _is_ints,
     AttrKind.REGION: lambda attr: isinstance(attr, Function),
     AttrKind.NAMES: lambda attr: isinstance(attr, tuple) and all(isinstance(i, str) for i in attr),
+    AttrKind.BOUNDS: lambda attr: isinstance(attr, tuple) and all(map(_is_bound, attr)),
     AttrKind.SCALE: lambda attr: isinstance(attr, (float, str)),
 }
 

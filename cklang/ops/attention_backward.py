@@ -31,6 +31,7 @@ from cklang.fusion.functions import NO_FUNCTIONS, Functions
 from cklang.fusion.plan import Plan
 from cklang.ir.extents import extent_numbers
 from cklang.ir.nodes import Function
+from cklang.ir.views import has_views
 from cklang.keys import KernelSignature
 from cklang.runtime.bind import Binding, ResultLayout
 from cklang.runtime.call_plan import CallPlan, access_range
@@ -332,7 +333,8 @@ def plan_of_gradients(op: AnyOp, binding: Binding) -> Plan:
     """
     plan = op.planned(binding)
     kernel = plan.kernels[0]
-    if len(plan.kernels) > 1 or not isinstance(kernel, FusedAttention) or _is_more(kernel):
+    is_alone = len(plan.kernels) == 1 and not has_views(plan.function)
+    if not is_alone or not isinstance(kernel, FusedAttention) or _is_more(kernel):
         raise error("G007", name=op.program.name)
     if kernel.score is not None and not is_additive(kernel.score):
         raise error("G006", name=op.program.name, at=next(iter(kernel.spans), None))

@@ -29,12 +29,13 @@ from cklang.families.gemm.launch import request_of
 from cklang.families.gemm.layout import problem_of
 from cklang.families.gemm.problem import Problem
 from cklang.families.gemm.rules.problem import launchable, tiles_of
+from cklang.families.views import MemoryView
 from cklang.fusion.plan import FusedGemm, Plan
 from cklang.ir.extents import extent_numbers
 from cklang.runtime.bind import Binding
 from cklang.runtime.call_plan import CallPlan, Step, access_range
 from cklang.runtime.launch import describe
-from cklang.runtime.planner import layouts_of
+from cklang.runtime.planner import layouts_of, views_of_call
 from cklang.runtime.record import LaunchRecord
 from cklang.runtime.workspace import Temporary, planned_workspace
 from cklang.selection.candidates import candidates
@@ -135,6 +136,8 @@ def _by_signature(members: Sequence[Member]) -> Iterator[tuple[FusedGemm, list[_
         first += len(names)
         kernel = _product_of(plan)
         layouts = layouts_of(plan, member.binding, [member.out])
+        views = views_of_call(plan, member.binding, [member.out])
+        slots |= {name: slots[view.memory] for name, view in views.items() if view.memory in slots}
         extents = extent_numbers(plan.function, member.binding.dims)
         full_problem = problem_of(kernel, layouts, member.binding.dims, kernel.functions.digest)
         parts = () if full_problem is None else bands_of(replace(full_problem, grouped=True))
@@ -149,10 +152,21 @@ def _by_signature(members: Sequence[Member]) -> Iterator[tuple[FusedGemm, list[_
                     for place, each in enumerate(problem.inputs)
                     if each.value in extents
                 },
-                moves=band.moves,
+                moves=_moved(problem, views, band.moves),
             )
             groups.setdefault(product.problem.signature, (kernel, []))[1].append(product)
     yield from groups.values()
+
+
+def _moved(
+    problem: Problem, views: Mapping[str, MemoryView], moves: Sequence[int]
+) -> tuple[int, ...]:
+    """Return how many bytes each operand of a product is behind the start of its memory."""
+    names = [each.value for each in problem.inputs]
+    own = [views[name].bytes if name in views else 0 for name in names]
+    if not any(own):
+        return tuple(moves)
+    return tuple(a + b for a, b in zip(own, moves or [0] * len(own), strict=True))
 
 
 def _key(

@@ -19,12 +19,28 @@ from cklang.ir.derive import derive
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.numeric import Array
 from cklang.ir.ops import OPS
-from cklang.types import Blocks, Dim, Kind, by_name, f32
+from cklang.ir.rules import AttrKind
+from cklang.ir.views import bounds_of
+from cklang.types import (
+    Blocks,
+    Dim,
+    Formula,
+    Kind,
+    Quotient,
+    by_name,
+    extent_value,
+    f32,
+    plain_dims,
+)
 
 __all__ = ["F32_OVERFLOW", "Bound", "apply", "bind", "evaluate", "from_wide", "limit", "to_wide"]
 
 F32_OVERFLOW = float.fromhex("0x1.ffffffp127")
 """The least magnitude that rounds to an infinite f32."""
+
+
+_COMPUTED = (Blocks, Formula, Quotient)
+"""Extents that follow from those of dims."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +98,7 @@ def bind(function: Function, arrays: Sequence[Any]) -> Bound:
     for param, argument in zip(function.params, arrays, strict=True):
         array = _array(param, argument)
         for axis, (extent, got) in enumerate(zip(param.type.shape, array.shape, strict=True)):
-            if isinstance(extent, Blocks):
+            if isinstance(extent, _COMPUTED):
                 continue
             want = dims.setdefault(extent, got) if isinstance(extent, Dim) else extent
             if isinstance(extent, Dim):
@@ -90,20 +106,24 @@ def bind(function: Function, arrays: Sequence[Any]) -> Bound:
             since = first[extent] if isinstance(extent, Dim) else param.name
             _same(param, axis, want, got, since)
         values[param.name] = to_wide(array)
-    _bind_blocks(function, arrays, dims)
+    _bind_computed(function, arrays, dims)
     return Bound(values=values, dims=derive(function, dims))
 
 
-def _bind_blocks(function: Function, arrays: Sequence[Any], dims: dict[Dim, int]) -> None:
-    """Check the extents that count blocks of a dim, which all dims decide."""
+def _bind_computed(function: Function, arrays: Sequence[Any], dims: dict[Dim, int]) -> None:
+    """Check the extents that follow from dims, now that all arrays are read."""
     for param, argument in zip(function.params, arrays, strict=True):
         for axis, extent in enumerate(param.type.shape):
-            if not isinstance(extent, Blocks):
+            if not isinstance(extent, _COMPUTED):
                 continue
             got = np.shape(argument)[axis]
-            want = extent.count(dims[extent.of]) if extent.of in dims else got
+            try:
+                want = extent_value(extent, by_name(dims))
+            except KeyError:
+                want = got
             dims[extent] = want
-            _same(param, axis, want, got, f"the extent of {extent.of}")
+            names = ", ".join(sorted(map(str, plain_dims(extent))))
+            _same(param, axis, want, got, f"the extent of {names}")
 
 
 def _same(param: Value, axis: int, want: object, got: int, since: str) -> None:
@@ -155,6 +175,10 @@ def limit(value: Value, array: Array) -> Array:
 def apply(operation: Operation, operands: Sequence[Array], dims: dict[Dim, int]) -> Array:
     """Return the result of one operation on wide operands, not limited to its type's range."""
     attrs = {name: _attr(attr, dims) for name, attr in operation.attrs}
+    for row in OPS[operation.op].attrs:
+        if row.kind is AttrKind.BOUNDS:
+            extents = bounds_of(operation, row.name)
+            attrs[row.name] = [extent_value(extent, by_name(dims)) for extent in extents]
     if OPS[operation.op].shape.declared:
         attrs["shape"] = operation.result.type.extents(by_name(dims))
     result = np.asarray(OPS[operation.op].numpy(*operands, **attrs))

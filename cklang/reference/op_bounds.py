@@ -85,6 +85,12 @@ def _shape(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int]
     return Known(value=value, error=moved.astype(operand.error.dtype))
 
 
+def _joined(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int]) -> Known:
+    value = apply(operation, [each.value for each in operands], dims)
+    moved = apply(operation, [each.error.astype(np.float64) for each in operands], dims)
+    return Known(value=value, error=moved.astype(operands[0].error.dtype))
+
+
 def _read(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int]) -> Known:
     """Return an element with its error; an uncertain index may give any element."""
     tensor, *indices = operands
@@ -332,9 +338,11 @@ _KIND_BOUNDS: Mapping[Kind, BoundRule] = {
     Kind.CAST: _pointwise,
     Kind.CONSTANT: _constant,
     Kind.EXTENT: _extent,
+    Kind.JOIN: _joined,
     Kind.POINTWISE: _pointwise,
     Kind.READ: _read,
     Kind.SHAPE: _shape,
+    Kind.VIEW: _shape,
 }
 
 OP_BOUNDS: Mapping[str, BoundRule] = MappingProxyType(

@@ -20,14 +20,15 @@ from cklang.ir.derive import derive
 from cklang.ir.nodes import Function
 from cklang.types import (
     DTYPES,
-    Blocks,
     ConstType,
     Dim,
     DType,
     Kind,
     TensorType,
     TensorVarType,
+    extent_value,
     extents_of,
+    plain_dims,
 )
 
 __all__ = ["Binding", "ResultLayout", "assign", "bind", "check_out", "common_place", "library_of"]
@@ -78,19 +79,24 @@ class _Solver:
 
     dims: dict[str, tuple[int, str]] = field(default_factory=dict)
     dtypes: dict[str, tuple[DType, str]] = field(default_factory=dict)
-    blocks: list[tuple[Blocks, str, int, Array]] = field(default_factory=list)
-    """Extents that count blocks of a dim: with the tensor's name, the axis and the array."""
+    computed: list[tuple[Dim, str, int, Array]] = field(default_factory=list)
+    """Extents that follow from dims: with the tensor's name, the axis and the array."""
     problems: list[CkError] = field(default_factory=list)
 
     def finish(self) -> None:
-        """Check the extents that count blocks, now that all dims are known."""
-        for extent, name, axis, array in self.blocks:
-            known = self.dims.get(extent.of.name)
-            if known is None:
+        """Check the extents that follow from dims, now that all dims are known."""
+        for extent, name, axis, array in self.computed:
+            known = {dim: self.dims.get(dim.name) for dim in plain_dims(extent)}
+            numbers = {dim.name: pair[0] for dim, pair in known.items() if pair is not None}
+            if len(numbers) < len(known):
                 continue
-            dim_extent, origin = known
-            want, got = extent.count(dim_extent), array.shape[axis]
-            self.dims[extent.name] = want, f"{extent.of}, {origin}"
+            want, got = extent_value(extent, numbers), array.shape[axis]
+            origin = " and ".join(
+                f"{dim} is {pair[0]} in {pair[1]}"
+                for dim, pair in sorted(known.items(), key=str)
+                if pair is not None
+            )
+            self.dims[extent.name] = want, origin
             if got != want:
                 self.problems.append(
                     error(
@@ -101,9 +107,6 @@ class _Solver:
                         shape=array.shape,
                         extent=extent,
                         want=want,
-                        size=extent.size,
-                        dim=extent.of,
-                        whole=dim_extent,
                         origin=origin,
                     )
                 )
@@ -146,8 +149,8 @@ class _Solver:
                     error("A024", want=want, name=name, axis=axis, got=got, shape=array.shape)
                 )
             return
-        if isinstance(want, Blocks):
-            self.blocks.append((want, name, axis, array))
+        if type(want) is not Dim:
+            self.computed.append((want, name, axis, array))
             return
         origin = f"axis {axis} of {name}"
         first, place = self.dims.setdefault(want.name, (got, origin))

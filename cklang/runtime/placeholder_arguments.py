@@ -10,7 +10,15 @@ import numpy as np
 
 from cklang.codec import dtype_of, unknown
 from cklang.errors import error
-from cklang.types import Blocks, ConstType, Dim, DType, TensorType, TensorVarType
+from cklang.types import (
+    ConstType,
+    Dim,
+    DType,
+    TensorType,
+    TensorVarType,
+    extent_value,
+    plain_dims,
+)
 
 if TYPE_CHECKING:
     from cklang.frontend.program import Signature
@@ -49,8 +57,9 @@ def packed_arguments(signature: Signature, named: Mapping[str, Any]) -> dict[str
 def _extent(named: Mapping[str, Any], extent: Dim | int, rest: dict[str, Any]) -> int:
     if isinstance(extent, int):
         return extent
-    if isinstance(extent, Blocks):
-        return extent.count(_extent(named, extent.of, rest))
+    if type(extent) is not Dim:
+        dims = {dim.name: _extent(named, dim, rest) for dim in plain_dims(extent)}
+        return extent_value(extent, dims)
     rest.pop(extent.name, None)
     value = _required(named, extent.name, "extent")
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -12,14 +12,17 @@ from cklang.device.arrays import Array
 from cklang.device.constants import cell
 from cklang.device.device import Device
 from cklang.errors import error
-from cklang.families import FAMILIES
+from cklang.families import FAMILIES, plan_of
 from cklang.families.protocol import HostCheck, Launches, Planning, Select
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
+from cklang.families.views import MemoryView, copy_of, in_memory, views_of, wanted_order
 from cklang.fusion.functions import Functions
 from cklang.fusion.plan import AnyKernel, Plan
 from cklang.ir.extents import EXTENT, extent_numbers
-from cklang.ir.nodes import Value
+from cklang.ir.joins import JOINS
+from cklang.ir.nodes import Function, Operation, Value, make_attrs
+from cklang.ir.views import RESHAPE
 from cklang.runtime.bind import Binding
 from cklang.runtime.call_plan import AccessRange, CallPlan, Step, access_range
 from cklang.runtime.launch import Described, described_stage
@@ -45,6 +48,7 @@ __all__ = [
     "layouts_of",
     "planning_of",
     "prepare",
+    "views_of_call",
     "with_numbers",
 ]
 
@@ -70,14 +74,52 @@ def choices_of(
     planning = planning_of(plan, binding, outs, spec, request)
     choices: list[Choice] = []
     copied: set[str] = set()
-    for kernel in plan.kernels:
+    views = views_of_call(plan, binding, outs)
+    for kernel in _with_copies(plan, views):
         own = replace(planning, select=_selecting(spec, requests[kernel.family]))
         for choice in FAMILIES[kernel.family].plan(kernel, own):
             # What two kernels read in another order is copied once.
             before = tuple(stage for stage in choice.before if not stage.written <= copied)
             copied.update(*(stage.written for stage in before))
-            choices.append(replace(choice, before=before))
+            source = _copied(views, kernel)
+            note = f"a copy: no strides give {source} the shape that is read" if source else ""
+            choices.append(replace(choice, before=before, note=choice.note or note))
     return choices
+
+
+def _copied(views: Mapping[str, MemoryView], kernel: AnyKernel) -> Value | None:
+    """Return what a kernel copies for a reshaped value; None for a kernel of the program."""
+    memory = views.get(kernel.results[0].name)
+    view = None if memory is None else views.get(memory.memory)
+    return None if view is None else view.source
+
+
+def _with_copies(plan: Plan, views: Mapping[str, MemoryView]) -> Iterator[AnyKernel]:
+    """Yield the kernels of a plan, each after the copies of reshaped values that it reads."""
+    copied: set[str] = set()
+
+    def copies(value: Value) -> Iterator[AnyKernel]:
+        memory = views[value.name].memory if value.name in views else ""
+        view = views.get(memory)
+        if view is None or view.source is None or memory in copied:
+            return
+        copied.add(memory)
+        yield from copies(view.source)
+        (kernel,) = plan_of(_copy(memory, view.source)).kernels
+        yield kernel
+
+    for kernel in plan.kernels:
+        for value in kernel.inputs:
+            yield from copies(value)
+        yield kernel
+
+
+def _copy(memory: str, source: Value) -> Function:
+    """Return the program that copies a value: a transpose that keeps all axes."""
+    result = copy_of(Value(name=memory, type=source.type), source)
+    perm = make_attrs(perm=tuple(range(source.type.rank)))
+    body = Operation(op="transpose", operands=(source,), attrs=perm, result=result)
+    return Function(name=f"copy_{source.name}", params=(source,), body=(body,), results=(result,))
 
 
 def planning_of(
@@ -130,10 +172,25 @@ def _selecting(spec: ArchSpec, request: Request) -> Select[AnySelection]:
 def layouts_of(
     plan: Plan, binding: Binding, outs: Sequence[Array] | None
 ) -> dict[str, TensorLayout]:
-    """Return how each argument, temporary and result of a call lies in memory, by value name.
+    """Return how each argument, temporary, result and view of a call lies in memory, by name.
 
     Results without an array are packed.
     """
+    layouts = _stored_layouts(plan, binding, outs)
+    views = views_of(plan.function, layouts, binding.dims)
+    return {**layouts, **{name: view.layout for name, view in views.items()}}
+
+
+def views_of_call(
+    plan: Plan, binding: Binding, outs: Sequence[Array] | None
+) -> dict[str, MemoryView]:
+    """Return where the views of a call's values lie, by name."""
+    return views_of(plan.function, _stored_layouts(plan, binding, outs), binding.dims)
+
+
+def _stored_layouts(
+    plan: Plan, binding: Binding, outs: Sequence[Array] | None
+) -> dict[str, TensorLayout]:
     layouts = {name: TensorLayout.of(name, array) for name, array in binding.arrays.items()}
     for operation in plan.function.body:
         if operation.op == EXTENT:
@@ -144,6 +201,8 @@ def layouts_of(
         for value in kernel.results:
             order = None if value in results else _order_of(plan, kernel, value)
             layouts[value.name] = TensorLayout.packed(value, binding.dims, order)
+    for value in results:
+        layouts.setdefault(value.name, TensorLayout.packed(value, binding.dims))
     if outs is not None:
         for value, out in zip(results, outs, strict=True):
             layouts[value.name] = TensorLayout.of("out", out)
@@ -153,6 +212,9 @@ def layouts_of(
 def _order_of(plan: Plan, writer: AnyKernel, value: Value) -> Sequence[int] | None:
     """Return the order of a temporary's axes: one that a reader asks for, else the writer's own."""
     family = FAMILIES[writer.family]
+    order: Sequence[int] | None = wanted_order(plan.function, value)
+    if order is not None and family.can_write(writer, value, order):
+        return order
     for reader in plan.kernels:
         if value in reader.inputs:
             order = FAMILIES[reader.family].reader_order(reader, value)
@@ -179,8 +241,15 @@ def prepare(
         for kernel in plan.kernels
         for value in kernel.results
     }
+    own = (each.result for each in plan.function.body if each.op in (*JOINS, RESHAPE))
+    sizes |= {value.name: value.type.bytes(binding.dims) for value in own}
     extents = extent_numbers(plan.function, binding.dims)
-    stages = [with_numbers(stage, extents) for choice in choices for stage in choice.stages]
+    views = views_of_call(plan, binding, outs)
+    stages = [
+        in_memory(with_numbers(stage, extents), views)
+        for choice in choices
+        for stage in choice.stages
+    ]
     return call_plan(stages, names, pieces, sizes, device, builder, binding.place, len(outs))
 
 

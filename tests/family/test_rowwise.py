@@ -157,19 +157,9 @@ def place(x: ck.f16[M, K]) -> ck.i32[M]:
     return ck.argmax(x, axis=-1)
 
 
-@ck.op
-def same(x: ck.f16[M, K]) -> ck.f16[M, K]:
-    return x
-
-
-@pytest.mark.parametrize(
-    ("op", "words"),
-    [(place, "no kernel computes reduce_argmax"), (same, "no kernel computes a copy of parameter")],
-    ids=lambda each: getattr(each, "name", ""),
-)
-def test_what_no_kernel_computes_is_an_error_with_a_place(op: Op, words: str) -> None:
-    with pytest.raises(CkUnsupportedError, match=words) as caught:
-        op.explain(half(3, 4), device="emu:gfx942")
+def test_what_no_kernel_computes_is_an_error_with_a_place() -> None:
+    with pytest.raises(CkUnsupportedError, match="no kernel computes reduce_argmax") as caught:
+        place.explain(half(3, 4), device="emu:gfx942")
     assert caught.value.code == "X002"
     assert caught.value.at is not None
 

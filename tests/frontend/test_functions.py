@@ -34,7 +34,7 @@ def test_every_pointwise_op_can_be_written():
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.name)
 def test_signatures_fit_the_op_table(function):
-    if function.form in (Form.EINSUM, Form.MASK):
+    if function.form in (Form.EINSUM, Form.MASK, Form.MOVEMENT):
         return  # written with the ops transpose, broadcast and gemm; a region's comparisons
     op = OPS[REDUCTIONS.get(function.name, function.name)]
     assert getattr(functions, function.name) is function

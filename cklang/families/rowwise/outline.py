@@ -210,6 +210,9 @@ class _Demand:
     def store(self, node: int) -> None:
         """Demand ``node`` in memory."""
         flow = self.flow
+        for base in flow.bases(node):
+            if base != node:
+                self.store(base)
         if node in self._stored or flow.is_input(node):
             return
         self._stored.add(node)

@@ -214,7 +214,7 @@ def _check_shapes(
     pairs.append(("k and v differ in their rows", k, v, -3 if len(k.shape) == 3 else -2))
     for what, one, other, axis in pairs:
         first, second = one.shape[axis], other.shape[axis]
-        if first != second:
+        if not scope.unit.derived.same(first, second):
             raise scope.error(
                 "F091",
                 node,

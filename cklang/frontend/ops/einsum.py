@@ -156,7 +156,7 @@ def _check_summed(
     for label, (one, from_a), (other, from_b) in zip(
         labels.summed, summed_a, summed_b, strict=True
     ):
-        if one != other:
+        if not scope.unit.derived.same(one, other):
             problem = f"{label!r} is {one} in the first operand and {other} in the second"
             advice = f"{one} is {from_a}\n{other} is {from_b}"
             raise scope.error("F058", node, subscripts=subscripts, problem=problem, advice=advice)

@@ -77,7 +77,7 @@ def _product_of_vector(scope: Scope, node: Located, left: Item, right: Item) -> 
     """Multiply a matrix by a vector, or two vectors: a vector has no axis of its own."""
     a, b = (_at_least(scope, node, item, 1) for item in (left, right))
     inner = b.shape[-1] if _is_vector(b) else b.shape[-2]
-    if a.shape[-1] != inner:
+    if not scope.unit.derived.same(a.shape[-1], inner):
         raise _inner_error(scope, node, a, b)
     contraction = Contraction(rows=int(not _is_vector(a)), columns=int(not _is_vector(b)))
     return contract(scope, node, a, b, contraction)
@@ -119,7 +119,7 @@ def product(
     """
     sides = [_at_least(scope, node, item, 2) for item in (left, right)]
     a, b = sides
-    if a.shape[-1] != b.shape[-2]:
+    if not scope.unit.derived.same(a.shape[-1], b.shape[-2]):
         raise _inner_error(scope, node, a, b)
     leading = [_leading(side, len(side.shape) - 2) for side in sides]
     _, batch = emit.common_shape(scope, node, leading)

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: MIT
+"""The functions that move elements, on NumPy arrays outside of programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from cklang.errors import error
+from cklang.frontend.ops.movement import (
+    full_shape,
+    read_axis,
+    read_parts,
+    read_permutation,
+    read_shape,
+)
+
+__all__ = ["eager_movement"]
+
+
+def eager_movement(name: str, arguments: Mapping[str, Any]) -> Any:
+    """Return what a function that moves elements gives of arrays; their dtypes stay.
+
+    Raises:
+        CkValueError: F067, the arguments do not fit.
+    """
+    try:
+        return _MOVES[name](**arguments)
+    except ValueError as refusal:
+        # NumPy's own refusals have no advice.
+        problem, advice = refusal.args if len(refusal.args) == 2 else (refusal, "see its example")
+        raise error("F067", op=name, problem=problem, advice=advice) from None
+
+
+def _permute(x: Any, axes: Any) -> Any:
+    array = np.asarray(x)
+    return array.transpose(read_permutation(axes, array.ndim))
+
+
+def _swapaxes(x: Any, axis1: Any, axis2: Any) -> Any:
+    array = np.asarray(x)
+    return array.swapaxes(read_axis(axis1, array.ndim), read_axis(axis2, array.ndim))
+
+
+def _split(x: Any, parts: Any, axis: Any) -> tuple[Any, ...]:
+    array = np.asarray(x)
+    place = read_axis(axis, array.ndim)
+    sizes = [int(str(size)) for size in read_parts(parts, array.shape[place])]
+    return tuple(np.split(array, np.cumsum(sizes)[:-1], place))
+
+
+def _reshape(x: Any, shape: Any) -> Any:
+    array = np.asarray(x)
+    return array.reshape([int(str(n)) for n in full_shape(array.shape, read_shape(shape))])
+
+
+_MOVES: Mapping[str, Callable[..., Any]] = MappingProxyType(
+    {
+        "broadcast_to": lambda x, shape: np.broadcast_to(np.asarray(x), shape),
+        "concat": lambda parts, axis: np.concatenate(parts, axis),
+        "permute": _permute,
+        "reshape": _reshape,
+        "split": _split,
+        "stack": lambda parts, axis: np.stack(parts, axis),
+        "swapaxes": _swapaxes,
+    }
+)

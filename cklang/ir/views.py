@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: MIT
+"""The ops ``slice`` and ``reshape``: other names for elements that are in memory already.
+
+What their operand is decides a call: a slice's bounds must lie in its axes, a reshaped tensor must
+have as many elements. The shape of the result is written; :func:`check` compares.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from cklang.errors import error
+from cklang.ir.nodes import Attr, Function, Operation
+from cklang.ir.numeric import Array
+from cklang.ir.rules import Shape, ShapeRule
+from cklang.types import Dim, Extent, extent_from_text, extent_value
+
+__all__ = [
+    "BOUND_NAMES",
+    "RESHAPE",
+    "RESHAPE_SHAPE",
+    "SLICE",
+    "SLICE_SHAPE",
+    "VIEWS",
+    "bounds_of",
+    "check",
+    "has_views",
+    "reshaped",
+    "sliced",
+    "steps_of",
+    "written",
+]
+
+VIEWS = SLICE, RESHAPE = "slice", "reshape"
+"""The names of the ops."""
+
+BOUND_NAMES = ("start", "stop")
+"""The attributes of a slice that may depend on dims."""
+
+
+def sliced(
+    x: Array,
+    axes: Sequence[int],
+    start: Sequence[int],
+    stop: Sequence[int],
+    step: Sequence[int],
+    shape: Sequence[int],
+) -> Array:
+    """Return part of an array; axes that are not in ``axes`` have one element, and vanish."""
+    part = x[tuple(map(slice, start, stop, step))]
+    return np.reshape(part, tuple(shape))
+
+
+def reshaped(x: Array, shape: Sequence[int]) -> Array:
+    """Return an array's elements in order, in another shape."""
+    return np.reshape(x, tuple(shape))
+
+
+def written(extent: Extent) -> Attr:
+    """Return an extent as attributes hold it: a number, or the text of what gives one."""
+    return extent if isinstance(extent, int) else str(extent)
+
+
+def bounds_of(operation: Operation, name: str) -> tuple[Extent, ...]:
+    """Return the bounds of a slice along each axis of its operand."""
+    attr = operation.attr(name)
+    items = attr if isinstance(attr, tuple) else ()
+    return tuple(extent_from_text(each) if isinstance(each, str) else _int(each) for each in items)
+
+
+def steps_of(operation: Operation) -> tuple[int, ...]:
+    """Return the step of a slice along each axis of its operand."""
+    attr = operation.attr("step")
+    return tuple(map(_int, attr)) if isinstance(attr, tuple) else ()
+
+
+def _int(item: object) -> int:
+    return item if isinstance(item, int) else 0
+
+
+def _slice_shape(
+    shapes: tuple[Shape, ...], attrs: Mapping[str, Attr], declared: Shape | None
+) -> Shape | None:
+    axes, *lists = (attrs[name] for name in ("axes", "start", "stop", "step"))
+    if declared is None or not isinstance(axes, tuple):
+        return None
+    kept = [axis for axis in axes if isinstance(axis, int)]
+    each_axis = all(isinstance(part, tuple) and len(part) == len(shapes[0]) for part in lists)
+    rises = kept == sorted(set(kept)) and all(0 <= axis < len(shapes[0]) for axis in kept)
+    steps = attrs["step"]
+    forward = isinstance(steps, tuple) and all(_int(step) > 0 for step in steps)
+    return declared if each_axis and rises and forward and len(declared) == len(kept) else None
+
+
+SLICE_SHAPE = ShapeRule(
+    text="start, stop and step with an entry for each operand axis, steps above 0; axes rises: the "
+    "operand axis of each result axis, of the others one element is taken",
+    apply=_slice_shape,
+    declared=True,
+)
+RESHAPE_SHAPE = ShapeRule(
+    text="any shape with as many elements",
+    apply=lambda _shapes, _attrs, declared: declared,
+    declared=True,
+)
+
+
+def has_views(function: Function) -> bool:
+    """Tell whether a function has views, used or not."""
+    return any(operation.op in VIEWS for operation in function.body)
+
+
+def check(operation: Operation, dims: Mapping[str, int]) -> None:
+    """Check the extents of one use of these ops.
+
+    Raises:
+        CkValueError: I036, a bound lies outside its axis; I037, the result has another extent;
+            I038, a reshaped tensor another number of elements.
+    """
+    if operation.op == SLICE:
+        _check_slice(operation, dims)
+    elif operation.op == RESHAPE:
+        before, after = (
+            value.type.extents(dims) for value in (operation.operands[0], operation.result)
+        )
+        if math.prod(before) != math.prod(after) or min(after, default=0) < 0:
+            raise error(
+                "I038",
+                at=operation.span,
+                got=list(before),
+                count=math.prod(before),
+                want=list(after),
+                type=operation.result.type,
+            )
+
+
+def _check_slice(operation: Operation, dims: Mapping[str, int]) -> None:
+    shape = operation.operands[0].type.shape
+    extents = [extent_value(extent, dims) for extent in shape]
+    start, stop = (
+        [extent_value(each, dims) for each in bounds_of(operation, name)] for name in BOUND_NAMES
+    )
+    for axis, (low, high, extent) in enumerate(zip(start, stop, extents, strict=True)):
+        if not 0 <= low <= high <= extent:
+            name = shape[axis] if isinstance(shape[axis], Dim) else f"axis {axis}"
+            raise error(
+                "I036", at=operation.span, low=low, high=high, axis=axis, name=name, extent=extent
+            )
+    axes = operation.attr("axes")
+    kept = [_int(axis) for axis in axes] if isinstance(axes, tuple) else []
+    counts = {
+        axis: -(-(high - low) // step)
+        for axis, (low, high, step) in enumerate(zip(start, stop, steps_of(operation), strict=True))
+    }
+    result = operation.result.type
+    wanted: list[tuple[int, Extent]] = [
+        (counts[axis], extent) for axis, extent in zip(kept, result.shape, strict=True)
+    ]
+    wanted += [(count, 1) for axis, count in counts.items() if axis not in kept]
+    for count, declared in wanted:
+        number = extent_value(declared, dims)
+        if count != number:
+            raise error("I037", at=operation.span, got=count, extent=declared, want=number)

@@ -68,23 +68,28 @@ def _operands(text: str, default: DType) -> dict[str, list[tuple[DType, DKind]]]
 
 def _functions(acc: DType, operands: Mapping[str, Operands]) -> Functions:
     """Functions that add up all that they read; a stencil leaves them open."""
-    reads = {side: [dtype for dtype, _ in operands[side]] for side in _SIDES}
+    reads = {side: [dtype for dtype, kind in operands[side] if not kind.written] for side in _SIDES}
+    further = sum(kind.written for _, kind in operands["d"])
     values = {
         "epilogue": [("%acc", acc), *((f"%d{i}", dtype) for i, dtype in enumerate(reads["d"]))],
         "prologue_a": [(f"%a{i}", dtype) for i, dtype in enumerate(reads["a"])],
         "prologue_b": [(f"%b{i}", dtype) for i, dtype in enumerate(reads["b"])],
     }
-    return Functions(**{hole: _function(some) for hole, some in values.items() if some})
+    counts = {"epilogue": 1 + further}
+    return Functions(
+        **{hole: _function(some, counts.get(hole, 1)) for hole, some in values.items() if some}
+    )
 
 
-def _function(values: Sequence[tuple[str, DType]]) -> Function:
+def _function(values: Sequence[tuple[str, DType]], count: int) -> Function:
     params = ", ".join(
         f"{name}: {f32 if dtype.kind is Kind.FLOAT else dtype}[]" for name, dtype in values
     )
     lines: list[str] = []
     result = _sum(values, lines)
-    head = f"func @epilogue({params}) -> f32[] {{"
-    return parse_function("\n".join([head, *lines, f"  return {result}", "}"]))
+    head = f"func @epilogue({params}) -> {', '.join(['f32[]'] * count)} {{"
+    last = f"  return {', '.join([result] * count)}"
+    return parse_function("\n".join([head, *lines, last, "}"]))
 
 
 def _sum(values: Sequence[tuple[str, DType]], lines: list[str]) -> str:

@@ -120,6 +120,12 @@ TABLE: tuple[Rule, ...] = (
         "legal: matrices; pass each matrix of the batch as a call of the group",
     ),
     row(
+        "G010",
+        CkUnsupportedError,
+        "@{name} has {count} results; a call of a group has one",
+        "legal: one result; call @{name} for each member, or split it into ops of one result",
+    ),
+    row(
         "G004",
         CkUnsupportedError,
         "@{name} is a convolution; grouped calls are made of matrix products",

@@ -197,4 +197,10 @@ TABLE: tuple[Rule, ...] = (
         "{what} is given as NAME=VALUE, not as {got!r}",
         "write the name, = and the value, with no blank between",
     ),
+    row(
+        "K048",
+        CkValueError,
+        "operands of kinds {got} are no operands of {of}",
+        "legal: operands that are read; further results of the epilogue after all of those",
+    ),
 )

@@ -50,11 +50,13 @@ def explain_kernel(kernel: AnyKernel) -> str:
         raise error("Z002", what=f"{kernel.name} has no text")
     epilogue = kernel.functions["epilogue"]
     names = ["m", "n"] if isinstance(kernel, FusedGemm) else axis_names(kernel.operation)
+    results = ", ".join(f"{value.type} {value}" for value in kernel.results)
+    stored = zip(epilogue.results, kernel.results, strict=True)
     lines = [
-        f"kernel {kernel.name}: {kernel.result.type} {kernel.result}",
+        f"kernel {kernel.name}: {results}",
         *(_product(kernel) if isinstance(kernel, FusedGemm) else _convolution(kernel)),
         *_function("d", names, kernel.reads, epilogue),
-        f"  store {epilogue.results[0]} as {kernel.result.type.dtype}",
+        *(f"  store {value} as {result.type.dtype}" for value, result in stored),
         f"  epilogue {epilogue_hash(kernel.epilogue)[:12]}",
     ]
     return "\n".join(lines)

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -68,7 +68,7 @@ RULES: Mapping[str, str] = MappingProxyType(
         "operand": "{value} is stored: {op} {anchor} loads it",
         "materialise": "{value} comes from {maker} {other}: its kernel writes it, "
         "{anchor} loads it",
-        "recompute": "{value} is computed again for {anchor}: a kernel has one result",
+        "recompute": "{value} is computed again for {anchor}: another kernel stores it",
         "store": "{value} is the result: the kernel of {anchor} writes it",
         "dead": "nothing that is returned depends on it",
     }
@@ -106,15 +106,22 @@ class KernelMaker:
         self.notes: list[str] = []
         """What else was decided, as sentences."""
 
-    def make(self, root: int) -> AnyKernel | None:
+    def make(self, root: int, *more: int) -> AnyKernel | None:
         """Return the kernel that writes the node ``root``; None if that of another root does.
+
+        Args:
+            root: What the kernel writes.
+            more: Nodes that it writes too: results of its epilogue.
 
         Raises:
             CkUnsupportedError: One of its functions reads more than :data:`MAX_READS` values
                 (X004), that of an operand none (X003); it writes the transpose of a sparse
                 product (X010).
         """
-        walk = Epilogue(self, root)
+        walk = Epilogue(self, root, more)
+        if more:
+            written = ", ".join(str(self.flow.value(node)) for node in (root, *more))
+            self.notes.append(f"results {written}: one kernel of {walk.anchor.result} writes them")
         return self.makers[walk.anchor.op].make(self, walk)
 
     def product(self, walk: Epilogue) -> FusedGemm:
@@ -143,6 +150,10 @@ class KernelMaker:
             epilogue=epilogue,
             reads=reads,
             result=root,
+            more=tuple(
+                Read(value=self.flow.value(use.node), axes=compose(space.order, use.axes))
+                for use in walk.more
+            ),
             anchor=anchor.result.name,
             op=anchor.op,
             axes=space.order,
@@ -346,18 +357,21 @@ class _Walk:
         self.anchor = self.flow.expect_operation(anchor)
         self.region = region
 
-    def tree(self, node: int) -> Function:
-        """Return the region of ``node``, but for the rounding that its memory does."""
-        start, last = self._skip_rounding(node)
+    def tree(self, *uses: Occurrence) -> Function:
+        """Return the region that gives ``uses``, but for the rounding that their memory does."""
+        return self.region.finish(*map(self._unrounded, uses))
+
+    def _unrounded(self, use: Occurrence) -> Value:
+        start, last = self._skip_rounding(use)
         result = self.evaluate(start)
         span = last.span if last is not None else None
-        stored = self.flow.value(node).type.dtype
+        stored = self.flow.value(use.node).type.dtype
         wide = f32 if stored.kind is NumberKind.FLOAT else i32
-        return self.region.finish(self.region.cast(result, wide, span))
+        return self.region.cast(result, wide, span)
 
-    def _skip_rounding(self, node: int) -> tuple[Occurrence, Operation | None]:
+    def _skip_rounding(self, use: Occurrence) -> tuple[Occurrence, Operation | None]:
         """Return what is below the cast that writing does, and that cast if there is one."""
-        use = self.flow.occurrence(node)
+        node = use.node
         while self.flow.kind(use.node) is Kind.SHAPE:
             use = self._note(use)[0]
         # Writing rounds floats; integers saturate, which is the region's work.
@@ -465,24 +479,36 @@ _RULE_OF_KIND = {
 class Epilogue(_Walk):
     """The evaluation of a root from its accumulator."""
 
-    def __init__(self, maker: KernelMaker, root: int) -> None:
+    def __init__(self, maker: KernelMaker, root: int, more: Sequence[int] = ()) -> None:
         own = maker.flow.colour(root)
         if own is None:
             raise error("Z002", what=f"{maker.flow.value(root)} is a root without an anchor")
         anchor = maker.flow.expect_operation(own)
         super().__init__(maker, own, maker.makers[anchor.op].region(anchor))
         self.root = root
+        self.more = tuple(self._seen_from_root(node) for node in more)
+        """The other roots of the kernel, with its root's axes."""
+
+    def _seen_from_root(self, node: int) -> Occurrence:
+        straight, own = self.flow.orientation(self.root), self.flow.orientation(node)
+        return Occurrence(node, tuple(own.index(axis) for axis in straight))
 
     def run(self) -> Function:
         """Return the epilogue."""
         self.note_store()
-        return self.tree(self.root)
+        return self.tree(self.flow.occurrence(self.root), *self.more)
 
     def note_store(self) -> None:
-        """Note that the kernel writes a result of the function, if its root is one."""
-        for target in self.flow.graph.successors(self.root):
-            if self.flow.payload(target).kind == "result":
-                self.decide("store", self.root, target, 0)
+        """Note which results of the function the kernel writes."""
+        for root in (self.root, *(use.node for use in self.more)):
+            for target in self.flow.graph.successors(root):
+                if self.flow.payload(target).kind == "result":
+                    self.decide("store", root, target, 0)
+
+    def of_value(self, node: int) -> str:
+        """Return the rule by which a pointwise value is computed."""
+        own = node == self.root or any(node == use.node for use in self.more)
+        return "epilogue" if own else super().of_value(node)
 
     def is_leaf(self, use: Occurrence) -> bool:
         """Tell whether ``use`` is read, or is the accumulator."""
@@ -509,9 +535,9 @@ class _Prologue(_Walk):
 
     def run(self) -> Function:
         """Return the function that computes one element."""
-        rule = self.rule(self.flow.occurrence(self.node))
-        self.decide(rule, self.node, self.colour, self.index)
-        function = self.tree(self.node)
+        use = self.flow.occurrence(self.node)
+        self.decide(self.rule(use), self.node, self.colour, self.index)
+        function = self.tree(use)
         which = f"the function of operand {'AB'[self.index]} of {self.anchor.result}"
         self.check_reads(which)
         if not self.region.reads:
@@ -568,9 +594,11 @@ class Maker:
     """How many values one of its functions reads at most."""
     stores: Callable[[Flow, int], bool] = lambda _flow, _node: True
     """Tells whether such a kernel can store a value that follows its anchor, by the node."""
+    several: bool = False
+    """Whether its epilogue may have several results."""
 
 
-_PRODUCT = Maker(make=KernelMaker.product, prologues=frozenset({0, 1}))
+_PRODUCT = Maker(make=KernelMaker.product, prologues=frozenset({0, 1}), several=True)
 _CONVOLUTION = Maker(make=KernelMaker.convolution)
 
 PRODUCT_MAKERS: Mapping[str, Maker] = MappingProxyType(

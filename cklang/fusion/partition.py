@@ -14,9 +14,9 @@ The partition is computed on the data-flow graph of the function (:mod:`cklang.f
 4. A root becomes a kernel: its slice, ending at parameters, roots of other colours and its own
    accumulator, is the epilogue. Kernels that the function's result does not depend on are dropped.
 
-A kernel has one result; an attention's may have the log-sums beside it. Where a gemm's operand and
-another crossing of the same colour do not follow from each other, the anchor is computed once for
-each; the decisions say so.
+Roots of one product are results of one kernel where they can be (:mod:`cklang.fusion.joint`); an
+attention's kernel may have the log-sums beside its result. Else the anchor is computed once for
+each root; the decisions say so.
 
 What an anchor is, and what makes its kernels, stands in :data:`cklang.fusion.kernel.MAKERS`.
 """
@@ -27,6 +27,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from cklang.errors import CkError, error
 from cklang.fusion.flow import Flow, Occurrence
+from cklang.fusion.joint import joined_roots
 from cklang.fusion.kernel import MAKERS, KernelMaker, Maker
 from cklang.fusion.placement import placed
 from cklang.fusion.plan import AnyKernel, Plan
@@ -74,7 +75,7 @@ def plan(
     flow = Flow(outline(function), anchors=makers, opaque=opaque)
     roots = _Roots(flow, makers).find()
     maker = KernelMaker(flow, roots, makers)
-    fused = [maker.make(root) for root in roots]
+    fused = [maker.make(*each) for each in joined_roots(flow, roots, makers)]
     kernels = _needed(function, [kernel for kernel in fused if kernel is not None])
     maker.decide_views()
     maker.decide_dead()

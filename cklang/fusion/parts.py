@@ -33,12 +33,16 @@ def joined(functions: Sequence[Function]) -> Function:
     )
 
 
-def split(function: Function, counts: Sequence[int]) -> list[Function]:
-    """Return the regions that :func:`joined` made one of; each has ``counts`` parameters."""
+def split(function: Function, counts: Sequence[int], first: int = 1) -> list[Function]:
+    """Return the regions that :func:`joined` made one of; each has ``counts`` parameters.
+
+    The first one has ``first`` results, each other one has one.
+    """
     parts = []
     start = 0
-    for count, result in zip(counts, function.results, strict=True):
-        needed = {result.name}
+    results = [function.results[:first], *((each,) for each in function.results[first:])]
+    for count, own in zip(counts, results, strict=True):
+        needed = {result.name for result in own}
         body = []
         for operation in reversed(function.body):
             if operation.result.name in needed:
@@ -49,7 +53,7 @@ def split(function: Function, counts: Sequence[int]) -> list[Function]:
                 name=function.name,
                 params=function.params[start : start + count],
                 body=tuple(reversed(body)),
-                results=(result,),
+                results=own,
             )
         )
         start += count

@@ -158,6 +158,9 @@ class FusedGemm:
     result, its element, which is rounded to the operand's dtype in the same way; so for ``b``.
     :attr:`functions` takes the region apart.
 
+    ``more`` are further results: the epilogue gives one value for each after that of ``result``,
+    and ``axes`` of each say which of its axes runs with each axis of the kernel, as for reads.
+
     ``axes`` are the result's axes in the order of the kernel's: batch axes, then rows and columns,
     None where a product of vectors has none. ``depth`` is how many axes A and B have for K.
     ``anchor`` is the gemm of the function that this kernel computes (by the name of its result),
@@ -172,6 +175,7 @@ class FusedGemm:
     epilogue: Function
     reads: tuple[Read, ...]
     result: Value
+    more: tuple[Read, ...] = ()
     anchor: str
     op: str = "gemm"
     axes: tuple[int | None, ...] = (0, 1)
@@ -195,7 +199,7 @@ class FusedGemm:
     @property
     def results(self) -> tuple[Value, ...]:
         """The values that it writes."""
-        return (self.result,)
+        return (self.result, *(each.value for each in self.more))
 
     def renamed(self, name: str) -> FusedGemm:
         """Return the same kernel with another name."""
@@ -207,7 +211,7 @@ class FusedGemm:
         sides = {"prologue_a": self.a, "prologue_b": self.b}
         computed = {name: side for name, side in sides.items() if isinstance(side, Computed)}
         counts = [1 + len(self.reads), *(len(side.reads) for side in computed.values())]
-        parts = split(self.epilogue, counts)
+        parts = split(self.epilogue, counts, first=len(self.results))
         return Functions(**dict(zip(("epilogue", *computed), parts, strict=True)))
 
 

@@ -41,8 +41,8 @@ class RegionWriter(Protocol):
     def cast(self, value: Value, to: DType, span: Span | None) -> Value:
         """Return ``value`` as ``to``; itself when it has that dtype."""
 
-    def finish(self, result: Value) -> Function:
-        """Return the region as a function that gives ``result``."""
+    def finish(self, *results: Value) -> Function:
+        """Return the region as a function that gives ``results``."""
 
 
 class Region:
@@ -87,16 +87,17 @@ class Region:
             return value
         return self.apply("cast", (value,), make_attrs(to=to), span)
 
-    def finish(self, result: Value) -> Function:
-        """Return the region as a function that gives ``result``, which is f32 or i32.
+    def finish(self, *results: Value) -> Function:
+        """Return the region as a function that gives ``results``, each f32 or i32.
 
         Parameters, and ``reads`` with them, are put in the order of their first use in the text.
         """
-        if result.type not in (TensorType(dtype=f32), TensorType(dtype=i32)):
-            raise error("Z002", what=f"a function gives {result.type}, not f32[] or i32[]")
+        for result in results:
+            if result.type not in (TensorType(dtype=f32), TensorType(dtype=i32)):
+                raise error("Z002", what=f"a function gives {result.type}, not f32[] or i32[]")
         uses = [operand for operation in self._body for operand in operation.operands]
         params = set(self._params.values())
-        order = [value for value in dict.fromkeys([*uses, result]) if value in params]
+        order = [value for value in dict.fromkeys([*uses, *results]) if value in params]
         names = {
             old.name: Value(name=f"{self.letter}{index}", type=old.type)
             for index, old in enumerate(order)
@@ -110,5 +111,5 @@ class Region:
                 replace(each, operands=tuple(names.get(x.name, x) for x in each.operands))
                 for each in self._body
             ),
-            results=(names.get(result.name, result),),
+            results=tuple(names.get(result.name, result) for result in results),
         )

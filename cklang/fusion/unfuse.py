@@ -43,7 +43,7 @@ def kernel_program(function: Function, kernel: AnyKernel) -> Function:
 
 
 def kernel_function(kernel: Kernel) -> Function:
-    """Return the function whose parameters are ``kernel.inputs`` and whose result is the kernel's.
+    """Return the function whose parameters are ``kernel.inputs``, with the kernel's results.
 
     It obeys the rules of the IR but the one against unused values, when the epilogue does not
     use its accumulator.
@@ -53,14 +53,22 @@ def kernel_function(kernel: Kernel) -> Function:
     attrs = _contraction(kernel) if isinstance(kernel, FusedGemm) else {}
     if isinstance(kernel, FusedGemm):
         kernel = _without_missing(kernel)
+    more = kernel.more if isinstance(kernel, FusedGemm) else ()
     product = _product(builder, params, kernel, attrs)
     shape = product.type.shape
     epilogue = kernel.functions["epilogue"]
     reads = [_read(builder, params[read.value.name], read, shape) for read in kernel.reads]
     inputs = dict(zip((value.name for value in epilogue.params), [product, *reads], strict=True))
-    result = builder.cast(_applied(builder, epilogue, inputs, shape), kernel.result.type.dtype)
-    back = tuple(kernel.axes.index(axis) for axis in range(len(shape)))
-    return builder.finish(_transpose(builder, result, back))
+    results = _applied(builder, epilogue, inputs, shape)
+    maps = [kernel.axes, *(each.axes for each in more)]
+    written = zip(results, kernel.results, maps, strict=True)
+    return builder.finish(*(_written(builder, *each) for each in written))
+
+
+def _written(builder: Builder, element: Value, result: Value, axes: Axes) -> Value:
+    """Return a tensor of the kernel's axes as the program has it: rounded, its axes in order."""
+    back = tuple(axes.index(axis) for axis in range(len(axes)))
+    return _transpose(builder, builder.cast(element, result.type.dtype), back)
 
 
 def _contraction(kernel: FusedGemm) -> dict[str, int]:
@@ -80,6 +88,9 @@ def _without_missing(kernel: FusedGemm) -> FusedGemm:
         b=kernel.b if columns is not None else _without(kernel.b, -1),
         reads=tuple(
             replace(read, axes=tuple(read.axes[place] for place in kept)) for read in kernel.reads
+        ),
+        more=tuple(
+            replace(each, axes=tuple(each.axes[place] for place in kept)) for each in kernel.more
         ),
         axes=tuple(axis for axis in kernel.axes if axis is not None),
     )
@@ -126,13 +137,15 @@ def _product(
     return builder.append("scaled_gemm", *operands, block_a=blocks[0], block_b=blocks[1])
 
 
-def _applied(builder: Builder, function: Function, known: dict[str, Value], shape: Shape) -> Value:
+def _applied(
+    builder: Builder, function: Function, known: dict[str, Value], shape: Shape
+) -> list[Value]:
     """Return what ``function`` makes of tensors of ``shape``, given by its parameters' names."""
     for operation in function.body:
         operands = [known[operand.name] for operand in operation.operands]
         result = builder.apply(operation.op, operands, dict(operation.attrs))
         known[operation.result.name] = builder.broadcast(result, shape)
-    return known[function.results[0].name]
+    return [known[result.name] for result in function.results]
 
 
 def _computed(
@@ -145,7 +158,8 @@ def _computed(
     shape = (*(max(extents, key=lambda e: e != 1) for extents in batches), *side.extents)
     reads = [_read(builder, params[read.value.name], read, shape) for read in side.reads]
     known = dict(zip((value.name for value in function.params), reads, strict=True))
-    return builder.cast(_applied(builder, function, known, shape), side.value.type.dtype)
+    (element,) = _applied(builder, function, known, shape)
+    return builder.cast(element, side.value.type.dtype)
 
 
 def _at(value: Value, axis: int | None) -> Dim | int:

@@ -21,7 +21,16 @@ from cklang.source import Span
 from cklang.types import DType
 from cklang.types import Kind as DTypeKind
 
-__all__ = ["c_functions", "c_line", "c_statement", "c_type", "c_value", "includes_of"]
+__all__ = [
+    "c_functions",
+    "c_line",
+    "c_result",
+    "c_statement",
+    "c_type",
+    "c_value",
+    "includes_of",
+    "results_struct",
+]
 
 DIVIDES = frozenset({"floor_divide", "mod"})
 """The ops whose C calls helpers of ``cklang/divide.h``; fills without them do not read it."""
@@ -38,7 +47,8 @@ def c_functions(functions: Mapping[str, Function], comments: Sequence[str] = ())
     """Return the C text that defines each symbol as its region.
 
     Args:
-        functions: Regions of rank-0 values only: floats, i32 and bools; one f32 or i32 result.
+        functions: Regions of rank-0 values only: floats, i32 and bools; their results are f32 or
+            i32, and several are the members of a struct.
         comments: Lines written above them, such as the user's Python.
 
     Raises:
@@ -60,13 +70,42 @@ def _c_function(symbol: str, function: Function) -> str:
     """Return the C text of one function; what it includes is not in it."""
     params = ", ".join(f"{c_type(p.type.dtype)} {c_value(p, function)}" for p in function.params)
     lines = [
-        f"CK_FUNCTION {c_type(function.results[0].type.dtype)} {symbol}({params})",
+        *results_struct(symbol, function),
+        f"CK_FUNCTION {c_result(symbol, function)} {symbol}({params})",
         "{",
     ]
     for operation in function.body:
         lines += c_statement(operation, function)
-    lines += [f"    return {c_value(function.results[0], function)};", "}", ""]
-    return "\n".join(lines)
+    values = [c_value(value, function) for value in function.results]
+    if len(values) == 1:
+        lines.append(f"    return {values[0]};")
+    else:
+        lines.append(f"    const {c_result(symbol, function)} results = {{{', '.join(values)}}};")
+        lines.append("    return results;")
+    return "\n".join([*lines, "}", ""])
+
+
+def c_result(symbol: str, function: Function) -> str:
+    """Return the C type that the function of a region returns."""
+    if len(function.results) == 1:
+        return c_type(function.results[0].type.dtype)
+    return f"struct {symbol}_results"
+
+
+def results_struct(symbol: str, function: Function) -> Iterator[str]:
+    """Yield the lines that define the type of several results: members ``e0``, ``e1``...
+
+    The stencil and the fill define it alike, each for itself; one text may hold both.
+    """
+    if len(function.results) == 1:
+        return
+    types = (c_type(value.type.dtype) for value in function.results)
+    members = " ".join(f"{each} e{place};" for place, each in enumerate(types))
+    macro = f"{symbol}_results".upper()
+    yield f"#ifndef {macro}"
+    yield f"#define {macro}"
+    yield f"{c_result(symbol, function)} {{ {members} }};"
+    yield "#endif"
 
 
 def c_statement(operation: Operation, function: Function) -> Iterator[str]:

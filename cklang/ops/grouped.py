@@ -111,13 +111,15 @@ def _product_of(plan: Plan) -> FusedGemm:
     """Return the one kernel of a plan, which is a matrix product.
 
     Raises:
-        CkUnsupportedError: G001, there are several kernels; G004, it is a convolution; G005, it is
-            something else.
+        CkUnsupportedError: G001, there are several kernels; G010, it has several results; G004, it
+            is a convolution; G005, it is something else.
     """
     name = plan.function.name
     if len(plan.kernels) != 1:
         raise error("G001", name=name, count=len(plan.kernels))
     (kernel,) = plan.kernels
+    if len(kernel.results) != 1:
+        raise error("G010", name=name, count=len(kernel.results))
     if isinstance(kernel, FusedGemm):
         return kernel
     if kernel.family == "conv":

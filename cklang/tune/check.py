@@ -32,39 +32,40 @@ _UNLIKE = "I032"
 """The reference's error where one extent has two values: rows cannot be taken from this kernel."""
 
 
-def error_ratio(kernel: AnyKernel, inputs: Sequence[Array], result: Array) -> float:
-    """Return the largest error of ``result`` in units of its bound: at most 1 if it is right.
+def error_ratio(kernel: AnyKernel, inputs: Sequence[Array], results: Sequence[Array]) -> float:
+    """Return the largest error of a kernel in units of its bound: at most 1 if it is right.
 
     Args:
-        kernel: The kernel that computed ``result``.
+        kernel: The kernel that computed ``results``.
         inputs: The value of each of ``kernel.inputs``.
-        result: Its result.
+        results: Those of ``kernel.results``.
     """
     if not isinstance(kernel, FusedGemm | FusedConv):
         raise error("Z002", what=f"{kernel.name} is taken for a product")
     function = kernel_function(kernel)
-    some = sampled(kernel, inputs, result)
+    some = sampled(kernel, inputs, results)
     if some is not None:
         try:
-            (want,), (bound,) = evaluate_with_bound(function, some[0])
+            return _largest(some[1], *evaluate_with_bound(function, some[0]))
         except CkError as problem:
             if problem.code != _UNLIKE:
                 raise
-        else:
-            return largest_ratio(some[1], want, bound)
-    (want,), (bound,) = evaluate_with_bound(function, list(inputs))
-    return largest_ratio(result, want, bound)
+    return _largest(results, *evaluate_with_bound(function, list(inputs)))
+
+
+def _largest(results: Sequence[Array], wanted: Sequence[Array], bounds: Sequence[Array]) -> float:
+    return max(map(largest_ratio, results, wanted, bounds))
 
 
 def sampled(
-    kernel: Kernel, inputs: Sequence[Array], result: Array
-) -> tuple[list[Array], Array] | None:
-    """Return some rows of the inputs and of the result; None if they are few, or tangled."""
+    kernel: Kernel, inputs: Sequence[Array], results: Sequence[Array]
+) -> tuple[list[Array], list[Array]] | None:
+    """Return some rows of the inputs and of the results; None if they are few, or tangled."""
     *_, axis, column = kernel.axes
     if axis is None:
         return None
-    rows = result.shape[axis]
-    work = math.prod(inputs[0].shape) * (1 if column is None else result.shape[column])
+    rows = results[0].shape[axis]
+    work = math.prod(inputs[0].shape) * (1 if column is None else results[0].shape[column])
     if work <= _WHOLE or rows <= _ROWS:
         return None
     along = _row_axes(kernel)
@@ -75,7 +76,9 @@ def sampled(
         each if along[value.name] is None else np.take(each, chosen, along[value.name])
         for value, each in zip(kernel.inputs, inputs, strict=True)
     ]
-    return taken, np.take(result, chosen, axis)
+    more = kernel.more if isinstance(kernel, FusedGemm) else ()
+    axes = (axis, *(each.axes[-2] for each in more))
+    return taken, [np.take(each, chosen, own) for each, own in zip(results, axes, strict=True)]
 
 
 def _row_axes(kernel: Kernel) -> dict[str, int | None] | None:

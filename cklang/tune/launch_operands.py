@@ -44,9 +44,21 @@ class LaunchOperands:
     inputs: tuple[Array, ...]
     """The value of each of ``kernel.inputs``: views of that memory, or what was packed into it."""
     place: int
-    """Which of ``memory`` is the result."""
+    """Which of ``memory`` is the first result."""
     result: Array
-    """The result as ``kernel`` has it."""
+    """The first result as ``kernel`` has it."""
+    more: tuple[tuple[int, Array], ...] = ()
+    """The further results: which of ``memory``, and the result."""
+
+    @property
+    def written(self) -> frozenset[int]:
+        """Which of ``memory`` a launch writes."""
+        return frozenset((self.place, *(place for place, _ in self.more)))
+
+    @property
+    def results(self) -> tuple[Array, ...]:
+        """All results, as ``kernel`` has them."""
+        return (self.result, *(array for _, array in self.more))
 
 
 def launch_operands_of(kernel: FusedGemm, problem: Problem, values: Values) -> LaunchOperands:
@@ -61,10 +73,12 @@ def launch_operands_of(kernel: FusedGemm, problem: Problem, values: Values) -> L
     a, b = maker.side("a", problem.a), maker.side("b", problem.b)
     place = len(maker.memory)
     result = maker.operand("e", problem.e, (_M, _N), (problem.e.stride, 1))
-    reads = tuple(
+    accesses = [
         Read(value=maker.operand(f"d{i}", d, (_M, _N), (d.stride_m, d.stride_n)), axes=maker.axes)
         for i, d in enumerate(problem.d)
-    )
+    ]
+    count = sum(not d.kind.written for d in problem.d)
+    reads, more = tuple(accesses[:count]), tuple(accesses[count:])
     scale_a, scale_b = maker.scale("sa", problem.scale_a), maker.scale("sb", problem.scale_b)
     plain = replace(
         kernel,
@@ -72,6 +86,7 @@ def launch_operands_of(kernel: FusedGemm, problem: Problem, values: Values) -> L
         b=b,
         reads=reads,
         result=result,
+        more=more,
         op="gemm" if kernel.op == "contract" else kernel.op,
         axes=maker.axes,
         depth=1,
@@ -86,6 +101,10 @@ def launch_operands_of(kernel: FusedGemm, problem: Problem, values: Values) -> L
         inputs=tuple(maker.views[value.name] for value in plain.inputs),
         place=place,
         result=maker.views["e"],
+        more=tuple(
+            (place + 1 + count + index, maker.views[each.value.name])
+            for index, each in enumerate(more)
+        ),
     )
 
 

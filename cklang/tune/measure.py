@@ -101,7 +101,7 @@ def _product_measured(task: TuningTask, key: GemmKey) -> Measurement:
             device.synchronize()
             counters = _counters(device)
             spent = None if device.emulated else microseconds(device, launch)
-    ratio = error_ratio(operands.kernel, operands.inputs, operands.result)
+    ratio = error_ratio(operands.kernel, operands.inputs, operands.results)
 
     def price() -> Price:
         if spent is not None:
@@ -219,14 +219,16 @@ def _product_operands(task: TuningTask) -> LaunchOperands:
     # What is cut, or read from copies that repeat an operand, is not in the program as it is.
     if task.launch is not None or any(x.value not in names for x in task.problem.inputs):
         return launch_operands_of(*task.launched, partial(_values, rng=rng))
-    *inputs, result = memory.values()
+    arrays = tuple(memory.values())
+    count = len(task.fused.inputs)
     return LaunchOperands(
         kernel=task.fused,
-        memory=tuple(memory.values()),
+        memory=arrays,
         order=tuple(names.index(each.value) for each in task.problem.inputs),
-        inputs=tuple(inputs),
-        place=len(inputs),
-        result=result,
+        inputs=arrays[:count],
+        place=count,
+        result=arrays[count],
+        more=tuple(enumerate(arrays))[count + 1 :],
     )
 
 
@@ -262,6 +264,6 @@ def _regions(operands: LaunchOperands) -> Sequence[HostRegion]:
         low, high = arrays.extent_of(
             array.shape, tuple(s // array.itemsize for s in array.strides), array.itemsize
         )
-        written = index == operands.place
+        written = index in operands.written
         regions.append(HostRegion(pointer=array.ctypes.data, low=low, high=high, written=written))
     return regions

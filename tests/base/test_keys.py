@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields, replace
+from operator import add
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from cklang.errors import CkValueError
 from cklang.families import key_from_json
 from cklang.families.gemm.key import (
+    READ_KINDS,
     Algorithm,
     DKind,
     DOperand,
@@ -33,7 +35,10 @@ from tests.support.gemm_keys import OPEN
 dtypes = st.sampled_from(list(DTYPES.values()))
 counts = st.integers(1, 8)
 triples = st.tuples(st.integers(1, 512), st.integers(1, 512), st.integers(1, 512))
-operands = st.builds(DOperand, dtype=dtypes, kind=st.sampled_from(DKind))
+operands = st.builds(DOperand, dtype=dtypes, kind=st.sampled_from(READ_KINDS))
+results = st.builds(
+    DOperand, dtype=dtypes, kind=st.sampled_from((DKind.RESULT, DKind.STRIDED_RESULT))
+)
 signatures = st.builds(
     Signature,
     kind=st.sampled_from(ProductKind),
@@ -44,7 +49,7 @@ signatures = st.builds(
     layout_a=st.sampled_from(Layout),
     layout_b=st.sampled_from(Layout),
     layout_e=st.sampled_from(Layout),
-    d=st.lists(operands, max_size=8).map(tuple),
+    d=st.builds(add, st.lists(operands, max_size=6), st.lists(results, max_size=2)).map(tuple),
     a=st.lists(operands, max_size=3).map(tuple),
     b=st.lists(operands, max_size=3).map(tuple),
     functions=st.text("0123456789abcdef", max_size=64),

@@ -29,8 +29,10 @@ def run(fusion_plan: Plan, arrays: tuple[Any, ...]) -> Any:
     for kernel in product_kernels(fusion_plan):
         function = verify(kernel_function(kernel), allow_unused=True)
         inputs = [known[value.name] for value in kernel.inputs]
-        (known[kernel.result.name],) = evaluate(function, inputs)
-        assert function.results[0].type == kernel.result.type
+        values = evaluate(function, inputs)
+        known |= {value.name: each for value, each in zip(kernel.results, values, strict=True)}
+        types = [value.type for value in kernel.results]
+        assert [value.type for value in function.results] == types
     return known[product_kernels(fusion_plan)[-1].result.name]
 
 
@@ -73,11 +75,11 @@ def check_shape(fusion_plan: Plan) -> None:
     ready = {value.name for value in function.params}
     for kernel in product_kernels(fusion_plan):
         assert {value.name for value in kernel.inputs} <= ready
-        assert len(kernel.reads) <= MAX_READS
+        assert len(kernel.reads) + len(kernel.results) - 1 <= MAX_READS
         assert len(set(kernel.reads)) == len(kernel.reads)
         verify(kernel.epilogue, allow_unused=True)
         assert joined(list(kernel.functions.values())) == kernel.epilogue
-        ready.add(kernel.result.name)
+        ready |= {value.name for value in kernel.results}
     assert product_kernels(fusion_plan)[-1].result == function.results[0]
     edges = {
         (each.edge.source, each.edge.target, each.edge.operand) for each in fusion_plan.decisions

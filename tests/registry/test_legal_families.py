@@ -13,7 +13,7 @@ import pytest
 
 from cklang.arch import arch
 from cklang.families.attention.key import AttentionKey
-from cklang.families.gemm.key import DKind, ProductKind
+from cklang.families.gemm.key import READ_KINDS, ProductKind
 from tests.support import legal_kernels
 
 ORDINARY = {"product": 0, "convolution": 2, "attention": 103, "attention_grad": 0, "helper": 2}
@@ -70,4 +70,4 @@ def test_products_are_drawn_with_every_feature() -> None:
     for feature in ("d", "a", "b", "scale_a", "scale_b", "sparse"):
         types = {s.dtype_a.name for s in some if getattr(s, feature)}
         assert len(types) >= 4, feature
-    assert {operand.kind for s in some for operand in s.d} == set(DKind)
+    assert {operand.kind for s in some for operand in s.d} == set(READ_KINDS)

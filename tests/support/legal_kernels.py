@@ -23,8 +23,8 @@ from cklang.families.attention.key import AttentionKey, AttentionSignature, Mask
 from cklang.families.attention_backward.key import AttentionGradKey, AttentionGradSignature
 from cklang.families.combine.key import combine_key
 from cklang.families.gemm.key import (
+    READ_KINDS,
     Algorithm,
-    DKind,
     DOperand,
     GemmKey,
     Layout,
@@ -140,7 +140,7 @@ def _laid_out(letters: str) -> dict[str, Any]:
 
 def _operand(random: Random, spec: ArchSpec) -> DOperand:
     dtype = random.choice(_known(spec, [f16, bf16, f32, i8, i32, *_FLOATS8]))
-    return DOperand(dtype=dtype, kind=random.choice(list(DKind)))
+    return DOperand(dtype=dtype, kind=random.choice(READ_KINDS))
 
 
 def _scales(random: Random) -> dict[str, Scale]:

@@ -23,4 +23,4 @@ def test_all_rows_are_compared_where_scales_belong_to_several() -> None:
     args = [np.zeros(shape, ck.fp8.numpy) for shape in shapes]
     args.append(np.zeros((2, 8), np.float32))
     kernel = only(FusedGemm, instance(Plan, scaled.fusion(*args)).kernels)
-    assert sampled(kernel, args, np.zeros((128, 2048), np.float32)) is None
+    assert sampled(kernel, args, [np.zeros((128, 2048), np.float32)]) is None

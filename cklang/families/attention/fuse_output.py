@@ -94,6 +94,6 @@ class OutputRegion:
             return value
         return self._builder.apply("cast", [value], {"to": to}, span=span)
 
-    def finish(self, result: Value) -> Function:
-        """Return the region as a function that gives ``result`` as f32."""
-        return self._builder.finish(self.cast(result, f32, None))
+    def finish(self, *results: Value) -> Function:
+        """Return the region as a function that gives ``results`` as f32."""
+        return self._builder.finish(*(self.cast(result, f32, None) for result in results))

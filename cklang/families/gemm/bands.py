@@ -110,6 +110,8 @@ def why_k_is_whole(problem: Problem) -> str | None:
     """Return why a product cannot be cut along K, or None if it can."""
     if problem.grouped:
         return "launches of a group run in no order along K"
+    if any(d.kind.written for d in problem.d):
+        return "the epilogue has several results, and launches of a chain have one"
     if len(problem.d) >= MAX_READS:
         return f"the epilogue reads {len(problem.d)} operands, and partial sums would be one more"
     return None

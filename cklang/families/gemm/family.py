@@ -144,7 +144,7 @@ class Gemm(ProductFamily[Problem]):
             problem=problem,
             shim=GemmShim,
             values=tuple(each.value for each in problem.inputs),
-            written=frozenset((problem.e.value,)),
+            written=problem.written,
             request=partial(_request, problem, a.split_k, blocks),
         )
 
@@ -196,7 +196,8 @@ class Gemm(ProductFamily[Problem]):
 
     def can_write(self, kernel: FusedGemm, value: Value, order: Sequence[int]) -> bool:
         """Tell whether the columns stay contiguous."""
-        return kernel.axes[-1] in (None, order[-1])
+        axes = next((each.axes for each in kernel.more if each.value == value), kernel.axes)
+        return axes[-1] in (None, order[-1])
 
     def launches(self, kernel: FusedGemm, problem: Problem) -> Iterator[tuple[FusedGemm, Problem]]:
         """Yield the products that a product is cut into."""

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
-from cklang.errors import error
+from cklang.errors import CkError, error
 from cklang.keys import Key, make_members, require_positive
 from cklang.types import DType, i4
 
 __all__ = [
+    "READ_KINDS",
     "Algorithm",
     "ConvSpecial",
     "DKind",
@@ -72,6 +73,24 @@ class DKind(Enum):
     """One number."""
     STRIDED = "strided"
     """A matrix or vector with any other strides."""
+    RESULT = "result"
+    """A further result of the epilogue, a matrix whose n axis is contiguous: written, not read."""
+    STRIDED_RESULT = "strided_result"
+    """The same with any other strides."""
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether one access moves neighbours along n."""
+        return self in (DKind.FULL, DKind.ROW, DKind.RESULT)
+
+    @property
+    def written(self) -> bool:
+        """Whether the epilogue writes it."""
+        return self in (DKind.RESULT, DKind.STRIDED_RESULT)
+
+
+READ_KINDS = tuple(kind for kind in DKind if not kind.written)
+"""How an operand may be read."""
 
 
 class Pipeline(Enum):
@@ -168,13 +187,20 @@ class Scale:
         return f"{self.dtype} for {self.block[0]}x{self.block[1]}"
 
 
+def _misplaced(of: str, operands: tuple[DOperand, ...]) -> CkError:
+    return error("K048", of=of, got=", ".join(each.kind.value for each in operands))
+
+
 def _listed(operands: tuple[DOperand, ...]) -> str:
     return ", ".join(f"{each.dtype} {each.kind.value}" for each in operands)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signature:
-    """What a kernel computes: E[m, n] = f(sum over k of A[m, k] B[k, n], D0[m, n], ...)."""
+    """What a kernel computes: E[m, n] = f(sum over k of A[m, k] B[k, n], D0[m, n], ...).
+
+    Further results of f are the last operands of ``d``.
+    """
 
     kind: ProductKind = ProductKind.GEMM
     dtype_a: DType
@@ -185,6 +211,7 @@ class Signature:
     layout_b: Layout
     layout_e: Layout = Layout.ROW
     d: tuple[DOperand, ...] = ()
+    """What f reads; then its further results."""
     sparse: bool = False
     """Whether only the first two of each four of A along K count that are not zero."""
     a: tuple[DOperand, ...] = ()
@@ -200,6 +227,12 @@ class Signature:
     """Digest of f and of the functions of A and B; empty in the key of a stencil."""
 
     def __post_init__(self) -> None:
+        written = [each.kind.written for each in self.d]
+        if written != sorted(written):
+            raise _misplaced("the epilogue", self.d)
+        for name, operands in (("A", self.a), ("B", self.b)):
+            if any(each.kind.written for each in operands):
+                raise _misplaced(f"the function of {name}", operands)
         layouts = ("layout_a", "layout_b", "layout_e")
         make_members(self, {"kind": ProductKind, **dict.fromkeys(layouts, Layout)})
 
@@ -221,6 +254,11 @@ class Signature:
         return [self.kind.value, *operands, a.pipeline.value, a.epilogue.value, *shape]
 
     @property
+    def reads(self) -> tuple[DOperand, ...]:
+        """What the epilogue reads."""
+        return tuple(each for each in self.d if not each.kind.written)
+
+    @property
     def layouts(self) -> str:
         """The layouts of A, B and E as CK Tile people write them: ``rcr``."""
         return self.layout_a.value + self.layout_b.value + self.layout_e.value
@@ -239,7 +277,9 @@ class Signature:
         """What is computed, for messages."""
         sparse = "sparse " if self.sparse else ""
         types = f"{sparse}{self.dtype_a} by {self.dtype_b} to {self.dtype_e}"
-        text = f"{types}, layouts {self.layouts}, epilogue operands {_listed(self.d) or 'none'}"
+        further = self.d[len(self.reads) :]
+        text = f"{types}, layouts {self.layouts}, epilogue operands {_listed(self.reads) or 'none'}"
+        text += f", further results {_listed(further)}" if further else ""
         for name, operands in (("A", self.a), ("B", self.b)):
             text += f", {name} computed from {_listed(operands)}" if operands else ""
         for name, scale in (("A", self.scale_a), ("B", self.scale_b)):

@@ -52,7 +52,8 @@ def problem_of(
     pairs_b = list(zip(layouts_b, (read.axes for read in reads_b), strict=True))
     accesses = [(layout, (*axes[:-1], None)) for layout, axes in pairs_a]
     accesses += [(layout, (*axes[:-2], None, axes[-1])) for layout, axes in pairs_b]
-    accesses += [(e, kernel.axes), *((storage[r.value.name], r.axes) for r in kernel.reads)]
+    operands = (*kernel.reads, *kernel.more)
+    accesses += [(e, kernel.axes), *((storage[each.value.name], each.axes) for each in operands)]
     scales = [storage[view.value.name] for view in views]
     accesses += zip(scales, _scale_maps(kernel), strict=True)
     plain_b = layouts_b[0] if isinstance(kernel.b, View) else None
@@ -69,7 +70,7 @@ def problem_of(
     steps_b = [step_along(layout, axes[-2]) for layout, axes in pairs_b]
     counts = len(reads_a), len(reads_b)
     last = sum(counts)
-    first = last + 1 + len(kernel.reads)
+    first = last + 1 + len(operands)
     nest = collapse_loops(
         LoopNest(
             batch=tuple(axes[:-2]),
@@ -106,8 +107,8 @@ def problem_of(
         b=_side(kernel.b, (k, n), along_b, Layout.COL),
         e=_result(kernel.result.name, nest, places[last]),
         d=tuple(
-            _access(read, (m, n), place)
-            for read, place in zip(kernel.reads, places[last + 1 : first], strict=True)
+            (_further_result if each in kernel.more else _access)(each, (m, n), place)
+            for each, place in zip(operands, places[last + 1 : first], strict=True)
         ),
         functions=functions,
         scale_a=scale_a,
@@ -384,6 +385,13 @@ def _access(read: Read, extents: tuple[int, int], place: _Place) -> ReadAccess:
         stride_n=stride_n,
         span=1 + max(m - 1, 0) * stride_m + max(n - 1, 0) * stride_n,
     )
+
+
+def _further_result(result: Read, extents: tuple[int, int], place: _Place) -> ReadAccess:
+    refuse_overlap(place.storage)
+    access = _access(result, extents, place)
+    strided = access.kind in (DKind.STRIDED, DKind.COLUMN)
+    return replace(access, kind=DKind.STRIDED_RESULT if strided else DKind.RESULT)
 
 
 def _kind(along_m: bool, along_n: bool, stride_n: int) -> DKind:

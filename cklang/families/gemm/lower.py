@@ -24,7 +24,7 @@ from cklang.families.gemm.kinds import KINDS, kind_names
 from cklang.families.gemm.pipelines import PIPELINES, PipelineRow
 from cklang.fusion.functions import Functions
 from cklang.ir.nodes import Function
-from cklang.lowering.pointwise import c_functions, c_type
+from cklang.lowering.pointwise import c_functions, c_result, c_type, results_struct
 from cklang.lowering.render import key_json, template
 from cklang.lowering.source import KernelSource
 from cklang.types import DType, Kind, bool_, e8m0, f32, fp4, i4, i32
@@ -41,6 +41,9 @@ HOLES = {
 does."""
 
 _LAYOUTS = {Layout.ROW: "Row", Layout.COL: "Column", Layout.PREPARED: "Column"}
+
+_RESULT_KINDS = {DKind.RESULT: "full", DKind.STRIDED_RESULT: "strided"}
+"""How C++ addresses a further result: as it would an operand."""
 
 _SPECIAL = {each: each.value for each in ConvSpecial} | {ConvSpecial.DEFAULT: "ordinary"}
 """C++ has other plans for the word default."""
@@ -73,7 +76,7 @@ def lower(key: GemmKey, functions: Functions, source_lines: Sequence[str] = ()) 
 
 def _check(key: GemmKey, functions: Functions) -> None:
     s, a = key.signature, key.algorithm
-    operands = {"epilogue": s.d, "prologue_a": s.a, "prologue_b": s.b}
+    operands = {"epilogue": s.reads, "prologue_a": s.a, "prologue_b": s.b}
     want = {
         hole: [c_type(each.dtype) for each in reads]
         for hole, reads in operands.items()
@@ -84,7 +87,8 @@ def _check(key: GemmKey, functions: Functions) -> None:
         hole: [c_type(p.type.dtype) for p in function.params]
         for hole, function in functions.items()
     }
-    if want != got or len(a.vector_d) != len(s.d):
+    given = len(functions["epilogue"].results)
+    if want != got or len(a.vector_d) != len(s.d) or given != 1 + len(s.d) - len(s.reads):
         raise error("L002", want=want, got=got, vectors=a.vector_d)
     for name, value, legal in unsupported(s, a):
         raise error("L003", name=name, got=value, want=legal)
@@ -116,6 +120,7 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
         ("dtype_b", s.dtype_b, _dtypes_b(s, row)),
         ("layouts", s.layouts, (family.layouts or s.layouts,)),
         ("sparse", s.sparse, both if row.sparse else (False,)),
+        ("further results", len(s.d) - len(s.reads), (0,) if conv else (len(s.d) - len(s.reads),)),
         ("layout_a", s.layout_a, _layouts_a(s, row)),
         ("layout_b", s.layout_b, _layouts_b(s, row)),
         ("layout_e", s.layout_e, (Layout.ROW,)),
@@ -281,7 +286,7 @@ def _hole(symbol: str, function: Function, names: Sequence[str]) -> dict[str, ob
     types = [c_type(p.type.dtype) for p in function.params]
     return {
         "hole": symbol,
-        "result": c_type(function.results[0].type.dtype),
+        "result": c_result(symbol, function),
         "types": _list(types),
         "params": _list(f"{t} {n}" for t, n in zip(types, names, strict=True)),
         "args": _list(names),
@@ -292,6 +297,8 @@ def _context(key: GemmKey, functions: Functions, kernel: str) -> dict[str, objec
     s, a = key.signature, key.algorithm
     flags = ("pad_m", "pad_n", "pad_k", "double_buffer", "transpose_c", "persistent")
     count = range(len(s.d))
+    epilogue = functions["epilogue"]
+    arguments = ["acc", *(f"d{i}" for i in range(len(s.reads)))]
     return {
         "wide": s.dtype_a.bytes > 2,
         "key_json": key_json(key),
@@ -304,8 +311,19 @@ def _context(key: GemmKey, functions: Functions, kernel: str) -> dict[str, objec
         "layout_e": _LAYOUTS[s.layout_e],
         "operands": [
             {"type": _stored(d.dtype), "kind": d.kind.value, "vector": vector}
-            for d, vector in zip(s.d, a.vector_d, strict=True)
+            for d, vector in zip(s.reads, a.vector_d, strict=False)
         ],
+        "results": [
+            {
+                "name": f"D{place}",
+                "type": _stored(d.dtype),
+                "kind": _RESULT_KINDS[d.kind],
+                "vector": vector,
+            }
+            for place, (d, vector) in enumerate(zip(s.d, a.vector_d, strict=True))
+            if d.kind.written
+        ],
+        "results_struct": list(results_struct(HOLES["epilogue"], epilogue)),
         "tile": _list(a.tile),
         "warps": _list(a.warps),
         "warp_tile": _list(a.warp_tile),
@@ -341,9 +359,7 @@ def _context(key: GemmKey, functions: Functions, kernel: str) -> dict[str, objec
                 **_scale(s.scale_b, k_is_inner=s.layout_b is not Layout.ROW),
             },
         ),
-        "epilogue_hole": _hole(
-            HOLES["epilogue"], functions["epilogue"], ["acc", *(f"d{i}" for i in count)]
-        ),
+        "epilogue_hole": _hole(HOLES["epilogue"], epilogue, arguments),
         "kernel": kernel,
         **kind_names(s, a),
         "spatial": s.spatial,

@@ -78,7 +78,7 @@ class Matrix(Operand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadAccess(Operand):
-    """An operand of a function at (m, n): pointer + m * stride_m + n * stride_n.
+    """An operand of a function, or a further result, at (m, n): m * stride_m + n * stride_n.
 
     Of a function that computes A or B, n counts along the axis that is contiguous in its layout.
     """
@@ -208,6 +208,16 @@ class Problem:
         if self.grouped:
             return ProductKind.GROUPED
         return ProductKind.BATCHED if self.batch else ProductKind.GEMM
+
+    @property
+    def written(self) -> frozenset[str]:
+        """The names of the values that a kernel writes.
+
+        Example:
+            >>> sorted(problem.written)
+            ['E']
+        """
+        return frozenset((self.e.value, *(d.value for d in self.d if d.kind.written)))
 
     @property
     def products(self) -> int:

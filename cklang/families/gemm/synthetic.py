@@ -54,7 +54,7 @@ def problem(
         layouts: Of A, B and E: ``r`` if the rows are contiguous, ``c`` if the columns are.
         strides: Leading strides of A, B and E in elements; None for a packed operand.
         alignment: Of every address, in bytes.
-        d: Element type and kind of each epilogue operand; all packed.
+        d: Element type and kind of each epilogue operand, further results last; all packed.
         reads_a: The same of what a function computes A from; none if A is stored. A full operand
             lies as ``layouts`` says of A, a row runs along the axis that is contiguous there.
         reads_b: The same of B.
@@ -175,6 +175,8 @@ def _packed_read(
         DKind.COLUMN: (1, 0),
         DKind.SCALAR: (0, 0),
         DKind.STRIDED: (1, m),
+        DKind.RESULT: (n, 1),
+        DKind.STRIDED_RESULT: (1, m),
     }
     by_m, by_n = steps[kind]
     return ReadAccess(

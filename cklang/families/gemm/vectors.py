@@ -14,7 +14,7 @@ from functools import cache
 from itertools import product
 from typing import NamedTuple
 
-from cklang.families.gemm.key import DKind, Layout, ProductKind, Signature
+from cklang.families.gemm.key import Layout, ProductKind, Signature
 from cklang.types import DType
 from cklang.widths import ACCESS_BYTES
 
@@ -81,7 +81,7 @@ def _vectors(signature: Signature, widths: dict[str, int]) -> Vectors:
     e = _elements(signature.dtype_e, widths[axis_e])
     ds = tuple(
         # A thread owns vector_e neighbours of E, so wider loads of D would not be used.
-        min(e, _elements(d.dtype, widths[axis_e])) if d.kind in (DKind.FULL, DKind.ROW) else 1
+        min(e, _elements(d.dtype, widths[axis_e])) if d.kind.contiguous else 1
         for d in signature.d
     )
     return Vectors(

@@ -38,6 +38,8 @@ Floats = npt.NDArray[np.float64]
 
 # Registers of a lane that hold neither accumulators nor tiles: addresses, descriptors, counters.
 _OTHER_REGISTERS = 40
+_MATRICES = (DKind.FULL, DKind.STRIDED)
+"""Operands of the epilogue with an element for each of the result."""
 _PREFETCHES = dict.fromkeys(Pipeline, True)
 """Whether a pipeline loads the next tile of K while it multiplies the present one: all do."""
 
@@ -76,7 +78,7 @@ class Traits:
     """Bytes that one load of A moves; at most 16."""
     width_b: float
     bytes_out: float
-    """Bytes that the epilogue moves for each element of the result: E and full-sized D."""
+    """Bytes that the epilogue moves for each element: E, further results and full-sized D."""
     b_in_lds: bool
     """Whether B passes through LDS (preshuffled B goes straight into registers)."""
     merged: float
@@ -266,7 +268,7 @@ def traits_of(key: GemmKey, spec: ArchSpec, resources: Resources | None = None) 
     """
     s, a = key.signature, key.algorithm
     wider = max(s.dtype_a, s.dtype_b, key=lambda dtype: dtype.bits)
-    full = sum(d.dtype.bytes for d in s.d if d.kind in (DKind.FULL, DKind.STRIDED))
+    full = sum(d.dtype.bytes for d in s.d if d.kind.written or d.kind in _MATRICES)
     return Traits.of(
         spec,
         tile=a.tile,

@@ -11,7 +11,7 @@ from cklang.families.bounds import (
     narrow_access,
     one_of,
 )
-from cklang.families.gemm.key import Algorithm, DKind, EpilogueKind, Layout, Pipeline, Signature
+from cklang.families.gemm.key import Algorithm, EpilogueKind, Layout, Pipeline, Signature
 from cklang.families.gemm.lower import is_mx, unsupported
 from cklang.families.gemm.pipelines import PIPELINES
 from cklang.families.gemm.rules import RULES, resources
@@ -393,7 +393,7 @@ def _width_d(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
         return Violation(what="the number of vector_d", value=got, bound=want)
     for index, (d, vector) in enumerate(zip(s.d, a.vector_d, strict=True)):
         name = f"D{index}"
-        if d.kind not in (DKind.FULL, DKind.ROW):
+        if not d.kind.contiguous:
             violation = at_most(f"vector_d of {name}, which is read one by one,", vector, 1)
         elif a.vector_e % vector:
             bound = f"a divisor of vector_e, {a.vector_e}"

@@ -9,7 +9,7 @@ from cklang.arch import ArchSpec
 from cklang.device.preshuffle import arrangement_of
 from cklang.families.bounds import multiple
 from cklang.families.gemm.bands import most_bytes, why_k_is_whole
-from cklang.families.gemm.key import Algorithm, DKind, DOperand, Layout
+from cklang.families.gemm.key import Algorithm, DOperand, Layout
 from cklang.families.gemm.lower import read_width
 from cklang.families.gemm.problem import (
     Array,
@@ -228,7 +228,7 @@ def _vector_d(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Violati
     if count != want:
         return Violation(what="the number of vector_d", value=str(count), bound=str(want))
     for index, (d, width) in enumerate(zip(problem.d, algorithm.vector_d, strict=True)):
-        if d.kind not in (DKind.FULL, DKind.ROW):
+        if not d.kind.contiguous:
             continue
         name = f"D{index}"
         violation = multiple("N", problem.n, width) or _aligned(name, d, d.stride_m, width)

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: MIT
+"""Which roots one kernel writes: results of one epilogue share the product that they follow.
+
+Roots of one anchor are one kernel unless
+
+- its family's kernels have one result (``Maker.several``),
+- its epilogue would read a value that it writes, such as ``h`` for ``h + h.T``,
+- it would read more values than a kernel takes, counting the further results, or
+- another kernel would have to run between them: one that reads a root and that another root reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from cklang.fusion.flow import Flow
+from cklang.fusion.kernel import Epilogue, KernelMaker, Maker
+from cklang.fusion.plan import MAX_READS
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+__all__ = ["joined_roots"]
+
+Roots = tuple[int, ...]
+
+
+def joined_roots(flow: Flow, roots: Sequence[int], makers: Mapping[str, Maker]) -> list[Roots]:
+    """Return the roots of each kernel, in launch order.
+
+    Args:
+        flow: The graph of the function.
+        roots: All nodes that kernels write, each after those that it depends on.
+        makers: The anchors, by op.
+    """
+    kernels: list[Roots] = [(root,) for root in roots]
+    if len({flow.colour(root) for root in roots}) == len(roots):
+        return kernels
+    depends = _dependences(flow, roots)
+    for root in roots:
+        for kernel in kernels:
+            if min(kernel) >= root or flow.colour(kernel[0]) != flow.colour(root):
+                continue
+            both = _ordered(flow, (*kernel, root))
+            others = [each for each in kernels if each not in (kernel, (root,))]
+            if _has_one_epilogue(flow, both, roots, makers) and _order(depends, [*others, both]):
+                kernels = [*others, both]
+                break
+    return _order(depends, kernels)
+
+
+def _ordered(flow: Flow, roots: Roots) -> Roots:
+    """Return roots with that first whose stores are widest, as the kernel counts its columns."""
+    bits = {root: flow.value(root).type.dtype.bits for root in roots}
+    return tuple(sorted(roots, key=lambda root: (flow.orientation(root), bits[root], root)))
+
+
+def _has_one_epilogue(
+    flow: Flow, kernel: Roots, roots: Sequence[int], makers: Mapping[str, Maker]
+) -> bool:
+    """Tell whether one epilogue can compute all roots of ``kernel``."""
+    walk = Epilogue(KernelMaker(flow, roots, makers), kernel[0], kernel[1:])
+    if not makers[walk.anchor.op].several:
+        return False
+    walk.run()
+    written = {flow.value(root) for root in kernel}
+    reads = walk.region.reads
+    is_own = any(read.value in written for read in reads)
+    return not is_own and len(reads) + len(kernel) - 1 <= MAX_READS
+
+
+def _dependences(flow: Flow, roots: Sequence[int]) -> nx.DiGraph:
+    """Return the graph with an edge from each root to those that depend on it."""
+    import networkx as nx
+
+    depends = nx.DiGraph()
+    depends.add_nodes_from(roots)
+    for root in roots:
+        above = set(flow.ancestors(root))
+        depends.add_edges_from((other, root) for other in roots if other in above)
+    return depends
+
+
+def _order(depends: nx.DiGraph, kernels: Sequence[Roots]) -> list[Roots]:
+    """Return kernels in launch order; nothing if one would wait for itself."""
+    import networkx as nx
+
+    launches = nx.quotient_graph(depends, [set(kernel) for kernel in kernels])
+    if not nx.is_directed_acyclic_graph(launches):
+        return []
+    by_roots = {frozenset(kernel): kernel for kernel in kernels}
+    return [by_roots[each] for each in nx.lexicographical_topological_sort(launches, key=min)]

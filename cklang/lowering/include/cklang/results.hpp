@@ -34,8 +34,9 @@ struct Result
                 data, lengths, strides, number<vector>{}, number<is_inner ? 1 : -1>{});
             return pad_tensor_view(plain, tile, sequence<!is_inner, pad_n || !is_inner>{});
         };
+        // A single row has no step, but rows beyond it must end outside the buffer.
         if constexpr(is_inner)
-            return padded(make_tuple(stride_m, number<1>{}));
+            return padded(make_tuple(m == 1 ? n : stride_m, number<1>{}));
         else
             return padded(make_tuple(stride_m, stride_n));
     }

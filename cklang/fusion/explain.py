@@ -84,6 +84,8 @@ def _product(kernel: FusedGemm) -> Iterator[str]:
         yield f"  acc = the sum over {', '.join(summed)} of {sides}{turned}"
     else:
         yield f"  acc = {kernel.a} @ {kernel.b}{turned}"
+        if kernel.b2 is not None:
+            yield f"  acc1 = {kernel.a} @ {kernel.b2}"
     yield from (f"  scaled by {scale}" for scale in (kernel.scale_a, kernel.scale_b) if scale)
 
 

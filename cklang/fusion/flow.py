@@ -12,7 +12,8 @@ Three analyses of compilers carry them:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from cklang.errors import error
@@ -30,6 +31,7 @@ __all__ = ["Flow", "Occurrence"]
 
 _PLACES = (Kind.VIEW, Kind.JOIN)
 """What is in memory and has no kernel: others read and write there."""
+_NO_PAIRS: Mapping[int, int] = MappingProxyType({})
 
 
 class Occurrence(NamedTuple):
@@ -53,7 +55,11 @@ class Flow:
     """
 
     def __init__(
-        self, function: Function, anchors: Collection[str], opaque: Collection[str] = ()
+        self,
+        function: Function,
+        anchors: Collection[str],
+        opaque: Collection[str] = (),
+        pairs: Mapping[int, int] = _NO_PAIRS,
     ) -> None:
         """Build and colour the graph.
 
@@ -62,8 +68,10 @@ class Flow:
             anchors: The ops that kernels are made of.
             opaque: Those of them whose kernels compute nothing that follows them: no value takes
                 their colour.
+            pairs: Anchors that are computed by the kernel of another one, which follows them.
         """
         self.function = function
+        self.pairs = pairs
         self._opaque = opaque
         self.graph: nx.MultiDiGraph = build_graph(function)
         self._anchor_ops = anchors
@@ -92,7 +100,7 @@ class Flow:
 
     def _reaching(self, node: int) -> Iterator[tuple[int, Axes]]:
         if self.is_anchor(node):
-            yield node, identity(self.value(node).type.rank)
+            yield self.pairs.get(node, node), identity(self.value(node).type.rank)
             return
         for source, axes in self._uses[node]:
             if axes is not None:

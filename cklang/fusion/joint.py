@@ -67,7 +67,7 @@ def _has_one_epilogue(
     written = {flow.value(root) for root in kernel}
     reads = walk.region.reads
     is_own = any(read.value in written for read in reads)
-    return not is_own and len(reads) + len(kernel) - 1 <= MAX_READS
+    return not is_own and len(reads) + walk.is_pair + len(kernel) - 1 <= MAX_READS
 
 
 def _dependences(flow: Flow, roots: Sequence[int]) -> nx.DiGraph:

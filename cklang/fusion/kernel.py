@@ -43,6 +43,7 @@ __all__ = [
     "Epilogue",
     "KernelMaker",
     "Maker",
+    "is_transposed",
 ]
 
 RULES: Mapping[str, str] = MappingProxyType(
@@ -143,6 +144,7 @@ class KernelMaker:
             raise error("X010", at=anchor.span, root=root, anchor=anchor.result)
         epilogue = joined([walk.run(), *functions])
         reads = _reads(walk, space.order)
+        partner = walk.partner if walk.is_pair else None
         return FusedGemm(
             name=self.flow.function.name,
             a=sides[0],
@@ -150,6 +152,7 @@ class KernelMaker:
             epilogue=epilogue,
             reads=reads,
             result=root,
+            b2=None if partner is None else self._second(partner, space),
             more=tuple(
                 Read(value=self.flow.value(use.node), axes=compose(space.order, use.axes))
                 for use in walk.more
@@ -163,6 +166,14 @@ class KernelMaker:
             scale_b=scales[1],
             spans=_spans([anchor, *epilogue.body]),
         )
+
+    def _second(self, partner: int, space: _Space) -> View:
+        """Return the second B of a pair; its A is that of the anchor, which is stored."""
+        left, _ = self.stored(partner, 0)
+        first = self.flow.value(self.flow.pairs[partner])
+        both = f"{self.flow.value(partner)} and {first}"
+        self.notes.append(f"pair {both}: one kernel multiplies {left} by both right operands")
+        return self._view(partner, 1, space, of_a=False)
 
     def convolution(self, walk: Epilogue) -> FusedConv:
         """Return the kernel of a root whose anchor is a convolution."""
@@ -328,6 +339,11 @@ class _Space:
         return (*batch, *summed, *outer)
 
 
+def is_transposed(flow: Flow, root: int) -> bool:
+    """Tell whether the kernel of a root computes the transpose of its product."""
+    return _Space.of(flow, root, flow.expect_operation(_known(flow.colour(root)))).transposed
+
+
 def _reads(walk: _Walk, order: Axes) -> tuple[Read, ...]:
     """Return what an epilogue reads, with axes in the order of the kernel's."""
     walk.check_reads(f"the epilogue of {walk.anchor.result}")
@@ -356,6 +372,8 @@ class _Walk:
         self.colour = anchor
         self.anchor = self.flow.expect_operation(anchor)
         self.region = region
+        self.is_pair = False
+        """Whether the kernel computes two products."""
 
     def tree(self, *uses: Occurrence) -> Function:
         """Return the region that gives ``uses``, but for the rounding that their memory does."""
@@ -425,12 +443,14 @@ class _Walk:
     def check_reads(self, what: str) -> None:
         """Refuse a function of more reads than a kernel takes."""
         reads = self.region.reads
-        if len(reads) > MAX_READS:
+        # Where no kernel serves a pair, the sums of one product are one read more.
+        count = len(reads) + self.is_pair
+        if count > MAX_READS:
             raise error(
                 "X004",
                 at=self.anchor.span,
                 what=what,
-                count=len(reads),
+                count=count,
                 limit=MAX_READS,
                 reads=", ".join(str(read) for read in reads),
             )
@@ -488,6 +508,8 @@ class Epilogue(_Walk):
         self.root = root
         self.more = tuple(self._seen_from_root(node) for node in more)
         """The other roots of the kernel, with its root's axes."""
+        self.partner = next((a for a, other in self.flow.pairs.items() if other == own), None)
+        """The anchor that the same kernel may compute beside its own."""
 
     def _seen_from_root(self, node: int) -> Occurrence:
         straight, own = self.flow.orientation(self.root), self.flow.orientation(node)
@@ -512,12 +534,15 @@ class Epilogue(_Walk):
 
     def is_leaf(self, use: Occurrence) -> bool:
         """Tell whether ``use`` is read, or is the accumulator."""
-        return super().is_leaf(use) or use.node == self.colour
+        return super().is_leaf(use) or use.node in (self.colour, self.partner)
 
     def leaf(self, use: Occurrence) -> Value:
         """Return what is read or, for the anchor, the accumulator."""
         if use.node == self.colour and not self.is_loaded(use):
             return self.region.accumulator
+        if use.node == self.partner and isinstance(self.region, Region):
+            self.is_pair = True
+            return self.region.add_second()
         return super().leaf(use)
 
     def is_outer(self, use: Occurrence) -> bool:

@@ -28,7 +28,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from cklang.errors import CkError, error
 from cklang.fusion.flow import Flow, Occurrence
 from cklang.fusion.joint import joined_roots
-from cklang.fusion.kernel import MAKERS, KernelMaker, Maker
+from cklang.fusion.kernel import MAKERS, KernelMaker, Maker, is_transposed
+from cklang.fusion.pairs import pairs_of
 from cklang.fusion.placement import placed
 from cklang.fusion.plan import AnyKernel, Plan
 from cklang.ir.nodes import Function
@@ -70,10 +71,8 @@ def plan(
     verify(function, allow_unused=True)
     if len(set(function.results)) < len(function.results):
         raise error("X001", at=function.span, name=function.name)
-    opaque = [op for op, maker in makers.items() if maker.opaque]
     function = placed(function)
-    flow = Flow(outline(function), anchors=makers, opaque=opaque)
-    roots = _Roots(flow, makers).find()
+    flow, roots = _paired(outline(function), makers)
     maker = KernelMaker(flow, roots, makers)
     fused = [maker.make(*each) for each in joined_roots(flow, roots, makers)]
     kernels = _needed(function, [kernel for kernel in fused if kernel is not None])
@@ -89,6 +88,26 @@ def plan(
         notes=tuple(maker.notes),
         graph=flow.graph,
     )
+
+
+def _paired(function: Function, makers: Mapping[str, Maker]) -> tuple[Flow, list[int]]:
+    """Return the graph in which pairs of products are one anchor, and its roots."""
+    opaque = [op for op, maker in makers.items() if maker.opaque]
+    flow = Flow(function, anchors=makers, opaque=opaque)
+    search = _Roots(flow, makers)
+    roots = search.find()
+    pairs = pairs_of(flow, search.demanded(), search.readers(search.demanded()))
+    if not pairs:
+        return flow, roots
+    paired = Flow(function, anchors=makers, opaque=opaque, pairs=pairs)
+    others = [root for root in roots if flow.colour(root) not in pairs]
+    is_straight = all(
+        not is_transposed(paired, root) for root in others if paired.colour(root) in pairs.values()
+    )
+    # An operand that is seen with its axes exchanged would be a kernel of its own.
+    if is_straight and _Roots(paired, makers).find() == others:
+        return paired, others
+    return flow, roots
 
 
 def _needed(function: Function, kernels: Sequence[AnyKernel]) -> list[AnyKernel]:
@@ -229,7 +248,16 @@ class _Roots:
         )
 
     def crossings(self, demanded: Iterable[int]) -> dict[int, list[int]]:
-        """Return, by colour, the values that some kernel needs from the kernel of that colour.
+        """Return, by colour, the values that some kernel needs from the kernel of that colour."""
+        by_colour: dict[int, list[int]] = {}
+        for value in self.readers(demanded):
+            colour = self.flow.colour(value)
+            if colour is not None:
+                by_colour.setdefault(colour, []).append(value)
+        return by_colour
+
+    def readers(self, demanded: Iterable[int]) -> dict[int, list[int]]:
+        """Return the values that some kernel needs from another one, with the nodes that need them.
 
         They are the nodes with a reader in the graph of demand, the closure of
         :meth:`crossings_of` over what is demanded or computed.
@@ -244,12 +272,8 @@ class _Roots:
             crossings = self.crossings_of(reader)
             pending += [value for value in crossings if value not in demand]
             demand.add_edges_from((reader, value) for value in crossings)
-        by_colour: dict[int, list[int]] = {}
-        for value, readers in demand.in_degree():
-            colour = self.flow.colour(value)
-            if readers and colour is not None:
-                by_colour.setdefault(colour, []).append(value)
-        return by_colour
+        edges = {value: list(demand.predecessors(value)) for value in demand}
+        return {value: nodes for value, nodes in edges.items() if nodes}
 
     def crossings_of(self, root: int) -> list[int]:
         """Return the values that the kernel of ``root``, or a computed operand, needs from others.

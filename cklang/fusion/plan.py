@@ -158,6 +158,8 @@ class FusedGemm:
     result, its element, which is rounded to the operand's dtype in the same way; so for ``b``.
     :attr:`functions` takes the region apart.
 
+    Of a pair ``b2`` is a second B, and the epilogue takes ``%acc1`` after ``%acc``: a @ b2.
+
     ``more`` are further results: the epilogue gives one value for each after that of ``result``,
     and ``axes`` of each say which of its axes runs with each axis of the kernel, as for reads.
 
@@ -176,6 +178,7 @@ class FusedGemm:
     reads: tuple[Read, ...]
     result: Value
     more: tuple[Read, ...] = ()
+    b2: View | None = None
     anchor: str
     op: str = "gemm"
     axes: tuple[int | None, ...] = (0, 1)
@@ -187,9 +190,9 @@ class FusedGemm:
 
     @property
     def inputs(self) -> tuple[Value, ...]:
-        """The values it reads, each once, in the order a, b, their scales, reads."""
+        """The values it reads, each once, in the order a, b, b2, their scales, reads."""
         values: list[Value] = []
-        for side in (self.a, self.b):
+        for side in (self.a, self.b, *([] if self.b2 is None else [self.b2])):
             values += (read.value for read in side.reads)
         values += (scale.view.value for scale in (self.scale_a, self.scale_b) if scale)
         return tuple(dict.fromkeys([*values, *(read.value for read in self.reads)]))
@@ -210,7 +213,8 @@ class FusedGemm:
         """The function of ``epilogue``, and those of ``a`` and ``b`` if they are computed."""
         sides = {"prologue_a": self.a, "prologue_b": self.b}
         computed = {name: side for name, side in sides.items() if isinstance(side, Computed)}
-        counts = [1 + len(self.reads), *(len(side.reads) for side in computed.values())]
+        sums = 1 if self.b2 is None else 2
+        counts = [sums + len(self.reads), *(len(side.reads) for side in computed.values())]
         parts = split(self.epilogue, counts, first=len(self.results))
         return Functions(**dict(zip(("epilogue", *computed), parts, strict=True)))
 

@@ -52,11 +52,17 @@ class Region:
         self.letter = letter
         accumulator_type = TensorType(dtype=accumulator or f32)
         self.accumulator = Value(name="acc", type=accumulator_type)
-        self._first = () if accumulator is None else (self.accumulator,)
+        self._sums: tuple[Value, ...] = () if accumulator is None else (self.accumulator,)
         self.reads: list[Read] = []
         self._params: dict[tuple[str, Axes], Value] = {}
         self._body: list[Operation] = []
         self._known: dict[object, Value] = {}
+
+    def add_second(self) -> Value:
+        """Return the accumulator of the second product of a pair, a parameter from now on."""
+        second = replace(self.accumulator, name="acc1")
+        self._sums = (self.accumulator, second)
+        return second
 
     def read(self, value: Value, axes: Axes) -> Value:
         """Return the parameter that holds ``value`` read at ``axes``; floats come widened."""
@@ -106,7 +112,7 @@ class Region:
         self.reads = [reads[value] for value in order]
         return Function(
             name="epilogue",
-            params=(*self._first, *names.values()),
+            params=(*self._sums, *names.values()),
             body=tuple(
                 replace(each, operands=tuple(names.get(x.name, x) for x in each.operands))
                 for each in self._body

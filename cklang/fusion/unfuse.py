@@ -58,7 +58,10 @@ def kernel_function(kernel: Kernel) -> Function:
     shape = product.type.shape
     epilogue = kernel.functions["epilogue"]
     reads = [_read(builder, params[read.value.name], read, shape) for read in kernel.reads]
-    inputs = dict(zip((value.name for value in epilogue.params), [product, *reads], strict=True))
+    sums = [product]
+    if isinstance(kernel, FusedGemm) and kernel.b2 is not None:
+        sums.append(_product(builder, params, replace(kernel, b=kernel.b2), attrs))
+    inputs = dict(zip((value.name for value in epilogue.params), [*sums, *reads], strict=True))
     results = _applied(builder, epilogue, inputs, shape)
     maps = [kernel.axes, *(each.axes for each in more)]
     written = zip(results, kernel.results, maps, strict=True)

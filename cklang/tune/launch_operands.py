@@ -16,7 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from cklang.families.gemm.key import Layout
-from cklang.families.gemm.problem import ComputedMatrix, Matrix, Problem, ReadAccess, ScaleAccess
+from cklang.families.gemm.problem import (
+    ComputedMatrix,
+    Matrix,
+    PairProblem,
+    Problem,
+    ReadAccess,
+    ScaleAccess,
+)
 from cklang.fusion.plan import AnyKernel, BlockScale, Computed, FusedGemm, Read, View
 from cklang.ir.nodes import Value
 from cklang.ops.pack import pack
@@ -71,6 +78,7 @@ def launch_operands_of(kernel: FusedGemm, problem: Problem, values: Values) -> L
     """
     maker = _Maker(problem, values)
     a, b = maker.side("a", problem.a), maker.side("b", problem.b)
+    b2 = maker.side("b2", problem.b2) if isinstance(problem, PairProblem) else None
     place = len(maker.memory)
     result = maker.operand("e", problem.e, (_M, _N), (problem.e.stride, 1))
     accesses = [
@@ -84,6 +92,7 @@ def launch_operands_of(kernel: FusedGemm, problem: Problem, values: Values) -> L
         kernel,
         a=a,
         b=b,
+        b2=b2 if isinstance(b2, View) else None,
         reads=reads,
         result=result,
         more=more,

@@ -13,6 +13,7 @@ import numpy as np
 from cklang.arch import ArchSpec, arch
 from cklang.codec import encode
 from cklang.device.resources import Resources
+from cklang.errors import CkUnsupportedError
 from cklang.families.gemm.candidates import candidates
 from cklang.families.gemm.copies import insert_operand_copies
 from cklang.families.gemm.cost import traits
@@ -24,11 +25,13 @@ from cklang.families.gemm.launch import request_of
 from cklang.families.gemm.layout import problem_of
 from cklang.families.gemm.lower import lower
 from cklang.families.gemm.memory_order import collapsible_order, summable_order
+from cklang.families.gemm.pairs import Apart, apart, pair_of, widened
 from cklang.families.gemm.problem import Problem
 from cklang.families.gemm.rules import RULES, algorithm, batch
 from cklang.families.gemm.rules import problem as problem_rules
 from cklang.families.gemm.space import GRID
 from cklang.families.gemm.words import algorithm_words
+from cklang.families.layout_copy.plan import WithCopies
 from cklang.families.protocol import Family, Launches, Operands, Planning, Sel, Times
 from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
@@ -74,11 +77,12 @@ class ProductCost:
 
     def times(self, problem: Any) -> Times:
         """Return the predicted time of each kernel in µs."""
-        return self.ranker.model.times_of(problem)
+        return self.ranker.model.times_of(widened(problem))
 
     def table(self, places: Sequence[int], problem: Any) -> list[str]:
         """Return the terms of one or two kernels as lines of text."""
-        return self.ranker.table([self.ranker.keys[place] for place in places], problem)
+        keys = [self.ranker.keys[place] for place in places]
+        return self.ranker.table(keys, widened(problem))
 
 
 class ProductFamily(Family[Signature, Algorithm, P]):
@@ -151,9 +155,12 @@ class Gemm(ProductFamily[Problem]):
     def problem(
         self, kernel: FusedGemm, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
     ) -> Problem | None:
-        """Return the product of a kernel, not cut; None if its result has no element."""
-        placed = insert_operand_copies(kernel, layouts, dims)
-        return problem_of(placed.kernel, placed.storage, dims, kernel.functions.digest)
+        """Return the product of a kernel, not cut.
+
+        None if its result has no element, or if it is a pair that takes two products.
+        """
+        problem = _problem_of(insert_operand_copies(kernel, layouts, dims), dims)
+        return None if isinstance(problem, Apart) else problem
 
     def own_layouts(
         self, kernel: FusedGemm, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
@@ -162,11 +169,50 @@ class Gemm(ProductFamily[Problem]):
         return insert_operand_copies(kernel, layouts, dims).places
 
     def plan(self, kernel: FusedGemm, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
-        """Yield a launch for each band of the result, with the copies around them."""
+        """Yield a launch for each band of the result, with the copies around them.
+
+        A pair that no kernel computes is two products.
+        """
         placed = insert_operand_copies(kernel, planning.layouts, planning.dims)
-        problem = problem_of(placed.kernel, placed.storage, planning.dims, kernel.functions.digest)
+        problem = _problem_of(placed, planning.dims)
         if problem is None:
             return
+        if not isinstance(problem, Apart):
+            try:
+                launches = list(self._launches(placed, problem, planning))
+            except CkUnsupportedError as refusal:
+                if problem.sums == 1 or refusal.code not in _NO_KERNEL:
+                    raise
+                problem = Apart(f"no kernel serves it ({refusal.code})")
+            else:
+                yield from launches
+                return
+        yield from self._apart(kernel, problem.reason, planning)
+
+    def _apart(
+        self, kernel: FusedGemm, reason: str, planning: Planning[Sel]
+    ) -> Iterator[Launches[Sel]]:
+        """Yield the launches of both products of a pair."""
+        first, second, sums = apart(kernel)
+        layout = TensorLayout.packed(sums, planning.dims, self.own_order(kernel))
+        own = replace(planning, layouts={**planning.layouts, sums.name: layout})
+        size = {sums.name: sums.type.bytes(planning.dims)}
+        place = 0
+        for product in (first, second):
+            placed = insert_operand_copies(product, own.layouts, own.dims)
+            problem = problem_of(placed.kernel, placed.storage, own.dims, product.functions.digest)
+            if problem is None:
+                continue
+            for each in self._launches(placed, problem, own):
+                main = replace(each.main, temporaries={**size, **each.main.temporaries})
+                note = "\n  ".join(filter(None, (f"pair       two products: {reason}", each.note)))
+                yield replace(each, main=main, note=note, band=place)
+                place += 1
+
+    def _launches(
+        self, placed: WithCopies[FusedGemm], problem: Problem, planning: Planning[Sel]
+    ) -> Iterator[Launches[Sel]]:
+        """Yield the launches of one problem, with the copies around them."""
         before, after = (
             tuple(stage for copy in copies for stage in copy.stages(planning.spec, why))
             for copies, why in ((placed.before, _WHY_BEFORE), (placed.after, _WHY_AFTER))
@@ -203,6 +249,16 @@ class Gemm(ProductFamily[Problem]):
         """Yield the products that a product is cut into."""
         for own, part, _ in launches_of(kernel, problem):
             yield own, part
+
+
+_NO_KERNEL = frozenset({"K101", "K102"})
+"""Errors that say that no kernel serves a problem."""
+
+
+def _problem_of(placed: WithCopies[FusedGemm], dims: Mapping[str, int]) -> Problem | Apart | None:
+    kernel = placed.kernel
+    make = problem_of if kernel.b2 is None else pair_of
+    return make(kernel, placed.storage, dims, kernel.functions.digest)
 
 
 def _request(problem: Problem, split_k: int, blocks: int, addresses: Sequence[int]) -> GemmProblem:

@@ -24,7 +24,7 @@ from itertools import accumulate
 from operator import mul
 from typing import TypeVar
 
-from cklang.families.gemm.bands import Band, bands_of
+from cklang.families.gemm.bands import WHOLE, Band, bands_of
 from cklang.families.gemm.batch_slices import slices_of
 from cklang.families.gemm.key import Algorithm, DKind, Layout
 from cklang.families.gemm.problem import Matrix, Problem, ReadAccess
@@ -67,6 +67,9 @@ def launches_of(kernel: FusedGemm, problem: Problem) -> Iterator[tuple[FusedGemm
         kernel: The fused kernel; launches use it unchanged unless K is cut.
         problem: Of the whole kernel.
     """
+    if problem.sums > 1:
+        yield kernel, problem, WHOLE
+        return
     links: dict[Link, tuple[FusedGemm, str]] = {}
     for part, band in _parts(problem):
         link = link_of(band)

@@ -38,6 +38,8 @@ class ProductKind(Enum):
     GEMM = "gemm"
     BATCHED = "batched"
     """One matrix product for each index of a batch."""
+    PAIR = "pair"
+    """Two matrix products of one A, whose sums the epilogue takes together."""
     GROUPED = "grouped"
     """Matrix products of different sizes in one launch."""
     CONV = "conv"
@@ -199,7 +201,8 @@ def _listed(operands: tuple[DOperand, ...]) -> str:
 class Signature:
     """What a kernel computes: E[m, n] = f(sum over k of A[m, k] B[k, n], D0[m, n], ...).
 
-    Further results of f are the last operands of ``d``.
+    Further results of f are the last operands of ``d``. Of a pair f takes two sums: A multiplied by
+    B, and by a second matrix of B's dtype and layout.
     """
 
     kind: ProductKind = ProductKind.GEMM
@@ -252,6 +255,11 @@ class Signature:
         scales = [f"s{s.block[0]}x{s.block[1]}" for s in (self.scale_a, self.scale_b) if s]
         operands = [*sparse, dtypes, self.layouts, computed, *scales]
         return [self.kind.value, *operands, a.pipeline.value, a.epilogue.value, *shape]
+
+    @property
+    def sums(self) -> int:
+        """How many sums the epilogue takes for each element."""
+        return 2 if self.kind is ProductKind.PAIR else 1
 
     @property
     def reads(self) -> tuple[DOperand, ...]:

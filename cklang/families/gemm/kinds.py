@@ -56,6 +56,7 @@ KINDS: Mapping[ProductKind, KindRow] = MappingProxyType(
             kernel_class="cklang::BatchedKernel<Gemm{d_names}>",
             describe="cklang::DescribeBatched<Single>",
         ),
+        ProductKind.PAIR: KindRow(header="pair.hpp", describe_header="describe_pair.hpp"),
         ProductKind.GROUPED: KindRow(
             header="grouped.hpp",
             describe_header="describe_grouped.hpp",

@@ -6,7 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cklang.families.gemm.host import GemmOperand, GemmProblem
-from cklang.families.gemm.problem import ComputedMatrix, Matrix, Problem, ReadAccess, ScaleAccess
+from cklang.families.gemm.problem import (
+    ComputedMatrix,
+    Matrix,
+    PairProblem,
+    Problem,
+    ReadAccess,
+    ScaleAccess,
+)
 
 __all__ = ["request_of"]
 
@@ -14,7 +21,10 @@ __all__ = ["request_of"]
 def request_of(problem: Problem, addresses: Sequence[int]) -> GemmProblem:
     """Return what the host shim is asked of a problem, for the addresses of its inputs."""
     rest = iter(addresses)
-    a, b, e = _side(problem.a, rest), _side(problem.b, rest), _matrix(problem.e, next(rest))
+    a, b = _side(problem.a, rest), _side(problem.b, rest)
+    if isinstance(problem, PairProblem):
+        b = (*b, _matrix(problem.b2, next(rest)))
+    e = _matrix(problem.e, next(rest))
     d = tuple(_read(each, next(rest)) for each in problem.d)
     return GemmProblem(
         m=problem.m,

@@ -82,7 +82,7 @@ def _check(key: GemmKey, functions: Functions) -> None:
         for hole, reads in operands.items()
         if reads or hole == "epilogue"
     }
-    want["epilogue"].insert(0, c_type(s.dtype_acc))
+    want["epilogue"][:0] = [c_type(s.dtype_acc)] * s.sums
     got = {
         hole: [c_type(p.type.dtype) for p in function.params]
         for hole, function in functions.items()
@@ -107,6 +107,9 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
     if (s.a or s.b) and not row.computed:
         through = [_word(name) for name, each in PIPELINES.items() if each.computed]
         yield "pipeline", _word(a.pipeline), " or ".join(through)
+        return
+    if s.sums > 1 and (row.wave_groups > 1 or row.prepared or s.b or s.block_k or s.dtype_b.packed):
+        yield "kind", s.kind.value, "gemm: pairs have two plain B, which all waves load together"
         return
     both = (False, True)
     # K is not split where the pipeline's wave groups share it, or where the family never splits it.
@@ -145,6 +148,8 @@ _PLAIN = (Layout.ROW, Layout.COL)
 
 def _stored_as(signature: Signature) -> str:
     """Return what B's source is called, if it is no matrix of whole elements in rows or columns."""
+    if signature.sums > 1:
+        return "Pair"
     return "Prepared" if _is_prepared(signature) else _rows_of(signature.dtype_b)
 
 
@@ -169,6 +174,8 @@ def _layouts_a(signature: Signature, row: PipelineRow) -> tuple[Layout, ...]:
 def _layouts_b(signature: Signature, row: PipelineRow) -> tuple[Layout, ...]:
     if row.prepared:
         return (Layout.PREPARED,)
+    if signature.sums > 1:
+        return (Layout.COL,)
     return _PLAIN if row.any_layout and not signature.dtype_b.packed else (Layout.COL,)
 
 
@@ -298,7 +305,7 @@ def _context(key: GemmKey, functions: Functions, kernel: str) -> dict[str, objec
     flags = ("pad_m", "pad_n", "pad_k", "double_buffer", "transpose_c", "persistent")
     count = range(len(s.d))
     epilogue = functions["epilogue"]
-    arguments = ["acc", *(f"d{i}" for i in range(len(s.reads)))]
+    arguments = [*("acc", "acc1")[: s.sums], *(f"d{i}" for i in range(len(s.reads)))]
     return {
         "wide": s.dtype_a.bytes > 2,
         "key_json": key_json(key),
@@ -335,6 +342,8 @@ def _context(key: GemmKey, functions: Functions, kernel: str) -> dict[str, objec
         **{name: str(getattr(a, name)).lower() for name in flags},
         **_pipeline(a, s),
         "sparse": s.sparse,
+        "pair": s.sums > 1,
+        "stored_shape": "Half" if s.sums > 1 else "Shape",
         "prepared": _is_prepared(s),
         "packed": s.dtype_b.packed,
         "multiplied_b": "A" if s.dtype_b == i4 else "B",

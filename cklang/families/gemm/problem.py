@@ -21,6 +21,7 @@ __all__ = [
     "ComputedMatrix",
     "Matrix",
     "Operand",
+    "PairProblem",
     "Problem",
     "ReadAccess",
     "ScaleAccess",
@@ -210,6 +211,16 @@ class Problem:
         return ProductKind.BATCHED if self.batch else ProductKind.GEMM
 
     @property
+    def sums(self) -> int:
+        """How many sums the epilogue takes for each element: two of a pair.
+
+        Example:
+            >>> problem.sums
+            1
+        """
+        return 1
+
+    @property
     def written(self) -> frozenset[str]:
         """The names of the values that a kernel writes.
 
@@ -264,6 +275,36 @@ class Problem:
             f"{batch}M={self.m} N={self.n} K={self.k} {self.signature.layouts} "
             f"strides {' '.join(stored)}"
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairProblem(Problem):
+    """Two products of one A: E = f(A B, A B2, D...), all in one launch."""
+
+    b2: Matrix
+
+    def __post_init__(self) -> None:
+        Problem.__post_init__(self)
+        object.__setattr__(self, "_hash", hash((self._hash, self.b2)))
+
+    # A dataclass defines its own hash, which would be that of all fields.
+    def __hash__(self) -> int:
+        return self._hash
+
+    @property
+    def kind(self) -> ProductKind:
+        """That it is a pair."""
+        return ProductKind.PAIR
+
+    @property
+    def sums(self) -> int:
+        """How many sums the epilogue takes for each element."""
+        return 2
+
+    @property
+    def inputs(self) -> tuple[Array | ScaleAccess, ...]:
+        """All that a kernel reads or writes, in the order of its pointers: A, both B, E, D."""
+        return (*self.a.arrays, *self.b.arrays, self.b2, self.e, *self.d)
 
 
 def _operands(reads: Sequence[ReadAccess]) -> tuple[DOperand, ...]:

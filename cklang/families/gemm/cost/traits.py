@@ -279,7 +279,8 @@ def traits_of(key: GemmKey, spec: ArchSpec, resources: Resources | None = None) 
         bytes_b=s.dtype_b.bytes,
         width_a=a.vector_a * s.dtype_a.bytes,
         width_b=a.vector_b * s.dtype_b.bits // 8,
-        bytes_out=s.dtype_e.bytes + full,
+        # To the model a pair is one product with the columns of both.
+        bytes_out=(s.dtype_e.bytes + full) / s.sums,
         split_k=a.split_k,
         stream=a.block_per_cu if a.stream_k else 0,
         loop=loop_of(s, a, spec.wave_size),

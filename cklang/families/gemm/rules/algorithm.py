@@ -187,6 +187,20 @@ def _tile_k(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     return multiple("the tile along K", a.tile[2], a.warps[2] * a.warp_tile[2])
 
 
+@RULES.algorithm(
+    "pair",
+    "one half of the waves loads one B of a pair; a wave has as many warp tiles of either",
+    reads=("tile", "warps", "warp_tile"),
+)
+def _pair(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
+    if s.sums == 1:
+        return None
+    _, repeat = resources.repeats(a)
+    return multiple("the number of warps", resources.warps_of(a), 2) or multiple(
+        "the number of warp tiles of a wave along N", repeat, 2
+    )
+
+
 _LEAST_BLOCK = 16
 """K of the shortest tiles."""
 

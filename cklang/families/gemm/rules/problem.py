@@ -16,6 +16,7 @@ from cklang.families.gemm.problem import (
     ComputedMatrix,
     Matrix,
     Operand,
+    PairProblem,
     Problem,
     ScaleAccess,
 )
@@ -85,7 +86,7 @@ def _extents(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Violatio
     reads=(),
 )
 def _operand_size(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
-    sides = (("A", problem.a), ("B", problem.b), ("E", problem.e))
+    sides = (("A", problem.a), ("B", problem.b), ("E", problem.e), *_second(problem))
     operands: list[tuple[str, Array | ScaleAccess]]
     operands = [(each, array) for side in sides for each, array, _ in arrays_of(*side, 1)]
     operands += [(f"D{i}", d) for i, d in enumerate(problem.d)]
@@ -102,8 +103,13 @@ def _operand_size(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Vio
 
 def tiles_of(problem: Problem, algorithm: Algorithm) -> int:
     """Return how many tiles of E a product has."""
-    m, n, _ = algorithm.tile
-    return -(-problem.m // m) * -(-problem.n // n)
+    m = algorithm.tile[0]
+    return -(-problem.m // m) * -(-problem.n // columns_of(problem, algorithm))
+
+
+def columns_of(problem: Problem, algorithm: Algorithm) -> int:
+    """Return the columns of E that a tile has: half a tile of each product of a pair."""
+    return algorithm.tile[1] // problem.sums
 
 
 def launchable(tiles: int, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
@@ -118,7 +124,8 @@ def launchable(tiles: int, algorithm: Algorithm, spec: ArchSpec) -> Violation | 
 
 def most_tiles(problem: Problem) -> int:
     """Return how many tiles a product has at most, whatever the tile."""
-    return (problem.m + _LONGEST_SIDE) * (problem.n + _LONGEST_SIDE) // _LEAST_AREA
+    columns = problem.n * problem.sums
+    return (problem.m + _LONGEST_SIDE) * (columns + _LONGEST_SIDE) // _LEAST_AREA
 
 
 @RULES.problem(
@@ -166,7 +173,8 @@ def _pad_m(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Violation 
     decision_key=lambda a: a.pad_n or a.tile[1],
 )
 def _pad_n(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
-    return None if algorithm.pad_n else multiple("N", problem.n, algorithm.tile[1])
+    columns = columns_of(problem, algorithm)
+    return None if algorithm.pad_n else multiple("N", problem.n, columns)
 
 
 @RULES.problem(
@@ -196,7 +204,31 @@ def _vector_a(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Violati
     reads=("vector_b",),
 )
 def _vector_b(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
-    return _vector_fits("B", problem.b, algorithm.vector_b)
+    for name, matrix in (("B", problem.b), *_second(problem)):
+        violation = _vector_fits(name, matrix, algorithm.vector_b)
+        if violation is not None:
+            return violation
+    return None
+
+
+def _second(problem: Problem) -> Iterator[tuple[str, Matrix]]:
+    """Yield the second B of a pair."""
+    if isinstance(problem, PairProblem):
+        yield "the second B", problem.b2
+
+
+@RULES.problem(
+    "pair-problem", "a pair is one launch without a batch, of two B of one layout", reads=()
+)
+def _pair_problem(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
+    if not isinstance(problem, PairProblem):
+        return None
+    if problem.batch:
+        return Violation(what="the batch of a pair", value=str(problem.batch), bound="none")
+    first, second = problem.b.layout, problem.b2.layout
+    if second is first:
+        return None
+    return Violation(what="the layout of the second B", value=second.value, bound=first.value)
 
 
 @RULES.problem(

@@ -59,23 +59,27 @@ CK_TILE_DEVICE auto result_tiles(const Distribution& distribution)
         ck_tile::make_static_distributed_tensor<DataTypes>(distribution)...);
 }
 
-/// results = function(c, ds...) for all elements that a thread holds of tiles of one distribution.
+/// results = function(cs..., ds...) for all elements that a thread holds of tiles of one
+/// distribution.
 template <typename Function,
           typename Results,
-          typename CTile,
+          typename CTiles,
           typename DTiles,
+          std::size_t... C,
           std::size_t... I,
           std::size_t... R>
 CK_TILE_DEVICE void apply_several(Results& results,
-                                  const CTile& c,
+                                  const CTiles& cs,
                                   const DTiles& ds,
+                                  std::index_sequence<C...>,
                                   std::index_sequence<I...>,
                                   std::index_sequence<R...>)
 {
     using namespace ck_tile;
+    using CTile = remove_cvref_t<decltype(cs[number<0>{}])>;
     static_for<0, CTile::get_thread_buffer_size(), 1>{}([&](auto i) {
         const auto values = Function{}(
-            c.get_thread_buffer()[i],
+            cs[number<static_cast<index_t>(C)>{}].get_thread_buffer()[i]...,
             widen(ds[number<static_cast<index_t>(I)>{}].get_thread_buffer()[i])...);
         const auto put = [&](auto place) {
             auto& tile = results(place);
@@ -104,8 +108,20 @@ struct ResultsEpilogue : Epilogue<Problem_, Function, Ds...>
     CK_TILE_DEVICE void
     operator()(OutWindow& out, const AccTile& acc, const DWindows& ds, void* shared)
     {
+        store(out, ck_tile::make_tuple(acc), ds, shared);
+    }
+
+    protected:
+    /// The function of several accumulators, which pass through LDS one after the other.
+    template <typename OutWindow, typename... AccTiles, typename DWindows>
+    CK_TILE_DEVICE void store(OutWindow& out,
+                                     const ck_tile::tuple<AccTiles...>& accs,
+                                     const DWindows& ds,
+                                     void* shared)
+    {
         using namespace ck_tile;
 
+        constexpr index_t count = sizeof...(AccTiles);
         constexpr auto acc_distribution =
             make_static_tile_distribution(Base::MakeLdsDistributionEncode());
         constexpr auto out_distribution = OutPattern::make_2d_static_tile_distribution();
@@ -123,19 +139,28 @@ struct ResultsEpilogue : Epilogue<Problem_, Function, Ds...>
 
         constexpr index_t parts = Base::SFC::get_num_of_access();
         static_for<0, parts, 1>{}([&](auto part) {
-            block_sync_lds();
-            Base::template slice_acc_tile<part.value>(acc, acc_part);
-            store_tile(lds_write, acc_part);
+            const auto pass = [&](auto a) {
+                block_sync_lds();
+                Base::template slice_acc_tile<part.value>(accs[a], acc_part);
+                store_tile(lds_write, acc_part);
+            };
+            pass(number<0>{});
             // The loads of D are in flight while the tile goes through LDS.
             const auto d_tiles =
                 generate_tuple([&](auto i) { return load_tile(d_windows[i]); }, number<reads>{});
-            block_sync_lds();
-
-            const auto c = load_tile(lds_read);
-            auto es      = tiles(out_distribution, std::make_index_sequence<results - 1>{});
+            const auto cs = generate_tuple(
+                [&](auto a) {
+                    if constexpr(a.value > 0)
+                        pass(a);
+                    block_sync_lds();
+                    return load_tile(lds_read);
+                },
+                number<count>{});
+            auto es = tiles(out_distribution, std::make_index_sequence<results - 1>{});
             apply_several<Function>(es,
-                                    c,
+                                    cs,
                                     d_tiles,
+                                    std::make_index_sequence<count>{},
                                     std::make_index_sequence<reads>{},
                                     std::make_index_sequence<results>{});
             store_tile(out, es[number<0>{}]);
@@ -185,13 +210,20 @@ struct DirectResultsEpilogue : DirectEpilogue<Problem_, vector_e, Function, Ds..
     template <typename OutWindow, typename AccTile, typename DWindows>
     CK_TILE_DEVICE void operator()(OutWindow& out, const AccTile& acc, const DWindows& ds, void*)
     {
-        store(out, acc, ds, std::make_index_sequence<results - 1>{});
+        store(out, ck_tile::make_tuple(acc), ds, std::make_index_sequence<results - 1>{});
     }
 
-    private:
-    template <typename OutWindow, typename AccTile, typename DWindows, std::size_t... R>
-    CK_TILE_DEVICE static void
-    store(OutWindow& out, const AccTile& acc, const DWindows& ds, std::index_sequence<R...>)
+    protected:
+    /// The function of several accumulators.
+    template <typename OutWindow,
+              typename AccTile,
+              typename... AccTiles,
+              typename DWindows,
+              std::size_t... R>
+    CK_TILE_DEVICE void store(OutWindow& out,
+                                     const ck_tile::tuple<AccTile, AccTiles...>& accs,
+                                     const DWindows& ds,
+                                     std::index_sequence<R...>)
     {
         using namespace ck_tile;
 
@@ -203,8 +235,9 @@ struct DirectResultsEpilogue : DirectEpilogue<Problem_, vector_e, Function, Ds..
             ODataType,
             typename std::tuple_element_t<reads + R, std::tuple<Ds...>>::DataType...>(distribution);
         apply_several<Function>(es,
-                                acc,
+                                accs,
                                 d_tiles,
+                                std::make_index_sequence<1 + sizeof...(AccTiles)>{},
                                 std::make_index_sequence<reads>{},
                                 std::make_index_sequence<results>{});
         store_tile(out, es[number<0>{}]);

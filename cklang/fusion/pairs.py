@@ -4,8 +4,8 @@
 The gate of a SwiGLU is one: ``ck.silu(x @ g.T) * (x @ u.T)``. The first product is computed by the
 kernel of the second if
 
-- both have the same left operand, which is stored, and right operands of one dtype and shape,
-  which are stored too,
+- both have the same left operand, which is stored, and different right operands of one dtype and
+  shape, which are stored too,
 - what follows the first is needed by kernels of the second alone, and
 - neither follows from the other.
 
@@ -62,6 +62,6 @@ def _is_pair(flow: Flow, first: int, second: int) -> bool:
         return False
     (left, *right), (same, *others) = flow.operands(first), flow.operands(second)
     dtypes = {flow.value(node).type.dtype for node in (*right, *others)}
-    if left != same or len(dtypes) != 1 or first in flow.ancestors(second):
+    if left != same or right == others or len(dtypes) != 1 or first in flow.ancestors(second):
         return False
     return not any(flow.is_computed(node) for node in (left, *right, *others))

@@ -101,11 +101,12 @@ def _paired(function: Function, makers: Mapping[str, Maker]) -> tuple[Flow, list
         return flow, roots
     paired = Flow(function, anchors=makers, opaque=opaque, pairs=pairs)
     others = [root for root in roots if flow.colour(root) not in pairs]
-    is_straight = all(
-        not is_transposed(paired, root) for root in others if paired.colour(root) in pairs.values()
-    )
+    own = {root for root in others if paired.colour(root) in pairs.values()}
+    search = _Roots(paired, makers)
+    needed = search.readers(search.demanded())
     # An operand that is seen with its axes exchanged would be a kernel of its own.
-    if is_straight and _Roots(paired, makers).find() == others:
+    is_straight = all(each in own for each in needed if paired.colour(each) in pairs.values())
+    if is_straight and not any(is_transposed(paired, root) for root in own):
         return paired, others
     return flow, roots
 

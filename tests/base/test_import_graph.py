@@ -49,6 +49,7 @@ START_UP: Table = {
     "cklang.fusion.flow": ("networkx",),
     "cklang.fusion.functions": ("cklang.ir.parser",),
     "cklang.fusion.graph": ("networkx",),
+    "cklang.fusion.joint": ("networkx",),
     "cklang.fusion.kernel": ("networkx",),
     "cklang.fusion.partition": ("networkx",),
     "cklang.ir": ("cklang.ir.parser",),

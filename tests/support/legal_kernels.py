@@ -298,11 +298,16 @@ def _functions(signature: Signature) -> Functions:
     """Return functions in which every operand is added to what the kernel computes."""
     s, acc = signature, signature.dtype_acc
     params, lines, total = [f"%acc: {acc}[]"], list[str](), "acc"
-    for index, operand in enumerate(s.d):
+    if s.sums > 1:
+        params.append(f"%acc1: {acc}[]")
+        lines.append(f"  %both: {acc}[] = mul(%acc, %acc1)")
+        total = "both"
+    for index, operand in enumerate(s.reads):
         term = _widened(f"d{index}", operand.dtype, acc, params, lines)
         lines.append(f"  %sum{index}: {acc}[] = add(%{total}, %{term})")
         total = f"sum{index}"
-    functions = {"epilogue": _region(params, lines, total, acc)}
+    further = (total, "acc")[: len(s.d) - len(s.reads)]
+    functions = {"epilogue": _region(params, lines, total, acc, further)}
     for name, operands, dtype in (("a", s.a, s.dtype_a), ("b", s.b, s.dtype_b)):
         params, lines = [], []
         terms = [
@@ -361,9 +366,13 @@ def _widened(name: str, dtype: DType, wide: DType, params: list[str], lines: lis
     return f"{name}w"
 
 
-def _region(params: list[str], lines: list[str], result: str, dtype: DType) -> Function:
-    head = f"func @epilogue({', '.join(params)}) -> {dtype}[] {{"
-    return parse_function("\n".join([head, *lines, f"  return %{result}", "}"]))
+def _region(
+    params: list[str], lines: list[str], result: str, dtype: DType, further: Sequence[str] = ()
+) -> Function:
+    types = ", ".join([f"{dtype}[]"] * (1 + len(further)))
+    results = ", ".join(f"%{each}" for each in (result, *further))
+    head = f"func @epilogue({', '.join(params)}) -> {types} {{"
+    return parse_function("\n".join([head, *lines, f"  return {results}", "}"]))
 
 
 _HOLES = """#include "cklang/math.h"

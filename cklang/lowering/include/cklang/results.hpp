@@ -148,14 +148,15 @@ struct ResultsEpilogue : Epilogue<Problem_, Function, Ds...>
             // The loads of D are in flight while the tile goes through LDS.
             const auto d_tiles =
                 generate_tuple([&](auto i) { return load_tile(d_windows[i]); }, number<reads>{});
-            const auto cs = generate_tuple(
-                [&](auto a) {
-                    if constexpr(a.value > 0)
-                        pass(a);
-                    block_sync_lds();
-                    return load_tile(lds_read);
-                },
+            auto cs = generate_tuple(
+                [&](auto) { return make_static_distributed_tensor<AccDataType>(out_distribution); },
                 number<count>{});
+            static_for<0, count, 1>{}([&](auto a) {
+                if constexpr(a.value > 0)
+                    pass(a);
+                block_sync_lds();
+                cs(a) = load_tile(lds_read);
+            });
             auto es = tiles(out_distribution, std::make_index_sequence<results - 1>{});
             apply_several<Function>(es,
                                     cs,

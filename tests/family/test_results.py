@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +13,6 @@ import cklang as ck
 from cklang import emulator
 from cklang.arch import arch
 from cklang.device.device import open_device
-from cklang.emulator.library import disassemble, text_section
 from cklang.errors import CkUnsupportedError
 from cklang.families.gemm.bands import bands_of, why_k_is_whole
 from cklang.families.gemm.cost.traits import traits_of
@@ -22,13 +20,13 @@ from cklang.families.gemm.key import DKind, DOperand, EpilogueKind, Reduction
 from cklang.families.gemm.lower import lower
 from cklang.families.gemm.problem import Problem
 from cklang.fusion.plan import FusedGemm
-from cklang.runtime.op import Op
 from cklang.tune.check import error_ratio
 from cklang.tune.launch_operands import launch_operands_of
 from cklang.tune.task import tasks_of
 from tests.support.algorithms import WIDE, narrow, wide
 from tests.support.arrays import drawn, mnk
 from tests.support.checks import check, launches
+from tests.support.instructions import instructions
 from tests.support.typed import instance, only
 
 G, M, N, K = ck.dims("G M N K")
@@ -155,19 +153,6 @@ def test_results_of_any_dtype_and_strides(gpu: str) -> None:
         assert len(launches(op)) == 1
 
 
-def instructions(op: Op) -> dict[str, Counter[str]]:
-    """Return the matrix and memory instructions of the kernel of the last call."""
-    (launch,) = launches(op)
-    counts = {"matrix": Counter[str](), "load": Counter[str](), "store": Counter[str]()}
-    text = disassemble(launch.key.arch, text_section(launch.artifact.code_object.read_bytes()))
-    for line in text.splitlines():
-        name = line.split()[0] if line.split() else ""
-        for kind, words in (("matrix", ("mfma", "wmma")), ("load", ("load", "ds_read"))):
-            if any(word in name for word in words) and not name.startswith("s_"):
-                counts[kind][name] += 1
-    return counts
-
-
 class TestOnOneGpu:
     @pytest.mark.usefixtures("compiler")
     def test_the_main_loop_and_registers_are_those_of_one_result(self) -> None:
@@ -179,7 +164,7 @@ class TestOnOneGpu:
             (launch,) = launches(op)
             facts = launch.resources
             assert facts.spills == 0
-            counted.append((instructions(op), facts.lds_bytes))
+            counted.append((instructions(launch), facts.lds_bytes))
         assert counted[0] == counted[1]
 
     @pytest.mark.usefixtures("compiler")

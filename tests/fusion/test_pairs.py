@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: MIT
+"""Which products of one left operand are a pair, and what keeps them apart."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cklang.errors import CkUnsupportedError
+from cklang.families import plan_of
+from cklang.fusion.explain import explain
+from cklang.fusion.plan import FusedGemm, Plan
+from cklang.fusion.unfuse import kernel_function
+from cklang.ir.parser import parse_function
+from cklang.reference.evaluate import evaluate
+from tests.support.typed import instance
+
+PARAMS = (
+    "%x: f16[M, K], %y: f16[M, K], %g: f16[K, N], %u: f16[K, N], %v: f16[N, K], %sq: f16[M, M], "
+)
+PARAMS += "%st: f16[M, M]"
+GATE = "%a: f32[M, N] = gemm(%x, %g) %s: f32[M, N] = silu(%a) "
+UP = "%b: f32[M, N] = gemm(%x, %u) "
+SWIGLU = f"{GATE}{UP}%p: f32[M, N] = mul(%s, %b) %r: f16[M, N] = cast(%p) {{to = f16}} "
+
+
+def planned(body: str, results: str = "%r", types: str = "f16[M, N]", params: str = PARAMS) -> Plan:
+    return plan_of(parse_function(f"func @f({params}) -> {types} {{ {body} return {results} }}"))
+
+
+def pairs(fusion_plan: Plan) -> list[str]:
+    """Return both right operands of each kernel that has two."""
+    kernels = [instance(FusedGemm, each) for each in fusion_plan.kernels]
+    return [f"{each.b}, {each.b2}" for each in kernels if each.b2 is not None]
+
+
+def test_a_gate_and_what_it_gates_are_one_kernel() -> None:
+    fusion_plan = planned(SWIGLU)
+    assert len(fusion_plan.kernels) == 1
+    assert pairs(fusion_plan) == ["%u, %g"]
+    text = explain(fusion_plan)
+    assert "  acc = %x @ %u\n  acc1 = %x @ %g\n  %0: f32[] = silu(%acc1)\n" in text
+    assert "pair %a and %b: one kernel multiplies %x by both right operands" in text
+
+
+def test_a_kernel_of_both_is_the_function() -> None:
+    fusion_plan = planned(SWIGLU)
+    rng = np.random.default_rng(0)
+    values = {"x": (5, 7), "u": (7, 6), "g": (7, 6)}
+    arrays = {name: rng.standard_normal(shape).astype(np.float16) for name, shape in values.items()}
+    kernel = instance(FusedGemm, fusion_plan.kernels[0])
+    (got,) = evaluate(kernel_function(kernel), [arrays[v.name] for v in kernel.inputs])
+    gate, up = (arrays["x"].astype(np.float32) @ arrays[n].astype(np.float32) for n in "gu")
+    assert np.allclose(got.astype(np.float32), gate / (1 + np.exp(-gate)) * up, rtol=1e-2)
+
+
+def test_a_pair_may_have_several_results() -> None:
+    fusion_plan = planned(f"{SWIGLU}%e: f32[M, N] = relu(%b) ", "%r, %e", "f16[M, N], f32[M, N]")
+    assert pairs(fusion_plan) == ["%u, %g"]
+    assert [len(kernel.results) for kernel in fusion_plan.kernels] == [2]
+
+
+def test_a_pair_feeds_the_next_product() -> None:
+    fusion_plan = planned(f"{SWIGLU}%o: f32[M, K] = gemm(%r, %v) ", "%o", "f32[M, K]")
+    assert pairs(fusion_plan) == ["%u, %g"]
+    assert len(fusion_plan.kernels) == 2
+
+
+TURNED = "{perm = [1, 0]}"
+SEEN_TURNED = (
+    "%a: f32[M, M] = gemm(%sq, %sq) %h: f16[M, M] = cast(%a) {to = f16} "
+    f"%t: f16[M, M] = transpose(%h) {TURNED} %w: f32[M, M] = cast(%t) {{to = f32}} "
+    "%b: f32[M, M] = gemm(%sq, %st) %r: f32[M, M] = add(%w, %b) "
+)
+COMPUTED = (
+    "%x1: f32[M, K] = cast(%x) {to = f32} %x2: f32[M, K] = relu(%x1) "
+    "%x0: f16[M, K] = cast(%x2) {to = f16} "
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "results", "types"),
+    [
+        # Another left operand.
+        (SWIGLU.replace("gemm(%x, %u)", "gemm(%y, %u)"), "%r", "f16[M, N]"),
+        # One product twice.
+        (SWIGLU.replace("gemm(%x, %u)", "gemm(%x, %g)"), "%r", "f16[M, N]"),
+        # What follows the first product is a result too.
+        (SWIGLU, "%r, %s", "f16[M, N], f32[M, N]"),
+        # A computed left operand.
+        (
+            f"{COMPUTED}{SWIGLU}".replace("gemm(%x,", "gemm(%x0,"),
+            "%r",
+            "f16[M, N]",
+        ),
+        # The gate is seen with its axes exchanged.
+        (SEEN_TURNED, "%r", "f32[M, M]"),
+        # The kernel computes the transpose of its product.
+        (f"{SWIGLU}%t: f16[N, M] = transpose(%r) {TURNED} ", "%t", "f16[N, M]"),
+    ],
+)
+def test_what_keeps_products_apart(body: str, results: str, types: str) -> None:
+    assert pairs(planned(body, results, types)) == []
+
+
+def test_a_product_of_the_other_is_no_pair() -> None:
+    body = "%a: f32[M, M] = gemm(%sq, %st) %h: f16[M, M] = cast(%a) {to = f16} "
+    body += "%b: f32[M, M] = gemm(%sq, %h) %r: f32[M, M] = mul(%a, %b) "
+    assert pairs(planned(body, "%r", "f32[M, M]")) == []
+
+
+def test_the_sums_of_one_product_count_as_a_read() -> None:
+    params = PARAMS + "".join(f", %d{i}: f16[M, N]" for i in range(8))
+
+    def body(count: int) -> str:
+        lines, total = [SWIGLU.partition("%r")[0]], "p"
+        for place in range(count):
+            lines.append(f"%w{place}: f32[M, N] = cast(%d{place}) {{to = f32}} ")
+            lines.append(f"%s{place}: f32[M, N] = add(%{total}, %w{place}) ")
+            total = f"s{place}"
+        return "".join([*lines, f"%r: f16[M, N] = cast(%{total}) {{to = f16}} "])
+
+    assert pairs(planned(body(7), params=params)) == ["%u, %g"]
+    with pytest.raises(CkUnsupportedError) as caught:
+        planned(body(8), params=params)
+    assert caught.value.code == "X004"

@@ -6,8 +6,8 @@ kernel of the second if
 
 - both have the same left operand, which is stored, and different right operands of one dtype and
   shape, which are stored too,
-- what follows the first is needed by kernels of the second alone, and
-- neither follows from the other.
+- what follows the second needs what follows the first, and not the other way round, and
+- one kernel can write all that is stored of both (:mod:`cklang.fusion.joint`), with rows as rows.
 
 Whether a kernel serves the pair depends on the layouts of a call: the family launches two products
 where none does.
@@ -15,7 +15,7 @@ where none does.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from cklang.fusion.flow import Flow
 
@@ -24,35 +24,20 @@ __all__ = ["pairs_of"]
 _OP = "gemm"
 
 
-def pairs_of(
-    flow: Flow, demanded: Collection[int], readers: Mapping[int, Collection[int]]
-) -> dict[int, int]:
-    """Return the first product of each pair with the second one, whose kernel computes it.
+def pairs_of(flow: Flow, readers: Mapping[int, Collection[int]]) -> Iterator[tuple[int, int]]:
+    """Yield products that may be pairs, as (first, second), in the function's order.
 
     Args:
         flow: The graph of the function.
-        demanded: What is stored in any case: results, and operands of anchors.
         readers: The values that another kernel than their own needs, with the nodes that need them.
     """
-    pairs: dict[int, int] = {}
-    for first in sorted({colour for node in readers if (colour := flow.colour(node)) is not None}):
-        second = _only_reader(flow, first, demanded, readers)
-        if second is None or {first, second} & {*pairs, *pairs.values()}:
-            continue
-        if _is_pair(flow, first, second):
-            pairs[first] = second
-    return pairs
-
-
-def _only_reader(
-    flow: Flow, first: int, demanded: Collection[int], readers: Mapping[int, Collection[int]]
-) -> int | None:
-    """Return the anchor whose kernels alone need what follows ``first``."""
-    if any(flow.colour(node) == first for node in demanded):
-        return None
-    needed = (nodes for value, nodes in readers.items() if flow.colour(value) == first)
-    colours = {flow.colour(node) for nodes in needed for node in nodes}
-    return colours.pop() if len(colours) == 1 else None
+    colours = {
+        (flow.colour(value), flow.colour(node))
+        for value, nodes in readers.items()
+        for node in nodes
+    }
+    known = sorted((a, b) for a, b in colours if a is not None and b is not None)
+    yield from (each for each in known if _is_pair(flow, *each))
 
 
 def _is_pair(flow: Flow, first: int, second: int) -> bool:

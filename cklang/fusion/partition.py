@@ -96,19 +96,31 @@ def _paired(function: Function, makers: Mapping[str, Maker]) -> tuple[Flow, list
     flow = Flow(function, anchors=makers, opaque=opaque)
     search = _Roots(flow, makers)
     roots = search.find()
-    pairs = pairs_of(flow, search.demanded(), search.readers(search.demanded()))
-    if not pairs:
-        return flow, roots
-    paired = Flow(function, anchors=makers, opaque=opaque, pairs=pairs)
-    others = [root for root in roots if flow.colour(root) not in pairs]
-    own = {root for root in others if paired.colour(root) in pairs.values()}
-    search = _Roots(paired, makers)
-    needed = search.readers(search.demanded())
-    # An operand that is seen with its axes exchanged would be a kernel of its own.
-    is_straight = all(each in own for each in needed if paired.colour(each) in pairs.values())
-    if is_straight and not any(is_transposed(paired, root) for root in own):
-        return paired, others
+    pairs: dict[int, int] = {}
+    for first, second in pairs_of(flow, search.readers(search.demanded())):
+        if {first, second} & {*pairs, *pairs.values()}:
+            continue
+        both = {**pairs, first: second}
+        paired = Flow(function, anchors=makers, opaque=opaque, pairs=both)
+        joint = _roots_of_pair(paired, second, makers)
+        if joint is not None:
+            flow, roots, pairs = paired, joint, both
     return flow, roots
+
+
+def _roots_of_pair(flow: Flow, anchor: int, makers: Mapping[str, Maker]) -> list[int] | None:
+    """Return the roots of a graph if one kernel writes all that follow a pair, else None.
+
+    An operand that is seen with its axes exchanged would need a kernel of its own.
+    """
+    search = _Roots(flow, makers)
+    roots = search.find()
+    own = {root for root in roots if flow.colour(root) == anchor}
+    needed = {node for node in search.readers(search.demanded()) if flow.colour(node) == anchor}
+    if not needed <= own or any(is_transposed(flow, root) for root in own):
+        return None
+    kernels = [each for each in joined_roots(flow, roots, makers) if own & set(each)]
+    return roots if len(kernels) == 1 else None
 
 
 def _needed(function: Function, kernels: Sequence[AnyKernel]) -> list[AnyKernel]:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import cklang as ck
 from cklang.families.gemm import bands
 from cklang.families.gemm.bands import bands_of
-from cklang.families.gemm.key import Algorithm, Reduction
+from cklang.families.gemm.key import Algorithm, DKind, Reduction
 from cklang.families.gemm.problem import Matrix, Problem, ReadAccess
 from cklang.families.gemm.synthetic import problem
 from cklang.reference.bounds import evaluate_with_bound
@@ -92,7 +92,7 @@ def problems(draw: st.DrawFn) -> Problem:
             value="d",
             dtype=ck.f16,
             alignment=4,
-            kind="strided",  # type: ignore[arg-type]
+            kind=DKind.STRIDED,
             stride_m=sm,
             stride_n=sn,
             span=1 + (m - 1) * sm + (n - 1) * sn,

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 
 from cklang.errors import CkError
+from cklang.families.gemm.cost.model import Extents
 from cklang.families.gemm.key import Layout
 from cklang.families.gemm.layout import problem_of
 from cklang.families.gemm.problem import Matrix, PairProblem, Problem
@@ -72,9 +73,9 @@ class Widened:
     products: int
 
 
-def widened(problem: Problem) -> Problem | Widened:
-    """Return what the cost model is asked about a problem."""
-    if problem.sums == 1:
+def widened(problem: Extents) -> Extents:
+    """Return what the cost model is asked about a problem of a product or convolution."""
+    if not isinstance(problem, PairProblem):
         return problem
     return Widened(problem.m, problem.n * problem.sums, problem.k, problem.products)
 

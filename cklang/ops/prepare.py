@@ -22,6 +22,7 @@ from cklang.device.arrays import HOST, Array, Library
 from cklang.device.preshuffle import Arrangement, arrangement_of
 from cklang.errors import error
 from cklang.families.gemm.key import Layout, Signature
+from cklang.families.gemm.pairs import products_of
 from cklang.selection.candidates import candidates
 from cklang.selection.context import current, device_of
 from cklang.types import DType, Kind, TensorVarType, f32, i32
@@ -225,11 +226,16 @@ def _kernel(op: Op, name: str | None, dtype: DType, consts: dict[str, Any]) -> F
             fits = dtype in type_.var.choices
             dtypes[type_.var.name] = dtype if fits else type_.var.choices[0]
     values = {p.name: p.default for p in parameters if p.is_const and p.has_default} | consts
-    kernels = [
-        kernel
+    products = (
+        product
         for kernel in plan(op.program.specialise(dtypes, values)).kernels
         if isinstance(kernel, FusedGemm)
-        and isinstance(kernel.b, View)
+        for product in products_of(kernel)
+    )
+    kernels = [
+        kernel
+        for kernel in products
+        if isinstance(kernel.b, View)
         and kernel.b.value.name in {p.name for p in parameters}
         and kernel.b.value.type.rank == 2
         and not kernel.transposed

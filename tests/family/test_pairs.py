@@ -113,6 +113,14 @@ class TestChoices:
             (text[op],) = (line.split()[1] for line in lines if "workgroups" in line)
         assert text[plain] == text[swiglu]
 
+    @pytest.mark.usefixtures("emulator")
+    def test_a_prepared_weight_is_a_product_of_its_own(self) -> None:
+        x, g, u = drawn(swiglu, mnk(64, 64, 64))
+        prepared = ck.prepare(g, swiglu, "g", device="emu:gfx942")
+        text = ways(swiglu, x, prepared, u)
+        assert "two products: g is prepared" in text
+        assert text.count("rpr strides") == 1
+
     def test_tuning_compares_pairs(self) -> None:
         (task,) = tasks_of(swiglu, mnk(70, 50, 40))
         rng = np.random.default_rng(1)

@@ -20,7 +20,7 @@ from cklang.fusion.parts import joined
 from cklang.fusion.plan import FusedGemm, Read
 from cklang.ir.nodes import Function, Value
 
-__all__ = ["Apart", "Widened", "apart", "pair_of", "widened"]
+__all__ = ["Apart", "Widened", "apart", "pair_of", "products_of", "widened"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,8 @@ def pair_of(
     if one.batch:
         return Apart("a batch is left")
     for matrix in (b, b2):
+        if matrix.prepared is not None:
+            return Apart(f"{matrix.value} is prepared")
         if matrix.layout is not Layout.COL:
             return Apart(f"{matrix.value} is not contiguous along the axis that is summed over")
     own = {each.name: getattr(one, each.name) for each in fields(Problem) if each.init}
@@ -105,6 +107,11 @@ def apart(kernel: FusedGemm) -> tuple[FusedGemm, FusedGemm, Value]:
     read = Read(value=sums, axes=kernel.axes)
     second = replace(kernel, b2=None, epilogue=joined([own]), reads=(*kernel.reads, read))
     return first, second, sums
+
+
+def products_of(kernel: FusedGemm) -> tuple[FusedGemm, ...]:
+    """Return the single products of a kernel."""
+    return (kernel,) if kernel.b2 is None else apart(kernel)[:2]
 
 
 def _with_operand(function: Function, sum_: Value, params: tuple[Value, ...]) -> Function:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -142,13 +143,14 @@ def ways(op: Any, *args: Any) -> str:
 
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("gpu", ["gfx942", "gfx1201"])
-def test_pairs_with_operands_and_results(gpu: str) -> None:
+def test_pairs_with_operands_and_results(gpu: str, covered: Callable[..., None]) -> None:
     algorithm = narrow(3, warps=(4, 2, 1)) if gpu == "gfx1201" else narrow(3)
     op = geglu.using(algorithm)
     for shape in SHAPES:
         check(op, drawn(geglu, mnk(*shape)), gpu)
         assert [launch.key.signature.kind.value for launch in launches(op)] == ["pair"]
         assert last(op).workspace_bytes == 0
+    covered("pair: two products of one A", "f16", gpu)
 
 
 class TestOnOneGpu:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -145,12 +146,13 @@ def _problem_and_values() -> tuple[Problem, Any]:
 
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("gpu", ["gfx942", "gfx1201"])
-def test_results_of_any_dtype_and_strides(gpu: str) -> None:
+def test_results_of_any_dtype_and_strides(gpu: str, covered: Callable[..., None]) -> None:
     algorithm = narrow(5, warps=(2, 4, 1)) if gpu == "gfx1201" else narrow(5)
     op = many.using(algorithm)
     for shape in SHAPES:
         check(op, drawn(many, mnk(*shape)), gpu)
         assert len(launches(op)) == 1
+    covered("several results", "f16", gpu)
 
 
 class TestOnOneGpu:

@@ -18,6 +18,7 @@ from cklang.families.gemm.cost.traits import traits_of
 from cklang.families.gemm.key import EpilogueKind, Pipeline
 from cklang.families.gemm.problem import PairProblem
 from cklang.fusion.plan import FusedGemm
+from cklang.runtime.op import Op
 from cklang.selection.rules import violations
 from cklang.tune.check import error_ratio
 from cklang.tune.launch_operands import launch_operands_of
@@ -34,6 +35,11 @@ B, M, N, K = ck.dims("B M N K")
 @ck.op
 def plain(x: ck.f16[M, K], u: ck.f16[N, K]) -> ck.f16[M, N]:
     return ck.silu(x @ u.T)
+
+
+@ck.op
+def plain_rows(x: ck.f16[M, K], u: ck.f16[K, N]) -> ck.f16[M, N]:
+    return ck.silu(x @ u)
 
 
 @ck.op
@@ -155,10 +161,11 @@ def test_pairs_with_operands_and_results(gpu: str, covered: Callable[..., None])
 
 class TestOnOneGpu:
     @pytest.mark.usefixtures("compiler")
-    def test_the_main_loop_is_that_of_one_product(self) -> None:
+    @pytest.mark.parametrize("ops", [(plain, swiglu), (plain_rows, rows_of_b)])
+    def test_the_main_loop_is_that_of_one_product(self, ops: tuple[Op, Op]) -> None:
         counted = []
-        for op in (plain.using(WIDE), swiglu.using(WIDE)):
-            check(op, drawn(op, mnk(256, 128, 128)))
+        for op in (each.using(WIDE) for each in ops):
+            check(op, drawn(op, {**mnk(256, 128, 128), "B": 1}))
             (launch,) = launches(op)
             facts = launch.resources
             assert facts.spills == 0
@@ -195,17 +202,23 @@ class TestOnOneGpu:
                 check(op, drawn(swiglu, mnk(*shape)))
 
     @pytest.mark.usefixtures("compiler")
+    def test_weights_whose_columns_are_contiguous(self) -> None:
+        for algorithm in (WIDE, NARROW):
+            op = rows_of_b.using(algorithm)
+            for m, n, k in ((24, 48, 40), (70, 200, 64), (1, 8, 8)):
+                check(op, drawn(rows_of_b, {**mnk(m, n, k), "B": 2}))
+                assert len(launches(op)) == 1
+                assert launches(op)[0].key.signature.layouts == "rrr"
+
+    @pytest.mark.usefixtures("compiler")
     def test_what_no_kernel_serves_is_two_products(self) -> None:
-        args = drawn(rows_of_b, {**mnk(24, 48, 40), "B": 2})
-        check(rows_of_b, args)
+        x, g, u = drawn(rows_of_b, {**mnk(24, 48, 40), "B": 2})
+        columns = np.ascontiguousarray(u.T).T
+        check(rows_of_b, (x, g, columns))
         assert len(launches(rows_of_b)) == 2
-        assert "two products: u is not contiguous along the axis that is summed" in ways(
-            rows_of_b, *args
+        assert "two products: u is contiguous along K, and g contiguous along N" in ways(
+            rows_of_b, x, g, columns
         )
-        x, g, u = args
-        columns = [np.ascontiguousarray(each.T).T for each in (g, u)]
-        check(rows_of_b, (x, *columns))
-        assert len(launches(rows_of_b)) == 1
         args = drawn(batched, {**mnk(24, 48, 40), "B": 2})
         check(batched, args)
         assert len(launches(batched)) == 2

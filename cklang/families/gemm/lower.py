@@ -108,7 +108,9 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
         through = [_word(name) for name, each in PIPELINES.items() if each.computed]
         yield "pipeline", _word(a.pipeline), " or ".join(through)
         return
-    if s.sums > 1 and (row.wave_groups > 1 or row.prepared or s.b or s.block_k or s.dtype_b.packed):
+    if s.sums > 1 and (
+        row.wave_groups > 1 or row.prepared or s.b or _has_loop(s) or s.dtype_b.packed
+    ):
         yield "kind", s.kind.value, "gemm: pairs have two plain B, which all waves load together"
         return
     both = (False, True)
@@ -174,12 +176,14 @@ def _layouts_a(signature: Signature, row: PipelineRow) -> tuple[Layout, ...]:
 def _layouts_b(signature: Signature, row: PipelineRow) -> tuple[Layout, ...]:
     if row.prepared:
         return (Layout.PREPARED,)
-    if signature.sums > 1:
+    if signature.sums > 1 and not row.computed:
         return (Layout.COL,)
     return _PLAIN if row.any_layout and not signature.dtype_b.packed else (Layout.COL,)
 
 
 def _policy(signature: Signature, algorithm: Algorithm) -> str:
+    if signature.sums > 1:
+        return "PairPolicy"
     if signature.sparse:
         return "SparsePolicy"
     if _is_prepared(signature):
@@ -343,6 +347,7 @@ def _context(key: GemmKey, functions: Functions, kernel: str) -> dict[str, objec
         **_pipeline(a, s),
         "sparse": s.sparse,
         "pair": s.sums > 1,
+        "n_is_inner": str(s.layout_b is Layout.ROW).lower(),
         "stored_shape": "Half" if s.sums > 1 else "Shape",
         "prepared": _is_prepared(s),
         "packed": s.dtype_b.packed,

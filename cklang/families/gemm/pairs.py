@@ -59,10 +59,15 @@ def pair_of(
     for matrix in (b, b2):
         if matrix.prepared is not None:
             return Apart(f"{matrix.value} is prepared")
-        if matrix.layout is not Layout.COL:
-            return Apart(f"{matrix.value} is not contiguous along the axis that is summed over")
+    if b.layout is not b2.layout:
+        return Apart(f"{b.value} is {_words(b)}, and {b2.value} {_words(b2)}")
     own = {each.name: getattr(one, each.name) for each in fields(Problem) if each.init}
     return PairProblem(**own, b2=b2)
+
+
+def _words(matrix: Matrix) -> str:
+    axis = "N" if matrix.layout is Layout.ROW else "K"
+    return f"contiguous along {axis}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -289,9 +289,11 @@ def access_pattern(
     return width, outer // rows_at_once
 
 
-def _dealt(a: Algorithm, spec: ArchSpec, outer: int, row: int, vector: int) -> str | None:
+def _dealt(
+    a: Algorithm, spec: ArchSpec, outer: int, row: int, vector: int, parts: int = 1
+) -> str | None:
     # Each group of waves loads tiles of its own.
-    threads = resources.warps_of(a) * spec.wave_size // a.num_wave_groups
+    threads = resources.warps_of(a) * spec.wave_size // a.num_wave_groups // parts
     if access_pattern(threads, spec.wave_size, outer, row, vector) is not None:
         return None
     return f"{outer} rows of {row} in accesses of {vector} by {threads} threads"
@@ -363,8 +365,10 @@ def _load_b(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     _, n, k = a.tile
     if s.layout_b is Layout.PREPARED:
         return None
-    outer, row = (k, n) if s.layout_b is Layout.ROW else (n, k)
-    return _deal("B", _dealt(a, spec, outer, row, a.vector_b))
+    if s.layout_b is not Layout.ROW:
+        return _deal("B", _dealt(a, spec, n, k, a.vector_b))
+    # Half of the waves loads either B of a pair.
+    return _deal("B", _dealt(a, spec, k, n // s.sums, a.vector_b, s.sums))
 
 
 @RULES.algorithm("store-e", _LOADS, reads=("tile", "warps", "warp_tile", "epilogue", "vector_e"))

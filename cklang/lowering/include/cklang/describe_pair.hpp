@@ -9,8 +9,8 @@
 
 namespace cklang {
 
-template <typename T, index_t waves>
-const char* refuse_source(const Pair<T, waves>*,
+template <typename T, index_t waves, bool n_is_inner>
+const char* refuse_source(const Pair<T, waves, n_is_inner>*,
                           const ck_gemm_operand* operands,
                           int64_t outer,
                           int64_t inner,
@@ -23,8 +23,8 @@ const char* refuse_source(const Pair<T, waves>*,
                   : refuse_source(each, operands + 1, outer, inner, vector, complaints);
 }
 
-template <typename T, index_t waves>
-void normalise_source(const Pair<T, waves>*, ck_gemm_operand* operands, int64_t outer, int64_t inner)
+template <typename T, index_t waves, bool n_is_inner>
+void normalise_source(const Pair<T, waves, n_is_inner>*, ck_gemm_operand* operands, int64_t outer, int64_t inner)
 {
     constexpr const Strided<T>* each = nullptr;
     normalise_source(each, operands, outer, inner);

@@ -17,11 +17,11 @@ using HalfShape = ck_tile::TileGemmShape<
     Warps,
     WarpTile>;
 
-/// Two matrices of one layout, K contiguous, as one: half a tile of columns of each in turn.
+/// Two matrices of one layout as one: half a tile of columns of each in turn.
 ///
-/// The first half of the waves loads the first half of a tile, since every wave loads neighbouring
-/// columns. Which matrix a wave reads is known before the loop and needs no instruction in it.
-template <typename T, index_t waves>
+/// The first half of the waves loads the first half of a tile. Which matrix a wave reads is known
+/// before the loop and needs no instruction in it.
+template <typename T, index_t waves, bool n_is_inner>
 struct Pair
 {
     static_assert(waves % 2 == 0);
@@ -38,9 +38,12 @@ struct Pair
         const bool is_second = ck_tile::get_warp_id() >= waves / 2;
         const Strided<T> own = is_second ? second : first;
         // Counted from here, the second half begins where the first one does.
-        const index_t at = at_outer - (is_second ? tile_outer / 2 : 0);
+        const index_t back = is_second ? (n_is_inner ? tile_inner : tile_outer) / 2 : 0;
         return own.template window<vector, tile_outer, tile_inner, pad_outer, pad_inner>(
-            outer, inner, at, at_inner);
+            outer,
+            inner,
+            n_is_inner ? at_outer : at_outer - back,
+            n_is_inner ? at_inner - back : at_inner);
     }
 
     CK_TILE_DEVICE Pair moved(const std::array<int64_t, arrays>& elements) const
@@ -54,12 +57,80 @@ struct Pair
     }
 };
 
-/// Whether every wave loads neighbouring columns, those of the first half before the others.
-template <typename Distribution, index_t waves>
+/// The policy of a pair. CK Tile deals a tile whose K is contiguous to waves in neighbouring columns.
+/// A tile whose columns are contiguous it deals in rows, each wave the columns of both matrices: here
+/// half of the waves takes half of the columns.
+template <typename Base>
+struct PairPolicy : VectorPolicy<Base>
+{
+    template <typename Problem>
+    CK_TILE_HOST_DEVICE static constexpr auto MakeBDramTileDistribution()
+    {
+        if constexpr(n_is_inner<Problem>)
+            return ck_tile::make_static_tile_distribution(typename Halves<Problem>::Loaded{});
+        else
+            return VectorPolicy<Base>::template MakeBDramTileDistribution<Problem>();
+    }
+
+    template <typename Problem>
+    CK_TILE_HOST_DEVICE static constexpr auto MakeShuffledBRegTileDistribution()
+    {
+        if constexpr(n_is_inner<Problem>)
+            return ck_tile::make_static_tile_distribution(typename Halves<Problem>::Shuffled{});
+        else
+            return VectorPolicy<Base>::template MakeShuffledBRegTileDistribution<Problem>();
+    }
+
+    private:
+    template <typename Problem>
+    static constexpr bool n_is_inner =
+        std::is_same_v<typename Problem::BLayout, ck_tile::tensor_layout::gemm::RowMajor>;
+
+    template <typename Problem>
+    struct Halves
+    {
+        using Shape = typename Problem::BlockGemmShape;
+
+        static constexpr index_t lanes = ck_tile::get_warp_size();
+        static constexpr index_t rows  = Shape::kK;
+        static constexpr index_t row   = Shape::kN / 2;
+        static constexpr index_t waves = Problem::kBlockSize / lanes / 2;
+        static constexpr index_t width = ck_tile::min(access_width(row, Problem::VectorSizeB),
+                                                      rows * row / (waves * lanes));
+        static constexpr index_t along = row / width;
+        static constexpr index_t down  = lanes / along;
+        static constexpr index_t steps = rows / (waves * down);
+        static_assert(along * down == lanes && waves * down * steps == rows);
+
+        // CK Tile transposes in registers by the places of steps and width, which must differ.
+        using Rows    = ck_tile::sequence<waves, down, 1, steps>;
+        using Columns = ck_tile::sequence<2, along, width>;
+
+        using Loaded = ck_tile::tile_distribution_encoding<
+            ck_tile::sequence<1>,
+            ck_tile::tuple<Rows, Columns>,
+            ck_tile::tuple<ck_tile::sequence<2, 1>, ck_tile::sequence<1, 1, 2>>, // wave; lane
+            ck_tile::tuple<ck_tile::sequence<0, 0>, ck_tile::sequence<1, 2, 1>>,
+            ck_tile::sequence<1, 2>, // steps, width
+            ck_tile::sequence<3, 2>>;
+        using Shuffled = ck_tile::tile_distribution_encoding<
+            ck_tile::sequence<1>,
+            ck_tile::tuple<Columns, Rows>,
+            ck_tile::tuple<ck_tile::sequence<1, 2>, ck_tile::sequence<2, 2, 1>>,
+            ck_tile::tuple<ck_tile::sequence<0, 0>, ck_tile::sequence<1, 2, 1>>,
+            ck_tile::sequence<1, 2>, // width, steps
+            ck_tile::sequence<2, 3>>;
+    };
+};
+
+/// Whether the first half of the waves loads the first half of a tile's columns: the outermost part
+/// of a wave's number is the outermost part of a column's.
+template <typename Distribution, index_t waves, bool n_is_inner>
 constexpr bool is_dealt_by_waves = [] {
-    using Encoding = typename ck_tile::remove_cvref_t<Distribution>::DstrEncode;
-    return Encoding::hs_lengthss_.at(number<0>{}).at(number<0>{}) == waves &&
-           Encoding::ps_to_rhss_major_.at(number<0>{}).at(number<0>{}) == 1 &&
+    using Encoding         = typename ck_tile::remove_cvref_t<Distribution>::DstrEncode;
+    constexpr index_t axis = n_is_inner ? 1 : 0;
+    return Encoding::hs_lengthss_.at(number<axis>{}).at(number<0>{}) == (n_is_inner ? 2 : waves) &&
+           Encoding::ps_to_rhss_major_.at(number<0>{}).at(number<0>{}) == 1 + axis &&
            Encoding::ps_to_rhss_minor_.at(number<0>{}).at(number<0>{}) == 0;
 }();
 

@@ -47,7 +47,7 @@ using HalfAcc = cklang::AccTile<Half, A, B, AccType, false, 1>;
 
 // Where A and B come from.
 using ASource = cklang::Strided<A>;
-using BSource = cklang::Pair<B, Shape::NumWarps>;
+using BSource = cklang::Pair<B, Shape::NumWarps, false>; // N is inner
 
 // The kernel's two halves are compiled side by side; other passes see both.
 extern "C" __device__ cklang::LoopFunction<AccType, ASource, BSource>
@@ -71,10 +71,11 @@ using PipelineProblem =
                                           8,    // vector_a
                                           8>;   // vector_b
 
-using Policy = cklang::VectorPolicy<ck_tile::UniversalGemmPipelineAgBgCrPolicy>;
+using Policy = cklang::PairPolicy<ck_tile::UniversalGemmPipelineAgBgCrPolicy>;
 static_assert(cklang::is_dealt_by_waves<
               decltype(Policy::template MakeBDramTileDistribution<PipelineProblem>()),
-              Shape::NumWarps>);
+              Shape::NumWarps,
+              false>);
 
 using Pipeline =
     ck_tile::GemmPipelineAgBgCrCompV3<PipelineProblem, Policy>; // pipeline

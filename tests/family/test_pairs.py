@@ -87,6 +87,7 @@ class TestChoices:
         assert [each.value for each in problem.inputs][:3] == ["x", "u", "g"]
         assert (problem.b.columns, problem.b2.columns, problem.e.columns) == (50, 50, 50)
         assert problem.signature.kind.value == "pair"
+        assert str(problem).startswith("a pair of M=70 N=50 K=40")
 
     def test_halves_of_waves_and_warp_tiles(self) -> None:
         assert refusing() == set()

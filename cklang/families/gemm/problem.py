@@ -306,6 +306,9 @@ class PairProblem(Problem):
         """All that a kernel reads or writes, in the order of its pointers: A, both B, E, D."""
         return (*self.a.arrays, *self.b.arrays, self.b2, self.e, *self.d)
 
+    def __str__(self) -> str:
+        return f"a pair of {Problem.__str__(self)} second B={self.b2.stride}"
+
 
 def _operands(reads: Sequence[ReadAccess]) -> tuple[DOperand, ...]:
     return tuple(DOperand(dtype=read.dtype, kind=read.kind) for read in reads)

@@ -23,7 +23,7 @@ from cklang.selection.rules import violations
 from cklang.tune.check import error_ratio
 from cklang.tune.launch_operands import launch_operands_of
 from cklang.tune.task import tasks_of
-from tests.support.algorithms import NARROW, WIDE, narrow, pipelined
+from tests.support.algorithms import EIGHT_BITS, NARROW, WIDE, narrow, pipelined
 from tests.support.arrays import drawn, mnk
 from tests.support.checks import check, launches
 from tests.support.instructions import instructions
@@ -53,6 +53,12 @@ def geglu(
 ) -> tuple[ck.f16[M, N], ck.bf16[M, N]]:
     up = x @ u.T + bias
     return ck.gelu(x @ g.T) * up + res, up.to(ck.bf16)
+
+
+@ck.op
+def integers(x: ck.i8[M, K], g: ck.i8[N, K], u: ck.i8[N, K]) -> tuple[ck.i32[M, N], ck.f32[M, N]]:
+    gate = ck.maximum(x @ g.T, 0)
+    return gate * (x @ u.T), (x @ u.T) * 0.5
 
 
 @ck.op
@@ -158,6 +164,14 @@ def test_pairs_with_operands_and_results(gpu: str, covered: Callable[..., None])
         assert [launch.key.signature.kind.value for launch in launches(op)] == ["pair"]
         assert last(op).workspace_bytes == 0
     covered("pair: two products of one A", "f16", gpu)
+
+
+@pytest.mark.usefixtures("compiler")
+def test_pairs_of_integers(covered: Callable[..., None]) -> None:
+    op = integers.using(replace(EIGHT_BITS, vector_a=1, vector_b=1, vector_e=1, vector_d=(1,)))
+    for shape in SHAPES[1:]:
+        check(op, drawn(integers, mnk(*shape)))
+    covered("pair: two products of one A", "i8", "gfx942")
 
 
 class TestOnOneGpu:

@@ -324,11 +324,12 @@ def _int8_store(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
         return None
     m, n, k = a.tile
     threads = resources.warps_of(a) * spec.wave_size // a.num_wave_groups
-    for name, is_turned, row, vector in (
-        ("A", s.layout_a is Layout.COL, m, a.vector_a),
-        ("B", s.layout_b is Layout.ROW, n, a.vector_b),
+    for name, is_turned, row, vector, parts in (
+        ("A", s.layout_a is Layout.COL, m, a.vector_a, 1),
+        ("B", s.layout_b is Layout.ROW, n // s.sums, a.vector_b, s.sums),
     ):
-        pattern = access_pattern(threads, spec.wave_size, k, row, vector) if is_turned else None
+        own = threads // parts
+        pattern = access_pattern(own, spec.wave_size, k, row, vector) if is_turned else None
         if pattern is not None and pattern[0] & (pattern[0] - 1):
             what = f"the elements of {name} that a thread stores at once"
             return Violation(what=what, value=str(pattern[0]), bound="a power of two")

@@ -25,7 +25,7 @@ from data.published import Table, folds, gpus, read
 from scipy.optimize import minimize
 
 from cklang.arch import ArchSpec
-from cklang.families.cost_constants import Constants, FittedSet
+from cklang.families.cost_constants import PRODUCTS, Constants, FittedSet
 from cklang.families.gemm.cost.terms import Geometry, costs, geometry, step_time, times
 from cklang.families.gemm.cost.traits import Columns
 
@@ -67,7 +67,7 @@ SHIPPED = {
     ("gfx950", 256): ("a8w8_blockscale",),
 }
 FAMILIES = ("a8w8_blockscale", "a8w8_blockscale_bpreshuffle", "a8w8_bpreshuffle", "a8w8_rowwise")
-CONSTANTS = Path(__file__).parents[1] / "cklang" / "tuning" / "fitted"
+CONSTANTS = Path(__file__).parents[1] / "cklang" / "families" / "fitted"
 
 _TIME_SCALE = 0.04
 """Relative error from which on a time counts linearly, not quadratically."""
@@ -276,6 +276,7 @@ def fit_gpu(spec: ArchSpec, families: Sequence[str]) -> FittedSet:
     return FittedSet(
         gpu=spec.name,
         compute_units=spec.compute_units,
+        family=PRODUCTS,
         constants=c,
         provenance={
             "product": spec.product,

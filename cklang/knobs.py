@@ -25,6 +25,7 @@ __all__ = [
     "JOBS",
     "LOG",
     "NUMERICS",
+    "PRESET",
     "ROCM_PATH",
     "SANITIZE",
     "VERIFY",
@@ -190,6 +191,13 @@ NUMERICS: Knob[str] = Knob(
     parse=_one_of("fma", "exact", "cdna3"),
     doc="how the emulator rounds matrix products: fma (fast), exact (once), cdna3 (as an MI300)",
 )
+PRESET: Knob[str] = Knob(
+    name="CKLANG_PRESET",
+    default="catalogue",
+    parse=str,
+    doc="which products and convolutions are tried where no registry declares a kernel: a preset "
+    "of docs/dispatch.md, such as essential, of which few kernels are compiled",
+)
 VERIFY: Knob[bool] = Knob(
     name="CKLANG_VERIFY",
     default=False,
@@ -212,6 +220,7 @@ ALL: tuple[Knob[object], ...] = (  # type: ignore[assignment]
     SANITIZE,
     LOG,
     NUMERICS,
+    PRESET,
     VERIFY,
     ROCM_PATH,
 )

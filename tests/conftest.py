@@ -26,6 +26,9 @@ pytest_plugins = (
 # Every program that a test writes is printed, parsed and compared; processes it starts do so too.
 os.environ.setdefault("CKLANG_VERIFY", "1")
 
+# Tests share a few stencils; those of the default choice name the preset that users have.
+os.environ.setdefault("CKLANG_PRESET", "essential")
+
 # Deadlines measure the machine, not the code: builds and emulated kernels share its cores.
 _COMMON = settings(
     deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]

@@ -14,9 +14,19 @@ from typing import Any
 from cklang.arch import ArchSpec, arch
 from cklang.errors import error
 
-__all__ = ["SCHEMA_VERSION", "Constants", "FittedSet", "fitted", "fitted_sets", "read_set"]
+__all__ = [
+    "PRODUCTS",
+    "SCHEMA_VERSION",
+    "Constants",
+    "FittedSet",
+    "fitted",
+    "fitted_sets",
+    "read_set",
+]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+PRODUCTS = "gemm"
+"""The family whose constants serve all that were not measured themselves."""
 _FOLDER = Path(__file__).parent / "fitted"
 _CARRIED = "carried over from"
 #: Constants that are bandwidths, by what they grow with from GPU to GPU; the others are times and
@@ -79,6 +89,8 @@ class FittedSet:
 
     gpu: str
     compute_units: int
+    family: str
+    """The family of kernels that was measured; others use the constants of ``gemm``."""
     constants: Constants
     provenance: Mapping[str, object]
     """Data, families, number of rows and shapes, script."""
@@ -96,6 +108,7 @@ class FittedSet:
             "version": SCHEMA_VERSION,
             "gpu": self.gpu,
             "compute_units": self.compute_units,
+            "family": self.family,
             "constants": asdict(self.constants),
             "provenance": dict(self.provenance),
             "error": dict(self.error),
@@ -119,7 +132,8 @@ def read_set(name: str, text: str) -> FittedSet:
         raise error("K003", what="tuning constants", got=data.get("version"), want=want)
     wanted = {f.name for f in fields(FittedSet)} | {"version"}
     _same_names(name, set(data), wanted)
-    kinds = {"gpu": str, "compute_units": int, "constants": dict, "provenance": dict, "error": dict}
+    kinds = {"gpu": str, "compute_units": int, "family": str, "constants": dict}
+    kinds |= {"provenance": dict, "error": dict}
     for field, kind in kinds.items():
         if not isinstance(data[field], kind):
             raise error("N003", name=name, problem=f"{field!r} is {data[field]!r}")
@@ -145,14 +159,16 @@ def fitted_sets() -> tuple[FittedSet, ...]:
     return tuple(read_set(p.name, p.read_text()) for p in sorted(_FOLDER.glob("*.json")))
 
 
-def fitted(spec: ArchSpec) -> FittedSet:
-    """Return the set for the GPU that ``spec`` describes.
+def fitted(spec: ArchSpec, family: str = PRODUCTS) -> FittedSet:
+    """Return the set for a family of kernels on the GPU that ``spec`` describes.
 
-    A GPU without one gets that of the same GPU with the nearest number of compute units, or else
-    the most accurate of all, carried over: :attr:`FittedSet.carried_from` names it.
+    A family that was not measured on this GPU gets the set of products. A GPU without one gets that
+    of the same GPU with the nearest number of compute units, or else the most accurate of all,
+    carried over: :attr:`FittedSet.carried_from` names it.
     """
-    sets = fitted_sets()
-    for candidate in sets:
+    sets = [candidate for candidate in fitted_sets() if candidate.family == PRODUCTS]
+    own = [candidate for candidate in fitted_sets() if candidate.family == family]
+    for candidate in (*own, *sets):
         if (candidate.gpu, candidate.compute_units) == (spec.name, spec.compute_units):
             return candidate
     same = [candidate for candidate in sets if candidate.gpu == spec.name]
@@ -174,6 +190,7 @@ def _carried(near: FittedSet, spec: ArchSpec) -> FittedSet:
     return FittedSet(
         gpu=spec.name,
         compute_units=spec.compute_units,
+        family=near.family,
         constants=replace(near.constants, **scaled),
         provenance={_CARRIED: f"{near.gpu} with {near.compute_units} compute units"},
         error={},

@@ -28,6 +28,7 @@ __all__ = [
     "Space",
     "Taken",
     "Tilings",
+    "parts",
     "preset_names",
     "profile",
     "profile_names",
@@ -64,6 +65,8 @@ class Tilings:
     """Element types of (A, B, accumulator); 8-bit floats by family."""
     scaled: bool
     """Whether they are for products with block scales alone."""
+    kinds: tuple[str, ...] = ()
+    """The kinds of products that they are for; every kind if left out."""
     tilings: tuple[Mapping[str, Any], ...]
     """Fields of an algorithm pattern each, best first."""
 
@@ -139,6 +142,17 @@ def preset_names() -> tuple[str, ...]:
     return tuple(_data()["sets"])
 
 
+def parts(name: str) -> tuple[str, ...]:
+    """Return the names of the sets that make up a preset, in order; most are one set.
+
+    Raises:
+        CkValueError: K001, there is no such preset.
+    """
+    if name not in preset_names():
+        raise unknown("preset", name, list(preset_names()))
+    return tuple(_data()["includes"].get(name, (name,)))
+
+
 def profile_names() -> tuple[str, ...]:
     """Return the names of the profiles of attention."""
     return tuple(_data()["profiles"])
@@ -181,6 +195,7 @@ def _set(name: str) -> tuple[Tilings, ...]:
             archs=tuple(row["archs"]),
             dtypes=tuple(tuple(d) for d in row["dtypes"]),
             scaled=row.get("scaled", False),
+            kinds=tuple(row.get("kinds", ())),
             tilings=tuple({k: _choice(v) for k, v in t.items()} for t in row["tilings"]),
         )
         for row in sets[name]
@@ -205,6 +220,7 @@ def tilings(name: str, signature: Signature, gpu: str) -> tuple[Mapping[str, Any
         row
         for row in _set(name)
         if gpu in row.archs and dtypes in row.dtypes and (signature.block_k or not row.scaled)
+        if not row.kinds or signature.kind.value in row.kinds
     )
     return tuple(tiling for row in rows for tiling in row.tilings)
 

@@ -36,6 +36,7 @@ __all__ = [
     "HelperFamily",
     "HostCheck",
     "Launches",
+    "OnDemand",
     "Operands",
     "Planning",
     "ProblemLike",
@@ -43,13 +44,25 @@ __all__ = [
 ]
 
 DEFAULT_PRESET = "essential"
-"""The candidates of a problem for which nobody declared a kernel."""
+"""The few algorithms that a registry declares and a bundle holds if nobody names others."""
 
 S = TypeVar("S", bound=KernelSignature)
 A = TypeVar("A")
 P = TypeVar("P")
 
 Times = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnDemand(Generic[A]):
+    """The candidates of a problem for which nobody declared a kernel."""
+
+    algorithms: tuple[A, ...]
+    """Best first; those of the preset ``essential`` before all others."""
+    essential: int
+    """How many those are."""
+    preset: str
+    """Where they come from."""
 
 
 class ProblemLike(Protocol):
@@ -195,6 +208,20 @@ class Family(Generic[S, A, P]):
             CkValueError: K001, there is no such preset.
         """
         raise NotImplementedError
+
+    def on_demand(self, signature: S, spec: ArchSpec, preset: str) -> OnDemand[A]:
+        """Return the candidates of a problem for which nobody declared a kernel.
+
+        Args:
+            signature: What is to be computed.
+            spec: The GPU.
+            preset: Which ones beside the essential, in a family that has several presets.
+
+        Raises:
+            CkValueError: K001, there is no such preset.
+        """
+        essential = self.candidates(signature, spec, DEFAULT_PRESET)
+        return OnDemand(algorithms=essential, essential=len(essential), preset=DEFAULT_PRESET)
 
     def cost(
         self, keys: Sequence[Key[S, A]], spec: ArchSpec, built: Mapping[AnyKey, Resources]

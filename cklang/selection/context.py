@@ -17,6 +17,7 @@ from cklang import knobs
 from cklang.arch import ArchSpec
 from cklang.arch import arch as arch_of
 from cklang.errors import error
+from cklang.families.presets import parts
 from cklang.selection.registry import Registry
 from cklang.selection.strategy import Heuristic, RankFunction, Strategy, strategy_of
 
@@ -34,8 +35,15 @@ class Defaults:
     arch: str | None
     """A GPU's name; None: that of the device a call would run on."""
     strategy: Strategy
+    preset: str | None = None
+    """The candidates where nobody declared a kernel; None: those that CKLANG_PRESET names."""
     serial: int = field(default_factory=count().__next__, init=False)
     """Tells it from all others, for keys that must not keep the registry alive."""
+
+    @property
+    def preset_name(self) -> str:
+        """The preset, or that of the environment."""
+        return knobs.PRESET.get() if self.preset is None else self.preset
 
 
 _current: ContextVar[Defaults] = ContextVar(
@@ -54,8 +62,9 @@ def using(
     registry: Registry | None = None,
     arch: str | None = None,
     strategy: str | Strategy | RankFunction | None = None,
+    preset: str | None = None,
 ) -> Iterator[Defaults]:
-    """Set the default registry, GPU or strategy for a block.
+    """Set the default registry, GPU, strategy or preset for a block.
 
     Args:
         registry: Where kernels are looked for.
@@ -63,6 +72,8 @@ def using(
             selections are for: ``gfx950``.
         strategy: ``first_fit``, ``heuristic``, ``autotune``, a function from a problem to ranked
             keys, or an object with a method ``choose``.
+        preset: Which products and convolutions are tried where nobody declared a kernel:
+            ``catalogue``, or ``essential`` to compile few kernels.
 
     Example:
         >>> with ck.using(arch="gfx950", strategy="first_fit"):
@@ -70,14 +81,17 @@ def using(
         gfx950
 
     Raises:
-        CkValueError: K001, K004, a strategy or a GPU that does not exist.
+        CkValueError: K001, K004, a strategy, a preset or a GPU that does not exist.
     """
     before = _current.get()
+    if preset is not None:
+        parts(preset)  # refuses an unknown one
     changed = replace(
         before,
         registry=before.registry if registry is None else registry,
         arch=before.arch if arch is None else arch_of(arch).name,
         strategy=before.strategy if strategy is None else strategy_of(strategy),
+        preset=before.preset if preset is None else preset,
     )
     token = _current.set(changed)
     try:

@@ -42,6 +42,8 @@ class Pool(Generic[K]):
         checked: Whether no algorithm rule objects to any of them, as is known already.
         built: What those of them take of the GPU that are known to be built; the cost model
             estimates it for the others.
+        preferred: How many of the first ones a strategy takes before others that are not clearly
+            better; none if left out.
     """
 
     def __init__(
@@ -52,7 +54,9 @@ class Pool(Generic[K]):
         *,
         checked: bool = False,
         built: Mapping[AnyKey, Resources] = MappingProxyType({}),
+        preferred: int = 0,
     ) -> None:
+        self.preferred = preferred
         self.keys = tuple(keys)
         self.spec = spec
         self.origin = origin
@@ -136,7 +140,7 @@ class Pool(Generic[K]):
     @cached_property
     def carried_from(self) -> str:
         """The GPU whose constants the predictions use if nobody measured this one, else empty."""
-        return fitted(self.spec).carried_from
+        return fitted(self.spec, self.family.name).carried_from
 
     @cached_property
     def cost(self) -> CostModel:

@@ -2,8 +2,9 @@
 """Which kernel serves a problem of any family: from the registry, else on demand.
 
 Rules filter first, then the strategy ranks what is left. The order in which kernels are found is
-fixed: the registry's kernels for the signature; if none of them is legal, the default preset; if
-none of that is, every legal algorithm in canonical order. Who finds nothing gets every reason.
+fixed: the registry's kernels for the signature; if none of them is legal, the preset of the
+context; if none of that is, every legal algorithm in canonical order. If no kernel is legal, the
+error has every reason.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ from cklang.families import family_of, key_of
 from cklang.families.rule import Rejection
 from cklang.fusion.functions import NO_FUNCTIONS, Functions
 from cklang.keys import AnyKey, KernelSignature
-from cklang.selection.candidates import DEFAULT_PRESET, candidates
 from cklang.selection.context import current
 from cklang.selection.pool import AnyPool, Pool
 from cklang.selection.registry import Registry
@@ -107,7 +107,7 @@ class Selection(Generic[K, P]):
 
         Example:
             >>> selection.origin
-            "preset 'essential', built on demand"
+            "preset 'catalogue', built on demand"
         """
         return self.pool.origin
 
@@ -139,6 +139,7 @@ def select(
     strategy: str | Strategy | RankFunction | None = None,
     functions: Functions | None = None,
     splits: int | None = None,
+    preset: str | None = None,
 ) -> AnySelection:
     """Return the kernel for ``problem``; deterministic, and remembered.
 
@@ -149,6 +150,7 @@ def select(
         strategy: As in :func:`cklang.using`; the context's if left out.
         functions: What ``autotune`` needs to build kernels that are not in the registry.
         splits: Of an attention, as in :meth:`cklang.Op.using`.
+        preset: As in :func:`cklang.using`; the context's if left out.
 
     Example:
         >>> problem = ck.problem(256, 512, 64)
@@ -159,12 +161,14 @@ def select(
 
     Raises:
         CkUnsupportedError: K101, rules reject every candidate; K102, there is no candidate.
+        CkValueError: K001, there is no such strategy or preset.
     """
     defaults = current()
     gpu = defaults.arch if arch is None else arch
     chosen = defaults.strategy if strategy is None else strategy_of(strategy)
     where = defaults.registry if registry is None else registry
-    return _remembered(_Query(problem, where, gpu, chosen, splits), functions)
+    chosen_preset = defaults.preset_name if preset is None else preset
+    return _remembered(_Query(problem, where, gpu, chosen, splits, chosen_preset), functions)
 
 
 def find(problem: Any, spec: ArchSpec, request: Request, functions: Functions) -> AnySelection:
@@ -185,7 +189,8 @@ def find(problem: Any, spec: ArchSpec, request: Request, functions: Functions) -
     defaults = current()
     registry = defaults.registry if request.registry is None else request.registry
     strategy = defaults.strategy if request.strategy is None else request.strategy
-    return _remembered(_Query(problem, registry, spec, strategy, request.splits), functions)
+    query = _Query(problem, registry, spec, strategy, request.splits, defaults.preset_name)
+    return _remembered(query, functions)
 
 
 def only_kernel(key: AnyKey, problem: Any, functions: Functions, reason: str) -> AnySelection:
@@ -204,12 +209,13 @@ class _Query(NamedTuple):
     gpu: str | ArchSpec | None
     strategy: Strategy
     splits: int | None
+    preset: str
 
 
 def _remembered(query: _Query, functions: Functions | None) -> AnySelection:
     # Without a GPU the answer depends on the device that calls would run on.
     device = knobs.DEVICE.get() if query.gpu is None else None
-    about = (query.problem, query.gpu, query.strategy, query.splits, device)
+    about = (query.problem, query.gpu, query.strategy, query.splits, query.preset, device)
     return query.registry.derived(about, lambda: _fresh(query, _spec(query.gpu), functions))
 
 
@@ -238,7 +244,7 @@ def _best(variants: tuple[Any, ...], query: _Query, spec: ArchSpec) -> tuple[Any
     family = family_of(query.problem.signature)
     offers: list[tuple[int, float, int]] = []
     for index, variant in enumerate(variants):
-        for level, pool in enumerate(_pools(query.registry, variant.signature, spec)):
+        for level, pool in enumerate(_pools(query, variant.signature, spec)):
             legal = pool.legal(variant)
             if not legal.any():
                 continue
@@ -265,16 +271,16 @@ def _best(variants: tuple[Any, ...], query: _Query, spec: ArchSpec) -> tuple[Any
 def _single(
     problem: Any, query: _Query, spec: ArchSpec, functions: Functions | None
 ) -> AnySelection:
-    signature, registry = problem.signature, query.registry
+    signature = problem.signature
     if functions is not None:
         functions = family_of(signature).functions_of(problem, functions)
     tried: list[AnyPool] = []
-    for pool in _pools(registry, signature, spec):
+    for pool in _pools(query, signature, spec):
         tried.append(pool)
         legal = pool.legal(problem)
         if not legal.any():
             continue
-        declared = registry.find(pool.keys[0])
+        declared = query.registry.find(pool.keys[0])
         known = declared.functions if declared is not None else functions
         chosen = query.strategy.choose(pool, problem, legal, known)
         return Selection(
@@ -288,14 +294,15 @@ def _single(
     return _widest(problem, signature, spec, tried, functions or NO_FUNCTIONS)
 
 
-def _pools(registry: Registry, signature: KernelSignature, spec: ArchSpec) -> Iterator[AnyPool]:
+def _pools(query: _Query, signature: KernelSignature, spec: ArchSpec) -> Iterator[AnyPool]:
     """Yield the kernels that are declared, then the others; either may be none."""
+    registry = query.registry
     yield registry.derived((signature, spec), lambda: _declared(registry, signature, spec))
     bundles = sole_source()
     if bundles is not None:
         yield _bundled(bundles, signature, spec)
     else:
-        yield _on_demand(signature, spec)
+        yield _on_demand(signature, spec, query.preset)
 
 
 @lru_cache(maxsize=256)
@@ -316,10 +323,11 @@ def _declared(registry: Registry, signature: KernelSignature, spec: ArchSpec) ->
 
 
 @lru_cache(maxsize=1024)
-def _on_demand(signature: KernelSignature, spec: ArchSpec) -> AnyPool:
-    keys = [key_of(signature, each, spec.name) for each in candidates(signature, spec)]
-    origin = f"preset {DEFAULT_PRESET!r}, built on demand"
-    return Pool(keys, spec, origin, checked=True)
+def _on_demand(signature: KernelSignature, spec: ArchSpec, preset: str) -> AnyPool:
+    candidates = family_of(signature).on_demand(signature, spec, preset)
+    keys = [key_of(signature, each, spec.name) for each in candidates.algorithms]
+    origin = f"preset {candidates.preset!r}, built on demand"
+    return Pool(keys, spec, origin, checked=True, preferred=candidates.essential)
 
 
 def _widest(

@@ -22,9 +22,10 @@ from cklang.codec import unknown
 from cklang.errors import CkUnsupportedError
 from cklang.fusion.functions import Functions
 from cklang.keys import AnyKey
-from cklang.selection.pool import AnyPool, Legal
+from cklang.selection.pool import AnyPool, Legal, Times
 
 __all__ = [
+    "NEAR",
     "STRATEGIES",
     "Chosen",
     "FirstFit",
@@ -33,6 +34,9 @@ __all__ = [
     "Strategy",
     "strategy_of",
 ]
+
+NEAR = 0.03
+"""Part of a predicted time that the cost model does not tell apart: about its median error."""
 
 RankFunction = Callable[[Any], Sequence[AnyKey]]
 """A heuristic: from a problem to keys, best first; those that are not in the pool do not count."""
@@ -80,8 +84,9 @@ class Heuristic:
     """The best legal kernel by a ranking of the problem.
 
     ``rank`` gives keys, best first; without it the cost model predicts times. Equal times keep the
-    pool's order. Where the model has no rate for the dtypes, or ``rank`` names no legal kernel, the
-    first legal one is taken, and the reason says so.
+    pool's order. A preferred kernel of the pool is taken if it is within :data:`NEAR` of the
+    quickest: programs then share few kernels. Where the model has no rate for the dtypes, or
+    ``rank`` names no legal kernel, the first legal one is taken, and the reason says so.
     """
 
     rank: RankFunction | None = None
@@ -100,10 +105,12 @@ class Heuristic:
             why = f"{first.reason} (no prediction: {refusal.message})"
             return Chosen(position=first.position, reason=why)
         times = np.where(legal, predicted, np.inf)
-        position = int(np.argmin(times))
+        quickest = int(np.argmin(times))
+        position = _preferred(times, quickest, pool.preferred)
         count = int(np.count_nonzero(legal))
-        least = f"{times[position]:.2f} µs predicted"
-        reason = f"{least}, the least of {count} legal candidates of {len(pool)}"
+        near = "" if position == quickest else f"within {NEAR:.0%} of "
+        least = f"{times[position]:.2f} µs predicted, {near}the least"
+        reason = f"{least} of {count} legal candidates of {len(pool)}"
         if pool.built:
             reason += f" ({len(pool.built)} with the registers and LDS of their code objects)"
         if pool.carried_from:
@@ -119,6 +126,14 @@ class Heuristic:
         first = FirstFit().choose(pool, problem, legal, None)
         why = f"the heuristic names no legal candidate; {first.reason}"
         return Chosen(position=first.position, reason=why)
+
+
+def _preferred(times: Times, quickest: int, preferred: int) -> int:
+    """Return the quickest of the preferred kernels if it is near the quickest of all."""
+    if quickest < preferred or preferred == 0:
+        return quickest
+    first = int(np.argmin(times[:preferred]))
+    return first if times[first] <= (1.0 + NEAR) * times[quickest] else quickest
 
 
 STRATEGIES: dict[str, Callable[[], Strategy]] = {"first_fit": FirstFit, "heuristic": Heuristic}

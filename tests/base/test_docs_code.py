@@ -64,6 +64,7 @@ def blocks_of(page: str) -> Iterator[Block]:
 @pytest.fixture
 def _no_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     replace_kernels(monkeypatch)
+    monkeypatch.delenv("CKLANG_PRESET")
 
 
 def run(block: Block, file: str, names: dict[str, Any]) -> None:

@@ -162,6 +162,7 @@ def test_the_examples_of_a_module_run(
     assert tests
     replace_kernels(monkeypatch)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CKLANG_PRESET")
     assert not failures(tests, module)
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from cklang.arch import arch
 from cklang.errors import CkError, CkUnsupportedError, CkValueError
 from cklang.families.conv.problem import ConvProblem, conv_problem
-from cklang.families.cost_constants import fitted, fitted_sets, read_set
+from cklang.families.cost_constants import FittedSet, fitted, fitted_sets, read_set
 from cklang.families.gemm.cost.model import CostModel, GemmShape, Ranker, estimate, rank
 from cklang.families.gemm.cost.terms import costs, geometry, step_time, times
 from cklang.families.gemm.cost.traits import Columns, Resources, Traits, matrix_rate, traits_of
@@ -277,12 +277,30 @@ def test_an_eight_bit_integer_has_a_rate_of_its_own() -> None:
     assert matrix_rate(SPEC, i8) == 2 * matrix_rate(SPEC, f16)
 
 
-@pytest.mark.parametrize("fitted_set", fitted_sets(), ids=lambda s: f"{s.gpu}-{s.compute_units}")
-def test_a_fitted_set_survives_json_and_says_where_it_comes_from(fitted_set: object) -> None:
-    text = json.dumps(fitted_set.to_json())  # type: ignore[attr-defined]
+FITS = {
+    "gemm": ("benchmarks/fit_cost_model.py", 0.15),
+    "conv": ("benchmarks/conv_choice.py", 0.25),
+}
+"""The script of each family's constants, and the most that the median error of a time may be."""
+
+
+@pytest.mark.parametrize(
+    "fitted_set", fitted_sets(), ids=lambda s: f"{s.gpu}-{s.compute_units}-{s.family}"
+)
+def test_a_fitted_set_survives_json_and_says_where_it_comes_from(fitted_set: FittedSet) -> None:
+    text = json.dumps(fitted_set.to_json())
     assert read_set("copy", text) == fitted_set
-    assert fitted_set.provenance["script"] == "benchmarks/fit_cost_model.py"
-    assert 0 < fitted_set.error["median"] < 0.15
+    script, most_error = FITS[fitted_set.family]
+    assert fitted_set.provenance["script"] == script
+    assert 0 < fitted_set.error["median"] < most_error
+
+
+def test_a_family_without_measurements_has_the_constants_of_products() -> None:
+    gpu = arch("gfx950")
+    assert fitted(gpu, "conv") != fitted(gpu)
+    assert fitted(gpu, "attention") == fitted(gpu)
+    for name in ("gfx942", "gfx90a", "gfx1201"):
+        assert fitted(arch(name), "conv") == fitted(arch(name))
 
 
 def _without(data: dict[str, object], name: str) -> dict[str, object]:

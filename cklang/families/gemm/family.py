@@ -32,7 +32,16 @@ from cklang.families.gemm.rules import problem as problem_rules
 from cklang.families.gemm.space import GRID
 from cklang.families.gemm.words import algorithm_words
 from cklang.families.layout_copy.plan import WithCopies
-from cklang.families.protocol import Family, Launches, Operands, Planning, Sel, Times
+from cklang.families.protocol import (
+    DEFAULT_PRESET,
+    Family,
+    Launches,
+    OnDemand,
+    Operands,
+    Planning,
+    Sel,
+    Times,
+)
 from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
@@ -77,7 +86,7 @@ class ProductCost:
 
     def times(self, problem: Any) -> Times:
         """Return the predicted time of each kernel in µs."""
-        return self.ranker.model.times_of(widened(problem))
+        return self.ranker.times_of(widened(problem))
 
     def table(self, places: Sequence[int], problem: Any) -> list[str]:
         """Return the terms of one or two kernels as lines of text."""
@@ -99,6 +108,13 @@ class ProductFamily(Family[Signature, Algorithm, P]):
     ) -> tuple[Algorithm, ...]:
         """Return the legal algorithms of a preset of tilings."""
         return candidates(signature, spec, preset)
+
+    def on_demand(self, signature: Signature, spec: ArchSpec, preset: str) -> OnDemand[Algorithm]:
+        """Return the essential tilings, then those of another preset."""
+        essential = candidates(signature, spec, DEFAULT_PRESET)
+        others = candidates(signature, spec, preset)
+        distinct = tuple(dict.fromkeys((*essential, *others)))
+        return OnDemand(algorithms=distinct, essential=len(essential), preset=preset)
 
     def cost(
         self, keys: Sequence[GemmKey], spec: ArchSpec, built: Mapping[AnyKey, Resources]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from cklang.arch import ArchSpec, arch
 from cklang.errors import error
@@ -236,6 +237,9 @@ class Ranker:
     spec: ArchSpec | None = None
     resources: Mapping[GemmKey, Resources] = field(default_factory=dict)
     model: CostModel = field(init=False)
+    """Of the distinct rows: kernels that differ in no trait are priced once."""
+    _row_of: npt.NDArray[np.intp] = field(init=False)
+    """Of each key."""
     _merged: tuple[int, ...] = field(init=False)
     _chosen: dict[object, int] = field(init=False, default_factory=dict)
 
@@ -247,13 +251,21 @@ class Ranker:
         for key in self.keys:
             if key.arch != name:
                 raise error("N004", got=key.arch, want=name)
-        rows = [traits_of(key, spec, self.resources.get(key)) for key in self.keys]
-        self.model = CostModel(rows, spec)
+        traits = [traits_of(key, spec, self.resources.get(key)) for key in self.keys]
+        places = {row: place for place, row in enumerate(dict.fromkeys(traits))}
+        self._row_of = np.array([places[row] for row in traits], np.intp)
+        family = self.keys[0].signature.family
+        self.model = CostModel(tuple(places), spec, fitted(spec, family).constants)
         self._merged = tuple(sorted({key.algorithm.groups_merged for key in self.keys} - {1}))
+
+    def times_of(self, problem: Extents) -> Floats:
+        """Return the predicted time of each candidate in µs, shape [keys]."""
+        us: Floats = self.model.times_of(problem)[self._row_of]
+        return us
 
     def rank(self, problem: Extents) -> tuple[Ranked, ...]:
         """Return all candidates, the quickest first; equal times keep the order of the keys."""
-        us = self.model.times_of(problem)
+        us = self.times_of(problem)
         order = np.argsort(us, kind="stable")
         return tuple(Ranked(key=self.keys[i], us=float(us[i])) for i in order)
 
@@ -270,14 +282,15 @@ class Ranker:
             shape = (shape, *(_product(problem, merged) for merged in self._merged))
         index = self._chosen.get(shape)
         if index is None:
-            index = self._chosen[shape] = int(np.argmin(self.model.times_of(problem)))
+            index = self._chosen[shape] = int(np.argmin(self.times_of(problem)))
         return self.keys[index]
 
     def estimate(self, key: GemmKey, problem: Extents) -> Estimate:
         """Return the prediction for one candidate, term by term."""
         products, m, n, k = _product(problem, key.algorithm.groups_merged)
         extents = (m, n, max(k, 1), products)
-        return self.model.estimate(self.keys.index(key), *extents, _unique_fraction(problem))
+        row = int(self._row_of[self.keys.index(key)])
+        return self.model.estimate(row, *extents, _unique_fraction(problem))
 
     def explain(self, problem: Extents) -> str:
         """Return the predicted times of the first two candidates side by side, as text."""

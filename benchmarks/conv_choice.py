@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: MIT
+"""How good the default choice of a convolution is, on problems of which every kernel was timed.
+
+The table (``silicon/conv_forward_gfx950.csv`` below ``CKLANG_DATA_DIR``) has 30 kernels of CK
+Tile's tile engine, named by tile and pipeline, on an MI355X. The candidates are those of cklang's
+preset that have the tile and the pipeline of a column; the choice is scored by the measured time of
+its column. The speed of the best column is the oracle's. Prints Markdown; ``--fit`` also fits the
+constants of convolutions to all rows and stores them; ``--folds`` scores the fit in
+cross-validation. Both need scipy and autograd.
+
+    python benchmarks/conv_choice.py --folds
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from data import published
+
+from cklang.arch import ArchSpec, arch
+from cklang.families.conv.problem import ConvProblem, conv_problem
+from cklang.families.cost_constants import PRODUCTS, Constants, FittedSet, fitted, fitted_sets
+from cklang.families.gemm.cost.model import CostModel
+from cklang.families.gemm.cost.terms import costs, geometry, step_time, times
+from cklang.families.gemm.cost.traits import Columns, Traits, traits_of
+from cklang.families.gemm.key import GemmKey
+from cklang.selection.pool import AnyPool
+from cklang.selection.select import select
+from cklang.types import bf16
+
+__all__ = ["TABLE", "Measured", "Score", "out_of_fold", "predicted", "score"]
+
+TABLE = "silicon/conv_forward_gfx950.csv"
+GPU = "gfx950"
+FOLDS = 5
+TWO_TILES = ("64x64x64_compv3", "128x128x64_compv3")
+"""The columns nearest to the two tiles of the preset ``essential``, whose K steps are half."""
+
+FITTED = (
+    *("launch", "matrix", "lds", "load", "issue", "latency_prefetch", "serial_prefetch"),
+    *("load_issue", "prologue", "fill", "epilogue", "epilogue_latency"),
+    *("last_level", "memory_warm", "l2"),
+)
+"""The constants that forward convolutions can tell; the others stay those of products."""
+_RIDGE = 0.3
+"""Weight of the distance from the constants of products, in squared logarithms."""
+_TEMPERATURE = 0.04
+"""Relative time over which the fit shares a choice among kernels."""
+_REGRET = 20.0
+"""Weight of the choice beside the times."""
+_TIME = 0.5
+_TIME_SCALE = 0.1
+"""Relative error from which on a time counts linearly, not quadratically."""
+CONSTANTS = Path(__file__).parents[1] / "cklang" / "families" / "fitted"
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The table, with cklang's own candidates for each of its columns."""
+
+    columns: tuple[str, ...]
+    problems: tuple[ConvProblem, ...]
+    us: Floats
+    """Measured, [problems, columns]."""
+    filters: tuple[tuple[str, ...], ...]
+    """Of each problem the shape of its weight: rows with one weight share a fold."""
+
+    @classmethod
+    def read(cls) -> Measured:
+        """Read the table.
+
+        Raises:
+            FileNotFoundError: It is not in the folder of published data.
+        """
+        if (problem := published.missing(TABLE)) is not None:
+            raise FileNotFoundError(problem)
+        with published.locate(TABLE).open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        columns = tuple(name for name in rows[0] if "_comp" in name)
+        return cls(
+            columns=columns,
+            problems=tuple(map(_problem, rows)),
+            us=np.array([[float(row[name]) for name in columns] for row in rows]),
+            filters=tuple((row["K"], row["C"], row["Y"], row["X"]) for row in rows),
+        )
+
+    @cached_property
+    def spec(self) -> ArchSpec:
+        """The GPU."""
+        return arch(GPU)
+
+    @cached_property
+    def pool(self) -> AnyPool:
+        """The candidates of a convolution for which nobody declared a kernel."""
+        return select(self.problems[0], arch=GPU, preset="catalogue").pool
+
+    @cached_property
+    def column_of(self) -> npt.NDArray[np.intp]:
+        """The column of each candidate; -1 if no such kernel was timed."""
+        places = {name: place for place, name in enumerate(self.columns)}
+        return np.array([places.get(_column(key), -1) for key in self.pool.keys], np.intp)
+
+    @cached_property
+    def known(self) -> tuple[int, ...]:
+        """The columns that have a candidate."""
+        return tuple(sorted(set(self.column_of.tolist()) - {-1}))
+
+    @cached_property
+    def legal(self) -> npt.NDArray[np.bool_]:
+        """Which candidate takes which problem, [problems, candidates]."""
+        return np.stack([self.pool.legal(problem) for problem in self.problems])
+
+    @cached_property
+    def traits(self) -> tuple[tuple[Traits, ...], npt.NDArray[np.intp]]:
+        """The distinct traits of the candidates, and which each has."""
+        each = [traits_of(key, self.spec) for key in self.pool.keys]
+        places = {row: place for place, row in enumerate(dict.fromkeys(each))}
+        return tuple(places), np.array([places[row] for row in each], np.intp)
+
+    @cached_property
+    def folds(self) -> npt.NDArray[np.intp]:
+        """The fold of each problem."""
+        distinct = sorted(set(self.filters))
+        order = np.random.RandomState(0).permutation(len(distinct))
+        fold = {distinct[place]: i % FOLDS for i, place in enumerate(order)}
+        return np.array([fold[each] for each in self.filters], np.intp)
+
+
+def _problem(row: dict[str, str]) -> ConvProblem:
+    n, c, k, h, w, y, x = (int(row[name]) for name in ("N", "C", "K", "Hi", "Wi", "Y", "X"))
+    return conv_problem(
+        (n, h, w, c),
+        (k, y, x, c),
+        spatial=2,
+        stride=(int(row["stride_h"]), int(row["stride_w"])),
+        padding=(int(row["pad_h"]), int(row["pad_w"])),
+        dtype=bf16,
+    )
+
+
+def _column(key: GemmKey) -> str:
+    a = key.algorithm
+    shared = a.split_k > 1 or a.stream_k or a.groups_merged > 1
+    return "" if shared else f"{'x'.join(map(str, a.tile))}_{a.pipeline.value}"
+
+
+def predicted(table: Measured, constants: Constants, rows: npt.NDArray[np.intp]) -> Floats:
+    """Return the least predicted time of each column's legal candidates, [rows, columns]."""
+    distinct, place = table.traits
+    model = CostModel(distinct, table.spec, constants)
+    result = np.full((len(rows), len(table.columns)), np.inf)
+    members = {column: np.flatnonzero(table.column_of == column) for column in table.known}
+    for at, row in enumerate(rows):
+        us = np.where(table.legal[row], model.times_of(table.problems[row])[place], np.inf)
+        for column, candidates in members.items():
+            result[at, column] = us[candidates].min()
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Speeds of choices as parts of the oracle's."""
+
+    mean: float
+    median: float
+    tenth: float
+    """The 10th percentile."""
+    best: float
+    """How often the choice is the oracle's."""
+
+
+def score(table: Measured, us: Floats) -> Score:
+    """Score the choice of the least of ``us``, [problems, columns]."""
+    chosen = table.us[np.arange(len(us)), us.argmin(1)]
+    share = table.us.min(1) / chosen
+    return Score(
+        mean=float(share.mean()),
+        median=float(np.median(share)),
+        tenth=float(np.quantile(share, 0.1)),
+        best=float((share == 1.0).mean()),
+    )
+
+
+def fit(table: Measured, rows: npt.NDArray[np.intp]) -> Constants:
+    """Return the constants with the least expected regret of the choice, and error of the times.
+
+    A choice is shared among kernels by their predicted times; its regret is the logarithm of the
+    measured time over the least. Kernels are priced with their widest accesses, so rows whose
+    channels allow no wide ones do not count.
+    """
+    import autograd.numpy as tracing
+    from autograd import value_and_grad
+    from scipy.optimize import minimize
+
+    wide = np.array([table.problems[row].channels % 8 == 0 for row in rows])
+    rows = rows[wide]
+    columns = Columns.stack([_widest(table, column) for column in table.known])
+    log_us = np.log(table.us[np.ix_(rows, np.array(table.known))])
+    regret = log_us - log_us.min(1)[:, None]
+    m, n, k, products, *unique = np.array(
+        [
+            (each.m, each.n, each.k, each.products, *each.unique_fraction)
+            for each in (table.problems[row] for row in rows)
+        ]
+    ).T[:, :, None]
+    fraction: Any = tuple(unique)
+    counts = geometry(columns, table.spec, m, n, k, products, fraction)
+    start = asdict(fitted(table.spec).constants)
+
+    def constants(theta: Floats) -> Constants:
+        moved = {name: start[name] * tracing.exp(theta[i]) for i, name in enumerate(FITTED)}
+        return Constants(**{**start, **moved})
+
+    def loss(theta: Floats) -> Floats:
+        c = constants(theta)
+        cost = costs(columns, table.spec, c)
+        full, last = step_time(cost, columns.occupancy), step_time(cost, counts.last)
+        log_predicted = tracing.log(times(columns, counts, cost, c, full, last).total)
+        z = -log_predicted / _TEMPERATURE
+        weights = tracing.exp(z - tracing.max(z, 1)[:, None])
+        weights = weights / tracing.sum(weights, 1)[:, None]
+        expected = tracing.mean(tracing.sum(weights * regret, 1))
+        error = tracing.sqrt(_TIME_SCALE**2 + (log_predicted - log_us) ** 2)
+        near_start = _RIDGE * tracing.sum(theta**2)
+        total: Floats = _REGRET * expected + _TIME * tracing.mean(error) + near_start
+        return total
+
+    zeros = np.zeros(len(FITTED))
+    bounds = [(-2.0, 2.0)] * len(FITTED)
+    minimum = minimize(value_and_grad(loss), zeros, jac=True, method="L-BFGS-B", bounds=bounds)
+    return Constants(
+        **{name: float(f"{v:.5g}") for name, v in asdict(constants(minimum.x)).items()}
+    )
+
+
+def _widest(table: Measured, column: int) -> Traits:
+    distinct, place = table.traits
+    rows = {distinct[place[i]] for i in np.flatnonzero(table.column_of == column)}
+    widest: Traits = max(rows, key=lambda row: row.width_a + row.width_b)
+    return widest
+
+
+def out_of_fold(table: Measured) -> Floats:
+    """Return predictions by constants fitted without the weights of the predicted rows."""
+    result = np.empty_like(table.us)
+    for fold in range(FOLDS):
+        rows = np.flatnonzero(table.folds == fold)
+        result[rows] = predicted(table, fit(table, np.flatnonzero(table.folds != fold)), rows)
+    return result
+
+
+def _only(table: Measured, us: Floats, columns: Sequence[str]) -> Floats:
+    kept = np.isin(table.columns, columns)
+    return np.where(kept, us, np.inf)
+
+
+def scores(table: Measured, with_fit: bool) -> dict[str, Score]:
+    """Return the rows of the table of results."""
+    every = np.arange(len(table.problems))
+    by_products = predicted(table, fitted(table.spec, PRODUCTS).constants, every)
+    result = {
+        "the better of two tiles, always": score(table, _only(table, table.us, TWO_TILES)),
+        "old default: two tiles, constants of products": score(
+            table, _only(table, by_products, TWO_TILES)
+        ),
+        "catalogue, constants of products": score(table, by_products),
+        "catalogue, constants of convolutions (default), in sample": score(
+            table, predicted(table, fitted(table.spec, "conv").constants, every)
+        ),
+    }
+    if with_fit:
+        result["catalogue, constants of convolutions, out of fold"] = score(
+            table, out_of_fold(table)
+        )
+    return result
+
+
+def fitted_set(table: Measured) -> FittedSet:
+    """Fit to all rows; the error is that of the choice, out of fold."""
+    us = out_of_fold(table)
+    held_out = score(table, us)
+    winner = table.us == table.us.min(1)[:, None]
+    error = np.abs(us / table.us - 1.0)[winner & np.isfinite(us)]
+    return FittedSet(
+        gpu=GPU,
+        compute_units=table.spec.compute_units,
+        family="conv",
+        constants=fit(table, np.arange(len(table.problems))),
+        provenance={
+            "product": table.spec.product,
+            "data": "CK Tile's tile engine, grouped convolution forward (rocm-libraries, MIT)",
+            "rows": len(table.problems),
+            "element_types": "bf16",
+            "script": "benchmarks/conv_choice.py",
+            "validation": f"{FOLDS} folds grouped by the shape of the weight; speed of the choice "
+            "over that of the best kernel",
+        },
+        error={
+            "median": round(float(np.median(error)), 4),
+            **{f"{name} share": round(value, 4) for name, value in asdict(held_out).items()},
+        },
+    )
+
+
+def main() -> None:
+    """Print the scores; fit and store if asked."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--fit", action="store_true", help="fit to all rows and store")
+    parser.add_argument("--folds", action="store_true", help="cross-validate the fit too")
+    options = parser.parse_args()
+    table = Measured.read()
+    if options.fit:
+        path = CONSTANTS / f"{GPU}_{table.spec.compute_units}_conv.json"
+        path.write_text(json.dumps(fitted_set(table).to_json(), indent=2) + "\n")
+        fitted_sets.cache_clear()
+    print(f"{len(table.problems)} problems, {len(table.columns)} kernels\n")
+    print("| share of the best kernel's speed | mean | median | 10th percentile | best |")
+    print("| --- | ---: | ---: | ---: | ---: |")
+    for name, each in scores(table, with_fit=options.folds).items():
+        print(
+            f"| {name} | {each.mean:.3f} | {each.median:.3f} | {each.tenth:.3f} | {each.best:.1%} |"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -125,6 +125,12 @@ class Builder:
         entry = self.store.find("kernel", digest_of("kernel", job.kernel))
         return None if entry is None else _artifact(entry, cached=True, steps={})
 
+    def is_compiled(self, key: AnyKey, functions: Functions) -> bool:
+        """Whether at most the functions of a kernel are left to compile: its stencil is built."""
+        job = self._job(key, functions)
+        digest = {kind: digest_of(kind, job.stencil) for kind in ("stencil", "host")}
+        return all(self.store.find(kind, address) for kind, address in digest.items())
+
     def build_all(
         self,
         wanted: Sequence[Wanted],

@@ -39,3 +39,5 @@ class Stage:
     """The numbers of those that are integers in device memory."""
     zeroed: str = ""
     """One of ``values`` that must be 0 before the launch; of no stage if empty."""
+    awaited: AnyKey | None = None
+    """A better kernel for it, which is being built."""

@@ -81,9 +81,10 @@ def choices_of(
             # What two kernels read in another order is copied once.
             before = tuple(stage for stage in choice.before if not stage.written <= copied)
             copied.update(*(stage.written for stage in before))
+            main = replace(choice.main, awaited=choice.selection.awaited)
             source = _copied(views, kernel)
             note = f"a copy: no strides give {source} the shape that is read" if source else ""
-            choices.append(replace(choice, before=before, note=choice.note or note))
+            choices.append(replace(choice, before=before, main=main, note=choice.note or note))
     return choices
 
 
@@ -358,7 +359,11 @@ def _step(
         own = slots[stage.zeroed]
         zeroed = stage.temporaries.get(stage.zeroed, sizes.get(stage.zeroed, 0))
     record = LaunchRecord(
-        artifact=described.artifact, problem=stage.problem, grid=shape.grid, block=shape.block
+        artifact=described.artifact,
+        problem=stage.problem,
+        grid=shape.grid,
+        block=shape.block,
+        awaited=stage.awaited,
     )
     return Step(
         launch=launch,

@@ -23,6 +23,8 @@ class LaunchRecord:
     """Workgroups."""
     block: tuple[int, int, int]
     """Threads of a workgroup."""
+    awaited: AnyKey | None = None
+    """With the strategy ``tiered``: the better kernel that was being built; None if this is it."""
 
     @property
     def key(self) -> AnyKey:
@@ -42,9 +44,11 @@ class LaunchRecord:
         )
         grid, block = ("x".join(map(str, extents)) for extents in (self.grid, self.block))
         built = "from the cache" if artifact.cached else f"{artifact.seconds:.2f} s ({steps})"
+        other = () if self.awaited is None else (f"instead of   {self.awaited}, being built",)
         return "\n".join(
             [
                 f"kernel       {artifact.key}",
+                *other,
                 f"generated    {artifact.source}",
                 f"code object  {artifact.code_object}",
                 f"build        {built}",

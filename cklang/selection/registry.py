@@ -139,6 +139,11 @@ class Registry:
                 self._derived.put(about, value)
         return value
 
+    def forget_choices(self) -> None:
+        """Forget what was derived: a kernel that choices depend on has been built."""
+        with self._lock:
+            self._changed()
+
     def _changed(self) -> None:
         self.version += 1
         self._derived.clear()

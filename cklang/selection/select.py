@@ -24,6 +24,7 @@ from cklang.families import family_of, key_of
 from cklang.families.rule import Rejection
 from cklang.fusion.functions import NO_FUNCTIONS, Functions
 from cklang.keys import AnyKey, KernelSignature
+from cklang.selection.background import build_later
 from cklang.selection.context import current
 from cklang.selection.pool import AnyPool, Pool
 from cklang.selection.registry import Registry
@@ -90,6 +91,8 @@ class Selection(Generic[K, P]):
     """Why it, and not another one."""
     functions: Functions = NO_FUNCTIONS
     """What fills it, as far as whoever selected it said."""
+    awaited: K | None = None
+    """A better kernel, which is being built in the background (strategy ``tiered``)."""
 
     @property
     def candidates(self) -> int:
@@ -283,6 +286,9 @@ def _single(
         declared = query.registry.find(pool.keys[0])
         known = declared.functions if declared is not None else functions
         chosen = query.strategy.choose(pool, problem, legal, known)
+        awaited = None if chosen.awaited is None else pool.keys[chosen.awaited]
+        if awaited is not None and known is not None:
+            build_later((awaited, known), query.registry)
         return Selection(
             key=pool.keys[chosen.position],
             position=chosen.position,
@@ -290,6 +296,7 @@ def _single(
             problem=problem,
             reason=chosen.reason,
             functions=functions or NO_FUNCTIONS,
+            awaited=awaited,
         )
     return _widest(problem, signature, spec, tried, functions or NO_FUNCTIONS)
 

@@ -5,6 +5,7 @@
 first_fit      the first in the pool's order: priority, then the order of declaration
 heuristic      the quickest by the cost model, or the first legal one that a function names
 autotune       the quickest of a few, timed on the device of the call
+tiered         the heuristic's if it is compiled, else the best one that is
 learned        what a ranker prefers that learned from published winners, else the heuristic's
 tuned          the best that ``ck.autotune`` has measured for this very problem, else the heuristic
 =============  ====================================================================================
@@ -48,6 +49,8 @@ class Chosen:
 
     position: int
     reason: str
+    awaited: int | None = None
+    """The place of a better one that is to be built in the background."""
 
 
 @runtime_checkable
@@ -137,7 +140,8 @@ def _preferred(times: Times, quickest: int, preferred: int) -> int:
 
 
 STRATEGIES: dict[str, Callable[[], Strategy]] = {"first_fit": FirstFit, "heuristic": Heuristic}
-"""The strategies that have a name; :mod:`cklang.tune.strategies` adds those that measure."""
+"""The strategies that have a name; :mod:`cklang.tune.strategies` adds those that measure or look at
+what is built."""
 
 
 def strategy_of(choice: str | Strategy | RankFunction) -> Strategy:

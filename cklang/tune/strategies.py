@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Strategies that measure, or choose by what was measured; importing it registers their names."""
+"""Strategies that measure, or choose by what was measured.
+
+Importing it registers the names of all strategies that need more than a cost model.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from cklang.errors import error
 from cklang.fusion.functions import Functions
 from cklang.selection.pool import AnyPool, Legal
 from cklang.selection.strategy import STRATEGIES, Chosen, Heuristic
+from cklang.selection.tiered import Tiered
 from cklang.tune.learned import Learned
 from cklang.tune.on_device import Measure, measurement
 from cklang.tune.session import database_path, query_of
@@ -111,4 +115,4 @@ class Tuned:
             return database.measurements(query_of(problem, spec))
 
 
-STRATEGIES |= {"autotune": Autotune, "tuned": Tuned, "learned": Learned}
+STRATEGIES |= {"autotune": Autotune, "tuned": Tuned, "learned": Learned, "tiered": Tiered}

@@ -8,11 +8,14 @@ import threading
 import weakref
 from collections.abc import Callable
 from queue import SimpleQueue
+from typing import TYPE_CHECKING
 
-from cklang.build.builder import Wanted, shared_builder
 from cklang.errors import CkError
 from cklang.selection.registry import Registry
 from cklang.toolchain.log import logger
+
+if TYPE_CHECKING:
+    from cklang.build.builder import Wanted
 
 __all__ = ["build_later", "wait"]
 
@@ -60,6 +63,8 @@ class _Worker:
 
 
 def _build(wanted: Wanted, owner: weakref.ref[Registry]) -> None:
+    from cklang.build.builder import shared_builder
+
     label = wanted[0].label
     try:
         shared_builder().build_all([wanted])

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from cklang.build.builder import shared_builder
 from cklang.errors import CkUnsupportedError
 from cklang.fusion.functions import Functions
 from cklang.selection.pool import AnyPool, Legal
@@ -41,11 +40,16 @@ class Tiered:
         Raises:
             CkBuildError: B rows, there is no compiler.
         """
+        from cklang.build.builder import shared_builder
+
         best = Heuristic().choose(pool, problem, legal, functions)
-        if functions is None or shared_builder().is_compiled(pool.keys[best.position], functions):
+        if functions is None:
+            return best
+        builder = shared_builder()
+        if builder.is_compiled(pool.keys[best.position], functions):
             return best
         for position in self._others(pool, problem, legal):
-            if shared_builder().is_compiled(pool.keys[position], functions):
+            if builder.is_compiled(pool.keys[position], functions):
                 reason = f"compiled already, while {pool.keys[best.position].label} is being built"
                 return Chosen(
                     position=position, reason=f"{reason} ({best.reason})", awaited=best.position

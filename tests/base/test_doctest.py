@@ -56,6 +56,7 @@ INTERNAL: Mapping[str, str] = {
     "Op.derived": "attention_grad and dropout_bytes",
     "Op.planned": "attention_grad and dropout_bytes",
     "Registry.derived": "select",
+    "Registry.forget_choices": "the strategy tiered",
     "Tuned.choose": "select",
 }
 """Methods of public classes that users do not call, and who does."""

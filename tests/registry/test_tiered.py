@@ -15,7 +15,7 @@ from cklang.errors import error
 from cklang.families.gemm.key import GemmKey
 from cklang.fusion.functions import Functions
 from cklang.keys import AnyKey
-from cklang.selection import background, tiered
+from cklang.selection import background
 from cklang.selection.registry import Registry
 from cklang.selection.select import select
 from tests.support.algorithms import NARROW, WIDE
@@ -50,8 +50,7 @@ class Compiler:
 @pytest.fixture
 def builder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Compiler]:
     instead = Compiler()
-    for module in (tiered, background):
-        monkeypatch.setattr(module, "shared_builder", lambda: instead)
+    monkeypatch.setattr("cklang.build.builder.shared_builder", lambda: instead)
     monkeypatch.setattr(background, "_worker", background._Worker())
     yield instead
     instead.go.set()

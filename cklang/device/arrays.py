@@ -327,9 +327,15 @@ def empty(shape: tuple[int, ...], dtype: DType, library: Library, place: str = H
 
 
 def maker(
-    shape: tuple[int, ...], dtype: DType, library: Library, place: str = HOST
+    shape: tuple[int, ...],
+    dtype: DType,
+    library: Library,
+    place: str = HOST,
+    order: tuple[int, ...] = (),
 ) -> Callable[[], Any]:
     """Return a function that makes an array of :func:`empty` at each call.
+
+    ``order`` has its axes, outermost in memory first, if they do not lie as in ``shape``.
 
     Raises:
         CkValueError: A047, as :func:`empty`.
@@ -337,23 +343,42 @@ def maker(
     if library is Library.NUMPY:
         if place != HOST:
             raise error("A047", place=place)
+        if order:
+            inner = partial(np.empty, tuple(shape[axis] for axis in order), dtype.numpy)
+            back = tuple(np.argsort(order).tolist())
+            return lambda: inner().transpose(back)
         return partial(np.empty, shape, dtype.numpy)
     torch = torch_module()
     torch_dtype = {mine: theirs for theirs, mine in _torch_dtypes().items()}[dtype]
     device = torch.device("cpu" if place == HOST else place.replace("hip", "cuda"))
+    if order:
+        strides = _strides(shape, order)
+        return partial(torch.empty_strided, shape, strides, dtype=torch_dtype, device=device)
     return partial(torch.empty, shape, dtype=torch_dtype, device=device)
 
 
-def planned(shape: tuple[int, ...], dtype: DType, library: Library, place: str = HOST) -> Array:
-    """Return how an array of :func:`empty` will lie, without memory for its elements.
+def _strides(shape: tuple[int, ...], order: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the strides of packed elements whose axes lie in ``order``, outermost first."""
+    strides, step = [0] * len(shape), 1
+    for axis in reversed(order):
+        strides[axis] = step
+        step *= max(shape[axis], 1)
+    return tuple(strides)
+
+
+def planned(
+    shape: tuple[int, ...],
+    dtype: DType,
+    library: Library,
+    place: str = HOST,
+    order: tuple[int, ...] = (),
+) -> Array:
+    """Return how an array of :func:`maker` will lie, without memory for its elements.
 
     Raises:
         CkValueError: A047, as :func:`empty`.
     """
     like = read("a result", empty((0,), dtype, library, place))
-    strides, step = [0] * len(shape), 1
-    for axis in reversed(range(len(shape))):
-        strides[axis] = step
-        step *= max(shape[axis], 1)
+    strides = _strides(shape, order or tuple(range(len(shape))))
     # New memory is aligned for every kernel, and so is this address of none.
-    return replace(like, pointer=0, shape=shape, strides=tuple(strides))
+    return replace(like, pointer=0, shape=shape, strides=strides)

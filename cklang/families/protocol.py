@@ -307,6 +307,20 @@ class Family(Generic[S, A, P]):
         """
         return None
 
+    def kept_order(
+        self, kernel: Any, order_of: Callable[[Value], Sequence[int] | None]
+    ) -> tuple[int, ...] | None:
+        """Return the order of axes, outermost first, in which users expect a new result.
+
+        None for the order of its shape.
+
+        Args:
+            kernel: What fusion made.
+            order_of: Gives the axes longer than 1 of an operand in memory, outermost first; None
+                if they lie as its shape has them.
+        """
+        return None
+
     def reader_order(self, kernel: Any, value: Value) -> Sequence[int] | None:
         """Return the order of axes in which a kernel best reads ``value``, a temporary.
 

@@ -10,6 +10,7 @@ call (:mod:`cklang.ir.derive`).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from types import MappingProxyType
 
 from cklang.types import Dim, Formula, Quotient
 
@@ -37,9 +38,23 @@ def _may_be_none(difference: Extent) -> bool:
 class Derived:
     """The derived dims of one reading of a program."""
 
-    def __init__(self, learned: Mapping[Dim, Extent], taken: Collection[str]) -> None:
-        """Begin with what earlier readings learned; names in ``taken`` are the user's."""
+    def __init__(
+        self,
+        learned: Mapping[Dim, Extent],
+        taken: Collection[str],
+        numbers: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
+        """Begin with what earlier readings learned; names in ``taken`` are the user's.
+
+        Args:
+            learned: Derived dims that are other extents.
+            taken: Names that dims have.
+            numbers: What is known of the dims of parameters, by name.
+        """
         self.learned = learned
+        self.pinned: set[str] = set()
+        """The dims whose numbers the program was read with: it is for these numbers alone."""
+        self._numbers = numbers
         self._taken = set(taken)
         self._dims: dict[object, Dim] = {}
         self._fits: dict[Dim, Callable[[Extent], bool]] = {}
@@ -76,6 +91,17 @@ class Derived:
         while isinstance(extent, Dim) and extent in self.learned:
             extent = self.learned[extent]
         return extent
+
+    def number(self, extent: object) -> int | None:
+        """Return an extent as a number, which the program then depends on; None if unknown."""
+        if isinstance(extent, Dim):
+            extent = self.resolve(extent)
+        if not isinstance(extent, Dim):
+            return extent if isinstance(extent, int) and not isinstance(extent, bool) else None
+        if extent.name not in self._numbers:
+            return None
+        self.pinned.add(extent.name)
+        return self._numbers[extent.name]
 
     def same(self, one: Extent, other: Extent) -> bool:
         """Tell whether two extents are the same.

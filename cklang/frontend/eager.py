@@ -14,7 +14,7 @@ from cklang.frontend.eager_attention import eager_attention
 from cklang.frontend.eager_movement import eager_movement
 from cklang.frontend.intrinsics import Form, Intrinsic
 from cklang.frontend.ops.attention import WINDOWS
-from cklang.frontend.ops.convolution import Call, layout_of, read_call
+from cklang.frontend.ops.convolution import Call, as_direction, layout_of, read_call
 from cklang.frontend.ops.gemm import GEMMS
 from cklang.frontend.ops.scaled import read_blocks
 from cklang.ir import rules
@@ -59,6 +59,8 @@ def _einsum(subscripts: str, a: Any, b: Any) -> Array:
 
 
 def _convolution(name: str, arguments: Mapping[str, Any]) -> Array:
+    called = name
+    name, arguments = as_direction(called, arguments)
     direction = DIRECTIONS[name]
     a, b = (_array(arguments[operand]) for operand in direction.names)
     try:
@@ -70,7 +72,7 @@ def _convolution(name: str, arguments: Mapping[str, Any]) -> Array:
         shape = _result_shape(call, direction, (a.shape, b.shape))
     except ValueError as refusal:
         problem, advice = refusal.args
-        raise error("F067", op=name, problem=problem, advice=advice) from None
+        raise error("F067", op=called, problem=problem, advice=advice) from None
     attrs: dict[str, Any] = dict(call.attrs)
     result = OPS[name].numpy(a, b, shape=shape, **attrs)
     return result.transpose(call.layout.back(direction.result))
@@ -82,6 +84,7 @@ def _result_shape(
     tensors = dict(zip(direction.operands, shapes, strict=True))
     extents: dict[int, Any] = {}
     sizes: Iterator[Any] = iter(call.size or ())
+    longer: Iterator[int | None] = iter(call.output_padding or (None,) * call.geometry.spatial)
     for relation in call.geometry.relations:
         known = {
             role: tensors[role][axis]
@@ -90,7 +93,9 @@ def _result_shape(
         }
         allowed = relation.allowed(direction.result, known)
         size = next(sizes) if call.size and relation.window else None
-        choice = allowed[0] if len(allowed) == 1 and size is None else size
+        extra = next(longer) if relation.window else None
+        place = 0 if len(allowed) == 1 else extra
+        choice = allowed[place] if allowed and size is None and place is not None else size
         if choice not in allowed:
             operand_extents = " and ".join(
                 f"{role.value} {extent}" for role, extent in known.items()

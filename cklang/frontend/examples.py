@@ -79,6 +79,11 @@ array([[12., 18., 12.],
 >>> ck.conv_grad_weight(x, dy, padding=1).shape
 (2, 3, 3, 8)
 """,
+    "conv_transpose": """
+>>> x, w = np.ones((1, 4, 4, 2)), np.ones((2, 3, 3, 8))
+>>> ck.conv_transpose(x, w, stride=2, padding=1, output_padding=1).shape
+(1, 8, 8, 8)
+""",
     "einsum": """
 >>> ck.einsum("mk,nk->mn", np.array([[1.0, 2.0]]), np.array([[3.0, 4.0], [5.0, 6.0]]))
 array([[11., 17.]])

@@ -31,6 +31,7 @@ __all__ = [
     "conv",
     "conv_grad_input",
     "conv_grad_weight",
+    "conv_transpose",
     "einsum",
     "elu",
     "erf",
@@ -148,6 +149,7 @@ concat = EagerFunction.of("concat")
 conv = EagerFunction.of("conv")
 conv_grad_input = EagerFunction.of("conv_grad_input")
 conv_grad_weight = EagerFunction.of("conv_grad_weight")
+conv_transpose = EagerFunction.of("conv_transpose")
 einsum = EagerFunction.of("einsum")
 elu = EagerFunction.of("elu")
 erf = EagerFunction.of("erf")

@@ -85,8 +85,18 @@ def _options(**defaults: object) -> list[inspect.Parameter]:
     return [inspect.Parameter(name, kind, default=value) for name, value in defaults.items()]
 
 
+_CONV_OPTIONS: Mapping[str, object] = {
+    "stride": 1,
+    "padding": 0,
+    "dilation": 1,
+    "groups": None,
+    "spatial": None,
+    "layout": "",
+}
+
+
 def _convolution(name: str, *extra: inspect.Parameter) -> Intrinsic:
-    options = _options(stride=1, padding=0, dilation=1, groups=None, spatial=None, layout="")
+    options = _options(**_CONV_OPTIONS)
     return Intrinsic(
         name=name,
         form=Form.CONV,
@@ -161,6 +171,18 @@ _CONVOLUTIONS = (
     _convolution("conv"),
     _convolution("conv_grad_input", *_options(size=None)),
     _convolution("conv_grad_weight", *_options(size=None)),
+    Intrinsic(
+        name="conv_transpose",
+        form=Form.CONV,
+        signature=inspect.Signature(
+            [
+                *map(_parameter, ("x", "w")),
+                *_options(**_CONV_OPTIONS, size=None, output_padding=0),
+            ]
+        ),
+        operands=2,
+        doc="the transposed convolution of x[N, …, K] by w[K, …, C/G], as torch's",
+    ),
 )
 
 

@@ -76,6 +76,8 @@ class Program(OpProgram):
     definition: Definition
     signature: Signature
     _memo: dict[object, Function] = field(default_factory=dict, compare=False, repr=False)
+    _pins: dict[object, frozenset[str]] = field(default_factory=dict, compare=False, repr=False)
+    """For dtypes and constants: the dims whose numbers the IR depends on, as in ``groups=C``."""
 
     @classmethod
     def from_function(cls, function: Callable[..., Any]) -> Program:
@@ -136,12 +138,16 @@ class Program(OpProgram):
         self,
         dtypes: Mapping[str, DType] | None = None,
         consts: Mapping[str, object] | None = None,
+        dims: Mapping[str, int] | None = None,
     ) -> Function:
         """Return the IR for these dtypes and constants; the same object for the same ones.
+
+        A program that takes numbers from dims, as ``groups=C`` does, has one for each number.
 
         Args:
             dtypes: The dtype of each dtype variable, by name.
             consts: Values of ``ck.const`` parameters, by name; the others take their defaults.
+            dims: Extents of a call, by name.
 
         Raises:
             CkValueError: F017, a name that it reads has another value than at decoration.
@@ -149,26 +155,38 @@ class Program(OpProgram):
                 F errors of the program, each with its place.
         """
         try:
-            return self._specialise(dtypes or {}, consts or {})
+            return self._specialise(dtypes or {}, consts or {}, dims or {})
         except CkError as mistake:
             raise brief(mistake) from None
 
-    def _specialise(self, dtypes: Mapping[str, DType], consts: Mapping[str, object]) -> Function:
+    def _specialise(
+        self, dtypes: Mapping[str, DType], consts: Mapping[str, object], dims: Mapping[str, int]
+    ) -> Function:
         expect_unchanged(self.captures, self.name)
         chosen = self._dtypes(dtypes)
         values = self._consts(consts)
-        key = (
+        about = (
             tuple(sorted((name, dtype.name) for name, dtype in chosen.items())),
             # 1, 1.0 and True are equal in Python, and different programs.
             tuple(sorted((name, repr(value)) for name, value in values.items())),
         )
-        known = self._memo.get(key)
+        numbers = {
+            dim.name: dims[dim.name]
+            for dim in self.signature.dims_of_parameters
+            if dim.name in dims
+        }
+        known = self._memo.get(self._key(about, numbers))
         if known is None:
-            known = self._build(chosen, values)
+            known, pinned = self._build(chosen, values, numbers)
             if knobs.VERIFY.get():
                 expect_round_trip(known)
-            self._memo[key] = known
+            self._pins[about] = self._pins.get(about, frozenset()) | pinned
+            self._memo[self._key(about, numbers)] = known
         return known
+
+    def _key(self, about: object, numbers: Mapping[str, int]) -> object:
+        pins = sorted(self._pins.get(about, ()))
+        return (about, tuple((name, numbers.get(name)) for name in pins))
 
     def _dtypes(self, dtypes: Mapping[str, DType]) -> dict[str, DType]:
         variables = self.signature.variables
@@ -203,12 +221,20 @@ class Program(OpProgram):
             values[name] = parameter.const_value(value, at=parameter.span)
         return values
 
-    def _build(self, dtypes: Mapping[str, DType], consts: Mapping[str, object]) -> Function:
+    def _build(
+        self,
+        dtypes: Mapping[str, DType],
+        consts: Mapping[str, object],
+        numbers: Mapping[str, int],
+    ) -> tuple[Function, frozenset[str]]:
+        """Return the IR, and the dims whose numbers it depends on."""
         learned: dict[Dim, Dim | int] = {}
         try:
             while True:
+                derived = Derived(learned, [dim.name for dim in self.signature.dims], numbers)
                 try:
-                    return self._function(dtypes, consts, learned)
+                    function = self._function(dtypes, consts, derived)
+                    return function, frozenset(derived.pinned)
                 except LearnedError as news:
                     # A derived dim is learned once, and there are finitely many.
                     learned[news.dim] = news.extent
@@ -220,9 +246,8 @@ class Program(OpProgram):
         self,
         dtypes: Mapping[str, DType],
         consts: Mapping[str, object],
-        learned: Mapping[Dim, Dim | int],
+        derived: Derived,
     ) -> Function:
-        derived = Derived(learned, [dim.name for dim in self.signature.dims])
         unit = Unit(self.name, self.definition.text.header(), dtypes, derived)
         local: dict[str, Item] = dict(consts)
         for parameter in self.signature.tensors:

@@ -33,7 +33,10 @@ from cklang.types import (
 
 __all__ = ["Binding", "ResultLayout", "assign", "bind", "check_out", "common_place", "library_of"]
 
-Specialise = Callable[[Mapping[str, DType], Mapping[str, object]], Function]
+Specialise = Callable[
+    [Mapping[str, DType], Mapping[str, object], Mapping[str, int]],
+    Function,
+]
 
 _NUMPY_FIX = {"bf16": "ml_dtypes.bfloat16", "bool": "numpy.bool"}
 _NUMPY_FIX |= {d.name: f"ml_dtypes.{d.numpy_name}" for d in DTYPES.values() if d.encoding}
@@ -46,6 +49,8 @@ class ResultLayout:
 
     shape: tuple[int, ...]
     dtype: DType
+    order: tuple[int, ...] = ()
+    """The axes of a new array, outermost in memory first; empty for the order of the shape."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,8 +208,8 @@ def bind(
 ) -> Binding:
     """Check the values of a call, one for each of ``parameters``, and solve its dims.
 
-    ``specialise`` gives the function of the mini-IR for dtypes and constants, whose ops may decide
-    extents that no argument has; without it the result's are those of arguments.
+    ``specialise`` gives the function of the mini-IR for dtypes, constants and dims, whose ops may
+    decide extents that no argument has; without it the result's are those of arguments.
 
     Raises:
         CkTypeError: A020-A023 and A027-A028, dtypes and ranks.
@@ -230,7 +235,7 @@ def bind(
     dtypes = {name: value for name, (value, _) in solver.dtypes.items()}
     shapes = [result.shape for result in results]
     if specialise is not None:
-        function = specialise(dtypes, consts)
+        function = specialise(dtypes, consts, dims)
         shapes = [result.type.shape for result in function.results]
         named = {Dim(name): value for name, value in dims.items() if name.isidentifier()}
         dims |= {dim.name: value for dim, value in derive(function, named).items()}

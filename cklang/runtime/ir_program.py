@@ -74,7 +74,8 @@ class IrProgram:
         self,
         dtypes: Mapping[str, DType] | None = None,
         consts: Mapping[str, object] | None = None,
+        dims: Mapping[str, int] | None = None,
     ) -> Function:
         """Return the function: there is nothing to choose."""
-        del dtypes, consts
+        del dtypes, consts, dims
         return self.ir

@@ -31,6 +31,7 @@ from cklang.runtime.planner import Choice, build_choices, choices_of, declare, h
 from cklang.runtime.ready import Ready, dtypes_of, put_numbers, ready_of
 from cklang.runtime.record import CallRecord
 from cklang.runtime.requests import request_of
+from cklang.runtime.result_orders import with_result_orders
 from cklang.runtime.results import one_or_all, planned_results, targets_of
 from cklang.selection.context import current, device_named
 from cklang.selection.registry import Registry
@@ -287,6 +288,7 @@ class Op:
         from cklang.device.device import open_device
 
         binding = self._bind(values)
+        binding = with_result_orders(self._fuse(binding), binding)
         targets = (
             planned_results(binding.results, binding) if out is None else targets_of(binding, out)
         )
@@ -325,7 +327,7 @@ class Op:
             raise
 
     def _fuse(self, binding: Binding) -> Plan:
-        function = self.program.specialise(binding.dtypes, binding.consts)
+        function = self.program.specialise(binding.dtypes, binding.consts, binding.dims)
         with self._lock:
             known = self._fusions.get(id(function))
             if known is None:
@@ -466,7 +468,7 @@ class Op:
             }
         """
         binding = self._bind(self._values(args, kwargs))
-        return self.program.specialise(binding.dtypes, binding.consts)
+        return self.program.specialise(binding.dtypes, binding.consts, binding.dims)
 
     def fusion(self, *args: Any, **kwargs: Any) -> Plan:
         """Return the kernels that compute it for these arguments, with a reason for each choice.

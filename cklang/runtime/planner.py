@@ -27,6 +27,7 @@ from cklang.runtime.bind import Binding
 from cklang.runtime.call_plan import AccessRange, CallPlan, Step, access_range
 from cklang.runtime.launch import Described, described_stage
 from cklang.runtime.record import LaunchRecord
+from cklang.runtime.result_orders import result_orders
 from cklang.runtime.workspace import Temporary, planned_workspace
 from cklang.selection.select import AnySelection, Request, find, only_kernel
 
@@ -175,7 +176,7 @@ def layouts_of(
 ) -> dict[str, TensorLayout]:
     """Return how each argument, temporary, result and view of a call lies in memory, by name.
 
-    Results without an array are packed.
+    Results without an array are packed, in the order of axes that users expect.
     """
     layouts = _stored_layouts(plan, binding, outs)
     views = views_of(plan.function, layouts, binding.dims)
@@ -198,9 +199,11 @@ def _stored_layouts(
             value = operation.result
             layouts[value.name] = TensorLayout.packed(value, binding.dims)
     results = plan.function.results
+    orders = result_orders(plan, binding.arrays)
     for kernel in plan.kernels:
         for value in kernel.results:
-            order = None if value in results else _order_of(plan, kernel, value)
+            known = orders.get(value.name)
+            order = known if value in results else _order_of(plan, kernel, value)
             layouts[value.name] = TensorLayout.packed(value, binding.dims, order)
     for value in results:
         layouts.setdefault(value.name, TensorLayout.packed(value, binding.dims))

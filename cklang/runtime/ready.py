@@ -46,7 +46,7 @@ class Ready:
     def result_makers(self) -> tuple[Callable[[], Any], ...]:
         """What makes a new array for each result."""
         return tuple(
-            arrays.maker(layout.shape, layout.dtype, library, self.place)
+            arrays.maker(layout.shape, layout.dtype, library, self.place, layout.order)
             for layout, library in zip(self.results, self.libraries, strict=True)
         )
 

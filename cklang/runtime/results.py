@@ -16,7 +16,7 @@ __all__ = ["one_or_all", "planned_results", "targets_of"]
 def planned_results(layouts: Sequence[ResultLayout], binding: Binding) -> tuple[arrays.Array, ...]:
     """Return the new arrays that a call will make for its results, without memory for them."""
     return tuple(
-        arrays.planned(layout.shape, layout.dtype, binding.library, binding.place)
+        arrays.planned(layout.shape, layout.dtype, binding.library, binding.place, layout.order)
         for layout in layouts
     )
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -22,6 +22,8 @@ from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import Functions
 from cklang.fusion.kernel import CONVOLUTION_MAKERS
 from cklang.fusion.plan import FusedConv
+from cklang.ir.nodes import Value
+from cklang.ir.windows import DIRECTIONS, Role
 
 __all__ = ["CONV", "Conv"]
 
@@ -81,6 +83,20 @@ class Conv(ProductFamily[ConvProblem]):
     ) -> Mapping[str, TensorLayout]:
         """Return the layouts with the channels last."""
         return insert_layout_copies(kernel, layouts).places
+
+    def kept_order(
+        self, kernel: FusedConv, order_of: Callable[[Value], Sequence[int] | None]
+    ) -> tuple[int, ...] | None:
+        """Return the channels last for an input that has them there, as torch keeps them.
+
+        The gradient of the weight lies as its shape.
+        """
+        channels = kernel.a.perm[-1]
+        image = order_of(kernel.a.value)
+        weighs = DIRECTIONS[kernel.operation.op].result is Role.WEIGHT
+        if weighs or image is None or image[-1] != channels or channels == len(kernel.a.perm) - 1:
+            return None
+        return kernel.axes
 
     def own_order(self, kernel: FusedConv) -> Sequence[int]:
         """Return the channels last, wherever the program has them."""

@@ -28,7 +28,16 @@ from cklang.ir.windows import (
 )
 from cklang.types import Dim
 
-__all__ = ["LAYOUTS", "Call", "Layout", "convolution", "layout_of", "read_call"]
+__all__ = [
+    "LAYOUTS",
+    "TRANSPOSE",
+    "Call",
+    "Layout",
+    "as_direction",
+    "convolution",
+    "layout_of",
+    "read_call",
+]
 
 Extent = Dim | int
 
@@ -49,6 +58,9 @@ _FIRST = {
 """The same where channels stand before the axes in space."""
 
 _LETTERS = {Role.INPUT: "x", Role.WEIGHT: "w", Role.OUTPUT: "y"}
+
+TRANSPOSE = "conv_transpose"
+"""The name of ``conv_grad_input`` where the result's extents follow from the operands'."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +135,9 @@ class Call:
     says_groups: bool
     """Whether the call says how many groups there are, though it be one."""
     layout: Layout
+    output_padding: tuple[int, ...] | None = None
+    """Of a transposed convolution without ``size``: how far each axis of its result is longer than
+    the shortest that gives the operand."""
 
     @property
     def convention(self) -> str:
@@ -168,9 +183,43 @@ def read_call(
     if conv is None:
         raise ValueError(f"{attrs} is no convolution of rank {len(a)}", _CONVENTION[apart])
     size = _size(arguments.get("size"), spatial)
+    longer = _longer(arguments, size, attrs["stride"])
     says_groups = arguments["groups"] is not None
     layout = layout or Layout(spatial=spatial, apart=apart, first=False)
-    return Call(geometry=conv, attrs=attrs, size=size, says_groups=says_groups, layout=layout)
+    return Call(
+        geometry=conv,
+        attrs=attrs,
+        size=size,
+        says_groups=says_groups,
+        layout=layout,
+        output_padding=longer,
+    )
+
+
+def as_direction(op: str, arguments: Mapping[str, Item]) -> tuple[str, dict[str, Item]]:
+    """Return an op of the IR and its arguments for a function of the language."""
+    if op != TRANSPOSE:
+        return op, dict(arguments)
+    return "conv_grad_input", {"dy" if name == "x" else name: e for name, e in arguments.items()}
+
+
+def _longer(
+    arguments: Mapping[str, Item], size: object, stride: Sequence[int]
+) -> tuple[int, ...] | None:
+    """Return the output padding of a transposed convolution that says nothing of its size."""
+    value = arguments.get("output_padding")
+    if value is None:
+        return None
+    values = value if isinstance(value, tuple) else (value,) * len(stride)
+    longer = tuple(_integer("output_padding", each, 0) for each in values)
+    if any(extra >= step for extra, step in zip(longer, stride, strict=True)):
+        problem = f"output_padding is {_shown(value)} beside stride {_shown(tuple(stride))}"
+        raise ValueError(problem, "legal: less than the stride of each axis")
+    if size is None:
+        return longer
+    if any(longer):
+        raise ValueError("size and output_padding both say how long the result is", "give one")
+    return None
 
 
 def _spatial(
@@ -268,11 +317,16 @@ def convolution(scope: Scope, node: Located, op: str, arguments: Mapping[str, It
         CkTypeError: F066 for operands that are no tensors or of the wrong dtypes.
         CkValueError: F067 for numbers and extents that make no convolution.
     """
+    called = op
+    op, arguments = as_direction(called, arguments)
     direction = DIRECTIONS[op]
-    a, b = (_tensor(scope, node, op, name, arguments[name]) for name in direction.names)
+    a, b = (_tensor(scope, node, called, name, arguments[name]) for name in direction.names)
+    groups = scope.unit.derived.number(arguments["groups"])
+    if groups is not None:
+        arguments["groups"] = groups
     if rules.GEMM_DTYPE.apply((a.dtype, b.dtype), {}) is None:
         problem = f"it does not take {a.dtype} and {b.dtype}"
-        raise scope.error("F066", node, op=op, problem=problem, advice=rules.GEMM_DTYPE.text)
+        raise scope.error("F066", node, op=called, problem=problem, advice=rules.GEMM_DTYPE.text)
     try:
         layout = layout_of(arguments["layout"], (len(a.shape), len(b.shape)))
         if layout is not None:
@@ -282,7 +336,7 @@ def convolution(scope: Scope, node: Located, op: str, arguments: Mapping[str, It
         call = read_call(op, a.shape, b.shape, arguments, layout)
     except ValueError as refusal:
         problem, advice = refusal.args
-        raise scope.error("F067", node, op=op, problem=problem, advice=advice) from None
+        raise scope.error("F067", node, op=called, problem=problem, advice=advice) from None
     result = _Result(scope, node, op, call, (a, b))
     for relation in call.geometry.relations:
         result.add(relation)
@@ -347,6 +401,9 @@ class _Result:
         if self.call.size is not None and relation.window is not None:
             first = min(r.axes[self.missing] for r in self.call.geometry.relations if r.window)
             return self.call.size[axis - first]
+        padded = self._padded(relation, axis, known)
+        if padded is not None:
+            return padded
         if relation.is_equality and not (relation.is_open and self.call.says_groups):
             return next(iter(known.values()))
         numbers = {role: extent for role, extent in known.items() if isinstance(extent, int)}
@@ -365,6 +422,21 @@ class _Result:
 
         key = (self.missing, relation.name, relation.window, relation.shared, *known.items())
         return self.scope.unit.derived.dim(relation.name, key, fits)
+
+    def _padded(self, relation: Relation, axis: int, known: Mapping[Role, Extent]) -> Extent | None:
+        """Return the extent of a transposed convolution's result where a stride leaves a choice."""
+        longer, window = self.call.output_padding, relation.window
+        if longer is None or window is None or window.stride == 1:
+            return None
+        numbers = {role: self.scope.unit.derived.number(e) for role, e in known.items()}
+        output, weight = numbers[Role.OUTPUT], numbers[Role.WEIGHT]
+        if output is None or weight is None:
+            return None
+        allowed = window.inputs(output, weight)
+        first = min(r.axes[self.missing] for r in self.call.geometry.relations if r.window)
+        if not allowed:
+            raise self.error(relation, known)
+        return allowed[longer[axis - first]]
 
     def _unmoved(self, relation: Relation, known: Mapping[Role, Extent]) -> Extent | None:
         """Return the operand's dim where the padding makes input and output the same."""

@@ -11,7 +11,7 @@ import hashlib
 import json
 import types
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from difflib import get_close_matches
 from enum import Enum
 from functools import cache
@@ -30,6 +30,7 @@ __all__ = [
     "expect_fields",
     "expect_object",
     "unknown",
+    "with_defaults",
 ]
 
 E = TypeVar("E", bound=Enum)
@@ -153,6 +154,16 @@ def _record(kind: Any, data: object, what: str) -> object:
     record = cast(dict[str, Any], data)
     hints = _hints(kind)
     return kind(**{name: _decode(hints[name], record[name], f"{what} {name}") for name in known})
+
+
+def with_defaults(kind: type, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON form of a record with the defaults of fields that are left out."""
+    left_out = {
+        f.name: encode(f.default)
+        for f in fields(kind)
+        if f.name not in data and f.default is not MISSING
+    }
+    return {**data, **left_out}
 
 
 def expect_object(what: str, data: object) -> dict[str, Any]:

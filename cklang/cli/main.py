@@ -7,7 +7,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from cklang.cli import bench, build, cache, disasm, doctor, hipcc, inspect, tune
+from cklang.cli import bench, build, cache, disasm, doctor, hipcc, inspect, registry, tune
 from cklang.errors import CkError
 
 __all__ = ["main"]
@@ -19,6 +19,7 @@ _COMMANDS = {
     "tune": tune,
     "bench": bench,
     "cache": cache,
+    "registry": registry,
     "disasm": disasm,
     "hipcc": hipcc,
 }

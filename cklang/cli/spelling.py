@@ -30,8 +30,12 @@ _SIDES = ("d", "a", "b")
 Operands = Sequence[tuple[DType, DKind]]
 
 
-def spelled(text: str) -> tuple[Problem, Functions]:
+def spelled(text: str, extents: tuple[int, int, int] = (1, 1, 1)) -> tuple[Problem, Functions]:
     """Return a problem of the signature ``text``, and functions that read all its operands.
+
+    Args:
+        text: The signature.
+        extents: M, N and K.
 
     Raises:
         CkValueError: K001, K043-K046, ``text`` is no signature.
@@ -47,7 +51,8 @@ def spelled(text: str) -> tuple[Problem, Functions]:
     functions = _functions(i32 if a.kind is Kind.INT else f32, operands)
     named: dict[str, Any] = {"functions": functions.digest, "d": operands["d"]}
     named |= {"reads_a": operands["a"], "reads_b": operands["b"]}
-    return problem(1, 1, 1, a=a, b=b, e=e, layouts=parts[1], **named), functions
+    m, n, k = extents
+    return problem(m, n, k, a=a, b=b, e=e, layouts=parts[1], **named), functions
 
 
 def _operands(text: str, default: DType) -> dict[str, list[tuple[DType, DKind]]]:

@@ -158,7 +158,7 @@ TABLE: tuple[Rule, ...] = (
     row(
         "K041",
         CkValueError,
-        "nothing says which kernels the bundle has",
+        "nothing says which kernels the file has",
         "name an op, or give --signature or --profile",
     ),
     row(
@@ -202,5 +202,11 @@ TABLE: tuple[Rule, ...] = (
         CkValueError,
         "operands of kinds {got} are no operands of {of}",
         "legal: operands that are read; further results of the epilogue after all of those",
+    ),
+    row(
+        "K049",
+        CkValueError,
+        "{path} is no registry: {problem}",
+        "name a file that cklang registry export or json.dumps(registry.to_json()) has written",
     ),
 )

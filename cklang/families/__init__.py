@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from cklang.codec import decode, expect_fields, unknown
+from cklang.codec import decode, expect_fields, unknown, with_defaults
 from cklang.errors import error
 from cklang.families.append.key import AppendSignature
 from cklang.families.append.lower import lower_append
@@ -109,3 +109,22 @@ def key_from_json(data: Mapping[str, Any]) -> AnyKey:
 
 
 _PARTS = ("version", "family", "arch", "signature", "algorithm")
+
+
+def completed_key(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON form of a key with the fields that were left out, as far as they have one.
+
+    What is left out is the present version, the family ``gemm``, and the defaults of the records
+    of its signature and algorithm. Unknown fields stay, for :func:`key_from_json` to refuse.
+    """
+    complete: dict[str, Any] = {"version": SCHEMA_VERSION, "family": "gemm", **data}
+    family = FAMILIES.get(str(complete["family"]))
+    if family is None:
+        return complete
+    if isinstance(complete.get("signature"), dict):
+        complete["signature"] = family.completed_signature(complete["signature"])
+    if family.algorithm is None:
+        complete.setdefault("algorithm", None)
+    elif isinstance(complete.get("algorithm"), dict):
+        complete["algorithm"] = with_defaults(family.algorithm, complete["algorithm"])
+    return complete

@@ -17,13 +17,14 @@ import numpy as np
 import numpy.typing as npt
 
 from cklang.arch import ArchSpec
+from cklang.codec import with_defaults
 from cklang.device.arrays import Array
 from cklang.device.resources import Resources
 from cklang.families.grid import Grid
 from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
-from cklang.fusion.functions import Functions
+from cklang.fusion.functions import NO_FUNCTIONS, Functions
 from cklang.fusion.kernel import Maker
 from cklang.ir.nodes import Function, Value
 from cklang.keys import AnyKey, KernelSignature, Key
@@ -195,6 +196,14 @@ class Family(Generic[S, A, P]):
             makers: The anchors of all families.
         """
         return function
+
+    def completed_signature(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the JSON form of a signature with the fields that were left out."""
+        return with_defaults(self.signature, data)
+
+    def plain_functions(self, signature: S) -> Functions | None:
+        """Return the functions of a kernel for which nobody named any; None if it needs some."""
+        return NO_FUNCTIONS
 
     rules: RuleSet
     grid: Grid[A]

@@ -13,16 +13,16 @@ higher priority stays; at equal priority the one that was there.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cklang.arch import arch
-from cklang.codec import decode, expect_fields, expect_object
+from cklang.codec import decode, expect_fields, expect_object, unknown
 from cklang.errors import error
-from cklang.families import key_from_json, key_of
+from cklang.families import completed_key, family_of, key_from_json, key_of
 from cklang.fusion.functions import Functions
 from cklang.keys import AnyKey, KernelSignature
 from cklang.memo import BoundedMemo
@@ -359,29 +359,57 @@ class Registry:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Registry:
-        """Return the registry that :meth:`to_json` wrote.
+        """Return the registry that :meth:`to_json` wrote, or somebody by hand.
+
+        Fields that are left out have their defaults: the present version, no name, the family
+        ``gemm``, the defaults of the records of keys, a product's own epilogue, priority 0. Of the
+        signature of a product the other element types are that of A, and the layouts ``rcr``.
 
         Example:
             >>> ck.Registry.from_json(ck.Registry("empty").to_json())
             <cklang registry 'empty': 0 kernels>
+            >>> tiles = {"tile": [128, 128, 32], "warps": [2, 2, 1], "warp_tile": [32, 32, 16]}
+            >>> algorithm = {**tiles, "vector_a": 8, "vector_b": 8, "vector_e": 8}
+            >>> key = {"arch": "gfx942", "signature": {"dtype_a": "f16"}, "algorithm": algorithm}
+            >>> ck.Registry.from_json({"kernels": [{"key": key}]})
+            <cklang registry '': 1 kernels>
 
         Raises:
             CkValueError: K003 for another schema version, K001, K002 and K026 for fields and values
                 that are not known, K007 for functions that are not those of their key.
         """
-        if data.get("version") != SCHEMA_VERSION:
-            raise error("K003", what="registry", got=data.get("version"), want=SCHEMA_VERSION)
-        expect_fields("registry", data, _PARTS)
+        data = {**_LEFT_OUT, **expect_object("registry", data)}
+        if data["version"] != SCHEMA_VERSION:
+            raise error("K003", what="registry", got=data["version"], want=SCHEMA_VERSION)
+        expect_fields("registry", data, tuple(_LEFT_OUT))
         texts = decode(tuple[str, ...], data["functions"], "registry functions")
         parsed = cache(lambda named: Functions.parse(dict(named)))
         registry = cls(decode(str, data["name"], "registry name"))
         for row in data["kernels"]:
-            expect_fields("registry kernel", row, ("key", "functions", "priority"))
-            holes = expect_object("registry kernel functions", row["functions"])
-            named = {hole: _text(texts, place) for hole, place in holes.items()}
+            row = {**_ROW_LEFT_OUT, **expect_object("registry kernel", row)}
+            expect_fields("registry kernel", row, ("key", *_ROW_LEFT_OUT))
+            functions = None
+            if row["functions"] is not None:
+                holes = expect_object("registry kernel functions", row["functions"])
+                named = {hole: _text(texts, place) for hole, place in holes.items()}
+                functions = parsed(tuple(named.items()))
             priority = decode(int, row["priority"], "priority")
-            registry.add(key_from_json(row["key"]), parsed(tuple(named.items())), priority=priority)
+            key, functions = _kernel(expect_object("kernel key", row["key"]), functions)
+            registry.add(key, functions, priority=priority)
         return registry
+
+
+def _kernel(data: dict[str, Any], functions: Functions | None) -> tuple[AnyKey, Functions]:
+    """Return a key and its functions from JSON in which fields may be left out."""
+    says_functions = "functions" in expect_object("signature", data.get("signature", {}))
+    key = key_from_json(completed_key(data))
+    if functions is None:
+        functions = family_of(key.signature).plain_functions(key.signature)
+    if functions is None:
+        raise unknown("missing registry kernel field", "functions", ["key", *_ROW_LEFT_OUT])
+    if not says_functions and key.signature.functions != functions.digest:
+        key = replace(key, signature=replace(key.signature, functions=functions.digest))
+    return key, functions
 
 
 def _text(texts: tuple[str, ...], place: object) -> str:
@@ -390,4 +418,11 @@ def _text(texts: tuple[str, ...], place: object) -> str:
     return texts[place]
 
 
-_PARTS = ("version", "name", "functions", "kernels")
+_LEFT_OUT: Mapping[str, Any] = {
+    "version": SCHEMA_VERSION,
+    "name": "",
+    "functions": (),
+    "kernels": (),
+}
+_ROW_LEFT_OUT: Mapping[str, Any] = {"functions": None, "priority": 0}
+"""What fields are that a registry leaves out."""

@@ -14,6 +14,7 @@ import pytest
 
 import cklang as ck
 from cklang.cli import plot, spelling, target
+from cklang.cli import registry as registry_command
 from cklang.cli.main import main
 from cklang.errors import CkValueError
 from cklang.families.attention_backward.key import AttentionGradAlgorithm
@@ -100,6 +101,7 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         lambda: target.calls_named(Namespace(dtype=["f16"], sizes=[], problems=None)),
         "a dtype is given as NAME=VALUE, not as 'f16'",
     ),
+    "K049": (lambda: registry_command.read(Path("none.json")), r"none\.json is no registry"),
     "A062": (lambda: append(v=rows(2, 3, 2, 16)), r"v must be f16 \[2, 3, 1, any\], not f16"),
     "A063": (lambda: append(k=rows(2, 3, 16)), r"of f16, bf16, f32, not f16 \[2, 3, 16\]"),
     "A064": (lambda: paged(4, 5), r"v_cache \(5, 3, 8, 16\) .* k_cache \(4, 3, 8, 16\)"),

@@ -15,12 +15,14 @@ from hypothesis import strategies as st
 
 import cklang as ck
 from cklang.errors import CkError
+from cklang.families.gemm.key import Algorithm
 from cklang.selection.candidates import candidates
 from cklang.selection.registry import Registry
 from cklang.selection.space import pattern
 from cklang.testing import plain_key
 from cklang.types import DTYPES
 from tests.support.algorithms import BASE
+from tests.support.arrays import half
 from tests.support.gemm_keys import RELU, epilogue, key, signature
 
 EXP = epilogue("exp")
@@ -166,11 +168,93 @@ def test_sameness_sees_name_order_and_priority() -> None:
     assert not high.same_as(filled())
 
 
-@given(st.sampled_from(["version", "name", "functions", "kernels"]))
-def test_incomplete_json_is_refused(part: str) -> None:
-    data = filled().to_json()
-    del data[part]
-    assert code_of(lambda: Registry.from_json(data)) in ("K001", "K003")
+HAND_WRITTEN = """
+{"kernels": [{"key": {"arch": "gfx942", "signature": {"dtype_a": "f16"}, "algorithm": {
+   "tile": [128, 128, 32], "warps": [2, 2, 1], "warp_tile": [32, 32, 16],
+   "vector_a": 8, "vector_b": 8, "vector_e": 8}}}]}
+"""
+
+
+def test_what_json_leaves_out_has_its_default() -> None:
+    registry = Registry.from_json(json.loads(HAND_WRITTEN))
+    (kernel,) = registry
+    algorithm = Algorithm(
+        tile=(128, 128, 32),
+        warps=(2, 2, 1),
+        warp_tile=(32, 32, 16),
+        vector_a=8,
+        vector_b=8,
+        vector_e=8,
+    )
+    assert (kernel.key.algorithm, kernel.priority, registry.name) == (algorithm, 0, "")
+    problem = ck.problem(512, 512, 512, functions=kernel.functions.digest)
+    assert kernel.key.signature == problem.signature
+    chosen = ck.select(problem, registry=registry, arch="gfx942")
+    assert chosen.origin == "registry ''"
+    again = Registry.from_json(json.loads(json.dumps(registry.to_json())))
+    assert again.same_as(registry)
+
+
+M, N, K = ck.dims("M N K")
+
+
+@ck.op
+def product(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
+    return x @ w.T
+
+
+def test_a_hand_written_kernel_serves_a_call() -> None:
+    registry = Registry.from_json(json.loads(HAND_WRITTEN))
+    with ck.using(registry=registry, arch="gfx942"):
+        assert "registry ''" in product.explain(half(64, 64), half(32, 64))
+
+
+@given(st.sampled_from(["version", "name", "priority"]))
+def test_complete_json_may_leave_out_what_has_a_default(part: str) -> None:
+    registry = Registry("")
+    registry.add(key(), RELU)
+    data = registry.to_json()
+    data.pop(part, None)
+    for row in data["kernels"]:
+        row.pop(part, None)
+        row["key"].pop(part, None)
+    assert Registry.from_json(data).same_as(registry)
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "words"),
+    [
+        (("key",), "K001", "missing registry kernel field"),
+        (("key", "arch"), "K001", "missing kernel key field"),
+        (("key", "signature"), "K001", "missing kernel key field"),
+        (("key", "signature", "dtype_a"), "K001", "missing signature field"),
+        (("key", "algorithm"), "K001", "missing kernel key field"),
+        (("key", "algorithm", "tile"), "K001", "missing algorithm field"),
+        (("key", "algorithm", "vector_a"), "K001", "missing algorithm field"),
+    ],
+)
+def test_what_has_no_default_must_be_there(path: tuple[str, ...], code: str, words: str) -> None:
+    data = json.loads(HAND_WRITTEN)
+    *parents, last = path
+    record = data["kernels"][0]
+    for name in parents:
+        record = record[name]
+    del record[last]
+    with pytest.raises(CkError, match=words) as caught:
+        Registry.from_json(data)
+    assert caught.value.code == code
+    record["colour"] = "red"
+    with pytest.raises(CkError) as caught:
+        Registry.from_json(data)
+    assert caught.value.code == "K001"
+
+
+def test_a_kernel_whose_function_reads_something_must_name_it() -> None:
+    data = json.loads(HAND_WRITTEN)
+    data["kernels"][0]["key"]["signature"]["d"] = [{"dtype": "f16", "kind": "row"}]
+    with pytest.raises(CkError, match="missing registry kernel field") as caught:
+        Registry.from_json(data)
+    assert caught.value.code == "K001"
 
 
 def test_wrong_json_is_refused() -> None:

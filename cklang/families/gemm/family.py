@@ -51,6 +51,7 @@ from cklang.fusion.plan import FusedGemm
 from cklang.ir.nodes import Value
 from cklang.keys import AnyKey
 from cklang.lowering.source import KernelSource
+from cklang.types import f32, i8, i32
 
 __all__ = ["GEMM", "Gemm", "ProductCost", "ProductFamily", "small_bytes"]
 
@@ -102,6 +103,22 @@ class ProductFamily(Family[Signature, Algorithm, P]):
     algorithm_text: ClassVar[str] = "a cklang.Algorithm for a product or convolution"
     grid = GRID
     models_resources: ClassVar[bool] = True
+
+    def completed_signature(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a signature whose other types are those of A, and layouts ``rcr``."""
+        dtype = data.get("dtype_a")
+        exact = dtype == i8.name
+        acc = {"dtype_acc": i32.name if exact else f32.name}
+        usual = {"dtype_b": dtype, **acc, "dtype_e": dtype, "layout_a": "r", "layout_b": "c"}
+        return super().completed_signature({**(usual if dtype is not None else {}), **data})
+
+    def plain_functions(self, signature: Signature) -> Functions | None:
+        """Return the epilogue of a product alone; None of a kernel whose functions read more."""
+        if signature.d or signature.a or signature.b:
+            return None
+        number = f"{signature.dtype_acc}[]"
+        text = f"func @epilogue(%acc: {number}) -> {number} {{\n  return %acc\n}}"
+        return Functions.parse({"epilogue": text})
 
     def candidates(
         self, signature: Signature, spec: ArchSpec, preset: str

@@ -20,6 +20,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cklang.build.dask_executor import workers_of
+from cklang.device.device_array import DeviceArray, empty, synchronize, to_device, to_host
 from cklang.errors import CkError
 from cklang.families.attention.key import AttentionAlgorithm
 from cklang.families.attention.synthetic import attention_grad_problem, attention_problem
@@ -115,6 +116,7 @@ __all__ = [
     "AttentionGradAlgorithm",
     "CkError",
     "ConvProblem",
+    "DeviceArray",
     "Fn",
     "Op",
     "Packed",
@@ -142,6 +144,7 @@ __all__ = [
     "dropout_bytes",
     "dtype_var",
     "e8m0",
+    "empty",
     "f16",
     "f32",
     "fp4",
@@ -160,6 +163,9 @@ __all__ = [
     "problem",
     "select",
     "sparse24",
+    "synchronize",
+    "to_device",
+    "to_host",
     "using",
     "workers_of",
     *composites.__all__,

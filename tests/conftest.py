@@ -63,18 +63,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture
 def results_on_device(monkeypatch: pytest.MonkeyPatch) -> None:
     """Results lie where the arguments do, as torch has them: on gfx942."""
-    from cklang.device import arrays
+    from cklang.device import device_array
+    from cklang.device.arrays import HOST
     from cklang.device.device import open_device
     from tests.support.streams import on_device
 
-    new = arrays.maker
+    new = device_array.maker
 
-    def maker(shape: Any, dtype: Any, library: Any, place: str = arrays.HOST) -> Any:
-        if place == arrays.HOST:
-            return new(shape, dtype, library)
+    def maker(shape: Any, dtype: Any, library: Any, place: str = HOST, order: Any = ()) -> Any:
+        if place == HOST:
+            return new(shape, dtype, library, place, order)
         return lambda: on_device(open_device("emu:gfx942"), np.empty(shape, dtype.numpy))
 
-    monkeypatch.setattr(arrays, "maker", maker)
+    monkeypatch.setattr(device_array, "maker", maker)
 
 
 @pytest.fixture(params=["the default stream", "a stream of the caller's"])

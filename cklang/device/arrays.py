@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache, partial
@@ -28,11 +28,11 @@ __all__ = [
     "Library",
     "alignment_of",
     "current_stream",
-    "empty",
     "extent_of",
     "index_of",
     "is_scalar",
     "maker",
+    "packed_strides",
     "planned",
     "read",
     "scalar",
@@ -317,15 +317,6 @@ def index_of(place: str) -> int:
     return int(place.partition(":")[2])
 
 
-def empty(shape: tuple[int, ...], dtype: DType, library: Library, place: str = HOST) -> Any:
-    """Return a new row-major array of the caller's library.
-
-    Raises:
-        CkValueError: A047, the arrays are on a GPU and of a library that is only read.
-    """
-    return maker(shape, dtype, library, place)()
-
-
 def maker(
     shape: tuple[int, ...],
     dtype: DType,
@@ -333,16 +324,11 @@ def maker(
     place: str = HOST,
     order: tuple[int, ...] = (),
 ) -> Callable[[], Any]:
-    """Return a function that makes an array of :func:`empty` at each call.
+    """Return a function that makes a new array of NumPy, on the host, or torch at each call.
 
     ``order`` has its axes, outermost in memory first, if they do not lie as in ``shape``.
-
-    Raises:
-        CkValueError: A047, as :func:`empty`.
     """
     if library is Library.NUMPY:
-        if place != HOST:
-            raise error("A047", place=place)
         if order:
             inner = partial(np.empty, tuple(shape[axis] for axis in order), dtype.numpy)
             back = tuple(np.argsort(order).tolist())
@@ -352,15 +338,22 @@ def maker(
     torch_dtype = {mine: theirs for theirs, mine in _torch_dtypes().items()}[dtype]
     device = torch.device("cpu" if place == HOST else place.replace("hip", "cuda"))
     if order:
-        strides = _strides(shape, order)
+        strides = packed_strides(shape, order)
         return partial(torch.empty_strided, shape, strides, dtype=torch_dtype, device=device)
     return partial(torch.empty, shape, dtype=torch_dtype, device=device)
 
 
-def _strides(shape: tuple[int, ...], order: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the strides of packed elements whose axes lie in ``order``, outermost first."""
+def packed_strides(shape: Sequence[int], order: Sequence[int] = ()) -> tuple[int, ...]:
+    """Return the strides of new memory in which axis ``order[-1]`` is contiguous, and so on.
+
+    The axes lie as in ``shape`` if ``order`` is empty.
+
+    Example:
+        >>> packed_strides((2, 3, 4), (0, 2, 1))
+        (12, 1, 3)
+    """
     strides, step = [0] * len(shape), 1
-    for axis in reversed(order):
+    for axis in reversed(order or range(len(shape))):
         strides[axis] = step
         step *= max(shape[axis], 1)
     return tuple(strides)
@@ -373,12 +366,9 @@ def planned(
     place: str = HOST,
     order: tuple[int, ...] = (),
 ) -> Array:
-    """Return how an array of :func:`maker` will lie, without memory for its elements.
-
-    Raises:
-        CkValueError: A047, as :func:`empty`.
-    """
-    like = read("a result", empty((0,), dtype, library, place))
-    strides = _strides(shape, order or tuple(range(len(shape))))
+    """Return how a new array will lie, without memory for its elements."""
+    where = HOST if library is Library.NUMPY else place
+    like = read("a result", maker((0,), dtype, library, where)())
+    strides = packed_strides(shape, order)
     # New memory is aligned for every kernel, and so is this address of none.
-    return replace(like, pointer=0, shape=shape, strides=strides)
+    return replace(like, pointer=0, shape=shape, strides=strides, place=place)

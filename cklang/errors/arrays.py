@@ -168,12 +168,6 @@ TABLE: tuple[Rule, ...] = (
         "elements of out share memory with each other (shape {shape}, strides {strides})",
     ),
     row(
-        "A047",
-        CkValueError,
-        "cklang makes results of NumPy and torch arrays, and the arguments lie on {place}",
-        "pass out=, an array there; op.grouped has no out and takes torch tensors",
-    ),
-    row(
         "A048",
         CkValueError,
         "out is {got} arrays, but the op gives {want}",

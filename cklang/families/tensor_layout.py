@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cklang.device.arrays import Array, alignment_of
+from cklang.device.arrays import Array, alignment_of, packed_strides
 from cklang.device.preshuffle import Arrangement
 from cklang.ir.nodes import Value
 from cklang.types import DType
@@ -53,20 +53,6 @@ class TensorLayout:
             name=value.name,
             dtype=value.type.dtype,
             shape=shape,
-            strides=packed_strides(shape, range(len(shape)) if order is None else order),
+            strides=packed_strides(shape, order or ()),
             alignment=alignment_of(0),
         )
-
-
-def packed_strides(shape: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
-    """Return the strides of new memory in which axis ``order[-1]`` is contiguous, and so on.
-
-    Example:
-        >>> packed_strides((2, 3, 4), (0, 2, 1))
-        (12, 1, 3)
-    """
-    strides, step = [0] * len(shape), 1
-    for axis in reversed(order):
-        strides[axis] = step
-        step *= shape[axis]
-    return tuple(strides)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from cklang.codec import enum_of
-from cklang.device import arrays
+from cklang.device import arrays, device_array
 from cklang.device.arrays import HOST, Array
 from cklang.device.device import Device
 from cklang.errors import error
@@ -115,7 +115,7 @@ def append_kv(
     result = None
     if "q" in operands:
         like = operands["q"]
-        result = arrays.empty(like.shape, like.dtype, like.library, place)
+        result = device_array.maker(like.shape, like.dtype, like.library, place)()
         operands[_RESULT] = arrays.read(_RESULT, result)
     target_device = open_device(device_named(device, current()), place)
     call = _planned(operands, _moves(turns, advance=causal), target_device, place)

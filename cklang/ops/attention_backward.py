@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from cklang.arch import ArchSpec
-from cklang.device import arrays
+from cklang.device import arrays, device_array
 from cklang.errors import error
 from cklang.families import family_of
 from cklang.families.attention.key import AttentionAlgorithm
@@ -263,7 +263,7 @@ def prepare_gradients(
     binding = op.bound(args, kwargs)
     planned = plan_gradients(op, binding, grad, kind, device)
     results = [
-        arrays.empty(layout.shape, layout.dtype, binding.library, binding.place)
+        device_array.maker(layout.shape, layout.dtype, binding.library, binding.place)()
         for layout in planned.layouts
     ]
     operands = [*binding.arrays.values(), arrays.read(GRAD, grad)]

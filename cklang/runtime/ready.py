@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cklang.device import arrays
+from cklang.device import device_array
 from cklang.device.arrays import HOST, Library
 from cklang.device.pinned_buffers import PinnedBuffer, PinnedBufferPool
 from cklang.runtime import call_key
@@ -46,7 +46,7 @@ class Ready:
     def result_makers(self) -> tuple[Callable[[], Any], ...]:
         """What makes a new array for each result."""
         return tuple(
-            arrays.maker(layout.shape, layout.dtype, library, self.place, layout.order)
+            device_array.maker(layout.shape, layout.dtype, library, self.place, layout.order)
             for layout, library in zip(self.results, self.libraries, strict=True)
         )
 

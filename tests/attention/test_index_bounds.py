@@ -372,18 +372,18 @@ import numpy as np
 import cklang as ck
 from cklang import emulator
 from cklang.errors import CkError
-from cklang.device import arrays
+from cklang.device import device_array
 from cklang.device.device import open_device
 
 ops, on_device = import_module({ops!r}), import_module({streams!r}).on_device
 device = open_device("emu:gfx942")
 
 
-def maker(shape, dtype, library, place=arrays.HOST):
+def maker(shape, dtype, library, place="host", order=()):
     return lambda: on_device(device, np.empty(shape, dtype.numpy))
 
 
-arrays.maker = maker
+device_array.maker = maker
 if {which!r} == "rows":
     call, args = ops.packed, ops.packed_args([(60, 70), (40, 30)], 1)
     args[3][2] = 130

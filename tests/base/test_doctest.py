@@ -34,6 +34,12 @@ VALUES = {name for name in ck.__all__ if isinstance(getattr(ck, name), types.DTy
 """Values, which cannot have a docstring: the docstring of :mod:`cklang.types` uses each."""
 
 NEED_KERNELS: Mapping[str, str] = {
+    "DeviceArray": "has memory of a device",
+    "DeviceArray.data_ptr": "has memory of a device",
+    "empty": "allocates memory of a device",
+    "synchronize": "waits for a device",
+    "to_device": "allocates memory of a device",
+    "to_host": "copies memory of a device",
     "Op.build": "compiles kernels",
     "Op.last": "the record of a kernel that ran",
     "append_kv": "has no program of which there is a reference",

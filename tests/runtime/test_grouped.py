@@ -151,9 +151,12 @@ def test_a_call_waits_for_no_launch(kind: str, callers_stream: int | None) -> No
             compare(op, args, got.array)
 
 
-def test_results_of_other_libraries_are_the_callers() -> None:
-    with pytest.raises(CkError, match=r"A047 .*NumPy and torch[\s\S]*out="):
-        EXPERT.grouped([tuple(map(OnDevice, call((5, 70, 40))))])
+@pytest.mark.usefixtures("compiler")
+def test_results_beside_arrays_of_other_libraries_lie_on_their_gpu() -> None:
+    args = call((5, 70, 40))
+    (result,) = EXPERT.grouped([tuple(map(OnDevice, args))], device="emu:gfx942")
+    assert isinstance(result, ck.DeviceArray)
+    compare(EXPERT, args, ck.to_host(result))
 
 
 @ck.op

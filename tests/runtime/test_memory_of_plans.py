@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 
 import cklang as ck
 from cklang.build.builder import Builder
-from cklang.device import arrays
+from cklang.device import arrays, device_array
 from cklang.device.arrays import Library
 from cklang.device.constants import cell
 from cklang.device.device import Device, open_device
-from cklang.errors import CkError
 from cklang.types import f16, f32
 from tests.support.arrays import uniform
 from tests.support.attention_ops import dropped, plain, shifted
@@ -52,16 +51,16 @@ class Planned(Exception):  # noqa: N818 (it ends a test's call, and nothing is w
 def extents(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The sizes of all results that are allocated until kernels are built."""
     sizes: list[int] = []
-    empty = arrays.empty
+    maker = device_array.maker
 
     def recording(shape: tuple[int, ...], *args: Any, **kwargs: Any) -> Any:
         sizes.append(math.prod(shape))
-        return empty(shape, *args, **kwargs)
+        return maker(shape, *args, **kwargs)
 
     def build_all(*_: Any) -> Any:
         raise Planned
 
-    monkeypatch.setattr(arrays, "empty", recording)
+    monkeypatch.setattr(device_array, "maker", recording)
     monkeypatch.setattr(Builder, "build_all", build_all)
     return sizes
 
@@ -105,15 +104,16 @@ def test_planned_results_lie_as_those_that_are_made(
     if library is Library.TORCH:
         pytest.importorskip("torch", reason="pip install torch")
     planned = arrays.planned(tuple(shape), dtype, library)
-    real = arrays.read("real", arrays.empty(tuple(shape), dtype, library))
+    real = arrays.read("real", device_array.maker(tuple(shape), dtype, library)())
     for each in ("shape", "strides", "dtype", "place", "library", "writeable", "extent"):
         assert getattr(planned, each) == getattr(real, each)
     assert arrays.alignment_of(planned.pointer) == arrays.alignment_of(real.pointer)
 
 
-def test_results_that_no_library_makes_are_refused_before_building(extents: list[int]) -> None:
-    with pytest.raises(CkError, match="CK-A047"):
-        arrays.planned((3, 4), f16, Library.NUMPY, "hip:0")
+def test_a_result_on_a_gpu_is_planned_without_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Device, "allocate_in_order", None)
+    planned = arrays.planned((3, 4), f16, Library.NUMPY, "hip:0")
+    assert (planned.place, planned.strides) == ("hip:0", (4, 1))
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ def test_bfloat16_needs_no_copy() -> None:
 
 
 def test_results_are_torch_tensors() -> None:
-    result = arrays.empty((2, 3), bf16, Library.TORCH)
+    result = arrays.maker((2, 3), bf16, Library.TORCH)()
     assert result.dtype == torch.bfloat16
     assert tuple(result.shape) == (2, 3)
 

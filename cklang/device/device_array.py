@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: MIT
+"""Arrays in the memory of a GPU for scripts without torch: made, copied, and waited for."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from cklang.device import arrays
+from cklang.device.arrays import HOST, Array, Library, index_of, packed_strides
+from cklang.device.device import Device, devices, open_device
+from cklang.errors import CkError, error
+from cklang.types import DTYPES, DType
+
+__all__ = ["DeviceArray", "empty", "maker", "new_array", "synchronize", "to_device", "to_host"]
+
+
+class DeviceArray:
+    """An array in the memory of a GPU.
+
+    Ops take it as an argument and as ``out``, and return one for arguments in a GPU's memory that
+    are no torch tensors. Libraries that read ``__cuda_array_interface__`` take it without a copy.
+    Memory of its own is given back in the order of the default stream when nothing refers to it.
+
+    Example:
+        >>> x = ck.empty((4, 8), ck.f16, device="emu:gfx942")  # doctest: +SKIP
+        >>> x  # doctest: +SKIP
+        <cklang array f16 (4, 8) on emu:gfx942>
+    """
+
+    __slots__ = ("__weakref__", "_device", "dtype", "owner", "pointer", "shape", "strides")
+
+    def __init__(
+        self,
+        pointer: int,
+        shape: Sequence[int],
+        dtype: Any,
+        *,
+        strides: Sequence[int] | None = None,
+        device: str | None = None,
+        owner: object = None,
+    ) -> None:
+        """Describe memory that somebody else has.
+
+        Args:
+            pointer: Its address on the GPU.
+            shape: Extents.
+            dtype: Of cklang or NumPy.
+            strides: In elements; row-major if left out.
+            device: Whose memory it is: ``hip:0``, ``emu:gfx942``; the default device if left out.
+            owner: Kept alive with the array.
+
+        Raises:
+            CkTypeError: A002, A053, no array has the dtype; CkValueError: D001, no such device.
+        """
+        self.pointer = int(pointer)
+        """The address of the first element."""
+        self.shape = tuple(map(int, shape))
+        self.dtype = _dtype(dtype)
+        self.strides = packed_strides(self.shape) if strides is None else tuple(map(int, strides))
+        """In elements."""
+        self.owner = owner
+        self._device = open_device(device)
+
+    @property
+    def device(self) -> str:
+        """The name of the device, as ``device=`` takes it."""
+        return self._device.name
+
+    def data_ptr(self) -> int:
+        """Return the address of the first element, as torch's tensors do.
+
+        Example:
+            >>> ck.empty((4,), ck.f16, device="emu:gfx942").data_ptr() > 0  # doctest: +SKIP
+            True
+        """
+        return self.pointer
+
+    def __repr__(self) -> str:
+        return f"<cklang array {self.dtype} {self.shape} on {self.device}>"
+
+    def __ck_array__(self, name: str) -> Array:
+        """Return the array as kernels see it."""
+        return Array(
+            pointer=self.pointer,
+            dtype=self.dtype,
+            shape=self.shape,
+            strides=self.strides,
+            writeable=True,
+            place=f"hip:{self._device.index}",
+            library=Library.NUMPY,
+            owner=self,
+        )
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """The array as other libraries read it.
+
+        Raises:
+            AttributeError: NumPy has no name for the dtype.
+        """
+        typestr = self.dtype.numpy.str
+        if np.dtype(typestr) != self.dtype.numpy:
+            raise AttributeError(f"{self.dtype} has no NumPy type string")
+        return {
+            "shape": self.shape,
+            "typestr": typestr,
+            "data": (self.pointer, False),
+            "strides": tuple(stride * self.dtype.bytes for stride in self.strides),
+            "version": 3,
+        }
+
+
+def _dtype(dtype: Any) -> DType:
+    """Return cklang's dtype for one of cklang or NumPy."""
+    if isinstance(dtype, DType):
+        known: DType | None = dtype
+    else:
+        known = next((d for d in DTYPES.values() if d.numpy == np.dtype(dtype)), None)
+    if known is None:
+        raise error("A002", name="the new array", dtype=dtype, known=", ".join(DTYPES))
+    if known.packed:
+        raise error("A053", name="the new array", dtype=known)
+    return known
+
+
+def new_array(
+    shape: tuple[int, ...], dtype: DType, device: Device, order: tuple[int, ...] = ()
+) -> DeviceArray:
+    """Return a new array whose axes lie in ``order``, outermost first; as in ``shape`` if empty."""
+    size = dtype.bytes
+    for extent in shape:
+        size *= extent
+    device.activate()
+    pointer = device.allocate_in_order(size, None)
+    array = DeviceArray(
+        pointer, shape, dtype, strides=packed_strides(shape, order), device=device.name
+    )
+    weakref.finalize(array, _give_back, device, pointer).atexit = False
+    return array
+
+
+def _give_back(device: Device, pointer: int) -> None:
+    try:
+        device.free_in_order(pointer, None)
+    except CkError:
+        return  # a device that has failed has lost its memory too
+
+
+def maker(
+    shape: tuple[int, ...],
+    dtype: DType,
+    library: Library,
+    place: str = HOST,
+    order: tuple[int, ...] = (),
+) -> Callable[[], Any]:
+    """Return a function that makes a new array of the caller's library at each call.
+
+    Arguments on a GPU that are no torch tensors have results that are a :class:`DeviceArray`.
+    """
+    if library is Library.NUMPY and place != HOST:
+        return partial(new_array, shape, dtype, devices()[index_of(place)], order)
+    return arrays.maker(shape, dtype, library, place, order)
+
+
+def empty(shape: Sequence[int], dtype: Any, *, device: str | None = None) -> DeviceArray:
+    """Return a new row-major array in the memory of a device, with any contents.
+
+    Args:
+        shape: Extents.
+        dtype: Of cklang or NumPy.
+        device: ``hip:0``, ``emu:gfx942``; the default device if left out.
+
+    Example:
+        >>> ck.empty((4, 8), ck.f16, device="emu:gfx942").strides  # doctest: +SKIP
+        (8, 1)
+
+    Raises:
+        CkTypeError: A002, A053, no array has the dtype; CkValueError: D001, no such device.
+    """
+    return new_array(tuple(map(int, shape)), _dtype(dtype), open_device(device))
+
+
+def to_device(array: Any, *, device: str | None = None) -> DeviceArray:
+    """Return a copy of an array of the host, row-major, in the memory of a device.
+
+    Example:
+        >>> x = ck.to_device(np.ones((4, 8), np.float16), device="emu:gfx942")  # doctest: +SKIP
+        >>> x.dtype, x.shape  # doctest: +SKIP
+        (ck.f16, (4, 8))
+
+    Raises:
+        CkTypeError, CkValueError: A001 to A006, it is no array that can be read on the host; D001.
+    """
+    contents = arrays.to_numpy("array", array)
+    copy = empty(contents.shape, contents.dtype, device=device)
+    if contents.size:
+        open_device(copy.device).copy_in(copy.pointer, contents.ctypes.data, contents.nbytes)
+    return copy
+
+
+def to_host(array: Any) -> np.ndarray[Any, Any]:
+    """Return a copy of an array as NumPy's, after what the default stream has to do.
+
+    Args:
+        array: In the memory of a GPU, of any library, or of the host.
+
+    Example:
+        >>> numbers = np.arange(3, dtype=np.float32)
+        >>> ck.to_host(ck.to_device(numbers, device="emu:gfx942"))  # doctest: +SKIP
+        array([0., 1., 2.], dtype=float32)
+
+    Raises:
+        CkTypeError, CkValueError: A001 to A006, it is no array that can be read.
+    """
+    source = arrays.read("array", array)
+    if source.place == HOST:
+        return arrays.to_numpy("array", array)
+    low, high = source.extent
+    contents = np.empty(high - low, np.uint8)
+    if contents.size:
+        device = devices()[index_of(source.place)]
+        device.activate()
+        device.copy_out(contents.ctypes.data, source.pointer + low, contents.nbytes)
+    place = contents.ctypes.data - low
+    return arrays.view(place, source.dtype, source.shape, source.strides).copy()
+
+
+def synchronize(device: str | None = None) -> None:
+    """Wait until a device has done everything that it was asked for.
+
+    Example:
+        >>> ck.synchronize("emu:gfx942")  # doctest: +SKIP
+
+    Raises:
+        CkValueError: D001, no such device; CkDeviceError: E rows, a kernel has failed.
+    """
+    opened = open_device(device)
+    opened.activate()
+    opened.synchronize()

@@ -28,8 +28,8 @@ class DeviceArray:
 
     Example:
         >>> x = ck.empty((4, 8), ck.f16, device="emu:gfx942")  # doctest: +SKIP
-        >>> x  # doctest: +SKIP
-        <cklang array f16 (4, 8) on emu:gfx942>
+        >>> x, x.device  # doctest: +SKIP
+        (<cklang array f16 (4, 8) on emu:gfx942>, 'emu:gfx942')
     """
 
     __slots__ = ("__weakref__", "_device", "dtype", "owner", "pointer", "shape", "strides")

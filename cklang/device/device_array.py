@@ -72,12 +72,7 @@ class DeviceArray:
         return self._device.name
 
     def data_ptr(self) -> int:
-        """Return the address of the first element, as torch's tensors do.
-
-        Example:
-            >>> ck.empty((4,), ck.f16, device="emu:gfx942").data_ptr() > 0  # doctest: +SKIP
-            True
-        """
+        """Return the address of the first element, as torch's tensors do."""
         return self.pointer
 
     def __repr__(self) -> str:

@@ -42,7 +42,8 @@ class Learned:
             other = Heuristic().choose(pool, problem, legal, functions)
             reason = f"nothing was learned of such products on {pool.spec.name}; {other.reason}"
             return Chosen(position=other.position, reason=reason)
-        logits = ranker.logits(cast(ProductCost, pool.cost).ranker.model, problem)
+        priced = cast(ProductCost, pool.cost).ranker
+        logits = priced.of_keys(ranker.logits(priced.model, problem))
         position = int(np.argmax(np.where(legal, logits, -np.inf)))
         count = int(np.count_nonzero(legal))
         reason = f"preferred by the learned ranker of {count} legal candidates of {len(pool)}"

@@ -168,6 +168,12 @@ TABLE: tuple[Rule, ...] = (
         "without packed sequences",
     ),
     row(
+        "G010",
+        CkValueError,
+        "call {index} of the group reads {value} as %{layout}, which no strides give",
+        "a group copies nothing: pass an array that is contiguous in that shape",
+    ),
+    row(
         "G009",
         CkUnsupportedError,
         "@{name} is no attention of a batch that drops weights, so there are no random bytes",

@@ -338,6 +338,10 @@ class Family(Generic[S, A, P]):
         """
         return None
 
+    def matrices(self, kernel: Any) -> tuple[Value, ...]:
+        """Return what a kernel reads only where one of its axes is contiguous."""
+        return ()
+
     def can_write(self, kernel: Any, value: Value, order: Sequence[int]) -> bool:
         """Tell whether a kernel writes a temporary result with its axes in this order."""
         return False

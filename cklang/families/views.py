@@ -7,7 +7,7 @@ whoever reads it reads that.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cklang.device.arrays import alignment_of
@@ -42,7 +42,7 @@ class MemoryView:
     offset: int = 0
     """Elements from that value's first one to the view's."""
     source: Value | None = None
-    """Of a reshaped value that no strides give: what is copied into memory of its own."""
+    """Of a value that its readers cannot read in place: what is copied into memory of its own."""
 
     @property
     def bytes(self) -> int:
@@ -51,7 +51,10 @@ class MemoryView:
 
 
 def views_of(
-    function: Function, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
+    function: Function,
+    layouts: Mapping[str, TensorLayout],
+    dims: Mapping[str, int],
+    matrices: Collection[str] = (),
 ) -> dict[str, MemoryView]:
     """Return where each value of a program lies that has no memory of its own, by name.
 
@@ -62,6 +65,8 @@ def views_of(
         function: The program, as fusion has placed its values.
         layouts: Those of arguments, of results, and of what kernels write.
         dims: The extent of each dim.
+        matrices: The names of values of which an axis must be contiguous: slices that have none are
+            copied too.
 
     Raises:
         CkValueError: A052, a prepared weight has no views; A058, an array given as ``out=`` has
@@ -78,8 +83,12 @@ def views_of(
         if below is None:
             continue
         place = _placed(operation, below, dims)
+        (source,) = operation.operands
+        if place is not None and name in matrices and not _has_contiguous_axis(place.layout):
+            source = Value(name=f"{name}_strided", type=operation.result.type)
+            places[source.name] = place
+            place = None
         if place is None:
-            (source,) = operation.operands
             packed = TensorLayout.packed(operation.result, dims)
             place = MemoryView(memory=name, layout=packed, source=source)
             # The copy is written as the source is shaped, and read as the result is.
@@ -87,6 +96,11 @@ def views_of(
             places[copy.name] = MemoryView(memory=name, layout=copy)
         places[name] = place
     return places
+
+
+def _has_contiguous_axis(layout: TensorLayout) -> bool:
+    pairs = zip(layout.shape, layout.strides, strict=True)
+    return any(stride == 1 or extent == 1 for extent, stride in pairs)
 
 
 def copy_of(view: Value, source: Value) -> Value:

@@ -22,7 +22,7 @@ from cklang.fusion.plan import AnyKernel, Plan
 from cklang.ir.extents import EXTENT, extent_numbers
 from cklang.ir.joins import JOINS
 from cklang.ir.nodes import Function, Operation, Value, make_attrs
-from cklang.ir.views import RESHAPE
+from cklang.ir.views import VIEWS
 from cklang.runtime.bind import Binding
 from cklang.runtime.call_plan import AccessRange, CallPlan, Step, access_range
 from cklang.runtime.launch import Described, described_stage
@@ -77,14 +77,16 @@ def choices_of(
     copied: set[str] = set()
     views = views_of_call(plan, binding, outs)
     for kernel in _with_copies(plan, views):
-        own = replace(planning, select=_selecting(spec, requests[kernel.family]))
-        for choice in FAMILIES[kernel.family].plan(kernel, own):
+        family = FAMILIES[kernel.family]
+        wanted = requests.get(family.name) or request.only(family.algorithm)
+        own = replace(planning, select=_selecting(spec, wanted))
+        for choice in family.plan(kernel, own):
             # What two kernels read in another order is copied once.
             before = tuple(stage for stage in choice.before if not stage.written <= copied)
             copied.update(*(stage.written for stage in before))
             main = replace(choice.main, awaited=choice.selection.awaited)
             source = _copied(views, kernel)
-            note = f"a copy: no strides give {source} the shape that is read" if source else ""
+            note = f"a copy: {source} has no strides as its readers need them" if source else ""
             choices.append(replace(choice, before=before, main=main, note=choice.note or note))
     return choices
 
@@ -179,7 +181,7 @@ def layouts_of(
     Results without an array are packed, in the order of axes that users expect.
     """
     layouts = _stored_layouts(plan, binding, outs)
-    views = views_of(plan.function, layouts, binding.dims)
+    views = views_of(plan.function, layouts, binding.dims, _matrices(plan))
     return {**layouts, **{name: view.layout for name, view in views.items()}}
 
 
@@ -187,7 +189,12 @@ def views_of_call(
     plan: Plan, binding: Binding, outs: Sequence[Array] | None
 ) -> dict[str, MemoryView]:
     """Return where the views of a call's values lie, by name."""
-    return views_of(plan.function, _stored_layouts(plan, binding, outs), binding.dims)
+    layouts = _stored_layouts(plan, binding, outs)
+    return views_of(plan.function, layouts, binding.dims, _matrices(plan))
+
+
+def _matrices(plan: Plan) -> set[str]:
+    return {value.name for each in plan.kernels for value in FAMILIES[each.family].matrices(each)}
 
 
 def _stored_layouts(
@@ -245,7 +252,7 @@ def prepare(
         for kernel in plan.kernels
         for value in kernel.results
     }
-    own = (each.result for each in plan.function.body if each.op in (*JOINS, RESHAPE))
+    own = (each.result for each in plan.function.body if each.op in (*JOINS, *VIEWS))
     sizes |= {value.name: value.type.bytes(binding.dims) for value in own}
     extents = extent_numbers(plan.function, binding.dims)
     views = views_of_call(plan, binding, outs)

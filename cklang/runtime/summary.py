@@ -16,7 +16,7 @@ from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.plan import Plan
 from cklang.runtime.bind import Binding
-from cklang.runtime.planner import Choice, choices_of, layouts_of
+from cklang.runtime.planner import Choice, choices_of, layouts_of, views_of_call
 from cklang.selection.select import AnySelection, Request
 
 __all__ = ["KernelSummary", "Summary", "summarise"]
@@ -98,7 +98,10 @@ def summarise(
     """
     choices = choices_of(plan, binding, outs, target.spec, request)
     layouts = layouts_of(plan, binding, outs)
+    views = views_of_call(plan, binding, outs)
     values = {name for choice in choices for stage in _stages(choice) for name in stage.values}
+    # Whoever reads or writes a view moves bytes of the memory in which it lies.
+    values |= {views[name].memory for name in values if name in views}
     own = {*binding.arrays, *(value.name for value in plan.function.results)}
     return Summary(
         kernels=tuple(_kernel(choice, layouts) for choice in choices),

@@ -129,6 +129,22 @@ def test_extents_that_do_not_fit_are_refused_before_a_launch() -> None:
     assert not out[:, 0].any()
 
 
+@ck.op
+def every_other(x: ck.f16[M, K], w: ck.f16[N, (K + 1) // 2]) -> ck.f16[M, N]:
+    return x[:, ::2] @ w.T
+
+
+def test_a_product_of_a_slice_without_a_contiguous_axis_copies_it() -> None:
+    args = half(5, 32), half(24, 16)
+    check(every_other, args)
+    assert len(launches(every_other)) == 2
+    check(every_other, (half(32, 5).T, half(24, 16)))
+    assert len(launches(every_other)) == 1
+    with pytest.raises(CkError, match="a group copies nothing") as refusal:
+        every_other.grouped([args], device="emu:gfx942")
+    assert refusal.value.code == "G010"
+
+
 # --- joins and other shapes
 
 
@@ -214,7 +230,7 @@ def test_a_shape_that_no_strides_give_is_copied(is_contiguous: bool) -> None:
     check(flattened, (x,))
     assert len(launches(flattened)) == (1 if is_contiguous else 2)
     text = flattened.explain(x, device="emu:gfx942")
-    assert ("a copy: no strides give %x the shape that is read" in text) is not is_contiguous
+    assert ("a copy: %x has no strides as its readers need them" in text) is not is_contiguous
 
 
 @ck.op
@@ -238,4 +254,10 @@ def test_a_block_as_torch_writes_it_copies_nothing() -> None:
     families = [each.artifact.key.family for each in launches(attention_block)]
     assert families == ["gemm", "gemm", "gemm", "attention", "gemm"]
     text = attention_block.explain(*args, device="emu:gfx942")
-    assert "a copy: no strides" not in text
+    assert "a copy: " not in text
+
+
+def test_a_summary_counts_what_is_read_of_a_parameter() -> None:
+    summary = gated.summary(half(4, 16), device="emu:gfx942")
+    assert sum(each.bytes for each in summary.kernels) == 2 * (4 * 16 + 4 * 8)
+    assert summary.least_bytes == 2 * (4 * 16 + 4 * 8)

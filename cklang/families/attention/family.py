@@ -171,6 +171,10 @@ class Attention(Family[AttentionSignature, AttentionAlgorithm, AttentionCase]):
                 note=note,
             )
 
+    def matrices(self, kernel: FusedAttention) -> tuple[Value, ...]:
+        """Return q, k and v."""
+        return (kernel.q.value, kernel.k.value, kernel.v.value)
+
     def can_write(self, kernel: FusedAttention, value: Value, order: Sequence[int]) -> bool:
         """Tell whether the elements of a head stay side by side; o alone has strides."""
         return value == kernel.o and order[-1] == value.type.rank - 1

@@ -47,7 +47,7 @@ from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import Functions
 from cklang.fusion.kernel import PRODUCT_MAKERS
-from cklang.fusion.plan import FusedGemm
+from cklang.fusion.plan import FusedGemm, View
 from cklang.ir.nodes import Value
 from cklang.keys import AnyKey
 from cklang.lowering.source import KernelSource
@@ -272,6 +272,10 @@ class Gemm(ProductFamily[Problem]):
     def reader_order(self, kernel: FusedGemm, value: Value) -> Sequence[int] | None:
         """Return the order in which several summed axes are one."""
         return summable_order(kernel, value)
+
+    def matrices(self, kernel: FusedGemm) -> tuple[Value, ...]:
+        """Return the operands that are stored."""
+        return tuple(each.value for each in (kernel.a, kernel.b) if isinstance(each, View))
 
     def can_write(self, kernel: FusedGemm, value: Value, order: Sequence[int]) -> bool:
         """Tell whether the columns stay contiguous."""

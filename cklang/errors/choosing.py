@@ -168,7 +168,7 @@ TABLE: tuple[Rule, ...] = (
         "without packed sequences",
     ),
     row(
-        "G010",
+        "G011",
         CkValueError,
         "call {index} of the group reads {value} as %{layout}, which no strides give",
         "a group copies nothing: pass an array that is contiguous in that shape",

@@ -141,7 +141,7 @@ def _by_signature(members: Sequence[Member]) -> Iterator[tuple[FusedGemm, list[_
         views = views_of_call(plan, member.binding, [member.out])
         for view in views.values():
             if view.source is not None:
-                raise error("G010", index=index, value=view.source, layout=view.layout.name)
+                raise error("G011", index=index, value=view.source, layout=view.layout.name)
         slots |= {name: slots[view.memory] for name, view in views.items() if view.memory in slots}
         extents = extent_numbers(plan.function, member.binding.dims)
         full_problem = problem_of(kernel, layouts, member.binding.dims, kernel.functions.digest)

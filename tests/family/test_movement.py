@@ -142,7 +142,7 @@ def test_a_product_of_a_slice_without_a_contiguous_axis_copies_it() -> None:
     assert len(launches(every_other)) == 1
     with pytest.raises(CkError, match="a group copies nothing") as refusal:
         every_other.grouped([args], device="emu:gfx942")
-    assert refusal.value.code == "G010"
+    assert refusal.value.code == "G011"
 
 
 # --- joins and other shapes

@@ -7,7 +7,18 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from cklang.cli import bench, build, cache, disasm, doctor, hipcc, inspect, registry, tune
+from cklang.cli import (
+    bench,
+    build,
+    cache,
+    disasm,
+    doctor,
+    generate,
+    hipcc,
+    inspect,
+    registry,
+    tune,
+)
 from cklang.errors import CkError
 
 __all__ = ["main"]
@@ -20,6 +31,7 @@ _COMMANDS = {
     "bench": bench,
     "cache": cache,
     "registry": registry,
+    "generate": generate,
     "disasm": disasm,
     "hipcc": hipcc,
 }

@@ -23,7 +23,7 @@ from cklang.errors import CkError, error
 from cklang.selection.registry import Kernel, Registry
 from cklang.selection.select import select
 
-__all__ = ["add", "read", "run"]
+__all__ = ["add", "add_declarations", "declared", "read", "run"]
 
 _KEY_COLUMNS = ("family", "arch", "label", "priority")
 _SHOWN = ("tile", "warps", "warp_tile", "pipeline", "vector_a", "vector_b", "vector_e")
@@ -46,12 +46,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_scheduler(build, "build")
     export = action("export", "write the kernels of signatures and profiles")
     export.add_argument("file", **file)  # type: ignore[arg-type]
-    export.add_argument("--signature", action="append", default=[], metavar="f16:rcr:row")
-    export.add_argument("--profile", action="append", default=[], metavar="flash")
-    export.add_argument("--element", action="append", metavar="f16", help="of a profile")
-    export.add_argument("--head", action="append", type=int, metavar="64", help="of a profile")
-    export.add_argument("--preset", default="essential", help="of signatures: which tilings")
-    export.add_argument("--arch", action="append", default=[], metavar="gfx942")
+    add_declarations(export)
     merge = action("merge", "write the kernels of several registries as one")
     merge.add_argument("file", **file)  # type: ignore[arg-type]
     merge.add_argument("sources", nargs="+", type=Path, metavar="SOURCE")
@@ -61,6 +56,32 @@ def add(parser: argparse.ArgumentParser) -> None:
     choose.add_argument("--arch", default=all_archs()[0].name, metavar="gfx942")
     choose.add_argument("--strategy", default="heuristic")
     choose.add_argument("extents", nargs=3, type=int, metavar="EXTENT", help="M, N and K")
+
+
+def add_declarations(parser: argparse.ArgumentParser) -> None:
+    """Add the options that :func:`declared` reads."""
+    parser.add_argument("--signature", action="append", default=[], metavar="f16:rcr:row")
+    parser.add_argument("--profile", action="append", default=[], metavar="flash")
+    parser.add_argument("--element", action="append", metavar="f16", help="of a profile")
+    parser.add_argument("--head", action="append", type=int, metavar="64", help="of a profile")
+    parser.add_argument("--preset", default="essential", help="of signatures: which tilings")
+    parser.add_argument("--arch", action="append", default=[], metavar="gfx942")
+
+
+def declared(options: argparse.Namespace, name: str) -> Registry:
+    """Return the kernels of the signatures and profiles that were named.
+
+    Raises:
+        CkValueError: K rows, a signature, profile, preset or GPU that does not exist.
+    """
+    registry = Registry(name)
+    for gpu in options.arch or [all_archs()[0].name]:
+        for profile in options.profile:
+            registry.declare_profile(profile, gpu, dtypes=options.element, heads=options.head)
+        for text in options.signature:
+            problem, functions = spelled(text)
+            registry.declare(problem.signature, functions, gpu, options.preset)
+    return registry
 
 
 def run(options: argparse.Namespace) -> int:
@@ -143,13 +164,7 @@ def _build(options: argparse.Namespace) -> int:
 
 
 def _export(options: argparse.Namespace) -> int:
-    registry = Registry(options.file.stem)
-    for gpu in options.arch or [all_archs()[0].name]:
-        for name in options.profile:
-            registry.declare_profile(name, gpu, dtypes=options.element, heads=options.head)
-        for text in options.signature:
-            problem, functions = spelled(text)
-            registry.declare(problem.signature, functions, gpu, options.preset)
+    registry = declared(options, options.file.stem)
     if not len(registry):
         raise error("K041")
     return _write(options.file, registry)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """``cklang generate``: write the C++ of kernels into a folder, with a manifest.
 
-Nothing is compiled. The kernels are those of a registry's file, of spelled signatures, or of attention
-profiles.
+Nothing is compiled. The kernels are those of a registry's file, of spelled signatures, or of
+attention profiles.
 """
 
 from __future__ import annotations

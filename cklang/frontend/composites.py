@@ -21,6 +21,7 @@ from cklang.types import bool_, f32, i32
 __all__ = [
     "all",
     "any",
+    "group_norm",
     "layer_norm",
     "log_softmax",
     "logsumexp",
@@ -194,3 +195,29 @@ def layer_norm(
     y = centered * ck.rsqrt(variance + eps)
     y = y if weight is None else y * weight
     return y if bias is None else y + bias
+
+
+@composite
+def group_norm(x: Any, groups: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-5) -> Any:
+    """The norm of groups of channels: x minus mean over the root of variance, of each group.
+
+    Of [N, S, C] or [N, H, W, C]: channels are the last axis; a group's mean and variance are over
+    its channels and all axes but the first. ``weight`` and ``bias`` have a number for each channel.
+
+    Example:
+        >>> x = np.array([[[1.0, 3.0, 5.0, 5.0]]])
+        >>> ck.group_norm(x, 2, bias=np.array([0.0, 0.0, 1.0, 2.0])).round(3)
+        array([[[-1.,  1.,  1.,  2.]]])
+    """
+    shape = x.shape
+    size = shape[-1] // groups
+    if len(shape) == 4:
+        x = x.reshape(shape[0], shape[1], shape[2], groups, size)
+        y = layer_norm(x, eps=eps, axis=(1, 2, 4))
+    else:
+        x = x.reshape(shape[0], shape[1], groups, size)
+        y = layer_norm(x, eps=eps, axis=(1, 3))
+    # Before the shape is that of x again, so that all is one kernel.
+    y = y if weight is None else y * weight.reshape(groups, size)
+    y = y if bias is None else y + bias.reshape(groups, size)
+    return y.reshape(shape)

@@ -160,7 +160,7 @@ class _Mover:
     def _leads_to_parts(self, operation: Operation) -> bool:
         """Tell whether an operation should be applied to what its operand is made of."""
         (value,) = operation.operands
-        narrows = operation.result.type.dtype.bits < value.type.dtype.bits
+        widens = operation.result.type.dtype.bits > value.type.dtype.bits
         while True:
             writer = self.definitions.get(value.name)
             if writer is None or self.uses[value.name] != 1:
@@ -170,7 +170,7 @@ class _Mover:
             if writer.op == RESHAPE:
                 source = self.definitions.get(writer.operands[0].name)
                 is_alone = self.uses[writer.operands[0].name] == 1
-                if source is not None and is_alone and narrows and _is_written(source):
+                if source is not None and is_alone and not widens and _is_written(source):
                     return True
             elif _kind(writer) is not Kind.SHAPE:
                 return False
@@ -187,6 +187,7 @@ class _Mover:
         operands = []
         for operand in writer.operands:
             own = self.names.new("moved")
+            self.uses[own] = 1
             yield from self._moved(function, operand, own)
             operands.append(_of(own, dtype, operand))
         yield _renamed(writer, operands, _of(name, dtype, value), writer.attrs)

@@ -24,7 +24,7 @@ from cklang.testing import assert_close
 from cklang.testing.strategies import Values, arrays
 from cklang.types import bf16, f16, f32
 
-B, M, N = ck.dims("B M N")
+B, M, N, K = ck.dims("B M N K")
 X: Any = ck.dtype_var("X", ck.f16, ck.bf16, ck.f32)
 
 
@@ -147,6 +147,35 @@ def test_weights_broadcast():
     columns = rms(x.T, (4,), torch.from_numpy(rows).double(), eps=1e-6).T
     want = layer(x, (6,), w, b) + rms(x, (6,), w, eps=1e-6) + layer(x, (6,)) + b + columns
     np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6)
+
+
+@ck.op
+def groups_of_images(
+    x: ck.f16[B, M, N, K], w: ck.f32[K], b: ck.f32[K], *, groups: ck.const[int]
+) -> ck.f32[B, M, N, K]:
+    return ck.group_norm(x, groups, w, b)
+
+
+@ck.op
+def groups_of_rows(
+    x: ck.f16[B, N, K], w: ck.f32[K], b: ck.f32[K], *, groups: ck.const[int]
+) -> ck.f32[B, N, K]:
+    return ck.group_norm(x, groups, w, b)
+
+
+@pytest.mark.parametrize("groups", [1, 2, 6, 12])
+@pytest.mark.parametrize(
+    ("op", "shape"), [(groups_of_images, (2, 3, 5, 12)), (groups_of_rows, (3, 4, 12))], ids=name_of
+)
+def test_group_norm_is_torchs(op, shape, groups):
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal(shape).astype(np.float16)
+    w, b = rng.standard_normal((2, 12)).astype(np.float32)
+    (got,) = evaluate(op.ir(x, w, b, groups=groups), [x, w, b])
+    channels_first = torch.from_numpy(np.moveaxis(x, -1, 1).astype(np.float64))
+    weights = (torch.from_numpy(each.astype(np.float64)) for each in (w, b))
+    want = torch.nn.functional.group_norm(channels_first, groups, *weights)
+    np.testing.assert_allclose(got, np.moveaxis(want.numpy(), 1, -1), rtol=1e-6, atol=1e-6)
 
 
 # --- bounds: NumPy's f32 is one of the kernels

@@ -173,8 +173,8 @@ def test_group_norm_is_torchs(op, shape, groups):
     w, b = rng.standard_normal((2, 12)).astype(np.float32)
     (got,) = evaluate(op.ir(x, w, b, groups=groups), [x, w, b])
     channels_first = torch.from_numpy(np.moveaxis(x, -1, 1).astype(np.float64))
-    weights = (torch.from_numpy(each.astype(np.float64)) for each in (w, b))
-    want = torch.nn.functional.group_norm(channels_first, groups, *weights)
+    gain, bias = (torch.from_numpy(each.astype(np.float64)) for each in (w, b))
+    want = torch.nn.functional.group_norm(channels_first, groups, gain, bias)
     np.testing.assert_allclose(got, np.moveaxis(want.numpy(), 1, -1), rtol=1e-6, atol=1e-6)
 
 

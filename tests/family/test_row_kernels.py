@@ -138,10 +138,32 @@ def test_rows_longer_than_registers_are_read_again() -> None:
     assert instance(ck.RowwiseAlgorithm, launch.key.algorithm).chunks == 0
 
 
-def test_rows_do_not_depend_on_their_number() -> None:
-    args = drawn(residual_norm, {"M": 9, "K": 200})
+@pytest.mark.parametrize("length", [8, 13, 200, 509])
+def test_rows_do_not_depend_on_their_number(length: int) -> None:
+    args = drawn(residual_norm, {"M": 9, "K": length})
     op = residual_norm.using(ck.RowwiseAlgorithm(threads=64, vector=8, chunks=1))
     together = op(*args, device="emu:gfx942")
     alone = op(*[each[4:5] if each.ndim > 1 else each for each in args], device="emu:gfx942")
     for all_rows, one in zip(together, alone, strict=True):
         assert all_rows[4:5].tobytes() == one.tobytes()
+
+
+VECTORS = ck.RowwiseAlgorithm(threads=64, vector=8)
+"""Vectors of 8, of which the last two of a row overlap, for rows of any length."""
+
+
+@pytest.mark.parametrize("op", [residual_norm, quantised, counted, pointwise])
+@settings(max_examples=8, deadline=None)
+@given(
+    length=st.sampled_from([8, 9, 13, 15, 511, 513, 1027]),
+    rows=st.integers(1, 5),
+    offset=st.integers(0, 3),
+    seed=st.integers(0, 99),
+)
+def test_vectors_of_any_row(op: Op, length: int, rows: int, offset: int, seed: int) -> None:
+    args = drawn(op, {"B": 2, "M": rows, "K": length + offset}, seed=seed)
+    padded = length + offset
+    args = [
+        each[..., offset:] if each.shape and each.shape[-1] == padded else each for each in args
+    ]
+    check(op.using(VECTORS), args, unchecked=UNCHECKED.get(op, 0.05))

@@ -8,8 +8,8 @@ part of the stencil; only how, which stands in the names of its parameters:
 ======  ===============================================  =====================================
 name    what is read                                     how
 ======  ===============================================  =====================================
-``c0``  rows that are contiguous, from whole dwords on   one vector
-``s0``  rows with another stride, or at odd addresses    an element at a time
+``c0``  rows that are contiguous                         one vector
+``s0``  rows with another stride                         an element at a time
 ``m0``  rows along several axes                          an element at a time, its place divided
 ``b0``  the same for a whole row                         once
 ======  ===============================================  =====================================
@@ -25,7 +25,6 @@ from cklang.fusion.functions import Functions
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.lowering.pointwise import c_statement, c_type, c_value, includes_of
 from cklang.types import DType, Kind
-from cklang.widths import DWORD_BYTES
 
 __all__ = ["named_by_layout", "rowwise_fill", "symbol"]
 
@@ -142,8 +141,8 @@ class _Writer:
             yield f"    const {c_type(dtype)} {param.name} = {held};"
         elif param.name[0] == "c":
             vector, width = f"{param.name}_vector", self.width
-            aligned = min(DWORD_BYTES, width * dtype.bytes)
-            kind = f"ext_vector_type({width}), aligned({aligned})"
+            # GPUs load vectors at any address.
+            kind = f"ext_vector_type({width}), aligned({dtype.bytes})"
             yield f"    typedef {_memory(dtype)} {vector} __attribute__(({kind}));"
             address = f"(const CK_GLOBAL {vector} *)({self._address(param, 'j')})"
             yield f"    const {vector} {param.name}_e = *{address};"

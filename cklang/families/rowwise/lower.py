@@ -29,7 +29,6 @@ def lower_rowwise(key: RowwiseKey, functions: Functions) -> KernelSource:
     """
     s, a = key.signature, key.algorithm
     kernel = "ck_" + "_".join(key.signature.label(a))
-    outputs = (*s.elements, *s.rows)
     text = template("rowwise.hip.j2").render(
         key_json=key_json(key),
         kernel=kernel,
@@ -39,7 +38,6 @@ def lower_rowwise(key: RowwiseKey, functions: Functions) -> KernelSource:
         chunks=a.chunks,
         kept=s.kept,
         axes=s.row_axes,
-        sizes=", ".join(str(dtype.bytes) for dtype in outputs),
         element_count=len(s.elements),
         is_map=flag(not s.reductions and not s.rows),
         elements=", ".join(dtype.ck for dtype in s.elements),

@@ -21,7 +21,6 @@ from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import Functions
 from cklang.fusion.sites import Axes
 from cklang.types import DType
-from cklang.widths import DWORD_BYTES
 
 __all__ = ["RowwiseProblem", "RowwiseTensor", "problem_of"]
 
@@ -37,22 +36,13 @@ class RowwiseTensor:
     """Strides along the axes that count rows."""
     elements: tuple[int, ...]
     """Strides along the axes of a row."""
-    alignment: int = DWORD_BYTES
-    """Largest power of two up to 4 that divides its address, in bytes."""
-
-    @property
-    def is_vector(self) -> bool:
-        """Whether each row is contiguous and begins at a whole dword."""
-        size = self.dtype.bytes
-        places = (self.alignment, *(stride * size for stride in self.rows))
-        return self.elements == (1,) and not any(place % DWORD_BYTES for place in places)
 
     @property
     def access(self) -> str:
         """How a row is read: the letter of :func:`.functions.named_by_layout`."""
         if not any(self.elements):
             return "b"
-        if self.is_vector:
+        if self.elements == (1,):
             return "c"
         return "s" if len(self.elements) == 1 else "m"
 
@@ -169,7 +159,6 @@ def problem_of(
             dtype=layouts[name].dtype,
             rows=tuple(steps[each] for _, steps in row_axes),
             elements=tuple(steps[each] for _, steps in element_axes),
-            alignment=layouts[name].alignment,
         )
         for each, (name, _) in enumerate(places)
     ]

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from cklang.arch import ArchSpec
-from cklang.families.bounds import multiple
 from cklang.families.grid import Grid, Pattern
 from cklang.families.rowwise.key import MOST_STAGES, RowwiseAlgorithm, RowwiseSignature
 from cklang.families.rowwise.problem import RowwiseProblem
@@ -88,9 +87,12 @@ def _registers(a: RowwiseAlgorithm, s: RowwiseSignature, _spec: ArchSpec) -> Vio
     return Violation(what="the registers that hold what is kept", value=str(count), bound=bound)
 
 
-@RULES.problem("row-length", "vectors divide a row", reads=("vector",))
+@RULES.problem("row-length", "a row has a vector or more", reads=("vector",))
 def _length(p: RowwiseProblem, a: RowwiseAlgorithm, _spec: ArchSpec) -> Violation | None:
-    return multiple("the length of a row", p.length, a.vector)
+    if not p.length or p.length >= a.vector:
+        return None
+    bound = f"at least {a.vector}, the elements of a vector"
+    return Violation(what="the length of a row", value=str(p.length), bound=bound)
 
 
 @RULES.problem("row-kept", "registers hold a row", reads=("threads", "vector", "chunks"))

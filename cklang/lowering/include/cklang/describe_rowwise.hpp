@@ -15,9 +15,8 @@ struct RowwiseShape
     int64_t vector;  // elements that a thread computes at once
     int64_t chunks;  // vectors that a thread keeps; 0 for rows of any length
     int64_t axes;    // that count rows
-    int64_t sizes[CK_ROWWISE_MAX_OUTPUTS]; // bytes of an element of each output
-    int64_t elements;                      // outputs that have an element for each of a row's
-    bool is_map;                           // nothing is reduced
+    int64_t elements; // outputs that have an element for each of a row's
+    bool is_map;      // nothing is reduced
 };
 
 class DescribeRowwise
@@ -60,8 +59,8 @@ class DescribeRowwise
         for(int axis = 0; axis < CK_ROWWISE_MAX_AXES - shape_.axes; ++axis)
             if(p_.rows[axis] != 1)
                 return "there are more axes of rows than the kernel was built for";
-        if(length % shape_.vector)
-            return "the length of a row must be a multiple of the kernel's vectors";
+        if(length > 0 && length < shape_.vector)
+            return "a row must have as many elements as the kernel's vectors";
         if(shape_.chunks && length > shape_.threads * shape_.vector * shape_.chunks)
             return "a row has more elements than the kernel keeps";
         return nullptr;
@@ -96,13 +95,9 @@ class DescribeRowwise
         return true;
     }
 
-    bool is_vector(const ck_rowwise_operand& tensor, int64_t size) const
+    bool is_vector(const ck_rowwise_operand& tensor) const
     {
-        bool fits = is_linear() && tensor.stride[CK_ROWWISE_MAX_AXES - 1] == 1 &&
-                    reinterpret_cast<uintptr_t>(tensor.data) % 4 == 0;
-        for(int axis = 0; axis < CK_ROWWISE_MAX_AXES; ++axis)
-            fits = fits && (p_.rows[axis] == 1 || tensor.row_stride[axis] * size % 4 == 0);
-        return fits;
+        return is_linear() && tensor.stride[CK_ROWWISE_MAX_AXES - 1] == 1;
     }
 
     static void copy(const ck_rowwise_operand& from, ck_row_tensor& to)
@@ -130,7 +125,7 @@ class DescribeRowwise
             copy(output, args.outputs[place]);
             if(place < shape_.elements)
             {
-                args.vectors |= uint32_t(is_vector(output, shape_.sizes[place])) << place;
+                args.vectors |= uint32_t(is_vector(output)) << place;
                 args.linear |= uint32_t(is_linear()) << place;
             }
         }

@@ -5,6 +5,9 @@
 // elements, the lanes of a wave exchange what they have, and waves that share a row meet in LDS;
 // all in one order. Then the outputs are stored. What several passes need of an element is kept in
 // registers, or computed again in each pass where rows are longer than registers.
+//
+// The last vector of a row ends with the row: where the length is no multiple of a vector, it
+// overlaps the one before, and the elements that both have are neither joined nor stored again.
 #pragma once
 
 #include <hip/hip_runtime.h>
@@ -142,6 +145,7 @@ struct RowwiseKernel
         is_row_             = row < args.count;
         // Threads without a row have no element: all meet at the barriers.
         length_       = is_row_ ? args.length : 0;
+        last_         = length_ - vector;
         uint32_t rest = is_row_ ? row : 0;
 #pragma unroll
         for(index_t axis = Shape::axes - 1; axis > 0; --axis)
@@ -157,15 +161,15 @@ struct RowwiseKernel
     {
         if constexpr(is_map)
         {
-            const int64_t step = int64_t(gridDim.y) * Shape::threads * vector;
-            for(int64_t j = (int64_t(blockIdx.y) * Shape::threads + lane_) * vector; j < length_; j += step)
-                store(nullptr, j);
+            const uint32_t step = gridDim.y * Shape::threads * vector;
+            for(uint32_t j = (blockIdx.y * Shape::threads + lane_) * vector; j < length_; j += step)
+                store(nullptr, start(j), j);
         }
         else
         {
             keep();
             stages<0, 0, Stages...>();
-            each_vector([&](const float* kept, int64_t j) { store(kept, j); });
+            each_vector([&](const float* kept, uint32_t at, uint32_t j) { store(kept, at, j); });
             if constexpr(Rows::count > 0)
                 if(is_row_ && lane_ == 0)
                     finish();
@@ -179,10 +183,13 @@ struct RowwiseKernel
 
 #define CK_ROW_HERE reduced_, place_[0], place_[1], place_[2], place_[3], place_[4]
 
-    CK_TILE_DEVICE static constexpr int64_t first(index_t chunk, uint32_t lane)
+    CK_TILE_DEVICE static constexpr uint32_t first(index_t chunk, uint32_t lane)
     {
-        return (int64_t(chunk) * Shape::threads + lane) * vector;
+        return (chunk * Shape::threads + lane) * vector;
     }
+
+    /// Where the vector of element j begins: the last one ends with the row.
+    CK_TILE_DEVICE uint32_t start(uint32_t j) const { return j < last_ ? j : last_; }
 
     /// Load what is kept, where registers hold a row.
     CK_TILE_DEVICE void keep()
@@ -191,12 +198,13 @@ struct RowwiseKernel
         {
 #pragma unroll
             for(index_t chunk = 0; chunk < Shape::chunks; ++chunk)
-                if(const int64_t j = first(chunk, lane_); j < length_)
-                    ck_row_load(kept_[chunk], nullptr, CK_ROW_HERE, j, args());
+                if(const uint32_t j = first(chunk, lane_); j < length_)
+                    ck_row_load(kept_[chunk], nullptr, CK_ROW_HERE, start(j), args());
         }
     }
 
-    /// Call a function with what is kept of each vector of this thread, and its first element.
+    /// Call a function with what is kept of each vector of this thread, where the vector begins, and
+    /// its first element that is no other vector's.
     template <typename Use>
     CK_TILE_DEVICE void each_vector(Use use)
     {
@@ -204,16 +212,16 @@ struct RowwiseKernel
         {
 #pragma unroll
             for(index_t chunk = 0; chunk < Shape::chunks; ++chunk)
-                if(const int64_t j = first(chunk, lane_); j < length_)
-                    use(kept_[chunk], j);
+                if(const uint32_t j = first(chunk, lane_); j < length_)
+                    use(kept_[chunk], start(j), j);
         }
         else
         {
-            for(int64_t j = first(0, lane_); j < length_; j += Shape::threads * vector)
+            for(uint32_t j = first(0, lane_); j < length_; j += Shape::threads * vector)
             {
                 if constexpr(Shape::kept > 0)
-                    ck_row_load(kept_[0], nullptr, CK_ROW_HERE, j, args());
-                use(kept_[0], j);
+                    ck_row_load(kept_[0], nullptr, CK_ROW_HERE, start(j), args());
+                use(kept_[0], start(j), j);
             }
         }
     }
@@ -232,9 +240,11 @@ struct RowwiseKernel
             for(index_t e = 0; e < vector; ++e)
                 joined[i * vector + e] = Stage::template Join<i>::identity;
         });
-        each_vector([&](const float* kept, int64_t j) {
+        each_vector([&](const float* kept, uint32_t at, uint32_t j) {
             float parts[Stage::count * vector];
-            part<stage>(parts, kept, j);
+            part<stage>(parts, kept, at);
+            if(at < j)
+                forget<Stage>(parts, j - at);
             ck_tile::static_for<0, Stage::count, 1>{}([&](auto i) {
 #pragma unroll
                 for(index_t e = 0; e < vector; ++e)
@@ -253,6 +263,18 @@ struct RowwiseKernel
         if constexpr(Shape::threads > wave)
             of_row<before, Stage>();
         stages<stage + 1, before + Stage::count, Later...>();
+    }
+
+    /// Make the first elements of a vector's parts the neutral ones of their joins.
+    template <typename Stage>
+    CK_TILE_DEVICE static void forget(float* parts, uint32_t count)
+    {
+        ck_tile::static_for<0, Stage::count, 1>{}([&](auto i) {
+#pragma unroll
+            for(index_t e = 0; e < vector; ++e)
+                if(e < count)
+                    parts[i * vector + e] = Stage::template Join<i>::identity;
+        });
     }
 
     template <index_t stage>
@@ -305,24 +327,25 @@ struct RowwiseKernel
         return __builtin_bit_cast(float, __builtin_amdgcn_ds_bpermute(lane * 4, bits));
     }
 
-    CK_TILE_DEVICE void store(const float* kept, int64_t j) const
+    /// Store the elements of a vector that begins at ``at``, from element j on.
+    CK_TILE_DEVICE void store(const float* kept, uint32_t at, uint32_t j) const
     {
         if constexpr(Elements::count > 0)
         {
             float words[Elements::count * vector];
-            ck_row_store(words, kept, CK_ROW_HERE, j, args());
+            ck_row_store(words, kept, CK_ROW_HERE, at, args());
             ck_tile::static_for<0, Elements::count, 1>{}([&](auto i) {
-                put<typename Elements::template Type<i>>(i, words + i * vector, j);
+                put<typename Elements::template Type<i>>(i, words + i * vector, at, j - at);
             });
         }
     }
 
     template <typename E>
-    CK_TILE_DEVICE void put(index_t output, const float* words, int64_t j) const
+    CK_TILE_DEVICE void put(index_t output, const float* words, uint32_t at, uint32_t skipped) const
     {
         const ck_row_tensor& tensor = args_.outputs[output];
-        E* const row = reinterpret_cast<E*>(tensor.data) + base(tensor);
-        if(args_.vectors >> output & 1)
+        CK_GLOBAL E* const row      = (CK_GLOBAL E*)tensor.data + base(tensor);
+        if((args_.vectors >> output & 1) && skipped == 0)
         {
             struct Vector
             {
@@ -334,22 +357,24 @@ struct RowwiseKernel
             constexpr index_t dwords = vector * sizeof(E) / 4 > 0 ? vector * sizeof(E) / 4 : 1;
             if constexpr(sizeof(Vector) == dwords * 4)
             {
-                using Words = uint32_t __attribute__((ext_vector_type(dwords), aligned(4)));
-                *reinterpret_cast<Words*>(row + j) = __builtin_bit_cast(Words, narrowed);
+                // GPUs store dwords at any address.
+                using Words = uint32_t __attribute__((ext_vector_type(dwords), aligned(sizeof(E))));
+                *(CK_GLOBAL Words*)(row + at) = __builtin_bit_cast(Words, narrowed);
                 return;
             }
         }
 #pragma unroll
         for(index_t e = 0; e < vector; ++e)
-            row[along(tensor, output, j + e)] = value<E>(words[e]);
+            if(e >= skipped)
+                row[along(tensor, output, at + e)] = value<E>(words[e]);
     }
 
     /// Where an element is in a row of an output.
-    CK_TILE_DEVICE int64_t along(const ck_row_tensor& tensor, index_t output, int64_t j) const
+    CK_TILE_DEVICE int64_t along(const ck_row_tensor& tensor, index_t output, uint32_t j) const
     {
         if(args_.linear >> output & 1)
             return j * tensor.stride[CK_ROWWISE_MAX_AXES - 1];
-        uint32_t rest = static_cast<uint32_t>(j);
+        uint32_t rest = j;
         int64_t place = 0;
 #pragma unroll
         for(index_t axis = CK_ROWWISE_MAX_AXES - 1; axis >= 0; --axis)
@@ -398,7 +423,8 @@ struct RowwiseKernel
     const ck_row_args& args_;
     uint32_t lane_;
     bool is_row_;
-    int64_t length_;
+    uint32_t length_; // less than 2^31; a step more is less than 2^32
+    uint32_t last_;    // where the last vector of a row begins
     uint32_t place_[CK_ROWWISE_MAX_AXES] = {};
     float kept_[chunks][kept * vector];
     float reduced_[total > 0 ? total : 1];

@@ -22,7 +22,7 @@ typedef struct
     unsigned count; /* of all rows */
     unsigned rows[CK_ROWWISE_MAX_AXES];
     unsigned elements[CK_ROWWISE_MAX_AXES];
-    unsigned vectors; /* a bit for each output: rows are contiguous, from whole dwords on */
+    unsigned vectors; /* a bit for each output: rows are contiguous */
     unsigned linear;  /* a bit for each output: a row has one stride */
     ck_row_tensor reads[CK_ROWWISE_MAX_READS];
     ck_row_tensor outputs[CK_ROWWISE_MAX_OUTPUTS];

@@ -13,7 +13,6 @@ ck_rowwise_describe(const ck_rowwise_problem* problem, ck_gemm_launch* launch)
                              .vector   = 8,
                              .chunks   = 1,
                              .axes     = 1,
-                             .sizes    = { 2 },
                              .elements = 1,
                              .is_map   = false},
                             *problem)

@@ -13,7 +13,6 @@ ck_rowwise_describe(const ck_rowwise_problem* problem, ck_gemm_launch* launch)
                              .vector   = 4,
                              .chunks   = 0,
                              .axes     = 3,
-                             .sizes    = { 2, 1, 4, 4 },
                              .elements = 2,
                              .is_map   = false},
                             *problem)

@@ -15,6 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cklang as ck
+from cklang import emulator
+from cklang.device.device import open_device
 from cklang.runtime.op import Op
 from tests.support.arrays import drawn
 from tests.support.checks import check, launches
@@ -167,3 +169,43 @@ def test_vectors_of_any_row(op: Op, length: int, rows: int, offset: int, seed: i
         each[..., offset:] if each.shape and each.shape[-1] == padded else each for each in args
     ]
     check(op.using(VECTORS), args, unchecked=UNCHECKED.get(op, 0.05))
+
+
+@ck.op
+def gained(x: ck.f16[M, K], gain: ck.f16[K], bias: ck.f16[K]) -> ck.f16[M, K]:
+    return ck.rms_norm(x + bias, gain)
+
+
+MANY_ROWS = ck.RowwiseAlgorithm(threads=1024, vector=8, chunks=1)
+"""A workgroup for a row, of which a compute unit has one at once."""
+
+
+@ck.op
+def gained_and_kept(
+    x: ck.f16[M, K], gain: ck.f16[K], bias: ck.f16[K]
+) -> tuple[ck.f16[M, K], ck.f16[M, K]]:
+    h = (x + bias).to(ck.f16)
+    return ck.rms_norm(h, gain), h
+
+
+@pytest.mark.parametrize("op", [gained_and_kept, quantised], ids=lambda op: op.program.name)
+@pytest.mark.parametrize("rows", [304, 305, 700])
+def test_workgroups_go_on_with_other_rows(op: Op, rows: int) -> None:
+    args = drawn(op, {"M": rows, "K": 77})
+    several = op.using(MANY_ROWS)
+    check(several, args, unchecked=UNCHECKED.get(op, 0.05))
+    results = several(*args, device="emu:gfx942")
+    alone = several(args[0][-1:], *args[1:], device="emu:gfx942")
+    for all_rows, one in zip(results, alone, strict=True):
+        assert all_rows[-1:].tobytes() == one.tobytes()
+
+
+def test_what_rows_have_in_common_is_read_once_a_workgroup() -> None:
+    args = drawn(gained, {"M": 8 * 304, "K": 1024})
+    op = gained.using(ck.RowwiseAlgorithm(threads=256, vector=4, chunks=1))
+    op(*args, device="emu:gfx942")
+    (launch,) = launches(op)
+    stats = emulator.stats(open_device("emu:gfx942").index, 1)
+    least = op.summary(*args, device="emu:gfx942").least_bytes
+    assert stats.bytes_loaded + stats.bytes_stored < 1.6 * least  # 2, if each row read them
+    assert launch.resources.spills == 0

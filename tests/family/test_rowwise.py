@@ -230,6 +230,9 @@ def test_rules_of_algorithms() -> None:
     assert rejected(rows(threads=64, vector=3)) == ["row-vector"]
     assert rejected(rows(threads=64, vector=8, chunks=16)) == ["row-registers"]
     assert rejected(rows(threads=64, vector=8, chunks=1), kept=0) == ["row-registers"]
+    assert rejected(rows(threads=64, vector=8, chunks=8), common=1) == ["row-registers"]
+    assert rejected(rows(threads=64, vector=8, chunks=4), common=1) == []
+    assert rejected(KEPT, kept=0, common=1) == []
     assert rejected(KEPT, elements=(DTYPES["fp8"],)) == ["row-outputs"]
     assert rejected(KEPT, "gfx950", elements=(DTYPES["fp8"],)) == []
     assert rejected(KEPT, reductions=((Reduction.SUM,),) * 5) == ["row-stages"]
@@ -278,6 +281,19 @@ def test_rules_of_problems(length: int, algorithm: tuple[int, int, int], words: 
 def test_how_a_row_is_read(x: Array, access: str, rows: tuple[int, ...]) -> None:
     problem = only(RowwiseProblem, sums.problems(x))
     assert (problem.reads[0].access, problem.rows) == (access, rows)
+
+
+@ck.op
+def weighted(x: ck.f16[B, M, K], w: ck.f16[K], v: ck.f16[B, K], b: ck.f16[M]) -> ck.f16[B, M, K]:
+    return ck.rms_norm(x * v[:, None] + b[:, None], w)
+
+
+def test_operands_that_all_rows_have_in_common() -> None:
+    args = half(2, 3, 8), half(8), half(2, 8), half(3)
+    problem = only(RowwiseProblem, weighted.problems(*args))
+    assert (problem.signature.common, problem.signature.kept) == (1, 1)
+    alone = only(RowwiseProblem, sums.problems(half(3, 8)))
+    assert alone.signature.common == 0
 
 
 @ck.op

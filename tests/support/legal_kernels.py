@@ -329,10 +329,10 @@ def _functions(signature: Signature) -> Functions:
 def _row_functions(signature: RowwiseSignature) -> Functions:
     """Return functions in which what is read is kept, joined and stored."""
     s = signature
-    kept = [f"%k{place}: f32[]" for place in range(s.kept)]
+    kept = [f"%k{place}: f32[]" for place in range(s.kept + s.common)]
     parts = [len(stage) for stage in s.reductions]
     counts = {f"part{place}": (kept, count) for place, count in enumerate(parts)}
-    counts |= {"load": ([], s.kept), "store": (kept, len(s.elements))}
+    counts |= {"common": ([], s.common), "load": ([], s.kept), "store": (kept, len(s.elements))}
     functions = {
         hole: _copies(hole, params or ["%c0: f32[]"], count)
         for hole, (params, count) in counts.items()

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cklang.arch import ArchSpec
+from cklang.arch import ArchSpec, arch
 from cklang.codec import encode, unknown
 from cklang.device.resources import Resources
 from cklang.families.grid import walk
@@ -108,7 +108,8 @@ class Rowwise(Family[RowwiseSignature, RowwiseAlgorithm, RowwiseProblem]):
 
     def operands(self, problem: RowwiseProblem, key: RowwiseKey, functions: Functions) -> Operands:
         """Return memory of small numbers for every tensor."""
-        forwards = problem.forwards
+        units = arch(key.arch).compute_units
+        forwards = replace(problem.forwards, compute_units=units)
         contents = {
             each.value: np.full(_span(forwards, each) * each.dtype.bytes, _SMALL, np.uint8)
             for each in forwards.tensors

@@ -39,6 +39,8 @@ class RowwiseSignature:
     """Those that join i32 and not f32, counted through all stages."""
     kept: int = 0
     """Values of an element that more than one pass needs."""
+    common: int = 0
+    """Operands that have an element for each of a row's, the same ones in every row."""
     elements: tuple[DType, ...] = ()
     """The outputs that have an element for each of a row's."""
     rows: tuple[DType, ...] = ()
@@ -64,6 +66,7 @@ class RowwiseSignature:
         rows = ["rows", *map(str, self.rows)] if self.rows else []
         shape = f"{algorithm.threads}x{algorithm.vector}x{algorithm.chunks}"
         kept = [f"k{self.kept}"] if self.kept else []
+        kept += [f"w{self.common}"] if self.common else []
         kept += [f"r{self.row_axes}"] if self.row_axes != 1 else []
         return [self.family, *stages, *kept, *map(str, self.elements), *rows, shape]
 
@@ -83,8 +86,9 @@ class RowwiseAlgorithm:
     """Elements that a thread computes at once, and that one access loads where they are
     contiguous."""
     chunks: int = 0
-    """Vectors of a row that each thread keeps in registers from pass to pass; 0 computes what is
-    kept from memory in each pass, for rows of any length."""
+    """Vectors of a row that each thread keeps in registers from pass to pass, and those of operands
+    that all rows have in common from row to row; 0 computes what is kept from memory in each pass,
+    for rows of any length."""
 
     def __post_init__(self) -> None:
         for name in ("threads", "vector"):

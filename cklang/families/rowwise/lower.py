@@ -37,8 +37,10 @@ def lower_rowwise(key: RowwiseKey, functions: Functions) -> KernelSource:
         vector=a.vector,
         chunks=a.chunks,
         kept=s.kept,
+        common=s.common,
         axes=s.row_axes,
         element_count=len(s.elements),
+        goes_on=flag(bool(s.common and a.chunks)),
         is_map=flag(not s.reductions and not s.rows),
         elements=", ".join(dtype.ck for dtype in s.elements),
         rows=", ".join(dtype.ck for dtype in s.rows),
@@ -58,8 +60,7 @@ def holes_of(key: RowwiseKey) -> list[str]:
     """Return the functions that a kernel calls."""
     s = key.signature
     parts = [f"part{stage}" for stage in range(len(s.reductions))]
-    load, store, finish = s.kept, s.elements, s.rows
-    named = {"load": load, "store": store, "finish": finish}
+    named = {"common": s.common, "load": s.kept, "store": s.elements, "finish": s.rows}
     return [*parts, *(hole for hole, is_there in named.items() if is_there)]
 
 

@@ -60,7 +60,8 @@ class RowwiseProblem:
     outputs: tuple[RowwiseTensor, ...]
     """Those with an element for each of a row's, then those with one for each row."""
     compute_units: int = 1
-    """Of the GPU: kernels without reductions share long rows among as many workgroups."""
+    """Of the GPU: kernels without reductions share long rows among as many workgroups, and kernels
+    that keep what rows have in common share the rows."""
 
     @property
     def count(self) -> int:
@@ -170,6 +171,7 @@ def problem_of(
             reductions=stages.reductions,
             integers=stages.integers,
             kept=stages.kept,
+            common=stages.common,
             elements=tuple(each.dtype for each in outputs[:count]),
             rows=tuple(each.dtype for each in outputs[count:]),
             row_axes=len(row_axes),

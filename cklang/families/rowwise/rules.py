@@ -77,10 +77,10 @@ def _vector(a: RowwiseAlgorithm, _s: RowwiseSignature, _spec: ArchSpec) -> Viola
 def _registers(a: RowwiseAlgorithm, s: RowwiseSignature, _spec: ArchSpec) -> Violation | None:
     if not a.chunks:
         return None
-    if not s.kept:
-        bound = "0, since no value of an element is needed by two passes"
+    if not s.kept + s.common:
+        bound = "0, since no value of an element is needed by two passes or rows"
         return Violation(what="the vectors that are kept", value=str(a.chunks), bound=bound)
-    count = a.chunks * a.vector * s.kept
+    count = a.chunks * a.vector * (s.kept + s.common)
     if count <= _KEPT_REGISTERS:
         return None
     bound = f"at most {_KEPT_REGISTERS}"

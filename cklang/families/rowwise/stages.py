@@ -9,21 +9,22 @@ are too long for that. The functions are regions of rank-0 values:
 ==============  ==============================================  =================================
 hole            parameters                                      results
 ==============  ==============================================  =================================
-``load``        reads                                           what is kept of an element
+``common``      reads                                           what all rows have in common
+``load``        common values, reads                            what is kept of an element
 ``part0``...    kept values, results of earlier stages, reads   what each reduction of the stage
                                                                 takes of an element
 ``store``       the same, of all stages                         an element of each output
 ``finish``      results of all stages, reads                    each output that rows have one of
 ==============  ==============================================  =================================
 
-Kept values are called ``k0``..., results of reductions ``r0``... in the order of the stages, reads
-``d0``..., and ``n`` is the length of a row as f32.
+Kept values are called ``k0``..., followed by the common ones, results of reductions ``r0``... in
+the order of the stages, reads ``d0``..., and ``n`` is the length of a row as f32.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from cklang.errors import error
@@ -60,6 +61,8 @@ class Stages:
     """Those that join i32 and not f32, counted through all stages."""
     kept: int
     """Values of an element that more than one pass needs."""
+    common: int
+    """Values of an element that are the same in every row."""
     reads: tuple[Read, ...]
     """What is read of memory; the axes are those of the space."""
 
@@ -120,17 +123,22 @@ class _Cutter:
         parts = [[self.operands[use][0] for use in stage] for stage in stages]
         elements = [use for use in self.outputs if self.space.varies(use.axes)]
         rows = [use for use in self.outputs if use not in elements]
+        common = tuple(filter(self._is_common, self.order))
         kept = self._kept([*parts, elements])
+        known = {use: place for place, use in enumerate((*kept, *common))}
         functions = {
-            f"part{level}": self._region(f"part{level}", targets, kept, level)
+            f"part{level}": self._region(f"part{level}", targets, known, level)
             for level, targets in enumerate(parts)
         }
+        if common:
+            functions["common"] = self._region("common", common, {}, 0)
         if kept:
-            functions["load"] = self._region("load", kept, (), 0)
+            loaded = {use: known[use] for use in common}
+            functions["load"] = self._region("load", kept, loaded, 0)
         if elements:
-            functions["store"] = self._region("store", elements, kept, count)
+            functions["store"] = self._region("store", elements, known, count)
         if rows:
-            functions["finish"] = self._region("finish", rows, (), count)
+            functions["finish"] = self._region("finish", rows, {}, count)
         value = self.flow.value
         return Stages(
             functions=Functions(**dict(sorted(functions.items()))),
@@ -141,8 +149,16 @@ class _Cutter:
                 if value(use.node).type.dtype == i32
             ),
             kept=len(kept),
+            common=len(common),
             reads=tuple(Read(value=value(use.node), axes=use.axes) for use in self.reads),
         )
+
+    def _is_common(self, use: Occurrence) -> bool:
+        """Tell whether a value is read that every row has, but not every element of a row."""
+        space = self.space
+        runs = bool(space.row) and space.varies(use.axes)
+        same = all(use.axes[axis] is None for axis in space.lead)
+        return runs and same and bool(space.lead) and self.flow.operation(use.node) is None
 
     def _reduction(self, use: Occurrence) -> Reduction:
         operation = self.flow.expect_operation(use.node)
@@ -161,6 +177,7 @@ class _Cutter:
             for use, count in counts.items()
             if count > 1 and not self.levels[use] and self.space.varies(use.axes)
         }
+        shared = {use for use in shared if not self._is_common(use)}
         shared = {use for use in shared if self.flow.kind(use.node) is not Kind.CONSTANT}
         wanted = {use for targets in passes for use in targets}
         wanted |= {each for use in counts if use not in shared for each in self.operands[use]}
@@ -189,18 +206,25 @@ class _Cutter:
         return needed
 
     def _region(
-        self, name: str, targets: Sequence[Occurrence], kept: Sequence[Occurrence], level: int
+        self, name: str, targets: Sequence[Occurrence], known: Mapping[Occurrence, int], level: int
     ) -> Function:
-        """Return the region that computes ``targets``, after ``level`` stages."""
+        """Return the region that computes ``targets``, after ``level`` stages.
+
+        Args:
+            name: What it is called.
+            targets: Its results.
+            known: The values in registers, with their places there.
+            level: After how many stages it runs.
+        """
         builder = Builder(name)
         self._length = None
-        needed = self._needed(targets, kept)
+        needed = self._needed(targets, known)
         values: dict[Occurrence, Value] = {}
         for use in self.order:
             if use not in needed:
                 continue
-            if use in kept:
-                values[use] = self._param(builder, f"k{kept.index(use)}", use)
+            if use in known:
+                values[use] = self._param(builder, f"k{known[use]}", use)
             elif self.is_reduction(use):
                 values[use] = self._reduced(builder, use)
             elif self.is_read(use):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The host shim of a kernel of rows: a workgroup has as many rows as its threads allow.
+// The host shim of a kernel of rows: a workgroup has as many rows at once as its threads allow.
 #pragma once
 
 #include <cstring>
@@ -17,6 +17,7 @@ struct RowwiseShape
     int64_t axes;    // that count rows
     int64_t elements; // outputs that have an element for each of a row's
     bool is_map;      // nothing is reduced
+    bool goes_on;     // a workgroup computes more rows, whose common values it keeps
 };
 
 class DescribeRowwise
@@ -36,7 +37,7 @@ class DescribeRowwise
         static_assert(sizeof(args) <= CK_GEMM_MAX_KERNARG);
         const int64_t block = shape_.threads < 256 ? 256 : shape_.threads;
         const int64_t rows  = block / shape_.threads; // of a workgroup
-        launch.grid[0]      = static_cast<uint32_t>((args.count - 1) / rows + 1);
+        launch.grid[0]      = groups((args.count - 1) / rows + 1, block);
         launch.grid[1]      = shape_.is_map ? shares(launch.grid[0], args.length) : 1;
         launch.block[0]     = static_cast<uint32_t>(block);
         launch.grid[2] = launch.block[1] = launch.block[2] = 1;
@@ -76,6 +77,15 @@ class DescribeRowwise
             result *= extents[axis];
         }
         return result;
+    }
+
+    /// How many workgroups there are for so many groups of rows: each has one, or as many as the
+    /// next, with all workgroups on the GPU at once.
+    uint32_t groups(int64_t count, int64_t block) const
+    {
+        const int64_t resident = p_.compute_units * (4 * 256 / block); // with 128 registers a thread
+        const int64_t rounds   = shape_.goes_on ? (count - 1) / resident + 1 : 1;
+        return static_cast<uint32_t>((count - 1) / rounds + 1);
     }
 
     /// How many workgroups share the rows of a map: enough for the GPU, each with work for a while.

@@ -18,6 +18,7 @@
 #include "cklang/rowwise_hole.h"
 
 // The user's functions: open holes in a stencil.
+extern "C" __device__ void ck_row_common(float*, CK_ROW_PARAMS);
 extern "C" __device__ void ck_row_load(float*, CK_ROW_PARAMS);
 extern "C" __device__ void ck_row_part0(float*, CK_ROW_PARAMS);
 extern "C" __device__ void ck_row_part1(float*, CK_ROW_PARAMS);
@@ -110,14 +111,21 @@ struct RowOutputs
 };
 
 /// How a kernel runs: threads of a row, elements of a vector, vectors of a thread that are kept (0:
-/// none), values of an element that are kept, and axes that count rows.
-template <index_t threads_, index_t vector_, index_t chunks_, index_t kept_, index_t axes_>
+/// none), values of an element that are kept for one row, those that all rows have in common, and
+/// axes that count rows.
+template <index_t threads_,
+          index_t vector_,
+          index_t chunks_,
+          index_t kept_,
+          index_t common_,
+          index_t axes_>
 struct RowShape
 {
     static constexpr index_t threads = threads_;
     static constexpr index_t vector  = vector_;
     static constexpr index_t chunks  = chunks_;
     static constexpr index_t kept    = kept_;
+    static constexpr index_t common  = common_;
     static constexpr index_t axes    = axes_;
     static constexpr index_t block   = threads_ < 256 ? 256 : threads_;
 };
@@ -130,6 +138,8 @@ struct RowwiseKernel
     static constexpr index_t wave   = ck_tile::get_warp_size();
     static constexpr index_t total  = (Stages::count + ... + 0); // reductions
     static constexpr bool is_map    = sizeof...(Stages) == 0 && Rows::count == 0;
+    // A workgroup goes on with other rows, for which registers hold what they have in common.
+    static constexpr bool goes_on = Shape::common > 0 && Shape::chunks > 0;
 
     CK_TILE_DEVICE static void run(const ck_row_args& args)
     {
@@ -140,17 +150,22 @@ struct RowwiseKernel
     private:
     CK_TILE_DEVICE explicit RowwiseKernel(const ck_row_args& args) : args_(args)
     {
-        lane_               = threadIdx.x % Shape::threads;
-        const uint32_t row  = blockIdx.x * (block / Shape::threads) + threadIdx.x / Shape::threads;
-        is_row_             = row < args.count;
+        lane_ = threadIdx.x % Shape::threads;
+    }
+
+    /// Begin with the rows of a group, of which a workgroup has as many as its threads allow.
+    CK_TILE_DEVICE void begin(uint32_t group)
+    {
+        const uint32_t row = group * rows + threadIdx.x / Shape::threads;
+        is_row_            = row < args_.count;
         // Threads without a row have no element: all meet at the barriers.
-        length_       = is_row_ ? args.length : 0;
+        length_       = is_row_ ? args_.length : 0;
         last_         = length_ - vector;
         uint32_t rest = is_row_ ? row : 0;
 #pragma unroll
         for(index_t axis = Shape::axes - 1; axis > 0; --axis)
         {
-            const uint32_t extent = args.rows[CK_ROWWISE_MAX_AXES - Shape::axes + axis];
+            const uint32_t extent = args_.rows[CK_ROWWISE_MAX_AXES - Shape::axes + axis];
             place_[axis]          = rest % extent;
             rest /= extent;
         }
@@ -158,6 +173,30 @@ struct RowwiseKernel
     }
 
     CK_TILE_DEVICE void compute()
+    {
+        if constexpr(goes_on)
+        {
+            begin(0);
+            load_common();
+            for(uint32_t group = blockIdx.x; group * rows < args_.count; group += gridDim.x)
+            {
+                begin(group);
+                // Addresses are computed anew: those of all elements would fill the registers.
+                asm volatile("" : "+v"(lane_));
+                compute_row();
+                // With several stages the barriers between them are enough.
+                if constexpr(Shape::threads > wave && sizeof...(Stages) == 1)
+                    __syncthreads();
+            }
+        }
+        else
+        {
+            begin(blockIdx.x);
+            compute_row();
+        }
+    }
+
+    CK_TILE_DEVICE void compute_row()
     {
         if constexpr(is_map)
         {
@@ -191,6 +230,29 @@ struct RowwiseKernel
     /// Where the vector of element j begins: the last one ends with the row.
     CK_TILE_DEVICE uint32_t start(uint32_t j) const { return j < last_ ? j : last_; }
 
+    /// Load what rows have in common, which threads without a row have too.
+    CK_TILE_DEVICE void load_common()
+    {
+        length_ = args_.length;
+        last_   = length_ - vector;
+#pragma unroll
+        for(index_t chunk = 0; chunk < Shape::chunks; ++chunk)
+            if(const uint32_t j = first(chunk, lane_); j < length_)
+                common(kept_[chunk], start(j));
+    }
+
+    CK_TILE_DEVICE void common(float* kept, uint32_t at) const
+    {
+        if constexpr(Shape::common > 0)
+            ck_row_common(kept + Shape::kept * vector, nullptr, CK_ROW_HERE, at, args());
+    }
+
+    CK_TILE_DEVICE void load(float* kept, uint32_t at) const
+    {
+        if constexpr(Shape::kept > 0)
+            ck_row_load(kept, kept, CK_ROW_HERE, at, args());
+    }
+
     /// Load what is kept, where registers hold a row.
     CK_TILE_DEVICE void keep()
     {
@@ -199,7 +261,7 @@ struct RowwiseKernel
 #pragma unroll
             for(index_t chunk = 0; chunk < Shape::chunks; ++chunk)
                 if(const uint32_t j = first(chunk, lane_); j < length_)
-                    ck_row_load(kept_[chunk], nullptr, CK_ROW_HERE, start(j), args());
+                    load(kept_[chunk], start(j));
         }
     }
 
@@ -219,8 +281,8 @@ struct RowwiseKernel
         {
             for(uint32_t j = first(0, lane_); j < length_; j += Shape::threads * vector)
             {
-                if constexpr(Shape::kept > 0)
-                    ck_row_load(kept_[0], nullptr, CK_ROW_HERE, start(j), args());
+                common(kept_[0], start(j));
+                load(kept_[0], start(j));
                 use(kept_[0], start(j), j);
             }
         }
@@ -379,8 +441,11 @@ struct RowwiseKernel
 #pragma unroll
         for(index_t axis = CK_ROWWISE_MAX_AXES - 1; axis >= 0; --axis)
         {
-            place += int64_t(rest % args_.elements[axis]) * tensor.stride[axis];
-            rest /= args_.elements[axis];
+            uint32_t extent = args_.elements[axis];
+            // Reciprocals are computed here, not by kernels whose outputs have vectors.
+            asm volatile("" : "+s"(extent));
+            place += int64_t(rest % extent) * tensor.stride[axis];
+            rest /= extent;
         }
         return place;
     }
@@ -418,7 +483,8 @@ struct RowwiseKernel
 #undef CK_ROW_HERE
 
     static constexpr index_t chunks = Shape::chunks > 0 ? Shape::chunks : 1;
-    static constexpr index_t kept   = Shape::kept > 0 ? Shape::kept : 1;
+    static constexpr index_t values = Shape::kept + Shape::common;
+    static constexpr index_t rows   = block / Shape::threads; // of a workgroup at once
 
     const ck_row_args& args_;
     uint32_t lane_;
@@ -426,7 +492,7 @@ struct RowwiseKernel
     uint32_t length_; // less than 2^31; a step more is less than 2^32
     uint32_t last_;    // where the last vector of a row begins
     uint32_t place_[CK_ROWWISE_MAX_AXES] = {};
-    float kept_[chunks][kept * vector];
+    float kept_[chunks][values > 0 ? values * vector : 1]; // of a row, then what rows have in common
     float reduced_[total > 0 ? total : 1];
 };
 

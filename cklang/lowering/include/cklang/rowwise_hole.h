@@ -3,12 +3,14 @@
  * The functions that a stencil of rows leaves open, in C that is also HIP C++. Each computes a
  * vector of neighbouring elements, from j on, of the row at (i0, ...):
  *
+ *     void ck_row_common(float *out, CK_ROW_PARAMS);  what all rows have in common
  *     void ck_row_load(float *out, CK_ROW_PARAMS);    what is kept of each element
  *     void ck_row_part0(float *out, CK_ROW_PARAMS);   what the first stage's reductions take of it
  *     void ck_row_store(float *out, CK_ROW_PARAMS);   an element of each output
  *     void ck_row_finish(float *out, CK_ROW_PARAMS);  the outputs that rows have one of
  *
- * out and kept have the vector of the first value, then that of the second, and so on; reduced has
+ * out and kept have the vector of the first value, then that of the second, and so on; what rows have
+ * in common follows what is kept. reduced has
  * one number for each reduction so far. Integers are handed over as the bits of a float. The
  * functions read the user's tensors themselves, so that neither their number nor their element
  * types nor their strides are part of the stencil. */

@@ -1,5 +1,5 @@
 // Made by cklang: rows of elements, max, then sum; writes f16.
-// Key: {"algorithm": {"chunks": 1, "threads": 64, "vector": 8}, "arch": "gfx942", "family": "rowwise", "signature": {"elements": ["f16"], "functions": "", "integers": [], "kept": 1, "reductions": [["max"], ["sum"]], "row_axes": 1, "rows": []}, "version": 3}
+// Key: {"algorithm": {"chunks": 1, "threads": 64, "vector": 8}, "arch": "gfx942", "family": "rowwise", "signature": {"common": 1, "elements": ["f16"], "functions": "", "integers": [], "kept": 1, "reductions": [["max"], ["sum"]], "row_axes": 1, "rows": []}, "version": 3}
 
 #if !defined(__HIP_DEVICE_COMPILE__)
 
@@ -14,7 +14,8 @@ ck_rowwise_describe(const ck_rowwise_problem* problem, ck_gemm_launch* launch)
                              .chunks   = 1,
                              .axes     = 1,
                              .elements = 1,
-                             .is_map   = false},
+                             .is_map   = false,
+                             .goes_on  = true},
                             *problem)
         .run(*launch);
 }
@@ -29,8 +30,9 @@ extern "C" __attribute__((visibility("default"))) uint32_t ck_rowwise_host_versi
 #include "cklang/rowwise.hpp"
 
 using Kernel = cklang::RowwiseKernel<
-    // threads of a row, elements of a vector, vectors that are kept, values of each, axes of rows
-    cklang::RowShape<64, 8, 1, 1, 1>,
+    // threads of a row, elements of a vector, vectors that are kept, values of each: of a row, and of
+    // all rows; axes of rows
+    cklang::RowShape<64, 8, 1, 1, 1, 1>,
     cklang::RowOutputs<ck_tile::half_t>, // an element for each of a row's
     cklang::RowOutputs<>, // one for each row
     cklang::RowStage<cklang::RowMax>, // one for each row
@@ -38,7 +40,7 @@ using Kernel = cklang::RowwiseKernel<
 
 // The kernel.
 extern "C" __global__ __launch_bounds__(Kernel::block) void
-ck_rowwise_max_sum_k1_f16_64x8x1(ck_row_args args)
+ck_rowwise_max_sum_k1_w1_f16_64x8x1(ck_row_args args)
 {
     Kernel::run(args);
 }
@@ -54,6 +56,7 @@ CK_FUNCTION void ck_row_part0(float *out, CK_ROW_PARAMS)
     for (int e = 0; e < 8; ++e)
     {
         const float k0 = kept[0 + e];
+        const float k1 = kept[8 + e];
         out[0 + e] = k0;
     }
 }
@@ -64,7 +67,20 @@ CK_FUNCTION void ck_row_part1(float *out, CK_ROW_PARAMS)
     for (int e = 0; e < 8; ++e)
     {
         const float k0 = kept[0 + e];
+        const float k1 = kept[8 + e];
         out[0 + e] = k0;
+    }
+}
+
+CK_FUNCTION void ck_row_common(float *out, CK_ROW_PARAMS)
+{
+    typedef float c0_vector __attribute__((ext_vector_type(8), aligned(4)));
+    const c0_vector c0_e = *(const CK_GLOBAL c0_vector *)((const CK_GLOBAL float *)args->reads[0].data + (long)i0 * args->reads[0].row_stride[4] + j);
+#pragma unroll
+    for (int e = 0; e < 8; ++e)
+    {
+        const float c0 = (float)c0_e[e];
+        out[0 + e] = c0;
     }
 }
 
@@ -86,6 +102,7 @@ CK_FUNCTION void ck_row_store(float *out, CK_ROW_PARAMS)
     for (int e = 0; e < 8; ++e)
     {
         const float k0 = kept[0 + e];
+        const float k1 = kept[8 + e];
         out[0 + e] = k0;
     }
 }

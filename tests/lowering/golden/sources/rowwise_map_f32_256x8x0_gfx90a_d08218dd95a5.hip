@@ -1,5 +1,5 @@
 // Made by cklang: rows of elements, no reduction; writes f32.
-// Key: {"algorithm": {"chunks": 0, "threads": 256, "vector": 8}, "arch": "gfx90a", "family": "rowwise", "signature": {"elements": ["f32"], "functions": "", "integers": [], "kept": 0, "reductions": [], "row_axes": 1, "rows": []}, "version": 3}
+// Key: {"algorithm": {"chunks": 0, "threads": 256, "vector": 8}, "arch": "gfx90a", "family": "rowwise", "signature": {"common": 0, "elements": ["f32"], "functions": "", "integers": [], "kept": 0, "reductions": [], "row_axes": 1, "rows": []}, "version": 3}
 
 #if !defined(__HIP_DEVICE_COMPILE__)
 
@@ -14,7 +14,8 @@ ck_rowwise_describe(const ck_rowwise_problem* problem, ck_gemm_launch* launch)
                              .chunks   = 0,
                              .axes     = 1,
                              .elements = 1,
-                             .is_map   = true},
+                             .is_map   = true,
+                             .goes_on  = false},
                             *problem)
         .run(*launch);
 }
@@ -29,8 +30,9 @@ extern "C" __attribute__((visibility("default"))) uint32_t ck_rowwise_host_versi
 #include "cklang/rowwise.hpp"
 
 using Kernel = cklang::RowwiseKernel<
-    // threads of a row, elements of a vector, vectors that are kept, values of each, axes of rows
-    cklang::RowShape<256, 8, 0, 0, 1>,
+    // threads of a row, elements of a vector, vectors that are kept, values of each: of a row, and of
+    // all rows; axes of rows
+    cklang::RowShape<256, 8, 0, 0, 0, 1>,
     cklang::RowOutputs<float>, // an element for each of a row's
     cklang::RowOutputs<>>;
 

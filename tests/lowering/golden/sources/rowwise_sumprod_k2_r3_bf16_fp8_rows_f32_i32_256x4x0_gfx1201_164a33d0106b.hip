@@ -1,5 +1,5 @@
 // Made by cklang: rows of elements, sum and prod; writes bf16, fp8, f32 a row, i32 a row.
-// Key: {"algorithm": {"chunks": 0, "threads": 256, "vector": 4}, "arch": "gfx1201", "family": "rowwise", "signature": {"elements": ["bf16", "fp8"], "functions": "", "integers": [1], "kept": 2, "reductions": [["sum", "prod"]], "row_axes": 3, "rows": ["f32", "i32"]}, "version": 3}
+// Key: {"algorithm": {"chunks": 0, "threads": 256, "vector": 4}, "arch": "gfx1201", "family": "rowwise", "signature": {"common": 0, "elements": ["bf16", "fp8"], "functions": "", "integers": [1], "kept": 2, "reductions": [["sum", "prod"]], "row_axes": 3, "rows": ["f32", "i32"]}, "version": 3}
 
 #if !defined(__HIP_DEVICE_COMPILE__)
 
@@ -14,7 +14,8 @@ ck_rowwise_describe(const ck_rowwise_problem* problem, ck_gemm_launch* launch)
                              .chunks   = 0,
                              .axes     = 3,
                              .elements = 2,
-                             .is_map   = false},
+                             .is_map   = false,
+                             .goes_on  = false},
                             *problem)
         .run(*launch);
 }
@@ -29,8 +30,9 @@ extern "C" __attribute__((visibility("default"))) uint32_t ck_rowwise_host_versi
 #include "cklang/rowwise.hpp"
 
 using Kernel = cklang::RowwiseKernel<
-    // threads of a row, elements of a vector, vectors that are kept, values of each, axes of rows
-    cklang::RowShape<256, 4, 0, 2, 3>,
+    // threads of a row, elements of a vector, vectors that are kept, values of each: of a row, and of
+    // all rows; axes of rows
+    cklang::RowShape<256, 4, 0, 2, 0, 3>,
     cklang::RowOutputs<ck_tile::bf16_t, ck_tile::fp8_t>, // an element for each of a row's
     cklang::RowOutputs<float, int32_t>, // one for each row
     cklang::RowStage<cklang::RowSum, cklang::RowIntProd>>;

@@ -209,3 +209,11 @@ def test_what_rows_have_in_common_is_read_once_a_workgroup() -> None:
     least = op.summary(*args, device="emu:gfx942").least_bytes
     assert stats.bytes_loaded + stats.bytes_stored < 1.6 * least  # 2, if each row read them
     assert launch.resources.spills == 0
+
+
+@pytest.mark.parametrize("gpu", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"])
+def test_nothing_spills_with_as_many_registers_as_the_rules_allow(gpu: str) -> None:
+    for threads, vector, chunks in ((1024, 4, 4), (256, 8, 4)):
+        op = gained.using(ck.RowwiseAlgorithm(threads=threads, vector=vector, chunks=chunks))
+        op(*drawn(op, {"M": 2, "K": 8191}), device=f"emu:{gpu}")
+        assert [each.resources.spills for each in launches(op)] == [0]

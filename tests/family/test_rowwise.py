@@ -232,6 +232,7 @@ def test_rules_of_algorithms() -> None:
     assert rejected(rows(threads=64, vector=8, chunks=1), kept=0) == ["row-registers"]
     assert rejected(rows(threads=64, vector=8, chunks=8), common=1) == ["row-registers"]
     assert rejected(rows(threads=64, vector=8, chunks=4), common=1) == []
+    assert rejected(rows(threads=1024, vector=8, chunks=4), common=2) == ["row-registers"]
     assert rejected(KEPT, kept=0, common=1) == []
     assert rejected(KEPT, elements=(DTYPES["fp8"],)) == ["row-outputs"]
     assert rejected(KEPT, "gfx950", elements=(DTYPES["fp8"],)) == []

@@ -25,6 +25,9 @@ WRITABLE: tuple[DType, ...] = (f16, bf16, f32, fp8, bf8, fp8_fnuz, bf8_fnuz, i8,
 _KEPT_REGISTERS = 96
 """Registers of a thread that hold what is kept, at most; the rest is for the functions."""
 
+_KEPT_OF_BLOCK = 65536
+"""The same of a workgroup: half of what a compute unit has, so that 1024 threads do not spill."""
+
 _THREADS = (64, 256, 1024, 16, 1)
 _VECTORS = (8, 4, 2, 1)
 _CHUNKS = (1, 2, 4, 8, 0)
@@ -72,7 +75,9 @@ def _vector(a: RowwiseAlgorithm, _s: RowwiseSignature, _spec: ArchSpec) -> Viola
 
 
 @RULES.algorithm(
-    "row-registers", "what is kept of a row stands in registers", reads=("vector", "chunks")
+    "row-registers",
+    "what is kept of a row stands in registers",
+    reads=("threads", "vector", "chunks"),
 )
 def _registers(a: RowwiseAlgorithm, s: RowwiseSignature, _spec: ArchSpec) -> Violation | None:
     if not a.chunks:
@@ -81,9 +86,10 @@ def _registers(a: RowwiseAlgorithm, s: RowwiseSignature, _spec: ArchSpec) -> Vio
         bound = "0, since no value of an element is needed by two passes or rows"
         return Violation(what="the vectors that are kept", value=str(a.chunks), bound=bound)
     count = a.chunks * a.vector * (s.kept + s.common)
-    if count <= _KEPT_REGISTERS:
+    most = min(_KEPT_REGISTERS, _KEPT_OF_BLOCK // a.threads)
+    if count <= most:
         return None
-    bound = f"at most {_KEPT_REGISTERS}"
+    bound = f"at most {most}"
     return Violation(what="the registers that hold what is kept", value=str(count), bound=bound)
 
 

@@ -138,6 +138,8 @@ struct RowwiseKernel
     static constexpr index_t wave   = ck_tile::get_warp_size();
     static constexpr index_t total  = (Stages::count + ... + 0); // reductions
     static constexpr bool is_map    = sizeof...(Stages) == 0 && Rows::count == 0;
+    // Elements that registers hold: rows of so many have no last vector of their own.
+    static constexpr uint32_t capacity = Shape::threads * vector * Shape::chunks;
     // A workgroup goes on with other rows, for which registers hold what they have in common.
     static constexpr bool goes_on = Shape::common > 0 && Shape::chunks > 0;
 
@@ -183,7 +185,7 @@ struct RowwiseKernel
                 begin(group);
                 // Addresses are computed anew: those of all elements would fill the registers.
                 asm volatile("" : "+v"(lane_));
-                compute_row();
+                compute_any_row();
                 // With several stages the barriers between them are enough.
                 if constexpr(Shape::threads > wave && sizeof...(Stages) == 1)
                     __syncthreads();
@@ -192,10 +194,20 @@ struct RowwiseKernel
         else
         {
             begin(blockIdx.x);
-            compute_row();
+            compute_any_row();
         }
     }
 
+    /// Rows that fill the registers have code of their own, without branches.
+    CK_TILE_DEVICE void compute_any_row()
+    {
+        if constexpr(Shape::chunks > 0 && !is_map)
+            if(args_.length == capacity)
+                return compute_row<true>();
+        compute_row<false>();
+    }
+
+    template <bool full>
     CK_TILE_DEVICE void compute_row()
     {
         if constexpr(is_map)
@@ -206,9 +218,12 @@ struct RowwiseKernel
         }
         else
         {
-            keep();
-            stages<0, 0, Stages...>();
-            each_vector([&](const float* kept, uint32_t at, uint32_t j) { store(kept, at, j); });
+            keep<full>();
+            stages<full, 0, 0, Stages...>();
+            each_vector<full>([&](const float* kept, uint32_t at, uint32_t j) {
+                if(!full || is_row_)
+                    store(kept, at, j);
+            });
             if constexpr(Rows::count > 0)
                 if(is_row_ && lane_ == 0)
                     finish();
@@ -254,28 +269,29 @@ struct RowwiseKernel
     }
 
     /// Load what is kept, where registers hold a row.
+    template <bool full>
     CK_TILE_DEVICE void keep()
     {
         if constexpr(Shape::kept > 0 && Shape::chunks > 0)
         {
 #pragma unroll
             for(index_t chunk = 0; chunk < Shape::chunks; ++chunk)
-                if(const uint32_t j = first(chunk, lane_); j < length_)
-                    load(kept_[chunk], start(j));
+                if(const uint32_t j = first(chunk, lane_); full || j < length_)
+                    load(kept_[chunk], full ? j : start(j));
         }
     }
 
     /// Call a function with what is kept of each vector of this thread, where the vector begins, and
     /// its first element that is no other vector's.
-    template <typename Use>
+    template <bool full, typename Use>
     CK_TILE_DEVICE void each_vector(Use use)
     {
         if constexpr(Shape::chunks > 0)
         {
 #pragma unroll
             for(index_t chunk = 0; chunk < Shape::chunks; ++chunk)
-                if(const uint32_t j = first(chunk, lane_); j < length_)
-                    use(kept_[chunk], start(j), j);
+                if(const uint32_t j = first(chunk, lane_); full || j < length_)
+                    use(kept_[chunk], full ? j : start(j), j);
         }
         else
         {
@@ -288,12 +304,12 @@ struct RowwiseKernel
         }
     }
 
-    template <index_t stage, index_t before>
+    template <bool full, index_t stage, index_t before>
     CK_TILE_DEVICE void stages()
     {
     }
 
-    template <index_t stage, index_t before, typename Stage, typename... Later>
+    template <bool full, index_t stage, index_t before, typename Stage, typename... Later>
     CK_TILE_DEVICE void stages()
     {
         float joined[Stage::count * vector];
@@ -302,17 +318,23 @@ struct RowwiseKernel
             for(index_t e = 0; e < vector; ++e)
                 joined[i * vector + e] = Stage::template Join<i>::identity;
         });
-        each_vector([&](const float* kept, uint32_t at, uint32_t j) {
+        bool is_first = true;
+        each_vector<full>([&](const float* kept, uint32_t at, uint32_t j) {
             float parts[Stage::count * vector];
             part<stage>(parts, kept, at);
-            if(at < j)
+            if(!full && at < j)
                 forget<Stage>(parts, j - at);
             ck_tile::static_for<0, Stage::count, 1>{}([&](auto i) {
 #pragma unroll
                 for(index_t e = 0; e < vector; ++e)
-                    joined[i * vector + e] =
-                        Stage::template Join<i>::join(joined[i * vector + e], parts[i * vector + e]);
+                {
+                    float& all = joined[i * vector + e];
+                    // Joining with the neutral element is an instruction too.
+                    const float part = parts[i * vector + e];
+                    all = full && is_first ? part : Stage::template Join<i>::join(all, part);
+                }
             });
+            is_first = false;
         });
         ck_tile::static_for<0, Stage::count, 1>{}([&](auto i) {
             using Join   = typename Stage::template Join<i>;
@@ -324,7 +346,7 @@ struct RowwiseKernel
         });
         if constexpr(Shape::threads > wave)
             of_row<before, Stage>();
-        stages<stage + 1, before + Stage::count, Later...>();
+        stages<full, stage + 1, before + Stage::count, Later...>();
     }
 
     /// Make the first elements of a vector's parts the neutral ones of their joins.
@@ -409,21 +431,14 @@ struct RowwiseKernel
         CK_GLOBAL E* const row      = (CK_GLOBAL E*)tensor.data + base(tensor);
         if((args_.vectors >> output & 1) && skipped == 0)
         {
-            struct Vector
-            {
-                E element[vector];
-            } narrowed;
+            // GPUs store dwords at any address.
+            using Vector = E __attribute__((ext_vector_type(vector), aligned(sizeof(E))));
+            Vector narrowed;
 #pragma unroll
             for(index_t e = 0; e < vector; ++e)
-                narrowed.element[e] = value<E>(words[e]);
-            constexpr index_t dwords = vector * sizeof(E) / 4 > 0 ? vector * sizeof(E) / 4 : 1;
-            if constexpr(sizeof(Vector) == dwords * 4)
-            {
-                // GPUs store dwords at any address.
-                using Words = uint32_t __attribute__((ext_vector_type(dwords), aligned(sizeof(E))));
-                *(CK_GLOBAL Words*)(row + at) = __builtin_bit_cast(Words, narrowed);
-                return;
-            }
+                narrowed[e] = value<E>(words[e]);
+            *(CK_GLOBAL Vector*)(row + at) = narrowed;
+            return;
         }
 #pragma unroll
         for(index_t e = 0; e < vector; ++e)

@@ -79,7 +79,7 @@ TABLE: tuple[Rule, ...] = (
     row(
         "F014",
         CkTypeError,
-        "{words} is {what}; a program calls only ck functions and helpers",
+        "{words} is a Python function; a program calls only ck functions, helpers and ops",
         "make it a helper: decorate it with @ck.fn",
     ),
     row("F015", CkTypeError, "NumPy's {words} does not run in a kernel", "{advice}"),
@@ -354,6 +354,13 @@ TABLE: tuple[Rule, ...] = (
         CkTypeError,
         "the result is {got}; the annotation says {want}",
         "only floats are converted by themselves: write .to(ck.{want})",
+    ),
+    row("F086", CkTypeError, "the argument {name} of {op} is {got}, not {want}", "{advice}"),
+    row(
+        "F087",
+        CkValueError,
+        "axis {axis} of the argument {name} of {op} is {got}, but {reason}",
+        "pass arguments whose shapes fit the annotations of {op}",
     ),
     row(
         "F090",

@@ -14,6 +14,7 @@ from cklang.frontend import emit
 from cklang.frontend.helper import Definition, Fn
 from cklang.frontend.intrinsics import COMPOSITES, INTRINSICS, Form, Intrinsic
 from cklang.frontend.names import is_python
+from cklang.frontend.op_calls import fitted
 from cklang.frontend.ops.attention import attention, window
 from cklang.frontend.ops.convolution import convolution
 from cklang.frontend.ops.einsum import einsum
@@ -22,7 +23,7 @@ from cklang.frontend.ops.reduction import reduction
 from cklang.frontend.ops.scaled import scaled_gemm
 from cklang.frontend.scope import ITERATIONS, Closure, Scope
 from cklang.frontend.signature import Parameter
-from cklang.frontend.values import Item, Tensor, describe, has_tensor, is_number
+from cklang.frontend.values import Item, OpProgram, Tensor, describe, has_tensor, is_number
 from cklang.ir.nodes import Attr
 from cklang.types import ConstType, Dim, DType, Kind, TensorType, TensorVarType, f32
 
@@ -72,11 +73,13 @@ def call(
         return _intrinsic(scope, node, callee, (positional, named))
     if isinstance(callee, Fn):
         return _helper(scope, node, callee.definition, (positional, named))
+    if isinstance(callee, OpProgram):
+        return _op(scope, node, callee.definition, (positional, named))
     if callable(callee) and is_python(callee):
         if callee is builtins.abs and len(positional) == 1 and isinstance(positional[0], Tensor):
             return emit.pointwise(scope, node, "abs", positional[0])
         return _python(scope, node, callee, positional, named)
-    advice = "functions are those of ck, helpers made with @ck.fn, and math on constants"
+    advice = "functions are those of ck, helpers made with @ck.fn, other ops, and math on constants"
     if isinstance(callee, DType):
         advice = f"to convert a tensor, write x.to(ck.{callee})"
     raise scope.error("F060", node, what=describe(callee), advice=advice)
@@ -201,10 +204,7 @@ def _python(
 
 
 def _helper(scope: Scope, node: ast.Call, helper: Definition, call: _Call) -> Item:
-    if scope.definition is helper or any(site.helper is helper for site in scope.calls):
-        raise scope.error("F012", node, name=helper.name)
-    name = f"ck.{helper.name}" if helper.is_composite else helper.name
-    bound = _bind(scope, node, name, helper.python, call)
+    bound = _bound(scope, node, helper, call)
     for parameter in helper.parameters:
         item = bound[parameter.name]
         bound[parameter.name] = _argument(scope, node, helper, parameter, item)
@@ -212,6 +212,19 @@ def _helper(scope: Scope, node: ast.Call, helper: Definition, call: _Call) -> It
     if helper.results is not None:
         _check_results(scope, node, helper.name, helper.results, result)
     return result
+
+
+def _op(scope: Scope, node: ast.Call, op: Definition, call: _Call) -> Item:
+    """Return the results of another op, whose program becomes part of this one."""
+    items, environment = fitted(scope, node, op, _bound(scope, node, op, call))
+    return scope.inline(scope, node, op, items, environment)
+
+
+def _bound(scope: Scope, node: ast.Call, callee: Definition, call: _Call) -> dict[str, Item]:
+    if scope.definition is callee or any(site.helper is callee for site in scope.calls):
+        raise scope.error("F012", node, name=callee.name)
+    name = f"ck.{callee.name}" if callee.is_composite else callee.name
+    return _bind(scope, node, name, callee.python, call)
 
 
 def _check_results(

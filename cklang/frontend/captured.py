@@ -15,7 +15,7 @@ from types import CellType, ModuleType
 from typing import Any
 
 from cklang.errors import error
-from cklang.frontend.values import Helper
+from cklang.frontend.values import Helper, program_of
 from cklang.source import Span
 
 __all__ = [
@@ -51,6 +51,10 @@ class Capture:
             CkValueError: F017.
         """
         now = self.read()
+        program_now = program_of(now)
+        if program_now is not None and program_now is program_of(self.value):
+            # Other choices of kernels for the same program.
+            return
         # The same text run again makes equal numbers and dims, which change nothing.
         if (
             type(now) is type(self.value)
@@ -115,7 +119,7 @@ def of_path(words: str, read: Callable[[], object], value: object, span: Span) -
 
 
 def _has_identity(value: object) -> bool:
-    return isinstance(value, Helper | ModuleType)
+    return isinstance(value, Helper | ModuleType) or program_of(value) is not None
 
 
 def _shown(value: object) -> str:
@@ -123,7 +127,8 @@ def _shown(value: object) -> str:
         return "not defined"
     if isinstance(value, Helper):
         return f"the helper at {value.place}"
-    return repr(value)
+    program = program_of(value)
+    return repr(value) if program is None else f"the op at {program.place}"
 
 
 def _advice(name: str, value: object) -> str:

@@ -24,7 +24,7 @@ from cklang.frontend.values import (
     has_tensor,
     is_number,
 )
-from cklang.types import Dim, DTypeVar, Kind, bool_
+from cklang.types import Dim, Kind, bool_
 
 __all__ = ["constant_truth", "evaluate"]
 
@@ -165,8 +165,7 @@ _ATTRIBUTES = (*_PROPERTIES, *_CALLED)
 def evaluate(scope: Scope, node: ast.expr) -> Item:
     """Return what ``node`` is worth in ``scope``."""
     if node in scope.definition.names:
-        item = scope.definition.names[node]
-        return scope.dtype(item, node) if isinstance(item, DTypeVar) else item
+        return scope.meaning(scope.definition.names[node], node)
     return _EXPRESSIONS[type(node)](scope, node)
 
 

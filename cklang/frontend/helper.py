@@ -18,7 +18,7 @@ from cklang.frontend.pickling import PackedFunction, Reference, reference_to
 from cklang.frontend.signature import Parameter, read_parameters, read_results
 from cklang.frontend.subset import check_subset
 from cklang.frontend.text import FunctionText, read_function
-from cklang.frontend.values import Helper
+from cklang.frontend.values import Helper, OpProgram
 from cklang.source import Span
 from cklang.types import TensorType, TensorVarType
 
@@ -100,8 +100,9 @@ def _restored_definition(packed: PackedFunction, state: Mapping[str, Any]) -> De
 
 
 def _all_captures(outside: Outside) -> tuple[Capture, ...]:
-    """Return the captures of a function and, once each, of the helpers that it names."""
-    helpers = {id(each): each for each in outside.names.values() if isinstance(each, Fn)}
+    """Return the captures of a function and, once each, of the helpers and ops that it names."""
+    inlined = [each for each in outside.names.values() if isinstance(each, Fn | OpProgram)]
+    helpers = {id(each): each for each in inlined}
     inner = (capture for each in helpers.values() for capture in each.definition.captures)
     return tuple({id(capture): capture for capture in (*outside.captures, *inner)}.values())
 
@@ -111,7 +112,7 @@ def derives(definition: Definition) -> bool:
     for value in definition.names.values():
         if isinstance(value, Intrinsic) and value.form is Form.CONV:
             return True
-        if isinstance(value, Fn) and derives(value.definition):
+        if isinstance(value, Fn | OpProgram) and derives(value.definition):
             return True
     return False
 

@@ -31,7 +31,7 @@ from cklang.frontend.captured import (
 from cklang.frontend.intrinsics import COMPOSITES, INTRINSICS, Intrinsic
 from cklang.frontend.ops.masks import Joined, Window
 from cklang.frontend.text import FunctionText
-from cklang.frontend.values import Helper, OpProgram
+from cklang.frontend.values import Helper, OpProgram, program_of
 from cklang.types import Dim, DType, DTypeVar
 
 __all__ = ["BUILTINS", "NamesOf", "Outside", "is_python", "nearest", "resolve_names"]
@@ -222,8 +222,8 @@ class _Names:
     def legal(self, node: ast.expr, value: object) -> object:
         if isinstance(value, ModuleType):
             return value
-        value = _plain(value)
-        if _is_constant(value) or isinstance(value, Intrinsic | Helper):
+        value = program_of(value) or _plain(value)
+        if _is_constant(value) or isinstance(value, Intrinsic | Helper | OpProgram):
             return value
         if isinstance(value, type | BuiltinFunctionType) and is_python(value):
             return value
@@ -239,9 +239,8 @@ class _Names:
         if _from_numpy(value):
             advice = nearest(name, _FUNCTIONS, "ck.")
             return error("F015", at=at, words=words, advice=advice)
-        if isinstance(value, FunctionType) or _is_op(value):
-            what = "an op" if _is_op(value) else "a Python function"
-            return error("F014", at=at, words=words, what=what)
+        if isinstance(value, FunctionType):
+            return error("F014", at=at, words=words)
         advice = {
             list: "write a tuple",
             dict: "read an entry by a constant key, as in sizes['rows']",
@@ -267,7 +266,7 @@ def _has_attributes(value: object) -> bool:
     if isinstance(value, tuple):
         return hasattr(value, "_fields")
     others = Intrinsic | Helper | FunctionType | BuiltinFunctionType | np.ndarray | ModuleType
-    if value is _MISSING or isinstance(value, others) or _is_op(value):
+    if value is _MISSING or isinstance(value, others) or program_of(value):
         return False
     return not (_is_constant(_plain(value)) or _from_numpy(value) or is_python(value))
 
@@ -298,11 +297,6 @@ def is_python(value: object) -> bool:
     """Whether ``value`` is a Python function that programs may call on constants."""
     is_math = isinstance(value, BuiltinFunctionType) and value.__module__ == math.__name__
     return is_math or any(value is builtin for builtin in BUILTINS)
-
-
-def _is_op(value: object) -> bool:
-    # The runtime's Op holds its Program.
-    return isinstance(getattr(value, "program", value), OpProgram)
 
 
 def _from_numpy(value: object) -> bool:

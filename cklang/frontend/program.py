@@ -13,16 +13,19 @@ from cklang.errors import CkError, error
 from cklang.frontend import emit
 from cklang.frontend.captured import Capture, expect_unchanged
 from cklang.frontend.derived import Derived, LearnedError
+from cklang.frontend.environment import Environment
 from cklang.frontend.expressions import evaluate
 from cklang.frontend.helper import Definition, brief, derives
 from cklang.frontend.names import nearest
+from cklang.frontend.returns import results_of
 from cklang.frontend.scope import Scope, Unit
 from cklang.frontend.signature import Parameter, check_types, concrete
-from cklang.frontend.statements import Return, inline, run
-from cklang.frontend.values import Item, OpProgram, Tensor, describe
-from cklang.ir.nodes import Function, Value
+from cklang.frontend.statements import inline, run
+from cklang.frontend.values import Item, OpProgram, Tensor
+from cklang.ir.nodes import Function
 from cklang.ir.round_trip import expect_round_trip
-from cklang.types import ConstType, Dim, DType, DTypeVar, Kind, TensorType, TensorVarType
+from cklang.source import Span
+from cklang.types import ConstType, Dim, DType, DTypeVar, TensorType, TensorVarType
 
 __all__ = ["Program", "Signature"]
 
@@ -128,6 +131,19 @@ class Program(OpProgram):
     def has_convolutions(self) -> bool:
         """Whether it, or a helper that it names, calls a convolution."""
         return derives(self.definition)
+
+    @property
+    def place(self) -> Span:
+        """Where the function is defined."""
+        return self.definition.text.header()
+
+    def described(self) -> str:
+        """Return how messages call it."""
+        return f"the op {self.name}"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the Python function, as plain Python does that names an unpickled op."""
+        return self.function(*args, **kwargs)
 
     @property
     def function(self) -> Callable[..., Any]:
@@ -248,64 +264,25 @@ class Program(OpProgram):
         consts: Mapping[str, object],
         derived: Derived,
     ) -> Function:
-        unit = Unit(self.name, self.definition.text.header(), dtypes, derived)
+        unit = Unit(self.name, self.definition.text.header(), derived)
         local: dict[str, Item] = dict(consts)
         for parameter in self.signature.tensors:
             local[parameter.name] = _tensor(unit, parameter, dtypes)
         scope = Scope(
-            definition=self.definition, unit=unit, locals=local, inline=inline, evaluate=evaluate
+            definition=self.definition,
+            unit=unit,
+            locals=local,
+            environment=Environment(dtypes=dtypes),
+            inline=inline,
+            evaluate=evaluate,
         )
-        return unit.finish(*self._results(scope, run(scope)))
-
-    def _results(self, scope: Scope, end: Return) -> list[Value]:
-        wanted = [concrete(result, scope.unit.dtypes) for result in self.signature.results]
-        items = end.item if isinstance(end.item, tuple) and len(wanted) > 1 else (end.item,)
-        if len(items) != len(wanted):
-            shown = ", ".join(str(annotated) for annotated in wanted)
-            got = f"{len(items)} results" if len(items) > 1 else describe(end.item)
-            raise scope.error("F083", end.node, name=self.name, got=got, want=shown)
-        return [
-            self._result(scope, end, item, annotated)
-            for item, annotated in zip(items, wanted, strict=True)
-        ]
-
-    def _result(self, scope: Scope, end: Return, item: Item, annotated: TensorType) -> Value:
-        node = end.node
-        if not isinstance(item, Tensor):
-            raise scope.error("F083", node, name=self.name, got=describe(item), want=annotated)
-        if not self._fits(scope, item, annotated):
-            raise _shape_error(scope, end, item, annotated)
-        both_float = item.dtype.kind is Kind.FLOAT and annotated.dtype.kind is Kind.FLOAT
-        if item.dtype != annotated.dtype and not both_float:
-            raise scope.error("F085", node, got=item.dtype, want=annotated.dtype)
-        return emit.materialise(scope, node, emit.cast(scope, node, item, annotated.dtype))
-
-    def _fits(self, scope: Scope, item: Tensor, annotated: TensorType) -> bool:
-        """Tell whether a result has the annotated shape; dims of the result alone are names."""
-        if len(item.shape) != annotated.rank:
-            return False
-        known = self.signature.dims_of_parameters
-        names: dict[Dim, Dim | int] = {}
-        derived = scope.unit.derived
-        for extent, named in zip(item.shape, annotated.shape, strict=True):
-            same = derived.same(extent, named)
-            if not same and isinstance(named, Dim) and named not in known:
-                same = names.setdefault(named, extent) == extent
-            if not same:
-                return False
-        return True
+        end = run(scope)
+        results = results_of(scope, end.node, end.item)
+        return unit.finish(*(emit.materialise(scope, end.node, each) for each in results))
 
 
 def _of_definition(definition: Definition, signature: Signature) -> Program:
     return Program(definition=definition, signature=signature)
-
-
-def _shape_error(scope: Scope, end: Return, item: Tensor, annotated: TensorType) -> CkError:
-    notes = [
-        f"axis {axis} is {extent}: {origin}"
-        for axis, (extent, origin) in enumerate(zip(item.shape, item.origins, strict=True))
-    ]
-    return scope.error("F084", end.node, *notes, got=item.type, want=annotated)
 
 
 def _tensor(unit: Unit, parameter: Parameter, dtypes: Mapping[str, DType]) -> Tensor:

@@ -8,9 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from types import MappingProxyType
+from typing import Protocol
 
 from cklang.errors import CkError, error
 from cklang.frontend.derived import Derived
+from cklang.frontend.environment import Environment
 from cklang.frontend.helper import Definition
 from cklang.frontend.signature import concrete
 from cklang.frontend.text import Located
@@ -21,7 +23,7 @@ from cklang.ir.nodes import Attr, Function, Value, attr_key, make_attrs
 from cklang.ir.ops import OPS
 from cklang.ir.rules import Shape
 from cklang.source import Span
-from cklang.types import Dim, DType, DTypeVar, TensorType, TensorVarType
+from cklang.types import Dim, DType, DTypeVar, Extent, TensorType, TensorVarType
 
 __all__ = ["ITERATIONS", "CallSite", "Captured", "Closure", "Scope", "Unit"]
 
@@ -30,16 +32,13 @@ ITERATIONS = 4096
 
 
 class Unit:
-    """The function being built; one per specialisation, shared by all helpers inlined in it.
+    """The function being built; one per specialisation, shared by all functions inlined in it.
 
     Equal operations are appended once: every op is pure.
     """
 
-    def __init__(
-        self, name: str, span: Span, dtypes: Mapping[str, DType], derived: Derived
-    ) -> None:
+    def __init__(self, name: str, span: Span, derived: Derived) -> None:
         self.builder = Builder(name, span)
-        self.dtypes = dtypes
         self.derived = derived
         self.iterations = 0
         self._known: dict[object, Value] = {}
@@ -101,15 +100,31 @@ class CallSite:
         return f"in the call of {self.helper.name} at {self.span}: {line.strip()}"
 
 
+class Inline(Protocol):
+    """What reads the body of a function for one call of it."""
+
+    def __call__(
+        self,
+        scope: Scope,
+        node: ast.Call,
+        helper: Definition,
+        bound: Mapping[str, Item],
+        environment: Environment | None = None,
+    ) -> Item:
+        """Return what ``helper`` returns; with an ``environment`` it is an op, its results cast."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Scope:
-    """The names of one function, of the op itself or of a helper inlined in it."""
+    """The names of one function: the op itself, or a helper or an op inlined in it."""
 
     definition: Definition
     unit: Unit
     locals: dict[str, Item]
-    inline: Callable[[Scope, ast.Call, Definition, Mapping[str, Item]], Item]
-    """Returns what a helper returns for arguments that are bound to its parameters."""
+    environment: Environment
+    """What dims and dtype variables are; helpers have those of the op around them."""
+    inline: Inline
+    """Returns what a helper or an op returns for arguments that are bound to its parameters."""
     evaluate: Callable[[Scope, ast.expr], Item]
     """Returns what an expression is worth."""
     calls: tuple[CallSite, ...] = field(default=())
@@ -148,16 +163,42 @@ class Scope:
         Raises:
             CkTypeError: F030 if no parameter is annotated with it.
         """
-        dtype = self.unit.dtypes.get(variable.name)
+        dtype = self.environment.dtypes.get(variable.name)
         if dtype is None:
             raise self.error("F030", node, name=variable.name)
         return dtype
 
     def concrete(self, type_: TensorType | TensorVarType, node: Located) -> TensorType:
-        """Return an annotation with its dtype variable, if it has one, replaced by its dtype."""
+        """Return an annotation in the dtype and the dims of the function being built."""
         if isinstance(type_, TensorVarType):
             self.dtype(type_.var, node)
-        return concrete(type_, self.unit.dtypes)
+        shape = tuple(self.extent(extent, node) for extent in type_.shape)
+        return replace(concrete(type_, self.environment.dtypes), shape=shape)
+
+    def extent(self, extent: Extent, node: Located) -> Extent:
+        """Return an extent that the text names in dims of the function being built.
+
+        Raises:
+            CkTypeError: F068, no parameter of the op has that dim.
+        """
+        meaning = self.environment.extent(extent)
+        if meaning is None:
+            raise self.error("F068", node, dim=extent)
+        return meaning
+
+    def meaning(self, item: Item, node: Located) -> Item:
+        """Return what a name from outside stands for here: dims and dtype variables are the op's.
+
+        Raises:
+            CkTypeError: F030, F068, no parameter of the op has it.
+        """
+        if isinstance(item, DTypeVar):
+            return self.dtype(item, node)
+        if isinstance(item, Dim):
+            return self.extent(item, node)
+        if isinstance(item, tuple) and any(isinstance(part, Dim | tuple) for part in item):
+            return tuple(self.meaning(part, node) for part in item)
+        return item
 
     def count(self, node: Located, length: int) -> None:
         """Book ``length`` loop iterations.

@@ -10,8 +10,10 @@ from enum import Enum
 from typing import Any
 
 from cklang.errors import error
+from cklang.frontend.environment import Environment
 from cklang.frontend.expressions import constant_truth, evaluate
 from cklang.frontend.helper import Definition
+from cklang.frontend.returns import results_of
 from cklang.frontend.scope import ITERATIONS, CallSite, Scope
 from cklang.frontend.values import Item, describe
 
@@ -50,11 +52,30 @@ def run(scope: Scope) -> Return:
     raise scope.error("F070", last, name=scope.definition.name)
 
 
-def inline(scope: Scope, node: ast.Call, helper: Definition, bound: Mapping[str, Item]) -> Item:
-    """Return what ``helper`` returns for the arguments ``bound``."""
+def inline(
+    scope: Scope,
+    node: ast.Call,
+    helper: Definition,
+    bound: Mapping[str, Item],
+    environment: Environment | None = None,
+) -> Item:
+    """Return what ``helper`` returns for the arguments ``bound``.
+
+    With an ``environment`` it is an op: its results are cast and checked as its annotation says.
+    """
     site = CallSite(span=scope.span(node), helper=helper)
-    inner = replace(scope, definition=helper, locals=dict(bound), calls=(*scope.calls, site))
-    return run(inner).item
+    inner = replace(
+        scope,
+        definition=helper,
+        locals=dict(bound),
+        calls=(*scope.calls, site),
+        environment=environment or scope.environment,
+    )
+    end = run(inner)
+    if environment is None:
+        return end.item
+    results = results_of(inner, end.node, end.item)
+    return tuple(results) if len(results) > 1 else results[0]
 
 
 def _block(scope: Scope, body: Sequence[ast.stmt]) -> _End:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from cklang.frontend.intrinsics import Intrinsic
 from cklang.ir.nodes import Value
@@ -23,6 +23,7 @@ __all__ = [
     "describe",
     "has_tensor",
     "is_number",
+    "program_of",
 ]
 
 
@@ -47,10 +48,25 @@ class Helper(Described):
         raise NotImplementedError
 
 
-class OpProgram:
+class OpProgram(Described):
     """What ``@ck.op`` reads: the base class by which modules below its own know it."""
 
     __slots__ = ()
+
+    definition: Any
+    """Its :class:`cklang.frontend.helper.Definition`, by which another op inlines it."""
+
+    @property
+    def place(self) -> Span:
+        """Where it is defined."""
+        raise NotImplementedError
+
+
+def program_of(value: object) -> OpProgram | None:
+    """Return the program of an op, or None for anything else."""
+    # The runtime's Op holds its Program.
+    program = getattr(value, "program", value)
+    return program if isinstance(program, OpProgram) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

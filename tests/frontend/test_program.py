@@ -178,12 +178,3 @@ def test_names_mean_the_same_however_they_were_imported():
     text = str(linear.program.specialise())
     assert "gelu" in text
     assert "relu" in text
-
-
-def test_an_op_is_no_helper():
-    def twice(x: anything.f16[M, K], w: anything.f16[K, K]) -> anything.f16[M, K]:
-        return linear(linear(x, w), w)
-
-    with pytest.raises(CkError) as caught:
-        Program.from_function(twice)
-    assert caught.value.code == "F014"

@@ -39,7 +39,7 @@ class RegionUnit(Unit):
     """The function of one region being built."""
 
     def __init__(self, name: str, span: Span, outer: Unit, reads: Reads) -> None:
-        super().__init__(name, span, outer.dtypes, outer.derived)
+        super().__init__(name, span, outer.derived)
         self.outer = outer
         self.reads = reads
         self.indices = {

@@ -30,6 +30,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from cklang.errors import error
+from cklang.optional_type import AllowsNone
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -86,7 +87,7 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True)
-class DType:
+class DType(AllowsNone):
     """An element type.
 
     ``name`` is its spelling in Python, in the IR and in keys; ``ck`` its CK Tile C++ spelling;
@@ -507,7 +508,7 @@ def _extent(item: object) -> Dim | int:
 
 
 @dataclass(frozen=True, slots=True)
-class TensorType:
+class TensorType(AllowsNone):
     """The type of a value: a dtype and a shape of dims and integers; rank 0 is a scalar."""
 
     dtype: DType
@@ -539,7 +540,7 @@ class TensorType:
 
 
 @dataclass(frozen=True, slots=True)
-class DTypeVar:
+class DTypeVar(AllowsNone):
     """A dtype chosen at the call: ``T = ck.dtype_var("T", ck.f16, ck.bf16)``, then ``T[M, K]``."""
 
     name: str
@@ -553,7 +554,7 @@ class DTypeVar:
 
 
 @dataclass(frozen=True, slots=True)
-class TensorVarType:
+class TensorVarType(AllowsNone):
     """A tensor annotation whose dtype is a variable."""
 
     var: DTypeVar

@@ -121,7 +121,8 @@ TABLE: tuple[Rule, ...] = (
         "F023",
         CkTypeError,
         "the parameter {name}: {type} cannot have the default {default}",
-        "only compile-time constants have defaults: {name}: ck.const[float] = ...",
+        "compile-time constants have defaults, {name}: ck.const[float] = ..., and a tensor that a "
+        "call may leave out is annotated with `| None = None`",
     ),
     row(
         "F024",

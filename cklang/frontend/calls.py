@@ -256,7 +256,7 @@ def _argument(
 ) -> Item:
     """Return ``item`` as it fits the annotation of a helper's parameter, if it has one."""
     annotation = parameter.type
-    if annotation is None:
+    if annotation is None or (item is None and parameter.optional):
         return item
     if isinstance(annotation, ConstType):
         with suppress(CkError):

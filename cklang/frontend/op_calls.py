@@ -61,6 +61,8 @@ class _Call:
 
     def argument(self, parameter: Parameter, item: Item) -> Item:
         annotation = parameter.type
+        if item is None and parameter.optional:
+            return None
         if isinstance(annotation, ConstType):
             with suppress(CkError):
                 return parameter.const_value(item)

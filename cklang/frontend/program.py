@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -162,7 +162,8 @@ class Program(OpProgram):
 
         Args:
             dtypes: The dtype of each dtype variable, by name.
-            consts: Values of ``ck.const`` parameters, by name; the others take their defaults.
+            consts: Values of ``ck.const`` parameters, by name; the others take their defaults. None
+                for each optional tensor that the call leaves out.
             dims: Extents of a call, by name.
 
         Raises:
@@ -179,8 +180,9 @@ class Program(OpProgram):
         self, dtypes: Mapping[str, DType], consts: Mapping[str, object], dims: Mapping[str, int]
     ) -> Function:
         expect_unchanged(self.captures, self.name)
-        chosen = self._dtypes(dtypes)
         values = self._consts(consts)
+        absent = [each.name for each in self.signature.tensors if each.name in values]
+        chosen = self._dtypes(dtypes, absent)
         about = (
             tuple(sorted((name, dtype.name) for name, dtype in chosen.items())),
             # 1, 1.0 and True are equal in Python, and different programs.
@@ -204,7 +206,7 @@ class Program(OpProgram):
         pins = sorted(self._pins.get(about, ()))
         return (about, tuple((name, numbers.get(name)) for name in pins))
 
-    def _dtypes(self, dtypes: Mapping[str, DType]) -> dict[str, DType]:
+    def _dtypes(self, dtypes: Mapping[str, DType], absent: Collection[str]) -> dict[str, DType]:
         variables = self.signature.variables
         for name in dtypes:
             if name not in variables:
@@ -212,7 +214,14 @@ class Program(OpProgram):
                 raise error(
                     "F080", program=self.name, what="dtype variable", name=name, known=known
                 )
+        needed = {
+            each.type.var.name
+            for each in self.signature.tensors
+            if isinstance(each.type, TensorVarType) and each.name not in absent
+        }
         for name, variable in variables.items():
+            if name not in dtypes and name not in needed:
+                continue
             if name not in dtypes:
                 at = self.definition.text.header()
                 raise error("F081", at=at, program=self.name, what="dtype variable", name=name)
@@ -223,11 +232,15 @@ class Program(OpProgram):
 
     def _consts(self, consts: Mapping[str, object]) -> dict[str, object]:
         parameters = {parameter.name: parameter for parameter in self.signature.consts}
+        optional = {each.name for each in self.signature.tensors if each.optional}
+        values: dict[str, object] = {}
         for name in consts:
+            if name in optional and consts[name] is None:
+                values[name] = None
+                continue
             if name not in parameters:
                 known = nearest(name, parameters) if parameters else "it has no constants"
                 raise error("F080", program=self.name, what="constant", name=name, known=known)
-        values: dict[str, object] = {}
         for name, parameter in parameters.items():
             if name not in consts and not parameter.has_default:
                 raise error(
@@ -267,6 +280,8 @@ class Program(OpProgram):
         unit = Unit(self.name, self.definition.text.header(), derived)
         local: dict[str, Item] = dict(consts)
         for parameter in self.signature.tensors:
+            if parameter.name in local:  # an optional tensor that is left out
+                continue
             local[parameter.name] = _tensor(unit, parameter, dtypes)
         scope = Scope(
             definition=self.definition,

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, get_args, get_origin
@@ -17,6 +17,7 @@ from cklang.errors import CkError, error
 from cklang.frontend.names import nearest
 from cklang.frontend.text import FunctionText
 from cklang.ir.casts import CASTS
+from cklang.optional_type import OptionalType
 from cklang.source import Span
 from cklang.types import (
     ConstType,
@@ -55,6 +56,8 @@ class Parameter:
     type: Annotation | None
     default: object = _EMPTY
     keyword_only: bool = False
+    optional: bool = False
+    """Whether a call may pass None for it, a tensor or a run-time scalar."""
     span: Span
 
     @property
@@ -119,21 +122,25 @@ def _parameter(
     if node.annotation is None:
         if op:
             raise error("F021", at=span, name=node.arg)
-        type_ = None
+        type_, optional = None, False
     else:
         where, words = text.span(node.annotation), text.words(node.annotation)
         value = _looked_up(function, node.arg, words, where, names)
+        optional = isinstance(value, OptionalType)
+        value = value.of if isinstance(value, OptionalType) else value
         # Type checkers in strict mode want an annotation of a helper that takes anything.
         is_open = value is Any and not op
         type_ = None if is_open else _known(value, node.arg, words, where)
     parameter = inspect.signature(function).parameters[node.arg]
-    if parameter.default is not _EMPTY and isinstance(type_, TensorType | TensorVarType):
+    legal_default = parameter.default is _EMPTY or (optional and parameter.default is None)
+    if not legal_default and isinstance(type_, TensorType | TensorVarType):
         raise error("F023", at=span, name=node.arg, type=type_, default=repr(parameter.default))
     result = Parameter(
         name=node.arg,
         type=type_,
         default=parameter.default,
         keyword_only=parameter.kind is inspect.Parameter.KEYWORD_ONLY,
+        optional=optional,
         span=span,
     )
     if result.is_const and result.has_default:
@@ -187,41 +194,63 @@ def check_types(
 ) -> Mapping[str, DTypeVar]:
     """Check that the results' dims and dtypes come from parameters; return the dtype variables.
 
-    Where the program ``derives`` extents, the result's dims may be names of these.
+    A parameter that may be None decides neither, and computed extents follow from its own dims or
+    from those of parameters that every call has. Where the program ``derives`` extents, the
+    result's dims may be names of these.
 
     Raises:
         CkTypeError: F032 for a dtype that kernels do not have; F034 for blocks of a dim, F026 for a
             dim and F027 for a dtype variable that nothing decides.
         CkValueError: F028 for two variables of one name.
     """
-    dims: set[Dim] = set()
+    parameters = tuple(parameters)
+    required = [each for each in parameters if not each.optional]
+    dims = {extent for each in required for extent in _dims_of(each)}
     variables: dict[str, DTypeVar] = {}
-    computed: list[tuple[Dim, Span]] = []
     for parameter in parameters:
         type_ = parameter.type
         if isinstance(type_, TensorType | TensorVarType):
             _check_dtypes(type_, parameter.name, _LOADED, parameter.span)
-            dims.update(extent for extent in type_.shape if isinstance(extent, Dim))
-            own = [(x, parameter.span) for x in type_.shape if isinstance(x, Dim)]
-            computed += [each for each in own if type(each[0]) is not Dim]
         if isinstance(type_, TensorVarType):
             known = variables.setdefault(type_.var.name, type_.var)
             if known != type_.var:
                 raise error("F028", at=parameter.span, name=known.name)
-    for extent, span in computed:
-        for dim in sorted(plain_dims(extent) - dims, key=str):
-            raise error("F034", at=span, extent=extent, dim=dim, known=_listed(dims))
+    for parameter in parameters:
+        _check_computed(parameter, dims)
+    decided = {each.type.var.name for each in required if isinstance(each.type, TensorVarType)}
     place = text.node.returns
     at = text.span(place) if place is not None else text.header()
     for result in results:
-        _check_result(result, None if derives else dims, variables, at)
+        try:
+            _check_result(result, None if derives else dims, decided, at)
+        except CkError as mistake:
+            maybe = ", ".join(each.name for each in parameters if each.optional)
+            if maybe:
+                mistake.notes = (*mistake.notes, f"what may be None decides no result: {maybe}")
+            raise
     return variables
+
+
+def _check_computed(parameter: Parameter, dims: set[Dim]) -> None:
+    """Check that the extents of a parameter follow from ``dims`` and its own."""
+    own = _dims_of(parameter)
+    known = dims.union(own)
+    for extent in own:
+        for dim in sorted(plain_dims(extent) - known, key=str):
+            shown = _listed(known)
+            raise error("F034", at=parameter.span, extent=extent, dim=dim, known=shown)
+
+
+def _dims_of(parameter: Parameter) -> tuple[Dim, ...]:
+    if not isinstance(parameter.type, TensorType | TensorVarType):
+        return ()
+    return tuple(extent for extent in parameter.type.shape if isinstance(extent, Dim))
 
 
 def _check_result(
     result: TensorType | TensorVarType,
     dims: set[Dim] | None,
-    variables: Mapping[str, DTypeVar],
+    variables: Container[str],
     at: Span,
 ) -> None:
     _check_dtypes(result, "the result", _STORED, at)

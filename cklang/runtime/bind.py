@@ -60,6 +60,7 @@ class Binding:
     arrays: Mapping[str, Array]
     """The tensor and run-time scalar arguments by parameter name."""
     consts: Mapping[str, object]
+    """The values of constants; None for each optional tensor that is left out."""
     dtypes: Mapping[str, DType]
     """What each dtype variable stands for."""
     dims: Mapping[str, int]
@@ -224,6 +225,9 @@ def bind(
         value = arguments[parameter.name]
         if isinstance(parameter.type, ConstType):
             consts[parameter.name] = parameter.const_value(value)
+            continue
+        if value is None and parameter.optional:
+            consts[parameter.name] = None
             continue
         type_ = _tensor_type(parameter.type)
         array = _argument(parameter.name, value, type_, solver)

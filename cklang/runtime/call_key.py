@@ -46,7 +46,7 @@ class CallKey:
         self.key = key
         """Equal for calls of one plan."""
         self.addresses: list[int] = []
-        """One for each tensor or scalar argument; 0 for plain numbers."""
+        """One for each tensor or scalar argument that is given; 0 for plain numbers."""
         self.numbers: tuple[tuple[int, Any], ...] = ()
         """(index in ``addresses``, value) of plain numbers."""
         self.borrowed: tuple[Any, ...] = ()
@@ -98,6 +98,8 @@ def of_call(
         elif parameter.is_const:
             # 1, 1.0 and True are equal in Python, and different programs.
             key += (kind, repr(value))
+        elif value is None and parameter.optional:
+            key.append(None)
         elif kind is float or kind is int or kind is bool:
             key.append(kind)
             call.numbers += ((len(addresses), value),)

@@ -32,7 +32,8 @@ def packed_arguments(signature: Signature, named: Mapping[str, Any]) -> dict[str
     Args:
         signature: Of the op.
         named: The extent of each dim, the dtype of each dtype variable (or its name), and the
-            value of each constant that has no default.
+            value of each constant that has no default; None for an optional tensor that is left
+            out.
 
     Raises:
         CkValueError: K019, something is missing; K011, an extent is no such number; K001, a name
@@ -42,7 +43,8 @@ def packed_arguments(signature: Signature, named: Mapping[str, Any]) -> dict[str
     arguments: dict[str, Any] = {}
     for parameter in signature.parameters:
         type_ = parameter.type
-        if isinstance(type_, ConstType):
+        is_absent = parameter.optional and named.get(parameter.name, ...) is None
+        if is_absent or isinstance(type_, ConstType):
             if parameter.name in named:
                 arguments[parameter.name] = rest.pop(parameter.name)
             continue
@@ -87,6 +89,6 @@ def _known(signature: Signature) -> list[str]:
     for parameter in signature.parameters:
         if isinstance(parameter.type, TensorType | TensorVarType):
             names |= {e.name for e in parameter.type.shape if type(e) is Dim}
-        elif isinstance(parameter.type, ConstType):
+        if parameter.optional or parameter.is_const:
             names.add(parameter.name)
     return sorted(names)

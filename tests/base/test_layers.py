@@ -15,6 +15,7 @@ BASE = (
     "source",
     "knobs",
     "memo",
+    "optional_type",
     "types",
     "widths",
     "codec",

@@ -14,10 +14,11 @@ from cklang.errors import CkError
 from cklang.families import plan_of
 from cklang.reference.evaluate import evaluate
 from cklang.runtime.op import Op
+from tests.support.algorithms import DEEP, narrow
 
 Array = np.ndarray[Any, Any]
 B, M, N, K, H, P, Q = ck.dims("B M N K H P Q")
-T = ck.dtype_var("T", ck.f16, ck.bf16)
+T: Any = ck.dtype_var("T", ck.f16, ck.bf16)
 
 
 @ck.op
@@ -127,7 +128,7 @@ def test_a_dtype_variable_follows_the_arguments() -> None:
 
 def test_a_helper_calls_an_op() -> None:
     @ck.fn
-    def twice(x, w):  # type: ignore[no-untyped-def]
+    def twice(x, w):
         return linear(linear(x, w), w)
 
     @ck.op
@@ -228,3 +229,33 @@ def test_an_inner_result_may_have_a_dim_of_a_convolution() -> None:
         return conv(conv(x, w), w)
 
     assert [each.op for each in ir_of(block).body].count("conv") == 2
+
+
+@ck.op
+def fused(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
+    return linear(x, w) * 3.0
+
+
+@pytest.mark.usefixtures("emulator", "stencils")
+def test_one_kernel_gives_the_bits_of_two() -> None:
+    random = np.random.default_rng(1)
+    x, w = (random.standard_normal(shape).astype(np.float16) for shape in ((5, 40), (7, 40)))
+    algorithm = narrow(0, warp_tile=DEEP)
+    inner = linear.using(algorithm)(x, w)
+    got = fused.using(algorithm)(x, w)
+    np.testing.assert_array_equal(got, (inner.astype(np.float32) * 3).astype(np.float16))
+    unrounded = (x.astype(np.float32) @ w.T.astype(np.float32) * 3).astype(np.float16)
+    assert (got != unrounded).any()
+
+
+def test_a_call_of_ir_text_is_refused() -> None:
+    from_text = ck.parse(str(ir_of(linear)))
+
+    def caller() -> Op:
+        @ck.op
+        def wrong(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
+            return from_text(x, w)
+
+        return wrong
+
+    assert error_of(caller).code == "F013"

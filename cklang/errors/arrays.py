@@ -305,4 +305,11 @@ TABLE: tuple[Rule, ...] = (
         "a sequence of k and q has {need} rows, and there is room for {limit}: {why}",
         "pass fewer new rows, or longer caches and tables of angles",
     ),
+    row(
+        "A071",
+        CkValueError,
+        "{name}={value!r} describes no array",
+        "write ck.f16[64, 128], or (shape, dtype), or (shape, dtype, strides in elements), in "
+        "numbers: ((64, 128), 'f16')",
+    ),
 )

@@ -31,7 +31,18 @@ from cklang.types import (
     plain_dims,
 )
 
-__all__ = ["Binding", "ResultLayout", "assign", "bind", "check_out", "common_place", "library_of"]
+__all__ = [
+    "Binding",
+    "ResultLayout",
+    "argument_mistakes",
+    "assign",
+    "assigned",
+    "bind",
+    "check_out",
+    "common_place",
+    "library_of",
+    "raise_all",
+]
 
 Specialise = Callable[
     [Mapping[str, DType], Mapping[str, object], Mapping[str, int]],
@@ -83,6 +94,8 @@ class Binding:
 class _Solver:
     """Facts learned from arguments so far, each with where it came from, and what contradicts."""
 
+    arrays: dict[str, Array] = field(default_factory=dict)
+    consts: dict[str, object] = field(default_factory=dict)
     dims: dict[str, tuple[int, str]] = field(default_factory=dict)
     dtypes: dict[str, tuple[DType, str]] = field(default_factory=dict)
     computed: list[tuple[Dim, str, int, Array]] = field(default_factory=list)
@@ -183,22 +196,35 @@ def assign(
     Raises:
         CkTypeError: A010 for missing, A011 for unknown, A012 for repeated arguments.
     """
+    arguments, mistakes = assigned(op, parameters, args, kwargs)
+    raise_all(mistakes)
+    return [arguments[p.name] for p in parameters]
+
+
+def assigned(
+    op: str, parameters: Sequence[Parameter], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[CkError]]:
+    """Return the arguments of a call by parameter, defaults included, and what is wrong."""
+    mistakes: list[CkError] = []
     positional = [p for p in parameters if not p.keyword_only]
     names = ", ".join(p.name for p in parameters)
     if len(args) > len(positional):
-        raise error("A011", op=op, what=f"{len(args)} positional arguments", names=names)
+        what = f"{len(args)} positional arguments"
+        mistakes.append(error("A011", op=op, what=what, names=names))
     arguments = {p.name: value for p, value in zip(positional, args, strict=False)}
     known = {p.name for p in parameters}
     for name, value in kwargs.items():
         if name not in known:
-            raise error("A011", op=op, what=f"an argument {name!r}", names=names)
-        if name in arguments:
-            raise error("A012", op=op, name=name)
-        arguments[name] = value
+            mistakes.append(error("A011", op=op, what=f"an argument {name!r}", names=names))
+        elif name in arguments:
+            mistakes.append(error("A012", op=op, name=name))
+        else:
+            arguments[name] = value
     missing = [p.name for p in parameters if p.name not in arguments and not p.has_default]
     if missing:
-        raise error("A010", op=op, missing=", ".join(missing), names=names)
-    return [arguments.get(p.name, p.default) for p in parameters]
+        mistakes.append(error("A010", op=op, missing=", ".join(missing), names=names))
+    defaults = {p.name: p.default for p in parameters if p.has_default}
+    return defaults | arguments, mistakes
 
 
 def bind(
@@ -218,23 +244,9 @@ def bind(
             raises.
     """
     arguments = {p.name: value for p, value in zip(parameters, values, strict=True)}
-    solver = _Solver()
-    bound: dict[str, Array] = {}
-    consts: dict[str, object] = {}
-    for parameter in parameters:
-        value = arguments[parameter.name]
-        if isinstance(parameter.type, ConstType):
-            consts[parameter.name] = parameter.const_value(value)
-            continue
-        if value is None and parameter.optional:
-            consts[parameter.name] = None
-            continue
-        type_ = _tensor_type(parameter.type)
-        array = _argument(parameter.name, value, type_, solver)
-        bound[parameter.name] = array
-        solver.tensor(parameter.name, array, type_)
-    solver.finish()
-    _raise_all(solver.problems)
+    solver = _solved(parameters, arguments)
+    raise_all(solver.problems)
+    bound, consts = solver.arrays, solver.consts
     dims = {name: value for name, (value, _) in solver.dims.items()}
     dtypes = {name: value for name, (value, _) in solver.dtypes.items()}
     shapes = [result.shape for result in results]
@@ -261,6 +273,48 @@ def bind(
         library=library_of(tensors),
         place=common_place(tensors),
     )
+
+
+def argument_mistakes(
+    parameters: Sequence[Parameter], arguments: Mapping[str, Any]
+) -> list[CkError]:
+    """Return what is wrong with the arguments of a call; parameters may lack one."""
+    solver = _solved(parameters, arguments)
+    places = {
+        name: array
+        for name, array in solver.arrays.items()
+        if not arrays.is_scalar(arguments[name])
+    }
+    try:
+        common_place(places)
+    except CkError as mistake:
+        return [*solver.problems, mistake]
+    return solver.problems
+
+
+def _solved(parameters: Sequence[Parameter], arguments: Mapping[str, Any]) -> _Solver:
+    """Read all arguments, and note each mistake."""
+    solver = _Solver()
+    for parameter in parameters:
+        if parameter.name in arguments:
+            try:
+                _read(parameter, arguments[parameter.name], solver)
+            except CkError as mistake:
+                solver.problems.append(mistake)
+    solver.finish()
+    return solver
+
+
+def _read(parameter: Parameter, value: Any, solver: _Solver) -> None:
+    if isinstance(parameter.type, ConstType):
+        solver.consts[parameter.name] = parameter.const_value(value)
+    elif value is None and parameter.optional:
+        solver.consts[parameter.name] = None
+    else:
+        type_ = _tensor_type(parameter.type)
+        array = _argument(parameter.name, value, type_, solver)
+        solver.arrays[parameter.name] = array
+        solver.tensor(parameter.name, array, type_)
 
 
 def check_out(out: Array, binding: Binding, index: int = 0) -> None:
@@ -370,9 +424,12 @@ def _range(array: Array) -> tuple[int, int]:
     return array.pointer + low, array.pointer + high
 
 
-def _raise_all(problems: Sequence[CkError]) -> None:
+def raise_all(problems: Sequence[CkError]) -> None:
+    """Raise the first of several mistakes, with the others as its notes; none raises nothing."""
     if not problems:
         return
     first, rest = problems[0], problems[1:]
+    if not rest:
+        raise first
     notes = [f"also: CK-{other.code} {other.message}" for other in rest]
     raise type(first)(first.code, first.message, first.hint, first.at, [*first.notes, *notes])

@@ -26,6 +26,7 @@ from cklang.memo import BoundedMemo
 from cklang.runtime import call_key
 from cklang.runtime.bind import Binding, ResultLayout, assign, bind
 from cklang.runtime.call_key import CallKey
+from cklang.runtime.check import Report, check_call
 from cklang.runtime.ir_program import IrProgram
 from cklang.runtime.planner import Choice, build_choices, choices_of, declare, host_checks, prepare
 from cklang.runtime.ready import Ready, dtypes_of, put_numbers, ready_of
@@ -530,6 +531,27 @@ class Op:
         binding, outs = self._offered(args, kwargs, out)
         plan, target = self._fuse(binding), target_of(device_named(device, current()))
         return summarise(plan, binding, outs, target, self.request)
+
+    def check(
+        self, *args: Any, out: Any = None, device: str | None = None, **kwargs: Any
+    ) -> Report:
+        """Say everything that is wrong with a call, without building or running anything.
+
+        Args:
+            *args: As in a call; ``ck.f16[64, 128]``, (shape, dtype) or (shape, dtype, strides in
+                elements) stand for an array.
+            out: As in a call, or such a description.
+            device: As in a call; only its GPU matters.
+            **kwargs: As ``args``.
+
+        Example:
+            >>> linear.check(ck.f16[256, 64], ((512, 64), "f16")).ok
+            True
+            >>> print(linear.check(ck.f32[256, 64], ck.f16[512, 65]))
+            linear: 2 mistakes
+            ...
+        """
+        return check_call(self, args, kwargs, out, device)
 
     def inspect(self, *args: Any, out: Any = None, device: str | None = None, **kwargs: Any) -> str:
         """Return the C++ of the kernels of a call, each with its functions in place.

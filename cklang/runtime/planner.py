@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cklang.arch import ArchSpec
 from cklang.device.arrays import Array
 from cklang.device.constants import cell
 from cklang.device.device import Device
-from cklang.errors import error
+from cklang.errors import CkError, error
 from cklang.families import FAMILIES, plan_of
 from cklang.families.protocol import HostCheck, Launches, Planning, Select
 from cklang.families.stage import Stage
@@ -71,16 +72,11 @@ def choices_of(
             no family of the program.
         CkUnsupportedError: K101, K102, no algorithm.
     """
-    requests = _requests(plan, request)
-    planning = planning_of(plan, binding, outs, spec, request)
     choices: list[Choice] = []
     copied: set[str] = set()
     views = views_of_call(plan, binding, outs)
-    for kernel in _with_copies(plan, views):
-        family = FAMILIES[kernel.family]
-        wanted = requests.get(family.name) or request.only(family.algorithm)
-        own = replace(planning, select=_selecting(spec, wanted))
-        for choice in family.plan(kernel, own):
+    for kernel, planned in _plannings(plan, binding, outs, spec, request):
+        for choice in planned():
             # What two kernels read in another order is copied once.
             before = tuple(stage for stage in choice.before if not stage.written <= copied)
             copied.update(*(stage.written for stage in before))
@@ -89,6 +85,40 @@ def choices_of(
             note = f"a copy: {source} has no strides as its readers need them" if source else ""
             choices.append(replace(choice, before=before, main=main, note=choice.note or note))
     return choices
+
+
+def kernel_mistakes(
+    plan: Plan,
+    binding: Binding,
+    outs: Sequence[Array] | None,
+    spec: ArchSpec,
+    request: Request,
+) -> list[CkError]:
+    """Return why kernels of a call cannot be launched, the first reason of each."""
+    mistakes: list[CkError] = []
+    for _, planned in _plannings(plan, binding, outs, spec, request):
+        try:
+            list(planned())
+        except CkError as mistake:
+            mistakes.append(mistake)
+    return mistakes
+
+
+def _plannings(
+    plan: Plan,
+    binding: Binding,
+    outs: Sequence[Array] | None,
+    spec: ArchSpec,
+    request: Request,
+) -> Iterator[tuple[AnyKernel, Callable[[], Iterator[Choice]]]]:
+    """Yield each kernel of a call, copies included, and what plans its launches."""
+    requests = _requests(plan, request)
+    planning = planning_of(plan, binding, outs, spec, request)
+    for kernel in _with_copies(plan, views_of_call(plan, binding, outs)):
+        family = FAMILIES[kernel.family]
+        wanted = requests.get(family.name) or request.only(family.algorithm)
+        own = replace(planning, select=_selecting(spec, wanted))
+        yield kernel, partial(family.plan, kernel, own)
 
 
 def _copied(views: Mapping[str, MemoryView], kernel: AnyKernel) -> Value | None:

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: MIT
+"""``op.check``: every mistake of a call at once, from arrays or from shapes and dtypes alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cklang.codec import dtype_of
+from cklang.device.arrays import HOST, Array, Library
+from cklang.device.device import target_of
+from cklang.errors import CkError, error
+from cklang.runtime.bind import argument_mistakes, assigned, raise_all
+from cklang.runtime.op_protocol import AnyOp
+from cklang.runtime.planner import kernel_mistakes
+from cklang.runtime.results import targets_of
+from cklang.selection.context import current, device_named
+from cklang.types import DType, TensorType
+
+__all__ = ["Report", "check_call"]
+
+_ADDRESSES = 1 << 48
+"""How many bytes a process can address."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What :meth:`cklang.Op.check` says of a call."""
+
+    op: str
+    mistakes: tuple[CkError, ...]
+    """In the order of the arguments; those of the program and its kernels come last."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the call has no mistake."""
+        return not self.mistakes
+
+    def expect(self) -> None:
+        """Raise the first mistake, with the others as its notes; return if there is none.
+
+        Raises:
+            CkError: The first mistake.
+        """
+        raise_all(self.mistakes)
+
+    def __str__(self) -> str:
+        count = len(self.mistakes)
+        head = f"{self.op}: {count or 'no'} mistake{'s' if count != 1 else ''}"
+        return "\n\n".join([head, *map(str, self.mistakes)])
+
+
+@dataclass(frozen=True, slots=True)
+class _Described:
+    """An array of which only the dtype, the shape and the strides are known."""
+
+    dtype: DType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    pointer: int
+    """An address that no other array has; nothing is read there."""
+
+    def __ck_array__(self, name: str) -> Array:
+        """Return it as an argument that is bound, but never read."""
+        del name
+        return Array(
+            pointer=self.pointer,
+            dtype=self.dtype,
+            shape=self.shape,
+            strides=self.strides,
+            writeable=True,
+            place=HOST,
+            library=Library.NUMPY,
+            owner=self,
+        )
+
+
+def check_call(
+    op: AnyOp, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any, device: str | None
+) -> Report:
+    """Return all mistakes of a call; see :meth:`cklang.Op.check`."""
+    program = op.program
+    offered, mistakes = assigned(program.name, program.parameters, args, kwargs)
+    arguments: dict[str, Any] = {}
+    for place, (name, value) in enumerate(offered.items()):
+        try:
+            arguments[name] = _argument(name, value, place)
+        except CkError as mistake:
+            mistakes.append(mistake)
+    mistakes += argument_mistakes(program.parameters, arguments)
+    if not mistakes:
+        mistakes += _mistakes_of_kernels(op, arguments, out, device)
+    return Report(op=program.name, mistakes=tuple(mistakes))
+
+
+def _mistakes_of_kernels(
+    op: AnyOp, arguments: Mapping[str, Any], out: Any, device: str | None
+) -> Sequence[CkError]:
+    try:
+        binding = op.bound((), arguments)
+        outs = None if out is None else targets_of(binding, _out(out, len(arguments)))
+        plan = op.planned(binding)
+        spec = target_of(device_named(device, current())).spec
+        return kernel_mistakes(plan, binding, outs, spec, op.request)
+    except CkError as mistake:
+        return [mistake]
+
+
+def _out(out: Any, first: int) -> Any:
+    """Return ``out`` of a call, whose descriptions have the places from ``first`` on."""
+    if isinstance(out, tuple) and not _is_description(out):
+        return tuple(_argument("out", each, first + place) for place, each in enumerate(out))
+    return _argument("out", out, first)
+
+
+def _argument(name: str, value: Any, place: int) -> Any:
+    """Return an argument of a call; for a description, an array without contents.
+
+    Each ``place`` has addresses of its own.
+
+    Raises:
+        CkValueError: A071, the description has no extents, dtype or strides.
+    """
+    if isinstance(value, DType):
+        value = TensorType(dtype=value)
+    if isinstance(value, TensorType):
+        value = (value.shape, value.dtype)
+    if not _is_description(value):
+        return value
+    shape, dtype, *rest = value
+    shape = tuple(shape)
+    strides = tuple(rest[0]) if rest else _packed(shape)
+    numbers = [*shape, *strides]
+    legal = all(isinstance(each, int) and not isinstance(each, bool) for each in numbers)
+    if not legal or len(strides) != len(shape) or min(shape, default=0) < 0:
+        raise error("A071", name=name, value=value)
+    pointer = (place + 1) * _ADDRESSES
+    return _Described(dtype=dtype_of(dtype), shape=shape, strides=strides, pointer=pointer)
+
+
+def _is_description(value: Any) -> bool:
+    """Tell (shape, dtype) and (shape, dtype, strides) from other arguments."""
+    if not isinstance(value, tuple) or len(value) not in (2, 3):
+        return False
+    return isinstance(value[0], tuple | list) and isinstance(value[1], DType | str)
+
+
+def _packed(shape: tuple[Any, ...]) -> tuple[int, ...]:
+    """Return the strides of an array without gaps; none for extents that are no numbers."""
+    if not all(isinstance(each, int) for each in shape):
+        return ()
+    return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))

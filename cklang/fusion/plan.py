@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
 
 from cklang.fusion.functions import Functions
 from cklang.fusion.parts import split
+from cklang.fusion.svg import to_svg
 from cklang.ir.nodes import Function, Operation, Value, print_function
 from cklang.source import Span
 from cklang.types import Dim
@@ -336,6 +337,14 @@ class Plan:
 
     graph: nx.MultiDiGraph = field(compare=False, repr=False)
     """What the partition was computed on (:mod:`cklang.fusion.graph`)."""
+
+    def _repr_svg_(self) -> str:
+        """Draw the graph in a notebook."""
+        uses = [
+            ((each.edge.source, each.edge.target, each.edge.operand), each.fused, each.reason)
+            for each in self.decisions
+        ]
+        return to_svg(self.function.name, self.graph, uses)
 
 
 def epilogue_text(epilogue: Function) -> str:

@@ -112,6 +112,13 @@ class Op:
     def __repr__(self) -> str:
         return f"<cklang op {self.program.name}>"
 
+    def _repr_svg_(self) -> str | None:
+        """Draw the fusion graph in a notebook; None if arguments decide the program."""
+        try:
+            return plan_of(self.program.specialise())._repr_svg_()
+        except CkError:
+            return None
+
     def __call__(
         self, *args: Any, out: Any = None, device: str | None = None, **kwargs: Any
     ) -> Any:

@@ -103,10 +103,15 @@ def _pairs(words: list[str], what: str) -> dict[str, str]:
 def arguments_of(op: Op, options: argparse.Namespace) -> dict[str, Any]:
     """Return empty arrays of the sizes that were named; nothing of them is ever touched.
 
+    ``bias=none`` leaves out an optional tensor.
+
     Raises:
         CkValueError: K001, K011, K019, K047, a dim or a dtype variable is missing or unknown.
     """
-    sizes = {name: _extent(text) for name, text in _pairs(options.sizes, "a size").items()}
+    sizes = {
+        name: None if text == "none" else _extent(text)
+        for name, text in _pairs(options.sizes, "a size").items()
+    }
     return packed_arguments(op.program.signature, sizes | _pairs(options.dtype, "a dtype"))
 
 

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import pickle
+from argparse import Namespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import cklang as ck
+from cklang.cli.target import arguments_of
 from cklang.errors import CkError
 from cklang.reference.evaluate import evaluate
 from cklang.runtime.call_key import of_call
@@ -97,6 +99,11 @@ def test_placeholders_leave_out_what_is_none() -> None:
     assert arguments["bias"] is None
     assert names_of(linear, **arguments) == ["x", "w"]
     assert names_of(linear, **packed_arguments(signature, named)) == ["x", "w", "bias", "s"]
+
+
+def test_the_command_line_leaves_out_what_is_none() -> None:
+    options = Namespace(sizes=["M=4", "N=6", "K=8", "bias=none"], dtype=[])
+    assert names_of(linear, **arguments_of(linear, options)) == ["x", "w", "s"]
 
 
 def test_a_pickled_op_knows() -> None:

@@ -8,6 +8,8 @@ import struct
 import threading
 from weakref import WeakValueDictionary, finalize
 
+import numpy as np
+
 from cklang.device.device import Device
 
 __all__ = ["Cell", "cell"]
@@ -16,24 +18,32 @@ _CELL = struct.Struct("<q")
 
 
 class Cell:
-    """Eight bytes of a device that hold one number; they are given back with the object."""
+    """Memory of a device that holds a number or a range of i32; it is freed with the object."""
 
     __slots__ = ("__weakref__", "address")
 
-    def __init__(self, device: Device, number: int) -> None:
-        self.address = device.allocate(_CELL.size)
+    def __init__(self, device: Device, number: int | range) -> None:
+        packed = _packed(number)
+        self.address = device.allocate(len(packed))
         # Freeing waits for the device, so no launch under way reads what is gone. A process that
         # ends gives everything back.
         finalize(self, device.free, self.address).atexit = False
-        content = ctypes.create_string_buffer(_CELL.pack(number), _CELL.size)
-        device.copy_in(self.address, ctypes.addressof(content), _CELL.size)
+        content = ctypes.create_string_buffer(packed, len(packed))
+        device.copy_in(self.address, ctypes.addressof(content), len(packed))
 
 
-_cells: WeakValueDictionary[tuple[int, int], Cell] = WeakValueDictionary()
+def _packed(number: int | range) -> bytes:
+    """Return what a cell holds: at least one word."""
+    if isinstance(number, range):
+        return np.arange(number.start, max(number.stop, 1), dtype=np.int32).tobytes()
+    return _CELL.pack(number)
+
+
+_cells: WeakValueDictionary[tuple[int, int | range], Cell] = WeakValueDictionary()
 _lock = threading.Lock()
 
 
-def cell(device: Device, number: int) -> Cell:
+def cell(device: Device, number: int | range) -> Cell:
     """Return the cell of ``device`` that holds ``number``: one for all who keep it."""
     with _lock:
         known = _cells.get((device.index, number))

@@ -35,8 +35,8 @@ class Stage:
     all are 0."""
     temporaries: Mapping[str, int] = field(default_factory=dict)
     """The bytes of those of ``values`` that neither the caller nor the program has."""
-    constants: Mapping[str, int] = field(default_factory=dict)
-    """The numbers of those that are integers in device memory."""
+    constants: Mapping[str, int | range] = field(default_factory=dict)
+    """The numbers of those that are integers in device memory, or i32 one after the other."""
     zeroed: str = ""
     """One of ``values`` that must be 0 before the launch; of no stage if empty."""
     awaited: AnyKey | None = None

@@ -57,8 +57,14 @@ def _reshape(x: Any, shape: Any) -> Any:
     return array.reshape([int(str(n)) for n in full_shape(array.shape, read_shape(shape))])
 
 
+def _arange(n: Any) -> Any:
+    (extent,) = read_shape(n)
+    return np.arange(int(str(extent)), dtype=np.int32)
+
+
 _MOVES: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {
+        "arange": _arange,
         "broadcast_to": lambda x, shape: np.broadcast_to(np.asarray(x), shape),
         "concat": lambda parts, axis: np.concatenate(parts, axis),
         "permute": _permute,

@@ -14,6 +14,10 @@ array([1.5, 0. , 2. ])
 >>> ck.amax(np.array([[1.0, 4.0, 2.0], [-3.0, -1.0, -2.0]]), axis=0)
 array([1., 4., 2.])
 """,
+    "arange": """
+>>> ck.arange(4)
+array([0, 1, 2, 3], dtype=int32)
+""",
     "argmax": """
 >>> ck.argmax(np.array([[1.0, 4.0, 2.0], [-3.0, -1.0, -2.0]]), axis=-1)
 array([1, 1])

@@ -19,6 +19,7 @@ from cklang.frontend.intrinsics import INTRINSICS, Intrinsic
 __all__ = [
     "abs",
     "amax",
+    "arange",
     "argmax",
     "argmin",
     "attention",
@@ -137,6 +138,7 @@ class EagerFunction(Intrinsic):
 
 abs = EagerFunction.of("abs")  # noqa: A001 - the names NumPy has too
 amax = EagerFunction.of("amax")
+arange = EagerFunction.of("arange")
 argmax = EagerFunction.of("argmax")
 argmin = EagerFunction.of("argmin")
 attention = EagerFunction.of("attention")

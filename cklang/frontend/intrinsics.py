@@ -214,6 +214,7 @@ def _movement(name: str, doc: str, *names: str, **defaults: object) -> Intrinsic
 
 
 _MOVEMENTS = (
+    _movement("arange", "the index of each element along an axis: 0, 1, 2, … as i32", "n"),
     _movement("broadcast_to", "repetition to a shape, as NumPy repeats", "x", "shape"),
     _movement("concat", "tensors one after the other along an axis", "parts", axis=0),
     _movement("permute", "the axes in another order: axis i is axis axes[i] of x", "x", "axes"),

@@ -137,10 +137,10 @@ class Flow:
     def is_input(self, node: int) -> bool:
         """Tell whether ``node`` is in memory and no kernel's own work.
 
-        It is a parameter, an extent of one, a view of something that is stored, or what kernels
-        of its parts write.
+        It is a parameter, an extent of one, an index, a view of something that is stored, or what
+        kernels of its parts write.
         """
-        places = (Kind.EXTENT, *_PLACES)
+        places = (Kind.EXTENT, Kind.INDEX, *_PLACES)
         return self.operation(node) is None or self.kind(node) in places
 
     def bases(self, node: int) -> tuple[int, ...]:

@@ -53,6 +53,7 @@ RULES: Mapping[str, str] = MappingProxyType(
         "constant": "{value} is compiled into the kernel of {anchor}",
         "extent": "{value} is an extent of the call: {anchor} loads it as a number",
         "index": "{value} is an index map: no data moves",
+        "numbers": "{value} are the indices along an axis: {anchor} loads them from a table",
         "view": "{value} is a view: {op} reads what is stored with its axes exchanged",
         "load": "{value} is a parameter, loaded once per element by the epilogue of {anchor}",
         "prologue": "{value} follows no product, so no kernel writes it: the prologue of {anchor} "
@@ -79,6 +80,7 @@ RULES: Mapping[str, str] = MappingProxyType(
 _RULE_OF_INPUT: Mapping[Kind | None, str] = {
     Kind.CONSTANT: "constant",
     Kind.EXTENT: "extent",
+    Kind.INDEX: "numbers",
     Kind.VIEW: "part",
     Kind.JOIN: "whole",
 }
@@ -491,6 +493,7 @@ _RULE_OF_KIND = {
     Kind.SHAPE: "index",
     Kind.CONSTANT: "constant",
     Kind.EXTENT: "extent",
+    Kind.INDEX: "numbers",
     Kind.VIEW: "part",
     Kind.JOIN: "whole",
 }

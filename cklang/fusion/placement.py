@@ -22,7 +22,7 @@ from cklang.types import DType, TensorType
 
 __all__ = ["placed", "written_through"]
 
-_NOT_WRITTEN = (Kind.VIEW, Kind.SHAPE, Kind.CONSTANT, Kind.EXTENT)
+_NOT_WRITTEN = (Kind.VIEW, Kind.SHAPE, Kind.CONSTANT, Kind.EXTENT, Kind.INDEX)
 """What no kernel writes as it is."""
 
 
@@ -102,7 +102,7 @@ class _Copier:
         results: list[Value] = []
         for value in self.function.results:
             writer = self.definitions.get(value.name)
-            is_stored = writer is None or _kind(writer) is Kind.VIEW
+            is_stored = writer is None or _kind(writer) in (Kind.VIEW, Kind.INDEX)
             if is_stored and value.name not in self.through:
                 body.append(self._copy(value, writer))
                 value = body[-1].result

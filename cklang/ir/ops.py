@@ -35,6 +35,7 @@ from cklang.ir import (
     contraction,
     convolution,
     extents,
+    indices,
     joins,
     numeric,
     reductions,
@@ -61,6 +62,7 @@ class Kind(Enum):
     POINTWISE = "pointwise"
     READ = "read"
     EXTENT = "extent"
+    INDEX = "index"
     VIEW = "view"
     JOIN = "join"
 
@@ -430,6 +432,15 @@ _STRUCTURE = (
         attrs=(AttrRow(name="axis", kind=AttrKind.INT),),
         shape=extents.EXTENT_SHAPE,
         dtype=extents.EXTENT_DTYPE,
+    ),
+    Op(
+        name=indices.ARANGE,
+        operands=0,
+        kind=Kind.INDEX,
+        doc="the index of each element along an axis: 0, 1, 2, ...",
+        numpy=indices.arange,
+        shape=indices.ARANGE_SHAPE,
+        dtype=indices.ARANGE_DTYPE,
     ),
 )
 

@@ -29,14 +29,13 @@ from cklang.families.protocol import SelectionLike
 from cklang.families.reduce.key import reduce_key
 from cklang.fusion.functions import NO_FUNCTIONS, Functions
 from cklang.fusion.plan import Plan
-from cklang.ir.extents import extent_numbers
 from cklang.ir.nodes import Function
 from cklang.ir.views import has_views
 from cklang.keys import KernelSignature
 from cklang.runtime.bind import Binding, ResultLayout
 from cklang.runtime.call_plan import CallPlan, access_range
 from cklang.runtime.op_protocol import AnyOp
-from cklang.runtime.planner import call_plan, layouts_of
+from cklang.runtime.planner import call_plan, layouts_of, numbers_of
 from cklang.selection.context import current, device_named
 from cklang.selection.registry import Registry
 from cklang.selection.select import AnySelection, Request, find
@@ -177,7 +176,7 @@ def plan_gradients(
         outs,
         target_device.spec,
         how,
-        extent_numbers(plan.function, binding.dims),
+        numbers_of(plan.function, binding.dims),
     )
     pieces = [
         access_range(array, written=False) for array in (*binding.arrays.values(), grad_array)

@@ -31,11 +31,10 @@ from cklang.families.gemm.problem import Problem
 from cklang.families.gemm.rules.problem import launchable, tiles_of
 from cklang.families.views import MemoryView
 from cklang.fusion.plan import FusedGemm, Plan
-from cklang.ir.extents import extent_numbers
 from cklang.runtime.bind import Binding
 from cklang.runtime.call_plan import CallPlan, Step, access_range
 from cklang.runtime.launch import describe
-from cklang.runtime.planner import layouts_of, views_of_call
+from cklang.runtime.planner import layouts_of, numbers_of, views_of_call
 from cklang.runtime.record import LaunchRecord
 from cklang.runtime.workspace import Temporary, planned_workspace
 from cklang.selection.candidates import candidates
@@ -72,7 +71,7 @@ class _Product:
     """For each input of the problem: which address of the call it is; None for a number."""
     moves: tuple[int, ...] = ()
     """For each of them: bytes to add to the address; none for a product that is not cut."""
-    numbers: Mapping[int, int] = field(default_factory=dict)
+    numbers: Mapping[int, int | range] = field(default_factory=dict)
     """The inputs that are numbers, by place."""
 
 
@@ -143,7 +142,7 @@ def _by_signature(members: Sequence[Member]) -> Iterator[tuple[FusedGemm, list[_
             if view.source is not None:
                 raise error("G011", index=index, value=view.source, layout=view.layout.name)
         slots |= {name: slots[view.memory] for name, view in views.items() if view.memory in slots}
-        extents = extent_numbers(plan.function, member.binding.dims)
+        numbers = numbers_of(plan.function, member.binding.dims)
         full_problem = problem_of(kernel, layouts, member.binding.dims, kernel.functions.digest)
         parts = () if full_problem is None else bands_of(replace(full_problem, grouped=True))
         for problem, band in parts:
@@ -153,9 +152,9 @@ def _by_signature(members: Sequence[Member]) -> Iterator[tuple[FusedGemm, list[_
                 problem=problem,
                 slots=tuple(slots.get(each.value) for each in problem.inputs),
                 numbers={
-                    place: extents[each.value]
+                    place: numbers[each.value]
                     for place, each in enumerate(problem.inputs)
-                    if each.value in extents
+                    if each.value in numbers
                 },
                 moves=_moved(problem, views, band.moves),
             )

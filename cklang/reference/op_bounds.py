@@ -338,6 +338,7 @@ _KIND_BOUNDS: Mapping[Kind, BoundRule] = {
     Kind.CAST: _pointwise,
     Kind.CONSTANT: _constant,
     Kind.EXTENT: _extent,
+    Kind.INDEX: _constant,
     Kind.JOIN: _joined,
     Kind.POINTWISE: _pointwise,
     Kind.READ: _read,

@@ -21,6 +21,7 @@ from cklang.families.views import MemoryView, copy_of, in_memory, views_of, want
 from cklang.fusion.functions import Functions
 from cklang.fusion.plan import AnyKernel, Plan
 from cklang.ir.extents import EXTENT, extent_numbers
+from cklang.ir.indices import ARANGE, index_ranges
 from cklang.ir.joins import JOINS
 from cklang.ir.nodes import Function, Operation, Value, make_attrs
 from cklang.ir.views import VIEWS
@@ -48,6 +49,7 @@ __all__ = [
     "declare",
     "host_checks",
     "layouts_of",
+    "numbers_of",
     "planning_of",
     "prepare",
     "views_of_call",
@@ -232,7 +234,7 @@ def _stored_layouts(
 ) -> dict[str, TensorLayout]:
     layouts = {name: TensorLayout.of(name, array) for name, array in binding.arrays.items()}
     for operation in plan.function.body:
-        if operation.op == EXTENT:
+        if operation.op in (EXTENT, ARANGE):
             value = operation.result
             layouts[value.name] = TensorLayout.packed(value, binding.dims)
     results = plan.function.results
@@ -284,17 +286,22 @@ def prepare(
     }
     own = (each.result for each in plan.function.body if each.op in (*JOINS, *VIEWS))
     sizes |= {value.name: value.type.bytes(binding.dims) for value in own}
-    extents = extent_numbers(plan.function, binding.dims)
+    numbers = numbers_of(plan.function, binding.dims)
     views = views_of_call(plan, binding, outs)
     stages = [
-        in_memory(with_numbers(stage, extents), views)
+        with_numbers(in_memory(stage, views), numbers)
         for choice in choices
         for stage in choice.stages
     ]
     return call_plan(stages, names, pieces, sizes, device, builder, binding.place, len(outs))
 
 
-def with_numbers(stage: Stage, numbers: Mapping[str, int]) -> Stage:
+def numbers_of(function: Function, dims: Mapping[str, int]) -> dict[str, int | range]:
+    """Return the values of a program that are numbers of its call, not data, by name."""
+    return {**extent_numbers(function, dims), **index_ranges(function, dims)}
+
+
+def with_numbers(stage: Stage, numbers: Mapping[str, int | range]) -> Stage:
     """Return a launch for which those of ``numbers`` that it reads are in device memory."""
     used = {name: number for name, number in numbers.items() if name in stage.values}
     return replace(stage, constants={**stage.constants, **used}) if used else stage

@@ -167,7 +167,7 @@ class GradientStages:
         outs: Sequence[Array],
         spec: ArchSpec,
         how: GradientOptions,
-        extents: Mapping[str, int],
+        extents: Mapping[str, int | range],
     ) -> None:
         self.kernel, self.arrays, self.spec, self.how = kernel, arrays, spec, how
         self.numbers = {**dict(kernel.constants), **extents}

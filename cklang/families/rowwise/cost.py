@@ -80,9 +80,7 @@ class RowwiseCost:
         rounds = math.ceil(count * shares * a.threads / block / max(resident, 1))
         vectors = math.ceil(length / (a.threads * a.vector * shares))
         # Loads of one element each, where a tensor has no vectors.
-        loads = sum(
-            1 if each.access in "cb" else a.vector for each in (*problem.reads, *problem.outputs)
-        )
+        loads = sum(1 if each.access in "cb" else a.vector for each in problem.tensors)
         chain = passes * (
             math.ceil(vectors / _LOADS) * c.latency_single + vectors * loads * c.load_issue
         )

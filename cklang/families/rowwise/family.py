@@ -85,7 +85,7 @@ class Rowwise(Family[RowwiseSignature, RowwiseAlgorithm, RowwiseProblem]):
         self, kernel: FusedRows, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
     ) -> RowwiseProblem | None:
         """Return the problem of a kernel; None if no result has an element."""
-        problem = problem_of(kernel, layouts)
+        problem = problem_of(kernel, layouts, dims)
         written = problem.count if problem.signature.rows else problem.count * problem.length
         return problem if written else None
 

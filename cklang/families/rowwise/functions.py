@@ -12,6 +12,8 @@ name    what is read                                     how
 ``s0``  rows with another stride                         an element at a time
 ``m0``  rows along several axes                          an element at a time, its place divided
 ``b0``  the same for a whole row                         once
+``x0``  no memory: the element's place is its value      computed
+``y0``  the same along several axes                      computed, its place divided
 ======  ===============================================  =====================================
 """
 
@@ -27,6 +29,15 @@ from cklang.lowering.pointwise import c_statement, c_type, c_value, includes_of
 from cklang.types import DType, Kind
 
 __all__ = ["named_by_layout", "rowwise_fill", "symbol"]
+
+_STEPS = {
+    "s": f"(j + e) * args->reads[{{number}}].stride[{MAX_AXES - 1}]",
+    "m": "ck_row_divided(args, {number}, j + e)",
+}
+"""How far an element is from the first one of its row, by the letter of the read."""
+
+_INDICES = {"x": "s", "y": "m"}
+"""The letters of indices, with those of tensors whose rows run the same way."""
 
 _HOLE_HEADER = '#include "cklang/rowwise_hole.h"'
 
@@ -118,15 +129,21 @@ class _Writer:
             yield f"        out[{place * self.width} + e] = {word};"
         yield from ("    }", "}", "")
 
-    def _address(self, param: Value, step: str) -> str:
+    def _place(self, param: Value, step: str) -> str:
+        """Return how many elements from the first one of a tensor an element is."""
         number = param.name[1:]
         tensor = f"args->reads[{number}]"
         terms = [
             f"(long)i{axis} * {tensor}.row_stride[{MAX_AXES - self.row_axes + axis}]"
             for axis in range(self.row_axes)
         ]
-        place = " + ".join([*terms, *([step] if step else [])]) or "0"
-        return f"(const CK_GLOBAL {_memory(param.type.dtype)} *){tensor}.data + {place}"
+        return " + ".join([*terms, *([step] if step else [])]) or "0"
+
+    def _address(self, param: Value, step: str) -> str:
+        memory = (
+            f"(const CK_GLOBAL {_memory(param.type.dtype)} *)args->reads[{param.name[1:]}].data"
+        )
+        return f"{memory} + {self._place(param, step)}"
 
     def _once(self, param: Value) -> Iterator[str]:
         """Yield what is computed once for a vector."""
@@ -155,12 +172,11 @@ class _Writer:
             value = _unpacked(dtype, f"kept[{int(number) * self.width} + e]")
         elif letter == "c":
             value = _widened(dtype, f"{param.name}_e[e]")
-        elif letter == "s":
-            step = f"(j + e) * args->reads[{number}].stride[{MAX_AXES - 1}]"
+        elif letter in _STEPS:
+            step = _STEPS[letter].format(number=number)
             value = _widened(dtype, f"*({self._address(param, step)})")
-        elif letter == "m":
-            step = f"ck_row_divided(args, {number}, j + e)"
-            value = _widened(dtype, f"*({self._address(param, step)})")
+        elif letter in _INDICES:
+            value = f"(int)({self._place(param, _STEPS[_INDICES[letter]].format(number=number))})"
         else:
             return
         yield f"        const {c_type(dtype)} {param.name} = {value};"

@@ -18,6 +18,7 @@ from cklang.fusion.functions import Functions
 from cklang.fusion.kernel import Epilogue, KernelMaker, Maker
 from cklang.fusion.plan import Read
 from cklang.fusion.sites import Axes, compose, identity
+from cklang.ir.indices import ARANGE
 from cklang.ir.nodes import Function, Value, print_function
 from cklang.source import Span
 
@@ -45,8 +46,16 @@ class FusedRows:
 
     @property
     def inputs(self) -> tuple[Value, ...]:
-        """The values that it reads, each once."""
-        return tuple(dict.fromkeys(read.value for read in self.reads))
+        """The values that it reads from memory, each once."""
+        indices = self.indices
+        values = (read.value for read in self.reads if read.value.name not in indices)
+        return tuple(dict.fromkeys(values))
+
+    @property
+    def indices(self) -> Mapping[str, Value]:
+        """The values that are indices of elements, by name: no memory has them."""
+        own = (each.result for each in self.body.body if each.op == ARANGE)
+        return {value.name: value for value in own}
 
     @property
     def functions(self) -> Functions:
@@ -90,7 +99,8 @@ def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedRows | None:
     by_name = {param.name: each for param, each in zip(body.params, stored, strict=True)}
     reads = []
     for read in stages.reads:
-        value, axes = by_name[read.value.name]
+        itself = read.value, identity(read.value.type.rank)
+        value, axes = by_name.get(read.value.name, itself)
         reads.append(Read(value=value, axes=compose(read.axes, axes)))
     for what, count, limit in (
         ("reads", len(reads), MAX_READS),

@@ -203,6 +203,8 @@ class _Demand:
     def is_stored(self, node: int) -> bool:
         """Tell whether a kernel of rows finds ``node`` in memory."""
         flow = self.flow
+        if flow.kind(node) is Kind.INDEX:
+            return False
         if flow.is_input(node) or node in self._cut:
             return True
         return self.colour(node) is not None and not flow.is_readers_work(node)

@@ -36,10 +36,14 @@ class RowwiseTensor:
     """Strides along the axes that count rows."""
     elements: tuple[int, ...]
     """Strides along the axes of a row."""
+    is_index: bool = False
+    """Whether no memory has it: the value of an element is its place."""
 
     @property
     def access(self) -> str:
         """How a row is read: the letter of :func:`.functions.named_by_layout`."""
+        if self.is_index:
+            return "x" if len(self.elements) == 1 else "y"
         if not any(self.elements):
             return "b"
         if self.elements == (1,):
@@ -75,8 +79,8 @@ class RowwiseProblem:
 
     @property
     def tensors(self) -> tuple[RowwiseTensor, ...]:
-        """All tensors, by whose addresses the shim is asked."""
-        return (*self.reads, *self.outputs)
+        """All tensors in memory, by whose addresses the shim is asked."""
+        return (*(each for each in self.reads if not each.is_index), *self.outputs)
 
     @property
     def bytes(self) -> int:
@@ -105,9 +109,12 @@ class RowwiseProblem:
 
     def request(self, addresses: Sequence[int]) -> RowwiseRequest:
         """Return what the host shim is asked, for the addresses of :attr:`tensors`."""
+        left = iter(addresses)
         operands = tuple(
-            RowwiseOperand(pointer=address, rows=each.rows, elements=each.elements)
-            for address, each in zip(addresses, self.tensors, strict=False)
+            RowwiseOperand(
+                pointer=0 if each.is_index else next(left), rows=each.rows, elements=each.elements
+            )
+            for each in (*self.reads, *self.outputs)
         )
         return RowwiseRequest(
             rows=self.rows,
@@ -123,13 +130,21 @@ class RowwiseProblem:
 
 
 def problem_of(
-    kernel: FusedRows, layouts: Mapping[str, TensorLayout], compute_units: int = 1
+    kernel: FusedRows, memory: Mapping[str, TensorLayout], dims: Mapping[str, int]
 ) -> RowwiseProblem:
     """Return the problem of a kernel.
+
+    Args:
+        kernel: What is computed.
+        memory: The layout of each value that it reads or writes, by name.
+        dims: The extent of each dim, by name.
 
     Raises:
         CkValueError: A035, elements of a result overlap; A052, an operand is a prepared weight.
     """
+    indices = kernel.indices
+    own = {name: TensorLayout.packed(value, dims) for name, value in indices.items()}
+    layouts = {**memory, **own}
     for value in kernel.results:
         refuse_overlap(layouts[value.name])
     for read in kernel.reads:
@@ -145,7 +160,8 @@ def problem_of(
     strides = [_strides(layouts[name], axes) for name, axes in places]
     extents = _extents(kernel, places, layouts)
     # Rows follow each other as the memory of the first result does, or of the first operand.
-    leader = strides[len(kernel.reads) if not space.row else 0]
+    in_memory = [place for place, (name, _) in enumerate(places) if name not in indices]
+    leader = strides[in_memory[0] if space.row else len(kernel.reads)]
     rows, elements = _axes(space.lead, space.row, extents, leader)
     row_axes = _merged(rows, extents, strides)
     element_axes = _merged(elements, extents, strides)
@@ -160,6 +176,7 @@ def problem_of(
             dtype=layouts[name].dtype,
             rows=tuple(steps[each] for _, steps in row_axes),
             elements=tuple(steps[each] for _, steps in element_axes),
+            is_index=name in indices,
         )
         for each, (name, _) in enumerate(places)
     ]
@@ -181,7 +198,6 @@ def problem_of(
         elements=tuple(extent for extent, _ in element_axes),
         reads=tuple(reads),
         outputs=tuple(outputs),
-        compute_units=compute_units,
     )
 
 

@@ -49,6 +49,9 @@ _OF_OP = {
 }
 """How the parts of a row are joined."""
 
+_NUMBERS = (Kind.CONSTANT, Kind.INDEX)
+"""What no register keeps from pass to pass."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stages:
@@ -64,7 +67,7 @@ class Stages:
     common: int
     """Values of an element that are the same in every row."""
     reads: tuple[Read, ...]
-    """What is read of memory; the axes are those of the space."""
+    """What is read, of memory or as an index; the axes are those of the space."""
 
 
 def stages_of(flow: Flow, space: RowSpace, outputs: Sequence[Occurrence]) -> Stages:
@@ -106,8 +109,8 @@ class _Cutter:
         """The length of a row in the region that is written."""
 
     def is_read(self, use: Occurrence) -> bool:
-        """Tell whether a value is in memory."""
-        return self.flow.operation(use.node) is None
+        """Tell whether a value is read: from memory, or as the index of an element."""
+        return self.flow.kind(use.node) in (None, Kind.INDEX)
 
     def is_reduction(self, use: Occurrence) -> bool:
         """Tell whether a value is that of a reduction."""
@@ -178,7 +181,7 @@ class _Cutter:
             if count > 1 and not self.levels[use] and self.space.varies(use.axes)
         }
         shared = {use for use in shared if not self._is_common(use)}
-        shared = {use for use in shared if self.flow.kind(use.node) is not Kind.CONSTANT}
+        shared = {use for use in shared if self.flow.kind(use.node) not in _NUMBERS}
         wanted = {use for targets in passes for use in targets}
         wanted |= {each for use in counts if use not in shared for each in self.operands[use]}
         computed = [use for use in self.order if use in shared and use in wanted]

@@ -17,9 +17,10 @@ from cklang.frontend.ops.indexing import part_along
 from cklang.frontend.scope import Scope
 from cklang.frontend.text import Located
 from cklang.frontend.values import Item, Tensor, describe
+from cklang.ir.indices import ARANGE
 from cklang.ir.joins import CONCAT, JOIN_DTYPE, MOST_PARTS, STACK
 from cklang.ir.views import RESHAPE
-from cklang.types import Dim, Extent, extent_over
+from cklang.types import Dim, Extent, extent_over, plain_dims
 
 __all__ = [
     "METHODS",
@@ -127,6 +128,19 @@ def read_shape(shape: Item) -> tuple[Extent, ...]:
                 f"the shape has {describe(item)}", "legal: integers from 0 and dims, as in (M, 4)"
             )
     return tuple(items)
+
+
+def _arange(scope: Scope, node: Located, n: Item) -> Tensor:
+    extents = read_shape(n)
+    if len(extents) != 1 or (isinstance(extents[0], int) and extents[0] < 0):
+        raise ValueError(
+            f"the number of indices is {describe(n)}", "legal: an integer from 0, or a dim"
+        )
+    extent = scope.unit.derived.extent(extents[0])
+    for dim in plain_dims(extent):
+        emit.number(scope, node, dim)
+    value = scope.unit.append(ARANGE, shape=(extent,), span=scope.span(node))
+    return Tensor.plain(value, ["ck.arange"])
 
 
 def _tensors(scope: Scope, node: Located, name: str, parts: Item) -> list[Tensor]:
@@ -274,6 +288,7 @@ def full_shape(shape: Sequence[Extent], wanted: Sequence[Extent]) -> tuple[Exten
 
 _MOVES: Mapping[str, Callable[..., Tensor | tuple[Tensor, ...]]] = MappingProxyType(
     {
+        "arange": _arange,
         "broadcast_to": _broadcast_to,
         "concat": _concat,
         "permute": _permute,

@@ -71,6 +71,7 @@ if not TYPE_CHECKING:
         i4,
         i8,
         i32,
+        i64,
     )
 else:
     # No one declaration of the dtypes is legal in annotations to both mypy and pyright. pyright
@@ -93,6 +94,7 @@ else:
         i4: Any
         i8: Any
         i32: Any
+        i64: Any
     if not MYPY:
         bf8 = Tensor
         bf8_fnuz = Tensor
@@ -107,6 +109,7 @@ else:
         i4 = Tensor
         i8 = Tensor
         i32 = Tensor
+        i64 = Tensor
 
 __version__ = "0.1.0"
 
@@ -155,6 +158,7 @@ __all__ = [
     "i4",
     "i8",
     "i32",
+    "i64",
     "op",
     "pack",
     "parse",

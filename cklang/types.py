@@ -11,8 +11,8 @@ Example:
     ck.bf8       8 bits, in NumPy float8_e5m2
     ck.fp8_fnuz  8 bits, in NumPy float8_e4m3fnuz
     ck.bf8_fnuz  8 bits, in NumPy float8_e5m2fnuz
-    >>> [dtype.bits for dtype in (ck.fp4, ck.e8m0, ck.i4, ck.i8, ck.i32, ck.bool_)]
-    [4, 8, 4, 8, 32, 8]
+    >>> [dtype.bits for dtype in (ck.fp4, ck.e8m0, ck.i4, ck.i8, ck.i32, ck.i64, ck.bool_)]
+    [4, 8, 4, 8, 32, 64, 8]
     >>> print(ck.f16["M", "K"], ck.const[float])
     f16[M, K] const[float]
 """

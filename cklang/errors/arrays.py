@@ -219,6 +219,12 @@ TABLE: tuple[Rule, ...] = (
         "the memory of other arrays",
     ),
     row(
+        "A071",
+        CkValueError,
+        "{name} is read at indices along an axis without elements",
+        "give it an element, or give no indices",
+    ),
+    row(
         "A057",
         CkValueError,
         "the summed axes of {name} are not one axis of memory (shape {shape}, strides {strides} in "

@@ -57,6 +57,20 @@ def _reshape(x: Any, shape: Any) -> Any:
     return array.reshape([int(str(n)) for n in full_shape(array.shape, read_shape(shape))])
 
 
+def _take(x: Any, indices: Any, axis: Any) -> Any:
+    array, places = np.asarray(x), np.asarray(indices)
+    along = read_axis(axis, array.ndim)
+    if places.dtype.kind not in "iu":
+        raise ValueError(f"the indices are {places.dtype}", "legal: integers")
+    extent = array.shape[along]
+    outside = places[(places < 0) | (places >= extent)]
+    if outside.size:
+        raise ValueError(
+            f"the index {outside[0]} is outside of axis {along}", f"legal: 0 to {extent - 1}"
+        )
+    return np.take(array, places, along)
+
+
 def _arange(n: Any) -> Any:
     (extent,) = read_shape(n)
     return np.arange(int(str(extent)), dtype=np.int32)
@@ -72,5 +86,6 @@ _MOVES: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "split": _split,
         "stack": lambda parts, axis: np.stack(parts, axis),
         "swapaxes": _swapaxes,
+        "take": _take,
     }
 )

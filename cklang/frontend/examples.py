@@ -291,6 +291,11 @@ array([[3.],
 >>> ck.swapaxes(np.zeros((2, 3, 4)), 0, -1).shape
 (4, 3, 2)
 """,
+    "take": """
+>>> ck.take(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), np.array([2, 0]))
+array([[5., 6.],
+       [1., 2.]])
+""",
     "tanh": """
 >>> ck.tanh(np.array([-1.0, 0.0, 1.0])).round(3)
 array([-0.762,  0.   ,  0.762])

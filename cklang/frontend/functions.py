@@ -80,6 +80,7 @@ __all__ = [
     "stack",
     "sum",
     "swapaxes",
+    "take",
     "tanh",
     "trunc",
     "where",
@@ -199,6 +200,7 @@ square = EagerFunction.of("square")
 stack = EagerFunction.of("stack")
 sum = EagerFunction.of("sum")  # noqa: A001
 swapaxes = EagerFunction.of("swapaxes")
+take = EagerFunction.of("take")
 tanh = EagerFunction.of("tanh")
 trunc = EagerFunction.of("trunc")
 where = EagerFunction.of("where")

@@ -232,6 +232,13 @@ _MOVEMENTS = (
         axis=0,
     ),
     _movement("stack", "tensors one after the other along a new axis", "parts", axis=0),
+    _movement(
+        "take",
+        "x at indices along an axis, which the axes of the indices replace",
+        "x",
+        "indices",
+        axis=0,
+    ),
     _movement("swapaxes", "two axes exchanged", "x", "axis1", "axis2"),
 )
 # The pointwise functions by the names of their operands.

@@ -102,6 +102,8 @@ class Flow:
         if self.is_anchor(node):
             yield self.pairs.get(node, node), identity(self.value(node).type.rank)
             return
+        if self.kind(node) is Kind.GATHER:
+            return  # only kernels of rows read at indices
         for source, axes in self._uses[node]:
             if axes is not None:
                 for anchor, inner in self.anchors(source):

@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cklang.fusion.sites import Axes, identity, operand_axes
+from cklang.fusion.sites import Axes, gather_axes, identity, operand_axes
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import OPS, Kind
 
@@ -68,8 +68,8 @@ def build_graph(function: Function) -> nx.MultiDiGraph:
         graph.add_node(target, node=Node(kind=kind.value, value=value, operation=operation))
         if kind is Kind.EXTENT:
             continue  # no data flows
-        axes = _axes(operation)
         for index, operand in enumerate(operation.operands):
+            axes = _axes(operation, index)
             graph.add_edge(ids[operand.name], target, key=index, axes=axes)
     for target, value in enumerate(function.results, start=len(ids)):
         graph.add_node(target, node=Node(kind="result", value=value))
@@ -87,9 +87,11 @@ def kind_of(operation: Operation) -> Kind:
     return Kind.ANCHOR if row is None else row.kind
 
 
-def _axes(operation: Operation) -> Axes | None:
-    """Return the map from the axes of an operation's result to those of its operands."""
+def _axes(operation: Operation, index: int) -> Axes | None:
+    """Return the map from the axes of an operation's result to those of an operand."""
     kind = kind_of(operation)
+    if kind is Kind.GATHER:
+        return gather_axes(operation)[index]
     own = identity(operation.result.type.rank)
     if kind is Kind.SHAPE:
         return operand_axes(operation, own)

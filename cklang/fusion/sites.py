@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from cklang.ir.indices import take_axes
 from cklang.ir.nodes import Operation, Value
 from cklang.ir.ops import OPS, Kind
 
@@ -18,6 +19,7 @@ __all__ = [
     "Axes",
     "Site",
     "compose",
+    "gather_axes",
     "identity",
     "ints",
     "operand_axes",
@@ -49,6 +51,12 @@ def operand_axes(operation: Operation, axes: Axes) -> Axes:
         if operand.shape[axis] != 1 or result.shape[dim] == 1
     }
     return tuple(None if axis is None else runs.get(axis) for axis in axes)
+
+
+def gather_axes(operation: Operation) -> tuple[Axes, ...]:
+    """Return the maps of the table and the indices of a ``take``, of which one axis is read at."""
+    table, indices = (operand.type.rank for operand in operation.operands)
+    return take_axes(table, indices, ints(operation, "axis")[0])
 
 
 def operand_sites(operation: Operation, axes: Axes) -> tuple[Site, ...]:

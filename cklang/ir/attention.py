@@ -41,7 +41,7 @@ from cklang.ir.numeric import Array, largest
 from cklang.ir.philox import keep_mask
 from cklang.ir.rules import DTypeRule, Shape, ShapeRule
 from cklang.source import Span
-from cklang.types import DType, TensorType, bool_, f32, i32
+from cklang.types import DType, TensorType, bool_, f32, i32, i64
 from cklang.types import Kind as NumberKind
 
 __all__ = [
@@ -222,7 +222,7 @@ LSE_SHAPE = ShapeRule(text=_TEXT.format("[B, H, S]", "[H, N]"), apply=_lse_shape
 
 
 def _element_dtype(dtypes: tuple[DType, ...], _attrs: Mapping[str, Attr]) -> DType | None:
-    return dtypes[0] if all(dtype == i32 for dtype in dtypes[1:]) else None
+    return dtypes[0] if set(dtypes[1:]) <= {i32, i64} else None
 
 
 def _element_shape(
@@ -232,7 +232,7 @@ def _element_shape(
     return () if len(indices) == len(tensor) and not any(indices) else None
 
 
-ELEMENT_DTYPE = DTypeRule(text="any dtype, kept; the indices i32", apply=_element_dtype)
+ELEMENT_DTYPE = DTypeRule(text="any dtype, kept; the indices i32 or i64", apply=_element_dtype)
 ELEMENT_SHAPE = ShapeRule(
     text="a tensor and one rank-0 index for each of its axes", apply=_element_shape
 )

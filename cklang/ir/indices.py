@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The op ``arange``: the numbers 0, 1, 2, … along an axis.
+"""The ops of indices: ``arange`` counts along an axis, ``take`` reads a tensor at indices.
 
-Kernels of rows compute them from the place of an element. Other kernels read them: the plan of a
-call keeps those that are used in device memory.
+Kernels of rows compute ``arange`` from the place of an element. Other kernels read it: the plan of
+a call keeps in device memory what they use. Only kernels of rows compute ``take``.
 """
 
 from __future__ import annotations
@@ -11,15 +11,33 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from cklang.errors import error
 from cklang.ir.nodes import Attr, Function
 from cklang.ir.numeric import Array
 from cklang.ir.rules import DTypeRule, Shape, ShapeRule
-from cklang.types import i32
+from cklang.types import DType, i32, i64
 
-__all__ = ["ARANGE", "ARANGE_DTYPE", "ARANGE_SHAPE", "arange", "index_ranges"]
+__all__ = [
+    "ARANGE",
+    "ARANGE_DTYPE",
+    "ARANGE_SHAPE",
+    "INDEX_DTYPES",
+    "TAKE",
+    "TAKE_DTYPE",
+    "TAKE_SHAPE",
+    "arange",
+    "check_indices",
+    "index_ranges",
+    "take_axes",
+    "taken",
+]
 
 ARANGE = "arange"
-"""The name of the op."""
+TAKE = "take"
+"""The names of the ops."""
+
+INDEX_DTYPES = (i32, i64)
+"""The dtypes of indices of ``take``."""
 
 
 def arange(shape: Sequence[int]) -> Array:
@@ -35,6 +53,79 @@ def _shape(
 
 ARANGE_SHAPE = ShapeRule(text="one axis", apply=_shape, declared=True)
 ARANGE_DTYPE = DTypeRule(text="no operand; gives i32", apply=lambda _dtypes, _attrs: i32)
+
+
+def taken(table: Array, indices: Array, axis: int) -> Array:
+    """Return ``table`` at indices along an axis, each limited to it; 0 where it has no extent."""
+    if not table.shape[axis]:
+        rest = (*table.shape[:axis], *indices.shape, *table.shape[axis + 1 :])
+        return np.zeros(rest, table.dtype)
+    return np.take(table, np.clip(indices, 0, table.shape[axis] - 1), axis)
+
+
+def take_axes(rank: int, indices: int, axis: int) -> tuple[tuple[int | None, ...], ...]:
+    """Return which axis of the table, and of the indices, runs with each axis of a ``take``.
+
+    Args:
+        rank: The axes of the table.
+        indices: The axes of the indices, which replace one of the table.
+        axis: That axis.
+
+    Example:
+        >>> take_axes(2, 2, 0)  # rows of a matrix: [i, j, k] is the table's [., k] and [i, j]
+        ((None, None, 1), (0, 1, None))
+    """
+    own = range(indices)
+    before, after = range(axis), range(axis + 1, rank)
+    table = (*before, *(None for _ in own), *after)
+    return table, (*(None for _ in before), *own, *(None for _ in after))
+
+
+def check_indices(name: str, indices: Array, extent: int) -> None:
+    """Check indices of ``take``.
+
+    Raises:
+        CkValueError: A056, one of them is no index of an axis of ``extent`` elements.
+    """
+    if not indices.size or (indices.min() >= 0 and indices.max() < extent):
+        return
+    outside = np.argwhere((indices < 0) | (indices >= extent))
+    place = tuple(outside[0].tolist())
+    raise error(
+        "A056",
+        name=name,
+        index=", ".join(map(str, place)),
+        got=int(indices[place]),
+        low=0,
+        high=extent - 1,
+        why=f"the axis that it indexes has {extent} elements",
+        option="an index",
+    )
+
+
+def _take_shape(
+    shapes: tuple[Shape, ...], attrs: Mapping[str, Attr], _declared: Shape | None
+) -> Shape | None:
+    (table, indices), axis = shapes, attrs["axis"]
+    if not isinstance(axis, int) or not 0 <= axis < len(table):
+        return None
+    return (*table[:axis], *indices, *table[axis + 1 :])
+
+
+def _take_dtype(dtypes: tuple[DType, ...], _attrs: Mapping[str, Attr]) -> DType | None:
+    table, indices = dtypes
+    is_read = not table.packed and table.bits <= _WIDEST
+    return table if is_read and indices in INDEX_DTYPES else None
+
+
+_WIDEST = 32
+
+TAKE_SHAPE = ShapeRule(
+    text="a tensor and indices of any rank, whose axes replace its axis `axis`", apply=_take_shape
+)
+TAKE_DTYPE = DTypeRule(
+    text="a tensor of 8 to 32 bits an element, kept; indices of i32 or i64", apply=_take_dtype
+)
 
 
 def index_ranges(function: Function, dims: Mapping[str, int]) -> dict[str, range]:

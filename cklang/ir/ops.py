@@ -63,6 +63,7 @@ class Kind(Enum):
     READ = "read"
     EXTENT = "extent"
     INDEX = "index"
+    GATHER = "gather"
     VIEW = "view"
     JOIN = "join"
 
@@ -441,6 +442,16 @@ _STRUCTURE = (
         numpy=indices.arange,
         shape=indices.ARANGE_SHAPE,
         dtype=indices.ARANGE_DTYPE,
+    ),
+    Op(
+        name=indices.TAKE,
+        operands=2,
+        kind=Kind.GATHER,
+        doc="a tensor at indices along an axis, each limited to the axis",
+        numpy=indices.taken,
+        attrs=(AttrRow(name="axis", kind=AttrKind.INT),),
+        shape=indices.TAKE_SHAPE,
+        dtype=indices.TAKE_DTYPE,
     ),
 )
 

@@ -17,6 +17,7 @@ import numpy as np
 from cklang.ir import numeric
 from cklang.ir.contraction import Contraction
 from cklang.ir.convolution import geometry_of, summed
+from cklang.ir.indices import take_axes
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.numeric import Array
 from cklang.ir.ops import OPS, Kind, Op
@@ -100,6 +101,18 @@ def _read(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int])
     for index in indices:
         moved = np.where(index.error > 0, np.inf, moved)
     return Known(value=value, error=moved.astype(tensor.error.dtype))
+
+
+def _taken(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int]) -> Known:
+    """Return elements with their errors; an uncertain index may give any element."""
+    table, indices = operands
+    value = apply(operation, [table.value, indices.value], dims)
+    moved = apply(operation, [table.error.astype(np.float64), indices.value], dims)
+    axis = int(str(operation.attr("axis")))
+    _, axes = take_axes(table.value.ndim, indices.value.ndim, axis)
+    new = tuple(place for place, own in enumerate(axes) if own is None)
+    moved = np.where(np.expand_dims(indices.error > 0, new), np.inf, moved)
+    return Known(value=value, error=moved.astype(table.error.dtype))
 
 
 def flushable(known: Known, dtype: DType) -> Known:
@@ -338,6 +351,7 @@ _KIND_BOUNDS: Mapping[Kind, BoundRule] = {
     Kind.CAST: _pointwise,
     Kind.CONSTANT: _constant,
     Kind.EXTENT: _extent,
+    Kind.GATHER: _taken,
     Kind.INDEX: _constant,
     Kind.JOIN: _joined,
     Kind.POINTWISE: _pointwise,

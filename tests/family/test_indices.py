@@ -19,7 +19,7 @@ from cklang.runtime.op import Op
 from tests.support.checks import check, launches
 from tests.support.written_ops import written_op
 
-M, N, K = ck.dims("M N K")
+M, N, K, S, V = ck.dims("M N K S V")
 GPUS = ("gfx942", "gfx1201")
 
 
@@ -122,6 +122,200 @@ def test_a_row_along_two_axes_knows_both_places() -> None:
 def test_products_read_indices_from_a_table(op: Op) -> None:
     check(op, (numbers((5, 37), 1), numbers((9, 37), 2)))
     assert len(launches(op)) == 1
+
+
+# --- take
+
+
+@ck.op
+def embedding(table: ck.f16[V, K], ids: ck.i32[M, S]) -> ck.f16[M, S, K]:
+    return table[ids]
+
+
+@ck.op
+def embedding64(table: ck.bf16[V, K], ids: ck.i64[M]) -> ck.f32[M, K]:
+    return ck.take(table, ids) * 2.0
+
+
+@ck.op
+def columns(table: ck.f16[V, K], ids: ck.i32[M]) -> ck.f32[V, M]:
+    return table[:, ids] + 1.0
+
+
+@ck.op
+def weighted(x: ck.f16[M, K], weights: ck.f32[V], ids: ck.i32[M, K]) -> ck.f32[M]:
+    return (x * weights[ids]).sum(-1)
+
+
+@ck.op
+def embedding_and_norm(
+    table: ck.f16[V, K], ids: ck.i32[M], gain: ck.f16[K]
+) -> tuple[ck.f16[M, K], ck.f16[M, K]]:
+    h = table[ids]
+    return h, ck.rms_norm(h, gain)
+
+
+@ck.op
+def turned_table(table: ck.i8[K, V], ids: ck.i32[M]) -> ck.i8[M, K]:
+    return table.T[ids]
+
+
+@ck.op
+def computed_indices(table: ck.f16[V, K], ids: ck.i32[M]) -> ck.f16[M, K]:
+    return table[(ids + ck.arange(M)) % V]
+
+
+@ck.op
+def limited(table: ck.f32[V], ids: ck.i32[M]) -> ck.f32[M]:
+    return table[ids * 1]
+
+
+@ck.op
+def of_product(table: ck.f16[V, K], ids: ck.i32[M], w: ck.f16[N, K]) -> ck.f32[M, N]:
+    return table[ids] @ w.T
+
+
+@ck.op
+def from_product(x: ck.f16[V, K], w: ck.f16[N, K], ids: ck.i32[M]) -> ck.f32[M, N]:
+    return (x @ w.T)[ids] * 2.0
+
+
+@ck.op
+def added_to_product(
+    x: ck.f16[M, K], w: ck.f16[N, K], table: ck.f32[V, N], ids: ck.i32[M]
+) -> ck.f32[M, N]:
+    return x @ w.T + table[ids]
+
+
+TAKES = [
+    embedding,
+    embedding64,
+    columns,
+    weighted,
+    embedding_and_norm,
+    turned_table,
+    computed_indices,
+]
+PRODUCTS = {of_product: 2, from_product: 2, added_to_product: 2}
+"""Ops with products, and their launches."""
+
+
+def arguments(op: Op, sizes: dict[str, int], seed: int) -> list[np.ndarray[Any, Any]]:
+    """Return arrays for an op: indices are those of the dim V, or of the columns."""
+    rng = np.random.default_rng(seed)
+    limit = sizes["K" if op is columns else "V"]
+    args = []
+    for param in op.program.specialise().params:
+        shape = param.type.extents(sizes)
+        dtype = param.type.dtype
+        if param.name == "ids":
+            args.append(rng.integers(0, limit, shape).astype(dtype.numpy))
+        elif dtype == ck.i8:
+            args.append(rng.integers(-9, 9, shape).astype(np.int8))
+        else:
+            args.append(rng.normal(size=shape).astype(dtype.numpy))
+    return args
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize("op", TAKES, ids=lambda op: op.program.name)
+@settings(max_examples=4, deadline=None)
+@given(
+    rows=st.integers(1, 7),
+    length=st.sampled_from([1, 7, 64, 200]),
+    table=st.integers(1, 9),
+    seed=st.integers(0, 99),
+)
+def test_rows_at_indices(op: Op, gpu: str, rows: int, length: int, table: int, seed: int) -> None:
+    args = arguments(op, {"M": rows, "S": 3, "K": length, "V": table}, seed)
+    check(op, args, gpu, unchecked=1.0 if op is embedding_and_norm else 0.1)
+    assert len(launches(op)) == 1
+
+
+@pytest.mark.usefixtures("compiler")
+def test_strides_of_tables_and_indices() -> None:
+    table, ids = arguments(embedding, {"M": 4, "S": 3, "K": 37, "V": 8}, 0)
+    check(embedding, (table[::-2], ids.T[::-1].copy().T[:, ::-1] // 2))
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize("op", PRODUCTS, ids=lambda op: op.program.name)
+def test_products_of_what_is_taken(op: Op) -> None:
+    check(op, arguments(op, {"M": 6, "K": 37, "V": 11, "N": 9}, 1))
+    assert len(launches(op)) == PRODUCTS[op]
+
+
+@pytest.mark.usefixtures("compiler")
+def test_an_index_in_host_memory_is_checked_at_each_call() -> None:
+    table, ids = arguments(embedding, {"M": 4, "S": 3, "K": 7, "V": 8}, 0)
+    embedding(table, ids)
+    for wrong in (8, -1):
+        ids[2, 1] = wrong
+        with pytest.raises(CkError, match=rf"ids\[2, 1\] is {wrong}.* from 0 to 7") as caught:
+            embedding(table, ids)
+        assert caught.value.code == "A056"
+
+
+@pytest.mark.usefixtures("compiler")
+def test_computed_indices_are_limited_to_the_axis() -> None:
+    table = np.arange(5, dtype=np.float32)
+    result = check(limited, (table, np.array([-7, 3, 5, 2**31 - 1], np.int32)))
+    assert result.tolist() == [0, 3, 4, 4]
+
+
+@pytest.mark.usefixtures("compiler")
+def test_a_table_without_elements_is_refused() -> None:
+    table, ids = np.zeros((0, 4), np.float16), np.zeros((1, 1), np.int64)
+    with pytest.raises(CkError, match="from 0 to -1"):
+        embedding(table, ids.astype(np.int32))
+    with pytest.raises(CkError, match="without elements") as caught:
+        limited(np.zeros(0, np.float32), np.zeros(3, np.int32))
+    assert caught.value.code == "A071"
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("x[i, i]", "F053"),
+        ("x[0, i]", "F053"),
+        ("x[x]", "F066"),
+        ("ck.take(x, 2)", "F066"),
+        ("ck.take(x, i, axis=2)", "F067"),
+        ("i64 + i", "F041"),
+    ],
+)
+def test_a_wrong_index_is_an_error(words: str, code: str) -> None:
+    source = (
+        "@ck.op\ndef f(x: ck.f16[M, K], i: ck.i32[N], i64: ck.i64[N]) -> ck.f16[M, K]:\n"
+        f"    return {words}\n"
+    )
+    with pytest.raises(CkError) as caught:
+        written_op(source, "M N K").program.specialise()
+    assert caught.value.code == code
+    assert caught.value.at is not None
+
+
+@given(rank=st.integers(1, 3), indices=st.integers(0, 2), data=st.data())
+def test_take_is_numpys(rank: int, indices: int, data: st.DataObject) -> None:
+    axis = data.draw(st.integers(0, rank - 1))
+    table = np.arange(3**rank, dtype=np.float32).reshape((3,) * rank)
+    ids = np.random.default_rng(rank).integers(0, 3, (2,) * indices).astype(np.int32)
+    assert np.array_equal(ck.take(table, ids, axis), np.take(table, ids, axis))
+    text = ["a b c"[: 2 * rank - 1].replace(" ", ", "), "d e"[: max(2 * indices - 1, 0)]]
+    names = [text[0], text[1].replace(" ", ", ")]
+    shape = names[0].split(", ")
+    shape[axis : axis + 1] = names[1].split(", ") if indices else []
+    kind = f"ck.i32[{names[1]}]" if indices else "ck.i32"
+    result = f"ck.f32[{', '.join(shape)}]" if shape else "ck.f32"
+    op = written_op(
+        f"@ck.op\ndef f(t: ck.f32[{names[0]}], i: {kind}) -> {result}:\n"
+        f"    return ck.take(t, i, {axis})\n",
+        "a b c d e",
+    )
+    (value,), (error,) = evaluate_with_bound(op.program.specialise(), [table, ids])
+    assert np.array_equal(value, np.take(table, ids, axis))
+    assert not error.any()
 
 
 def numbers(shape: tuple[int, ...], seed: int) -> np.ndarray[Any, Any]:

@@ -22,12 +22,12 @@ from cklang.ir.attention_lists import Extents, check_lists
 from cklang.ir.nodes import Value
 from cklang.ir.numeric import Array as Numbers
 
-__all__ = ["HostLists", "host_lists"]
+__all__ = ["HostList", "HostLists", "host_lists"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostList:
-    """One index array of i32, as all calls of a plan have it."""
+    """One index array, as all calls of a plan have it."""
 
     role: str
     name: str
@@ -40,6 +40,7 @@ class HostList:
     """The first byte of it, from its address on; negative if a stride is."""
     memory: Any
     """The ctypes array of all its bytes."""
+    dtype: Any = np.int32
 
     @staticmethod
     def of(role: str, name: str, slot: int, array: Array) -> HostList:
@@ -53,14 +54,15 @@ class HostList:
             steps=tuple(stride * array.dtype.bytes for stride in array.strides),
             low=low,
             memory=ctypes.c_char * (high - low),
+            dtype=array.dtype.numpy,
         )
 
     def at(self, address: int) -> Numbers:
         """Return its elements in a call that has it at ``address``."""
         if 0 in self.shape:
-            return np.empty(self.shape, np.int32)
+            return np.empty(self.shape, self.dtype)
         memory = self.memory.from_address(address + self.low)
-        return np.ndarray(self.shape, np.int32, memory, -self.low, self.steps)
+        return np.ndarray(self.shape, self.dtype, memory, -self.low, self.steps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,9 @@ import numpy as np
 
 from cklang.arch import ArchSpec, arch
 from cklang.codec import encode, unknown
+from cklang.device.arrays import HOST, Array
 from cklang.device.resources import Resources
+from cklang.errors import error
 from cklang.families.grid import walk
 from cklang.families.protocol import (
     DEFAULT_PRESET,
@@ -24,6 +26,7 @@ from cklang.families.protocol import (
 from cklang.families.rowwise.cost import RowwiseCost
 from cklang.families.rowwise.fuse import MAKERS, FusedRows
 from cklang.families.rowwise.host import RowwiseShim
+from cklang.families.rowwise.index_arrays import HostIndices, host_indices
 from cklang.families.rowwise.key import RowwiseAlgorithm, RowwiseKey, RowwiseSignature
 from cklang.families.rowwise.lower import lower_rowwise
 from cklang.families.rowwise.outline import outline
@@ -87,7 +90,10 @@ class Rowwise(Family[RowwiseSignature, RowwiseAlgorithm, RowwiseProblem]):
         """Return the problem of a kernel; None if no result has an element."""
         problem = problem_of(kernel, layouts, dims)
         written = problem.count if problem.signature.rows else problem.count * problem.length
-        return problem if written else None
+        if not written:
+            return None
+        _expect_elements(problem)
+        return problem
 
     def plan(self, kernel: FusedRows, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
         """Yield the one launch of a kernel."""
@@ -97,6 +103,12 @@ class Rowwise(Family[RowwiseSignature, RowwiseAlgorithm, RowwiseProblem]):
             selection = planning.select(problem, kernel.functions)
             main = _stage(problem, selection.key, selection.functions)
             yield Launches(selection=selection, main=main)
+
+    def host_check(
+        self, kernel: FusedRows, arrays: Mapping[str, Array], dims: Mapping[str, int], place: str
+    ) -> HostIndices | None:
+        """Return the index arrays of a kernel that are in host memory."""
+        return host_indices(kernel.body, arrays, dims) if place == HOST else None
 
     def algorithm_words(self, algorithm: RowwiseAlgorithm) -> str:
         """Return an algorithm as one line of text."""
@@ -121,6 +133,13 @@ class Rowwise(Family[RowwiseSignature, RowwiseAlgorithm, RowwiseProblem]):
         return encode(problem)
 
 
+def _expect_elements(problem: RowwiseProblem) -> None:
+    """Refuse to read at indices along an axis that has no element."""
+    for each in problem.reads:
+        if each.gathered is not None and not each.gathered[1]:
+            raise error("A071", name=each.value)
+
+
 def _words(algorithm: RowwiseAlgorithm) -> str:
     kept = f", {algorithm.chunks} of them kept" if algorithm.chunks else ""
     return f"{algorithm.threads} threads a row, vectors of {algorithm.vector}{kept}"
@@ -130,7 +149,9 @@ def _span(problem: RowwiseProblem, tensor: RowwiseTensor) -> int:
     """Return the elements from the first place in memory to the last one."""
     extents, strides = (*problem.rows, *problem.elements), (*tensor.rows, *tensor.elements)
     pairs = zip(extents, strides, strict=True)
-    return 1 + sum((extent - 1) * stride for extent, stride in pairs if extent)
+    stride, extent = tensor.gathered or (0, 1)
+    last = max(extent - 1, 0) * stride
+    return 1 + last + sum((extent - 1) * stride for extent, stride in pairs if extent)
 
 
 def _stage(problem: RowwiseProblem, key: RowwiseKey, functions: Functions) -> Stage:

@@ -14,6 +14,8 @@ name    what is read                                     how
 ``b0``  the same for a whole row                         once
 ``x0``  no memory: the element's place is its value      computed
 ``y0``  the same along several axes                      computed, its place divided
+``g0``  a tensor at a computed index of one of its axes   an element at a time
+``h0``  the same with rows along several axes            an element at a time, its place divided
 ======  ===============================================  =====================================
 """
 
@@ -36,8 +38,34 @@ _STEPS = {
 }
 """How far an element is from the first one of its row, by the letter of the read."""
 
+_TABLES = {"g": "s", "h": "m"}
+"""The letters of tensors that are read at indices, with those whose rows run the same way."""
+
 _INDICES = {"x": "s", "y": "m"}
 """The letters of indices, with those of tensors whose rows run the same way."""
+
+_INT_BITS = 32
+
+_TABLE_HELPERS = """
+CK_MATH long
+ck_row_index(const CK_CONSTANT ck_row_args *args, int axis, long index)
+{
+    const long last = (long)args->reads[axis].data - 1;
+    const long limited = index < 0 ? 0 : index > last ? last : index;
+    return limited * args->reads[axis].row_stride[CK_ROWWISE_MAX_AXES - 1];
+}
+"""
+"""How far an index leads along an axis, of which a place of a read has stride and extent."""
+
+_NARROWING = """
+CK_MATH int
+ck_row_narrowed(long index)
+{
+    const long most = 2147483647;
+    return (int)(index < -most ? -most : index > most ? most : index);
+}
+"""
+"""An index of 64 bits as one of 32, which is out of every range if the other is."""
 
 _HOLE_HEADER = '#include "cklang/rowwise_hole.h"'
 
@@ -63,6 +91,12 @@ def named_by_layout(functions: Functions, accesses: Sequence[str]) -> Functions:
         }
     """
     names = {f"d{place}": f"{letter}{place}" for place, letter in enumerate(accesses)}
+    tables = [place for place, letter in enumerate(accesses) if letter in _TABLES]
+    # Stride and extent of their axes follow what is read.
+    names |= {
+        f"d{place}": f"{accesses[place]}{place}_{slot}"
+        for slot, place in enumerate(tables, start=len(accesses))
+    }
     return Functions(**{hole: _renamed(each, names) for hole, each in functions.items()})
 
 
@@ -97,8 +131,17 @@ def rowwise_fill(functions: Functions, vector: int, row_axes: int) -> str:
         CkUnsupportedError: L001, an op has no C.
     """
     writers = (_Writer(hole, each, vector, row_axes) for hole, each in functions.items())
-    includes = [*includes_of(functions.values()), _HOLE_HEADER, ""]
+    includes = [*includes_of(functions.values()), _HOLE_HEADER, *_helpers_of(functions), ""]
     return "\n".join([*includes, *("\n".join(writer.lines()) for writer in writers)])
+
+
+def _helpers_of(functions: Functions) -> Iterator[str]:
+    """Yield the C that functions need beside that of the header."""
+    params = [param for function in functions.values() for param in function.params]
+    if any(param.name[0] in _TABLES for param in params):
+        yield _TABLE_HELPERS
+    if any(param.type.dtype.bits > _INT_BITS for param in params):
+        yield _NARROWING
 
 
 class _Writer:
@@ -122,6 +165,9 @@ class _Writer:
         for param in self.function.params:
             yield from self._element(param)
         for operation in self.function.body:
+            if operation.op == "element":
+                yield self._gathered(operation)
+                continue
             for line in c_statement(operation, self.function):
                 yield line if line.startswith("#") else f"    {line}"
         for place, result in enumerate(self.function.results):
@@ -129,9 +175,20 @@ class _Writer:
             yield f"        out[{place * self.width} + e] = {word};"
         yield from ("    }", "}", "")
 
+    def _gathered(self, operation: Operation) -> str:
+        """Return the statement that reads an element of a tensor at a computed index."""
+        table, index = operation.operands
+        number, slot = table.name[1:].split("_")
+        at = f"ck_row_index(args, {slot}, {c_value(index, self.function)})"
+        step = _STEPS[_TABLES[table.name[0]]].format(number=number)
+        element = _widened(table.type.dtype, f"*({self._address(table, f'{step} + {at}')})")
+        result = operation.result
+        declaration = f"const {c_type(result.type.dtype)} {c_value(result, self.function)}"
+        return f"        {declaration} = {element};"
+
     def _place(self, param: Value, step: str) -> str:
         """Return how many elements from the first one of a tensor an element is."""
-        number = param.name[1:]
+        number = _number(param)
         tensor = f"args->reads[{number}]"
         terms = [
             f"(long)i{axis} * {tensor}.row_stride[{MAX_AXES - self.row_axes + axis}]"
@@ -141,7 +198,7 @@ class _Writer:
 
     def _address(self, param: Value, step: str) -> str:
         memory = (
-            f"(const CK_GLOBAL {_memory(param.type.dtype)} *)args->reads[{param.name[1:]}].data"
+            f"(const CK_GLOBAL {_memory(param.type.dtype)} *)args->reads[{_number(param)}].data"
         )
         return f"{memory} + {self._place(param, step)}"
 
@@ -166,7 +223,7 @@ class _Writer:
 
     def _element(self, param: Value) -> Iterator[str]:
         """Yield what is computed for each element ``e`` of a vector."""
-        letter, number = param.name[0], param.name[1:]
+        letter, number = param.name[0], _number(param)
         dtype = param.type.dtype
         if letter == "k":
             value = _unpacked(dtype, f"kept[{int(number) * self.width} + e]")
@@ -182,6 +239,11 @@ class _Writer:
         yield f"        const {c_type(dtype)} {param.name} = {value};"
 
 
+def _number(param: Value) -> str:
+    """Return the number of a parameter, without the place of its axis."""
+    return param.name[1:].partition("_")[0]
+
+
 def _memory(dtype: DType) -> str:
     """Return the C type of an element in memory."""
     return "unsigned char" if dtype.encoding or dtype.kind is Kind.BOOL else dtype.c
@@ -189,6 +251,8 @@ def _memory(dtype: DType) -> str:
 
 def _widened(dtype: DType, element: str) -> str:
     """Return an element in memory as a value."""
+    if dtype.bits > _INT_BITS:
+        return f"ck_row_narrowed({element})"
     if dtype.encoding:
         return f"ck_from_{dtype.name}({element})"
     return f"{element} != 0" if dtype.kind is Kind.BOOL else f"({c_type(dtype)}){element}"

@@ -37,6 +37,8 @@ class FusedRows:
     """The same, cut at its reductions."""
     reads: tuple[Read, ...]
     """What the stages read, as ``d0``...: values of the program and maps from the space."""
+    gathered: tuple[int | None, ...]
+    """For each of them: the axis of the value along which it is read at computed indices."""
     results: tuple[Value, ...]
     places: tuple[Axes, ...]
     """The map from the space to each result."""
@@ -97,13 +99,14 @@ def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedRows | None:
     outputs = [Occurrence(node, axes) for node, axes in zip(nodes, places, strict=True)]
     stages = stages_of(own, space, outputs)
     by_name = {param.name: each for param, each in zip(body.params, stored, strict=True)}
-    reads = []
-    for read in stages.reads:
+    reads, gathered = [], []
+    for read, place in zip(stages.reads, stages.gathered, strict=True):
         itself = read.value, identity(read.value.type.rank)
         value, axes = by_name.get(read.value.name, itself)
         reads.append(Read(value=value, axes=compose(read.axes, axes)))
+        gathered.append(None if place is None else axes[place])
     for what, count, limit in (
-        ("reads", len(reads), MAX_READS),
+        ("reads", len(reads) + sum(axis is not None for axis in gathered), MAX_READS),
         ("writes", len(outputs), MAX_OUTPUTS),
     ):
         if count > limit:
@@ -123,6 +126,7 @@ def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedRows | None:
         space=space,
         stages=stages,
         reads=tuple(reads),
+        gathered=tuple(gathered),
         results=body.results,
         places=places,
         spans=tuple(dict.fromkeys(span for span in spans if span is not None)),

@@ -119,6 +119,10 @@ class _Demand:
         """Those of them that are over other axes than what is computed of them."""
         self._early: set[int] = set()
         """Those that more reductions follow than one kernel has."""
+        self._tables = {
+            flow.operands(node)[0] for node in flow.graph if flow.kind(node) is Kind.GATHER
+        }
+        """What is read at indices, and so must be in memory."""
         self._by_rows: set[int] = set()
         """What kernels of rows read of other kernels."""
         self._by_others: set[int] = set()
@@ -205,7 +209,7 @@ class _Demand:
         flow = self.flow
         if flow.kind(node) is Kind.INDEX:
             return False
-        if flow.is_input(node) or node in self._cut:
+        if flow.is_input(node) or node in self._cut or node in self._tables:
             return True
         return self.colour(node) is not None and not flow.is_readers_work(node)
 
@@ -218,6 +222,10 @@ class _Demand:
         if node in self._stored or flow.is_input(node):
             return
         self._stored.add(node)
+        if node in self._tables and flow.kind(node) is Kind.SHAPE:
+            # Readers take its axes in any order.
+            self.store(flow.operands(node)[0])
+            return
         colour = self.colour(node)
         if colour is None:
             self._add(node)
@@ -274,6 +282,7 @@ class _Demand:
             if (
                 flow.is_input(each)
                 or is_reduction(flow.operation(each))
+                or flow.kind(each) is Kind.GATHER
                 or (own not in (None, colour))
                 or (
                     own is None

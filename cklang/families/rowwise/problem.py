@@ -8,8 +8,9 @@ mostly one long row, or rows along one axis.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 from cklang.errors import error
 from cklang.families.gemm.layout import refuse_overlap
@@ -38,12 +39,16 @@ class RowwiseTensor:
     """Strides along the axes of a row."""
     is_index: bool = False
     """Whether no memory has it: the value of an element is its place."""
+    gathered: tuple[int, int] | None = None
+    """Of a tensor that is read at computed indices: the stride and extent of their axis."""
 
     @property
     def access(self) -> str:
         """How a row is read: the letter of :func:`.functions.named_by_layout`."""
         if self.is_index:
             return "x" if len(self.elements) == 1 else "y"
+        if self.gathered is not None:
+            return "g" if len(self.elements) == 1 else "h"
         if not any(self.elements):
             return "b"
         if self.elements == (1,):
@@ -88,7 +93,12 @@ class RowwiseProblem:
         return sum(self.span(each) * each.dtype.bytes for each in self.tensors)
 
     def span(self, tensor: RowwiseTensor) -> int:
-        """Return how many elements a tensor has: the product of the extents it runs along."""
+        """Return how many elements of a tensor are used: the product of the extents it runs along.
+
+        Of one that is read at indices, each may be another.
+        """
+        if tensor.gathered is not None:
+            return self.count * self.length
         pairs = zip((*self.rows, *self.elements), (*tensor.rows, *tensor.elements), strict=True)
         return math.prod(extent for extent, stride in pairs if stride)
 
@@ -98,7 +108,9 @@ class RowwiseProblem:
 
         def turned(tensor: RowwiseTensor) -> RowwiseTensor:
             rows, elements = (tuple(map(abs, each)) for each in (tensor.rows, tensor.elements))
-            return replace(tensor, rows=rows, elements=elements)
+            at = tensor.gathered
+            gathered = None if at is None else (abs(at[0]), at[1])
+            return replace(tensor, rows=rows, elements=elements, gathered=gathered)
 
         reads, outputs = (tuple(map(turned, each)) for each in (self.reads, self.outputs))
         return replace(self, reads=reads, outputs=outputs)
@@ -120,9 +132,16 @@ class RowwiseProblem:
             rows=self.rows,
             elements=self.elements,
             compute_units=self.compute_units,
-            reads=operands[: len(self.reads)],
+            reads=(*operands[: len(self.reads)], *self._tables()),
             outputs=operands[len(self.reads) :],
         )
+
+    def _tables(self) -> Iterator[RowwiseOperand]:
+        """Yield stride and extent of each axis that is read at indices, in the place of a read."""
+        for each in self.reads:
+            if each.gathered is not None:
+                stride, extent = each.gathered
+                yield RowwiseOperand(pointer=extent, rows=(stride,), elements=())
 
     def __str__(self) -> str:
         rows = "x".join(map(str, self.rows)) or "1"
@@ -177,8 +196,9 @@ def problem_of(
             rows=tuple(steps[each] for _, steps in row_axes),
             elements=tuple(steps[each] for _, steps in element_axes),
             is_index=name in indices,
+            gathered=_axis_of(layouts[name], axis),
         )
-        for each, (name, _) in enumerate(places)
+        for each, ((name, _), axis) in enumerate(zip_longest(places, kernel.gathered))
     ]
     reads, outputs = tensors[: len(kernel.reads)], tensors[len(kernel.reads) :]
     functions = named_by_layout(stages.functions, [each.access for each in reads])
@@ -199,6 +219,11 @@ def problem_of(
         reads=tuple(reads),
         outputs=tuple(outputs),
     )
+
+
+def _axis_of(layout: TensorLayout, axis: int | None) -> tuple[int, int] | None:
+    """Return stride and extent of an axis that is read at indices."""
+    return None if axis is None else (layout.strides[axis], layout.shape[axis])
 
 
 def _extents(

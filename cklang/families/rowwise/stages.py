@@ -33,10 +33,11 @@ from cklang.families.rowwise.space import RowSpace, is_reduction, operands_of, s
 from cklang.fusion.flow import Flow, Occurrence
 from cklang.fusion.functions import Functions
 from cklang.fusion.plan import Read
+from cklang.fusion.sites import ints
 from cklang.ir.builder import Builder
 from cklang.ir.nodes import Function, Value
 from cklang.ir.ops import Kind
-from cklang.types import TensorType, f32, i32
+from cklang.types import Dim, TensorType, f32, i32
 
 __all__ = ["Stages", "stages_of"]
 
@@ -68,6 +69,8 @@ class Stages:
     """Values of an element that are the same in every row."""
     reads: tuple[Read, ...]
     """What is read, of memory or as an index; the axes are those of the space."""
+    gathered: tuple[int | None, ...] = ()
+    """For each of them: the axis of the value along which it is read at computed indices."""
 
 
 def stages_of(flow: Flow, space: RowSpace, outputs: Sequence[Occurrence]) -> Stages:
@@ -93,9 +96,9 @@ class _Cutter:
             order |= dict.fromkeys(slice_of(flow, each, space, self.is_read))
         self.order = tuple(order)
         """Operands before their users."""
-        self.operands = {
-            use: () if self.is_read(use) else operands_of(flow, use, space) for use in order
-        }
+        self.tables: dict[Occurrence, tuple[Occurrence, int | None]] = {}
+        """What is read at indices: the tensor, and its axis."""
+        self.operands = {use: self._operands(use) for use in order}
         self.levels: dict[Occurrence, int] = {}
         """After how many stages each value is known."""
         for use in order:
@@ -103,10 +106,21 @@ class _Cutter:
             self.levels[use] = below + self.is_reduction(use)
         reductions = [use for use in order if self.is_reduction(use)]
         self.reductions = sorted(reductions, key=self.levels.__getitem__)
-        self.reads: dict[Occurrence, int] = {}
-        """What is read, with its number."""
+        self.reads: dict[tuple[Occurrence, int | None], int] = {}
+        """What is read and the axis along which it is read at indices, with its number."""
         self._length: Value | None = None
         """The length of a row in the region that is written."""
+
+    def _operands(self, use: Occurrence) -> tuple[Occurrence, ...]:
+        """Return what a value is computed of element by element."""
+        if self.is_read(use):
+            return ()
+        operands = operands_of(self.flow, use, self.space)
+        if self.flow.kind(use.node) is not Kind.GATHER:
+            return operands
+        table, index = operands
+        self.tables[use] = table, ints(self.flow.expect_operation(use.node), "axis")[0]
+        return (index,)
 
     def is_read(self, use: Occurrence) -> bool:
         """Tell whether a value is read: from memory, or as the index of an element."""
@@ -153,7 +167,8 @@ class _Cutter:
             ),
             kept=len(kept),
             common=len(common),
-            reads=tuple(Read(value=value(use.node), axes=use.axes) for use in self.reads),
+            reads=tuple(Read(value=value(use.node), axes=use.axes) for use, _ in self.reads),
+            gathered=tuple(axis for _, axis in self.reads),
         )
 
     def _is_common(self, use: Occurrence) -> bool:
@@ -231,8 +246,11 @@ class _Cutter:
             elif self.is_reduction(use):
                 values[use] = self._reduced(builder, use)
             elif self.is_read(use):
-                number = self.reads.setdefault(use, len(self.reads))
+                number = self.reads.setdefault((use, None), len(self.reads))
                 values[use] = self._param(builder, f"d{number}", use)
+            elif use in self.tables:
+                (index,) = self.operands[use]
+                values[use] = builder.append("element", self._table(builder, use), values[index])
             elif self.flow.kind(use.node) is Kind.SHAPE:
                 values[use] = values[self.operands[use][0]]
             else:
@@ -244,6 +262,14 @@ class _Cutter:
 
     def _param(self, builder: Builder, name: str, use: Occurrence) -> Value:
         return builder.param(name, TensorType(dtype=self.flow.value(use.node).type.dtype))
+
+    def _table(self, builder: Builder, use: Occurrence) -> Value:
+        """Return what a value is an element of, as a parameter with the one axis of the index."""
+        table = self.tables[use]
+        name = f"d{self.reads.setdefault(table, len(self.reads))}"
+        known = next((value for value in builder.values if value.name == name), None)
+        type_ = TensorType(dtype=self.flow.value(use.node).type.dtype, shape=(Dim("rows"),))
+        return known or builder.param(name, type_)
 
     def _reduced(self, builder: Builder, use: Occurrence) -> Value:
         """Return the result of a reduction, made of what the kernel has joined."""

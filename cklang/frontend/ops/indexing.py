@@ -11,15 +11,17 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cklang.errors import error
 from cklang.frontend import emit
 from cklang.frontend.scope import Scope
 from cklang.frontend.subset import is_ellipsis
 from cklang.frontend.text import Located
 from cklang.frontend.values import Item, Tensor, describe
+from cklang.ir.indices import TAKE, TAKE_DTYPE
 from cklang.ir.views import SLICE, written
 from cklang.types import Dim, Extent
 
-__all__ = ["part_along", "view"]
+__all__ = ["part_along", "taken_along", "view"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,9 @@ def view(scope: Scope, node: ast.Subscript, tensor: Tensor) -> Tensor:
     named = sum(item is not None and item is not ... for item in items)
     if named > rank:
         raise scope.error("F054", node, got=named, type=tensor.type, rank=rank)
+    indices = next((item for item in items if isinstance(item, Tensor)), None)
+    if indices is not None:
+        return _gathered(scope, node, tensor, items, parts)
     # As in NumPy, axes that the index does not name follow at the end.
     index = items if ellipses else [*items, ...]
     nodes: list[ast.expr] = [*parts, *[node][: len(index) - len(parts)]]
@@ -79,6 +84,52 @@ def view(scope: Scope, node: ast.Subscript, tensor: Tensor) -> Tensor:
             order += [] if taken.is_element else [len(ranges)]
             ranges.append(taken)
     return _with_new_axes(_part_of(scope, node, tensor, ranges), ranges, order)
+
+
+def _gathered(
+    scope: Scope,
+    node: ast.Subscript,
+    tensor: Tensor,
+    items: Sequence[Item],
+    parts: Sequence[ast.expr],
+) -> Tensor:
+    """Return ``x[:, indices]``: one index is a tensor, and the others take whole axes."""
+    axis = 0
+    places: Tensor | None = None
+    for at, (item, part) in enumerate(zip(items, parts, strict=True)):
+        if isinstance(item, Tensor) and places is None:
+            places = item
+        elif item is ...:
+            axis += (len(tensor.shape) - len(items) + 1) if places is None else 0
+        elif item == slice(None):
+            axis += places is None
+        else:
+            advice = "beside an index that is a tensor, write : for whole axes, and index again"
+            raise scope.error("F053", parts[at], advice, words=scope.words(part))
+    if places is None:
+        raise error("Z002", what="an index is no tensor")
+    return taken_along(scope, node, tensor, places, axis)
+
+
+def taken_along(scope: Scope, node: Located, tensor: Tensor, indices: Tensor, axis: int) -> Tensor:
+    """Return a tensor at indices along an axis.
+
+    Raises:
+        CkTypeError: F066 for indices that are no integers, or a tensor that is not read at indices.
+    """
+    indices = emit.widened(scope, node, indices)
+    if TAKE_DTYPE.apply((tensor.dtype, indices.dtype), {}) is None:
+        problem = f"{tensor.dtype} at indices of {indices.dtype} is not read"
+        raise scope.error("F066", node, op="take", problem=problem, advice=TAKE_DTYPE.text)
+    value = scope.unit.append(
+        TAKE,
+        emit.materialise(scope, node, tensor),
+        emit.materialise(scope, node, indices),
+        attrs={"axis": axis},
+        span=scope.span(node),
+    )
+    origins = [*tensor.origins[:axis], *indices.origins, *tensor.origins[axis + 1 :]]
+    return Tensor.plain(value, origins)
 
 
 def _range(scope: Scope, node: ast.expr, item: Item, extent: Extent) -> _Range:

@@ -13,7 +13,7 @@ from itertools import zip_longest
 from types import MappingProxyType
 
 from cklang.frontend import emit
-from cklang.frontend.ops.indexing import part_along
+from cklang.frontend.ops.indexing import part_along, taken_along
 from cklang.frontend.scope import Scope
 from cklang.frontend.text import Located
 from cklang.frontend.values import Item, Tensor, describe
@@ -141,6 +141,12 @@ def _arange(scope: Scope, node: Located, n: Item) -> Tensor:
         emit.number(scope, node, dim)
     value = scope.unit.append(ARANGE, shape=(extent,), span=scope.span(node))
     return Tensor.plain(value, ["ck.arange"])
+
+
+def _take(scope: Scope, node: Located, x: Item, indices: Item, axis: Item) -> Tensor:
+    tensor = _expect_tensor(scope, node, "take", x)
+    places = _expect_tensor(scope, node, "take", indices)
+    return taken_along(scope, node, tensor, places, read_axis(axis, len(tensor.shape)))
 
 
 def _tensors(scope: Scope, node: Located, name: str, parts: Item) -> list[Tensor]:
@@ -296,5 +302,6 @@ _MOVES: Mapping[str, Callable[..., Tensor | tuple[Tensor, ...]]] = MappingProxyT
         "split": _split,
         "stack": _stack,
         "swapaxes": _swapaxes,
+        "take": _take,
     }
 )

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: MIT
+"""Index arrays of ``take`` in host memory, checked before each launch.
+
+Those in a GPU's memory are not read here, and neither are computed indices: kernels limit each
+index to its axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cklang.device.arrays import Array
+from cklang.families.attention.index_arrays import HostList
+from cklang.ir.indices import TAKE, check_indices
+from cklang.ir.nodes import Function, Value
+from cklang.ir.ops import OPS, Kind
+
+__all__ = ["HostIndices", "host_indices"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostIndices:
+    """The index arrays of one kernel, each with the extent of the axis that it indexes."""
+
+    lists: tuple[tuple[HostList, int], ...]
+
+    def check(self, addresses: Sequence[int]) -> None:
+        """Check those of a call whose arguments have these addresses.
+
+        Raises:
+            CkValueError: A056, an index is out of its range.
+        """
+        for each, extent in self.lists:
+            check_indices(each.name, each.at(addresses[each.slot]), extent)
+
+
+def host_indices(
+    body: Function, arrays: Mapping[str, Array], dims: Mapping[str, int]
+) -> HostIndices | None:
+    """Return the index arrays that a kernel reads; None if it reads none.
+
+    Args:
+        body: What the kernel computes.
+        arrays: The arguments of a call by name, in host memory.
+        dims: The extents of the call.
+    """
+    slots = {name: slot for slot, name in enumerate(arrays)}
+    lists = {
+        (name, extent): HostList.of("", name, slots[name], arrays[name])
+        for name, extent in _indices(body, dims)
+        if name in arrays
+    }
+    if not lists:
+        return None
+    return HostIndices(lists=tuple((each, extent) for (_, extent), each in lists.items()))
+
+
+def _indices(body: Function, dims: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+    """Yield the name of each tensor of indices, and the extent of the axis that it indexes."""
+    definitions = body.definitions()
+    for operation in body.body:
+        if operation.op == TAKE:
+            table, indices = operation.operands
+            axis = int(str(operation.attr("axis")))
+            yield _source(indices, definitions).name, table.type.extents(dims)[axis]
+
+
+def _source(value: Value, definitions: Mapping[str, Any]) -> Value:
+    """Return the value of which another is a transpose or a repetition."""
+    operation = definitions.get(value.name)
+    while operation is not None and OPS[operation.op].kind is Kind.SHAPE:
+        (value,) = operation.operands
+        operation = definitions.get(value.name)
+    return value

@@ -21,6 +21,7 @@ from cklang.types import bool_, f32, i32
 __all__ = [
     "all",
     "any",
+    "cross_entropy",
     "group_norm",
     "layer_norm",
     "log_softmax",
@@ -162,6 +163,25 @@ def log_softmax(x: Any, axis: Any = -1) -> Any:
     """
     shifted = x - ck.max(x, axis=axis, keepdims=True)
     return shifted - ck.log(ck.sum(ck.exp(shifted), axis=axis, keepdims=True))
+
+
+@composite
+def cross_entropy(logits: Any, targets: Any, axis: Any = -1) -> Any:
+    """The log-sum-exp of logits along an axis minus the logit of each target, an index of i32.
+
+    It is torch's loss of each row, before the mean over rows. A target outside of the axis gives
+    the log-sum-exp alone.
+
+    Example:
+        >>> ck.cross_entropy(np.log([[1.0, 3.0], [2.0, 2.0]]), np.array([1, 0])).round(4)
+        array([0.2877, 0.6931])
+    """
+    total = logsumexp(ck.swapaxes(logits, axis, axis), axis=axis)
+    after = -axis - 1 if axis < 0 else len(logits.shape) - 1 - axis
+    place, target = ck.arange(logits.shape[axis]), targets[..., None]
+    for step in range(after):
+        place, target = place[..., None], ck.swapaxes(target, -1 - step, -2 - step)
+    return total - ck.sum(ck.where(place == target, logits, 0.0), axis=axis)
 
 
 @composite

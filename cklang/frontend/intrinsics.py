@@ -272,7 +272,7 @@ INTRINSICS: Mapping[str, Intrinsic] = MappingProxyType(
 """The functions of the language by name."""
 
 COMPOSITES = (
-    *("all", "any", "group_norm", "layer_norm", "log_softmax", "logsumexp", "norm", "rms_norm"),
-    *("softmax", "var"),
+    *("all", "any", "cross_entropy", "group_norm", "layer_norm", "log_softmax", "logsumexp"),
+    *("norm", "rms_norm", "softmax", "var"),
 )
 """The names of the functions that are written in the language (:mod:`.composites`)."""

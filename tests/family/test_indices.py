@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +17,7 @@ from cklang.families import plan_of
 from cklang.families.rowwise.fuse import FusedRows
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.runtime.op import Op
+from cklang.types import bf16
 from tests.support.checks import check, launches
 from tests.support.written_ops import written_op
 
@@ -122,6 +124,51 @@ def test_a_row_along_two_axes_knows_both_places() -> None:
 def test_products_read_indices_from_a_table(op: Op) -> None:
     check(op, (numbers((5, 37), 1), numbers((9, 37), 2)))
     assert len(launches(op)) == 1
+
+
+# --- cross-entropy
+
+
+@ck.op
+def losses(x: ck.bf16[M, K], targets: ck.i32[M]) -> ck.f32[M]:
+    return ck.cross_entropy(x, targets)
+
+
+@ck.op
+def losses_of_pixels(x: ck.f32[M, K, N], targets: ck.i32[M, N]) -> ck.f32[M, N]:
+    return ck.cross_entropy(x, targets, axis=1)
+
+
+@pytest.mark.parametrize("axis", [-1, 1, 0, -3])
+def test_cross_entropy_is_torchs(axis: int) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(4, 4, 4)).astype(np.float32) * 9
+    targets = rng.integers(0, 4, (4, 4)).astype(np.int32)
+    logits = torch.from_numpy(np.moveaxis(x, axis, 1))
+    want = torch.nn.functional.cross_entropy(
+        logits, torch.from_numpy(targets).long(), reduction="none"
+    )
+    assert np.allclose(ck.cross_entropy(x, targets, axis), want.numpy(), atol=1e-5)
+    source = (
+        "@ck.op\ndef f(x: ck.f32[4, 4, 4], t: ck.i32[4, 4]) -> ck.f32[4, 4]:\n"
+        f"    return ck.cross_entropy(x, t, axis={axis})\n"
+    )
+    function = written_op(source, "M").program.specialise()
+    (value,), (error,) = evaluate_with_bound(function, [x, targets])
+    assert (np.abs(value - want.numpy()) <= error + 1e-5).all()
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize("gpu", GPUS)
+@settings(max_examples=5, deadline=None)
+@given(rows=st.integers(1, 9), length=st.sampled_from([1, 7, 64, 200]), seed=st.integers(0, 99))
+def test_cross_entropy_is_one_kernel(gpu: str, rows: int, length: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(rows, length, 3)).astype(np.float32)
+    targets = rng.integers(0, length, (rows, 3)).astype(np.int32)
+    check(losses_of_pixels, (x, targets), gpu)
+    check(losses, (x[..., 0].astype(bf16.numpy), targets[:, 0]), gpu)
+    assert len(launches(losses)) == len(launches(losses_of_pixels)) == 1
 
 
 # --- take

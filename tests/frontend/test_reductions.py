@@ -311,7 +311,7 @@ def test_every_function_names_itself():
     for name in composites.__all__:
         function = getattr(ck, name)
         assert function.name == name
-        assert repr(function).startswith(f"ck.{name}(x")
+        assert repr(function).startswith(f"ck.{name}(")
     with pytest.raises(CkTypeError, match=r"the function ck\.softmax cannot stand"):
 
         @ck.op

@@ -140,7 +140,8 @@ class _Cutter:
         parts = [[self.operands[use][0] for use in stage] for stage in stages]
         elements = [use for use in self.outputs if self.space.varies(use.axes)]
         rows = [use for use in self.outputs if use not in elements]
-        common = tuple(filter(self._is_common, self.order))
+        needed = set().union(*(self._needed(targets, ()) for targets in (*parts, elements)))
+        common = tuple(use for use in self.order if use in needed and self._is_common(use))
         kept = self._kept([*parts, elements])
         known = {use: place for place, use in enumerate((*kept, *common))}
         functions = {

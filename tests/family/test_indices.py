@@ -171,6 +171,69 @@ def test_cross_entropy_is_one_kernel(gpu: str, rows: int, length: int, seed: int
     assert len(launches(losses)) == len(launches(losses_of_pixels)) == 1
 
 
+# --- argmax, argmin
+
+
+@ck.op
+def greatest(x: ck.f16[M, K]) -> tuple[ck.i32[M], ck.i32[M]]:
+    return x.argmax(-1), ck.argmin(x, axis=-1)
+
+
+@ck.op
+def greatest_of_columns(x: ck.f32[M, K]) -> ck.i32[1, K]:
+    return ck.argmax(-x, axis=0, keepdims=True)
+
+
+@ck.op
+def least_integer(x: ck.i32[M, K]) -> ck.i32[M]:
+    return ck.argmin(x, axis=1)
+
+
+@ck.op
+def chosen_expert(x: ck.f16[M, K], w: ck.f16[N, K], table: ck.f32[N]) -> ck.f32[M]:
+    return table[ck.argmax(x @ w.T, axis=-1)]
+
+
+def drawn_rows(seed: int, rows: int, length: int) -> np.ndarray[Any, Any]:
+    """Return rows with equal elements, infinities and nan."""
+    rng = np.random.default_rng(seed)
+    choices = np.array([-np.inf, -1, 0, 0, 1, 2, np.inf, np.nan], np.float32)
+    weights = np.array([1, 9, 9, 9, 9, 9, seed % 2, seed % 3 == 0])
+    return rng.choice(choices, (rows, length), p=weights / weights.sum()).astype(np.float32)
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize("gpu", GPUS)
+@settings(max_examples=8, deadline=None)
+@given(rows=st.integers(1, 7), length=st.sampled_from([0, 1, 7, 64, 200]), seed=st.integers(0, 99))
+def test_indices_of_extremes_are_numpys(gpu: str, rows: int, length: int, seed: int) -> None:
+    x = drawn_rows(seed, rows, length)
+    high, low = check(greatest, (x.astype(np.float16),), gpu)
+    if length:
+        assert np.array_equal(high, np.argmax(x, -1))
+        assert np.array_equal(low, np.argmin(x, -1))
+    else:
+        assert not high.any()
+        assert not low.any()
+    assert len(launches(greatest)) == 1
+    check(greatest_of_columns, (x.T.copy(),), gpu)
+    integers = np.random.default_rng(seed).integers(-3, 3, (rows, length)).astype(np.int32)
+    check(least_integer, (integers,), gpu)
+
+
+@pytest.mark.usefixtures("compiler")
+def test_long_rows_are_read_again() -> None:
+    x = np.zeros((2, 40000), np.float32).T
+    x[39999, 1] = x[20011, 1] = -3
+    assert check(greatest_of_columns, (x,)).tolist() == [[0, 20011]]
+
+
+@pytest.mark.usefixtures("compiler")
+def test_the_greatest_of_a_product_indexes_a_table() -> None:
+    table = np.arange(11, dtype=np.float32)
+    check(chosen_expert, (numbers((5, 37), 1), numbers((11, 37), 2), table), unchecked=1.0)
+
+
 # --- take
 
 

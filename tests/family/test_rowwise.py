@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import cklang as ck
 from cklang import emulator
 from cklang.arch import all_archs, arch
-from cklang.errors import CkError, CkUnsupportedError, CkValueError
+from cklang.errors import CkError, CkValueError
 from cklang.families import key_from_json
 from cklang.families.rowwise.family import ROWWISE
 from cklang.families.rowwise.key import Reduction, RowwiseKey, RowwiseSignature
@@ -150,18 +150,6 @@ def test_pythons_sum_names_the_function() -> None:
 
 
 # --- fusion
-
-
-@ck.op
-def place(x: ck.f16[M, K]) -> ck.i32[M]:
-    return ck.argmax(x, axis=-1)
-
-
-def test_what_no_kernel_computes_is_an_error_with_a_place() -> None:
-    with pytest.raises(CkUnsupportedError, match="no kernel computes reduce_argmax") as caught:
-        place.explain(half(3, 4), device="emu:gfx942")
-    assert caught.value.code == "X002"
-    assert caught.value.at is not None
 
 
 def test_explain_says_what_a_kernel_computes_and_why_it() -> None:

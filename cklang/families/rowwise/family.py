@@ -24,6 +24,7 @@ from cklang.families.protocol import (
     Sel,
 )
 from cklang.families.rowwise.cost import RowwiseCost
+from cklang.families.rowwise.extremes import with_extremes
 from cklang.families.rowwise.fuse import MAKERS, FusedRows
 from cklang.families.rowwise.host import RowwiseShim
 from cklang.families.rowwise.index_arrays import HostIndices, host_indices
@@ -78,7 +79,7 @@ class Rowwise(Family[RowwiseSignature, RowwiseAlgorithm, RowwiseProblem]):
 
     def outline(self, function: Function, makers: Mapping[str, Maker]) -> Function:
         """Put what kernels of rows compute into operations of their own."""
-        return outline(function, makers)
+        return outline(with_extremes(function), makers)
 
     def functions_of(self, problem: RowwiseProblem, functions: Functions) -> Functions:
         """Return a kernel's functions, named by how they read memory."""

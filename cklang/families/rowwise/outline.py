@@ -37,6 +37,7 @@ from cklang.fusion.kernel import Maker
 from cklang.fusion.sites import Axes, identity
 from cklang.ir.nodes import Function, Operation, Value, make_attrs
 from cklang.ir.ops import Kind
+from cklang.types import bool_
 
 __all__ = ["OUTLINED", "outline"]
 
@@ -193,7 +194,8 @@ class _Demand:
                 continue
             maker = self._maker(colour)
             reads = self._read_for(node, colour)
-            if len(reads) > maker.most_reads or not maker.stores(flow, node):
+            is_bool = flow.value(node).type.dtype == bool_
+            if is_bool or len(reads) > maker.most_reads or not maker.stores(flow, node):
                 refused.add(node)
         return frozenset(refused)
 

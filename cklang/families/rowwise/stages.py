@@ -27,7 +27,6 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from cklang.errors import error
 from cklang.families.rowwise.key import Reduction
 from cklang.families.rowwise.space import RowSpace, is_reduction, operands_of, slice_of
 from cklang.fusion.flow import Flow, Occurrence
@@ -180,10 +179,7 @@ class _Cutter:
         return runs and same and bool(space.lead) and self.flow.operation(use.node) is None
 
     def _reduction(self, use: Occurrence) -> Reduction:
-        operation = self.flow.expect_operation(use.node)
-        if operation.op not in _OF_OP:
-            raise error("X002", at=operation.span, op=operation.op)
-        return _OF_OP[operation.op]
+        return _OF_OP[self.flow.expect_operation(use.node).op]
 
     def _kept(self, passes: Sequence[Sequence[Occurrence]]) -> tuple[Occurrence, ...]:
         """Return what is kept of an element: what is read, or what is made of it, if that is less.

@@ -408,7 +408,10 @@ def _joins(flow: Flow, cluster: _Cluster, part: _Part) -> bool:
     parts = (*cluster.parts, part)
     spaces = {each.space for each in parts if each.space.row}
     leaves = {use for each in parts for use in each.leaves}
-    if len(spaces) > 1 or len(leaves) > MAX_READS or len(parts) > MAX_OUTPUTS:
+    uses = {use for each in parts for use in each.uses if use not in each.leaves}
+    # An index is a read without memory, and an axis that is read at indices takes a read's place.
+    places = [use for use in uses if flow.kind(use.node) in (Kind.INDEX, Kind.GATHER)]
+    if len(spaces) > 1 or len(leaves) + len(places) > MAX_READS or len(parts) > MAX_OUTPUTS:
         return False
     outputs = {each.node for each in parts}
     after = set().union(*(nx.descendants(flow.graph, node) for node in outputs))

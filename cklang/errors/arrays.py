@@ -219,7 +219,7 @@ TABLE: tuple[Rule, ...] = (
         "the memory of other arrays",
     ),
     row(
-        "A071",
+        "A072",
         CkValueError,
         "{name} is read at indices along an axis without elements",
         "give it an element, or give no indices",

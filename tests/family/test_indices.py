@@ -381,7 +381,7 @@ def test_a_table_without_elements_is_refused() -> None:
         embedding(table, ids.astype(np.int32))
     with pytest.raises(CkError, match="without elements") as caught:
         limited(np.zeros(0, np.float32), np.zeros(3, np.int32))
-    assert caught.value.code == "A071"
+    assert caught.value.code == "A072"
 
 
 @pytest.mark.parametrize(

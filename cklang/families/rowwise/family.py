@@ -138,7 +138,7 @@ def _expect_elements(problem: RowwiseProblem) -> None:
     """Refuse to read at indices along an axis that has no element."""
     for each in problem.reads:
         if each.gathered is not None and not each.gathered[1]:
-            raise error("A071", name=each.value)
+            raise error("A072", name=each.value)
 
 
 def _words(algorithm: RowwiseAlgorithm) -> str:

@@ -91,6 +91,13 @@ def test_a_product_stores_one_value_for_several_kernels_of_rows() -> None:
     assert "abs" in explain(plan).partition("kernel f_1")[2].partition("decisions")[0]
 
 
+def test_what_is_stored_for_a_product_is_read_by_its_epilogue_too() -> None:
+    # The norm could also be computed again from its statistics.
+    plan = planned("y = ck.layer_norm(x + y).to(ck.f16); return (y @ w.T) + y")
+    assert families(plan) == ["rowwise", "gemm"]
+    assert [len(kernel.results) for kernel in plan.kernels] == [1, 1]
+
+
 @pytest.mark.parametrize(
     ("expression", "result"),
     [("o.mT", "ck.f16[B, H, D, S]"), ("o.to(ck.i32)", "ck.i32[B, H, S, D]")],

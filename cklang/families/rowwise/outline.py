@@ -56,13 +56,15 @@ def outline(function: Function, makers: Mapping[str, Maker]) -> Function:
     opaque = [op for op, maker in others.items() if maker.opaque]
     flow = Flow(function, anchors=others, opaque=opaque)
     left: frozenset[int] = frozenset()
+    stored: frozenset[int] = frozenset()
     while True:
-        demand = _Demand(flow, others, left)
+        demand = _Demand(flow, others, left, stored)
         demand.run()
-        further = demand.repeated()
-        if not further:
-            return _rewritten(demand) if demand.outputs else function
-        left |= further
+        further, outputs = demand.repeated(), frozenset(demand.outputs)
+        if not further and outputs <= stored:
+            return _rewritten(demand) if outputs else function
+        # What is stored for one kernel is read by all, and not computed again.
+        left, stored = left | further, stored | outputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,15 +104,23 @@ class _Part:
 class _Demand:
     """Finds the values that kernels of rows must write."""
 
-    def __init__(self, flow: Flow, makers: Mapping[str, Maker], left: frozenset[int]) -> None:
+    def __init__(
+        self,
+        flow: Flow,
+        makers: Mapping[str, Maker],
+        left: frozenset[int],
+        stored: frozenset[int],
+    ) -> None:
         """Begin.
 
         Args:
             flow: The graph.
             makers: The anchors of the other families.
             left: What they could compute but is left to kernels of rows.
+            stored: What kernels of rows store for some kernel.
         """
         self.flow = flow
+        self._known = stored
         self.makers = makers
         self.outputs: dict[int, _Part] = {}
         self._stored: set[int] = set()
@@ -247,7 +257,8 @@ class _Demand:
             self._by_others.add(stored)
             self.store(stored)
             return
-        if index in maker.prologues and self._is_prologue(stored, maker):
+        is_known = stored in self._known
+        if index in maker.prologues and not is_known and self._is_prologue(stored, maker):
             self._function(stored, None)
         else:
             self.store(stored)
@@ -273,32 +284,40 @@ class _Demand:
             colour: The anchor; None for an operand.
         """
         flow = self.flow
-        size = _axes_of(flow.value(node))
         reads: set[int] = set()
         pending, visited = [node], {node}
         while pending:
             each = pending.pop()
-            own = self.colour(each)
             if each == colour:
                 continue
-            if (
-                flow.is_input(each)
-                or is_reduction(flow.operation(each))
-                or flow.kind(each) is Kind.GATHER
-                or (own not in (None, colour))
-                or (
-                    own is None
-                    and _axes_of(flow.value(each)) < size
-                    and not flow.is_readers_work(each)
-                    and next(reaches(flow, each, flow.is_anchor), None) is not None
-                )
-            ):
+            if self._is_read_for(each, node, colour):
                 reads.add(each)
             else:
                 operands = [below for below in flow.operands(each) if below not in visited]
                 visited.update(operands)
                 pending += operands
         return reads
+
+    def _is_read_for(self, each: int, node: int, colour: int | None) -> bool:
+        """Tell whether the kernel that computes ``node`` reads a value that it is computed of."""
+        flow, own = self.flow, self.colour(each)
+        if flow.is_input(each) or is_reduction(flow.operation(each)):
+            return True
+        if flow.kind(each) is Kind.GATHER or own not in (None, colour):
+            return True
+        if own is not None or flow.is_readers_work(each):
+            return False
+        if each != node and self._is_known(each, colour):
+            return True
+        is_smaller = _axes_of(flow.value(each)) < _axes_of(flow.value(node))
+        return is_smaller and next(reaches(flow, each, flow.is_anchor), None) is not None
+
+    def _is_known(self, node: int, colour: int | None) -> bool:
+        """Tell whether a kernel of rows has stored ``node`` before the kernel of an anchor runs."""
+        import networkx as nx
+
+        is_before = colour is None or not nx.has_path(self.flow.graph, colour, node)
+        return node in self._known and is_before
 
     def _add(self, node: int) -> None:
         """Take ``node`` as an output, and demand what it is computed from."""

@@ -155,6 +155,8 @@ class _Writer:
 
     def lines(self) -> Iterator[str]:
         """Yield the lines of the function."""
+        # A kernel calls it once for each vector that it keeps: always the same place in registers.
+        yield "__attribute__((always_inline))"
         yield f"CK_FUNCTION void {symbol(self.hole)}(float *out, CK_ROW_PARAMS)"
         yield "{"
         for param in self.function.params:

@@ -48,6 +48,7 @@ ck_rowwise_map_f32_256x8x0(ck_row_args args)
 #include "cklang/math.h"
 #include "cklang/rowwise_hole.h"
 
+__attribute__((always_inline))
 CK_FUNCTION void ck_row_store(float *out, CK_ROW_PARAMS)
 {
     typedef float c0_vector __attribute__((ext_vector_type(8), aligned(4)));

@@ -50,6 +50,7 @@ ck_rowwise_max_sum_k1_w1_f16_64x8x1(ck_row_args args)
 #include "cklang/math.h"
 #include "cklang/rowwise_hole.h"
 
+__attribute__((always_inline))
 CK_FUNCTION void ck_row_part0(float *out, CK_ROW_PARAMS)
 {
 #pragma unroll
@@ -61,6 +62,7 @@ CK_FUNCTION void ck_row_part0(float *out, CK_ROW_PARAMS)
     }
 }
 
+__attribute__((always_inline))
 CK_FUNCTION void ck_row_part1(float *out, CK_ROW_PARAMS)
 {
 #pragma unroll
@@ -72,6 +74,7 @@ CK_FUNCTION void ck_row_part1(float *out, CK_ROW_PARAMS)
     }
 }
 
+__attribute__((always_inline))
 CK_FUNCTION void ck_row_common(float *out, CK_ROW_PARAMS)
 {
     typedef float c0_vector __attribute__((ext_vector_type(8), aligned(4)));
@@ -84,6 +87,7 @@ CK_FUNCTION void ck_row_common(float *out, CK_ROW_PARAMS)
     }
 }
 
+__attribute__((always_inline))
 CK_FUNCTION void ck_row_load(float *out, CK_ROW_PARAMS)
 {
     typedef float c0_vector __attribute__((ext_vector_type(8), aligned(4)));
@@ -96,6 +100,7 @@ CK_FUNCTION void ck_row_load(float *out, CK_ROW_PARAMS)
     }
 }
 
+__attribute__((always_inline))
 CK_FUNCTION void ck_row_store(float *out, CK_ROW_PARAMS)
 {
 #pragma unroll

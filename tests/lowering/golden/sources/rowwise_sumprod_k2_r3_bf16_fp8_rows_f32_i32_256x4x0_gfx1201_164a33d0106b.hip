@@ -49,6 +49,7 @@ ck_rowwise_sumprod_k2_r3_bf16_fp8_rows_f32_i32_256x4x0(ck_row_args args)
 #include "cklang/math.h"
 #include "cklang/rowwise_hole.h"
 
+__attribute__((always_inline))
 CK_FUNCTION void ck_row_part0(float *out, CK_ROW_PARAMS)
 {
 #pragma unroll
@@ -61,6 +62,7 @@ CK_FUNCTION void ck_row_part0(float *out, CK_ROW_PARAMS)
     }
 }
 
+__attribute__((always_inline))
 CK_FUNCTION void ck_row_load(float *out, CK_ROW_PARAMS)
 {
     typedef float c0_vector __attribute__((ext_vector_type(4), aligned(4)));
@@ -74,6 +76,7 @@ CK_FUNCTION void ck_row_load(float *out, CK_ROW_PARAMS)
     }
 }
 
+__attribute__((always_inline))
 CK_FUNCTION void ck_row_store(float *out, CK_ROW_PARAMS)
 {
 #pragma unroll
@@ -86,6 +89,7 @@ CK_FUNCTION void ck_row_store(float *out, CK_ROW_PARAMS)
     }
 }
 
+__attribute__((always_inline))
 CK_FUNCTION void ck_row_finish(float *out, CK_ROW_PARAMS)
 {
     const float r0 = reduced[0];

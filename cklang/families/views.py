@@ -110,14 +110,14 @@ def copy_of(view: Value, source: Value) -> Value:
 
 def wanted_order(function: Function, value: Value) -> tuple[int, ...] | None:
     """Return the order of a temporary's axes in which reshaping it moves no data; None if any."""
-    seen: dict[str, Axes] = {value.name: identity(value.type.rank)}
+    views: dict[str, Axes] = {value.name: identity(value.type.rank)}
     for operation in function.body:
-        if len(operation.operands) != 1 or operation.operands[0].name not in seen:
+        if len(operation.operands) != 1 or operation.operands[0].name not in views:
             continue
-        own = seen[operation.operands[0].name]
+        own = views[operation.operands[0].name]
         if operation.op == "transpose":
             axes = operand_axes(operation, identity(operation.result.type.rank))
-            seen[operation.result.name] = compose(axes, own)
+            views[operation.result.name] = compose(axes, own)
         elif operation.op == RESHAPE:
             return tuple(axis for axis in own if axis is not None)
     return None
@@ -152,23 +152,23 @@ def _written(
                 raise error("A058", shape=shape, strides=strides, wanted=wanted)
             places[source.name] = place
         elif OPS[operation.op].kind is Kind.JOIN:
-            whole = _memory(result, places, layouts) or MemoryView(
+            joined = _memory(result, places, layouts) or MemoryView(
                 memory=result.name, layout=TensorLayout.packed(result, dims)
             )
-            places[result.name] = whole
-            places |= _parts(operation, whole, dims)
+            places[result.name] = joined
+            places |= _parts(operation, joined, dims)
     return places
 
 
 def _parts(
-    join: Operation, whole: MemoryView, dims: Mapping[str, int]
+    join: Operation, joined: MemoryView, dims: Mapping[str, int]
 ) -> Iterator[tuple[str, MemoryView]]:
     """Yield the places of the parts of a join."""
-    axis, strides, first = axis_of(join), whole.layout.strides, 0
+    axis, strides, first = axis_of(join), joined.layout.strides, 0
     own = strides if join.op == CONCAT else (*strides[:axis], *strides[axis + 1 :])
     for part in join.operands:
         shape = part.type.extents(dims)
-        yield part.name, _at(whole, part.name, whole.offset + first * strides[axis], shape, own)
+        yield part.name, _at(joined, part.name, joined.offset + first * strides[axis], shape, own)
         first += shape[axis] if join.op == CONCAT else 1
 
 

@@ -6,7 +6,7 @@ memory of the whole. Where a value cannot be written there, because it is a para
 has a place already, a transpose that keeps all axes copies it: an operation like any other.
 
 Casts and other functions of one operand move from joins and from reshaped values to what these are
-made of, where kernels compute them and store what is narrower.
+made of, where kernels compute them; what is reshaped is not stored wider for that.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from dataclasses import replace
 
 from cklang.ir.nodes import Attrs, Function, Operation, Value, make_attrs
 from cklang.ir.ops import OPS, Kind
+from cklang.ir.rewrite import FreshNames, needed_operations
 from cklang.ir.views import RESHAPE
+from cklang.source import Span
 from cklang.types import DType, TensorType
 
-__all__ = ["placed", "written_through"]
+__all__ = ["copy_operation", "placed", "written_through"]
 
 _NOT_WRITTEN = (Kind.VIEW, Kind.SHAPE, Kind.CONSTANT, Kind.EXTENT, Kind.INDEX)
 """What no kernel writes as it is."""
@@ -49,6 +51,12 @@ def written_through(function: Function) -> dict[str, Operation]:
     return through
 
 
+def copy_operation(value: Value, result: Value, span: Span | None) -> Operation:
+    """Return the operation that copies a value: a transpose that keeps all axes."""
+    perm = make_attrs(perm=tuple(range(value.type.rank)))
+    return Operation(op="transpose", operands=(value,), attrs=perm, result=result, span=span)
+
+
 def _kind(operation: Operation) -> Kind:
     return OPS[operation.op].kind
 
@@ -63,27 +71,13 @@ def _uses(function: Function) -> Counter[str]:
     return Counter([*operands, *(value.name for value in function.results)])
 
 
-class _Names:
-    """Gives names that a function does not have."""
-
-    def __init__(self, function: Function) -> None:
-        self._taken = {value.name for value in function.values()}
-
-    def new(self, stem: str) -> str:
-        count = 0
-        while f"{stem}{count}" in self._taken:
-            count += 1
-        self._taken.add(f"{stem}{count}")
-        return f"{stem}{count}"
-
-
 class _Copier:
     """Puts copies where a value cannot be written to its place."""
 
     def __init__(self, function: Function) -> None:
         self.function = function
         self.definitions = function.definitions()
-        self.names = _Names(function)
+        self.names = FreshNames(function)
         self.through = {each.result.name for each in written_through(function).values()}
         self.written = {value.name for value in function.results}
         """Values with a place of their own."""
@@ -120,13 +114,8 @@ class _Copier:
         return copies
 
     def _copy(self, value: Value, at: Operation | None) -> Operation:
-        return Operation(
-            op="transpose",
-            operands=(value,),
-            attrs=make_attrs(perm=tuple(range(value.type.rank))),
-            result=Value(name=self.names.new("copy"), type=value.type),
-            span=self.function.span if at is None else at.span,
-        )
+        result = Value(name=self.names.new("copy"), type=value.type)
+        return copy_operation(value, result, self.function.span if at is None else at.span)
 
 
 class _Mover:
@@ -135,7 +124,7 @@ class _Mover:
     def __init__(self, function: Function) -> None:
         self.function = function
         self.uses = _uses(function)
-        self.names = _Names(function)
+        self.names = FreshNames(function)
         self.definitions = function.definitions()
 
     def run(self) -> Function:
@@ -152,7 +141,7 @@ class _Mover:
                 body.append(operation)
         if not moved:
             return self.function
-        return replace(self.function, body=tuple(_live(body, self.function.results)))
+        return replace(self.function, body=tuple(needed_operations(body, self.function.results)))
 
     def _is_function(self, operation: Operation) -> bool:
         return len(operation.operands) == 1 and _kind(operation) in (Kind.CAST, Kind.POINTWISE)
@@ -206,12 +195,3 @@ def _renamed(
     operation: Operation, operands: Sequence[Value], result: Value, attrs: Attrs
 ) -> Operation:
     return replace(operation, operands=tuple(operands), result=result, attrs=attrs)
-
-
-def _live(body: Sequence[Operation], results: Sequence[Value]) -> Iterator[Operation]:
-    """Yield the operations that results depend on, in order."""
-    needed = {value.name for value in results}
-    for operation in reversed(body):
-        if operation.result.name in needed:
-            needed |= {value.name for value in operation.operands}
-    yield from (operation for operation in body if operation.result.name in needed)

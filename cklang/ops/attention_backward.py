@@ -35,7 +35,7 @@ from cklang.keys import KernelSignature
 from cklang.runtime.bind import Binding, ResultLayout
 from cklang.runtime.call_plan import CallPlan, access_range
 from cklang.runtime.op_protocol import AnyOp
-from cklang.runtime.planner import call_plan, layouts_of, numbers_of
+from cklang.runtime.planner import call_plan, memory_of, numbers_of
 from cklang.selection.context import current, device_named
 from cklang.selection.registry import Registry
 from cklang.selection.select import AnySelection, Request, find
@@ -165,7 +165,7 @@ def plan_gradients(
         for layout in results
     ]
     how = _how(op.request, target_device.spec, kind, added)
-    layouts = layouts_of(plan, binding, None)
+    layouts = memory_of(plan, binding, None).layouts
     kernel = _attention_of(plan)
     stages = GradientStages(
         kernel,
@@ -303,7 +303,9 @@ def declare_gradients(
         CkValueError: As :meth:`cklang.Registry.declare`.
     """
     plan = plan_of_gradients(op, binding)
-    forward = forward_case(_attention_of(plan), layouts_of(plan, binding, None), binding.dims)
+    forward = forward_case(
+        _attention_of(plan), memory_of(plan, binding, None).layouts, binding.dims
+    )
     if bias:
         bias_of(plan, binding)
     wanted: list[tuple[KernelSignature, Functions]] = [(forward.signature, forward.functions)]

@@ -20,7 +20,7 @@ from cklang.families.protocol import Planning
 from cklang.runtime.bind import Binding, ResultLayout
 from cklang.runtime.call_plan import CallPlan, access_range
 from cklang.runtime.op_protocol import AnyOp
-from cklang.runtime.planner import call_plan, planning_of
+from cklang.runtime.planner import call_plan, memory_of, planning_of
 from cklang.runtime.workspace import Workspace
 from cklang.selection.context import current, device_named
 from cklang.selection.select import AnySelection
@@ -86,7 +86,8 @@ def _planned(
         raise error("G009", name=op.program.name)
     device = open_device(device_named(named, current()), binding.place)
     request = replace(op.request, splits=1)
-    planning = planning_of(plan, binding, None, device.spec, request)
+    memory = memory_of(plan, binding, None)
+    planning = planning_of(binding, memory, device.spec, request)
     case = case_of(kernel, planning.layouts, binding.dims)
     p = case.problem
     layout = ResultLayout(shape=(p.batch, p.heads, p.seqlen_q, p.seqlen_k), dtype=i8)

@@ -34,7 +34,7 @@ from cklang.fusion.plan import FusedGemm, Plan
 from cklang.runtime.bind import Binding
 from cklang.runtime.call_plan import CallPlan, Step, access_range
 from cklang.runtime.launch import describe
-from cklang.runtime.planner import layouts_of, numbers_of, views_of_call
+from cklang.runtime.planner import memory_of, numbers_of
 from cklang.runtime.record import LaunchRecord
 from cklang.runtime.workspace import Temporary, planned_workspace
 from cklang.selection.candidates import candidates
@@ -136,14 +136,17 @@ def _by_signature(members: Sequence[Member]) -> Iterator[tuple[FusedGemm, list[_
         slots[plan.function.results[0].name] = result + index
         first += len(names)
         kernel = _product_of(plan)
-        layouts = layouts_of(plan, member.binding, [member.out])
-        views = views_of_call(plan, member.binding, [member.out])
-        for view in views.values():
+        memory = memory_of(plan, member.binding, [member.out])
+        for view in memory.views.values():
             if view.source is not None:
                 raise error("G011", index=index, value=view.source, layout=view.layout.name)
-        slots |= {name: slots[view.memory] for name, view in views.items() if view.memory in slots}
+        slots |= {
+            name: slots[view.memory] for name, view in memory.views.items() if view.memory in slots
+        }
         numbers = numbers_of(plan.function, member.binding.dims)
-        full_problem = problem_of(kernel, layouts, member.binding.dims, kernel.functions.digest)
+        full_problem = problem_of(
+            kernel, memory.layouts, member.binding.dims, kernel.functions.digest
+        )
         parts = () if full_problem is None else bands_of(replace(full_problem, grouped=True))
         for problem, band in parts:
             if problem.batch:
@@ -156,7 +159,7 @@ def _by_signature(members: Sequence[Member]) -> Iterator[tuple[FusedGemm, list[_
                     for place, each in enumerate(problem.inputs)
                     if each.value in numbers
                 },
-                moves=_moved(problem, views, band.moves),
+                moves=_moved(problem, memory.views, band.moves),
             )
             groups.setdefault(product.problem.signature, (kernel, []))[1].append(product)
     yield from groups.values()

@@ -14,7 +14,7 @@ from cklang.device.device import target_of
 from cklang.errors import CkError, error
 from cklang.runtime.bind import argument_mistakes, assigned, raise_all
 from cklang.runtime.op_protocol import AnyOp
-from cklang.runtime.planner import kernel_mistakes
+from cklang.runtime.planner import kernel_mistakes, memory_of
 from cklang.runtime.results import targets_of
 from cklang.selection.context import current, device_named
 from cklang.types import DType, TensorType
@@ -103,7 +103,8 @@ def _mistakes_of_kernels(
         outs = None if out is None else targets_of(binding, _out(out, len(arguments)))
         plan = op.planned(binding)
         spec = target_of(device_named(device, current())).spec
-        return kernel_mistakes(plan, binding, outs, spec, op.request)
+        memory = memory_of(plan, binding, outs)
+        return kernel_mistakes(plan, binding, memory, spec, op.request)
     except CkError as mistake:
         return [mistake]
 

@@ -17,7 +17,7 @@ from cklang.families.stage import Stage
 from cklang.fusion.explain import explain as explain_plan
 from cklang.fusion.plan import Plan
 from cklang.runtime.bind import Binding
-from cklang.runtime.planner import Choice, choices_of
+from cklang.runtime.planner import Choice, choices_of, memory_of
 from cklang.selection.select import AnySelection, Request
 
 __all__ = ["explain", "inspect"]
@@ -32,7 +32,8 @@ def explain(
 ) -> str:
     """Return the IR, the fusion decisions, each kernel's key and why that algorithm, the device."""
     target = target_of(device)
-    choices = choices_of(plan, binding, outs, target.spec, request)
+    memory = memory_of(plan, binding, outs)
+    choices = choices_of(plan, binding, memory, target.spec, request)
     parts = [str(plan.function), explain_plan(plan)]
     parts += [_kernel(index, choice) for index, choice in enumerate(_distinct(choices))]
     if not choices:
@@ -49,7 +50,8 @@ def inspect(
     request: Request,
 ) -> str:
     """Return the generated C++ of each kernel with its functions in place."""
-    choices = choices_of(plan, binding, outs, target_of(device).spec, request)
+    memory = memory_of(plan, binding, outs)
+    choices = choices_of(plan, binding, memory, target_of(device).spec, request)
     builder = shared_builder()
     stages = [
         stage

@@ -28,7 +28,15 @@ from cklang.runtime.bind import Binding, ResultLayout, assign, bind
 from cklang.runtime.call_key import CallKey
 from cklang.runtime.check import Report, check_call
 from cklang.runtime.ir_program import IrProgram
-from cklang.runtime.planner import Choice, build_choices, choices_of, declare, host_checks, prepare
+from cklang.runtime.planner import (
+    Choice,
+    build_choices,
+    choices_of,
+    declare,
+    host_checks,
+    memory_of,
+    prepare,
+)
 from cklang.runtime.ready import Ready, dtypes_of, put_numbers, ready_of
 from cklang.runtime.record import CallRecord
 from cklang.runtime.requests import request_of
@@ -606,9 +614,11 @@ class Op:
     ) -> Sequence[Choice]:
         from cklang.device.device import target_of
 
-        binding, target = self._offered(args, kwargs, out)
+        binding, outs = self._offered(args, kwargs, out)
         spec = target_of(device_named(device, current())).spec
-        return choices_of(self._fuse(binding), binding, target, spec, self.request)
+        plan = self._fuse(binding)
+        memory = memory_of(plan, binding, outs)
+        return choices_of(plan, binding, memory, spec, self.request)
 
     def _offered(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -19,11 +19,12 @@ from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
 from cklang.families.views import MemoryView, copy_of, in_memory, views_of, wanted_order
 from cklang.fusion.functions import Functions
+from cklang.fusion.placement import copy_operation
 from cklang.fusion.plan import AnyKernel, Plan
 from cklang.ir.extents import EXTENT, extent_numbers
 from cklang.ir.indices import ARANGE, index_ranges
 from cklang.ir.joins import JOINS
-from cklang.ir.nodes import Function, Operation, Value, make_attrs
+from cklang.ir.nodes import Function, Value
 from cklang.ir.views import VIEWS
 from cklang.runtime.bind import Binding
 from cklang.runtime.call_plan import AccessRange, CallPlan, Step, access_range
@@ -42,17 +43,17 @@ if TYPE_CHECKING:
     from cklang.selection.registry import Registry
 
 __all__ = [
+    "CallMemory",
     "Choice",
     "build_choices",
     "call_plan",
     "choices_of",
     "declare",
     "host_checks",
-    "layouts_of",
+    "memory_of",
     "numbers_of",
     "planning_of",
     "prepare",
-    "views_of_call",
     "with_numbers",
 ]
 
@@ -60,12 +61,18 @@ Choice: TypeAlias = Launches[AnySelection]
 """A kernel of a call that was selected, with its launches."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallMemory:
+    """How the values of a call lie in memory."""
+
+    layouts: Mapping[str, TensorLayout]
+    """Of each argument, temporary, result and view, by name."""
+    views: Mapping[str, MemoryView]
+    """Where those lie that have no memory of their own."""
+
+
 def choices_of(
-    plan: Plan,
-    binding: Binding,
-    outs: Sequence[Array] | None,
-    spec: ArchSpec,
-    request: Request,
+    plan: Plan, binding: Binding, memory: CallMemory, spec: ArchSpec, request: Request
 ) -> list[Choice]:
     """Return the launches of each kernel whose result has an element, in order.
 
@@ -76,29 +83,24 @@ def choices_of(
     """
     choices: list[Choice] = []
     copied: set[str] = set()
-    views = views_of_call(plan, binding, outs)
-    for kernel, planned in _plannings(plan, binding, outs, spec, request):
+    for kernel, planned in _plannings(plan, binding, memory, spec, request):
         for choice in planned():
             # What two kernels read in another order is copied once.
             before = tuple(stage for stage in choice.before if not stage.written <= copied)
             copied.update(*(stage.written for stage in before))
             main = replace(choice.main, awaited=choice.selection.awaited)
-            source = _copied(views, kernel)
+            source = _copied(memory.views, kernel)
             note = f"a copy: {source} has no strides as its readers need them" if source else ""
             choices.append(replace(choice, before=before, main=main, note=choice.note or note))
     return choices
 
 
 def kernel_mistakes(
-    plan: Plan,
-    binding: Binding,
-    outs: Sequence[Array] | None,
-    spec: ArchSpec,
-    request: Request,
+    plan: Plan, binding: Binding, memory: CallMemory, spec: ArchSpec, request: Request
 ) -> list[CkError]:
     """Return why kernels of a call cannot be launched, the first reason of each."""
     mistakes: list[CkError] = []
-    for _, planned in _plannings(plan, binding, outs, spec, request):
+    for _, planned in _plannings(plan, binding, memory, spec, request):
         try:
             list(planned())
         except CkError as mistake:
@@ -107,16 +109,12 @@ def kernel_mistakes(
 
 
 def _plannings(
-    plan: Plan,
-    binding: Binding,
-    outs: Sequence[Array] | None,
-    spec: ArchSpec,
-    request: Request,
+    plan: Plan, binding: Binding, memory: CallMemory, spec: ArchSpec, request: Request
 ) -> Iterator[tuple[AnyKernel, Callable[[], Iterator[Choice]]]]:
     """Yield each kernel of a call, copies included, and what plans its launches."""
     requests = _requests(plan, request)
-    planning = planning_of(plan, binding, outs, spec, request)
-    for kernel in _with_copies(plan, views_of_call(plan, binding, outs)):
+    planning = planning_of(binding, memory, spec, request)
+    for kernel in _with_copies(plan, memory.views):
         family = FAMILIES[kernel.family]
         wanted = requests.get(family.name) or request.only(family.algorithm)
         own = replace(planning, select=_selecting(spec, wanted))
@@ -151,23 +149,18 @@ def _with_copies(plan: Plan, views: Mapping[str, MemoryView]) -> Iterator[AnyKer
 
 
 def _copy(memory: str, source: Value) -> Function:
-    """Return the program that copies a value: a transpose that keeps all axes."""
+    """Return the program that copies a value."""
     result = copy_of(Value(name=memory, type=source.type), source)
-    perm = make_attrs(perm=tuple(range(source.type.rank)))
-    body = Operation(op="transpose", operands=(source,), attrs=perm, result=result)
-    return Function(name=f"copy_{source.name}", params=(source,), body=(body,), results=(result,))
+    body = (copy_operation(source, result, None),)
+    return Function(name=f"copy_{source.name}", params=(source,), body=body, results=(result,))
 
 
 def planning_of(
-    plan: Plan,
-    binding: Binding,
-    outs: Sequence[Array] | None,
-    spec: ArchSpec,
-    request: Request,
+    binding: Binding, memory: CallMemory, spec: ArchSpec, request: Request
 ) -> Planning[AnySelection]:
     """Return what families are told of a bound call."""
     return Planning(
-        layouts=layouts_of(plan, binding, outs),
+        layouts=memory.layouts,
         dims=binding.dims,
         spec=spec,
         select=_selecting(spec, request),
@@ -205,24 +198,15 @@ def _selecting(spec: ArchSpec, request: Request) -> Select[AnySelection]:
     return select
 
 
-def layouts_of(
-    plan: Plan, binding: Binding, outs: Sequence[Array] | None
-) -> dict[str, TensorLayout]:
-    """Return how each argument, temporary, result and view of a call lies in memory, by name.
+def memory_of(plan: Plan, binding: Binding, outs: Sequence[Array] | None) -> CallMemory:
+    """Return how the values of a bound call lie in memory.
 
     Results without an array are packed, in the order of axes that users expect.
     """
-    layouts = _stored_layouts(plan, binding, outs)
-    views = views_of(plan.function, layouts, binding.dims, _matrices(plan))
-    return {**layouts, **{name: view.layout for name, view in views.items()}}
-
-
-def views_of_call(
-    plan: Plan, binding: Binding, outs: Sequence[Array] | None
-) -> dict[str, MemoryView]:
-    """Return where the views of a call's values lie, by name."""
-    layouts = _stored_layouts(plan, binding, outs)
-    return views_of(plan.function, layouts, binding.dims, _matrices(plan))
+    stored = _stored_layouts(plan, binding, outs)
+    views = views_of(plan.function, stored, binding.dims, _matrices(plan))
+    layouts = {**stored, **{name: view.layout for name, view in views.items()}}
+    return CallMemory(layouts=layouts, views=views)
 
 
 def _matrices(plan: Plan) -> set[str]:
@@ -275,7 +259,8 @@ def prepare(
     request: Request,
 ) -> CallPlan:
     """Return the launches of a call, with every kernel built and loaded."""
-    choices = choices_of(plan, binding, outs, device.spec, request)
+    memory = memory_of(plan, binding, outs)
+    choices = choices_of(plan, binding, memory, device.spec, request)
     pieces = [access_range(array, written=False) for array in binding.arrays.values()]
     pieces += [access_range(out, written=True) for out in outs]
     names = [*binding.arrays, *(value.name for value in plan.function.results)]
@@ -287,9 +272,8 @@ def prepare(
     own = (each.result for each in plan.function.body if each.op in (*JOINS, *VIEWS))
     sizes |= {value.name: value.type.bytes(binding.dims) for value in own}
     numbers = numbers_of(plan.function, binding.dims)
-    views = views_of_call(plan, binding, outs)
     stages = [
-        with_numbers(in_memory(stage, views), numbers)
+        with_numbers(in_memory(stage, memory.views), numbers)
         for choice in choices
         for stage in choice.stages
     ]
@@ -341,7 +325,7 @@ def call_plan(
     slots = {name: index for index, name in enumerate(names)}
     temporaries = _temporaries(stages, launches, set(slots), sizes)
     slots |= {name: len(names) + index for index, name in enumerate(temporaries)}
-    known = {**{name: each.bytes for name, each in temporaries.items()}}
+    known = {name: each.bytes for name, each in temporaries.items()}
     steps = [
         _step(index, stage, launch, slots, known, device)
         for index, (stage, launch) in enumerate(zip(stages, launches, strict=True))

@@ -16,7 +16,7 @@ from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.plan import Plan
 from cklang.runtime.bind import Binding
-from cklang.runtime.planner import Choice, choices_of, layouts_of, views_of_call
+from cklang.runtime.planner import Choice, choices_of, memory_of
 from cklang.selection.select import AnySelection, Request
 
 __all__ = ["KernelSummary", "Summary", "summarise"]
@@ -96,10 +96,10 @@ def summarise(
     Raises:
         CkError: What planning the call raises.
     """
-    choices = choices_of(plan, binding, outs, target.spec, request)
-    layouts = layouts_of(plan, binding, outs)
-    views = views_of_call(plan, binding, outs)
-    values = {name for choice in choices for stage in _stages(choice) for name in stage.values}
+    memory = memory_of(plan, binding, outs)
+    choices = choices_of(plan, binding, memory, target.spec, request)
+    layouts, views = memory.layouts, memory.views
+    values = {name for choice in choices for stage in choice.stages for name in stage.values}
     # Whoever reads or writes a view moves bytes of the memory in which it lies.
     values |= {views[name].memory for name in values if name in views}
     own = {*binding.arrays, *(value.name for value in plan.function.results)}
@@ -110,17 +110,12 @@ def summarise(
     )
 
 
-def _stages(choice: Choice) -> tuple[Stage, ...]:
-    return (*choice.before, choice.main, *choice.after)
-
-
 def _kernel(choice: Choice, layouts: Mapping[str, TensorLayout]) -> KernelSummary:
-    stages = _stages(choice)
     return KernelSummary(
         family=choice.selection.key.family,
         problem=str(choice.selection.problem),
-        launches=len(stages),
-        bytes=sum(_moved(stage, layouts) for stage in stages),
+        launches=len(choice.stages),
+        bytes=sum(_moved(stage, layouts) for stage in choice.stages),
         microseconds=_predicted(choice.selection),
     )
 

@@ -7,6 +7,7 @@ Every draw obeys the rules of the IR and has kernels; what is not used is not th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from cklang.ir.builder import Builder
 from cklang.ir.casts import CASTS
 from cklang.ir.nodes import Attr, Function, Value
 from cklang.ir.ops import OPS, AttrRow, Kind, Op
+from cklang.ir.rewrite import needed_operations
 from cklang.ir.rules import AttrKind
 from cklang.testing.strategies import Values, arrays, extents, strided
 from cklang.types import Dim, DType, TensorType, bf16, bool_, f16, f32, i8, i32
@@ -146,19 +148,10 @@ def arguments(
 
 def without_dead_code(function: Function) -> Function:
     """Return ``function`` without operations and parameters that its results do not need."""
-    needed = {value.name for value in function.results}
-    body = []
-    for operation in reversed(function.body):
-        if operation.result.name in needed:
-            needed |= {operand.name for operand in operation.operands}
-            body.append(operation)
-    return Function(
-        name=function.name,
-        params=tuple(value for value in function.params if value.name in needed),
-        body=tuple(reversed(body)),
-        results=function.results,
-        span=function.span,
-    )
+    body = needed_operations(function.body, function.results)
+    needed = {*function.results, *(operand for each in body for operand in each.operands)}
+    params = tuple(value for value in function.params if value in needed)
+    return replace(function, params=params, body=tuple(body))
 
 
 def _finish(

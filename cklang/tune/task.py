@@ -28,7 +28,7 @@ from cklang.ir.nodes import Function, print_function
 from cklang.ops.attention_backward import expect_gradient
 from cklang.runtime.op_protocol import AnyOp
 from cklang.runtime.placeholder_arguments import packed_arguments
-from cklang.runtime.planner import layouts_of
+from cklang.runtime.planner import memory_of
 
 if TYPE_CHECKING:
     from cklang.runtime.bind import Binding
@@ -191,7 +191,7 @@ def tasks_of_call(
         binding: The call.
         gradient: Which gradients of its one attention instead.
     """
-    layouts = layouts_of(plan, binding, None)
+    layouts = memory_of(plan, binding, None).layouts
     text = print_function(plan.function)
     for index, kernel in enumerate(plan.kernels):
         # Copies around a kernel are not part of it.

@@ -8,23 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cklang.errors import CkError
-from cklang.families import plan_of
 from cklang.fusion.explain import explain
 from cklang.fusion.plan import Plan
 from cklang.runtime.workspace import Temporary, planned_workspace
-from tests.support.written_ops import written_op
-
-SHAPE = "ck.f16[B, H, S, D]"
-
-
-def planned(body: str, result: str = SHAPE) -> Plan:
-    """Return the plan of an op with such statements."""
-    text = (
-        "@ck.op\n"
-        f"def f(x: {SHAPE}, y: {SHAPE}, w: ck.f16[D, D], bias: ck.f16[D], t: ck.f32[B, H, S],\n"
-        f"      window: ck.f16[D, 3, 3, D]) -> {result}:\n"
-    ) + "".join(f"    {line}\n" for line in body.split("; "))
-    return plan_of(written_op(text, "B H S D").program.specialise())
+from tests.support.plans import SHAPE
+from tests.support.plans import plan_of_statements as planned
 
 
 def kernels(plan: Plan) -> list[tuple[str, str]]:
@@ -55,7 +43,7 @@ PROJECTED = "q = (x @ w).to(ck.f16)"
         ),
         # What follows an attention is computed in its kernel, also beside a product.
         (
-            "o = ((ck.attention(x, x, y) + bias) * t[:, :, :, None]).to(ck.f16); return o @ w",
+            "o = ((ck.attention(x, x, y) + bias) * row[:, :, :, None]).to(ck.f16); return o @ w",
             ["attention", "gemm"],
         ),
     ],

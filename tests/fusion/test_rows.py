@@ -8,19 +8,9 @@ import pytest
 from cklang.families import plan_of
 from cklang.fusion.explain import explain
 from cklang.fusion.plan import Plan
+from tests.support.plans import SHAPE
+from tests.support.plans import plan_of_statements as planned
 from tests.support.written_ops import written_op
-
-SHAPE = "ck.f16[B, H, S, D]"
-
-
-def planned(body: str, result: str = SHAPE) -> Plan:
-    """Return the plan of an op with such statements."""
-    text = (
-        "@ck.op\n"
-        f"def f(x: {SHAPE}, y: {SHAPE}, w: ck.f16[D, D], gain: ck.f16[D], row: ck.f32[B, H, S],\n"
-        f"      window: ck.f16[D, 3, 3, D]) -> {result}:\n"
-    ) + "".join(f"    {line}\n" for line in body.split("; "))
-    return plan_of(written_op(text, "B H S D").program.specialise())
 
 
 def families(plan: Plan) -> list[str]:

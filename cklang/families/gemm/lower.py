@@ -87,8 +87,8 @@ def _check(key: GemmKey, functions: Functions) -> None:
         hole: [c_type(p.type.dtype) for p in function.params]
         for hole, function in functions.items()
     }
-    given = len(functions["epilogue"].results)
-    if want != got or len(a.vector_d) != len(s.d) or given != 1 + len(s.d) - len(s.reads):
+    results = len(functions["epilogue"].results)
+    if want != got or len(a.vector_d) != len(s.d) or results != 1 + len(s.d) - len(s.reads):
         raise error("L002", want=want, got=got, vectors=a.vector_d)
     for name, value, legal in unsupported(s, a):
         raise error("L003", name=name, got=value, want=legal)

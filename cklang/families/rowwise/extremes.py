@@ -15,6 +15,7 @@ from cklang.ir.indices import ARANGE
 from cklang.ir.infer import infer
 from cklang.ir.nodes import Attr, Function, Operation, Value, make_attrs
 from cklang.ir.reductions import reduced_axes
+from cklang.ir.rewrite import FreshNames
 from cklang.ir.rules import Shape
 from cklang.types import f32, i32
 from cklang.widths import I32_MAX
@@ -40,7 +41,7 @@ def with_extremes(function: Function) -> Function:
     if not any(each.op in _EXTREMES for each in function.body):
         return function
     body: list[Operation] = []
-    names = {value.name for value in function.values()}
+    names = FreshNames(function)
     for operation in function.body:
         if operation.op in _EXTREMES:
             body += _Index(operation, names).run()
@@ -52,12 +53,12 @@ def with_extremes(function: Function) -> Function:
 class _Index:
     """Writes the operations that compute one index."""
 
-    def __init__(self, operation: Operation, names: set[str]) -> None:
+    def __init__(self, operation: Operation, names: FreshNames) -> None:
         """Begin.
 
         Args:
             operation: The reduction.
-            names: Those that values have.
+            names: Gives those of new values.
         """
         self.operation = operation
         self.names = names
@@ -98,7 +99,7 @@ class _Index:
         """Add an operation and return its result."""
         types = [operand.type for operand in operands]
         type_ = infer(op, types, attrs, shape=shape, at=self.operation.span)
-        result = Value(name=self._name(), type=type_)
+        result = Value(name=self.names.new("extreme"), type=type_)
         self.body.append(
             Operation(
                 op=op,
@@ -109,10 +110,3 @@ class _Index:
             )
         )
         return result
-
-    def _name(self) -> str:
-        count = len(self.names)
-        while f"extreme{count}" in self.names:
-            count += 1
-        self.names.add(f"extreme{count}")
-        return f"extreme{count}"

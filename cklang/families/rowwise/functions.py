@@ -213,8 +213,8 @@ class _Writer:
             loaded = _widened(dtype, f"*({self._address(param, '')})")
             yield f"    const {c_type(dtype)} {param.name} = {loaded};"
         elif param.name[0] == "r":
-            held = _unpacked(dtype, f"reduced[{param.name[1:]}]")
-            yield f"    const {c_type(dtype)} {param.name} = {held};"
+            joined = _unpacked(dtype, f"reduced[{param.name[1:]}]")
+            yield f"    const {c_type(dtype)} {param.name} = {joined};"
         elif param.name[0] == "c":
             vector, width = f"{param.name}_vector", self.width
             # GPUs load vectors at any address.

@@ -20,7 +20,7 @@ An outlined operation has the values that it reads as operands, the computation 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cklang.families.rowwise.host import MAX_OUTPUTS, MAX_READS
 from cklang.families.rowwise.key import MOST_STAGES
@@ -37,6 +37,7 @@ from cklang.fusion.kernel import Maker
 from cklang.fusion.sites import Axes, identity
 from cklang.ir.nodes import Function, Operation, Value, make_attrs
 from cklang.ir.ops import Kind
+from cklang.ir.rewrite import needed_operations
 from cklang.types import bool_
 
 __all__ = ["OUTLINED", "outline"]
@@ -55,7 +56,7 @@ def outline(function: Function, makers: Mapping[str, Maker]) -> Function:
     others = {op: maker for op, maker in makers.items() if op != OUTLINED}
     opaque = [op for op, maker in others.items() if maker.opaque]
     flow = Flow(function, anchors=others, opaque=opaque)
-    left: frozenset[int] = frozenset()
+    left = _conflicts(flow)
     stored: frozenset[int] = frozenset()
     while True:
         demand = _Demand(flow, others, left, stored)
@@ -138,9 +139,8 @@ class _Demand:
         """What kernels of rows read of other kernels."""
         self._by_others: set[int] = set()
         """What results and other kernels read of other kernels."""
-        self._turns = left
-        self._turns |= self._conflicts()
-        self._turns |= self._refused()
+        self._left = left
+        self._left |= self._refused()
 
     def run(self) -> None:
         """Find all outputs."""
@@ -171,29 +171,6 @@ class _Demand:
                     repeated |= between - self._by_others
         return frozenset(repeated)
 
-    def _conflicts(self) -> frozenset[int]:
-        """Return the values of an anchor's colour that follow a reduction of what it computes.
-
-        The anchor's kernel cannot compute them: it would wait for itself.
-        """
-        import networkx as nx
-
-        flow = self.flow
-        below: dict[int, set[int]] = {}
-        for node in flow.graph:
-            if is_reduction(flow.operation(node)):
-                for source in nx.ancestors(flow.graph, node):
-                    below.setdefault(source, set()).add(node)
-        conflicts = set()
-        for node in flow.graph:
-            colour = flow.colour(node)
-            if colour is None or flow.is_anchor(node) or colour not in below:
-                continue
-            reductions = {use.node for use in reaches(flow, node, self.flow.is_anchor)}
-            if reductions & below[colour]:
-                conflicts.add(node)
-        return frozenset(conflicts)
-
     def _refused(self) -> frozenset[int]:
         """Return the values of an anchor's colour that its kernel cannot store."""
         flow = self.flow
@@ -214,7 +191,7 @@ class _Demand:
 
     def colour(self, node: int) -> int | None:
         """Return the anchor whose kernel computes ``node``; None if that is no other family's."""
-        return None if node in self._turns else self.flow.colour(node)
+        return None if node in self._left else self.flow.colour(node)
 
     def is_stored(self, node: int) -> bool:
         """Tell whether a kernel of rows finds ``node`` in memory."""
@@ -316,8 +293,9 @@ class _Demand:
         """Tell whether a kernel of rows has stored ``node`` before the kernel of an anchor runs."""
         import networkx as nx
 
-        is_before = colour is None or not nx.has_path(self.flow.graph, colour, node)
-        return node in self._known and is_before
+        if node not in self._known:
+            return False
+        return colour is None or not nx.has_path(self.flow.graph, colour, node)
 
     def _add(self, node: int) -> None:
         """Take ``node`` as an output, and demand what it is computed from."""
@@ -346,7 +324,7 @@ class _Demand:
         first = reaches(flow, node, lambda each: is_memory(each) or flow.is_anchor(each))
         # A reduction that was cut off another slice still has a row of its own.
         own = [use for use in first if use.node == node or use.node not in self._cut]
-        space, axes, _ = space_of(flow, node, own)
+        space, axes = space_of(flow, node, own)
         wrong: set[int] = set()
 
         def is_leaf(use: Occurrence) -> bool:
@@ -378,6 +356,29 @@ class _Demand:
         levels = part.levels(self.flow)
         excess = max(levels.values(), default=0) - MOST_STAGES
         return {use.node for use, level in levels.items() if level == excess > 0}
+
+
+def _conflicts(flow: Flow) -> frozenset[int]:
+    """Return the values of an anchor's colour that follow a reduction of what it computes.
+
+    The anchor's kernel cannot compute them: it would wait for itself.
+    """
+    import networkx as nx
+
+    below: dict[int, set[int]] = {}
+    for node in flow.graph:
+        if is_reduction(flow.operation(node)):
+            for source in nx.ancestors(flow.graph, node):
+                below.setdefault(source, set()).add(node)
+    conflicts = set()
+    for node in flow.graph:
+        colour = flow.colour(node)
+        if colour is None or flow.is_anchor(node) or colour not in below:
+            continue
+        reductions = {use.node for use in reaches(flow, node, flow.is_anchor)}
+        if reductions & below[colour]:
+            conflicts.add(node)
+    return frozenset(conflicts)
 
 
 def _dominators(before: Mapping[int, int | None], node: int) -> Iterator[int]:
@@ -510,13 +511,6 @@ def _ordered(function: Function, operations: Sequence[Operation]) -> Function:
         for operand in each.operands
         if operand.name in by_name
     )
-    needed = {value.name for value in function.results if value.name in by_name}
-    needed |= {each for name in needed for each in nx.ancestors(graph, name)}
-    order = nx.lexicographical_topological_sort(graph.subgraph(needed), key=places.__getitem__)
-    return Function(
-        name=function.name,
-        params=function.params,
-        body=tuple(by_name[name] for name in order),
-        results=function.results,
-        span=function.span,
-    )
+    order = nx.lexicographical_topological_sort(graph, key=places.__getitem__)
+    body = needed_operations([by_name[name] for name in order], function.results)
+    return replace(function, body=tuple(body))

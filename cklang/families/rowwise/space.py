@@ -95,30 +95,27 @@ def slice_of(
 def reaches(flow: Flow, node: int, is_leaf: Callable[[int], bool]) -> Iterator[Occurrence]:
     """Yield the reductions that ``node`` is computed from pointwise, seen from its axes."""
     start = flow.occurrence(node)
-    pending, seen = [start], {start}
+    pending, visited = [start], {start}
     while pending:
         use = pending.pop()
         if is_reduction(flow.operation(use.node)):
             yield use
         elif not is_leaf(use.node):
-            operands = [each for each in flow.below(use) if each not in seen]
-            seen.update(operands)
+            operands = [each for each in flow.below(use) if each not in visited]
+            visited.update(operands)
             pending += operands
 
 
-def space_of(
-    flow: Flow, node: int, reductions: Sequence[Occurrence]
-) -> tuple[RowSpace, Axes, Occurrence | None]:
+def space_of(flow: Flow, node: int, reductions: Sequence[Occurrence]) -> tuple[RowSpace, Axes]:
     """Return the space in which ``node`` can be computed, and the map from there to it.
+
+    The space is the operand's of the last reduction that allows it. Without any it is that of the
+    value, and nothing is reduced.
 
     Args:
         flow: The graph.
         node: What is computed.
         reductions: Those that it follows pointwise, seen from its axes.
-
-    Returns:
-        The space, the map, and the reduction whose operand the space is: the last one that
-        allows it. Without any the space is that of the value, and nothing is reduced.
     """
     value = flow.value(node)
     for use in sorted(reductions, key=lambda each: each.node, reverse=True):
@@ -127,25 +124,25 @@ def space_of(
         space = RowSpace(extents=operation.operands[0].type.shape, row=row)
         own = _map(space, use.axes, value.type.shape)
         if own is not None:
-            return space, own, use
+            return space, own
     space = RowSpace(extents=value.type.shape, row=())
-    return space, identity(value.type.rank), None
+    return space, identity(value.type.rank)
 
 
-def _map(space: RowSpace, seen: Axes, shape: Sequence[Dim | int]) -> Axes | None:
-    """Return the map from a space to a value that sees the reduction's result at ``seen``.
+def _map(space: RowSpace, axes: Axes, shape: Sequence[Dim | int]) -> Axes | None:
+    """Return the map from a space to a value from which a reduction's result is seen at ``axes``.
 
     None if the value has other axes than rows, or than rows and their elements.
     """
     lead = space.lead
-    running = [axis for axis in seen if axis is not None]
+    running = [axis for axis in axes if axis is not None]
     own: list[int | None] = [None] * len(space.extents)
     if sorted(running) != list(range(len(lead))):
         return None
-    for axis, rows in enumerate(seen):
+    for axis, rows in enumerate(axes):
         if rows is not None:
             own[lead[rows]] = axis
-    rest = [axis for axis, rows in enumerate(seen) if rows is None]
+    rest = [axis for axis, rows in enumerate(axes) if rows is None]
     if all(shape[axis] == 1 for axis in rest):
         return tuple(own)
     if [shape[axis] for axis in rest] != [space.extents[axis] for axis in space.row]:

@@ -124,14 +124,15 @@ def _taken(op: Any, args: Sequence[Any], out: Any) -> list[float]:
     call.addresses += map(call_key.address, results)
     at.append(time.perf_counter_ns())
     plan = ready.plan
-    own = [0] * len(plan._temporaries)
+    own = [0] * len(plan.workspace.offsets)
     for step in plan._steps:
         step.put([*call.addresses, *own])
     at.append(time.perf_counter_ns())
     plan.run(call.addresses, None)
     at.append(time.perf_counter_ns())
     key, memo, allocation, words, run = (b - a for a, b in pairwise(at))
-    engine = plan.effort(None).engine_ns
+    counters = plan.counters(None)
+    engine = counters.engine_ns if counters else 0
     return [each / 1000 for each in (key, memo, allocation, words, run - words - engine)]
 
 

@@ -36,6 +36,7 @@ __all__ = [
     "check",
     "devices",
     "open_device",
+    "refused",
     "target_of",
 ]
 
@@ -117,7 +118,7 @@ class Device:
         """Make it the device of this thread."""
         status = hip_calls().set_device(self.index)
         if status:
-            raise _refused(self, "hipSetDevice", status)
+            raise refused(self, "hipSetDevice", status)
 
     def launch(
         self,
@@ -138,7 +139,7 @@ class Device:
         pointer = None if stream is None else ctypes.c_void_p(stream)
         status = hip_calls().synchronize(pointer)
         if status:
-            raise _refused(self, "hipStreamSynchronize", status)
+            raise refused(self, "hipStreamSynchronize", status)
 
     def counters(self, launches: int = 1) -> LaunchCounters | None:
         """Return what the last launches took on the emulated device; None on a real one.
@@ -257,7 +258,16 @@ class Launch:
     threads must not use one launch at the same time.
     """
 
-    __slots__ = ("_arguments", "_call", "_extra", "_function", "_kernarg", "_size", "words")
+    __slots__ = (
+        "_arguments",
+        "_call",
+        "_extra",
+        "_function",
+        "_kernarg",
+        "_shape",
+        "_size",
+        "words",
+    )
 
     def __init__(self, function: Function, shape: tuple[int, ...], kernarg: bytes) -> None:
         self._kernarg = ctypes.create_string_buffer(kernarg, -(-len(kernarg) // 8) * 8)
@@ -271,8 +281,28 @@ class Launch:
             _BUFFER_END,
         )
         self._function = function
+        self._shape = shape
         self._arguments = (ctypes.c_void_p(int(function.handle)), *shape, 0)
         self._call = hip_calls().launch
+
+    @property
+    def function_pointer(self) -> int:
+        """The kernel's ``hipFunction_t``."""
+        return int(self._function.handle)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Workgroups, then threads of a workgroup, along x, y and z."""
+        return self._shape
+
+    @property
+    def extra_pointer(self) -> int:
+        """The address of what ``hipModuleLaunchKernel`` takes as ``extra``."""
+        return ctypes.addressof(self._extra)
+
+    def word_address(self, index: int) -> int:
+        """Return the address of a 64-bit word of the arguments."""
+        return ctypes.addressof(self.words) + 8 * index
 
     def __call__(self, stream: int | None) -> None:
         """Launch on a stream (None: the default one) of the thread's current device.
@@ -283,7 +313,7 @@ class Launch:
         pointer = None if stream is None else ctypes.c_void_p(stream)
         status = self._call(*self._arguments, pointer, None, self._extra)
         if status:
-            raise _refused(self._function.device, "hipModuleLaunchKernel", status)
+            raise refused(self._function.device, "hipModuleLaunchKernel", status)
 
 
 def check(device: Device | None, call: str, answer: tuple[Any, ...]) -> Any:
@@ -303,8 +333,8 @@ def _ignore(_promised: int) -> None:
     """Hear a promise to wait: a real GPU starts what it is given anyway."""
 
 
-def _refused(device: Device, call: str, status: int) -> CkError:
-    """Return the error for a status that is not 0."""
+def refused(device: Device, call: str, status: int) -> CkError:
+    """Return the error for a HIP call whose status is not 0."""
     return _failure(device, call, _hip().hipError_t(status))
 
 

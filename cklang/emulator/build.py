@@ -10,7 +10,6 @@ are compared with what was built before they are used: a library that is cut sho
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import shutil
 import tempfile
@@ -23,19 +22,13 @@ from cklang import knobs
 from cklang.arch import ArchSpec, all_archs
 from cklang.emulator.isa.tables import generate
 from cklang.errors import error
+from cklang.toolchain.built_library import intact, seal
 from cklang.toolchain.compilers import Kind, Toolchain, find_toolchain, run_tool
-from cklang.toolchain.integrity import (
-    RECORD,
-    file_digest,
-    files_in,
-    problem_of,
-    read_record,
-    sealed,
-)
+from cklang.toolchain.integrity import file_digest
 from cklang.toolchain.log import logger
 from cklang.toolchain.paths import cache_root
 
-__all__ = ["LIBRARY", "intact", "kept_object", "library_path", "problem_of_library", "seal"]
+__all__ = ["LIBRARY", "kept_object", "library_path"]
 
 LIBRARY = "libamdhip64.so"
 """The name under which hip-python, and every HIP program, looks for the HIP library."""
@@ -76,39 +69,6 @@ def library_path() -> Path:
         _build(toolchain, folder)
 
     return intact(cache_root() / "emulator" / _key(toolchain), build) / LIBRARY
-
-
-def intact(folder: Path, build: Callable[[Path], None]) -> Path:
-    """Return ``folder`` with the library as it was built, by ``build`` if it is not there as such.
-
-    ``build`` makes the folder, or one in its place, and seals it. A damaged one is logged.
-    """
-    if problem_of_library(folder) is None:
-        return folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    from filelock import FileLock
-
-    with FileLock(f"{folder}.lock"):
-        problem = problem_of_library(folder)
-        if problem is not None:
-            if folder.exists():
-                logger("emulator").warning("%s: %s; it will be built again", folder, problem)
-            build(folder)
-    return folder
-
-
-def seal(folder: Path) -> None:
-    """Write down what the library in ``folder`` contains."""
-    record = sealed({"files": {LIBRARY: files_in(folder)[LIBRARY]}})
-    (folder / RECORD).write_text(json.dumps(record, indent=1))
-
-
-def problem_of_library(folder: Path) -> str | None:
-    """Say why the library in ``folder`` must not be loaded, or return None."""
-    try:
-        return problem_of(folder, read_record(folder), every_byte=True)
-    except OSError as problem:
-        return f"{RECORD} cannot be read ({problem.strerror})"
 
 
 def _sources() -> list[Path]:
@@ -205,7 +165,7 @@ def _build(toolchain: Toolchain, folder: Path) -> None:
         objects = _compile(toolchain, work)
         _link(toolchain, objects, work)
         _gather_logs(work)
-        seal(work)
+        seal(work, LIBRARY)
         shutil.rmtree(folder, ignore_errors=True)
         work.rename(folder)
     except BaseException:

@@ -15,12 +15,16 @@ from functools import partial
 
 from cklang.device.arrays import HOST, Array
 from cklang.device.device import PAST_LAUNCHES, Device, Launch, LaunchCounters
+from cklang.device.launch_sequence import LaunchSequence, Patch, launch_sequence
 from cklang.device.pinned_buffers import Upload
 from cklang.device.staging import HostRegion, staged
 from cklang.runtime.record import LaunchRecord
 from cklang.runtime.workspace import Workspace
 
 __all__ = ["AccessRange", "CallPlan", "Step", "access_range"]
+
+_REPEATED = 3
+"""A call's launches become one sequence when the call is made for the third time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +45,11 @@ class Step:
     """What a group of products reads its arguments from, at the place of its workspace."""
     constants: tuple[object, ...] = ()
     """Memory that its arguments name and that must live as long as it can be launched."""
+
+    @property
+    def bare(self) -> bool:
+        """Whether it is a launch alone, with nothing to clear or to copy before it."""
+        return self.table is None and not self.zeroed
 
     def put(self, addresses: Sequence[int]) -> None:
         """Write the addresses of a call into the argument words."""
@@ -92,6 +101,9 @@ class CallPlan:
         # The emulator remembers what a few launches took; only of more each is asked for.
         self._counts_each = self.counts and len(self._steps) > PAST_LAUNCHES
         self._promise_to_wait = device.promise_to_wait
+        self._addresses = len(touched) + len(workspace.offsets)
+        self._runs = 0
+        self._sequence: LaunchSequence | None = None
         self._lock = threading.Lock()
 
     @property
@@ -126,12 +138,9 @@ class CallPlan:
             addresses = addresses.copy()
             for offset in self.workspace.offsets:
                 addresses.append(memory[0] + offset)
-        self._promise_to_wait(1)
         try:
-            counters = self._launch(addresses, stream, counts=self._counts_each)
-            device.synchronize(stream)
+            counters = self._launch_and_wait(addresses, stream)
         except BaseException:
-            self._promise_to_wait(0)
             # Kernels may still use the memory.
             for address in memory:
                 device.free_in_order(address, stream)
@@ -139,6 +148,40 @@ class CallPlan:
         if memory:
             device.release(block, memory)
         return counters
+
+    def _launch_and_wait(self, addresses: list[int], stream: int | None) -> LaunchCounters | None:
+        sequence = self._sequence
+        if sequence is None:
+            sequence = self._sequence_of_a_repeated_call()
+        if sequence is not None:
+            with self._lock:
+                sequence(addresses, stream, waits=True)
+                self.device.calls[0] += 1
+            return None
+        self._promise_to_wait(1)
+        try:
+            counters = self._launch(addresses, stream, counts=self._counts_each)
+            self.device.synchronize(stream)
+        except BaseException:
+            self._promise_to_wait(0)
+            raise
+        return counters
+
+    def _sequence_of_a_repeated_call(self) -> LaunchSequence | None:
+        """Return the launches as one sequence if they are repeated and can be one."""
+        self._runs += 1
+        if self._runs != _REPEATED or self._counts_each:
+            return None
+        if not all(step.bare for step in self._steps):
+            return None
+        patches = [
+            Patch(launch=launch, word=word, address=address, offset=dict(step.moves).get(word, 0))
+            for launch, step in enumerate(self._steps)
+            for word, address in step.patches
+        ]
+        launches = [step.launch for step in self._steps]
+        self._sequence = launch_sequence(self.device, launches, patches, self._addresses)
+        return self._sequence
 
     def counters(self, before: LaunchCounters | None) -> LaunchCounters | None:
         """Return what emulating the last call on the device took; None where nobody counts.

@@ -40,10 +40,8 @@ START_UP: Table = {
         "cklang.emulator",
         "hip",
     ),
-    "cklang.emulator.build": (
-        "filelock",
-        "rich",
-    ),
+    "cklang.device.launch_sequence": ("cklang.toolchain.compilers",),
+    "cklang.emulator.build": ("rich",),
     "cklang.families": ("cklang.fusion.partition",),
     "cklang.families.rowwise.outline": ("networkx",),
     "cklang.fusion.flow": ("networkx",),
@@ -73,6 +71,7 @@ START_UP: Table = {
     "cklang.selection.registry": ("cklang.build.parallel",),
     "cklang.selection.tiered": ("cklang.build.builder",),
     "cklang.tune.strategies": ("cklang.tune.database",),
+    "cklang.toolchain.built_library": ("filelock",),
     "cklang.toolchain.paths": ("platformdirs",),
     "cklang.toolchain.progress": ("rich",),
     "cklang.tune.attention": (

@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 
 from cklang import emulator
-from cklang.emulator.build import LIBRARY, intact, kept_object, problem_of_library, seal
+from cklang.emulator.build import LIBRARY, kept_object
+from cklang.toolchain.built_library import intact, problem_of_library, seal
 from cklang.toolchain.integrity import file_digest
 
 
@@ -73,7 +74,7 @@ def test_a_damaged_library_is_built_again(
     def build(folder: Path) -> None:
         built.append(folder)
         shutil.copy(emulator.library_path(), folder / LIBRARY)
-        seal(folder)
+        seal(folder, LIBRARY)
 
     assert intact(copy, build) == copy
     assert not built
@@ -91,7 +92,7 @@ def test_the_first_build_is_no_damage(tmp_path: Path, caplog: pytest.LogCaptureF
     def build(folder: Path) -> None:
         folder.mkdir()
         (folder / LIBRARY).write_bytes(b"a library")
-        seal(folder)
+        seal(folder, LIBRARY)
 
     with caplog.at_level(logging.WARNING, "cklang.emulator"):
         folder = intact(tmp_path / "emulator" / "key", build)

@@ -20,8 +20,10 @@ import cklang as ck
 from cklang.device import device
 from cklang.device.device import PAST_LAUNCHES, Launch
 from cklang.device.hip_calls import HipCalls, hip_calls
+from cklang.device.launch_sequence import LaunchSequence
 from cklang.device.scratch import Scratch
 from cklang.errors import CkError
+from cklang.runtime.call_plan import _REPEATED
 from cklang.runtime.op import Op
 from tests.support.algorithms import DEEP, narrow
 
@@ -46,8 +48,10 @@ CALLED = {
     1: Counter(set_device=1, launch=1, synchronize=1),
     3: Counter(set_device=1, launch=3, synchronize=1),
 }
-FUNCTIONS = {1: 14, 3: 22}
+FUNCTIONS = {1: 16, 3: 24}
 """How many Python functions a repeated call with ``out=`` may enter."""
+IN_SEQUENCE = {1: 11, 3: 15}
+"""The same once its launches are one sequence."""
 
 
 def values(kernels: int, seed: int = 0) -> list[Any]:
@@ -130,6 +134,41 @@ def test_a_repeated_call_enters_few_functions(
     assert len(codes) <= FUNCTIONS[kernels], " ".join(code.co_name for code in codes)
     generated = [code.co_name for code in codes if code.co_filename == "<string>"]
     assert not generated, "a repeated call makes no dataclass"
+
+
+@pytest.mark.usefixtures("stencils")
+@pytest.mark.parametrize("kernels", [1, 3])
+def test_launches_of_a_call_made_again_and_again_are_one_call_into_c(
+    kernels: int, hip_counts: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Launch, "__call__", inspect.unwrap(Launch.__call__))
+    monkeypatch.setattr(LaunchSequence, "__call__", inspect.unwrap(LaunchSequence.__call__))
+    op, arrays = OPS[kernels].using(PLAIN), values(kernels)
+    out = op(*arrays, device=GPU)
+    for _ in range(_REPEATED):
+        op(*arrays, out=out, device=GPU)
+    hip_counts.clear()
+    others = values(kernels, seed=3)
+    codes = entered(lambda: op(*others, out=out, device=GPU))
+    assert not hip_counts, "Python makes none of the HIP calls"
+    assert len(codes) <= IN_SEQUENCE[kernels], " ".join(code.co_name for code in codes)
+    np.testing.assert_array_equal(out, expected(others))
+    assert op.last is not None
+    assert op.last.instructions
+
+
+@pytest.mark.usefixtures("stencils")
+def test_a_machine_without_a_compiler_makes_launches_one_by_one(
+    hip_counts: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cklang.device.launch_sequence._run_sequence", lambda: None)
+    op, arrays = three.using(PLAIN), values(3)
+    for _ in range(_REPEATED + 1):
+        result = op(*arrays, device=GPU)
+    hip_counts.clear()
+    np.testing.assert_array_equal(op(*arrays, device=GPU), result)
+    assert hip_counts == CALLED[3]
+    np.testing.assert_array_equal(result, expected(arrays))
 
 
 @pytest.mark.usefixtures("stencils")
@@ -224,6 +263,7 @@ def test_a_refused_launch_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 _FAULTY = """
+import sys
 import numpy as np
 import cklang as ck
 from tests.runtime.test_repeated_call import GPU, PLAIN, three, values
@@ -231,8 +271,12 @@ from tests.runtime.test_repeated_call import GPU, PLAIN, three, values
 op, arrays = three.using(PLAIN), values(3)
 result = op(*arrays, device=GPU)
 plan = op._prepare(arrays, None, GPU).plan
+addresses = [each.ctypes.data for each in (*arrays, result)]
+for _ in range(int(sys.argv[1])):
+    plan.run(addresses, None)
+addresses[3] = 4096
 try:
-    plan.run([*(each.ctypes.data for each in arrays[:3]), 4096, result.ctypes.data], None)
+    plan.run(addresses, None)
 except ck.CkError as problem:
     print(problem)
 print("idle", plan.device.scratch.acquire(plan._block))
@@ -240,8 +284,10 @@ print("idle", plan.device.scratch.acquire(plan._block))
 
 
 @pytest.mark.usefixtures("stencils")
-def test_a_fault_is_told_of_a_call_with_intermediate_results() -> None:
-    run = subprocess.run([sys.executable, "-c", _FAULTY], capture_output=True, text=True)
+@pytest.mark.parametrize("before", [0, _REPEATED])
+def test_a_fault_is_told_of_a_call_with_intermediate_results(before: int) -> None:
+    command = [sys.executable, "-c", _FAULTY, str(before)]
+    run = subprocess.run(command, capture_output=True, text=True)
     assert "address" in run.stdout, run.stderr
     assert "CK-D003" in run.stdout
     assert run.stdout.rstrip().endswith("idle [None]"), "a kernel may still use the memory"

@@ -17,6 +17,7 @@ from cklang.build.stencil_files import StencilFiles
 from cklang.device import device
 from cklang.device.artifact import Artifact
 from cklang.device.device import Device, Function, Launch
+from cklang.device.launch_sequence import LaunchSequence
 from cklang.emulator import library
 from cklang.keys import AnyKey
 from cklang.lowering.source import KernelSource
@@ -106,7 +107,7 @@ def _watch_builds() -> None:
 
 def _watch_devices() -> None:
     load, devices, find = library.load, device._devices, device._find
-    load_code, launch = Device.load, Launch.__call__
+    load_code, launch, launch_all = Device.load, Launch.__call__, LaunchSequence.__call__
 
     @wraps(load)
     def noting_load() -> Any:
@@ -135,12 +136,16 @@ def _watch_devices() -> None:
 
     @wraps(launch)
     def noting_launch(prepared: Launch, stream: int | None) -> None:
-        # A call whose plan is remembered builds and loads nothing, but needs its stencil.
-        _usage.emulator = True
-        if id(prepared._function) in _functions:
-            _, kernel = _functions[id(prepared._function)]
-            _usage.stencils[kernel.key.stencil.digest] = kernel.key.stencil.label
+        _note_launch(prepared)
         launch(prepared, stream)
+
+    @wraps(launch_all)
+    def noting_launches(
+        sequence: LaunchSequence, addresses: list[int], stream: int | None, *, waits: bool
+    ) -> None:
+        for prepared in sequence.launches:
+            _note_launch(prepared)
+        launch_all(sequence, addresses, stream, waits=waits)
 
     _replace(
         (library, "load", noting_load),
@@ -149,7 +154,16 @@ def _watch_devices() -> None:
         (device, "_find", noting_device),
         (Device, "load", noting_code),
         (Launch, "__call__", noting_launch),
+        (LaunchSequence, "__call__", noting_launches),
     )
+
+
+def _note_launch(prepared: Launch) -> None:
+    """Note what a launch uses: a call that is repeated builds and loads nothing."""
+    _usage.emulator = True
+    if id(prepared._function) in _functions:
+        _, kernel = _functions[id(prepared._function)]
+        _usage.stencils[kernel.key.stencil.digest] = kernel.key.stencil.label
 
 
 def _replace(*attributes: tuple[Any, str, Callable[..., Any]]) -> None:

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: MIT
+"""All launches of a repeated call as one call into C.
+
+A HIP call from Python takes about a microsecond, and a call of three kernels makes six of them.
+``launch_sequence.cpp`` makes them from C; it is compiled once a machine, when a call is repeated
+for the first time. Where there is no compiler the launches are made one by one, to the same effect.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from cklang.device.device import Device, Launch, refused
+from cklang.device.hip_calls import hip_calls
+from cklang.errors import CkBuildError
+from cklang.toolchain.built_library import intact, seal
+from cklang.toolchain.log import logger
+from cklang.toolchain.paths import cache_root
+
+__all__ = ["LaunchSequence", "Patch", "launch_sequence"]
+
+_SOURCE = Path(__file__).with_suffix(".cpp")
+_LIBRARY = "liblaunch_sequence.so"
+_FLAGS = ("-O2", "-fno-exceptions", "-fno-rtti", "-Wall", "-Wextra")
+_FAILED = ("", "hipSetDevice", "hipModuleLaunchKernel", "hipStreamSynchronize")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patch:
+    """A 64-bit word of a launch's arguments that holds an address of the call."""
+
+    launch: int
+    """Index of the launch."""
+    word: int
+    """Index of the word in its arguments."""
+    address: int
+    """Index among the addresses of the call."""
+    offset: int = 0
+    """Bytes to add to that address."""
+
+
+class _Patch(ctypes.Structure):
+    _fields_ = (
+        ("word", ctypes.c_void_p),
+        ("address", ctypes.c_uint64),
+        ("offset", ctypes.c_uint64),
+    )
+
+
+class _Launch(ctypes.Structure):
+    _fields_ = (
+        ("function", ctypes.c_void_p),
+        ("shape", ctypes.c_uint32 * 6),
+        ("extra", ctypes.c_void_p),
+    )
+
+
+class _Sequence(ctypes.Structure):
+    _fields_ = (
+        ("set_device", ctypes.c_void_p),
+        ("launch", ctypes.c_void_p),
+        ("synchronize", ctypes.c_void_p),
+        ("promise_to_wait", ctypes.c_void_p),
+        ("device", ctypes.c_int32),
+        ("patches", ctypes.c_uint32),
+        ("launches", ctypes.c_uint32),
+        ("patch", ctypes.POINTER(_Patch)),
+        ("kernel", ctypes.POINTER(_Launch)),
+    )
+
+
+class LaunchSequence:
+    """Launches that are made one after the other; two threads must not use one at a time."""
+
+    __slots__ = ("_addresses", "_device", "_memory", "_pointer", "_run", "launches")
+
+    def __init__(
+        self,
+        run: Callable[..., int],
+        device: Device,
+        launches: Sequence[Launch],
+        patches: Sequence[Patch],
+        address_count: int,
+    ) -> None:
+        patch = (_Patch * len(patches))()
+        for place, each in zip(patch, patches, strict=True):
+            place.word = launches[each.launch].word_address(each.word)
+            place.address, place.offset = each.address, each.offset
+        kernel = (_Launch * len(launches))()
+        for call, launch in zip(kernel, launches, strict=True):
+            call.function, call.extra = launch.function_pointer, launch.extra_pointer
+            call.shape[:] = launch.shape
+        calls = hip_calls()
+        sequence = _Sequence(
+            set_device=_pointer(calls.set_device),
+            launch=_pointer(calls.launch),
+            synchronize=_pointer(calls.synchronize),
+            promise_to_wait=_pointer(device.promise_to_wait) if device.emulated else None,
+            device=device.index,
+            patches=len(patches),
+            launches=len(launches),
+            patch=patch,
+            kernel=kernel,
+        )
+        self._run = run
+        self._device = device
+        self._addresses = (ctypes.c_uint64 * address_count)()
+        self._pointer = ctypes.byref(sequence)
+        # What the C structs point to.
+        self._memory = (sequence, patch, kernel)
+        self.launches = tuple(launches)
+        """What is launched, in order."""
+
+    def __call__(self, addresses: list[int], stream: int | None, *, waits: bool) -> None:
+        """Make the launches on a stream, and wait for them if ``waits``.
+
+        Raises:
+            CkDeviceError: D003 or an E row, a launch was refused or a kernel faulted.
+        """
+        self._addresses[:] = addresses  # type: ignore[assignment] # ctypes makes words of them
+        pointer = None if stream is None else ctypes.c_void_p(stream)
+        failure = self._run(self._pointer, self._addresses, pointer, waits)
+        if failure:
+            raise refused(self._device, _FAILED[failure >> 16], failure & 0xFFFF)
+
+
+def launch_sequence(
+    device: Device, launches: Sequence[Launch], patches: Sequence[Patch], address_count: int
+) -> LaunchSequence | None:
+    """Return the launches as one sequence; None where no compiler can make the C part."""
+    run = _run_sequence()
+    return None if run is None else LaunchSequence(run, device, launches, patches, address_count)
+
+
+@cache
+def _run_sequence() -> Callable[..., int] | None:
+    try:
+        library = _library()
+    except CkBuildError as problem:
+        logger("device").info("launches are made one by one: %s", problem)
+        return None
+    run: Callable[..., int] = ctypes.CDLL(str(library)).ck_run_sequence
+    return run
+
+
+def _library() -> Path:
+    """Return the library, compiled now if this machine does not have it."""
+    from cklang.toolchain.compilers import find_toolchain, run_tool
+
+    toolchain = find_toolchain()
+    facts = "\0".join((_SOURCE.read_text(encoding="utf-8"), toolchain.identity, *_FLAGS))
+    key = hashlib.sha256(facts.encode()).hexdigest()[:32]
+
+    def build(folder: Path) -> None:
+        work = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
+        try:
+            compiled, log = work / "launch_sequence.o", work / "build.log"
+            environment = toolchain.environment()
+            command = toolchain.compile_cxx(_SOURCE, compiled, flags=_FLAGS)
+            run_tool(command, log=log, environment=environment)
+            command = toolchain.link_plain([compiled], work / _LIBRARY)
+            run_tool(command, log=log, environment=environment)
+            seal(work, _LIBRARY)
+            shutil.rmtree(folder, ignore_errors=True)
+            work.rename(folder)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+
+    return intact(cache_root() / "launch_sequence" / key, build) / _LIBRARY
+
+
+def _pointer(function: Callable[..., object]) -> int | None:
+    return ctypes.cast(function, ctypes.c_void_p).value  # type: ignore[arg-type]

@@ -25,6 +25,25 @@ TABLE: tuple[Rule, ...] = (
         "bound infinite",
         "at most a share of {limit} may be: use smaller inputs, or pass unchecked=",
     ),
+    row(
+        "T005",
+        CkMismatchError,
+        "{op} differs from {other} on {device}",
+        "{worst}\nthe smallest failing call is {call}",
+    ),
+    row(
+        "T006",
+        CkValueError,
+        "none of {count} drawn calls of {op} can run",
+        "the last one, {call}:\n{reason}\nallow other extents, dtypes or layouts: dims={{...}}",
+    ),
+    row("T007", CkValueError, "no {what} of {op} is called {name!r}", "it has: {known}"),
+    row(
+        "T008",
+        CkValueError,
+        "the constant {name!r} of {op} has no default",
+        "say what it may be: constants={{{name!r}: [...]}}",
+    ),
     # Z: knobs and internal errors
     row("Z001", CkValueError, "{name}={got!r}: {problem}", "{doc}"),
     row("Z010", CkValueError, "{name!r} was not found: {problem}"),

@@ -1,23 +1,48 @@
 # SPDX-License-Identifier: MIT
-"""Help for tests of ops: comparison with bounds, and hypothesis strategies.
+"""Help for tests of ops: drawn calls, comparison with bounds, and hypothesis strategies.
 
-``strategies`` (numbers, shapes, strides) and ``programs`` (functions of the mini-IR) need the
-package ``hypothesis``; comparing does not.
+:func:`check`, :func:`check_call`, :func:`calls`, ``strategies`` (numbers, shapes, strides) and
+``programs`` (functions of the mini-IR) need the package ``hypothesis``; comparing does not.
 """
 
 from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from cklang.testing.compare import assert_close, tolerance
 from cklang.testing.report import Report, report, reports
 from cklang.testing.selftest import SelfTest, plain_key, self_test
 
+if TYPE_CHECKING:
+    from cklang.testing.drawn_calls import Call, calls
+    from cklang.testing.trial import check, check_call
+
 __all__ = [
+    "Call",
     "Report",
     "SelfTest",
     "assert_close",
+    "calls",
+    "check",
+    "check_call",
     "plain_key",
     "report",
     "reports",
     "self_test",
     "tolerance",
 ]
+
+_WITH_HYPOTHESIS = {
+    "Call": "drawn_calls",
+    "calls": "drawn_calls",
+    "check": "trial",
+    "check_call": "trial",
+}
+"""The module of each name that needs hypothesis, which is imported when the name is used."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WITH_HYPOTHESIS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_WITH_HYPOTHESIS[name]}"), name)

@@ -3,19 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from cklang.device.arrays import is_scalar, plain, to_numpy
+from cklang.ir.nodes import Function
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.reference.distance import largest_ratio
 from cklang.runtime.op import Op
 from cklang.testing.compare import UNCHECKED, assert_close, unchecked_share
 
-__all__ = ["Report", "report", "reports"]
+__all__ = ["Report", "reference_values", "report", "reports"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,13 +138,27 @@ def reports(op: Op, args: Sequence[Any], result: Any, **kwargs: Any) -> tuple[Re
         CkError: As the call itself would for arguments that do not fit the op.
     """
     function = op.ir(*args, **kwargs)
-    pairs = zip(function.params, args, strict=False)  # compile-time constants may follow
-    arrays = [
-        plain(each) if is_scalar(each) else to_numpy(param.name, each) for param, each in pairs
-    ]
+    arrays = reference_values(op, function, args, kwargs)
     expected, bounds = evaluate_with_bound(function, arrays)
     results = result if isinstance(result, tuple) else (result,)
     return tuple(
         Report(got=to_numpy("result", each), expected=reference, bound=bound)
         for each, reference, bound in zip(results, expected, bounds, strict=True)
     )
+
+
+def reference_values(
+    op: Op, function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> list[Any]:
+    """Return the arguments of a call as the reference takes them: one for each of ``function``.
+
+    Args:
+        op: The op that was called.
+        function: Its program for these arguments.
+        args: Of the call.
+        kwargs: Of the call.
+    """
+    names = (each.name for each in op.program.parameters)
+    values = {**dict(zip(names, args, strict=False)), **kwargs}
+    pairs = [(param.name, values[param.name]) for param in function.params]
+    return [plain(value) if is_scalar(value) else to_numpy(name, value) for name, value in pairs]

@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from cklang.ir.numeric import Array
-from cklang.types import DType, Kind
+from cklang.types import DType, Kind, e8m0, i4
 
 __all__ = [
     "CONTIGUOUS",
@@ -20,6 +20,7 @@ __all__ = [
     "arrays",
     "extents",
     "laid_out",
+    "random_array",
     "shapes",
     "strided",
 ]
@@ -66,12 +67,30 @@ def arrays(
     shape and in ``values``, whose first is the simplest.
     """
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    is_float = dtype.kind not in (Kind.BOOL, Kind.INT)
+    chosen = draw(st.sampled_from(list(values))) if is_float else Values.ORDINARY
+    return random_array(rng, dtype, shape, chosen)
+
+
+def random_array(
+    rng: np.random.Generator, dtype: DType, shape: Sequence[int], values: Values
+) -> Array:
+    """Return an array of ``dtype`` and ``shape``, row-major.
+
+    Integers cover all numbers of their dtype, or -3 to 3 where ``values`` is SMALL.
+    """
     if dtype.kind is Kind.BOOL:
         return rng.integers(0, 2, tuple(shape)).astype(np.bool_)
+    if dtype == e8m0:
+        return rng.integers(120, 134, tuple(shape)).astype(np.uint8).view(dtype.numpy)
+    if dtype.kind is Kind.INT and values is Values.SMALL:
+        return rng.integers(-3, 4, tuple(shape)).astype(dtype.numpy)
+    if dtype == i4:
+        return rng.integers(-8, 8, tuple(shape)).astype(dtype.numpy)
     if dtype.kind is Kind.INT:
         info = np.iinfo(dtype.numpy)
         return rng.integers(info.min, info.max, tuple(shape), endpoint=True, dtype=dtype.numpy)
-    return _floats(rng, dtype, tuple(shape), draw(st.sampled_from(list(values))))
+    return _floats(rng, dtype, tuple(shape), values)
 
 
 def _floats(

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 import cklang as ck
-from cklang.device.arrays import is_scalar, plain, to_numpy
 from cklang.families.attention_backward.stages import GradientKind
 from cklang.ops.attention_backward import (
     Gradients,
@@ -25,6 +24,7 @@ from cklang.ops.attention_backward import (
 )
 from cklang.reference.attention_grad import SharedBias, gradients_with_bound
 from cklang.reference.evaluate import evaluate
+from cklang.testing.report import reference_values
 
 __all__ = ["bind_calls", "replace_kernels"]
 
@@ -62,10 +62,7 @@ def bind_calls(tree: ast.AST, names: dict[str, Any]) -> None:
 def _call(op: ck.Op, *args: Any, out: Any = None, device: Any = None, **kwargs: Any) -> Any:
     del device
     function = op.ir(*args, **kwargs)
-    values = op._values(args, kwargs)
-    pairs = zip(op.program.parameters, values, strict=True)
-    tensors = [(each.name, value) for each, value in pairs if not each.is_const]
-    arrays = [plain(each) if is_scalar(each) else to_numpy(name, each) for name, each in tensors]
+    arrays = reference_values(op, function, args, kwargs)
     results = evaluate(function, arrays)
     if out is None:
         return results[0] if len(results) == 1 else results

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from hypothesis.errors import Unsatisfiable
 
 from cklang.device.arrays import to_numpy
 from cklang.errors import CkError, CkMismatchError, CkUnsupportedError, error
+from cklang.frontend.signature import Parameter
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.runtime.op import Op
 from cklang.testing.drawn_calls import NOTHING, Call, calls
@@ -197,8 +198,7 @@ def _compared(
     expected, bounds = list(references), list(own_bounds)
     results = [to_numpy("result", each) for each in (got if isinstance(got, tuple) else (got,))]
     if against is not None:
-        names = [each.name for each in call.op.program.signature.parameters]
-        wanted = against(*(_wide(arguments.get(name)) for name in names))
+        wanted = against(*_wide_arguments(call.op.program.signature.parameters, arguments))
         wanted = wanted if isinstance(wanted, tuple) else (wanted,)
         bounds = [
             bound + _rounding(np.asarray(want, np.float64), result.dtype, rtol)
@@ -214,11 +214,13 @@ def _compared(
     ]
 
 
-def _wide(value: Any) -> Any:
-    """Return an argument as ``against`` takes it: floats as float64."""
-    if not isinstance(value, np.ndarray) or value.dtype.kind in "iub":
-        return value
-    return value.astype(np.float64)
+def _wide_arguments(parameters: Sequence[Parameter], arguments: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield the arguments as ``against`` takes them: float arrays as float64, None if left out."""
+    for parameter in parameters:
+        default = parameter.default if parameter.has_default else None
+        value = arguments.get(parameter.name, default)
+        is_float = isinstance(value, np.ndarray) and value.dtype.kind not in "iub"
+        yield value.astype(np.float64) if is_float else value
 
 
 def _rounding(expected: Any, dtype: Any, rtol: float) -> Any:

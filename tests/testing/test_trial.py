@@ -144,6 +144,16 @@ def test_everything_of_a_signature_is_drawn() -> None:
     assert any("x" in each.layouts for each in drawn)
 
 
+@ck.op
+def scaled(x: ck.f32[M, N], scale: ck.const[float] = 0.5) -> ck.f32[M, N]:
+    return x * scale
+
+
+@pytest.mark.usefixtures("reference")
+def test_a_constant_has_its_default_in_the_function_that_is_compared_with() -> None:
+    assert check(scaled, lambda x, scale: x * scale, examples=3) == 3
+
+
 def test_a_call_is_printed_as_it_is_made() -> None:
     call = Call(
         op=everything,

@@ -19,7 +19,7 @@ from cklang.fusion.sites import Axes, compose, identity, operand_axes
 from cklang.ir.joins import CONCAT, axis_of
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import OPS, Kind
-from cklang.ir.views import RESHAPE, bounds_of, steps_of
+from cklang.ir.views import APART, RESHAPE, bounds_of, steps_of
 from cklang.types import extent_value
 
 __all__ = [
@@ -175,6 +175,8 @@ def _parts(
 def _placed(operation: Operation, below: MemoryView, dims: Mapping[str, int]) -> MemoryView | None:
     if OPS[operation.op].kind is Kind.SHAPE:
         return _moved(operation, below, dims)
+    if operation.op == APART:
+        return replace(below, layout=replace(below.layout, name=operation.result.name))
     if below.layout.prepared is not None:
         raise error("A052", name=below.layout.name)
     if operation.op == RESHAPE:

@@ -30,6 +30,7 @@ from cklang.fusion.sites import Axes, compose, identity, ints
 from cklang.ir.contraction import Contraction
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import Kind
+from cklang.ir.views import APART
 from cklang.ir.windows import DIRECTIONS
 from cklang.source import Span
 from cklang.types import Kind as NumberKind
@@ -65,6 +66,7 @@ RULES: Mapping[str, str] = MappingProxyType(
         "whole": "{value} is written part by part: the kernel of {anchor} reads the whole",
         "memory": "{value} is in memory: a view of it is read there, or copied if no strides give "
         "it the shape",
+        "apart": "{value} is in memory: an op that is called apart has kernels of its own",
         "joined": "{value} is a part: its kernel writes it to its place in the whole",
         "written": "{value} is the result: kernels write it there",
         "operand": "{value} is stored: {op} {anchor} loads it",
@@ -220,7 +222,9 @@ class KernelMaker:
             node = place
             while self.flow.kind(node) in (Kind.SHAPE, Kind.VIEW):
                 (below,) = self.flow.operands(node)
-                self.decide("memory", Edge(source=below, target=node, operand=0), None)
+                is_apart = self.flow.expect_operation(node).op == APART
+                rule = "apart" if is_apart else "memory"
+                self.decide(rule, Edge(source=below, target=node, operand=0), None)
                 node = below
             if self.flow.kind(place) is Kind.JOIN:
                 for index, part in enumerate(self.flow.operands(place)):

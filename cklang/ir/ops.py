@@ -376,6 +376,17 @@ _STRUCTURE = (
         shape=views.RESHAPE_SHAPE,
         dtype=rules.KEEP_DTYPE,
     ),
+    Op(
+        name=views.APART,
+        operands=1,
+        kind=Kind.VIEW,
+        doc="the same tensor in memory, between an op that is called apart and what is around it: "
+        "no kernel computes parts of both",
+        numpy=views.apart,
+        attrs=(AttrRow(name="call", kind=AttrKind.INT),),
+        shape=rules.SAME_SHAPE,
+        dtype=rules.KEEP_DTYPE,
+    ),
     *(
         Op(
             name=name,

@@ -163,6 +163,31 @@ class Op:
         result = self._run(ready, call, values, out, memoised)
         return result if out is not None else one_or_all(result)
 
+    def apart(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the op; in another op, so that it has kernels of its own.
+
+        An op that another one calls becomes part of the caller's program: its kernels compute what
+        is around them, and others compute parts of it. Called apart, it takes its arguments from
+        memory and leaves its results there, and no kernel computes parts of both.
+
+        Example:
+            >>> @ck.op
+            ... def doubled(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
+            ...     return linear.apart(x, w) * 2.0
+            >>> [kernel.family for kernel in doubled.fusion(x, w).kernels]
+            ['gemm', 'rowwise']
+            >>> [kernel.family for kernel in linear.fusion(x, w).kernels]
+            ['gemm']
+
+        Args:
+            *args: As in a call.
+            **kwargs: As in a call.
+
+        Returns:
+            The result of the call.
+        """
+        return self(*args, **kwargs)
+
     def _about(self, what: Hashable, device: str | None) -> tuple[str | None, tuple[Hashable, ...]]:
         """Return the name of a call's device, and what its plan depends on besides its values.
 

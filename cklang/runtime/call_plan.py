@@ -225,6 +225,10 @@ class CallPlan:
         with self._memory(addresses) as places:
             yield partial(self._launch_with_memory, places, stream, counts=self.counts)
 
+    def record(self, addresses: Sequence[int], stream: int) -> None:
+        """Launch everything on a stream that is recorded; the last addresses are temporaries'."""
+        self._launch(addresses, stream, counts=False)
+
     def _launch_with_memory(
         self, addresses: list[int], stream: int | None, *, counts: bool
     ) -> LaunchCounters | None:

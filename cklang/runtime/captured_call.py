@@ -11,10 +11,11 @@ from cklang.device import arrays
 from cklang.device.arrays import HOST
 from cklang.device.device import Device
 from cklang.device.graph import Graph
-from cklang.errors import CkError, error
+from cklang.errors import CkDeviceError, CkError, error
 from cklang.runtime import call_key
 from cklang.runtime.bind import Binding
 from cklang.runtime.call_key import CallKey
+from cklang.runtime.call_plan import CallPlan
 from cklang.runtime.ready import Ready, put_numbers
 from cklang.runtime.record import LaunchRecord
 from cklang.runtime.results import one_or_all
@@ -48,7 +49,7 @@ class CapturedCall:
         """The memory that the graph keeps for its temporaries."""
         addresses = list(call.addresses)
         if plan.workspace.bytes:
-            memory = plan.device.allocate(plan.workspace.bytes)
+            memory = _allocated(plan)
             weakref.finalize(self, _free, plan.device, memory).atexit = False
             addresses += [memory + offset for offset in plan.workspace.offsets]
         self._library, self._place = ready.libraries[0], ready.place
@@ -81,6 +82,13 @@ def expect_on_gpu(name: str, binding: Binding) -> None:
     """
     if binding.place == HOST:
         raise error("A073", op=name, names=", ".join(binding.arrays) or "none")
+
+
+def _allocated(plan: CallPlan) -> int:
+    try:
+        return plan.device.allocate(plan.workspace.bytes)
+    except CkDeviceError as refusal:
+        raise plan.workspace.explained(plan.device, refusal) from refusal
 
 
 def _free(device: Device, memory: int) -> None:

@@ -331,6 +331,8 @@ def call_plan(
         for index, (stage, launch) in enumerate(zip(stages, launches, strict=True))
     ]
     workspace = planned_workspace(list(temporaries.values()))
+    named = [(f"%{name}" if name in sizes else name, each) for name, each in temporaries.items()]
+    workspace = replace(workspace, temporaries=tuple(named))
     return CallPlan(device, steps, pieces, workspace, place, outs=outs)
 
 

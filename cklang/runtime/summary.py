@@ -17,6 +17,7 @@ from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.plan import Plan
 from cklang.runtime.bind import Binding
 from cklang.runtime.planner import Choice, choices_of, memory_of
+from cklang.runtime.workspace import byte_size
 from cklang.selection.select import AnySelection, Request
 
 __all__ = ["KernelSummary", "Summary", "summarise"]
@@ -64,11 +65,11 @@ class Summary:
 
     def __str__(self) -> str:
         rows = [
-            (each.family, str(each.launches), _size(each.bytes), _time(each.microseconds))
+            (each.family, str(each.launches), byte_size(each.bytes), _time(each.microseconds))
             for each in self.kernels
         ]
         head = ("kernel", "launches", "bytes", "predicted")
-        total = ("all", str(self.launches), _size(self.bytes), _time(self.microseconds))
+        total = ("all", str(self.launches), byte_size(self.bytes), _time(self.microseconds))
         table = [head, *rows, total]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         texts = ["", *(each.problem for each in self.kernels), self._ratio()]
@@ -140,13 +141,6 @@ def _predicted(selection: AnySelection) -> float | None:
         return float(selection.pool.times_of(selection.problem)[selection.position])
     except CkUnsupportedError:
         return None
-
-
-def _size(count: int) -> str:
-    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= size:
-            return f"{count / size:.2f} {unit}"
-    return f"{count} B"
 
 
 def _time(microseconds: float | None) -> str:

@@ -115,6 +115,38 @@ def test_the_result_may_not_share_memory_with_an_argument_that_is_read_later() -
         assert caught.value.code == "A043"
 
 
+@ck.op
+def outer(x: ck.f32[M], y: ck.f32[N]) -> ck.f32[M, N]:
+    return x[:, None] * y[None, :]
+
+
+@ck.op
+def total(x: ck.f32[M, N]) -> ck.f32[M]:
+    return ck.sum(x, axis=1)
+
+
+@ck.op
+def too_large(x: ck.f32[M], y: ck.f32[N]) -> ck.f32[M]:
+    return total.apart(outer.apart(x, y))
+
+
+@pytest.mark.usefixtures("emulator", "compiler")
+@pytest.mark.parametrize("how", ["on the host", "on the device", "captured"])
+def test_temporaries_that_do_not_fit_are_named_with_their_sizes(how: str) -> None:
+    x = np.ones(300_000, np.float32)
+    near = x if how == "on the host" else ck.to_device(x)
+    call = too_large.captured if how == "captured" else too_large
+    with pytest.raises(CkError) as caught:
+        call(near, near)
+    assert caught.value.code == "D009"
+    text = str(caught.value)
+    assert "the temporaries of the call need 360.00 GB of emu:gfx942, of which 20" in text
+    assert "%4: 360.00 GB, from launch 1 to launch 2" in text
+    assert "call the op on parts of its batch" in text
+    few = np.arange(1, 4, dtype=np.float32)
+    np.testing.assert_array_equal(too_large(few, few), few * 6)
+
+
 @pytest.mark.usefixtures("emulator", "compiler")
 def test_new_contents_must_be_like_the_array() -> None:
     x = ck.to_device(rows(0))

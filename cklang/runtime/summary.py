@@ -46,6 +46,9 @@ class Summary:
     """The product that the times are predicted for."""
     least_bytes: int
     """Of the arguments that something reads and of the results, each counted once."""
+    partition_bytes: int
+    """Of what the kernels compute from and what they compute, each value once a kernel: copies and
+    workspaces come on top in :attr:`bytes`."""
 
     @property
     def launches(self) -> int:
@@ -107,6 +110,11 @@ def summarise(
     return Summary(
         kernels=tuple(_kernel(choice, layouts) for choice in choices),
         gpu=target.spec.product,
+        partition_bytes=sum(
+            _bytes(layouts[name])
+            for kernel in plan.kernels
+            for name in {value.name for value in (*kernel.inputs, *kernel.results)}
+        ),
         least_bytes=sum(_bytes(layouts[name]) for name in values & own),
     )
 

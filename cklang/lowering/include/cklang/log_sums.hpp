@@ -131,12 +131,19 @@ struct LogSumsEpilogue : Epilogue<Problem_, Function, Ds...>
     /// Lanes next to one another that have a block of a row.
     static constexpr index_t lanes = (columns < width ? columns : width) / Pattern::X1;
 
-    /// The row and column of the tile at which a part begins.
+    /// A row and a column.
+    struct Place
+    {
+        index_t m;
+        index_t n;
+    };
+
+    /// Where in the tile a part begins.
     template <index_t part>
-    static constexpr auto place()
+    static constexpr Place place()
     {
         constexpr auto index = Base::SFC::get_index(ck_tile::number<part>{});
-        return ck_tile::make_tuple(index.at(ck_tile::number<0>{}), index.at(ck_tile::number<1>{}));
+        return {index.at(ck_tile::number<0>{}), index.at(ck_tile::number<1>{})};
     }
 
     /// Whether a part is the last one of its rows and block.
@@ -147,15 +154,13 @@ struct LogSumsEpilogue : Epilogue<Problem_, Function, Ds...>
             return true;
         else
         {
-            constexpr auto here = place<part>(), next = place<part + 1>();
-            return here.at(ck_tile::number<0>{}) != next.at(ck_tile::number<0>{}) ||
-                   here.at(ck_tile::number<1>{}) / columns !=
-                       next.at(ck_tile::number<1>{}) / columns;
+            constexpr Place here = place<part>(), next = place<part + 1>();
+            return here.m != next.m || here.n / columns != next.n / columns;
         }
     }
 
     /// Add the values of a part to the sums of their rows; columns beyond E have none.
-    template <typename Values, typename OutWindow, typename Place>
+    template <typename Values, typename OutWindow>
     CK_TILE_DEVICE static void
     add(LogSum* sums, const Values& values, const OutWindow& out, const Place& place)
     {
@@ -182,7 +187,7 @@ struct LogSumsEpilogue : Epilogue<Problem_, Function, Ds...>
     }
 
     /// Join the sums of lanes and store one for each row and block.
-    template <typename Values, typename OutWindow, typename Place>
+    template <typename Values, typename OutWindow>
     CK_TILE_DEVICE static void
     store(LogSum* sums, const Values& values, const OutWindow& out, const Place& place)
     {
@@ -198,27 +203,29 @@ struct LogSumsEpilogue : Epilogue<Problem_, Function, Ds...>
                 all = all.join(all.of_lane(lane ^ distance));
             constexpr auto first = make_tuple(row, tile_distributed_index<0>{});
             const auto [m, n]    = at(values, first, out, place);
-            const auto element   = make_tensor_coordinate(descriptor, make_tuple(0, n));
+            // The part may be beyond E where its block began inside.
+            const index_t begin  = n / columns * columns;
+            const auto element   = make_tensor_coordinate(descriptor, make_tuple(0, begin));
             const bool is_in     = coordinate_has_valid_offset(descriptor, element);
             if(lane % lanes == 0 && is_in && m < descriptor.get_length(number<0>{}))
             {
-                const auto begin = descriptor.calculate_offset(make_tuple(m, 0));
-                view.get_buffer_view().p_data_[begin + n / columns] = all.value();
+                const auto row_begin = descriptor.calculate_offset(make_tuple(m, 0));
+                view.get_buffer_view().p_data_[row_begin + n / columns] = all.value();
             }
         });
     }
 
     /// The row and column of E of an element that the thread has in a part.
-    template <typename Values, typename Index, typename OutWindow, typename Place>
-    CK_TILE_DEVICE static auto
+    template <typename Values, typename Index, typename OutWindow>
+    CK_TILE_DEVICE static Place
     at(const Values&, const Index& index, const OutWindow& out, const Place& place)
     {
         using namespace ck_tile;
         const auto own =
             get_x_indices_from_distributed_indices(Values::get_tile_distribution(), index);
         const auto origin = out.get_window_origin();
-        return make_tuple(origin.at(number<0>{}) + place.at(number<0>{}) + own.at(number<0>{}),
-                          origin.at(number<1>{}) + place.at(number<1>{}) + own.at(number<1>{}));
+        return {origin.at(number<0>{}) + place.m + own.at(number<0>{}),
+                origin.at(number<1>{}) + place.n + own.at(number<1>{})};
     }
 };
 

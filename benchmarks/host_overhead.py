@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Host time of a repeated call: everything but the emulated kernels, in microseconds.
 
-``python benchmarks/host_overhead.py [rounds]`` prints a table: NumPy arrays and torch tensors, an
-op of one kernel and one of three, with and without ``out=``, and what the parts of a call take.
+``python benchmarks/host_overhead.py [rounds]`` prints two tables. The first has NumPy arrays and
+torch tensors, an op of one kernel and one of three, with and without ``out=``, and what the parts
+of a call take. The second has arrays in device memory: how long the host takes to launch a call,
+and to replay it as a graph (``op.captured``).
 Medians of the rounds, and from the least to the greatest. Machines differ between hours by more
 than most changes: compare two versions by runs in turn.
 """
@@ -136,6 +138,31 @@ def _taken(op: Any, args: Sequence[Any], out: Any) -> list[float]:
     return [each / 1000 for each in (key, memo, allocation, words, run - words - engine)]
 
 
+def launch_times(op: Any, rounds: int, calls: int = CALLS) -> dict[str, list[float]]:
+    """Return how long the host takes to launch a call on device memory, and to replay it.
+
+    The median of each round, in microseconds. Each launch is waited for before the next.
+    """
+    kernels = 1 if op is linear_gelu else 3
+    args, out = Case(library="NumPy", kernels=kernels, out=True).values()
+    near, result = [ck.to_device(each) for each in args], ck.to_device(out)
+    replay = op.captured(*near, out=result)
+    return {
+        "call, µs": [_issued(lambda: op(*near, out=result), calls) for _ in range(rounds)],
+        "replay, µs": [_issued(replay, calls) for _ in range(rounds)],
+    }
+
+
+def _issued(launch: Callable[[], Any], calls: int) -> float:
+    times = []
+    for _ in range(calls):
+        start = time.perf_counter_ns()
+        launch()
+        times.append((time.perf_counter_ns() - start) / 1000)
+        ck.synchronize()
+    return statistics.median(times)
+
+
 def shown(microseconds: Sequence[float]) -> str:
     """Return the median and the range."""
     least, most = min(microseconds), max(microseconds)
@@ -158,3 +185,9 @@ if __name__ == "__main__":
         round_count, lambda case, n: {"one call, µs": measure(case, n), **parts(case, n)}
     ):
         print(line)
+    print()
+    for op in (linear_gelu, three):
+        columns = launch_times(op, round_count)
+        if op is linear_gelu:
+            print(f"| op | {' | '.join(columns)} |\n|---|---|---|")
+        print(f"| {op.program.name} | {' | '.join(map(shown, columns.values()))} |")

@@ -4,7 +4,9 @@
 For each op: the bytes that the emulated kernel loads and stores beside the bytes of its operands
 and results, its registers and spills, the instructions of a lane for each element, and the
 algorithm (threads of a row x vector x vectors kept). Then the time to build a kernel of
-a new stencil, and to fill a known stencil with a new function, each the least of some runs.
+a new stencil, and to fill a known stencil with a new function, each the least of some runs. Last
+the launches and bytes of the Llama-3 block (examples/15_llama_block.py) with the sizes of the 8B
+model, as planned: nothing is built or run.
 
 python benchmarks/layers.py [--gpu gfx942] [--rows 64] [--length 4096] [--repeat 3]
 """
@@ -13,8 +15,10 @@ from __future__ import annotations
 
 import argparse
 import os
+import runpy
 import tempfile
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -119,6 +123,17 @@ def building(rows: int, length: int, gpu: str, repeat: int) -> list[str]:
     return [f"new stencil {min(stencils):.2f} s", f"new function {min(fills):.2f} s"]
 
 
+def llama_block(gpu: str, tokens: int) -> str:
+    """Return a row about the block of Llama 3 8B, as it is planned for a number of tokens."""
+    folder = Path(__file__).parents[1] / "examples"
+    example = runpy.run_path(str(folder / "15_llama_block.py"))
+    operands = example["empty"](1, tokens, 4096, 32, 8, 128, 14336)
+    summary = example["llama_block"].summary(*operands, kv=8, device=f"emu:{gpu}")
+    ratios = (summary.bytes / least for least in (summary.partition_bytes, summary.least_bytes))
+    cells = (str(tokens), str(summary.launches), f"{summary.bytes / 1e6:.1f}")
+    return f"| {' | '.join((*cells, *(f'{ratio:.3f}' for ratio in ratios)))} |"
+
+
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -136,6 +151,10 @@ def main() -> None:
         print(traffic(op, asked.rows, asked.length, asked.gpu))
     print()
     print("\n".join(building(asked.rows, asked.length, asked.gpu, asked.repeat)))
+    print("\n| tokens | launches | MB | / least of its kernels | / arguments and results |")
+    print("|---|---|---|---|---|")
+    for tokens in (1, 512, 8192):
+        print(llama_block(asked.gpu, tokens))
 
 
 if __name__ == "__main__":

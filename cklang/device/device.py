@@ -35,6 +35,7 @@ __all__ = [
     "Target",
     "check",
     "devices",
+    "hip_library",
     "open_device",
     "refused",
     "target_of",
@@ -106,7 +107,7 @@ class Device:
         Raises:
             CkDeviceError: D003, the device refuses the code object; E rows from the emulator.
         """
-        hip = _hip()
+        hip = hip_library()
         self.activate()
         module = check(self, "hipModuleLoadData", hip.hipModuleLoadData(code))
         handle = check(
@@ -141,6 +142,14 @@ class Device:
         if status:
             raise refused(self, "hipStreamSynchronize", status)
 
+    def wait(self) -> None:
+        """Wait until all streams of the device are done.
+
+        Raises:
+            CkDeviceError: D003 or an E row, a kernel faulted.
+        """
+        check(self, "hipDeviceSynchronize", hip_library().hipDeviceSynchronize())
+
     def counters(self, launches: int = 1) -> LaunchCounters | None:
         """Return what the last launches took on the emulated device; None on a real one.
 
@@ -166,19 +175,27 @@ class Device:
 
         return emulator.promise_to_wait()
 
+    @property
+    def free_bytes(self) -> int:
+        """How many bytes of device memory are free."""
+        self.activate()
+        answer = hip_library().hipMemGetInfo()
+        check(self, "hipMemGetInfo", answer)
+        return int(answer[1])
+
     def allocate(self, size: int) -> int:
         """Return the address of ``size`` new bytes of device memory."""
-        pointer = check(self, "hipMalloc", _hip().hipMalloc(max(size, 1)))
+        pointer = check(self, "hipMalloc", hip_library().hipMalloc(max(size, 1)))
         return int(pointer)
 
     def allocate_in_order(self, size: int, stream: int | None) -> int:
         """Return the address of ``size`` bytes for what is launched on ``stream`` from now on."""
-        pointer = check(self, "hipMallocAsync", _hip().hipMallocAsync(max(size, 1), stream))
+        pointer = check(self, "hipMallocAsync", hip_library().hipMallocAsync(max(size, 1), stream))
         return int(pointer)
 
     def free_in_order(self, pointer: int, stream: int | None) -> None:
         """Give memory of :meth:`allocate_in_order` back after what ``stream`` has by now."""
-        check(self, "hipFreeAsync", _hip().hipFreeAsync(pointer, stream))
+        check(self, "hipFreeAsync", hip_library().hipFreeAsync(pointer, stream))
 
     def borrow(self, sizes: Sequence[int]) -> list[int]:
         """Return addresses of memory, in bytes, for a call that waits for its kernels."""
@@ -197,26 +214,26 @@ class Device:
 
     def allocate_pinned(self, size: int) -> int:
         """Return the address of ``size`` bytes of host memory that streams copy from."""
-        pointer = check(self, "hipHostMalloc", _hip().hipHostMalloc(max(size, 1), 0))
+        pointer = check(self, "hipHostMalloc", hip_library().hipHostMalloc(max(size, 1), 0))
         return int(pointer)
 
     def free_pinned(self, pointer: int) -> None:
         """Give memory of :meth:`allocate_pinned` back; waits for the device."""
-        check(self, "hipHostFree", _hip().hipHostFree(pointer))
+        check(self, "hipHostFree", hip_library().hipHostFree(pointer))
 
     def event(self) -> Any:
         """Return a mark that can be put into streams; it counts as passed until it is."""
-        hip = _hip()
+        hip = hip_library()
         flags = hip.hipEventDisableTiming
         return check(self, "hipEventCreateWithFlags", hip.hipEventCreateWithFlags(flags))
 
     def record(self, event: Any, stream: int | None) -> None:
         """Put ``event`` into ``stream``."""
-        check(self, "hipEventRecord", _hip().hipEventRecord(event, stream))
+        check(self, "hipEventRecord", hip_library().hipEventRecord(event, stream))
 
     def passed(self, event: Any) -> bool:
         """Whether the stream that ``event`` was put into last has come past it."""
-        hip = _hip()
+        hip = hip_library()
         answer = hip.hipEventQuery(event)
         if answer[0] == hip.hipError_t.hipErrorNotReady:
             return False
@@ -225,11 +242,11 @@ class Device:
 
     def clear(self, pointer: int, size: int, stream: int | None) -> None:
         """Set ``size`` bytes to 0, after what was launched on ``stream`` before."""
-        check(self, "hipMemsetAsync", _hip().hipMemsetAsync(pointer, 0, size, stream))
+        check(self, "hipMemsetAsync", hip_library().hipMemsetAsync(pointer, 0, size, stream))
 
     def free(self, pointer: int) -> None:
         """Give memory of :meth:`allocate` back."""
-        check(self, "hipFree", _hip().hipFree(pointer))
+        check(self, "hipFree", hip_library().hipFree(pointer))
 
     def copy_in(self, device: int, host: int, size: int) -> None:
         """Copy ``size`` bytes from host memory to the device."""
@@ -237,7 +254,7 @@ class Device:
 
     def copy_in_order(self, device: int, pinned: int, size: int, stream: int | None) -> None:
         """Copy ``size`` bytes of pinned memory to the device when ``stream`` comes to it."""
-        hip = _hip()
+        hip = hip_library()
         kind = getattr(hip.hipMemcpyKind, _HOST_TO_DEVICE)
         check(self, "hipMemcpyAsync", hip.hipMemcpyAsync(device, pinned, size, kind, stream))
 
@@ -246,7 +263,7 @@ class Device:
         self._copy(host, device, size, _DEVICE_TO_HOST)
 
     def _copy(self, to: int, source: int, size: int, kind: str) -> None:
-        hip = _hip()
+        hip = hip_library()
         kinds = hip.hipMemcpyKind
         check(self, "hipMemcpy", hip.hipMemcpy(to, source, size, getattr(kinds, kind)))
 
@@ -323,7 +340,7 @@ def check(device: Device | None, call: str, answer: tuple[Any, ...]) -> Any:
         CkDeviceError: D003, the call failed; the emulator's own error where it has one.
     """
     status, *values = answer
-    hip = _hip()
+    hip = hip_library()
     if status != hip.hipError_t.hipSuccess:
         raise _failure(device, call, status)
     return values[0] if values else None
@@ -335,11 +352,11 @@ def _ignore(_promised: int) -> None:
 
 def refused(device: Device, call: str, status: int) -> CkError:
     """Return the error for a HIP call whose status is not 0."""
-    return _failure(device, call, _hip().hipError_t(status))
+    return _failure(device, call, hip_library().hipError_t(status))
 
 
 def _failure(device: Device | None, call: str, status: Any) -> CkError:
-    hip = _hip()
+    hip = hip_library()
     answer = hip.hipGetErrorString(status)
     # The string alone, or behind a status of its own: hip-python's releases differ.
     text = answer[-1] if isinstance(answer, tuple) else answer
@@ -361,7 +378,8 @@ def _failure(device: Device | None, call: str, status: Any) -> CkError:
 
 
 @cache
-def _hip() -> Any:
+def hip_library() -> Any:
+    """Return hip-python's module of HIP; which library it uses must have been chosen."""
     from hip import hip
 
     return hip
@@ -391,7 +409,7 @@ def _real_gpus() -> int:
     if not _KERNEL_DRIVER.exists():
         return 0
     try:
-        hip = _hip()
+        hip = hip_library()
         status, count = hip.hipGetDeviceCount()
     except (ImportError, OSError, RuntimeError) as problem:
         logger("device").info("there is a GPU driver but no HIP library: %s", problem)
@@ -401,13 +419,13 @@ def _real_gpus() -> int:
 
 @cache
 def _devices(mode: str) -> tuple[Device, ...]:
-    hip = _hip()
+    hip = hip_library()
     count = check(None, "hipGetDeviceCount", hip.hipGetDeviceCount())
     return tuple(_device(mode, index) for index in range(count))
 
 
 def _device(mode: str, index: int) -> Device:
-    properties = check(None, "hipGetDeviceProperties", _hip().hipGetDeviceProperties(index))
+    properties = check(None, "hipGetDeviceProperties", hip_library().hipGetDeviceProperties(index))
     name = properties.gcnArchName
     spec = arch(name.decode() if isinstance(name, bytes) else str(name))
     emulated = mode == _EMULATED

@@ -180,8 +180,15 @@ def empty(shape: Sequence[int], dtype: Any, *, device: str | None = None) -> Dev
     return new_array(tuple(map(int, shape)), _dtype(dtype), open_device(device))
 
 
-def to_device(array: Any, *, device: str | None = None) -> DeviceArray:
+def to_device(
+    array: Any, *, out: DeviceArray | None = None, device: str | None = None
+) -> DeviceArray:
     """Return a copy of an array of the host, row-major, in the memory of a device.
+
+    Args:
+        array: In host memory.
+        out: Where the copy goes, after what the default stream has by now; new memory if left out.
+        device: Of new memory: ``hip:0``, ``emu:gfx942``; the default device if left out.
 
     Example:
         >>> x = ck.to_device(np.ones((4, 8), np.float16), device="emu:gfx942")  # doctest: +SKIP
@@ -189,13 +196,27 @@ def to_device(array: Any, *, device: str | None = None) -> DeviceArray:
         (ck.f16, (4, 8))
 
     Raises:
-        CkTypeError, CkValueError: A001 to A006, it is no array that can be read on the host; D001.
+        CkTypeError, CkValueError: A001 to A006, it is no array that can be read on the host; D001;
+            A074, ``out`` is not like the array.
     """
     contents = arrays.to_numpy("array", array)
-    copy = empty(contents.shape, contents.dtype, device=device)
+    copy = empty(contents.shape, contents.dtype, device=device) if out is None else out
+    _expect_like(copy, contents)
     if contents.size:
         open_device(copy.device).copy_in(copy.pointer, contents.ctypes.data, contents.nbytes)
     return copy
+
+
+def _expect_like(copy: DeviceArray, contents: np.ndarray[Any, Any]) -> None:
+    is_row_major = copy.strides == packed_strides(copy.shape)
+    if copy.shape != contents.shape or copy.dtype != _dtype(contents.dtype) or not is_row_major:
+        raise error(
+            "A074",
+            got=copy.dtype,
+            shape=copy.shape,
+            want=_dtype(contents.dtype),
+            want_shape=contents.shape,
+        )
 
 
 def to_host(array: Any) -> np.ndarray[Any, Any]:

@@ -26,6 +26,8 @@ class HipCalls(NamedTuple):
     """hipSetDevice(number)."""
     launch: Call
     """hipModuleLaunchKernel, pointers as :mod:`ctypes` objects."""
+    launch_graph: Call
+    """hipGraphLaunch, pointers as :mod:`ctypes` objects."""
     synchronize: Call
     """hipStreamSynchronize(None or a ``c_void_p``)."""
 
@@ -38,6 +40,7 @@ def hip_calls() -> HipCalls:
     return HipCalls(
         set_device=_bound(capsules["hipSetDevice"]),
         launch=_bound(capsules["hipModuleLaunchKernel"]),
+        launch_graph=_bound(capsules["hipGraphLaunch"]),
         synchronize=_bound(capsules["hipStreamSynchronize"]),
     )
 

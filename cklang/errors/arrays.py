@@ -312,6 +312,20 @@ TABLE: tuple[Rule, ...] = (
         "pass fewer new rows, or longer caches and tables of angles",
     ),
     row(
+        "A073",
+        CkValueError,
+        "{op}.captured records launches on memory of a GPU, but its arrays are in host memory: "
+        "{names}",
+        "copy them once, x = ck.to_device(x), and put new contents there before a replay: "
+        "ck.to_device(array, out=x)",
+    ),
+    row(
+        "A074",
+        CkValueError,
+        "out has dtype {got} and shape {shape}, but the array has {want} and {want_shape}",
+        "pass out=ck.empty(array.shape, array.dtype), row-major in the memory of a GPU",
+    ),
+    row(
         "A071",
         CkValueError,
         "{name}={value!r} describes no array",

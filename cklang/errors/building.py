@@ -145,5 +145,12 @@ TABLE: tuple[Rule, ...] = (
     ),
     row("D007", CkUnsupportedError, "{label} refuses {problem}: {verdict}"),
     row("D008", CkInternalError, "the arguments of {label} hold no address of operand {index}"),
+    row(
+        "D009",
+        CkDeviceError,
+        "the temporaries of the call need {need} of {device}, of which {free} are free",
+        "call the op on parts of its batch, each with out= a part of the result; store large "
+        "temporaries in a narrower dtype, .to(ck.f16); or delete arrays that nothing needs",
+    ),
     row("D006", CkValueError, "the arrays lie on {place}, but the call is to run on {device}"),
 )

@@ -19,7 +19,7 @@ from cklang.fusion.sites import Axes, compose, identity, operand_axes
 from cklang.ir.joins import CONCAT, axis_of
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import OPS, Kind
-from cklang.ir.views import RESHAPE, bounds_of, steps_of
+from cklang.ir.views import APART, RESHAPE, bounds_of, steps_of
 from cklang.types import extent_value
 
 __all__ = [
@@ -151,6 +151,14 @@ def _written(
                 wanted = source.type.extents(dims)
                 raise error("A058", shape=shape, strides=strides, wanted=wanted)
             places[source.name] = place
+        elif OPS[operation.op].kind is Kind.PARTIAL:
+            (source,) = operation.operands
+            packed = TensorLayout.packed(result, dims)
+            places[result.name] = MemoryView(memory=result.name, layout=packed)
+            # The kernel of the source writes a number for each block of a row.
+            shape, strides = source.type.extents(dims), (*packed.strides[:-1], 1)
+            elements = replace(packed, name=source.name, shape=shape, strides=strides)
+            places[source.name] = MemoryView(memory=result.name, layout=elements)
         elif OPS[operation.op].kind is Kind.JOIN:
             joined = _memory(result, places, layouts) or MemoryView(
                 memory=result.name, layout=TensorLayout.packed(result, dims)
@@ -175,6 +183,8 @@ def _parts(
 def _placed(operation: Operation, below: MemoryView, dims: Mapping[str, int]) -> MemoryView | None:
     if OPS[operation.op].kind is Kind.SHAPE:
         return _moved(operation, below, dims)
+    if operation.op == APART:
+        return replace(below, layout=replace(below.layout, name=operation.result.name))
     if below.layout.prepared is not None:
         raise error("A052", name=below.layout.name)
     if operation.op == RESHAPE:

@@ -11,6 +11,7 @@ from typing import Any
 
 from cklang.errors import CkError
 from cklang.frontend import emit
+from cklang.frontend.environment import Environment
 from cklang.frontend.helper import Definition, Fn
 from cklang.frontend.intrinsics import COMPOSITES, INTRINSICS, Form, Intrinsic
 from cklang.frontend.names import is_python
@@ -23,7 +24,7 @@ from cklang.frontend.ops.reduction import reduction
 from cklang.frontend.ops.scaled import scaled_gemm
 from cklang.frontend.scope import ITERATIONS, Closure, Scope
 from cklang.frontend.signature import Parameter
-from cklang.frontend.values import Item, OpProgram, Tensor, describe, has_tensor, is_number
+from cklang.frontend.values import Apart, Item, OpProgram, Tensor, describe, has_tensor, is_number
 from cklang.ir.nodes import Attr
 from cklang.types import ConstType, Dim, DType, Kind, TensorType, TensorVarType, f32
 
@@ -73,8 +74,8 @@ def call(
         return _intrinsic(scope, node, callee, (positional, named))
     if isinstance(callee, Fn):
         return _helper(scope, node, callee.definition, (positional, named))
-    if isinstance(callee, OpProgram):
-        return _op(scope, node, callee.definition, (positional, named))
+    if isinstance(callee, OpProgram | Apart):
+        return _op(scope, node, callee, (positional, named))
     if callable(callee) and is_python(callee):
         if callee is builtins.abs and len(positional) == 1 and isinstance(positional[0], Tensor):
             return emit.pointwise(scope, node, "abs", positional[0])
@@ -214,10 +215,34 @@ def _helper(scope: Scope, node: ast.Call, helper: Definition, call: _Call) -> It
     return result
 
 
-def _op(scope: Scope, node: ast.Call, op: Definition, call: _Call) -> Item:
+def _op(scope: Scope, node: ast.Call, callee: OpProgram | Apart, call: _Call) -> Item:
     """Return the results of another op, whose program becomes part of this one."""
+    op = (callee.op if isinstance(callee, Apart) else callee).definition
     items, environment = fitted(scope, node, op, _bound(scope, node, op, call))
+    if isinstance(callee, Apart):
+        return _apart(scope, node, op, items, environment)
     return scope.inline(scope, node, op, items, environment)
+
+
+def _apart(
+    scope: Scope,
+    node: ast.Call,
+    op: Definition,
+    items: Mapping[str, Item],
+    environment: Environment,
+) -> Item:
+    """Return the results of an op that has kernels of its own.
+
+    What it takes and what it returns is in memory, so that no kernel computes both a part of the
+    op and something around it.
+    """
+    scope.unit.calls_apart += 1
+    number = scope.unit.calls_apart
+    stored = {name: emit.apart(scope, node, item, number) for name, item in items.items()}
+    result = scope.inline(scope, node, op, stored, environment)
+    parts = result if isinstance(result, tuple) else (result,)
+    outside = tuple(emit.apart(scope, node, part, number) for part in parts)
+    return outside if isinstance(result, tuple) else outside[0]
 
 
 def _bound(scope: Scope, node: ast.Call, callee: Definition, call: _Call) -> dict[str, Item]:

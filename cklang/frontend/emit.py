@@ -20,6 +20,7 @@ from cklang.ir.casts import CASTS
 from cklang.ir.nodes import Attr, Value
 from cklang.ir.ops import OPS
 from cklang.ir.rules import DTypeRule
+from cklang.ir.views import APART
 from cklang.types import (
     DTYPES,
     Dim,
@@ -38,6 +39,7 @@ from cklang.types import (
 from cklang.widths import I32_MAX
 
 __all__ = [
+    "apart",
     "brackets",
     "broadcast_to",
     "cast",
@@ -379,6 +381,24 @@ def matrix_transpose(scope: Scope, node: Located, tensor: Tensor) -> Tensor:
         advice = "x[:, None] makes a column of a vector"
         raise scope.error("F046", node, name="mT", type=tensor.type, rank=rank, advice=advice)
     return permute(scope, node, tensor, (*range(rank - 2), rank - 1, rank - 2))
+
+
+def apart(scope: Scope, node: Located, item: Item, call: int) -> Item:
+    """Return a tensor that is in memory between an op called apart and its caller.
+
+    Numbers are never in memory, and are returned as they are.
+
+    Args:
+        scope: Of the caller.
+        node: The call.
+        item: An argument or a result of it.
+        call: Its number among such calls of the program.
+    """
+    if not isinstance(item, Tensor) or not item.shape:
+        return item
+    value = materialise(scope, node, item)
+    value = scope.unit.append(APART, value, attrs={"call": call}, span=scope.span(node))
+    return Tensor.plain(value, item.origins)
 
 
 def permute(scope: Scope, node: Located, tensor: Tensor, perm: tuple[int, ...]) -> Tensor:

@@ -18,7 +18,9 @@ from cklang.frontend.ops.gemm import gemm
 from cklang.frontend.ops.masks import Joined, Mask
 from cklang.frontend.scope import Captured, Closure, Scope
 from cklang.frontend.values import (
+    Apart,
     Item,
+    OpProgram,
     Tensor,
     describe,
     has_tensor,
@@ -209,6 +211,8 @@ def _attribute(scope: Scope, node: ast.Attribute) -> Item:
         if node.attr in _CALLED:
             advice = f"call it: x.{node.attr}({_CALLED[node.attr]})"
         raise scope.error("F052", node, name=node.attr, what=describe(item), advice=advice)
+    if isinstance(item, OpProgram) and node.attr == "apart":
+        return Apart(op=item)
     advice = "attributes are those of tensors and of Python modules"
     raise scope.error("F052", node, name=node.attr, what=describe(item), advice=advice)
 

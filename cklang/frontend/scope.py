@@ -41,6 +41,7 @@ class Unit:
         self.builder = Builder(name, span)
         self.derived = derived
         self.iterations = 0
+        self.calls_apart = 0
         self._known: dict[object, Value] = {}
 
     def append(

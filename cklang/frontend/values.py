@@ -14,6 +14,7 @@ from cklang.source import Span
 from cklang.types import Dim, DType, TensorType
 
 __all__ = [
+    "Apart",
     "Described",
     "Helper",
     "Item",
@@ -60,6 +61,17 @@ class OpProgram(Described):
     def place(self) -> Span:
         """Where it is defined."""
         raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Apart(Described):
+    """``op.apart`` in a program: a call of it computes the op in kernels of its own."""
+
+    op: OpProgram
+
+    def described(self) -> str:
+        """Return how messages call it."""
+        return f"{self.op.described()}, apart"
 
 
 def program_of(value: object) -> OpProgram | None:

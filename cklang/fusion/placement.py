@@ -5,6 +5,9 @@ A result is memory of its own, and so is each part of a join, which its kernel w
 memory of the whole. Where a value cannot be written there, because it is a parameter, a view, or
 has a place already, a transpose that keeps all axes copies it: an operation like any other.
 
+``apart`` asks that a value is in memory. Where it is written there anyway, as a result or a part of
+a join, the operation is taken out, and where it is an index array, which a call checks.
+
 Casts and other functions of one operand move from joins and from reshaped values to what these are
 made of, where kernels compute them; what is reshaped is not stored wider for that.
 """
@@ -18,9 +21,10 @@ from dataclasses import replace
 from cklang.ir.nodes import Attrs, Function, Operation, Value, make_attrs
 from cklang.ir.ops import OPS, Kind
 from cklang.ir.rewrite import FreshNames, needed_operations
-from cklang.ir.views import RESHAPE
+from cklang.ir.views import APART, RESHAPE
 from cklang.source import Span
 from cklang.types import DType, TensorType
+from cklang.types import Kind as NumberKind
 
 __all__ = ["copy_operation", "placed", "written_through"]
 
@@ -30,7 +34,7 @@ _NOT_WRITTEN = (Kind.VIEW, Kind.SHAPE, Kind.CONSTANT, Kind.EXTENT, Kind.INDEX)
 
 def placed(function: Function) -> Function:
     """Return a function in which every result and every part of a join is a kernel's to write."""
-    function = _Mover(function).run()
+    function = _Mover(_without_idle_aparts(function)).run()
     return _Copier(function).run()
 
 
@@ -55,6 +59,42 @@ def copy_operation(value: Value, result: Value, span: Span | None) -> Operation:
     """Return the operation that copies a value: a transpose that keeps all axes."""
     perm = make_attrs(perm=tuple(range(value.type.rank)))
     return Operation(op="transpose", operands=(value,), attrs=perm, result=result, span=span)
+
+
+def _without_idle_aparts(function: Function) -> Function:
+    """Return a function in which every ``apart`` is of a value that would not be in memory."""
+    if not any(each.op == APART for each in function.body):
+        return function
+    uses = _uses(function)
+    definitions = function.definitions()
+    final = set(_written_anyway(function))
+    same: dict[str, Value] = {}
+    body: list[Operation] = []
+    for operation in function.body:
+        operands = tuple(same.get(value.name, value) for value in operation.operands)
+        operation = replace(operation, operands=operands)
+        if operation.op == APART:
+            (value,) = operands
+            writer = definitions.get(value.name)
+            is_index = writer is None and value.type.dtype.kind is NumberKind.INT
+            is_last = operation.result.name in final and uses[operation.result.name] == 1
+            if is_index or (is_last and value.name not in final and writer is not None):
+                same[operation.result.name] = value
+                final.add(value.name)
+                continue
+        body.append(operation)
+    results = tuple(same.get(value.name, value) for value in function.results)
+    return replace(function, body=tuple(body), results=results)
+
+
+def _written_anyway(function: Function) -> Iterator[str]:
+    """Yield the names of what is a result, or becomes one in another shape, or a part of a join."""
+    results = {value.name for value in function.results}
+    yield from results
+    for operation in function.body:
+        is_result = operation.op == RESHAPE and operation.result.name in results
+        if is_result or _kind(operation) is Kind.JOIN:
+            yield from (value.name for value in operation.operands)
 
 
 def _kind(operation: Operation) -> Kind:

@@ -37,6 +37,7 @@ from cklang.ir import (
     extents,
     indices,
     joins,
+    log_sums,
     numeric,
     reductions,
     rules,
@@ -66,6 +67,7 @@ class Kind(Enum):
     GATHER = "gather"
     VIEW = "view"
     JOIN = "join"
+    PARTIAL = "partial"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -375,6 +377,26 @@ _STRUCTURE = (
         numpy=views.reshaped,
         shape=views.RESHAPE_SHAPE,
         dtype=rules.KEEP_DTYPE,
+    ),
+    Op(
+        name=views.APART,
+        operands=1,
+        kind=Kind.VIEW,
+        doc="the same tensor in memory, between an op that is called apart and what is around it: "
+        "no kernel computes parts of both",
+        numpy=views.apart,
+        attrs=(AttrRow(name="call", kind=AttrKind.INT),),
+        shape=rules.SAME_SHAPE,
+        dtype=rules.KEEP_DTYPE,
+    ),
+    Op(
+        name=log_sums.LOG_SUMS,
+        operands=1,
+        kind=Kind.PARTIAL,
+        doc=f"the log-sum-exp of each {log_sums.COLUMNS} elements of the last axis, which the "
+        "kernel of the operand stores in its place",
+        numpy=log_sums.log_sums,
+        shape=log_sums.LOG_SUMS_SHAPE,
     ),
     *(
         Op(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The ops ``slice`` and ``reshape``: other names for elements that are in memory already.
+"""The ops ``slice``, ``reshape`` and ``apart``: other names for elements that are in memory.
 
 What their operand is decides a call: a slice's bounds must lie in its axes, a reshaped tensor must
 have as many elements. The shape of the result is written; :func:`check` compares.
@@ -19,6 +19,7 @@ from cklang.ir.rules import Shape, ShapeRule
 from cklang.types import Dim, Extent, extent_from_text, extent_value
 
 __all__ = [
+    "APART",
     "BOUND_NAMES",
     "RESHAPE",
     "RESHAPE_SHAPE",
@@ -34,7 +35,7 @@ __all__ = [
     "written",
 ]
 
-VIEWS = SLICE, RESHAPE = "slice", "reshape"
+VIEWS = SLICE, RESHAPE, APART = "slice", "reshape", "apart"
 """The names of the ops."""
 
 BOUND_NAMES = ("start", "stop")
@@ -52,6 +53,11 @@ def sliced(
     """Return part of an array; axes that are not in ``axes`` have one element, and vanish."""
     part = x[tuple(map(slice, start, stop, step))]
     return np.reshape(part, tuple(shape))
+
+
+def apart(x: Array, call: int) -> Array:
+    """Return an array as it is: ``call``, the number of a called op, decides about kernels only."""
+    return x
 
 
 def reshaped(x: Array, shape: Sequence[int]) -> Array:

@@ -18,6 +18,7 @@ from cklang.device.device import PAST_LAUNCHES, Device, Launch, LaunchCounters
 from cklang.device.launch_sequence import LaunchSequence, Patch, launch_sequence
 from cklang.device.pinned_buffers import Upload
 from cklang.device.staging import HostRegion, staged
+from cklang.errors import CkDeviceError
 from cklang.runtime.record import LaunchRecord
 from cklang.runtime.workspace import Workspace
 
@@ -133,7 +134,10 @@ class CallPlan:
         if self.place != HOST:
             return self._launch_with_memory(addresses, stream, counts=False)
         device, block = self.device, self._block
-        memory = device.borrow(block) if block else []
+        try:
+            memory = device.borrow(block) if block else []
+        except CkDeviceError as refusal:
+            raise self.workspace.explained(device, refusal) from refusal
         if memory:
             addresses = addresses.copy()
             for offset in self.workspace.offsets:
@@ -225,6 +229,10 @@ class CallPlan:
         with self._memory(addresses) as places:
             yield partial(self._launch_with_memory, places, stream, counts=self.counts)
 
+    def record(self, addresses: Sequence[int], stream: int) -> None:
+        """Launch everything on a stream that is recorded; the last addresses are temporaries'."""
+        self._launch(addresses, stream, counts=False)
+
     def _launch_with_memory(
         self, addresses: list[int], stream: int | None, *, counts: bool
     ) -> LaunchCounters | None:
@@ -233,7 +241,10 @@ class CallPlan:
         if not workspace.bytes:
             return self._launch(addresses, stream, counts=counts)
         device.activate()
-        memory = device.allocate_in_order(workspace.bytes, stream)
+        try:
+            memory = device.allocate_in_order(workspace.bytes, stream)
+        except CkDeviceError as refusal:
+            raise workspace.explained(device, refusal) from refusal
         try:
             own = [memory + offset for offset in workspace.offsets]
             return self._launch([*addresses, *own], stream, counts=counts)

@@ -26,6 +26,7 @@ from cklang.memo import BoundedMemo
 from cklang.runtime import call_key
 from cklang.runtime.bind import Binding, ResultLayout, assign, bind
 from cklang.runtime.call_key import CallKey
+from cklang.runtime.captured_call import CapturedCall, expect_on_gpu
 from cklang.runtime.check import Report, check_call
 from cklang.runtime.ir_program import IrProgram
 from cklang.runtime.planner import (
@@ -162,6 +163,69 @@ class Op:
             self._memo.put(call.key, ready)
         result = self._run(ready, call, values, out, memoised)
         return result if out is not None else one_or_all(result)
+
+    def apart(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the op; in another op, so that it has kernels of its own.
+
+        An op that another one calls becomes part of the caller's program: its kernels compute what
+        is around them, and others compute parts of it. Called apart, it takes its arguments from
+        memory and leaves its results there, and no kernel computes parts of both.
+
+        Example:
+            >>> @ck.op
+            ... def doubled(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
+            ...     return linear.apart(x, w) * 2.0
+            >>> [kernel.family for kernel in doubled.fusion(x, w).kernels]
+            ['gemm', 'rowwise']
+            >>> [kernel.family for kernel in linear.fusion(x, w).kernels]
+            ['gemm']
+
+        Args:
+            *args: As in a call.
+            **kwargs: As in a call.
+
+        Returns:
+            The result of the call.
+        """
+        return self(*args, **kwargs)
+
+    def captured(
+        self, *args: Any, out: Any = None, device: str | None = None, **kwargs: Any
+    ) -> CapturedCall:
+        """Record a call as one HIP graph, which then replays all its launches at once.
+
+        The arrays must be in the memory of a GPU, where each replay finds them: torch tensors, a
+        :class:`cklang.DeviceArray`, arrays of CuPy. Index arrays there are not checked, as in a
+        call. Nothing runs before the first replay.
+
+        Example:
+            >>> near = ck.to_device(x)  # doctest: +SKIP
+            >>> step = linear.captured(near, ck.to_device(w))  # doctest: +SKIP
+            >>> step, step.result  # step() writes there again each time  # doctest: +SKIP
+            (<captured call of linear: 1 launches>, <cklang array f16 (256, 512) on emu:gfx942>)
+
+        Args:
+            *args: As in a call.
+            out: As in a call.
+            device: As in a call.
+            **kwargs: As in a call.
+
+        Raises:
+            CkValueError: A073, arrays are in host memory: a graph has no copies from there and
+                checks nothing there.
+            CkError: What the call raises.
+        """
+        values = self._values(args, kwargs)
+        expect_on_gpu(self.program.name, self._bind(values))
+        device, about = self._about(None, device)
+        call = call_key.of_call(self._parameters, values, out, about)
+        ready = self._memo.get(call.key)
+        if ready is None:
+            ready = self._prepare(values, out, device)
+            self._memo.put(call.key, ready)
+        elif out is not None and ready.plan.overlaps(call.addresses):
+            targets_of(self._bind(values), out)
+        return CapturedCall(self.program.name, ready, call, values, out)
 
     def _about(self, what: Hashable, device: str | None) -> tuple[str | None, tuple[Hashable, ...]]:
         """Return the name of a call's device, and what its plan depends on besides its values.

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,8 @@ from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.plan import Plan
 from cklang.runtime.bind import Binding
-from cklang.runtime.planner import Choice, choices_of, memory_of
+from cklang.runtime.planner import CallMemory, Choice, choices_of, memory_of
+from cklang.runtime.workspace import byte_size
 from cklang.selection.select import AnySelection, Request
 
 __all__ = ["KernelSummary", "Summary", "summarise"]
@@ -45,6 +46,9 @@ class Summary:
     """The product that the times are predicted for."""
     least_bytes: int
     """Of the arguments that something reads and of the results, each counted once."""
+    partition_bytes: int
+    """Of what the kernels compute from and what they compute, each value once a kernel: copies and
+    workspaces come on top in :attr:`bytes`."""
 
     @property
     def launches(self) -> int:
@@ -64,11 +68,11 @@ class Summary:
 
     def __str__(self) -> str:
         rows = [
-            (each.family, str(each.launches), _size(each.bytes), _time(each.microseconds))
+            (each.family, str(each.launches), byte_size(each.bytes), _time(each.microseconds))
             for each in self.kernels
         ]
         head = ("kernel", "launches", "bytes", "predicted")
-        total = ("all", str(self.launches), _size(self.bytes), _time(self.microseconds))
+        total = ("all", str(self.launches), byte_size(self.bytes), _time(self.microseconds))
         table = [head, *rows, total]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         texts = ["", *(each.problem for each in self.kernels), self._ratio()]
@@ -104,26 +108,40 @@ def summarise(
     values |= {views[name].memory for name in values if name in views}
     own = {*binding.arrays, *(value.name for value in plan.function.results)}
     return Summary(
-        kernels=tuple(_kernel(choice, layouts) for choice in choices),
+        kernels=tuple(_kernel(choice, memory) for choice in choices),
         gpu=target.spec.product,
+        partition_bytes=sum(
+            _touched(name, memory)
+            for kernel in plan.kernels
+            for name in {value.name for value in (*kernel.inputs, *kernel.results)}
+        ),
         least_bytes=sum(_bytes(layouts[name]) for name in values & own),
     )
 
 
-def _kernel(choice: Choice, layouts: Mapping[str, TensorLayout]) -> KernelSummary:
+def _kernel(choice: Choice, memory: CallMemory) -> KernelSummary:
     return KernelSummary(
         family=choice.selection.key.family,
         problem=str(choice.selection.problem),
         launches=len(choice.stages),
-        bytes=sum(_moved(stage, layouts) for stage in choice.stages),
+        bytes=sum(_moved(stage, memory) for stage in choice.stages),
         microseconds=_predicted(choice.selection),
     )
 
 
-def _moved(stage: Stage, layouts: Mapping[str, TensorLayout]) -> int:
+def _moved(stage: Stage, memory: CallMemory) -> int:
     """Return the bytes of the tensors of a launch."""
-    sizes = {name: _bytes(layouts[name]) for name in stage.values if name in layouts}
+    sizes = {name: _touched(name, memory) for name in stage.values if name in memory.layouts}
     return sum({**sizes, **stage.temporaries}.values())
+
+
+def _touched(name: str, memory: CallMemory) -> int:
+    """Return the bytes of a tensor; of a view no more than the memory has in which it lies."""
+    size = _bytes(memory.layouts[name])
+    view = memory.views.get(name)
+    if view is None or view.memory not in memory.layouts:
+        return size
+    return min(size, _bytes(memory.layouts[view.memory]))
 
 
 def _bytes(layout: TensorLayout) -> int:
@@ -140,13 +158,6 @@ def _predicted(selection: AnySelection) -> float | None:
         return float(selection.pool.times_of(selection.problem)[selection.position])
     except CkUnsupportedError:
         return None
-
-
-def _size(count: int) -> str:
-    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= size:
-            return f"{count / size:.2f} {unit}"
-    return f"{count} B"
 
 
 def _time(microseconds: float | None) -> str:

@@ -8,9 +8,16 @@ which the stream of the call takes and gives back in order.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-__all__ = ["Temporary", "Workspace", "planned_workspace"]
+from cklang.device.device import Device
+from cklang.errors import CkDeviceError, CkError, error
+
+__all__ = ["Temporary", "Workspace", "byte_size", "planned_workspace"]
+
+_OUT_OF_MEMORY = "hipErrorOutOfMemory"
+_MOST_NAMED = 8
+"""How many temporaries an error names, the largest ones."""
 
 _ALIGNMENT = 256
 """Bytes: what hipMalloc aligns to, so that a temporary is as good as memory of its own."""
@@ -25,6 +32,9 @@ class Temporary:
     """The first launch that uses it."""
     last: int
 
+    def __str__(self) -> str:
+        return f"{byte_size(self.bytes)}, from launch {self.first + 1} to launch {self.last + 1}"
+
     def meets(self, other: Temporary) -> bool:
         """Whether there is a launch before and after which both are needed."""
         return self.first <= other.last and other.first <= self.last
@@ -37,6 +47,29 @@ class Workspace:
     bytes: int = 0
     offsets: tuple[int, ...] = ()
     """Where each temporary begins."""
+    temporaries: tuple[tuple[str, Temporary], ...] = field(default=(), repr=False)
+    """The temporaries by name, for messages; none if nobody says."""
+
+    def explained(self, device: Device, refusal: CkDeviceError) -> CkError:
+        """Return the error for a device that refused to allocate the block.
+
+        It is D009 if so much memory is not free, else ``refusal``.
+        """
+        if _OUT_OF_MEMORY not in str(refusal):
+            return refusal
+        return error(
+            "D009",
+            device=device.name,
+            need=byte_size(self.bytes),
+            free=byte_size(device.free_bytes),
+            notes=self._lines(),
+        )
+
+    def _lines(self) -> list[str]:
+        largest = sorted(self.temporaries, key=lambda each: -each[1].bytes)
+        lines = [f"{name}: {each}" for name, each in largest[:_MOST_NAMED]]
+        rest = [each.bytes for _, each in largest[_MOST_NAMED:]]
+        return [*lines, f"{len(rest)} more: {byte_size(sum(rest))}"] if rest else lines
 
 
 def planned_workspace(temporaries: Sequence[Temporary]) -> Workspace:
@@ -66,6 +99,19 @@ def planned_workspace(temporaries: Sequence[Temporary]) -> Workspace:
         placed.append(index)
     ends = (offset + _padded(each.bytes) for offset, each in zip(offsets, temporaries, strict=True))
     return Workspace(bytes=max(ends, default=0), offsets=tuple(offsets))
+
+
+def byte_size(count: int) -> str:
+    """Return a number of bytes as people read it.
+
+    Example:
+        >>> byte_size(1_500_000)
+        '1.50 MB'
+    """
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{count / size:.2f} {unit}"
+    return f"{count} B"
 
 
 def _padded(size: int) -> int:

@@ -40,6 +40,7 @@ NEED_KERNELS: Mapping[str, str] = {
     "to_device": "allocates memory of a device",
     "to_host": "copies memory of a device",
     "Op.build": "compiles kernels",
+    "Op.captured": "records the launches of kernels",
     "Op.last": "the record of a kernel that ran",
     "append_kv": "has no program of which there is a reference",
     "autotune": "builds and measures kernels",

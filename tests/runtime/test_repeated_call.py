@@ -113,7 +113,7 @@ def test_a_repeated_call_makes_few_hip_calls(
     def forbidden() -> Any:
         raise AssertionError("a repeated call needs none of the slower calls of hip-python")
 
-    monkeypatch.setattr(device, "_hip", forbidden)
+    monkeypatch.setattr(device, "hip_library", forbidden)
     arrays = values(kernels, seed=1)
     result = op(*arrays, device=GPU)
     assert hip_counts == CALLED[kernels]

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: MIT
+"""Gradients of custom ops: torch's autograd calls an op that computes them.
+
+Which op that is says a function, such as ``ck.vjp``. An op that it has none for is an error where a
+gradient is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import torch
+
+from cklang.errors import CkError, error
+from cklang.runtime.op_protocol import AnyOp
+
+__all__ = [
+    "BackwardOf",
+    "autograd_kernel",
+    "backward_of",
+    "differentiated",
+    "is_differentiated",
+    "set_backward_of",
+]
+
+
+class BackwardOf(Protocol):
+    """Gives the op that computes gradients, as ``ck.vjp`` does."""
+
+    def __call__(self, op: Any, *, wrt: tuple[str, ...]) -> Any:
+        """Return an op whose results are the gradients by the parameters ``wrt`` of ``op``.
+
+        It takes the arguments of ``op`` and the gradient by each of its results of floats.
+        """
+
+
+_backward_of: BackwardOf | None = None
+
+
+def set_backward_of(function: BackwardOf | None) -> BackwardOf | None:
+    """Say what gives the backward op of an op; return what did so before.
+
+    Args:
+        function: Takes an op and ``wrt``, the names of the parameters whose gradients are needed;
+            returns an op. None: no op has a gradient.
+    """
+    global _backward_of
+    before, _backward_of = _backward_of, function
+    return before
+
+
+def backward_of(op: AnyOp, wrt: Sequence[str]) -> Any:
+    """Return the op that computes the gradients of ``op`` by the parameters ``wrt``.
+
+    Raises:
+        CkValueError: A005, nothing gives one.
+        CkError: What the function of :func:`set_backward_of` raises.
+    """
+    if _backward_of is None:
+        raise _no_gradient(op, wrt)
+    return _backward_of(op, wrt=tuple(wrt))
+
+
+def _no_gradient(op: AnyOp, wrt: Sequence[str]) -> CkError:
+    notes = [f"the op is {op.program.name}; it has no gradient"]
+    return error("A005", name=wrt[0], notes=notes)
+
+
+def autograd_kernel(op: AnyOp, custom: Any, kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what the dispatcher calls for a custom op on behalf of autograd.
+
+    Where no gradient is needed and nobody traces, the kernel is called at once: another way through
+    the dispatcher would take longer than the call.
+
+    Args:
+        op: The op.
+        custom: Its plain overload.
+        kernel: What computes it.
+    """
+
+    def run(keyset: Any, *values: Any, device: str | None = None) -> Any:
+        if torch.is_grad_enabled() and torch._C._any_requires_grad(*values):
+            return _Recorded.apply(op, custom, keyset, device, *values)  # type: ignore[no-untyped-call]
+        if keyset.raw_repr() in _PLAIN:
+            return kernel(*values, device=device)
+        return _below_autograd(custom, keyset, values, device)
+
+    return run
+
+
+def _keys(*names: str) -> int:
+    """Return the set of dispatch keys of tensors that are memory, as a number."""
+    keys = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, names[0]))
+    for name in names[1:]:
+        keys = keys | torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, name))
+    return int(keys.raw_repr())
+
+
+_PLAIN = frozenset({_keys("CPU", "AutogradCPU"), _keys("CUDA", "AutogradCUDA")})
+
+
+def _below_autograd(custom: Any, keyset: Any, values: Sequence[Any], device: str | None) -> Any:
+    with torch._C._AutoDispatchBelowAutograd():
+        keys = keyset & torch._C._after_autograd_keyset
+        return custom.redispatch(keys, *values, device=device)
+
+
+class _Recorded(torch.autograd.Function):
+    """A custom op that autograd records."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, op: AnyOp, custom: Any, keyset: Any, device: str | None, *values: Any
+    ) -> Any:
+        _remember(op, ctx, values, ctx.needs_input_grad[_RECORDED:], device)
+        return _below_autograd(custom, keyset, values, device)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        return (*(None,) * _RECORDED, *_differentiate(ctx, *grads))
+
+
+_RECORDED = 4
+"""What :class:`_Recorded` takes before the arguments of the op."""
+
+
+def is_differentiated() -> bool:
+    """Whether a transform of ``torch.func`` takes gradients of the calls that are made now."""
+    stack = torch._C._functorch.get_interpreter_stack() or ()
+    return any(each.key() == torch._C._functorch.TransformType.Grad for each in stack)
+
+
+def differentiated(op: AnyOp, custom: Any, values: Sequence[Any], device: str | None) -> Any:
+    """Return the result of a custom op inside of such a transform.
+
+    torch's own registrations of gradients do not know ``torch.func``.
+    """
+    return _Differentiated.apply(op, custom, device, *values)  # type: ignore[no-untyped-call]
+
+
+_OPTIONS = 3
+"""What :class:`_Differentiated` takes before the arguments of the op."""
+
+
+class _Differentiated(torch.autograd.Function):
+    """A custom op in the form that transforms of ``torch.func`` differentiate."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(_op: AnyOp, custom: Any, device: str | None, *values: Any) -> Any:
+        return custom(*values, device=device)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        op, _, device, *values = inputs
+        results = output if isinstance(output, tuple) else (output,)
+        ctx.mark_non_differentiable(*(each for each in results if not each.is_floating_point()))
+        _remember(op, ctx, values, ctx.needs_input_grad[_OPTIONS:], device)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        return (*(None,) * _OPTIONS, *_differentiate(ctx, *grads))
+
+
+def _remember(
+    op: AnyOp, ctx: Any, values: Sequence[Any], needed: Sequence[bool], device: str | None
+) -> None:
+    """Keep on ``ctx`` what the gradients by the needed arguments are computed from."""
+    names = [parameter.name for parameter in op.program.parameters]
+    ctx.names = tuple(names)
+    ctx.wrt = tuple(name for name, need in zip(names, needed, strict=False) if need)
+    if ctx.wrt and _backward_of is None:
+        raise _no_gradient(op, ctx.wrt)
+    # The backward op is asked for when it is called: torch.func prepares second derivatives too,
+    # which few programs take.
+    ctx.op = op
+    ctx.device = device
+    is_tensor = [isinstance(value, torch.Tensor) for value in values]
+    pairs = list(zip(values, is_tensor, strict=True))
+    ctx.others = tuple(None if kept else value for value, kept in pairs)
+    ctx.tensors = tuple(index for index, kept in enumerate(is_tensor) if kept)
+    ctx.save_for_backward(*(value for value, kept in pairs if kept))
+
+
+def _differentiate(ctx: Any, *grads: Any) -> tuple[Any, ...]:
+    """Return a gradient, or None, for each argument of the op."""
+    values = list(ctx.others)
+    for index, tensor in zip(ctx.tensors, ctx.saved_tensors, strict=True):
+        values[index] = tensor
+    arguments = dict(zip(ctx.names, values, strict=True))
+    backward_op = backward_of(ctx.op, ctx.wrt)
+    cotangents = backward_op.program.parameters[len(values) :]
+    floats = [grad for grad in grads if grad is not None and grad.is_floating_point()]
+    more = {each.name: grad for each, grad in zip(cotangents, floats, strict=True)}
+    results = backward_op(**arguments, **more, device=ctx.device)
+    results = results if isinstance(results, tuple) else (results,)
+    by_name = dict(zip(ctx.wrt, results, strict=True))
+    return tuple(map(by_name.get, ctx.names))

@@ -39,6 +39,7 @@ LAYERS = (
     "selection",
     "runtime",
     "ops",
+    "autodiff",
     "tune",
     "hipcc",
     "testing",

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: MIT
+"""Reverse-mode differentiation of a function of the mini-IR.
+
+The backward function computes the operations of the forward one again, as far as a rule reads
+their values; the planner fuses both. A gradient is f32 from the first sum to the last, and is
+rounded once, to the dtype of its parameter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from cklang.autodiff.rules import ADVICE, ONCE, RULES
+from cklang.autodiff.step import Step
+from cklang.autodiff.terms import Emitter, Term
+from cklang.errors import error
+from cklang.ir.builder import Builder, without_unused
+from cklang.ir.nodes import Function, Operation, Value
+from cklang.ir.ops import OPS
+from cklang.types import Kind, f32
+
+__all__ = ["backward", "expect_differentiable_rules"]
+
+
+def backward(
+    forward: Function,
+    wrt: Sequence[str],
+    cotangents: Sequence[str] | None,
+    *,
+    name: str,
+    detached: Collection[str] = (),
+) -> Function:
+    """Return the function that gives the gradients of a function by some of its parameters.
+
+    Args:
+        forward: A verified function.
+        wrt: The names of the parameters.
+        cotangents: A name for the gradient by each result, which become parameters after those of
+            the function; None where the gradient by the one result is 1.
+        name: Of the function returned.
+        detached: Values by which nothing is differentiated.
+
+    Returns:
+        A function of the parameters of ``forward`` and the cotangents, whose results are like the
+        parameters ``wrt``.
+
+    Raises:
+        CkUnsupportedError: G020, a gradient passes an op without a rule.
+    """
+    builder = Builder(name, forward.span)
+    emitter = Emitter(builder)
+    values = {param.name: builder.param(param.name, param.type) for param in forward.params}
+    active = _active(forward, wrt) - set(detached)
+    if cotangents is None:
+        (result,) = forward.results
+        seeds = [emitter.constant(1.0, result.type.shape)]
+    else:
+        pairs = zip(cotangents, forward.results, strict=True)
+        seeds = [emitter.term(builder.param(each, value.type)) for each, value in pairs]
+    body = [_again(emitter, operation, values) for operation in forward.body]
+    gradients = _Gradients()
+    for result, seed in zip(forward.results, seeds, strict=True):
+        if result.name in active:
+            gradients.add(values[result.name], seed.cast(f32))
+    live = {values[each].name for each in active}
+    for operation, source in zip(reversed(body), reversed(forward.body), strict=True):
+        gradient = gradients.of(operation.result)
+        if gradient is not None and source.result.name in active:
+            emitter.span = source.span
+            _pull(emitter, operation, gradient, live, gradients)
+    emitter.span = forward.span
+    results = _rounded([values[each] for each in wrt], gradients, emitter)
+    return without_unused(builder.finish(*results))
+
+
+def _active(forward: Function, wrt: Sequence[str]) -> set[str]:
+    """Return the names of the values that depend on parameters by differentiable steps."""
+    active = set(wrt)
+    for operation in forward.body:
+        depends = any(value.name in active for value in operation.operands)
+        if depends and operation.result.type.dtype.kind is Kind.FLOAT:
+            active.add(operation.result.name)
+    return active
+
+
+def _again(emitter: Emitter, operation: Operation, values: dict[str, Value]) -> Operation:
+    """Append an operation of the forward function, and return it with its new values."""
+    emitter.span = operation.span
+    operands = tuple(values[each.name] for each in operation.operands)
+    shape = operation.result.type.shape if OPS[operation.op].shape.declared else None
+    value = emitter.apply(operation.op, operands, dict(operation.attrs), shape)
+    values[operation.result.name] = value
+    return Operation(
+        op=operation.op,
+        operands=operands,
+        attrs=operation.attrs,
+        result=value,
+        span=operation.span,
+    )
+
+
+def expect_differentiable_rules(forward: Function, wrt: Sequence[str]) -> None:
+    """Check that the gradients of a function may be differentiated again.
+
+    Raises:
+        CkUnsupportedError: G026, the rule of an op is not differentiable.
+    """
+    active = _active(forward, wrt)
+    for operation in forward.body:
+        if operation.op in ONCE and operation.result.name in active:
+            fix = ONCE[operation.op]
+            raise error("G026", at=operation.span, op=operation.op, name=forward.name, fix=fix)
+
+
+class _Gradients:
+    """The gradients by values so far; several uses add up."""
+
+    def __init__(self) -> None:
+        self._terms: dict[str, Term] = {}
+
+    def add(self, value: Value, gradient: Term) -> None:
+        known = self._terms.get(value.name)
+        self._terms[value.name] = gradient if known is None else known + gradient
+
+    def of(self, value: Value) -> Term | None:
+        return self._terms.get(value.name)
+
+
+def _pull(
+    emitter: Emitter, operation: Operation, gradient: Term, live: set[str], gradients: _Gradients
+) -> None:
+    """Add the gradients by the operands of an operation."""
+    needed = tuple(value.name in live for value in operation.operands)
+    rule = RULES.get(operation.op)
+    if rule is None:
+        fix = ADVICE.get(operation.op, "compute it in an op of its own")
+        name = emitter.builder.name
+        raise error("G020", at=operation.span, op=operation.op, name=name, fix=fix)
+    step = Step(emitter=emitter, operation=operation, gradient=gradient, needed=needed)
+    for value, is_needed, part in zip(operation.operands, needed, rule(step), strict=True):
+        if is_needed and part is not None:
+            gradients.add(value, part)
+
+
+def _rounded(params: Sequence[Value], gradients: _Gradients, emitter: Emitter) -> list[Value]:
+    """Return a gradient for each parameter in its dtype; zeros for one that nothing depends on."""
+    results: list[Value] = []
+    for param in params:
+        term = gradients.of(param)
+        if term is None:
+            term = emitter.constant(0.0, param.type.shape)
+        value = term.cast(param.type.dtype).value
+        results.append(_copy(emitter, value) if value in results else value)
+    return results
+
+
+def _copy(emitter: Emitter, value: Value) -> Value:
+    """Return another value with the same elements: no two results are one value."""
+    perm = tuple(range(value.type.rank))
+    return emitter.builder.append("transpose", value, span=emitter.span, perm=perm)

@@ -8,9 +8,11 @@ rounded once, to the dtype of its parameter.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
 from cklang.autodiff.rules import ADVICE, ONCE, RULES
+from cklang.autodiff.shifts import shifts
 from cklang.autodiff.step import Step
 from cklang.autodiff.terms import Emitter, Term
 from cklang.errors import error
@@ -28,7 +30,6 @@ def backward(
     cotangents: Sequence[str] | None,
     *,
     name: str,
-    detached: Collection[str] = (),
 ) -> Function:
     """Return the function that gives the gradients of a function by some of its parameters.
 
@@ -38,7 +39,6 @@ def backward(
         cotangents: A name for the gradient by each result, which become parameters after those of
             the function; None where the gradient by the one result is 1.
         name: Of the function returned.
-        detached: Values by which nothing is differentiated.
 
     Returns:
         A function of the parameters of ``forward`` and the cotangents, whose results are like the
@@ -49,54 +49,53 @@ def backward(
     """
     builder = Builder(name, forward.span)
     emitter = Emitter(builder)
-    values = {param.name: builder.param(param.name, param.type) for param in forward.params}
-    active = _active(forward, wrt) - set(detached)
-    if cotangents is None:
-        (result,) = forward.results
-        seeds = [emitter.constant(1.0, result.type.shape)]
-    else:
-        pairs = zip(cotangents, forward.results, strict=True)
-        seeds = [emitter.term(builder.param(each, value.type)) for each, value in pairs]
-    body = [_again(emitter, operation, values) for operation in forward.body]
+    again = _again(emitter, forward)
+    names = [param.name for param in again.params]
+    params = [again.params[names.index(each)] for each in wrt]
+    active = _active(again, wrt)
     gradients = _Gradients()
-    for result, seed in zip(forward.results, seeds, strict=True):
+    for place, result in enumerate(again.results):
+        seed = emitter.constant(1.0, result.type.shape)
+        if cotangents is not None:
+            seed = emitter.term(builder.param(cotangents[place], result.type)).cast(f32)
         if result.name in active:
-            gradients.add(values[result.name], seed.cast(f32))
-    live = {values[each].name for each in active}
-    for operation, source in zip(reversed(body), reversed(forward.body), strict=True):
+            gradients.add(result, seed)
+    for operation in reversed(again.body):
         gradient = gradients.of(operation.result)
-        if gradient is not None and source.result.name in active:
-            emitter.span = source.span
-            _pull(emitter, operation, gradient, live, gradients)
+        if gradient is not None and operation.result.name in active:
+            emitter.span = operation.span
+            _pull(emitter, operation, gradient, active, gradients)
     emitter.span = forward.span
-    results = _rounded([values[each] for each in wrt], gradients, emitter)
+    results = _rounded(params, gradients, emitter)
     return without_unused(builder.finish(*results))
 
 
 def _active(forward: Function, wrt: Sequence[str]) -> set[str]:
     """Return the names of the values that depend on parameters by differentiable steps."""
-    active = set(wrt)
+    active, constant = set(wrt), shifts(forward)
     for operation in forward.body:
+        name = operation.result.name
         depends = any(value.name in active for value in operation.operands)
-        if depends and operation.result.type.dtype.kind is Kind.FLOAT:
-            active.add(operation.result.name)
+        if depends and operation.result.type.dtype.kind is Kind.FLOAT and name not in constant:
+            active.add(name)
     return active
 
 
-def _again(emitter: Emitter, operation: Operation, values: dict[str, Value]) -> Operation:
-    """Append an operation of the forward function, and return it with its new values."""
-    emitter.span = operation.span
-    operands = tuple(values[each.name] for each in operation.operands)
-    shape = operation.result.type.shape if OPS[operation.op].shape.declared else None
-    value = emitter.apply(operation.op, operands, dict(operation.attrs), shape)
-    values[operation.result.name] = value
-    return Operation(
-        op=operation.op,
-        operands=operands,
-        attrs=operation.attrs,
-        result=value,
-        span=operation.span,
-    )
+def _again(emitter: Emitter, forward: Function) -> Function:
+    """Append the operations of a function, equal ones once, and return it with the new values."""
+    builder = emitter.builder
+    values = {param.name: builder.param(param.name, param.type) for param in forward.params}
+    params = tuple(values.values())
+    body: dict[str, Operation] = {}
+    for operation in forward.body:
+        emitter.span = operation.span
+        operands = tuple(values[each.name] for each in operation.operands)
+        shape = operation.result.type.shape if OPS[operation.op].shape.declared else None
+        value = emitter.apply(operation.op, operands, dict(operation.attrs), shape)
+        values[operation.result.name] = value
+        body.setdefault(value.name, replace(operation, operands=operands, result=value))
+    results = tuple(values[result.name] for result in forward.results)
+    return replace(forward, params=params, body=tuple(body.values()), results=results)
 
 
 def expect_differentiable_rules(forward: Function, wrt: Sequence[str]) -> None:
@@ -127,10 +126,10 @@ class _Gradients:
 
 
 def _pull(
-    emitter: Emitter, operation: Operation, gradient: Term, live: set[str], gradients: _Gradients
+    emitter: Emitter, operation: Operation, gradient: Term, active: set[str], gradients: _Gradients
 ) -> None:
     """Add the gradients by the operands of an operation."""
-    needed = tuple(value.name in live for value in operation.operands)
+    needed = tuple(value.name in active for value in operation.operands)
     rule = RULES.get(operation.op)
     if rule is None:
         fix = ADVICE.get(operation.op, "compute it in an op of its own")

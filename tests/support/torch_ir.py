@@ -15,7 +15,7 @@ from cklang.ir.nodes import Function, Operation
 from cklang.ir.ops import OPS
 from cklang.ir.rules import AttrKind
 from cklang.ir.views import bounds_of
-from cklang.types import Dim, DType, Kind, extent_value
+from cklang.types import Dim, DType, Kind, bf16, extent_value, f16, f32
 
 Tensor = torch.Tensor
 
@@ -34,12 +34,7 @@ def gradients(
 ) -> list[Any]:
     """Return what autograd gives for parameters of a function; zeros where they do not matter."""
     tensors = [torch.tensor(_wide(array)) for array in arrays]
-    dims = {
-        extent.name: got
-        for param, tensor in zip(function.params, tensors, strict=True)
-        for extent, got in zip(param.type.shape, tensor.shape, strict=True)
-        if isinstance(extent, Dim)
-    }
+    dims = _dims(function, tensors)
     names = [param.name for param in function.params]
     inputs = [tensors[names.index(name)].requires_grad_() for name in wrt]
     results = run(function, tensors, dims)
@@ -57,6 +52,27 @@ def gradients(
         np.zeros(own.shape) if each is None else each.numpy()
         for own, each in zip(inputs, grads, strict=True)
     ]
+
+
+def derivative(function: Function, arrays: Sequence[Any], steps: Sequence[Any]) -> Any:
+    """Return the derivative of a function's one result along ``steps``, by forward mode."""
+    tensors = tuple(torch.tensor(_wide(array)) for array in arrays)
+    dims = _dims(function, tensors)
+
+    def result(*inputs: Tensor) -> Tensor:
+        return run(function, inputs, dims)[0]
+
+    along = tuple(torch.tensor(_wide(step)) for step in steps)
+    return torch.func.jvp(result, tensors, along)[1].numpy()
+
+
+def _dims(function: Function, tensors: Sequence[Tensor]) -> dict[str, int]:
+    return {
+        extent.name: got
+        for param, tensor in zip(function.params, tensors, strict=True)
+        for extent, got in zip(param.type.shape, tensor.shape, strict=True)
+        if isinstance(extent, Dim)
+    }
 
 
 def _wide(array: Any) -> Any:
@@ -84,7 +100,8 @@ def _cast(x: Tensor, to: DType) -> Tensor:
         return x.to(torch.bool if to.kind is Kind.BOOL else torch.int64)
     if not x.is_floating_point():
         return x.to(torch.float64)
-    rounded = torch.tensor(x.detach().numpy().astype(to.numpy).astype(np.float64))
+    # Not torch's own cast, which rounds the gradient too.
+    rounded = x.detach().to(_FLOATS[to]).double()
     return x + (rounded - x).detach()
 
 
@@ -209,4 +226,5 @@ TORCH: Mapping[str, Callable[..., Tensor]] = {
 }
 """What each op is in torch; the ops of attention and convolution gradients are not here."""
 
+_FLOATS = {f16: torch.float16, bf16: torch.bfloat16, f32: torch.float32}
 _KINDS = {float: torch.float64, int: torch.int64, bool: torch.bool}

@@ -17,25 +17,25 @@ from cklang.ir.contraction import Contraction
 from cklang.ir.windows import DIRECTIONS
 from cklang.types import DType, bf16, f16, f32
 
-__all__ = ["PRODUCTS"]
+__all__ = ["PRODUCTS", "Labelled", "common_dtype", "product"]
 
 Axes = tuple[object, ...]
 """A label for each axis; operands that are multiplied and summed along an axis share its label."""
 
 
-def _common_dtype(dtype: DType) -> DType:
+def common_dtype(dtype: DType) -> DType:
     """Return the dtype in which an operand is multiplied by a gradient."""
     return dtype if dtype in (f16, bf16, f32) else bf16
 
 
 def _rounded(gradient: Term, other: Term) -> tuple[Term, Term]:
     """Return a gradient and an operand in the dtype of their product."""
-    dtype = _common_dtype(other.dtype)
+    dtype = common_dtype(other.dtype)
     return gradient.cast(dtype), other.cast(dtype)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Labelled:
+class Labelled:
     """A term and the labels of its axes."""
 
     term: Term
@@ -52,7 +52,7 @@ class _Labelled:
         return with_axes(term, inner) if inner else term
 
 
-def _product(left: _Labelled, right: _Labelled, result: Axes) -> Term:
+def product(left: Labelled, right: Labelled, result: Axes) -> Term:
     """Return the sum of products of two terms over the labels that the result lacks.
 
     The last label that one operand alone gives to the result is its own axis of the product; all
@@ -76,7 +76,7 @@ def _product(left: _Labelled, right: _Labelled, result: Axes) -> Term:
     return emitter.term(value).transpose([order.index(label) for label in result])
 
 
-def _gradient_by(own: _Labelled, other: _Labelled, gradient: _Labelled, *, is_left: bool) -> Term:
+def _gradient_by(own: Labelled, other: Labelled, gradient: Labelled, *, is_left: bool) -> Term:
     """Return the gradient by one operand of a product; ``is_left`` says by which."""
     shape = own.term.shape
     single = [at for at, label in enumerate(own.axes) if label is None]
@@ -86,11 +86,11 @@ def _gradient_by(own: _Labelled, other: _Labelled, gradient: _Labelled, *, is_le
     used = other.term.reshape(tuple(kept)) if dropped else other.term
     g, used = _rounded(gradient.term, used)
     pair = (
-        _Labelled(term=g, axes=gradient.axes),
-        _Labelled(term=used, axes=tuple(label for label in other.axes if label is not None)),
+        Labelled(term=g, axes=gradient.axes),
+        Labelled(term=used, axes=tuple(label for label in other.axes if label is not None)),
     )
     left, right = pair if is_left else pair[::-1]
-    term = with_axes(_product(left, right, labels), single)
+    term = with_axes(product(left, right, labels), single)
     return term if term.shape == shape else term.reshape(shape)
 
 
@@ -108,9 +108,9 @@ def _contraction(step: Step) -> Gradients:
     result = step.gradient.shape[:rank]
     own_a = _aligned(a.shape[: len(batch_a)], batch, result)
     own_b = _aligned(b.shape[: len(batch_b)], batch, result)
-    left = _Labelled(term=a, axes=(*own_a, *m, *k))
-    right = _Labelled(term=b, axes=(*own_b, *k, *n))
-    gradient = _Labelled(term=step.gradient, axes=(*batch, *m, *n))
+    left = Labelled(term=a, axes=(*own_a, *m, *k))
+    right = Labelled(term=b, axes=(*own_b, *k, *n))
+    gradient = Labelled(term=step.gradient, axes=(*batch, *m, *n))
     return [
         _gradient_by(left, right, gradient, is_left=True) if step.needed[0] else None,
         _gradient_by(right, left, gradient, is_left=False) if step.needed[1] else None,

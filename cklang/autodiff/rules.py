@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from cklang.autodiff.attention import ATTENTION
 from cklang.autodiff.pointwise import POINTWISE
 from cklang.autodiff.products import PRODUCTS
 from cklang.autodiff.reductions import REDUCTIONS
@@ -15,7 +16,9 @@ from cklang.ir.ops import OPS
 
 __all__ = ["ADVICE", "ONCE", "RULES", "WITHOUT_FLOATS"]
 
-RULES: Mapping[str, Rule] = MappingProxyType({**POINTWISE, **REDUCTIONS, **PRODUCTS, **STRUCTURE})
+RULES: Mapping[str, Rule] = MappingProxyType(
+    {**POINTWISE, **REDUCTIONS, **PRODUCTS, **ATTENTION, **STRUCTURE}
+)
 """The rule of each op that has one."""
 
 ADVICE: Mapping[str, str] = MappingProxyType(
@@ -26,8 +29,6 @@ ADVICE: Mapping[str, str] = MappingProxyType(
         "scaled_gemm": "differentiate the product of the operands before quantisation, in f16 or "
         "bf16",
         "element": "read the tensor outside of score and mask functions",
-        "attention": "see the note",
-        "attention_lse": "see the note",
     }
 )
 """The ops that floats pass and that have no rule, with what to write instead."""

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -11,10 +11,16 @@ from cklang.autodiff.terms import Emitter, Term
 from cklang.ir.nodes import Operation
 from cklang.types import f32
 
-__all__ = ["Gradients", "Rule", "Step"]
+__all__ = ["Gradients", "Pull", "Rule", "Step"]
 
 Gradients: TypeAlias = Sequence[Term | None]
 """The f32 gradient by each operand; None for one that is zero or has none."""
+
+Pull: TypeAlias = Callable[
+    [Sequence[Operation], Mapping[str, Term], Sequence[str]], Mapping[str, Term]
+]
+"""From operations in order, gradients by some of their results, and the names of the values asked
+for: the gradients by these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +34,9 @@ class Step:
     """In f32, of the result's shape."""
     needed: tuple[bool, ...]
     """For each operand: whether its gradient is asked for. A rule may give others."""
+
+    pull: Pull
+    """Differentiates further operations, such as those of a region."""
 
     @property
     def operands(self) -> tuple[Term, ...]:

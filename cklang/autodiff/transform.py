@@ -8,12 +8,13 @@ rounded once, to the dtype of its parameter.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from cklang.autodiff.rules import ADVICE, ONCE, RULES
 from cklang.autodiff.shifts import shifts
-from cklang.autodiff.step import Step
+from cklang.autodiff.step import Rule, Step
 from cklang.autodiff.terms import Emitter, Term
 from cklang.errors import error
 from cklang.ir.builder import Builder, without_unused
@@ -53,18 +54,14 @@ def backward(
     names = [param.name for param in again.params]
     params = [again.params[names.index(each)] for each in wrt]
     active = _active(again, wrt)
-    gradients = _Gradients()
+    seeds: dict[str, Term] = {}
     for place, result in enumerate(again.results):
         seed = emitter.constant(1.0, result.type.shape)
         if cotangents is not None:
             seed = emitter.term(builder.param(cotangents[place], result.type)).cast(f32)
         if result.name in active:
-            gradients.add(result, seed)
-    for operation in reversed(again.body):
-        gradient = gradients.of(operation.result)
-        if gradient is not None and operation.result.name in active:
-            emitter.span = operation.span
-            _pull(emitter, operation, gradient, active, gradients)
+            _add(seeds, result, seed)
+    gradients = _pulled(emitter, again.body, seeds, active)
     emitter.span = forward.span
     results = _rounded(params, gradients, emitter)
     return without_unused(builder.finish(*results))
@@ -72,8 +69,15 @@ def backward(
 
 def _active(forward: Function, wrt: Sequence[str]) -> set[str]:
     """Return the names of the values that depend on parameters by differentiable steps."""
-    active, constant = set(wrt), shifts(forward)
-    for operation in forward.body:
+    return _reached(forward.body, wrt, shifts(forward))
+
+
+def _reached(
+    body: Sequence[Operation], wrt: Sequence[str], constant: Collection[str] = ()
+) -> set[str]:
+    """Return ``wrt`` and what depends on it, but for integers, conditions and ``constant``."""
+    active = set(wrt)
+    for operation in body:
         name = operation.result.name
         depends = any(value.name in active for value in operation.operands)
         if depends and operation.result.type.dtype.kind is Kind.FLOAT and name not in constant:
@@ -111,41 +115,69 @@ def expect_differentiable_rules(forward: Function, wrt: Sequence[str]) -> None:
             raise error("G026", at=operation.span, op=operation.op, name=forward.name, fix=fix)
 
 
-class _Gradients:
-    """The gradients by values so far; several uses add up."""
-
-    def __init__(self) -> None:
-        self._terms: dict[str, Term] = {}
-
-    def add(self, value: Value, gradient: Term) -> None:
-        known = self._terms.get(value.name)
-        self._terms[value.name] = gradient if known is None else known + gradient
-
-    def of(self, value: Value) -> Term | None:
-        return self._terms.get(value.name)
+def _add(gradients: dict[str, Term], value: Value, part: Term) -> None:
+    """Add a part of the gradient by a value: several uses of it add up."""
+    known = gradients.get(value.name)
+    gradients[value.name] = part if known is None else known + part
 
 
-def _pull(
-    emitter: Emitter, operation: Operation, gradient: Term, active: set[str], gradients: _Gradients
-) -> None:
-    """Add the gradients by the operands of an operation."""
-    needed = tuple(value.name in active for value in operation.operands)
-    rule = RULES.get(operation.op)
+def _pulled(
+    emitter: Emitter,
+    body: Sequence[Operation],
+    seeds: Mapping[str, Term],
+    active: Collection[str],
+) -> dict[str, Term]:
+    """Return the gradients by all active values that the seeds depend on.
+
+    Args:
+        emitter: Appends to the backward function.
+        body: Operations of that function, in order.
+        seeds: The gradients by some of their results.
+        active: The values by which to differentiate, those between among them.
+    """
+    gradients = dict(seeds)
+    for operation in reversed(body):
+        gradient = gradients.get(operation.result.name)
+        if gradient is None or operation.result.name not in active:
+            continue
+        emitter.span = operation.span or emitter.span
+        needed = tuple(value.name in active for value in operation.operands)
+        step = Step(
+            emitter=emitter,
+            operation=operation,
+            gradient=gradient,
+            needed=needed,
+            pull=partial(_pulled_back, emitter),
+        )
+        parts = _rule(step)(step)
+        for value, is_needed, part in zip(operation.operands, needed, parts, strict=True):
+            if is_needed and part is not None:
+                _add(gradients, value, part)
+    return gradients
+
+
+def _pulled_back(
+    emitter: Emitter, body: Sequence[Operation], seeds: Mapping[str, Term], wrt: Sequence[str]
+) -> Mapping[str, Term]:
+    return _pulled(emitter, body, seeds, _reached(body, wrt))
+
+
+def _rule(step: Step) -> Rule:
+    rule = RULES.get(step.operation.op)
     if rule is None:
-        fix = ADVICE.get(operation.op, "compute it in an op of its own")
-        name = emitter.builder.name
-        raise error("G020", at=operation.span, op=operation.op, name=name, fix=fix)
-    step = Step(emitter=emitter, operation=operation, gradient=gradient, needed=needed)
-    for value, is_needed, part in zip(operation.operands, needed, rule(step), strict=True):
-        if is_needed and part is not None:
-            gradients.add(value, part)
+        op, name = step.operation.op, step.emitter.builder.name
+        fix = ADVICE.get(op, "compute it in an op of its own")
+        raise error("G020", at=step.operation.span, op=op, name=name, fix=fix)
+    return rule
 
 
-def _rounded(params: Sequence[Value], gradients: _Gradients, emitter: Emitter) -> list[Value]:
+def _rounded(
+    params: Sequence[Value], gradients: Mapping[str, Term], emitter: Emitter
+) -> list[Value]:
     """Return a gradient for each parameter in its dtype; zeros for one that nothing depends on."""
     results: list[Value] = []
     for param in params:
-        term = gradients.of(param)
+        term = gradients.get(param.name)
         if term is None:
             term = emitter.constant(0.0, param.type.shape)
         value = term.cast(param.type.dtype).value

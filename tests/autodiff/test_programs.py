@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.differentiable_programs import differentiable_programs
-from tests.support.torch_ir import derivative, gradients
 
 from cklang.autodiff.transform import backward
 from cklang.ir.nodes import Function
 from cklang.ir.verifier import verify
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.reference.evaluate import evaluate
+from tests.support.differentiable_programs import differentiable_programs
+from tests.support.torch_ir import derivative, gradients
 
 EXTENTS = st.fixed_dictionaries({name: st.integers(2, 5) for name in "MN"})
 

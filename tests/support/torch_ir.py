@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
+from torch.nn import functional
 
 from cklang.ir.nodes import Function, Operation
 from cklang.ir.ops import OPS
@@ -18,6 +18,9 @@ from cklang.ir.views import bounds_of
 from cklang.types import Dim, DType, Kind, bf16, extent_value, f16, f32
 
 Tensor = torch.Tensor
+
+_FLOATS = {f16: torch.float16, bf16: torch.bfloat16, f32: torch.float32}
+_KINDS: Mapping[type, torch.dtype] = {float: torch.float64, int: torch.int64, bool: torch.bool}
 
 
 def run(function: Function, tensors: Sequence[Tensor], dims: Mapping[str, int]) -> list[Tensor]:
@@ -135,8 +138,10 @@ def _conv(
     del shape
     spatial = len(stride)
     pads = [pad for pair in reversed(padding) for pad in pair]
-    image, weight = F.pad(x.movedim(-1, 1), pads), w.movedim(-1, 1)
-    convolve: Callable[..., Tensor] = (F.conv1d, F.conv2d, F.conv3d)[spatial - 1]
+    image, weight = functional.pad(x.movedim(-1, 1), pads), w.movedim(-1, 1)
+    convolve: Callable[..., Tensor] = (functional.conv1d, functional.conv2d, functional.conv3d)[
+        spatial - 1
+    ]
     return convolve(image, weight, None, stride, 0, dilation, groups).movedim(1, -1)
 
 
@@ -200,17 +205,17 @@ TORCH: Mapping[str, Callable[..., Tensor]] = {
     "tanh": torch.tanh,
     "erf": torch.erf,
     "relu": torch.relu,
-    "leaky_relu": lambda x, slope: F.leaky_relu(x, slope),
-    "elu": F.elu,
+    "leaky_relu": lambda x, slope: functional.leaky_relu(x, slope),
+    "elu": functional.elu,
     "sigmoid": torch.sigmoid,
-    "silu": F.silu,
-    "gelu": F.gelu,
-    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
-    "softplus": lambda x: F.softplus(x, threshold=math.inf),
-    "mish": F.mish,
-    "hardsigmoid": F.hardsigmoid,
-    "hardswish": F.hardswish,
-    "softsign": F.softsign,
+    "silu": functional.silu,
+    "gelu": functional.gelu,
+    "gelu_tanh": lambda x: functional.gelu(x, approximate="tanh"),
+    "softplus": lambda x: functional.softplus(x, threshold=math.inf),
+    "mish": functional.mish,
+    "hardsigmoid": functional.hardsigmoid,
+    "hardswish": functional.hardswish,
+    "softsign": functional.softsign,
     "lt": torch.lt,
     "le": torch.le,
     "gt": torch.gt,
@@ -225,6 +230,3 @@ TORCH: Mapping[str, Callable[..., Tensor]] = {
     "where": torch.where,
 }
 """What each op is in torch; the ops of attention and convolution gradients are not here."""
-
-_FLOATS = {f16: torch.float16, bf16: torch.bfloat16, f32: torch.float32}
-_KINDS = {float: torch.float64, int: torch.int64, bool: torch.bool}

@@ -11,6 +11,7 @@ from cklang.autodiff.program import (
     GradientProgram,
     default_parameters,
     differentiable,
+    expect_floats,
     expect_one_element,
 )
 from cklang.errors import error
@@ -93,11 +94,13 @@ def _new(op: Op, names: tuple[str, ...] | None, is_scalar: bool) -> Op:
     program = op.program
     if is_scalar:
         expect_one_element(program)
-    own = default_parameters(program)
+    expect_floats(program)
+    wrt = default_parameters(program) if names is None else names
     legal = differentiable(program)
-    for place, name in enumerate(names or ()):
-        if name not in legal or name in (names or ())[:place]:
-            raise error("G021", name=program.name, got=name, legal=", ".join(legal))
-    gradient = GradientProgram(primal=program, wrt=names or own, is_scalar=is_scalar)
+    wrong = [name for at, name in enumerate(wrt) if name not in legal or name in wrt[:at]]
+    if wrong or not wrt:
+        got = wrong[0] if wrong else ()
+        raise error("G021", name=program.name, got=got, legal=", ".join(legal))
+    gradient = GradientProgram(primal=program, wrt=wrt, is_scalar=is_scalar)
     # An algorithm was named for the kernels of the op, not for those of its gradient.
     return Op(gradient, replace(op.request, algorithm=None, others=(), splits=None))

@@ -19,7 +19,13 @@ from cklang.ir.round_trip import expect_round_trip
 from cklang.runtime.any_program import AnyProgram
 from cklang.types import ConstType, DType, Kind, TensorType, TensorVarType, bf16, f16, f32
 
-__all__ = ["GradientProgram", "default_parameters", "differentiable", "expect_one_element"]
+__all__ = [
+    "GradientProgram",
+    "default_parameters",
+    "differentiable",
+    "expect_floats",
+    "expect_one_element",
+]
 
 _DTYPES = (f16, bf16, f32)
 """The dtypes of parameters that have gradients."""
@@ -162,12 +168,21 @@ def default_parameters(program: AnyProgram) -> tuple[str, ...]:
     """
     types = differentiable(program)
     names = tuple(name for name, type_ in types.items() if getattr(type_, "shape", ()))
-    why = "no tensor among its parameters is of floats" if not names else ""
-    if not any(map(_may_differ, program.signature.results)):
-        why = "its results are integers or conditions"
-    if why:
+    if not names:
+        why = "no tensor among its parameters is of such floats"
         raise error("G024", at=_span(program), name=program.name, why=why)
     return names
+
+
+def expect_floats(program: AnyProgram) -> None:
+    """Check that a program has a result that moves.
+
+    Raises:
+        CkValueError: G024, all are integers or conditions.
+    """
+    if not any(map(_may_differ, program.signature.results)):
+        why = "its results are integers or conditions"
+        raise error("G024", at=_span(program), name=program.name, why=why)
 
 
 def expect_one_element(program: AnyProgram) -> None:

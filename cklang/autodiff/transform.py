@@ -38,7 +38,8 @@ def backward(
         forward: A verified function.
         wrt: The names of the parameters.
         cotangents: A name for the gradient by each result, which become parameters after those of
-            the function; None where the gradient by the one result is 1.
+            the function; "" for results of integers. None where the gradient by the one result is
+            1.
         name: Of the function returned.
 
     Returns:
@@ -56,8 +57,9 @@ def backward(
     active = _active(again, wrt)
     seeds: dict[str, Term] = {}
     for place, result in enumerate(again.results):
-        seed = emitter.constant(1.0, result.type.shape)
-        if cotangents is not None:
+        if cotangents is None:
+            seed = emitter.constant(1.0, result.type.shape)
+        elif cotangents[place]:
             seed = emitter.term(builder.param(cotangents[place], result.type)).cast(f32)
         if result.name in active:
             _add(seeds, result, seed)

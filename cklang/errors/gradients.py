@@ -19,7 +19,7 @@ TABLE: tuple[Rule, ...] = (
         "G021",
         CkValueError,
         "wrt names {got!r}, which is no parameter of @{name} that has a gradient",
-        "legal: f16, bf16 and f32 tensors and run-time scalars: {legal}",
+        "legal, each once: f16, bf16 and f32 tensors and run-time scalars, here {legal}",
     ),
     row(
         "G022",

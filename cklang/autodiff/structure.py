@@ -13,7 +13,7 @@ from cklang.ir.rules import Shape
 from cklang.ir.views import bounds_of, steps_of, written
 from cklang.types import Extent, Kind
 
-__all__ = ["STRUCTURE", "inverse", "with_axes"]
+__all__ = ["STRUCTURE", "inverse", "joined", "with_axes"]
 
 
 def inverse(perm: Sequence[int]) -> tuple[int, ...]:
@@ -29,7 +29,7 @@ def with_axes(term: Term, added: Sequence[int]) -> Term:
     return term.broadcast(tuple(extents.get(axis, 1) for axis in range(rank)), kept)
 
 
-def _joined(parts: Sequence[Term], axis: int, extent: Extent) -> Term:
+def joined(parts: Sequence[Term], axis: int, extent: Extent) -> Term:
     """Return terms one after the other along an axis, which then has ``extent`` elements."""
     if len(parts) == 1:
         return parts[0]
@@ -99,7 +99,7 @@ def _padded(part: Term, axis: int, bounds: tuple[Any, Any], extent: Any) -> Term
     start, stop = bounds
     before, after = (_zeros(part, axis, count) for count in (start, extent - stop))
     parts = [each for each in (before, part, after) if each is not None]
-    return _joined(parts, axis, extent)
+    return joined(parts, axis, extent)
 
 
 def _zeros(like: Term, axis: int, count: Extent) -> Term | None:

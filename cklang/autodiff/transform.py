@@ -14,7 +14,9 @@ from functools import partial
 
 from cklang.autodiff.rules import ADVICE, ONCE, RULES
 from cklang.autodiff.shifts import shifts
+from cklang.autodiff.splits import Split, splits
 from cklang.autodiff.step import Rule, Step
+from cklang.autodiff.structure import joined
 from cklang.autodiff.terms import Emitter, Term
 from cklang.errors import error
 from cklang.ir.builder import Builder, without_unused
@@ -138,9 +140,15 @@ def _pulled(
         active: The values by which to differentiate, those between among them.
     """
     gradients = dict(seeds)
+    by_first = splits(body)
+    parts_of_splits = {part.result for split in by_first.values() for part in split.parts}
     for operation in reversed(body):
+        split = by_first.get(operation.result.name)
+        if split is not None and split.source.name in active:
+            _add_joined(gradients, split, emitter)
         gradient = gradients.get(operation.result.name)
-        if gradient is None or operation.result.name not in active:
+        is_done = operation.result in parts_of_splits
+        if gradient is None or is_done or operation.result.name not in active:
             continue
         emitter.span = operation.span or emitter.span
         needed = tuple(value.name in active for value in operation.operands)
@@ -156,6 +164,20 @@ def _pulled(
             if is_needed and part is not None:
                 _add(gradients, value, part)
     return gradients
+
+
+def _add_joined(gradients: dict[str, Term], split: Split, emitter: Emitter) -> None:
+    """Add the gradient by a tensor that is taken apart: those by its parts, one after the other."""
+    known = [gradients.get(part.result.name) for part in split.parts]
+    if not any(known):
+        return
+    emitter.span = split.parts[0].span or emitter.span
+    terms = [
+        emitter.constant(0.0, part.result.type.shape) if term is None else term
+        for part, term in zip(split.parts, known, strict=True)
+    ]
+    extent = split.source.type.shape[split.axis]
+    _add(gradients, split.source, joined(terms, split.axis, extent))
 
 
 def _pulled_back(

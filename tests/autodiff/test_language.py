@@ -107,6 +107,29 @@ def test_a_maximum_that_does_more_has_a_gradient(body: str) -> None:
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
 
+SPLIT = {
+    "in halves": ("x[:, N//2:] * ck.tanh(x[:, :N//2])", "ck.f32[M, N//2]", 0),
+    "in four": ("x[:, 0] * x[:, 1] + x[:, 2]", "ck.f32[M]", None),
+    "one part unused": ("x[:, :2] * 3.0 + 0.0 * ck.floor(x[:, 2:4])", "ck.f32[M, 2]", None),
+    "and used whole": ("ck.concat([x[:, 3:], x[:, :3]], axis=1) * x", "ck.f32[M, 6]", 0),
+    "with an overlap": ("x[:, :4] * x[:, 2:] + x[:, :4]", "ck.f32[M, 4]", None),
+}
+
+
+@pytest.mark.parametrize("name", SPLIT)
+def test_tensors_that_are_taken_apart_follow_torch(name: str) -> None:
+    body, result, zeros = SPLIT[name]
+    columns = "N" if "N" in body else 6
+    function = function_of(f"x: ck.f32[M, {columns}]", result, body)
+    arrays = drawn(function)
+    dy = np.random.default_rng(1).standard_normal(evaluate(function, arrays)[0].shape).astype("f")
+    derived = backward(function, ["x"], ["dy"], name="f_vjp")
+    (got,), (want,) = evaluate(derived, [*arrays, dy]), gradients(function, arrays, ["x"], [dy])
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+    if zeros is not None:  # the gradients of the parts are joined, without any padding
+        assert str(derived).count("value = 0.0") == zeros
+
+
 HEADS = {"B": 2, "H": 4, "S": 5, "T": 7}
 
 

@@ -27,7 +27,7 @@ from cklang.ir.attention import INDICES
 from cklang.ir.nodes import Attr, Function, Operation, Value, make_attrs
 from cklang.ir.ops import OPS, Kind
 from cklang.ir.rules import Shape
-from cklang.types import Extent, extent_over, i32
+from cklang.types import DType, Extent, extent_over, i32
 
 __all__ = ["ATTENTION"]
 
@@ -92,12 +92,18 @@ class _Scores:
         return _share(self.step) or 1
 
     @property
+    def dtype(self) -> DType:
+        """Of the operands of products."""
+        return common_dtype(self.step.operands[0].dtype)
+
+    @property
     def emitter(self) -> Emitter:
         """What appends."""
         return self.step.emitter
 
     def queries(self, term: Term, axes: tuple[str, ...]) -> Labelled:
         """Return q, scores or what is like o, as groups of heads that share keys."""
+        term = term.cast(self.dtype)
         if self.share == 1:
             return Labelled(term=term, axes=tuple(axis for axis in axes if axis != "r"))
         b, _, *rest = term.shape
@@ -113,8 +119,7 @@ class _Scores:
     ) -> Term:
         """Return a product in f32, with its heads as in ``shape``."""
         axes = tuple(axis for axis in result if axis != "r" or self.share != 1)
-        dtype = common_dtype(self.step.operands[0].dtype)
-        a, b = (replace(each, term=each.term.cast(dtype)) for each in (left, right))
+        a, b = (replace(each, term=each.term.cast(self.dtype)) for each in (left, right))
         return product(a, b, axes).reshape(shape)
 
     @cached_property

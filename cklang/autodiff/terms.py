@@ -13,7 +13,7 @@ from cklang.ir.extents import EXTENT
 from cklang.ir.nodes import Attr, Value, attr_key, make_attrs
 from cklang.ir.rules import Shape
 from cklang.source import Span
-from cklang.types import DType, Extent, TensorType, bool_, f32, i32
+from cklang.types import DType, Extent, TensorType, bf16, bool_, f16, f32, i32
 
 __all__ = ["Emitter", "Number", "Operand", "Term", "where"]
 
@@ -36,6 +36,7 @@ class Emitter:
         """The place in the user's program that operations are appended for."""
         self._appended: dict[object, Value] = {}
         self._numbers: dict[str, Number] = {}
+        self._casts: dict[str, Value] = {}
         self._transposed: dict[str, tuple[Value, tuple[int, ...]]] = {}
 
     def append(self, op: str, *operands: Value, shape: Shape | None = None, **attrs: Attr) -> Value:
@@ -67,6 +68,8 @@ class Emitter:
                 self._numbers[value.name] = number
         elif op == "broadcast" and operands[0].name in self._numbers:
             self._numbers[value.name] = self._numbers[operands[0].name]
+        elif op == "cast":
+            self._casts[value.name] = operands[0]
         elif op == "transpose":
             perm = attrs["perm"]
             axes = tuple(int(str(axis)) for axis in perm) if isinstance(perm, tuple) else ()
@@ -75,6 +78,12 @@ class Emitter:
     def number(self, value: Value) -> Number | None:
         """Return the constant that every element of ``value`` is, or None."""
         return self._numbers.get(value.name)
+
+    def narrower(self, value: Value) -> Value | None:
+        """Return the f16 or bf16 value that ``value`` is in f32, or None if there is none."""
+        source = self._casts.get(value.name)
+        is_exact = source is not None and source.type.dtype in (f16, bf16)
+        return source if is_exact and value.type.dtype == f32 else None
 
     def transposed(self, value: Value) -> tuple[Value, tuple[int, ...]] | None:
         """Return what ``value`` is a transpose of, with the permutation; None if it is none."""
@@ -207,6 +216,9 @@ class Term:
         """Return it in another dtype."""
         if self.dtype == dtype:
             return self
+        source = self.emitter.narrower(self.value)
+        if source is not None and source.type.dtype == dtype:
+            return self.emitter.term(source)
         return self.emitter.term(self.emitter.append("cast", self.value, to=dtype))
 
     def broadcast(self, shape: Shape, dims: Sequence[int]) -> Term:

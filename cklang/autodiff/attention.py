@@ -81,15 +81,29 @@ class _Scores:
     step: Step
 
     @cached_property
-    def shape(self) -> Shape:
-        """[batch, query heads, queries, keys]."""
-        q, k = (self.step.operands[place].shape for place in (0, 1))
-        return (*q[:3], k[2])
-
-    @cached_property
     def share(self) -> Extent:
         """How many query heads have one key head."""
         return _share(self.step) or 1
+
+    @cached_property
+    def extents(self) -> Mapping[str, Extent]:
+        """How many batches, query heads, queries and keys there are, by the name of the index."""
+        q, k = (self.step.operands[place].shape for place in (0, 1))
+        return dict(zip("bhij", (*q[:3], k[2]), strict=True))
+
+    @cached_property
+    def places(self) -> Mapping[str, tuple[int, ...]]:
+        """The axes of the scores along which each index runs."""
+        if self.share == 1:
+            return {"b": (0,), "h": (1,), "i": (2,), "j": (3,)}
+        return {"b": (0,), "h": (1, 2), "i": (3,), "j": (4,)}
+
+    @cached_property
+    def shape(self) -> Shape:
+        """[batch, heads, queries, keys], where heads are two axes if several share keys."""
+        b, heads, i, j = self.extents.values()
+        groups = self.step.operands[1].shape[1]
+        return (b, *((heads,) if self.share == 1 else (groups, self.share)), i, j)
 
     @property
     def dtype(self) -> DType:
@@ -102,25 +116,28 @@ class _Scores:
         return self.step.emitter
 
     def queries(self, term: Term, axes: tuple[str, ...]) -> Labelled:
-        """Return q, scores or what is like o, as groups of heads that share keys."""
+        """Return q, or what is like o, as groups of heads that share keys."""
         term = term.cast(self.dtype)
         if self.share == 1:
-            return Labelled(term=term, axes=tuple(axis for axis in axes if axis != "r"))
-        b, _, *rest = term.shape
-        groups = self.step.operands[1].shape[1]
-        return Labelled(term=term.reshape((b, groups, self.share, *rest)), axes=axes)
+            return Labelled(term=term, axes=self._own(axes))
+        apart = term.reshape((*self.shape[:3], *term.shape[2:]))
+        return Labelled(term=apart, axes=axes)
+
+    def scores(self, term: Term) -> Labelled:
+        """Return a term of the shape of the scores."""
+        return Labelled(term=term, axes=self._own(_SCORES))
+
+    def _own(self, axes: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(axis for axis in axes if axis != "r" or self.share != 1)
 
     def keys(self, place: int) -> Labelled:
         """Return k or v."""
         return Labelled(term=self.step.operands[place], axes=_K if place == 1 else _V)
 
-    def multiplied(
-        self, left: Labelled, right: Labelled, result: tuple[str, ...], shape: Shape
-    ) -> Term:
-        """Return a product in f32, with its heads as in ``shape``."""
-        axes = tuple(axis for axis in result if axis != "r" or self.share != 1)
+    def multiplied(self, left: Labelled, right: Labelled, result: tuple[str, ...]) -> Term:
+        """Return a product in f32."""
         a, b = (replace(each, term=each.term.cast(self.dtype)) for each in (left, right))
-        return product(a, b, axes).reshape(shape)
+        return product(a, b, self._own(result))
 
     @cached_property
     def scale(self) -> Number | Term:
@@ -139,7 +156,7 @@ class _Scores:
     def plain(self) -> Term:
         """The scaled products of q and k."""
         q = self.queries(self.step.operands[0], _Q)
-        return self.scaled(self.multiplied(q, self.keys(1), _SCORES, self.shape))
+        return self.scaled(self.multiplied(q, self.keys(1), _SCORES))
 
     @cached_property
     def score(self) -> _Region:
@@ -154,12 +171,13 @@ class _Scores:
         lse = self.emitter.apply("attention_lse", own.operands, dict(own.attrs))
         rows = self.emitter.term(lse)
         # A row without keys has none to subtract from.
-        finite = where(rows > float("-inf"), rows, 0.0).broadcast(self.shape, (0, 1, 2))
+        finite = self.repeated(where(rows > float("-inf"), rows, 0.0))
         return where(kept, (self.score.result - finite).call("exp"), 0.0)
 
     def repeated(self, rows: Term) -> Term:
-        """Return a number a row repeated along the keys."""
-        return rows.broadcast(self.shape, (0, 1, 2))
+        """Return a number of each query repeated along the keys."""
+        apart = rows.reshape(self.shape[:-1])
+        return apart.broadcast(self.shape, range(len(self.shape) - 1))
 
 
 class _Region:
@@ -192,12 +210,22 @@ class _Region:
             self._values[name] = term.value
 
     def _index(self, name: str) -> Term:
-        emitter, shape = self.scores.emitter, self.scores.shape
-        place = INDICES.index(name)
-        if place < len(shape):
-            return emitter.arange(shape[place]).broadcast(shape, (place,))
-        own = self.scores.step.operation.operands[place - len(shape)]
-        return emitter.extent(own, 2).broadcast(shape, ())
+        scores = self.scores
+        emitter, shape = scores.emitter, scores.shape
+        if name not in scores.places:
+            own = scores.step.operation.operands[INDICES.index(name) - len(scores.places)]
+            return emitter.extent(own, 2).broadcast(shape, ())
+        first, *inner = (
+            emitter.arange(shape[place]).broadcast(shape, (place,)) for place in scores.places[name]
+        )
+        for place, term in zip(scores.places[name][1:], inner, strict=True):
+            q = scores.step.operation.operands[0]
+            groups = emitter.extent(scores.step.operation.operands[1], 1)
+            size = emitter.extent(q, 1).call("floor_divide", groups)
+            extent = shape[place]
+            count = size.broadcast(shape, ()) if not isinstance(extent, int) else extent
+            first = first * count + term
+        return first
 
     def _appended(self, operation: Operation) -> Term:
         emitter = self.scores.emitter
@@ -233,15 +261,23 @@ class _Region:
         emitter, shape = self.scores.emitter, self.scores.shape
         tensor, *indices = operands
         names = [self._indices.get(each.name, "") for each in operation.operands[1:]]
-        axes = [INDICES.index(name) if name else len(shape) for name in names]
-        is_direct = len(set(axes)) == len(axes) and all(
-            axis < len(shape) and extent in (1, shape[axis])
-            for axis, extent in zip(axes, tensor.type.shape, strict=True)
+        pairs = list(zip(names, tensor.type.shape, strict=True))
+        full = self.scores.extents
+        is_direct = len(set(names)) == len(names) and all(
+            name in full and extent in (1, full[name]) for name, extent in pairs
         )
         if not is_direct:
             flat = self._emitted("reshape", (tensor,), {}, (_count(tensor.type.shape),))
             place = self._flat_index(tensor, indices)
             return emitter.term(self._emitted("take", (flat, place.value), {"axis": 0}))
+        axes: list[int] = []
+        own: list[Extent] = []
+        for name, extent in pairs:
+            places = self.scores.places[name]
+            axes += places[:1] if extent == 1 else places
+            own += (1,) if extent == 1 else [shape[place] for place in places]
+        if tensor.type.shape != tuple(own):
+            tensor = self._emitted("reshape", (tensor,), {}, tuple(own))
         if axes != sorted(axes):
             tensor = self._emitted("transpose", (tensor,), {"perm": inverse(axes)})
         if tensor.type.shape != shape:
@@ -280,11 +316,11 @@ def _gradients(scores: _Scores, by_score: Term, dv: Term | None) -> Gradients:
     reads = [pulled.pop(value.name, None) for value in tensors]
     if by_plain is None:
         return [None, None, dv, *reads]
-    ds = scores.queries(scores.scaled(by_plain), _SCORES)
-    q, k = step.operands[0], step.operands[1]
+    ds = scores.scores(scores.scaled(by_plain))
+    q = step.operands[0]
     return [
-        scores.multiplied(ds, scores.keys(1), _Q, q.shape),
-        scores.multiplied(ds, scores.queries(q, _Q), _K, k.shape),
+        scores.multiplied(ds, scores.keys(1), _Q).reshape(q.shape),
+        scores.multiplied(ds, scores.queries(q, _Q), _K),
         dv,
         *reads,
     ]
@@ -294,10 +330,9 @@ def _attention(step: Step) -> Gradients:
     _expect_plain(step)
     scores = _Scores(step)
     g, p = step.gradient, scores.weights
-    v = step.operands[2]
-    wide = scores.queries(g, _O)
-    dv = scores.multiplied(scores.queries(p, _SCORES), wide, _V, v.shape)
-    by_weights = scores.multiplied(wide, scores.keys(2), _SCORES, scores.shape)
+    apart = scores.queries(g, _O)
+    dv = scores.multiplied(scores.scores(p), apart, _V)
+    by_weights = scores.multiplied(apart, scores.keys(2), _SCORES)
     inner = scores.repeated((g * step.result).sum([3]))
     return _gradients(scores, p * (by_weights - inner), dv)
 

@@ -68,7 +68,7 @@ ROWS: list[tuple[Op, int]] = [
     (ck.vjp(added), 1),
     (ck.vjp(softmax), 1),
     (ck.vjp(norm), 2),
-    (ck.vjp(halves), 5),
+    (ck.vjp(halves), 4),
     (ck.grad(distance), 1),
     (ck.vjp(unmoved), 2),
 ]

@@ -169,6 +169,14 @@ ATTENTIONS: Mapping[str, tuple[str, str, Callable[..., Any], Callable[..., Any]]
         lambda s: s,
         lambda i, j: j <= i,
     ),
+    "bias of heads that share": (
+        QKV.format(h=4, g=2) + ", bias: ck.f32[4, S, T], slope: ck.f32[4, 1]",
+        ", score=lambda s, h, i, j: s + bias[h, i, j] * slope[h, i] + 0.1 * h.to(ck.f32) * j",
+        lambda s, bias, slope: (
+            s + bias * slope[:, :, None] + 0.1 * torch.arange(4)[:, None, None] * torch.arange(7)
+        ),
+        lambda i, j: i >= -j,
+    ),
     "bias": (
         QKV.format(h="H", g="H") + ", bias: ck.f32[H, S, T]",
         ", score=lambda s, h, i, j: s + bias[h, i, j]",

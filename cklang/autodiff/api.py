@@ -47,8 +47,8 @@ def vjp(op: Op, *, wrt: Sequence[str] | str | None = None) -> Op:
         ...     return ck.relu(x @ w.T)
         >>> x, w, dy = np.ones((256, 64), "e"), np.ones((512, 64), "e"), np.ones((256, 512), "e")
         >>> dx, dw = ck.vjp(linear)(x, w, dy)
-        >>> dx[0, 0], dw[0, 0]
-        (512.0, 256.0)
+        >>> dx.shape, float(dx[0, 0]), float(dw[0, 0])
+        ((256, 64), 512.0, 256.0)
 
     Raises:
         CkTypeError: G027, ``op`` is no op.

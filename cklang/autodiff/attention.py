@@ -27,9 +27,9 @@ from cklang.ir.attention import INDICES
 from cklang.ir.nodes import Attr, Function, Operation, Value, make_attrs
 from cklang.ir.ops import OPS, Kind
 from cklang.ir.rules import Shape
-from cklang.types import DType, Extent, extent_over, i32
+from cklang.types import DType, Extent, Quotient, extent_over, extent_value, i32
 
-__all__ = ["ATTENTION"]
+__all__ = ["ATTENTION", "head_shares"]
 
 _Q, _K = ("b", "g", "r", "s", "d"), ("b", "g", "t", "d")
 _SCORES = ("b", "g", "r", "s", "t")
@@ -43,8 +43,8 @@ _FIXES = {
     "packed sequences": "take ck.attention_grad of an op that is one attention, or pad the "
     "sequences and mask them",
     "keys in pages and lengths of keys": "write a mask instead: lambda b, i, j: j < lengths[b]",
-    "query heads that share key heads in a symbolic ratio": "annotate the heads as numbers, or "
-    "those of q as a multiple: G, R = ck.dims('G R'), then G * R heads of q and G of k and v",
+    "heads whose numbers are not known": "ask for the gradient with arrays, as a call does, or "
+    "annotate the heads as numbers",
 }
 
 
@@ -60,7 +60,7 @@ def _expect_plain(step: Step) -> None:
         "dropout": "seed" in names,
         "packed sequences": "starts_q" in names,
         "keys in pages and lengths of keys": "lengths_k" in names,
-        "query heads that share key heads in a symbolic ratio": _share(step) is None,
+        "heads whose numbers are not known": _share(step.operation, step.numbers) is None,
     }
     for each, is_there in what.items():
         if is_there:
@@ -68,10 +68,30 @@ def _expect_plain(step: Step) -> None:
             raise error("G025", at=step.operation.span, name=name, what=each, fix=_FIXES[each])
 
 
-def _share(step: Step) -> Extent | None:
-    """Return how many query heads have one key head."""
-    q, k = (step.operands[place].shape for place in (0, 1))
-    return 1 if q[1] == k[1] else extent_over(q[1], k[1])
+def head_shares(function: Function, numbers: Mapping[str, int]) -> tuple[Extent | None, ...]:
+    """Return how many query heads have one key head, for each attention of a function.
+
+    Args:
+        function: A verified function.
+        numbers: The extents of dims, by name, as far as they are known; None is returned where
+            they do not suffice.
+    """
+    attentions = (each for each in function.body if each.op in ATTENTION)
+    return tuple(_share(each, numbers) for each in attentions)
+
+
+def _share(operation: Operation, numbers: Mapping[str, int]) -> Extent | None:
+    heads, groups = (operation.operands[place].type.shape[1] for place in (0, 1))
+    if heads == groups:
+        return 1
+    symbolic = extent_over(heads, groups)
+    if symbolic is not None and not isinstance(symbolic, Quotient):
+        return symbolic
+    try:
+        # A call that this does not fit is refused by the attention itself.
+        return extent_value(heads, numbers) // max(extent_value(groups, numbers), 1)
+    except KeyError:
+        return symbolic
 
 
 @dataclass(frozen=True)
@@ -83,7 +103,7 @@ class _Scores:
     @cached_property
     def share(self) -> Extent:
         """How many query heads have one key head."""
-        return _share(self.step) or 1
+        return _share(self.step.operation, self.step.numbers) or 1
 
     @cached_property
     def extents(self) -> Mapping[str, Extent]:
@@ -101,9 +121,9 @@ class _Scores:
     @cached_property
     def shape(self) -> Shape:
         """[batch, heads, queries, keys], where heads are two axes if several share keys."""
-        b, heads, i, j = self.extents.values()
+        b, _, i, j = self.extents.values()
         groups = self.step.operands[1].shape[1]
-        return (b, *((heads,) if self.share == 1 else (groups, self.share)), i, j)
+        return (b, groups, *(() if self.share == 1 else (self.share,)), i, j)
 
     @property
     def dtype(self) -> DType:
@@ -118,10 +138,9 @@ class _Scores:
     def queries(self, term: Term, axes: tuple[str, ...]) -> Labelled:
         """Return q, or what is like o, as groups of heads that share keys."""
         term = term.cast(self.dtype)
-        if self.share == 1:
-            return Labelled(term=term, axes=self._own(axes))
-        apart = term.reshape((*self.shape[:3], *term.shape[2:]))
-        return Labelled(term=apart, axes=axes)
+        heads = len(self.places["h"])
+        apart = term.reshape((*self.shape[: 1 + heads], *term.shape[2:]))
+        return Labelled(term=apart, axes=self._own(axes))
 
     def scores(self, term: Term) -> Labelled:
         """Return a term of the shape of the scores."""

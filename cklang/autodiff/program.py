@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cklang import knobs
+from cklang.autodiff.attention import head_shares
 from cklang.autodiff.transform import backward, expect_differentiable_rules
 from cklang.errors import error
 from cklang.frontend.captured import Capture
@@ -43,10 +44,11 @@ class GradientProgram:
     wrt: tuple[str, ...]
     is_scalar: bool
     """Whether the gradient by the one result is 1."""
-    _memo: dict[int, tuple[Function, Function]] = field(
+    _memo: dict[object, tuple[Function, Function]] = field(
         default_factory=dict, compare=False, repr=False
     )
-    """Forward and backward functions by the identity of the first, which lives as long."""
+    """Forward and backward functions by the identity of the first, which lives as long, and by the
+    extents that the second depends on."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the program; functions are made again where they are needed."""
@@ -119,16 +121,17 @@ class GradientProgram:
             CkError: What the program raises.
         """
         forward = self.primal.specialise(dtypes, consts, dims)
-        known = self._memo.get(id(forward))
+        key = id(forward), head_shares(forward, dims or {})
+        known = self._memo.get(key)
         if known is None:
             self._expect_parameters(forward)
             if isinstance(self.primal, GradientProgram):
                 expect_differentiable_rules(self.primal.forward_of(forward), self.primal.wrt)
             names = None if self.is_scalar else self.cotangents
-            function = backward(forward, self.wrt, names, name=self.name)
+            function = backward(forward, self.wrt, names, name=self.name, numbers=dims)
             if knobs.VERIFY.get():
                 expect_round_trip(function)
-            known = self._memo[id(forward)] = forward, function
+            known = self._memo[key] = forward, function
         return known[1]
 
     def forward_of(self, function: Function) -> Function:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from cklang.autodiff.terms import Emitter, Term
@@ -37,6 +37,8 @@ class Step:
 
     pull: Pull
     """Differentiates further operations, such as those of a region."""
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    """The extents of dims, by name, as far as the call is known."""
 
     @property
     def operands(self) -> tuple[Term, ...]:

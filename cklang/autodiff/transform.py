@@ -33,6 +33,7 @@ def backward(
     cotangents: Sequence[str] | None,
     *,
     name: str,
+    numbers: Mapping[str, int] | None = None,
 ) -> Function:
     """Return the function that gives the gradients of a function by some of its parameters.
 
@@ -43,6 +44,8 @@ def backward(
             the function; "" for results of integers. None where the gradient by the one result is
             1.
         name: Of the function returned.
+        numbers: The extents of dims, by name, where they are known. The function depends on what
+            :func:`.attention.head_shares` gives for them.
 
     Returns:
         A function of the parameters of ``forward`` and the cotangents, whose results are like the
@@ -65,7 +68,7 @@ def backward(
             seed = emitter.term(builder.param(cotangents[place], result.type)).cast(f32)
         if result.name in active:
             _add(seeds, result, seed)
-    gradients = _pulled(emitter, again.body, seeds, active)
+    gradients = _pulled(emitter, again.body, seeds, active, numbers or {})
     emitter.span = forward.span
     results = _rounded(params, gradients, emitter)
     return without_unused(builder.finish(*results))
@@ -130,6 +133,7 @@ def _pulled(
     body: Sequence[Operation],
     seeds: Mapping[str, Term],
     active: Collection[str],
+    numbers: Mapping[str, int],
 ) -> dict[str, Term]:
     """Return the gradients by all active values that the seeds depend on.
 
@@ -138,6 +142,7 @@ def _pulled(
         body: Operations of that function, in order.
         seeds: The gradients by some of their results.
         active: The values by which to differentiate, those between among them.
+        numbers: The extents of dims, as far as they are known.
     """
     gradients = dict(seeds)
     by_first = splits(body)
@@ -157,7 +162,8 @@ def _pulled(
             operation=operation,
             gradient=gradient,
             needed=needed,
-            pull=partial(_pulled_back, emitter),
+            pull=partial(_pulled_back, emitter, numbers),
+            numbers=numbers,
         )
         parts = _rule(step)(step)
         for value, is_needed, part in zip(operation.operands, needed, parts, strict=True):
@@ -181,9 +187,13 @@ def _add_joined(gradients: dict[str, Term], split: Split, emitter: Emitter) -> N
 
 
 def _pulled_back(
-    emitter: Emitter, body: Sequence[Operation], seeds: Mapping[str, Term], wrt: Sequence[str]
+    emitter: Emitter,
+    numbers: Mapping[str, int],
+    body: Sequence[Operation],
+    seeds: Mapping[str, Term],
+    wrt: Sequence[str],
 ) -> Mapping[str, Term]:
-    return _pulled(emitter, body, seeds, _reached(body, wrt))
+    return _pulled(emitter, body, seeds, _reached(body, wrt), numbers)
 
 
 def _rule(step: Step) -> Rule:

@@ -143,6 +143,7 @@ def _needed(function: Function, kernels: Sequence[AnyKernel]) -> list[AnyKernel]
         for operand in each.operands
     )
     needed = {value.name for value in function.results}
+    reads.add_nodes_from(needed)  # constants have no edge
     needed |= {each for name in needed for each in nx.ancestors(reads, name)}
     return [each for each in kernels if needed.intersection(v.name for v in each.results)]
 

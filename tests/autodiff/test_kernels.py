@@ -19,7 +19,7 @@ from tests.support.checks import check, launches
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
-M, N, K, B, S = ck.dims("M N K B S")
+M, N, K, B, H, G, S = ck.dims("M N K B H G S")
 
 
 @ck.op
@@ -59,8 +59,8 @@ def unmoved(x: ck.f32[M, N], y: ck.f32[M, N]) -> ck.f32[M, N]:
 
 @ck.op
 def attend(
-    q: ck.f16[B, 2, S, 64], k: ck.f16[B, 2, S, 64], v: ck.f16[B, 2, S, 64]
-) -> ck.f16[B, 2, S, 64]:
+    q: ck.f16[B, H, S, 64], k: ck.f16[B, G, S, 64], v: ck.f16[B, G, S, 64]
+) -> ck.f16[B, H, S, 64]:
     return ck.attention(q, k, v, mask=ck.causal())
 
 
@@ -131,9 +131,10 @@ def test_training_follows_torch() -> None:
 
 
 @pytest.mark.full
-def test_gradients_of_attention_are_those_of_its_own_kernel() -> None:
+@pytest.mark.parametrize("groups", [2, 4])
+def test_gradients_of_attention_are_those_of_its_own_kernel(groups: int) -> None:
     op = ck.vjp(attend)
-    args = drawn(op, {"B": 2, "S": 70})
+    args = drawn(op, {"B": 2, "H": 4, "G": groups, "S": 70})
     got = check(op, args)
     want = ck.attention_grad(attend, *args[:3], grad=args[3])
     for mine, theirs in zip(got, want[:3], strict=True):

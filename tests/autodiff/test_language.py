@@ -130,7 +130,7 @@ def test_tensors_that_are_taken_apart_follow_torch(name: str) -> None:
         assert str(derived).count("value = 0.0") == zeros
 
 
-HEADS = {"B": 2, "H": 4, "S": 5, "T": 7}
+HEADS = {"B": 2, "H": 4, "G": 2, "J": 4, "S": 5, "T": 7}
 
 
 def attention(scores: Callable[..., Any], mask: Callable[..., Any]) -> Callable[..., Any]:
@@ -163,6 +163,18 @@ ATTENTIONS: Mapping[str, tuple[str, str, Callable[..., Any], Callable[..., Any]]
         lambda i, j: j < i,
     ),
     "shared heads": (QKV.format(h=4, g=2), "", lambda s: s, lambda i, j: i >= -j),
+    "heads of two names": (
+        QKV.format(h="H", g="G") + ", bias: ck.f32[H, S, T]",
+        ", score=lambda s, h, i, j: s + bias[h, i, j] * h",
+        lambda s, bias: s + bias * torch.arange(4)[:, None, None],
+        lambda i, j: i >= -j,
+    ),
+    "as many heads of two names": (
+        QKV.format(h="H", g="J") + ", bias: ck.f32[H, S, T]",
+        ", score=lambda s, h, i, j: s + bias[h, i, j] * h",
+        lambda s, bias: s + bias * torch.arange(4)[:, None, None],
+        lambda i, j: i >= -j,
+    ),
     "one head of keys": (
         QKV.format(h="H", g=1),
         ", mask=ck.causal()",
@@ -203,14 +215,16 @@ def test_attention_follows_torch(name: str) -> None:
     signature, options, scores, mask = ATTENTIONS[name]
     heads = "4" if "4, S" in signature else "H"
     source = f"@ck.op\ndef f({signature}) -> ck.f32[B, {heads}, S, 3]:\n"
-    op = written_op(f"{source}    return ck.attention(q, k, v{options})\n", "B H S T")
+    op = written_op(f"{source}    return ck.attention(q, k, v{options})\n", "B H G J S T")
     function = op.program.specialise()
     rng = np.random.default_rng(2)
     shapes = [param.type.extents(HEADS) for param in function.params]
     arrays = [rng.standard_normal(shape).astype("f") for shape in shapes]
     dy = rng.standard_normal((2, 4, 5, 3)).astype("f")
     names = [param.name for param in function.params]
-    got = evaluate(verify(backward(function, names, ["dy"], name="g")), [*arrays, dy])
+    got = evaluate(
+        verify(backward(function, names, ["dy"], name="g", numbers=HEADS)), [*arrays, dy]
+    )
     tensors = [torch.tensor(each.astype("d"), requires_grad=True) for each in arrays]
     result = attention(scores, mask)(*tensors)
     want = torch.autograd.grad(result, tensors, torch.tensor(dy.astype("d")))

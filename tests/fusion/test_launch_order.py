@@ -51,5 +51,18 @@ def test_attention_beside_readers_of_its_log_sum(name: str) -> None:
     expect_order(op_of(BODIES[name]))
 
 
+def test_a_constant_beside_another_result() -> None:
+    text = """
+    func @f(%x: f32[M]) -> f16[M], f16[M] {
+      %0: f32[] = constant() {value = 0.0}
+      %1: f32[M] = broadcast(%0) {dims = []}
+      %2: f16[M] = cast(%1) {to = f16}
+      %3: f32[M] = exp(%x)
+      %4: f16[M] = cast(%3) {to = f16}
+      return %4, %2
+    }"""
+    expect_order(ck.parse(text))
+
+
 def test_the_gradient_of_an_attention() -> None:
     expect_order(ck.vjp(op_of("o + dy")))

@@ -9,7 +9,8 @@ the gradients g by o and h by l::
     ds = df times the derivative of f, which is differentiated as any part of a program
     dq = scale ds k    dk = scale ds' q    dv = p' g
 
-The attention kernel itself gives o and l. p and ds are matrices [B, H, S, T] in memory.
+The attention kernel itself gives o and l. p and ds are matrices [B, H, S, T] in memory, of the
+dtype of q.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from cklang.ir.attention import INDICES
 from cklang.ir.nodes import Attr, Function, Operation, Value, make_attrs
 from cklang.ir.ops import OPS, Kind
 from cklang.ir.rules import Shape
-from cklang.types import DType, Extent, Quotient, extent_over, extent_value, i32
+from cklang.types import DType, Extent, Quotient, extent_over, extent_value, f32, i32
 
 __all__ = ["ATTENTION", "head_shares"]
 
@@ -184,14 +185,15 @@ class _Scores:
 
     @cached_property
     def weights(self) -> Term:
-        """The softmax p, 0 where the mask does not hold."""
+        """The softmax p, 0 where the mask does not hold, rounded as a product takes it."""
         kept = _Region(self, "mask", None).result
         own = self.step.operation
         lse = self.emitter.apply("attention_lse", own.operands, dict(own.attrs))
         rows = self.emitter.term(lse)
         # A row without keys has none to subtract from.
         finite = self.repeated(where(rows > float("-inf"), rows, 0.0))
-        return where(kept, (self.score.result - finite).call("exp"), 0.0)
+        weights = where(kept, (self.score.result - finite).call("exp"), 0.0)
+        return weights.cast(self.dtype).cast(f32)
 
     def repeated(self, rows: Term) -> Term:
         """Return a number of each query repeated along the keys."""

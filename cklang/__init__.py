@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cklang.autodiff import grad, vjp
 from cklang.build.dask_executor import workers_of
 from cklang.device.device_array import DeviceArray, empty, synchronize, to_device, to_host
 from cklang.errors import CkError
@@ -155,6 +156,7 @@ __all__ = [
     "fp8_fnuz",
     "fix",
     "fn",
+    "grad",
     "i4",
     "i8",
     "i32",
@@ -171,6 +173,7 @@ __all__ = [
     "to_device",
     "to_host",
     "using",
+    "vjp",
     "workers_of",
     *composites.__all__,
     *functions.__all__,

@@ -18,6 +18,7 @@ from cklang.errors import (
     emulating,
     frontend,
     general,
+    gradients,
     ir,
     lowering,
     values,
@@ -52,7 +53,10 @@ __all__ = [
     "error",
 ]
 
-_PARTS = (arrays, building, emulating, frontend, ir, choosing, values, lowering, general)
+_PARTS = (
+    *(arrays, building, emulating, frontend, ir, choosing, gradients, values, lowering),
+    general,
+)
 TABLE: tuple[Rule, ...] = tuple(rule for part in _PARTS for rule in part.TABLE)
 """Every row, part by part."""
 

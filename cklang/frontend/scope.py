@@ -17,10 +17,9 @@ from cklang.frontend.helper import Definition
 from cklang.frontend.signature import concrete
 from cklang.frontend.text import Located
 from cklang.frontend.values import Described, Item, Tensor
-from cklang.ir.builder import Builder
+from cklang.ir.builder import Builder, without_unused
 from cklang.ir.extents import EXTENT
 from cklang.ir.nodes import Attr, Function, Value, attr_key, make_attrs
-from cklang.ir.ops import OPS
 from cklang.ir.rules import Shape
 from cklang.source import Span
 from cklang.types import Dim, DType, DTypeVar, Extent, TensorType, TensorVarType
@@ -70,23 +69,7 @@ class Unit:
 
     def finish(self, *results: Value) -> Function:
         """Return the function without the operations its results do not need."""
-        function = self.builder.finish(*results)
-        needed = {result.name for result in results}
-        for operation in reversed(function.body):
-            if operation.result.name in needed:
-                needed.update(operand.name for operand in operation.operands)
-        builder = Builder(function.name, function.span)
-        values = {param.name: builder.param(param.name, param.type) for param in function.params}
-        for operation in function.body:
-            if operation.result.name in needed:
-                values[operation.result.name] = builder.append(
-                    operation.op,
-                    *(values[operand.name] for operand in operation.operands),
-                    shape=operation.result.type.shape if OPS[operation.op].shape.declared else None,
-                    span=operation.span,
-                    **dict(operation.attrs),
-                )
-        return builder.finish(*(values[result.name] for result in results))
+        return without_unused(self.builder.finish(*results))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -76,7 +76,8 @@ def plan(
     flow, roots = _paired(outline(function), makers)
     maker = KernelMaker(flow, roots, makers)
     fused = [maker.make(*each) for each in joined_roots(flow, roots, makers)]
-    kernels = _needed(function, [kernel for kernel in fused if kernel is not None])
+    needed = _needed(function, [kernel for kernel in fused if kernel is not None])
+    kernels = _in_launch_order(function, needed)
     maker.decide_views()
     maker.decide_dead()
     ordered = sorted(
@@ -143,8 +144,34 @@ def _needed(function: Function, kernels: Sequence[AnyKernel]) -> list[AnyKernel]
         for operand in each.operands
     )
     needed = {value.name for value in function.results}
+    reads.add_nodes_from(needed)  # constants have no edge
     needed |= {each for name in needed for each in nx.ancestors(reads, name)}
     return [each for each in kernels if needed.intersection(v.name for v in each.results)]
+
+
+def _in_launch_order(function: Function, kernels: Sequence[AnyKernel]) -> list[AnyKernel]:
+    """Return kernels each behind those whose results it reads; else they keep their order.
+
+    A kernel that writes several values, as attention writes its log-sum-exp, may have its place by
+    one of them and be needed before.
+    """
+    import networkx as nx
+
+    views = nx.DiGraph(
+        (operand.name, each.result.name)
+        for each in function.body
+        if OPS[each.op].kind in (Kind.JOIN, Kind.VIEW, Kind.SHAPE)
+        for operand in each.operands
+    )
+    writer = {value.name: place for place, each in enumerate(kernels) for value in each.results}
+    order = nx.DiGraph()
+    order.add_nodes_from(range(len(kernels)))
+    for place, kernel in enumerate(kernels):
+        names = {value.name for value in kernel.inputs}
+        names |= {base for name in names & set(views) for base in nx.ancestors(views, name)}
+        before = {writer[name] for name in names if name in writer} - {place}
+        order.add_edges_from((each, place) for each in before)
+    return [kernels[place] for place in nx.lexicographical_topological_sort(order)]
 
 
 def _named(name: str, kernels: Sequence[AnyKernel]) -> tuple[AnyKernel, ...]:

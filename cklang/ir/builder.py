@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 
 from cklang.ir.infer import infer
 from cklang.ir.nodes import Attr, Function, Operation, Value, make_attrs
+from cklang.ir.ops import OPS
 from cklang.ir.rules import Shape
 from cklang.source import Span
 from cklang.types import DType, TensorType
 
-__all__ = ["Builder"]
+__all__ = ["Builder", "without_unused"]
 
 
 class Builder:
@@ -131,3 +132,23 @@ class Builder:
         name = str(self._next)
         self._names.add(name)
         return name
+
+
+def without_unused(function: Function) -> Function:
+    """Return ``function`` without the operations that its results do not need, numbered anew."""
+    needed = {result.name for result in function.results}
+    for operation in reversed(function.body):
+        if operation.result.name in needed:
+            needed.update(operand.name for operand in operation.operands)
+    builder = Builder(function.name, function.span)
+    values = {param.name: builder.param(param.name, param.type) for param in function.params}
+    for operation in function.body:
+        if operation.result.name in needed:
+            values[operation.result.name] = builder.apply(
+                operation.op,
+                [values[operand.name] for operand in operation.operands],
+                dict(operation.attrs),
+                shape=operation.result.type.shape if OPS[operation.op].shape.declared else None,
+                span=operation.span,
+            )
+    return builder.finish(*(values[result.name] for result in function.results))

@@ -24,11 +24,11 @@ from cklang.frontend.program import Program
 from cklang.ir.nodes import Function
 from cklang.memo import BoundedMemo
 from cklang.runtime import call_key
+from cklang.runtime.any_program import AnyProgram
 from cklang.runtime.bind import Binding, ResultLayout, assign, bind
 from cklang.runtime.call_key import CallKey
 from cklang.runtime.captured_call import CapturedCall, expect_on_gpu
 from cklang.runtime.check import Report, check_call
-from cklang.runtime.ir_program import IrProgram
 from cklang.runtime.planner import (
     Choice,
     build_choices,
@@ -96,7 +96,7 @@ class Op:
         (256, 512)
     """
 
-    def __init__(self, program: Program | IrProgram, request: Request | None = None) -> None:
+    def __init__(self, program: AnyProgram, request: Request | None = None) -> None:
         if isinstance(program, Program):
             functools.update_wrapper(self, program.function)
         self.program = program

@@ -6,11 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Protocol
 
-from cklang.frontend.program import Program
 from cklang.fusion.plan import Plan
+from cklang.runtime.any_program import AnyProgram
 from cklang.runtime.bind import Binding, ResultLayout
 from cklang.runtime.call_plan import CallPlan
-from cklang.runtime.ir_program import IrProgram
 from cklang.selection.select import Request
 
 __all__ = ["AnyOp"]
@@ -19,7 +18,7 @@ __all__ = ["AnyOp"]
 class AnyOp(Protocol):
     """An op, as :class:`cklang.Op` is one."""
 
-    program: Program | IrProgram
+    program: AnyProgram
     request: Request
     """What was asked of its kernels."""
     serial: str

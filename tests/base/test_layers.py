@@ -39,6 +39,7 @@ LAYERS = (
     "selection",
     "runtime",
     "ops",
+    "autodiff",
     "torch",
     "tune",
     "hipcc",

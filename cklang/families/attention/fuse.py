@@ -55,7 +55,8 @@ sixteenth of what the rounding of weights to the type of v adds."""
 def fuse(maker: KernelMaker, walk: Epilogue) -> FusedAttention | None:
     """Return the kernel of a root whose anchor is an attention or its lse.
 
-    One kernel gives both where both are roots: the one of o; then the root of lse has none.
+    One kernel gives both where both are roots: the one of o; then the root of lse has none. Two do
+    where what is stored of o depends on lse.
 
     Raises:
         CkUnsupportedError: X004, X018, its functions read too much or what they cannot; X017, what
@@ -66,6 +67,8 @@ def fuse(maker: KernelMaker, walk: Epilogue) -> FusedAttention | None:
     twins = _twins(flow, walk.colour)
     lse = twins.get("attention_lse")
     own = [root for root in maker.roots if flow.colour(root) == twins.get("attention")]
+    # A kernel does not read what it writes: an o that depends on lse is stored after it.
+    own = [root for root in own if lse not in flow.ancestors(root)]
     if anchor.op == "attention_lse":
         if walk.root != walk.colour:
             raise _refusal(flow, walk.root)
@@ -73,7 +76,7 @@ def fuse(maker: KernelMaker, walk: Epilogue) -> FusedAttention | None:
         walk.note_store()
         if own:
             return None
-    elif lse not in maker.roots or walk.root != min(own):
+    elif lse not in maker.roots or [walk.root] != sorted(own)[:1]:
         lse = None
     return _kernel(maker, walk, None if lse is None else flow.value(lse))
 

@@ -1,0 +1,369 @@
+# SPDX-License-Identifier: MIT
+"""Gradient rules of attention: products of matrices of scores.
+
+With the scores s of q and k, their function f, the result o and the log-sum-exp l of each row, and
+the gradients g by o and h by l::
+
+    p  = exp(f(s) - l) where the mask holds, else 0
+    df = p (g v' - sum g o along the head + h)
+    ds = df times the derivative of f, which is differentiated as any part of a program
+    dq = scale ds k    dk = scale ds' q    dv = p' g
+
+The attention kernel itself gives o and l. p and ds are matrices [B, H, S, T] in memory, of the
+dtype of q.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from cklang.autodiff.products import Labelled, common_dtype, product
+from cklang.autodiff.step import Gradients, Rule, Step
+from cklang.autodiff.structure import inverse
+from cklang.autodiff.terms import Emitter, Number, Term, where
+from cklang.errors import error
+from cklang.ir.attention import INDICES
+from cklang.ir.nodes import Attr, Function, Operation, Value, make_attrs
+from cklang.ir.ops import OPS, Kind
+from cklang.ir.rules import Shape
+from cklang.types import DType, Extent, Quotient, extent_over, extent_value, f32, i32
+
+__all__ = ["ATTENTION", "head_shares"]
+
+_Q, _K = ("b", "g", "r", "s", "d"), ("b", "g", "t", "d")
+_SCORES = ("b", "g", "r", "s", "t")
+_O, _V = ("b", "g", "r", "s", "e"), ("b", "g", "t", "e")
+_TENSORS = 3
+"""q, k and v are the first operands, and what regions read follows them."""
+
+_FIXES = {
+    "dropout": "drop elements outside of the attention, or train with ck.attention_grad, which "
+    "takes an op that is one attention",
+    "packed sequences": "take ck.attention_grad of an op that is one attention, or pad the "
+    "sequences and mask them",
+    "keys in pages and lengths of keys": "write a mask instead: lambda b, i, j: j < lengths[b]",
+    "heads whose numbers are not known": "ask for the gradient with arrays, as a call does, or "
+    "annotate the heads as numbers",
+}
+
+
+def _expect_plain(step: Step) -> None:
+    """Check that an attention is of whole tensors.
+
+    Raises:
+        CkUnsupportedError: G025, it is not.
+    """
+    roles = step.operation.attr("roles")
+    names = [str(role) for role in roles] if isinstance(roles, tuple) else []
+    what = {
+        "dropout": "seed" in names,
+        "packed sequences": "starts_q" in names,
+        "keys in pages and lengths of keys": "lengths_k" in names,
+        "heads whose numbers are not known": _share(step.operation, step.numbers) is None,
+    }
+    for each, is_there in what.items():
+        if is_there:
+            name = step.emitter.builder.name
+            raise error("G025", at=step.operation.span, name=name, what=each, fix=_FIXES[each])
+
+
+def head_shares(function: Function, numbers: Mapping[str, int]) -> tuple[Extent | None, ...]:
+    """Return how many query heads have one key head, for each attention of a function.
+
+    Args:
+        function: A verified function.
+        numbers: The extents of dims, by name, as far as they are known; None is returned where
+            they do not suffice.
+    """
+    attentions = (each for each in function.body if each.op in ATTENTION)
+    return tuple(_share(each, numbers) for each in attentions)
+
+
+def _share(operation: Operation, numbers: Mapping[str, int]) -> Extent | None:
+    heads, groups = (operation.operands[place].type.shape[1] for place in (0, 1))
+    if heads == groups:
+        return 1
+    symbolic = extent_over(heads, groups)
+    if symbolic is not None and not isinstance(symbolic, Quotient):
+        return symbolic
+    try:
+        # A call that this does not fit is refused by the attention itself.
+        return extent_value(heads, numbers) // max(extent_value(groups, numbers), 1)
+    except KeyError:
+        return symbolic
+
+
+@dataclass(frozen=True)
+class _Scores:
+    """The scores of an attention in its backward function; tensors are seen with heads apart."""
+
+    step: Step
+
+    @cached_property
+    def share(self) -> Extent:
+        """How many query heads have one key head."""
+        return _share(self.step.operation, self.step.numbers) or 1
+
+    @cached_property
+    def extents(self) -> Mapping[str, Extent]:
+        """How many batches, query heads, queries and keys there are, by the name of the index."""
+        q, k = (self.step.operands[place].shape for place in (0, 1))
+        return dict(zip("bhij", (*q[:3], k[2]), strict=True))
+
+    @cached_property
+    def places(self) -> Mapping[str, tuple[int, ...]]:
+        """The axes of the scores along which each index runs."""
+        if self.share == 1:
+            return {"b": (0,), "h": (1,), "i": (2,), "j": (3,)}
+        return {"b": (0,), "h": (1, 2), "i": (3,), "j": (4,)}
+
+    @cached_property
+    def shape(self) -> Shape:
+        """[batch, heads, queries, keys], where heads are two axes if several share keys."""
+        b, _, i, j = self.extents.values()
+        groups = self.step.operands[1].shape[1]
+        return (b, groups, *(() if self.share == 1 else (self.share,)), i, j)
+
+    @property
+    def dtype(self) -> DType:
+        """Of the operands of products."""
+        return common_dtype(self.step.operands[0].dtype)
+
+    @property
+    def emitter(self) -> Emitter:
+        """What appends."""
+        return self.step.emitter
+
+    def queries(self, term: Term, axes: tuple[str, ...]) -> Labelled:
+        """Return q, or what is like o, as groups of heads that share keys."""
+        term = term.cast(self.dtype)
+        heads = len(self.places["h"])
+        apart = term.reshape((*self.shape[: 1 + heads], *term.shape[2:]))
+        return Labelled(term=apart, axes=self._own(axes))
+
+    def scores(self, term: Term) -> Labelled:
+        """Return a term of the shape of the scores."""
+        return Labelled(term=term, axes=self._own(_SCORES))
+
+    def _own(self, axes: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(axis for axis in axes if axis != "r" or self.share != 1)
+
+    def keys(self, place: int) -> Labelled:
+        """Return k or v."""
+        return Labelled(term=self.step.operands[place], axes=_K if place == 1 else _V)
+
+    def multiplied(self, left: Labelled, right: Labelled, result: tuple[str, ...]) -> Term:
+        """Return a product in f32."""
+        a, b = (replace(each, term=each.term.cast(self.dtype)) for each in (left, right))
+        return product(a, b, self._own(result))
+
+    @cached_property
+    def scale(self) -> Number | Term:
+        """The factor of the products, as a number or of rank 0."""
+        scale = self.step.operation.attr("scale")
+        if not isinstance(scale, str):
+            return float(str(scale))
+        return self.emitter.count(self.step.operation.operands[0], [3]).call("rsqrt")
+
+    def scaled(self, term: Term) -> Term:
+        """Return a term times the scale."""
+        scale = self.scale
+        return term * (scale.broadcast(term.shape, ()) if isinstance(scale, Term) else scale)
+
+    @cached_property
+    def plain(self) -> Term:
+        """The scaled products of q and k."""
+        q = self.queries(self.step.operands[0], _Q)
+        return self.scaled(self.multiplied(q, self.keys(1), _SCORES))
+
+    @cached_property
+    def score(self) -> _Region:
+        """The function of a score, for all scores."""
+        return _Region(self, "score", self.plain)
+
+    @cached_property
+    def weights(self) -> Term:
+        """The softmax p, 0 where the mask does not hold, rounded as a product takes it."""
+        kept = _Region(self, "mask", None).result
+        own = self.step.operation
+        lse = self.emitter.apply("attention_lse", own.operands, dict(own.attrs))
+        rows = self.emitter.term(lse)
+        # A row without keys has none to subtract from.
+        finite = self.repeated(where(rows > float("-inf"), rows, 0.0))
+        weights = where(kept, (self.score.result - finite).call("exp"), 0.0)
+        return weights.cast(self.dtype).cast(f32)
+
+    def repeated(self, rows: Term) -> Term:
+        """Return a number of each query repeated along the keys."""
+        apart = rows.reshape(self.shape[:-1])
+        return apart.broadcast(self.shape, range(len(self.shape) - 1))
+
+
+class _Region:
+    """A region of an attention computed for all scores at once."""
+
+    def __init__(self, scores: _Scores, name: str, score: Term | None) -> None:
+        region = scores.step.operation.attr(name)
+        if not isinstance(region, Function):
+            raise error("Z002", what=f"attention without the region {name} passes its rules")
+        self.scores = scores
+        self.reads = scores.step.operands[_TENSORS:]
+        self.body: dict[str, Operation] = {}
+        """What is differentiated, by the name of the result."""
+        self._values: dict[str, Value] = {}
+        self._indices: dict[str, str] = {}
+        """The name of the index that a value is, by the value's name."""
+        self._params(region, score)
+        for operation in region.body:
+            self._values[operation.result.name] = self._appended(operation).value
+        self.result = self.scores.emitter.term(self._values[region.results[0].name])
+
+    def _params(self, region: Function, score: Term | None) -> None:
+        names = [param.name for param in region.params]
+        if score is not None:
+            self._values[names.pop(0)] = score.value
+        for name, index in zip(names, INDICES, strict=False):
+            self._values[name] = self._index(index).value
+            self._indices[name] = index
+        for name, term in zip(names[len(INDICES) :], self.reads, strict=True):
+            self._values[name] = term.value
+
+    def _index(self, name: str) -> Term:
+        scores = self.scores
+        emitter, shape = scores.emitter, scores.shape
+        if name not in scores.places:
+            own = scores.step.operation.operands[INDICES.index(name) - len(scores.places)]
+            return emitter.extent(own, 2).broadcast(shape, ())
+        first, *inner = (
+            emitter.arange(shape[place]).broadcast(shape, (place,)) for place in scores.places[name]
+        )
+        for place, term in zip(scores.places[name][1:], inner, strict=True):
+            q = scores.step.operation.operands[0]
+            groups = emitter.extent(scores.step.operation.operands[1], 1)
+            size = emitter.extent(q, 1).call("floor_divide", groups)
+            extent = shape[place]
+            count = size.broadcast(shape, ()) if not isinstance(extent, int) else extent
+            first = first * count + term
+        return first
+
+    def _appended(self, operation: Operation) -> Term:
+        emitter = self.scores.emitter
+        emitter.span = operation.span or emitter.span
+        operands = tuple(self._values[each.name] for each in operation.operands)
+        if OPS[operation.op].kind is Kind.READ:
+            return self._read(operation, operands)
+        if not operands:
+            constant = emitter.apply(operation.op, operands, dict(operation.attrs))
+            return emitter.term(constant).broadcast(self.scores.shape, ())
+        return emitter.term(self._emitted(operation.op, operands, dict(operation.attrs)))
+
+    def _emitted(
+        self,
+        op: str,
+        operands: tuple[Value, ...],
+        attrs: Mapping[str, Attr],
+        shape: Shape | None = None,
+    ) -> Value:
+        """Append an operation that is differentiated with the region, which has it once."""
+        emitter = self.scores.emitter
+        value = emitter.apply(op, operands, attrs, shape)
+        self.body.setdefault(
+            value.name,
+            Operation(
+                op=op, operands=operands, attrs=make_attrs(**attrs), result=value, span=emitter.span
+            ),
+        )
+        return value
+
+    def _read(self, operation: Operation, operands: tuple[Value, ...]) -> Term:
+        """Return the elements of a tensor that are read for each score."""
+        emitter, shape = self.scores.emitter, self.scores.shape
+        tensor, *indices = operands
+        names = [self._indices.get(each.name, "") for each in operation.operands[1:]]
+        pairs = list(zip(names, tensor.type.shape, strict=True))
+        full = self.scores.extents
+        is_direct = len(set(names)) == len(names) and all(
+            name in full and extent in (1, full[name]) for name, extent in pairs
+        )
+        if not is_direct:
+            flat = self._emitted("reshape", (tensor,), {}, (_count(tensor.type.shape),))
+            place = self._flat_index(tensor, indices)
+            return emitter.term(self._emitted("take", (flat, place.value), {"axis": 0}))
+        axes: list[int] = []
+        own: list[Extent] = []
+        for name, extent in pairs:
+            places = self.scores.places[name]
+            axes += places[:1] if extent == 1 else places
+            own += (1,) if extent == 1 else [shape[place] for place in places]
+        if tensor.type.shape != tuple(own):
+            tensor = self._emitted("reshape", (tensor,), {}, tuple(own))
+        if axes != sorted(axes):
+            tensor = self._emitted("transpose", (tensor,), {"perm": inverse(axes)})
+        if tensor.type.shape != shape:
+            tensor = self._emitted("broadcast", (tensor,), {"dims": tuple(sorted(axes))}, shape)
+        return emitter.term(tensor)
+
+    def _flat_index(self, tensor: Value, indices: Sequence[Value]) -> Term:
+        """Return the place of the elements that are read, each index limited to its axis."""
+        emitter, shape = self.scores.emitter, self.scores.shape
+        place = emitter.constant(0, shape)
+        for axis, index in enumerate(indices):
+            size = emitter.extent(tensor, axis).broadcast(shape, ())
+            own = emitter.term(index).cast(i32)
+            place = place * size + own.call("maximum", 0).call("minimum", size - 1)
+        return place
+
+
+def _count(shape: Shape) -> Extent:
+    count: Extent = 1
+    for extent in shape:
+        count = extent if count == 1 else count * extent
+    return count
+
+
+def _gradients(scores: _Scores, by_score: Term, dv: Term | None) -> Gradients:
+    """Return the gradients by all operands, from those by the values of the score function."""
+    step, plain = scores.step, scores.plain.value.name
+    region = scores.score
+    tensors = step.operation.operands[_TENSORS:]
+    pairs = zip(tensors, step.needed[_TENSORS:], strict=True)
+    wanted = [plain, *(value.name for value, is_needed in pairs if is_needed)]
+    body = tuple(region.body.values())
+    pulled = dict(step.pull(body, {region.result.value.name: by_score}, wanted))
+    by_plain = pulled.pop(plain, None)
+    # Of a tensor that is read by two names all is the gradient by the first.
+    reads = [pulled.pop(value.name, None) for value in tensors]
+    if by_plain is None:
+        return [None, None, dv, *reads]
+    ds = scores.scores(scores.scaled(by_plain))
+    q = step.operands[0]
+    return [
+        scores.multiplied(ds, scores.keys(1), _Q).reshape(q.shape),
+        scores.multiplied(ds, scores.queries(q, _Q), _K),
+        dv,
+        *reads,
+    ]
+
+
+def _attention(step: Step) -> Gradients:
+    _expect_plain(step)
+    scores = _Scores(step)
+    g, p = step.gradient, scores.weights
+    apart = scores.queries(g, _O)
+    dv = scores.multiplied(scores.scores(p), apart, _V)
+    by_weights = scores.multiplied(apart, scores.keys(2), _SCORES)
+    inner = scores.repeated((g * step.result).sum([3]))
+    return _gradients(scores, p * (by_weights - inner), dv)
+
+
+def _attention_lse(step: Step) -> Gradients:
+    _expect_plain(step)
+    scores = _Scores(step)
+    p = scores.weights
+    return _gradients(scores, p * scores.repeated(step.gradient), None)
+
+
+ATTENTION: Mapping[str, Rule] = {"attention": _attention, "attention_lse": _attention_lse}
+"""The rules by op."""

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT
+"""The table of gradient rules, and why the other ops of the op table have none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from cklang.autodiff.attention import ATTENTION
+from cklang.autodiff.pointwise import POINTWISE
+from cklang.autodiff.products import PRODUCTS
+from cklang.autodiff.reductions import REDUCTIONS
+from cklang.autodiff.step import Rule
+from cklang.autodiff.structure import STRUCTURE
+from cklang.ir.ops import OPS
+
+__all__ = ["ADVICE", "ONCE", "RULES", "WITHOUT_FLOATS"]
+
+RULES: Mapping[str, Rule] = MappingProxyType(
+    {**POINTWISE, **REDUCTIONS, **PRODUCTS, **ATTENTION, **STRUCTURE}
+)
+"""The rule of each op that has one."""
+
+ADVICE: Mapping[str, str] = MappingProxyType(
+    {
+        "take": "write table[ids] as a product with a one-hot matrix, or compute the gradient of "
+        "the table outside: a scatter of dy to rows ids",
+        "gemm24": "differentiate the dense product a @ b and prune the gradient by the pattern",
+        "scaled_gemm": "differentiate the product of the operands before quantisation, in f16 or "
+        "bf16",
+        "element": "read the tensor outside of score and mask functions",
+    }
+)
+"""The ops that floats pass and that have no rule, with what to write instead."""
+
+ONCE: Mapping[str, str] = MappingProxyType(
+    {"reduce_prod": "write the product as ck.exp(ck.sum(ck.log(x))) where all elements are above 0"}
+)
+"""Ops whose rule is not to be differentiated again, since it distinguishes zeros, with advice."""
+
+_CONDITIONS = ("lt", "le", "gt", "ge", "eq", "ne", "isnan")
+_NUMBERS = ("constant", "extent", "arange", "reduce_argmax", "reduce_argmin")
+WITHOUT_FLOATS = frozenset(
+    (
+        *(name for name in OPS if name.startswith(("bitwise_", "logical_"))),
+        *("left_shift", "right_shift"),
+        *_CONDITIONS,
+        *_NUMBERS,
+    )
+)
+"""Ops that no gradient reaches: their results are integers and conditions, or constants."""

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: MIT
+"""What a gradient rule is: one operation of the program, seen from the backward function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from cklang.autodiff.terms import Emitter, Term
+from cklang.ir.nodes import Operation
+from cklang.types import f32
+
+__all__ = ["Gradients", "Pull", "Rule", "Step"]
+
+Gradients: TypeAlias = Sequence[Term | None]
+"""The f32 gradient by each operand; None for one that is zero or has none."""
+
+Pull: TypeAlias = Callable[
+    [Sequence[Operation], Mapping[str, Term], Sequence[str]], Mapping[str, Term]
+]
+"""From operations in order, gradients by some of their results, and the names of the values asked
+for: the gradients by these."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """An operation and the gradient by its result."""
+
+    emitter: Emitter
+    operation: Operation
+    """Of the backward function, which computes it again: operands and result are its values."""
+    gradient: Term
+    """In f32, of the result's shape."""
+    needed: tuple[bool, ...]
+    """For each operand: whether its gradient is asked for. A rule may give others."""
+
+    pull: Pull
+    """Differentiates further operations, such as those of a region."""
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    """The extents of dims, by name, as far as the call is known."""
+
+    @property
+    def operands(self) -> tuple[Term, ...]:
+        """The operands as terms."""
+        return tuple(self.emitter.term(value) for value in self.operation.operands)
+
+    @property
+    def result(self) -> Term:
+        """The result as a term."""
+        return self.emitter.term(self.operation.result)
+
+    def wide(self, place: int) -> Term:
+        """Return an operand in f32."""
+        return self.operands[place].cast(f32)
+
+    def axes(self, name: str) -> tuple[int, ...]:
+        """Return an attribute that is a list of integers."""
+        attr = self.operation.attr(name)
+        return tuple(int(str(item)) for item in attr) if isinstance(attr, tuple) else ()
+
+
+Rule: TypeAlias = Callable[[Step], Gradients]

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: MIT
+"""Reverse-mode differentiation of a function of the mini-IR.
+
+The backward function computes the operations of the forward one again, as far as a rule reads
+their values; the planner fuses both. A gradient is f32 from the first sum to the last, and is
+rounded once, to the dtype of its parameter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from cklang.autodiff.rules import ADVICE, ONCE, RULES
+from cklang.autodiff.shifts import shifts
+from cklang.autodiff.splits import Split, splits
+from cklang.autodiff.step import Rule, Step
+from cklang.autodiff.structure import joined
+from cklang.autodiff.terms import Emitter, Term
+from cklang.errors import error
+from cklang.ir.builder import Builder, without_unused
+from cklang.ir.nodes import Function, Operation, Value
+from cklang.ir.ops import OPS
+from cklang.types import Kind, f32
+
+__all__ = ["backward", "expect_differentiable_rules"]
+
+
+def backward(
+    forward: Function,
+    wrt: Sequence[str],
+    cotangents: Sequence[str] | None,
+    *,
+    name: str,
+    numbers: Mapping[str, int] | None = None,
+) -> Function:
+    """Return the function that gives the gradients of a function by some of its parameters.
+
+    Args:
+        forward: A verified function.
+        wrt: The names of the parameters.
+        cotangents: A name for the gradient by each result, which become parameters after those of
+            the function; "" for results of integers. None where the gradient by the one result is
+            1.
+        name: Of the function returned.
+        numbers: The extents of dims, by name, where they are known. The function depends on what
+            :func:`.attention.head_shares` gives for them.
+
+    Returns:
+        A function of the parameters of ``forward`` and the cotangents, whose results are like the
+        parameters ``wrt``.
+
+    Raises:
+        CkUnsupportedError: G020, a gradient passes an op without a rule.
+    """
+    builder = Builder(name, forward.span)
+    emitter = Emitter(builder)
+    again = _again(emitter, forward)
+    names = [param.name for param in again.params]
+    params = [again.params[names.index(each)] for each in wrt]
+    active = _active(again, wrt)
+    seeds: dict[str, Term] = {}
+    for place, result in enumerate(again.results):
+        if cotangents is None:
+            seed = emitter.constant(1.0, result.type.shape)
+        elif cotangents[place]:
+            seed = emitter.term(builder.param(cotangents[place], result.type)).cast(f32)
+        if result.name in active:
+            _add(seeds, result, seed)
+    gradients = _pulled(emitter, again.body, seeds, active, numbers or {})
+    emitter.span = forward.span
+    results = _rounded(params, gradients, emitter)
+    return without_unused(builder.finish(*results))
+
+
+def _active(forward: Function, wrt: Sequence[str]) -> set[str]:
+    """Return the names of the values that depend on parameters by differentiable steps."""
+    return _reached(forward.body, wrt, shifts(forward))
+
+
+def _reached(
+    body: Sequence[Operation], wrt: Sequence[str], constant: Collection[str] = ()
+) -> set[str]:
+    """Return ``wrt`` and what depends on it, but for integers, conditions and ``constant``."""
+    active = set(wrt)
+    for operation in body:
+        name = operation.result.name
+        depends = any(value.name in active for value in operation.operands)
+        if depends and operation.result.type.dtype.kind is Kind.FLOAT and name not in constant:
+            active.add(name)
+    return active
+
+
+def _again(emitter: Emitter, forward: Function) -> Function:
+    """Append the operations of a function, equal ones once, and return it with the new values."""
+    builder = emitter.builder
+    values = {param.name: builder.param(param.name, param.type) for param in forward.params}
+    params = tuple(values.values())
+    body: dict[str, Operation] = {}
+    for operation in forward.body:
+        emitter.span = operation.span
+        operands = tuple(values[each.name] for each in operation.operands)
+        shape = operation.result.type.shape if OPS[operation.op].shape.declared else None
+        value = emitter.apply(operation.op, operands, dict(operation.attrs), shape)
+        values[operation.result.name] = value
+        body.setdefault(value.name, replace(operation, operands=operands, result=value))
+    results = tuple(values[result.name] for result in forward.results)
+    return replace(forward, params=params, body=tuple(body.values()), results=results)
+
+
+def expect_differentiable_rules(forward: Function, wrt: Sequence[str]) -> None:
+    """Check that the gradients of a function may be differentiated again.
+
+    Raises:
+        CkUnsupportedError: G026, the rule of an op is not differentiable.
+    """
+    active = _active(forward, wrt)
+    for operation in forward.body:
+        if operation.op in ONCE and operation.result.name in active:
+            fix = ONCE[operation.op]
+            raise error("G026", at=operation.span, op=operation.op, name=forward.name, fix=fix)
+
+
+def _add(gradients: dict[str, Term], value: Value, part: Term) -> None:
+    """Add a part of the gradient by a value: several uses of it add up."""
+    known = gradients.get(value.name)
+    gradients[value.name] = part if known is None else known + part
+
+
+def _pulled(
+    emitter: Emitter,
+    body: Sequence[Operation],
+    seeds: Mapping[str, Term],
+    active: Collection[str],
+    numbers: Mapping[str, int],
+) -> dict[str, Term]:
+    """Return the gradients by all active values that the seeds depend on.
+
+    Args:
+        emitter: Appends to the backward function.
+        body: Operations of that function, in order.
+        seeds: The gradients by some of their results.
+        active: The values by which to differentiate, those between among them.
+        numbers: The extents of dims, as far as they are known.
+    """
+    gradients = dict(seeds)
+    by_first = splits(body)
+    parts_of_splits = {part.result for split in by_first.values() for part in split.parts}
+    for operation in reversed(body):
+        split = by_first.get(operation.result.name)
+        if split is not None and split.source.name in active:
+            _add_joined(gradients, split, emitter)
+        gradient = gradients.get(operation.result.name)
+        is_done = operation.result in parts_of_splits
+        if gradient is None or is_done or operation.result.name not in active:
+            continue
+        emitter.span = operation.span or emitter.span
+        needed = tuple(value.name in active for value in operation.operands)
+        step = Step(
+            emitter=emitter,
+            operation=operation,
+            gradient=gradient,
+            needed=needed,
+            pull=partial(_pulled_back, emitter, numbers),
+            numbers=numbers,
+        )
+        parts = _rule(step)(step)
+        for value, is_needed, part in zip(operation.operands, needed, parts, strict=True):
+            if is_needed and part is not None:
+                _add(gradients, value, part)
+    return gradients
+
+
+def _add_joined(gradients: dict[str, Term], split: Split, emitter: Emitter) -> None:
+    """Add the gradient by a tensor that is taken apart: those by its parts, one after the other."""
+    known = [gradients.get(part.result.name) for part in split.parts]
+    if not any(known):
+        return
+    emitter.span = split.parts[0].span or emitter.span
+    terms = [
+        emitter.constant(0.0, part.result.type.shape) if term is None else term
+        for part, term in zip(split.parts, known, strict=True)
+    ]
+    extent = split.source.type.shape[split.axis]
+    _add(gradients, split.source, joined(terms, split.axis, extent))
+
+
+def _pulled_back(
+    emitter: Emitter,
+    numbers: Mapping[str, int],
+    body: Sequence[Operation],
+    seeds: Mapping[str, Term],
+    wrt: Sequence[str],
+) -> Mapping[str, Term]:
+    return _pulled(emitter, body, seeds, _reached(body, wrt), numbers)
+
+
+def _rule(step: Step) -> Rule:
+    rule = RULES.get(step.operation.op)
+    if rule is None:
+        op, name = step.operation.op, step.emitter.builder.name
+        fix = ADVICE.get(op, "compute it in an op of its own")
+        raise error("G020", at=step.operation.span, op=op, name=name, fix=fix)
+    return rule
+
+
+def _rounded(
+    params: Sequence[Value], gradients: Mapping[str, Term], emitter: Emitter
+) -> list[Value]:
+    """Return a gradient for each parameter in its dtype; zeros for one that nothing depends on."""
+    results: list[Value] = []
+    for param in params:
+        term = gradients.get(param.name)
+        if term is None:
+            term = emitter.constant(0.0, param.type.shape)
+        value = term.cast(param.type.dtype).value
+        results.append(_copy(emitter, value) if value in results else value)
+    return results
+
+
+def _copy(emitter: Emitter, value: Value) -> Value:
+    """Return another value with the same elements: no two results are one value."""
+    perm = tuple(range(value.type.rank))
+    return emitter.builder.append("transpose", value, span=emitter.span, perm=perm)

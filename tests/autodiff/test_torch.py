@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: MIT
+"""``ck.vjp`` as what torch's autograd calls: training with torch's optimiser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import cklang as ck
+from tests.autodiff.test_kernels import by_torch, example
+
+pytestmark = pytest.mark.usefixtures("compiler")
+gradient: Any = pytest.importorskip("cklang.torch.gradient")
+
+
+@pytest.fixture(autouse=True)
+def _backward() -> Iterator[None]:
+    before = gradient.set_backward_of(ck.vjp)
+    yield
+    gradient.set_backward_of(before)
+
+
+def test_training_with_torch_follows_torch() -> None:
+    module = example()
+    rng = np.random.default_rng(1)
+    x, labels = module.spirals(128)
+    start = [(rng.standard_normal(s) / 4).astype("f") for s in ((64, 16), (64,), (16, 64))]
+    want = by_torch(x, labels, start, module.RATE, 5)
+    weights = [torch.tensor(each, requires_grad=True) for each in start]
+    optimiser = torch.optim.SGD(weights, lr=module.RATE)
+    losses = []
+    for _ in range(5):
+        half = [each.half() for each in weights]
+        loss = module.loss(torch.tensor(x), *half, torch.tensor(labels))
+        losses.append(loss.item())
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    np.testing.assert_allclose(losses, want, rtol=5e-3)

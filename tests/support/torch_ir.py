@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: MIT
+"""The mini-IR in torch, op by op: a second opinion on gradients, by torch's autograd in float64."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from cklang.ir.nodes import Function, Operation
+from cklang.ir.ops import OPS
+from cklang.ir.rules import AttrKind
+from cklang.ir.views import bounds_of
+from cklang.types import Dim, DType, Kind, bf16, extent_value, f16, f32
+
+Tensor = torch.Tensor
+
+_FLOATS = {f16: torch.float16, bf16: torch.bfloat16, f32: torch.float32}
+_KINDS: Mapping[type, torch.dtype] = {float: torch.float64, int: torch.int64, bool: torch.bool}
+
+
+def run(function: Function, tensors: Sequence[Tensor], dims: Mapping[str, int]) -> list[Tensor]:
+    """Return the results of a function, in float64, int64 and bool."""
+    values = {param.name: tensor for param, tensor in zip(function.params, tensors, strict=True)}
+    for operation in function.body:
+        operands = [values[operand.name] for operand in operation.operands]
+        values[operation.result.name] = _apply(operation, operands, dims)
+    return [values[result.name] for result in function.results]
+
+
+def gradients(
+    function: Function, arrays: Sequence[Any], wrt: Sequence[str], cotangents: Sequence[Any]
+) -> list[Any]:
+    """Return what autograd gives for parameters of a function; zeros where they do not matter."""
+    tensors = [torch.tensor(_wide(array)) for array in arrays]
+    dims = _dims(function, tensors)
+    names = [param.name for param in function.params]
+    inputs = [tensors[names.index(name)].requires_grad_() for name in wrt]
+    results = run(function, tensors, dims)
+    pairs = [
+        (result, torch.tensor(_wide(each)))
+        for result, each in zip(results, cotangents, strict=True)
+        if result.requires_grad
+    ]
+    if not pairs:
+        return [np.zeros(each.shape) for each in inputs]
+    grads = torch.autograd.grad(
+        [result for result, _ in pairs], inputs, [each for _, each in pairs], allow_unused=True
+    )
+    return [
+        np.zeros(own.shape) if each is None else each.numpy()
+        for own, each in zip(inputs, grads, strict=True)
+    ]
+
+
+def derivative(function: Function, arrays: Sequence[Any], steps: Sequence[Any]) -> Any:
+    """Return the derivative of a function's one result along ``steps``, by forward mode."""
+    tensors = tuple(torch.tensor(_wide(array)) for array in arrays)
+    dims = _dims(function, tensors)
+
+    def result(*inputs: Tensor) -> Tensor:
+        return run(function, inputs, dims)[0]
+
+    along = tuple(torch.tensor(_wide(step)) for step in steps)
+    return torch.func.jvp(result, tensors, along)[1].numpy()
+
+
+def _dims(function: Function, tensors: Sequence[Tensor]) -> dict[str, int]:
+    return {
+        extent.name: got
+        for param, tensor in zip(function.params, tensors, strict=True)
+        for extent, got in zip(param.type.shape, tensor.shape, strict=True)
+        if isinstance(extent, Dim)
+    }
+
+
+def _wide(array: Any) -> Any:
+    array = np.asarray(array)
+    kinds = {"b": np.bool_, "i": np.int64, "u": np.int64}
+    return array.astype(kinds.get(array.dtype.kind, np.float64))
+
+
+def _apply(operation: Operation, operands: Sequence[Tensor], dims: Mapping[str, int]) -> Tensor:
+    attrs = {
+        name: float(np.float32(attr)) if isinstance(attr, float) else attr
+        for name, attr in operation.attrs
+    }
+    for row in OPS[operation.op].attrs:
+        if row.kind is AttrKind.BOUNDS:
+            bounds = bounds_of(operation, row.name)
+            attrs[row.name] = tuple(extent_value(bound, dims) for bound in bounds)
+    if OPS[operation.op].shape.declared:
+        attrs["shape"] = operation.result.type.extents(dims)
+    return TORCH[operation.op](*operands, **attrs)
+
+
+def _cast(x: Tensor, to: DType) -> Tensor:
+    if to.kind is not Kind.FLOAT:
+        return x.to(torch.bool if to.kind is Kind.BOOL else torch.int64)
+    if not x.is_floating_point():
+        return x.to(torch.float64)
+    # Not torch's own cast, which rounds the gradient too.
+    rounded = x.detach().to(_FLOATS[to]).double()
+    return x + (rounded - x).detach()
+
+
+def _broadcast(x: Tensor, dims: Sequence[int], shape: Sequence[int]) -> Tensor:
+    for axis in range(len(shape)):
+        if axis not in dims:
+            x = x.unsqueeze(axis)
+    return x.expand(*shape)
+
+
+def _sliced(x: Tensor, axes: Any, start: Any, stop: Any, step: Any, shape: Any) -> Tensor:
+    del axes
+    return x[tuple(map(slice, start, stop, step))].reshape(shape)
+
+
+def _contract(a: Tensor, b: Tensor, rows: int, columns: int, summed: int) -> Tensor:
+    letters = "klmnop"[:summed]
+    m, n = "x" * rows, "y" * columns
+    return torch.einsum(f"...{m}{letters},...{letters}{n}->...{m}{n}", a, b)
+
+
+def _taken(x: Tensor, indices: Tensor, axis: int) -> Tensor:
+    limited = indices.clamp(0, x.shape[axis] - 1)
+    picked = x.index_select(axis, limited.reshape(-1))
+    return picked.reshape(*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
+
+
+def _conv(
+    x: Tensor, w: Tensor, stride: Any, padding: Any, dilation: Any, groups: int, shape: Any
+) -> Tensor:
+    del shape
+    spatial = len(stride)
+    pads = [pad for pair in reversed(padding) for pad in pair]
+    image, weight = functional.pad(x.movedim(-1, 1), pads), w.movedim(-1, 1)
+    convolve: Callable[..., Tensor] = (functional.conv1d, functional.conv2d, functional.conv3d)[
+        spatial - 1
+    ]
+    return convolve(image, weight, None, stride, 0, dilation, groups).movedim(1, -1)
+
+
+def _reduced(reduce: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    return lambda x, axes: reduce(x.double() if x.is_floating_point() else x, axes)
+
+
+def _prod(x: Tensor, axes: Sequence[int]) -> Tensor:
+    for axis in sorted(axes, reverse=True):
+        x = torch.prod(x, axis)
+    return x
+
+
+TORCH: Mapping[str, Callable[..., Tensor]] = {
+    "gemm": torch.matmul,
+    "contract": _contract,
+    "conv": _conv,
+    "reduce_sum": _reduced(torch.sum),
+    "reduce_mean": _reduced(torch.mean),
+    "reduce_max": _reduced(torch.amax),
+    "reduce_min": _reduced(torch.amin),
+    "reduce_prod": _prod,
+    "transpose": lambda x, perm: x.permute(*perm),
+    "broadcast": _broadcast,
+    "slice": _sliced,
+    "reshape": lambda x, shape: x.reshape(shape),
+    "concat": lambda *parts, axis, shape: torch.cat(parts, axis),
+    "stack": lambda *parts, axis, shape: torch.stack(parts, axis),
+    "cast": _cast,
+    "constant": lambda value: torch.tensor(value, dtype=_KINDS[type(value)]),
+    "extent": lambda x, axis: torch.tensor(x.shape[axis]),
+    "arange": lambda shape: torch.arange(shape[0]),
+    "take": _taken,
+    "add": torch.add,
+    "sub": torch.sub,
+    "mul": torch.mul,
+    "div": torch.div,
+    "floor_divide": lambda x, y: torch.div(x, y, rounding_mode="floor"),
+    "mod": torch.remainder,
+    "neg": torch.neg,
+    "abs": torch.abs,
+    "reciprocal": torch.reciprocal,
+    "square": torch.square,
+    "minimum": torch.minimum,
+    "maximum": torch.maximum,
+    "clamp": lambda x, lo, hi: torch.clamp(x, lo, hi),
+    "floor": torch.floor,
+    "ceil": torch.ceil,
+    "round": torch.round,
+    "trunc": torch.trunc,
+    "sign": torch.sign,
+    "pow": torch.pow,
+    "exp": torch.exp,
+    "exp2": torch.exp2,
+    "expm1": torch.expm1,
+    "log": torch.log,
+    "log2": torch.log2,
+    "log1p": torch.log1p,
+    "sqrt": torch.sqrt,
+    "rsqrt": torch.rsqrt,
+    "tanh": torch.tanh,
+    "erf": torch.erf,
+    "relu": torch.relu,
+    "leaky_relu": lambda x, slope: functional.leaky_relu(x, slope),
+    "elu": functional.elu,
+    "sigmoid": torch.sigmoid,
+    "silu": functional.silu,
+    "gelu": functional.gelu,
+    "gelu_tanh": lambda x: functional.gelu(x, approximate="tanh"),
+    "softplus": lambda x: functional.softplus(x, threshold=math.inf),
+    "mish": functional.mish,
+    "hardsigmoid": functional.hardsigmoid,
+    "hardswish": functional.hardswish,
+    "softsign": functional.softsign,
+    "lt": torch.lt,
+    "le": torch.le,
+    "gt": torch.gt,
+    "ge": torch.ge,
+    "eq": torch.eq,
+    "ne": torch.ne,
+    "logical_and": torch.logical_and,
+    "logical_or": torch.logical_or,
+    "logical_xor": torch.logical_xor,
+    "logical_not": torch.logical_not,
+    "isnan": torch.isnan,
+    "where": torch.where,
+}
+"""What each op is in torch; the ops of attention and convolution gradients are not here."""

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""Ops in torch: every ``@ck.op`` is a custom op as soon as torch traces a call of it.
+"""cklang in torch: ops as custom ops, and the backend ``"cklang"`` of ``torch.compile``.
 
-Nothing here is needed to call ops with tensors, in eager mode or under ``torch.compile``: the first
-call that torch traces imports this package. ``import cklang`` does not.
+Every ``@ck.op`` is a custom op as soon as torch traces a call of it. Nothing here is needed to call
+ops with tensors, in eager mode or under ``torch.compile``: the first call that torch traces imports
+this package. ``import cklang`` does not. :mod:`cklang.torch.backend` compiles whole models.
 """
 
 from __future__ import annotations
 
+from cklang.torch.backend import cklang_backend, register, report
 from cklang.torch.gradient import set_backward_of
 from cklang.torch.library import custom_op_of
 
-__all__ = ["custom_op_of", "set_backward_of"]
+__all__ = ["cklang_backend", "custom_op_of", "report", "set_backward_of"]
+
+register()

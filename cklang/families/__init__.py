@@ -27,6 +27,7 @@ from cklang.families.protocol import Family, HelperFamily
 from cklang.families.reduce.key import ReduceSignature
 from cklang.families.reduce.lower import lower_reduce
 from cklang.families.rowwise.family import ROWWISE
+from cklang.families.scatter.family import SCATTER
 from cklang.fusion.plan import Plan
 from cklang.ir.nodes import Function
 from cklang.keys import SCHEMA_VERSION, AnyKey, KernelSignature, Key
@@ -41,6 +42,7 @@ _ALL: tuple[AnyFamily, ...] = (
     ATTENTION,
     ATTENTION_BACKWARD,
     ROWWISE,
+    SCATTER,
     HelperFamily("layout_copy", LayoutCopySignature, lower_transpose),
     HelperFamily("combine", CombineSignature, lower_combine),
     HelperFamily("append", AppendSignature, lower_append),

@@ -17,6 +17,7 @@ from cklang.frontend.ops.movement import (
     read_permutation,
     read_shape,
 )
+from cklang.ir.scatter import scattered, scattered_sum
 
 __all__ = ["eager_movement"]
 
@@ -58,17 +59,50 @@ def _reshape(x: Any, shape: Any) -> Any:
 
 
 def _take(x: Any, indices: Any, axis: Any) -> Any:
-    array, places = np.asarray(x), np.asarray(indices)
+    array = np.asarray(x)
     along = read_axis(axis, array.ndim)
+    return np.take(array, _checked_indices(indices, array.shape[along], along), along)
+
+
+def _checked_indices(indices: Any, extent: int, axis: int) -> Any:
+    """Return indices as an array, each one of the axis."""
+    places = np.asarray(indices)
     if places.dtype.kind not in "iu":
         raise ValueError(f"the indices are {places.dtype}", "legal: integers")
-    extent = array.shape[along]
     outside = places[(places < 0) | (places >= extent)]
     if outside.size:
         raise ValueError(
-            f"the index {outside[0]} is outside of axis {along}", f"legal: 0 to {extent - 1}"
+            f"the index {outside[0]} is outside of axis {axis}", f"legal: 0 to {extent - 1}"
         )
-    return np.take(array, places, along)
+    return places
+
+
+def _scatter(x: Any, indices: Any, rows: Any, axis: Any) -> Any:
+    array = np.asarray(x)
+    along = read_axis(axis, array.ndim)
+    places = _checked_indices(indices, array.shape[along], along)
+    shape = (*array.shape[:along], *places.shape, *array.shape[along + 1 :])
+    return scattered(places, np.broadcast_to(rows, shape), array, along, 0, array.shape)
+
+
+def _scatter_add(x: Any, indices: Any, rows: Any, axis: Any) -> Any:
+    array = np.asarray(x)
+    along = read_axis(axis, array.ndim)
+    places = _checked_indices(indices, array.shape[along], along)
+    wanted = (*array.shape[:along], *places.shape, *array.shape[along + 1 :])
+    terms = np.broadcast_to(rows, wanted)
+    dtype = np.result_type(array, terms, np.float32 if array.dtype.kind == "f" else np.int32)
+    return scattered_sum(
+        places, terms.astype(dtype), array.astype(dtype), axis=along, in_place=0, shape=array.shape
+    )
+
+
+def _segment_sum(rows: Any, indices: Any, count: Any, axis: Any) -> Any:
+    terms, places = np.asarray(rows), np.asarray(indices)
+    along = read_axis(axis, terms.ndim - places.ndim + 1)
+    (extent,) = (int(str(each)) for each in read_shape(count))
+    rest = (*terms.shape[:along], extent, *terms.shape[along + places.ndim :])
+    return _scatter_add(np.zeros(rest, terms.dtype), places, terms, along)
 
 
 def _arange(n: Any) -> Any:
@@ -83,6 +117,9 @@ _MOVES: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "concat": lambda parts, axis: np.concatenate(parts, axis),
         "permute": _permute,
         "reshape": _reshape,
+        "scatter": _scatter,
+        "scatter_add": _scatter_add,
+        "segment_sum": _segment_sum,
         "split": _split,
         "stack": lambda parts, axis: np.stack(parts, axis),
         "swapaxes": _swapaxes,

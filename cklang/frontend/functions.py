@@ -68,6 +68,9 @@ __all__ = [
     "reshape",
     "round",
     "rsqrt",
+    "scatter",
+    "scatter_add",
+    "segment_sum",
     "sigmoid",
     "sign",
     "silu",
@@ -188,6 +191,9 @@ relu = EagerFunction.of("relu")
 reshape = EagerFunction.of("reshape")
 round = EagerFunction.of("round")  # noqa: A001
 rsqrt = EagerFunction.of("rsqrt")
+scatter = EagerFunction.of("scatter")
+scatter_add = EagerFunction.of("scatter_add")
+segment_sum = EagerFunction.of("segment_sum")
 sigmoid = EagerFunction.of("sigmoid")
 sign = EagerFunction.of("sign")
 silu = EagerFunction.of("silu")

@@ -239,6 +239,31 @@ _MOVEMENTS = (
         "indices",
         axis=0,
     ),
+    _movement(
+        "scatter",
+        "x with rows written at indices of an axis, the last of equal ones",
+        "x",
+        "indices",
+        "rows",
+        axis=0,
+    ),
+    _movement(
+        "scatter_add",
+        "x to which rows are added at indices of an axis, in order, in f32 (of integers in i32)",
+        "x",
+        "indices",
+        "rows",
+        axis=0,
+    ),
+    _movement(
+        "segment_sum",
+        "the sums of the rows of each of so many indices of an axis, in order, in f32 (of integers "
+        "in i32)",
+        "rows",
+        "indices",
+        "count",
+        axis=0,
+    ),
     _movement("swapaxes", "two axes exchanged", "x", "axis1", "axis2"),
 )
 # The pointwise functions by the names of their operands.

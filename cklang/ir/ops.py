@@ -40,6 +40,7 @@ from cklang.ir import (
     numeric,
     reductions,
     rules,
+    scatter,
     views,
 )
 from cklang.ir.nodes import Attr
@@ -281,6 +282,36 @@ _REDUCTIONS = (
         "one; 0 of no element",
         shape=reductions.INDEX_SHAPE,
         dtype=reductions.ARG_DTYPE,
+    ),
+)
+
+_SCATTER_ATTRS = tuple(AttrRow(name=name, kind=AttrKind.INT) for name in ("axis", scatter.IN_PLACE))
+
+_SCATTERS = (
+    Op(
+        name=scatter.SCATTER,
+        operands=3,
+        kind=Kind.ANCHOR,
+        doc="a tensor with rows written at indices of an axis, the last one of equal indices; "
+        "indices outside of the axis write nothing",
+        numpy=scatter.scattered,
+        attrs=_SCATTER_ATTRS,
+        shape=scatter.SCATTER_SHAPE,
+        dtype=scatter.SCATTER_DTYPE,
+        check=scatter.check,
+    ),
+    Op(
+        name=scatter.SCATTER_ADD,
+        operands=2,
+        optional=1,
+        kind=Kind.ANCHOR,
+        doc="a tensor, or zeros, to which rows are added at indices of an axis, in order, in f32 "
+        "or wrapping i32; indices outside of the axis add nothing",
+        numpy=scatter.scattered_sum,
+        attrs=_SCATTER_ATTRS,
+        shape=scatter.SCATTER_SHAPE,
+        dtype=scatter.SCATTER_ADD_DTYPE,
+        check=scatter.check,
     ),
 )
 
@@ -757,6 +788,7 @@ OPS: Mapping[str, Op] = MappingProxyType(
         for op in (
             *_ANCHORS,
             *_REDUCTIONS,
+            *_SCATTERS,
             *_ATTENTION,
             *_STRUCTURE,
             *_ARITHMETIC,

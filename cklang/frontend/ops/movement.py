@@ -13,7 +13,9 @@ from itertools import zip_longest
 from types import MappingProxyType
 
 from cklang.frontend import emit
+from cklang.frontend.ops.axes import read_axis
 from cklang.frontend.ops.indexing import part_along, taken_along
+from cklang.frontend.ops.scatter import scatter, scatter_add, segment_sum
 from cklang.frontend.scope import Scope
 from cklang.frontend.text import Located
 from cklang.frontend.values import Item, Tensor, describe
@@ -35,19 +37,6 @@ __all__ = [
 
 METHODS = ("broadcast_to", "permute", "reshape", "split", "swapaxes", "transpose")
 """The functions that are methods of tensors too."""
-
-
-def read_axis(axis: object, rank: int) -> int:
-    """Return an axis counted from the first."""
-    if not isinstance(axis, int) or isinstance(axis, bool):
-        raise ValueError(  # noqa: TRY004 - becomes F067, a value error
-            f"the axis is {axis!r}", "legal: an integer"
-        )
-    if not -rank <= axis < rank:
-        raise ValueError(
-            f"the axis is {axis}, but there are {rank} axes", f"legal: {-rank} to {rank - 1}"
-        )
-    return axis % rank
 
 
 def read_permutation(axes: object, rank: int) -> tuple[int, ...]:
@@ -299,6 +288,9 @@ _MOVES: Mapping[str, Callable[..., Tensor | tuple[Tensor, ...]]] = MappingProxyT
         "concat": _concat,
         "permute": _permute,
         "reshape": _reshape,
+        "scatter": scatter,
+        "scatter_add": scatter_add,
+        "segment_sum": segment_sum,
         "split": _split,
         "stack": _stack,
         "swapaxes": _swapaxes,

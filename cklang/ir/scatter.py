@@ -11,13 +11,15 @@ are added from the first to the last. An index that is outside of its axis write
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from cklang.errors import CkError, error
+from cklang.ir.extents import EXTENT
 from cklang.ir.indices import INDEX_DTYPES
-from cklang.ir.nodes import Attr
+from cklang.ir.nodes import Attr, Function, Operation
 from cklang.ir.numeric import Array
 from cklang.ir.reductions import ROW_DTYPES, wrapped
 from cklang.ir.rules import DTypeRule, Shape, ShapeRule
@@ -34,6 +36,7 @@ __all__ = [
     "SCATTER_SHAPE",
     "STORED",
     "check",
+    "in_place_results",
     "is_scatter",
     "scattered",
     "scattered_sum",
@@ -108,6 +111,44 @@ def scattered_sum(
     for index, row in _rows(indices, rows, shape[axis], axis):
         lines[index] += row
     return wrapped(result)
+
+
+def in_place_results(function: Function) -> Mapping[str, str]:
+    """Return the results that are written into the memory of a parameter, by name, with it.
+
+    Raises:
+        CkValueError: I047, such a value is no result of the parameter's dtype, or the program reads
+            the parameter elsewhere.
+    """
+    updates = {each.result.name: each for each in function.body if _is_in_place(each)}
+    if not updates:
+        return {}
+    definitions = function.definitions()
+    params = {value.name: value for value in function.params}
+    uses = Counter(
+        operand.name
+        for operation in function.body
+        if operation.op != EXTENT
+        for operand in operation.operands
+    )
+    places: dict[str, str] = {}
+    for result in function.results:
+        operation = definitions.get(result.name)
+        casts = operation is not None and operation.op == "cast"
+        name = operation.operands[0].name if operation is not None and casts else result.name
+        if name in updates:
+            base = updates[name].operands[-1]
+            if base.name in params and base.type == result.type and uses[base.name] == 1:
+                places[result.name] = base.name
+    for operation in updates.values():
+        name = operation.operands[-1].name
+        if name not in places.values():
+            raise error("I047", at=operation.span, name=name)
+    return places
+
+
+def _is_in_place(operation: Operation) -> bool:
+    return is_scatter(operation.op) and operation.attr(IN_PLACE) == 1
 
 
 def _shape(

@@ -27,6 +27,7 @@ from cklang.runtime import call_key
 from cklang.runtime.bind import Binding, ResultLayout, assign, bind
 from cklang.runtime.call_key import CallKey
 from cklang.runtime.check import Report, check_call
+from cklang.runtime.in_place import in_place_of, put_results, with_updated
 from cklang.runtime.ir_program import IrProgram
 from cklang.runtime.planner import (
     Choice,
@@ -188,8 +189,11 @@ class Op:
         page = put_numbers(ready, call) if call.numbers else None
         result = out
         if out is None:
-            result = [make() for make in ready.result_makers]
-            addresses += map(call_key.address, result)
+            if ready.in_place:
+                result = put_results(ready, call, values)
+            else:
+                result = [make() for make in ready.result_makers]
+                addresses += map(call_key.address, result)
         elif plan.overlaps(addresses):
             targets_of(self._bind(values), out)
         library, place = ready.libraries[0], ready.place
@@ -305,15 +309,19 @@ class Op:
 
         binding = self._bind(values)
         binding = with_result_orders(self._fuse(binding), binding)
+        updates = in_place_of(self._fuse(binding).function, self._parameters, binding)
+        if updates and out is not None:
+            raise error("A077", name=updates[0].name)
         targets = (
             planned_results(binding.results, binding) if out is None else targets_of(binding, out)
         )
+        targets = with_updated(targets, updates, binding)
         lists = self._checked_lists(binding)
         device = open_device(device_name, binding.place)
         plan = prepare(
             self._fuse(binding), binding, targets, device, shared_builder(), self.request
         )
-        return ready_of(plan, binding.results, binding, lists)
+        return ready_of(plan, binding.results, binding, lists, updates)
 
     def _checked_lists(self, binding: Binding) -> HostCheck | None:
         """Return the index arrays that calls like a bound one check; its own are right.

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -25,6 +25,7 @@ from cklang.ir.extents import EXTENT, extent_numbers
 from cklang.ir.indices import ARANGE, index_ranges
 from cklang.ir.joins import JOINS
 from cklang.ir.nodes import Function, Value
+from cklang.ir.scatter import in_place_results
 from cklang.ir.views import VIEWS
 from cklang.runtime.bind import Binding
 from cklang.runtime.call_plan import AccessRange, CallPlan, Step, access_range
@@ -233,6 +234,8 @@ def _stored_layouts(
     if outs is not None:
         for value, out in zip(results, outs, strict=True):
             layouts[value.name] = TensorLayout.of("out", out)
+    for result, parameter in in_place_results(plan.function).items():
+        layouts[result] = layouts[parameter]
     return layouts
 
 
@@ -277,7 +280,9 @@ def prepare(
         for choice in choices
         for stage in choice.stages
     ]
-    return call_plan(stages, names, pieces, sizes, device, builder, binding.place, len(outs))
+    slots = {name: slot for slot, name in enumerate(names)}
+    same = {(slots[a], slots[b]) for a, b in in_place_results(plan.function).items()}
+    return call_plan(stages, names, pieces, sizes, device, builder, binding.place, len(outs), same)
 
 
 def numbers_of(function: Function, dims: Mapping[str, int]) -> dict[str, int | range]:
@@ -300,6 +305,7 @@ def call_plan(
     builder: Builder,
     place: str,
     outs: int,
+    same: Collection[tuple[int, int]] = (),
 ) -> CallPlan:
     """Return launches with every kernel built and loaded, and memory for their temporaries.
 
@@ -312,6 +318,7 @@ def call_plan(
         builder: Builds the kernels.
         place: Where the arrays of a call are.
         outs: How many results a call has.
+        same: The places of results that are in the memory of arguments, with those of these.
 
     Raises:
         CkBuildError: B rows, a kernel cannot be built.
@@ -331,7 +338,7 @@ def call_plan(
         for index, (stage, launch) in enumerate(zip(stages, launches, strict=True))
     ]
     workspace = planned_workspace(list(temporaries.values()))
-    return CallPlan(device, steps, pieces, workspace, place, outs=outs)
+    return CallPlan(device, steps, pieces, workspace, place, outs=outs, same=same)
 
 
 def _own_workspace(index: int) -> str:

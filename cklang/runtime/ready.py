@@ -17,6 +17,7 @@ from cklang.device.pinned_buffers import PinnedBuffer, PinnedBufferPool
 from cklang.runtime import call_key
 from cklang.runtime.bind import Binding, ResultLayout
 from cklang.runtime.call_key import CallKey
+from cklang.runtime.in_place import InPlace
 
 if TYPE_CHECKING:
     from cklang.families.protocol import HostCheck
@@ -41,6 +42,10 @@ class Ready:
     """The dtype that each address's memory has, for plain numbers."""
     lists: HostCheck | None = None
     """The index arrays that each call must check before it launches."""
+    in_place: tuple[InPlace, ...] = ()
+    """The results that are written into arguments."""
+    names: tuple[str, ...] = ()
+    """The arguments, in the order of their addresses."""
 
     @functools.cached_property
     def result_makers(self) -> tuple[Callable[[], Any], ...]:
@@ -57,7 +62,11 @@ class Ready:
 
 
 def ready_of(
-    plan: CallPlan, results: tuple[ResultLayout, ...], binding: Binding, lists: HostCheck | None
+    plan: CallPlan,
+    results: tuple[ResultLayout, ...],
+    binding: Binding,
+    lists: HostCheck | None,
+    in_place: tuple[InPlace, ...] = (),
 ) -> Ready:
     """Return what calls like a bound one need, whose launches are ``plan``."""
     return Ready(
@@ -67,6 +76,8 @@ def ready_of(
         place=binding.place,
         number_dtypes=dtypes_of(binding),
         lists=lists,
+        in_place=in_place,
+        names=tuple(binding.arrays),
     )
 
 

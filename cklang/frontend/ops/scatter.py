@@ -131,7 +131,7 @@ def _appended(
     value = scope.unit.append(
         op,
         *(emit.materialise(scope, node, each) for each in operands),
-        attrs={"axis": axis, IN_PLACE: 0},
+        attrs={"axis": axis, IN_PLACE: int(operands[-1].value in scope.unit.in_place)},
         shape=tuple(like.shape),
         span=scope.span(node),
     )

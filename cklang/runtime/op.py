@@ -27,7 +27,7 @@ from cklang.runtime import call_key
 from cklang.runtime.bind import Binding, ResultLayout, assign, bind
 from cklang.runtime.call_key import CallKey
 from cklang.runtime.check import Report, check_call
-from cklang.runtime.in_place import in_place_of, put_results, with_updated
+from cklang.runtime.in_place import in_place_of, with_updated
 from cklang.runtime.ir_program import IrProgram
 from cklang.runtime.planner import (
     Choice,
@@ -38,7 +38,7 @@ from cklang.runtime.planner import (
     memory_of,
     prepare,
 )
-from cklang.runtime.ready import Ready, dtypes_of, put_numbers, ready_of
+from cklang.runtime.ready import Ready, dtypes_of, put_numbers, put_results, ready_of
 from cklang.runtime.record import CallRecord
 from cklang.runtime.requests import request_of
 from cklang.runtime.result_orders import with_result_orders

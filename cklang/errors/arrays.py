@@ -336,4 +336,16 @@ TABLE: tuple[Rule, ...] = (
         "out= is not taken by an op that updates {name} in place",
         "leave out= away: the result is {name}, other results are new arrays",
     ),
+    row(
+        "A078",
+        CkValueError,
+        "{count} elements of {name} are wanted along axis {axis}, which has {extent}",
+        "pass a longer axis, or write a smaller k",
+    ),
+    row(
+        "A079",
+        CkValueError,
+        "{count} of {extent} elements of {name} are wanted in order; kernels sort {limit} of them",
+        "legal: sorted axes of up to 4096 elements, and k up to 2048 of longer ones",
+    ),
 )

@@ -7,18 +7,24 @@ The C side is ``include/cklang/lines_host.h``; the struct layouts here mirror it
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from cklang.device.host_shim import HostShim
+from cklang.families.gemm.layout import refuse_overlap
+from cklang.families.tensor_layout import TensorLayout
+from cklang.fusion.plan import Read
 
 __all__ = [
     "MAX_AXES",
     "MAX_TENSORS",
     "VERSION",
     "LineTensor",
+    "Lines",
     "LinesRequest",
     "LinesShim",
+    "lines_of",
     "merged",
 ]
 
@@ -115,3 +121,65 @@ class LinesShim(HostShim[LinesRequest]):
     version_symbol = "ck_lines_host_version"
     version = VERSION
     to_c = staticmethod(_to_c)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lines:
+    """The lines of tensors along one axis."""
+
+    outer: tuple[int, ...]
+    """Extents of the axes that count lines, outermost first."""
+    length: int
+    tensors: tuple[LineTensor, ...]
+    """What is read, then what is written."""
+
+    @property
+    def count(self) -> int:
+        """How many lines there are."""
+        return math.prod(self.outer)
+
+    def request(self, addresses: Sequence[int], extent: int = 0) -> LinesRequest:
+        """Return what the host shim is asked, for an address of each tensor."""
+        pairs = zip(self.tensors, addresses, strict=False)
+        return LinesRequest(
+            outer=self.outer,
+            inner=(self.length,),
+            extent=extent,
+            tensors=tuple(replace(tensor, pointer=address) for tensor, address in pairs),
+        )
+
+
+def lines_of(
+    shape: Sequence[int],
+    axis: int,
+    source: Read,
+    layouts: Mapping[str, TensorLayout],
+    results: Sequence[TensorLayout],
+) -> Lines:
+    """Return the lines of a tensor that is read and of those that are written.
+
+    Args:
+        shape: The extents of what is read.
+        axis: Along which a line runs.
+        source: What is read.
+        layouts: The layout of each value, by name.
+        results: Those of what is written, whose extent along the axis may be another.
+
+    Raises:
+        CkValueError: A045, two elements of a result are one in memory.
+    """
+    for result in results:
+        refuse_overlap(result)
+    stored = layouts[source.value.name].strides
+    strides = [tuple(0 if own is None else stored[own] for own in source.axes)]
+    strides += [result.strides for result in results]
+    # Neighbouring lines are those that are nearest in memory.
+    rest = [place for place in range(len(shape)) if place != axis]
+    rest.sort(key=lambda place: -abs(strides[0][place]))
+    outer, steps = merged(
+        [shape[place] for place in rest], *([each[place] for place in rest] for each in strides)
+    )
+    tensors = (
+        LineTensor(outer=own, inner=(each[axis],)) for own, each in zip(steps, strides, strict=True)
+    )
+    return Lines(outer=outer, length=shape[axis], tensors=tuple(tensors))

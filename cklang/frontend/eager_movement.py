@@ -17,6 +17,8 @@ from cklang.frontend.ops.movement import (
     read_permutation,
     read_shape,
 )
+from cklang.frontend.ops.order import read_count
+from cklang.ir.order import argsorted
 from cklang.ir.scatter import scattered, scattered_sum
 
 __all__ = ["eager_movement"]
@@ -105,6 +107,38 @@ def _segment_sum(rows: Any, indices: Any, count: Any, axis: Any) -> Any:
     return _scatter_add(np.zeros(rest, terms.dtype), places, terms, along)
 
 
+def _cumsum(x: Any, axis: Any) -> Any:
+    array = np.asarray(x)
+    wide = np.int32 if array.dtype.kind in "biu" else np.float32
+    own = array if array.dtype == np.float64 else array.astype(wide)
+    return np.cumsum(own, read_axis(axis, array.ndim), dtype=own.dtype)
+
+
+def _argsort(x: Any, axis: Any, descending: Any) -> Any:
+    array = np.asarray(x)
+    along = read_axis(axis, array.ndim)
+    return argsorted(_signed(array), along, 0, bool(descending)).astype(np.int32)
+
+
+def _sort(x: Any, axis: Any, descending: Any) -> Any:
+    array = np.asarray(x)
+    indices = _argsort(array, axis, descending)
+    return np.take_along_axis(array, indices, read_axis(axis, array.ndim))
+
+
+def _topk(x: Any, k: Any, axis: Any, largest: Any) -> tuple[Any, Any]:
+    array = np.asarray(x)
+    along = read_axis(axis, array.ndim)
+    count = read_count(k, array.shape[along])
+    indices = argsorted(_signed(array), along, count, bool(largest)).astype(np.int32)
+    return np.take_along_axis(array, indices, along), indices
+
+
+def _signed(array: Any) -> Any:
+    """Return numbers whose negatives have the opposite order."""
+    return array.astype(np.int64 if array.dtype.kind in "biu" else np.float64)
+
+
 def _arange(n: Any) -> Any:
     (extent,) = read_shape(n)
     return np.arange(int(str(extent)), dtype=np.int32)
@@ -113,16 +147,20 @@ def _arange(n: Any) -> Any:
 _MOVES: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {
         "arange": _arange,
+        "argsort": _argsort,
         "broadcast_to": lambda x, shape: np.broadcast_to(np.asarray(x), shape),
+        "cumsum": _cumsum,
         "concat": lambda parts, axis: np.concatenate(parts, axis),
         "permute": _permute,
         "reshape": _reshape,
         "scatter": _scatter,
         "scatter_add": _scatter_add,
         "segment_sum": _segment_sum,
+        "sort": _sort,
         "split": _split,
         "stack": lambda parts, axis: np.stack(parts, axis),
         "swapaxes": _swapaxes,
         "take": _take,
+        "topk": _topk,
     }
 )

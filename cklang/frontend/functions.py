@@ -22,6 +22,7 @@ __all__ = [
     "arange",
     "argmax",
     "argmin",
+    "argsort",
     "attention",
     "broadcast_to",
     "cast",
@@ -33,6 +34,7 @@ __all__ = [
     "conv_grad_input",
     "conv_grad_weight",
     "conv_transpose",
+    "cumsum",
     "einsum",
     "elu",
     "erf",
@@ -77,6 +79,7 @@ __all__ = [
     "sliding_window",
     "softplus",
     "softsign",
+    "sort",
     "split",
     "sqrt",
     "square",
@@ -85,6 +88,7 @@ __all__ = [
     "swapaxes",
     "take",
     "tanh",
+    "topk",
     "trunc",
     "where",
 ]
@@ -145,6 +149,7 @@ amax = EagerFunction.of("amax")
 arange = EagerFunction.of("arange")
 argmax = EagerFunction.of("argmax")
 argmin = EagerFunction.of("argmin")
+argsort = EagerFunction.of("argsort")
 attention = EagerFunction.of("attention")
 broadcast_to = EagerFunction.of("broadcast_to")
 cast = EagerFunction.of("cast")
@@ -156,6 +161,7 @@ conv = EagerFunction.of("conv")
 conv_grad_input = EagerFunction.of("conv_grad_input")
 conv_grad_weight = EagerFunction.of("conv_grad_weight")
 conv_transpose = EagerFunction.of("conv_transpose")
+cumsum = EagerFunction.of("cumsum")
 einsum = EagerFunction.of("einsum")
 elu = EagerFunction.of("elu")
 erf = EagerFunction.of("erf")
@@ -200,6 +206,7 @@ silu = EagerFunction.of("silu")
 sliding_window = EagerFunction.of("sliding_window")
 softplus = EagerFunction.of("softplus")
 softsign = EagerFunction.of("softsign")
+sort = EagerFunction.of("sort")
 split = EagerFunction.of("split")
 sqrt = EagerFunction.of("sqrt")
 square = EagerFunction.of("square")
@@ -208,5 +215,6 @@ sum = EagerFunction.of("sum")  # noqa: A001
 swapaxes = EagerFunction.of("swapaxes")
 take = EagerFunction.of("take")
 tanh = EagerFunction.of("tanh")
+topk = EagerFunction.of("topk")
 trunc = EagerFunction.of("trunc")
 where = EagerFunction.of("where")

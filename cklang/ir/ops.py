@@ -38,6 +38,7 @@ from cklang.ir import (
     indices,
     joins,
     numeric,
+    order,
     reductions,
     rules,
     scatter,
@@ -312,6 +313,43 @@ _SCATTERS = (
         shape=scatter.SCATTER_SHAPE,
         dtype=scatter.SCATTER_ADD_DTYPE,
         check=scatter.check,
+    ),
+)
+
+_ORDER_ATTRS = tuple(
+    AttrRow(name=name, kind=AttrKind.INT) for name in ("axis", order.COUNT, order.DESCENDING)
+)
+
+_ORDERS = (
+    Op(
+        name=order.CUMSUM,
+        operands=1,
+        kind=Kind.ANCHOR,
+        doc="the sums of all elements up to each along an axis, in f32 or wrapping i32",
+        numpy=order.cumsum,
+        attrs=(AttrRow(name="axis", kind=AttrKind.INT),),
+        shape=order.CUMSUM_SHAPE,
+        dtype=order.CUMSUM_DTYPE,
+    ),
+    Op(
+        name=order.SORT,
+        operands=1,
+        kind=Kind.ANCHOR,
+        doc="the elements along an axis in order, the first of them or all; nan is the greatest",
+        numpy=order.in_order,
+        attrs=_ORDER_ATTRS,
+        shape=order.SORT_SHAPE,
+        dtype=order.SORT_DTYPE,
+    ),
+    Op(
+        name=order.ARGSORT,
+        operands=1,
+        kind=Kind.ANCHOR,
+        doc="the indices of what sort gives; of equal elements the lowest index comes first",
+        numpy=order.argsorted,
+        attrs=_ORDER_ATTRS,
+        shape=order.SORT_SHAPE,
+        dtype=order.ARGSORT_DTYPE,
     ),
 )
 
@@ -789,6 +827,7 @@ OPS: Mapping[str, Op] = MappingProxyType(
             *_ANCHORS,
             *_REDUCTIONS,
             *_SCATTERS,
+            *_ORDERS,
             *_ATTENTION,
             *_STRUCTURE,
             *_ARITHMETIC,

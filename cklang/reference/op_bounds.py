@@ -24,6 +24,7 @@ from cklang.ir.ops import OPS, Kind, Op
 from cklang.ir.rules import INTEGER_DTYPE
 from cklang.ir.windows import DIRECTIONS
 from cklang.reference.evaluate import F32_OVERFLOW, apply, limit
+from cklang.reference.order_bounds import ORDER_BOUNDS
 from cklang.reference.row_bounds import ROW_BOUNDS
 from cklang.reference.scatter_bounds import SCATTER_BOUNDS
 from cklang.reference.sums import UNIT, Known, Product, finite, float_sums, scaled_sums
@@ -367,5 +368,6 @@ OP_BOUNDS: Mapping[str, BoundRule] = MappingProxyType(
     | {"gemm24": _gemm24, "scaled_gemm": _scaled_gemm}
     | dict(ROW_BOUNDS)
     | dict(SCATTER_BOUNDS)
+    | dict(ORDER_BOUNDS)
 )
 """The rule of each op but attention, by its name."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -170,6 +171,14 @@ def test_of_many_rows_a_kernel_finds_equal_indices(op: Op) -> None:
     first = check(op, args)
     assert len(launches(op)) == 3
     assert np.array_equal(first, op(*args))
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize("gpu", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"])
+def test_every_gpu(gpu: str, covered: Callable[..., None]) -> None:
+    for op in (gradient_of_embedding, written):
+        check(op, drawn(op, {"M": 70, "N": 1, "K": 44, "V": 9}, 0), gpu)
+    covered("rows written and added at indices", "f16", gpu)
 
 
 @pytest.mark.usefixtures("compiler")

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from cklang.frontend import emit
 from cklang.frontend.ops.axes import read_axis
 from cklang.frontend.ops.indexing import part_along, taken_along
+from cklang.frontend.ops.order import argsort, cumsum, sort, topk
 from cklang.frontend.ops.scatter import scatter, scatter_add, segment_sum
 from cklang.frontend.scope import Scope
 from cklang.frontend.text import Located
@@ -35,7 +36,10 @@ __all__ = [
     "read_shape",
 ]
 
-METHODS = ("broadcast_to", "permute", "reshape", "split", "swapaxes", "transpose")
+METHODS = (
+    *("argsort", "broadcast_to", "cumsum", "permute", "reshape", "sort", "split", "swapaxes"),
+    *("topk", "transpose"),
+)
 """The functions that are methods of tensors too."""
 
 
@@ -284,16 +288,20 @@ def full_shape(shape: Sequence[Extent], wanted: Sequence[Extent]) -> tuple[Exten
 _MOVES: Mapping[str, Callable[..., Tensor | tuple[Tensor, ...]]] = MappingProxyType(
     {
         "arange": _arange,
+        "argsort": argsort,
         "broadcast_to": _broadcast_to,
         "concat": _concat,
+        "cumsum": cumsum,
         "permute": _permute,
         "reshape": _reshape,
         "scatter": scatter,
         "scatter_add": scatter_add,
         "segment_sum": segment_sum,
+        "sort": sort,
         "split": _split,
         "stack": _stack,
         "swapaxes": _swapaxes,
         "take": _take,
+        "topk": topk,
     }
 )

@@ -26,7 +26,7 @@ struct ScanKernel
     static constexpr uint32_t span = who == Scan::block ? threads : who == Scan::wave ? wave : 1;
     using Value                    = LineValue<S>;
 
-    CK_TILE_DEVICE static void run(const ck_lines_problem& args)
+    __attribute__((always_inline)) CK_TILE_DEVICE static void run(const ck_lines_problem& args)
     {
         const uint32_t line = blockIdx.x * (threads / span) + threadIdx.x / span;
         if(line >= line_count(args.outer))

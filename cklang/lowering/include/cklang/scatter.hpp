@@ -60,7 +60,7 @@ struct ScatterKernel
     static constexpr int threads = scatter_threads;
     using Value                  = LineValue<E>;
 
-    CK_TILE_DEVICE static void run(const ck_lines_problem& args)
+    __attribute__((always_inline)) CK_TILE_DEVICE static void run(const ck_lines_problem& args)
     {
         const ScatterIndices<Index> indices{args, line_count(args.outer)};
         if constexpr(how == Scatter::link)

@@ -14,7 +14,7 @@ struct SortKernel
 {
     static constexpr int threads = threads_;
 
-    CK_TILE_DEVICE static void run(const ck_lines_problem& args)
+    __attribute__((always_inline)) CK_TILE_DEVICE static void run(const ck_lines_problem& args)
     {
         __shared__ uint64_t items[size];
         const uint32_t line         = blockIdx.x;

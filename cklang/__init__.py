@@ -57,6 +57,7 @@ MYPY = False
 """True to mypy alone."""
 
 if not TYPE_CHECKING:
+    from cklang.in_place import inout
     from cklang.types import (
         bf8,
         bf8_fnuz,
@@ -79,7 +80,7 @@ else:
     # knows that the first condition does not hold, mypy that the second does not.
     import os
 
-    from cklang.annotations import Tensor, const
+    from cklang.annotations import Tensor, const, inout
 
     if os.name == "mypy":
         bf8: Any
@@ -161,6 +162,7 @@ __all__ = [
     "i8",
     "i32",
     "i64",
+    "inout",
     "op",
     "pack",
     "parse",

@@ -14,12 +14,15 @@ from typing import Annotated, Any, TypeVar
 
 from cklang.types import DType
 
-__all__ = ["Tensor", "const"]
+__all__ = ["Tensor", "const", "inout"]
 
 _Value = TypeVar("_Value")
 
 const = Annotated[_Value, "compiled into the kernel"]
 """``ck.const[float]`` is a float to type checkers."""
+
+inout = Annotated[_Value, "takes a result"]
+"""``ck.inout[ck.f16[S, D]]`` is a tensor to type checkers."""
 
 class _DTypes(DType, type):
     """What makes ``ck.f16`` a :class:`DType` where a function takes one."""

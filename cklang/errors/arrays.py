@@ -383,6 +383,36 @@ TABLE: tuple[Rule, ...] = (
         "write ck.f16[64, 128], or (shape, dtype), or (shape, dtype, strides in elements), in "
         "numbers: ((64, 128), 'f16')",
     ),
+    row(
+        "A075",
+        CkValueError,
+        "{name} is read-only, but the op writes its result into it",
+        "pass a writeable array",
+    ),
+    row(
+        "A076",
+        CkValueError,
+        "{name}, into which the op writes its result, shares memory with {other}",
+        "pass arrays that do not overlap, such as a copy of {other}",
+    ),
+    row(
+        "A077",
+        CkValueError,
+        "out= is not taken by an op that updates {name} in place",
+        "leave out= away: the result is {name}, other results are new arrays",
+    ),
+    row(
+        "A078",
+        CkValueError,
+        "{count} elements of {name} are wanted along axis {axis}, which has {extent}",
+        "pass a longer axis, or write a smaller k",
+    ),
+    row(
+        "A079",
+        CkValueError,
+        "{count} of {extent} elements of {name} are wanted in order; kernels sort {limit} of them",
+        "legal: sorted axes of up to 4096 elements, and k up to 2048 of longer ones",
+    ),
     # A: the backend of torch.compile
     row(
         "A090",

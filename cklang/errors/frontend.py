@@ -386,5 +386,12 @@ TABLE: tuple[Rule, ...] = (
         "legal: as score or mask of ck.attention; for a helper, write a function at module level "
         "and decorate it with @ck.fn",
     ),
+    row(
+        "F100",
+        CkValueError,
+        "{name} is marked with ck.inout, but no result is an update of it, or it is read elsewhere",
+        "return what ck.scatter or ck.scatter_add gives of it, in its dtype, and read that instead "
+        "of {name}; or annotate it {type}",
+    ),
     row("F096", CkValueError, "{what} cannot be {got}", "legal: {legal}"),
 )

@@ -108,4 +108,11 @@ TABLE: tuple[Rule, ...] = (
         "{heads} query heads cannot share {key_heads} key heads",
         "legal: as many query heads as key heads, or a multiple of them",
     ),
+    row(
+        "I047",
+        CkValueError,
+        "[scatter] {name} is not updated in place",
+        "legal: a parameter that nothing else reads, whose update is a result",
+    ),
+    row("I046", CkValueError, "[scatter] in_place is {got}", "legal: 0, or 1 with a tensor"),
 )

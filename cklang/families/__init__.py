@@ -27,6 +27,9 @@ from cklang.families.protocol import Family, HelperFamily
 from cklang.families.reduce.key import ReduceSignature
 from cklang.families.reduce.lower import lower_reduce
 from cklang.families.rowwise.family import ROWWISE
+from cklang.families.scan.family import SCAN
+from cklang.families.scatter.family import SCATTER
+from cklang.families.sort.family import SORT
 from cklang.fusion.plan import Plan
 from cklang.ir.nodes import Function
 from cklang.keys import SCHEMA_VERSION, AnyKey, KernelSignature, Key
@@ -41,6 +44,9 @@ _ALL: tuple[AnyFamily, ...] = (
     ATTENTION,
     ATTENTION_BACKWARD,
     ROWWISE,
+    SCATTER,
+    SCAN,
+    SORT,
     HelperFamily("layout_copy", LayoutCopySignature, lower_transpose),
     HelperFamily("combine", CombineSignature, lower_combine),
     HelperFamily("append", AppendSignature, lower_append),

@@ -17,6 +17,9 @@ from cklang.frontend.ops.movement import (
     read_permutation,
     read_shape,
 )
+from cklang.frontend.ops.order import read_count
+from cklang.ir.order import argsorted
+from cklang.ir.scatter import scattered, scattered_sum
 
 __all__ = ["eager_movement"]
 
@@ -58,17 +61,82 @@ def _reshape(x: Any, shape: Any) -> Any:
 
 
 def _take(x: Any, indices: Any, axis: Any) -> Any:
-    array, places = np.asarray(x), np.asarray(indices)
+    array = np.asarray(x)
     along = read_axis(axis, array.ndim)
+    return np.take(array, _checked_indices(indices, array.shape[along], along), along)
+
+
+def _checked_indices(indices: Any, extent: int, axis: int) -> Any:
+    """Return indices as an array, each one of the axis."""
+    places = np.asarray(indices)
     if places.dtype.kind not in "iu":
         raise ValueError(f"the indices are {places.dtype}", "legal: integers")
-    extent = array.shape[along]
     outside = places[(places < 0) | (places >= extent)]
     if outside.size:
         raise ValueError(
-            f"the index {outside[0]} is outside of axis {along}", f"legal: 0 to {extent - 1}"
+            f"the index {outside[0]} is outside of axis {axis}", f"legal: 0 to {extent - 1}"
         )
-    return np.take(array, places, along)
+    return places
+
+
+def _scatter(x: Any, indices: Any, rows: Any, axis: Any) -> Any:
+    array = np.asarray(x)
+    along = read_axis(axis, array.ndim)
+    places = _checked_indices(indices, array.shape[along], along)
+    shape = (*array.shape[:along], *places.shape, *array.shape[along + 1 :])
+    return scattered(places, np.broadcast_to(rows, shape), array, along, 0, array.shape)
+
+
+def _scatter_add(x: Any, indices: Any, rows: Any, axis: Any) -> Any:
+    array = np.asarray(x)
+    along = read_axis(axis, array.ndim)
+    places = _checked_indices(indices, array.shape[along], along)
+    wanted = (*array.shape[:along], *places.shape, *array.shape[along + 1 :])
+    terms = np.broadcast_to(rows, wanted)
+    dtype = np.result_type(array, terms, np.float32 if array.dtype.kind == "f" else np.int32)
+    return scattered_sum(
+        places, terms.astype(dtype), array.astype(dtype), axis=along, in_place=0, shape=array.shape
+    )
+
+
+def _segment_sum(rows: Any, indices: Any, count: Any, axis: Any) -> Any:
+    terms, places = np.asarray(rows), np.asarray(indices)
+    along = read_axis(axis, terms.ndim - places.ndim + 1)
+    (extent,) = (int(str(each)) for each in read_shape(count))
+    rest = (*terms.shape[:along], extent, *terms.shape[along + places.ndim :])
+    return _scatter_add(np.zeros(rest, terms.dtype), places, terms, along)
+
+
+def _cumsum(x: Any, axis: Any) -> Any:
+    array = np.asarray(x)
+    wide = np.int32 if array.dtype.kind in "biu" else np.float32
+    own = array if array.dtype == np.float64 else array.astype(wide)
+    return np.cumsum(own, read_axis(axis, array.ndim), dtype=own.dtype)
+
+
+def _argsort(x: Any, axis: Any, descending: Any) -> Any:
+    array = np.asarray(x)
+    along = read_axis(axis, array.ndim)
+    return argsorted(_signed(array), along, 0, bool(descending)).astype(np.int32)
+
+
+def _sort(x: Any, axis: Any, descending: Any) -> Any:
+    array = np.asarray(x)
+    indices = _argsort(array, axis, descending)
+    return np.take_along_axis(array, indices, read_axis(axis, array.ndim))
+
+
+def _topk(x: Any, k: Any, axis: Any, largest: Any) -> tuple[Any, Any]:
+    array = np.asarray(x)
+    along = read_axis(axis, array.ndim)
+    count = read_count(k, array.shape[along])
+    indices = argsorted(_signed(array), along, count, bool(largest)).astype(np.int32)
+    return np.take_along_axis(array, indices, along), indices
+
+
+def _signed(array: Any) -> Any:
+    """Return numbers whose negatives have the opposite order."""
+    return array.astype(np.int64 if array.dtype.kind in "biu" else np.float64)
 
 
 def _arange(n: Any) -> Any:
@@ -79,13 +147,20 @@ def _arange(n: Any) -> Any:
 _MOVES: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {
         "arange": _arange,
+        "argsort": _argsort,
         "broadcast_to": lambda x, shape: np.broadcast_to(np.asarray(x), shape),
+        "cumsum": _cumsum,
         "concat": lambda parts, axis: np.concatenate(parts, axis),
         "permute": _permute,
         "reshape": _reshape,
+        "scatter": _scatter,
+        "scatter_add": _scatter_add,
+        "segment_sum": _segment_sum,
+        "sort": _sort,
         "split": _split,
         "stack": lambda parts, axis: np.stack(parts, axis),
         "swapaxes": _swapaxes,
         "take": _take,
+        "topk": _topk,
     }
 )

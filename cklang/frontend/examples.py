@@ -291,6 +291,38 @@ array([[3.],
 >>> ck.swapaxes(np.zeros((2, 3, 4)), 0, -1).shape
 (4, 3, 2)
 """,
+    "argsort": """
+>>> ck.argsort(np.array([3.0, 1.0, 2.0, 1.0]))
+array([1, 3, 2, 0], dtype=int32)
+""",
+    "cumsum": """
+>>> ck.cumsum(np.array([[1.0, 2.0, 3.0]]), axis=1)
+array([[1., 3., 6.]])
+""",
+    "sort": """
+>>> ck.sort(np.array([3.0, 1.0, 2.0]), descending=True)
+array([3., 2., 1.])
+""",
+    "topk": """
+>>> ck.topk(np.array([3.0, 1.0, 4.0, 4.0]), 2)
+(array([4., 4.]), array([2, 3], dtype=int32))
+""",
+    "scatter": """
+>>> ck.scatter(np.zeros((3, 2)), np.array([2, 0]), np.array([[1.0, 2.0], [3.0, 4.0]]))
+array([[3., 4.],
+       [0., 0.],
+       [1., 2.]])
+""",
+    "scatter_add": """
+>>> ck.scatter_add(np.ones(3), np.array([2, 0, 2]), np.array([1.0, 2.0, 3.0]))
+array([3., 1., 5.])
+""",
+    "segment_sum": """
+>>> ck.segment_sum(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1, 1]), 3)
+array([[0., 0.],
+       [4., 6.],
+       [0., 0.]])
+""",
     "take": """
 >>> ck.take(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), np.array([2, 0]))
 array([[5., 6.],

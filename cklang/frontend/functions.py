@@ -22,6 +22,7 @@ __all__ = [
     "arange",
     "argmax",
     "argmin",
+    "argsort",
     "attention",
     "broadcast_to",
     "cast",
@@ -33,6 +34,7 @@ __all__ = [
     "conv_grad_input",
     "conv_grad_weight",
     "conv_transpose",
+    "cumsum",
     "einsum",
     "elu",
     "erf",
@@ -68,12 +70,16 @@ __all__ = [
     "reshape",
     "round",
     "rsqrt",
+    "scatter",
+    "scatter_add",
+    "segment_sum",
     "sigmoid",
     "sign",
     "silu",
     "sliding_window",
     "softplus",
     "softsign",
+    "sort",
     "split",
     "sqrt",
     "square",
@@ -82,6 +88,7 @@ __all__ = [
     "swapaxes",
     "take",
     "tanh",
+    "topk",
     "trunc",
     "where",
 ]
@@ -142,6 +149,7 @@ amax = EagerFunction.of("amax")
 arange = EagerFunction.of("arange")
 argmax = EagerFunction.of("argmax")
 argmin = EagerFunction.of("argmin")
+argsort = EagerFunction.of("argsort")
 attention = EagerFunction.of("attention")
 broadcast_to = EagerFunction.of("broadcast_to")
 cast = EagerFunction.of("cast")
@@ -153,6 +161,7 @@ conv = EagerFunction.of("conv")
 conv_grad_input = EagerFunction.of("conv_grad_input")
 conv_grad_weight = EagerFunction.of("conv_grad_weight")
 conv_transpose = EagerFunction.of("conv_transpose")
+cumsum = EagerFunction.of("cumsum")
 einsum = EagerFunction.of("einsum")
 elu = EagerFunction.of("elu")
 erf = EagerFunction.of("erf")
@@ -188,12 +197,16 @@ relu = EagerFunction.of("relu")
 reshape = EagerFunction.of("reshape")
 round = EagerFunction.of("round")  # noqa: A001
 rsqrt = EagerFunction.of("rsqrt")
+scatter = EagerFunction.of("scatter")
+scatter_add = EagerFunction.of("scatter_add")
+segment_sum = EagerFunction.of("segment_sum")
 sigmoid = EagerFunction.of("sigmoid")
 sign = EagerFunction.of("sign")
 silu = EagerFunction.of("silu")
 sliding_window = EagerFunction.of("sliding_window")
 softplus = EagerFunction.of("softplus")
 softsign = EagerFunction.of("softsign")
+sort = EagerFunction.of("sort")
 split = EagerFunction.of("split")
 sqrt = EagerFunction.of("sqrt")
 square = EagerFunction.of("square")
@@ -202,5 +215,6 @@ sum = EagerFunction.of("sum")  # noqa: A001
 swapaxes = EagerFunction.of("swapaxes")
 take = EagerFunction.of("take")
 tanh = EagerFunction.of("tanh")
+topk = EagerFunction.of("topk")
 trunc = EagerFunction.of("trunc")
 where = EagerFunction.of("where")

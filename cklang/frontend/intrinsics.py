@@ -216,6 +216,31 @@ def _movement(name: str, doc: str, *names: str, **defaults: object) -> Intrinsic
 _MOVEMENTS = (
     _movement("arange", "the index of each element along an axis: 0, 1, 2, … as i32", "n"),
     _movement("broadcast_to", "repetition to a shape, as NumPy repeats", "x", "shape"),
+    _movement(
+        "argsort",
+        "the indices that sort x along an axis; of equal elements the lowest comes first",
+        "x",
+        axis=-1,
+        descending=False,
+    ),
+    _movement(
+        "cumsum",
+        "the sums of all elements up to each along an axis, in f32 or wrapping i32",
+        "x",
+        "axis",
+    ),
+    _movement(
+        "sort", "x in order along an axis; nan is the greatest", "x", axis=-1, descending=False
+    ),
+    _movement(
+        "topk",
+        "the k greatest (or least) elements along an axis in order, and their indices; of equal "
+        "elements the lowest index comes first",
+        "x",
+        "k",
+        axis=-1,
+        largest=True,
+    ),
     _movement("concat", "tensors one after the other along an axis", "parts", axis=0),
     _movement("permute", "the axes in another order: axis i is axis axes[i] of x", "x", "axes"),
     _movement(
@@ -237,6 +262,31 @@ _MOVEMENTS = (
         "x at indices along an axis, which the axes of the indices replace",
         "x",
         "indices",
+        axis=0,
+    ),
+    _movement(
+        "scatter",
+        "x with rows written at indices of an axis, the last of equal ones",
+        "x",
+        "indices",
+        "rows",
+        axis=0,
+    ),
+    _movement(
+        "scatter_add",
+        "x to which rows are added at indices of an axis, in order, in f32 (of integers in i32)",
+        "x",
+        "indices",
+        "rows",
+        axis=0,
+    ),
+    _movement(
+        "segment_sum",
+        "the sums of the rows of each of so many indices of an axis, in order, in f32 (of integers "
+        "in i32)",
+        "rows",
+        "indices",
+        "count",
         axis=0,
     ),
     _movement("swapaxes", "two axes exchanged", "x", "axis1", "axis2"),

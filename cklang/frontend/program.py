@@ -25,6 +25,7 @@ from cklang.frontend.statements import inline, run
 from cklang.frontend.values import Item, OpProgram, Tensor
 from cklang.ir.nodes import Function
 from cklang.ir.round_trip import expect_round_trip
+from cklang.ir.scatter import in_place_results
 from cklang.source import Span
 from cklang.types import ConstType, Dim, DType, DTypeVar, TensorType, TensorVarType
 
@@ -285,7 +286,9 @@ class Program(OpProgram):
         for parameter in self.signature.tensors:
             if parameter.name in local:  # an optional tensor that is left out
                 continue
-            local[parameter.name] = _tensor(unit, parameter, dtypes)
+            local[parameter.name] = tensor = _tensor(unit, parameter, dtypes)
+            if parameter.in_place:
+                unit.in_place.add(tensor.value)
         scope = Scope(
             definition=self.definition,
             unit=unit,
@@ -296,11 +299,29 @@ class Program(OpProgram):
         )
         end = run(scope)
         results = results_of(scope, end.node, end.item)
-        return unit.finish(*(emit.materialise(scope, end.node, each) for each in results))
+        function = unit.finish(*(emit.materialise(scope, end.node, each) for each in results))
+        for parameter in self.signature.tensors:
+            if parameter.in_place:
+                _expect_update(function, parameter)
+        return function
 
 
 def _of_definition(definition: Definition, signature: Signature) -> Program:
     return Program(definition=definition, signature=signature)
+
+
+def _expect_update(function: Function, parameter: Parameter) -> None:
+    """Refuse a parameter that is marked with ``ck.inout`` and not updated in place.
+
+    Raises:
+        CkValueError: F100, nothing updates it, or the program reads it elsewhere.
+    """
+    try:
+        places = in_place_results(function)
+    except CkError:
+        places = {}
+    if parameter.name not in places.values():
+        raise error("F100", at=parameter.span, name=parameter.name, type=parameter.type)
 
 
 def _tensor(unit: Unit, parameter: Parameter, dtypes: Mapping[str, DType]) -> Tensor:

@@ -41,6 +41,8 @@ class Unit:
         self.derived = derived
         self.iterations = 0
         self.calls_apart = 0
+        self.in_place: set[Value] = set()
+        """The parameters into whose arrays results are written."""
         self._known: dict[object, Value] = {}
 
     def append(

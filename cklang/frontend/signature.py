@@ -16,6 +16,7 @@ import numpy as np
 from cklang.errors import CkError, error
 from cklang.frontend.names import nearest
 from cklang.frontend.text import FunctionText
+from cklang.in_place import InOutType
 from cklang.ir.casts import CASTS
 from cklang.optional_type import OptionalType
 from cklang.source import Span
@@ -59,6 +60,8 @@ class Parameter:
     keyword_only: bool = False
     optional: bool = False
     """Whether a call may pass None for it, a tensor or a run-time scalar."""
+    in_place: bool = False
+    """Whether a result is written into its array."""
     span: Span
 
     @property
@@ -123,12 +126,14 @@ def _parameter(
     if node.annotation is None:
         if op:
             raise error("F021", at=span, name=node.arg)
-        type_, optional = None, False
+        type_, optional, in_place = None, False, False
     else:
         where, words = text.span(node.annotation), text.words(node.annotation)
         value = _looked_up(function, node.arg, words, where, names)
         optional = isinstance(value, OptionalType)
-        value = value.of if isinstance(value, OptionalType) else value
+        in_place = isinstance(value, InOutType) and op
+        if isinstance(value, OptionalType) or (isinstance(value, InOutType) and op):
+            value = value.of
         # Type checkers in strict mode want an annotation of a helper that takes anything.
         is_open = value is Any and not op
         type_ = None if is_open else _known(value, node.arg, words, where)
@@ -142,6 +147,7 @@ def _parameter(
         default=parameter.default,
         keyword_only=parameter.kind is inspect.Parameter.KEYWORD_ONLY,
         optional=optional,
+        in_place=in_place,
         span=span,
     )
     if result.is_const and result.has_default:

@@ -39,8 +39,10 @@ from cklang.ir import (
     joins,
     log_sums,
     numeric,
+    order,
     reductions,
     rules,
+    scatter,
     views,
 )
 from cklang.ir.nodes import Attr
@@ -283,6 +285,73 @@ _REDUCTIONS = (
         "one; 0 of no element",
         shape=reductions.INDEX_SHAPE,
         dtype=reductions.ARG_DTYPE,
+    ),
+)
+
+_SCATTER_ATTRS = tuple(AttrRow(name=name, kind=AttrKind.INT) for name in ("axis", scatter.IN_PLACE))
+
+_SCATTERS = (
+    Op(
+        name=scatter.SCATTER,
+        operands=3,
+        kind=Kind.ANCHOR,
+        doc="a tensor with rows written at indices of an axis, the last one of equal indices; "
+        "indices outside of the axis write nothing",
+        numpy=scatter.scattered,
+        attrs=_SCATTER_ATTRS,
+        shape=scatter.SCATTER_SHAPE,
+        dtype=scatter.SCATTER_DTYPE,
+        check=scatter.check,
+    ),
+    Op(
+        name=scatter.SCATTER_ADD,
+        operands=2,
+        optional=1,
+        kind=Kind.ANCHOR,
+        doc="a tensor, or zeros, to which rows are added at indices of an axis, in order, in f32 "
+        "or wrapping i32; indices outside of the axis add nothing",
+        numpy=scatter.scattered_sum,
+        attrs=_SCATTER_ATTRS,
+        shape=scatter.SCATTER_SHAPE,
+        dtype=scatter.SCATTER_ADD_DTYPE,
+        check=scatter.check,
+    ),
+)
+
+_ORDER_ATTRS = tuple(
+    AttrRow(name=name, kind=AttrKind.INT) for name in ("axis", order.COUNT, order.DESCENDING)
+)
+
+_ORDERS = (
+    Op(
+        name=order.CUMSUM,
+        operands=1,
+        kind=Kind.ANCHOR,
+        doc="the sums of all elements up to each along an axis, in f32 or wrapping i32",
+        numpy=order.cumsum,
+        attrs=(AttrRow(name="axis", kind=AttrKind.INT),),
+        shape=order.CUMSUM_SHAPE,
+        dtype=order.CUMSUM_DTYPE,
+    ),
+    Op(
+        name=order.SORT,
+        operands=1,
+        kind=Kind.ANCHOR,
+        doc="the elements along an axis in order, the first of them or all; nan is the greatest",
+        numpy=order.in_order,
+        attrs=_ORDER_ATTRS,
+        shape=order.SORT_SHAPE,
+        dtype=order.SORT_DTYPE,
+    ),
+    Op(
+        name=order.ARGSORT,
+        operands=1,
+        kind=Kind.ANCHOR,
+        doc="the indices of what sort gives; of equal elements the lowest index comes first",
+        numpy=order.argsorted,
+        attrs=_ORDER_ATTRS,
+        shape=order.SORT_SHAPE,
+        dtype=order.ARGSORT_DTYPE,
     ),
 )
 
@@ -779,6 +848,8 @@ OPS: Mapping[str, Op] = MappingProxyType(
         for op in (
             *_ANCHORS,
             *_REDUCTIONS,
+            *_SCATTERS,
+            *_ORDERS,
             *_ATTENTION,
             *_STRUCTURE,
             *_ARITHMETIC,

@@ -25,7 +25,9 @@ from cklang.ir.ops import OPS, Kind, Op
 from cklang.ir.rules import INTEGER_DTYPE
 from cklang.ir.windows import DIRECTIONS
 from cklang.reference.evaluate import F32_OVERFLOW, apply, limit
+from cklang.reference.order_bounds import ORDER_BOUNDS
 from cklang.reference.row_bounds import ROW_BOUNDS
+from cklang.reference.scatter_bounds import SCATTER_BOUNDS
 from cklang.reference.sums import UNIT, Known, Product, finite, float_sums, scaled_sums
 from cklang.types import Dim, DType, f32
 from cklang.types import Kind as NumberKind
@@ -378,5 +380,7 @@ OP_BOUNDS: Mapping[str, BoundRule] = MappingProxyType(
     | {name: _bits for name, op in OPS.items() if op.dtype is INTEGER_DTYPE}
     | {LOG_SUMS: _log_sums, "gemm24": _gemm24, "scaled_gemm": _scaled_gemm}
     | dict(ROW_BOUNDS)
+    | dict(SCATTER_BOUNDS)
+    | dict(ORDER_BOUNDS)
 )
 """The rule of each op but attention, by its name."""

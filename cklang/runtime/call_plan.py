@@ -8,7 +8,7 @@ call writes its addresses into them and launches; nothing else is touched.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -81,6 +81,7 @@ class CallPlan:
         workspace: Workspace,
         place: str,
         outs: int = 1,
+        same: Collection[tuple[int, int]] = (),
     ) -> None:
         self.device = device
         self.touched = tuple(touched)
@@ -91,6 +92,7 @@ class CallPlan:
             for here, out in enumerate(touched)
             if here >= first
             for there, other in enumerate(touched[:here])
+            if (here, there) not in same
         )
         self.place = place
         self._steps = tuple(steps)
@@ -118,6 +120,13 @@ class CallPlan:
             if low < addresses[there] - addresses[here] < high:
                 return True
         return False
+
+    def overlapping(self, addresses: Sequence[int]) -> tuple[int, int] | None:
+        """Return the places of a result and of what it overlaps so; None if nothing does."""
+        for here, there, low, high in self._meeting:
+            if low < addresses[there] - addresses[here] < high:
+                return here, there
+        return None
 
     def run(self, addresses: list[int], stream: int | None) -> LaunchCounters | None:
         """Launch everything, in order with ``stream``.

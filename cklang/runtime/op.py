@@ -29,6 +29,7 @@ from cklang.runtime.bind import Binding, ResultLayout, assign, bind
 from cklang.runtime.call_key import CallKey
 from cklang.runtime.captured_call import CapturedCall, expect_on_gpu
 from cklang.runtime.check import Report, check_call
+from cklang.runtime.in_place import in_place_of, with_updated
 from cklang.runtime.planner import (
     Choice,
     build_choices,
@@ -38,7 +39,7 @@ from cklang.runtime.planner import (
     memory_of,
     prepare,
 )
-from cklang.runtime.ready import Ready, dtypes_of, put_numbers, ready_of
+from cklang.runtime.ready import Ready, dtypes_of, put_numbers, put_results, ready_of
 from cklang.runtime.record import CallRecord
 from cklang.runtime.requests import request_of
 from cklang.runtime.result_orders import with_result_orders
@@ -282,8 +283,11 @@ class Op:
         page = put_numbers(ready, call) if call.numbers else None
         result = out
         if out is None:
-            result = [make() for make in ready.result_makers]
-            addresses += map(call_key.address, result)
+            if ready.in_place:
+                result = put_results(ready, call, values)
+            else:
+                result = [make() for make in ready.result_makers]
+                addresses += map(call_key.address, result)
         elif plan.overlaps(addresses):
             targets_of(self._bind(values), out)
         library, place = ready.libraries[0], ready.place
@@ -408,15 +412,19 @@ class Op:
 
         binding = self._bind(values)
         binding = with_result_orders(self._fuse(binding), binding)
+        updates = in_place_of(self._fuse(binding).function, self._parameters, binding)
+        if updates and out is not None:
+            raise error("A077", name=updates[0].name)
         targets = (
             planned_results(binding.results, binding) if out is None else targets_of(binding, out)
         )
+        targets = with_updated(targets, updates, binding)
         lists = self._checked_lists(binding)
         device = open_device(device_name, binding.place)
         plan = prepare(
             self._fuse(binding), binding, targets, device, shared_builder(), self.request
         )
-        return ready_of(plan, binding.results, binding, lists)
+        return ready_of(plan, binding.results, binding, lists, updates)
 
     def _checked_lists(self, binding: Binding) -> HostCheck | None:
         """Return the index arrays that calls like a bound one check; its own are right.

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -26,6 +26,7 @@ from cklang.ir.indices import ARANGE, index_ranges
 from cklang.ir.joins import JOINS
 from cklang.ir.log_sums import LOG_SUMS
 from cklang.ir.nodes import Function, Value
+from cklang.ir.scatter import in_place_results
 from cklang.ir.views import VIEWS
 from cklang.runtime.bind import Binding
 from cklang.runtime.call_plan import AccessRange, CallPlan, Step, access_range
@@ -234,6 +235,8 @@ def _stored_layouts(
     if outs is not None:
         for value, out in zip(results, outs, strict=True):
             layouts[value.name] = TensorLayout.of("out", out)
+    for result, parameter in in_place_results(plan.function).items():
+        layouts[result] = layouts[parameter]
     return layouts
 
 
@@ -278,7 +281,9 @@ def prepare(
         for choice in choices
         for stage in choice.stages
     ]
-    return call_plan(stages, names, pieces, sizes, device, builder, binding.place, len(outs))
+    slots = {name: slot for slot, name in enumerate(names)}
+    same = {(slots[a], slots[b]) for a, b in in_place_results(plan.function).items()}
+    return call_plan(stages, names, pieces, sizes, device, builder, binding.place, len(outs), same)
 
 
 def numbers_of(function: Function, dims: Mapping[str, int]) -> dict[str, int | range]:
@@ -301,6 +306,7 @@ def call_plan(
     builder: Builder,
     place: str,
     outs: int,
+    same: Collection[tuple[int, int]] = (),
 ) -> CallPlan:
     """Return launches with every kernel built and loaded, and memory for their temporaries.
 
@@ -313,6 +319,7 @@ def call_plan(
         builder: Builds the kernels.
         place: Where the arrays of a call are.
         outs: How many results a call has.
+        same: The places of results that are in the memory of arguments, with those of these.
 
     Raises:
         CkBuildError: B rows, a kernel cannot be built.
@@ -334,7 +341,7 @@ def call_plan(
     workspace = planned_workspace(list(temporaries.values()))
     named = [(f"%{name}" if name in sizes else name, each) for name, each in temporaries.items()]
     workspace = replace(workspace, temporaries=tuple(named))
-    return CallPlan(device, steps, pieces, workspace, place, outs=outs)
+    return CallPlan(device, steps, pieces, workspace, place, outs=outs, same=same)
 
 
 def _own_workspace(index: int) -> str:

@@ -5,24 +5,26 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cklang.device import device_array
+from cklang.device import arrays, device_array
 from cklang.device.arrays import HOST, Library
 from cklang.device.pinned_buffers import PinnedBuffer, PinnedBufferPool
+from cklang.errors import error
 from cklang.runtime import call_key
 from cklang.runtime.bind import Binding, ResultLayout
 from cklang.runtime.call_key import CallKey
+from cklang.runtime.in_place import InPlace
 
 if TYPE_CHECKING:
     from cklang.families.protocol import HostCheck
     from cklang.runtime.call_plan import CallPlan
 
-__all__ = ["Ready", "dtypes_of", "put_numbers", "ready_of"]
+__all__ = ["Ready", "dtypes_of", "put_numbers", "put_results", "ready_of"]
 
 _NUMBER = 8
 """Bytes that a number has for itself."""
@@ -41,6 +43,10 @@ class Ready:
     """The dtype that each address's memory has, for plain numbers."""
     lists: HostCheck | None = None
     """The index arrays that each call must check before it launches."""
+    in_place: tuple[InPlace, ...] = ()
+    """The results that are written into arguments."""
+    names: tuple[str, ...] = ()
+    """The arguments, in the order of their addresses."""
 
     @functools.cached_property
     def result_makers(self) -> tuple[Callable[[], Any], ...]:
@@ -57,7 +63,11 @@ class Ready:
 
 
 def ready_of(
-    plan: CallPlan, results: tuple[ResultLayout, ...], binding: Binding, lists: HostCheck | None
+    plan: CallPlan,
+    results: tuple[ResultLayout, ...],
+    binding: Binding,
+    lists: HostCheck | None,
+    in_place: tuple[InPlace, ...] = (),
 ) -> Ready:
     """Return what calls like a bound one need, whose launches are ``plan``."""
     return Ready(
@@ -67,6 +77,8 @@ def ready_of(
         place=binding.place,
         number_dtypes=dtypes_of(binding),
         lists=lists,
+        in_place=in_place,
+        names=tuple(binding.arrays),
     )
 
 
@@ -94,3 +106,37 @@ def put_numbers(ready: Ready, call: CallKey) -> PinnedBuffer | None:
     for (index, _), place in zip(call.numbers, places, strict=True):
         call.addresses[index] = place
     return buffer
+
+
+def put_results(ready: Ready, call: CallKey, values: Sequence[Any]) -> list[Any]:
+    """Return the arrays that take the results of a call, and note their addresses.
+
+    Raises:
+        CkValueError: A075, an argument that takes one is read-only; A076, it overlaps another one.
+    """
+    updates = {each.result: each for each in ready.in_place}
+    results = []
+    for index, make in enumerate(ready.result_makers):
+        update = updates.get(index)
+        if update is None:
+            results.append(make())
+            call.addresses.append(call_key.address(results[-1]))
+            continue
+        array = values[update.value]
+        if not arrays.read(update.name, array).writeable:
+            raise error("A075", name=update.name)
+        results.append(array)
+        call.addresses.append(call.addresses[update.slot])
+    pair = ready.plan.overlapping(call.addresses) if updates else None
+    if pair is not None:
+        here, there = pair
+        named = updates[here - len(ready.names)].name
+        raise error("A076", name=named, other=(*ready.names, *_results(ready, updates))[there])
+    return results
+
+
+def _results(ready: Ready, updates: dict[int, InPlace]) -> list[str]:
+    return [
+        updates[index].name if index in updates else "a result"
+        for index in range(len(ready.results))
+    ]

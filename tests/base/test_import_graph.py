@@ -44,6 +44,8 @@ START_UP: Table = {
     "cklang.emulator.build": ("rich",),
     "cklang.families": ("cklang.fusion.partition",),
     "cklang.families.rowwise.outline": ("networkx",),
+    "cklang.families.rowwise.long_rows": ("cklang.fusion.partition",),
+    "cklang.families.scatter.family": ("cklang.fusion.partition",),
     "cklang.fusion.flow": ("networkx",),
     "cklang.fusion.functions": ("cklang.ir.parser",),
     "cklang.fusion.graph": ("networkx",),

@@ -15,6 +15,7 @@ BASE = (
     "source",
     "knobs",
     "memo",
+    "in_place",
     "optional_type",
     "types",
     "widths",

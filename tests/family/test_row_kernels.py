@@ -140,6 +140,29 @@ def test_rows_longer_than_registers_are_read_again() -> None:
     assert instance(ck.RowwiseAlgorithm, launch.key.algorithm).chunks == 0
 
 
+@ck.op
+def residual_quantised(
+    x: ck.f16[M, K], residual: ck.f16[M, K], gain: ck.f16[K]
+) -> tuple[ck.f16[M, K], ck.fp8_fnuz[M, K], ck.f32[M, 1]]:
+    h = (x + residual).to(ck.f16)
+    y = ck.rms_norm(h, gain)
+    scale = ck.max(ck.abs(y), axis=-1, keepdims=True) / 240.0
+    return h, (y / scale).to(ck.fp8_fnuz), scale
+
+
+def test_a_kernel_that_keeps_all_it_may_is_one_function() -> None:
+    op = residual_quantised.using(ck.RowwiseAlgorithm(threads=256, vector=8, chunks=4))
+    check(op, drawn(residual_quantised, {"M": 2, "K": 4097}), unchecked=0.05)
+    (launch,) = launches(op)
+    assert launch.resources.spills == 0
+
+
+def test_idle_lanes_are_part_of_the_prediction() -> None:
+    (problem,) = softmax.problems(*drawn(softmax, {"M": 64, "K": 4096}))
+    algorithm = ck.select(problem, arch="gfx942").key.algorithm
+    assert (algorithm.threads, algorithm.vector, algorithm.chunks) == (256, 8, 2)
+
+
 @pytest.mark.parametrize("length", [8, 13, 200, 509])
 def test_rows_do_not_depend_on_their_number(length: int) -> None:
     args = drawn(residual_norm, {"M": 9, "K": length})

@@ -246,7 +246,7 @@ def softmax(x: X[M, K]) -> X[M, K]:
     ],
 )
 def test_rules_of_problems(length: int, algorithm: tuple[int, int, int], words: str) -> None:
-    problem = only(RowwiseProblem, softmax.problems(half(3, length or 1)))
+    problem = only(RowwiseProblem, softmax.problems(half(3, min(length or 1, 4096))))
     problem = replace(problem, elements=(length,))
     threads, vector, chunks = algorithm
     rows = ck.RowwiseAlgorithm(threads=threads, vector=vector, chunks=chunks)

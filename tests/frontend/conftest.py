@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import cklang.in_place
 import cklang.types
 from cklang.frontend import composites, functions
 from cklang.frontend.helper import fn
@@ -23,7 +24,7 @@ MARK = "\n======\n"
 def ck() -> types.ModuleType:
     """The public names as ``import cklang as ck`` gives them; ck.op makes a bare Program."""
     module = types.ModuleType("cklang")
-    for part in (cklang.types, functions, composites):
+    for part in (cklang.types, cklang.in_place, functions, composites):
         for name in part.__all__:
             setattr(module, name, getattr(part, name))
     vars(module).update(op=Program.from_function, fn=fn)

@@ -24,8 +24,17 @@ _RESIDENT = 8
 _LOADS = 4
 """Loads that a thread has under way: the kernel's loop is unrolled as often."""
 
+_MICROSECONDS = 1e6
+"""In a second."""
+
 _BYTES_PER_MICROSECOND = 1e6
 """Of one TB/s."""
+
+_ISSUED = 100
+"""Instructions of a wave that do not depend on its elements: addresses and exchanges."""
+
+_OF_ELEMENT = 4
+"""Instructions of a lane for each element in each pass."""
 
 _LINE = 64
 """Bytes that memory moves at least."""
@@ -39,7 +48,8 @@ class _Terms:
     memory: float
     """All bytes at the bandwidth of the memory."""
     latency: float
-    """The rounds of workgroups, each a chain of loads and of exchanges between lanes."""
+    """The rounds of workgroups, each a chain of loads and of exchanges between lanes, and the
+    instructions of the waves that share a SIMD."""
 
     @property
     def total(self) -> float:
@@ -90,8 +100,18 @@ class RowwiseCost:
         return _Terms(
             launch=c.launch,
             memory=(memory + again) * self._waste(problem, a),
-            latency=rounds * (chain + exchanges),
+            latency=rounds * (chain + exchanges)
+            + self._issue(key, count * shares, vectors, passes),
         )
+
+    def _issue(self, key: RowwiseKey, rows: int, vectors: int, passes: int) -> float:
+        """Return how long the busiest SIMD issues: idle lanes take as long as others."""
+        a, spec = key.algorithm, self._spec
+        block = max(a.threads, BLOCK)
+        groups = math.ceil(math.ceil(rows * a.threads / block) / spec.compute_units)
+        waves = math.ceil(block / spec.wave_size / spec.simds_per_cu)
+        instructions = _ISSUED + vectors * a.vector * _OF_ELEMENT * passes
+        return groups * waves * instructions / spec.clock_hz * _MICROSECONDS
 
     def _waste(self, problem: RowwiseProblem, algorithm: RowwiseAlgorithm) -> float:
         """Return how many bytes memory moves for each that is needed: lines are used in part.

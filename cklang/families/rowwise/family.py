@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -29,6 +30,7 @@ from cklang.families.rowwise.fuse import MAKERS, FusedRows
 from cklang.families.rowwise.host import RowwiseShim
 from cklang.families.rowwise.index_arrays import HostIndices, host_indices
 from cklang.families.rowwise.key import RowwiseAlgorithm, RowwiseKey, RowwiseSignature
+from cklang.families.rowwise.long_rows import cut_kernels, is_long, shared
 from cklang.families.rowwise.lower import lower_rowwise
 from cklang.families.rowwise.outline import outline
 from cklang.families.rowwise.problem import RowwiseProblem, RowwiseTensor, problem_of
@@ -43,6 +45,8 @@ from cklang.keys import AnyKey, opened
 from cklang.lowering.source import KernelSource
 
 __all__ = ["ROWWISE", "Rowwise"]
+
+_SHARED = "several workgroups share a row: there are fewer rows than compute units"
 
 _SMALL = 0x3C
 """A byte that makes a small number in every floating format."""
@@ -101,9 +105,45 @@ class Rowwise(Family[RowwiseSignature, RowwiseAlgorithm, RowwiseProblem]):
         problem = self.problem(kernel, planning.layouts, planning.dims)
         if problem is not None:
             problem = replace(problem, compute_units=planning.spec.compute_units)
+            parts = tuple(self._shared(kernel, problem, planning)) if is_long(problem) else ()
+            if parts:
+                yield from parts
+                return
             selection = planning.select(problem, kernel.functions)
             main = _stage(problem, selection.key, selection.functions)
             yield Launches(selection=selection, main=main)
+
+    def _shared(
+        self, kernel: FusedRows, problem: RowwiseProblem, planning: Planning[Sel]
+    ) -> Iterator[Launches[Sel]]:
+        """Yield the launches of a kernel whose rows workgroups share; none if they cannot."""
+        pair = shared(kernel, problem)
+        for part in pair or ():
+            selection = planning.select(part.problem, part.functions)
+            stage = _stage(part.problem, selection.key, selection.functions)
+            main = replace(stage, temporaries=part.temporaries, constants=part.constants)
+            yield Launches(selection=selection, main=main, note=_SHARED)
+        known = {value.name for value in kernel.inputs}
+        params = {value.name for value in kernel.body.params}
+        signature = problem.signature
+        is_one = len(signature.reductions) == 1 and not signature.elements
+        if pair is not None or is_one or not known <= params:
+            return
+        kernels = tuple(cut_kernels(kernel))
+        own = {
+            value.name: TensorLayout.packed(value, planning.dims)
+            for each in kernels
+            for value in each.results
+            if value not in kernel.results
+        }
+        sizes = {name: math.prod(each.shape) * each.dtype.bytes for name, each in own.items()}
+        inner = replace(planning, layouts={**planning.layouts, **own})
+        for each in kernels:
+            for launches in self.plan(each, inner):
+                main = launches.main
+                used = {name: size for name, size in sizes.items() if name in main.values}
+                temporaries = {**main.temporaries, **used}
+                yield replace(launches, main=replace(main, temporaries=temporaries))
 
     def host_check(
         self, kernel: FusedRows, arrays: Mapping[str, Array], dims: Mapping[str, int], place: str

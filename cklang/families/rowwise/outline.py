@@ -19,7 +19,7 @@ An outlined operation has the values that it reads as operands, the computation 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cklang.families.rowwise.host import MAX_OUTPUTS, MAX_READS
@@ -46,20 +46,22 @@ OUTLINED = "rowwise"
 """The op of what is outlined."""
 
 
-def outline(function: Function, makers: Mapping[str, Maker]) -> Function:
+def outline(function: Function, makers: Mapping[str, Maker], *, cuts: bool = False) -> Function:
     """Return a function in which kernels of rows are operations.
 
     Args:
         function: A verified function.
         makers: The anchors of the other families.
+        cuts: Whether each reduction is stored for what follows it.
     """
     others = {op: maker for op, maker in makers.items() if op != OUTLINED}
     opaque = [op for op, maker in others.items() if maker.opaque]
     flow = Flow(function, anchors=others, opaque=opaque)
     left = _conflicts(flow)
+    cut = {node for node in flow.graph if cuts and is_reduction(flow.operation(node))}
     stored: frozenset[int] = frozenset()
     while True:
-        demand = _Demand(flow, others, left, stored)
+        demand = _Demand(flow, others, left, stored, cut)
         demand.run()
         further, outputs = demand.repeated(), frozenset(demand.outputs)
         if not further and outputs <= stored:
@@ -111,6 +113,7 @@ class _Demand:
         makers: Mapping[str, Maker],
         left: frozenset[int],
         stored: frozenset[int],
+        cut: Collection[int] = (),
     ) -> None:
         """Begin.
 
@@ -119,13 +122,14 @@ class _Demand:
             makers: The anchors of the other families.
             left: What they could compute but is left to kernels of rows.
             stored: What kernels of rows store for some kernel.
+            cut: Reductions that are stored in any case.
         """
         self.flow = flow
         self._known = stored
         self.makers = makers
         self.outputs: dict[int, _Part] = {}
         self._stored: set[int] = set()
-        self._cut: set[int] = set()
+        self._cut = set(cut)
         """Reductions that are stored for kernels of rows."""
         self._misfits: set[int] = set()
         """Those of them that are over other axes than what is computed of them."""

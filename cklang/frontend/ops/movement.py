@@ -13,7 +13,10 @@ from itertools import zip_longest
 from types import MappingProxyType
 
 from cklang.frontend import emit
+from cklang.frontend.ops.axes import read_axis
 from cklang.frontend.ops.indexing import part_along, taken_along
+from cklang.frontend.ops.order import argsort, cumsum, sort, topk
+from cklang.frontend.ops.scatter import scatter, scatter_add, segment_sum
 from cklang.frontend.scope import Scope
 from cklang.frontend.text import Located
 from cklang.frontend.values import Item, Tensor, describe
@@ -33,21 +36,11 @@ __all__ = [
     "read_shape",
 ]
 
-METHODS = ("broadcast_to", "permute", "reshape", "split", "swapaxes", "transpose")
+METHODS = (
+    *("argsort", "broadcast_to", "cumsum", "permute", "reshape", "sort", "split", "swapaxes"),
+    *("topk", "transpose"),
+)
 """The functions that are methods of tensors too."""
-
-
-def read_axis(axis: object, rank: int) -> int:
-    """Return an axis counted from the first."""
-    if not isinstance(axis, int) or isinstance(axis, bool):
-        raise ValueError(  # noqa: TRY004 - becomes F067, a value error
-            f"the axis is {axis!r}", "legal: an integer"
-        )
-    if not -rank <= axis < rank:
-        raise ValueError(
-            f"the axis is {axis}, but there are {rank} axes", f"legal: {-rank} to {rank - 1}"
-        )
-    return axis % rank
 
 
 def read_permutation(axes: object, rank: int) -> tuple[int, ...]:
@@ -295,13 +288,20 @@ def full_shape(shape: Sequence[Extent], wanted: Sequence[Extent]) -> tuple[Exten
 _MOVES: Mapping[str, Callable[..., Tensor | tuple[Tensor, ...]]] = MappingProxyType(
     {
         "arange": _arange,
+        "argsort": argsort,
         "broadcast_to": _broadcast_to,
         "concat": _concat,
+        "cumsum": cumsum,
         "permute": _permute,
         "reshape": _reshape,
+        "scatter": scatter,
+        "scatter_add": scatter_add,
+        "segment_sum": segment_sum,
+        "sort": sort,
         "split": _split,
         "stack": _stack,
         "swapaxes": _swapaxes,
         "take": _take,
+        "topk": topk,
     }
 )

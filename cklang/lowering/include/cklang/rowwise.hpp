@@ -143,7 +143,8 @@ struct RowwiseKernel
     // A workgroup goes on with other rows, for which registers hold what they have in common.
     static constexpr bool goes_on = Shape::common > 0 && Shape::chunks > 0;
 
-    CK_TILE_DEVICE static void run(const ck_row_args& args)
+    /// Part of the kernel, however long: a function of its own would not know its arguments.
+    __attribute__((always_inline)) CK_TILE_DEVICE static void run(const ck_row_args& args)
     {
         RowwiseKernel kernel(args);
         kernel.compute();

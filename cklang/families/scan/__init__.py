@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""Cumulative sums along an axis."""

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: MIT
+"""The family of cumulative sums along an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from cklang.families.lines import Lines, LinesShim, lines_of
+from cklang.families.protocol import HelperFamily, Launches, Planning, Sel
+from cklang.families.scan.fuse import MAKERS, FusedScan
+from cklang.families.scan.key import Scan, ScanKey, ScanSignature
+from cklang.families.scan.lower import lower_scan
+from cklang.families.stage import Stage
+from cklang.families.tensor_layout import TensorLayout
+
+__all__ = ["SCAN", "ScanProblem"]
+
+_SHORT = 256
+"""Elements of a line that a wave sums; a workgroup sums longer ones."""
+
+_LINES = 64
+"""Neighbouring lines from which on each is summed by a thread of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanProblem:
+    """What is summed, and where it lies."""
+
+    signature: ScanSignature
+    lines: Lines
+
+    def __str__(self) -> str:
+        return f"cumulative sums of {self.lines.count} lines of {self.lines.length}"
+
+
+class _ScanFamily(HelperFamily[ScanSignature, ScanProblem]):
+    """Cumulative sums."""
+
+    makers = MAKERS
+
+    def problem(
+        self, kernel: FusedScan, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
+    ) -> ScanProblem | None:
+        """Return the problem of a kernel; None if its result has no element.
+
+        Raises:
+            CkValueError: A045, two elements of a result are one in memory.
+        """
+        result = layouts[kernel.result.name]
+        lines = lines_of(result.shape, kernel.axis, kernel.source, layouts, (result,))
+        if not lines.count * lines.length:
+            return None
+        source, _ = lines.tensors
+        step = abs(source.inner[-1])
+        across = bool(source.outer) and abs(source.outer[-1]) < step and lines.count >= _LINES
+        alone = Scan.WAVE if lines.length <= _SHORT else Scan.BLOCK
+        signature = ScanSignature(
+            source=kernel.source.value.type.dtype,
+            result=kernel.result.type.dtype,
+            who=Scan.LANE if across else alone,
+        )
+        return ScanProblem(signature=signature, lines=lines)
+
+    def plan(self, kernel: FusedScan, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
+        """Yield the one launch of a kernel."""
+        problem = self.problem(kernel, planning.layouts, planning.dims)
+        if problem is None:
+            return
+        key = ScanKey(problem.signature, None, planning.spec.name)
+        why = "the one kernel of cumulative sums for such lines"
+        selection = planning.fixed(key, problem, kernel.functions, why)
+        main = Stage(
+            key=key,
+            problem=problem,
+            shim=LinesShim,
+            values=(kernel.source.value.name, kernel.result.name),
+            written=frozenset((kernel.result.name,)),
+            request=problem.lines.request,
+        )
+        yield Launches(selection=selection, main=main)
+
+
+SCAN = _ScanFamily("scan", ScanSignature, lower_scan)

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+"""Make the kernel of ``cumsum``, and of the cast that follows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import ClassVar
+
+from cklang.fusion.flow import Flow
+from cklang.fusion.functions import NO_FUNCTIONS, Functions
+from cklang.fusion.kernel import Epilogue, KernelMaker, Maker
+from cklang.fusion.plan import Read
+from cklang.fusion.sites import ints
+from cklang.ir.nodes import Value
+from cklang.ir.ops import Kind
+from cklang.ir.order import CUMSUM
+from cklang.source import Span
+from cklang.types import bf16, f16, f32
+
+__all__ = ["MAKERS", "FusedScan"]
+
+_ROUNDED = (f16, bf16)
+"""What sums of f32 may be rounded to as they are stored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FusedScan:
+    """One kernel: cumulative sums of a tensor along an axis."""
+
+    name: str
+    source: Read
+    result: Value
+    axis: int
+    spans: tuple[Span, ...] = field(default=(), compare=False)
+
+    family: ClassVar[str] = "scan"
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """The value that it reads."""
+        return (self.source.value,)
+
+    @property
+    def results(self) -> tuple[Value, ...]:
+        """The value that it writes."""
+        return (self.result,)
+
+    @property
+    def functions(self) -> Functions:
+        """None: it calls no function of the user's."""
+        return NO_FUNCTIONS
+
+    def renamed(self, name: str) -> FusedScan:
+        """Return the same kernel with another name."""
+        return replace(self, name=name)
+
+    def lines(self) -> Iterator[str]:
+        """Yield what it computes as lines of text."""
+        yield f"kernel {self.name}: {self.result.type} {self.result}"
+        yield f"  cumulative sums of {self.source.value} along axis {self.axis}"
+
+
+def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedScan:
+    """Return the kernel of an operation; a cast of its result is part of it."""
+    anchor = walk.anchor
+    walk.run()
+    value, axes = maker.stored(walk.colour, 0)
+    return FusedScan(
+        name=maker.flow.function.name,
+        source=Read(value=value, axes=axes),
+        result=maker.flow.value(walk.root),
+        axis=ints(anchor, "axis")[0],
+        spans=tuple(each for each in (anchor.span,) if each is not None),
+    )
+
+
+def _stores(flow: Flow, node: int) -> bool:
+    """Tell whether the kernel can store a value that follows: sums of f32, rounded once."""
+    if flow.kind(node) is not Kind.CAST or flow.value(node).type.dtype not in _ROUNDED:
+        return False
+    (below,) = flow.operands(node)
+    return flow.is_anchor(below) and flow.value(below).type.dtype == f32
+
+
+_MAKER = Maker(
+    make=_fuse, operand=lambda _anchor, _index: "the operand", most_reads=0, stores=_stores
+)
+MAKERS: Mapping[str, Maker] = MappingProxyType({CUMSUM: _MAKER})
+"""How kernels of cumulative sums are made."""

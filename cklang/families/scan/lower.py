@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: MIT
+"""Cumulative sums: a key becomes C++."""
+
+from __future__ import annotations
+
+from cklang.arch import arch
+from cklang.families.attention.lower import closed_source
+from cklang.families.scan.key import Scan, ScanKey
+from cklang.fusion.functions import Functions
+from cklang.lowering.source import KernelSource
+
+__all__ = ["lower_scan"]
+
+_THREADS = 256
+"""``scan_threads`` of ``include/cklang/scan.hpp``."""
+
+
+def lower_scan(key: ScanKey, functions: Functions) -> KernelSource:
+    """Return the source of a kernel of cumulative sums."""
+    s = key.signature
+    span = {Scan.WAVE: arch(key.arch).wave_size, Scan.BLOCK: _THREADS, Scan.LANE: 1}[s.who]
+    return closed_source(
+        key,
+        "scan.hip.j2",
+        "ck_" + "_".join(s.label(None)),
+        words=s.words,
+        threads=_THREADS,
+        lines=_THREADS // span,
+        longest=0,
+        result=s.result.ck,
+        source=s.source.ck,
+        who=s.who.value,
+    )

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: MIT
+"""The family of rows that are written or added at indices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from cklang.device.arrays import HOST, Array
+from cklang.families.attention.index_arrays import HostList
+from cklang.families.gemm.layout import refuse_overlap
+from cklang.families.lines import LinesRequest, LinesShim, LineTensor, merged
+from cklang.families.protocol import HelperFamily, Launches, Planning, Sel
+from cklang.families.rowwise.family import ROWWISE
+from cklang.families.rowwise.fuse import FusedRows
+from cklang.families.rowwise.index_arrays import HostIndices
+from cklang.families.scatter.fuse import MAKERS, FusedScatter
+from cklang.families.scatter.key import Scatter, ScatterKey, ScatterSignature, link_key
+from cklang.families.scatter.lower import lower_scatter
+from cklang.families.stage import Stage
+from cklang.families.tensor_layout import TensorLayout
+from cklang.fusion.plan import Read
+from cklang.ir.builder import Builder
+from cklang.ir.nodes import Function, Value
+from cklang.types import DType, TensorType, i8, i32
+
+__all__ = ["SCATTER", "ScatterProblem"]
+
+_MOST_COMPARED = 1024
+"""Rows of which each workgroup looks for equal indices itself; of more, a kernel before it does."""
+
+_LINK_BYTES = 2 * 4
+"""Of each row: the next one, and whether there is an earlier one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScatterProblem:
+    """What is written, and where each tensor lies; strides in elements."""
+
+    signature: ScatterSignature
+    indices: tuple[int, ...]
+    """Extents of the axes of the indices."""
+    elements: tuple[int, ...]
+    """Extents of the axes of a row."""
+    index_strides: tuple[int, ...]
+    row_strides: tuple[int, ...]
+    """Of the rows along the axes of the indices."""
+    row_elements: tuple[int, ...]
+    """Of the rows along the axes of a row."""
+    result_elements: tuple[int, ...]
+    extent: int
+    """Of the axis."""
+    step: int
+    """Of the result along the axis."""
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return math.prod(self.indices)
+
+    @property
+    def length(self) -> int:
+        """The elements of a row."""
+        return math.prod(self.elements)
+
+    def __str__(self) -> str:
+        verb = "added" if self.signature.how is Scatter.ADD else "written"
+        return f"{self.count} rows of {self.length} {verb} at indices to {self.extent}"
+
+    def request(self, indices: int, rows: int, result: int, links: int) -> LinesRequest:
+        """Return what the host shim is asked, for addresses."""
+        return LinesRequest(
+            outer=self.indices,
+            inner=self.elements,
+            extent=self.extent,
+            step=self.step,
+            tensors=(
+                LineTensor(pointer=indices, outer=self.index_strides),
+                LineTensor(pointer=rows, outer=self.row_strides, inner=self.row_elements),
+                LineTensor(pointer=result, inner=self.result_elements),
+                LineTensor(pointer=links),
+            ),
+        )
+
+
+class _ScatterFamily(HelperFamily[ScatterSignature, ScatterProblem]):
+    """Rows written or added at indices: before the kernel, the result is what it was without."""
+
+    makers = MAKERS
+
+    def problem(
+        self, kernel: FusedScatter, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
+    ) -> ScatterProblem | None:
+        """Return the problem of a kernel; None if nothing is written.
+
+        Raises:
+            CkValueError: A045, two elements of a result are one in memory.
+        """
+        result = layouts[kernel.result.name]
+        refuse_overlap(result)
+        index_strides, shape = _strides(kernel.indices, layouts), _shape(kernel.indices, layouts)
+        row_strides = _strides(kernel.rows, layouts)
+        axis, end = kernel.axis, kernel.axis + len(shape)
+        shape = tuple(
+            max(own, extent)
+            for own, extent in zip(shape, _shape(kernel.rows, layouts)[axis:end], strict=True)
+        )
+        elements = (*result.shape[:axis], *result.shape[axis + 1 :])
+        if not math.prod((*shape, *elements)):
+            return None
+        outer, (ids, rows) = merged(shape, index_strides, row_strides[axis:end])
+        inner, (row_elements, result_elements) = merged(
+            elements,
+            (*row_strides[:axis], *row_strides[end:]),
+            (*result.strides[:axis], *result.strides[axis + 1 :]),
+        )
+        signature = ScatterSignature(
+            how=Scatter.ADD if kernel.adds else Scatter.SET,
+            index=kernel.indices.value.type.dtype,
+            rows=kernel.rows.value.type.dtype,
+            result=kernel.result.type.dtype,
+            linked=math.prod(shape) > _MOST_COMPARED,
+        )
+        return ScatterProblem(
+            signature=signature,
+            indices=outer,
+            elements=inner,
+            index_strides=ids,
+            row_strides=rows,
+            row_elements=row_elements,
+            result_elements=result_elements,
+            extent=result.shape[axis],
+            step=result.strides[axis],
+        )
+
+    def plan(self, kernel: FusedScatter, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
+        """Yield the launches of a kernel: what was there before, equal indices, and the rows."""
+        problem = self.problem(kernel, planning.layouts, planning.dims)
+        before = () if kernel.in_place else _filled(kernel, planning)
+        if problem is None:
+            yield from before
+            return
+        key = ScatterKey(problem.signature, None, planning.spec.name)
+        why = "the one kernel that writes rows at indices in order"
+        selection = planning.fixed(key, problem, kernel.functions, why)
+        stages = [stage for launches in before for stage in launches.stages]
+        links = f"{kernel.result.name} links"
+        if problem.signature.linked:
+            stages.append(_link(kernel, problem, links, planning.spec.name))
+        main = _written(kernel, problem, key, links)
+        yield Launches(selection=selection, main=main, before=tuple(stages))
+
+    def host_check(
+        self, kernel: FusedScatter, arrays: Mapping[str, Array], dims: Mapping[str, int], place: str
+    ) -> HostIndices | None:
+        """Return the indices of a kernel, if they are an argument in host memory."""
+        name = kernel.indices.value.name
+        if place != HOST or name not in arrays:
+            return None
+        extent = kernel.result.type.extents(dims)[kernel.axis]
+        indices = HostList.of("", name, list(arrays).index(name), arrays[name])
+        return HostIndices(lists=((indices, extent),))
+
+
+def _shape(read: Read, layouts: Mapping[str, TensorLayout]) -> tuple[int, ...]:
+    """Return the extents that a value has in memory along the axes of an operand."""
+    shape = layouts[read.value.name].shape
+    return tuple(1 if own is None else shape[own] for own in read.axes)
+
+
+def _strides(read: Read, layouts: Mapping[str, TensorLayout]) -> tuple[int, ...]:
+    """Return the strides of an operand, 0 along axes that it repeats."""
+    strides = layouts[read.value.name].strides
+    return tuple(0 if own is None else strides[own] for own in read.axes)
+
+
+def _filled(kernel: FusedScatter, planning: Planning[Sel]) -> tuple[Launches[Sel], ...]:
+    """Return the launches that make the result what it is without rows: a copy, or zeros."""
+    from cklang.fusion.partition import plan
+
+    layouts = dict(planning.layouts)
+    result, base = kernel.result, kernel.base
+    builder = Builder(f"before_{kernel.name}")
+    shape = result.type.shape
+    if base is not None:
+        name = base.value.name
+        layout = layouts[name]
+        extents = result.type.extents(planning.dims)
+        layouts[name] = replace(layout, shape=extents, strides=_strides(base, layouts))
+        source = builder.param(name, TensorType(dtype=base.value.type.dtype, shape=shape))
+        same = builder.append("transpose", source, perm=tuple(range(len(shape))))
+    else:
+        zero = builder.constant(0 if _is_integer(result.type.dtype) else 0.0)
+        same = builder.broadcast(zero, shape)
+    last = builder.cast(same, result.type.dtype)
+    function = _renamed(builder.finish(last), last, result)
+    program = plan(function, ROWWISE.makers, lambda same: ROWWISE.outline(same, {}))
+    own = replace(planning, layouts=layouts)
+    kernels = (each for each in program.kernels if isinstance(each, FusedRows))
+    return tuple(launches for each in kernels for launches in ROWWISE.plan(each, own))
+
+
+def _is_integer(dtype: DType) -> bool:
+    return dtype in (i8, i32)
+
+
+def _renamed(function: Function, last: Value, result: Value) -> Function:
+    """Return a function whose result has the name that it has in the program."""
+
+    def own(value: Value) -> Value:
+        is_param = value in function.params
+        return value if is_param else replace(value, name=f"{result.name}_{value.name}")
+
+    body = tuple(
+        replace(
+            each,
+            operands=tuple(map(own, each.operands)),
+            result=result if each.result == last else own(each.result),
+        )
+        for each in function.body
+    )
+    return replace(function, body=body, results=(result,))
+
+
+def _link(kernel: FusedScatter, problem: ScatterProblem, links: str, gpu: str) -> Stage:
+    return Stage(
+        key=link_key(gpu, problem.signature.index),
+        problem=f"equal ones of {problem.count} indices",
+        shim=LinesShim,
+        values=(kernel.indices.value.name, links),
+        written=frozenset((links,)),
+        request=lambda at: problem.request(at[0], 0, 0, at[1]),
+        temporaries={links: _LINK_BYTES * problem.count},
+        zeroed=links,
+    )
+
+
+def _written(kernel: FusedScatter, problem: ScatterProblem, key: ScatterKey, links: str) -> Stage:
+    values = [read.value.name for read in (kernel.indices, kernel.rows)]
+    linked = problem.signature.linked
+    return Stage(
+        key=key,
+        problem=problem,
+        shim=LinesShim,
+        values=(*values, kernel.result.name, *([links] if linked else [])),
+        written=frozenset((kernel.result.name,)),
+        request=lambda at: problem.request(at[0], at[1], at[2], at[3] if linked else 0),
+        temporaries={links: _LINK_BYTES * problem.count} if linked else {},
+    )
+
+
+SCATTER = _ScatterFamily("scatter", ScatterSignature, lower_scatter)

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: MIT
+"""Make the kernel of ``scatter`` and ``scatter_add``: its operands, and the cast that follows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import ClassVar
+
+from cklang.fusion.flow import Flow
+from cklang.fusion.functions import NO_FUNCTIONS, Functions
+from cklang.fusion.kernel import Epilogue, KernelMaker, Maker
+from cklang.fusion.plan import Read
+from cklang.fusion.sites import ints
+from cklang.ir.nodes import Operation, Value
+from cklang.ir.ops import Kind
+from cklang.ir.scatter import IN_PLACE, SCATTER, SCATTER_ADD
+from cklang.source import Span
+from cklang.types import bf16, f16, f32
+
+__all__ = ["MAKERS", "FusedScatter"]
+
+_ROUNDED = (f16, bf16, f32)
+"""What sums may be rounded to as they are stored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FusedScatter:
+    """One kernel: a tensor, or zeros, with rows written or added at indices of an axis.
+
+    The axes of each operand say which axis of the stored value runs with each of its own.
+    """
+
+    name: str
+    indices: Read
+    rows: Read
+    base: Read | None
+    result: Value
+    axis: int
+    adds: bool
+    in_place: bool
+    """Whether the result is in the memory of ``base``, a parameter."""
+    spans: tuple[Span, ...] = field(default=(), compare=False)
+
+    family: ClassVar[str] = "scatter"
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """The values that it reads, each once."""
+        reads = (self.indices, self.rows, *([] if self.base is None else [self.base]))
+        return tuple(dict.fromkeys(read.value for read in reads))
+
+    @property
+    def results(self) -> tuple[Value, ...]:
+        """The value that it writes."""
+        return (self.result,)
+
+    @property
+    def functions(self) -> Functions:
+        """None: it calls no function of the user's."""
+        return NO_FUNCTIONS
+
+    def renamed(self, name: str) -> FusedScatter:
+        """Return the same kernel with another name."""
+        return replace(self, name=name)
+
+    def lines(self) -> Iterator[str]:
+        """Yield what it computes as lines of text."""
+        base = "zeros" if self.base is None else str(self.base.value)
+        verb = "with sums of" if self.adds else "with"
+        yield f"kernel {self.name}: {self.result.type} {self.result}"
+        place = f"{self.indices.value} of axis {self.axis}"
+        yield f"  {base} {verb} {self.rows.value} at {place}"
+
+
+def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedScatter:
+    """Return the kernel of an operation; a cast of its result is part of it."""
+    anchor = walk.anchor
+    walk.run()
+    reads = []
+    for index in range(len(anchor.operands)):
+        value, axes = maker.stored(walk.colour, index)
+        reads.append(Read(value=value, axes=axes))
+    indices, rows, *base = reads
+    return FusedScatter(
+        name=maker.flow.function.name,
+        indices=indices,
+        rows=rows,
+        base=base[0] if base else None,
+        result=maker.flow.value(walk.root),
+        axis=ints(anchor, "axis")[0],
+        adds=anchor.op == SCATTER_ADD,
+        in_place=bool(ints(anchor, IN_PLACE)[0]),
+        spans=tuple(each for each in (anchor.span,) if each is not None),
+    )
+
+
+def _stores(flow: Flow, node: int) -> bool:
+    """Tell whether the kernel can store a value that follows: sums, rounded once.
+
+    What was there before is rounded with the sum, so it must have the dtype that is stored.
+    """
+    operation = flow.expect_operation(node)
+    if flow.kind(node) is not Kind.CAST or operation.result.type.dtype not in _ROUNDED:
+        return False
+    (anchor,) = flow.operands(node)
+    sums = flow.expect_operation(anchor)
+    if sums.op != SCATTER_ADD or sums.result.type.dtype != f32:
+        return False
+    return all(each.type.dtype == operation.result.type.dtype for each in sums.operands[2:])
+
+
+def _operand(_anchor: Operation, index: int) -> str:
+    return ("the indices", "the rows", "the tensor")[index]
+
+
+_MAKER = Maker(make=_fuse, operand=_operand, most_reads=0, stores=_stores)
+MAKERS: Mapping[str, Maker] = MappingProxyType(dict.fromkeys((SCATTER, SCATTER_ADD), _MAKER))
+"""How kernels that write at indices are made."""

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""Rows in order, or their greatest elements."""

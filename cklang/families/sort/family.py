@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: MIT
+"""The family of lines in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from cklang.errors import error
+from cklang.families.lines import Lines, LinesShim, LineTensor, lines_of
+from cklang.families.protocol import HelperFamily, Launches, Planning, Sel
+from cklang.families.sort.fuse import MAKERS, FusedSort
+from cklang.families.sort.key import SIZES, SortKey, SortSignature
+from cklang.families.sort.lower import lower_sort
+from cklang.families.stage import Stage
+from cklang.families.tensor_layout import TensorLayout
+
+__all__ = ["SORT", "SortProblem"]
+
+_PIECE = 1024
+"""Items that are sorted at once of a line of which only the first elements are wanted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SortProblem:
+    """What is put in order, and where it lies."""
+
+    signature: SortSignature
+    lines: Lines
+    wanted: int
+    """Elements of a line."""
+
+    def __str__(self) -> str:
+        s, lines = self.signature, self.lines
+        which = "greatest" if s.descending else "least"
+        if self.wanted == lines.length:
+            return f"{lines.count} lines of {lines.length} in order"
+        return f"the {self.wanted} {which} of {lines.count} lines of {lines.length}"
+
+
+class _SortFamily(HelperFamily[SortSignature, SortProblem]):
+    """Lines in order."""
+
+    makers = MAKERS
+
+    def problem(
+        self, kernel: FusedSort, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
+    ) -> SortProblem | None:
+        """Return the problem of a kernel; None if its result has no element.
+
+        Raises:
+            CkValueError: A045, two elements of a result are one in memory; A078, a line has fewer
+                elements than wanted; A079, more than are sorted.
+        """
+        results = [layouts[value.name] for value in kernel.results]
+        source, axis = kernel.source, kernel.axis
+        stored = layouts[source.value.name].shape
+        shape = list(results[0].shape)
+        own = source.axes[axis]
+        shape[axis] = shape[axis] if own is None else stored[own]
+        lines = lines_of(shape, axis, source, layouts, results)
+        wanted = kernel.count or lines.length
+        if wanted > lines.length:
+            raise error("A078", name=source.value, count=wanted, axis=axis, extent=lines.length)
+        if not lines.count * lines.length:
+            return None
+        signature = SortSignature(
+            source=source.value.type.dtype,
+            size=_size(kernel, wanted, lines.length),
+            values=kernel.values is not None,
+            indices=kernel.indices is not None,
+            descending=kernel.descending,
+        )
+        return SortProblem(signature=signature, lines=_placed(lines, kernel), wanted=wanted)
+
+    def plan(self, kernel: FusedSort, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
+        """Yield the one launch of a kernel."""
+        problem = self.problem(kernel, planning.layouts, planning.dims)
+        if problem is None:
+            return
+        key = SortKey(problem.signature, None, planning.spec.name)
+        why = "the one kernel that sorts such lines"
+        selection = planning.fixed(key, problem, kernel.functions, why)
+        names = [value.name for value in kernel.results]
+        first = int(kernel.values is None)
+        main = Stage(
+            key=key,
+            problem=problem,
+            shim=LinesShim,
+            values=(kernel.source.value.name, *names),
+            written=frozenset(names),
+            request=lambda at: problem.lines.request(
+                (at[0], *(0,) * first, *at[1 : 1 + len(names)]), extent=problem.wanted
+            ),
+        )
+        yield Launches(selection=selection, main=main)
+
+
+def _placed(lines: Lines, kernel: FusedSort) -> Lines:
+    """Return lines with a place for the elements, where only their indices are written."""
+    if kernel.values is not None:
+        return lines
+    source, *results = lines.tensors
+    return Lines(outer=lines.outer, length=lines.length, tensors=(source, LineTensor(), *results))
+
+
+def _size(kernel: FusedSort, wanted: int, length: int) -> int:
+    """Return how many items are sorted at once: a line, or pieces beside what is wanted."""
+    least = min(length, max(_PIECE, 2 * wanted))
+    size = next((size for size in SIZES if size >= least), None)
+    if size is None:
+        limit = SIZES[-1] if wanted == length else SIZES[-1] // 2
+        raise error("A079", name=kernel.source.value, count=wanted, extent=length, limit=limit)
+    return size
+
+
+SORT = _SortFamily("sort", SortSignature, lower_sort)

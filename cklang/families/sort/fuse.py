@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: MIT
+"""Make the kernel of ``sort`` and ``argsort``: one of the same operand gives both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import ClassVar
+
+from cklang.fusion.flow import Flow
+from cklang.fusion.functions import NO_FUNCTIONS, Functions
+from cklang.fusion.kernel import Epilogue, KernelMaker, Maker
+from cklang.fusion.plan import Read
+from cklang.fusion.sites import ints
+from cklang.ir.nodes import Value
+from cklang.ir.order import ARGSORT, COUNT, DESCENDING, SORT
+from cklang.source import Span
+
+__all__ = ["MAKERS", "FusedSort"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FusedSort:
+    """One kernel: lines of a tensor along an axis in order, their indices, or both."""
+
+    name: str
+    source: Read
+    values: Value | None
+    indices: Value | None
+    axis: int
+    count: int
+    """How many elements of a line are wanted; 0: all."""
+    descending: bool
+    spans: tuple[Span, ...] = field(default=(), compare=False)
+
+    family: ClassVar[str] = "sort"
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """The value that it reads."""
+        return (self.source.value,)
+
+    @property
+    def results(self) -> tuple[Value, ...]:
+        """The values that it writes."""
+        return tuple(each for each in (self.values, self.indices) if each is not None)
+
+    @property
+    def functions(self) -> Functions:
+        """None: it calls no function of the user's."""
+        return NO_FUNCTIONS
+
+    def renamed(self, name: str) -> FusedSort:
+        """Return the same kernel with another name."""
+        return replace(self, name=name)
+
+    def lines(self) -> Iterator[str]:
+        """Yield what it computes as lines of text."""
+        written = ", ".join(f"{value.type} {value}" for value in self.results)
+        order = "descending" if self.descending else "ascending"
+        which = f"the first {self.count}" if self.count else "all"
+        yield f"kernel {self.name}: {written}"
+        yield f"  {which} of {self.source.value} along axis {self.axis}, {order}"
+
+
+def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedSort | None:
+    """Return the kernel of an operation; None if that of another one gives its result."""
+    flow, anchor = maker.flow, walk.anchor
+    walk.note_store()
+    value, axes = maker.stored(walk.colour, 0)
+    twins = _twins(flow, walk.colour)
+    if walk.colour != min(twins.values()):
+        return None
+    written = {op: flow.value(node) for op, node in twins.items()}
+    return FusedSort(
+        name=flow.function.name,
+        source=Read(value=value, axes=axes),
+        values=written.get(SORT),
+        indices=written.get(ARGSORT),
+        axis=ints(anchor, "axis")[0],
+        count=ints(anchor, COUNT)[0],
+        descending=bool(ints(anchor, DESCENDING)[0]),
+        spans=tuple(each for each in (anchor.span,) if each is not None),
+    )
+
+
+def _twins(flow: Flow, node: int) -> dict[str, int]:
+    """Return the operations of the same operand and order, by op."""
+    own = flow.expect_operation(node)
+    operations = ((other, flow.operation(other)) for other in flow.graph)
+    return {
+        each.op: other
+        for other, each in operations
+        if each is not None
+        and each.op in MAKERS
+        and (each.operands, each.attrs) == (own.operands, own.attrs)
+    }
+
+
+_MAKER = Maker(make=_fuse, operand=lambda _anchor, _index: "the operand", opaque=True)
+MAKERS: Mapping[str, Maker] = MappingProxyType(dict.fromkeys((SORT, ARGSORT), _MAKER))
+"""How kernels that put lines in order are made."""

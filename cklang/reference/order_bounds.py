@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT
+"""The bound rules of ``cumsum``, ``sort`` and ``argsort``.
+
+**Cumulative sums.** In whatever order the elements up to one are added, each passes at most as many
+additions as there are elements: with u = 2**-24 and n of them the error is at most
+n u / (1 - n u) times their sum of magnitudes. Sums of i32 wrap and are exact.
+
+**Order.** Element k of uncertain elements in order lies between element k of their lower ends and
+element k of their upper ends. Its index is sure if no other interval meets its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+import numpy as np
+
+from cklang.ir.nodes import Operation
+from cklang.ir.order import ARGSORT, COUNT, CUMSUM, DESCENDING, SORT, argsorted, cumsum, in_order
+from cklang.reference.evaluate import F32_OVERFLOW, limit
+from cklang.reference.sums import UNIT, Known, finite
+from cklang.types import Dim, i32
+
+__all__ = ["ORDER_BOUNDS"]
+
+_I32_OVERFLOW = 2.0**31
+
+
+def _bound_cumsum(operation: Operation, operands: Sequence[Known], _dims: dict[Dim, int]) -> Known:
+    """Return cumulative sums with their errors."""
+    (x,), axis = operands, _number(operation, "axis")
+    value = cumsum(x.value, axis)
+    passed = np.cumsum(finite(x.error), axis=axis)
+    unknown = np.cumsum(np.isinf(x.error), axis=axis) > 0
+    size = np.cumsum(np.abs(finite(x.value.astype(np.float64))), axis=axis) + passed
+    if operation.result.type.dtype == i32:
+        wild = unknown | ((size >= _I32_OVERFLOW) & (passed > 0))
+        return Known(value=value, error=np.where(wild, np.inf, passed))
+    count = np.cumsum(np.ones(x.value.shape), axis=axis)
+    error = passed + size * count * UNIT / (1 - count * UNIT)
+    # Some partial sum may leave the range of f32, also beside an infinity.
+    wild = (size + error >= F32_OVERFLOW) & ~np.isnan(value)
+    error = np.where(np.isfinite(value), error, 0.0)
+    return Known(
+        value=limit(operation.result, value), error=np.where(wild | unknown, np.inf, error)
+    )
+
+
+def _bound_sort(operation: Operation, operands: Sequence[Known], _dims: dict[Dim, int]) -> Known:
+    """Return elements in order with their errors."""
+    (x,) = operands
+    axis, count, descending = _order(operation)
+    value = in_order(x.value, axis, count, descending)
+    if not x.error.any():
+        return Known.exact(value)
+    off = finite(x.error)
+    low, high = (in_order(end, axis, count, descending) for end in (x.value - off, x.value + off))
+    error = np.maximum(finite(high - value), finite(value - low))
+    unknown = np.isinf(x.error).any(axis=axis, keepdims=True)
+    return Known(value=value, error=np.where(unknown, np.inf, error))
+
+
+def _bound_argsort(operation: Operation, operands: Sequence[Known], _dims: dict[Dim, int]) -> Known:
+    """Return indices in order; any may be right where intervals meet."""
+    (x,) = operands
+    axis, count, descending = _order(operation)
+    index = argsorted(x.value, axis, 0, descending)
+    error = np.zeros(index.shape)
+    if x.error.any():
+        sign = -1.0 if descending else 1.0
+        numbers, off = (
+            np.moveaxis(np.take_along_axis(each, index, axis), axis, -1)
+            for each in (sign * x.value, x.error)
+        )
+        below = np.maximum.accumulate(numbers + off, axis=-1)[..., :-1]
+        above = np.minimum.accumulate((numbers - off)[..., ::-1], axis=-1)[..., ::-1][..., 1:]
+        meets = np.zeros(numbers.shape, np.bool_)
+        meets[..., 1:] |= ~(below < (numbers - off)[..., 1:])
+        meets[..., :-1] |= ~(above > (numbers + off)[..., :-1])
+        error = np.where(np.moveaxis(meets, -1, axis), np.inf, 0.0)
+    first = np.arange(count or index.shape[axis])
+    return Known(value=np.take(index, first, axis), error=np.take(error, first, axis))
+
+
+def _order(operation: Operation) -> tuple[int, int, int]:
+    axis, count, descending = (_number(operation, name) for name in ("axis", COUNT, DESCENDING))
+    return axis, count, descending
+
+
+def _number(operation: Operation, name: str) -> int:
+    return int(str(operation.attr(name)))
+
+
+ORDER_BOUNDS: Mapping[str, Callable[[Operation, Sequence[Known], dict[Dim, int]], Known]] = (
+    MappingProxyType({CUMSUM: _bound_cumsum, SORT: _bound_sort, ARGSORT: _bound_argsort})
+)
+"""The bound rule of each op along an ordered axis."""

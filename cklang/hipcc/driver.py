@@ -178,7 +178,10 @@ class _Driver:
             raise error("B035", flag=stage.value, problem=f"which GPU of {names} it means")
 
     def _device(self, arch: str) -> list[str]:
-        return [*self._hip(), *_DEVICE, f"--offload-arch={arch}", *self._user()]
+        flags = self._user()
+        # Reports of faults name source lines; the table that says them changes no instruction.
+        lines = () if any(flag.startswith("-g") for flag in flags) else ("-gline-tables-only",)
+        return [*self._hip(), *_DEVICE, f"--offload-arch={arch}", *lines, *flags]
 
     def _host(self, source: Source) -> list[str]:
         user = [*self._user(), *self.line.host_flags]

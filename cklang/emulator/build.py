@@ -50,7 +50,7 @@ _FLAGS = (
     "-Wall",
     "-Wextra",
 )
-# The parts of the C library that it calls. It names them, so that a program need not have loaded any.
+# The parts of the C library that it calls. It names them: a program need not have loaded any.
 _NEEDED_LIBRARIES = ("libm.so.6", "libpthread.so.0", "libdl.so.2", "libc.so.6")
 _EXPORTS = "{ global: hip*; __hip*; ckemu_*; local: *; };\n"
 # What takes longest is compiled first, so that the cores finish together.

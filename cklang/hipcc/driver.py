@@ -28,6 +28,9 @@ from cklang.toolchain.paths import cache_root
 
 __all__ = ["build"]
 
+_HEADERS = Path(__file__).parent / "include"
+"""HIP's headers as whole programs use them; kernels of cklang are compiled with the few functions
+that CK Tile needs, so that a new function here is no reason to compile them again."""
 _DEVICE = ("--cuda-device-only", "--no-gpu-bundle-output")
 # Without a linker of its own, clang stops at bitcode; told twice, it goes on to an object.
 _TO_OBJECT = ("-emit-llvm", "-c", "-Xclang", "-emit-obj")
@@ -189,11 +192,17 @@ class _Driver:
             # The host pass needs the name of some GPU, and nothing of it.
             arch = f"--offload-arch={self.line.archs[0]}"
             return [*self._hip(), "--cuda-host-only", arch, *user]
-        hip = ("-isystem", str(headers.folder()), "-D__HIP_PLATFORM_AMD__")
+        folders = (_HEADERS, headers.folder())
+        system = [part for folder in folders for part in ("-isystem", str(folder))]
+        hip = (*system, "-D__HIP_PLATFORM_AMD__")
         return [*self._common(), *hip, "-x", source.language.value, *user]
 
     def _hip(self) -> list[str]:
-        ours = self.toolchain.hip_headers(headers.folder())
+        base = headers.folder()
+        ours = self.toolchain.hip_headers(base)
+        at = ours.index(str(base)) - 1
+        # Before ours, and after ROCm's where it is ROCm's compiler.
+        ours = (*ours[:at], "-I", str(_HEADERS), *ours[at:])
         system = ["-isystem" if flag == "-I" else flag for flag in ours]
         return [*self._common(), *system, "-x", "hip", "-D__HIP_PLATFORM_AMD__"]
 

@@ -2,8 +2,8 @@
 """Conversions of hip_fp8.h, hip_fp16.h and hip_bf16.h on host and device, as ROCm documents them.
 
 The numbers that codes stand for come from ml_dtypes; the nearest one, and the ones above and below,
-from a search among all of them in double precision. All 16-bit floats are converted; of the wider types every tie between codes, its
-neighbours, and random bits.
+from a search among all of them in double precision. All 16-bit floats are converted; of the wider
+types every tie between codes, its neighbours, and random bits.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -42,11 +43,11 @@ def convert(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., dict[str,
     program = folder / "conversions"
     driver.build(["--offload-arch=gfx942,gfx950", str(_SOURCE), "-o", str(program)], print)
 
-    def run(name: str, values: np.ndarray, dtype: object) -> dict[str, np.ndarray]:
+    def run(name: str, values: np.ndarray, dtype: Any) -> dict[str, np.ndarray]:
         results = {}
         values.tofile(folder / "in")
         for number, arch in enumerate(("gfx942", "gfx950")):
-            words = [program, name, folder / "in", folder / "out"]
+            words = [str(program), name, str(folder / "in"), str(folder / "out")]
             visible = {**os.environ, "HIP_VISIBLE_DEVICES": str(number)}
             subprocess.run(words, check=True, env=visible, timeout=120)
             both = np.fromfile(folder / "out", dtype).reshape(2, len(values), -1)
@@ -85,7 +86,7 @@ def fp8_codes(values: np.ndarray, wide: np.ndarray, hardware: tuple[int, ...]) -
     return codes
 
 
-def nearest_code(magnitude: np.ndarray, format_: type, top: int) -> np.ndarray:
+def nearest_code(magnitude: np.ndarray, format_: Any, top: int) -> np.ndarray:
     """The code of the nearest number, of two the even one. ml_dtypes rounds doubles twice."""
     numbers = np.arange(top + 1, dtype=np.uint8).view(format_).astype(np.float64)
     above = np.searchsorted(numbers, np.nan_to_num(magnitude)).clip(1, top)
@@ -136,7 +137,7 @@ def test_every_float_to_fp8(convert: Callable[..., dict[str, np.ndarray]]) -> No
             np.testing.assert_array_equal(codes, expected, err_msg=f"{name} on {place}")
 
 
-def rounded(values: list[int] | np.ndarray, dtype: np.dtype) -> np.ndarray:
+def rounded(values: list[int] | list[float], dtype: np.dtype) -> np.ndarray:
     """Codes of a 16-bit type: nearest, toward zero, up and down; ties by exact comparison."""
     table = _ALL.view(dtype).astype(np.float64)
     keep = ~np.isnan(table) & ~((table == 0) & np.signbit(table))
@@ -204,14 +205,14 @@ def numbers_near(bits: int, signed: bool) -> list[int]:
     ],
 )
 def test_rounding_to_16_bits(
-    convert: Callable[..., dict[str, np.ndarray]], name: str, source: type, target: object
+    convert: Callable[..., dict[str, np.ndarray]], name: str, source: Any, target: Any
 ) -> None:
     if source is np.float32:
         bits = np.random.default_rng(3).integers(0, 1 << 32, 3000, np.uint32)
         ordinary = np.random.default_rng(4).normal(0, 300, 2000).astype(np.float32)
         floats = np.concatenate([bits.view(np.float32), ordinary])
         inputs = floats[np.isfinite(floats)]
-        values = [float(value) for value in inputs]
+        values: list[int] | list[float] = [float(value) for value in inputs]
     else:
         info = np.iinfo(source)
         values = numbers_near(info.bits, info.min < 0)
@@ -236,7 +237,7 @@ def test_rounding_to_16_bits(
     ],
 )
 def test_every_16_bit_float_to_integers(
-    convert: Callable[..., dict[str, np.ndarray]], name: str, source: object, low: int, high: int
+    convert: Callable[..., dict[str, np.ndarray]], name: str, source: Any, low: int, high: int
 ) -> None:
     values = _ALL.view(np.dtype(source)).astype(np.float64)
     rules = (np.rint, np.trunc, np.ceil, np.floor)

@@ -25,6 +25,7 @@ from cklang.errors import CkBuildError, error
 from cklang.hipcc import fat_binary
 from cklang.hipcc.object_cache import entry_of
 from cklang.hipcc.options import Language, Line, Side, Source, Stage, read
+from cklang.hipcc.relocatable import DeviceCode, assembly, device_code
 from cklang.lowering import headers
 from cklang.toolchain.compilers import Kind, Toolchain, find_ck_tree, find_toolchain, run_tool
 from cklang.toolchain.paths import cache_root
@@ -91,13 +92,6 @@ def version() -> str:
     return f"HIP version: {'.'.join(numbers)} (cklang {metadata.version('cklang')})\n{done.output}"
 
 
-def _embedding(code: Path) -> list[str]:
-    """The flags that put a fat binary into an object of the host; none if there is no such file."""
-    if not code.is_file():
-        return []
-    return ["-Xclang", "-fcuda-include-gpubinary", "-Xclang", str(code)]
-
-
 @dataclass(slots=True)
 class _Driver:
     """One call: its command line, and where intermediate files lie."""
@@ -141,6 +135,9 @@ class _Driver:
         objects = iter(self._objects())
         # The sources among the words of the link are those of the line, in order.
         words = [str(next(objects)) if isinstance(w, Source) else w for w in line.link]
+        code = device_code([path for path in map(Path, words) if path.suffix in (".o", ".a")])
+        if code.fat_binaries:
+            words.append(str(self._linked(code)))
         library = library_path().parent
         run_path = f"-Wl,-rpath,{library}"
         if line.openmp:
@@ -188,14 +185,47 @@ class _Driver:
         command = [*self._host(source), "-c"]
         # Dependencies that the user asks for must be written; an object of the cache has none.
         if any(flag.startswith("-M") for flag in self.line.host_flags):
-            words = [*command, *_embedding(file), str(source.path), "-o", str(output)]
+            words = [*command, *self._embedding(file), str(source.path), "-o", str(output)]
             self._step(what, words, f"{number}-host")
         else:
             self._cached_step(what, command, source, output, file)
         return output
 
+    def _linked(self, code: DeviceCode) -> Path:
+        """Return an object with the device code of all objects, linked for each GPU."""
+        images = {}
+        for arch, modules in code.bitcode.items():
+            start, unit = self.folder / f"link-{arch}", self.folder / f"link-{arch}.o"
+            files = [start.with_suffix(f".{n}.bc") for n in range(len(modules))]
+            for file, module in zip(files, modules, strict=True):
+                file.write_bytes(module)
+            joined = [w for f in files[1:] for w in ("-mlink-bitcode-file", str(f))]
+            flags = ["-O3", "-c", *(part for word in joined for part in ("-Xclang", word))]
+            target = ["--target=amdgcn-amd-amdhsa", f"-mcpu={arch}", "-nogpulib"]
+            command = [*self.toolchain.clang, *target, *flags, "-x", "ir", str(files[0])]
+            what = f"linking the device code for {arch}"
+            self._step(what, [*command, "-o", str(unit)], start.name)
+            output = start.with_suffix(".hsaco")
+            self._step(what, self.toolchain.link_device([unit], output), start.name)
+            images[arch] = output.read_bytes()
+        bundle, text, item = (self.folder / f"linked{end}" for end in (".hipfb", ".s", ".o"))
+        bundle.write_bytes(fat_binary.bundle(images))
+        text.write_text(assembly(code, bundle) + "\n")
+        command = [*self.toolchain.clang, *self.toolchain.host_target(), "-c", str(text)]
+        self._step("embedding the device code", [*command, "-o", str(item)], "linked")
+        return item
+
     def _fat_binary(self, number: int, source: Source) -> bytes:
+        if self.line.relocatable:
+            modules = {a: self._bitcode(number, source, a) for a in self.line.archs}
+            return fat_binary.bundle(modules)
         return fat_binary.bundle({a: self._code_object(number, source, a) for a in self.line.archs})
+
+    def _bitcode(self, number: int, source: Source, arch: str) -> bytes:
+        output = self.folder / f"{number}-{arch.replace(':', '-')}.bc"
+        command = [*self._device(arch), "-fgpu-rdc", "-emit-llvm", "-c"]
+        self._cached_step(f"the {arch} pass of {source.path}", command, source, output)
+        return output.read_bytes()
 
     def _code_object(self, number: int, source: Source, arch: str) -> bytes:
         name = f"{number}-{arch.replace(':', '-')}"
@@ -280,6 +310,14 @@ class _Driver:
         self._step(f"compiling {source.name}", [*start, *flags, "-o", str(output)], source.stem)
         return output
 
+    def _embedding(self, code: Path) -> list[str]:
+        """The flags that put a fat binary into an object; none if there is no such file."""
+        if not code.is_file():
+            return []
+        if self.line.relocatable:
+            return ["-fgpu-rdc", "-Xclang", f"-fembed-offload-object={code}"]
+        return ["-Xclang", "-fcuda-include-gpubinary", "-Xclang", str(code)]
+
     def _cached_step(
         self,
         what: str,
@@ -292,7 +330,7 @@ class _Driver:
 
         The device code in file ``code``, if there is any, becomes part of the object.
         """
-        embed = _embedding(code) if code is not None else []
+        embed = self._embedding(code) if code is not None else []
         device = [hashlib.sha256(code.read_bytes()).hexdigest()] if code and embed else []
         entry = entry_of(self.toolchain.identity, [*command, *device], source.path)
         text = entry.load(output)

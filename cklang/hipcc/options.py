@@ -69,6 +69,8 @@ class Line:
     stage: Stage = Stage.PROGRAM
     side: Side = Side.BOTH
     shared: bool = False
+    relocatable: bool = False
+    """Whether device functions may call those of other sources; their code is linked at the end."""
     openmp: bool = False
     """Whether the host code uses OpenMP."""
     verbose: bool = False
@@ -109,10 +111,8 @@ _ARCHS = ("--offload-arch=", "--amdgpu-target=")
 _NO_EFFECT = {
     "--offload-compress": "code objects are stored as they are",
     "--hip-link": "programs are always linked with the HIP library",
-    "-fno-gpu-rdc": "each source is compiled to whole code objects anyway",
 }
 _REFUSED = {
-    "-fgpu-rdc": "device functions of other sources cannot be called; include their definition",
     "-static": "the HIP library is loaded when the program starts",
     "-fopenmp-targets": "kernels of OpenMP need its own offloading library; write them in HIP",
 }
@@ -153,6 +153,8 @@ def _flag(line: Line, word: str, rest: Iterator[str]) -> None:
         line.archs += [name for name in names if name not in line.archs]
     elif word in ("-v", "-###"):
         line.verbose = True
+    elif word in ("-fgpu-rdc", "-fno-gpu-rdc"):
+        line.relocatable = word == "-fgpu-rdc"
     elif word == "-shared":
         line.shared = True
     elif word.startswith("-fopenmp") or word in _OPENMP_LIBRARIES:

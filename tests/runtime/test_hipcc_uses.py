@@ -75,6 +75,36 @@ def test_a_static_library_of_kernels(tmp_path: Path) -> None:
     assert "-dependency-file" in quiet([*words, "-v"])
 
 
+@pytest.mark.usefixtures("compiler")
+def test_device_functions_of_other_sources(tmp_path: Path) -> None:
+    """One object, a static library and a source; all share a variable of the device."""
+    start = "#include <hip/hip_runtime.h>\n"
+    (tmp_path / "table.hip").write_text(
+        start + "__device__ int table[4] = {1, 100, 3, 4};\n"
+        "__device__ int thrice(int x) { return x * 3; }\n"
+    )
+    (tmp_path / "change.hip").write_text(
+        start + "extern __device__ int table[4];\n"
+        "__global__ void add(int n) { table[1] += n; }\n"
+        "void change(int n) { add<<<1, 1>>>(n); }\n"
+    )
+    (tmp_path / "main.hip").write_text(
+        start + "extern __device__ int table[4];\n"
+        "extern __device__ int thrice(int);\nvoid change(int n);\n"
+        "__global__ void k(int* x) { x[threadIdx.x] = thrice(x[threadIdx.x]) + table[1]; }\n"
+        "int main() { int* x; (void)hipMallocManaged(&x, 256); x[5] = 7; change(11);\n"
+        "  k<<<1, 64>>>(x); (void)hipDeviceSynchronize(); return x[5]; }\n"
+    )
+    table, change, program = (str(tmp_path / name) for name in ("t.o", "libchange.a", "program"))
+    rdc = ["-fgpu-rdc", "--offload-arch=gfx942,gfx1100"]
+    quiet([*rdc, "-c", str(tmp_path / "table.hip"), "-o", table])
+    quiet([*rdc, "--emit-static-lib", str(tmp_path / "change.hip"), "-o", change])
+    quiet([*rdc, "--hip-link", str(tmp_path / "main.hip"), table, change, "-o", program])
+    for device in ("0", "1"):
+        done = subprocess.run([program], env={"CKLANG_GPUS": ["gfx942", "gfx1100"][int(device)]})
+        assert done.returncode == 7 * 3 + 100 + 11
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["hipcc", "--version"]) == 0
     first, second, *_ = capsys.readouterr().out.splitlines()

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Every environment variable of cklang: typed, documented, read here and nowhere else."""
+"""Every environment variable of cklang: typed, documented, read here and nowhere else.
+
+In HIP programs, which have no Python, the emulator's library reads those that are for it
+(``emulator/src/core/environment.cpp``) by the same rules.
+"""
 
 from __future__ import annotations
 

@@ -135,7 +135,8 @@ class _Driver:
         objects = iter(self._objects())
         # The sources among the words of the link are those of the line, in order.
         words = [str(next(objects)) if isinstance(w, Source) else w for w in line.link]
-        code = device_code([path for path in map(Path, words) if path.suffix in (".o", ".a")])
+        files = [path for path in map(Path, words) if path.suffix in (".o", ".a")]
+        code = device_code([path for path in files if path.is_file()])
         if code.fat_binaries:
             words.append(str(self._linked(code)))
         library = library_path().parent

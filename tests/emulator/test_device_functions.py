@@ -72,7 +72,7 @@ _RANGES = {
     "y1": (0.05, 90, 1e-13),
     "yn": (0.5, 90, 1e-13),
     "cyl_bessel_i0": (-30, 30, 1e-12),
-    "cyl_bessel_i1": (-30, 30, 2e-7),
+    "cyl_bessel_i1": (-30, 30, 1e-12),
 }
 """From, to, and the error: relative to the larger of the result and 1 for Bessel functions."""
 

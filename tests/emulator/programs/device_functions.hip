@@ -139,7 +139,7 @@ int main(int count, char** words)
         APPLY(y1, y1(x))
         APPLY(yn, yn(3, x))
         APPLY(cyl_bessel_i0, cyl_bessel_i0(x))
-        APPLY(cyl_bessel_i1, cyl_bessel_i1f(static_cast<float>(x)))
+        APPLY(cyl_bessel_i1, cyl_bessel_i1(x))
         return 9;
     }
     int* table;

@@ -152,4 +152,8 @@ def test_a_launch_that_takes_too_long_ends(program: Path) -> None:
     assert done.returncode == -signal.SIGABRT
     assert "kernel _Z7foreverPVi has not ended in 1 seconds" in done.stderr
     assert "workgroup (0, 0, 0), wave 0 runs, pc 0x" in done.stderr
-    assert f"faults.hip:{line_of('1664525u')}" in done.stderr
+    loop = range(line_of("while(state != 0)"), line_of("x[0] = 1;"))
+    assert any(
+        f"(faults.hip:{line})" in done.stderr.replace(str(_SOURCE.parent) + "/", "")
+        for line in loop
+    )

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -36,6 +37,9 @@ _HEADERS = Path(__file__).parent / "include"
 """HIP's headers as whole programs use them; kernels of cklang are compiled with the few functions
 that CK Tile needs, so that a new function here is no reason to compile them again."""
 _OPENMP = Path(__file__).parent / "openmp"
+_HIPRTC = Path(__file__).parent / "hiprtc" / "runtime.cpp"
+_HIPRTC_CALL = b"hiprtcCreateProgram"
+"""The name in an object that shows that it compiles kernels itself."""
 _DEVICE = ("--cuda-device-only", "--no-gpu-bundle-output")
 # Without a linker of its own, clang stops at bitcode; told twice, it goes on to an object.
 _TO_OBJECT = ("-emit-llvm", "-c", "-Xclang", "-emit-obj")
@@ -143,6 +147,8 @@ class _Driver:
         run_path = f"-Wl,-rpath,{library}"
         if line.openmp:
             words.append(str(self._compiled(_OPENMP / "runtime.c")))
+        if any(_HIPRTC_CALL in path.read_bytes() for path in files if path.is_file()):
+            words.append(str(self._hiprtc()))
         support = self._compiled(headers.folder().parent / "host_support.c")
         words += [str(support), f"-L{library}", "-lamdhip64", run_path, *_SYSTEM_LIBRARIES]
         output = line.output or Path("a.out")
@@ -299,16 +305,31 @@ class _Driver:
         openmp = ("-isystem", str(_OPENMP)) if self.line.openmp else ()
         return [*(() if named else ("-O3",)), *openmp, *self.line.flags]
 
-    def _compiled(self, source: Path) -> Path:
-        """Return the object of a C file of ours that becomes part of every program.
+    def _hiprtc(self) -> Path:
+        """Return what a program that calls hiprtc is linked with."""
+        folders = [part for f in (_HEADERS, headers.folder()) for part in ("-isystem", str(f))]
+        python = f'-DCKLANG_PYTHON="{sys.executable}"'
+        return self._compiled(_HIPRTC, "-D__HIP_PLATFORM_AMD__", python, *folders)
 
-        That is what objects of this compiler may call and the machine's libraries lack.
+    def _compiled(self, source: Path, *more: str) -> Path:
+        """Return the object of a file of ours that becomes part of a program.
+
+        That is what objects may call and the machine's libraries lack.
         """
-        output = self.folder / f"{source.stem}.o"
-        flags = ("-x", "c", "-O2", "-fPIC", "-Wno-unused-command-line-argument", "-c", str(source))
+        language = "c" if source.suffix == ".c" else "c++"
+        output = self.folder / f"{source.parent.name}-{source.stem}.o"
+        flags = (
+            "-x",
+            language,
+            "-O2",
+            "-fPIC",
+            "-Wno-unused-command-line-argument",
+            "-c",
+            str(source),
+        )
         toolchain = self.toolchain
         start = (*toolchain.clang, *toolchain.host_target(), *toolchain.host_headers())
-        self._step(f"compiling {source.name}", [*start, *flags, "-o", str(output)], source.stem)
+        self._step(f"compiling {source}", [*start, *flags, *more, "-o", str(output)], output.stem)
         return output
 
     def _embedding(self, code: Path) -> list[str]:

@@ -106,6 +106,8 @@ _HOST_WORDS = ("-M", "-MM", "-MD", "-MMD", "-MG", "-MP")
 _LINK_PAIRS = ("-L", "-l", "-Xlinker", "-z", "-T", "-u", "-rpath")
 _LINK_PREFIXES = ("-L", "-l", "-Wl,")
 _LINK_WORDS = ("-static-libgcc", "-static-libstdc++", "-s", "-rdynamic", "-static", "-pie")
+_BUILT_IN = ("-lhiprtc",)
+"""Libraries that programs get without being asked for."""
 _OPENMP_LIBRARIES = ("-lomp", "-lgomp", "-liomp5")
 _ARCHS = ("--offload-arch=", "--amdgpu-target=")
 _NO_EFFECT = {
@@ -185,7 +187,7 @@ def _passed_on(line: Line, word: str, rest: Iterator[str]) -> None:
     elif word in _LINK_PAIRS:
         line.link += [word, _value(word, rest)]
     elif word.startswith(_LINK_PREFIXES) or word in _LINK_WORDS:
-        line.link.append(word)
+        line.link += [word] if word not in _BUILT_IN else []
     else:
         line.flags.append(word)
         if word in ("-pthread", "-g") or word.startswith("-fsanitize="):

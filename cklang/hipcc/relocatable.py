@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cklang.hipcc import fat_binary
+from cklang.hipcc.elf import sections_of, text_at
 
 __all__ = ["DeviceCode", "assembly", "device_code"]
 
@@ -40,7 +41,7 @@ def device_code(paths: Sequence[Path]) -> DeviceCode:
     for path in paths:
         for image in _objects_of(path.read_bytes()):
             names |= dict.fromkeys(_undefined(image))
-            for section in _sections(image):
+            for section in sections_of(image):
                 if section.name == _SECTION:
                     for arch, code in fat_binary.all_entries(section.content):
                         bitcode.setdefault(arch, []).append(code)
@@ -93,36 +94,14 @@ def _objects_of(data: bytes) -> Iterator[bytes]:
         at += _MEMBER + size + size % 2
 
 
-@dataclass(frozen=True, slots=True)
-class _Section:
-    name: bytes
-    kind: int
-    link: int
-    content: bytes
-
-
-def _sections(image: bytes) -> list[_Section]:
-    table, size, count, names = struct.unpack_from("<Q10xHHH", image, 0x28)
-    headers = [struct.unpack_from("<II16xQQI", image, table + n * size) for n in range(count)]
-    strings = headers[names][2] if count else 0
-    return [
-        _Section(_text(image, strings + name), kind, link, image[offset : offset + length])
-        for name, kind, offset, length, link in headers
-    ]
-
-
 def _undefined(image: bytes) -> Iterator[str]:
     """The names that the object leaves to the link of device code."""
-    sections = _sections(image)
+    sections = sections_of(image)
     for section in sections:
         if section.kind != _SYMBOLS:
             continue
         strings = sections[section.link].content
         for name, _, _, place, _, _ in struct.iter_unpack("<IBBHQQ", section.content):
-            text = _text(strings, name)
+            text = text_at(strings, name)
             if place == 0 and text.startswith(_NAMES):
                 yield text.decode()
-
-
-def _text(data: bytes, at: int) -> bytes:
-    return data[at : data.index(b"\0", at)]

@@ -105,6 +105,14 @@ def test_device_functions_of_other_sources(tmp_path: Path) -> None:
         assert done.returncode == 7 * 3 + 100 + 11
 
 
+@pytest.mark.usefixtures("compiler")
+def test_kernels_compiled_by_the_program(tmp_path: Path) -> None:
+    program = tmp_path / "hiprtc"
+    quiet(["-Wall", str(PROGRAMS / "hiprtc.cpp"), "-lhiprtc", "-o", str(program)])
+    done = subprocess.run([program], capture_output=True, text=True)
+    assert done.stdout == "0 failed\n", done.stdout + done.stderr
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["hipcc", "--version"]) == 0
     first, second, *_ = capsys.readouterr().out.splitlines()

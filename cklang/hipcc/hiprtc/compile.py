@@ -22,7 +22,9 @@ from cklang.hipcc.elf import sections_of, text_at
 __all__ = ["compile_folder", "main"]
 
 _ARCH_OPTIONS = ("--gpu-architecture=", "--offload-arch=")
+# The address of each named entity lies in a variable whose name we know.
 _MARK = "__cklang_name_"
+_VARIABLE = 'extern "C" __device__ __attribute__((used)) const void*'
 _RELATIVE = 13  # R_AMDGPU_RELATIVE64: an address in the code object, put there when it is loaded
 
 
@@ -56,10 +58,8 @@ def compile_folder(folder: Path, said: list[str]) -> None:
     expressions = _lines(folder / "expressions")
     source = folder / "program.hip"
     name = (folder / "name").read_text("utf-8")
-    # The address of each entity, in a variable whose name we know.
     marks = [
-        f'extern "C" __device__ __attribute__((used)) const void* {_MARK}{n} = (const void*)&{text};\n'
-        for n, text in enumerate(expressions)
+        f"{_VARIABLE} {_MARK}{n} = (const void*)&{text};\n" for n, text in enumerate(expressions)
     ]
     text = (folder / "source").read_text("utf-8")
     source.write_text(f'#line 1 "{name}"\n{text}\n{"".join(marks)}', "utf-8")

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Every environment variable of cklang: typed, documented, read here and nowhere else."""
+"""Every environment variable of cklang: typed, documented, read here and nowhere else.
+
+In HIP programs, which have no Python, the emulator's library reads those that are for it
+(``emulator/src/core/environment.cpp``) by the same rules.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +26,15 @@ __all__ = [
     "CLANG",
     "DATA_DIR",
     "DEVICE",
+    "FAULT",
+    "GPUS",
     "JOBS",
     "LOG",
     "NUMERICS",
     "PRESET",
     "ROCM_PATH",
     "SANITIZE",
+    "TIMEOUT",
     "VERIFY",
     "Knob",
     "executable_path",
@@ -119,7 +126,7 @@ def _some_of(*words: str) -> Callable[[str], frozenset[str]]:
     return parse
 
 
-SANITIZERS = ("waits", "races", "uninitialized")
+SANITIZERS = ("waits", "races", "uninitialized", "memory")
 """What kernels can be checked for besides faults."""
 
 ARCH_DIR: Knob[Path | None] = Knob(
@@ -177,7 +184,7 @@ SANITIZE: Knob[frozenset[str]] = Knob(
     parse=_some_of(*SANITIZERS),
     doc="what the emulator checks while kernels run (slower): missing waits for loads (waits), "
     "accesses to LDS that no barrier orders (races), reads of LDS that nobody has written "
-    "(uninitialized)",
+    "(uninitialized), accesses behind the end of an allocation (memory)",
 )
 LOG: Knob[str] = Knob(
     name="CKLANG_LOG",
@@ -198,6 +205,27 @@ PRESET: Knob[str] = Knob(
     doc="which products and convolutions are tried where no registry declares a kernel: a preset "
     "of docs/dispatch.md, such as essential, of which few kernels are compiled",
 )
+FAULT: Knob[str] = Knob(
+    name="CKLANG_FAULT",
+    default="abort",
+    parse=_one_of("abort", "continue"),
+    doc="what becomes of a HIP program whose kernel fails on the emulator: abort, as with ROCm, or "
+    "continue with an error; in Python a failed kernel is an exception",
+)
+GPUS: Knob[str | None] = Knob(
+    name="CKLANG_GPUS",
+    default=None,
+    parse=_text,
+    doc="the GPUs of the emulated machine, such as gfx942*4,gfx950 (default: one of each kind; of "
+    "these a HIP program sees those that it has code for)",
+)
+TIMEOUT: Knob[int | None] = Knob(
+    name="CKLANG_TIMEOUT",
+    default=None,
+    parse=_count,
+    doc="after how many seconds the emulator ends a launch and says where its waves stand "
+    "(default: only deadlocks end)",
+)
 VERIFY: Knob[bool] = Knob(
     name="CKLANG_VERIFY",
     default=False,
@@ -216,11 +244,14 @@ ALL: tuple[Knob[object], ...] = (  # type: ignore[assignment]
     CK_DIR,
     DATA_DIR,
     DEVICE,
+    FAULT,
+    GPUS,
     JOBS,
     SANITIZE,
     LOG,
     NUMERICS,
     PRESET,
+    TIMEOUT,
     VERIFY,
     ROCM_PATH,
 )

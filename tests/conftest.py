@@ -29,6 +29,9 @@ os.environ.setdefault("CKLANG_VERIFY", "1")
 # Tests share a few stencils; those of the default choice name the preset that users have.
 os.environ.setdefault("CKLANG_PRESET", "essential")
 
+# A kernel that never ends is reported with where its waves stand; the longest take some seconds.
+os.environ.setdefault("CKLANG_TIMEOUT", "300")
+
 # Deadlines measure the machine, not the code: builds and emulated kernels share its cores.
 _COMMON = settings(
     deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]

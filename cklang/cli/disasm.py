@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""``cklang disasm``: print the instructions of a code object or of a cached kernel."""
+"""``cklang disasm``: print the instructions of a code object, a HIP program or a cached kernel."""
 
 from __future__ import annotations
 
@@ -7,17 +7,22 @@ import argparse
 import sys
 from pathlib import Path
 
+from cklang.arch import base_name
 from cklang.build import code_object
 from cklang.build.builder import artifacts_in
 from cklang.build.store import Store
 from cklang.errors import error
+from cklang.hipcc import fat_binary
 
 __all__ = ["add", "run"]
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
-    parser.add_argument("kernel", help="a code object file, or the start of a cached kernel's key")
+    parser.add_argument(
+        "kernel", help="a code object, an executable or a bundle of --genco, or the start of a key"
+    )
+    parser.add_argument("--target", help="of several code objects those for this GPU: gfx942")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -25,8 +30,19 @@ def run(options: argparse.Namespace) -> int:
     from cklang import emulator
 
     path = _find(options.kernel)
-    target = code_object.read(path).target
-    sys.stdout.write(emulator.disassemble(target, path.read_bytes()))
+    images = fat_binary.all_entries(path.read_bytes())
+    if not images:
+        images = [(code_object.read(path).target, path.read_bytes())]
+    wanted = options.target
+    named = [(arch, image) for arch, image in images if wanted in (None, base_name(arch))]
+    if not named:
+        archs = ", ".join(arch for arch, _ in images)
+        problem = f"{path} has code for {archs}, and none for {wanted}"
+        raise error("Z010", name=wanted, problem=problem)
+    for arch, image in named:
+        if len(named) > 1:
+            sys.stdout.write(f"{arch}:\n")
+        sys.stdout.write(emulator.disassemble(arch, image))
     return 0
 
 

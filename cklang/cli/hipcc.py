@@ -4,8 +4,8 @@
     cklang hipcc saxpy.cpp -o saxpy && ./saxpy
 
 Takes the words that clang and ROCm's hipcc take: sources, objects, -o -c -S -E -shared, -O -I -D
--std -W -f -m, -l -L -Wl, -x, --offload-arch=gfx942,gfx950, --genco, --offload-device-only,
---offload-host-only, -v.
+-std -W -f -m, -l -L -Wl, -x, --offload-arch=gfx942,gfx950 (native: the current device), --genco,
+--offload-device-only, --offload-host-only, --emit-static-lib, -fopenmp, -v, --version.
 """
 
 from __future__ import annotations
@@ -30,6 +30,9 @@ def run(options: argparse.Namespace) -> int:
     """Compile and link."""
     if not options.words or options.words[0] in ("-h", "--help"):
         sys.stdout.write(f"{__doc__}\n")
+        return 0
+    if "--version" in options.words:
+        sys.stdout.write(driver.version())
         return 0
     driver.build(options.words, sys.stderr.write)
     return 0

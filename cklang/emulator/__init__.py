@@ -27,6 +27,7 @@ from cklang.emulator.library import (
     promise_to_wait,
     sanitize,
     stats,
+    timeout,
 )
 
 __all__ = [
@@ -50,4 +51,5 @@ __all__ = [
     "promise_to_wait",
     "sanitize",
     "stats",
+    "timeout",
 ]

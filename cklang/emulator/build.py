@@ -50,6 +50,8 @@ _FLAGS = (
     "-Wall",
     "-Wextra",
 )
+# The parts of the C library that it calls. It names them: a program need not have loaded any.
+_NEEDED_LIBRARIES = ("libm.so.6", "libpthread.so.0", "libdl.so.2", "libc.so.6")
 _EXPORTS = "{ global: hip*; __hip*; ckemu_*; local: *; };\n"
 # What takes longest is compiled first, so that the cores finish together.
 _SLOW_FIRST = ("buffer", "compare", "lds_atomic", "flat", "lds", "packed", "decode")
@@ -92,7 +94,8 @@ def _key(toolchain: Toolchain) -> str:
     tables = [*(_HERE / "isa").glob("*.json"), *(_HERE / "isa").glob("*.py")]
     for path in sorted([*_sources(), *_headers(), *tables]):
         digest.update(_named(path))
-    facts = (_devices(), toolchain.identity, *_FLAGS, _EXPORTS, " ".join(sorted(_cpu_features())))
+    cpu = " ".join(sorted(_cpu_features()))
+    facts = (_devices(), toolchain.identity, *_FLAGS, *_NEEDED_LIBRARIES, _EXPORTS, cpu)
     digest.update("\0".join(facts).encode())
     return digest.hexdigest()[:32]
 
@@ -233,20 +236,46 @@ def kept_object(kept: Path, name: str) -> Path | None:
 def _link(toolchain: Toolchain, objects: list[Path], work: Path) -> None:
     exports = work / "exports.map"
     exports.write_text(_EXPORTS)
-    command = toolchain.link_plain(objects, work / LIBRARY)
     # `link_plain` calls the linker itself with zig, and the compiler driver elsewhere.
-    options = (f"--soname={LIBRARY}", f"--version-script={exports}")
     direct = toolchain.kind is Kind.ZIG
-    command += options if direct else [f"-Wl,{option}" for option in options]
+    libraries = _stand_ins(toolchain, work) if direct else []
+    command = toolchain.link_plain([*objects, *libraries], work / LIBRARY)
+    options = (f"--soname={LIBRARY}", f"--version-script={exports}")
+    if direct:
+        command += options
+    else:
+        command += [*(f"-Wl,{option}" for option in options), "-Wl,--no-as-needed", "-lm"]
     run_tool(command, log=work / "link.log", environment=toolchain.environment())
+
+
+def _stand_ins(toolchain: Toolchain, work: Path) -> list[Path]:
+    """Return empty libraries with the names of the C library's parts.
+
+    Linked with them, the emulator needs those by name, also where no C library is installed to
+    link with.
+    """
+    source, item = work / "empty.cpp", work / "empty.o"
+    source.write_text("")
+    environment = toolchain.environment()
+    run_tool(toolchain.compile_cxx(source, item), log=work / "empty.log", environment=environment)
+    folder = work / "stand-ins"
+    folder.mkdir()
+    for name in _NEEDED_LIBRARIES:
+        command = [*toolchain.link_plain([item], folder / name), f"--soname={name}"]
+        run_tool(command, log=work / f"{name}.log", environment=environment)
+    return [folder / name for name in _NEEDED_LIBRARIES]
 
 
 def _gather_logs(work: Path) -> None:
     """Join the logs of all steps, and drop what only the build needed."""
     logs = sorted(work.glob("*.log"))
     text = "".join(path.read_text(encoding="utf-8") for path in logs)
-    for path in [*logs, *work.glob("*.o"), *work.glob("*.pch"), *work.glob("isa_tables.*")]:
+    steps = (
+        path for kind in ("*.o", "*.pch", "isa_tables.*", "empty.cpp") for path in work.glob(kind)
+    )
+    for path in [*logs, *steps]:
         path.unlink()
+    shutil.rmtree(work / "stand-ins", ignore_errors=True)
     (work / "build.log").write_text(text, encoding="utf-8")
 
 

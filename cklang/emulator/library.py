@@ -33,6 +33,7 @@ __all__ = [
     "promise_to_wait",
     "sanitize",
     "stats",
+    "timeout",
 ]
 
 NUMERICS = ("fma", "exact", "cdna3")
@@ -117,6 +118,8 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ckemu_set_patience": (None, (ctypes.c_uint64,)),
     "ckemu_set_numerics": (None, (ctypes.c_int,)),
     "ckemu_sanitize": (None, (ctypes.c_uint,)),
+    "ckemu_embed": (None, ()),
+    "ckemu_set_timeout": (None, (ctypes.c_uint64,)),
     "ckemu_last_numerics": (ctypes.c_int, (ctypes.c_int,)),
     "ckemu_disassemble": (
         ctypes.c_int,
@@ -137,6 +140,8 @@ def load() -> ctypes.CDLL:
         CkDeviceError: E002, the library does not load.
     """
     path = library_path()
+    # Before the library reads them itself: a word that it does not know ends the process.
+    checks, rounding, seconds = knobs.SANITIZE.get(), knobs.NUMERICS.get(), knobs.TIMEOUT.get()
     try:
         library = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
     except OSError as problem:
@@ -145,8 +150,10 @@ def load() -> ctypes.CDLL:
         function = getattr(library, name)
         function.restype = result
         function.argtypes = arguments
-    library.ckemu_sanitize(_bits(knobs.SANITIZE.get()))
-    library.ckemu_set_numerics(NUMERICS.index(knobs.NUMERICS.get()))
+    library.ckemu_embed()
+    library.ckemu_sanitize(_bits(checks))
+    library.ckemu_set_numerics(NUMERICS.index(rounding))
+    library.ckemu_set_timeout(1000 * (seconds or 0))
     return library
 
 
@@ -172,6 +179,19 @@ def patience(slices: int = 1024) -> None:
     workgroup's registers hold something new, so that it may be computing, count a 64th.
     """
     load().ckemu_set_patience(slices)
+
+
+def timeout(seconds: int) -> None:
+    """Set after how many seconds a launch ends with a report of where its waves stand; 0: never.
+
+    Raises:
+        CkValueError: Z001, the number is negative.
+    """
+    if seconds < 0:
+        raise error(
+            "Z001", name="timeout", got=seconds, problem="must be 0 or more", doc=knobs.TIMEOUT.doc
+        )
+    load().ckemu_set_timeout(1000 * seconds)
 
 
 def numerics(mode: str) -> None:
@@ -200,7 +220,8 @@ def sanitize(*checks: str) -> None:
         checks: "waits" ends a launch where a register that a load will still write is read or
             overwritten before a wait that covers the load; "races" where two waves access the
             same byte of LDS, one of them to change it, with no barrier between; "uninitialized"
-            where a byte of LDS is read that the workgroup has not written.
+            where a byte of LDS is read that the workgroup has not written; "memory" where an access
+            to global memory ends behind the allocation that it begins in.
 
     Raises:
         CkValueError: Z001, there is no such check.

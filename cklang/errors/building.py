@@ -30,7 +30,9 @@ TABLE: tuple[Rule, ...] = (
         "{got!r} cannot be used as the compiler: {problem}",
         "CKLANG_CLANG must name a clang of version {oldest} or newer, or zig",
     ),
-    row("B003", CkBuildError, "there is no ld.lld for {program}", "install lld, or: {get}"),
+    row(
+        "B003", CkBuildError, "there is no {tool} for {program}", "install lld and llvm, or: {get}"
+    ),
     row(
         "B004",
         CkBuildError,

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
+from contextlib import suppress
 
-__all__ = ["ALIGNMENT", "bundle", "entries"]
+__all__ = ["ALIGNMENT", "all_entries", "bundle", "entries"]
 
 ALIGNMENT = 4096
 """Offsets of code objects are multiples of this, in bytes, so that they can be mapped."""
@@ -62,6 +63,21 @@ def entries(data: bytes) -> dict[str, bytes]:
     except struct.error as problem:
         raise ValueError("its table of entries is cut off") from problem
     return code_objects
+
+
+def all_entries(data: bytes) -> list[tuple[str, bytes]]:
+    """Return the code objects, by GPU, of all fat binaries in a file, such as an executable.
+
+    What looks like a fat binary and is none is passed over: the name of the format alone may be in
+    a program's text.
+    """
+    images: list[tuple[str, bytes]] = []
+    at = data.find(_MAGIC)
+    while at >= 0:
+        with suppress(ValueError):
+            images += ((arch, image) for arch, image in entries(data[at:]).items() if image)
+        at = data.find(_MAGIC, at + 1)
+    return images
 
 
 def _up(size: int) -> int:

@@ -25,6 +25,7 @@ class Stage(Enum):
     ASSEMBLY = "-S"
     TEXT = "-E"
     FAT_BINARY = "--genco"
+    LIBRARY = "--emit-static-lib"
 
 
 class Side(Enum):
@@ -68,6 +69,10 @@ class Line:
     stage: Stage = Stage.PROGRAM
     side: Side = Side.BOTH
     shared: bool = False
+    relocatable: bool = False
+    """Whether device functions may call those of other sources; their code is linked at the end."""
+    openmp: bool = False
+    """Whether the host code uses OpenMP."""
     verbose: bool = False
     notes: list[str] = field(default_factory=list)
     """What to tell the user about words that have no effect here."""
@@ -83,6 +88,7 @@ _STAGES = {
     "-S": Stage.ASSEMBLY,
     "-E": Stage.TEXT,
     "--genco": Stage.FAT_BINARY,
+    "--emit-static-lib": Stage.LIBRARY,
 }
 _SIDES = {
     "--offload-device-only": Side.DEVICE,
@@ -100,15 +106,17 @@ _HOST_WORDS = ("-M", "-MM", "-MD", "-MMD", "-MG", "-MP")
 _LINK_PAIRS = ("-L", "-l", "-Xlinker", "-z", "-T", "-u", "-rpath")
 _LINK_PREFIXES = ("-L", "-l", "-Wl,")
 _LINK_WORDS = ("-static-libgcc", "-static-libstdc++", "-s", "-rdynamic", "-static", "-pie")
+_BUILT_IN = ("-lhiprtc",)
+"""Libraries that programs get without being asked for."""
+_OPENMP_LIBRARIES = ("-lomp", "-lgomp", "-liomp5")
 _ARCHS = ("--offload-arch=", "--amdgpu-target=")
 _NO_EFFECT = {
     "--offload-compress": "code objects are stored as they are",
     "--hip-link": "programs are always linked with the HIP library",
-    "-fno-gpu-rdc": "each source is compiled to whole code objects anyway",
 }
 _REFUSED = {
-    "-fgpu-rdc": "device functions of other sources cannot be called; include their definition",
     "-static": "the HIP library is loaded when the program starts",
+    "-fopenmp-targets": "kernels of OpenMP need its own offloading library; write them in HIP",
 }
 
 
@@ -134,8 +142,8 @@ def read(words: Sequence[str]) -> Line:
 
 
 def _flag(line: Line, word: str, rest: Iterator[str]) -> None:
-    if word in _REFUSED:
-        raise error("B032", flag=word, reason=_REFUSED[word])
+    if (flag := word.partition("=")[0]) in _REFUSED:
+        raise error("B032", flag=flag, reason=_REFUSED[flag])
     if word in _NO_EFFECT:
         line.notes.append(f"{word} has no effect: {_NO_EFFECT[word]}")
     elif word in _STAGES:
@@ -147,10 +155,25 @@ def _flag(line: Line, word: str, rest: Iterator[str]) -> None:
         line.archs += [name for name in names if name not in line.archs]
     elif word in ("-v", "-###"):
         line.verbose = True
+    elif word in ("-fgpu-rdc", "-fno-gpu-rdc"):
+        line.relocatable = word == "-fgpu-rdc"
     elif word == "-shared":
         line.shared = True
+    elif word.startswith("-fopenmp") or word in _OPENMP_LIBRARIES:
+        _openmp(line, word)
     else:
         _passed_on(line, word, rest)
+
+
+def _openmp(line: Line, word: str) -> None:
+    """OpenMP is for host code; its runtime is ours (:mod:`cklang.hipcc.openmp`)."""
+    line.openmp = True
+    if word in _OPENMP_LIBRARIES:
+        line.notes.append(f"{word} has no effect: the runtime is part of the program")
+    elif word.partition("=")[0] == "-fopenmp":
+        line.host_flags.append("-fopenmp=libomp")  # the calls that the runtime answers
+    else:
+        line.host_flags.append(word)
 
 
 def _passed_on(line: Line, word: str, rest: Iterator[str]) -> None:
@@ -164,7 +187,7 @@ def _passed_on(line: Line, word: str, rest: Iterator[str]) -> None:
     elif word in _LINK_PAIRS:
         line.link += [word, _value(word, rest)]
     elif word.startswith(_LINK_PREFIXES) or word in _LINK_WORDS:
-        line.link.append(word)
+        line.link += [word] if word not in _BUILT_IN else []
     else:
         line.flags.append(word)
         if word in ("-pthread", "-g") or word.startswith("-fsanitize="):

@@ -32,7 +32,3 @@ __attribute__((weak)) __bf16 __truncdfbf2(double x)
     __builtin_memcpy(&nearest, &bits, sizeof nearest);
     return from_bits(upper_half(nearest));
 }
-
-/* The emulator calls libm, and names no libraries: a program that does not call it needs it too. */
-extern double exp2(double);
-__attribute__((used, retain, visibility("hidden"))) double (*const ck_needs_libm)(double) = exp2;

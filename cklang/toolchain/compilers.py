@@ -201,6 +201,14 @@ class Toolchain:
             start = [*self.clang, "-shared", "-Wl,--gc-sections"]
         return [*start, *map(str, objects), "-o", str(output)]
 
+    def archive(self, objects: Sequence[Path], output: Path) -> list[str]:
+        """Return the command that puts host objects into a static library with an index."""
+        if self.kind is Kind.ZIG:
+            start = [str(self.program), "ar"]
+        else:
+            start = [str(self._beside("llvm-ar", f"llvm-ar-{_major(self.version)}", "ar"))]
+        return [*start, "rcs", str(output), *map(str, objects)]
+
     def environment(self) -> dict[str, str]:
         """Return the environment of tool processes: caches of their own go into our folder."""
         folder = str(cache_root() / "zig")
@@ -217,12 +225,15 @@ class Toolchain:
     def _linker(self) -> tuple[str, ...]:
         if self.kind is Kind.ZIG:
             return (str(self.program), "ld.lld")
-        names = ("ld.lld", f"ld.lld-{_major(self.version)}")
+        return (str(self._beside("ld.lld", f"ld.lld-{_major(self.version)}")),)
+
+    def _beside(self, *names: str) -> Path:
+        """Return a program of the compiler's folder, or of PATH."""
         folders = [self.program.resolve().parent, *knobs.executable_path()]
         for candidate in (folder / name for folder in folders for name in names):
             if candidate.is_file():
-                return (str(candidate),)
-        raise error("B003", program=self.program, get=GET_ZIG)
+                return candidate
+        raise error("B003", program=self.program, tool=names[0], get=GET_ZIG)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,7 +79,6 @@ def test_x_names_the_language_of_what_follows() -> None:
         ("f.txt", "B031", "ends in none of"),
         ("-x rust a.cpp", "B031", "languages are"),
         ("a.cpp -o", "B031", "last word"),
-        ("-fgpu-rdc a.cpp", "B032", "other sources"),
         ("a.cpp -static", "B032", "when the program starts"),
         ("-O2", "B033", "no source"),
         ("-c d.o", "B033", "no source"),

@@ -43,7 +43,8 @@ u64 fingerprint(const Workgroup& group) {
   return hash;
 }
 
-void describe_wave(const Wave& wave, Message& out) {
+/// Where a wave is; `doing` says what a wave does that waits at no barrier.
+void describe_wave(const Wave& wave, const char* doing, Message& out) {
   const Workgroup& group = *wave.group;
   out.add("\n  workgroup (%u, %u, %u), wave %u", group.id[0], group.id[1], group.id[2], wave.id);
   const Code* code = wave.current;
@@ -54,10 +55,27 @@ void describe_wave(const Wave& wave, Message& out) {
   const Program& program = *wave.program;
   AsmText text;
   disasm(program.family(), *code->inst, text);
-  out.add(wave.state == WaveState::Barrier ? " waits at a barrier" : " repeats");
+  out.add(wave.state == WaveState::Barrier ? " waits at a barrier" : doing);
   out.add(", pc 0x%llx: %s", static_cast<unsigned long long>(code->pc - program.kernel().entry), text.c_str());
   SourceLine line;
   if (find_line(program.object(), code->pc, line)) out.add(" (%s:%u)", line.file.c_str(), line.line);
+}
+
+void list_waves(const std::vector<Workgroup*>& groups, const char* doing, Message& out) {
+  int listed = 0;
+  u64 left = 0;
+  for (const Workgroup* group : groups) {
+    for (const Wave& wave : group->waves) {
+      if (wave.state == WaveState::Ended) continue;
+      if (listed < kListed) {
+        describe_wave(wave, doing, out);
+        ++listed;
+      } else {
+        ++left;
+      }
+    }
+  }
+  if (left != 0) out.add("\n  and %llu more waves", static_cast<unsigned long long>(left));
 }
 
 }  // namespace
@@ -93,20 +111,14 @@ void describe_deadlock(const std::vector<Workgroup*>& groups, u64 unstarted, Mes
             static_cast<unsigned long long>(unstarted),
             static_cast<unsigned long long>(first.launch->total()), groups.size());
   }
-  int listed = 0;
-  u64 left = 0;
-  for (const Workgroup* group : groups) {
-    for (const Wave& wave : group->waves) {
-      if (wave.state == WaveState::Ended) continue;
-      if (listed < kListed) {
-        describe_wave(wave, out);
-        ++listed;
-      } else {
-        ++left;
-      }
-    }
-  }
-  if (left != 0) out.add("\n  and %llu more waves", static_cast<unsigned long long>(left));
+  list_waves(groups, " repeats", out);
+}
+
+void describe_timeout(const std::vector<Workgroup*>& groups, u64 limit, Message& out) {
+  const Workgroup& first = *groups.front();
+  out.add("timeout: kernel %s has not ended in %llu seconds (CKLANG_TIMEOUT)", first.launch->program->kernel().name.c_str(),
+          static_cast<unsigned long long>(limit / 1000));
+  list_waves(groups, " runs", out);
 }
 
 }  // namespace ckemu

@@ -34,6 +34,8 @@ class Silence {
   std::vector<u64> seen_;
 };
 
+/// Writes where each wave of `groups` is after `limit` milliseconds.
+void describe_timeout(const std::vector<Workgroup*>& groups, u64 limit, Message& out);
 /// Writes where each wave of `groups` waits; `unstarted` workgroups have had no room.
 void describe_deadlock(const std::vector<Workgroup*>& groups, u64 unstarted, Message& out);
 

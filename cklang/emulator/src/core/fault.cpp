@@ -43,6 +43,7 @@ void on_signal(int signal, siginfo_t* info, void* context) {
   frame->fault.kind = FaultKind::Address;
   // Addresses that are not canonical arrive without their value.
   if (info->si_code == SEGV_MAPERR || info->si_code == SEGV_ACCERR) {
+    frame->fault.address = reinterpret_cast<u64>(info->si_addr);
     frame->fault.message.add("memory access fault at address 0x%llx",
                              static_cast<unsigned long long>(reinterpret_cast<u64>(info->si_addr)));
   } else {
@@ -109,6 +110,11 @@ void describe_code(const Program& program, const Code& code, Text<768>& out) {
   out.add("pc 0x%llx: %s", static_cast<unsigned long long>(code.pc - program.kernel().entry), text.c_str());
   SourceLine line;
   if (find_line(program.object(), code.pc, line)) out.add(" (%s:%u)", line.file.c_str(), line.line);
+}
+
+void raise_access(Wave& wave, u64 address, const Message& what) {
+  t_frame->fault.address = address;
+  raise(wave, FaultKind::Address, "%s", what.c_str());
 }
 
 void raise(Wave& wave, FaultKind kind, const char* format, ...) {

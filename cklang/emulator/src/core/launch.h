@@ -32,6 +32,7 @@ struct Launch {
   u32 lds_bytes = 0;            // static and dynamic
   u32 scratch_bytes = 0;        // per lane
   const u8* kernarg = nullptr;
+  size_t kernarg_bytes = 0;
   DispatchPacket packet;
   u32 resident = 1;             // workgroups that the device holds at a time
   Hostcall* hostcall = nullptr; // where the kernel asks the host for services, if it does

@@ -9,6 +9,7 @@
 
 #include <immintrin.h>
 
+#include "core/environment.h"
 #include "core/launch.h"
 #include "core/pool.h"
 #include "core/progress.h"
@@ -55,6 +56,7 @@ class Scheduler {
         if (counters.progress != before_run) note_progress();
         else note_silence(*group);
       }
+      if (fine && !group->done) note_time();
       give_back(static_cast<std::unique_ptr<Workgroup>&&>(group), fine, frame);
     }
     for (size_t n = 0; n < executed.size(); ++n) result_.executed[n] += executed[n];
@@ -66,6 +68,7 @@ class Scheduler {
   /// Completes the report once no thread runs any more.
   void finish() {
     if (result_.fault.kind != FaultKind::Deadlock || !result_.fault.message.empty()) return;
+    if (late_) return describe_timeout(live_, limit_, result_.fault.message);
     describe_deadlock(live_, launch_.total() - started_, result_.fault.message);
   }
 
@@ -126,6 +129,12 @@ class Scheduler {
     }
     result_.fault.kind = FaultKind::Deadlock;
   }
+  /// Ends a launch that takes longer than is allowed.
+  void note_time() {
+    if (limit_ == 0 || result_.fault.kind != FaultKind::None || now() - start_ < limit_ * 1000000) return;
+    late_ = true;
+    result_.fault.kind = FaultKind::Deadlock;
+  }
   static bool run(Workgroup& group, Counters& counters, Broadcasts& spread, FaultFrame& frame) {
     if (sigsetjmp(frame.landing, 0) != 0) return false;
     group.run(counters, spread, kSlice);
@@ -135,6 +144,8 @@ class Scheduler {
 
   const Launch& launch_;
   LaunchResult& result_;
+  const u64 start_ = now(), limit_ = timeout();  // nanoseconds, milliseconds
+  bool late_ = false;
   Mutex lock_;
   Condition changed_;
   u64 started_ = 0;

@@ -42,29 +42,61 @@ enum Relocation : u32 { kAbs64 = 3, kRel64 = 5, kAbs32 = 6, kRelative64 = 13 };
 
 bool inside(u64 offset, u64 size, u64 total) { return offset <= total && size <= total - offset; }
 
-/// The code object for `arch` in an offload bundle; size 0 if it holds none.
-std::string_view from_bundle(const u8* bytes, size_t size, const char* arch) {
+/// Calls `visit(arch, code)` for each code object of an offload bundle that an emulated GPU may run, until it
+/// returns true.
+template <class Visit>
+void each_in_bundle(const u8* bytes, size_t size, Visit visit) {
   const u64 count = load_as<u64>(bytes + kBundleMagicSize);
   size_t at = kBundleMagicSize + 8;
   for (u64 i = 0; i < count && inside(at, 24, size); ++i) {
     const u64 offset = load_as<u64>(bytes + at), length = load_as<u64>(bytes + at + 8);
     const u64 name_length = load_as<u64>(bytes + at + 16);
     at += 24;
-    if (!inside(at, name_length, size) || !inside(offset, length, size)) return {};
+    if (!inside(at, name_length, size) || !inside(offset, length, size)) return;
     std::string_view name(reinterpret_cast<const char*>(bytes + at), name_length);
     at += name_length;
     const bool usable = std::none_of(std::begin(kFeatures), std::end(kFeatures), [&](const Feature& feature) {
       return name.find(feature.name) != std::string_view::npos;
     });
+    if (!usable || name.substr(0, 4) == "host") continue;
     name = name.substr(0, name.find(':'));
-    const std::string_view wanted(arch);
-    const bool device = name.substr(0, 4) != "host";
-    if (usable && device && name.size() >= wanted.size() &&
-        name.substr(name.size() - wanted.size()) == wanted) {
-      return {reinterpret_cast<const char*>(bytes + offset), length};
-    }
+    const size_t start = name.rfind('-') + 1;  // 0 if there is none
+    if (visit(name.substr(start), std::string_view(reinterpret_cast<const char*>(bytes + offset), length))) return;
   }
-  return {};
+}
+
+/// The code object for `arch` in an offload bundle; size 0 if it holds none.
+std::string_view from_bundle(const u8* bytes, size_t size, const char* arch) {
+  std::string_view found;
+  each_in_bundle(bytes, size, [&](std::string_view name, std::string_view code) {
+    if (name != arch) return false;
+    found = code;
+    return true;
+  });
+  return found;
+}
+
+bool is_bundle(const u8* bytes, size_t size) {
+  return size >= kBundleMagicSize + 8 && std::memcmp(bytes, kBundleMagic, kBundleMagicSize) == 0;
+}
+
+/// The names in a bundle that is not compressed, which may end anywhere.
+struct Listing {
+  const u8* data;
+  size_t size;
+  char names[16][32];  // plain memory: reading may be left in the middle
+  size_t count = 0;
+};
+void list(void* context) {
+  Listing& listing = *static_cast<Listing*>(context);
+  if (!is_bundle(listing.data, listing.size)) return;
+  each_in_bundle(listing.data, listing.size, [&](std::string_view name, std::string_view) {
+    if (name.size() < sizeof listing.names[0]) {
+      std::memcpy(listing.names[listing.count], name.data(), name.size());
+      listing.names[listing.count++][name.size()] = '\0';
+    }
+    return listing.count == std::size(listing.names);
+  });
 }
 
 /// The end of the furthest table or segment that the ELF header leads to.
@@ -95,7 +127,7 @@ void search(void* context) {
     s.readable = s.size;
     return;
   }
-  if (s.size >= kBundleMagicSize + 8 && std::memcmp(s.data, kBundleMagic, kBundleMagicSize) == 0) {
+  if (is_bundle(s.data, s.size)) {
     const std::string_view member = from_bundle(s.data, s.size, s.arch);
     s.data = reinterpret_cast<const u8*>(member.data());
     s.size = member.size();
@@ -113,6 +145,21 @@ void search(void* context) {
 bool is_elf(const u8* bytes) { return std::memcmp(bytes, ELFMAG, SELFMAG) == 0; }
 
 }  // namespace
+
+std::vector<std::string> archs_of_bundle(const void* bytes) {
+  Search start{static_cast<const u8*>(bytes), 0, ""};
+  if (!survives(search, &start)) return {};
+  Listing listing{static_cast<const u8*>(bytes), kMaxImage, {}};
+  Unpacked unpacked;
+  if (start.readable != 0) {
+    Message ignored;
+    if (!decompress(start.data, start.readable, unpacked, ignored)) return {};
+    listing.data = unpacked.data();
+    listing.size = unpacked.size();
+  }
+  if (!survives(list, &listing)) return {};
+  return {listing.names, listing.names + listing.count};
+}
 
 CodeObject::~CodeObject() {
   if (image_ != nullptr) munmap(image_, image_size_);

@@ -52,6 +52,9 @@ struct Symbol {
   bool function = false;
 };
 
+/// The GPUs that an offload bundle has code for, as `gfx942`; empty if it is none or damaged.
+std::vector<std::string> archs_of_bundle(const void* bytes);
+
 class CodeObject {
  public:
   CodeObject() = default;

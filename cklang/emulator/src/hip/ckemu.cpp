@@ -5,6 +5,7 @@
 #include <string>
 
 #include "checks/checks.h"
+#include "core/environment.h"
 #include "decode/decode.h"
 #include "hip/hip_types.h"
 #include "hip/module.h"
@@ -97,6 +98,10 @@ CKEMU_EXPORT int ckemu_fidelity(int number, void (*emit)(void*, const char*, uin
 CKEMU_EXPORT void ckemu_set_numerics(int numerics) { set_numerics(static_cast<Numerics>(numerics)); }
 
 CKEMU_EXPORT void ckemu_sanitize(unsigned checks) { ask_checks(checks); }
+
+CKEMU_EXPORT void ckemu_embed() { embed(); }
+
+CKEMU_EXPORT void ckemu_set_timeout(uint64_t milliseconds) { set_timeout(milliseconds); }
 
 CKEMU_EXPORT int ckemu_last_numerics(int number) {
   Device* gpu = device(number);

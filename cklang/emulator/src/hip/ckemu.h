@@ -52,8 +52,16 @@ int ckemu_fidelity(int device, void (*emit)(void* context, const char* operation
 void ckemu_set_numerics(int numerics);
 
 /* What launches from now on fail for: 1 missing waits, 2 races in local memory, 4 reads of local memory
-   that nobody has written; or several. */
+   that nobody has written, 8 accesses behind the end of an allocation; or several. */
 void ckemu_sanitize(unsigned checks);
+
+/* The process hosts the emulator and is no HIP program: all devices are visible whatever code it registers,
+ * kernels may reach all of its memory, and faults are neither printed nor the end of it. To be called before
+ * any HIP call. */
+void ckemu_embed(void);
+
+/* How many milliseconds a launch may take before it ends with where its waves stand; 0: any number. */
+void ckemu_set_timeout(uint64_t milliseconds);
 
 /* The numerics of the device's last launch; -1 if it has launched nothing. */
 int ckemu_last_numerics(int device);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "core/environment.h"
 #include "core/immortal.h"
 #include "hip/ckemu.h"
 
@@ -16,30 +17,64 @@ constexpr DeviceSpec kSpecs[] = {
 };
 constexpr int kDevices = sizeof kSpecs / sizeof *kSpecs;
 
+/// What the registered fat binaries were compiled for, as far as they agree.
+std::vector<std::string>& program_archs() { return immortal<std::vector<std::string>>(); }
+
+/// The GPUs of the machine: those of CKLANG_GPUS, else one of each kind.
+std::vector<const DeviceSpec*> installed() {
+  std::vector<const DeviceSpec*> specs;
+  const std::vector<std::string>& wanted = environment().gpus;
+  for (const std::string& arch : wanted) {
+    const auto* spec = std::find_if(kSpecs, kSpecs + kDevices, [&](const DeviceSpec& one) { return arch == one.arch; });
+    if (spec == kSpecs + kDevices) refuse_setting("CKLANG_GPUS", arch.c_str(), "no such GPU is emulated");
+    specs.push_back(spec);
+  }
+  for (int n = 0; wanted.empty() && n < kDevices; ++n) specs.push_back(&kSpecs[n]);
+  return specs;
+}
+
 struct Devices {
-  Device device[kDevices];
+  Device device[kMostDevices];
   int count = 0;
 
-  /// All GPUs, or those that HIP_VISIBLE_DEVICES lists by number, up to the first that is none.
+  /// Those of the machine that HIP_VISIBLE_DEVICES lists by number, up to the first that is none. Where
+  /// neither it nor CKLANG_GPUS is set, those that the program has code for.
   Devices() {
+    const std::vector<const DeviceSpec*> all = installed();
     const char* chosen = std::getenv("HIP_VISIBLE_DEVICES");
-    for (int n = 0; chosen == nullptr && n < kDevices; ++n) add(n);
+    const bool restricted = !embedded() && environment().gpus.empty() && !program_archs().empty();
+    for (size_t n = 0; chosen == nullptr && n < all.size(); ++n) {
+      if (!restricted || std::count(program_archs().begin(), program_archs().end(), all[n]->arch) != 0) add(all[n]);
+    }
     while (chosen != nullptr && *chosen != '\0') {
       char* end = nullptr;
       const long number = std::strtol(chosen, &end, 10);
-      if (end == chosen || number < 0 || number >= kDevices || count == kDevices) break;
-      add(static_cast<int>(number));
+      if (end == chosen || number < 0 || number >= static_cast<long>(all.size()) || count == kMostDevices) break;
+      add(all[static_cast<size_t>(number)]);
       chosen = *end == ',' ? end + 1 : "";
     }
-    if (count == 0) device[0].spec = &kSpecs[0];  // what is current must be something
+    if (count == 0) device[0].spec = all.front();  // what is current must be something
   }
-  void add(int number) { device[count++].spec = &kSpecs[number]; }
+  void add(const DeviceSpec* spec) { device[count++].spec = spec; }
 };
 Devices& devices() { return immortal<Devices>(); }
 
 thread_local int t_device = 0;
 
 }  // namespace
+
+void restrict_devices(const std::vector<std::string>& archs) {
+  std::vector<std::string>& known = program_archs();
+  if (known.empty()) {
+    known = archs;
+    return;
+  }
+  std::vector<std::string> both;
+  for (const std::string& arch : known) {
+    if (std::count(archs.begin(), archs.end(), arch) != 0) both.push_back(arch);
+  }
+  if (!both.empty()) known = both;  // binaries that agree on nothing restrict nothing further
+}
 
 int device_count() { return devices().count; }
 Device* device(int number) {

@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "core/launch.h"
@@ -53,6 +54,13 @@ struct Device {
  private:
   hipError_t sticky_ = hipSuccess;
 };
+
+/// GPUs that a process can have at most.
+constexpr int kMostDevices = 16;
+
+/// Names of the GPUs that all code of the host program was compiled for; empty if it has none. The visible
+/// devices depend on it until the first call that asks for them.
+void restrict_devices(const std::vector<std::string>& archs);
 
 int device_count();
 /// Null for a number that is no device.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 
+#include "core/environment.h"
 #include "hip/hostcall.h"
+#include "hip/memory.h"
 #include "hip/module.h"
 
 namespace ckemu {
@@ -94,6 +96,17 @@ hipError_t error_of(FaultKind kind) {
   return hipErrorUnknown;
 }
 
+const char* name_of(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::None: return "nothing";
+    case FaultKind::Address: return "wrong address";
+    case FaultKind::Abort: return "the kernel has trapped";
+    case FaultKind::Deadlock: return "it does not end";
+    case FaultKind::Instruction: return "hardware exception";
+  }
+  return "unknown";
+}
+
 hipError_t fill_launch(const Function& function, const LaunchShape& shape, Launch& launch) {
   const Kernel& kernel = *function.kernel;
   launch.program = function.program.get();
@@ -131,6 +144,24 @@ hipError_t fill_launch(const Function& function, const LaunchShape& shape, Launc
     return hipErrorCooperativeLaunchTooLarge;
   }
   return hipSuccess;
+}
+
+/// Tells the user of a program what ROCm does, and more, and ends it as ROCm does.
+void report(const Fault& fault, const Device& gpu) {
+  if (after_fault() == AfterFault::Quiet) return;
+  std::fflush(stdout);
+  const int node = device_number(gpu) + 1;
+  if (fault.kind == FaultKind::Address && fault.address != 0) {
+    std::fprintf(stderr, "Memory access fault by GPU node-%d (%s, emulated) on address 0x%llx. Reason: Page not present or supervisor privilege.\n",
+                 node, gpu.spec->arch, static_cast<unsigned long long>(fault.address));
+  } else {
+    std::fprintf(stderr, "Kernel failed on GPU node-%d (%s, emulated): %s.\n", node, gpu.spec->arch, name_of(fault.kind));
+  }
+  std::fprintf(stderr, "%s\n", fault.message.c_str());
+  if (after_fault() != AfterFault::Abort) return;
+  std::fprintf(stderr, "Aborting, as ROCm does; CKLANG_FAULT=continue returns %s instead.\n", hipGetErrorName(error_of(fault.kind)));
+  std::fflush(stderr);
+  std::abort();
 }
 
 const KernelArgument* hostcall_argument(const Kernel& kernel) {
@@ -177,6 +208,7 @@ hipError_t prepare_launch(Function& function, const LaunchShape& shape, const u8
   if (explicit_bytes(kernel) != 0) std::memcpy(kernarg.data(), arguments, explicit_bytes(kernel));
   fill_hidden(kernel, work, shape.dynamic_lds, kernarg);
   work.kernarg = kernarg.data();
+  work.kernarg_bytes = kernarg.size();
   work.packet.kernarg = reinterpret_cast<u64>(work.kernarg);
   return hipSuccess;
 }
@@ -192,6 +224,7 @@ void run_prepared(PreparedLaunch& prepared) {
     std::memcpy(prepared.kernarg.data() + calls->offset, &address, 8);
     work.hostcall = hostcall.get();
   }
+  if (!host_memory_reachable() && given_host_memory(work)) work.checks |= kCheckHost;
   PastLaunch finished;
   run_launch(work, finished.result);
   if (hostcall != nullptr) hostcall->serve();
@@ -200,10 +233,14 @@ void run_prepared(PreparedLaunch& prepared) {
   const u32 lanes = prepared.program->kernel().wave_size;
   finished.waves = work.total() * ((work.threads() + lanes - 1) / lanes);
   Fault& fault = finished.result.fault;
-  if (fault.kind == FaultKind::Abort && hostcall != nullptr && !hostcall->complaint().empty()) {
-    fault.message.add("\n  %s", hostcall->complaint().c_str());
+  if (fault.kind != FaultKind::None) {
+    if (fault.address != 0) describe_address(fault.address, fault.message);
+    report(fault, gpu);  // without what the kernel has printed on stderr itself
+    if (fault.kind == FaultKind::Abort && hostcall != nullptr && !hostcall->complaint().empty()) {
+      fault.message.add("\n  %s", hostcall->complaint().c_str());
+    }
+    gpu.fail(error_of(fault.kind), fault.message);
   }
-  if (fault.kind != FaultKind::None) gpu.fail(error_of(fault.kind), fault.message);
   gpu.remember(static_cast<PastLaunch&&>(finished));
 }
 

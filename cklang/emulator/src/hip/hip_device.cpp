@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // HIP: devices, their properties and attributes.
+#include "core/environment.h"
 #include "hip/device.h"
 #include "hip/hip_types.h"
 #include "hip/queue.h"
@@ -45,9 +46,10 @@ void describe_device(int number, hipDeviceProperties& p) {
   p.textureAlignment = p.texturePitchAlignment = 256;
   p.multiProcessorCount = static_cast<int>(spec.compute_units);
   p.canMapHostMemory = p.concurrentKernels = p.unifiedAddressing = p.managedMemory = 1;
-  p.hostNativeAtomicSupported = p.pageableMemoryAccess = p.concurrentManagedAccess = 1;
+  p.hostNativeAtomicSupported = p.concurrentManagedAccess = 1;
+  p.pageableMemoryAccess = p.pageableMemoryAccessUsesHostPageTables = host_memory_reachable();
   p.canUseHostPointerForRegisteredMem = p.cooperativeLaunch = p.hostRegisterSupported = 1;
-  p.pageableMemoryAccessUsesHostPageTables = p.directManagedMemAccessFromHost = p.isLargeBar = 1;
+  p.directManagedMemAccessFromHost = p.isLargeBar = 1;
   p.streamPrioritiesSupported = p.memoryPoolsSupported = p.asyncEngineCount = 1;
   p.pciBusID = number + 1;
   p.l2CacheSize = static_cast<int>(spec.l2_bytes);

@@ -90,6 +90,8 @@ struct hipFuncAttributes {
 /// Writes the properties of device `number`.
 void describe_device(int number, hipDeviceProperties& properties);
 
+CKEMU_EXPORT const char* hipGetErrorName(hipError_t code);
+
 /// Remembers `error` as the calling thread's last error, if it is one (not being ready is none).
 hipError_t finish(hipError_t error);
 

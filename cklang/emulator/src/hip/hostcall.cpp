@@ -31,6 +31,11 @@ Hostcall::Hostcall() : payloads_(new Payload[kPackets]) {
 
 u64 Hostcall::address() const { return reinterpret_cast<u64>(&buffer_); }
 
+bool Hostcall::owns(u64 address) const {
+  return address - reinterpret_cast<u64>(this) < sizeof *this ||
+         address - reinterpret_cast<u64>(payloads_.get()) < kPackets * sizeof(Payload);
+}
+
 void Hostcall::serve() {
   if (__atomic_load_n(&buffer_.ready, __ATOMIC_RELAXED) == 0) return;
   const Guard guard(lock_);

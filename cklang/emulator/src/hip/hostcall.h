@@ -23,6 +23,8 @@ class Hostcall {
 
   /// What the kernel's hidden argument is.
   u64 address() const;
+  /// Whether a kernel that asks may access `address`.
+  bool owns(u64 address) const;
   /// Answers what kernels have asked so far. Any thread may call it.
   void serve();
   /// The last text a kernel wrote to stderr: what an assertion said.

@@ -22,6 +22,7 @@ struct Registry {
   Mutex lock;
   std::map<u64, Allocation> blocks;
   std::map<u64, u64> freed;  // begin to end
+  std::map<u64, u64> images;  // of code objects, begin to end
   std::deque<u64> quarantine;  // the begins, oldest first
   u64 quarantined = 0;  // bytes
 
@@ -34,10 +35,12 @@ struct Registry {
     --next;
     return address < next->first + next->second.size ? next : blocks.end();
   }
-  bool was_freed(u64 address) const {
-    auto next = freed.upper_bound(address);
-    return next != freed.begin() && address < (--next)->second;
+  /// The range that holds `address`; end() if none does.
+  static std::map<u64, u64>::const_iterator range_at(const std::map<u64, u64>& ranges, u64 address) {
+    auto next = ranges.upper_bound(address);
+    return next != ranges.begin() && address < (--next)->second ? next : ranges.end();
   }
+  bool was_freed(u64 address) const { return range_at(freed, address) != freed.end(); }
   void put_away(u64 begin, u64 size) {
     mmap(reinterpret_cast<void*>(begin), size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     freed[begin] = begin + size;
@@ -54,6 +57,31 @@ struct Registry {
   }
 };
 Registry& registry() { return immortal<Registry>(); }
+
+const char* kind_of(const Allocation& block) {
+  switch (block.type) {
+    case MemoryType::Device: return "device memory";
+    case MemoryType::Managed: return "managed memory";
+    default: return block.mapped == 0 ? "registered host memory" : "host memory";
+  }
+}
+
+/// Bytes from an allocation to an address outside of it.
+u64 distance(const Allocation& block, u64 address) {
+  return address < block.base ? block.base - address : address - (block.base + block.size);
+}
+
+void describe_nearest(const Allocation& block, u64 address, Message& out) {
+  using Long = unsigned long long;
+  out.add("\n  the nearest allocation is %zu bytes of %s at 0x%llx on device %d", block.size, kind_of(block),
+          static_cast<Long>(block.base), block.device);
+  if (address - block.base < block.size) {
+    out.add("; the address is at byte %llu of it", static_cast<Long>(address - block.base));
+  } else {
+    out.add("; the address is %llu bytes %s", static_cast<Long>(distance(block, address)),
+            address < block.base ? "before it" : "behind its end");
+  }
+}
 
 /// Reads a byte of each page, so that what is no memory faults.
 void touch(void* context) {
@@ -133,6 +161,52 @@ bool accessible(const void* pointer, size_t size) {
   const auto found = registry().find(address);
   if (found == registry().blocks.end()) return address + size >= address && !registry().was_freed(address);
   return size <= found->first + found->second.size - address;
+}
+
+Ground ground_at(u64 address, size_t size, u64& begin, u64& end) {
+  const Guard guard(registry().lock);
+  const auto& blocks = registry().blocks;
+  auto next = blocks.upper_bound(address);
+  if (next != blocks.begin()) {
+    const Allocation& block = (--next)->second;
+    begin = block.base;
+    end = block.base + block.size;
+    if (address < end && size <= end - address) return Ground::Inside;
+    if (address < std::max<u64>(end, begin + block.mapped)) return Ground::Beyond;
+  }
+  if (const auto image = Registry::range_at(registry().images, address); image != registry().images.end()) {
+    begin = image->first;
+    end = image->second;
+    return Ground::Inside;
+  }
+  return registry().was_freed(address) ? Ground::Freed : Ground::Unknown;
+}
+
+void describe_address(u64 address, Message& out) {
+  using Long = unsigned long long;
+  const Guard guard(registry().lock);
+  if (const auto freed = Registry::range_at(registry().freed, address); freed != registry().freed.end()) {
+    out.add("\n  the address is at byte %llu of memory that was freed", static_cast<Long>(address - freed->first));
+    return;
+  }
+  const auto& blocks = registry().blocks;
+  const auto after = blocks.upper_bound(address);
+  const Allocation* nearest = after != blocks.end() ? &after->second : nullptr;
+  if (after != blocks.begin()) {
+    const Allocation& before = std::prev(after)->second;
+    const bool inside = address - before.base < before.size;
+    if (nearest == nullptr || inside || distance(before, address) <= distance(*nearest, address)) nearest = &before;
+  }
+  if (nearest != nullptr) describe_nearest(*nearest, address, out);
+}
+
+void know(u64 begin, u64 size) {
+  const Guard guard(registry().lock);
+  registry().images[begin] = begin + size;
+}
+void forget(u64 begin) {
+  const Guard guard(registry().lock);
+  registry().images.erase(begin);
 }
 
 u64 allocated_bytes(const Device& gpu) {

@@ -36,6 +36,22 @@ bool find_allocation(const void* pointer, Allocation& found);
 /// allocation it starts in.
 bool accessible(const void* pointer, size_t size);
 
+/// What lies at an address.
+enum class Ground : u8 {
+  Inside,   // of one allocation, with all bytes
+  Beyond,   // at least one byte is behind the end of an allocation and before that of its pages
+  Freed,    // memory that was freed a short time ago
+  Unknown,  // the host's own memory, or none
+};
+/// Where `size` bytes at `address` lie; `begin` and `end` are those of the memory they are inside of.
+Ground ground_at(u64 address, size_t size, u64& begin, u64& end);
+/// Adds what is known of the place of `address`: freed memory, or the nearest allocation and how far it is.
+void describe_address(u64 address, Message& out);
+
+/// Makes memory known that kernels may access and HIP has not allocated: loaded code objects.
+void know(u64 begin, u64 size);
+void forget(u64 begin);
+
 /// Bytes that `gpu` has given.
 u64 allocated_bytes(const Device& gpu);
 

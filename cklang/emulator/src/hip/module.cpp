@@ -4,6 +4,7 @@
 #include "core/immortal.h"
 #include "decode/decode.h"
 #include "hip/handles.h"
+#include "hip/memory.h"
 
 namespace ckemu {
 
@@ -47,6 +48,7 @@ hipError_t load_module(const void* image, size_t size, Device& gpu, Module** loa
   last_message().clear();
   const auto status = module->object->load(image, size, gpu.spec->arch, last_message());
   if (status != CodeObject::Status::Ok) return error_of(status);
+  know(reinterpret_cast<u64>(module->object->image()), module->object->image_size());
   *loaded = modules().add(static_cast<std::unique_ptr<Module>&&>(module));
   return hipSuccess;
 }
@@ -54,6 +56,7 @@ hipError_t load_module(const void* image, size_t size, Device& gpu, Module** loa
 hipError_t unload_module(void* handle) {
   const std::unique_ptr<Module> owned = modules().remove(handle);
   if (owned == nullptr) return hipErrorInvalidHandle;
+  forget(reinterpret_cast<u64>(owned->object->image()));
   const Guard guard(functions().lock);
   for (const auto& [name, function] : owned->functions) functions().known.erase(function.get());
   return hipSuccess;

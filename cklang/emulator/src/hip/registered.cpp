@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "hip/registered.h"
 
+#include <algorithm>
+
 #include "core/immortal.h"
 #include "hip/memory.h"
 
@@ -23,6 +25,8 @@ struct ManagedVariable {
 
 struct FatBinary {
   const void* bundle;
+  std::vector<std::string> archs;
+  std::vector<Device*> missed;  // devices without code, of which the user was told
   std::map<Device*, Module*> modules;
   std::vector<ManagedVariable> managed;
 };
@@ -46,6 +50,16 @@ hipError_t connect_managed(const FatBinary& binary, Module* module) {
     std::memcpy(place, &variable.memory, sizeof variable.memory);
   }
   return hipSuccess;
+}
+
+/// Tells the user that kernel `name` cannot run on `gpu`: many programs never ask what became of a launch.
+void tell_missing(FatBinary& binary, Device& gpu, const char* name) {
+  if (std::count(binary.missed.begin(), binary.missed.end(), &gpu) != 0) return;
+  binary.missed.push_back(&gpu);
+  Text<256> archs;
+  for (const std::string& arch : binary.archs) archs.add("%s%s", archs.empty() ? "" : ", ", arch.c_str());
+  std::fprintf(stderr, "libamdhip64 (emulated): kernel %s is not launched: device %d is a %s, and the program has code for %s\n",
+               name, device_number(gpu), gpu.spec->arch, archs.empty() ? "no GPU" : archs.c_str());
 }
 
 /// The module of `binary` on `gpu`, loaded at first use. Called locked.
@@ -74,6 +88,8 @@ FatBinary* register_binary(const FatWrapper* wrapper) {
   if (wrapper == nullptr || wrapper->magic != kFatMagic || wrapper->bundle == nullptr) return nullptr;
   auto binary = std::make_unique<FatBinary>();
   binary->bundle = wrapper->bundle;
+  binary->archs = archs_of_bundle(wrapper->bundle);
+  if (!binary->archs.empty()) restrict_devices(binary->archs);
   return binary.release();
 }
 
@@ -121,7 +137,11 @@ hipError_t registered_kernel(const void* host, Device& gpu, Function** function)
     return hipErrorInvalidDeviceFunction;
   }
   Module* module = nullptr;
-  if (const hipError_t error = module_for(*found->second.binary, gpu, &module); error != hipSuccess) return error;
+  FatBinary& binary = *found->second.binary;
+  if (const hipError_t error = module_for(binary, gpu, &module); error != hipSuccess) {
+    if (error == hipErrorNoBinaryForGpu) tell_missing(binary, gpu, found->second.name.c_str());
+    return error;
+  }
   const hipError_t error = find_function(module, found->second.name.c_str(), function);
   return error == hipErrorNotFound ? hipErrorInvalidDeviceFunction : error;
 }

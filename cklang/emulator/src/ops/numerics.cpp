@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: MIT
 #include "ops/numerics.h"
 
+#include "core/environment.h"
 #include "ops/exact_sum.h"
 
 namespace ckemu {
 
 namespace {
 
-uint8_t chosen = 0;  // a Numerics; any thread may set it
+/// A Numerics; any thread may set it.
+uint8_t& chosen() {
+  static uint8_t numerics = environment().numerics;
+  return numerics;
+}
 
 constexpr int kBits = 24;        // fractional bits that products and c keep
 constexpr int kSumBits = 31;     // and those of a sum of products when c is added
@@ -111,8 +116,8 @@ float add_to(const FusedModel& model, const Partial& part, float c) {
 
 }  // namespace
 
-Numerics current_numerics() { return static_cast<Numerics>(__atomic_load_n(&chosen, __ATOMIC_RELAXED)); }
-void set_numerics(Numerics numerics) { __atomic_store_n(&chosen, static_cast<uint8_t>(numerics), __ATOMIC_RELAXED); }
+Numerics current_numerics() { return static_cast<Numerics>(__atomic_load_n(&chosen(), __ATOMIC_RELAXED)); }
+void set_numerics(Numerics numerics) { __atomic_store_n(&chosen(), static_cast<uint8_t>(numerics), __ATOMIC_RELAXED); }
 
 Cdna3Rule cdna3_rule(const MatrixShape& shape, Family family, FusedModel& model) {
   if (shape.d == Type::I32) return Cdna3Rule::Chain;  // integers are never rounded

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+#include "core/environment.h"
+
+#include <cstdlib>
+#include <string_view>
+
+#include "checks/checks.h"
+#include "core/immortal.h"
+
+namespace ckemu {
+
+namespace {
+
+constexpr const char* kNumerics[] = {"fma", "exact", "cdna3"};
+constexpr const char* kFaults[] = {"abort", "continue"};
+constexpr long kMostGpus = 16;  // of hip/device.h
+constexpr u64 kMostSeconds = 1000000000;
+
+const char* text_of(const char* name) {
+  const char* text = std::getenv(name);
+  return text != nullptr && *text != '\0' ? text : nullptr;
+}
+
+/// The words between commas, without spaces and in lower case.
+std::vector<std::string> words_of(const char* text) {
+  std::vector<std::string> words(1);
+  for (; *text != '\0'; ++text) {
+    if (*text == ',') {
+      words.emplace_back();
+    } else if (*text != ' ') {
+      words.back() += *text >= 'A' && *text <= 'Z' ? static_cast<char>(*text - 'A' + 'a') : *text;
+    }
+  }
+  return words;
+}
+
+/// The place of `word` in a table of legal ones; the process ends if it is in none.
+template <size_t count>
+size_t number_of(const char* name, const std::string& word, const char* const (&legal)[count]) {
+  for (size_t n = 0; n < count; ++n) {
+    if (word == legal[n]) return n;
+  }
+  Text<256> problem;
+  problem.add("\"%s\" is none of", word.c_str());
+  for (size_t n = 0; n < count; ++n) problem.add("%s %s", n != 0 ? "," : "", legal[n]);
+  refuse_setting(name, text_of(name), problem.c_str());
+}
+
+u64 milliseconds_of(const char* name) {
+  const char* text = text_of(name);
+  if (text == nullptr) return 0;
+  char* end = nullptr;
+  const long seconds = std::strtol(text, &end, 10);
+  if (*end != '\0' || seconds < 1 || static_cast<u64>(seconds) > kMostSeconds) {
+    refuse_setting(name, text, "must be a number of seconds, 1 or more");
+  }
+  return static_cast<u64>(seconds) * 1000;
+}
+
+/// Names of GPUs; `gfx942*8` is eight of a kind.
+std::vector<std::string> gpus_of(const char* name) {
+  std::vector<std::string> gpus;
+  const char* text = text_of(name);
+  if (text == nullptr) return gpus;
+  for (const std::string& word : words_of(text)) {
+    const size_t star = word.find('*');
+    const long count = star == std::string::npos ? 1 : std::strtol(word.c_str() + star + 1, nullptr, 10);
+    if (count < 1 || count > kMostGpus) refuse_setting(name, text, "a number behind * must be 1 to 16");
+    gpus.insert(gpus.end(), static_cast<size_t>(count), word.substr(0, star));
+  }
+  if (gpus.size() > kMostGpus) refuse_setting(name, text, "at most 16 GPUs");
+  return gpus;
+}
+
+Environment read() {
+  Environment found;
+  if (const char* text = text_of("CKLANG_SANITIZE")) {
+    for (const std::string& word : words_of(text)) {
+      found.checks |= 1u << number_of("CKLANG_SANITIZE", word, kCheckNames);
+    }
+  }
+  if (const char* text = text_of("CKLANG_NUMERICS")) {
+    found.numerics = static_cast<u8>(number_of("CKLANG_NUMERICS", words_of(text).front(), kNumerics));
+  }
+  if (const char* text = text_of("CKLANG_FAULT")) {
+    const bool abort = number_of("CKLANG_FAULT", words_of(text).front(), kFaults) == 0;
+    found.fault = abort ? AfterFault::Abort : AfterFault::Report;
+  }
+  const char* xnack = text_of("HSA_XNACK");
+  found.xnack = xnack != nullptr && std::string_view(xnack) != "0";
+  found.timeout = milliseconds_of("CKLANG_TIMEOUT");
+  found.gpus = gpus_of("CKLANG_GPUS");
+  return found;
+}
+
+struct Choices {
+  bool embedded = false;
+  AfterFault fault = environment().fault;
+  u64 timeout = environment().timeout;
+};
+Choices& choices() { return immortal<Choices>(); }
+
+}  // namespace
+
+void refuse_setting(const char* name, const char* text, const char* problem) {
+  std::fprintf(stderr, "libamdhip64 (emulated): %s=%s: %s\n", name, text, problem);
+  std::fflush(stderr);
+  std::_Exit(2);
+}
+
+const Environment& environment() {
+  static const Environment& one = *new Environment(read());
+  return one;
+}
+
+void embed() {
+  choices().embedded = true;
+  choices().fault = AfterFault::Quiet;
+}
+bool embedded() { return choices().embedded; }
+AfterFault after_fault() { return choices().fault; }
+void set_after_fault(AfterFault choice) { choices().fault = choice; }
+bool host_memory_reachable() { return embedded() || environment().xnack; }
+
+u64 timeout() { return __atomic_load_n(&choices().timeout, __ATOMIC_RELAXED); }
+void set_timeout(u64 milliseconds) { __atomic_store_n(&choices().timeout, milliseconds, __ATOMIC_RELAXED); }
+
+}  // namespace ckemu

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+//
+// What the environment asks of the emulator, read once. A word that is not known ends the process: a
+// check that is spelled wrong and silently left out would look like a program without mistakes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/base.h"
+
+namespace ckemu {
+
+/// What becomes of a process one of whose kernels has failed.
+enum class AfterFault : u8 {
+  Abort,   // the report goes to stderr and the process ends, as with ROCm
+  Report,  // the report goes to stderr; later calls return the error
+  Quiet,   // the host reads the report itself
+};
+
+struct Environment {
+  u32 checks = 0;                      // CKLANG_SANITIZE: bits of Check
+  u8 numerics = 0;                     // CKLANG_NUMERICS: a Numerics
+  u64 timeout = 0;                     // CKLANG_TIMEOUT in milliseconds; 0: none
+  AfterFault fault = AfterFault::Abort;  // CKLANG_FAULT
+  bool xnack = false;                  // HSA_XNACK: kernels may reach memory that only the host knows
+  std::vector<std::string> gpus;       // CKLANG_GPUS: empty if it does not say
+};
+
+const Environment& environment();
+/// Ends the process: `name` is set to `text`, which is not legal.
+[[noreturn]] void refuse_setting(const char* name, const char* text, const char* problem);
+
+/// The process is no HIP program but hosts the emulator: every device is visible, kernels may reach its
+/// memory, and it asks for faults itself.
+void embed();
+bool embedded();
+
+AfterFault after_fault();
+void set_after_fault(AfterFault choice);
+/// Whether kernels may reach memory of the host that HIP does not know.
+bool host_memory_reachable();
+
+/// Milliseconds that a launch may take; 0: any number.
+u64 timeout();
+void set_timeout(u64 milliseconds);
+
+}  // namespace ckemu

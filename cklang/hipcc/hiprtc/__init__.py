@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""Kernels that HIP programs compile while they run."""

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: MIT
+// The HIP language for whole programs: what kernels of cklang use, and the rest of ROCm's functions.
+#pragma once
+
+#include_next <hip/hip_runtime.h>
+
+#include <hip/device_convert.h>
+#include <hip/device_integer.h>
+#include <hip/device_lanes.h>
+#include <hip/device_special.h>

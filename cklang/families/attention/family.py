@@ -26,7 +26,7 @@ from cklang.families.attention.problem import PARTS, AttentionCase, case_of
 from cklang.families.attention.profiles import profile_algorithms
 from cklang.families.attention.ranking import attention_times, shape_of
 from cklang.families.attention.rules import RULES
-from cklang.families.attention.space import GRID
+from cklang.families.attention.space import GRID, narrowed
 from cklang.families.attention.split_kv import (
     MIN_SPLIT_GAIN,
     clamp_splits,
@@ -35,7 +35,15 @@ from cklang.families.attention.split_kv import (
 )
 from cklang.families.attention.standalone import contents_of
 from cklang.families.combine.key import combine_key
-from cklang.families.protocol import Family, Launches, Operands, Planning, Sel, Times
+from cklang.families.protocol import (
+    DEFAULT_PRESET,
+    Family,
+    Launches,
+    Operands,
+    Planning,
+    Sel,
+    Times,
+)
 from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
@@ -88,6 +96,14 @@ class Attention(Family[AttentionSignature, AttentionAlgorithm, AttentionCase]):
     ) -> tuple[AttentionAlgorithm, ...]:
         """Return the legal algorithms of a profile."""
         return profile_algorithms(preset, signature, spec)
+
+    def last_resorts(
+        self, signature: AttentionSignature, spec: ArchSpec
+    ) -> tuple[AttentionAlgorithm, ...]:
+        """Return the candidates with narrower accesses, which take any head size and alignment."""
+        candidates = self.candidates(signature, spec, DEFAULT_PRESET)
+        narrow = narrowed(candidates, signature.dtype)
+        return tuple(each for each in narrow if self.rules.accepts(each, signature, spec))
 
     def cost(
         self, keys: Sequence[AttentionKey], spec: ArchSpec, built: Mapping[AnyKey, Resources]
